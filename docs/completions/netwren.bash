@@ -149,7 +149,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__flows)
-            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --follow --no-hooks --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --to --when-full --queue-max --spool --spool-max --spool-age --spool-sync --tls-ca --tls-cert --tls-key --help"
+            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --follow --no-hooks --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --to --when-full --queue-max --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --tls-ca --tls-cert --tls-key --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -269,6 +269,18 @@ _netwren() {
                     ;;
                 --spool-sync)
                     COMPREPLY=($(compgen -W "never second always" -- "${cur}"))
+                    return 0
+                    ;;
+                --rotate-size)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rotate-age)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rotate-keep)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --tls-ca)
@@ -557,7 +569,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__log)
-            opts="-c -n -o -H -N -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --record --replay --group --latency --copy --buffer --to --when-full --queue-max --spool --spool-max --spool-age --spool-sync --tls-ca --tls-cert --tls-key --help setup"
+            opts="-c -n -o -H -N -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --record --replay --group --latency --copy --buffer --to --when-full --queue-max --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --tls-ca --tls-cert --tls-key --help setup"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -653,6 +665,18 @@ _netwren() {
                     ;;
                 --spool-sync)
                     COMPREPLY=($(compgen -W "never second always" -- "${cur}"))
+                    return 0
+                    ;;
+                --rotate-size)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rotate-age)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rotate-keep)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --tls-ca)
@@ -947,7 +971,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__nat__subcmd__events)
-            opts="-c -n -o -H -N -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --event --buffer --to --when-full --queue-max --spool --spool-max --spool-age --spool-sync --tls-ca --tls-cert --tls-key --resync --help"
+            opts="-c -n -o -H -N -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --event --buffer --to --when-full --queue-max --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --tls-ca --tls-cert --tls-key --resync --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1043,6 +1067,18 @@ _netwren() {
                     ;;
                 --spool-sync)
                     COMPREPLY=($(compgen -W "never second always" -- "${cur}"))
+                    return 0
+                    ;;
+                --rotate-size)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rotate-age)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rotate-keep)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --tls-ca)
@@ -1431,7 +1467,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__sockets)
-            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --follow --no-hooks --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --to --when-full --queue-max --spool --spool-max --spool-age --spool-sync --tls-ca --tls-cert --tls-key --help kill"
+            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --follow --no-hooks --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --to --when-full --queue-max --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --tls-ca --tls-cert --tls-key --help kill"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1551,6 +1587,18 @@ _netwren() {
                     ;;
                 --spool-sync)
                     COMPREPLY=($(compgen -W "never second always" -- "${cur}"))
+                    return 0
+                    ;;
+                --rotate-size)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rotate-age)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rotate-keep)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --tls-ca)

@@ -71,6 +71,9 @@ complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l spool-sync -d 'With --spool: when the disk is made to take what was written, against a power failure' -r -f -a "never\t''
 second\t''
 always\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l rotate-size -d 'With --to FORMAT:PATH: begins a new file before one would be larger (from 1MiB on); PATH becomes PATH.1, that PATH.2' -r
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l rotate-age -d 'The same once a file is so old: 1m to 3650d, as 90m, 12h or 1d' -r
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l rotate-keep -d 'How many files are kept beside PATH; older ones are removed. They are not compressed' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l tls-ca -d 'With --to …+tls: certificates (PEM) of the authorities that may have signed the receiver\'s; without it those that the system trusts' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l tls-cert -d 'With --to …+tls: our own certificate (PEM), for receivers that demand one. Each connection reads the three files anew' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l tls-key -d 'With --tls-cert: its key (PEM, without a passphrase), if it is in another file' -r -F
@@ -140,6 +143,9 @@ complete -c netwren -n "__fish_netwren_using_subcommand flows" -l spool-age -d '
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l spool-sync -d 'With --spool: when the disk is made to take what was written, against a power failure' -r -f -a "never\t''
 second\t''
 always\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand flows" -l rotate-size -d 'With --to FORMAT:PATH: begins a new file before one would be larger (from 1MiB on); PATH becomes PATH.1, that PATH.2' -r
+complete -c netwren -n "__fish_netwren_using_subcommand flows" -l rotate-age -d 'The same once a file is so old: 1m to 3650d, as 90m, 12h or 1d' -r
+complete -c netwren -n "__fish_netwren_using_subcommand flows" -l rotate-keep -d 'How many files are kept beside PATH; older ones are removed. They are not compressed' -r
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l tls-ca -d 'With --to …+tls: certificates (PEM) of the authorities that may have signed the receiver\'s; without it those that the system trusts' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l tls-cert -d 'With --to …+tls: our own certificate (PEM), for receivers that demand one. Each connection reads the three files anew' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l tls-key -d 'With --tls-cert: its key (PEM, without a passphrase), if it is in another file' -r -F
@@ -314,6 +320,9 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l spool-sync -d 'With --spool: when the disk is made to take what was written, against a power failure' -r -f -a "never\t''
 second\t''
 always\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l rotate-size -d 'With --to FORMAT:PATH: begins a new file before one would be larger (from 1MiB on); PATH becomes PATH.1, that PATH.2' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l rotate-age -d 'The same once a file is so old: 1m to 3650d, as 90m, 12h or 1d' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l rotate-keep -d 'How many files are kept beside PATH; older ones are removed. They are not compressed' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l tls-ca -d 'With --to …+tls: certificates (PEM) of the authorities that may have signed the receiver\'s; without it those that the system trusts' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l tls-cert -d 'With --to …+tls: our own certificate (PEM), for receivers that demand one. Each connection reads the three files anew' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l tls-key -d 'With --tls-cert: its key (PEM, without a passphrase), if it is in another file' -r -F
@@ -397,6 +406,9 @@ complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l spool-sync -d 'With --spool: when the disk is made to take what was written, against a power failure' -r -f -a "never\t''
 second\t''
 always\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l rotate-size -d 'With --to FORMAT:PATH: begins a new file before one would be larger (from 1MiB on); PATH becomes PATH.1, that PATH.2' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l rotate-age -d 'The same once a file is so old: 1m to 3650d, as 90m, 12h or 1d' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l rotate-keep -d 'How many files are kept beside PATH; older ones are removed. They are not compressed' -r
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l tls-ca -d 'With --to …+tls: certificates (PEM) of the authorities that may have signed the receiver\'s; without it those that the system trusts' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l tls-cert -d 'With --to …+tls: our own certificate (PEM), for receivers that demand one. Each connection reads the three files anew' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l tls-key -d 'With --tls-cert: its key (PEM, without a passphrase), if it is in another file' -r -F

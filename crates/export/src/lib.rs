@@ -32,4 +32,4 @@ pub use status::{OutputReport, ReportFormat, StatusReport};
 pub use store::{Pushed, Store, WhenFull};
 pub use target::{Address, Format, Target, Wire};
 pub use tls_files::TlsFiles;
-pub use transports::{Transport, TransportOptions, check_tls, open_transport};
+pub use transports::{Rotation, Transport, TransportOptions, check_tls, open_transport};

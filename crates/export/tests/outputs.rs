@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use export::{
-    Batch, MemoryStore, Output, OutputOptions, Status, Target, Transport, TransportOptions, WhenFull, open_transport,
+    Batch, MemoryStore, Output, OutputOptions, Rotation, Status, Target, Transport, TransportOptions, WhenFull,
+    open_transport,
 };
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -85,6 +86,31 @@ fn a_file_that_was_moved_away_is_opened_anew() {
     delivered(&output.finish(&|| false), 20);
     assert_eq!(counts(&std::fs::read_to_string(&moved).unwrap()), whole(0, 10));
     assert_eq!(counts(&std::fs::read_to_string(&path).unwrap()), whole(10, 20));
+}
+
+#[test]
+fn files_are_rotated_between_batches_and_nothing_is_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("out");
+    let target: Target = format!("json:{}", path.display()).parse().unwrap();
+    let rotation = Some(Rotation { bytes_max: Some(10_000), age_max: None, keep: 100 });
+    let way = TransportOptions { file_header: b"head\n".to_vec(), rotation, ..TransportOptions::default() };
+    let options = OutputOptions { when_full: WhenFull::DropOldest, drain: Duration::from_secs(20) };
+    let store = Box::new(MemoryStore::new(1 << 20));
+    let mut output = Output::start("test", store, open_transport(&target, way).unwrap(), options).unwrap();
+    // Batches of 3600 bytes: two fit into a file.
+    for from in (0..8_000).step_by(400) {
+        output.push(batch(from, from + 400), &|| false);
+    }
+    delivered(&output.finish(&|| false), 8_000);
+    let mut all = String::new();
+    for entry in std::fs::read_dir(dir.path()).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        assert!(text.starts_with("head\n") && text.len() == 7205, "{} bytes", text.len());
+        all += &text;
+    }
+    assert_eq!(counts(&all), whole(0, 8_000));
+    assert!(dir.path().join("out.9").exists() && !dir.path().join("out.10").exists());
 }
 
 #[test]

@@ -567,6 +567,32 @@ pub(crate) const FLAGS: &[Flag] = &[
     .default("second"),
     flag(
         Scope::SHIP.and(Scope::FOLLOW),
+        "rotate-size",
+        None,
+        Value("SIZE"),
+        SHIPPED,
+        "With --to FORMAT:PATH: begins a new file before one would be larger (from 1MiB on); PATH becomes PATH.1, that \
+         PATH.2",
+    ),
+    flag(
+        Scope::SHIP.and(Scope::FOLLOW),
+        "rotate-age",
+        None,
+        Value("TIME"),
+        SHIPPED,
+        "The same once a file is so old: 1m to 3650d, as 90m, 12h or 1d",
+    ),
+    flag(
+        Scope::SHIP.and(Scope::FOLLOW),
+        "rotate-keep",
+        None,
+        Value("N"),
+        SHIPPED,
+        "How many files are kept beside PATH; older ones are removed. They are not compressed",
+    )
+    .default("7"),
+    flag(
+        Scope::SHIP.and(Scope::FOLLOW),
         "tls-ca",
         None,
         File("FILE"),

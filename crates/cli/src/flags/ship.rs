@@ -3,7 +3,7 @@
 use super::parser;
 use crate::command::ParsedWords;
 use crate::shipping::UlogdTuning;
-use export::{Address, SyncWhen, Target, TlsFiles, WhenFull};
+use export::{Address, Rotation, SyncWhen, Target, TlsFiles, WhenFull};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -20,6 +20,13 @@ const SPOOL_MIN: u64 = 16 << 20;
 /// Flags of receivers by TLS.
 const TLS_FLAGS: [&str; 3] = ["tls-ca", "tls-cert", "tls-key"];
 
+/// Flags of files that are moved away for new ones.
+const ROTATE_FLAGS: [&str; 3] = ["rotate-size", "rotate-age", "rotate-keep"];
+/// Rotated files that are kept.
+const ROTATE_KEEP: u32 = 7;
+/// Less would not hold a batch of messages.
+const ROTATE_MIN: u64 = 1 << 20;
+
 /// Where rows are shipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ShipRequest {
@@ -35,6 +42,8 @@ pub(crate) struct ShipRequest {
     pub(crate) spool: Option<SpoolRequest>,
     /// `--tls-ca`, `--tls-cert`, `--tls-key`
     pub(crate) tls: TlsFiles,
+    /// `--rotate-size`, `--rotate-age`, `--rotate-keep`
+    pub(crate) rotation: Option<Rotation>,
 }
 
 /// Where rows wait on disk.
@@ -82,6 +91,7 @@ impl ShipRequest {
             when_full: WhenFull::default(),
             queue_max: QUEUE_MAX as usize,
             spool: None,
+            rotation: None,
             tls: TlsFiles::default(),
         }
     }
@@ -97,8 +107,8 @@ impl ShipRequest {
             targets.push(target);
         }
         if targets.is_empty() {
-            let alone =
-                ["when-full", "queue-max", "spool"].into_iter().chain(TLS_FLAGS).find(|flag| words.is_given(flag));
+            let mut alone = ["when-full", "queue-max", "spool"].into_iter().chain(TLS_FLAGS).chain(ROTATE_FLAGS);
+            let alone = alone.find(|flag| words.is_given(flag));
             return match alone {
                 Some(flag) => Err(format!("--{flag} needs --to: without it nothing is shipped")),
                 None => Ok(None),
@@ -110,6 +120,7 @@ impl ShipRequest {
         }
         let [authorities, certificate, key] = TLS_FLAGS.map(|flag| words.file(flag).map(PathBuf::from));
         Ok(Some(ShipRequest {
+            rotation: rotation(words, &targets)?,
             targets,
             spool: SpoolRequest::of(words)?,
             tls: TlsFiles { authorities, certificate, key },
@@ -120,8 +131,52 @@ impl ShipRequest {
     }
 }
 
+fn rotation(words: &ParsedWords<'_>, targets: &[Target]) -> Result<Option<Rotation>, String> {
+    let Some(given) = ROTATE_FLAGS.into_iter().find(|flag| words.is_given(flag)) else { return Ok(None) };
+    if !targets.iter().any(|target| matches!(target.address, Address::File(_))) {
+        return Err(format!("--{given} goes with a file: --to FORMAT:PATH"));
+    }
+    let size = |text| {
+        let bytes = parser::bytes(text).filter(|bytes| *bytes >= ROTATE_MIN);
+        bytes.ok_or_else(|| format!("--rotate-size takes a size from 1MiB on, as 100MiB, not `{text}`"))
+    };
+    let age =
+        |text| age(text).ok_or_else(|| format!("--rotate-age takes 1m to 3650d, as 90m, 12h or 1d, not `{text}`"));
+    let keep = |text: &str| {
+        let number = text.parse::<u32>().ok().filter(|number| (1..=9999).contains(number));
+        number.ok_or_else(|| format!("--rotate-keep takes 1 to 9999 files, not `{text}`"))
+    };
+    let bytes_max = words.value("rotate-size").map(size).transpose()?;
+    let age_max = words.value("rotate-age").map(age).transpose()?;
+    if bytes_max.is_none() && age_max.is_none() {
+        return Err("--rotate-keep needs --rotate-size or --rotate-age: nothing says when to rotate".to_owned());
+    }
+    Ok(Some(Rotation { bytes_max, age_max, keep: words.value("rotate-keep").map_or(Ok(ROTATE_KEEP), keep)? }))
+}
+
+/// Minutes, hours or days.
+fn age(text: &str) -> Option<Duration> {
+    let (digits, unit_s) = [('m', 60), ('h', 3600), ('d', 86_400)]
+        .into_iter()
+        .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))?;
+    let seconds = digits.parse::<u64>().ok()?.checked_mul(unit_s)?;
+    (60..=3650 * 86_400).contains(&seconds).then(|| Duration::from_secs(seconds))
+}
+
 fn queue_max(text: &str) -> Result<usize, String> {
     let bytes = parser::bytes(text).filter(|bytes| *bytes >= QUEUE_MIN);
     let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
     bytes.ok_or_else(|| format!("--queue-max takes a size from 4MiB on, as 64MiB, not `{text}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_have_a_unit() {
+        let seconds = |text| age(text).map(|age| age.as_secs());
+        assert_eq!(["90m", "12h", "1d"].map(seconds), [Some(5400), Some(43_200), Some(86_400)]);
+        assert_eq!(["", "m", "0m", "60", "60s", "-1d", "4000d", "99999999999999999999d"].map(seconds), [None; 8]);
+    }
 }

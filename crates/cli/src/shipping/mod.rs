@@ -99,7 +99,8 @@ impl<T: Shipped> Shipper<T> {
         let mut writer = writer::<T>(target, tuning, columns).map_err(refused)?;
         let store = store(target, ship)?;
         let options = OutputOptions { when_full: ship.when_full, drain: DRAIN };
-        let way = TransportOptions { file_header: writer.file_header(), tls: ship.tls.clone() };
+        let way =
+            TransportOptions { file_header: writer.file_header(), tls: ship.tls.clone(), rotation: ship.rotation };
         let transport = open_transport(target, way).map_err(|error| refused(error.to_string()))?;
         let output = Output::start("netwren-ship", store, transport, options);
         let output = output.map_err(|error| refused(format!("cannot start a thread: {error}")))?;

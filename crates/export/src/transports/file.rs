@@ -1,5 +1,6 @@
 //! Files, and FIFOs.
 
+use super::rotation::Rotation;
 use super::stream::closed;
 use super::{Taken, Transport, is_later, named};
 use crate::Batch;
@@ -7,6 +8,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 /// Appends to a file, which is created if it is not there. A message is whole or not in it.
 pub(super) struct File {
@@ -20,12 +22,41 @@ pub(super) struct File {
     hangups: u64,
     /// False for a FIFO, from which nothing can be taken back.
     is_regular: bool,
+    rotation: Option<Rotation>,
+    /// Bytes in the file, and when it was begun.
+    bytes: u64,
+    begun: SystemTime,
+    /// A batch lies in the file in part: what follows belongs to the same file.
+    is_within_batch: bool,
 }
 
 impl File {
     /// The file at `path`.
-    pub(super) fn new(path: PathBuf, header: Vec<u8>) -> File {
-        File { path, header, file: None, identity: (0, 0), hangups: 0, is_regular: true }
+    pub(super) fn new(path: PathBuf, header: Vec<u8>, rotation: Option<Rotation>) -> File {
+        File {
+            path,
+            header,
+            file: None,
+            identity: (0, 0),
+            hangups: 0,
+            is_regular: true,
+            rotation,
+            bytes: 0,
+            begun: SystemTime::UNIX_EPOCH,
+            is_within_batch: false,
+        }
+    }
+
+    /// Begins a new file if this one would be too large with `more` bytes, or is too old. One with nothing but its
+    /// header stays.
+    fn rotate(&mut self, more: usize) -> io::Result<()> {
+        let Some(rotation) = self.rotation.filter(|_| self.is_regular && !self.is_within_batch) else { return Ok(()) };
+        let is_begun = self.bytes > self.header.len() as u64;
+        if self.file.is_none() || !is_begun || !rotation.is_due(self.bytes, self.begun, more as u64) {
+            return Ok(());
+        }
+        rotation.rotate(&self.path)?;
+        self.reopen()
     }
 
     fn opened(&self) -> io::Result<(fs::File, fs::Metadata)> {
@@ -39,6 +70,22 @@ impl File {
     fn reopen(&mut self) -> io::Result<()> {
         self.file = None;
         self.open()
+    }
+
+    fn write(&mut self, batch: &Batch, at: usize, bytes: &[u8]) -> io::Result<Taken> {
+        let file = self.file.as_mut().ok_or_else(closed)?;
+        match file.write(bytes) {
+            Ok(written) if written == bytes.len() => Ok(Taken { bytes: written, refused: 0 }),
+            Ok(written) => match self.cut_back(batch, at, written) {
+                taken if taken.bytes > 0 => Ok(taken),
+                _ => Err(named("cannot write to", &self.path.to_string_lossy(), &io::ErrorKind::StorageFull.into())),
+            },
+            Err(error) if is_later(&error) => {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+                Ok(Taken::default())
+            }
+            Err(error) => Err(named("cannot write to", &self.path.to_string_lossy(), &error)),
+        }
     }
 
     /// Takes back the part of a message that was written before the disk was full.
@@ -72,6 +119,8 @@ impl Transport for File {
         if self.is_regular && facts.len() == 0 && !self.header.is_empty() {
             file.write_all(&self.header)?;
         }
+        self.bytes = if facts.len() == 0 { self.header.len() as u64 } else { facts.len() };
+        self.begun = facts.created().unwrap_or_else(|_| SystemTime::now());
         self.identity = (facts.dev(), facts.ino());
         self.file = Some(file);
         Ok(())
@@ -81,32 +130,25 @@ impl Transport for File {
         if self.hangups != sys::signal::hangups() {
             self.reopen()?;
         }
-        let file = self.file.as_mut().ok_or_else(closed)?;
         let bytes = batch.bytes().get(at..).unwrap_or_default();
-        match file.write(bytes) {
-            Ok(written) if written == bytes.len() => Ok(Taken { bytes: written, refused: 0 }),
-            Ok(written) => match self.cut_back(batch, at, written) {
-                taken if taken.bytes > 0 => Ok(taken),
-                _ => Err(named("cannot write to", &self.path.to_string_lossy(), &io::ErrorKind::StorageFull.into())),
-            },
-            Err(error) if is_later(&error) => {
-                std::thread::sleep(std::time::Duration::from_millis(5));
-                Ok(Taken::default())
-            }
-            Err(error) => Err(named("cannot write to", &self.path.to_string_lossy(), &error)),
-        }
+        self.rotate(bytes.len())?;
+        let taken = self.write(batch, at, bytes)?;
+        self.bytes += taken.bytes as u64;
+        self.is_within_batch = taken.bytes < bytes.len() && (self.is_within_batch || taken.bytes > 0);
+        Ok(taken)
     }
 
     /// A file that was moved away or removed is opened anew, and any other after SIGHUP.
     fn check(&mut self) -> io::Result<()> {
         let now = fs::metadata(&self.path).map(|facts| (facts.dev(), facts.ino()));
         if now.is_ok_and(|now| now == self.identity) && self.hangups == sys::signal::hangups() {
-            return Ok(());
+            return self.rotate(0);
         }
         self.reopen()
     }
 
     fn close(&mut self) {
         self.file = None;
+        self.is_within_batch = false;
     }
 }

@@ -1,6 +1,7 @@
 //! The ways to a receiver.
 
 mod file;
+mod rotation;
 mod stream;
 mod tcp;
 #[cfg(feature = "tls")]
@@ -10,6 +11,8 @@ mod unix;
 
 use crate::{Address, Batch, Target, TlsFiles};
 use std::io;
+
+pub use rotation::Rotation;
 
 /// What a transport has taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -61,12 +64,14 @@ pub struct TransportOptions {
     pub file_header: Vec<u8>,
     /// Certificates.
     pub tls: TlsFiles,
+    /// When files are moved away for new ones.
+    pub rotation: Option<Rotation>,
 }
 
 /// The way to `target`; an error if this program was built without it.
 pub fn open_transport(target: &Target, options: TransportOptions) -> io::Result<Box<dyn Transport>> {
     Ok(match target.address.clone() {
-        Address::File(path) => Box::new(file::File::new(path, options.file_header)),
+        Address::File(path) => Box::new(file::File::new(path, options.file_header, options.rotation)),
         Address::Tcp(receiver) => Box::new(tcp::Tcp::new(receiver)),
         Address::Udp(receiver) => Box::new(udp::Udp::new(receiver)),
         #[cfg(feature = "tls")]

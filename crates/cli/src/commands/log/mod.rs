@@ -214,6 +214,12 @@ mod tests {
             ("--group 1 --copy 1", "--copy takes 20 to 65535 bytes"),
             ("--group 1 --buffer 1", "--buffer takes 4096 to"),
             ("--group 1 --all-netns", "--all-netns does not go with log"),
+            ("--group 1 --rotate-age 1d", "--rotate-age needs --to"),
+            ("--group 1 --to json+tcp://a:1 --rotate-age 1d", "--rotate-age goes with a file"),
+            ("--group 1 --to json:x --rotate-keep 3", "--rotate-keep needs --rotate-size or --rotate-age"),
+            ("--group 1 --to json:x --rotate-size 1k", "--rotate-size takes a size from 1MiB on"),
+            ("--group 1 --to json:x --rotate-age 5s", "--rotate-age takes 1m to 3650d"),
+            ("--group 1 --to json:x --tls-ca x", "--tls-ca goes with a receiver by TLS"),
             ("--group 1 --watch", "--watch does not go with"),
         ] {
             let said = parse(line).unwrap_err().to_string();

@@ -417,7 +417,6 @@ complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l exit-code -d 'Exit with 1 if no row was shown'
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -a "setup" -d 'Write a rule that logs to a group; with --apply --yes let nft(8) put it in place'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from setup" -l group -d 'Log groups, as rules name them: `log group 1` (nft), `-j NFLOG --nflog-group 1` (iptables)' -r

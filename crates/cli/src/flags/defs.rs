@@ -30,7 +30,7 @@ impl Scope {
     pub(crate) const WATCH: Scope = Scope(1 << 8);
     /// Connections can be followed.
     pub(crate) const FOLLOW: Scope = Scope(1 << 9);
-    /// Rows can be read from every namespace, into a recording, and from one.
+    /// Rows can be read into a recording, and from one.
     pub(crate) const PLACES: Scope = Scope(1 << 10);
     /// Rows can be read by more than one kernel interface.
     pub(crate) const VIA: Scope = Scope(1 << 11);
@@ -63,6 +63,8 @@ impl Scope {
 
     /// Rows of a stream, which can be shipped.
     pub(crate) const SHIP: Scope = Scope(1 << 25);
+    /// Rows can be read from every namespace.
+    pub(crate) const ALL_NETNS: Scope = Scope(1 << 27);
 
     /// `log setup`.
     pub(crate) const LOG_RULE: Scope = Scope(1 << 26);
@@ -75,7 +77,8 @@ impl Scope {
         .and(Scope::FOLDS)
         .and(Scope::NAMES)
         .and(Scope::WATCH)
-        .and(Scope::PLACES);
+        .and(Scope::PLACES)
+        .and(Scope::ALL_NETNS);
     /// A table whose rows have owners, by several interfaces.
     pub(crate) const OWNED_TABLE: Scope = Scope::TABLE.and(Scope::OWNERS).and(Scope::OWNERS_VIA).and(Scope::VIA);
     /// The table of what is acted on.
@@ -339,7 +342,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         "Only the network namespace of that name, of that process or at that path",
     ),
     flag(
-        Scope::PLACES,
+        Scope::ALL_NETNS,
         "all-netns",
         None,
         Nothing,

@@ -25,6 +25,7 @@ pub(crate) static COMMAND: Command = Command {
     about: "Packets that rules log (nft `log group`, iptables NFLOG), until interrupted",
     examples: EXAMPLES,
     scope: Scope::ROWS.and(Scope::COLUMNS).and(Scope::NAMES).and(Scope::PLACES).and(Scope::LOG).and(Scope::SHIP),
+    refusals: &[("all-netns", ONE_NETNS)],
     tables: &[TableEntry::of::<LogRecords>()],
     run: Some(run),
     ..Command::TABLE
@@ -74,9 +75,6 @@ pub(crate) fn run_shipping(line: &ParsedWords<'_>, ship: &ShipRequest) -> Result
 }
 
 fn asked(line: &ParsedWords<'_>) -> Result<Log, String> {
-    if line.has("all-netns") {
-        return Err(ONE_NETNS.to_owned());
-    }
     let request = Request::of(line)?;
     Ok(Log {
         groups: groups(line.value("group"))?,

@@ -26,6 +26,7 @@ pub(crate) static COMMAND: Command = Command {
         .and(Scope::COLUMNS)
         .and(Scope::NAMES)
         .and(Scope::PLACES)
+        .and(Scope::ALL_NETNS)
         .and(Scope::SHIP)
         .and(Scope::VIA)
         .and(Scope::OWNERS_VIA)

@@ -261,7 +261,8 @@ root_is_mounted() {
 test_all() {
     need_packages iproute2=ss net-tools=netstat conntrack=conntrack nftables=nft git=git procps=ps tcpdump=tcpdump \
         ulogd2-pcap='/usr/lib/*/ulogd/ulogd_output_PCAP.so' ulogd2-json='/usr/lib/*/ulogd/ulogd_output_JSON.so' \
-        python3=python3 strace=strace shellcheck=shellcheck openssl=openssl
+        ulogd2-sqlite3='/usr/lib/*/ulogd/ulogd_output_SQLITE3.so' python3=python3 strace=strace \
+        shellcheck=shellcheck openssl=openssl
     unpack_packages rsyslog=rsyslogd syslog-ng-core=syslog-ng
     need_compiler
     local log start=$SECONDS
@@ -286,6 +287,7 @@ test_all() {
     step "static binary" build
     step "tests" cargo_tests "$log"
     step "tests of the program without BPF" tests_without_bpf "$log"
+    step "tests of the program with SQLite" tests_with_sqlite "$log"
     step "documentation" documentation
     step "fuzz, 3 s each" cargo xtask fuzz 3
     summary "$log" $((SECONDS - start))
@@ -323,6 +325,15 @@ tests_without_bpf() {
     cargo build --locked --quiet --package netwren --bin netwren --no-default-features --target-dir "$target"
     NETWREN_BIN=$target/debug/netwren cargo test --locked --package netwren --package netwren-tests --no-fail-fast \
         2>&1 | tee -a "$1"
+}
+
+# The output that wants a C compiler, and is in no other build.
+tests_with_sqlite() {
+    local target=$TARGET_DIR/with-sqlite
+    cargo build --locked --quiet --package netwren --bin netwren --features sqlite --target-dir "$target"
+    cargo test --locked --package export --features sqlite --no-fail-fast 2>&1 | tee -a "$1"
+    cargo test --locked --package netwren --features sqlite --lib shipping 2>&1 | tee -a "$1"
+    NETWREN_BIN=$target/debug/netwren cargo test --locked --package netwren-tests sqlite 2>&1 | tee -a "$1"
 }
 
 # Sums up cargo's own lines, which were printed above.

@@ -30,6 +30,7 @@ mod run;
 mod script;
 mod security;
 mod shipping;
+mod sqlite;
 mod syscalls;
 mod syslog_receivers;
 mod trust;

@@ -10,7 +10,7 @@ use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
 /// A namespace whose UDP to port 7009 and ping are logged to groups 5 and 6.
-fn logging(purpose: &str) -> Lab {
+pub(crate) fn logging(purpose: &str) -> Lab {
     let lab = Lab::new(purpose);
     lab.nft(
         "table inet t { chain o { type filter hook output priority 0
@@ -25,11 +25,11 @@ fn logging(purpose: &str) -> Lab {
     lab
 }
 
-/// Ships the packets of group 6 until it is dropped or ended.
-fn shipping(lab: &Lab, targets: &[String], groups: usize) -> Going<String> {
+/// Runs `log` on group 6 with these words until it is dropped or ended.
+pub(crate) fn shipping(lab: &Lab, words: &[&str], groups: usize) -> Going<String> {
     let mut command = Command::new(testkit::program::netwren());
     clean(&mut command).args(["log", "--group", "6", "--latency", "10ms"]);
-    targets.iter().for_each(|target| _ = command.args(["--to", target]));
+    command.args(words);
     confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
     let going = Going::spawn(command, |line| line);
     testkit::wait_until("the groups are bound", || {
@@ -39,7 +39,7 @@ fn shipping(lab: &Lab, targets: &[String], groups: usize) -> Going<String> {
 }
 
 /// Datagrams over both families, small and large.
-fn send(lab: &Lab) {
+pub(crate) fn send(lab: &Lab) {
     lab.inside(|| {
         for (from, to) in [("127.0.0.1:0", "127.0.0.1:7009"), ("[::1]:0", "[::1]:7009")] {
             let socket = UdpSocket::bind(from).unwrap();
@@ -66,26 +66,22 @@ fn packets(file: &Path) -> (Vec<u8>, Vec<Vec<u8>>) {
     (header.to_vec(), packets)
 }
 
-fn ulogd(lab: &Lab) -> std::path::PathBuf {
+/// Starts ulogd2 on group 5 with `output` and its settings.
+pub(crate) fn ulogd(lab: &Lab, output: &str, settings: &str) {
     let ulogd = testkit::tool::find("ulogd").unwrap();
     let plugins = fs::read_dir("/usr/lib").unwrap().map(|dir| dir.unwrap().path().join("ulogd"));
     let plugins = plugins.into_iter().find(|dir| dir.is_dir()).unwrap();
-    let plugin = |name: &str| format!("plugin=\"{}/ulogd_{name}.so\"\n", plugins.display());
-    let loaded: String = ["inppkt_NFLOG", "raw2packet_BASE", "output_PCAP"].map(plugin).concat();
-    let (config, file) = (lab.dir().join("ulogd.conf"), lab.dir().join("ulogd.pcap"));
+    let plugin = |name: &str| plugins.join(format!("ulogd_{name}.so"));
+    let used = ["inppkt_NFLOG", "raw2packet_BASE", &format!("output_{output}")].map(plugin);
+    assert!(used[2].is_file(), "ulogd2's output {output} is a package of its own");
+    let loaded: String = used.map(|plugin| format!("plugin=\"{}\"\n", plugin.display())).concat();
+    let (config, log) = (lab.dir().join("ulogd.conf"), lab.dir().join("ulogd.log"));
     let text = format!(
-        "[global]\nlogfile=\"{}\"\n{loaded}stack=log:NFLOG,base:BASE,pcap:PCAP\n\
-         [log]\ngroup=5\n[pcap]\nfile=\"{}\"\nsync=1\n",
-        lab.dir().join("ulogd.log").display(),
-        file.display()
+        "[global]\nlogfile=\"{}\"\n{loaded}stack=log:NFLOG,base:BASE,out:{output}\n[log]\ngroup=5\n[out]\n{settings}",
+        log.display()
     );
     fs::write(&config, text).unwrap();
-    assert!(
-        plugins.join("ulogd_output_PCAP.so").is_file(),
-        "ulogd2's output PCAP is a package of its own: ulogd2-pcap"
-    );
     lab.spawn(ulogd.to_str().unwrap(), &["-c", config.to_str().unwrap()]);
-    file
 }
 
 #[test]
@@ -94,9 +90,10 @@ fn root_pcap_is_what_ulogd2_writes() {
     testkit::require_tool!("nft");
     testkit::require_tool!("ulogd");
     let lab = logging("pcapulogd");
-    let theirs = ulogd(&lab);
+    let theirs = lab.dir().join("ulogd.pcap");
+    ulogd(&lab, "PCAP", &format!("file=\"{}\"\nsync=1\n", theirs.display()));
     let ours = lab.dir().join("ours.pcap");
-    let going = shipping(&lab, &[format!("pcap:{}", ours.display())], 2);
+    let going = shipping(&lab, &["--to", &format!("pcap:{}", ours.display())], 2);
     send(&lab);
     // Ten datagrams leave; five of each family come in, and each is refused, which ICMP says.
     let mut of_both = Default::default();
@@ -122,7 +119,7 @@ fn root_pcapng_is_read_by_tcpdump() {
     let file = file.to_str().unwrap();
     // The second run goes on with the file of the first.
     for _ in 0..2 {
-        let going = shipping(&lab, &[format!("pcapng:{file}")], 1);
+        let going = shipping(&lab, &["--to", &format!("pcapng:{file}")], 1);
         send(&lab);
         going.end().1.ok();
     }

@@ -19,6 +19,7 @@ mod store;
 mod target;
 mod tls_files;
 mod transports;
+mod typed_row;
 
 pub use batch::Batch;
 pub use control::{Control, ask};
@@ -33,3 +34,4 @@ pub use store::{Pushed, Store, WhenFull};
 pub use target::{Address, Format, Target, Wire};
 pub use tls_files::TlsFiles;
 pub use transports::{Rotation, Transport, TransportOptions, check_tls, open_transport};
+pub use typed_row::{TableShape, TypedValue, TypedValues, put_typed};

@@ -29,6 +29,9 @@ pub enum Format {
     Pcap,
     /// Packets with names of interfaces and prefixes.
     Pcapng,
+    /// Rows of a table in an SQLite database.
+    #[cfg(feature = "sqlite")]
+    Sqlite,
 }
 
 /// Each format's word, and over which wires it goes.
@@ -44,6 +47,8 @@ const FORMATS: &[(&str, Format, &[Wire])] = &[
     ("xml", Format::Xml, &[Wire::File]),
     ("pcap", Format::Pcap, &[Wire::File]),
     ("pcapng", Format::Pcapng, &[Wire::File]),
+    #[cfg(feature = "sqlite")]
+    ("sqlite", Format::Sqlite, &[Wire::File]),
 ];
 
 impl Format {

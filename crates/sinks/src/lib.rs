@@ -10,5 +10,5 @@ mod out;
 pub mod packets;
 pub mod syslog;
 
-pub use native::{Csv, FormatOptions, Json, JsonRows, TableWriter, Text};
+pub use native::{Csv, FormatOptions, Json, JsonRows, TableWriter, Text, put_json_value};
 pub use out::Out;

@@ -76,6 +76,8 @@ pub(crate) fn writer<T: Shipped>(
     let common = || match target.format {
         Format::Json => Some(Box::new(JsonRows::new(columns)) as Box<dyn RowWriter<T>>),
         Format::Syslog | Format::Syslog3164 => Some(super::syslog::writer(target, tuning, columns)),
+        #[cfg(feature = "sqlite")]
+        Format::Sqlite => Some(super::sqlite::writer(columns)),
         _ => None,
     };
     let writer = T::own_writer(target.format, tuning).or_else(common);

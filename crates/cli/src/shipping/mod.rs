@@ -3,6 +3,8 @@
 mod formats;
 mod notes;
 mod row_writer;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod syslog;
 mod tuning;
 mod ulogd;

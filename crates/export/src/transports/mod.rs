@@ -2,6 +2,8 @@
 
 mod file;
 mod rotation;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod stream;
 mod tcp;
 #[cfg(feature = "tls")]
@@ -71,6 +73,10 @@ pub struct TransportOptions {
 /// The way to `target`; an error if this program was built without it.
 pub fn open_transport(target: &Target, options: TransportOptions) -> io::Result<Box<dyn Transport>> {
     Ok(match target.address.clone() {
+        #[cfg(feature = "sqlite")]
+        Address::File(path) if target.format == crate::Format::Sqlite => {
+            Box::new(sqlite::Database::new(path, &options.file_header))
+        }
         Address::File(path) => Box::new(file::File::new(path, options.file_header, options.rotation)),
         Address::Tcp(receiver) => Box::new(tcp::Tcp::new(receiver)),
         Address::Udp(receiver) => Box::new(udp::Udp::new(receiver)),

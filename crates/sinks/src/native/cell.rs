@@ -1,6 +1,6 @@
 //! A cell as text: what the table, the tab-separated text and CSV share.
 
-use super::value::{put_endpoint, put_thousandths, put_value};
+use super::value::{put_endpoint, put_json_value, put_thousandths};
 use record::text::Line;
 use record::{Columns, Kind, Owner, Value, Words, text};
 
@@ -57,7 +57,7 @@ impl Form {
             Value::Bool(yes) => out.extend_from_slice(if yes { b"true" } else { b"false" }),
             Value::I64(n) => text::put_i64(out, n),
             Value::Thousandths(n) => put_thousandths(out, n),
-            nested @ (Value::List(_) | Value::Object(_)) => put_value(out, nested),
+            nested @ (Value::List(_) | Value::Object(_)) => put_json_value(out, nested),
             Value::Owners(owners) => put_owners(out, owners),
             Value::Endpoint(addr, port) => {
                 let mut line = Line::new();

@@ -1,6 +1,6 @@
 //! Rows as JSON, one object a line: what the output on a terminal or a pipe and the exports share.
 
-use super::value::{put_endpoint, put_value};
+use super::value::{put_endpoint, put_json_value};
 use record::text::Line;
 use record::{Columns, Value, text};
 use std::ops::Range;
@@ -100,7 +100,7 @@ fn put_fast(line: &mut Line, buf: &mut Vec<u8>, cell: Value<'_>) {
         }
         rare => {
             line.drain(buf);
-            put_value(buf, rare);
+            put_json_value(buf, rare);
         }
     }
 }

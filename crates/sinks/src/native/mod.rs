@@ -17,6 +17,7 @@ pub use json_rows::JsonRows;
 pub(crate) use json_rows::put_piece;
 pub use table::TableWriter;
 pub use text::Text;
+pub use value::put_json_value;
 
 /// What the caller decides about a native format. What a format has no use for, it ignores.
 #[derive(Clone, Copy, Debug)]

@@ -3,8 +3,8 @@
 use record::text::{self, Line};
 use record::{Addr, List, Object, Owner, Value, Words};
 
-/// Appends any value. Cells of text and CSV that are lists or objects are written so, too.
-pub(super) fn put_value(buf: &mut Vec<u8>, cell: Value<'_>) {
+/// Appends any value as JSON. Cells of text and CSV that are lists or objects are written so, too.
+pub fn put_json_value(buf: &mut Vec<u8>, cell: Value<'_>) {
     match cell {
         Value::Name(word) | Value::Guess(word) => put_word(buf, word),
         Value::Bytes(bytes) => put_string(buf, bytes),
@@ -37,7 +37,7 @@ fn put_list(buf: &mut Vec<u8>, list: &dyn List) {
     let mut before = b'[';
     list.for_each(&mut |item| {
         buf.push(before);
-        put_value(buf, item);
+        put_json_value(buf, item);
         before = b',';
     });
     if before == b'[' {
@@ -52,7 +52,7 @@ fn put_object(buf: &mut Vec<u8>, object: &dyn Object) {
         buf.push(before);
         put_word(buf, name);
         buf.push(b':');
-        put_value(buf, value);
+        put_json_value(buf, value);
         before = b',';
     });
     if before == b'{' {

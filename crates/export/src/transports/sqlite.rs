@@ -1,0 +1,300 @@
+//! SQLite: rows into a table, a transaction for each batch.
+
+use super::stream::PATIENCE;
+use super::{Taken, Transport};
+use crate::Batch;
+use crate::typed_row::{TypedValue, TypedValues, shape_id};
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, ErrorCode, ToSql, Transaction, TransactionBehavior};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+/// A database, which is created with the table if it is not there. A row is whole or not in it, and in it once.
+pub(super) struct Database {
+    path: PathBuf,
+    table: Table,
+    connection: Option<Connection>,
+    /// Device and inode: a database that was moved away is noticed.
+    identity: Option<(u64, u64)>,
+}
+
+/// The table as the header of messages has it.
+struct Table {
+    /// First value of its rows.
+    id: i64,
+    name: String,
+    view: String,
+    select: String,
+    /// Names and types.
+    columns: Vec<(String, String)>,
+}
+
+impl Table {
+    fn of(header: &[u8]) -> Table {
+        let mut texts = TypedValues::of(header).map(|value| match value {
+            TypedValue::Text(text) => text.to_owned(),
+            _ => String::new(),
+        });
+        let mut next = || texts.next();
+        let (name, view, select) = (next().unwrap_or_default(), next().unwrap_or_default(), next().unwrap_or_default());
+        let columns = std::iter::from_fn(|| Some((next()?, next()?))).collect();
+        Table { id: shape_id(header), name, view, select, columns }
+    }
+
+    /// Makes what is missing: the table, columns of a table that an earlier run has made, and the view.
+    fn create(&self, db: &Transaction<'_>) -> rusqlite::Result<()> {
+        let name = quoted(&self.name);
+        let columns: Vec<String> = self.columns.iter().map(|(name, kind)| format!("{} {kind}", quoted(name))).collect();
+        db.execute_batch(&format!("CREATE TABLE IF NOT EXISTS {name} ({})", columns.join(", ")))?;
+        let mut known = db.prepare("SELECT name FROM pragma_table_info(?1)")?;
+        let known: Vec<String> = known.query_map([&self.name], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        let is_known = |name: &str| known.iter().any(|known| known.eq_ignore_ascii_case(name));
+        for ((_, _), column) in self.columns.iter().zip(&columns).filter(|((name, _), _)| !is_known(name)) {
+            db.execute_batch(&format!("ALTER TABLE {name} ADD COLUMN {column}"))?;
+        }
+        self.create_view(db)
+    }
+
+    /// A table of that name, which another program has made, stays as it is.
+    fn create_view(&self, db: &Transaction<'_>) -> rusqlite::Result<()> {
+        let is_table = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?1";
+        if self.view.is_empty() || db.query_row(is_table, [&self.view], |row| row.get::<_, i64>(0))? != 0 {
+            return Ok(());
+        }
+        let view = quoted(&self.view);
+        db.execute_batch(&format!("DROP VIEW IF EXISTS {view}; CREATE VIEW {view} AS {}", self.select))
+    }
+
+    fn insert(&self) -> String {
+        let names: Vec<String> = self.columns.iter().map(|(name, _)| quoted(name)).collect();
+        let places = vec!["?"; names.len()].join(", ");
+        format!("INSERT INTO {} ({}) VALUES ({places})", quoted(&self.name), names.join(", "))
+    }
+}
+
+/// A name as SQL has it.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+impl ToSql for TypedValue<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            TypedValue::Null => ValueRef::Null,
+            TypedValue::Integer(n) => ValueRef::Integer(*n),
+            TypedValue::Text(text) => ValueRef::Text(text.as_bytes()),
+            TypedValue::Bytes(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+impl Database {
+    /// The database at `path`, with the table that `header` tells of.
+    pub(super) fn new(path: PathBuf, header: &[u8]) -> Database {
+        Database { path, table: Table::of(header), connection: None, identity: None }
+    }
+
+    fn opened(&self) -> rusqlite::Result<Connection> {
+        let mut db = Connection::open(&self.path)?;
+        db.busy_timeout(PATIENCE)?;
+        // Readers do not stop the writer; a crash of the machine may take the last transactions, not the database.
+        db.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")?;
+        let create = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        self.table.create(&create)?;
+        create.commit()?;
+        Ok(db)
+    }
+
+    /// Inserts the messages of `batch` from `first` on.
+    fn insert(db: &mut Connection, table: &Table, batch: &Batch, first: usize) -> rusqlite::Result<Taken> {
+        let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut taken = Taken { bytes: batch.bytes().len() - batch.start_of(first), refused: 0 };
+        let mut insert = transaction.prepare(&table.insert())?;
+        for message in (first..).map_while(|index| batch.message(index)) {
+            let mut values = TypedValues::of(message);
+            if values.next() != Some(TypedValue::Integer(table.id)) {
+                // It waited on disk while the columns were changed.
+                taken.refused += 1;
+                continue;
+            }
+            for (place, value) in (1..=table.columns.len()).zip(values.chain(std::iter::repeat(TypedValue::Null))) {
+                insert.raw_bind_parameter(place, value)?;
+            }
+            insert.raw_execute()?;
+        }
+        drop(insert);
+        transaction.commit()?;
+        Ok(taken)
+    }
+
+    fn identity_now(&self) -> Option<(u64, u64)> {
+        fs::metadata(&self.path).ok().map(|facts| (facts.dev(), facts.ino()))
+    }
+
+    fn named(&self, what: &str, error: &rusqlite::Error) -> io::Error {
+        let kind = match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => io::ErrorKind::StorageFull,
+            Some(ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => io::ErrorKind::PermissionDenied,
+            _ => io::ErrorKind::Other,
+        };
+        io::Error::new(kind, format!("{what} {}: {error}", self.path.display()))
+    }
+}
+
+impl Transport for Database {
+    fn open(&mut self) -> io::Result<()> {
+        self.connection = None;
+        self.connection = Some(self.opened().map_err(|error| self.named("cannot open the database", &error))?);
+        self.identity = self.identity_now();
+        Ok(())
+    }
+
+    fn send(&mut self, batch: &Batch, at: usize) -> io::Result<Taken> {
+        let db = self.connection.as_mut().ok_or_else(super::stream::closed)?;
+        match Database::insert(db, &self.table, batch, batch.whole_in(at)) {
+            Ok(taken) => Ok(taken),
+            Err(error) if is_busy(&error) => Ok(Taken::default()),
+            Err(error) => Err(self.named("cannot write to the database", &error)),
+        }
+    }
+
+    /// A database that was moved away or removed is made anew.
+    fn check(&mut self) -> io::Result<()> {
+        if self.identity.is_some() && self.identity_now() == self.identity {
+            return Ok(());
+        }
+        self.open()
+    }
+
+    fn close(&mut self) {
+        self.connection = None;
+    }
+}
+
+/// Another program has the database for itself, for now.
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::{TableShape, put_typed};
+
+    fn shape(columns: &[(&str, &'static str)]) -> TableShape {
+        let columns = columns.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect();
+        let view = Some(("seen".to_owned(), "SELECT \"a\" AS other FROM \"lo\"\"g\"".to_owned()));
+        TableShape { name: "lo\"g".to_owned(), columns, view }
+    }
+
+    fn batch(shape: &TableShape, rows: &[&[TypedValue<'_>]]) -> Batch {
+        let mut batch = Batch::new();
+        for (n, row) in rows.iter().enumerate() {
+            // The third is of another shape.
+            let id = if n == 2 { 0 } else { shape.id() };
+            put_typed(batch.bytes_mut(), TypedValue::Integer(id));
+            row.iter().for_each(|value| put_typed(batch.bytes_mut(), *value));
+            batch.end_message();
+        }
+        batch
+    }
+
+    fn read(path: &std::path::Path, query: &str) -> Vec<String> {
+        let db = Connection::open(path).unwrap();
+        let mut query = db.prepare(query).unwrap();
+        let columns = query.column_count();
+        let row = |row: &rusqlite::Row<'_>| -> rusqlite::Result<String> {
+            let cells: Vec<String> = (0..columns).map(|i| format!("{:?}", row.get_ref(i).unwrap())).collect();
+            Ok(cells.join(" "))
+        };
+        query.query_map([], row).unwrap().map(Result::unwrap).collect()
+    }
+
+    const AB: &[(&str, &str)] = &[("a", "INTEGER"), ("b", "TEXT")];
+    const A: &[TypedValue<'_>] = &[TypedValue::Integer(-1), TypedValue::Text("x'; --\0")];
+    const B: &[TypedValue<'_>] = &[TypedValue::Null, TypedValue::Bytes(b"\xff")];
+
+    #[test]
+    fn rows_come_to_lie_in_the_table() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        let mut db = Database::new(path.clone(), &shape(&[("a", "INTEGER"), ("b c", "TEXT")]).to_header());
+        db.open().unwrap();
+        let rows = batch(&shape(&[("a", "INTEGER"), ("b c", "TEXT")]), &[A, B, A, &A[..1]]);
+        let part = rows.start_of(1);
+        let taken = db.send(&rows, part).unwrap();
+        assert_eq!((taken.bytes, taken.refused), (rows.bytes().len() - part, 1), "one is of another shape");
+        db.close();
+        assert_eq!(read(&path, "SELECT typeof(a), typeof(\"b c\") FROM \"lo\"\"g\"").len(), 2);
+        let cells = read(&path, "SELECT a, hex(\"b c\") FROM \"lo\"\"g\"");
+        assert!(cells[0].starts_with("Null Text") && cells[1].starts_with("Integer(-1)"), "{cells:?}");
+        assert_eq!(read(&path, "SELECT count(*) FROM \"lo\"\"g\" WHERE \"b c\" IS NULL"), ["Integer(1)"], "cut off");
+        assert_eq!(read(&path, "SELECT other FROM seen").len(), 2);
+    }
+
+    #[test]
+    fn a_later_run_may_have_other_columns() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        for columns in [[("a", "INTEGER"), ("b", "TEXT")], [("A", "INTEGER"), ("c", "TEXT")]] {
+            let mut db = Database::new(path.clone(), &shape(&columns).to_header());
+            db.open().unwrap();
+            db.send(&batch(&shape(&columns), &[A]), 0).unwrap();
+        }
+        assert_eq!(
+            read(&path, "SELECT a, b IS NULL, c IS NULL FROM \"lo\"\"g\""),
+            ["Integer(-1) Integer(0) Integer(1)", "Integer(-1) Integer(1) Integer(0)"]
+        );
+    }
+
+    #[test]
+    fn a_locked_database_is_tried_later_and_nothing_is_twice() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        let mut db = Database::new(path.clone(), &shape(AB).to_header());
+        db.open().unwrap();
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        assert_eq!(db.send(&batch(&shape(AB), &[A, B]), 0).unwrap(), Taken::default());
+        other.execute_batch("ROLLBACK").unwrap();
+        assert!(db.send(&batch(&shape(AB), &[A, B]), 0).unwrap().bytes > 0);
+        assert_eq!(read(&path, "SELECT count(*) FROM \"lo\"\"g\""), ["Integer(2)"]);
+    }
+
+    #[test]
+    fn a_table_that_is_there_is_no_view() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        Connection::open(&path).unwrap().execute_batch("CREATE TABLE seen (x)").unwrap();
+        let mut db = Database::new(path.clone(), &shape(AB).to_header());
+        db.open().unwrap();
+        assert!(read(&path, "SELECT x FROM seen").is_empty());
+    }
+
+    #[test]
+    fn a_database_that_was_moved_is_made_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        let mut db = Database::new(path.clone(), &shape(AB).to_header());
+        db.open().unwrap();
+        db.check().unwrap();
+        fs::rename(&path, dir.path().join("old.db")).unwrap();
+        db.check().unwrap();
+        db.send(&batch(&shape(AB), &[A]), 0).unwrap();
+        assert_eq!(read(&path, "SELECT count(*) FROM \"lo\"\"g\""), ["Integer(1)"]);
+    }
+
+    #[test]
+    fn what_is_no_database_is_said() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        fs::write(&path, "a text that is certainly longer than the header of a database, which is no database")
+            .unwrap();
+        let mut db = Database::new(path, &shape(&[("a", "INTEGER")]).to_header());
+        let said = db.open().unwrap_err().to_string();
+        assert!(said.starts_with("cannot open the database") && said.contains("not a database"), "{said}");
+    }
+}

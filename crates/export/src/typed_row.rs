@@ -1,0 +1,171 @@
+//! Rows of typed values as messages, for receivers that store values and not text.
+//!
+//! A row is a number that stands for the columns ([`TableShape::id`]) and its values one behind another: a byte that
+//! says what it is, then 8 bytes of a number, or 4 bytes of a length and so many bytes; numbers are little-endian. By
+//! the first number a row is noticed that waited on disk while the columns were changed. A [`TableShape`] is the header
+//! of such messages.
+
+/// One value of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TypedValue<'r> {
+    /// Unknown.
+    Null,
+    /// A number.
+    Integer(i64),
+    /// Text.
+    Text(&'r str),
+    /// Bytes that are not UTF-8.
+    Bytes(&'r [u8]),
+}
+
+const NULL: u8 = 0;
+const INTEGER: u8 = 1;
+const TEXT: u8 = 2;
+const BYTES: u8 = 3;
+
+/// Appends one value of a row to `out`.
+pub fn put_typed(out: &mut Vec<u8>, value: TypedValue<'_>) {
+    let (kind, bytes) = match value {
+        TypedValue::Null => return out.push(NULL),
+        TypedValue::Integer(n) => {
+            out.push(INTEGER);
+            return out.extend_from_slice(&n.to_le_bytes());
+        }
+        TypedValue::Text(text) => (TEXT, text.as_bytes()),
+        TypedValue::Bytes(bytes) => (BYTES, bytes),
+    };
+    out.push(kind);
+    out.extend_from_slice(&u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes());
+    out.extend_from_slice(bytes);
+}
+
+/// Walks the values of a row; ends early where the bytes are no row.
+pub struct TypedValues<'r> {
+    rest: &'r [u8],
+}
+
+impl<'r> TypedValues<'r> {
+    /// The values of the row `bytes`.
+    pub fn of(bytes: &'r [u8]) -> TypedValues<'r> {
+        TypedValues { rest: bytes }
+    }
+
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (taken, rest) = self.rest.split_first_chunk::<N>()?;
+        self.rest = rest;
+        Some(*taken)
+    }
+
+    fn take_bytes(&mut self) -> Option<&'r [u8]> {
+        let length = u32::from_le_bytes(self.take()?) as usize;
+        let (taken, rest) = self.rest.split_at_checked(length)?;
+        self.rest = rest;
+        Some(taken)
+    }
+}
+
+impl<'r> Iterator for TypedValues<'r> {
+    type Item = TypedValue<'r>;
+
+    fn next(&mut self) -> Option<TypedValue<'r>> {
+        let [kind] = self.take()?;
+        match kind {
+            NULL => Some(TypedValue::Null),
+            INTEGER => Some(TypedValue::Integer(i64::from_le_bytes(self.take()?))),
+            TEXT => Some(std::str::from_utf8(self.take_bytes()?).map_or(TypedValue::Null, TypedValue::Text)),
+            BYTES => Some(TypedValue::Bytes(self.take_bytes()?)),
+            _ => None,
+        }
+    }
+}
+
+/// The table that rows belong to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TableShape {
+    /// Its name.
+    pub name: String,
+    /// Name and type of each column; the type is a word of SQL.
+    pub columns: Vec<(String, &'static str)>,
+    /// Another name under which the table is seen, and the SELECT that it stands for.
+    pub view: Option<(String, String)>,
+}
+
+impl TableShape {
+    /// As the header of messages.
+    pub fn to_header(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let (view, select) = self.view.clone().unwrap_or_default();
+        for text in [&self.name, &view, &select] {
+            put_typed(&mut out, TypedValue::Text(text));
+        }
+        for (name, kind) in &self.columns {
+            put_typed(&mut out, TypedValue::Text(name));
+            put_typed(&mut out, TypedValue::Text(kind));
+        }
+        out
+    }
+
+    /// The number of these columns: the first value of each row.
+    pub fn id(&self) -> i64 {
+        shape_id(&self.to_header())
+    }
+}
+
+/// The number of the shape with this header (FNV-1a).
+pub(crate) fn shape_id(header: &[u8]) -> i64 {
+    let hash = header
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    hash as i64
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A value that owns what it has.
+    #[derive(Debug, Clone)]
+    enum Owned {
+        Null,
+        Integer(i64),
+        Text(String),
+        Bytes(Vec<u8>),
+    }
+
+    fn value() -> impl Strategy<Value = Owned> {
+        prop_oneof![
+            Just(Owned::Null),
+            any::<i64>().prop_map(Owned::Integer),
+            any::<String>().prop_map(Owned::Text),
+            any::<Vec<u8>>().prop_map(Owned::Bytes),
+        ]
+    }
+
+    fn lent(value: &Owned) -> TypedValue<'_> {
+        match value {
+            Owned::Null => TypedValue::Null,
+            Owned::Integer(n) => TypedValue::Integer(*n),
+            Owned::Text(text) => TypedValue::Text(text),
+            Owned::Bytes(bytes) => TypedValue::Bytes(bytes),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn rows_read_back(values in proptest::collection::vec(value(), 0..20), cut: usize) {
+            let mut out = Vec::new();
+            values.iter().for_each(|value| put_typed(&mut out, lent(value)));
+            let read: Vec<_> = TypedValues::of(&out).collect();
+            prop_assert_eq!(read, values.iter().map(lent).collect::<Vec<_>>());
+            let part = &out[..cut % (out.len() + 1)];
+            prop_assert!(TypedValues::of(part).count() <= values.len());
+        }
+
+        #[test]
+        fn any_bytes_end(bytes: Vec<u8>) {
+            prop_assert!(TypedValues::of(&bytes).count() <= bytes.len());
+        }
+    }
+}

@@ -332,7 +332,8 @@ mod tests {
         let plan = Plan::<SocketEvents>::new(PlanRequest { columns, ..PlanRequest::default() }).unwrap();
         for (rows_max, emitted, cut, ended) in [(99, 3, 0, Ended::Whole), (2, 1, 1, Ended::Closed)] {
             let mut rows = Rows(Vec::new(), rows_max);
-            let mut lookups = Fixed(&Lookups::none());
+            let none = Lookups::none();
+            let mut lookups = Fixed(&none);
             let run = plan.follow_rows(&mut Batches(vec![2, 1], 0), &mut lookups, &mut rows, &|| false).unwrap();
             assert!(run.stats.balances());
             assert_eq!((run.stats.emitted, run.stats.cut, run.ended), (emitted, cut, ended));

@@ -2,7 +2,7 @@
 
 use crate::going::Going;
 use crate::log::{command, counted, logging, send, to_five};
-use crate::run::Ran;
+use crate::run::{Ran, netwren};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -314,4 +314,29 @@ fn what_cannot_be_shipped_is_said() {
     ] {
         crate::run::netwren(args).says(2, &[says]);
     }
+}
+
+#[test]
+fn root_issue_12_a_running_netwren_tells_what_became_of_its_rows() {
+    const PACKETS: usize = 500;
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = logging("shipstatus");
+    let dir = tempfile::tempdir().unwrap();
+    let (control, file) = (dir.path().join("control"), dir.path().join("out"));
+    let (control, to) = (control.to_str().unwrap(), format!("json:{}", file.display()));
+    let going = shipping(&lab, &["--columns", "seq", "--to", &to, "--control", control]);
+    send(&lab, to_five(), PACKETS);
+    let ask = |format: &str| netwren(&["log", "status", "--control", control, "-o", format]);
+    let seen = || {
+        let report: serde_json::Value = serde_json::from_str(&ask("json").stdout).unwrap();
+        report["outputs"][0]["delivered"] == PACKETS
+    };
+    testkit::wait_until("all is delivered", seen);
+    let metric = format!("netwren_export_delivered_total{{output=\"{to}\"}} {PACKETS}\n");
+    let ran = ask("prometheus");
+    assert!(ran.stdout.contains(&metric), "{}", ran.stdout);
+    delivered(going, PACKETS);
+    let ran = ask("text");
+    assert!(ran.code == 4 && ran.stderr.contains("cannot connect to"), "{}", ran.stderr);
 }

@@ -24,6 +24,7 @@ pub(crate) static COMMANDS: &[&Command] = &[
     &stateless::VERIFY,
     &log::COMMAND,
     &log::setup::COMMAND,
+    &log::status::COMMAND,
     &record::COMMAND,
     &support::COMMAND,
 ];

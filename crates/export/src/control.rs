@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     fn report() -> StatusReport {
-        StatusReport { outputs: Vec::new(), lost_in_kernel: 5 }
+        StatusReport { outputs: Vec::new(), lost_in_kernel: Some(5) }
     }
 
     #[test]

@@ -23,8 +23,8 @@ pub struct OutputReport {
 pub struct StatusReport {
     /// In the order of the command line.
     pub outputs: Vec<OutputReport>,
-    /// Records that the kernel has dropped before netwren could read them.
-    pub lost_in_kernel: u64,
+    /// Records that the kernel has dropped before netwren could read them, if that is known while the run lasts.
+    pub lost_in_kernel: Option<u64>,
 }
 
 /// What a report is written as.
@@ -79,7 +79,10 @@ impl StatusReport {
                 }
             }
         }
-        let _ = writeln!(out, "lost in the kernel: {}", self.lost_in_kernel);
+        match self.lost_in_kernel {
+            Some(lost) => _ = writeln!(out, "lost in the kernel: {lost}"),
+            None => out.push_str("lost in the kernel: said when the run ends\n"),
+        }
         out
     }
 
@@ -100,7 +103,7 @@ impl StatusReport {
                 status.is_open,
                 quoted(status.last_error.as_deref()),
                 quoted(status.store_trouble.as_deref()),
-                self.lost_in_kernel
+                self.lost_in_kernel.map_or_else(|| "null".to_owned(), |lost| lost.to_string())
             );
             if let Some(start) = &output.at_start {
                 out.push_str(",\"run\":{");
@@ -130,9 +133,10 @@ impl StatusReport {
                 let _ = writeln!(out, "netwren_export_dropped_total{{output=\"{label}\",reason=\"{reason}\"}} {count}");
             }
         }
-        out.push_str("# HELP netwren_lost_in_kernel_total Records the kernel dropped before they could be read.\n");
-        let lost = self.lost_in_kernel;
-        let _ = write!(out, "# TYPE netwren_lost_in_kernel_total counter\nnetwren_lost_in_kernel_total {lost}\n");
+        if let Some(lost) = self.lost_in_kernel {
+            out.push_str("# HELP netwren_lost_in_kernel_total Records the kernel dropped before they could be read.\n");
+            let _ = write!(out, "# TYPE netwren_lost_in_kernel_total counter\nnetwren_lost_in_kernel_total {lost}\n");
+        }
         out
     }
 }
@@ -265,7 +269,7 @@ mod tests {
         let start = Ledger { seen: 90, delivered: 75, ..Ledger::default() };
         let spooled =
             OutputReport { target: "syslog+tcp://log.example:6514".to_owned(), status, at_start: Some(start) };
-        StatusReport { outputs: vec![spooled, hostile], lost_in_kernel: 9 }
+        StatusReport { outputs: vec![spooled, hostile], lost_in_kernel: Some(9) }
     }
 
     #[test]

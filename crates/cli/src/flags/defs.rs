@@ -69,6 +69,9 @@ impl Scope {
     /// `log setup`.
     pub(crate) const LOG_RULE: Scope = Scope(1 << 26);
 
+    /// `log status`.
+    pub(crate) const STATUS: Scope = Scope(1 << 28);
+
     /// Every table: rows with columns, an order, groups, rounds, namespaces and recordings.
     pub(crate) const TABLE: Scope = Scope::ROWS
         .and(Scope::COLUMNS)
@@ -594,6 +597,31 @@ pub(crate) const FLAGS: &[Flag] = &[
         "How many files are kept beside PATH; older ones are removed. They are not compressed",
     )
     .default("7"),
+    flag(
+        Scope::SHIP.and(Scope::FOLLOW),
+        "control",
+        None,
+        File("FILE"),
+        SHIPPED,
+        "With --to: a unix socket, of this user alone, where `netwren log status` asks what has become of the rows",
+    ),
+    flag(
+        Scope::STATUS,
+        "control",
+        None,
+        File("FILE"),
+        OPTIONS,
+        "The unix socket of the run that is asked, as it was given there",
+    ),
+    flag(
+        Scope::STATUS,
+        "output",
+        Some('o'),
+        Word(&export::ReportFormat::WORDS),
+        OPTIONS,
+        "text; json: one object; prometheus: its text format, for a collector that runs this command",
+    )
+    .default("text"),
     flag(
         Scope::SHIP.and(Scope::FOLLOW),
         "tls-ca",

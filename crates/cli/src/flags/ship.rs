@@ -44,6 +44,8 @@ pub(crate) struct ShipRequest {
     pub(crate) tls: TlsFiles,
     /// `--rotate-size`, `--rotate-age`, `--rotate-keep`
     pub(crate) rotation: Option<Rotation>,
+    /// `--control`
+    pub(crate) control: Option<PathBuf>,
 }
 
 /// Where rows wait on disk.
@@ -86,6 +88,7 @@ impl ShipRequest {
     pub(crate) fn tuned(outputs: Vec<(Target, UlogdTuning)>) -> ShipRequest {
         let (targets, tuning) = outputs.into_iter().unzip();
         ShipRequest {
+            control: None,
             targets,
             tuning,
             when_full: WhenFull::default(),
@@ -107,7 +110,8 @@ impl ShipRequest {
             targets.push(target);
         }
         if targets.is_empty() {
-            let mut alone = ["when-full", "queue-max", "spool"].into_iter().chain(TLS_FLAGS).chain(ROTATE_FLAGS);
+            let mut alone =
+                ["when-full", "queue-max", "spool", "control"].into_iter().chain(TLS_FLAGS).chain(ROTATE_FLAGS);
             let alone = alone.find(|flag| words.is_given(flag));
             return match alone {
                 Some(flag) => Err(format!("--{flag} needs --to: without it nothing is shipped")),
@@ -123,6 +127,7 @@ impl ShipRequest {
             rotation: rotation(words, &targets)?,
             targets,
             spool: SpoolRequest::of(words)?,
+            control: words.file("control").map(PathBuf::from),
             tls: TlsFiles { authorities, certificate, key },
             tuning: Vec::new(),
             when_full: words.value("when-full").and_then(|word| word.parse().ok()).unwrap_or_default(),

@@ -18,12 +18,13 @@ use crate::flags::ship::ShipRequest;
 use crate::messages::say;
 use engine::{Disposition, RowSink, RunError};
 use export::{
-    Address, Batch, MemoryStore, Output, OutputOptions, Recovered, Spool, SpoolOptions, Store, Target,
-    TransportOptions, check_tls, open_transport,
+    Address, Batch, Control, Ledger, MemoryStore, Output, OutputMonitor, OutputOptions, OutputReport, Recovered, Spool,
+    SpoolOptions, StatusReport, Store, Target, TransportOptions, check_tls, open_transport,
 };
 use formats::writer;
 use record::{Accounting, Columns, Lookups, SourceError, SourceFault, Value};
 use row_writer::RowWriter;
+use std::path::Path;
 use std::time::Duration;
 
 /// How long the end of a run waits for receivers to take what waits.
@@ -33,6 +34,8 @@ const DRAIN: Duration = Duration::from_secs(5);
 pub(crate) struct Shipment<T: Shipped> {
     outputs: Vec<Shipper<T>>,
     wants_cells: bool,
+    /// What answers questions while the run lasts.
+    _control: Option<Control>,
 }
 
 /// One output, and the batch that is being filled for it.
@@ -41,6 +44,8 @@ struct Shipper<T: Shipped> {
     writer: Box<dyn RowWriter<T>>,
     batch: Batch,
     output: Output,
+    /// The counts of earlier runs, with a spool.
+    at_start: Option<Ledger>,
 }
 
 impl<T: Shipped> Shipment<T> {
@@ -60,7 +65,11 @@ impl<T: Shipped> Shipment<T> {
         let start = |(index, target): (usize, &Target)| Shipper::start(target, ship.tuning.get(index), ship, columns);
         let outputs: Vec<Shipper<T>> = ship.targets.iter().enumerate().map(start).collect::<Result<_, _>>()?;
         let wants_cells = outputs.iter().any(|output| output.writer.wants_cells());
-        Ok(Shipment { outputs, wants_cells })
+        let control = match &ship.control {
+            Some(path) => Some(control(path, &outputs)?),
+            None => None,
+        };
+        Ok(Shipment { outputs, wants_cells, _control: control })
     }
 
     /// Waits until receivers have taken what waits, as long as that is sensible, and adds to `stats` what they did not
@@ -100,13 +109,14 @@ impl<T: Shipped> Shipper<T> {
     ) -> Result<Shipper<T>, RunError> {
         let mut writer = writer::<T>(target, tuning, columns).map_err(refused)?;
         let store = store(target, ship)?;
+        let at_start = store.is_kept().then(|| store.ledger());
         let options = OutputOptions { when_full: ship.when_full, drain: DRAIN };
         let way =
             TransportOptions { file_header: writer.file_header(), tls: ship.tls.clone(), rotation: ship.rotation };
         let transport = open_transport(target, way).map_err(|error| refused(error.to_string()))?;
         let output = Output::start("netwren-ship", store, transport, options);
         let output = output.map_err(|error| refused(format!("cannot start a thread: {error}")))?;
-        Ok(Shipper { target: target.clone(), writer, batch: Batch::new(), output })
+        Ok(Shipper { target: target.clone(), writer, batch: Batch::new(), output, at_start })
     }
 
     fn push(&mut self) {
@@ -148,6 +158,22 @@ fn store(target: &Target, ship: &ShipRequest) -> Result<Box<dyn Store>, RunError
         say(&format!("{target}: {recovered}"));
     }
     Ok(Box::new(store))
+}
+
+/// Answers at `path` with the counts of `outputs`.
+fn control<T: Shipped>(path: &Path, outputs: &[Shipper<T>]) -> Result<Control, RunError> {
+    let report = |shipper: &Shipper<T>| (shipper.target.to_string(), shipper.output.monitor(), shipper.at_start);
+    let monitors: Vec<(String, OutputMonitor, Option<Ledger>)> = outputs.iter().map(report).collect();
+    let report = move || {
+        let report = |(target, monitor, at_start): &(String, OutputMonitor, Option<Ledger>)| OutputReport {
+            target: target.clone(),
+            status: monitor.status(),
+            at_start: *at_start,
+        };
+        // What the kernel lost, the stream tells at its end.
+        StatusReport { outputs: monitors.iter().map(report).collect(), lost_in_kernel: None }
+    };
+    Control::start(path, report).map_err(|error| refused(format!("--control: {error}")))
 }
 
 /// The fault of a run that cannot ship.

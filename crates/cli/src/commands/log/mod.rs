@@ -1,6 +1,7 @@
 //! `netwren log`: packets that rules log, as they come.
 
 pub(crate) mod setup;
+pub(crate) mod status;
 
 use super::follow::{self, StreamNotes};
 use super::plan::of_request;

@@ -1,0 +1,34 @@
+//! `netwren log status`: what has become of every row that a running netwren ships.
+
+use crate::command::{Command, ParsedWords, Positional};
+use crate::exit::Exit;
+use crate::flags::defs::Scope;
+use crate::outcome::Outcome;
+use crate::output;
+use export::{ReportFormat, ask};
+
+/// The registry's entry.
+pub(crate) static COMMAND: Command = Command {
+    name: "log status",
+    about: "What has become of every row that a running netwren ships: the counts of each receiver",
+    examples: EXAMPLES,
+    scope: Scope::STATUS,
+    positional: Positional::None,
+    run: Some(run),
+    ..Command::TABLE
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  netwren log status --control /run/netwren.sock                  of the run that was started with the same --control
+  netwren log status --control /run/netwren.sock -o prometheus
+";
+
+fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+    let path = words.file("control").ok_or("which run? --control FILE, the same as it was started with")?;
+    let format = words.value("output").and_then(ReportFormat::of).unwrap_or(ReportFormat::Text);
+    Ok(match ask(path, format) {
+        Ok(report) => output::print(&report).into(),
+        Err(error) => Outcome::because(Exit::Failed, error),
+    })
+}

@@ -193,7 +193,13 @@ fn json_counts(ledger: &Ledger, out: &mut String) {
     let _ = write!(out, "}},\"resent\":{}", ledger.resent);
 }
 
-/// What has come to the counts since `start`. Records of earlier runs may be delivered in this one.
+impl Ledger {
+    /// What has come to the counts since `start`. Records of earlier runs may be delivered in this one.
+    pub fn since(&self, start: &Ledger) -> Ledger {
+        since(self, start)
+    }
+}
+
 fn since(now: &Ledger, start: &Ledger) -> Ledger {
     let mut run = *now;
     let pairs = [

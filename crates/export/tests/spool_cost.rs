@@ -1,4 +1,5 @@
-//! What storing a message costs: `SPOOL_MESSAGES=20000000 cargo test --release -p export --test spool_cost -- --nocapture`,
+//! What storing a message costs:
+//! `SPOOL_MESSAGES=20000000 cargo test --release -p export --test spool_cost -- --nocapture`,
 //! with `SPOOL_DIR` for another file system. Without the variable, once and small.
 #![allow(clippy::unwrap_used, clippy::panic)]
 

@@ -19,7 +19,7 @@ use crate::messages::say;
 use engine::{Disposition, RowSink, RunError};
 use export::{
     Address, Batch, Control, Ledger, MemoryStore, Output, OutputMonitor, OutputOptions, OutputReport, Recovered, Spool,
-    SpoolOptions, StatusReport, Store, Target, TransportOptions, check_tls, open_transport,
+    SpoolOptions, Status, StatusReport, Store, Target, TransportOptions, check_tls, open_transport,
 };
 use formats::writer;
 use record::{Accounting, Columns, Lookups, SourceError, SourceFault, Value};
@@ -77,10 +77,13 @@ impl<T: Shipped> Shipment<T> {
     pub(crate) fn finish(&mut self, request: &Request, stats: &mut Accounting) {
         self.flush();
         self.say_forgotten(request);
+        let starts: Vec<Option<Ledger>> = self.outputs.iter().map(|shipper| shipper.at_start).collect();
         let ended: Vec<_> =
             self.outputs.iter_mut().map(|shipper| (&shipper.target, shipper.output.finish(&|| false))).collect();
-        for (target, status) in &ended {
-            notes::add(&target.to_string(), status, stats);
+        for ((target, status), start) in ended.iter().zip(&starts) {
+            // What an earlier run has lost, it has said.
+            let ledger = start.map_or(status.ledger, |start| status.ledger.since(&start));
+            notes::add(&target.to_string(), &Status { ledger, ..status.clone() }, stats);
         }
         if request.stats {
             notes::print(&ended, stats.lost);

@@ -12,6 +12,8 @@ pub(super) fn add(target: &str, status: &Status, stats: &mut Accounting) {
         (ledger.dropped.full, "dropped because the queue was full (--queue-max, --when-full)"),
         (ledger.dropped.end, "not delivered when the run ended"),
         (ledger.dropped.refused, "too long for a datagram"),
+        (ledger.dropped.age, "dropped because they waited too long (--spool-age)"),
+        (ledger.dropped.lost, "lost by a crash or in a damaged spool"),
     ];
     for (count, words) in lost.into_iter().filter(|(count, _)| *count > 0) {
         stats.incomplete = true;

@@ -287,7 +287,6 @@ test_all() {
     step "static binary" build
     step "tests" cargo_tests "$log"
     step "tests of the program without BPF" tests_without_bpf "$log"
-    step "tests of the program with SQLite" tests_with_sqlite "$log"
     step "documentation" documentation
     step "fuzz, 3 s each" cargo xtask fuzz 3
     summary "$log" $((SECONDS - start))
@@ -319,21 +318,12 @@ cargo_tests() {
     cargo test --locked --workspace --no-fail-fast 2>&1 | tee "$1"
 }
 
-# Everything that runs the program, once more with one that was built without the feature.
+# Everything that runs the program, once more with one that was built without its features.
 tests_without_bpf() {
     local target=$TARGET_DIR/without-bpf
     cargo build --locked --quiet --package netwren --bin netwren --no-default-features --target-dir "$target"
     NETWREN_BIN=$target/debug/netwren cargo test --locked --package netwren --package netwren-tests --no-fail-fast \
         2>&1 | tee -a "$1"
-}
-
-# The output that wants a C compiler, and is in no other build.
-tests_with_sqlite() {
-    local target=$TARGET_DIR/with-sqlite
-    cargo build --locked --quiet --package netwren --bin netwren --features sqlite --target-dir "$target"
-    cargo test --locked --package export --features sqlite --no-fail-fast 2>&1 | tee -a "$1"
-    cargo test --locked --package netwren --features sqlite --lib shipping 2>&1 | tee -a "$1"
-    NETWREN_BIN=$target/debug/netwren cargo test --locked --package netwren-tests sqlite 2>&1 | tee -a "$1"
 }
 
 # Sums up cargo's own lines, which were printed above.

@@ -13,6 +13,9 @@ const CONFIRM_EVERY: Duration = Duration::from_millis(20);
 /// How often a connection without messages is looked at: a receiver that went away is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
+/// How much longer the end waits for a thread that was told to end.
+const GRACE: Duration = Duration::from_millis(500);
+
 /// How an output behaves.
 #[derive(Debug, Clone, Copy)]
 pub struct OutputOptions {
@@ -192,17 +195,19 @@ impl Output {
     /// `stop` is false, and ends the thread. What is not delivered by then is dropped and counted, unless the store
     /// keeps it.
     pub fn finish(&mut self, stop: &dyn Fn() -> bool) -> Status {
-        self.shared.lock().deadline = Some(Instant::now() + self.drain);
+        let mut deadline = Instant::now() + self.drain;
+        self.shared.lock().deadline = Some(deadline);
         self.shared.work.notify_one();
         if let Some(thread) = self.thread.take() {
-            while !thread.is_finished() {
-                if stop() {
-                    self.shared.lock().deadline = Some(Instant::now());
+            // One that asks for an address, or connects, takes as long as that takes: it is left alone then.
+            while !thread.is_finished() && Instant::now() < deadline + GRACE {
+                if stop() && Instant::now() < deadline {
+                    deadline = Instant::now();
+                    self.shared.lock().deadline = Some(deadline);
                     self.shared.work.notify_one();
                 }
                 thread::park_timeout(Duration::from_millis(5));
             }
-            let _ = thread.join();
         }
         let mut state = self.shared.lock();
         if !state.store.is_kept() {
@@ -395,6 +400,10 @@ impl Sender {
             self.is_open = true;
             let mut state = self.shared.lock();
             (state.is_open, state.last_error) = (true, None);
+            // What it would send now is counted already as not delivered.
+            if state.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                return Ok(());
+            }
         }
         if let Some(current) = &mut self.current {
             let taken = self.transport.send(&current.batch, current.at)?;

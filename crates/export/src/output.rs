@@ -138,6 +138,7 @@ impl Output {
         let mut state = self.shared.lock();
         state.ledger.seen += batch.len();
         let mut batch = batch;
+        let mut until = None;
         loop {
             let held = state.held;
             match state.store.push(batch, self.when_full == WhenFull::DropOldest, held) {
@@ -145,7 +146,9 @@ impl Output {
                     state.ledger.dropped.full += dropped;
                     break;
                 }
-                Pushed::Full { batch: back, .. } if self.when_full == WhenFull::Block && !stop() => {
+                Pushed::Full { batch: back, .. }
+                    if self.when_full == WhenFull::Block && !self.is_over(stop, &mut until) =>
+                {
                     batch = back;
                     let waited = self.shared.room.wait_timeout(state, Duration::from_millis(100));
                     state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -165,6 +168,11 @@ impl Output {
         state.settle();
         drop(state);
         self.shared.work.notify_one();
+    }
+
+    /// True if whoever waits for room shall give up: once the run is to end, as long as the end may wait.
+    fn is_over(&self, stop: &dyn Fn() -> bool, until: &mut Option<Instant>) -> bool {
+        stop() && *until.get_or_insert_with(|| Instant::now() + self.drain) <= Instant::now()
     }
 
     /// Counts records of which no message is made: an earlier one stands for them, or there are too many.
@@ -191,13 +199,19 @@ impl Output {
         OutputMonitor(Arc::clone(&self.shared))
     }
 
+    /// Lets the thread end once everything is delivered, at the latest when [`OutputOptions::drain`] is over: of
+    /// several outputs each should be told before the first is waited for. Returns when that is.
+    pub fn begin_end(&self) -> Instant {
+        let deadline = *self.shared.lock().deadline.get_or_insert_with(|| Instant::now() + self.drain);
+        self.shared.work.notify_one();
+        deadline
+    }
+
     /// Waits until everything is delivered, at most as long as [`OutputOptions::drain`] says and only as long as
     /// `stop` is false, and ends the thread. What is not delivered by then is dropped and counted, unless the store
     /// keeps it.
     pub fn finish(&mut self, stop: &dyn Fn() -> bool) -> Status {
-        let mut deadline = Instant::now() + self.drain;
-        self.shared.lock().deadline = Some(deadline);
-        self.shared.work.notify_one();
+        let mut deadline = self.begin_end();
         if let Some(thread) = self.thread.take() {
             // One that asks for an address, or connects, takes as long as that takes: it is left alone then.
             while !thread.is_finished() && Instant::now() < deadline + GRACE {

@@ -195,8 +195,9 @@ fn who_blocks_loses_nothing() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut output = output(&format!("json+tcp://{}", listener.local_addr().unwrap()), 100_000, WhenFull::Block);
     let reader = std::thread::spawn(move || read_all(listener.accept().unwrap().0));
+    // Also what is handed over while the run is to end.
     for from in (0..200_000).step_by(1000) {
-        output.push(batch(from, from + 1000), &|| false);
+        output.push(batch(from, from + 1000), &|| from > 100_000);
     }
     delivered(&output.finish(&|| false), 200_000);
     assert_eq!(counts(&reader.join().unwrap()), whole(0, 200_000));

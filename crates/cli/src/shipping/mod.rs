@@ -77,6 +77,7 @@ impl<T: Shipped> Shipment<T> {
     pub(crate) fn finish(&mut self, request: &Request, stats: &mut Accounting) {
         self.flush();
         self.say_forgotten(request);
+        self.outputs.iter().for_each(|shipper| _ = shipper.output.begin_end());
         let starts: Vec<Option<Ledger>> = self.outputs.iter().map(|shipper| shipper.at_start).collect();
         let ended: Vec<_> =
             self.outputs.iter_mut().map(|shipper| (&shipper.target, shipper.output.finish(&|| false))).collect();

@@ -1,7 +1,7 @@
-//! Who ships records: netwren, ulogd2 alone and before rsyslog, tcpdump.
+//! Who ships records: netwren, ulogd2, tcpdump.
 
 use super::packets::GROUP;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -29,8 +29,6 @@ pub(super) struct Task {
 pub(super) enum Peer {
     /// The stack behind BASE, and the section of its output; `FILE`, `HOST` and `PORT` are put in.
     Ulogd { stack: &'static str, section: &'static str },
-    /// The output SYSLOG, and rsyslog that sends on by TCP, octet-counted.
-    UlogdRsyslog,
     /// `tcpdump -i nflog:N -w`.
     Tcpdump,
 }
@@ -85,14 +83,6 @@ pub(super) const TASKS: &[Task] = &[
         content: Content::Packets,
         at_least: 5.0,
     },
-    Task {
-        label: "RFC 5424, TCP",
-        to: "syslog+tcp://ADDR",
-        peer_label: "ulogd2 SYSLOG, rsyslog",
-        peer: Peer::UlogdRsyslog,
-        content: Content::Text,
-        at_least: 40.0,
-    },
 ];
 
 /// Where a contestant writes.
@@ -132,10 +122,10 @@ impl Drop for Chain {
 }
 
 /// Netwren with this latency.
-pub(super) fn ours(binary: &Path, task: &Task, latency: &str, place: &Place<'_>) -> Result<Chain> {
+pub(super) fn ours(binary: &Path, to: &str, latency: &str, place: &Place<'_>) -> Result<Chain> {
     let mut command = place.lab.command(binary);
     command.args(["log", "--group", &GROUP.to_string(), "--buffer", "64MiB", "--latency", latency]);
-    command.args(["--to", &place.put_in(task.to)]);
+    command.args(["--to", &place.put_in(to)]);
     started(vec![command], place)
 }
 
@@ -150,10 +140,6 @@ pub(super) fn peer(task: &Task, place: &Place<'_>) -> Result<Option<Chain>> {
         }
         Peer::Ulogd { stack, section } => match ulogd(stack, &place.put_in(section), place)? {
             Some(command) => vec![command],
-            None => return Ok(None),
-        },
-        Peer::UlogdRsyslog => match rsyslog(place)? {
-            Some(commands) => commands,
             None => return Ok(None),
         },
     };
@@ -200,34 +186,4 @@ fn plugins() -> Option<PathBuf> {
     let machine = std::env::consts::ARCH;
     let folders = [format!("/usr/lib/{machine}-linux-gnu/ulogd"), "/usr/lib/ulogd".to_owned()];
     folders.into_iter().map(PathBuf::from).find(|folder| folder.is_dir())
-}
-
-/// Both in a mount namespace with a /dev of its own, since ulogd2 writes to /dev/log.
-fn rsyslog(place: &Place<'_>) -> Result<Option<Vec<Command>>> {
-    let Some(ulogd) =
-        ulogd("ifi1:IFINDEX,ip2str1:IP2STR,print1:PRINTPKT,sys1:SYSLOG", "[sys1]\nfacility=LOG_LOCAL2\n", place)?
-    else {
-        return Ok(None);
-    };
-    if !testkit::tool::have("rsyslogd") {
-        return Ok(None);
-    }
-    ensure!(ulogd.get_args().count() == 2, "ulogd has its configuration only");
-    let conf = place.put_in(
-        "module(load=\"imuxsock\" SysSock.RateLimit.Interval=\"0\" SysSock.Name=\"/dev/log\")\n\
-         action(type=\"omfwd\" target=\"HOST\" port=\"PORT\" protocol=\"tcp\" TCP_Framing=\"octet-counted\"\n\
-         template=\"RSYSLOG_SyslogProtocol23Format\" queue.type=\"LinkedList\" queue.size=\"1000000\")\n",
-    );
-    std::fs::write(place.dir.join("rsyslog.conf"), conf)?;
-    let dir = place.dir.display();
-    let script = format!(
-        "mkdir -p {dir}/dev && mount -t tmpfs dev {dir}/dev && for node in null zero random urandom; do \
-         touch {dir}/dev/$node && mount --bind /dev/$node {dir}/dev/$node || exit 1; done; \
-         mount --bind {dir}/dev /dev; rsyslogd -n -f {dir}/rsyslog.conf -i {dir}/rsyslog.pid & \
-         for wait in 1 2 3 4 5 6 7 8 9 10; do [ -S /dev/log ] && break; sleep 0.3; done; \
-         exec ulogd -c {dir}/ulogd.conf"
-    );
-    let mut command = place.lab.command("unshare");
-    command.args(["--mount", "--propagation", "private", "sh", "-c", &script]);
-    Ok(Some(vec![command]))
 }

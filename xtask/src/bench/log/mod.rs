@@ -50,9 +50,11 @@ pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for round in 1..=runs {
             println!("bench: {} and {}, round {round}", task.label, task.peer_label);
-            let Some(peer) = one(task, BURST, None, |place| contestants::peer(task, place))? else { break };
+            let Some(peer) = one(task.content, BURST, None, |place| contestants::peer(task, place))? else { break };
             theirs.push(peer);
-            ours.extend(one(task, BURST, None, |place| contestants::ours(binary, task, "50ms", place).map(Some))?);
+            ours.extend(one(task.content, BURST, None, |place| {
+                contestants::ours(binary, task.to, "50ms", place).map(Some)
+            })?);
         }
         if theirs.is_empty() {
             println!("bench: {} is not installed: {} is not measured", task.peer_label, task.label);
@@ -77,7 +79,7 @@ pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
 
 /// One contestant ships one burst; `None` if it is not here.
 fn one(
-    task: &Task,
+    content: Content,
     count: u32,
     rate: Option<u32>,
     start: impl Fn(&Place<'_>) -> Result<Option<Chain>>,
@@ -98,7 +100,7 @@ fn one(
     let written = std::fs::read(place.file()).unwrap_or_default();
     let received = receiver.into_bytes();
     let bytes = if written.is_empty() { received } else { written };
-    let found = match task.content {
+    let found = match content {
         Content::Text => Found::none(count).in_text(&bytes),
         Content::Packets => Found::none(count).in_packets(&bytes),
     };
@@ -209,11 +211,12 @@ fn outcome(task: &Task, ours: &[Shipped], theirs: &[Shipped]) -> Value {
 
 /// RFC 5424 by TCP at a rate that many hosts have: part of a core.
 fn steady(binary: &Path, runs: u32) -> Result<(String, Value)> {
-    let task = TASKS.iter().find(|task| task.to.starts_with("syslog")).context("a task of syslog")?;
+    let to = "syslog+tcp://ADDR";
     let mut parts = Vec::new();
     for _ in 0..runs {
         let (count, rate) = STEADY;
-        let shipped = one(task, count, Some(rate), |place| contestants::ours(binary, task, "50ms", place).map(Some))?;
+        let ours = |place: &Place<'_>| contestants::ours(binary, to, "50ms", place).map(Some);
+        let shipped = one(Content::Text, count, Some(rate), ours)?;
         parts.extend(shipped.map(|shipped| shipped.cpu_ns as f64 * 100.0 / shipped.took.as_nanos() as f64));
     }
     let part = Spread::of(parts);

@@ -1,7 +1,7 @@
 //! Facts about processes that are read when a row first names them: for runs that meet processes as they come.
 //!
 //! Facts belong to a process and the program that it runs, not to a number: where a row knows when its process started,
-//! another one with that number lends it nothing. Before the first use in each batch of rows
+//! or when it was seen alive, another one with that number lends it nothing. Before the first use in each batch of rows
 //! the start time and the program are compared with those that the facts were read with, and after a second facts are
 //! read again, because a process may rewrite its command line.
 
@@ -35,6 +35,14 @@ pub(crate) struct ProcessCache<'s, F> {
 /// A number, and the start time as [`Identity::is_of`] has it.
 type Process = (u32, u32);
 
+/// A process of which a row knows more than the number.
+#[derive(Clone, Copy)]
+struct Wanted {
+    process: Process,
+    /// It was alive then, by CLOCK_BOOTTIME; 0 where the row does not tell.
+    seen_ns: u64,
+}
+
 struct Reading<F> {
     /// `None` of one that had ended.
     facts: Option<F>,
@@ -42,6 +50,8 @@ struct Reading<F> {
     read_ns: u64,
     /// The batch in which it was last found to be true.
     checked: Cell<u64>,
+    /// When the process was last found alive, by CLOCK_BOOTTIME; of one that had ended, when it was still seen.
+    alive_ns: Cell<u64>,
 }
 
 impl<'s> ProcessCache<'s, Processes> {
@@ -118,10 +128,9 @@ impl<'s, F> ProcessCache<'s, F> {
         }
     }
 
-    fn of(&self, pid: u64, started: u32) -> Option<&F> {
-        let pid = u32::try_from(pid).ok()?;
-        let process = (pid, started);
-        if let Some(reading) = self.readings.newest(&process).filter(|reading| self.is_true(process, reading)) {
+    fn of(&self, wanted: Wanted) -> Option<&F> {
+        let process = wanted.process;
+        if let Some(reading) = self.readings.newest(&process).filter(|reading| self.is_true(wanted, reading)) {
             reading.checked.set(self.batch);
             return reading.facts.as_ref();
         }
@@ -129,23 +138,61 @@ impl<'s, F> ProcessCache<'s, F> {
             self.missing.set(self.missing.get() + 1);
             return None;
         }
+        let now_ns = self.boottime_ns();
         // The identity first: a program that is exchanged in between will not be the one that the facts are kept for.
-        let identity = (self.identity)(pid).filter(|identity| identity.is_of(started));
-        let facts = (identity.is_some() || started == 0).then(|| (self.read)(pid));
+        let identity = (self.identity)(process.0).filter(|identity| wanted.is(identity));
+        let alive_ns = if identity.is_some() { now_ns } else { wanted.seen_ns };
+        let facts = (identity.is_some() || wanted.is_any()).then(|| (self.read)(process.0));
         self.gone.set(self.gone.get() + u64::from(identity.is_none()));
-        let reading = Reading { identity, facts, read_ns: (self.now_ns)(), checked: Cell::new(self.batch) };
+        let checked = Cell::new(self.batch);
+        let reading = Reading { identity, facts, read_ns: (self.now_ns)(), checked, alive_ns: Cell::new(alive_ns) };
         self.readings.push(process, reading)?.facts.as_ref()
     }
 
-    /// Whether this was read of the process that has the number now. One that has ended keeps its facts.
-    fn is_true(&self, (pid, started): Process, reading: &Reading<F>) -> bool {
-        if reading.checked.get() == self.batch {
+    /// Whether this was read of the process that is wanted. One that has ended keeps its facts.
+    fn is_true(&self, wanted: Wanted, reading: &Reading<F>) -> bool {
+        // It was the one with the number while it was known to be alive.
+        let was_alive = wanted.seen_ns <= reading.alive_ns.get();
+        match reading.identity {
+            None if wanted.seen_ns > 0 => return was_alive,
+            Some(identity) if !wanted.is(&identity) => return false,
+            _ => {}
+        }
+        if reading.checked.get() == self.batch && was_alive {
             return true;
         }
-        match (self.identity)(pid).filter(|now| now.is_of(started)) {
-            None => true,
-            now => now == reading.identity && (self.now_ns)().saturating_sub(reading.read_ns) < self.fresh_ns,
+        let alive_ns = self.boottime_ns();
+        let now = (self.identity)(wanted.process.0).filter(|now| wanted.is(now));
+        if now.is_some() && now == reading.identity {
+            reading.alive_ns.set(alive_ns);
+            return reading.checked.get() == self.batch || self.is_fresh(reading);
         }
+        now.is_none() && was_alive
+    }
+
+    fn is_fresh(&self, reading: &Reading<F>) -> bool {
+        (self.now_ns)().saturating_sub(reading.read_ns) < self.fresh_ns
+    }
+
+    /// Now; in a replay every process is as alive as it was.
+    fn boottime_ns(&self) -> u64 {
+        if self.fresh_ns == u64::MAX { u64::MAX } else { sys::clock::boottime_ns() }
+    }
+}
+
+impl Wanted {
+    /// The one that has the number now.
+    fn any(pid: u32) -> Wanted {
+        Wanted { process: (pid, 0), seen_ns: 0 }
+    }
+
+    fn is_any(self) -> bool {
+        self.process.1 == 0 && self.seen_ns == 0
+    }
+
+    fn is(self, identity: &Identity) -> bool {
+        let was_there = self.seen_ns == 0 || !identity.started_after(self.seen_ns);
+        was_there && identity.is_of(self.process.1) && !identity.has_ended
     }
 }
 
@@ -159,16 +206,17 @@ pub(crate) struct Column<'p, F> {
 
 impl<F> Lookup for Column<'_, F> {
     fn value(&self, key: Key) -> Value<'_> {
-        let fact = |pid, started| {
-            let facts = self.of.of(pid, started);
-            facts.map_or(Value::Null, |facts| (self.part)(facts).value(Key::Id(pid)))
-        };
-        match key {
-            Key::Id(pid) => fact(pid, 0),
+        let wanted = match key {
+            Key::Id(pid) => u32::try_from(pid).ok().map(Wanted::any),
+            Key::Process { pid, seen_ns } => Some(Wanted { process: (pid, 0), seen_ns }),
             // Without a start time the first number is a group's.
-            Key::Pair(pid, started @ 1..) => fact(pid, started),
-            _ => self.below.value(self.id, key),
-        }
+            Key::Pair(pid, started @ 1..) => {
+                u32::try_from(pid).ok().map(|pid| Wanted { process: (pid, started), seen_ns: 0 })
+            }
+            _ => return self.below.value(self.id, key),
+        };
+        let facts = wanted.and_then(|wanted| Some((wanted.process.0, self.of.of(wanted)?)));
+        facts.map_or(Value::Null, |(pid, facts)| (self.part)(facts).value(Key::Id(pid.into())))
     }
 }
 
@@ -210,7 +258,7 @@ mod tests {
         }
         assert_eq!(read.get(), 2);
         process_cache.now_ns = || 5 + FRESH_NS;
-        process_cache.of(own.into(), 0).unwrap();
+        process_cache.of(Wanted::any(own)).unwrap();
         assert_eq!(read.get(), 3, "it may have changed its command line");
     }
 
@@ -235,7 +283,7 @@ mod tests {
             };
         assert_eq!(shown(&process_cache), b"sh -c echo; read x; exec sleep 60");
         drop(child.stdin.take());
-        testkit::wait_until("it sleeps", || std::fs::read(format!("/proc/{pid}/comm")).unwrap() == b"sleep\n");
+        testkit::wait_until("it sleeps", || std::fs::read(format!("/proc/{pid}/cmdline")).unwrap() == b"sleep\x0060\0");
         assert_eq!(shown(&process_cache), b"sh -c echo; read x; exec sleep 60", "rows of this batch borrow it");
         process_cache.renew();
         assert_eq!(shown(&process_cache), b"sleep 60");
@@ -261,18 +309,53 @@ mod tests {
     }
 
     #[test]
+    fn issue_10_who_started_after_an_owner_was_seen_lends_nothing() {
+        let host = Host::live();
+        let mut process_cache = ProcessCache::processes(&host, parts());
+        let own = std::process::id();
+        let start_ns = Identity::read(&host, own).unwrap().started * 10_000_000;
+        let is_null = |cache: &ProcessCache<'_, Processes>, seen_ns| {
+            cache.columns()[0].1.value(Key::Process { pid: own, seen_ns }).is_null()
+        };
+        assert!(!is_null(&process_cache, start_ns) && process_cache.gone.get() == 0);
+        for _ in 0..3 {
+            assert!(is_null(&process_cache, start_ns - 10_000_000), "the number was another's then");
+        }
+        assert_eq!(process_cache.gone.get(), 1, "it is looked for once");
+        assert!(!is_null(&process_cache, sys::clock::boottime_ns()));
+        // It ends, and the row was made while another one had the number.
+        process_cache.identity = Box::new(|_| None);
+        process_cache.renew();
+        assert!(!is_null(&process_cache, start_ns), "what was read while it lived");
+        assert!(is_null(&process_cache, sys::clock::boottime_ns()), "it may have ended before");
+    }
+
+    #[test]
+    fn issue_10_one_that_nobody_has_waited_for_is_counted() {
+        let host = Host::live();
+        let process_cache = ProcessCache::processes(&host, parts());
+        let mut child = Command::new("true").spawn().unwrap();
+        let stat = format!("/proc/{}/stat", child.id());
+        testkit::wait_until("it ends", || std::fs::read_to_string(&stat).unwrap().contains(") Z "));
+        let seen_ns = sys::clock::boottime_ns();
+        assert!(process_cache.columns()[0].1.value(Key::Process { pid: child.id(), seen_ns }).is_null());
+        assert_eq!(process_cache.gone.get(), 1);
+        child.wait().unwrap();
+    }
+
+    #[test]
     fn issue_10_many_processes_are_dropped_between_batches_only() {
         let host = Host::live();
         let mut process_cache = ProcessCache::by(&host, |_| ());
         process_cache.identity = Box::new(|_| None);
-        for pid in 0..READINGS_MAX as u64 + 7 {
-            let _ = process_cache.of(pid, 0);
+        for pid in 0..READINGS_MAX as u32 + 7 {
+            let _ = process_cache.of(Wanted::any(pid));
         }
         let mut stats = Accounting::default();
         process_cache.tell(&mut stats);
         assert_eq!((stats.incomplete, stats.why[0].count), (true, 7));
         process_cache.renew();
-        assert!(process_cache.of(READINGS_MAX as u64 + 6, 0).is_some());
+        assert!(process_cache.of(Wanted::any(READINGS_MAX as u32 + 6)).is_some());
         assert_eq!(process_cache.missing.get(), 7);
     }
 

@@ -1,11 +1,10 @@
 //! Events of connection tracking with the owners of their entries, which are kept from an entry's first event to its
 //! last.
 
-use crate::readings::{OwnerAnswer, ReadOwners, Readings};
+use crate::readings::{OwnerAnswer, ReadOwners, Readings, SeenOwners};
 use record::rows::{Conntrack, NatEvent, NatEventKind, NatEvents};
-use record::{Accounting, Demand, Each, Next, Offer, Owner, SourceError, Stream, StreamState};
+use record::{Accounting, Demand, Each, Next, Offer, SourceError, Stream, StreamState};
 use std::collections::HashMap;
-use std::rc::Rc;
 
 /// Most entries whose owners are kept, some 40 bytes each; the destroy events of further ones have no owner.
 const MAX: usize = 1 << 20;
@@ -46,7 +45,8 @@ impl<R: ReadOwners> Stream<NatEvents> for OwnedEvents<'_, R> {
             if event.kind == NatEventKind::New && !shows_new {
                 return Next::More;
             }
-            let entry = &Conntrack { owners: owners.as_deref().unwrap_or_default(), ..*event.entry };
+            let Some(seen) = owners else { return each(event) };
+            let entry = &Conntrack { owners: &seen.owners, owners_seen_ns: seen.seen_ns, ..*event.entry };
             each(&NatEvent { entry, ..*event })
         })
     }
@@ -67,7 +67,7 @@ struct OwnerTracker<R: ReadOwners> {
     readings: Readings<R>,
     /// True if destroy events are shown: then the owners of new entries are kept for them.
     remembers: bool,
-    known: HashMap<u64, Rc<[Owner]>>,
+    known: HashMap<u64, SeenOwners>,
     /// Events of entries with an end on this host.
     here: u64,
     /// Those of them without an owner.
@@ -82,7 +82,7 @@ impl<R: ReadOwners> OwnerTracker<R> {
     }
 
     /// The owners to show with an event.
-    fn of(&mut self, what: NatEventKind, entry: &Conntrack<'_>, happened_ns: u64) -> Option<Rc<[Owner]>> {
+    fn of(&mut self, what: NatEventKind, entry: &Conntrack<'_>, happened_ns: u64) -> Option<SeenOwners> {
         if what == NatEventKind::Destroy {
             // The socket is closed or serves another connection by now: only kept owners are true.
             let known = self.known.remove(&entry.lifetime_key());
@@ -92,7 +92,7 @@ impl<R: ReadOwners> OwnerTracker<R> {
         }
         if let (true, Some(known)) = (what != NatEventKind::New, self.known.get(&entry.lifetime_key())) {
             self.here += 1;
-            return Some(Rc::clone(known));
+            return Some(known.clone());
         }
         match self.readings.find(entry, happened_ns) {
             OwnerAnswer::Found(owners) => {
@@ -109,7 +109,7 @@ impl<R: ReadOwners> OwnerTracker<R> {
         }
     }
 
-    fn remember(&mut self, entry: &Conntrack<'_>, owners: &Rc<[Owner]>) {
+    fn remember(&mut self, entry: &Conntrack<'_>, owners: &SeenOwners) {
         if !self.remembers {
             return;
         }
@@ -117,7 +117,7 @@ impl<R: ReadOwners> OwnerTracker<R> {
             self.unremembered += 1;
             return;
         }
-        self.known.insert(entry.lifetime_key(), Rc::clone(owners));
+        self.known.insert(entry.lifetime_key(), owners.clone());
     }
 
     /// Adds the counts of events without an owner, and what could not be read, to `stats`.
@@ -139,7 +139,7 @@ mod tests {
     use crate::readings::Reading;
     use crate::socket_index::SocketIndex;
     use record::rows::{CtTuple, Endpoint, Socket, ip_proto};
-    use record::{Addr, Comm, Key, Lookup, Proto, Value};
+    use record::{Addr, Comm, Key, Lookup, Owner, Proto, Value};
 
     const HERE: Addr = Addr::V4([10, 0, 0, 1]);
     const THERE: Addr = Addr::V4([10, 0, 0, 2]);
@@ -177,7 +177,7 @@ mod tests {
                 sockets.add_socket(&Socket { proto: Proto::Tcp, local, peer, inode: 5, ..Socket::EMPTY });
             }
             let owners = Some(OneOwner([Owner { pid: 7, fd: 3, process: Comm::new(b"x") }]));
-            Some(Reading { taken_ns: self.taken_ns, is_last: false, sockets, owners })
+            Some(Reading { taken_ns: self.taken_ns, is_last: false, sockets, owners, seen_ns: self.taken_ns + 5 })
         }
 
         fn has_passed(&self, time_ns: u64) -> bool {
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn what_was_known_at_the_beginning_is_shown_at_the_end() {
         let mut tracker = tracker(1, true);
-        let mut pid = |kind, port, at| tracker.of(kind, &entry(port), at).map(|owners| owners[0].pid);
+        let mut pid = |kind, port, at| tracker.of(kind, &entry(port), at).map(|seen| seen.owners[0].pid);
         assert_eq!(pid(NatEventKind::New, 9, 5), Some(7));
         assert_eq!(pid(NatEventKind::Update, 9, 15), Some(7), "without looking again");
         assert_eq!(pid(NatEventKind::Destroy, 9, 15), Some(7));
@@ -247,6 +247,7 @@ mod tests {
             let mut shown = Vec::new();
             let state = events.next(&Demand::new(&[], Vec::new()), &mut |event| {
                 assert_eq!(event.entry.owners.first().map(|owner| owner.pid), Some(7));
+                assert_eq!(event.entry.owners_seen_ns, 15, "the reading began at 10");
                 shown.push(event.kind);
                 Next::More
             });

@@ -41,6 +41,17 @@ pub struct Reading<L> {
     pub sockets: SocketIndex,
     /// Their owners; `None` if they could not be read.
     pub owners: Option<L>,
+    /// When the owners had been read, in ns of CLOCK_BOOTTIME: who starts later is none of them, whatever its number.
+    pub seen_ns: u64,
+}
+
+/// Processes that hold a socket, as a reading saw them.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct SeenOwners {
+    /// Never empty.
+    pub(crate) owners: Rc<[Owner]>,
+    /// [`Reading::seen_ns`]
+    pub(crate) seen_ns: u64,
 }
 
 /// The answer to the question who owns an entry.
@@ -50,8 +61,8 @@ pub(crate) enum OwnerAnswer {
     NotHere,
     /// An end is on this host, and no process holds its socket now.
     Unknown,
-    /// The processes that hold the socket; never empty.
-    Found(Rc<[Owner]>),
+    /// The processes that hold the socket.
+    Found(SeenOwners),
 }
 
 /// The newest reading, and the next one when an event asks for it.
@@ -142,7 +153,7 @@ impl<R: ReadOwners> Readings<R> {
             Some(owners)
         });
         match owners {
-            Some(owners) => OwnerAnswer::Found(owners),
+            Some(owners) => OwnerAnswer::Found(SeenOwners { owners, seen_ns: now.seen_ns }),
             None if now.sockets.is_here(entry) => OwnerAnswer::Unknown,
             None => OwnerAnswer::NotHere,
         }

@@ -11,6 +11,13 @@ pub enum Key {
     Id(u64),
     /// Two numbers: network namespace inode and interface index, say.
     Pair(u64, u32),
+    /// The process that had this number at a moment of CLOCK_BOOTTIME, in ns: who starts later is another.
+    Process {
+        /// Its number.
+        pid: u32,
+        /// When it was seen.
+        seen_ns: u64,
+    },
     /// An address.
     Addr(Addr),
 }

@@ -24,6 +24,8 @@ pub(super) fn ticks(boottime_ns: u64) -> u64 {
 pub struct Identity {
     /// When it started, in hundredths of a second since boot.
     pub started: u64,
+    /// Its first thread has ended: nothing tells any more which program it ran.
+    pub has_ended: bool,
     name: Comm,
     image: [u64; 3],
 }
@@ -81,7 +83,8 @@ fn parse(stat: &[u8]) -> Option<Identity> {
     let fields: Vec<&[u8]> = fields.collect();
     let number = |field: usize| -> Option<u64> { std::str::from_utf8(fields.get(field - 3)?).ok()?.parse().ok() };
     let image = [26, 28, 48].map(|field| number(field).unwrap_or(0));
-    Some(Identity { started: number(22)?, name, image })
+    let has_ended = matches!(fields.first(), Some(&[b'Z' | b'X' | b'x']));
+    Some(Identity { started: number(22)?, has_ended, name, image })
 }
 
 #[cfg(test)]
@@ -106,7 +109,7 @@ mod tests {
 
     #[test]
     fn issue_10_a_start_is_told_from_those_of_other_ticks() {
-        let of = |started| Identity { started, name: Comm::new(b"a"), image: [0; 3] };
+        let of = |started| Identity { started, has_ended: false, name: Comm::new(b"a"), image: [0; 3] };
         for begin_ns in [0, 1 << 33, 50 << 52, u64::MAX / 4] {
             let start_ns = begin_ns + 20 * TICK_NS;
             let (started, ticks) = ((start_ns >> 20) as u32, start_ns / TICK_NS);

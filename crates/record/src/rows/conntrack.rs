@@ -374,6 +374,8 @@ pub struct Conntrack<'b> {
     pub now_ns: Option<u64>,
     /// Who holds the socket at the end that is in the entry's namespace; filled in where it is asked for.
     pub owners: &'b [Owner],
+    /// When they were seen, in ns of CLOCK_BOOTTIME; 0 where facts about processes were read together with them.
+    pub owners_seen_ns: u64,
 }
 
 impl Conntrack<'_> {
@@ -406,6 +408,7 @@ impl Conntrack<'_> {
         label_words: None,
         now_ns: None,
         owners: &[],
+        owners_seen_ns: 0,
     };
 
     /// Whose address is rewritten: by the status; where nobody tells that, by what the kernel sets its bits by, that

@@ -63,7 +63,10 @@ fn owner<'r>(row: &Conntrack<'r>, part: fn(&'r Owner) -> Value<'r>) -> Value<'r>
 }
 
 fn by_pid(row: &Conntrack<'_>) -> Key {
-    row.owners.first().map_or(Key::None, |owner| Key::Id(owner.pid.into()))
+    row.owners.first().map_or(Key::None, |owner| match row.owners_seen_ns {
+        0 => Key::Id(owner.pid.into()),
+        seen_ns => Key::Process { pid: owner.pid, seen_ns },
+    })
 }
 
 const FIELDS: &[F] = fields! { F:

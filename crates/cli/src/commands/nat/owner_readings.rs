@@ -73,7 +73,8 @@ impl ReadOwners for SessionReadings<'_> {
         let end_ns = sys::clock::monotonic_ns();
         let pause_ns = end_ns.saturating_sub(begun_ns).saturating_mul(PAUSES).clamp(PAUSE_NS, PAUSE_NS_MAX);
         self.not_before_ns = end_ns.saturating_add(pause_ns);
-        Some(Reading { taken_ns, is_last, sockets, owners })
+        let seen_ns = owners.as_ref().map_or(u64::MAX, Owners::seen_ns);
+        Some(Reading { taken_ns, is_last, sockets, owners, seen_ns })
     }
 
     fn has_passed(&self, time_ns: u64) -> bool {

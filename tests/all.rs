@@ -15,6 +15,7 @@ mod lab;
 mod lacking_fields;
 mod live;
 mod log;
+mod log_rules;
 mod namespaces;
 mod nat;
 mod nat_backends;

@@ -65,7 +65,7 @@ impl<'s, L: Lookup> RefreshingLookup<'s, L> {
             now_ns: sys::clock::monotonic_ns,
             newest: RefCell::new(None),
             names: AppendMap::new(),
-            budget: Budget::new(),
+            budget: Budget::new(SHARE_OF_TIME, CREDIT_NS_MAX),
             missing: Cell::new(0),
             gone: Cell::new(0),
         }
@@ -139,31 +139,35 @@ impl<L: Lookup> Lookup for RefreshingLookup<'_, L> {
 }
 
 /// Time that readings may take: a part of what goes by, saved up to a limit.
-struct Budget {
+pub(crate) struct Budget {
+    /// One part in so many.
+    share: u64,
+    credit_ns_max: u64,
     credit_ns: Cell<u64>,
     at_ns: Cell<Option<u64>>,
 }
 
 impl Budget {
-    fn new() -> Budget {
-        Budget { credit_ns: Cell::new(CREDIT_NS_MAX), at_ns: Cell::new(None) }
+    /// One part in `share` of the time, and `credit_ns_max` at once after a pause.
+    pub(crate) fn new(share: u64, credit_ns_max: u64) -> Budget {
+        Budget { share, credit_ns_max, credit_ns: Cell::new(credit_ns_max), at_ns: Cell::new(None) }
     }
 
     /// Whether a reading may begin now; a long one is paid for afterwards.
-    fn allows(&self, now_ns: u64) -> bool {
+    pub(crate) fn allows(&self, now_ns: u64) -> bool {
         let at_ns = self.at_ns.get().unwrap_or(now_ns);
         // Steps that are too small to gain anything are added up.
-        let gained_ns = now_ns.saturating_sub(at_ns) / SHARE_OF_TIME;
-        self.at_ns.set(Some(at_ns.saturating_add(gained_ns.saturating_mul(SHARE_OF_TIME))));
-        self.credit_ns.set(self.credit_ns.get().saturating_add(gained_ns).min(CREDIT_NS_MAX));
+        let gained_ns = now_ns.saturating_sub(at_ns) / self.share;
+        self.at_ns.set(Some(at_ns.saturating_add(gained_ns.saturating_mul(self.share))));
+        self.credit_ns.set(self.credit_ns.get().saturating_add(gained_ns).min(self.credit_ns_max));
         self.credit_ns.get() >= READING_NS_MIN
     }
 
-    fn used(&self, took_ns: u64) {
+    pub(crate) fn used(&self, took_ns: u64) {
         let left_ns = self.credit_ns.get().saturating_sub(took_ns.max(READING_NS_MIN));
         self.credit_ns.set(left_ns);
         // What was used beyond the credit is paid for with time that has not come yet.
-        let owed_ns = took_ns.saturating_sub(CREDIT_NS_MAX).saturating_mul(SHARE_OF_TIME);
+        let owed_ns = took_ns.saturating_sub(self.credit_ns_max).saturating_mul(self.share);
         self.at_ns.set(self.at_ns.get().map(|at_ns| at_ns.saturating_add(owed_ns)));
     }
 }
@@ -387,7 +391,7 @@ mod tests {
 
     #[test]
     fn a_long_reading_is_paid_for() {
-        let budget = Budget::new();
+        let budget = Budget::new(SHARE_OF_TIME, CREDIT_NS_MAX);
         assert!(budget.allows(0));
         budget.used(10 * CREDIT_NS_MAX);
         let due_ns = 9 * CREDIT_NS_MAX * SHARE_OF_TIME;

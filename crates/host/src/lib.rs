@@ -27,6 +27,8 @@ pub mod owners;
 pub mod ports;
 pub mod processes;
 pub mod routes;
+pub mod rule_changes;
+pub mod rule_texts;
 pub mod services;
 pub mod snat_rules;
 mod texts;

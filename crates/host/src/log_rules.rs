@@ -1,44 +1,158 @@
 //! Rules that log to groups, from what `nft -j list ruleset` prints.
 //!
-//! Rules of iptables that nft shows as `xt` are not among them: their words are not in the listing.
+//! Rules of iptables that nft shows as `xt` are not among them: their words are not in the listing. (Since 1.8.8
+//! iptables-nft writes NFLOG as nft's own `log`.) All text is that of whoever made the rules.
 
 use serde_json::Value as Json;
+use std::collections::{HashMap, HashSet};
 
 /// A rule with `log group N`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogRule {
-    /// Family and name of the table, name of the chain, as nft writes them: `inet filter input`.
+    /// Family and name of the table, as nft writes them: `inet filter`.
+    pub table: String,
+    /// Name of the chain.
     pub chain: String,
     /// Number of the rule in its table.
     pub handle: u64,
+    /// The rule's comment.
+    pub comment: Option<String>,
     /// The group.
     pub group: u16,
     /// Prefix of its records.
     pub prefix: String,
     /// Records that are gathered before the kernel wakes the reader; `None`: as the reader asks.
     pub queue_threshold: Option<u64>,
+    /// Words of the hooks from which its chain is reached; `None`: any, because verdicts of a named map may lead there.
+    pub hooks: Option<Vec<String>>,
+}
+
+impl LogRule {
+    /// Table and chain, as nft writes them: `inet filter input`.
+    pub fn place(&self) -> String {
+        format!("{} {}", self.table, self.chain)
+    }
+
+    /// Whether packets of this family and hook, in nft's words, can meet the rule.
+    pub fn can_meet(&self, family: &str, hook: &str) -> bool {
+        let of_table = self.table.split(' ').next().unwrap_or_default();
+        let is_family = of_table == family || of_table == "inet" && matches!(family, "inet" | "ip" | "ip6");
+        is_family && self.hooks.as_ref().is_none_or(|hooks| hooks.iter().any(|one| one == hook))
+    }
 }
 
 /// The rules of a listing, in its order; `None` if it is no listing.
 pub fn parse(listing: &[u8]) -> Option<Vec<LogRule>> {
-    let listing: Json = serde_json::from_slice(listing).ok()?;
+    let listing: Json = serde_json::from_str(&String::from_utf8_lossy(listing)).ok()?;
     let objects = listing.get("nftables")?.as_array()?;
-    Some(objects.iter().filter_map(|object| object.get("rule")).flat_map(of_rule).collect())
+    let chains = Chains::of(objects);
+    Some(objects.iter().filter_map(|object| object.get("rule")).flat_map(|rule| of_rule(rule, &chains)).collect())
 }
 
-fn of_rule(rule: &Json) -> Vec<LogRule> {
-    let word = |name: &str| rule.get(name).and_then(Json::as_str).unwrap_or_default();
-    let chain = format!("{} {} {}", word("family"), word("table"), word("chain"));
-    let handle = rule.get("handle").and_then(Json::as_u64).unwrap_or_default();
+fn word<'j>(object: &'j Json, name: &str) -> &'j str {
+    object.get(name).and_then(Json::as_str).unwrap_or_default()
+}
+
+fn table_of(object: &Json) -> String {
+    format!("{} {}", word(object, "family"), word(object, "table"))
+}
+
+fn of_rule(rule: &Json, chains: &Chains) -> Vec<LogRule> {
     let statements = rule.get("expr").and_then(Json::as_array).into_iter().flatten();
     let logs = statements.filter_map(|statement| statement.get("log"));
     let of_log = |log: &Json| {
         let group = u16::try_from(log.get("group")?.as_u64()?).ok()?;
-        let prefix = log.get("prefix").and_then(Json::as_str).unwrap_or_default().to_owned();
-        let queue_threshold = log.get("queue-threshold").and_then(Json::as_u64);
-        Some(LogRule { chain: chain.clone(), handle, group, prefix, queue_threshold })
+        let (table, chain) = (table_of(rule), word(rule, "chain").to_owned());
+        Some(LogRule {
+            hooks: chains.hooks(&table, &chain),
+            table,
+            chain,
+            handle: rule.get("handle").and_then(Json::as_u64).unwrap_or_default(),
+            comment: rule.get("comment").and_then(Json::as_str).map(str::to_owned),
+            group,
+            prefix: word(log, "prefix").to_owned(),
+            queue_threshold: log.get("queue-threshold").and_then(Json::as_u64),
+        })
     };
     logs.filter_map(of_log).collect()
+}
+
+/// A table and a chain of it.
+type Chain = (String, String);
+
+/// From where chains are reached.
+#[derive(Default)]
+struct Chains {
+    /// Hooks of chains that have one.
+    hooks: HashMap<Chain, String>,
+    /// Chains from which a chain is jumped to.
+    jumps: HashMap<Chain, Vec<Chain>>,
+    /// Tables with a named map of verdicts: its elements come and go without a change of rules.
+    mapped: HashSet<String>,
+}
+
+impl Chains {
+    fn of(objects: &[Json]) -> Chains {
+        let mut chains = Chains::default();
+        for object in objects {
+            if let Some(chain) = object.get("chain") {
+                if let Some(hook) = chain.get("hook").and_then(Json::as_str) {
+                    let of = (table_of(chain), word(chain, "name").to_owned());
+                    chains.hooks.insert(of, hook.to_owned());
+                }
+            } else if let Some(map) = object.get("map").filter(|map| word(map, "map") == "verdict") {
+                chains.mapped.insert(table_of(map));
+            } else if let Some(rule) = object.get("rule") {
+                let from = (table_of(rule), word(rule, "chain").to_owned());
+                let expressions = rule.get("expr").unwrap_or(&Json::Null);
+                for_each_target(expressions, &mut |target| {
+                    let to = (from.0.clone(), target.to_owned());
+                    chains.jumps.entry(to).or_default().push(from.clone());
+                });
+            }
+        }
+        chains
+    }
+
+    /// The hooks from which this chain is reached; `None`: perhaps any.
+    fn hooks(&self, table: &str, chain: &str) -> Option<Vec<String>> {
+        let mut waiting = vec![(table.to_owned(), chain.to_owned())];
+        let mut met: HashSet<Chain> = HashSet::new();
+        let mut found = Vec::new();
+        while let Some(chain) = waiting.pop() {
+            if let Some(hook) = self.hooks.get(&chain) {
+                found.push(hook.clone());
+                // Nothing jumps to a chain with a hook.
+                continue;
+            }
+            if self.mapped.contains(&chain.0) {
+                return None;
+            }
+            if met.insert(chain.clone()) {
+                waiting.extend(self.jumps.get(&chain).into_iter().flatten().cloned());
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        Some(found)
+    }
+}
+
+/// Calls `each` with the chains that an expression jumps or goes to, those in maps without a name as well. serde_json
+/// bounds the depth.
+fn for_each_target(expression: &Json, each: &mut dyn FnMut(&str)) {
+    match expression {
+        Json::Array(parts) => parts.iter().for_each(|part| for_each_target(part, each)),
+        Json::Object(members) => {
+            for (name, member) in members {
+                match member.get("target").and_then(Json::as_str) {
+                    Some(target) if matches!(name.as_str(), "jump" | "goto") => each(target),
+                    _ => for_each_target(member, each),
+                }
+            }
+        }
+        _ => {}
+    }
 }
 
 #[cfg(test)]
@@ -50,20 +164,65 @@ mod tests {
     /// What nft 1.0.6 prints.
     #[test]
     fn rules_by_example() {
-        let listing = br#"{"nftables":[{"metainfo":{}},{"rule":{"family":"inet","table":"filter","chain":"input",
-            "handle":7,"expr":[{"match":{}},{"log":{"prefix":"drop: ","group":1,"snaplen":128,"queue-threshold":1}},
-            {"drop":null}]}},{"rule":{"family":"ip","table":"a","chain":"b","handle":8,
-            "expr":[{"log":{"prefix":"to the kernel's log"}},{"log":{"group":2}},{"log":null}]}}]}"#;
+        let listing = br#"{"nftables":[{"metainfo":{}},{"chain":{"family":"inet","table":"filter","name":"input",
+            "handle":1,"type":"filter","hook":"input","prio":0}},{"rule":{"family":"inet","table":"filter",
+            "chain":"input","handle":7,"comment":"no ssh","expr":[{"match":{}},{"log":{"prefix":"drop: ","group":1,
+            "snaplen":128,"queue-threshold":1}},{"drop":null}]}},{"rule":{"family":"ip","table":"a","chain":"b",
+            "handle":8,"expr":[{"log":{"prefix":"to the kernel's log"}},{"log":{"group":2}},{"log":null}]}}]}"#;
         let rule = LogRule {
-            chain: "inet filter input".to_owned(),
+            table: "inet filter".to_owned(),
+            chain: "input".to_owned(),
             handle: 7,
+            comment: Some("no ssh".to_owned()),
             group: 1,
             prefix: "drop: ".to_owned(),
             queue_threshold: Some(1),
+            hooks: Some(vec!["input".to_owned()]),
         };
-        let other = LogRule { chain: "ip a b".to_owned(), handle: 8, group: 2, ..LogRule::default() };
+        assert_eq!(rule.place(), "inet filter input");
+        assert!(rule.can_meet("ip", "input") && rule.can_meet("ip6", "input"));
+        assert!(!rule.can_meet("ip", "output") && !rule.can_meet("bridge", "input"));
+        let other = LogRule {
+            table: "ip a".to_owned(),
+            chain: "b".to_owned(),
+            handle: 8,
+            group: 2,
+            hooks: Some(Vec::new()),
+            ..LogRule::default()
+        };
+        assert!(!other.can_meet("ip", "input"), "nothing jumps there");
         assert_eq!(parse(listing), Some(vec![rule, other]));
         assert_eq!((parse(b""), parse(b"{}"), parse(b"{\"nftables\":[]}")), (None, None, Some(Vec::new())));
+    }
+
+    #[test]
+    fn hooks_follow_jumps() {
+        let chain = |name: &str, hook: &str| {
+            let hook = if hook.is_empty() { String::new() } else { format!(",\"hook\":\"{hook}\"") };
+            format!("{{\"chain\":{{\"family\":\"ip\",\"table\":\"t\",\"name\":\"{name}\"{hook}}}}}")
+        };
+        let rule = |chain: &str, expr: &str| {
+            format!("{{\"rule\":{{\"family\":\"ip\",\"table\":\"t\",\"chain\":\"{chain}\",\"expr\":[{expr}]}}}}")
+        };
+        let jump = |to: &str| format!("{{\"jump\":{{\"target\":\"{to}\"}}}}");
+        let mut objects = vec![
+            chain("in", "input"),
+            chain("out", "output"),
+            chain("a", ""),
+            chain("b", ""),
+            rule("in", &jump("a")),
+            rule("a", &format!("{{\"vmap\":{{\"key\":1,\"data\":{{\"set\":[[23,{}]]}}}}}}", jump("b"))),
+            rule("out", "{\"goto\":{\"target\":\"b\"}}"),
+            rule("b", &jump("a")),
+            rule("a", "{\"log\":{\"group\":1}}"),
+        ];
+        let hooks = |objects: &[String]| {
+            let rules = parse(format!("{{\"nftables\":[{}]}}", objects.join(",")).as_bytes()).unwrap();
+            rules[0].hooks.clone()
+        };
+        assert_eq!(hooks(&objects), Some(vec!["input".to_owned(), "output".to_owned()]), "though they jump in a ring");
+        objects.push("{\"map\":{\"family\":\"ip\",\"table\":\"t\",\"name\":\"m\",\"map\":\"verdict\"}}".to_owned());
+        assert_eq!(hooks(&objects), None, "whatever is in the map");
     }
 
     proptest! {

@@ -48,6 +48,8 @@ pub struct LogStream<'h> {
     /// Records of a recording whose group is not asked for.
     filtered: u64,
     unknown_attrs: u64,
+    /// What is received has come after this time, ns since 1970.
+    since_ns: u64,
     first_error: Option<DecodeError>,
     /// Groups that the recording does not hold.
     unrecorded: Vec<u16>,
@@ -82,6 +84,7 @@ impl<'h> LogStream<'h> {
             failed: 0,
             filtered: 0,
             unknown_attrs: 0,
+            since_ns: 0,
             first_error: None,
             unrecorded,
         })
@@ -89,8 +92,19 @@ impl<'h> LogStream<'h> {
 
     /// Waits for a batch and hands its records to `each`.
     fn next_batch(&mut self, each: &mut Each<'_, LogRecords>) -> Result<StreamState, SysError> {
-        let LogStream { blocks, groups, header, sequences, seen, failed, filtered, unknown_attrs, first_error, .. } =
-            self;
+        let LogStream {
+            blocks,
+            groups,
+            header,
+            sequences,
+            seen,
+            failed,
+            filtered,
+            unknown_attrs,
+            since_ns,
+            first_error,
+            ..
+        } = self;
         let Some(block) = blocks.next()? else { return Ok(StreamState::Ended) };
         let mut fault = |error: DecodeError| {
             *failed += 1;
@@ -108,6 +122,10 @@ impl<'h> LogStream<'h> {
                     break;
                 }
             };
+            if frame.bytes.is_empty() {
+                *since_ns = frame.wall_ns;
+            }
+            let (netns_id, received_ns, since_ns) = (frame.netns_id, frame.wall_ns, *since_ns);
             for message in Messages::new(frame.bytes) {
                 let row = match message {
                     Ok(message) if !is_record(&message) => continue,
@@ -115,7 +133,7 @@ impl<'h> LogStream<'h> {
                     Err(error) => Err(DecodeError::Short { what: "nlmsghdr", claims: error.claims, has: error.has }),
                 };
                 let row = match row {
-                    Ok(row) => LogRecord { netns_id: frame.netns_id, ..row },
+                    Ok(row) => LogRecord { netns_id, received_ns, since_ns, ..row },
                     Err(error) => {
                         fault(error);
                         continue;

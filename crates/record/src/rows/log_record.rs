@@ -1,6 +1,7 @@
 //! Records of netfilter's log (`log`): one for each packet that a rule logs.
 
 use super::ip_proto;
+use super::logging_rule::{LoggingRule, text};
 use super::packet::{PacketHeaders, TcpHeader, Transport};
 use crate::kernel_words::{KernelWords, kernel_words};
 use crate::table::table;
@@ -11,6 +12,11 @@ use crate::{Key, LookupId, Show, Value};
 pub struct LogRecord<'b> {
     /// When the packet was received, in ns since 1970, where the kernel says so; else when its record was.
     pub time_ns: u64,
+    /// When the record was received, in ns since 1970.
+    pub received_ns: u64,
+    /// What was received with it had not come yet at this time, in ns since 1970; it may have waited in the kernel
+    /// before, as long as records gather there.
+    pub since_ns: u64,
     /// Inode of the network namespace.
     pub netns_id: u64,
     /// Number of the log group.
@@ -52,6 +58,16 @@ pub struct LogRecord<'b> {
     pub payload: &'b [u8],
     /// What its headers say; `None` if it is no IP packet, or its header was not copied whole.
     pub packet: Option<PacketHeaders<'b>>,
+    /// The rule that logged it; `None` unless somebody asked for it and it is known.
+    pub rule: Option<&'b LoggingRule<'b>>,
+}
+
+/// Bits of the fields for which more is read than the record.
+pub mod log_need {
+    /// Where the rule stands, its number and its comment.
+    pub const RULE: u64 = 1;
+    /// The rule's text.
+    pub const RULE_TEXT: u64 = 1 << 1;
 }
 
 /// Words of the hooks of IP (`NF_INET_PRE_ROUTING` …), then those of ARP and netdev that IP does not have.
@@ -63,8 +79,35 @@ const TCP_FLAGS: &[&str] = &["fin", "syn", "rst", "psh", "ack", "urg", "ece", "c
 
 const NFPROTO_ARP: u8 = 3;
 const NFPROTO_NETDEV: u8 = 5;
+/// Words of the field `direction`.
+const DIRECTIONS: &[&str] = &["in", "out", "forward"];
 
-impl LogRecord<'_> {
+impl<'b> LogRecord<'b> {
+    /// Where the packet goes: by its hook; after routing, packets of this host have no interface that they came from.
+    pub fn direction(&self) -> Option<&'static str> {
+        let came_in = self.in_ifindex.is_some();
+        match self.hook_name() {
+            "prerouting" | "input" | "ingress" => Some("in"),
+            "forward" => Some("forward"),
+            "postrouting" if came_in => Some("forward"),
+            "output" | "postrouting" | "egress" => Some("out"),
+            _ => None,
+        }
+    }
+
+    /// The word of the family, as nft writes it.
+    pub fn family_name(&self) -> &'static str {
+        match FAMILIES.value(self.family) {
+            Value::Name(name) => name,
+            _ => "",
+        }
+    }
+
+    /// A part of the rule that logged it.
+    fn of_rule<V>(&self, part: fn(&LoggingRule<'b>) -> Option<V>) -> Option<V> {
+        self.rule.and_then(part)
+    }
+
     /// The hook's word, as nft writes it.
     pub fn hook_name(&self) -> &'static str {
         let at = match (self.family, self.hook) {
@@ -122,6 +165,18 @@ table! {
     /// Where on its way the packet met the rule.
     hook: Name(HOOKS) = own(|row| Value::Name(row.hook_name())),
         kernel "nfulnl_msg_packet_hdr.hook", show Show::Default;
+    /// Where the packet goes: in to this host (before routing: or through it), out of it, or forward.
+    direction: Name(DIRECTIONS) = own(|row| row.direction().map_or(Value::Null, Value::Name));
+    /// Table of the rule that logged it, with its family; null where several rules may have (same group, prefix, hook).
+    rule_table: Text = own(|row| text(row.of_rule(|rule| rule.table))), needs log_need::RULE;
+    /// Chain of that rule.
+    rule_chain: Text = own(|row| text(row.of_rule(|rule| rule.chain))), needs log_need::RULE;
+    /// Number of that rule in its table (nft -a list ruleset).
+    rule_handle: Id = own(|row| Value::number(row.of_rule(|rule| rule.handle))), needs log_need::RULE;
+    /// Comment of that rule.
+    rule_comment: Text = own(|row| text(row.of_rule(|rule| rule.comment))), needs log_need::RULE;
+    /// That rule, as nft writes it.
+    rule: Text = own(|row| text(row.of_rule(|rule| rule.text))), needs log_need::RULE | log_need::RULE_TEXT;
     /// Address family of the chain, as nft writes it; ip and ip6 also for packets in inet chains.
     family: Name(FAMILIES.names) = own(|row| FAMILIES.value(row.family)), kernel "nfgen_family", show Show::Wide;
     /// Interface by which the packet came in.
@@ -223,6 +278,22 @@ mod tests {
             let row = LogRecord { family, hook, ..LogRecord::default() };
             assert_eq!(cell(&row, "family"), Value::Name(words.0));
             assert_eq!(row.hook_name(), words.1);
+        }
+    }
+
+    #[test]
+    fn directions_follow_from_hook_and_interfaces() {
+        for (hook, iif, direction) in [
+            (0, Some(1), Some("in")),
+            (1, Some(1), Some("in")),
+            (2, Some(1), Some("forward")),
+            (3, None, Some("out")),
+            (4, None, Some("out")),
+            (4, Some(1), Some("forward")),
+            (200, None, None),
+        ] {
+            let row = LogRecord { family: 2, hook, in_ifindex: iif, ..LogRecord::default() };
+            assert_eq!(row.direction(), direction, "{hook}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! `netwren log`: packets that rules log, as they come.
 
+mod rules;
 pub(crate) mod setup;
 pub(crate) mod status;
 
@@ -18,6 +19,7 @@ use export::{Format, Target};
 use nflog::{FollowLog, GroupTaken, LogStream};
 use record::SourceError;
 use record::rows::LogRecords;
+use rules::{RuledRecords, Rules};
 use std::time::Duration;
 
 /// The registry's entry.
@@ -38,6 +40,7 @@ Examples:
   netwren log --group 1,5 'hook = input and dport = 22'   of two groups, who tries ssh
   netwren log --group 1 -o json --limit 1000        a thousand records, one object a line
   netwren log --group 1 -c +mark,user,ttl --resolve     more columns, and names of addresses
+  netwren log --group 1 -c +rule_comment,rule 'rule_chain = input'   which rule it was, by nft's list
   netwren log --group 1 --latency 1s --buffer 64MiB     cheaper, and room for longer bursts
   netwren log --group 1 --record FILE               to be looked at later: --replay FILE
 ";
@@ -147,7 +150,12 @@ fn bytes(flag: &str, text: &str, range: std::ops::RangeInclusive<u32>) -> Result
 
 fn followed(log: &Log, plan: &Plan<LogRecords>) -> Outcome {
     follow::run(&log.request, plan, |session, then| {
-        let stop = || follow::is_over(&log.request, session);
+        // Before the groups are bound: a change of rules between the two is heard of.
+        let rules = Rules::open(session, plan.demand(), log.latency);
+        let stop = || {
+            rules.iter().for_each(Rules::refresh);
+            follow::is_over(&log.request, session)
+        };
         let follow = FollowLog {
             groups: log.groups.clone(),
             copy_bytes: log.copy_bytes,
@@ -158,7 +166,11 @@ fn followed(log: &Log, plan: &Plan<LogRecords>) -> Outcome {
         };
         let opened = LogStream::open(session.host(), follow);
         let mut stream = opened.map_err(|error| RunError::Source(with_holder(session, error)))?;
-        then(&mut stream, StreamNotes { caveat: None, cost: Vec::new() })
+        let notes = StreamNotes { caveat: None, cost: Vec::new() };
+        match &rules {
+            Some(rules) => then(&mut RuledRecords::new(&mut stream, rules), notes),
+            None => then(&mut stream, notes),
+        }
     })
 }
 

@@ -151,7 +151,8 @@ fn dear(rule: &LogRule) -> Option<String> {
     Some(format!(
         "the rule in chain {}, handle {}, has queue-threshold {threshold}: the reader is woken for every {threshold} \
          records, which no reader can change; leave it out",
-        rule.chain, rule.handle
+        rule.place(),
+        rule.handle
     ))
 }
 

@@ -2,7 +2,7 @@
 use std::time::Duration;
 
 use netlink::{Messages, Request};
-use sys::{Errno, NetlinkSocket, Received, SysError};
+use sys::{Errno, NetlinkSocket, Received, SysError, clock};
 
 use crate::uapi::{
     NETLINK_NETFILTER, NFNL_SUBSYS_ULOG, NFULNL_CFG_CMD_BIND, NFULNL_CFG_CMD_UNBIND, NFULNL_CFG_F_SEQ,
@@ -42,6 +42,9 @@ pub(crate) struct Delivery {
 pub(crate) struct GroupSocket {
     pub(crate) netlink: NetlinkSocket,
     pub(crate) group: u16,
+    /// When nothing waited here, for the last time that somebody looked, ns since 1970. What is received next has come
+    /// after that.
+    pub(crate) empty_ns: u64,
 }
 
 impl GroupSocket {
@@ -52,7 +55,7 @@ impl GroupSocket {
         netlink.make_room(i32::try_from(delivery.buffer_bytes).unwrap_or(i32::MAX));
         // Otherwise the kernel drops everything after a loss until the buffer is empty, and reports no more than that.
         netlink.report_no_losses()?;
-        let socket = GroupSocket { netlink, group };
+        let socket = GroupSocket { netlink, group, empty_ns: clock::wall_ns() };
         socket.ask(&bind_request(group, delivery))?;
         socket.answer(early)?;
         Ok(socket)

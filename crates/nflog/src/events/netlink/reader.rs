@@ -70,12 +70,22 @@ impl ReaderThread {
 
     /// Receives what waits at one socket, at most `datagrams_max` datagrams.
     fn receive(&mut self, index: usize, datagrams_max: usize) -> Result<(), SysError> {
+        if self.chunk.is_full() {
+            self.send_chunk()?;
+        }
+        if let Some(socket) = self.sockets.get(index) {
+            // A frame without messages: those that follow have come after this time.
+            self.chunk.push_frame(self.netns_id, socket.empty_ns, None, 0);
+        }
         for _ in 0..datagrams_max {
             if self.chunk.is_full() {
                 self.send_chunk()?;
             }
-            let (Some(socket), false) = (self.sockets.get(index), self.is_disconnected) else { break };
-            let Some(received) = socket.receive(self.chunk.messages_of_next_frame())? else { break };
+            let (Some(socket), false) = (self.sockets.get_mut(index), self.is_disconnected) else { break };
+            let Some(received) = socket.receive(self.chunk.messages_of_next_frame())? else {
+                socket.empty_ns = clock::wall_ns();
+                break;
+            };
             self.chunk.push_frame(self.netns_id, clock::wall_ns(), None, received.bytes);
         }
         Ok(())

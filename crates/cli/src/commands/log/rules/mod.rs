@@ -1,0 +1,173 @@
+//! The rule that logged each record: a stream over the stream of records, which puts the rule into the row before
+//! filter and columns see it. Only for runs that show rules, or filter by them.
+
+mod book;
+mod reading;
+
+use crate::session::Session;
+use book::RuleMatch;
+use reading::{Answer, NetnsRules};
+use record::rows::{LogRecord, LogRecords, LoggingRule, log_need};
+use record::{Accounting, Demand, Each, Offer, SourceError, Stream, StreamState};
+use std::cell::RefCell;
+use std::time::Duration;
+use sys::SysError;
+
+/// What gathers in the kernel is sent this much after its time at most.
+const TIMER_NS: u64 = 100_000_000;
+
+/// The rules of every namespace that is read. Shared by the stream and by what is called while it waits.
+pub(super) struct Rules<'s> {
+    session: &'s Session,
+    namespaces: RefCell<Vec<NetnsRules>>,
+    /// How long a record may have waited in the kernel.
+    latency_ns: u64,
+    counts: RefCell<UnnamedCounts>,
+}
+
+/// Records whose rule is not told, by reason.
+#[derive(Default)]
+struct UnnamedCounts {
+    several: u64,
+    unknown: u64,
+    late: u64,
+    trouble: Option<String>,
+}
+
+impl<'s> Rules<'s> {
+    /// Lists the rules, if the demand asks for them.
+    pub(super) fn open(session: &'s Session, demand: &Demand<LogRecords>, latency: Duration) -> Option<Rules<'s>> {
+        if demand.need & log_need::RULE == 0 {
+            return None;
+        }
+        let with_texts = demand.need & log_need::RULE_TEXT != 0;
+        let (mut namespaces, mut counts) = (Vec::new(), UnnamedCounts::default());
+        session.in_each_namespace(&mut |netns_id| match NetnsRules::open(session.host(), netns_id, with_texts) {
+            Ok(rules) => namespaces.push(rules),
+            Err(error) => _ = counts.trouble.get_or_insert(error.to_string()),
+        });
+        let latency_ns = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX).saturating_add(TIMER_NS);
+        Some(Rules { session, namespaces: namespaces.into(), latency_ns, counts: counts.into() })
+    }
+
+    /// Lists rules again where they have changed. To be called some times a second: one system call a namespace where
+    /// nothing has.
+    pub(super) fn refresh(&self) {
+        let Ok(mut namespaces) = self.namespaces.try_borrow_mut() else { return };
+        for rules in &mut *namespaces {
+            if let Err(error) = self.refresh_one(rules) {
+                self.counts.borrow_mut().trouble.get_or_insert(error.to_string());
+            }
+        }
+    }
+
+    fn refresh_one(&self, rules: &mut NetnsRules) -> Result<(), SysError> {
+        if !rules.must_list()? {
+            return Ok(());
+        }
+        let host = self.session.host();
+        if rules.netns_id == self.session.netns_id() {
+            return rules.list_again(host);
+        }
+        let mut listed = Ok(());
+        self.session.in_each_namespace(&mut |netns_id| {
+            if netns_id == rules.netns_id {
+                listed = rules.list_again(host);
+            }
+        });
+        listed
+    }
+
+    /// Calls `then` with the rule of `record`.
+    fn with_rule<R>(&self, record: &LogRecord<'_>, then: impl FnOnce(Option<&LoggingRule<'_>>) -> R) -> R {
+        let namespaces = self.namespaces.borrow();
+        // A time that the kernel stamped is that of the packet's arrival, before it met any rule.
+        let is_stamped = record.time_ns < record.received_ns;
+        let since_ns = record.since_ns.saturating_sub(self.latency_ns);
+        let made_ns = if is_stamped { record.time_ns.max(since_ns) } else { since_ns };
+        let window = (made_ns, record.received_ns);
+        let rules = namespaces.iter().find(|rules| rules.netns_id == record.netns_id);
+        let answer = rules.map(|rules| rules.find(record, window));
+        let mut counts = self.counts.borrow_mut();
+        let rule = match &answer {
+            Some(Answer::Known(RuleMatch::One(rule))) => Some(rule),
+            Some(Answer::Known(RuleMatch::Several(common))) => {
+                counts.several += 1;
+                Some(common)
+            }
+            Some(Answer::Known(RuleMatch::None)) | None => {
+                counts.unknown += 1;
+                None
+            }
+            Some(Answer::Late) => {
+                counts.late += 1;
+                None
+            }
+        };
+        drop(counts);
+        then(rule)
+    }
+
+    /// Says of how many records the rule is not told, and why.
+    fn tell(&self, stats: &mut Accounting) {
+        let UnnamedCounts { several, unknown, late, trouble } = &*self.counts.borrow();
+        if let Some(error) = trouble {
+            stats.incomplete = true;
+            stats.add_reason(1, format!("rules are missing: {error}"));
+        }
+        for (count, text) in [
+            (
+                several,
+                "records that several rules may have logged (same group, prefix and hook): their rule is not named",
+            ),
+            (unknown, "records of no rule that nft lists (rules of iptables-legacy are not in its list)"),
+            (late, "records without their rule: rules changed faster than they may be listed"),
+        ] {
+            if *count > 0 {
+                stats.add_reason(*count, text);
+            }
+        }
+    }
+}
+
+/// Records with their rules.
+pub(super) struct RuledRecords<'s, 'r> {
+    records: &'r mut dyn Stream<LogRecords>,
+    rules: &'r Rules<'s>,
+}
+
+impl<'s, 'r> RuledRecords<'s, 'r> {
+    /// Records of `records` with the rules of `rules`.
+    pub(super) fn new(records: &'r mut dyn Stream<LogRecords>, rules: &'r Rules<'s>) -> RuledRecords<'s, 'r> {
+        RuledRecords { records, rules }
+    }
+}
+
+impl Stream<LogRecords> for RuledRecords<'_, '_> {
+    fn offer(&self, demand: &Demand<LogRecords>) -> Offer {
+        let mut offer = self.records.offer(demand);
+        offer.explain.push("rules by nft: listed now, and again when they change".to_owned());
+        offer
+    }
+
+    fn next(
+        &mut self,
+        demand: &Demand<LogRecords>,
+        each: &mut Each<'_, LogRecords>,
+    ) -> Result<StreamState, SourceError> {
+        let (rules, mut is_first) = (self.rules, true);
+        self.records.next(demand, &mut |record| {
+            // What changed before a record came is heard of before it is looked up.
+            if std::mem::take(&mut is_first) {
+                rules.refresh();
+            }
+            rules.with_rule(record, |rule| each(&LogRecord { rule, ..*record }))
+        })
+    }
+
+    fn close(&mut self) -> Accounting {
+        let mut stats = self.records.close();
+        self.rules.tell(&mut stats);
+        stats
+    }
+}

@@ -1,0 +1,63 @@
+//! The rule that logged a packet, as far as it is known.
+
+use crate::Value;
+
+/// Cells of the rule that logged a packet. `None` where it is not known: where several rules may have logged it, only
+/// what they have in common is here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LoggingRule<'b> {
+    /// Family and name of its table, as nft writes them: `inet filter`.
+    pub table: Option<&'b str>,
+    /// Name of its chain.
+    pub chain: Option<&'b str>,
+    /// Its number in the table.
+    pub handle: Option<u64>,
+    /// Its comment; `None` without one, too.
+    pub comment: Option<&'b str>,
+    /// The rule as `nft --stateless list ruleset` writes it.
+    pub text: Option<&'b str>,
+}
+
+impl<'b> LoggingRule<'b> {
+    /// What both have in common.
+    pub fn common(&self, other: &LoggingRule<'b>) -> LoggingRule<'b> {
+        fn same<V: PartialEq>(one: Option<V>, other: Option<V>) -> Option<V> {
+            if one == other { one } else { None }
+        }
+        LoggingRule {
+            table: same(self.table, other.table),
+            chain: same(self.chain, other.chain).filter(|_| self.table == other.table),
+            handle: same(self.handle, other.handle).filter(|_| self.table == other.table),
+            comment: same(self.comment, other.comment),
+            text: same(self.text, other.text),
+        }
+    }
+}
+
+/// Text from outside, or null.
+pub(super) fn text<'r>(text: Option<&'r str>) -> Value<'r> {
+    Value::text(text.map(str::as_bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_is_not_told() {
+        let one = LoggingRule {
+            table: Some("inet t"),
+            chain: Some("c"),
+            handle: Some(3),
+            comment: Some("no ssh"),
+            text: Some("log group 1"),
+        };
+        assert_eq!(one.common(&one), one);
+        let recreated = LoggingRule { handle: Some(9), ..one };
+        assert_eq!(one.common(&recreated), LoggingRule { handle: None, ..one });
+        let elsewhere = LoggingRule { table: Some("ip t"), ..one };
+        let common = LoggingRule { comment: one.comment, text: one.text, ..LoggingRule::default() };
+        assert_eq!(one.common(&elsewhere), common, "a chain and a number belong to a table");
+        assert_eq!(one.common(&LoggingRule::default()), LoggingRule::default());
+    }
+}

@@ -6,6 +6,7 @@ mod bad_days;
 mod contract;
 mod examples;
 mod flow_direction;
+mod fold;
 mod follow;
 mod going;
 mod goldens;

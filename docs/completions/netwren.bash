@@ -593,7 +593,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__log)
-            opts="-c -n -o -H -N -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --record --replay --group --latency --copy --buffer --to --when-full --queue-max --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --control --tls-ca --tls-cert --tls-key --help setup status"
+            opts="-c -n -o -H -N -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --record --replay --group --latency --copy --buffer --to --when-full --queue-max --fold --rate --rate-by --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --control --tls-ca --tls-cert --tls-key --help setup status"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -673,6 +673,18 @@ _netwren() {
                     ;;
                 --queue-max)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fold)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rate)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rate-by)
+                    COMPREPLY=($(compgen -W "rule prefix src dst" -- "${cur}"))
                     return 0
                     ;;
                 --spool)
@@ -1025,7 +1037,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__nat__subcmd__events)
-            opts="-c -n -o -H -N -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --event --buffer --to --when-full --queue-max --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --control --tls-ca --tls-cert --tls-key --resync --help"
+            opts="-c -n -o -H -N -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --event --buffer --to --when-full --queue-max --fold --rate --rate-by --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --control --tls-ca --tls-cert --tls-key --resync --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1105,6 +1117,18 @@ _netwren() {
                     ;;
                 --queue-max)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fold)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rate)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rate-by)
+                    COMPREPLY=($(compgen -W "rule prefix src dst" -- "${cur}"))
                     return 0
                     ;;
                 --spool)

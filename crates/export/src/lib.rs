@@ -9,10 +9,14 @@
 mod backoff;
 mod batch;
 mod control;
+mod fold;
 mod in_flight;
+mod key;
 mod ledger;
 mod memory;
 mod output;
+mod rate;
+mod shares;
 mod spool;
 mod status;
 mod store;
@@ -21,11 +25,16 @@ mod tls_files;
 mod transports;
 mod typed_row;
 
+use key::KeyMap;
+
 pub use batch::Batch;
 pub use control::{Control, ask};
+pub use fold::{FOLD_KEYS_MAX, Fold, FoldTable, FoldedAs};
+pub use key::KeyMaker;
 pub use ledger::{Drops, Ledger};
 pub use memory::MemoryStore;
 pub use output::{Output, OutputMonitor, OutputOptions, Status};
+pub use rate::{LimitedAs, RATE_KEYS_MAX, RATE_WINDOW_NS, Rate, RateTable};
 pub use spool::{
     OtherSpool, Recovered, Spool, SpoolError, SpoolOptions, SyncWhen, fuzz_spool_position, fuzz_spool_segment,
 };

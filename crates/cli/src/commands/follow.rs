@@ -176,6 +176,7 @@ fn follow<T: Shipped>(
     let mut run = match (&mut shipment, &mut names) {
         (Some(shipment), _) => {
             let mut run = plan.follow_rows(stream, &mut lookups, shipment, &stop)?;
+            lookups.with(&mut |lookups| shipment.say_held(&plan.cells_of(lookups), true));
             shipment.finish(request, &mut run.stats);
             run
         }

@@ -538,6 +538,33 @@ pub(crate) const FLAGS: &[Flag] = &[
     )
     .default("64MiB"),
     flag(
+        Scope::SHIP,
+        "fold",
+        None,
+        Value("TIME"),
+        SHIPPED,
+        "With --to: rows that are the same but for time, source port and numbers are shipped once, and once more at \
+         the end of TIME (1s to 1h) with their count: `folded`, ×1203 in 10 s",
+    ),
+    flag(
+        Scope::SHIP,
+        "rate",
+        None,
+        Value("N/s[:BURST]"),
+        SHIPPED,
+        "With --to: so many rows of a rule are shipped, N/s, N/m or N/h; what is above is counted (`limited`) and said \
+         every ten seconds. It is looked at before --fold",
+    ),
+    flag(
+        Scope::SHIP,
+        "rate-by",
+        None,
+        Word(&crate::shipping::RateBy::WORDS),
+        SHIPPED,
+        "What --rate is of: the rule (prefix and group; of NAT events, the kind), or each address",
+    )
+    .default("rule"),
+    flag(
         Scope::SHIP.and(Scope::FOLLOW),
         "spool",
         None,

@@ -2,8 +2,8 @@
 
 use super::parser;
 use crate::command::ParsedWords;
-use crate::shipping::UlogdTuning;
-use export::{Address, Rotation, SyncWhen, Target, TlsFiles, WhenFull};
+use crate::shipping::{RateBy, RepeatRequest, UlogdTuning, has_words};
+use export::{Address, Rate, Rotation, SyncWhen, Target, TlsFiles, WhenFull};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -46,6 +46,8 @@ pub(crate) struct ShipRequest {
     pub(crate) rotation: Option<Rotation>,
     /// `--control`
     pub(crate) control: Option<PathBuf>,
+    /// `--fold`, `--rate`, `--rate-by`
+    pub(crate) repeats: RepeatRequest,
 }
 
 /// Where rows wait on disk.
@@ -89,6 +91,7 @@ impl ShipRequest {
         let (targets, tuning) = outputs.into_iter().unzip();
         ShipRequest {
             control: None,
+            repeats: RepeatRequest::default(),
             targets,
             tuning,
             when_full: WhenFull::default(),
@@ -110,8 +113,10 @@ impl ShipRequest {
             targets.push(target);
         }
         if targets.is_empty() {
-            let mut alone =
-                ["when-full", "queue-max", "spool", "control"].into_iter().chain(TLS_FLAGS).chain(ROTATE_FLAGS);
+            let mut alone = ["when-full", "queue-max", "spool", "control", "fold", "rate", "rate-by"]
+                .into_iter()
+                .chain(TLS_FLAGS)
+                .chain(ROTATE_FLAGS);
             let alone = alone.find(|flag| words.is_given(flag));
             return match alone {
                 Some(flag) => Err(format!("--{flag} needs --to: without it nothing is shipped")),
@@ -125,6 +130,7 @@ impl ShipRequest {
         let [authorities, certificate, key] = TLS_FLAGS.map(|flag| words.file(flag).map(PathBuf::from));
         Ok(Some(ShipRequest {
             rotation: rotation(words, &targets)?,
+            repeats: repeats(words, &targets)?,
             targets,
             spool: SpoolRequest::of(words)?,
             control: words.file("control").map(PathBuf::from),
@@ -134,6 +140,58 @@ impl ShipRequest {
             queue_max: words.value("queue-max").map_or(Ok(QUEUE_MAX as usize), queue_max)?,
         }))
     }
+}
+
+/// Windows of folding: less would fold nothing, more would hide what goes on.
+const FOLD_S: std::ops::RangeInclusive<u64> = 1..=3600;
+/// Records in a second, and at once.
+const RATE_MAX: u64 = 1_000_000;
+
+fn repeats(words: &ParsedWords<'_>, targets: &[Target]) -> Result<RepeatRequest, String> {
+    let fold = words.value("fold").map(|text| {
+        let time = seconds(text).filter(|seconds| FOLD_S.contains(seconds)).map(Duration::from_secs);
+        time.ok_or_else(|| format!("--fold takes 1s to 1h, as 10s or 5m, not `{text}`"))
+    });
+    let fold = fold.transpose()?;
+    let without = targets.iter().filter(|target| !has_words(target.format)).count();
+    if fold.is_some() && without == targets.len() {
+        return Err("--fold: no target of this run can say that a row stands for others: json, syslog, logemu and \
+                    sqlite can; packet files and the formats of ulogd2 stay as they are"
+            .to_owned());
+    }
+    let rate = words.value("rate").map(|text| {
+        let rate = rate(text)
+            .ok_or_else(|| format!("--rate takes RECORDS/TIME[:BURST], as 100/s, 6000/m or 100/s:500, not `{text}`"));
+        rate.map(|rate| (rate, words.value("rate-by").map_or(RateBy::Rule, RateBy::of)))
+    });
+    let rate = rate.transpose()?;
+    if rate.is_none() && words.is_given("rate-by") {
+        return Err("--rate-by goes with --rate RECORDS/TIME".to_owned());
+    }
+    Ok(RepeatRequest { fold, rate })
+}
+
+/// Seconds, minutes or hours.
+fn seconds(text: &str) -> Option<u64> {
+    let units = [('s', 1), ('m', 60), ('h', 3600)];
+    let (digits, unit) = units.into_iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))?;
+    digits.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+/// `100/s:500`; without a burst, what comes in one unit of time may come at once.
+fn rate(text: &str) -> Option<Rate> {
+    let (rate, burst) = text.split_once(':').map_or((text, None), |(rate, burst)| (rate, Some(burst)));
+    let (records, unit) = rate.split_once('/')?;
+    let unit_ns = match unit {
+        "s" => 1_000_000_000,
+        "m" => 60_000_000_000,
+        "h" => 3_600_000_000_000_u64,
+        _ => return None,
+    };
+    let number = |text: &str| text.parse::<u64>().ok().filter(|number| (1..=RATE_MAX).contains(number));
+    let records = number(records)?;
+    let burst = burst.map_or(Some(records), number)?;
+    Some(Rate { ns_per_record: (unit_ns / records).max(1), burst })
 }
 
 fn rotation(words: &ParsedWords<'_>, targets: &[Target]) -> Result<Option<Rotation>, String> {
@@ -177,6 +235,21 @@ fn queue_max(text: &str) -> Result<usize, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rates_have_a_unit_and_may_have_a_burst() {
+        let of = |text| rate(text).map(|rate| (rate.ns_per_record, rate.burst));
+        assert_eq!(of("100/s"), Some((10_000_000, 100)));
+        assert_eq!(of("100/s:500"), Some((10_000_000, 500)));
+        assert_eq!(of("6/m:1"), Some((10_000_000_000, 1)));
+        for wrong in ["", "100", "0/s", "100/d", "100/s:", "100/s:0", "-1/s", "1/s:2:3", "9999999/s"] {
+            assert_eq!(of(wrong), None, "{wrong}");
+        }
+        assert_eq!(
+            ["10s", "5m", "1h", "10", "s", "-1s"].map(seconds),
+            [Some(10), Some(300), Some(3600), None, None, None]
+        );
+    }
 
     #[test]
     fn ages_have_a_unit() {

@@ -1,5 +1,7 @@
 //! Which writer makes messages of which table's rows.
 
+use super::gate::{RepeatRequest, RowGate};
+use super::repeats::KeyedGate;
 use super::row_writer::{RowWriter, Shipped};
 use super::tuning::UlogdTuning;
 use super::ulogd::OfGroup;
@@ -37,6 +39,10 @@ impl Shipped for NatEvents {
     fn msgid(row: &NatEvent<'_>) -> &'static str {
         row.kind.name()
     }
+
+    fn gate(request: &RepeatRequest) -> Option<Box<dyn RowGate<NatEvents>>> {
+        Some(Box::new(KeyedGate::<NatEvents>::new(request)?))
+    }
 }
 
 impl Shipped for LogRecords {
@@ -48,6 +54,14 @@ impl Shipped for LogRecords {
 
     fn msgid(row: &LogRecord<'_>) -> &'static str {
         row.hook_name()
+    }
+
+    fn class(row: &LogRecord<'_>) -> u16 {
+        rule_class(row.group, row.prefix)
+    }
+
+    fn gate(request: &RepeatRequest) -> Option<Box<dyn RowGate<LogRecords>>> {
+        Some(Box::new(KeyedGate::<LogRecords>::new(request)?))
     }
 
     fn own_writer(format: Format, tuning: Option<&UlogdTuning>) -> Option<Box<dyn RowWriter<LogRecords>>> {
@@ -64,6 +78,32 @@ impl Shipped for LogRecords {
 
     fn text_writer(tuning: Option<&UlogdTuning>) -> Option<Box<dyn RowWriter<LogRecords>>> {
         Some(super::ulogd::text_writer(tuning))
+    }
+}
+
+/// A number for a rule, by its group and prefix: the same in every run, because messages may wait on disk. Rules are
+/// written by administrators, so nobody chooses prefixes to make two rules share a number.
+#[inline]
+fn rule_class(group: u16, prefix: &[u8]) -> u16 {
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mix = |sum: u64, word: u64| (sum ^ word).wrapping_mul(ODD).rotate_left(29);
+    let chunks = prefix.chunks_exact(8);
+    let rest = chunks.remainder().iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    let sum = chunks
+        .filter_map(|chunk| chunk.first_chunk())
+        .fold(mix(ODD, group.into()), |sum, chunk| mix(sum, u64::from_le_bytes(*chunk)));
+    let sum = mix(sum, rest ^ (prefix.len() as u64) << 56);
+    (sum >> 48) as u16 ^ sum as u16
+}
+
+/// True for formats in which a row can say that it stands for others. Those of ulogd2 and files of packets cannot: they
+/// are what other programs make, to the byte.
+pub(crate) fn has_words(format: Format) -> bool {
+    match format {
+        Format::Json | Format::Syslog | Format::Syslog3164 | Format::Logemu => true,
+        #[cfg(feature = "sqlite")]
+        Format::Sqlite => true,
+        _ => false,
     }
 }
 

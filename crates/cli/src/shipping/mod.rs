@@ -1,7 +1,9 @@
 //! Rows of a stream to receivers (`--to`): each output gets messages in its own format.
 
 mod formats;
+mod gate;
 mod notes;
+mod repeats;
 mod row_writer;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -9,6 +11,8 @@ mod syslog;
 mod tuning;
 mod ulogd;
 
+pub(crate) use formats::has_words;
+pub(crate) use gate::{RateBy, RepeatRequest};
 pub(crate) use row_writer::Shipped;
 pub(crate) use tuning::UlogdTuning;
 pub(crate) use ulogd::zone;
@@ -16,12 +20,13 @@ pub(crate) use ulogd::zone;
 use crate::flags::request::Request;
 use crate::flags::ship::ShipRequest;
 use crate::messages::say;
-use engine::{Disposition, RowSink, RunError};
+use engine::{CellsOf, Disposition, RowSink, RunError};
 use export::{
     Address, Batch, Control, Ledger, MemoryStore, Output, OutputMonitor, OutputOptions, OutputReport, Recovered, Spool,
     SpoolOptions, Status, StatusReport, Store, Target, TransportOptions, check_tls, open_transport,
 };
 use formats::writer;
+use gate::{Fate, RowGate};
 use record::{Accounting, Columns, Lookups, SourceError, SourceFault, Value};
 use row_writer::RowWriter;
 use std::path::Path;
@@ -34,6 +39,8 @@ const DRAIN: Duration = Duration::from_secs(5);
 pub(crate) struct Shipment<T: Shipped> {
     outputs: Vec<Shipper<T>>,
     wants_cells: bool,
+    /// What folds and limits rows.
+    gate: Option<Box<dyn RowGate<T>>>,
     /// What answers questions while the run lasts.
     _control: Option<Control>,
 }
@@ -44,6 +51,11 @@ struct Shipper<T: Shipped> {
     writer: Box<dyn RowWriter<T>>,
     batch: Batch,
     output: Output,
+    /// True if a row can say here that it stands for others.
+    has_words: bool,
+    /// Rows of which no message is made, not counted yet.
+    folded: u64,
+    limited: u64,
     /// The counts of earlier runs, with a spool.
     at_start: Option<Ledger>,
 }
@@ -62,6 +74,8 @@ impl<T: Shipped> Shipment<T> {
 
     /// Starts an output for each target. A receiver that is away is no error: rows wait for it.
     pub(crate) fn start(ship: &ShipRequest, columns: &Columns) -> Result<Shipment<T>, RunError> {
+        let gate = T::gate(&ship.repeats);
+        let columns = if gate.is_some() { &gate::columns(columns) } else { columns };
         let start = |(index, target): (usize, &Target)| Shipper::start(target, ship.tuning.get(index), ship, columns);
         let outputs: Vec<Shipper<T>> = ship.targets.iter().enumerate().map(start).collect::<Result<_, _>>()?;
         let wants_cells = outputs.iter().any(|output| output.writer.wants_cells());
@@ -69,13 +83,18 @@ impl<T: Shipped> Shipment<T> {
             Some(path) => Some(control(path, &outputs)?),
             None => None,
         };
-        Ok(Shipment { outputs, wants_cells, _control: control })
+        Ok(Shipment { outputs, wants_cells, gate, _control: control })
     }
 
     /// Waits until receivers have taken what waits, as long as that is sensible, and adds to `stats` what they did not
     /// get.
     pub(crate) fn finish(&mut self, request: &Request, stats: &mut Accounting) {
         self.flush();
+        let unfolded = self.gate.as_ref().map_or(0, |gate| gate.unfolded());
+        if unfolded > 0 {
+            let most = export::FOLD_KEYS_MAX;
+            say(&format!("{unfolded} rows were not folded: more than {most} different ones at a time (--fold)"));
+        }
         self.say_forgotten(request);
         self.outputs.iter().for_each(|shipper| _ = shipper.output.begin_end());
         let starts: Vec<Option<Ledger>> = self.outputs.iter().map(|shipper| shipper.at_start).collect();
@@ -93,6 +112,24 @@ impl<T: Shipped> Shipment<T> {
 }
 
 impl<T: Shipped> Shipment<T> {
+    /// Ships the rows that stand for others whose time has come; with `is_end` all of them.
+    pub(crate) fn say_held(&mut self, cells: &CellsOf<'_, T>, is_end: bool) {
+        let Some(gate) = &mut self.gate else { return };
+        let outputs = &mut self.outputs;
+        gate.take_due(is_end, &mut |row, notice| {
+            cells.with(row, &mut |own| {
+                let noted = [own, &notice.cells].concat();
+                for output in outputs.iter_mut() {
+                    match (output.has_words, notice.is_fold) {
+                        (true, _) => output.noted_row(row, &noted, cells.lookups(), &notice.words),
+                        (false, false) => output.row(row, own, cells.lookups()),
+                        (false, true) => {}
+                    }
+                }
+            });
+        });
+    }
+
     /// Says of spools that nobody delivers: those of targets that the run does not have.
     fn say_forgotten(&self, request: &Request) {
         let Some(spool) = request.ship.as_ref().and_then(|ship| ship.spool.as_ref()) else { return };
@@ -120,7 +157,8 @@ impl<T: Shipped> Shipper<T> {
         let transport = open_transport(target, way).map_err(|error| refused(error.to_string()))?;
         let output = Output::start("netwren-ship", store, transport, options);
         let output = output.map_err(|error| refused(format!("cannot start a thread: {error}")))?;
-        Ok(Shipper { target: target.clone(), writer, batch: Batch::new(), output, at_start })
+        let (target, has_words) = (target.clone(), has_words(target.format));
+        Ok(Shipper { target, writer, batch: Batch::new(), output, has_words, folded: 0, limited: 0, at_start })
     }
 
     fn push(&mut self) {
@@ -128,17 +166,39 @@ impl<T: Shipped> Shipper<T> {
             let full = std::mem::replace(&mut self.batch, Batch::new());
             self.output.push(full, &sys::signal::is_requested);
         }
+        if self.folded + self.limited > 0 {
+            self.output.note_unsent(std::mem::take(&mut self.folded), std::mem::take(&mut self.limited));
+        }
     }
 
     #[inline]
     fn row(&mut self, row: &T::Row<'_>, cells: &[Value<'_>], lookups: &Lookups<'_>) {
+        self.noted_row(row, cells, lookups, b"");
+    }
+
+    /// What becomes of a row that is not simply shipped.
+    fn held_row(&mut self, fate: Fate, row: &T::Row<'_>, cells: &[Value<'_>], lookups: &Lookups<'_>) {
+        match fate {
+            Fate::Folded if self.has_words => self.folded += 1,
+            Fate::StandsForFolded if self.has_words => {}
+            Fate::StandsForLimited => {}
+            Fate::Limited => self.limited += 1,
+            Fate::Ship | Fate::Folded | Fate::StandsForFolded => self.row(row, cells, lookups),
+        }
+    }
+
+    #[inline]
+    fn noted_row(&mut self, row: &T::Row<'_>, cells: &[Value<'_>], lookups: &Lookups<'_>, words: &[u8]) {
         if !self.writer.takes(row) {
             return;
         }
         if self.batch.is_empty() {
             self.writer.begin_batch();
         }
-        self.writer.write(row, cells, lookups, self.batch.bytes_mut());
+        match words {
+            [] => self.writer.write(row, cells, lookups, self.batch.bytes_mut()),
+            words => self.writer.write_noted(row, cells, lookups, words, self.batch.bytes_mut()),
+        }
         self.batch.end_message();
         if self.batch.is_full() {
             self.push();
@@ -191,10 +251,18 @@ impl<T: Shipped> RowSink<T> for Shipment<T> {
     }
 
     fn row(&mut self, row: &T::Row<'_>, cells: &[Value<'_>], lookups: &Lookups<'_>) -> Disposition {
+        let fate = self.gate.as_mut().map_or(Fate::Ship, |gate| gate.fate(row));
         for output in &mut self.outputs {
-            output.row(row, cells, lookups);
+            match fate {
+                Fate::Ship => output.row(row, cells, lookups),
+                fate => output.held_row(fate, row, cells, lookups),
+            }
         }
         Disposition::Emitted
+    }
+
+    fn end_batch(&mut self, cells: &CellsOf<'_, T>) {
+        self.say_held(cells, false);
     }
 
     fn flush(&mut self) {

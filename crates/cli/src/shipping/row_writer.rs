@@ -1,5 +1,6 @@
 //! Tables whose rows can be shipped, and what makes messages of them.
 
+use super::gate::{RepeatRequest, RowGate};
 use super::tuning::UlogdTuning;
 use export::Format;
 use record::{LookupId, Lookups, Table, Value};
@@ -27,6 +28,20 @@ pub(crate) trait RowWriter<T: Table> {
 
     /// Appends the message of one row.
     fn write(&mut self, row: &T::Row<'_>, cells: &[Value<'_>], lookups: &Lookups<'_>, out: &mut Vec<u8>);
+
+    /// Appends the message of a row that stands for others. `words` say so at the end of a text for people; what else
+    /// the writer writes has it among the cells.
+    fn write_noted(
+        &mut self,
+        row: &T::Row<'_>,
+        cells: &[Value<'_>],
+        lookups: &Lookups<'_>,
+        words: &[u8],
+        out: &mut Vec<u8>,
+    ) {
+        let _ = words;
+        self.write(row, cells, lookups, out);
+    }
 }
 
 /// A table whose rows can be shipped.
@@ -39,6 +54,21 @@ pub(crate) trait Shipped: Table {
 
     /// What kind of row it is: the MSGID of its syslog message.
     fn msgid(row: &Self::Row<'_>) -> &'static str;
+
+    /// Which rows share what a full queue has room for (docs/adr/0020): the rule, of log records.
+    fn class(row: &Self::Row<'_>) -> u16 {
+        let _ = row;
+        0
+    }
+
+    /// What folds and limits its rows; `None` if nothing is asked for, or its rows do not come too often.
+    fn gate(request: &RepeatRequest) -> Option<Box<dyn RowGate<Self>>>
+    where
+        Self: Sized,
+    {
+        let _ = request;
+        None
+    }
 
     /// The writer of its text for people; without one, syslog messages have their cells as `key=value`.
     fn text_writer(tuning: Option<&UlogdTuning>) -> Option<Box<dyn RowWriter<Self>>>

@@ -80,10 +80,24 @@ impl<T: Shipped> RowWriter<T> for SyslogWriter<T> {
         true
     }
 
+    #[inline]
     fn write(&mut self, row: &T::Row<'_>, cells: &[Value<'_>], lookups: &Lookups<'_>, out: &mut Vec<u8>) {
+        self.write_noted(row, cells, lookups, b"", out);
+    }
+
+    #[inline]
+    fn write_noted(
+        &mut self,
+        row: &T::Row<'_>,
+        cells: &[Value<'_>],
+        lookups: &Lookups<'_>,
+        words: &[u8],
+        out: &mut Vec<u8>,
+    ) {
         self.line.clear();
         if let Some(text) = &mut self.text {
             text.write(row, cells, lookups, &mut self.line);
+            put_words(&mut self.line, words);
         }
         self.written += 1;
         let message = Message {
@@ -99,6 +113,14 @@ impl<T: Shipped> RowWriter<T> for SyslogWriter<T> {
             Framing::Octets => frame_octets(out, |out| form.put(&message, out)),
             Framing::Line => frame_line(out, |out| form.put(&message, out)),
         }
+    }
+}
+
+/// Appends words to a line of LOGEMU, which ends with a blank.
+pub(super) fn put_words(line: &mut Vec<u8>, words: &[u8]) {
+    if !words.is_empty() {
+        line.truncate(line.trim_ascii_end().len());
+        line.extend_from_slice(words);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Log records in the formats of ulogd2.
 
 use super::row_writer::RowWriter;
+use super::syslog::put_words;
 use super::tuning::UlogdTuning;
 use export::Format;
 use record::rows::{LogRecord, LogRecords};
@@ -109,7 +110,28 @@ macro_rules! plain_writers {
     )+};
 }
 
-plain_writers!(Logemu, Json, Gprint, Oprint);
+plain_writers!(Json, Gprint, Oprint);
+
+impl RowWriter<LogRecords> for Logemu {
+    fn write(&mut self, row: &LogRecord<'_>, _: &[Value<'_>], lookups: &Lookups<'_>, out: &mut Vec<u8>) {
+        Logemu::write(self, row, lookups, out);
+    }
+
+    fn write_noted(
+        &mut self,
+        row: &LogRecord<'_>,
+        _: &[Value<'_>],
+        lookups: &Lookups<'_>,
+        words: &[u8],
+        out: &mut Vec<u8>,
+    ) {
+        Logemu::write(self, row, lookups, out);
+        if !words.is_empty() {
+            put_words(out, words);
+            out.push(b'\n');
+        }
+    }
+}
 
 impl RowWriter<LogRecords> for Xml {
     fn file_header(&mut self) -> Vec<u8> {

@@ -29,13 +29,39 @@ pub trait RowSink<T: Table> {
     /// A row that passed the filter, with its cells if they are wanted. All of it is borrowed: copy what you keep.
     fn row(&mut self, row: &T::Row<'_>, cells: &[Value<'_>], lookups: &Lookups<'_>) -> Disposition;
 
+    /// For now there are no more rows, and `cells` can make cells of rows that were kept.
+    fn end_batch(&mut self, cells: &CellsOf<'_, T>) {
+        let _ = cells;
+    }
+
     /// For now there are no more rows: what was handed over should go on its way.
     fn flush(&mut self);
+}
+
+/// Makes the planned cells of rows that a sink has kept.
+pub struct CellsOf<'c, T: Table> {
+    plan: &'c Plan<T>,
+    lookups: &'c Lookups<'c>,
+}
+
+impl<T: Table> CellsOf<'_, T> {
+    /// What names are looked up in.
+    pub fn lookups(&self) -> &Lookups<'_> {
+        self.lookups
+    }
+
+    /// Hands the cells of `row` to `then`. Allocates.
+    pub fn with(&self, row: &T::Row<'_>, then: &mut dyn FnMut(&[Value<'_>])) {
+        let mut cells = vec![Value::Null; self.plan.cells.len()];
+        fill(&self.plan.cells, row, self.lookups, &mut cells);
+        then(&cells);
+    }
 }
 
 /// Where the rows of a stream go.
 trait Receiver<T: Table> {
     fn row(&mut self, row: &T::Row<'_>, gate: &Gate<'_, T>, pass: &mut Pass) -> Next;
+    fn end_batch(&mut self, _: &Lookups<'_>) {}
     fn flush(&mut self);
     fn takes_more(&self) -> bool;
 }
@@ -79,6 +105,10 @@ impl<T: Table> Receiver<T> for Typed<'_, '_, T> {
             self.spare = recycled(cells);
         }
         pass.next()
+    }
+
+    fn end_batch(&mut self, lookups: &Lookups<'_>) {
+        self.rows.end_batch(&self.plan.cells_of(lookups));
     }
 
     fn flush(&mut self) {
@@ -146,6 +176,11 @@ impl<T: Table> Plan<T> {
         Ok(Run { stats, ended: pass.ended })
     }
 
+    /// What makes cells of rows that were kept: names are those of `lookups`.
+    pub fn cells_of<'c>(&'c self, lookups: &'c Lookups<'c>) -> CellsOf<'c, T> {
+        CellsOf { plan: self, lookups }
+    }
+
     fn follow_to(
         &self,
         stream: &mut dyn Stream<T>,
@@ -189,6 +224,7 @@ impl<T: Table> Plan<T> {
                 let gate = Gate { residual: self.predicate.residual(pushed), gap: None, lookups, stop };
                 let mut each = |row: &T::Row<'_>| to.row(row, &gate, pass);
                 state = stream.next(&self.demand, &mut each);
+                to.end_batch(lookups);
             });
             to.flush();
             match state {

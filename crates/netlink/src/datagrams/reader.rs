@@ -6,16 +6,22 @@ use std::time::Duration;
 
 use sys::{Blocks, Errno, SysError};
 
+use super::batch::BATCH_HEADER;
 use super::chunks::{Chunk, ChunkReceiver, ChunkSender, ChunkSizes, chunk_queue};
 
 /// How often the caller is asked whether the run shall end.
 const STOP_CHECK_MS: u64 = 50;
+/// After so many times without a datagram, a block without frames is handed out: what waits for a time to pass is then
+/// looked at.
+const IDLE_CHECKS: u32 = 4;
 
 /// The batches that a thread receives, as blocks.
 pub struct DatagramReader<'h> {
     input: ChunkReceiver,
     /// The batch that the caller reads.
     chunk: Option<Chunk>,
+    /// The header of the last batch.
+    idle: Vec<u8>,
     stop: &'h dyn Fn() -> bool,
     /// Its end stops the thread; `None` once it was asked to stop.
     stopper: Option<UnixStream>,
@@ -37,23 +43,29 @@ impl<'h> DatagramReader<'h> {
         let (stopper, stopped) = UnixStream::pair().map_err(failed)?;
         let (output, input, chunk) = chunk_queue(sizes);
         let thread = Builder::new().name(name.into()).spawn(move || receive(output, chunk, stopped)).map_err(failed)?;
-        Ok(DatagramReader { input, chunk: None, stop, stopper: Some(stopper), thread: Some(thread) })
+        Ok(DatagramReader { input, chunk: None, idle: Vec::new(), stop, stopper: Some(stopper), thread: Some(thread) })
     }
 }
 
 impl Blocks for DatagramReader<'_> {
     fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
         if let Some(chunk) = self.chunk.take() {
+            self.idle.clear();
+            self.idle.extend_from_slice(chunk.batch().get(..BATCH_HEADER).unwrap_or_default());
             self.input.give_back(chunk);
         }
+        let mut checks = 0;
         loop {
             if self.stopper.is_some() && (self.stop)() {
                 self.stopper = None;
             }
             match self.input.filled.recv_timeout(Duration::from_millis(STOP_CHECK_MS)) {
                 Ok(chunk) => return Ok(Some(self.chunk.insert(chunk?).batch())),
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => checks += 1,
                 Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            }
+            if checks >= IDLE_CHECKS && !self.idle.is_empty() {
+                return Ok(Some(&self.idle));
             }
         }
     }

@@ -42,6 +42,7 @@ Examples:
   netwren log --group 1 -c +mark,user,ttl --resolve     more columns, and names of addresses
   netwren log --group 1 -c +rule_comment,rule 'rule_chain = input'   which rule it was, by nft's list
   netwren log --group 1 --latency 1s --buffer 64MiB     cheaper, and room for longer bursts
+  netwren log --group 1 --to json:FILE --fold 10s --rate 1000/s   a port scan is some lines, not a full disk
   netwren log --group 1 --record FILE               to be looked at later: --replay FILE
 ";
 

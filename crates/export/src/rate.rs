@@ -1,0 +1,182 @@
+//! How many records with one key may be sent: token buckets.
+
+use crate::KeyMap;
+use crate::shares::Shares;
+use std::collections::VecDeque;
+
+/// Keys that are known at once.
+pub const RATE_KEYS_MAX: usize = 65_536;
+/// How often it is said what was held back, in ns.
+pub const RATE_WINDOW_NS: u64 = 10_000_000_000;
+
+/// So many records in so much time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// Nanoseconds for each record.
+    pub ns_per_record: u64,
+    /// Records that may come at once.
+    pub burst: u64,
+}
+
+#[derive(Debug)]
+struct Bucket<K> {
+    class: u16,
+    is_shared: bool,
+    /// What was saved, in ns: a record costs [`Rate::ns_per_record`].
+    credit_ns: u64,
+    at_ns: u64,
+    /// Records since the kept one that were not sent.
+    limited: u64,
+    kept: Option<K>,
+}
+
+/// Says of each record whether its key is below the rate.
+///
+/// It knows at most [`RATE_KEYS_MAX`] keys; beyond them the keys of a class share one bucket, so that no flood of keys
+/// goes around the limit. The first record of a window that is above the rate is kept, and is sent at the window's end
+/// with the count of the others. `K` is what the caller keeps of a record.
+#[derive(Debug)]
+pub struct RateTable<K> {
+    rate: Rate,
+    keys: KeyMap<Bucket<K>>,
+    /// When each bucket is to be looked at.
+    due: VecDeque<(u64, u128)>,
+    shares: Shares,
+}
+
+/// What becomes of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LimitedAs {
+    /// It is sent.
+    Below,
+    /// It is above the rate, and waits for the end of the window to say so.
+    Kept,
+    /// It is not sent.
+    Limited,
+}
+
+impl<K> RateTable<K> {
+    /// A table that allows each key this rate.
+    pub fn new(rate: Rate) -> RateTable<K> {
+        RateTable { rate, keys: KeyMap::default(), due: VecDeque::new(), shares: Shares::new(RATE_KEYS_MAX) }
+    }
+
+    fn credit_max(&self) -> u64 {
+        self.rate.ns_per_record.saturating_mul(self.rate.burst)
+    }
+
+    /// Notes a record at `now_ns`, of a clock that only goes forward; the first one of a window that is above the rate
+    /// is handed to `keep`.
+    pub fn note(&mut self, key: u128, class: u16, now_ns: u64, keep: impl FnOnce() -> K) -> LimitedAs {
+        let (credit_max, cost) = (self.credit_max(), self.rate.ns_per_record);
+        let Some(bucket) = self.bucket(key, class, now_ns) else { return LimitedAs::Below };
+        let saved = now_ns.saturating_sub(bucket.at_ns);
+        bucket.credit_ns = bucket.credit_ns.saturating_add(saved).min(credit_max);
+        bucket.at_ns = now_ns;
+        if let Some(left) = bucket.credit_ns.checked_sub(cost) {
+            bucket.credit_ns = left;
+            return LimitedAs::Below;
+        }
+        if bucket.kept.is_some() {
+            bucket.limited += 1;
+            return LimitedAs::Limited;
+        }
+        bucket.kept = Some(keep());
+        LimitedAs::Kept
+    }
+
+    /// The key's own bucket, or that of its class.
+    fn bucket(&mut self, key: u128, class: u16, now_ns: u64) -> Option<&mut Bucket<K>> {
+        let (mut key, mut is_shared) = (key, false);
+        if !self.keys.contains_key(&key) && !self.shares.take(class) {
+            (key, is_shared) = (class.into(), true);
+        }
+        if !self.keys.contains_key(&key) {
+            let credit_ns = self.credit_max();
+            let bucket = Bucket { class, is_shared, credit_ns, at_ns: now_ns, limited: 0, kept: None };
+            self.keys.insert(key, bucket);
+            self.due.push_back((now_ns.saturating_add(RATE_WINDOW_NS), key));
+        }
+        self.keys.get_mut(&key)
+    }
+
+    /// The next record that was held back and whose window is over at `now_ns`, with the number of those after it that
+    /// were not sent.
+    pub fn next_due(&mut self, now_ns: u64) -> Option<(u64, K)> {
+        loop {
+            let (_, key) = *self.due.front().filter(|(due, _)| *due <= now_ns)?;
+            self.due.pop_front();
+            if let Some(said) = self.look(key, now_ns) {
+                return Some(said);
+            }
+        }
+    }
+
+    /// The next record that was held back, whether or not its window is over: the run ends.
+    pub fn next_at_end(&mut self) -> Option<(u64, K)> {
+        loop {
+            let (_, key) = self.due.pop_front()?;
+            let bucket = self.keys.remove(&key)?;
+            if let Some(kept) = bucket.kept {
+                return Some((bucket.limited, kept));
+            }
+        }
+    }
+
+    /// Takes what the bucket has to say; one that is full again says no more than none.
+    fn look(&mut self, key: u128, now_ns: u64) -> Option<(u64, K)> {
+        let credit_max = self.credit_max();
+        let bucket = self.keys.get_mut(&key)?;
+        let said = bucket.kept.take().map(|kept| (std::mem::take(&mut bucket.limited), kept));
+        let credit_ns = bucket.credit_ns.saturating_add(now_ns.saturating_sub(bucket.at_ns));
+        if said.is_some() || credit_ns < credit_max {
+            self.due.push_back((now_ns.saturating_add(RATE_WINDOW_NS), key));
+            return said;
+        }
+        if !bucket.is_shared {
+            self.shares.give_back(bucket.class);
+        }
+        self.keys.remove(&key);
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn below(table: &mut RateTable<u64>, key: u128, class: u16, now: u64, records: u64) -> usize {
+        (0..records).filter(|_| table.note(key, class, now, || now) == LimitedAs::Below).count()
+    }
+
+    #[test]
+    fn what_is_above_the_rate_is_counted_and_said_once() {
+        let mut table = RateTable::new(Rate { ns_per_record: SECOND / 10, burst: 20 });
+        assert_eq!(below(&mut table, 1, 0, 0, 100), 20, "the burst");
+        assert_eq!(below(&mut table, 1, 0, SECOND, 100), 10);
+        assert_eq!(below(&mut table, 2, 0, SECOND, 5), 5, "another key");
+        assert_eq!(table.next_due(RATE_WINDOW_NS - 1), None);
+        // 170 were above: one of them says so.
+        assert_eq!(table.next_due(RATE_WINDOW_NS), Some((169, 0)));
+        assert_eq!(table.next_due(9 * RATE_WINDOW_NS), None);
+        assert_eq!((table.keys.len(), table.due.len()), (0, 0), "full buckets are forgotten");
+        assert_eq!(below(&mut table, 1, 0, 9 * RATE_WINDOW_NS, 100), 20);
+        assert_eq!((table.next_at_end(), table.next_at_end()), (Some((79, 9 * RATE_WINDOW_NS)), None));
+    }
+
+    /// Whoever makes a new key with each packet gets one bucket more, not one for each.
+    #[test]
+    fn a_flood_of_keys_goes_not_around_the_limit() {
+        let mut table = RateTable::new(Rate { ns_per_record: SECOND, burst: 1 });
+        let keys = (1..200_001_u128).map(|key| key.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
+        let sent = keys.filter(|key| below(&mut table, *key, 1, 0, 1) == 1).count();
+        assert_eq!(sent, RATE_KEYS_MAX / 2 + 1);
+        assert_eq!(below(&mut table, 7 << 40, 2, 0, 9), 1, "another class has its own");
+        assert_eq!(table.keys.len(), RATE_KEYS_MAX / 2 + 2);
+        while table.next_due(u64::MAX / 2).is_some() {}
+        assert_eq!(std::iter::from_fn(|| table.next_due(u64::MAX)).count(), 0);
+        assert_eq!((table.keys.len(), table.shares.take(1)), (0, true));
+    }
+}

@@ -1,0 +1,59 @@
+//! Who may have an entry of a bounded table (docs/adr/0015, docs/adr/0020).
+
+use std::collections::HashMap;
+
+/// Counts the entries of each class of a table. A hostile sender who makes entries of one class fills at most what
+/// leaves room for others: the first half is free for all, then a class may have as many entries as are left.
+#[derive(Debug)]
+pub(crate) struct Shares {
+    entries: usize,
+    entries_max: usize,
+    by_class: HashMap<u16, usize>,
+}
+
+impl Shares {
+    pub(crate) fn new(entries_max: usize) -> Shares {
+        Shares { entries: 0, entries_max, by_class: HashMap::new() }
+    }
+
+    /// Counts a new entry of `class`; false if there is no room for it.
+    pub(crate) fn take(&mut self, class: u16) -> bool {
+        let left = self.entries_max - self.entries;
+        if left == 0 {
+            return false;
+        }
+        let own = self.by_class.entry(class).or_insert(0);
+        if self.entries >= self.entries_max / 2 && *own >= left {
+            return false;
+        }
+        *own += 1;
+        self.entries += 1;
+        true
+    }
+
+    /// An entry of `class` is gone.
+    pub(crate) fn give_back(&mut self, class: u16) {
+        let Some(own) = self.by_class.get_mut(&class) else { return };
+        self.entries -= 1;
+        *own -= 1;
+        if *own == 0 {
+            self.by_class.remove(&class);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_class_leaves_room_for_others() {
+        let mut shares = Shares::new(1000);
+        let mut take = |class| (0..2000).filter(|_| shares.take(class)).count();
+        assert_eq!((take(1), take(2), take(3)), (500, 250, 125));
+        assert_eq!(take(1), 0);
+        (0..500).for_each(|_| shares.give_back(1));
+        shares.give_back(77);
+        assert_eq!((shares.entries, shares.by_class.len()), (375, 2));
+    }
+}

@@ -1,0 +1,176 @@
+//! `--fold` and `--rate`: what is not shipped is counted, in every output.
+
+use crate::going::Going;
+use crate::log::{command, counted, logging, send, to_five};
+use serde_json::Value;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::Path;
+use testkit::netns::Lab;
+
+/// `log --group 5` that ships with these words, once it is bound.
+fn shipping(lab: &Lab, args: &[&str]) -> Going<String> {
+    let words =
+        [&["--group", "5", "--latency", "10ms", "--stats", "--columns", "seq,prefix,time,sport"], args].concat();
+    let going = Going::spawn(command(lab, &words), |line| line);
+    testkit::wait_until("the group is bound", || !lab.output("cat", &["/proc/net/netfilter/nfnetlink_log"]).is_empty());
+    going
+}
+
+fn text(path: &Path) -> String {
+    String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned()
+}
+
+fn rows(path: &Path) -> Vec<Value> {
+    text(path).lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("torn: {line}"))).collect()
+}
+
+/// So many datagrams, a line each.
+fn received(socket: &UdpSocket, count: usize) -> String {
+    let mut buffer = [0; 4096];
+    let mut one = || {
+        let length = socket.recv(&mut buffer).unwrap();
+        String::from_utf8(buffer[..length].to_vec()).unwrap() + "\n"
+    };
+    (0..count).map(|_| one()).collect()
+}
+
+/// The ledgers, which are the last line of standard output; each adds up.
+fn ledgers(lines: &[String]) -> Vec<Value> {
+    let line: Value = serde_json::from_str(lines.last().unwrap()).unwrap();
+    let ledgers = line["outputs"].as_array().unwrap().clone();
+    for ledger in &ledgers {
+        let count = |name: &str| ledger[name].as_u64().unwrap();
+        let dropped: u64 = ledger["dropped"].as_object().unwrap().values().filter_map(Value::as_u64).sum();
+        let sum = count("delivered") + count("folded") + count("limited") + dropped + count("in_spool");
+        assert_eq!(count("seen"), sum, "{ledger}");
+    }
+    ledgers
+}
+
+/// Packets from so many source addresses, some of each.
+fn send_from(lab: &Lab, sources: u8, each: usize) {
+    lab.inside(|| {
+        for source in 1..=sources {
+            let socket = UdpSocket::bind((Ipv4Addr::new(127, 0, 1, source), 0)).unwrap();
+            (0..each).for_each(|_| _ = socket.send_to(b"0123456789", to_five()));
+        }
+    });
+}
+
+#[test]
+fn root_repetition_is_one_record_and_its_count() {
+    const EACH: usize = 400;
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = logging("foldrepeat");
+    let file = |name: &str| lab.dir().join(name);
+    let to = |format: &str, name: &str| format!("{format}:{}", file(name).display());
+    let receiver = lab.inside(|| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+    let syslog = format!("syslog+udp://{}", receiver.local_addr().unwrap());
+    let targets = [to("json", "rows"), to("logemu", "lines"), syslog, to("pcap", "packets")];
+    let to: Vec<&str> = targets.iter().flat_map(|target| ["--to", target]).collect();
+    let mut going = shipping(&lab, &[&["--fold", "1s"], &to[..]].concat());
+    send_from(&lab, 3, EACH);
+    // It is said when the window is over, though nothing more comes and the run goes on.
+    testkit::wait_until("each source is summed up", || text(&file("rows")).matches("\"folded\":").count() == 3);
+    assert!(going.child.try_wait().unwrap().is_none());
+    send_from(&lab, 1, 1);
+    let (lines, ran) = going.end();
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let rows = rows(&file("rows"));
+    let (folded, plain): (Vec<&Value>, Vec<&Value>) = rows.iter().partition(|row| row.get("folded").is_some());
+    assert_eq!((plain.len(), folded.len()), (4, 3), "{rows:?}");
+    for row in folded {
+        assert_eq!((&row["folded"], &row["prefix"]), (&EACH.into(), &"to five: ".into()), "{row}");
+        assert!(row["folded_since"].as_str() <= row["time"].as_str(), "from the first to the last: {row}");
+    }
+    let words = format!(" ×{EACH} in 1 s\n");
+    assert_eq!(text(&file("lines")).matches(&words).count(), 3, "{}", text(&file("lines")));
+    let messages = received(&receiver, 7);
+    assert_eq!(messages.matches(&format!(" folded=\"{EACH}\" folded_since=\"")).count(), 3, "{messages}");
+    assert_eq!(messages.matches(words.trim_end()).count(), 3, "{messages}");
+    let ledgers = ledgers(&lines);
+    let all = counted(&lab, "7009");
+    assert_eq!(all, 3 * EACH + 1);
+    for (ledger, delivered) in ledgers.iter().zip([7, 7, 7, all]) {
+        let expected = (&all.into(), &delivered.into(), &(all - delivered).into());
+        assert_eq!((&ledger["seen"], &ledger["delivered"], &ledger["folded"]), expected, "{ledger}");
+    }
+}
+
+#[test]
+fn root_what_is_above_the_rate_is_counted_and_said() {
+    const EACH: usize = 2_000;
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = logging("foldrate");
+    let path = lab.dir().join("rows");
+    let to = format!("json:{}", path.display());
+    let going = shipping(&lab, &["--rate", "1/h:10", "--rate-by", "src", "--to", &to]);
+    send_from(&lab, 2, EACH);
+    testkit::wait_until("what may go out is there", || rows(&path).len() >= 20);
+    let (lines, ran) = going.end();
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let rows = rows(&path);
+    let limited: Vec<u64> = rows.iter().filter_map(|row| row.get("limited")?.as_u64()).collect();
+    assert_eq!((rows.len(), limited), (22, vec![EACH as u64 - 11; 2]), "{rows:?}");
+    let ledger = &ledgers(&lines)[0];
+    let expected = (&(2 * EACH).into(), &22.into(), &(2 * EACH - 22).into());
+    assert_eq!((&ledger["seen"], &ledger["delivered"], &ledger["limited"]), expected, "{ledger}");
+}
+
+/// A sender who never uses the same address twice fills half of the table, and what finds no room is shipped.
+#[test]
+fn root_a_flood_of_addresses_stops_no_other_rules_folding() {
+    const SOURCES: u32 = 70_000;
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = Lab::new("foldflood");
+    lab.nft(
+        "table inet t { chain o { type filter hook output priority 0
+           udp dport 7009 log prefix \"flood: \" group 5 drop
+           udp dport 7010 log prefix \"calm: \" group 5 drop
+         }
+         }",
+    );
+    let path = lab.dir().join("rows");
+    let to = format!("json:{}", path.display());
+    let going = shipping(&lab, &["--fold", "1h", "--buffer", "128MiB", "--to", &to]);
+    lab.inside(|| {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        for number in 0..SOURCES {
+            let address = IpAddr::V4(Ipv4Addr::from(0x7f80_0000 + number));
+            let _ = socket.send_to(b"x", SocketAddr::new(address, 7009));
+        }
+        (0..1000).for_each(|_| _ = socket.send_to(b"x", (Ipv4Addr::LOCALHOST, 7010)));
+    });
+    let (lines, ran) = going.end();
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let unfolded = SOURCES as usize - 32_768;
+    assert!(ran.stderr.contains(&format!("{unfolded} rows were not folded")), "{}", ran.stderr);
+    let ledger = &ledgers(&lines)[0];
+    let seen = (SOURCES + 1000).into();
+    assert_eq!((&ledger["seen"], &ledger["folded"], &ledger["lost_in_kernel"]), (&seen, &998.into(), &0.into()));
+    let calm: Vec<Value> = rows(&path).into_iter().filter(|row| row["prefix"] == "calm: ").collect();
+    assert_eq!((calm.len(), &calm[1]["folded"]), (2, &1000.into()));
+}
+
+/// What was folded and limited stays in the ledger of a spool.
+#[test]
+fn root_counts_of_what_was_not_shipped_outlive_the_run() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = logging("foldspool");
+    let spool = lab.dir().join("spool").display().to_string();
+    let to = format!("json:{}", lab.dir().join("rows").display());
+    for run in 1..=2_usize {
+        let going = shipping(&lab, &["--fold", "1h", "--rate", "1/h:500", "--spool", &spool, "--to", &to]);
+        send(&lab, to_five(), 600);
+        let ledger = ledgers(&going.end().0).remove(0);
+        let count = |each: usize| (run * each).into();
+        // The first of 500 that are alike, the one that stands for them, and the one that stands for 100 above.
+        let expected = (&count(600), &count(3), &count(498), &count(99));
+        let counts = (&ledger["seen"], &ledger["delivered"], &ledger["folded"], &ledger["limited"]);
+        assert_eq!(counts, expected, "{ledger}");
+    }
+}

@@ -54,8 +54,8 @@ impl<K> FoldTable<K> {
         FoldTable { window_ns, keys: KeyMap::default(), began: VecDeque::new(), shares, unfolded: 0 }
     }
 
-    /// Notes a record of the time `time_ns` at `now_ns`, of a clock that only goes forward, and says what becomes of it.
-    /// The second record of a window is handed to `keep`.
+    /// Notes a record of the time `time_ns` at `now_ns`, of a clock that only goes forward, and says what becomes of
+    /// it. The second record of a window is handed to `keep`.
     pub fn note(&mut self, key: u128, class: u16, time_ns: u64, now_ns: u64, keep: impl FnOnce() -> K) -> FoldedAs {
         if let Some(folding) = self.keys.get_mut(&key) {
             folding.records += 1;

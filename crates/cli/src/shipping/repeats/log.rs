@@ -2,13 +2,15 @@
 
 use super::super::gate::RateBy;
 use super::Keyed;
-use record::rows::{LogRecord, LogRecords, PacketHeaders, Transport};
+use record::rows::{LogRecord, LogRecords, LoggingRule, PacketHeaders, Transport};
 use record::text::{put_addr, put_log_text};
 
 /// Bytes of the packet that are kept: its headers.
 const PAYLOAD_MAX: usize = 256;
 /// Bytes of a link-layer header that are kept, and of an address.
 const HW_MAX: usize = 64;
+/// Bytes of a text of a rule that are kept.
+const RULE_MAX: usize = 1024;
 
 /// A log record that owns its bytes.
 pub(crate) struct KeptLog {
@@ -20,6 +22,27 @@ pub(crate) struct KeptLog {
     ends: [usize; 4],
     /// Bytes of the network header and of what was captured behind it.
     header: (usize, usize),
+    rule: Option<KeptRule>,
+}
+
+/// A rule that owns its texts; longer ones than [`RULE_MAX`] are left out.
+struct KeptRule {
+    handle: Option<u64>,
+    /// Table, chain, comment and text.
+    texts: [Option<Box<str>>; 4],
+}
+
+impl KeptRule {
+    fn of(rule: &LoggingRule<'_>) -> KeptRule {
+        let texts = [rule.table, rule.chain, rule.comment, rule.text];
+        let texts = texts.map(|text| text.filter(|text| text.len() <= RULE_MAX).map(Box::from));
+        KeptRule { handle: rule.handle, texts }
+    }
+
+    fn rule(&self) -> LoggingRule<'_> {
+        let [table, chain, comment, text] = self.texts.each_ref().map(Option::as_deref);
+        LoggingRule { table, chain, handle: self.handle, comment, text }
+    }
 }
 
 /// What every log record of a rule and a sender has in common, whatever its source port, numbers and length: group,
@@ -93,7 +116,7 @@ impl Keyed for LogRecords {
         });
         let header = row.packet.map_or((0, 0), |packet| (packet.header.len(), packet.payload.len()));
         let packet = row.packet.map(|packet| without_bytes(&packet));
-        KeptLog { row: fixed(row), packet, bytes, ends, header }
+        KeptLog { row: fixed(row), packet, bytes, ends, header, rule: row.rule.map(KeptRule::of) }
     }
 
     fn with_kept(kept: &KeptLog, time_ns: Option<u64>, then: &mut dyn FnMut(&LogRecord<'_>)) {
@@ -102,7 +125,9 @@ impl Keyed for LogRecords {
         let payload = part(hw_addr, payload);
         let (header, rest) = payload.split_at(kept.header.0.min(payload.len()));
         let rest = rest.get(..kept.header.1.min(rest.len())).unwrap_or_default();
+        let rule = kept.rule.as_ref().map(KeptRule::rule);
         then(&LogRecord {
+            rule: rule.as_ref(),
             time_ns: time_ns.unwrap_or(kept.row.time_ns),
             prefix: part(0, prefix),
             hw_header: part(prefix, hw_header),
@@ -136,6 +161,8 @@ fn without_bytes(packet: &PacketHeaders<'_>) -> PacketHeaders<'static> {
 fn fixed(row: &LogRecord<'_>) -> LogRecord<'static> {
     LogRecord {
         time_ns: row.time_ns,
+        received_ns: row.received_ns,
+        since_ns: row.since_ns,
         netns_id: row.netns_id,
         group: row.group,
         family: row.family,
@@ -156,6 +183,7 @@ fn fixed(row: &LogRecord<'_>) -> LogRecord<'static> {
         seq: row.seq,
         payload: &[],
         packet: None,
+        rule: None,
     }
 }
 
@@ -211,6 +239,7 @@ mod tests {
             payload: &payload,
             packet: Some(packet),
             mark: Some(7),
+            rule: Some(&LoggingRule { chain: Some("input"), handle: Some(4), ..LoggingRule::default() }),
             ..LogRecord::default()
         };
         let mut kept = LogRecords::keep(&row, None);

@@ -110,6 +110,7 @@ fn fixed(entry: &Conntrack<'_>) -> Conntrack<'static> {
         label_words: None,
         now_ns: entry.now_ns,
         owners: &[],
+        owners_seen_ns: entry.owners_seen_ns,
     }
 }
 

@@ -66,12 +66,16 @@ apt_install() {
 
 # unpack_packages PACKAGE=COMMAND …: for servers that only tests start. Packages whose COMMAND is missing are unpacked
 # below target/ with the libraries that are missing, and not installed: no service begins, and servers that exclude one
-# another lie side by side.
+# another lie side by side. PACKAGE=/FILE is looked for there, too.
 unpack_packages() {
     local tools=$TARGET_DIR/tools missing=() pair
     export PATH=$PATH:$tools/usr/sbin
     for pair in "$@"; do
-        PATH=$PATH:/usr/sbin:/sbin command -v "${pair#*=}" >/dev/null || missing+=("${pair%%=*}")
+        if [[ $pair == *=/* ]]; then
+            compgen -G "${pair#*=}" >/dev/null || compgen -G "$tools${pair#*=}" >/dev/null || missing+=("${pair%%=*}")
+        else
+            PATH=$PATH:/usr/sbin:/sbin command -v "${pair#*=}" >/dev/null || missing+=("${pair%%=*}")
+        fi
     done
     [[ ${#missing[@]} -gt 0 ]] || return 0
     command -v apt-get >/dev/null || die "please install (Debian's names): ${missing[*]}"
@@ -263,7 +267,8 @@ test_all() {
         ulogd2-pcap='/usr/lib/*/ulogd/ulogd_output_PCAP.so' ulogd2-json='/usr/lib/*/ulogd/ulogd_output_JSON.so' \
         ulogd2-sqlite3='/usr/lib/*/ulogd/ulogd_output_SQLITE3.so' python3=python3 strace=strace \
         shellcheck=shellcheck openssl=openssl
-    unpack_packages rsyslog=rsyslogd syslog-ng-core=syslog-ng
+    unpack_packages rsyslog=rsyslogd syslog-ng-core=syslog-ng \
+        rsyslog-openssl='/usr/lib/*/rsyslog/lmnsd_ossl.so'
     need_compiler
     local log start=$SECONDS
     log=$(mktemp)

@@ -56,7 +56,7 @@ fn frames(mut text: &str) -> Vec<&str> {
 }
 
 /// False, and said, if the program was built without TLS: then it names the feature.
-fn has_tls() -> bool {
+pub(crate) fn has_tls() -> bool {
     let says = crate::run::netwren(&["log", "--group", "5", "--to", "json+tls://127.0.0.1:1", "--tls-ca", "/nowhere"]);
     let has = !says.stderr.contains("this netwren was built without TLS (cargo feature `tls`)");
     if !has {

@@ -1,6 +1,7 @@
 //! `log --to syslog…`: the real rsyslog and syslog-ng read every field of every record, and the text of old messages.
 
 use crate::going::Going;
+use crate::receivers::has_tls;
 use crate::run::clean;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -9,7 +10,9 @@ use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use sys::sandbox::{Limit, confine};
+use testkit::authority::Authority;
 use testkit::netns::Lab;
+use testkit::unpacked::Unpacked;
 
 const DATAGRAMS: usize = 20;
 const PORT: u16 = 5514;
@@ -92,13 +95,18 @@ struct Shipped {
     texts: Vec<String>,
 }
 
-/// Ships what is logged to files and to `wires`.
-fn ship(lab: &Lab, wires: &[String]) -> Shipped {
+/// Ships what is logged to files and to `wires`; by TLS with what `authority` has signed for `client`.
+fn ship(lab: &Lab, wires: &[String], authority: Option<&Authority>) -> Shipped {
     let (file, text_file) = (lab.dir().join("rows.json"), lab.dir().join("rows.log"));
     let mut command = Command::new(testkit::program::netwren());
     clean(&mut command).args(["log", "--group", "5", "--latency", "10ms", "--columns", "all"]);
     command.args(["--to", &format!("json:{}", file.display()), "--to", &format!("logemu:{}", text_file.display())]);
     wires.iter().for_each(|wire| _ = command.args(["--to", wire]));
+    if let Some(authority) = authority {
+        for (flag, file) in [("--tls-ca", "ca.pem"), ("--tls-cert", "client.pem"), ("--tls-key", "client.key")] {
+            command.arg(flag).arg(authority.file(file));
+        }
+    }
     confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
     let going: Going<String> = Going::spawn(command, |line| line);
     testkit::wait_until("the group is bound", || {
@@ -186,38 +194,25 @@ fn wait_until_open(lab: &Lab, socket: &Path) {
     });
 }
 
-/// The folder `usr` that a program is in, which may have been unpacked anywhere, with its libraries and modules.
-fn usr(program: &str) -> (PathBuf, PathBuf) {
-    let program = testkit::tool::find(program).unwrap();
-    let usr = program.parent().and_then(Path::parent).unwrap().to_owned();
-    (program, usr)
-}
-
-/// Folders with `name` at their end: in `usr/lib` and in the libraries of each architecture there.
-fn lib_dirs(usr: &Path, name: &str) -> Vec<PathBuf> {
-    let libs = [usr.join("lib"), usr.with_file_name("lib")];
-    let below = libs.iter().flat_map(|lib| fs::read_dir(lib).into_iter().flatten().map_while(Result::ok));
-    let of_arch = below.map(|dir| dir.path()).filter(|dir| dir.to_string_lossy().ends_with("-linux-gnu"));
-    let dirs: Vec<PathBuf> = of_arch.chain([usr.join("lib")]).map(|dir| dir.join(name)).collect();
-    dirs.into_iter().filter(|dir| dir.is_dir()).collect()
-}
-
-/// What env(1) sets for a program that was unpacked beside its libraries; nothing for one that is installed.
-fn library_path(usr: &Path) -> Vec<String> {
-    if usr == Path::new("/usr") {
-        return Vec::new();
-    }
-    let dirs = [lib_dirs(usr, ""), lib_dirs(usr, "syslog-ng")].concat();
-    let dirs: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
-    vec![format!("LD_LIBRARY_PATH={}", dirs.join(":"))]
-}
-
 /// Starts a receiver inside, which ends with the lab.
-fn start(lab: &Lab, program: &Path, usr: &Path, words: &[&str]) {
-    let paths = [library_path(usr), vec!["TZ=UTC".to_owned()]].concat();
-    let words: Vec<&str> =
-        paths.iter().map(String::as_str).chain([program.to_str().unwrap()]).chain(words.to_vec()).collect();
+fn start(lab: &Lab, receiver: &Unpacked, words: &[&str]) {
+    let paths = [receiver.environment(), vec!["TZ=UTC".to_owned()]].concat();
+    let program = receiver.program.to_str().unwrap();
+    let words: Vec<&str> = paths.iter().map(String::as_str).chain([program]).chain(words.to_vec()).collect();
     lab.spawn("env", &words);
+}
+
+/// An authority that has signed a receiver's certificate and a client's.
+fn authority() -> Authority {
+    let authority = Authority::new();
+    authority.sign("receiver", "IP:127.0.0.1", (-60, 3600));
+    authority.sign("client", "DNS:client.example", (-60, 3600));
+    authority
+}
+
+/// A receiver by TLS listens.
+fn wait_for_tls(lab: &Lab) {
+    testkit::wait_until("the receiver listens", || lab.output("ss", &["-Hlnt"]).contains(&PORT.to_string()));
 }
 
 /// One input of rsyslog, and the file of what comes by it.
@@ -246,16 +241,23 @@ fn start_rsyslog(lab: &Lab, unix_options: &str, template: &str) -> PathBuf {
             &format!("imuxsock\" socket=\"{}\" ignoreTimestamp=\"off\" {unix_options}", socket.display()),
         ),
     ];
-    let file = lab.dir().join("rsyslog.conf");
-    fs::write(&file, config.concat()).unwrap();
-    let (program, usr) = usr("rsyslogd");
-    let modules = lib_dirs(&usr, "rsyslog");
-    let pid_file = lab.dir().join("pid").display().to_string();
-    let modules = modules.first().unwrap().to_str().unwrap();
-    start(lab, &program, &usr, &["-n", "-f", file.to_str().unwrap(), "-i", &pid_file, "-M", modules]);
+    run_rsyslog(lab, &config.concat());
     wait_until_open(lab, &socket);
     socket
 }
+
+fn run_rsyslog(lab: &Lab, config: &str) {
+    let file = lab.dir().join("rsyslog.conf");
+    fs::write(&file, config).unwrap();
+    let rsyslog = Unpacked::find("rsyslogd").unwrap();
+    let modules = rsyslog.modules("rsyslog", "imtcp.so").unwrap();
+    let pid_file = lab.dir().join("pid").display().to_string();
+    let modules = modules.to_str().unwrap();
+    start(lab, &rsyslog, &["-n", "-f", file.to_str().unwrap(), "-i", &pid_file, "-M", modules]);
+}
+
+const RSYSLOG_FIELDS: &str =
+    "%pri%|%timereported:::date-rfc3339%|%hostname%|%app-name%|%procid%|%msgid%|%$!rfc5424-sd%|%msg%";
 
 #[test]
 fn root_rsyslog_reads_every_field() {
@@ -263,10 +265,52 @@ fn root_rsyslog_reads_every_field() {
     testkit::require_tool!("nft");
     testkit::require_tool!("rsyslogd");
     let lab = logging("rsyslog");
-    let template = "%pri%|%timereported:::date-rfc3339%|%hostname%|%app-name%|%procid%|%msgid%|%$!rfc5424-sd%|%msg%";
-    let socket = start_rsyslog(&lab, "useSpecialParser=\"off\" parseHostname=\"on\"", template);
-    let shipped = ship(&lab, &targets("syslog", &socket));
+    let socket = start_rsyslog(&lab, "useSpecialParser=\"off\" parseHostname=\"on\"", RSYSLOG_FIELDS);
+    let shipped = ship(&lab, &targets("syslog", &socket), None);
     INPUTS.iter().for_each(|name| check(&lab.dir().join(name), &shipped));
+}
+
+/// Is rsyslog's TLS by OpenSSL here?
+fn rsyslog_has_tls() -> bool {
+    let rsyslog = Unpacked::find("rsyslogd").unwrap();
+    let has = rsyslog.modules("rsyslog", "lmnsd_ossl.so").is_some();
+    // Beside an installed rsyslog nothing is unpacked that it would find.
+    let require =
+        !rsyslog.is_installed() && std::env::var_os("NETWREN_REQUIRE_TOOLS").is_some_and(|value| value == "1");
+    assert!(has || !require, "NETWREN_REQUIRE_TOOLS=1, but rsyslog-openssl is not here");
+    if !has {
+        testkit::loud("skipped: a test needs rsyslog-openssl");
+    }
+    has
+}
+
+#[test]
+fn root_rsyslog_reads_every_field_by_tls_of_a_client_that_it_knows() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    testkit::require_tool!("rsyslogd");
+    if !has_tls() || !rsyslog_has_tls() {
+        return;
+    }
+    let (lab, authority) = (logging("rsyslogtls"), authority());
+    let [ca, certificate, key] = ["ca.pem", "receiver.pem", "receiver.key"].map(|name| authority.file(name));
+    let config = format!(
+        "global(workDirectory=\"{}\" net.enableDNS=\"off\" defaultNetstreamDriver=\"ossl\"\n\
+         defaultNetstreamDriverCAFile=\"{}\" defaultNetstreamDriverCertFile=\"{}\" \
+         defaultNetstreamDriverKeyFile=\"{}\")\n\
+         module(load=\"imtcp\" streamDriver.name=\"ossl\" streamDriver.mode=\"1\" \
+         streamDriver.authMode=\"x509/certvalid\")\nmodule(load=\"mmpstrucdata\")\n\
+         template(name=\"fields\" type=\"string\" string=\"{RSYSLOG_FIELDS}\\n\")\n{}",
+        lab.dir().display(),
+        ca.display(),
+        certificate.display(),
+        key.display(),
+        rsyslog_input(&lab, "tls", &format!("imtcp\" port=\"{PORT}\""))
+    );
+    run_rsyslog(&lab, &config);
+    wait_for_tls(&lab);
+    let shipped = ship(&lab, &[format!("syslog+tls://127.0.0.1:{PORT}")], Some(&authority));
+    check(&lab.dir().join("tls"), &shipped);
 }
 
 #[test]
@@ -277,7 +321,7 @@ fn root_rsyslog_reads_old_messages() {
     let lab = logging("rsyslogold");
     let template = "%pri%|%timereported:::date-rfc3164%|%hostname%|%syslogtag%|%msg%";
     let socket = start_rsyslog(&lab, "", template);
-    let shipped = ship(&lab, &targets("syslog-rfc3164", &socket));
+    let shipped = ship(&lab, &targets("syslog-rfc3164", &socket), None);
     INPUTS.iter().for_each(|name| check_old(&lab.dir().join(name), &shipped));
 }
 
@@ -286,28 +330,32 @@ const SYSLOG_NG_OPTIONS: &str =
 
 /// Starts syslog-ng, which writes these sources to files by `template`; returns its socket.
 fn start_syslog_ng(lab: &Lab, sources: [&str; 3], template: &str) -> PathBuf {
-    let (program, usr) = usr("syslog-ng");
-    let version = Command::new("env").args(library_path(&usr)).arg(&program).arg("--version").output().unwrap();
-    let version = String::from_utf8(version.stdout).unwrap();
-    let version = version.lines().find_map(|line| line.strip_prefix("Config version: ")).unwrap();
-    let mut config = format!("@version: {version}\n{SYSLOG_NG_OPTIONS}");
-    for (name, source) in INPUTS.iter().zip(sources) {
-        let file = lab.dir().join(name).display().to_string();
-        config += &format!(
-            "log {{ source {{ {source}; }}; destination {{ file(\"{file}\" template(\"{template}\\n\")); }}; }};\n"
-        );
-    }
-    let file = lab.dir().join("syslog-ng.conf");
-    fs::write(&file, config.replace("DIR", &lab.dir().display().to_string())).unwrap();
-    let own = ["persist", "pid", "control"].map(|name| lab.dir().join(name).display().to_string());
-    let modules = lib_dirs(&usr, "syslog-ng").into_iter().flat_map(|dir| fs::read_dir(dir).unwrap());
-    let modules = modules.map(|dir| dir.unwrap().path()).find(|dir| dir.join("libsyslogformat.so").exists()).unwrap();
-    let words = ["-F", "-f", file.to_str().unwrap(), "-R", &own[0], "-p", &own[1], "-c", &own[2], "--no-caps"];
-    start(lab, &program, &usr, &[&words[..], &["--module-path", modules.to_str().unwrap()]].concat());
+    let log = |(name, source): (&&str, &str)| syslog_ng_log(lab, name, source, template);
+    run_syslog_ng(lab, &INPUTS.iter().zip(sources).map(log).collect::<String>());
     let socket = lab.dir().join("log.sock");
     wait_until_open(lab, &socket);
     socket
 }
+
+/// From one source to a file.
+fn syslog_ng_log(lab: &Lab, name: &str, source: &str, template: &str) -> String {
+    let file = lab.dir().join(name).display().to_string();
+    format!("log {{ source {{ {source}; }}; destination {{ file(\"{file}\" template(\"{template}\\n\")); }}; }};\n")
+}
+
+fn run_syslog_ng(lab: &Lab, logs: &str) {
+    let syslog_ng = Unpacked::find("syslog-ng").unwrap();
+    let version = syslog_ng.config_version().unwrap();
+    let config = format!("@version: {version}\n{SYSLOG_NG_OPTIONS}{logs}");
+    let file = lab.dir().join("syslog-ng.conf");
+    fs::write(&file, config.replace("DIR", &lab.dir().display().to_string())).unwrap();
+    let own = ["persist", "pid", "control"].map(|name| lab.dir().join(name).display().to_string());
+    let modules = syslog_ng.modules("syslog-ng", "libsyslogformat.so").unwrap();
+    let words = ["-F", "-f", file.to_str().unwrap(), "-R", &own[0], "-p", &own[1], "-c", &own[2], "--no-caps"];
+    start(lab, &syslog_ng, &[&words[..], &["--module-path", modules.to_str().unwrap()]].concat());
+}
+
+const SYSLOG_NG_FIELDS: &str = "$PRI|$ISODATE|$HOST|$PROGRAM|$PID|$MSGID|$(format-json --scope sdata)|$MSG";
 
 #[test]
 fn root_syslog_ng_reads_every_field() {
@@ -320,10 +368,32 @@ fn root_syslog_ng_reads_every_field() {
         "syslog(transport(udp) ip-protocol(6) port(5514))",
         "unix-dgram(\"DIR/log.sock\" flags(syslog-protocol))",
     ];
-    let template = "$PRI|$ISODATE|$HOST|$PROGRAM|$PID|$MSGID|$(format-json --scope sdata)|$MSG";
-    let socket = start_syslog_ng(&lab, sources, template);
-    let shipped = ship(&lab, &targets("syslog", &socket));
+    let socket = start_syslog_ng(&lab, sources, SYSLOG_NG_FIELDS);
+    let shipped = ship(&lab, &targets("syslog", &socket), None);
     INPUTS.iter().for_each(|name| check(&lab.dir().join(name), &shipped));
+}
+
+#[test]
+fn root_syslog_ng_reads_every_field_by_tls_of_a_client_that_it_knows() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    testkit::require_tool!("syslog-ng");
+    if !has_tls() {
+        return;
+    }
+    let (lab, authority) = (logging("syslogngtls"), authority());
+    let [ca, certificate, key] = ["ca.pem", "receiver.pem", "receiver.key"].map(|name| authority.file(name));
+    let source = format!(
+        "syslog(transport(tls) ip-protocol(4) port({PORT}) tls(ca-file(\"{}\") cert-file(\"{}\") key-file(\"{}\") \
+         peer-verify(required-trusted)))",
+        ca.display(),
+        certificate.display(),
+        key.display()
+    );
+    run_syslog_ng(&lab, &syslog_ng_log(&lab, "tls", &source, SYSLOG_NG_FIELDS));
+    wait_for_tls(&lab);
+    let shipped = ship(&lab, &[format!("syslog+tls://127.0.0.1:{PORT}")], Some(&authority));
+    check(&lab.dir().join("tls"), &shipped);
 }
 
 #[test]
@@ -338,6 +408,6 @@ fn root_syslog_ng_reads_old_messages() {
         "unix-dgram(\"DIR/log.sock\" flags(no-hostname))",
     ];
     let socket = start_syslog_ng(&lab, sources, "$PRI|$DATE|$HOST|$PROGRAM[$PID]|$MSG");
-    let shipped = ship(&lab, &targets("syslog-rfc3164", &socket));
+    let shipped = ship(&lab, &targets("syslog-rfc3164", &socket), None);
     INPUTS.iter().for_each(|name| check_old(&lab.dir().join(name), &shipped));
 }

@@ -21,6 +21,7 @@ pub mod routed;
 pub mod tables;
 pub mod tool;
 mod traffic;
+pub mod unpacked;
 mod wait;
 mod watchdog;
 

@@ -1,6 +1,7 @@
-//! Who ships records: netwren, ulogd2, tcpdump.
+//! Who ships records: netwren, ulogd2 alone and before a syslog daemon, tcpdump.
 
 use super::packets::GROUP;
+use super::syslog_daemons::{self, SyslogDaemon};
 use anyhow::{Context, Result};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -29,11 +30,29 @@ pub(super) struct Task {
 pub(super) enum Peer {
     /// The stack behind BASE, and the section of its output; `FILE`, `HOST` and `PORT` are put in.
     Ulogd { stack: &'static str, section: &'static str },
+    /// The output SYSLOG, and this daemon, which sends on by TCP.
+    UlogdSyslog(SyslogDaemon),
     /// `tcpdump -i nflog:N -w`.
     Tcpdump,
 }
 
 pub(super) const TASKS: &[Task] = &[
+    Task {
+        label: "RFC 5424, TCP",
+        to: "syslog+tcp://ADDR",
+        peer_label: "ulogd2 SYSLOG, rsyslog",
+        peer: Peer::UlogdSyslog(SyslogDaemon::Rsyslog),
+        content: Content::Text,
+        at_least: 40.0,
+    },
+    Task {
+        label: "RFC 5424, TCP",
+        to: "syslog+tcp://ADDR",
+        peer_label: "ulogd2 SYSLOG, syslog-ng",
+        peer: Peer::UlogdSyslog(SyslogDaemon::SyslogNg),
+        content: Content::Text,
+        at_least: 130.0,
+    },
     Task {
         label: "LOGEMU file",
         to: "logemu:FILE",
@@ -97,7 +116,7 @@ impl Place<'_> {
         self.dir.join("out")
     }
 
-    fn put_in(&self, text: &str) -> String {
+    pub(super) fn put_in(&self, text: &str) -> String {
         let file = self.file().display().to_string();
         let (host, port) = (self.addr.ip().to_string(), self.addr.port().to_string());
         text.replace("FILE", &file)
@@ -142,16 +161,25 @@ pub(super) fn peer(task: &Task, place: &Place<'_>) -> Result<Option<Chain>> {
             Some(command) => vec![command],
             None => return Ok(None),
         },
+        Peer::UlogdSyslog(daemon) => {
+            let stack = "ifi1:IFINDEX,ip2str1:IP2STR,print1:PRINTPKT,sys1:SYSLOG";
+            let logs = ulogd(stack, "[sys1]\nfacility=LOG_LOCAL2\n", place)?;
+            let (Some(logs), Some(sends)) = (logs, syslog_daemons::command(daemon, place)?) else { return Ok(None) };
+            vec![sends, syslog_daemons::before(logs, place)]
+        }
     };
     started(commands, place).map(Some)
 }
 
 fn started(commands: Vec<Command>, place: &Place<'_>) -> Result<Chain> {
-    let mut chain = Chain { children: Vec::new() };
+    let (mut chain, count) = (Chain { children: Vec::new() }, commands.len());
     for mut command in commands {
         let program = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         chain.children.push(command.spawn().context(program)?);
+        if chain.children.len() < count {
+            testkit::wait_until("the syslog daemon listens", || syslog_daemons::socket(place).exists());
+        }
     }
     place.lab.wait_until("the group is bound", || place.lab.inside(is_bound));
     Ok(chain)

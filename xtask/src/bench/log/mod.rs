@@ -7,6 +7,7 @@
 mod contestants;
 mod packets;
 mod receiver;
+mod syslog_daemons;
 
 use super::live::on_cpu_ns;
 use super::report::Spread;

@@ -1,0 +1,62 @@
+//! Programs that were unpacked beside their libraries and modules, and not installed.
+
+use crate::tool;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A program, and the folder `usr` that it is in.
+#[derive(Debug, Clone)]
+pub struct Unpacked {
+    /// The file.
+    pub program: PathBuf,
+    usr: PathBuf,
+}
+
+impl Unpacked {
+    /// Looks for it as [`tool::find`] does; an installed one will do as well.
+    pub fn find(name: &str) -> Option<Unpacked> {
+        let program = tool::find(name)?;
+        let usr = program.parent().and_then(Path::parent)?.to_owned();
+        Some(Unpacked { program, usr })
+    }
+
+    /// Folders with `name` at their end: in `usr/lib` and in the libraries of each architecture there.
+    pub fn lib_dirs(&self, name: &str) -> Vec<PathBuf> {
+        let libs = [self.usr.join("lib"), self.usr.with_file_name("lib")];
+        let below = libs.iter().flat_map(|lib| fs::read_dir(lib).into_iter().flatten().map_while(Result::ok));
+        let of_arch = below.map(|dir| dir.path()).filter(|dir| dir.to_string_lossy().ends_with("-linux-gnu"));
+        let dirs: Vec<PathBuf> = of_arch.chain([self.usr.join("lib")]).map(|dir| dir.join(name)).collect();
+        dirs.into_iter().filter(|dir| dir.is_dir()).collect()
+    }
+
+    /// The folder among those of `name` that has this file: where a program keeps its modules.
+    pub fn modules(&self, name: &str, file: &str) -> Option<PathBuf> {
+        let dirs = self.lib_dirs(name);
+        let below = dirs.iter().flat_map(|dir| fs::read_dir(dir).into_iter().flatten().map_while(Result::ok));
+        let below: Vec<PathBuf> = below.map(|entry| entry.path()).collect();
+        dirs.into_iter().chain(below).find(|dir| dir.join(file).is_file())
+    }
+
+    /// False if it was only unpacked somewhere.
+    pub fn is_installed(&self) -> bool {
+        self.usr == Path::new("/usr")
+    }
+
+    /// What env(1) sets for it; nothing for one that is installed.
+    pub fn environment(&self) -> Vec<String> {
+        if self.is_installed() {
+            return Vec::new();
+        }
+        let dirs = [self.lib_dirs(""), self.lib_dirs("syslog-ng")].concat();
+        let dirs: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
+        vec![format!("LD_LIBRARY_PATH={}", dirs.join(":"))]
+    }
+
+    /// The version that syslog-ng wants to be told at the beginning of its configuration.
+    pub fn config_version(&self) -> Option<String> {
+        let out = Command::new("env").args(self.environment()).arg(&self.program).arg("--version").output().ok()?;
+        let text = String::from_utf8(out.stdout).ok()?;
+        text.lines().find_map(|line| line.strip_prefix("Config version: ")).map(str::to_owned)
+    }
+}

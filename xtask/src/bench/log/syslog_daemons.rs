@@ -1,0 +1,105 @@
+//! Syslog daemons between ulogd2 and the receiver: what comes by their socket goes on by TCP, octet-counted.
+
+use super::contestants::Place;
+use anyhow::{Context, Result};
+use std::path::PathBuf;
+use std::process::Command;
+use testkit::unpacked::Unpacked;
+
+/// Which one.
+#[derive(Clone, Copy)]
+pub(super) enum SyslogDaemon {
+    Rsyslog,
+    SyslogNg,
+}
+
+/// Where the daemon is written to, instead of /dev/log.
+pub(super) fn socket(place: &Place<'_>) -> PathBuf {
+    place.dir.join("log.sock")
+}
+
+/// The daemon; `None` if it is not here.
+pub(super) fn command(daemon: SyslogDaemon, place: &Place<'_>) -> Result<Option<Command>> {
+    match daemon {
+        SyslogDaemon::Rsyslog => rsyslog(place),
+        SyslogDaemon::SyslogNg => syslog_ng(place),
+    }
+}
+
+/// As Debian has it, but without its limit of messages per second.
+const RSYSLOG: &str = r#"global(workDirectory="DIR" net.enableDNS="off")
+module(load="imuxsock" SysSock.Use="off")
+input(type="imuxsock" socket="DIR/log.sock" ratelimit.interval="0")
+action(type="omfwd" target="HOST" port="PORT" protocol="tcp" tcp_framing="octet-counted"
+       template="RSYSLOG_SyslogProtocol23Format")
+"#;
+
+fn rsyslog(place: &Place<'_>) -> Result<Option<Command>> {
+    let Some(rsyslog) = Unpacked::find("rsyslogd") else { return Ok(None) };
+    let modules = rsyslog.modules("rsyslog", "imuxsock.so").context("rsyslog has no imuxsock")?;
+    let file = config(place, RSYSLOG)?;
+    let mut command = environment(&rsyslog, place);
+    command.arg("-n").arg("-f").arg(file).arg("-i").arg(place.dir.join("pid")).arg("-M").arg(modules);
+    Ok(Some(command))
+}
+
+/// What waits for the receiver holds up who writes.
+const SYSLOG_NG: &str = r#"@version: VERSION
+options { use-dns(no); dns-cache(no); };
+log {
+    source { unix-dgram("DIR/log.sock"); };
+    destination { syslog("HOST" port(PORT) transport(tcp)); };
+    flags(flow-control);
+};
+"#;
+
+fn syslog_ng(place: &Place<'_>) -> Result<Option<Command>> {
+    let Some(syslog_ng) = Unpacked::find("syslog-ng") else { return Ok(None) };
+    let modules = syslog_ng.modules("syslog-ng", "libsyslogformat.so").context("syslog-ng has no syslogformat")?;
+    let version = syslog_ng.config_version().context("syslog-ng does not tell its version")?;
+    let file = config(place, &SYSLOG_NG.replace("VERSION", &version))?;
+    let mut command = environment(&syslog_ng, place);
+    command.args(["-F", "--no-caps", "-f"]).arg(file).arg("--module-path").arg(modules);
+    for (flag, name) in [("-R", "persist"), ("-p", "pid"), ("-c", "control")] {
+        command.arg(flag).arg(place.dir.join(name));
+    }
+    Ok(Some(command))
+}
+
+fn config(place: &Place<'_>, text: &str) -> Result<PathBuf> {
+    let file = place.dir.join("daemon.conf");
+    std::fs::write(&file, place.put_in(&text.replace("DIR", &place.dir.display().to_string())))?;
+    Ok(file)
+}
+
+fn environment(daemon: &Unpacked, place: &Place<'_>) -> Command {
+    let mut command = place.lab.command("env");
+    command.args(daemon.environment()).arg(&daemon.program);
+    command
+}
+
+/// Runs a command with a /dev of its own, whose `log` is the daemon's socket. The lab has a mount namespace for each
+/// program.
+const PRIVATE_DEV: &str = r#"set -e
+dir=$1; shift
+mkdir "$dir/dev"
+mount -t tmpfs dev "$dir/dev"
+for name in null zero full random urandom; do
+    : > "$dir/dev/$name"
+    mount --bind "/dev/$name" "$dir/dev/$name"
+done
+mkdir "$dir/dev/shm"
+mount --bind /dev/shm "$dir/dev/shm"
+ln -s "$dir/log.sock" "$dir/dev/log"
+mount --rbind "$dir/dev" /dev
+exec "$@"
+"#;
+
+/// `logs`, which writes to the daemon as to /dev/log.
+pub(super) fn before(logs: Command, place: &Place<'_>) -> Command {
+    let mut command = place.lab.command("sh");
+    command.args(["-c", PRIVATE_DEV, "sh"]).arg(place.dir);
+    // Behind `ip netns exec NAME`.
+    command.args(logs.get_args().skip(3));
+    command
+}

@@ -31,6 +31,7 @@ mod routes;
 mod run;
 mod script;
 mod security;
+mod service;
 mod shipping;
 mod sqlite;
 mod syscalls;

@@ -119,6 +119,8 @@ fn harmless(line: &str) -> String {
         .replace(" --yes", "")
         .replace("--interval 1", "--interval 0.1")
         .replace(":/var/log/", ":")
+        .replace("/etc/netwren/log.toml", "log.toml")
+        .replace(" && systemctl reload netwren-log", "")
         .replace(" /run/", " ");
     let Some((before, length)) = line.split_once("--for ") else { return line };
     let after = length.split_once(' ').map_or("", |(_, after)| after);
@@ -211,6 +213,7 @@ fn root_issue_10_every_example_runs() {
     // In order: a recording is made before it is read.
     let all: Vec<String> = of_readme().into_iter().chain(of_helps).filter(|line| seen.insert(line.clone())).collect();
     assert!(all.len() > 60, "{all:#?}");
+    std::fs::write(lab.dir().join("log.toml"), crate::service::documented(lab.dir())).unwrap();
     // Somebody who can be asked for its status.
     let socket = lab.dir().join("netwren.sock");
     let mut shipping = lab.command(testkit::program::netwren());

@@ -64,6 +64,9 @@ _netwren() {
             netwren__subcmd__help,support)
                 cmd="netwren__subcmd__help__subcmd__support"
                 ;;
+            netwren__subcmd__help__subcmd__log,check)
+                cmd="netwren__subcmd__help__subcmd__log__subcmd__check"
+                ;;
             netwren__subcmd__help__subcmd__log,setup)
                 cmd="netwren__subcmd__help__subcmd__log__subcmd__setup"
                 ;;
@@ -96,6 +99,9 @@ _netwren() {
                 ;;
             netwren__subcmd__help__subcmd__sockets,kill)
                 cmd="netwren__subcmd__help__subcmd__sockets__subcmd__kill"
+                ;;
+            netwren__subcmd__log,check)
+                cmd="netwren__subcmd__log__subcmd__check"
                 ;;
             netwren__subcmd__log,setup)
                 cmd="netwren__subcmd__log__subcmd__setup"
@@ -355,8 +361,22 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__help__subcmd__log)
-            opts="setup status"
+            opts="check setup status"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        netwren__subcmd__help__subcmd__log__subcmd__check)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -594,6 +614,7 @@ _netwren() {
             ;;
         netwren__subcmd__log)
             opts="-c -n -o -H -N -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --record --replay --group --latency --copy --buffer --to --when-full --queue-max --fold --rate --rate-by --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --control --tls-ca --tls-cert --tls-key --help setup status"
+            opts="-c -n -o -H -N -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --record --replay --group --config --latency --copy --buffer --to --when-full --queue-max --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --control --tls-ca --tls-cert --tls-key --help check setup status"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -648,6 +669,10 @@ _netwren() {
                     return 0
                     ;;
                 --group)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -731,6 +756,20 @@ _netwren() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        netwren__subcmd__log__subcmd__check)
+            opts="-h --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 *)
                     COMPREPLY=()
                     ;;

@@ -1,11 +1,12 @@
 //! What the registry knows of a command, and the parsed words that it is called with.
 
-use crate::flags::defs::Scope;
+use crate::flags::defs::{FLAGS, Flag, Scope, Takes};
 use crate::outcome::Outcome;
 use crate::session::Session;
 use clap::ArgMatches;
 use engine::columns;
 use record::{Accounting, Kind, Show, Table};
+use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
@@ -81,6 +82,8 @@ pub(crate) enum Positional {
     Filter,
     /// One file.
     File,
+    /// One file, or none: what is meant then.
+    MaybeFile(&'static str),
 }
 
 /// A table with its fields, whatever its rows are.
@@ -184,6 +187,25 @@ impl<'w> ParsedWords<'w> {
     /// The values of a flag that may be given several times, or the words of the filter.
     pub(crate) fn values(&self, flag: &str) -> Vec<&'w str> {
         self.matches.try_get_many::<String>(flag).ok().flatten().into_iter().flatten().map(String::as_str).collect()
+    }
+
+    /// The flags that stand on the command line, with their values, as words; without those named in `but`.
+    pub(crate) fn given_words(&self, but: &[&str]) -> Vec<OsString> {
+        let takes = |flag: &&Flag| flag.scope.meets(self.command.scope) && !but.contains(&flag.long);
+        let mut words = Vec::new();
+        for flag in FLAGS.iter().filter(takes).filter(|flag| self.is_given(flag.long)) {
+            if matches!(flag.takes, Takes::Nothing) {
+                words.push(format!("--{}", flag.long).into());
+                continue;
+            }
+            let raw = self.matches.try_get_raw(flag.long).ok().flatten();
+            words.extend(raw.into_iter().flatten().map(|value| {
+                let mut word = OsString::from(format!("--{}=", flag.long));
+                word.push(value);
+                word
+            }));
+        }
+        words
     }
 
     /// The file that a flag names.

@@ -9,6 +9,7 @@ mod append_map;
 mod asked;
 mod command;
 mod commands;
+mod config;
 mod dispatch;
 mod enrich;
 mod exit;

@@ -23,6 +23,7 @@ pub(crate) static COMMANDS: &[&Command] = &[
     &stateless::PLAN,
     &stateless::VERIFY,
     &log::COMMAND,
+    &log::check::COMMAND,
     &log::setup::COMMAND,
     &log::status::COMMAND,
     &record::COMMAND,

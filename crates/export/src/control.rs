@@ -35,6 +35,11 @@ pub struct Control {
 }
 
 impl Control {
+    /// The error of a `path` where none would be made, because others could put another one in its place.
+    pub fn check_directory(path: &Path) -> io::Result<()> {
+        check_directory(path)
+    }
+
     /// Listens at `path` and answers with what `report` returns. A socket that nobody listens to any more is replaced;
     /// anything else at `path` is an error.
     pub fn start(path: &Path, report: impl Fn() -> StatusReport + Send + 'static) -> io::Result<Control> {

@@ -36,7 +36,8 @@ pub use memory::MemoryStore;
 pub use output::{Output, OutputMonitor, OutputOptions, Status};
 pub use rate::{LimitedAs, RATE_KEYS_MAX, RATE_WINDOW_NS, Rate, RateTable};
 pub use spool::{
-    OtherSpool, Recovered, Spool, SpoolError, SpoolOptions, SyncWhen, fuzz_spool_position, fuzz_spool_segment,
+    OtherSpool, Recovered, Spool, SpoolError, SpoolOptions, SyncWhen, check_spool, fuzz_spool_position,
+    fuzz_spool_segment,
 };
 pub use status::{OutputReport, ReportFormat, StatusReport};
 pub use store::{Pushed, Store, WhenFull};

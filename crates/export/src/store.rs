@@ -20,6 +20,15 @@ pub enum WhenFull {
 impl WhenFull {
     /// The words that are parsed.
     pub const WORDS: [&'static str; 3] = ["drop-oldest", "drop-newest", "block"];
+
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            WhenFull::DropOldest => "drop-oldest",
+            WhenFull::DropNewest => "drop-newest",
+            WhenFull::Block => "block",
+        }
+    }
 }
 
 impl FromStr for WhenFull {

@@ -24,6 +24,11 @@ impl GroupTaken {
         if !may_bind || !(error.errno.is_denied() || error.errno == Errno::BUSY) {
             return None;
         }
+        GroupTaken::now(host, group)
+    }
+
+    /// Who reads `group` in the calling thread's namespace, if somebody does and the kernel's list may be read.
+    pub fn now(host: &Host, group: u16) -> Option<GroupTaken> {
         let port = reader_of(host, group)?;
         Some(GroupTaken { group, port, inode: inode_of(host, port) })
     }

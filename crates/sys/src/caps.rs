@@ -79,6 +79,12 @@ pub fn euid() -> u32 {
     unsafe { libc::geteuid() }
 }
 
+/// The effective group id.
+pub fn egid() -> u32 {
+    // SAFETY: getegid has no arguments and cannot fail.
+    unsafe { libc::getegid() }
+}
+
 /// True if the kernel gave this program more rights at its start than the caller has: a set-user-id or set-group-id
 /// file, file capabilities, a change of domain by a security module (AT_SECURE). Free.
 pub fn has_more_than_its_caller() -> bool {

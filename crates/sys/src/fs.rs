@@ -32,6 +32,18 @@ pub fn open(path: &Path) -> Result<Fd, SysError> {
     open_raw(libc::AT_FDCWD, &c_name, libc::O_RDONLY).map_err(|errno| SysError::on_bytes("openat", name, errno))
 }
 
+/// The error of a file or directory that this process may not write to. One system call.
+pub fn may_write(path: &Path) -> Result<(), SysError> {
+    let name = path.as_os_str().as_bytes();
+    let failed = |errno| SysError::on_bytes("faccessat", name, errno);
+    let c_name = CString::new(name).map_err(|_| failed(Errno::INVAL))?;
+    let (place, flags) = (libc::AT_FDCWD, libc::AT_EACCESS);
+    // SAFETY: `c_name` is a live string that ends with a zero byte.
+    call("faccessat", || unsafe { libc::faccessat(place, c_name.as_ptr(), libc::W_OK, flags) }.into())
+        .map_err(failed)?;
+    Ok(())
+}
+
 /// Opens a directory for [`Entries`] and the `*_at` functions.
 pub fn open_dir(path: &Path) -> Result<Fd, SysError> {
     let name = path.as_os_str().as_bytes();

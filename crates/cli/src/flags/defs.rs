@@ -445,6 +445,15 @@ pub(crate) const FLAGS: &[Flag] = &[
         "Log groups, as rules name them: `log group 1` (nft), `-j NFLOG --nflog-group 1` (iptables)",
     ),
     flag(
+        Scope::LOG,
+        "config",
+        None,
+        File("FILE"),
+        WHERE,
+        "Reads what is asked from a TOML file, whose keys are the long names of these flags; flags given beside it win. \
+         `netwren log check` looks it over",
+    ),
+    flag(
         Scope::LOG_RULE,
         "match",
         None,

@@ -63,6 +63,11 @@ fn positional(positional: Positional) -> Option<Arg> {
             .required(true)
             .value_parser(value_parser!(PathBuf))
             .help("The file that is written"),
+        Positional::MaybeFile(usual) => Arg::new("file")
+            .value_name("FILE")
+            .default_value(usual)
+            .value_parser(value_parser!(PathBuf))
+            .help("The file that is read"),
         Positional::Filter => Arg::new("filter")
             .value_name("FILTER")
             .num_args(0..)

@@ -18,7 +18,7 @@ mod segment;
 mod syncer;
 
 pub use error::SpoolError;
-pub use place::OtherSpool;
+pub use place::{OtherSpool, check_root as check_spool};
 pub use position::fuzz_spool_position;
 pub use segment::fuzz_spool_segment;
 

@@ -59,6 +59,20 @@ fn root(dir: &Path) -> Result<Folder, SpoolError> {
     Ok(folder)
 }
 
+/// The error of a directory in which no spool could be: another user's, one that others write to, one that is not there
+/// and cannot be made. Makes nothing.
+pub fn check_root(dir: &Path) -> Result<(), SpoolError> {
+    let failed = |path: &Path, error| Err(SpoolError::sys(path.to_owned(), &error));
+    match Folder::open(dir) {
+        Ok(folder) => check_folder(&folder, dir),
+        Err(error) if error.errno == sys::Errno::NOENT => {
+            let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            sys::fs::may_write(parent).or_else(|error| failed(parent, error))
+        }
+        Err(error) => failed(dir, error),
+    }
+}
+
 fn check_folder(folder: &Folder, path: &Path) -> Result<(), SpoolError> {
     let facts = folder.stat().map_err(|error| SpoolError::sys(path.to_owned(), &error))?;
     check(path, facts.uid, facts.mode)

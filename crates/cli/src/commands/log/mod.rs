@@ -1,12 +1,14 @@
 //! `netwren log`: packets that rules log, as they come.
 
 mod rules;
+pub(crate) mod check;
 pub(crate) mod setup;
 pub(crate) mod status;
 
 use super::follow::{self, StreamNotes};
 use super::plan::of_request;
 use crate::command::{Command, ParsedWords, TableEntry};
+use crate::config::Config;
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::parser;
@@ -43,6 +45,7 @@ Examples:
   netwren log --group 1 -c +rule_comment,rule 'rule_chain = input'   which rule it was, by nft's list
   netwren log --group 1 --latency 1s --buffer 64MiB     cheaper, and room for longer bursts
   netwren log --group 1 --to json:FILE --fold 10s --rate 1000/s   a port scan is some lines, not a full disk
+  netwren log --config /etc/netwren/log.toml        as the file says; docs/log.toml is one with every key explained
   netwren log --group 1 --record FILE               to be looked at later: --replay FILE
 ";
 
@@ -62,6 +65,14 @@ struct Log {
 }
 
 fn run(line: &ParsedWords<'_>) -> Result<Outcome, String> {
+    let Some(file) = line.file("config") else { return run_words(line) };
+    match Config::read(file, &COMMAND) {
+        Ok(config) => config.run(line, run_words),
+        Err(outcome) => Ok(outcome),
+    }
+}
+
+fn run_words(line: &ParsedWords<'_>) -> Result<Outcome, String> {
     let log = asked(line)?;
     Ok(match of_request(&log.request) {
         Ok(plan) => followed(&log, &plan),
@@ -178,6 +189,11 @@ fn followed(log: &Log, plan: &Plan<LogRecords>) -> Outcome {
 /// The error with the process that has bound the group, if that is why and it can be seen.
 fn with_holder(session: &Session, error: SourceError) -> SourceError {
     let Some(taken) = error.cause.downcast_ref::<GroupTaken>() else { return error };
+    SourceError { cause: holder_of(session, taken).into(), ..error }
+}
+
+/// Which process has bound a group, and what to do about it.
+fn holder_of(session: &Session, taken: &GroupTaken) -> String {
     let owners = taken.inode.and_then(|inode| Some((inode, session.owners().read(session.host()).ok()?)));
     let holder = owners.as_ref().and_then(|(inode, owners)| owners.of(*inode).first());
     let who = match holder {
@@ -185,7 +201,7 @@ fn with_holder(session: &Session, error: SourceError) -> SourceError {
         None => ": log to another group as well, or ".to_owned(),
     };
     let end = if holder.is_some() { "log to another group as well, or end it" } else { "end that program" };
-    SourceError { cause: format!("{taken}{who}{end}").into(), ..error }
+    format!("{taken}{who}{end}")
 }
 
 #[cfg(test)]

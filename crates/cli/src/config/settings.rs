@@ -1,0 +1,130 @@
+//! The settings of a TOML file: each key a flag, each value the text that stands behind it on a command line.
+use crate::command::Command;
+use crate::flags::defs::{FLAGS, Flag, Takes};
+use engine::nearest;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// The key whose value is the filter, which has no flag.
+pub(super) const FILTER: &Flag = &Flag {
+    long: "filter",
+    short: None,
+    takes: Takes::Value("FILTER"),
+    help: "",
+    group: "",
+    scope: crate::flags::defs::Scope::NONE,
+    default: "",
+};
+
+/// Flags that belong to a single run.
+const OF_A_RUN: [&str; 6] = ["config", "record", "replay", "explain", "take-over", "cost"];
+
+/// One line of the file.
+pub(super) struct Setting {
+    pub(super) flag: &'static Flag,
+    /// Where its key begins, in bytes.
+    pub(super) at: usize,
+    /// None for a flag without a value.
+    pub(super) values: Vec<SettingValue>,
+}
+
+/// A value as a command line has it.
+pub(super) struct SettingValue {
+    pub(super) text: String,
+    /// Where it begins, in bytes.
+    pub(super) at: usize,
+}
+
+/// Something that is wrong, and where.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) at: usize,
+    pub(super) text: String,
+}
+
+impl Fault {
+    fn new(at: usize, text: impl Into<String>) -> Fault {
+        Fault { at, text: text.into() }
+    }
+}
+
+/// The settings in `text` for `command`, in the order of the file.
+pub(super) fn read(text: &str, command: &Command) -> Result<Vec<Setting>, Fault> {
+    let table = DeTable::parse(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        Fault::new(at, error.message().replace('\n', ": "))
+    })?;
+    let mut settings = Vec::new();
+    for (key, value) in table.get_ref() {
+        let flag = flag(key.get_ref(), command).map_err(|text| Fault::new(key.span().start, text))?;
+        if let Some(values) = values(flag, value)? {
+            settings.push(Setting { flag, at: key.span().start, values });
+        }
+    }
+    settings.sort_by_key(|setting| setting.at);
+    Ok(settings)
+}
+
+fn flag(key: &str, command: &Command) -> Result<&'static Flag, String> {
+    if key == FILTER.long {
+        return Ok(FILTER);
+    }
+    let goes = |flag: &&Flag| flag.scope.meets(command.scope) && !OF_A_RUN.contains(&flag.long);
+    if let Some(flag) = FLAGS.iter().filter(goes).find(|flag| flag.long == key) {
+        return Ok(flag);
+    }
+    if OF_A_RUN.contains(&key) {
+        return Err(format!("`{key}` goes on the command line: it is about one run"));
+    }
+    let known = FLAGS.iter().filter(goes).map(|flag| flag.long).chain([FILTER.long]);
+    let hint = nearest(&key.replace('_', "-"), known).map(|near| format!("; did you mean `{near}`?"));
+    Err(format!("unknown key `{key}`{}", hint.as_deref().unwrap_or(": keys are the long names of flags")))
+}
+
+/// The values of a setting; none if it switches a flag off.
+fn values(flag: &Flag, value: &Spanned<DeValue<'_>>) -> Result<Option<Vec<SettingValue>>, Fault> {
+    let (at, key) = (value.span().start, flag.long);
+    let wanted = |text: &str| Err(Fault::new(at, format!("`{key}` takes {text}, not {}", kind(value.get_ref()))));
+    match (flag.takes, value.get_ref()) {
+        (Takes::Nothing | Takes::Maybe(..), DeValue::Boolean(is_on)) => Ok(is_on.then(Vec::new)),
+        (Takes::Nothing, _) => wanted("true or false"),
+        (Takes::Values(_), DeValue::Array(list)) => {
+            list.iter().map(|item| one(flag, item)).collect::<Result<_, _>>().map(Some)
+        }
+        // A flag whose value is a list with commas: group = [1, 5].
+        (Takes::Value("LIST"), DeValue::Array(list)) => {
+            let texts = list.iter().map(|item| one(flag, item).map(|value| value.text));
+            let text = texts.collect::<Result<Vec<_>, _>>()?.join(",");
+            Ok(Some(vec![SettingValue { text, at }]))
+        }
+        (_, DeValue::Array(_)) => wanted("one value"),
+        (_, DeValue::Table(_)) => wanted("a value"),
+        _ => one(flag, value).map(|value| Some(vec![value])),
+    }
+}
+
+/// Text, or a number as it is written.
+fn one(flag: &Flag, value: &Spanned<DeValue<'_>>) -> Result<SettingValue, Fault> {
+    let (at, key) = (value.span().start, flag.long);
+    let text = match value.get_ref() {
+        DeValue::String(text) => text.to_string(),
+        DeValue::Integer(number) if number.radix() == 10 => number.as_str().to_owned(),
+        DeValue::Float(number) => number.as_str().to_owned(),
+        other => return Err(Fault::new(at, format!("`{key}` takes text or a number, not {}", kind(other)))),
+    };
+    if text.contains('\0') {
+        return Err(Fault::new(at, format!("`{key}` has a zero byte in it")));
+    }
+    Ok(SettingValue { text, at })
+}
+
+fn kind(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "text",
+        DeValue::Integer(_) | DeValue::Float(_) => "a number",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}

@@ -1,8 +1,18 @@
 //! `netwren log` as a service: its configuration file, what it tells systemd, and what it hands to its successor.
 
-use crate::run::netwren;
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use crate::going::Going;
+use crate::log::{counted, logging, send, to_five};
+use crate::run::{Ran, clean, netwren};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use sys::sandbox::{Limit, confine};
+use testkit::netns::Lab;
 
 /// A folder with a configuration of this text and mode.
 fn config(text: &str, mode: u32) -> (tempfile::TempDir, PathBuf) {
@@ -90,4 +100,356 @@ fn the_documented_configuration_is_right() {
         assert!(said.contains("listens to group 1, 5: 128 bytes"), "{said}");
         assert!(said.contains("ships to json:") && said.contains("when full drop-oldest"), "{said}");
     }
+}
+
+/// What a service manager does for a unit with Type=notify and FileDescriptorStoreMax=: it listens and keeps.
+struct Manager {
+    dir: tempfile::TempDir,
+    heard: Arc<Mutex<Heard>>,
+}
+
+#[derive(Default)]
+struct Heard {
+    messages: Vec<String>,
+    kept: Vec<(String, Arc<OwnedFd>)>,
+}
+
+impl Manager {
+    fn new() -> Manager {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = UnixDatagram::bind(dir.path().join("notify")).unwrap();
+        let heard = Arc::<Mutex<Heard>>::default();
+        let hears = Arc::clone(&heard);
+        std::thread::spawn(move || {
+            let (mut text, mut files) = ([0; 4096], Vec::new());
+            // Ends with the test: the socket's path goes, the thread stays until then.
+            while let Ok(bytes) = sys::descriptors::receive_files(&socket, &mut text, &mut files) {
+                hears.lock().unwrap().hear(&text[..bytes], std::mem::take(&mut files));
+            }
+        });
+        Manager { dir, heard }
+    }
+
+    /// `command` as a unit is started, with what was kept.
+    fn starts(&self, lab: &Lab, args: &[&str], watchdog: Duration) -> Going<String> {
+        let kept = self.heard.lock().unwrap().kept.clone();
+        self.starts_with(lab, args, watchdog, &kept)
+    }
+
+    fn starts_with(
+        &self,
+        lab: &Lab,
+        args: &[&str],
+        watchdog: Duration,
+        kept: &[(String, Arc<OwnedFd>)],
+    ) -> Going<String> {
+        self.starts_after("", lab, args, watchdog, kept)
+    }
+
+    /// The same after some words for the shell.
+    fn starts_after(
+        &self,
+        first: &str,
+        lab: &Lab,
+        args: &[&str],
+        watchdog: Duration,
+        kept: &[(String, Arc<OwnedFd>)],
+    ) -> Going<String> {
+        self.heard.lock().unwrap().messages.clear();
+        let mut command = Command::new("sh");
+        clean(&mut command).args(["-c", &format!("{first}LISTEN_PID=$$ WATCHDOG_PID=$$ exec \"$@\""), "sh"]);
+        command.arg(testkit::program::netwren()).arg("log").args(args);
+        let names: Vec<&str> = kept.iter().map(|(name, _)| name.as_str()).collect();
+        command.env("NOTIFY_SOCKET", self.dir.path().join("notify")).env("INVOCATION_ID", "0");
+        command.env("WATCHDOG_USEC", watchdog.as_micros().to_string());
+        command.env("LISTEN_FDS", kept.len().to_string()).env("LISTEN_FDNAMES", names.join(":"));
+        let files = kept.iter().map(|(_, file)| Arc::clone(file)).collect();
+        confine(&mut command, &[Limit::Network(lab.path()), Limit::Files(files)]).unwrap();
+        let going = Going::spawn(command, |line| line);
+        self.wait_for("READY=1");
+        going
+    }
+
+    fn count(&self, words: &str) -> usize {
+        let heard = self.heard.lock().unwrap();
+        heard.messages.iter().filter(|message| message.contains(words)).count()
+    }
+
+    #[track_caller]
+    fn wait_for(&self, words: &str) {
+        testkit::wait_until(words, || self.count(words) > 0);
+    }
+}
+
+impl Heard {
+    fn hear(&mut self, text: &[u8], files: Vec<OwnedFd>) {
+        let text = String::from_utf8(text.to_vec()).unwrap();
+        let name = text.lines().find_map(|line| line.strip_prefix("FDNAME=")).unwrap_or_default().to_owned();
+        if text.contains("FDSTOREREMOVE=1") {
+            self.kept.retain(|(kept, _)| *kept != name);
+        } else if text.contains("FDSTORE=1") {
+            self.kept.extend(files.into_iter().map(|file| (name.clone(), Arc::new(file))));
+        }
+        self.messages.push(text);
+    }
+}
+
+/// Some 10,000 packets a second until it is dropped.
+struct Stream<'l> {
+    is_over: Arc<AtomicBool>,
+    thread: Option<std::thread::ScopedJoinHandle<'l, ()>>,
+}
+
+impl<'l> Stream<'l> {
+    fn start<'s: 'l>(scope: &'l std::thread::Scope<'l, 's>, lab: &'s Lab) -> Stream<'l> {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let ends = Arc::clone(&is_over);
+        let thread = scope.spawn(move || {
+            while !ends.load(Ordering::Relaxed) {
+                let begun = Instant::now();
+                send(lab, to_five(), 100);
+                std::thread::park_timeout(Duration::from_millis(10).saturating_sub(begun.elapsed()));
+            }
+        });
+        Stream { is_over, thread: Some(thread) }
+    }
+
+    fn end(mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+impl Drop for Stream<'_> {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Waits until `file` has every record that the rule has counted, each once and in order.
+#[track_caller]
+fn all_arrived(lab: &Lab, file: &Path) -> usize {
+    let sent = counted(lab, "7009");
+    let lines = || std::fs::read_to_string(file).unwrap().lines().count();
+    testkit::wait_until("every record", || lines() >= sent);
+    let text = std::fs::read_to_string(file).unwrap();
+    for (number, line) in text.lines().enumerate() {
+        assert_eq!(line, format!("{{\"seq\":{number}}}"), "of {sent}");
+    }
+    assert_eq!(text.lines().count(), sent);
+    sent
+}
+
+const CALM: Duration = Duration::from_secs(60);
+
+#[test]
+fn root_a_restart_loses_nothing_where_sockets_are_kept() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let (lab, manager) = (logging("svcrestart"), Manager::new());
+    let file = lab.dir().join("rows");
+    let target = format!("json:{}", file.display());
+    let args = ["--group", "5,6", "--columns", "seq", "--to", &target];
+    std::thread::scope(|scope| {
+        let mut going = manager.starts(&lab, &args, CALM);
+        let stream = Stream::start(scope, &lab);
+        for restart in 1..=3 {
+            testkit::wait_until("records", || counted(&lab, "7009") > restart * 3000);
+            going.signal("-TERM");
+            let (_, ran) = ended(going);
+            assert_eq!((ran.code, manager.count("STOPPING=1")), (0, 1), "{}", ran.stderr);
+            let names: Vec<String> = manager.heard.lock().unwrap().kept.iter().map(|(name, _)| name.clone()).collect();
+            assert_eq!(names.len(), 3, "two groups and the numbers, once each: {names:?}");
+            // Nobody reads for a while.
+            let before = counted(&lab, "7009");
+            testkit::wait_until("records for nobody", || counted(&lab, "7009") > before + 1000);
+            going = manager.starts(&lab, &args, CALM);
+        }
+        stream.end();
+        assert!(all_arrived(&lab, &file) > 12_000);
+        going.signal("-TERM");
+        let (_, ran) = ended(going);
+        ran.says(0, &["goes on with groups 5, 6 where the earlier run stopped"]);
+    });
+}
+
+/// What still comes from it, without a signal.
+fn ended(mut going: Going<String>) -> (Vec<String>, Ran) {
+    use std::io::Read;
+    let mut stderr = String::new();
+    going.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    let code = going.child.wait().unwrap().code().unwrap_or(-1);
+    going.take();
+    (std::mem::take(&mut going.read), Ran { stdout: String::new(), stderr, code })
+}
+
+/// What was received and not stored when it was killed is counted by the next run.
+#[test]
+fn root_what_a_kill_loses_is_counted_by_the_successor() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let (lab, manager) = (logging("svckill"), Manager::new());
+    let (_reader, first) = never_read(&lab);
+    let args = ["--group", "5", "-o", "json", "--columns", "seq"];
+    let going = manager.starts_after(&first, &lab, &args, CALM, &[]);
+    send(&lab, to_five(), 30_000);
+    testkit::wait_until("the socket is empty", || {
+        let list = lab.output("cat", &["/proc/net/netlink"]);
+        let waiting = |line: &str| line.split_whitespace().nth(4).and_then(|bytes| bytes.parse::<u64>().ok());
+        list.lines().skip(1).filter_map(waiting).sum::<u64>() == 0
+    });
+    going.signal("-KILL");
+    ended(going);
+    let mut next = manager.starts(&lab, &args, CALM);
+    send(&lab, to_five(), 1);
+    next.read_until("the next record", |lines| !lines.is_empty());
+    let (lines, ran) = next.end();
+    assert_eq!(lines[0], "{\"seq\":30000}", "{}", ran.stderr);
+    assert!(ran.stderr.contains("records lost between the earlier run and this one"), "{}", ran.stderr);
+    let lost: usize = ran
+        .stderr
+        .lines()
+        .find_map(|line| line.split_once(": ")?.1.split_once(" lost"))
+        .map_or(0, |(before, _)| before.rsplit(' ').next().unwrap().parse().unwrap());
+    // Some are in the pipe.
+    assert!((15_000..=30_000).contains(&lost), "{lost} lost: {}", ran.stderr);
+}
+
+/// A pipe as standard output that nobody reads: it, and words for a shell that give it.
+fn never_read(lab: &Lab) -> (std::fs::File, String) {
+    let fifo = lab.dir().join("fifo").display().to_string();
+    lab.output("mkfifo", &[&fifo]);
+    let reader = std::fs::OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
+    (reader, format!("exec > {fifo}; "))
+}
+
+#[test]
+fn root_the_service_manager_hears_how_it_goes() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let (lab, manager) = (logging("svcnotify"), Manager::new());
+    let target = format!("json:{}", lab.dir().join("rows").display());
+    let args = ["--group", "5", "--latency", "10ms", "--to", &target];
+    let going = manager.starts(&lab, &args, Duration::from_millis(600));
+    send(&lab, to_five(), 7);
+    manager.wait_for("STATUS=seen 7, delivered 7, waiting 0, dropped 0\n");
+    testkit::wait_until("signs of life", || manager.count("WATCHDOG=1") > 3);
+    going.signal("-HUP");
+    manager.wait_for("RELOADING=1\nMONOTONIC_USEC=");
+    testkit::wait_until("it is ready again", || manager.count("READY=1") == 2);
+    going.signal("-TERM");
+    manager.wait_for("STOPPING=1");
+    ended(going).1.ok();
+}
+
+/// A run that hangs gives no sign of life: the thread that makes rows of records waits for a pipe.
+#[test]
+fn root_a_run_that_hangs_gives_no_sign_of_life() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let (lab, manager) = (logging("svchang"), Manager::new());
+    let (reader, first) = never_read(&lab);
+    let args = ["--group", "5", "--latency", "10ms"];
+    let going = manager.starts_after(&first, &lab, &args, Duration::from_millis(400), &[]);
+    testkit::wait_until("signs of life", || manager.count("WATCHDOG=1") > 1);
+    send(&lab, to_five(), 20_000);
+    let mut since = (manager.count("WATCHDOG=1"), Instant::now());
+    testkit::wait_until("none for two seconds", || {
+        let now = manager.count("WATCHDOG=1");
+        if now != since.0 {
+            since = (now, Instant::now());
+        }
+        since.1.elapsed() > Duration::from_secs(2)
+    });
+    drop((going, reader));
+}
+
+/// Descriptors that are not what their names say are not used, and not kept any longer.
+#[test]
+fn root_a_wrong_descriptor_is_refused_with_a_sentence() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    const NETFILTER: i32 = 12;
+    let (lab, manager) = (logging("svcwrong"), Manager::new());
+    let inode = std::fs::metadata(lab.path()).unwrap().ino();
+    let netlink = |protocol| {
+        let socket = lab.inside(|| sys::NetlinkSocket::open(protocol)).unwrap();
+        Arc::new(socket.as_fd().try_clone_to_owned().unwrap())
+    };
+    let elsewhere = Lab::new("svcwrong2");
+    let other = elsewhere.inside(|| sys::NetlinkSocket::open(NETFILTER)).unwrap();
+    let null = Arc::new(OwnedFd::from(std::fs::File::open("/dev/null").unwrap()));
+    let kept = [
+        (format!("netwren-log-1-{inode}"), Arc::clone(&null)),
+        (format!("netwren-log-2-{inode}"), netlink(0)),
+        (format!("netwren-log-3-{inode}"), Arc::new(other.as_fd().try_clone_to_owned().unwrap())),
+        (format!("netwren-log-4-{inode}"), netlink(NETFILTER)),
+        (format!("netwren-log-9-{inode}"), netlink(NETFILTER)),
+        (format!("netwren-log-77-{inode}"), netlink(NETFILTER)),
+        ("netwren-log-5-1".to_owned(), netlink(NETFILTER)),
+        ("netwren-log-numbers".to_owned(), Arc::clone(&null)),
+        ("connection".to_owned(), null),
+    ];
+    let target = format!("json:{}", lab.dir().join("rows").display());
+    let groups = ["--group", "1,2,3,4,5", "--columns", "seq", "--to", &target];
+    let going = manager.starts_with(&lab, &groups, CALM, &kept);
+    for (name, _) in &kept {
+        assert_eq!(manager.count(&format!("FDSTOREREMOVE=1\nFDNAME={name}\n")), 1, "{name}");
+    }
+    send(&lab, to_five(), 10);
+    all_arrived(&lab, &lab.dir().join("rows"));
+    going.signal("-TERM");
+    ended(going).1.says(
+        0,
+        &[
+            "the socket of group 1 is not taken over: it is no netlink socket (netfilter)",
+            "the socket of group 2 is not taken over: it is no netlink socket (netfilter)",
+            "the socket of group 3 is not taken over: it is of another network namespace",
+            "the socket of group 4 is not taken over: it has not bound group 4",
+            "the socket of group 9 is not taken over: no longer asked for",
+            "the socket of group 77 is not taken over: no longer asked for",
+            "a descriptor `netwren-log-5-1` that is of another network namespace: closed",
+            "a descriptor `connection` that is none of netwren's: closed",
+            "kept `netwren-log-numbers`, but it is no file of numbers",
+        ],
+    );
+}
+
+#[test]
+fn root_a_successor_takes_over_without_a_loss() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = logging("svctake");
+    let (file, control, spool) = (lab.dir().join("rows"), lab.dir().join("sock"), lab.dir().join("spool"));
+    let (target, control, spool) =
+        (format!("json:{}", file.display()), control.display().to_string(), spool.display().to_string());
+    let args = ["--group", "5,6", "--columns", "seq", "--to", &target, "--control", &control, "--spool", &spool];
+    let start =
+        || Going::<String>::spawn(crate::log::command(&lab, &[&args[..], &["--take-over"]].concat()), |line| line);
+    std::thread::scope(|scope| {
+        let mut going = start();
+        testkit::wait_until("it answers", || Path::new(&control).exists());
+        let stream = Stream::start(scope, &lab);
+        for turn in 1..=3 {
+            testkit::wait_until("records", || counted(&lab, "7009") > turn * 4000);
+            let successor = start();
+            ended(going).1.says(0, &["handed groups 5, 6 over: another run goes on"]);
+            going = successor;
+            testkit::wait_until("it answers", || Path::new(&control).exists());
+        }
+        stream.end();
+        assert!(all_arrived(&lab, &file) > 12_000);
+        // Whoever can connect is not yet allowed to.
+        std::fs::set_permissions(&control, std::fs::Permissions::from_mode(0o666)).unwrap();
+        for place in [lab.dir(), Path::new(&control)] {
+            let mode = if place.is_dir() { 0o755 } else { 0o666 };
+            std::fs::set_permissions(place, std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let args = ["log", "--group", "5", "--to", "json:/dev/null", "--control", &control, "--take-over"];
+        let mut stranger = crate::run::command_for_anyone(&args);
+        confine(&mut stranger, &[Limit::Network(lab.path()), Limit::User { uid: 65_534, gid: 65_534 }]).unwrap();
+        Ran::of(stranger.output().unwrap()).says(4, &["only root and the user of this run may take over"]);
+        let (_, ran) = going.end();
+        ran.says(0, &["goes on with groups 5, 6 where the earlier run stopped"]);
+    });
 }

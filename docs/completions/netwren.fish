@@ -439,6 +439,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l exit-code -d 'Exit with 1 if no row was shown'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l take-over -d 'With --control: takes the bound groups of the run that answers there, which then ends; no record is lost meanwhile'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -a "check" -d 'Look a configuration of `log` over, without binding groups, and say what it would do'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -a "setup" -d 'Write a rule that logs to a group; with --apply --yes let nft(8) put it in place'

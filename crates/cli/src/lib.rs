@@ -28,6 +28,7 @@ mod process_cache;
 mod refreshing_lookups;
 mod registry;
 mod schema;
+mod service;
 mod session;
 mod shipping;
 mod stdout;

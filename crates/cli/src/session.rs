@@ -5,12 +5,14 @@
 
 use crate::exit::Exit;
 use crate::pillar_cache::{PillarCache, PillarCaches};
+use crate::service::RunState;
 use host::{Namespaces, NetnsFingerprint, OwnersReader, Resolver};
 use record::Accounting;
 use std::cell::RefCell;
 use std::fmt;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 use sys::netns::Inside;
 use sys::{Errno, Host, Interrupt, NetnsTarget, SysError, TapeError};
 
@@ -64,6 +66,7 @@ pub(crate) struct Session {
     /// True if all namespaces are wanted of a recording of one.
     lacks_namespaces: bool,
     caches: PillarCaches,
+    run: Arc<RunState>,
     _inside: Option<Inside>,
 }
 
@@ -112,6 +115,7 @@ impl Session {
             troubles,
             lacks_namespaces: target.all_netns && !all_are_there,
             caches: PillarCaches::default(),
+            run: RunState::begin(),
             _inside: inside,
         })
     }
@@ -210,9 +214,14 @@ impl Session {
         self.host.now().since_1970_ns()
     }
 
-    /// True once Ctrl-C or a termination asked for the end.
+    /// What the threads of the run know of each other.
+    pub(crate) fn run(&self) -> &Arc<RunState> {
+        &self.run
+    }
+
+    /// True once Ctrl-C, a termination or a successor asked for the end.
     pub(crate) fn interrupted(&self) -> bool {
-        self.interrupt.as_ref().is_ok_and(|i| i.requested().is_some())
+        self.run.is_handing_over() || self.interrupt.as_ref().is_ok_and(|i| i.requested().is_some())
     }
 
     /// Sleeps until `deadline_ns` of the monotonic clock; false if the run shall end instead: the user wants it, or the

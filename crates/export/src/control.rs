@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 /// How long a client is listened to.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// The question of a successor.
+pub(crate) const TAKE_OVER: &str = "take-over";
 /// Bytes of a question.
 const QUESTION_MAX: usize = 64;
 /// Bytes of an answer.
@@ -42,7 +44,14 @@ impl Control {
 
     /// Listens at `path` and answers with what `report` returns. A socket that nobody listens to any more is replaced;
     /// anything else at `path` is an error.
-    pub fn start(path: &Path, report: impl Fn() -> StatusReport + Send + 'static) -> io::Result<Control> {
+    ///
+    /// Who asks to take over, and is root or our own user, is given to `hand_over`, which gives it back if there is
+    /// nothing to hand over.
+    pub fn start(
+        path: &Path,
+        report: impl Fn() -> StatusReport + Send + 'static,
+        hand_over: impl Fn(UnixStream) -> Result<(), UnixStream> + Send + 'static,
+    ) -> io::Result<Control> {
         check_directory(path)?;
         check_free(path)?;
         let listener = listen(path)?;
@@ -58,7 +67,7 @@ impl Control {
                 }
                 if let Ok((client, _)) = listener.accept() {
                     // A client that goes away is its own business.
-                    let _ = serve(client, &report);
+                    let _ = serve(client, &report, &hand_over);
                 }
             }
         };
@@ -134,7 +143,11 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-fn serve(mut client: UnixStream, report: &impl Fn() -> StatusReport) -> io::Result<()> {
+fn serve(
+    mut client: UnixStream,
+    report: &impl Fn() -> StatusReport,
+    hand_over: &impl Fn(UnixStream) -> Result<(), UnixStream>,
+) -> io::Result<()> {
     client.set_nonblocking(false)?;
     client.set_write_timeout(Some(PATIENCE))?;
     let end = Instant::now() + PATIENCE;
@@ -151,10 +164,25 @@ fn serve(mut client: UnixStream, report: &impl Fn() -> StatusReport) -> io::Resu
         }
     }
     let question = question.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    if question == TAKE_OVER.as_bytes() {
+        return give_up(client, hand_over);
+    }
     let format = question.strip_prefix(b"status ").and_then(|word| std::str::from_utf8(word).ok());
     match format.and_then(|word| ReportFormat::of(word.trim())) {
         Some(format) => client.write_all(format!("ok\n{}", report().write(format)).as_bytes()),
-        None => client.write_all(b"error\nquestions are: status text, status json, status prometheus\n"),
+        None => client.write_all(b"error\nquestions are: status text, status json, status prometheus, take-over\n"),
+    }
+}
+
+/// Hands over to the client, if it may ask for it.
+fn give_up(client: UnixStream, hand_over: &impl Fn(UnixStream) -> Result<(), UnixStream>) -> io::Result<()> {
+    let uid = sys::service::peer_uid(client.as_fd()).map_err(|errno| io::Error::from_raw_os_error(errno.0))?;
+    if uid != 0 && uid != sys::caps::euid() {
+        return (&client).write_all(b"error\nonly root and the user of this run may take over\n");
+    }
+    match hand_over(client) {
+        Ok(()) => Ok(()),
+        Err(mut client) => client.write_all(b"error\nthis run has nothing to hand over\n"),
     }
 }
 
@@ -181,11 +209,11 @@ pub fn ask(path: &Path, format: ReportFormat) -> io::Result<String> {
     }
 }
 
-fn shown(path: &Path) -> Box<str> {
+pub(crate) fn shown(path: &Path) -> Box<str> {
     sys::escaped(path.as_os_str().as_encoded_bytes())
 }
 
-fn named(what: &str, path: &Path, error: &io::Error) -> io::Error {
+pub(crate) fn named(what: &str, path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{what} {}: {error}", shown(path)))
 }
 
@@ -202,7 +230,7 @@ mod tests {
     fn it_answers_its_owner_and_is_gone_in_the_end() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("control");
-        let control = Control::start(&path, report).unwrap();
+        let control = Control::start(&path, report, Err).unwrap();
         assert_eq!(fs::symlink_metadata(&path).unwrap().mode() & 0o777, 0o600);
         assert_eq!(ask(&path, ReportFormat::Json).unwrap(), "{\"outputs\":[]}\n");
         assert_eq!(ask(&path, ReportFormat::Text).unwrap(), "lost in the kernel: 5\n");
@@ -220,7 +248,7 @@ mod tests {
     fn a_silent_client_keeps_others_waiting_for_a_second() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("control");
-        let _control = Control::start(&path, report).unwrap();
+        let _control = Control::start(&path, report, Err).unwrap();
         let _silent = UnixStream::connect(&path).unwrap();
         assert_eq!(ask(&path, ReportFormat::Text).unwrap(), "lost in the kernel: 5\n");
     }
@@ -230,16 +258,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("control");
         drop(UnixListener::bind(&path).unwrap());
-        let _control = Control::start(&path, report).unwrap();
-        let error = Control::start(&path, report).unwrap_err().to_string();
+        let _control = Control::start(&path, report, Err).unwrap();
+        let error = Control::start(&path, report, Err).unwrap_err().to_string();
         assert!(error.contains("another process listens at"), "{error}");
         let file = dir.path().join("file");
         fs::write(&file, "x").unwrap();
-        let error = Control::start(&file, report).unwrap_err().to_string();
+        let error = Control::start(&file, report, Err).unwrap_err().to_string();
         assert!(error.contains("is no socket of this user's"), "{error}");
         assert_eq!(fs::read(&file).unwrap(), b"x");
         fs::set_permissions(dir.path(), Permissions::from_mode(0o777)).unwrap();
-        let error = Control::start(&dir.path().join("new"), report).unwrap_err().to_string();
+        let error = Control::start(&dir.path().join("new"), report, Err).unwrap_err().to_string();
         assert!(error.contains("others may write to"), "{error}");
     }
 }

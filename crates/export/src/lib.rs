@@ -15,6 +15,7 @@ mod key;
 mod ledger;
 mod memory;
 mod output;
+mod predecessor;
 mod rate;
 mod shares;
 mod spool;
@@ -34,6 +35,7 @@ pub use key::KeyMaker;
 pub use ledger::{Drops, Ledger};
 pub use memory::MemoryStore;
 pub use output::{Output, OutputMonitor, OutputOptions, Status};
+pub use predecessor::{HandedOver, Predecessor};
 pub use rate::{LimitedAs, RATE_KEYS_MAX, RATE_WINDOW_NS, Rate, RateTable};
 pub use spool::{
     OtherSpool, Recovered, Spool, SpoolError, SpoolOptions, SyncWhen, check_spool, fuzz_spool_position,

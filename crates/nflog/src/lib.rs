@@ -15,6 +15,7 @@ mod uapi;
 pub use events::netlink::groups::{COPY_BYTES, LATENCY};
 pub use events::netlink::record::decode_record;
 pub use events::stream::{BUFFER_BYTES, FollowLog, LogStream};
+pub use events::succession::{HandOver, InheritedGroup, NextNumber, Succession};
 pub use fuzz::fuzz_nflog;
 pub use probe::probe;
 pub use taken::GroupTaken;

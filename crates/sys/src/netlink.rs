@@ -1,12 +1,14 @@
 //! A netlink socket: bytes out, messages in. Knows no message.
 use std::mem::size_of;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::errno::{Errno, SysError};
 use crate::fault;
 use crate::fd::Fd;
 use crate::signal;
+use crate::socket;
 use crate::syscall::{call, count_read, length, retried};
 
 /// What was received.
@@ -91,6 +93,32 @@ impl NetlinkSocket {
         // Not having it costs a text, not a row.
         let _ = socket.switch_on(libc::NETLINK_EXT_ACK);
         Ok(socket)
+    }
+
+    /// Takes over a socket that another process has opened, if it is one of `protocol` in the namespace with this
+    /// inode. The error is a sentence about it. Needs CAP_NET_ADMIN in the namespace; Linux 4.10.
+    pub fn adopt(file: OwnedFd, protocol: i32, netns_inode: u64) -> Result<NetlinkSocket, String> {
+        let fd = Fd::from(file);
+        let number = |option| {
+            let mut bytes = [0; 4];
+            socket::get_bytes(&fd, libc::SOL_SOCKET, option, &mut bytes).map(|_| i32::from_ne_bytes(bytes))
+        };
+        let (family, of) = (number(libc::SO_DOMAIN), number(libc::SO_PROTOCOL));
+        if family != Ok(libc::AF_NETLINK) || of != Ok(protocol) {
+            return Err(format!("it is no {}", shown(protocol)));
+        }
+        // include/uapi/linux/sockios.h
+        const SIOCGSKNS: libc::Ioctl = 0x894c;
+        // SAFETY: SIOCGSKNS has no argument; it gives a new descriptor.
+        let netns = call("ioctl", || unsafe { libc::ioctl(fd.raw(), SIOCGSKNS) }.into())
+            .map_err(|errno| format!("its network namespace cannot be told: {errno}"))?;
+        // SAFETY: ioctl just returned this descriptor to us alone.
+        let netns = std::fs::File::from(OwnedFd::from(unsafe { Fd::take(netns) }));
+        let inode = netns.metadata().map(|facts| facts.ino()).map_err(|error| error.to_string())?;
+        if inode != netns_inode {
+            return Err(format!("it is of another network namespace ({inode}, not {netns_inode})"));
+        }
+        Ok(NetlinkSocket { fd, protocol, alarms: AtomicU32::new(0) })
     }
 
     /// Asks the kernel to check requests strictly and to honour filters in route dumps (kernel 4.20).

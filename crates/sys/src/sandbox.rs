@@ -5,13 +5,16 @@
 //! child or a thread of its own.
 use std::ffi::CString;
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use crate::caps::{self, Cap};
 use crate::errno::{Errno, SysError};
+use crate::fd::Fd;
 use crate::fs;
 use crate::syscall::call;
 
@@ -58,6 +61,8 @@ pub enum Limit {
     AddressSpace(u64),
     /// SIGHUP is not ignored, though the caller may run below nohup(1).
     HangupHeard,
+    /// With these files as descriptors 3, 4 …, as a service manager hands them over.
+    Files(Vec<Arc<OwnedFd>>),
 }
 
 /// Makes `command` run under these limits, applied in this order. What needs privileges (mounts,
@@ -185,6 +190,7 @@ enum Step {
     Cover(CString, CString),
     Resource(Resource, u64),
     HangupHeard,
+    Files(Vec<Fd>),
 }
 
 impl Step {
@@ -203,6 +209,9 @@ impl Step {
             Limit::OpenFiles(most) => Step::Resource(libc::RLIMIT_NOFILE, *most),
             Limit::AddressSpace(most) => Step::Resource(libc::RLIMIT_AS, *most),
             Limit::HangupHeard => Step::HangupHeard,
+            Limit::Files(files) => {
+                Step::Files(files.iter().map(|file| out_of_the_way(file)).collect::<Result<_, _>>()?)
+            }
         })
     }
 
@@ -224,8 +233,22 @@ impl Step {
             }
             Step::Resource(resource, most) => limit_resource(*resource, *most, *most),
             Step::HangupHeard => hear_hangup(),
+            Step::Files(files) => files.iter().zip(3..).try_for_each(|(file, number)| {
+                // SAFETY: dup2 takes two integers; it only changes descriptors of the new process.
+                call("dup2", || unsafe { libc::dup2(file.raw(), number) }.into()).map(|_| ())
+            }),
         }
     }
+}
+
+/// A duplicate that is not among the first descriptors.
+fn out_of_the_way(file: &OwnedFd) -> Result<Fd, SysError> {
+    let raw = file.as_raw_fd();
+    // SAFETY: fcntl with F_DUPFD_CLOEXEC takes integers.
+    let fd = call("fcntl", || unsafe { libc::fcntl(raw, libc::F_DUPFD_CLOEXEC, 500) }.into())
+        .map_err(|errno| SysError::new("fcntl", "file for a child", errno))?;
+    // SAFETY: fcntl just returned this descriptor to us alone.
+    Ok(unsafe { Fd::take(fd) })
 }
 
 // glibc has an enum type of its own for it, musl an int.

@@ -12,6 +12,7 @@ use crate::outcome::Outcome;
 use crate::output;
 use crate::process_cache::{self, ProcessCache};
 use crate::refreshing_lookups::RefreshingLookups;
+use crate::service::Notifier;
 use crate::session::Session;
 use crate::shipping::{Shipment, Shipped};
 use engine::{Plan, RenewedLookups, ResolvingSink, Run, RunError};
@@ -74,6 +75,7 @@ pub(super) fn flows(request: &Request, interval: Duration) -> Outcome {
 
 /// True if the user, or the reader of the output, has gone away: without rows to write nobody else would notice.
 pub(super) fn is_over(request: &Request, session: &Session) -> bool {
+    session.run().turn();
     session.interrupted() || request.ship.is_none() && sys::term::reader_is_gone(sys::term::STDOUT)
 }
 
@@ -150,9 +152,11 @@ fn follow<T: Shipped>(
     stream: &mut dyn Stream<T>,
 ) -> Result<Run, RunError> {
     let mut shipment = match &request.ship {
-        Some(ship) => Some(Shipment::<T>::start(ship, plan.columns())?),
+        Some(ship) => Some(Shipment::<T>::start(ship, plan.columns(), session.run())?),
         None => None,
     };
+    let status = shipment.as_ref().map(Shipment::status_line);
+    let notifier = Notifier::start(session.run(), move || status.as_ref().map_or_else(String::new, |line| line()));
     let mut notes = Accounting::default();
     session.find_namespaces(None, &mut notes);
     let wanted: Vec<LookupId> = LookupId::ALL
@@ -176,6 +180,7 @@ fn follow<T: Shipped>(
     let mut run = match (&mut shipment, &mut names) {
         (Some(shipment), _) => {
             let mut run = plan.follow_rows(stream, &mut lookups, shipment, &stop)?;
+            notifier.iter().for_each(Notifier::stopping);
             lookups.with(&mut |lookups| shipment.say_held(&plan.cells_of(lookups), true));
             shipment.finish(request, &mut run.stats);
             run

@@ -174,6 +174,11 @@ pub const VARIABLES: &[Variable] = &[
         name: "NETWREN_BUG_COMPATIBLE",
         help: "1: the faces print the old bytes where their tool is wrong, as with *--bug-compatible*.",
     },
+    Variable {
+        name: "NOTIFY_SOCKET, WATCHDOG_USEC, LISTEN_FDS",
+        help: "and what belongs to them (sd_notify(3), sd_listen_fds(3)): *log*, and what ships, tells the service \
+               manager how it goes;\n*log* has its sockets kept for the next run.",
+    },
     Variable { name: "NO_COLOR", help: "not empty: no colour, unless *--color* asks for it." },
 ];
 
@@ -450,8 +455,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         File("FILE"),
         WHERE,
-        "Reads what is asked from a TOML file, whose keys are the long names of these flags; flags given beside it win. \
-         `netwren log check` looks it over",
+        "Reads what is asked from a TOML file, whose keys are the long names of these flags; flags given beside it \
+         win. `netwren log check` looks it over",
     ),
     flag(
         Scope::LOG_RULE,
@@ -640,6 +645,15 @@ pub(crate) const FLAGS: &[Flag] = &[
         File("FILE"),
         SHIPPED,
         "With --to: a unix socket, of this user alone, where `netwren log status` asks what has become of the rows",
+    ),
+    flag(
+        Scope::LOG,
+        "take-over",
+        None,
+        Nothing,
+        SHIPPED,
+        "With --control: takes the bound groups of the run that answers there, which then ends; no record is lost \
+         meanwhile",
     ),
     flag(
         Scope::STATUS,

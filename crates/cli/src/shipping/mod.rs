@@ -20,6 +20,7 @@ pub(crate) use ulogd::zone;
 use crate::flags::request::Request;
 use crate::flags::ship::ShipRequest;
 use crate::messages::say;
+use crate::service::RunState;
 use engine::{CellsOf, Disposition, RowSink, RunError};
 use export::{
     Address, Batch, Control, Ledger, MemoryStore, Output, OutputMonitor, OutputOptions, OutputReport, Recovered, Spool,
@@ -30,6 +31,7 @@ use gate::{Fate, RowGate};
 use record::{Accounting, Columns, Lookups, SourceError, SourceFault, Value};
 use row_writer::RowWriter;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long the end of a run waits for receivers to take what waits.
@@ -58,6 +60,7 @@ struct Shipper<T: Shipped> {
     limited: u64,
     /// The counts of earlier runs, with a spool.
     at_start: Option<Ledger>,
+    run: Arc<RunState>,
 }
 
 impl<T: Shipped> Shipment<T> {
@@ -73,17 +76,24 @@ impl<T: Shipped> Shipment<T> {
     }
 
     /// Starts an output for each target. A receiver that is away is no error: rows wait for it.
-    pub(crate) fn start(ship: &ShipRequest, columns: &Columns) -> Result<Shipment<T>, RunError> {
+    pub(crate) fn start(ship: &ShipRequest, columns: &Columns, run: &Arc<RunState>) -> Result<Shipment<T>, RunError> {
         let gate = T::gate(&ship.repeats);
         let columns = if gate.is_some() { &gate::columns(columns) } else { columns };
-        let start = |(index, target): (usize, &Target)| Shipper::start(target, ship.tuning.get(index), ship, columns);
+        let start =
+            |(index, target): (usize, &Target)| Shipper::start(target, ship.tuning.get(index), ship, columns, run);
         let outputs: Vec<Shipper<T>> = ship.targets.iter().enumerate().map(start).collect::<Result<_, _>>()?;
         let wants_cells = outputs.iter().any(|output| output.writer.wants_cells());
         let control = match &ship.control {
-            Some(path) => Some(control(path, &outputs)?),
+            Some(path) => Some(control(path, &outputs, run)?),
             None => None,
         };
         Ok(Shipment { outputs, wants_cells, gate, _control: control })
+    }
+
+    /// What makes a line of counts over all outputs.
+    pub(crate) fn status_line(&self) -> impl Fn() -> String + Send + 'static {
+        let monitors: Vec<OutputMonitor> = self.outputs.iter().map(|shipper| shipper.output.monitor()).collect();
+        move || notes::status_line(monitors.iter().map(OutputMonitor::status))
     }
 
     /// Waits until receivers have taken what waits, as long as that is sensible, and adds to `stats` what they did not
@@ -147,6 +157,7 @@ impl<T: Shipped> Shipper<T> {
         tuning: Option<&UlogdTuning>,
         ship: &ShipRequest,
         columns: &Columns,
+        run: &Arc<RunState>,
     ) -> Result<Shipper<T>, RunError> {
         let mut writer = writer::<T>(target, tuning, columns).map_err(refused)?;
         let store = store(target, ship)?;
@@ -157,14 +168,19 @@ impl<T: Shipped> Shipper<T> {
         let transport = open_transport(target, way).map_err(|error| refused(error.to_string()))?;
         let output = Output::start("netwren-ship", store, transport, options);
         let output = output.map_err(|error| refused(format!("cannot start a thread: {error}")))?;
-        let (target, has_words) = (target.clone(), has_words(target.format));
-        Ok(Shipper { target, writer, batch: Batch::new(), output, has_words, folded: 0, limited: 0, at_start })
+        let (target, has_words, run) = (target.clone(), has_words(target.format), Arc::clone(run));
+        Ok(Shipper { target, writer, batch: Batch::new(), output, has_words, folded: 0, limited: 0, at_start, run })
     }
 
     fn push(&mut self) {
         if !self.batch.is_empty() {
             let full = std::mem::replace(&mut self.batch, Batch::new());
-            self.output.push(full, &sys::signal::is_requested);
+            let is_over = || {
+                // Waiting for a receiver (--when-full block) is no hanging.
+                self.run.turn();
+                sys::signal::is_requested() || self.run.is_handing_over()
+            };
+            self.output.push(full, &is_over);
         }
         if self.folded + self.limited > 0 {
             self.output.note_unsent(std::mem::take(&mut self.folded), std::mem::take(&mut self.limited));
@@ -224,8 +240,9 @@ fn store(target: &Target, ship: &ShipRequest) -> Result<Box<dyn Store>, RunError
     Ok(Box::new(store))
 }
 
-/// Answers at `path` with the counts of `outputs`.
-fn control<T: Shipped>(path: &Path, outputs: &[Shipper<T>]) -> Result<Control, RunError> {
+/// Answers at `path` with the counts of `outputs`, and gives the sockets of `run` up.
+fn control<T: Shipped>(path: &Path, outputs: &[Shipper<T>], run: &Arc<RunState>) -> Result<Control, RunError> {
+    let run = Arc::clone(run);
     let report = |shipper: &Shipper<T>| (shipper.target.to_string(), shipper.output.monitor(), shipper.at_start);
     let monitors: Vec<(String, OutputMonitor, Option<Ledger>)> = outputs.iter().map(report).collect();
     let report = move || {
@@ -237,7 +254,8 @@ fn control<T: Shipped>(path: &Path, outputs: &[Shipper<T>]) -> Result<Control, R
         // What the kernel lost, the stream tells at its end.
         StatusReport { outputs: monitors.iter().map(report).collect(), lost_in_kernel: None }
     };
-    Control::start(path, report).map_err(|error| refused(format!("--control: {error}")))
+    Control::start(path, report, move |successor| run.hand_over_to(successor))
+        .map_err(|error| refused(format!("--control: {error}")))
 }
 
 /// The fault of a run that cannot ship.

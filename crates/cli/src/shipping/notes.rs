@@ -21,6 +21,20 @@ pub(super) fn add(target: &str, status: &Status, stats: &mut Accounting) {
     }
 }
 
+/// The counts of all outputs together, for the service manager.
+pub(super) fn status_line(outputs: impl Iterator<Item = Status>) -> String {
+    let (mut seen, mut delivered, mut waiting, mut dropped, mut away) = (0, 0, 0, 0, 0);
+    for Status { ledger, is_open, .. } in outputs {
+        seen += ledger.seen;
+        delivered += ledger.delivered;
+        waiting += ledger.waiting();
+        dropped += ledger.dropped.reasons().iter().map(|(_, count)| count).sum::<u64>();
+        away += u32::from(!is_open);
+    }
+    let away = if away > 0 { format!(", receivers away {away}") } else { String::new() };
+    format!("seen {seen}, delivered {delivered}, waiting {waiting}, dropped {dropped}{away}")
+}
+
 /// `--stats`: the ledgers as one JSON object, the last line of standard output.
 pub(super) fn print(outputs: &[(&Target, Status)], lost_in_kernel: u64) {
     let mut line = b"{\"outputs\":[".to_vec();

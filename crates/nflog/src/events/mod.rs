@@ -1,3 +1,4 @@
 //! Log records as they come.
 pub(crate) mod netlink;
 pub(crate) mod stream;
+pub(crate) mod succession;

@@ -1,4 +1,6 @@
 //! The rows of `log`.
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use netlink::datagrams::{BATCH_HEADER, BatchHeader, DatagramFrames};
@@ -7,10 +9,11 @@ use record::rows::{LogRecord, LogRecords};
 use record::{Accounting, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, StreamState, Table};
 use sys::{Blocks, Errno, Host, SysError};
 
-use crate::events::netlink::groups::Delivery;
-use crate::events::netlink::reader::open_reader;
+use crate::events::netlink::groups::{Delivery, GroupSocket};
+use crate::events::netlink::reader::{OpenedReader, open_reader};
 use crate::events::netlink::record::decode_record;
 use crate::events::netlink::sequence::Sequences;
+use crate::events::succession::{HandOver, Succession};
 use crate::taken::GroupTaken;
 use crate::uapi::{NFNL_SUBSYS_ULOG, msg};
 
@@ -35,6 +38,8 @@ pub struct FollowLog<'h> {
     pub netns_id: u64,
     /// Returns true once the run shall end. Called some twenty times a second.
     pub stop: &'h dyn Fn() -> bool,
+    /// What is taken over from an earlier process, and left to a later one.
+    pub succession: Succession<'h>,
 }
 
 /// Log records from now on.
@@ -53,33 +58,44 @@ pub struct LogStream<'h> {
     first_error: Option<DecodeError>,
     /// Groups that the recording does not hold.
     unrecorded: Vec<u16>,
+    /// None in a replay.
+    sockets: Vec<Arc<GroupSocket>>,
+    taken_over: Vec<u16>,
+    refused: Vec<(u16, String)>,
+    hand_over: Option<Box<dyn HandOver + 'h>>,
 }
 
 impl<'h> LogStream<'h> {
     /// Binds the groups: what is logged after this returns is told. Needs CAP_NET_ADMIN.
     pub fn open(host: &'h Host, follow: FollowLog<'h>) -> Result<LogStream<'h>, SourceError> {
-        let FollowLog { groups, copy_bytes, latency, buffer_bytes, netns_id, stop } = follow;
+        let FollowLog { groups, copy_bytes, latency, buffer_bytes, netns_id, stop, mut succession } = follow;
         let words: Vec<String> = groups.iter().map(|group| format!("group {group}")).collect();
         host.note_asked(LogRecords::NAME, &mut words.iter().map(String::as_str));
         let unrecorded = |word: &str| host.was_asked(LogRecords::NAME, word) == Some(false);
         let unrecorded = groups.iter().zip(&words).filter(|(_, word)| unrecorded(word)).map(|(group, _)| *group);
         let unrecorded = unrecorded.collect();
         let delivery = Delivery { copy_bytes, latency, buffer_bytes };
-        let mut refused = 0;
+        let (mut refused, mut opened) = (0, None);
         let blocks = host.stream(&format!("nflog/{netns_id}"), "", || {
-            let reader = open_reader(&groups, delivery, netns_id, stop);
-            let reader = reader.map_err(|(group, error)| {
+            let reader = open_reader(&groups, delivery, netns_id, stop, &mut succession);
+            let OpenedReader { reader, sockets, taken_over, refused } = reader.map_err(|(group, error)| {
                 refused = group;
                 error
-            });
-            Ok(Box::new(reader?))
+            })?;
+            opened = Some((sockets, taken_over, refused));
+            Ok(Box::new(reader))
         });
         let blocks = blocks.map_err(|error| error_of(host, refused, &error))?;
+        let (sockets, inherited, not_taken) = opened.unwrap_or_default();
+        let mut sequences = Sequences::default();
+        for (group, next) in &inherited {
+            sequences.begin(netns_id, *group, *next);
+        }
         Ok(LogStream {
             blocks,
             groups,
             header: BatchHeader::default(),
-            sequences: Sequences::default(),
+            sequences,
             seen: 0,
             failed: 0,
             filtered: 0,
@@ -87,7 +103,26 @@ impl<'h> LogStream<'h> {
             since_ns: 0,
             first_error: None,
             unrecorded,
+            sockets,
+            taken_over: inherited.into_iter().map(|(group, _)| group).collect(),
+            refused: not_taken,
+            hand_over: succession.hand_over,
         })
+    }
+
+    /// The bound sockets with their groups.
+    pub fn sockets(&self) -> Vec<(u16, BorrowedFd<'_>)> {
+        self.sockets.iter().map(|socket| (socket.group, socket.netlink.as_fd())).collect()
+    }
+
+    /// Groups whose socket was taken over.
+    pub fn taken_over(&self) -> &[u16] {
+        &self.taken_over
+    }
+
+    /// Groups whose inherited socket was not taken over, and why, in words.
+    pub fn refused(&self) -> &[(u16, String)] {
+        &self.refused
     }
 
     /// Waits for a batch and hands its records to `each`.
@@ -103,8 +138,13 @@ impl<'h> LogStream<'h> {
             unknown_attrs,
             since_ns,
             first_error,
+            hand_over,
             ..
         } = self;
+        if let Some(hand_over) = hand_over {
+            // Rows of the last batch have left: what follows is a successor's, should this process end now.
+            hand_over.note(&sequences.numbers());
+        }
         let Some(block) = blocks.next()? else { return Ok(StreamState::Ended) };
         let mut fault = |error: DecodeError| {
             *failed += 1;
@@ -174,6 +214,9 @@ impl Stream<LogRecords> for LogStream<'_> {
     }
 
     fn close(&mut self) -> Accounting {
+        if let Some(mut hand_over) = self.hand_over.take() {
+            hand_over.end(&self.sockets(), &self.sequences.numbers());
+        }
         let (lost, dropped) = (self.sequences.lost(), self.header.lost);
         let mut stats = Accounting {
             seen: self.seen + self.failed,
@@ -187,13 +230,20 @@ impl Stream<LogRecords> for LogStream<'_> {
         if let Some(error) = self.first_error {
             stats.add_reason(self.failed, format!("messages that make no sense, the first: {error}"));
         }
+        let between = self.sequences.lost_between();
+        if between > 0 {
+            let text =
+                "records lost between the earlier run and this one: it was killed, or the netlink buffer was full";
+            stats.add_reason(between, text);
+        }
+        let lost = lost - between;
         if lost > 0 {
             let text = format!(
                 "records lost: the netlink buffer of their group ({} bytes) was full (raise with --buffer)",
                 self.header.buffer_bytes
             );
             stats.add_reason(lost, text);
-        } else if dropped > 0 {
+        } else if dropped > 0 && between == 0 {
             // The gap shows with the next record of the group, and there was none.
             stats.incomplete = true;
             stats.add_reason(dropped, "datagrams of records lost at the end: the netlink buffer was full (--buffer)");

@@ -1,7 +1,7 @@
 //! `netwren log`: packets that rules log, as they come.
 
-mod rules;
 pub(crate) mod check;
+mod rules;
 pub(crate) mod setup;
 pub(crate) mod status;
 
@@ -15,12 +15,13 @@ use crate::flags::parser;
 use crate::flags::request::Request;
 use crate::flags::ship::ShipRequest;
 use crate::outcome::Outcome;
+use crate::service::Inheritance;
 use crate::session::Session;
 use engine::{Plan, RunError};
 use export::{Format, Target};
 use nflog::{FollowLog, GroupTaken, LogStream};
-use record::SourceError;
 use record::rows::LogRecords;
+use record::{SourceError, SourceFault};
 use rules::{RuledRecords, Rules};
 use std::time::Duration;
 
@@ -62,6 +63,8 @@ struct Log {
     copy_bytes: u32,
     /// `--buffer` in bytes.
     buffer_bytes: u32,
+    /// `--take-over`
+    take_over: bool,
 }
 
 fn run(line: &ParsedWords<'_>) -> Result<Outcome, String> {
@@ -92,7 +95,11 @@ pub(crate) fn run_shipping(line: &ParsedWords<'_>, ship: &ShipRequest) -> Result
 
 fn asked(line: &ParsedWords<'_>) -> Result<Log, String> {
     let request = Request::of(line)?;
+    if line.has("take-over") && request.ship.as_ref().is_none_or(|ship| ship.control.is_none()) {
+        return Err("--take-over needs --to and --control FILE: that of the run whose groups it takes".to_owned());
+    }
     Ok(Log {
+        take_over: line.has("take-over"),
         groups: groups(line.value("group"))?,
         latency: line.value("latency").map_or(Ok(nflog::LATENCY), latency)?,
         copy_bytes: match line.value("copy").filter(|_| line.is_given("copy")) {
@@ -162,6 +169,7 @@ fn bytes(flag: &str, text: &str, range: std::ops::RangeInclusive<u32>) -> Result
 
 fn followed(log: &Log, plan: &Plan<LogRecords>) -> Outcome {
     follow::run(&log.request, plan, |session, then| {
+        let mut inheritance = inheritance(log, session).map_err(RunError::Source)?;
         // Before the groups are bound: a change of rules between the two is heard of.
         let rules = Rules::open(session, plan.demand(), log.latency);
         let stop = || {
@@ -175,15 +183,33 @@ fn followed(log: &Log, plan: &Plan<LogRecords>) -> Outcome {
             buffer_bytes: log.buffer_bytes,
             netns_id: session.netns_id(),
             stop: &stop,
+            succession: inheritance.as_mut().map(Inheritance::succession).unwrap_or_default(),
         };
         let opened = LogStream::open(session.host(), follow);
         let mut stream = opened.map_err(|error| RunError::Source(with_holder(session, error)))?;
+        if let Some(inheritance) = &mut inheritance {
+            inheritance.settle(&stream, &stop);
+        }
         let notes = StreamNotes { caveat: None, cost: Vec::new() };
         match &rules {
             Some(rules) => then(&mut RuledRecords::new(&mut stream, rules), notes),
             None => then(&mut stream, notes),
         }
     })
+}
+
+/// What an earlier run has left; nothing is touched in a replay, or to explain.
+fn inheritance(log: &Log, session: &Session) -> Result<Option<Inheritance>, SourceError> {
+    if session.host().is_replay() || log.request.explain {
+        return Ok(None);
+    }
+    let mut found = Inheritance::kept(session.run(), session.netns_id());
+    let control = log.request.ship.as_ref().and_then(|ship| ship.control.as_deref());
+    if let Some(control) = control.filter(|_| log.take_over) {
+        let failed = |text: String| SourceError { what: "log records", fault: SourceFault::Io, cause: text.into() };
+        found.take_over(control).map_err(failed)?;
+    }
+    Ok(Some(found))
 }
 
 /// The error with the process that has bound the group, if that is why and it can be seen.
@@ -241,6 +267,7 @@ mod tests {
             ("--group 1 --latency soon", "--latency takes 10ms to 10s"),
             ("--group 1 --copy 1", "--copy takes 20 to 65535 bytes"),
             ("--group 1 --buffer 1", "--buffer takes 4096 to"),
+            ("--group 1 --take-over", "--take-over needs --to and --control FILE"),
             ("--group 1 --all-netns", "--all-netns does not go with log"),
             ("--group 1 --rotate-age 1d", "--rotate-age needs --to"),
             ("--group 1 --to json+tcp://a:1 --rotate-age 1d", "--rotate-age goes with a file"),

@@ -1,9 +1,11 @@
 //! Binding a log group, and how the kernel delivers its records.
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use netlink::{Messages, Request};
 use sys::{Errno, NetlinkSocket, Received, SysError, clock};
 
+use crate::events::succession::InheritedGroup;
 use crate::uapi::{
     NETLINK_NETFILTER, NFNL_SUBSYS_ULOG, NFULNL_CFG_CMD_BIND, NFULNL_CFG_CMD_UNBIND, NFULNL_CFG_F_SEQ,
     NFULNL_COPY_PACKET, cfg, msg,
@@ -23,6 +25,13 @@ pub(crate) const DATAGRAM_BYTES_MAX: usize = 320 << 10;
 const QTHRESH: u32 = 1000;
 /// NLMSG_ERROR: the answer to a request, with an errno as its first four bytes.
 const NLMSG_ERROR: u16 = 2;
+
+/// How often a socket that was taken over is asked for an answer, and how long for each.
+const ASKED_MAX: u32 = 5;
+/// See [`ASKED_MAX`]: without a datagram for so long there is no answer.
+const ANSWER_MS: i32 = 500;
+/// Most datagrams that are received at once from such a socket before the thread that receives has it.
+const DATAGRAMS_MAX: u32 = 10_000;
 
 /// How the kernel delivers the records of a group.
 #[derive(Debug, Clone, Copy)]
@@ -44,10 +53,71 @@ pub(crate) struct GroupSocket {
     pub(crate) group: u16,
     /// When nothing waited here, for the last time that somebody looked, ns since 1970. What is received next has come
     /// after that.
-    pub(crate) empty_ns: u64,
+    pub(crate) empty_ns: AtomicU64,
+    /// Datagrams that the kernel had dropped when the socket was taken over.
+    drops_before: u32,
 }
 
 impl GroupSocket {
+    /// Takes over a socket to which an earlier process has bound the group, and has it deliver as asked. What waits in
+    /// it is appended to `early`. The error is a sentence about the socket. Needs CAP_NET_ADMIN.
+    pub(crate) fn adopt(
+        inherited: InheritedGroup,
+        netns_id: u64,
+        delivery: Delivery,
+        early: &mut Vec<Vec<u8>>,
+    ) -> Result<GroupSocket, String> {
+        let group = inherited.group;
+        let netlink = NetlinkSocket::adopt(inherited.file, NETLINK_NETFILTER, netns_id)?;
+        let drops_before = netlink.drops().map_err(|error| error.to_string())?;
+        netlink.make_room(i32::try_from(delivery.buffer_bytes).unwrap_or(i32::MAX));
+        netlink.report_no_losses().map_err(|error| error.to_string())?;
+        let socket = GroupSocket { netlink, group, empty_ns: AtomicU64::new(0), drops_before };
+        // Without a command, the kernel takes the settings from the socket that has bound the group only.
+        let mut request = config(group);
+        configure(&mut request, delivery);
+        match socket.settle(&request, early).map_err(|error| error.to_string())? {
+            Some(Errno(0)) => Ok(socket),
+            Some(errno) if errno.is_gone() => Err(format!("it has not bound group {group}")),
+            Some(Errno::PERM) => Err(format!("another socket has bound group {group}")),
+            Some(errno) => Err(format!("the kernel does not take its settings: {errno}")),
+            None => Err("the kernel does not answer through it".to_owned()),
+        }
+    }
+
+    /// Asks through a socket that may be full: an answer that finds no room is dropped, so it is asked again.
+    fn settle(&self, request: &Request, early: &mut Vec<Vec<u8>>) -> Result<Option<Errno>, SysError> {
+        let mut place = vec![0; DATAGRAM_BYTES_MAX];
+        for _ in 0..ASKED_MAX {
+            self.drain(&mut place, early)?;
+            self.ask(request)?;
+            while self.netlink.wait(ANSWER_MS)? {
+                if let Some(errno) = self.drain(&mut place, early)? {
+                    return Ok(Some(errno));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Receives what waits up to an answer, which it returns; the rest is appended to `early`.
+    fn drain(&self, place: &mut [u8], early: &mut Vec<Vec<u8>>) -> Result<Option<Errno>, SysError> {
+        for _ in 0..DATAGRAMS_MAX {
+            let Some(received) = self.receive(place)? else { return Ok(None) };
+            let datagram = place.get(..received.bytes).unwrap_or_default();
+            match acknowledged(datagram) {
+                Some(errno) => return Ok(Some(errno)),
+                None => early.push(datagram.to_vec()),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Datagrams that the kernel has dropped because they found no room.
+    pub(crate) fn drops(&self) -> Result<u32, SysError> {
+        Ok(self.netlink.drops()?.wrapping_sub(self.drops_before))
+    }
+
     /// Opens a socket in the calling thread's namespace and binds the group to it: records from now on are received.
     /// What comes before the kernel's answer is appended to `early`. Needs CAP_NET_ADMIN.
     pub(crate) fn bind(group: u16, delivery: Delivery, early: &mut Vec<Vec<u8>>) -> Result<GroupSocket, SysError> {
@@ -55,7 +125,8 @@ impl GroupSocket {
         netlink.make_room(i32::try_from(delivery.buffer_bytes).unwrap_or(i32::MAX));
         // Otherwise the kernel drops everything after a loss until the buffer is empty, and reports no more than that.
         netlink.report_no_losses()?;
-        let socket = GroupSocket { netlink, group, empty_ns: clock::wall_ns() };
+        let empty_ns = clock::wall_ns().into();
+        let socket = GroupSocket { netlink, group, empty_ns, drops_before: 0 };
         socket.ask(&bind_request(group, delivery))?;
         socket.answer(early)?;
         Ok(socket)
@@ -111,11 +182,16 @@ fn config(group: u16) -> Request {
 /// Binds and configures in one message: not one record comes by the kernel's defaults.
 fn bind_request(group: u16, delivery: Delivery) -> Request {
     let mut request = config(group);
+    request.attr(cfg::CMD, &[NFULNL_CFG_CMD_BIND]);
+    configure(&mut request, delivery);
+    request
+}
+
+fn configure(request: &mut Request, delivery: Delivery) {
     // struct nfulnl_msg_config_mode: copy_range be32, copy_mode u8, padding.
     let [a, b, c, d] = delivery.copy_bytes.to_be_bytes();
     let flush_10ms = u32::try_from(delivery.latency.as_millis().div_ceil(10)).unwrap_or(u32::MAX);
-    request.attr(cfg::CMD, &[NFULNL_CFG_CMD_BIND]).attr(cfg::MODE, &[a, b, c, d, NFULNL_COPY_PACKET, 0]);
+    request.attr(cfg::MODE, &[a, b, c, d, NFULNL_COPY_PACKET, 0]);
     request.attr(cfg::NLBUFSIZ, &NLBUFSIZ.to_be_bytes()).attr(cfg::QTHRESH, &QTHRESH.to_be_bytes());
     request.attr(cfg::TIMEOUT, &flush_10ms.to_be_bytes()).attr(cfg::FLAGS, &NFULNL_CFG_F_SEQ.to_be_bytes());
-    request
 }

@@ -1,20 +1,27 @@
 //! The thread that receives records, and does nothing else ([`netlink::datagrams`] says why).
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use netlink::datagrams::{BatchHeader, Chunk, ChunkSender, ChunkSizes, DatagramReader};
 use sys::{SysError, clock, wait_any};
 
 use super::groups::{DATAGRAM_BYTES_MAX, Delivery, GroupSocket};
+use crate::events::succession::Succession;
 
 /// 64 MiB at most: some 350,000 records wait while rows are written.
 const CHUNKS: ChunkSizes = ChunkSizes { bytes: 1 << 20, datagram_bytes_max: DATAGRAM_BYTES_MAX, chunks_max: 64 };
 /// Most datagrams received from one group before the next one has its turn.
 const DATAGRAMS_PER_TURN: usize = 64;
+/// Most datagrams received at the end from a group that stays bound: more come all the time.
+const DATAGRAMS_AT_END: usize = 4096;
+/// Longest turn of the thread where turns are counted.
+const TURN_MS: i32 = 250;
 
 /// The thread's state.
 struct ReaderThread {
-    sockets: Vec<GroupSocket>,
+    sockets: Vec<Arc<GroupSocket>>,
     netns_id: u64,
     /// The counts that go into the next batch.
     header: BatchHeader,
@@ -23,6 +30,10 @@ struct ReaderThread {
     output: ChunkSender,
     /// Readable once the run shall end.
     stop: UnixStream,
+    /// True at the end: groups stay bound.
+    keep_bound: Arc<AtomicBool>,
+    /// See [`Succession::turns`].
+    turns: Option<Arc<AtomicU64>>,
     /// True once the other thread receives no more chunks.
     is_disconnected: bool,
 }
@@ -42,7 +53,7 @@ impl ReaderThread {
         while !self.is_disconnected {
             let sockets = self.sockets.iter().map(|socket| socket.netlink.as_fd());
             let files: Vec<_> = std::iter::once(self.stop.as_fd()).chain(sockets).collect();
-            wait_any(&files, -1, &mut ready)?;
+            wait_any(&files, self.turn_ms(), &mut ready)?;
             if ready.first() == Some(&0) {
                 return self.finish();
             }
@@ -56,14 +67,22 @@ impl ReaderThread {
         Ok(())
     }
 
+    /// Counts a turn, if somebody looks; how long it may last at most.
+    fn turn_ms(&self) -> i32 {
+        let Some(turns) = &self.turns else { return -1 };
+        turns.fetch_add(1, Relaxed);
+        TURN_MS
+    }
+
     /// Gives the groups back, then receives what the kernel had gathered: no record that was counted is left behind.
     fn finish(&mut self) -> Result<(), SysError> {
+        let keep_bound = self.keep_bound.load(Relaxed);
         for index in 0..self.sockets.len() {
-            if let Some(socket) = self.sockets.get(index) {
+            if let Some(socket) = self.sockets.get(index).filter(|_| !keep_bound) {
                 socket.unbind()?;
             }
-            // This ends: the socket gets no further datagram.
-            self.receive(index, usize::MAX)?;
+            // Of a socket that is unbound everything: it gets no further datagram. What another holds is a successor's.
+            self.receive(index, if keep_bound { DATAGRAMS_AT_END } else { usize::MAX })?;
         }
         self.send_chunk()
     }
@@ -75,15 +94,15 @@ impl ReaderThread {
         }
         if let Some(socket) = self.sockets.get(index) {
             // A frame without messages: those that follow have come after this time.
-            self.chunk.push_frame(self.netns_id, socket.empty_ns, None, 0);
+            self.chunk.push_frame(self.netns_id, socket.empty_ns.load(Relaxed), None, 0);
         }
         for _ in 0..datagrams_max {
             if self.chunk.is_full() {
                 self.send_chunk()?;
             }
-            let (Some(socket), false) = (self.sockets.get_mut(index), self.is_disconnected) else { break };
+            let (Some(socket), false) = (self.sockets.get(index), self.is_disconnected) else { break };
             let Some(received) = socket.receive(self.chunk.messages_of_next_frame())? else {
-                socket.empty_ns = clock::wall_ns();
+                socket.empty_ns.store(clock::wall_ns(), Relaxed);
                 break;
             };
             self.chunk.push_frame(self.netns_id, clock::wall_ns(), None, received.bytes);
@@ -106,7 +125,7 @@ impl ReaderThread {
     fn send_chunk(&mut self) -> Result<(), SysError> {
         let mut dropped = 0;
         for socket in &self.sockets {
-            dropped += u64::from(socket.netlink.drops()?);
+            dropped += u64::from(socket.drops()?);
         }
         self.header.lost = dropped;
         self.is_disconnected |= !self.output.send(&mut self.chunk, &self.header);
@@ -114,22 +133,54 @@ impl ReaderThread {
     }
 }
 
-/// Binds the groups and starts the thread: records from now on are received.
+/// A thread that receives, and its sockets.
+pub(crate) struct OpenedReader<'h> {
+    pub(crate) reader: DatagramReader<'h>,
+    pub(crate) sockets: Vec<Arc<GroupSocket>>,
+    /// Groups that were taken over, each with the number of its next record.
+    pub(crate) taken_over: Vec<(u16, Option<u32>)>,
+    /// Why sockets were not taken over.
+    pub(crate) refused: Vec<(u16, String)>,
+}
+
+/// Takes groups over or binds them, and starts the thread: records from now on are received.
 pub(crate) fn open_reader<'h>(
     groups: &[u16],
     delivery: Delivery,
     netns_id: u64,
     stop: &'h dyn Fn() -> bool,
-) -> Result<DatagramReader<'h>, (u16, SysError)> {
-    let mut early = Vec::new();
-    let bind = |group: &u16| GroupSocket::bind(*group, delivery, &mut early).map_err(|error| (*group, error));
-    let sockets: Vec<GroupSocket> = groups.iter().map(bind).collect::<Result<_, _>>()?;
+    succession: &mut Succession<'_>,
+) -> Result<OpenedReader<'h>, (u16, SysError)> {
+    let (mut early, mut sockets) = (Vec::new(), Vec::new());
+    let (mut taken_over, mut refused) = (Vec::new(), Vec::new());
+    for inherited in std::mem::take(&mut succession.inherited) {
+        let (group, next) = (inherited.group, inherited.next);
+        let is_there = sockets.iter().any(|socket: &Arc<GroupSocket>| socket.group == group);
+        if !groups.contains(&group) || is_there {
+            refused.push((group, "no longer asked for".to_owned()));
+            continue;
+        }
+        match GroupSocket::adopt(inherited, netns_id, delivery, &mut early) {
+            Ok(socket) => {
+                taken_over.push((group, next));
+                sockets.push(Arc::new(socket));
+            }
+            Err(why) => refused.push((group, why)),
+        }
+    }
+    for group in groups.iter().filter(|group| !taken_over.iter().any(|(taken, _)| taken == *group)) {
+        let bound = GroupSocket::bind(*group, delivery, &mut early).map_err(|error| (*group, error))?;
+        sockets.push(Arc::new(bound));
+    }
     let buffer_bytes = sockets.first().map_or(Ok(0), |socket| socket.netlink.room());
     let buffer_bytes = buffer_bytes.map_err(|error| (0, error))?.into();
     let header = BatchHeader { buffer_bytes, sockets: sockets.len() as u64, ..BatchHeader::default() };
-    let start = DatagramReader::start("netwren-log", CHUNKS, stop, move |output, chunk, stop| {
-        let reader = ReaderThread { sockets, netns_id, header, chunk, output, stop, is_disconnected: false };
-        reader.run(&early);
+    let (of_thread, keep_bound, turns) =
+        (sockets.clone(), Arc::clone(&succession.keep_bound), succession.turns.clone());
+    let reader = DatagramReader::start("netwren-log", CHUNKS, stop, move |output, chunk, stop| {
+        let is_disconnected = false;
+        let sockets = of_thread;
+        ReaderThread { sockets, netns_id, header, chunk, output, stop, keep_bound, turns, is_disconnected }.run(&early);
     });
-    start.map_err(|error| (0, error))
+    Ok(OpenedReader { reader: reader.map_err(|error| (0, error))?, sockets, taken_over, refused })
 }

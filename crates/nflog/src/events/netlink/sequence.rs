@@ -1,4 +1,5 @@
 //! How many records the kernel could not deliver, from the numbers that it gives them.
+use crate::events::succession::NextNumber;
 
 /// Last numbers of each group that was heard. There are few: a list.
 #[derive(Debug, Default)]
@@ -6,13 +7,18 @@ pub(crate) struct Sequences {
     next: Vec<Expected>,
     /// Numbers that did not come.
     lost: u64,
+    /// Those of them before the first record of a group that an earlier process had read.
+    lost_between: u64,
 }
 
 #[derive(Debug)]
 struct Expected {
     netns_id: u64,
     group: u16,
-    seq: u32,
+    /// `None`: whatever comes is the first.
+    seq: Option<u32>,
+    /// True until a record of a group comes that an earlier process had read.
+    is_inherited: bool,
 }
 
 impl Sequences {
@@ -23,14 +29,34 @@ impl Sequences {
         let (missing, next) = (|expected: u32| seq.wrapping_sub(expected), seq.wrapping_add(1));
         match known {
             Some(known) => {
-                self.lost += u64::from(missing(known.seq));
-                known.seq = next;
+                let lost = u64::from(known.seq.map_or(0, missing));
+                self.lost += lost;
+                if std::mem::take(&mut known.is_inherited) {
+                    self.lost_between += lost;
+                }
+                known.seq = Some(next);
             }
             None => {
                 self.lost += u64::from(missing(0));
-                self.next.push(Expected { netns_id, group, seq: next });
+                self.next.push(Expected { netns_id, group, seq: Some(next), is_inherited: false });
             }
         }
+    }
+
+    /// Begins a group whose records before `next` somebody else has received; `None` if it is not known which.
+    pub(crate) fn begin(&mut self, netns_id: u64, group: u16, next: Option<u32>) {
+        self.next.push(Expected { netns_id, group, seq: next, is_inherited: true });
+    }
+
+    /// Those of [`Sequences::lost`] that were lost before the first record of a group that an earlier process had read.
+    pub(crate) fn lost_between(&self) -> u64 {
+        self.lost_between
+    }
+
+    /// What the next records will be, of groups where that is known.
+    pub(crate) fn numbers(&self) -> Vec<NextNumber> {
+        let number = |next: &Expected| Some(NextNumber { netns_id: next.netns_id, group: next.group, next: next.seq? });
+        self.next.iter().filter_map(number).collect()
     }
 
     /// Records that the kernel could not deliver, up to the last one that came.
@@ -59,5 +85,21 @@ mod tests {
             sequences.note(netns_id, group, seq);
             assert_eq!(sequences.lost(), lost, "{netns_id} {group} {seq}");
         }
+    }
+
+    #[test]
+    fn inherited_groups_go_on_where_the_earlier_reader_stopped() {
+        let mut sequences = Sequences::default();
+        sequences.begin(1, 5, Some(100));
+        sequences.begin(1, 6, None);
+        sequences.begin(1, 7, Some(8));
+        for (group, seq, lost, between) in
+            [(5, 100, 0, 0), (6, 700, 0, 0), (5, 103, 2, 0), (6, 702, 3, 0), (7, 10, 5, 2)]
+        {
+            sequences.note(1, group, seq);
+            assert_eq!((sequences.lost(), sequences.lost_between()), (lost, between), "{group} {seq}");
+        }
+        let next = |group, next| NextNumber { netns_id: 1, group, next };
+        assert_eq!(sequences.numbers(), [next(5, 104), next(6, 703), next(7, 11)]);
     }
 }

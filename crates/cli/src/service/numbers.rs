@@ -1,0 +1,85 @@
+//! The numbers of the next records, in a file in memory that the service manager keeps beside the sockets: a line
+//! `NETNS GROUP NEXT` for each group. So a successor knows what was lost between the two, also after a crash.
+use nflog::NextNumber;
+use std::fmt::Write;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+
+/// Its name where it is kept.
+pub(super) const NAME: &str = "netwren-log-numbers";
+/// More than lines of all groups.
+const BYTES_MAX: u64 = 1 << 20;
+
+/// The file, and what it holds.
+pub(super) struct Numbers {
+    file: File,
+    written: Vec<NextNumber>,
+    /// Reused.
+    text: String,
+}
+
+impl Numbers {
+    /// Numbers are kept in `file` from now on.
+    pub(super) fn new(file: File) -> Numbers {
+        Numbers { file, written: Vec::new(), text: String::new() }
+    }
+
+    /// Puts `numbers` in place of what it holds. One system call if they are others, two if they are more or fewer.
+    pub(super) fn write(&mut self, numbers: &[NextNumber]) -> io::Result<()> {
+        if numbers == self.written {
+            return Ok(());
+        }
+        self.text.clear();
+        for NextNumber { netns_id, group, next } in numbers {
+            // As wide each time: a line takes its own place again.
+            let _ = writeln!(self.text, "{netns_id:20} {group:5} {next:10}");
+        }
+        self.file.write_all_at(self.text.as_bytes(), 0)?;
+        if numbers.len() != self.written.len() {
+            self.file.set_len(self.text.len() as u64)?;
+        }
+        self.written.clear();
+        self.written.extend_from_slice(numbers);
+        Ok(())
+    }
+}
+
+/// The numbers in a file that was kept; lines that are none are left out.
+pub(super) fn read(mut file: &File) -> io::Result<Vec<NextNumber>> {
+    let facts = file.metadata()?;
+    if !facts.is_file() || facts.len() > BYTES_MAX {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no file of numbers"));
+    }
+    let mut text = String::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.take(BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text.lines().filter_map(line).collect())
+}
+
+/// `NETNS GROUP NEXT`
+pub(super) fn line(line: &str) -> Option<NextNumber> {
+    let mut words = line.split_whitespace();
+    let (netns_id, group) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    Some(NextNumber { netns_id, group, next: words.next()?.parse().ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_as_they_were_written() {
+        let file = tempfile::tempfile().unwrap();
+        let mut numbers = Numbers::new(file.try_clone().unwrap());
+        let number = |group, next| NextNumber { netns_id: 4_026_531_840, group, next };
+        for wanted in [vec![number(5, 7)], vec![number(5, u32::MAX), number(6, 0)], vec![number(6, 1)], vec![]] {
+            numbers.write(&wanted).unwrap();
+            assert_eq!(read(&file).unwrap(), wanted);
+        }
+        file.write_all_at(b"1 2 3\nnonsense\n1 70000 3\n", 0).unwrap();
+        assert_eq!(read(&file).unwrap(), [NextNumber { netns_id: 1, group: 2, next: 3 }]);
+        assert!(read(&File::open("/dev/null").unwrap()).is_err());
+    }
+}

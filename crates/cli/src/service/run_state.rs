@@ -1,0 +1,94 @@
+//! What threads of a run know of each other: that they are alive, and that the run is to end.
+use crate::messages::say;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use sys::service::Manager;
+
+/// Shared by the threads of a run.
+#[derive(Debug, Default)]
+pub(crate) struct RunState {
+    /// The service manager, if there is one.
+    manager: Option<Manager>,
+    /// Turns of the thread that makes messages of rows: several in a second, though nothing comes.
+    maker_turns: AtomicU64,
+    /// Turns of the thread that receives; `None` if it does not count them.
+    reader_turns: Mutex<Option<Arc<AtomicU64>>>,
+    /// True if groups stay bound at the end.
+    keep_bound: Arc<AtomicBool>,
+    /// True if this run has sockets to hand over.
+    can_hand_over: AtomicBool,
+    /// True once they shall be handed over.
+    is_handing_over: AtomicBool,
+    /// Who gets them; open until the process ends.
+    successor: Mutex<Option<UnixStream>>,
+}
+
+impl RunState {
+    /// The state of a new run, with the service manager of the environment.
+    pub(crate) fn begin() -> Arc<RunState> {
+        let manager = Manager::of_environment().unwrap_or_else(|error| {
+            say(&format!("the service manager is not told anything: {error}"));
+            None
+        });
+        Arc::new(RunState { manager, ..RunState::default() })
+    }
+
+    /// The service manager.
+    pub(crate) fn manager(&self) -> Option<&Manager> {
+        self.manager.as_ref()
+    }
+
+    /// Notes that the thread that makes messages is alive. One atomic addition.
+    pub(crate) fn turn(&self) {
+        self.maker_turns.fetch_add(1, Relaxed);
+    }
+
+    /// The counter for the thread that receives.
+    pub(crate) fn count_reader(&self) -> Arc<AtomicU64> {
+        let mut turns = self.reader_turns.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(turns.get_or_insert_default())
+    }
+
+    /// The turns of both threads so far.
+    pub(crate) fn turns(&self) -> (u64, Option<u64>) {
+        let reader = self.reader_turns.lock().unwrap_or_else(PoisonError::into_inner);
+        (self.maker_turns.load(Relaxed), reader.as_ref().map(|turns| turns.load(Relaxed)))
+    }
+
+    /// Whether groups stay bound at the end.
+    pub(crate) fn keep_bound(&self) -> &Arc<AtomicBool> {
+        &self.keep_bound
+    }
+
+    /// From now on [`RunState::hand_over_to`] works.
+    pub(crate) fn allow_hand_over(&self) {
+        self.can_hand_over.store(true, Relaxed);
+    }
+
+    /// Ends the run, which hands its sockets over to `successor`. Gives it back if there is nothing to hand over, or
+    /// somebody else gets it.
+    pub(crate) fn hand_over_to(&self, successor: UnixStream) -> Result<(), UnixStream> {
+        let mut place = self.successor.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.can_hand_over.load(Relaxed) || place.is_some() {
+            return Err(successor);
+        }
+        *place = Some(successor);
+        self.keep_bound.store(true, Relaxed);
+        self.is_handing_over.store(true, Relaxed);
+        Ok(())
+    }
+
+    /// True once the run shall end because its sockets go to another one.
+    pub(crate) fn is_handing_over(&self) -> bool {
+        self.is_handing_over.load(Relaxed)
+    }
+
+    /// Calls `then` with whom the sockets go to, if somebody asked for them.
+    pub(crate) fn with_successor(&self, then: impl FnOnce(&UnixStream)) {
+        let successor = self.successor.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(successor) = &*successor {
+            then(successor);
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The service manager's protocols, without its library: sd_notify(3) over a datagram socket, and the descriptors that
+//! it keeps from one run to the next (sd_listen_fds(3), FDSTORE).
+//!
+//! Knows no message but its framing; knows nothing of what is kept.
+use std::ffi::OsString;
+use std::fs::File;
+use std::mem::size_of;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+
+use crate::descriptors::send_with;
+use crate::errno::{Errno, SysError};
+use crate::fd::Fd;
+use crate::socket;
+use crate::syscall::call;
+
+/// Names the socket in errors.
+const OBJECT: &str = "the service manager";
+/// Room in a sockaddr_un.
+const PATH_MAX: usize = 107;
+/// First descriptor that a service manager hands over (SD_LISTEN_FDS_START).
+const FIRST: i32 = 3;
+/// More than a unit can keep.
+const KEPT_MAX: i32 = 1 << 16;
+
+/// Descriptors have one owner, so they are handed out once in the life of the process.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// The service manager that started this process.
+#[derive(Debug)]
+pub struct Manager {
+    socket: Fd,
+    /// A sockaddr_un.
+    address: Vec<u8>,
+}
+
+impl Manager {
+    /// The one whose socket is in `NOTIFY_SOCKET`; `None` if there is none.
+    pub fn of_environment() -> Result<Option<Manager>, SysError> {
+        match std::env::var_os("NOTIFY_SOCKET") {
+            Some(path) if !path.is_empty() => Manager::at(&path).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The one that listens at `path`; an `@` in front stands for the zero byte of an abstract name.
+    fn at(path: &OsString) -> Result<Manager, SysError> {
+        let mut name = path.as_bytes().to_vec();
+        let is_abstract = name.first() == Some(&b'@');
+        if name.len() > PATH_MAX || !(is_abstract || name.starts_with(b"/")) {
+            return Err(SysError::on_bytes("NOTIFY_SOCKET", path.as_bytes(), Errno::INVAL));
+        }
+        if let Some(first) = name.first_mut().filter(|_| is_abstract) {
+            *first = 0;
+        }
+        let mut address = (libc::AF_UNIX as u16).to_ne_bytes().to_vec();
+        address.append(&mut name);
+        if !is_abstract {
+            address.push(0);
+        }
+        Ok(Manager { socket: socket::open(libc::AF_UNIX, libc::SOCK_DGRAM, 0)?, address })
+    }
+
+    /// Sends assignments, one a line (`READY=1`), with files if there are some.
+    pub fn tell(&self, text: &str, files: &[BorrowedFd<'_>]) -> Result<(), SysError> {
+        send_with(&self.socket, &self.address, text.as_bytes(), files)
+            .map_err(|errno| SysError::new("sendmsg", OBJECT, errno))
+    }
+}
+
+/// How often the service manager wants a sign of life at least, if it does.
+pub fn watchdog() -> Option<Duration> {
+    let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
+    let is_ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
+    let period = number("WATCHDOG_USEC").filter(|us| is_ours && *us > 0)?;
+    Some(Duration::from_micros(period))
+}
+
+/// True if the service manager keeps descriptors. Those before systemd 254 do not tell whether they do; systemd is
+/// known by the id that it gives each start.
+pub fn keeps_files() -> bool {
+    match std::env::var("FDSTORE") {
+        Ok(most) => most.parse::<u32>().is_ok_and(|most| most > 0),
+        Err(_) => std::env::var_os("INVOCATION_ID").is_some(),
+    }
+}
+
+/// A descriptor that the service manager kept.
+#[derive(Debug)]
+pub struct KeptFile {
+    /// What it was called when it was given to be kept.
+    pub name: String,
+    /// The descriptor; closed when a program is started.
+    pub file: OwnedFd,
+}
+
+/// What the service manager kept from an earlier run; empty when called again.
+pub fn take_kept_files() -> Vec<KeptFile> {
+    let number = |name: &str| std::env::var(name).ok()?.parse::<i32>().ok();
+    let is_ours = number("LISTEN_PID").is_some_and(|pid| u32::try_from(pid) == Ok(std::process::id()));
+    let count = number("LISTEN_FDS").filter(|count| is_ours && (1..=KEPT_MAX).contains(count)).unwrap_or(0);
+    if TAKEN.swap(true, SeqCst) {
+        return Vec::new();
+    }
+    let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
+    let mut names = names.split(':');
+    (FIRST..FIRST + count)
+        .filter_map(|fd| {
+            let name = names.next().unwrap_or_default().to_owned();
+            // SAFETY: fcntl with F_SETFD takes integers; a number that is no open descriptor gives EBADF.
+            call("fcntl", || unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) }.into()).ok()?;
+            // SAFETY: open, as fcntl just said. It came with the start of the process: LISTEN_PID is this one, so
+            // nothing here opened it, and `TAKEN` lets it be taken once.
+            Some(KeptFile { name, file: unsafe { Fd::take(fd.into()) }.into() })
+        })
+        .collect()
+}
+
+/// A file in memory that lasts as long as somebody holds it open.
+pub fn memory_file(name: &std::ffi::CStr) -> Result<File, SysError> {
+    let flags = libc::MFD_CLOEXEC;
+    // SAFETY: `name` is a live string that ends with a zero byte.
+    let fd = call("memfd_create", || unsafe { libc::memfd_create(name.as_ptr(), flags) }.into())
+        .map_err(|errno| SysError::new("memfd_create", "file in memory", errno))?;
+    // SAFETY: memfd_create just returned this descriptor to us alone.
+    Ok(File::from(OwnedFd::from(unsafe { Fd::take(fd) })))
+}
+
+/// The user at the other end of a connected unix socket, when it connected (SO_PEERCRED).
+pub fn peer_uid(connection: BorrowedFd<'_>) -> Result<u32, Errno> {
+    let mut who = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let (to, mut size) = ((&raw mut who).cast(), size_of::<libc::ucred>() as libc::socklen_t);
+    let (fd, level, option) = (connection.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED);
+    // SAFETY: `to` points to `size` bytes that are ours.
+    call("getsockopt", || unsafe { libc::getsockopt(fd, level, option, to, &raw mut size).into() })?;
+    Ok(who.uid)
+}

@@ -165,8 +165,9 @@ mod tests {
                     spool-max = '32MiB'\nspool-sync = 'always'\nwhen-full = 'block'\nqueue-max = '8MiB'\n\
                     rotate-size = '1MiB'\nrotate-keep = 3\ncontrol = '/tmp/z'\nstats = true\nlimit = 7\n";
         let flags = "--group 1,5 --latency 1s --copy 64 --buffer 1MiB dport = 22 --columns +ttl,-prefix \
-                     --to json:/tmp/x --to syslog+tcp://a:1 --spool /tmp/y --spool-max 32MiB --spool-sync always --when-full block \
-                     --queue-max 8MiB --rotate-size 1MiB --rotate-keep 3 --control /tmp/z --stats --limit 7";
+                     --to json:/tmp/x --to syslog+tcp://a:1 --spool /tmp/y --spool-max 32MiB --spool-sync always \
+                     --when-full block --queue-max 8MiB --rotate-size 1MiB --rotate-keep 3 --control /tmp/z --stats \
+                     --limit 7";
         assert_eq!(of_file(text, ""), of_flags(flags));
         let given = "--group 9 --to json:/tmp/q dport = 23 --limit 1 --columns -prefix";
         assert_eq!(

@@ -613,9 +613,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__log)
-            opts="-c -n -o -H -N -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --record --replay --group --latency --copy --buffer --to --when-full --queue-max --fold --rate --rate-by --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --control --tls-ca --tls-cert --tls-key --help setup status"
-            opts="-c -n -o -H -N -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --record --replay --group --config --latency --copy --buffer --to --when-full --queue-max --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --control --tls-ca --tls-cert --tls-key --help check setup status"
-            opts="-c -n -o -H -N -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --record --replay --group --config --latency --copy --buffer --to --when-full --queue-max --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --control --take-over --tls-ca --tls-cert --tls-key --help check setup status"
+            opts="-c -n -o -H -N -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --record --replay --group --config --latency --copy --buffer --to --when-full --queue-max --fold --rate --rate-by --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --control --take-over --tls-ca --tls-cert --tls-key --help check setup status"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -409,18 +409,13 @@ complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l when-full -d 'With --to: what is done with new rows while a receiver is away and its queue is full. Rows that are dropped are counted' -r -f -a "drop-oldest\t''
 drop-newest\t''
 block\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup status" -l queue-max -d 'With --to: memory for what waits for one receiver (units of 1024)' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup status" -l fold -d 'With --to: rows that are the same but for time, source port and numbers are shipped once, and once more at the end of TIME (1s to 1h) with their count: `folded`, ×1203 in 10 s' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup status" -l rate -d 'With --to: so many rows of a rule are shipped, N/s, N/m or N/h; what is above is counted (`limited`) and said every ten seconds. It is looked at before --fold' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup status" -l rate-by -d 'What --rate is of: the rule (prefix and group; of NAT events, the kind), or each address' -r -f -a "rule\t''
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l queue-max -d 'With --to: memory for what waits for one receiver (units of 1024)' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l fold -d 'With --to: rows that are the same but for time, source port and numbers are shipped once, and once more at the end of TIME (1s to 1h) with their count: `folded`, ×1203 in 10 s' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l rate -d 'With --to: so many rows of a rule are shipped, N/s, N/m or N/h; what is above is counted (`limited`) and said every ten seconds. It is looked at before --fold' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l rate-by -d 'What --rate is of: the rule (prefix and group; of NAT events, the kind), or each address' -r -f -a "rule\t''
 prefix\t''
 src\t''
 dst\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup status" -l spool -d 'With --to: rows wait on disk below DIR instead, also beyond the end of the run: the next one delivers them' -r -F
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup status" -l spool-max -d 'With --spool: bytes on disk for what waits for one receiver (units of 1024)' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup status" -l spool-age -d 'With --spool: rows that wait longer are dropped, and counted; without it none' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup status" -l spool-sync -d 'With --spool: when the disk is made to take what was written, against a power failure' -r -f -a "never\t''
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l queue-max -d 'With --to: memory for what waits for one receiver (units of 1024)' -r
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l spool -d 'With --to: rows wait on disk below DIR instead, also beyond the end of the run: the next one delivers them' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l spool-max -d 'With --spool: bytes on disk for what waits for one receiver (units of 1024)' -r
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l spool-age -d 'With --spool: rows that wait longer are dropped, and counted; without it none' -r

@@ -32,6 +32,7 @@ mod run;
 mod script;
 mod security;
 mod service;
+mod service_unit;
 mod shipping;
 mod sqlite;
 mod syscalls;

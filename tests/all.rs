@@ -17,6 +17,7 @@ mod lacking_fields;
 mod live;
 mod log;
 mod log_rules;
+mod log_watching;
 mod namespaces;
 mod nat;
 mod nat_backends;

@@ -109,7 +109,7 @@ fn is_endless(line: &str) -> bool {
     if line.contains("--replay") {
         return false;
     }
-    let streams = ["netwren nat events", "netwren log -"];
+    let streams = ["netwren nat events", "netwren log -", "netwren log tail"];
     line.contains("--watch") || line.contains("--follow") || streams.iter().any(|words| line.starts_with(words))
 }
 
@@ -122,7 +122,10 @@ fn harmless(line: &str) -> String {
         .replace("/etc/netwren/log.toml", "log.toml")
         .replace(" && systemctl reload netwren-log", "")
         .replace(" /run/", " ");
-    let Some((before, length)) = line.split_once("--for ") else { return line };
+    let Some((before, length)) = line.split_once("--for ") else {
+        // It lasts ten seconds otherwise.
+        return if line.starts_with("netwren log top") { format!("{line} --for 0.2s") } else { line };
+    };
     let after = length.split_once(' ').map_or("", |(_, after)| after);
     format!("{before}--for 0.2s {after}").trim_end().to_owned()
 }

@@ -3,9 +3,10 @@
 use crate::exit::Exit;
 use crate::flags::request::{Format, Request};
 use crate::fold::fold;
+use crate::local_time::local_time;
 use crate::stdout::Stdout;
 use record::Sink;
-use sinks::{Csv, FormatOptions, Json, Out, TableWriter, Text};
+use sinks::{Csv, FormatOptions, Json, LogTail, LogTailOptions, Out, TableWriter, Text};
 
 /// The sink for this request on standard output.
 pub(crate) fn sink(request: &Request) -> Box<dyn Sink> {
@@ -19,11 +20,23 @@ pub(crate) fn sink(request: &Request) -> Box<dyn Sink> {
         cpu_us: Some(cpu_us),
     };
     match request.format {
+        Format::LogTail => Box::new(log_tail(request, out, options.color)),
         Format::Json => Box::new(Json::new(out, options)),
         Format::Csv => Box::new(Csv::new(out, options)),
         Format::Table if terminal || request.color == Some(true) => Box::new(TableWriter::new(out, options)),
         Format::Table => Box::new(Text::new(out, options)),
     }
+}
+
+/// Log records in words, cut where the terminal ends.
+fn log_tail(request: &Request, out: Out<Stdout>, color: bool) -> LogTail<Stdout> {
+    let stdout = sys::term::STDOUT;
+    let width = sys::term::is_terminal(stdout).then(|| sys::term::width(stdout).unwrap_or(80));
+    let clock = |seconds: u64| {
+        let at = local_time(i64::try_from(seconds).ok()?)?;
+        Some([at.hour, at.minute, at.second])
+    };
+    LogTail::new(out, LogTailOptions { color, width, with_netns: request.all_netns, clock })
 }
 
 /// Prints a text that is no table, as it is.

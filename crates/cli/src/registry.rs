@@ -25,6 +25,8 @@ pub(crate) static COMMANDS: &[&Command] = &[
     &log::COMMAND,
     &log::check::COMMAND,
     &log::setup::COMMAND,
+    &log::tail::COMMAND,
+    &log::top::COMMAND,
     &log::status::COMMAND,
     &record::COMMAND,
     &support::COMMAND,

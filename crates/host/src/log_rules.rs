@@ -3,6 +3,7 @@
 //! Rules of iptables that nft shows as `xt` are not among them: their words are not in the listing. (Since 1.8.8
 //! iptables-nft writes NFLOG as nft's own `log`.) All text is that of whoever made the rules.
 
+use record::rows::VERDICTS;
 use serde_json::Value as Json;
 use std::collections::{HashMap, HashSet};
 
@@ -17,6 +18,8 @@ pub struct LogRule {
     pub handle: u64,
     /// The rule's comment.
     pub comment: Option<String>,
+    /// What it does with the packet after logging, one of [`VERDICTS`]; `None` if it only logs.
+    pub verdict: Option<&'static str>,
     /// The group.
     pub group: u16,
     /// Prefix of its records.
@@ -58,9 +61,8 @@ fn table_of(object: &Json) -> String {
 }
 
 fn of_rule(rule: &Json, chains: &Chains) -> Vec<LogRule> {
-    let statements = rule.get("expr").and_then(Json::as_array).into_iter().flatten();
-    let logs = statements.filter_map(|statement| statement.get("log"));
-    let of_log = |log: &Json| {
+    let statements = rule.get("expr").and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
+    let of_log = |(at, log): (usize, &Json)| {
         let group = u16::try_from(log.get("group")?.as_u64()?).ok()?;
         let (table, chain) = (table_of(rule), word(rule, "chain").to_owned());
         Some(LogRule {
@@ -69,12 +71,20 @@ fn of_rule(rule: &Json, chains: &Chains) -> Vec<LogRule> {
             chain,
             handle: rule.get("handle").and_then(Json::as_u64).unwrap_or_default(),
             comment: rule.get("comment").and_then(Json::as_str).map(str::to_owned),
+            verdict: statements.get(at..).unwrap_or_default().iter().find_map(verdict_of),
             group,
             prefix: word(log, "prefix").to_owned(),
             queue_threshold: log.get("queue-threshold").and_then(Json::as_u64),
         })
     };
+    let logs = statements.iter().enumerate().filter_map(|(at, statement)| Some((at, statement.get("log")?)));
     logs.filter_map(of_log).collect()
+}
+
+/// The verdict that a statement is.
+fn verdict_of(statement: &Json) -> Option<&'static str> {
+    let (word, _) = statement.as_object()?.iter().next()?;
+    VERDICTS.iter().find(|verdict| *verdict == word).copied()
 }
 
 /// A table and a chain of it.
@@ -174,6 +184,7 @@ mod tests {
             chain: "input".to_owned(),
             handle: 7,
             comment: Some("no ssh".to_owned()),
+            verdict: Some("drop"),
             group: 1,
             prefix: "drop: ".to_owned(),
             queue_threshold: Some(1),

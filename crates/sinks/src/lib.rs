@@ -5,10 +5,12 @@
 #![forbid(unsafe_code)]
 
 pub mod face;
+mod log_tail;
 mod native;
 mod out;
 pub mod packets;
 pub mod syslog;
 
+pub use log_tail::{LOG_TAIL_COLUMNS, LogTail, LogTailOptions};
 pub use native::{Csv, FormatOptions, Json, JsonRows, TableWriter, Text, put_json_value};
 pub use out::Out;

@@ -69,6 +69,9 @@ impl Scope {
     /// `log setup`.
     pub(crate) const LOG_RULE: Scope = Scope(1 << 26);
 
+    /// `log top`.
+    pub(crate) const LOG_TOP: Scope = Scope(1 << 29);
+
     /// `log status`.
     pub(crate) const STATUS: Scope = Scope(1 << 28);
 
@@ -805,6 +808,14 @@ pub(crate) const FLAGS: &[Flag] = &[
         Value("SECONDS"),
         OPTIONS,
         "How long: a round every second, 10 seconds if nothing is said; Ctrl-C ends it before",
+    ),
+    flag(
+        Scope::LOG_TOP,
+        "for",
+        None,
+        Value("SECONDS"),
+        OPTIONS,
+        "How long records are counted (10); Ctrl-C ends it before",
     ),
     flag(Scope::RECORD, "once", None, Nothing, OPTIONS, "One round"),
     flag(

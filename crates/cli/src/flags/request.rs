@@ -24,6 +24,8 @@ pub(crate) enum Format {
     Json,
     /// RFC 4180.
     Csv,
+    /// Log records in words (`log tail`).
+    LogTail,
 }
 
 /// Which columns, and which rows.

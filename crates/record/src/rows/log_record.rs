@@ -1,7 +1,7 @@
 //! Records of netfilter's log (`log`): one for each packet that a rule logs.
 
 use super::ip_proto;
-use super::logging_rule::{LoggingRule, text};
+use super::logging_rule::{LoggingRule, VERDICTS, text};
 use super::packet::{PacketHeaders, TcpHeader, Transport};
 use crate::kernel_words::{KernelWords, kernel_words};
 use crate::table::table;
@@ -175,6 +175,9 @@ table! {
     rule_handle: Id = own(|row| Value::number(row.of_rule(|rule| rule.handle))), needs log_need::RULE;
     /// Comment of that rule.
     rule_comment: Text = own(|row| text(row.of_rule(|rule| rule.comment))), needs log_need::RULE;
+    /// What that rule does with the packet; null if it only logs.
+    rule_verdict: Name(VERDICTS) = own(|row| row.of_rule(|rule| rule.verdict).map_or(Value::Null, Value::Name)),
+        needs log_need::RULE;
     /// That rule, as nft writes it.
     rule: Text = own(|row| text(row.of_rule(|rule| rule.text))), needs log_need::RULE | log_need::RULE_TEXT;
     /// Address family of the chain, as nft writes it; ip and ip6 also for packets in inet chains.

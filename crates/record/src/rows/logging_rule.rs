@@ -2,6 +2,9 @@
 
 use crate::Value;
 
+/// What a rule can do with a packet, in nft's words.
+pub const VERDICTS: &[&str] = &["accept", "drop", "reject", "queue", "jump", "goto", "return", "continue"];
+
 /// Cells of the rule that logged a packet. `None` where it is not known: where several rules may have logged it, only
 /// what they have in common is here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -12,6 +15,8 @@ pub struct LoggingRule<'b> {
     pub chain: Option<&'b str>,
     /// Its number in the table.
     pub handle: Option<u64>,
+    /// What it does with the packet after logging, one of [`VERDICTS`]; `None` if it only logs.
+    pub verdict: Option<&'static str>,
     /// Its comment; `None` without one, too.
     pub comment: Option<&'b str>,
     /// The rule as `nft --stateless list ruleset` writes it.
@@ -28,6 +33,7 @@ impl<'b> LoggingRule<'b> {
             table: same(self.table, other.table),
             chain: same(self.chain, other.chain).filter(|_| self.table == other.table),
             handle: same(self.handle, other.handle).filter(|_| self.table == other.table),
+            verdict: same(self.verdict, other.verdict),
             comment: same(self.comment, other.comment),
             text: same(self.text, other.text),
         }
@@ -49,6 +55,7 @@ mod tests {
             table: Some("inet t"),
             chain: Some("c"),
             handle: Some(3),
+            verdict: Some("drop"),
             comment: Some("no ssh"),
             text: Some("log group 1"),
         };
@@ -56,7 +63,7 @@ mod tests {
         let recreated = LoggingRule { handle: Some(9), ..one };
         assert_eq!(one.common(&recreated), LoggingRule { handle: None, ..one });
         let elsewhere = LoggingRule { table: Some("ip t"), ..one };
-        let common = LoggingRule { comment: one.comment, text: one.text, ..LoggingRule::default() };
+        let common = LoggingRule { handle: None, chain: None, table: None, ..one };
         assert_eq!(one.common(&elsewhere), common, "a chain and a number belong to a table");
         assert_eq!(one.common(&LoggingRule::default()), LoggingRule::default());
     }

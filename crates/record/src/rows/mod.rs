@@ -47,7 +47,7 @@ pub use flow_diff::FlowKept;
 pub use flow_event::{FlowEvent, FlowEvents};
 pub use link::{Link, LinkAddr, LinkAddr6, LinkMap, LinkStats, Membership};
 pub use log_record::{LogRecord, LogRecords, log_need};
-pub use logging_rule::LoggingRule;
+pub use logging_rule::{LoggingRule, VERDICTS};
 pub use nat_advice::{AdviceNumber, NatAdvice, NatAdvices};
 pub use nat_event::{NatEvent, NatEventKind, NatEvents, nat_event_need};
 pub use nat_stats::{CtSetting, CtSettings, NatStat, NatStats, StatCounter, StatCounts, stat_need};

@@ -4,6 +4,8 @@ pub(crate) mod check;
 mod rules;
 pub(crate) mod setup;
 pub(crate) mod status;
+pub(crate) mod tail;
+pub(crate) mod top;
 
 use super::follow::{self, StreamNotes};
 use super::plan::of_request;
@@ -65,6 +67,21 @@ struct Log {
     buffer_bytes: u32,
     /// `--take-over`
     take_over: bool,
+}
+
+impl Log {
+    /// What is followed, until `stop`.
+    fn follow<'h>(&self, session: &Session, stop: &'h dyn Fn() -> bool) -> FollowLog<'h> {
+        FollowLog {
+            groups: self.groups.clone(),
+            copy_bytes: self.copy_bytes,
+            latency: self.latency,
+            buffer_bytes: self.buffer_bytes,
+            netns_id: session.netns_id(),
+            stop,
+            succession: Default::default(),
+        }
+    }
 }
 
 fn run(line: &ParsedWords<'_>) -> Result<Outcome, String> {
@@ -177,13 +194,8 @@ fn followed(log: &Log, plan: &Plan<LogRecords>) -> Outcome {
             follow::is_over(&log.request, session)
         };
         let follow = FollowLog {
-            groups: log.groups.clone(),
-            copy_bytes: log.copy_bytes,
-            latency: log.latency,
-            buffer_bytes: log.buffer_bytes,
-            netns_id: session.netns_id(),
-            stop: &stop,
             succession: inheritance.as_mut().map(Inheritance::succession).unwrap_or_default(),
+            ..log.follow(session, &stop)
         };
         let opened = LogStream::open(session.host(), follow);
         let mut stream = opened.map_err(|error| RunError::Source(with_holder(session, error)))?;

@@ -89,6 +89,7 @@ impl RuleBook {
                 table: Some(&rule.table),
                 chain: Some(&rule.chain),
                 handle: Some(rule.handle),
+                verdict: rule.verdict,
                 comment: rule.comment.as_deref(),
                 text: text.as_deref(),
             };

@@ -1,0 +1,46 @@
+//! `netwren log tail`: records in words, for people who watch.
+
+use super::{Log, asked, followed};
+use crate::command::{Command, ParsedWords, TableEntry};
+use crate::commands::plan::of_request;
+use crate::exit::Exit;
+use crate::flags::defs::Scope;
+use crate::flags::request::Format;
+use crate::outcome::Outcome;
+use record::rows::LogRecords;
+use sinks::LOG_TAIL_COLUMNS;
+
+/// The registry's entry.
+pub(crate) static COMMAND: Command = Command {
+    name: "log tail",
+    about: "Packets that rules log, in words: a line each, the same again counted, the rule named",
+    examples: EXAMPLES,
+    scope: Scope::ROWS.and(Scope::NAMES).and(Scope::PLACES).and(Scope::LOG),
+    tables: &[TableEntry::of::<LogRecords>()],
+    run: Some(run),
+    ..Command::TABLE
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  netwren log tail --group 1                        who does what, and which rule logs or drops it
+  netwren log tail --group 1 'not dport = 53'       without DNS; rule_verdict = drop is what rules drop
+  netwren log tail --group 1 --resolve              with the names of addresses
+";
+
+fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+    let log = in_words(asked(words)?, words.is_given("output"));
+    Ok(match of_request::<LogRecords>(&log.request) {
+        Ok(plan) => followed(&log, &plan),
+        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+    })
+}
+
+/// The same, to be shown in words unless another format is asked for.
+fn in_words(mut log: Log, has_format: bool) -> Log {
+    if !has_format {
+        log.request.format = Format::LogTail;
+    }
+    log.request.shown.columns = Some(LOG_TAIL_COLUMNS.join(","));
+    log
+}

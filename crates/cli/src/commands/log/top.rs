@@ -1,0 +1,183 @@
+//! `netwren log top`: records counted by some fields, for a while.
+//!
+//! The plan is that of a table with groups; its source is the stream of records, read until the time is over.
+
+use super::rules::{RuledRecords, Rules};
+use super::{Log, with_holder};
+use crate::asked;
+use crate::command::{Command, ParsedWords, TableEntry};
+use crate::commands::finish::finish;
+use crate::commands::plan::of_request;
+use crate::enrich::Enrichment;
+use crate::exit::Exit;
+use crate::flags::defs::Scope;
+use crate::names::DnsNames;
+use crate::outcome::Outcome;
+use crate::output;
+use crate::session::Session;
+use engine::{Plan, ResolvingSink};
+use nflog::LogStream;
+use record::rows::LogRecords;
+use record::{Accounting, Demand, Each, LookupId, Next, Offer, Scan, Source, SourceError, Stream, StreamState};
+use std::ops::RangeInclusive;
+use std::time::Duration;
+use sys::{clock, cost};
+
+/// Fields of groups unless others are named.
+const BY: &str = "prefix,src";
+/// How long records are counted unless something else is said.
+const WHILE: Duration = Duration::from_secs(10);
+/// Seconds that they may be counted.
+const WHILE_S: RangeInclusive<f64> = 0.1..=86_400.0;
+
+/// The registry's entry.
+pub(crate) static COMMAND: Command = Command {
+    name: "log top",
+    about: "Who and what is logged most: records counted by some fields, for 10 seconds",
+    examples: EXAMPLES,
+    scope: Scope::ROWS
+        .and(Scope::BY)
+        .and(Scope::FOLDS)
+        .and(Scope::SORT)
+        .and(Scope::NAMES)
+        .and(Scope::PLACES)
+        .and(Scope::LOG)
+        .and(Scope::LOG_TOP),
+    tables: &[TableEntry::of::<LogRecords>()],
+    run: Some(run),
+    ..Command::TABLE
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  netwren log top --group 1                         by prefix and source address, the most first
+  netwren log top --group 1 --by rule,src --for 30s     by the rule's text; Ctrl-C ends it before
+  netwren log top --group 1,5 --by dst,dport 'hook = input' --limit 10
+  netwren log top --group 1 --by src --sum len --resolve    bytes as well, and names of addresses
+";
+
+fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+    let mut log = super::asked(words)?;
+    log.request.shown.by.get_or_insert_with(|| BY.to_owned());
+    let lasts = words.seconds("for", WHILE_S)?.unwrap_or(WHILE);
+    Ok(match of_request::<LogRecords>(&log.request) {
+        Ok(plan) => counted(&log, &plan, lasts),
+        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+    })
+}
+
+/// Counts records until the time is over, or Ctrl-C: what was logged until then is counted, too.
+fn counted(log: &Log, plan: &Plan<LogRecords>, lasts: Duration) -> Outcome {
+    let request = &log.request;
+    let session = match Session::open(request.target()) {
+        Ok(session) => session,
+        Err(error) => return Outcome::because(error.exit(), error),
+    };
+    let source = RecordsOfAWhile { log, lasts, session: &session };
+    if request.explain {
+        return output::print_prose(&engine::explain(plan, &source.prepare(plan.demand()).offer())).into();
+    }
+    let before = cost::so_far();
+    session.host().begin_round();
+    let mut notes = Accounting::default();
+    session.find_namespaces(None, &mut notes);
+    let needed = LookupId::ALL.into_iter().filter(|id| plan.needs_lookup(*id)).collect();
+    let wanted = asked::lookups(session.host(), plan.demand(), needed, &mut notes);
+    let enrichment = Enrichment::read(&session, &wanted, &mut notes);
+    let lookups = enrichment.lookups();
+    let mut names = request.resolve.map(|bound| DnsNames::new(&session, bound, false));
+    let mut sink = output::sink(request);
+    let stop = || session.host().is_replay() && session.interrupted();
+    let outcome = match &mut names {
+        None => plan.run(&source, &lookups, &mut *sink, None, &stop),
+        Some(names) => plan.run(&source, &lookups, &mut ResolvingSink::new(&mut *sink, names), None, &stop),
+    };
+    let outcome = outcome.map(|mut run| {
+        run.stats.add(&notes);
+        run
+    });
+    finish(request, &session, outcome, &before)
+}
+
+/// Records of a while.
+struct RecordsOfAWhile<'l> {
+    log: &'l Log,
+    lasts: Duration,
+    session: &'l Session,
+}
+
+impl Source<LogRecords> for RecordsOfAWhile<'_> {
+    fn prepare(&self, demand: &Demand<LogRecords>) -> Box<dyn Scan<LogRecords> + '_> {
+        Box::new(WhileScan { of: self, demand: demand.clone() })
+    }
+}
+
+struct WhileScan<'l> {
+    of: &'l RecordsOfAWhile<'l>,
+    demand: Demand<LogRecords>,
+}
+
+impl Scan<LogRecords> for WhileScan<'_> {
+    fn offer(&self) -> Offer {
+        let line = format!("log records by netlink for {} s: nfnetlink_log", self.of.lasts.as_secs_f64());
+        Offer { backend: "netlink", explain: vec![line], ..Offer::default() }
+    }
+
+    fn run(&mut self, each: &mut Each<'_, LogRecords>) -> Result<Accounting, SourceError> {
+        let RecordsOfAWhile { log, lasts, session } = self.of;
+        let lasts_ns = u64::try_from(lasts.as_nanos()).unwrap_or(u64::MAX);
+        let end_ns = clock::monotonic_ns().saturating_add(lasts_ns);
+        let rules = Rules::open(session, &self.demand, log.latency);
+        let stop = || {
+            rules.iter().for_each(Rules::refresh);
+            session.interrupted() || clock::monotonic_ns() >= end_ns
+        };
+        let opened = LogStream::open(session.host(), log.follow(session, &stop));
+        let mut stream = opened.map_err(|error| with_holder(session, error))?;
+        let mut ruled;
+        let stream: &mut dyn Stream<LogRecords> = match &rules {
+            Some(rules) => {
+                ruled = RuledRecords::new(&mut stream, rules);
+                &mut ruled
+            }
+            None => &mut stream,
+        };
+        let mut is_stopped = false;
+        while !is_stopped {
+            let state = stream.next(&self.demand, &mut |record| {
+                let next = each(record);
+                is_stopped |= next == Next::Stop;
+                next
+            })?;
+            is_stopped |= state == StreamState::Ended;
+        }
+        Ok(stream.close())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::flags::parser;
+
+    #[test]
+    fn words_become_groups_and_a_time() {
+        let parse = |line: &str| {
+            parser::parse_line(&COMMAND, line, |words| {
+                Ok((super::super::asked(words)?, words.seconds("for", WHILE_S)?))
+            })
+        };
+        let (log, lasts) = parse("--group 1 --by rule,src --for 30s dport = 22").unwrap();
+        assert_eq!((log.request.shown.by.as_deref(), lasts), (Some("rule,src"), Some(Duration::from_secs(30))));
+        for (line, says) in [
+            ("", "needs --group"),
+            ("--group 1 --for soon", "--for takes seconds from 0.1 to 86400"),
+            ("--group 1 --columns a", "--columns"),
+            ("--group 1 --to json:x", "--to"),
+        ] {
+            let said = parse(line).unwrap_err().to_string();
+            assert!(said.contains(says), "{line}: {said}");
+        }
+    }
+}

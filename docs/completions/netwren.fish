@@ -387,58 +387,60 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stateless" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stateless" -f -a "plan" -d 'Write the rules; with --apply --yes let nft(8) put them in place'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stateless" -f -a "verify" -d 'Look whether packets are rewritten in both directions from now on; exit code 1 if not'
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -s n -l limit -d 'At most N rows' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -s n -l limit -d 'At most N rows' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
 json\t''
 csv\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l group -d 'Log groups, as rules name them: `log group 1` (nft), `-j NFLOG --nflog-group 1` (iptables)' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l config -d 'Reads what is asked from a TOML file, whose keys are the long names of these flags; flags given beside it win. `netwren log check` looks it over' -r -F
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l latency -d 'How long records may gather in the kernel: 10ms to 10s. The longer, the cheaper' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l copy -d 'Bytes of each packet that the kernel copies, from the network header on; --to pcap:FILE and pcapng:FILE take all by default' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l buffer -d 'Room for what waits to be read, for each group: 16MiB hold some 60,000 records' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l to -d 'Ships rows instead of showing them, as FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+tls`, `+udp`, `+unix:PATH`; may be given several times. A wrong TARGET is answered with those that there are. SIGHUP opens files anew' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l when-full -d 'With --to: what is done with new rows while a receiver is away and its queue is full. Rows that are dropped are counted' -r -f -a "drop-oldest\t''
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l group -d 'Log groups, as rules name them: `log group 1` (nft), `-j NFLOG --nflog-group 1` (iptables)' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l config -d 'Reads what is asked from a TOML file, whose keys are the long names of these flags; flags given beside it win. `netwren log check` looks it over' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l latency -d 'How long records may gather in the kernel: 10ms to 10s. The longer, the cheaper' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l copy -d 'Bytes of each packet that the kernel copies, from the network header on; --to pcap:FILE and pcapng:FILE take all by default' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l buffer -d 'Room for what waits to be read, for each group: 16MiB hold some 60,000 records' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l to -d 'Ships rows instead of showing them, as FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+tls`, `+udp`, `+unix:PATH`; may be given several times. A wrong TARGET is answered with those that there are. SIGHUP opens files anew' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l when-full -d 'With --to: what is done with new rows while a receiver is away and its queue is full. Rows that are dropped are counted' -r -f -a "drop-oldest\t''
 drop-newest\t''
 block\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l queue-max -d 'With --to: memory for what waits for one receiver (units of 1024)' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l fold -d 'With --to: rows that are the same but for time, source port and numbers are shipped once, and once more at the end of TIME (1s to 1h) with their count: `folded`, ×1203 in 10 s' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l rate -d 'With --to: so many rows of a rule are shipped, N/s, N/m or N/h; what is above is counted (`limited`) and said every ten seconds. It is looked at before --fold' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l rate-by -d 'What --rate is of: the rule (prefix and group; of NAT events, the kind), or each address' -r -f -a "rule\t''
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l queue-max -d 'With --to: memory for what waits for one receiver (units of 1024)' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l fold -d 'With --to: rows that are the same but for time, source port and numbers are shipped once, and once more at the end of TIME (1s to 1h) with their count: `folded`, ×1203 in 10 s' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l rate -d 'With --to: so many rows of a rule are shipped, N/s, N/m or N/h; what is above is counted (`limited`) and said every ten seconds. It is looked at before --fold' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l rate-by -d 'What --rate is of: the rule (prefix and group; of NAT events, the kind), or each address' -r -f -a "rule\t''
 prefix\t''
 src\t''
 dst\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l spool -d 'With --to: rows wait on disk below DIR instead, also beyond the end of the run: the next one delivers them' -r -F
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l spool-max -d 'With --spool: bytes on disk for what waits for one receiver (units of 1024)' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l spool-age -d 'With --spool: rows that wait longer are dropped, and counted; without it none' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l spool-sync -d 'With --spool: when the disk is made to take what was written, against a power failure' -r -f -a "never\t''
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l spool -d 'With --to: rows wait on disk below DIR instead, also beyond the end of the run: the next one delivers them' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l spool-max -d 'With --spool: bytes on disk for what waits for one receiver (units of 1024)' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l spool-age -d 'With --spool: rows that wait longer are dropped, and counted; without it none' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l spool-sync -d 'With --spool: when the disk is made to take what was written, against a power failure' -r -f -a "never\t''
 second\t''
 always\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l rotate-size -d 'With --to FORMAT:PATH: begins a new file before one would be larger (from 1MiB on); PATH becomes PATH.1, that PATH.2' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l rotate-age -d 'The same once a file is so old: 1m to 3650d, as 90m, 12h or 1d' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l rotate-keep -d 'How many files are kept beside PATH; older ones are removed. They are not compressed' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l control -d 'With --to: a unix socket, of this user alone, where `netwren log status` asks what has become of the rows' -r -F
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l tls-ca -d 'With --to …+tls: certificates (PEM) of the authorities that may have signed the receiver\'s; without it those that the system trusts' -r -F
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l tls-cert -d 'With --to …+tls: our own certificate (PEM), for receivers that demand one. Each connection reads the three files anew' -r -F
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l tls-key -d 'With --tls-cert: its key (PEM, without a passphrase), if it is in another file' -r -F
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -s H -l no-header -d 'No header line'
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l exit-code -d 'Exit with 1 if no row was shown'
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -l take-over -d 'With --control: takes the bound groups of the run that answers there, which then ends; no record is lost meanwhile'
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -s h -l help -d 'Print help'
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -a "check" -d 'Look a configuration of `log` over, without binding groups, and say what it would do'
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -a "setup" -d 'Write a rule that logs to a group; with --apply --yes let nft(8) put it in place'
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup status" -a "status" -d 'What has become of every row that a running netwren ships: the counts of each receiver'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l rotate-size -d 'With --to FORMAT:PATH: begins a new file before one would be larger (from 1MiB on); PATH becomes PATH.1, that PATH.2' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l rotate-age -d 'The same once a file is so old: 1m to 3650d, as 90m, 12h or 1d' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l rotate-keep -d 'How many files are kept beside PATH; older ones are removed. They are not compressed' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l control -d 'With --to: a unix socket, of this user alone, where `netwren log status` asks what has become of the rows' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l tls-ca -d 'With --to …+tls: certificates (PEM) of the authorities that may have signed the receiver\'s; without it those that the system trusts' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l tls-cert -d 'With --to …+tls: our own certificate (PEM), for receivers that demand one. Each connection reads the three files anew' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l tls-key -d 'With --tls-cert: its key (PEM, without a passphrase), if it is in another file' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -s H -l no-header -d 'No header line'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l exit-code -d 'Exit with 1 if no row was shown'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l take-over -d 'With --control: takes the bound groups of the run that answers there, which then ends; no record is lost meanwhile'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -s h -l help -d 'Print help'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -a "check" -d 'Look a configuration of `log` over, without binding groups, and say what it would do'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -a "setup" -d 'Write a rule that logs to a group; with --apply --yes let nft(8) put it in place'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -a "tail" -d 'Packets that rules log, in words: a line each, the same again counted, the rule named'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -a "top" -d 'Who and what is logged most: records counted by some fields, for 10 seconds'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -a "status" -d 'What has become of every row that a running netwren ships: the counts of each receiver'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from setup" -l group -d 'Log groups, as rules name them: `log group 1` (nft), `-j NFLOG --nflog-group 1` (iptables)' -r
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from setup" -l match -d 'Which packets, as nft says it: `tcp dport 22 ct state new`; without it all of them' -r
@@ -453,6 +455,56 @@ complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from setup" -l undo -d 'Take the rules away again; without --yes only show them'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from setup" -l yes -d 'Really change the rules'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from setup" -s h -l help -d 'Print help'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -s n -l limit -d 'At most N rows' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+wide\t''
+json\t''
+csv\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -l group -d 'Log groups, as rules name them: `log group 1` (nft), `-j NFLOG --nflog-group 1` (iptables)' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -l latency -d 'How long records may gather in the kernel: 10ms to 10s. The longer, the cheaper' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -l copy -d 'Bytes of each packet that the kernel copies, from the network header on; --to pcap:FILE and pcapng:FILE take all by default' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -l buffer -d 'Room for what waits to be read, for each group: 16MiB hold some 60,000 records' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -s H -l no-header -d 'No header line'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -l exit-code -d 'Exit with 1 if no row was shown'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -s h -l help -d 'Print help'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l sum -d 'With --by: also the sum of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l max -d 'With --by: also the largest value of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l avg -d 'With --by: also the mean of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -s n -l limit -d 'At most N rows' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+wide\t''
+json\t''
+csv\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l group -d 'Log groups, as rules name them: `log group 1` (nft), `-j NFLOG --nflog-group 1` (iptables)' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l latency -d 'How long records may gather in the kernel: 10ms to 10s. The longer, the cheaper' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l copy -d 'Bytes of each packet that the kernel copies, from the network header on; --to pcap:FILE and pcapng:FILE take all by default' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l buffer -d 'Room for what waits to be read, for each group: 16MiB hold some 60,000 records' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l for -d 'How long records are counted (10); Ctrl-C ends it before' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -s H -l no-header -d 'No header line'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l exit-code -d 'Exit with 1 if no row was shown'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from status" -l control -d 'The unix socket of the run that is asked, as it was given there' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from status" -s o -l output -d 'text; json: one object; prometheus: its text format, for a collector that runs this command' -r -f -a "text\t''
 json\t''
@@ -487,4 +539,6 @@ complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_su
 complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from nat" -f -a "stateless" -d 'Publish ports without connection tracking: every packet is rewritten by itself'
 complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from log" -f -a "check" -d 'Look a configuration of `log` over, without binding groups, and say what it would do'
 complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from log" -f -a "setup" -d 'Write a rule that logs to a group; with --apply --yes let nft(8) put it in place'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from log" -f -a "tail" -d 'Packets that rules log, in words: a line each, the same again counted, the rule named'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from log" -f -a "top" -d 'Who and what is logged most: records counted by some fields, for 10 seconds'
 complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from log" -f -a "status" -d 'What has become of every row that a running netwren ships: the counts of each receiver'

@@ -69,6 +69,9 @@ impl Scope {
     /// `log setup`.
     pub(crate) const LOG_RULE: Scope = Scope(1 << 26);
 
+    /// `log` itself, which can be a service.
+    pub(crate) const LOG_SERVICE: Scope = Scope(1 << 30);
+
     /// `log top`.
     pub(crate) const LOG_TOP: Scope = Scope(1 << 29);
 
@@ -453,7 +456,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         "Log groups, as rules name them: `log group 1` (nft), `-j NFLOG --nflog-group 1` (iptables)",
     ),
     flag(
-        Scope::LOG,
+        Scope::LOG_SERVICE,
         "config",
         None,
         File("FILE"),
@@ -650,7 +653,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         "With --to: a unix socket, of this user alone, where `netwren log status` asks what has become of the rows",
     ),
     flag(
-        Scope::LOG,
+        Scope::LOG_SERVICE,
         "take-over",
         None,
         Nothing,

@@ -32,7 +32,13 @@ pub(crate) static COMMAND: Command = Command {
     name: "log",
     about: "Packets that rules log (nft `log group`, iptables NFLOG), until interrupted",
     examples: EXAMPLES,
-    scope: Scope::ROWS.and(Scope::COLUMNS).and(Scope::NAMES).and(Scope::PLACES).and(Scope::LOG).and(Scope::SHIP),
+    scope: Scope::ROWS
+        .and(Scope::COLUMNS)
+        .and(Scope::NAMES)
+        .and(Scope::PLACES)
+        .and(Scope::LOG)
+        .and(Scope::LOG_SERVICE)
+        .and(Scope::SHIP),
     refusals: &[("all-netns", ONE_NETNS)],
     tables: &[TableEntry::of::<LogRecords>()],
     run: Some(run),

@@ -28,6 +28,7 @@ pub(crate) struct KeptLog {
 /// A rule that owns its texts; longer ones than [`RULE_MAX`] are left out.
 struct KeptRule {
     handle: Option<u64>,
+    verdict: Option<&'static str>,
     /// Table, chain, comment and text.
     texts: [Option<Box<str>>; 4],
 }
@@ -36,12 +37,12 @@ impl KeptRule {
     fn of(rule: &LoggingRule<'_>) -> KeptRule {
         let texts = [rule.table, rule.chain, rule.comment, rule.text];
         let texts = texts.map(|text| text.filter(|text| text.len() <= RULE_MAX).map(Box::from));
-        KeptRule { handle: rule.handle, texts }
+        KeptRule { handle: rule.handle, verdict: rule.verdict, texts }
     }
 
     fn rule(&self) -> LoggingRule<'_> {
         let [table, chain, comment, text] = self.texts.each_ref().map(Option::as_deref);
-        LoggingRule { table, chain, handle: self.handle, comment, text }
+        LoggingRule { table, chain, handle: self.handle, verdict: self.verdict, comment, text }
     }
 }
 

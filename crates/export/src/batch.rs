@@ -73,6 +73,28 @@ impl Batch {
         self.first + self.len()
     }
 
+    /// The messages in memory of their size, and this batch without messages, if they fill a small part of it only:
+    /// what waits long must not hold much more memory than it needs.
+    pub(crate) fn compacted(self) -> (Batch, Option<Batch>) {
+        if self.bytes.len() >= self.bytes.capacity() / 4 {
+            return (self, None);
+        }
+        let small = Batch { first: self.first, bytes: self.bytes.clone(), ends: self.ends.clone() };
+        (small, Some(self.emptied()))
+    }
+
+    /// The same memory without messages.
+    pub(crate) fn emptied(mut self) -> Batch {
+        self.bytes.clear();
+        self.ends.clear();
+        Batch { first: 0, ..self }
+    }
+
+    /// True if its memory is that of a full batch.
+    pub(crate) fn has_room(&self) -> bool {
+        self.bytes.capacity() >= FULL
+    }
+
     /// Gives back memory, if most of it is not in use.
     pub fn shrink(&mut self) {
         if self.bytes.capacity() / 2 > self.bytes.len() {

@@ -18,6 +18,7 @@ mod output;
 mod predecessor;
 mod rate;
 mod shares;
+mod spares;
 mod spool;
 mod status;
 mod store;

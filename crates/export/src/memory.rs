@@ -1,5 +1,6 @@
 //! Messages that wait in memory.
 
+use crate::spares::Spares;
 use crate::{Batch, Ledger, Pushed, Store};
 use std::collections::VecDeque;
 use std::io;
@@ -18,12 +19,13 @@ pub struct MemoryStore {
     end: u64,
     bytes: usize,
     bytes_max: usize,
+    spares: Spares,
 }
 
 impl MemoryStore {
     /// A queue of at most `bytes_max` bytes; a single larger batch fits as well.
     pub fn new(bytes_max: usize) -> MemoryStore {
-        MemoryStore { batches: VecDeque::new(), released: 0, end: 0, bytes: 0, bytes_max }
+        MemoryStore { batches: VecDeque::new(), released: 0, end: 0, bytes: 0, bytes_max, spares: Spares::default() }
     }
 
     fn has_room(&self, more: usize) -> bool {
@@ -62,9 +64,15 @@ impl Store for MemoryStore {
     fn release(&mut self, number: u64) -> io::Result<()> {
         self.released = self.released.max(number);
         while self.batches.front().is_some_and(|batch| batch.end() <= number) {
-            self.bytes -= self.batches.pop_front().map_or(0, |batch| cost(&batch));
+            let Some(batch) = self.batches.pop_front() else { break };
+            self.bytes -= cost(&batch);
+            self.spares.put(batch);
         }
         Ok(())
+    }
+
+    fn spare(&mut self) -> Option<Batch> {
+        self.spares.take()
     }
 
     fn end(&self) -> u64 {

@@ -130,14 +130,14 @@ impl Output {
     }
 
     /// Hands a batch over; never waits for the receiver unless told to ([`WhenFull::Block`]), and then only as long as
-    /// `stop` is false.
-    pub fn push(&self, batch: Batch, stop: &dyn Fn() -> bool) {
+    /// `stop` is false. Returns an empty batch to be filled next, in memory that was used before where there is some.
+    pub fn push(&self, batch: Batch, stop: &dyn Fn() -> bool) -> Batch {
         if batch.is_empty() {
-            return;
+            return batch;
         }
+        let (mut batch, mut spare) = batch.compacted();
         let mut state = self.shared.lock();
         state.ledger.seen += batch.len();
-        let mut batch = batch;
         let mut until = None;
         loop {
             let held = state.held;
@@ -155,6 +155,7 @@ impl Output {
                 }
                 Pushed::Full { batch, dropped } => {
                     state.ledger.dropped.full += batch.len() + dropped;
+                    spare = Some(batch.emptied());
                     break;
                 }
                 Pushed::Failed { batch, error } => {
@@ -166,8 +167,10 @@ impl Output {
             }
         }
         state.settle();
+        let spare = spare.or_else(|| state.store.spare());
         drop(state);
         self.shared.work.notify_one();
+        spare.unwrap_or_else(Batch::new)
     }
 
     /// True if whoever waits for room shall give up: once the run is to end, as long as the end may wait.

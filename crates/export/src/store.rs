@@ -80,6 +80,11 @@ pub trait Store: Send {
     /// Messages with numbers below `number` were delivered and are needed no more.
     fn release(&mut self, number: u64) -> io::Result<()>;
 
+    /// An empty batch in memory of delivered ones, if there is some.
+    fn spare(&mut self) -> Option<Batch> {
+        None
+    }
+
     /// Number that the next message will get.
     fn end(&self) -> u64;
 

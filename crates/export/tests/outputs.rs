@@ -65,7 +65,7 @@ fn a_file_has_every_message_once() {
     let path = dir.path().join("out");
     for from in [0, 500] {
         let mut output = output(&format!("json:{}", path.display()), 1 << 20, WhenFull::DropOldest);
-        (0..5).for_each(|n| output.push(batch(from + n * 100, from + n * 100 + 100), &|| false));
+        (0..5).for_each(|n| _ = output.push(batch(from + n * 100, from + n * 100 + 100), &|| false));
         delivered(&output.finish(&|| false), 500);
     }
     let text = std::fs::read_to_string(&path).unwrap();
@@ -268,4 +268,23 @@ fn root_a_file_that_somebody_else_put_there_is_refused() {
     output.push(batch(0, 10), &|| false);
     drop(output);
     assert_eq!(std::fs::read(&path).unwrap(), b"");
+}
+
+#[test]
+fn memory_of_delivered_messages_is_filled_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = output(&format!("json:{}", folder.path().join("out").display()), 1 << 20, WhenFull::DropOldest);
+    let mut large = batch(0, 20_000);
+    let memory = large.bytes_mut().as_ptr();
+    let _ = output.push(large, &|| false);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while output.status().ledger.delivered < 20_000 && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // Few messages are copied, and their batch is filled again at once.
+    let mut few = batch(20_000, 20_010);
+    let memory_of_few = few.bytes_mut().as_ptr();
+    assert_eq!(output.push(few, &|| false).bytes().as_ptr(), memory_of_few);
+    let mut again = output.push(batch(20_010, 40_000), &|| false);
+    assert!(again.is_empty() && again.bytes_mut().as_ptr() == memory);
 }

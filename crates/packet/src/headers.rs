@@ -7,6 +7,7 @@ use record::Addr;
 use record::rows::{Fragment, IcmpHeader, PacketHeaders, TcpHeader, Transport, ip_proto};
 
 /// Reads a packet that begins with its IPv4 or IPv6 header; `None` if it is neither, or that header is not whole.
+#[inline]
 pub fn read_headers(packet: &[u8]) -> Option<PacketHeaders<'_>> {
     match packet.first()? >> 4 {
         4 => v4(packet),
@@ -15,6 +16,7 @@ pub fn read_headers(packet: &[u8]) -> Option<PacketHeaders<'_>> {
     }
 }
 
+#[inline]
 fn v4(packet: &[u8]) -> Option<PacketHeaders<'_>> {
     let head: &[u8; 20] = packet.first_chunk()?;
     let header_bytes = usize::from(head[0] & 0xf) * 4;
@@ -101,6 +103,7 @@ mod extension {
     pub(super) const DESTINATION: u8 = 60;
 }
 
+#[inline]
 fn transport(proto: u8, bytes: &[u8]) -> Transport {
     let found = match proto {
         ip_proto::TCP => tcp(bytes),
@@ -117,6 +120,7 @@ fn transport(proto: u8, bytes: &[u8]) -> Transport {
     found.unwrap_or(Transport::Other)
 }
 
+#[inline]
 fn tcp(bytes: &[u8]) -> Option<Transport> {
     let ports: [u8; 4] = array(bytes, 0)?;
     let window: [u8; 2] = array(bytes, 14)?;
@@ -137,6 +141,7 @@ fn icmp(bytes: &[u8], with_id: &[u8]) -> Option<Transport> {
     Some(Transport::Icmp(IcmpHeader { kind, code, id }))
 }
 
+#[inline]
 fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }

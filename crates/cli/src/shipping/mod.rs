@@ -174,13 +174,13 @@ impl<T: Shipped> Shipper<T> {
 
     fn push(&mut self) {
         if !self.batch.is_empty() {
-            let full = std::mem::replace(&mut self.batch, Batch::new());
+            let full = std::mem::take(&mut self.batch);
             let is_over = || {
                 // Waiting for a receiver (--when-full block) is no hanging.
                 self.run.turn();
                 sys::signal::is_requested() || self.run.is_handing_over()
             };
-            self.output.push(full, &is_over);
+            self.batch = self.output.push(full, &is_over);
         }
         if self.folded + self.limited > 0 {
             self.output.note_unsent(std::mem::take(&mut self.folded), std::mem::take(&mut self.limited));

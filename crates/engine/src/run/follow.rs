@@ -23,10 +23,11 @@ impl RenewedLookups for Fixed<'_> {
 
 /// A receiver of the rows of a stream that takes them as they are.
 pub trait RowSink<T: Table> {
-    /// True if it wants the planned cells, too.
+    /// True if it wants the planned cells, too. Asked once, before the first row.
     fn wants_cells(&self) -> bool;
 
-    /// A row that passed the filter, with its cells if they are wanted. All of it is borrowed: copy what you keep.
+    /// A row that passed the filter, with its cells if they are wanted, else with none. All of it is borrowed: copy
+    /// what you keep.
     fn row(&mut self, row: &T::Row<'_>, cells: &[Value<'_>], lookups: &Lookups<'_>) -> Disposition;
 
     /// For now there are no more rows, and `cells` can make cells of rows that were kept.
@@ -91,16 +92,19 @@ impl<T: Table> Receiver<T> for Cells<'_, '_, T> {
 struct Typed<'p, 's, T: Table> {
     plan: &'p Plan<T>,
     rows: &'s mut dyn RowSink<T>,
+    wants_cells: bool,
     spare: Vec<Value<'static>>,
 }
 
 impl<T: Table> Receiver<T> for Typed<'_, '_, T> {
     fn row(&mut self, row: &T::Row<'_>, gate: &Gate<'_, T>, pass: &mut Pass) -> Next {
         if gate.admits(row, pass) {
-            let mut cells = mem::take(&mut self.spare);
-            if self.rows.wants_cells() {
-                fill(&self.plan.cells, row, gate.lookups, &mut cells);
+            if !self.wants_cells {
+                pass.dispose(self.rows.row(row, &[], gate.lookups));
+                return pass.next();
             }
+            let mut cells = mem::take(&mut self.spare);
+            fill(&self.plan.cells, row, gate.lookups, &mut cells);
             pass.dispose(self.rows.row(row, &cells, gate.lookups));
             self.spare = recycled(cells);
         }
@@ -170,7 +174,8 @@ impl<T: Table> Plan<T> {
         rows: &mut dyn RowSink<T>,
         stop: &dyn Fn() -> bool,
     ) -> Result<Run, RunError> {
-        let mut typed = Typed { plan: self, rows, spare: vec![Value::Null; self.cells.len()] };
+        let wants_cells = rows.wants_cells();
+        let mut typed = Typed { plan: self, rows, wants_cells, spare: vec![Value::Null; self.cells.len()] };
         let (pass, mut stats) = self.follow_to(stream, lookups, &mut typed, stop)?;
         pass.settle(&mut stats);
         Ok(Run { stats, ended: pass.ended })

@@ -22,6 +22,7 @@ pub use place::{OtherSpool, check_root as check_spool};
 pub use position::fuzz_spool_position;
 pub use segment::fuzz_spool_segment;
 
+use crate::spares::Spares;
 use crate::{Batch, Drops, Ledger, Pushed, Store};
 use clock::{SpoolClock, Times};
 use disk::Disk;
@@ -155,6 +156,7 @@ pub struct Spool {
     is_full: bool,
     retry_at: u64,
     syncer: Option<Syncer>,
+    spares: Spares,
 }
 
 impl Spool {
@@ -190,6 +192,7 @@ impl Spool {
             is_full: false,
             retry_at: 0,
             syncer,
+            spares: Spares::default(),
         };
         let ledger = spool.ledger;
         // From here on a kill is one.
@@ -410,10 +413,16 @@ impl Store for Spool {
                 self.overflow_bytes -= oldest.cost();
                 self.written = oldest.batch.end();
             }
-            self.memory.pop_front();
+            if let Some(cached) = self.memory.pop_front() {
+                self.spares.put(cached.batch);
+            }
         }
         self.gaps.forget_below(self.released);
         Ok(())
+    }
+
+    fn spare(&mut self) -> Option<Batch> {
+        self.spares.take()
     }
 
     fn end(&self) -> u64 {

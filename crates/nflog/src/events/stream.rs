@@ -11,7 +11,7 @@ use sys::{Blocks, Errno, Host, SysError};
 
 use crate::events::netlink::groups::{Delivery, GroupSocket};
 use crate::events::netlink::reader::{OpenedReader, open_reader};
-use crate::events::netlink::record::decode_record;
+use crate::events::netlink::record::decode_into;
 use crate::events::netlink::sequence::Sequences;
 use crate::events::succession::{HandOver, Succession};
 use crate::taken::GroupTaken;
@@ -167,18 +167,17 @@ impl<'h> LogStream<'h> {
             }
             let (netns_id, received_ns, since_ns) = (frame.netns_id, frame.wall_ns, *since_ns);
             for message in Messages::new(frame.bytes) {
-                let row = match message {
+                let mut row =
+                    LogRecord { time_ns: received_ns, netns_id, received_ns, since_ns, ..LogRecord::default() };
+                let decoded = match message {
                     Ok(message) if !is_record(&message) => continue,
-                    Ok(message) => decode_record(message.payload, frame.wall_ns, unknown_attrs),
+                    Ok(message) => decode_into(message.payload, &mut row, unknown_attrs),
                     Err(error) => Err(DecodeError::Short { what: "nlmsghdr", claims: error.claims, has: error.has }),
                 };
-                let row = match row {
-                    Ok(row) => LogRecord { netns_id, received_ns, since_ns, ..row },
-                    Err(error) => {
-                        fault(error);
-                        continue;
-                    }
-                };
+                if let Err(error) = decoded {
+                    fault(error);
+                    continue;
+                }
                 if let Some(seq) = row.seq {
                     sequences.note(row.netns_id, row.group, seq);
                 }

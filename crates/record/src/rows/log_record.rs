@@ -121,23 +121,26 @@ impl<'b> LogRecord<'b> {
     }
 }
 
-fn of_packet<'r>(row: &LogRecord<'_>, get: fn(&PacketHeaders<'_>) -> Option<Value<'static>>) -> Value<'r> {
+#[inline(always)]
+fn of_packet<'r>(row: &LogRecord<'_>, get: impl Fn(&PacketHeaders<'_>) -> Option<Value<'static>>) -> Value<'r> {
     row.packet.as_ref().and_then(get).unwrap_or(Value::Null)
 }
 
-fn number<'r>(row: &LogRecord<'_>, get: fn(&PacketHeaders<'_>) -> Option<u32>) -> Value<'r> {
+#[inline(always)]
+fn number<'r>(row: &LogRecord<'_>, get: impl Fn(&PacketHeaders<'_>) -> Option<u32>) -> Value<'r> {
     Value::number(row.packet.as_ref().and_then(get))
 }
 
-fn of_tcp<'r>(row: &LogRecord<'_>, get: fn(&TcpHeader) -> u32) -> Value<'r> {
-    match row.packet.map(|packet| packet.transport) {
-        Some(Transport::Tcp(tcp)) => Value::U64(get(&tcp).into()),
+#[inline(always)]
+fn of_tcp<'r>(row: &LogRecord<'_>, get: impl Fn(&TcpHeader) -> u32) -> Value<'r> {
+    match row.packet.as_ref().map(|packet| &packet.transport) {
+        Some(Transport::Tcp(tcp)) => Value::U64(get(tcp).into()),
         _ => Value::Null,
     }
 }
 
 fn tcp_flags<'r>(row: &LogRecord<'_>) -> Value<'r> {
-    match row.packet.map(|packet| packet.transport) {
+    match row.packet.as_ref().map(|packet| &packet.transport) {
         Some(Transport::Tcp(tcp)) => Value::Bits(tcp.flags.into(), TCP_FLAGS),
         _ => Value::Null,
     }

@@ -60,8 +60,8 @@ pub fn place_v4(line: &mut [u8], at: usize, octets: [u8; 4]) {
 }
 
 /// At most fifteen bytes, and a dot behind them that does not count.
-#[inline]
-fn v4(slot: &mut [u8; 16], octets: [u8; 4]) -> usize {
+#[inline(always)]
+pub(super) fn v4(slot: &mut [u8; 16], octets: [u8; 4]) -> usize {
     let mut at = 0;
     for octet in octets {
         let (digits, len) = OCTETS[octet as usize];

@@ -73,8 +73,8 @@ pub(super) const EIGHT_DIGITS: u32 = 100_000_000;
 pub(super) const ASCII_ZEROS: u64 = 0x3030_3030_3030_3030;
 
 /// Up to eight digits of a number that is not 0, without leading zeros, and how many they are.
-#[inline]
-fn head(n: u64) -> ([u8; 8], usize) {
+#[inline(always)]
+pub(super) fn head(n: u64) -> ([u8; 8], usize) {
     let digits = eight_digits(n);
     let leading = digits.trailing_zeros() / 8;
     (((digits | ASCII_ZEROS) >> (leading * 8 % 64)).to_le_bytes(), 8 - leading as usize)
@@ -84,7 +84,7 @@ fn head(n: u64) -> ([u8; 8], usize) {
 ///
 /// Halves the number three times with all halves worked on at once: four digits in each half of the word, then two in
 /// each quarter, then one in each byte. The multiplications are divisions by 100 and 10, exact for so few digits.
-#[inline]
+#[inline(always)]
 pub(super) fn eight_digits(n: u64) -> u64 {
     let fours = (n / 10_000) | ((n % 10_000) << 32);
     let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;

@@ -3,7 +3,43 @@
 /// True if every byte is printable ASCII without backslash and quotation mark: nothing to escape in any format.
 #[inline]
 pub fn is_plain(text: &[u8]) -> bool {
-    text.iter().all(|&b| (0x20..0x7f).contains(&b) && b != b'\\' && b != b'"')
+    is_plain_but(text, *b"\"\\")
+}
+
+/// True if `text` is printable ASCII without the bytes `but`: eight bytes at a time.
+#[inline]
+pub fn is_plain_but<const N: usize>(text: &[u8], but: [u8; N]) -> bool {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    // The high bit of each byte that is zero, and maybe of one above such a byte.
+    let zeros = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
+    let is_plain = |word: u64| {
+        let below_space = word.wrapping_sub(ONES * 0x20) & !word;
+        let special =
+            but.iter().fold(word | below_space, |found, byte| found | zeros(word ^ (ONES * u64::from(*byte))));
+        (special | zeros(word ^ (ONES * 0x7f))) & HIGH == 0
+    };
+    let word_of = |chunk: &[u8]| chunk.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+    text.chunks_exact(8).all(|chunk| is_plain(word_of(chunk))) && is_plain(last_word(text))
+}
+
+/// The last eight bytes, or all that there are, some of them twice, and `a`: by loads of fixed width. Bytes that are
+/// put together in memory and loaded at once would make the load wait.
+#[inline]
+fn last_word(text: &[u8]) -> u64 {
+    const FILL: u64 = u64::from_le_bytes([b'a'; 8]);
+    if let Some(last) = text.last_chunk() {
+        return u64::from_le_bytes(*last);
+    }
+    if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
+        return u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32;
+    }
+    match *text {
+        [a, b, c] => u64::from_le_bytes([a, b, c, b'a', b'a', b'a', b'a', b'a']),
+        [a, b] => u64::from_le_bytes([a, b, b'a', b'a', b'a', b'a', b'a', b'a']),
+        [a] => FILL & !0xff | u64::from(a),
+        _ => FILL,
+    }
 }
 
 /// Appends text for terminals, pipes and CSV: `\n`, `\t`, `\xNN` for control bytes and invalid UTF-8, `\u{…}` for
@@ -124,6 +160,21 @@ pub fn put_face(out: &mut Vec<u8>, text: &[u8], raw: bool) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn plain_text_is_found_by_words(text in "[ -~]{0,32}", at: usize, byte: u8) {
+            let slow = |text: &[u8]| text.iter().all(|byte| (0x20..0x7f).contains(byte) && !b"\"\\]".contains(byte));
+            let mut text = text.into_bytes();
+            prop_assert_eq!(is_plain_but(&text, *b"\"\\]"), slow(&text));
+            text.retain(|byte| !b"\"\\]".contains(byte));
+            prop_assert!(is_plain_but(&text, *b"\"\\]") && is_plain(&text));
+            text.insert(at % (text.len() + 1), byte);
+            prop_assert_eq!(is_plain_but(&text, *b"\"\\]"), slow(&text), "{:?}", text);
+            prop_assert_eq!(is_plain(&text), slow(&text) || byte == b']', "{:?}", text);
+        }
+    }
 
     #[test]
     fn nothing_hostile_gets_through() {

@@ -18,8 +18,8 @@ const PIECE: usize = 64;
 
 /// The pieces put since the last [`Line::drain`].
 pub struct Line {
-    bytes: [u8; SIZE],
-    at: usize,
+    pub(super) bytes: [u8; SIZE],
+    pub(super) at: usize,
     timestamps: TimestampWriter,
 }
 
@@ -53,9 +53,15 @@ impl Line {
     /// Moves what stands here to `out` unless there is room for a few more pieces (a key, quotation marks, a cell).
     #[inline]
     pub fn make_room(&mut self, out: &mut Vec<u8>) {
-        if self.at > SIZE - 4 * PIECE {
+        if !Line::has_room(self.at) {
             self.drain(out);
         }
+    }
+
+    /// True if there is room for a few pieces behind `at`.
+    #[inline(always)]
+    pub(super) fn has_room(at: usize) -> bool {
+        at <= SIZE - 4 * PIECE
     }
 
     /// Moves everything to `out`.
@@ -207,7 +213,7 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text;
+    use crate::text::{self, Cursor};
     use proptest::prelude::*;
 
     /// The same piece here and by `record::text`.
@@ -243,6 +249,43 @@ mod tests {
                 let (here, there) = both(|l| l.addr(addr), |o| text::put_addr(o, addr));
                 prop_assert_eq!(here, there);
             }
+        }
+
+        #[test]
+        fn a_cursor_puts_the_same_pieces(n: u64, octets: [u8; 16], word in "[ -~]{0,32}", before in "[a-z]{0,32}") {
+            for n in [n, n % 100_000_000, n % 65_536, n % 12] {
+                for addr in [Addr::V6(octets), Addr::V4([octets[0], octets[1], octets[2], octets[3]])] {
+                    let mut prepared = [b'.'; Line::SHORT];
+                    prepared[..before.len()].copy_from_slice(before.as_bytes());
+                    let put = |line: &mut Line| {
+                        let mut cursor = Cursor::new(line);
+                        cursor.prepared(&prepared, before.len());
+                        cursor.decimal(n);
+                        cursor.byte(b' ');
+                        cursor.addr(addr);
+                        cursor.short(word.as_bytes());
+                        cursor.hex(n);
+                        cursor.done();
+                    };
+                    let (here, there) = both(put, |out| {
+                        out.extend(format!("{before}{n} {addr}{word}{n:x}").into_bytes());
+                    });
+                    prop_assert_eq!(here, there);
+                }
+            }
+        }
+
+        #[test]
+        fn a_cursor_moves_on(pieces in proptest::collection::vec("[a-z]{0,32}", 0..200)) {
+            let (mut line, mut out) = (Line::new(), Vec::new());
+            let mut cursor = Cursor::new(&mut line);
+            for piece in &pieces {
+                cursor.make_room(&mut out);
+                cursor.short(piece.as_bytes());
+            }
+            cursor.done();
+            line.drain(&mut out);
+            prop_assert_eq!(out, pieces.concat().into_bytes());
         }
 
         #[test]

@@ -4,14 +4,16 @@
 //! many short pieces together uses a [`Line`] instead: the same pieces at a lower price.
 
 mod address;
+mod cursor;
 mod decimal;
 mod escape;
 mod line;
 mod time;
 
 pub use address::{place_v4, put_addr, put_v4, put_v6};
+pub use cursor::Cursor;
 pub use decimal::{place_number, put_hex, put_i64, put_u64, u64_len};
-pub use escape::{is_plain, put_face, put_json, put_log_text, put_text, put_x};
+pub use escape::{is_plain, is_plain_but, put_face, put_json, put_log_text, put_text, put_x};
 pub use line::Line;
 pub use time::{TimestampWriter, day_since_1970, put_seconds, put_timestamp};
 

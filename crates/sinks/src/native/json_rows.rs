@@ -1,40 +1,83 @@
 //! Rows as JSON, one object a line: what the output on a terminal or a pipe and the exports share.
 
+use super::fixed_text::{FixedText, put_piece};
 use super::value::{put_endpoint, put_json_value};
-use record::text::Line;
+use record::text::{Cursor, Line};
 use record::{Columns, Value, text};
 use std::ops::Range;
 
 /// Writes rows as JSON objects, one a line, into any buffer: numbers are numbers (marks too), addresses text, owners a
 /// list of objects, null where unknown. No allocation but that of the buffer.
 pub struct JsonRows {
-    /// All keys behind one another, each with its punctuation and `null`: `{"proto":null`, then `,"state":null`.
-    keys: Vec<u8>,
-    /// Where each key ends in `keys`, with the `null` behind it.
-    ends: Vec<usize>,
+    keys: Vec<JsonKey>,
     line: Line,
 }
 
-/// Length of the `null` behind each key.
-const NULL: usize = 4;
+/// What stands before the cells of a column: one store for the punctuation, the name, and what the cell begins with.
+struct JsonKey {
+    /// `,"name":`
+    plain: FixedText,
+    /// `,"name":"`
+    quoted: FixedText,
+    /// `,"name":null`
+    null: FixedText,
+}
+
+impl JsonKey {
+    fn new(name: &str, is_first: bool) -> JsonKey {
+        let mut key = if is_first { b"{\"".to_vec() } else { b",\"".to_vec() };
+        text::put_json(&mut key, name.as_bytes());
+        let with = |value: &[u8]| FixedText::new(&[&key, b"\":", value]);
+        JsonKey { plain: with(b""), quoted: with(b"\""), null: with(b"null") }
+    }
+
+    /// Appends the key and the cell to `line`, or to `out` behind it if the cell is long or needs escaping.
+    #[inline(always)]
+    fn put_with(&self, cell: &Value<'_>, line: &mut Cursor<'_>, out: &mut Vec<u8>) {
+        line.make_room(out);
+        match *cell {
+            Value::Null => return self.null.put(line, out),
+            Value::U64(n) => {
+                self.plain.put(line, out);
+                return line.decimal(n);
+            }
+            Value::Name(word) if word.len() <= Line::SHORT => {
+                self.quoted.put(line, out);
+                line.short(word.as_bytes());
+            }
+            Value::Addr(addr) => {
+                self.quoted.put(line, out);
+                line.addr(addr);
+            }
+            Value::Bytes(text) if text.len() <= Line::SHORT && text::is_plain(text) => {
+                self.quoted.put(line, out);
+                line.short(text);
+            }
+            rare => {
+                self.plain.put(line, out);
+                return line.with_line(|line| put_fast(line, out, rare));
+            }
+        }
+        line.byte(b'"');
+    }
+}
 
 impl JsonRows {
     /// A writer of rows that have these columns.
     pub fn new(columns: &Columns) -> JsonRows {
-        let (mut keys, mut ends) = (Vec::new(), Vec::new());
-        for (i, column) in columns.0.iter().enumerate() {
-            keys.extend_from_slice(if i == 0 { b"{\"" } else { b",\"" });
-            text::put_json(&mut keys, column.name.as_bytes());
-            keys.extend_from_slice(b"\":null");
-            ends.push(keys.len());
-        }
-        JsonRows { keys, ends, line: Line::new() }
+        let keys = columns.0.iter().enumerate().map(|(i, column)| JsonKey::new(&column.name, i == 0)).collect();
+        JsonRows { keys, line: Line::new() }
     }
 
     /// Appends the object of one row and a newline to `out`.
     #[inline(always)]
     pub fn put(&mut self, cells: &[Value<'_>], out: &mut Vec<u8>) {
-        self.put_with_hole(cells, None, out);
+        let mut line = Cursor::new(&mut self.line);
+        for (key, cell) in self.keys.iter().zip(cells) {
+            key.put_with(cell, &mut line, out);
+        }
+        line.done();
+        self.end_row(cells, out);
     }
 
     /// The same; returns where in `out` the cell of the column `hole` stands.
@@ -45,27 +88,33 @@ impl JsonRows {
         hole: Option<usize>,
         out: &mut Vec<u8>,
     ) -> Option<Range<usize>> {
-        let line = &mut self.line;
-        let (mut from, mut gap) = (0, None);
-        for (i, (&end, &cell)) in self.ends.iter().zip(cells).enumerate() {
-            // Half of the cells of a wide row are null: key and null are one piece.
-            let is_null = cell.is_null() && hole != Some(i);
-            let key_end = if is_null { end } else { end - NULL };
-            put_piece(line, out, self.keys.get(from..key_end).unwrap_or_default());
-            if hole == Some(i) {
+        let mut line = Cursor::new(&mut self.line);
+        let mut gap = None;
+        for (i, (key, cell)) in self.keys.iter().zip(cells).enumerate() {
+            if hole != Some(i) {
+                key.put_with(cell, &mut line, out);
+                continue;
+            }
+            line.make_room(out);
+            key.plain.put(&mut line, out);
+            line.with_line(|line| {
                 line.drain(out);
                 let start = out.len();
-                put_fast(line, out, cell);
+                put_fast(line, out, *cell);
                 line.drain(out);
                 gap = Some(start..out.len());
-            } else if !is_null {
-                put_fast(line, out, cell);
-            }
-            from = end;
+            });
         }
-        line.short(if from == 0 { b"{}\n" } else { b"}\n" });
-        line.drain(out);
+        line.done();
+        self.end_row(cells, out);
         gap
+    }
+
+    #[inline(always)]
+    fn end_row(&mut self, cells: &[Value<'_>], out: &mut Vec<u8>) {
+        let is_empty = self.keys.is_empty() || cells.is_empty();
+        self.line.short(if is_empty { b"{}\n" } else { b"}\n" });
+        self.line.drain(out);
     }
 
     /// Appends one cell without its key to `out`.
@@ -75,19 +124,8 @@ impl JsonRows {
     }
 }
 
-/// Appends our own text to `line`, or to `out` behind it if it is long.
-#[inline]
-pub(crate) fn put_piece(line: &mut Line, out: &mut Vec<u8>, text: &[u8]) {
-    line.make_room(out);
-    if text.len() <= Line::SHORT {
-        return line.short(text);
-    }
-    line.drain(out);
-    out.extend_from_slice(text);
-}
-
 /// Appends the cell to `line`, or to `buf` behind it if it is long or needs escaping.
-#[inline]
+#[inline(never)]
 fn put_fast(line: &mut Line, buf: &mut Vec<u8>, cell: Value<'_>) {
     match cell {
         Value::U64(n) => line.decimal(n),
@@ -95,6 +133,7 @@ fn put_fast(line: &mut Line, buf: &mut Vec<u8>, cell: Value<'_>) {
         Value::Addr(addr) => put_quoted(line, |line| line.addr(addr)),
         Value::Time(ns) => put_quoted(line, |line| line.timestamp(ns)),
         Value::Endpoint(addr, port) => put_quoted(line, |line| put_endpoint(line, addr, port)),
+        Value::Bits(bits, names) => put_bits(line, buf, bits, names),
         Value::Bytes(text) if text.len() <= Line::SHORT && text::is_plain(text) => {
             put_quoted(line, |line| line.short(text))
         }
@@ -103,6 +142,17 @@ fn put_fast(line: &mut Line, buf: &mut Vec<u8>, cell: Value<'_>) {
             put_json_value(buf, rare);
         }
     }
+}
+
+/// Our own words, which need no escaping, as a list of texts.
+fn put_bits(line: &mut Line, out: &mut Vec<u8>, bits: u32, names: &'static [&'static str]) {
+    line.byte(b'[');
+    for (i, word) in Value::Bits(bits, names).words().iter().enumerate() {
+        line.short(if i == 0 { b"\"" } else { b",\"" });
+        put_piece(line, out, word);
+        line.byte(b'"');
+    }
+    line.byte(b']');
 }
 
 #[inline]

@@ -2,6 +2,7 @@
 
 mod cell;
 mod csv;
+mod fixed_text;
 mod json;
 mod json_rows;
 mod paint;
@@ -12,9 +13,9 @@ mod value;
 
 pub(crate) use cell::Form;
 pub use csv::Csv;
+pub(crate) use fixed_text::{FixedText, put_piece};
 pub use json::Json;
 pub use json_rows::JsonRows;
-pub(crate) use json_rows::put_piece;
 pub use table::TableWriter;
 pub use text::Text;
 pub use value::put_json_value;

@@ -1,8 +1,8 @@
 //! The cells of a row with their names: parameters of an element, or `key=value` for people.
 
 use super::words;
-use crate::native::{Form, put_piece};
-use record::text::Line;
+use crate::native::{FixedText, Form, put_piece};
+use record::text::{Cursor, Line, is_plain_but};
 use record::{Column, Columns, Kind, Value};
 
 /// How names and values stand together.
@@ -28,37 +28,31 @@ pub(super) struct Pairs {
 
 struct Pair {
     /// What stands between the value before and this one, `" name="` or ` name=`; empty for a column that is left out.
-    key: Vec<u8>,
-    /// The same, if it fits.
-    short_key: Option<[u8; Line::SHORT]>,
+    key: FixedText,
     hex: bool,
     form: Form,
 }
 
 impl Pair {
     fn new(style: Style, name: Option<&str>, column: &Column, form: Form) -> Pair {
-        let key = name.map_or_else(Vec::new, |name| {
-            let name = words::name(name, NAME_MAX);
-            match style {
-                Style::Params => [b"\" ", &name[..], b"=\""].concat(),
-                Style::Text => [b" ", &name[..], b"="].concat(),
-            }
-        });
-        let mut short_key = [0; Line::SHORT];
-        let fits = short_key.get_mut(..key.len()).map(|slot| slot.copy_from_slice(&key)).is_some();
-        Pair { short_key: fits.then_some(short_key), key, hex: column.kind == Kind::Hex, form }
+        let name = name.map(|name| words::name(name, NAME_MAX));
+        let key = match (&name, style) {
+            (None, _) => FixedText::new(&[]),
+            (Some(name), Style::Params) => FixedText::new(&[b"\" ", name, b"=\""]),
+            (Some(name), Style::Text) => FixedText::new(&[b" ", name, b"="]),
+        };
+        Pair { key, hex: column.kind == Kind::Hex, form }
     }
 
     /// Appends the key: that of the first pair has no value before it.
     #[inline(always)]
-    fn put_key(&self, line: &mut Line, out: &mut Vec<u8>, is_first: bool) {
-        match &self.short_key {
-            Some(key) if !is_first => {
-                line.make_room(out);
-                line.prepared(key, self.key.len());
-            }
-            _ => put_piece(line, out, self.key.get(usize::from(is_first)..).unwrap_or_default()),
+    fn put_key(&self, line: &mut Cursor<'_>, out: &mut Vec<u8>, is_first: bool) {
+        line.make_room(out);
+        if is_first {
+            let key = self.key.text().get(1..).unwrap_or_default();
+            return line.with_line(|line| put_piece(line, out, key));
         }
+        self.key.put(line, out);
     }
 }
 
@@ -75,32 +69,42 @@ impl Pairs {
     #[inline]
     pub(super) fn put(&mut self, line: &mut Line, out: &mut Vec<u8>, cells: &[Value<'_>]) {
         let mut is_first = true;
-        for (pair, &cell) in self.columns.iter().zip(cells) {
+        let mut line = Cursor::new(line);
+        for (pair, cell) in self.columns.iter().zip(cells) {
             if cell.is_null() || pair.key.is_empty() {
                 continue;
             }
-            pair.put_key(line, out, is_first);
+            pair.put_key(&mut line, out, is_first);
             is_first = false;
-            match cell {
+            match *cell {
                 Value::U64(n) if !pair.hex => line.decimal(n),
-                Value::U64(n) => {
-                    line.short(b"0x");
-                    line.hex(n);
-                }
                 Value::Name(word) if word.len() <= Line::SHORT => line.short(word.as_bytes()),
                 Value::Addr(addr) => line.addr(addr),
-                Value::Bits(bits, names) if bits != 0 => put_bits(line, out, bits, names),
                 Value::Bytes(text) if text.len() <= Line::SHORT && self.style.takes(text) => line.short(text),
-                rare => {
-                    line.drain(out);
-                    self.scratch.clear();
-                    pair.form.put(&mut self.scratch, rare);
-                    self.style.put_escaped(out, &self.scratch);
-                }
+                rare => line.with_line(|line| put_rare(pair, self.style, &mut self.scratch, line, out, rare)),
             }
         }
         if self.style == Style::Params && !is_first {
             line.byte(b'"');
+        }
+        line.done();
+    }
+}
+
+/// Appends a cell that is rare or needs escaping.
+#[inline(never)]
+fn put_rare(pair: &Pair, style: Style, scratch: &mut Vec<u8>, line: &mut Line, out: &mut Vec<u8>, cell: Value<'_>) {
+    match cell {
+        Value::U64(n) if pair.hex => {
+            line.short(b"0x");
+            line.hex(n);
+        }
+        Value::Bits(bits, names) if bits != 0 => put_bits(line, out, bits, names),
+        rare => {
+            line.drain(out);
+            scratch.clear();
+            pair.form.put(scratch, rare);
+            style.put_escaped(out, scratch);
         }
     }
 }
@@ -115,36 +119,13 @@ fn put_bits(line: &mut Line, out: &mut Vec<u8>, bits: u32, names: &'static [&'st
     }
 }
 
-/// True if `text` is printable ASCII without the bytes `but`: eight bytes at a time.
-#[inline]
-fn has_only_plain<const N: usize>(text: &[u8], but: [u8; N]) -> bool {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x8080_8080_8080_8080;
-    // The high bit of each byte that is zero, and maybe of one above such a byte.
-    let zeros = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
-    let is_plain = |bytes: &[u8; 8]| {
-        let word = u64::from_le_bytes(*bytes);
-        let below_space = word.wrapping_sub(ONES * 0x20) & !word;
-        let special =
-            but.iter().fold(word | below_space, |found, byte| found | zeros(word ^ (ONES * u64::from(*byte))));
-        (special | zeros(word ^ (ONES * 0x7f))) & HIGH == 0
-    };
-    let mut words = text.chunks_exact(8);
-    // What is less than a word is filled up with a byte that every text may have.
-    let mut last = [b'a'; 8];
-    for (slot, byte) in last.iter_mut().zip(words.remainder()) {
-        *slot = *byte;
-    }
-    words.all(|word| word.first_chunk().is_some_and(is_plain)) && is_plain(&last)
-}
-
 impl Style {
     /// True if there is nothing to escape: printable ASCII without the bytes that the style or an escape uses.
     #[inline]
     fn takes(self, text: &[u8]) -> bool {
         match self {
-            Style::Params => has_only_plain(text, *b"\"\\]"),
-            Style::Text => has_only_plain(text, *b"\"\\ =") && !text.is_empty(),
+            Style::Params => is_plain_but(text, *b"\"\\]"),
+            Style::Text => is_plain_but(text, *b"\"\\ =") && !text.is_empty(),
         }
     }
 
@@ -170,24 +151,5 @@ impl Style {
             at += 1 + part.len();
         }
         out.extend_from_slice(quotes);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn plain_text_is_found_by_words(text in "[ -~]{0,32}", at: usize, byte: u8) {
-            let slow = |text: &[u8]| text.iter().all(|byte| (0x20..0x7f).contains(byte) && !b"\"\\]".contains(byte));
-            let mut text = text.into_bytes();
-            prop_assert_eq!(has_only_plain(&text, *b"\"\\]"), slow(&text));
-            text.retain(|byte| !b"\"\\]".contains(byte));
-            prop_assert!(has_only_plain(&text, *b"\"\\]"));
-            text.insert(at % (text.len() + 1), byte);
-            prop_assert_eq!(has_only_plain(&text, *b"\"\\]"), slow(&text), "{:?}", text);
-        }
     }
 }

@@ -1,5 +1,5 @@
 //! One message of nfnetlink_log as a row.
-use netlink::{Attr, AttrError, Attrs, DecodeError};
+use netlink::{Attr, AttrError, Attrs, DecodeError, prefix};
 use packet::read_headers;
 use record::rows::LogRecord;
 
@@ -10,17 +10,28 @@ const VLAN_ID: u16 = 0x0fff;
 
 /// Makes a row of the payload of a message. `received_ns` is the row's time where the kernel tells none; attributes
 /// that are unknown here are counted in `unknown_attrs`. Allocates nothing.
-#[inline]
 pub fn decode_record<'b>(
     payload: &'b [u8],
     received_ns: u64,
     unknown_attrs: &mut u64,
 ) -> Result<LogRecord<'b>, DecodeError> {
+    let mut row = LogRecord { time_ns: received_ns, ..LogRecord::default() };
+    decode_into(payload, &mut row, unknown_attrs)?;
+    Ok(row)
+}
+
+/// The same into `row`, which has the defaults of what a message may lack; after an error it is of no use. In place,
+/// because a row has 300 bytes, and each move is a copy.
+#[inline]
+pub(crate) fn decode_into<'b>(
+    payload: &'b [u8],
+    row: &mut LogRecord<'b>,
+    unknown_attrs: &mut u64,
+) -> Result<(), DecodeError> {
     let Some(([family, _, group_high, group_low], attrs)) = payload.split_first_chunk::<NFGENMSG>() else {
         return Err(DecodeError::Short { what: "nfgenmsg", claims: NFGENMSG, has: payload.len() });
     };
-    let group = u16::from_be_bytes([*group_high, *group_low]);
-    let mut row = LogRecord { time_ns: received_ns, group, family: *family, ..LogRecord::default() };
+    (row.group, row.family) = (u16::from_be_bytes([*group_high, *group_low]), *family);
     for attr in Attrs::new(attrs) {
         let attr = attr?;
         match attr.kind {
@@ -35,13 +46,18 @@ pub fn decode_record<'b>(
             nfula::IFINDEX_INDEV => row.in_ifindex = Some(attr.be32()?),
             nfula::IFINDEX_OUTDEV => row.out_ifindex = Some(attr.be32()?),
             nfula::TIMESTAMP => row.time_ns = timestamp_ns(&attr)?,
-            _ => rarer(&mut row, &attr, unknown_attrs)?,
+            nfula::HWHEADER => row.hw_header = attr.payload,
+            nfula::HWADDR => row.hw_addr = hardware_address(attr.payload),
+            nfula::HWTYPE => row.hw_type = Some(attr.be16()?),
+            nfula::HWLEN => {}
+            _ => rarer(row, &attr, unknown_attrs)?,
         }
     }
     row.packet = read_headers(row.payload);
-    Ok(row)
+    Ok(())
 }
 
+#[inline(never)]
 fn rarer<'b>(row: &mut LogRecord<'b>, attr: &Attr<'b>, unknown_attrs: &mut u64) -> Result<(), DecodeError> {
     match attr.kind {
         nfula::MARK => row.mark = Some(attr.be32()?),
@@ -57,10 +73,7 @@ fn rarer<'b>(row: &mut LogRecord<'b>, attr: &Attr<'b>, unknown_attrs: &mut u64) 
                 }
             }
         }
-        nfula::HWHEADER => row.hw_header = attr.payload,
-        nfula::HWADDR => row.hw_addr = hardware_address(attr.payload),
-        nfula::HWTYPE => row.hw_type = Some(attr.be16()?),
-        nfula::HWLEN | nfula::L2HDR => {}
+        nfula::L2HDR => {}
         nfula::SEQ_GLOBAL | nfula::CT | nfula::CT_INFO => {}
         _ => *unknown_attrs += 1,
     }
@@ -77,7 +90,7 @@ fn hardware_address(bytes: &[u8]) -> &[u8] {
 fn timestamp_ns(attr: &Attr<'_>) -> Result<u64, AttrError> {
     let bytes: [u8; 16] = attr.array()?;
     let (sec, usec) = bytes.split_at(8);
-    let number = |bytes: &[u8]| bytes.iter().fold(0u64, |number, byte| number << 8 | u64::from(*byte));
+    let number = |bytes: &[u8]| prefix::be64_at(bytes, 0).unwrap_or(0);
     Ok(number(sec).saturating_mul(1_000_000_000).saturating_add(number(usec).saturating_mul(1_000)))
 }
 

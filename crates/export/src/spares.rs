@@ -1,0 +1,49 @@
+//! Memory of batches that were delivered, to be filled again: fresh memory costs a page fault for every 4 KiB.
+
+use crate::Batch;
+use std::sync::Arc;
+
+/// Most batches that are kept: what is filled and what is written take turns, and a burst needs a few more.
+const SPARES_MAX: usize = 4;
+
+/// Batches that nobody needs any more.
+#[derive(Debug, Default)]
+pub(crate) struct Spares(Vec<Batch>);
+
+impl Spares {
+    /// Keeps the memory of `batch`, unless it is needed elsewhere, is small, or there is enough.
+    pub(crate) fn put(&mut self, batch: Arc<Batch>) {
+        if self.0.len() < SPARES_MAX {
+            self.0.extend(Arc::into_inner(batch).filter(Batch::has_room));
+        }
+    }
+
+    /// One of them, without messages.
+    pub(crate) fn take(&mut self) -> Option<Batch> {
+        self.0.pop().map(Batch::emptied)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_large_batches_that_nobody_holds_are_kept() {
+        let mut spares = Spares::default();
+        let held = Arc::new(Batch::new());
+        spares.put(Arc::clone(&held));
+        spares.put(Arc::new(Batch::default()));
+        assert_eq!(spares.take(), None, "one is held, the other has no room");
+        let mut used = Batch::new();
+        used.bytes_mut().extend_from_slice(b"message");
+        used.end_message();
+        used.number_from(7);
+        (0..=SPARES_MAX).for_each(|_| spares.put(Arc::new(Batch::new())));
+        assert_eq!(spares.0.len(), SPARES_MAX);
+        spares.take();
+        spares.put(Arc::new(used));
+        let again = spares.take().unwrap_or_default();
+        assert_eq!((again.len(), again.first(), again.has_room()), (0, 0, true));
+    }
+}

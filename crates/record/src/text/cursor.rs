@@ -1,0 +1,132 @@
+//! A line under construction whose end is in a register.
+
+use super::address::v4;
+use super::decimal::{EIGHT_DIGITS, head};
+use super::{Line, Room};
+use crate::Addr;
+
+/// Puts pieces into a [`Line`], which has them once the cursor is done.
+///
+/// Where a line's end lies in memory, each piece waits for the store of the piece before: five cycles, three times a
+/// cell. Here everything that is common is inlined, and what is rare goes through [`Cursor::with_line`]; no method
+/// lends the cursor to a call, which would put the end into memory again. Measured on records as JSON: 160 ns before.
+pub struct Cursor<'l> {
+    line: &'l mut Line,
+    at: usize,
+}
+
+impl Room for Cursor<'_> {
+    #[inline(always)]
+    fn room<const N: usize>(&mut self, write: impl FnOnce(&mut [u8; N]) -> usize) {
+        if let Some(slot) = self.line.bytes.get_mut(self.at..).and_then(|rest| rest.first_chunk_mut()) {
+            self.at += write(slot);
+        }
+    }
+}
+
+impl<'l> Cursor<'l> {
+    /// Goes on where the line ends.
+    #[inline(always)]
+    pub fn new(line: &'l mut Line) -> Cursor<'l> {
+        let at = line.at;
+        Cursor { line, at }
+    }
+
+    /// Lets `put` append to the line: for pieces that are rare or long.
+    #[inline(always)]
+    pub fn with_line(&mut self, put: impl FnOnce(&mut Line)) {
+        self.line.at = self.at;
+        put(self.line);
+        self.at = self.line.at;
+    }
+
+    /// Leaves the line with all pieces.
+    #[inline(always)]
+    pub fn done(self) {
+        self.line.at = self.at;
+    }
+
+    /// [`Line::make_room`].
+    #[inline(always)]
+    pub fn make_room(&mut self, out: &mut Vec<u8>) {
+        if !Line::has_room(self.at) {
+            self.with_line(|line| line.drain(out));
+        }
+    }
+
+    /// One byte.
+    #[inline(always)]
+    pub fn byte(&mut self, byte: u8) {
+        self.room(|slot| {
+            *slot = [byte];
+            1
+        });
+    }
+
+    /// [`Line::prepared`].
+    #[inline(always)]
+    pub fn prepared(&mut self, text: &[u8; Line::SHORT], len: usize) {
+        self.room(|slot| {
+            *slot = *text;
+            len.min(Line::SHORT)
+        });
+    }
+
+    /// [`Line::short`].
+    #[inline(always)]
+    pub fn short(&mut self, text: &[u8]) {
+        match text.len() {
+            0 => {}
+            1 => self.ends::<1>(text),
+            2..=3 => self.ends::<2>(text),
+            4..=7 => self.ends::<4>(text),
+            8..=15 => self.ends::<8>(text),
+            _ => self.ends::<16>(text),
+        }
+    }
+
+    #[inline(always)]
+    fn ends<const N: usize>(&mut self, text: &[u8]) {
+        if let (Some(first), Some(last)) = (text.first_chunk::<N>(), text.last_chunk::<N>()) {
+            let rest = text.len() - N;
+            if let Some(slot) = self.line.bytes.get_mut(self.at..).and_then(|place| place.first_chunk_mut::<N>()) {
+                *slot = *first;
+            }
+            if let Some(slot) = self.line.bytes.get_mut(self.at + rest..).and_then(|place| place.first_chunk_mut()) {
+                *slot = *last;
+                self.at += text.len();
+            }
+        }
+    }
+
+    /// A number in decimal.
+    #[inline(always)]
+    pub fn decimal(&mut self, n: u64) {
+        if n < 10 {
+            return self.byte(b'0' + n as u8);
+        }
+        if n >= u64::from(EIGHT_DIGITS) {
+            return self.with_line(|line| line.decimal(n));
+        }
+        let (digits, len) = head(n);
+        self.room(|slot| {
+            *slot = digits;
+            len
+        });
+    }
+
+    /// A number in lower-case hexadecimal, without a prefix.
+    #[inline(always)]
+    pub fn hex(&mut self, n: u64) {
+        self.with_line(|line| line.hex(n));
+    }
+
+    /// An address.
+    #[inline(always)]
+    pub fn addr(&mut self, addr: Addr) {
+        match addr {
+            Addr::V4(octets) => self.room(|slot| v4(slot, octets)),
+            Addr::V6(_) => self.with_line(|line| line.addr(addr)),
+        }
+    }
+}

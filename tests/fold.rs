@@ -2,15 +2,16 @@
 
 use crate::going::Going;
 use crate::log::{command, counted, logging, send, to_five};
+use crate::run::netwren;
 use serde_json::Value;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::io::Read;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
 use testkit::netns::Lab;
 
 /// `log --group 5` that ships with these words, once it is bound.
 fn shipping(lab: &Lab, args: &[&str]) -> Going<String> {
-    let words =
-        [&["--group", "5", "--latency", "10ms", "--stats", "--columns", "seq,prefix,time,sport"], args].concat();
+    let words = [&["--group", "5", "--latency", "10ms", "--stats"], args].concat();
     let going = Going::spawn(command(lab, &words), |line| line);
     testkit::wait_until("the group is bound", || !lab.output("cat", &["/proc/net/netfilter/nfnetlink_log"]).is_empty());
     going
@@ -69,7 +70,7 @@ fn root_repetition_is_one_record_and_its_count() {
     let syslog = format!("syslog+udp://{}", receiver.local_addr().unwrap());
     let targets = [to("json", "rows"), to("logemu", "lines"), syslog, to("pcap", "packets")];
     let to: Vec<&str> = targets.iter().flat_map(|target| ["--to", target]).collect();
-    let mut going = shipping(&lab, &[&["--fold", "1s"], &to[..]].concat());
+    let mut going = shipping(&lab, &[&["--columns", "seq,prefix,time,sport", "--fold", "1s"], &to[..]].concat());
     send_from(&lab, 3, EACH);
     // It is said when the window is over, though nothing more comes and the run goes on.
     testkit::wait_until("each source is summed up", || text(&file("rows")).matches("\"folded\":").count() == 3);
@@ -106,7 +107,8 @@ fn root_what_is_above_the_rate_is_counted_and_said() {
     let lab = logging("foldrate");
     let path = lab.dir().join("rows");
     let to = format!("json:{}", path.display());
-    let going = shipping(&lab, &["--rate", "1/h:10", "--rate-by", "src", "--to", &to]);
+    let going =
+        shipping(&lab, &["--columns", "seq,prefix,time,sport", "--rate", "1/h:10", "--rate-by", "src", "--to", &to]);
     send_from(&lab, 2, EACH);
     testkit::wait_until("what may go out is there", || rows(&path).len() >= 20);
     let (lines, ran) = going.end();
@@ -135,7 +137,8 @@ fn root_a_flood_of_addresses_stops_no_other_rules_folding() {
     );
     let path = lab.dir().join("rows");
     let to = format!("json:{}", path.display());
-    let going = shipping(&lab, &["--fold", "1h", "--buffer", "128MiB", "--to", &to]);
+    let going =
+        shipping(&lab, &["--columns", "seq,prefix,time,sport", "--fold", "1h", "--buffer", "128MiB", "--to", &to]);
     lab.inside(|| {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         for number in 0..SOURCES {
@@ -155,6 +158,73 @@ fn root_a_flood_of_addresses_stops_no_other_rules_folding() {
     assert_eq!((calm.len(), &calm[1]["folded"]), (2, &1000.into()));
 }
 
+/// A flood of one rule while the receiver is away does not push out what another rule logged.
+fn a_flood_leaves_others(purpose: &str, when_full: &str, more: &[&str]) {
+    const FLOOD: u64 = 100_000;
+    const CALM: u64 = 100;
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = Lab::new(purpose);
+    lab.nft(
+        "table inet t { chain o { type filter hook output priority 0
+           udp dport 7009 log prefix \"flood: \" group 5 drop
+           udp dport 7010 log prefix \"calm: \" group 5 drop
+         }
+         }",
+    );
+    let listener = lab.inside(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).unwrap();
+    let addr = listener.local_addr().unwrap();
+    drop(listener);
+    let (to, control) = (format!("json+tcp://{addr}"), lab.dir().join("control").display().to_string());
+    let spool = lab.dir().join("spool").display().to_string();
+    let more: Vec<&str> = more.iter().map(|word| if *word == "SPOOL" { &*spool } else { word }).collect();
+    let args = ["--buffer", "128MiB", "--columns", "all", "--when-full", when_full, "--control", &control, "--to", &to];
+    let going = shipping(&lab, &[&args, &more[..]].concat());
+    lab.inside(|| {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        for number in 0..FLOOD {
+            let _ = socket.send_to(b"x", (Ipv4Addr::LOCALHOST, 7009));
+            if number % (FLOOD / CALM) == FLOOD / CALM / 2 {
+                let _ = socket.send_to(b"x", (Ipv4Addr::LOCALHOST, 7010));
+            }
+        }
+    });
+    testkit::wait_until("all of it waits or was dropped", || {
+        let status = netwren(&["log", "status", "-o", "json", "--control", &control]).stdout;
+        let status: Value = serde_json::from_str(&status).unwrap();
+        status["outputs"][0]["seen"] == FLOOD + CALM
+    });
+    let listener = lab.inside(|| TcpListener::bind(addr)).unwrap();
+    let reader = std::thread::spawn(move || {
+        let mut text = String::new();
+        listener.accept().unwrap().0.read_to_string(&mut text).unwrap();
+        text
+    });
+    let ledger = {
+        let (lines, ran) = going.end();
+        assert_eq!(ran.code, 3, "something was dropped: {}", ran.stderr);
+        ledgers(&lines).remove(0)
+    };
+    let text = reader.join().unwrap();
+    let of = |prefix: &str| text.matches(&format!("\"prefix\":\"{prefix}: \"")).count() as u64;
+    let dropped = ledger["dropped"]["full"].as_u64().unwrap();
+    assert_eq!((of("calm"), of("flood") + dropped), (CALM, FLOOD), "{ledger}");
+    assert!(dropped > FLOOD / 2, "{ledger}");
+    let numbers: Vec<u64> =
+        text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["seq"].as_u64().unwrap()).collect();
+    assert!(numbers.is_sorted(), "in order");
+    // What came first is kept, or what came last.
+    let last =
+        text.lines().zip(&numbers).filter(|(line, _)| line.contains("flood: ")).last().map(|(_, at)| *at).unwrap();
+    assert_eq!(last == FLOOD + CALM - 1, when_full == "drop-oldest", "{last}");
+}
+
+#[test]
+fn root_a_flood_of_one_rule_pushes_no_others_out_of_the_queue() {
+    a_flood_leaves_others("floodold", "drop-oldest", &["--queue-max", "4MiB"]);
+    a_flood_leaves_others("floodnew", "drop-newest", &["--queue-max", "4MiB"]);
+}
+
 /// What was folded and limited stays in the ledger of a spool.
 #[test]
 fn root_counts_of_what_was_not_shipped_outlive_the_run() {
@@ -164,7 +234,21 @@ fn root_counts_of_what_was_not_shipped_outlive_the_run() {
     let spool = lab.dir().join("spool").display().to_string();
     let to = format!("json:{}", lab.dir().join("rows").display());
     for run in 1..=2_usize {
-        let going = shipping(&lab, &["--fold", "1h", "--rate", "1/h:500", "--spool", &spool, "--to", &to]);
+        let going = shipping(
+            &lab,
+            &[
+                "--columns",
+                "seq,prefix,time,sport",
+                "--fold",
+                "1h",
+                "--rate",
+                "1/h:500",
+                "--spool",
+                &spool,
+                "--to",
+                &to,
+            ],
+        );
         send(&lab, to_five(), 600);
         let ledger = ledgers(&going.end().0).remove(0);
         let count = |each: usize| (run * each).into();

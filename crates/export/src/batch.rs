@@ -8,6 +8,8 @@ pub struct Batch {
     bytes: Vec<u8>,
     /// Where each message ends in `bytes`.
     ends: Vec<u32>,
+    /// Where a class begins: its number, and the index of its first message. Before the first one messages have class 0.
+    classes: Vec<(u16, u32)>,
 }
 
 /// A batch is full once it has so many bytes: system calls for less cost more than what they carry.
@@ -16,20 +18,87 @@ const FULL: usize = 256 << 10;
 impl Batch {
     /// An empty batch with room.
     pub fn new() -> Batch {
-        Batch { first: 0, bytes: Vec::with_capacity(FULL + (16 << 10)), ends: Vec::with_capacity(1024) }
+        Batch {
+            first: 0,
+            bytes: Vec::with_capacity(FULL + (16 << 10)),
+            ends: Vec::with_capacity(1024),
+            classes: Vec::new(),
+        }
     }
 
     /// A batch of its parts; `None` if they do not fit together. `first` is the number of its first message.
     pub fn of_parts(first: u64, bytes: Vec<u8>, ends: Vec<u32>) -> Option<Batch> {
         let in_order = ends.windows(2).all(|pair| pair.first() <= pair.last());
         let last = ends.last().map_or(0, |end| *end as usize);
-        (in_order && last == bytes.len()).then_some(Batch { first, bytes, ends })
+        (in_order && last == bytes.len()).then_some(Batch { first, bytes, ends, classes: Vec::new() })
+    }
+
+    /// The batch with these classes: each with the index of its first message, in order.
+    pub(crate) fn with_classes(self, classes: Vec<(u16, u32)>) -> Batch {
+        Batch { classes, ..self }
     }
 
     /// What is to be appended to: bytes behind the last end are no message until [`Batch::end_message`].
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
+    }
+
+    /// The next messages are of this class: what a full store drops is shared between classes.
+    #[inline]
+    pub fn set_class(&mut self, class: u16) {
+        if self.classes.last().map_or(0, |(last, _)| *last) != class {
+            self.classes.push((class, self.ends.len() as u32));
+        }
+    }
+
+    /// Runs of messages of one class: the class, and the indices of the messages.
+    fn runs(&self) -> impl Iterator<Item = (u16, std::ops::Range<usize>)> + '_ {
+        let begins = std::iter::once((0, 0)).chain(self.classes.iter().copied());
+        let ends = self.classes.iter().map(|(_, at)| *at as usize).chain([self.ends.len()]);
+        let runs = begins.zip(ends).map(|((class, from), to)| (class, from as usize..to));
+        runs.filter(|(_, messages)| !messages.is_empty())
+    }
+
+    /// Each run of messages of one class, with its messages and its bytes.
+    pub(crate) fn class_bytes(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
+        self.runs()
+            .map(|(class, messages)| (class, (self.start_of(messages.end) - self.start_of(messages.start)) as u64))
+    }
+
+    /// Each run of messages of one class: the class, and how many they are.
+    pub(crate) fn class_runs(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
+        self.runs().map(|(class, messages)| (class, messages.len() as u64))
+    }
+
+    /// True if a message is of this class.
+    pub(crate) fn has_class(&self, class: u16) -> bool {
+        self.runs().any(|(other, _)| other == class)
+    }
+
+    /// The batch without the messages of a class, numbered without gaps from its first number on.
+    pub(crate) fn without(&self, class: u16) -> Batch {
+        let mut rest = Batch { first: self.first, ..Batch::default() };
+        for (other, messages) in self.runs().filter(|(other, _)| *other != class) {
+            rest.append(self, other, messages);
+        }
+        rest
+    }
+
+    /// Adds all messages of `other` behind its own.
+    pub(crate) fn join(&mut self, other: &Batch) {
+        for (class, messages) in other.runs() {
+            self.append(other, class, messages);
+        }
+    }
+
+    fn append(&mut self, from: &Batch, class: u16, messages: std::ops::Range<usize>) {
+        self.set_class(class);
+        let (start, end) = (from.start_of(messages.start), from.start_of(messages.end));
+        let base = self.bytes.len();
+        self.bytes.extend_from_slice(from.bytes.get(start..end).unwrap_or_default());
+        let ends = from.ends.get(messages).unwrap_or_default();
+        self.ends.extend(ends.iter().map(|end| u32::try_from(*end as usize - start + base).unwrap_or(u32::MAX)));
     }
 
     /// What was appended since the last message is one.
@@ -79,7 +148,12 @@ impl Batch {
         if self.bytes.len() >= self.bytes.capacity() / 4 {
             return (self, None);
         }
-        let small = Batch { first: self.first, bytes: self.bytes.clone(), ends: self.ends.clone() };
+        let small = Batch {
+            first: self.first,
+            bytes: self.bytes.clone(),
+            ends: self.ends.clone(),
+            classes: self.classes.clone(),
+        };
         (small, Some(self.emptied()))
     }
 
@@ -87,6 +161,7 @@ impl Batch {
     pub(crate) fn emptied(mut self) -> Batch {
         self.bytes.clear();
         self.ends.clear();
+        self.classes.clear();
         Batch { first: 0, ..self }
     }
 
@@ -131,6 +206,25 @@ impl Batch {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn a_class_can_be_taken_out() {
+        let mut batch = Batch::new();
+        for (text, class) in [("a", 0), ("bb", 7), ("c", 7), ("dd", 0), ("ee", 7)] {
+            batch.bytes_mut().extend_from_slice(text.as_bytes());
+            batch.set_class(class);
+            batch.end_message();
+        }
+        batch.number_from(10);
+        assert_eq!(batch.class_bytes().collect::<Vec<_>>(), [(0, 1), (7, 3), (0, 2), (7, 2)]);
+        let (zero, mut seven) = (batch.without(7), batch.without(0));
+        assert_eq!((zero.bytes(), zero.ends(), zero.first(), zero.end()), (&b"add"[..], &[1, 3][..], 10, 12));
+        assert_eq!((seven.bytes(), seven.ends()), (&b"bbcee"[..], &[2, 3, 5][..]));
+        assert!(!seven.has_class(0) && zero.without(0).is_empty());
+        seven.join(&zero);
+        assert_eq!((seven.bytes(), seven.ends()), (&b"bbceeadd"[..], &[2, 3, 5, 6, 8][..]));
+        assert_eq!(seven.class_runs().collect::<Vec<_>>(), [(7, 3), (0, 2)]);
+    }
 
     #[test]
     fn messages_are_found_again() {

@@ -8,6 +8,7 @@
 
 mod backoff;
 mod batch;
+mod classes;
 mod control;
 mod fold;
 mod in_flight;

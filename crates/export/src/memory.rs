@@ -1,13 +1,16 @@
 //! Messages that wait in memory.
 
+use crate::classes::ClassWeights;
 use crate::spares::Spares;
-use crate::{Batch, Ledger, Pushed, Store};
+use crate::{Batch, Ledger, Pushed, Store, WhenFull};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
 /// Bytes that a batch costs beside its messages: where they end, and allocation.
 const BATCH_OVERHEAD: usize = 256;
+/// What is left of batches is put together up to so many bytes.
+const JOINED_BYTES: usize = 64 << 10;
 
 /// A bounded queue in memory: what waits in it ends with the program.
 #[derive(Debug)]
@@ -31,6 +34,45 @@ impl MemoryStore {
     fn has_room(&self, more: usize) -> bool {
         self.batches.is_empty() || self.bytes + more <= self.bytes_max
     }
+
+    /// Drops messages of the class that has most, until the rest fits; returns how many. Batches from index `from` on
+    /// may be changed: nobody has seen the numbers of their messages.
+    fn make_room(&mut self, from: usize, when_full: WhenFull) -> u64 {
+        let mut weights = ClassWeights::of(self.batches.range(from..).map(|batch| &**batch));
+        let mut dropped = 0;
+        while self.bytes > self.bytes_max && self.batches.len() > 1 {
+            let Some(class) = weights.heaviest() else { break };
+            let mut indices = from..self.batches.len();
+            let has_class = |at: &usize| self.batches.get(*at).is_some_and(|batch| batch.has_class(class));
+            let at = match when_full {
+                WhenFull::DropNewest => indices.rev().find(has_class),
+                _ => indices.find(has_class),
+            };
+            let Some((at, batch)) = at.and_then(|at| Some((at, self.batches.get(at)?))) else { break };
+            let rest = batch.without(class);
+            dropped += batch.len() - rest.len();
+            weights.take(class, (batch.bytes().len() - rest.bytes().len()) as u64);
+            self.replace(at, rest, at > from);
+        }
+        dropped
+    }
+
+    /// Puts `rest` in place of the batch that it is left of; a small one joins the one before it.
+    fn replace(&mut self, at: usize, rest: Batch, may_join: bool) {
+        self.bytes -= self.batches.remove(at).map_or(0, |batch| cost(&batch));
+        if rest.is_empty() {
+            return;
+        }
+        let before = at.checked_sub(1).filter(|_| may_join).and_then(|before| self.batches.get_mut(before));
+        if let Some(before) = before.filter(|before| before.bytes().len() + rest.bytes().len() <= JOINED_BYTES) {
+            self.bytes -= cost(before);
+            Arc::make_mut(before).join(&rest);
+            self.bytes += cost(before);
+            return;
+        }
+        self.bytes += cost(&rest);
+        self.batches.insert(at, Arc::new(rest));
+    }
 }
 
 fn cost(batch: &Batch) -> usize {
@@ -38,22 +80,22 @@ fn cost(batch: &Batch) -> usize {
 }
 
 impl Store for MemoryStore {
-    fn push(&mut self, mut batch: Batch, make_room: bool, held: u64) -> Pushed {
+    fn push(&mut self, mut batch: Batch, when_full: WhenFull, held: u64) -> Pushed {
         let more = cost(&batch);
-        let mut dropped = 0;
-        while !self.has_room(more) {
-            // Those that are being delivered leave soon: the oldest behind them goes.
-            let oldest = self.batches.iter().position(|batch| batch.first() >= held);
-            let gone = oldest.filter(|_| make_room).and_then(|at| self.batches.remove(at));
-            let Some(gone) = gone else { return Pushed::Full { batch, dropped } };
-            self.bytes -= cost(&gone);
-            dropped += gone.len();
+        let has_room = self.has_room(more);
+        if !has_room && when_full == WhenFull::Block {
+            return Pushed::Full { batch, dropped: 0 };
         }
         batch.number_from(self.end);
         self.end = batch.end();
         self.bytes += more;
         self.batches.push_back(Arc::new(batch));
-        Pushed::Kept { dropped }
+        if has_room {
+            return Pushed::Kept { dropped: 0 };
+        }
+        // Those that are being delivered leave soon: what comes after them goes.
+        let from = self.batches.partition_point(|batch| batch.first() < held);
+        Pushed::Kept { dropped: self.make_room(from, when_full) }
     }
 
     fn get(&mut self, number: u64) -> io::Result<Option<Arc<Batch>>> {
@@ -119,6 +161,62 @@ mod tests {
         batch
     }
 
+    /// A batch of messages of these classes, each its class in decimal.
+    fn of_classes(classes: impl IntoIterator<Item = u16>) -> Batch {
+        let mut batch = Batch::new();
+        for class in classes {
+            batch.set_class(class);
+            batch.bytes_mut().extend_from_slice(format!("{class:0100}").as_bytes());
+            batch.end_message();
+        }
+        batch
+    }
+
+    /// How many messages of a class wait.
+    fn waiting(store: &MemoryStore, class: u16) -> u64 {
+        let runs = store.batches.iter().flat_map(|batch| batch.class_runs());
+        runs.filter(|(other, _)| *other == class).map(|(_, messages)| messages).sum()
+    }
+
+    /// A class that floods pays for the room; others stay whole, whichever end is dropped.
+    #[test]
+    fn a_flood_of_one_class_drops_none_of_others() {
+        for when_full in [WhenFull::DropOldest, WhenFull::DropNewest] {
+            let mut store = MemoryStore::new(64 << 10);
+            let (mut pushed, mut dropped) = (0, 0);
+            for number in 0..1000 {
+                let classes = (0..100).map(|at| if at == 50 && number % 10 == 0 { 2 } else { 1 });
+                let Pushed::Kept { dropped: now } = store.push(of_classes(classes), when_full, 0) else { panic!() };
+                (pushed, dropped) = (pushed + 100, dropped + now);
+                assert!(store.bytes() <= 64 << 10, "{}", store.bytes());
+            }
+            assert_eq!(waiting(&store, 2), 100);
+            assert_eq!(waiting(&store, 1) + waiting(&store, 2) + dropped, pushed);
+            assert!(store.batches.len() < 100, "small rests are put together: {}", store.batches.len());
+            let mut number = 0;
+            while let Some(batch) = store.get(number).unwrap() {
+                assert!(batch.first() >= number);
+                number = batch.end();
+            }
+            // Newest first: what came first is there.
+            let first = store.batches[0].message(0).unwrap().to_vec();
+            assert_eq!(store.begin() == 0, when_full == WhenFull::DropNewest || first.ends_with(b"2"));
+        }
+    }
+
+    #[test]
+    fn what_is_being_delivered_is_left_alone() {
+        let mut store = MemoryStore::new(3000);
+        store.push(of_classes([1; 10]), WhenFull::DropOldest, 0);
+        store.push(of_classes([1, 2, 1, 1]), WhenFull::DropOldest, 10);
+        let dropped = store.push(of_classes([1; 10]), WhenFull::DropOldest, 10);
+        assert!(matches!(dropped, Pushed::Kept { dropped: 3 }), "{dropped:?}");
+        assert_eq!(store.get(0).unwrap().unwrap().len(), 10);
+        let rest = store.get(10).unwrap().unwrap();
+        assert_eq!((rest.first(), rest.len(), rest.has_class(1)), (10, 1, false));
+        assert_eq!(store.get(11).unwrap().unwrap().first(), 14);
+    }
+
     fn firsts(store: &mut MemoryStore) -> Vec<u64> {
         let mut firsts = Vec::new();
         let mut number = 0;
@@ -133,17 +231,20 @@ mod tests {
     fn what_waits_is_bounded_and_numbered() {
         let mut store = MemoryStore::new(3 * 1300);
         for _ in 0..3 {
-            assert!(matches!(store.push(batch(10), false, 0), Pushed::Kept { dropped: 0 }));
+            assert!(matches!(store.push(batch(10), WhenFull::Block, 0), Pushed::Kept { dropped: 0 }));
         }
-        assert!(matches!(store.push(batch(10), false, 0), Pushed::Full { dropped: 0, .. }));
+        assert!(matches!(store.push(batch(10), WhenFull::Block, 0), Pushed::Full { dropped: 0, .. }));
         assert_eq!((store.begin(), store.end(), firsts(&mut store)), (0, 30, vec![0, 10, 20]));
         // The first batch is being delivered: the second one goes.
-        assert!(matches!(store.push(batch(10), true, 10), Pushed::Kept { dropped: 10 }));
+        assert!(matches!(store.push(batch(10), WhenFull::DropOldest, 10), Pushed::Kept { dropped: 10 }));
         assert_eq!(firsts(&mut store), [0, 20, 30]);
         store.release(25).unwrap();
         assert_eq!((store.begin(), firsts(&mut store)), (25, vec![20, 30]));
         store.release(40).unwrap();
         assert_eq!((store.begin(), store.end(), store.bytes()), (40, 40, 0));
-        assert!(matches!(store.push(batch(100), false, 40), Pushed::Kept { dropped: 0 }), "a large one alone");
+        assert!(
+            matches!(store.push(batch(100), WhenFull::Block, 40), Pushed::Kept { dropped: 0 }),
+            "a large one alone"
+        );
     }
 }

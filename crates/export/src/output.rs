@@ -141,7 +141,7 @@ impl Output {
         let mut until = None;
         loop {
             let held = state.held;
-            match state.store.push(batch, self.when_full == WhenFull::DropOldest, held) {
+            match state.store.push(batch, self.when_full, held) {
                 Pushed::Kept { dropped } => {
                     state.ledger.dropped.full += dropped;
                     break;

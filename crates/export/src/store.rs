@@ -47,7 +47,7 @@ impl FromStr for WhenFull {
 /// What became of a batch that was handed over.
 #[derive(Debug)]
 pub enum Pushed {
-    /// It waits; so many older messages were dropped to make room.
+    /// It waits; so many messages, older ones or its own, were dropped to make room.
     Kept {
         /// Dropped messages.
         dropped: u64,
@@ -70,9 +70,10 @@ pub enum Pushed {
 
 /// Messages that wait, in order and numbered without gaps, but for those that were dropped.
 pub trait Store: Send {
-    /// Adds a batch, which gets the numbers from [`Store::end`] on. With `make_room` the oldest messages may be dropped
-    /// for it, but none below `held`, which are being delivered.
-    fn push(&mut self, batch: Batch, make_room: bool, held: u64) -> Pushed;
+    /// Adds a batch, which gets the numbers from [`Store::end`] on. If there is no room, messages of the class that has
+    /// most of what waits are dropped, the oldest or the newest as `when_full` says, but none below `held`, which are
+    /// being delivered.
+    fn push(&mut self, batch: Batch, when_full: WhenFull, held: u64) -> Pushed;
 
     /// The batch that holds message `number`, or the first one after it; `None` if there is none.
     fn get(&mut self, number: u64) -> io::Result<Option<Arc<Batch>>>;

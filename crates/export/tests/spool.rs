@@ -85,7 +85,8 @@ impl User {
         self.pushed += messages;
         self.ledger.seen += messages;
         let first = self.spool.end();
-        match self.spool.push(batch(&texts), make_room, self.delivered_to) {
+        let when_full = if make_room { WhenFull::DropOldest } else { WhenFull::Block };
+        match self.spool.push(batch(&texts), when_full, self.delivered_to) {
             Pushed::Kept { dropped } => {
                 self.ledger.dropped.full += dropped;
                 self.stored.extend((first..).zip(texts));
@@ -215,7 +216,7 @@ fn a_cut_at_any_byte_leaves_the_whole_batches() {
     let dir = tempfile::tempdir().unwrap();
     let (mut spool, _) = open(dir.path(), options(1 << 20));
     for from in [0, 3, 6] {
-        spool.push(numbered(from, from + 3), false, 0);
+        spool.push(numbered(from, from + 3), WhenFull::Block, 0);
     }
     drop(spool);
     let path = segments(dir.path()).remove(0);
@@ -242,7 +243,7 @@ fn damaged_messages_are_stepped_over_and_counted() {
     let dir = tempfile::tempdir().unwrap();
     let (mut spool, _) = open(dir.path(), options(1 << 20));
     for from in [0, 10, 20] {
-        spool.push(numbered(from, from + 10), false, 0);
+        spool.push(numbered(from, from + 10), WhenFull::Block, 0);
     }
     spool.sync(&Ledger { seen: 30, ..Ledger::default() }).unwrap();
     drop(spool);
@@ -273,7 +274,7 @@ fn refused(change: impl FnOnce(&Path)) -> String {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("spool");
     let (mut spool, _) = open(&root, options(1 << 20));
-    spool.push(numbered(0, 3), false, 0);
+    spool.push(numbered(0, 3), WhenFull::Block, 0);
     drop(spool);
     change(&root);
     Spool::open(&root, TARGET, options(1 << 20)).unwrap_err().to_string()
@@ -337,7 +338,7 @@ fn a_million_tiny_batches_come_back_in_order() {
     for number in 0..count {
         let mut one = Batch::of_parts(0, format!("{number:08}\n").into_bytes(), vec![9]).unwrap();
         one.number_from(0);
-        assert!(matches!(spool.push(one, false, 0), Pushed::Kept { dropped: 0 }));
+        assert!(matches!(spool.push(one, WhenFull::Block, 0), Pushed::Kept { dropped: 0 }));
     }
     drop(spool);
     let (mut spool, recovered) = open(dir.path(), options(1 << 30));
@@ -357,7 +358,7 @@ fn the_oldest_messages_make_room_and_are_counted() {
     let (mut spool, _) = open(dir.path(), options(1 << 20));
     let (mut dropped, mut pushed) = (0, 0);
     for from in (0..1_000_000).step_by(1000) {
-        match spool.push(numbered(from, from + 1000), true, 500) {
+        match spool.push(numbered(from, from + 1000), WhenFull::DropOldest, 500) {
             Pushed::Kept { dropped: more } => dropped += more,
             other => panic!("{other:?}"),
         }
@@ -369,14 +370,14 @@ fn the_oldest_messages_make_room_and_are_counted() {
     assert!(left.contains_key(&0), "what is being delivered stays");
     assert!(left.iter().all(|(number, text)| *text == format!("{number:08}\n")));
     assert!(left.contains_key(&(pushed - 1)));
-    assert!(matches!(spool.push(batch(["x".repeat(500_000)]), false, 500), Pushed::Full { dropped: 0, .. }));
+    assert!(matches!(spool.push(batch(["x".repeat(500_000)]), WhenFull::Block, 500), Pushed::Full { dropped: 0, .. }));
 }
 
 #[test]
 fn messages_that_are_too_old_are_dropped_and_counted() {
     let dir = tempfile::tempdir().unwrap();
     let (mut spool, _) = open(dir.path(), options(1 << 20));
-    spool.push(numbered(0, 10), false, 0);
+    spool.push(numbered(0, 10), WhenFull::Block, 0);
     assert_eq!(read_all(&mut spool, 0).len(), 10);
     drop(spool);
     let age_max = Some(Duration::from_millis(20));
@@ -396,7 +397,7 @@ fn spools_that_no_output_uses_are_named() {
     for (target, messages) in [("json:/a/b", 7), ("json:/a-b", 3), ("json:/empty", 0)] {
         let (mut spool, _) = Spool::open(dir.path(), target, options(1 << 20)).unwrap();
         if messages > 0 {
-            spool.push(numbered(0, messages), false, 0);
+            spool.push(numbered(0, messages), WhenFull::Block, 0);
         }
         spool.sync(&Ledger { seen: messages, ..Ledger::default() }).unwrap();
     }
@@ -409,11 +410,14 @@ fn spools_that_no_output_uses_are_named() {
 fn while_the_disk_is_full_messages_wait_in_memory() {
     let dir = tempfile::tempdir().unwrap();
     let (mut spool, _) = open(dir.path(), options(1 << 30));
-    spool.push(numbered(0, 1000), true, 0);
+    spool.push(numbered(0, 1000), WhenFull::DropOldest, 0);
     arm("pwritev", 0, 1, Fault::Short(100));
     arm("pwritev", 1, u32::MAX, Fault::Fails(sys::Errno::NOSPC));
     for from in (1000..10_000).step_by(1000) {
-        assert!(matches!(spool.push(numbered(from, from + 1000), true, 0), Pushed::Kept { dropped: 0 }));
+        assert!(matches!(
+            spool.push(numbered(from, from + 1000), WhenFull::DropOldest, 0),
+            Pushed::Kept { dropped: 0 }
+        ));
     }
     let said = spool.trouble().unwrap();
     assert!(said.contains("messages wait in memory") && said.contains("No space left"), "{said}");
@@ -434,14 +438,17 @@ fn what_a_full_disk_does_not_take_in_the_end_is_counted() {
     let mut pushed = 0;
     let full = loop {
         let big = batch((0..100).map(|_| "x".repeat(10_000)));
-        match spool.push(big, false, 0) {
+        match spool.push(big, WhenFull::Block, 0) {
             Pushed::Kept { .. } => pushed += 100,
             Pushed::Full { batch, .. } => break batch.len(),
             Pushed::Failed { error, .. } => panic!("{error}"),
         }
     };
     assert!((6000..7000).contains(&pushed), "64 MiB: {pushed}");
-    assert!(matches!(spool.push(batch(["new".repeat(100_000)]), true, 0), Pushed::Kept { dropped: 100 }));
+    assert!(matches!(
+        spool.push(batch(["new".repeat(100_000)]), WhenFull::DropOldest, 0),
+        Pushed::Kept { dropped: 100 }
+    ));
     let ledger = Ledger {
         seen: pushed + full + 1,
         dropped: Drops { full: full + 100, ..Drops::default() },
@@ -471,7 +478,10 @@ fn root_a_full_file_system_loses_nothing() {
         let (mut spool, _) = open(&path, options(1 << 30));
         fs::write(path.join("other"), vec![0; 1 << 20]).unwrap();
         for from in (0..200_000).step_by(1000) {
-            assert!(matches!(spool.push(numbered(from, from + 1000), true, 0), Pushed::Kept { dropped: 0 }));
+            assert!(matches!(
+                spool.push(numbered(from, from + 1000), WhenFull::DropOldest, 0),
+                Pushed::Kept { dropped: 0 }
+            ));
         }
         let said = spool.trouble().unwrap();
         assert!(said.contains("No space left"), "{said}");
@@ -498,7 +508,7 @@ fn child_writes_until_it_is_killed() {
     let mut ledger = spool.ledger();
     for from in (spool.end()..).step_by(100) {
         ledger.seen += 100;
-        spool.push(numbered(from, from + 100), false, 0);
+        spool.push(numbered(from, from + 100), WhenFull::Block, 0);
         spool.checkpoint(&ledger).unwrap();
         // What stands here was handed over before.
         fs::write(Path::new(&dir).join("pushed"), format!("{:020}", from + 100)).unwrap();

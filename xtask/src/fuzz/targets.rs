@@ -305,7 +305,7 @@ fn spool_files() -> Vec<Vec<u8>> {
     if let Ok((mut spool, _)) = export::Spool::open(&dir, "json:/fuzz", options) {
         for text in ["first", "second"] {
             let batch = export::Batch::of_parts(0, text.as_bytes().to_vec(), vec![1, text.len() as u32]);
-            let _ = batch.map(|batch| export::Store::push(&mut spool, batch, false, 0));
+            let _ = batch.map(|batch| export::Store::push(&mut spool, batch, export::WhenFull::Block, 0));
         }
     }
     for place in std::fs::read_dir(&dir).into_iter().flatten().flatten() {

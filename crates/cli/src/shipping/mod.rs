@@ -215,6 +215,7 @@ impl<T: Shipped> Shipper<T> {
             [] => self.writer.write(row, cells, lookups, self.batch.bytes_mut()),
             words => self.writer.write_noted(row, cells, lookups, words, self.batch.bytes_mut()),
         }
+        self.batch.set_class(T::class(row));
         self.batch.end_message();
         if self.batch.is_full() {
             self.push();

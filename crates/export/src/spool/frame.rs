@@ -3,8 +3,10 @@
 //! ```text
 //! mark 4 · sum of the head 4 · sum of the rest 4 · messages 4 · first number 8 · stamp 8
 //! bytes of lengths 4 · bytes of messages 4
-//! lengths, each as LEB128 · messages
+//! lengths, each as LEB128 · classes · messages
 //! ```
+//! Classes are pairs of LEB128: a class, and how many messages are of it. Where none are written, it is class 0. They
+//! count among the bytes of lengths: a version that does not know them leaves them out.
 //! All numbers are little-endian. The head has a sum of its own, so that a damaged batch can be stepped over.
 
 use crate::Batch;
@@ -65,13 +67,14 @@ pub(super) fn encode(batch: &Batch, stamp: u64, out: &mut Vec<u8>) {
     out.resize(HEAD, 0);
     let mut before = 0;
     for end in batch.ends() {
-        let mut length = end - before;
+        put_length(out, end - before);
         before = *end;
-        while length >= 0x80 {
-            out.push(length as u8 | 0x80);
-            length >>= 7;
+    }
+    if batch.class_runs().any(|(class, _)| class != 0) {
+        for (class, messages) in batch.class_runs() {
+            put_length(out, class.into());
+            put_length(out, messages as u32);
         }
-        out.push(length as u8);
     }
     let lengths = (out.len() - HEAD) as u32;
     let sum = crc32c(crc32c(0, out.get(HEAD..).unwrap_or_default()), batch.bytes());
@@ -93,6 +96,14 @@ pub(super) fn encode(batch: &Batch, stamp: u64, out: &mut Vec<u8>) {
     put(out, 0, &head);
 }
 
+fn put_length(out: &mut Vec<u8>, mut length: u32) {
+    while length >= 0x80 {
+        out.push(length as u8 | 0x80);
+        length >>= 7;
+    }
+    out.push(length as u8);
+}
+
 /// Overwrites bytes from `at` on.
 pub(super) fn put(out: &mut [u8], at: usize, part: &[u8]) {
     if let Some(place) = out.get_mut(at..at + part.len()) {
@@ -105,6 +116,8 @@ pub(super) fn put(out: &mut [u8], at: usize, part: &[u8]) {
 pub(super) struct Joined {
     bytes: Vec<u8>,
     ends: Vec<u32>,
+    /// Classes, each with the index of its first message.
+    classes: Vec<(u16, u32)>,
 }
 
 impl Joined {
@@ -131,7 +144,30 @@ impl Joined {
             return false;
         }
         self.bytes.extend_from_slice(bytes);
+        self.add_classes(before, lengths);
         true
+    }
+
+    /// Adds the classes that stand behind the lengths, of messages from index `at` on.
+    fn add_classes(&mut self, mut at: usize, mut runs: &[u8]) {
+        self.begin_class(0, at);
+        while let (Some(class), Some(messages)) = (take_length(&mut runs), take_length(&mut runs)) {
+            if at >= self.ends.len() {
+                return;
+            }
+            self.begin_class(class as u16, at);
+            at += messages as usize;
+        }
+    }
+
+    fn begin_class(&mut self, class: u16, at: usize) {
+        // Another one may have begun at the same message.
+        while self.classes.last().is_some_and(|(_, begin)| *begin as usize >= at) {
+            self.classes.pop();
+        }
+        if self.classes.last().map_or(0, |(last, _)| *last) != class {
+            self.classes.push((class, at as u32));
+        }
     }
 
     /// Bytes of messages so far.
@@ -141,7 +177,7 @@ impl Joined {
 
     /// The messages as a batch; `first` is the number of the first one.
     pub(super) fn batch(self, first: u64) -> Option<Batch> {
-        Batch::of_parts(first, self.bytes, self.ends)
+        Some(Batch::of_parts(first, self.bytes, self.ends)?.with_classes(self.classes))
     }
 }
 
@@ -166,7 +202,8 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let mut batch = Batch::new();
-        for length in [3, 0, 127, 128, 70_000] {
+        for (length, class) in [(3, 0), (0, 7), (127, 7), (128, 65_535), (70_000, 0)] {
+            batch.set_class(class);
             let end = batch.bytes().len() + length;
             batch.bytes_mut().resize(end, b"a"[0] + (length % 7) as u8);
             batch.end_message();
@@ -180,6 +217,10 @@ mod tests {
         let mut joined = Joined::default();
         assert!(joined.add(&head, &bytes[HEAD..]));
         assert_eq!(joined.batch(77).unwrap(), batch);
+        let mut twice = Joined::default();
+        assert!(twice.add(&head, &bytes[HEAD..]) && twice.add(&head, &bytes[HEAD..]));
+        let runs = [(0, 1), (7, 2), (65_535, 1), (0, 2), (7, 2), (65_535, 1), (0, 1)];
+        assert_eq!(twice.batch(0).unwrap().class_runs().collect::<Vec<_>>(), runs);
         for at in [0, 10, 39] {
             let mut other = bytes.clone();
             other[at] ^= 1;

@@ -23,7 +23,7 @@ pub use position::fuzz_spool_position;
 pub use segment::fuzz_spool_segment;
 
 use crate::spares::Spares;
-use crate::{Batch, Drops, Ledger, Pushed, Store};
+use crate::{Batch, Drops, Ledger, Pushed, Store, WhenFull};
 use clock::{SpoolClock, Times};
 use disk::Disk;
 use gaps::Gaps;
@@ -357,13 +357,13 @@ impl Spool {
 }
 
 impl Store for Spool {
-    fn push(&mut self, mut batch: Batch, make_room: bool, held: u64) -> Pushed {
+    fn push(&mut self, mut batch: Batch, when_full: WhenFull, held: u64) -> Pushed {
         self.held = held;
         batch.shrink();
         let more = batch.bytes().len() + 2 * batch.ends().len() + frame::HEAD;
         let mut dropped = 0;
         while !self.has_room(more) {
-            let gone = if make_room { self.drop_oldest() } else { None };
+            let gone = if when_full == WhenFull::DropOldest { self.drop_oldest() } else { None };
             let Some(gone) = gone else { return Pushed::Full { batch, dropped } };
             dropped += gone;
         }

@@ -8,7 +8,7 @@ pub struct Batch {
     bytes: Vec<u8>,
     /// Where each message ends in `bytes`.
     ends: Vec<u32>,
-    /// Where a class begins: its number, and the index of its first message. Before the first one messages have class 0.
+    /// Where a class begins: its number, and the index of its first message. Before the first one, class 0.
     classes: Vec<(u16, u32)>,
 }
 

@@ -5,7 +5,7 @@ use super::logging_rule::{LoggingRule, VERDICTS, text};
 use super::packet::{PacketHeaders, TcpHeader, Transport};
 use crate::kernel_words::{KernelWords, kernel_words};
 use crate::table::table;
-use crate::{Key, LookupId, Show, Value};
+use crate::{Key, LookupId, Owner, Show, Value};
 
 /// One packet, as a rule logged it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -60,6 +60,10 @@ pub struct LogRecord<'b> {
     pub packet: Option<PacketHeaders<'b>>,
     /// The rule that logged it; `None` unless somebody asked for it and it is known.
     pub rule: Option<&'b LoggingRule<'b>>,
+    /// Who holds the socket that sent it, or that it is for; empty unless somebody asked for them.
+    pub owners: &'b [Owner],
+    /// When they were seen, on CLOCK_BOOTTIME in ns; 0 where that is not known.
+    pub owners_seen_ns: u64,
 }
 
 /// Bits of the fields for which more is read than the record.
@@ -68,6 +72,8 @@ pub mod log_need {
     pub const RULE: u64 = 1;
     /// The rule's text.
     pub const RULE_TEXT: u64 = 1 << 1;
+    /// Processes at the local end: readings of sockets and owners.
+    pub const OWNERS: u64 = 1 << 2;
 }
 
 /// Words of the hooks of IP (`NF_INET_PRE_ROUTING` …), then those of ARP and netdev that IP does not have.
@@ -144,6 +150,17 @@ fn tcp_flags<'r>(row: &LogRecord<'_>) -> Value<'r> {
         Some(Transport::Tcp(tcp)) => Value::Bits(tcp.flags.into(), TCP_FLAGS),
         _ => Value::Null,
     }
+}
+
+fn owner<'r>(row: &LogRecord<'r>, part: fn(&'r Owner) -> Value<'r>) -> Value<'r> {
+    row.owners.first().map_or(Value::Null, part)
+}
+
+fn by_pid(row: &LogRecord<'_>) -> Key {
+    row.owners.first().map_or(Key::None, |owner| match row.owners_seen_ns {
+        0 => Key::Id(owner.pid.into()),
+        seen_ns => Key::Process { pid: owner.pid, seen_ns },
+    })
 }
 
 fn iface(row: &LogRecord<'_>, index: Option<u32>) -> Key {
@@ -246,6 +263,22 @@ table! {
         kernel "NFULA_UID", show Show::Wide;
     /// Group id of the sending socket.
     gid: Id = own(|row| Value::number(row.gid)), kernel "NFULA_GID";
+    /// Name of the process that sent the packet, or that it is for, the first one of several; null where the socket had
+    /// gone when it was looked for.
+    process: Text = own(|row| owner(row, |o| Value::Bytes(o.process.as_bytes()))), needs log_need::OWNERS;
+    /// That process.
+    pid: Id = own(|row| owner(row, |o| Value::U64(o.pid.into()))), needs log_need::OWNERS;
+    /// Every holder of the socket: pid, process, fd.
+    owners: Owners = own(|row| if row.owners.is_empty() { Value::Null } else { Value::Owners(row.owners) }),
+        needs log_need::OWNERS;
+    /// Command line of the first holder, its words joined by blanks.
+    cmdline: Text = joined(LookupId::Cmdlines, by_pid), needs log_need::OWNERS;
+    /// Container of the first holder: its name, else the start of its id.
+    container: Text = joined(LookupId::Containers, by_pid), needs log_need::OWNERS;
+    /// Kubernetes pod of the first holder as namespace/name; its uid where the name is unknown.
+    pod: Text = joined(LookupId::Pods, by_pid), needs log_need::OWNERS;
+    /// Innermost systemd unit of the first holder.
+    unit: Text = joined(LookupId::Units, by_pid), needs log_need::OWNERS;
     /// VLAN id of a bridged packet.
     vlan: Id = own(|row| Value::number(row.vlan)), kernel "NFULA_VLAN_TCI";
     /// EtherType: 0x800 IPv4, 0x86dd IPv6, 0x806 ARP.

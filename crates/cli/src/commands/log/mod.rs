@@ -8,6 +8,7 @@ pub(crate) mod tail;
 pub(crate) mod top;
 
 use super::follow::{self, StreamNotes};
+use super::nat::owner_readings::SessionReadings;
 use super::plan::of_request;
 use crate::command::{Command, ParsedWords, TableEntry};
 use crate::config::Config;
@@ -22,8 +23,9 @@ use crate::session::Session;
 use engine::{Plan, RunError};
 use export::{Format, Target};
 use nflog::{FollowLog, GroupTaken, LogStream};
-use record::rows::LogRecords;
-use record::{SourceError, SourceFault};
+use owners::OwnedRecords;
+use record::rows::{LogRecords, log_need};
+use record::{Demand, SourceError, SourceFault, Stream};
 use rules::{RuledRecords, Rules};
 use std::time::Duration;
 
@@ -52,6 +54,7 @@ Examples:
   netwren log --group 1 -o json --limit 1000        a thousand records, one object a line
   netwren log --group 1 -c +mark,user,ttl --resolve     more columns, and names of addresses
   netwren log --group 1 -c +rule_comment,rule 'rule_chain = input'   which rule it was, by nft's list
+  netwren log --group 1 -c +process,pid,container   who sent the packet, or whom it is for
   netwren log --group 1 --latency 1s --buffer 64MiB     cheaper, and room for longer bursts
   netwren log --group 1 --to json:FILE --fold 10s --rate 1000/s   a port scan is some lines, not a full disk
   netwren log --config /etc/netwren/log.toml        as the file says; docs/log.toml is one with every key explained
@@ -209,10 +212,7 @@ fn followed(log: &Log, plan: &Plan<LogRecords>) -> Outcome {
             inheritance.settle(&stream, &stop);
         }
         let notes = StreamNotes { caveat: None, cost: Vec::new() };
-        match &rules {
-            Some(rules) => then(&mut RuledRecords::new(&mut stream, rules), notes),
-            None => then(&mut stream, notes),
-        }
+        with_meaning(session, plan.demand(), rules.as_ref(), &mut stream, |stream| then(stream, notes))
     })
 }
 
@@ -228,6 +228,27 @@ fn inheritance(log: &Log, session: &Session) -> Result<Option<Inheritance>, Sour
         found.take_over(control).map_err(failed)?;
     }
     Ok(Some(found))
+}
+
+/// Calls `then` with `stream`, whose rows get owners and rules as far as the demand asks for them.
+fn with_meaning<R>(
+    session: &Session,
+    demand: &Demand<LogRecords>,
+    rules: Option<&Rules<'_>>,
+    stream: &mut dyn Stream<LogRecords>,
+    then: impl FnOnce(&mut dyn Stream<LogRecords>) -> R,
+) -> R {
+    let mut owned;
+    let stream: &mut dyn Stream<LogRecords> = if demand.need & log_need::OWNERS == 0 {
+        stream
+    } else {
+        owned = OwnedRecords::new(stream, SessionReadings::new(session));
+        &mut owned
+    };
+    match rules {
+        Some(rules) => then(&mut RuledRecords::new(stream, rules)),
+        None => then(stream),
+    }
 }
 
 /// The error with the process that has bound the group, if that is why and it can be seen.

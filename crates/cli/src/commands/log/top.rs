@@ -2,8 +2,8 @@
 //!
 //! The plan is that of a table with groups; its source is the stream of records, read until the time is over.
 
-use super::rules::{RuledRecords, Rules};
-use super::{Log, with_holder};
+use super::rules::Rules;
+use super::{Log, with_holder, with_meaning};
 use crate::asked;
 use crate::command::{Command, ParsedWords, TableEntry};
 use crate::commands::finish::finish;
@@ -134,25 +134,26 @@ impl Scan<LogRecords> for WhileScan<'_> {
         };
         let opened = LogStream::open(session.host(), log.follow(session, &stop));
         let mut stream = opened.map_err(|error| with_holder(session, error))?;
-        let mut ruled;
-        let stream: &mut dyn Stream<LogRecords> = match &rules {
-            Some(rules) => {
-                ruled = RuledRecords::new(&mut stream, rules);
-                &mut ruled
-            }
-            None => &mut stream,
-        };
-        let mut is_stopped = false;
-        while !is_stopped {
-            let state = stream.next(&self.demand, &mut |record| {
-                let next = each(record);
-                is_stopped |= next == Next::Stop;
-                next
-            })?;
-            is_stopped |= state == StreamState::Ended;
-        }
-        Ok(stream.close())
+        with_meaning(session, &self.demand, rules.as_ref(), &mut stream, |stream| read_all(stream, &self.demand, each))
     }
+}
+
+/// Hands every record of `stream` to `each` until it ends.
+fn read_all(
+    stream: &mut dyn Stream<LogRecords>,
+    demand: &Demand<LogRecords>,
+    each: &mut Each<'_, LogRecords>,
+) -> Result<Accounting, SourceError> {
+    let mut is_stopped = false;
+    while !is_stopped {
+        let state = stream.next(demand, &mut |record| {
+            let next = each(record);
+            is_stopped |= next == Next::Stop;
+            next
+        })?;
+        is_stopped |= state == StreamState::Ended;
+    }
+    Ok(stream.close())
 }
 
 #[cfg(test)]

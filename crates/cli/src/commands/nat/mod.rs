@@ -4,7 +4,7 @@ pub(crate) mod advise;
 pub(crate) mod delete;
 pub(crate) mod events;
 pub(crate) mod list;
-mod owner_readings;
+pub(super) mod owner_readings;
 mod port_use;
 mod snat_rules;
 pub(crate) mod stateless;

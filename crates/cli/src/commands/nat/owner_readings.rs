@@ -19,7 +19,7 @@ const PAUSES: u64 = 3;
 const TAKEN: &str = "nat events/owners";
 
 /// Readings of the sockets and their owners, one after the other.
-pub(super) struct SessionReadings<'s> {
+pub(in crate::commands) struct SessionReadings<'s> {
     session: &'s Session,
     /// On the monotonic clock.
     not_before_ns: u64,
@@ -30,7 +30,7 @@ pub(super) struct SessionReadings<'s> {
 
 impl<'s> SessionReadings<'s> {
     /// Reads nothing yet.
-    pub(super) fn new(session: &'s Session) -> SessionReadings<'s> {
+    pub(in crate::commands) fn new(session: &'s Session) -> SessionReadings<'s> {
         SessionReadings { session, not_before_ns: 0, number: 0, stats: Accounting::default() }
     }
 

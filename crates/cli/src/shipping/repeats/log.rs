@@ -2,6 +2,7 @@
 
 use super::super::gate::RateBy;
 use super::Keyed;
+use record::Owner;
 use record::rows::{LogRecord, LogRecords, LoggingRule, PacketHeaders, Transport};
 use record::text::{put_addr, put_log_text};
 
@@ -23,6 +24,7 @@ pub(crate) struct KeptLog {
     /// Bytes of the network header and of what was captured behind it.
     header: (usize, usize),
     rule: Option<KeptRule>,
+    owners: Vec<Owner>,
 }
 
 /// A rule that owns its texts; longer ones than [`RULE_MAX`] are left out.
@@ -117,7 +119,15 @@ impl Keyed for LogRecords {
         });
         let header = row.packet.map_or((0, 0), |packet| (packet.header.len(), packet.payload.len()));
         let packet = row.packet.map(|packet| without_bytes(&packet));
-        KeptLog { row: fixed(row), packet, bytes, ends, header, rule: row.rule.map(KeptRule::of) }
+        KeptLog {
+            row: fixed(row),
+            packet,
+            bytes,
+            ends,
+            header,
+            rule: row.rule.map(KeptRule::of),
+            owners: row.owners.to_vec(),
+        }
     }
 
     fn with_kept(kept: &KeptLog, time_ns: Option<u64>, then: &mut dyn FnMut(&LogRecord<'_>)) {
@@ -129,6 +139,7 @@ impl Keyed for LogRecords {
         let rule = kept.rule.as_ref().map(KeptRule::rule);
         then(&LogRecord {
             rule: rule.as_ref(),
+            owners: &kept.owners,
             time_ns: time_ns.unwrap_or(kept.row.time_ns),
             prefix: part(0, prefix),
             hw_header: part(prefix, hw_header),
@@ -185,6 +196,8 @@ fn fixed(row: &LogRecord<'_>) -> LogRecord<'static> {
         payload: &[],
         packet: None,
         rule: None,
+        owners: &[],
+        owners_seen_ns: row.owners_seen_ns,
     }
 }
 

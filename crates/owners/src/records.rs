@@ -1,0 +1,115 @@
+//! Log records with the owners of the sockets that sent the packets, or that they are for.
+
+use crate::readings::{OwnerAnswer, ReadOwners, Readings};
+use record::rows::{Conntrack, CtTuple, LogRecord, LogRecords};
+use record::{Accounting, Demand, Each, Offer, SourceError, Stream, StreamState};
+
+/// Why a record has no owner: the socket is looked up after the packet, and may be closed by then.
+const UNKNOWN: &str = "have no owner: the socket had gone when it was looked for, or nobody listens there";
+
+/// Records of another stream, with owners in each row.
+pub struct OwnedRecords<'s, R: ReadOwners> {
+    records: &'s mut dyn Stream<LogRecords>,
+    readings: Readings<R>,
+    /// Records of packets to or from this host.
+    here: u64,
+    /// Those of them without an owner.
+    unknown: u64,
+}
+
+impl<'s, R: ReadOwners> OwnedRecords<'s, R> {
+    /// Records of `records` with owners that `reader` reads. May wait for a reading: records wait in their buffers then.
+    pub fn new(records: &'s mut dyn Stream<LogRecords>, reader: R) -> OwnedRecords<'s, R> {
+        OwnedRecords { records, readings: Readings::new(reader), here: 0, unknown: 0 }
+    }
+}
+
+impl<R: ReadOwners> Stream<LogRecords> for OwnedRecords<'_, R> {
+    fn offer(&self, demand: &Demand<LogRecords>) -> Offer {
+        self.records.offer(demand)
+    }
+
+    fn next(
+        &mut self,
+        demand: &Demand<LogRecords>,
+        each: &mut Each<'_, LogRecords>,
+    ) -> Result<StreamState, SourceError> {
+        let OwnedRecords { records, readings, here, unknown } = self;
+        records.next(demand, &mut |record| {
+            let Some(entry) = from_the_local_end(record) else { return each(record) };
+            match readings.find(&entry, record.time_ns) {
+                OwnerAnswer::Found(seen) => {
+                    *here += 1;
+                    each(&LogRecord { owners: &seen.owners, owners_seen_ns: seen.seen_ns, ..*record })
+                }
+                OwnerAnswer::Unknown => {
+                    (*here, *unknown) = (*here + 1, *unknown + 1);
+                    each(record)
+                }
+                OwnerAnswer::NotHere => each(record),
+            }
+        })
+    }
+
+    fn close(&mut self) -> Accounting {
+        let mut stats = self.records.close();
+        stats.add(&self.readings.close());
+        if self.unknown > 0 {
+            stats.add_reason(
+                0,
+                format!("{} of {} records of packets to or from here {UNKNOWN}", self.unknown, self.here),
+            );
+        }
+        stats
+    }
+}
+
+/// The packet as one direction of a connection, seen from the end that is here by its hook; `None` of a packet that
+/// passes through, or has no ports.
+fn from_the_local_end(record: &LogRecord<'_>) -> Option<Conntrack<'static>> {
+    let packet = record.packet.as_ref()?;
+    let (sport, dport) = packet.transport.ports()?;
+    let orig = match record.direction()? {
+        "out" => CtTuple { src: packet.src, dst: packet.dst, src_part: sport, dst_part: dport, ..CtTuple::EMPTY },
+        "in" => CtTuple { src: packet.dst, dst: packet.src, src_part: dport, dst_part: sport, ..CtTuple::EMPTY },
+        _ => return None,
+    };
+    Some(Conntrack { netns_id: record.netns_id, orig: CtTuple { proto: packet.proto, ..orig }, ..Conntrack::EMPTY })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::socket_index::SocketIndex;
+    use record::rows::{Endpoint, PacketHeaders, Socket, Transport, ip_proto};
+    use record::{Addr, Proto};
+
+    const HERE: Addr = Addr::V4([10, 0, 0, 1]);
+    const THERE: Addr = Addr::V4([10, 0, 0, 2]);
+
+    /// A UDP packet from one to the other at this hook.
+    fn record(hook: u8, from: (Addr, u16), to: (Addr, u16)) -> LogRecord<'static> {
+        let transport = Transport::Ports { sport: from.1, dport: to.1 };
+        let headers = PacketHeaders { src: from.0, dst: to.0, proto: ip_proto::UDP, transport, ..Default::default() };
+        LogRecord { family: 2, hook, packet: Some(headers), ..LogRecord::default() }
+    }
+
+    #[test]
+    fn each_hook_asks_for_its_own_end() {
+        let mut sockets = SocketIndex::new(false);
+        sockets.add_address(0, HERE);
+        for (port, inode) in [(53, 5), (4000, 6)] {
+            let local = Endpoint { addr: HERE, port };
+            sockets.add_socket(&Socket { proto: Proto::Udp, local, inode, ..Socket::EMPTY });
+        }
+        let inode = |record: LogRecord<'_>| sockets.inode(&from_the_local_end(&record)?);
+        assert_eq!(inode(record(1, (THERE, 9), (HERE, 53))), Some(5), "for the server");
+        assert_eq!(inode(record(3, (HERE, 4000), (THERE, 53))), Some(6), "from the client");
+        // From one to the other here: the sender goes out, the receiver gets it.
+        assert_eq!(inode(record(3, (HERE, 4000), (HERE, 53))), Some(6));
+        assert_eq!(inode(record(1, (HERE, 4000), (HERE, 53))), Some(5));
+        assert_eq!(inode(record(2, (HERE, 4000), (THERE, 53))), None, "it passes through");
+        assert_eq!(inode(record(1, (HERE, 4000), (THERE, 99))), None);
+        assert_eq!(from_the_local_end(&LogRecord::default()), None);
+    }
+}

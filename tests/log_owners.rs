@@ -1,0 +1,48 @@
+//! `log`: the processes that sent packets, or that they are for.
+
+use crate::going::Going;
+use crate::log::command;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use testkit::netns::Lab;
+
+/// Packets between two sockets of this process, logged on their way out and in; and one that nobody takes.
+#[test]
+fn root_log_finds_who_sent_a_packet_and_whom_it_is_for() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = Lab::new("logowner");
+    lab.nft(
+        "table inet t {
+         chain o { type filter hook output priority 0
+           udp dport { 7009, 7010 } log prefix \"out\" group 5
+         }
+         chain i { type filter hook input priority 0
+           udp dport { 7009, 7010 } log prefix \"in\" group 5
+         }
+         }",
+    );
+    let columns = "prefix,dport,pid,process";
+    let args = ["--columns", columns, "--group", "5", "--latency", "10ms"];
+    let mut log: Going<String> = Going::past_header(command(&lab, &args), columns, |line| line);
+    let at = |port: u16| -> SocketAddr { (Ipv4Addr::LOCALHOST, port).into() };
+    let (receiver, sender) = lab.inside(|| (UdpSocket::bind(at(7009)).unwrap(), UdpSocket::bind(at(0)).unwrap()));
+    lab.inside(|| {
+        sender.send_to(b"x", at(7009)).unwrap();
+        sender.send_to(b"x", at(7010)).unwrap();
+    });
+    log.read_until("four records", |lines| lines.len() >= 4);
+    let (mut lines, ran) = log.end();
+    drop((receiver, sender));
+    lines.sort_unstable();
+    let own = std::process::id();
+    let comm = std::fs::read_to_string("/proc/self/comm").unwrap();
+    let comm = comm.trim_end();
+    let expected = [
+        format!("in\t7009\t{own}\t{comm}"),
+        "in\t7010\t-\t-".to_owned(),
+        format!("out\t7009\t{own}\t{comm}"),
+        format!("out\t7010\t{own}\t{comm}"),
+    ];
+    assert_eq!(lines, expected);
+    assert!(ran.stderr.contains("1 of 4 records of packets to or from here have no owner"), "{}", ran.stderr);
+}

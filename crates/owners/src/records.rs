@@ -18,7 +18,7 @@ pub struct OwnedRecords<'s, R: ReadOwners> {
 }
 
 impl<'s, R: ReadOwners> OwnedRecords<'s, R> {
-    /// Records of `records` with owners that `reader` reads. May wait for a reading: records wait in their buffers then.
+    /// Records of `records` with owners that `reader` reads. May wait for a reading: records wait in buffers then.
     pub fn new(records: &'s mut dyn Stream<LogRecords>, reader: R) -> OwnedRecords<'s, R> {
         OwnedRecords { records, readings: Readings::new(reader), here: 0, unknown: 0 }
     }

@@ -9,7 +9,7 @@ mod contestants;
 mod equal;
 pub(crate) mod generator;
 pub(crate) mod live;
-mod log;
+pub(crate) mod log;
 pub(crate) mod machine;
 mod nat;
 mod nat_events;

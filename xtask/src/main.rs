@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod faults;
 mod findings;
 mod fresh;
 mod fuzz;
@@ -46,6 +47,7 @@ fn chore() -> Result<()> {
         Some(("kernels", args)) => kernels::run(&strings(args, "kernel"), &bench::binary()?),
         Some(("lab", args)) => lab::run(&lab_options(args)),
         Some(("bench", args)) => bench::run(&bench_options(args)?),
+        Some(("faults", args)) => faults::run(args.get_flag("quick")),
         Some((bench::generator::NAME, args)) => bench::generator::main(
             &args
                 .get_raw("args")
@@ -68,6 +70,7 @@ fn commands() -> Command {
         .subcommand(kernels_command())
         .subcommand(lab_command())
         .subcommand(bench_command())
+        .subcommand(faults_command())
         .subcommand(
             Command::new(bench::generator::NAME)
                 .about("Opens loopback sockets and holds them (what `bench` runs in its namespace)")
@@ -123,6 +126,13 @@ fn lab_command() -> Command {
         .arg(number("requests", "20000", "requests a round"))
         .arg(number("at-once", "500", "of these at once"))
         .arg(number("rounds", "3", "times that all modes are gone through"))
+}
+
+fn faults_command() -> Command {
+    Command::new("faults")
+        .about("Lets receivers, disks and programs fail and counts what is lost; writes bench/runs/ (root)")
+        .arg(Arg::new("name").required(true).value_parser(faults::NAMES))
+        .arg(Arg::new("quick").long("quick").num_args(0).help("short troubles; nothing is written"))
 }
 
 fn bench_command() -> Command {

@@ -10,24 +10,25 @@ use testkit::netns::Lab;
 
 /// How records are looked for in what was written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Content {
+pub(crate) enum Content {
     Text,
+    Syslog,
     Packets,
 }
 
 /// One thing to be done with records, by netwren and by the chain that is usual.
-pub(super) struct Task {
-    pub(super) label: &'static str,
+pub(crate) struct Task {
+    pub(crate) label: &'static str,
     /// The target of `--to`; `FILE` and `ADDR` are put in.
-    pub(super) to: &'static str,
-    pub(super) peer_label: &'static str,
-    pub(super) peer: Peer,
-    pub(super) content: Content,
+    pub(crate) to: &'static str,
+    pub(crate) peer_label: &'static str,
+    pub(crate) peer: Peer,
+    pub(crate) content: Content,
     /// The peer's CPU over ours is to be at least this.
-    pub(super) at_least: f64,
+    pub(crate) at_least: f64,
 }
 
-pub(super) enum Peer {
+pub(crate) enum Peer {
     /// The stack behind BASE, and the section of its output; `FILE`, `HOST` and `PORT` are put in.
     Ulogd { stack: &'static str, section: &'static str },
     /// The output SYSLOG, and this daemon, which sends on by TCP.
@@ -36,13 +37,13 @@ pub(super) enum Peer {
     Tcpdump,
 }
 
-pub(super) const TASKS: &[Task] = &[
+pub(crate) const TASKS: &[Task] = &[
     Task {
         label: "RFC 5424, TCP",
         to: "syslog+tcp://ADDR",
         peer_label: "ulogd2 SYSLOG, rsyslog",
         peer: Peer::UlogdSyslog(SyslogDaemon::Rsyslog),
-        content: Content::Text,
+        content: Content::Syslog,
         at_least: 40.0,
     },
     Task {
@@ -50,7 +51,7 @@ pub(super) const TASKS: &[Task] = &[
         to: "syslog+tcp://ADDR",
         peer_label: "ulogd2 SYSLOG, syslog-ng",
         peer: Peer::UlogdSyslog(SyslogDaemon::SyslogNg),
-        content: Content::Text,
+        content: Content::Syslog,
         at_least: 130.0,
     },
     Task {
@@ -105,18 +106,18 @@ pub(super) const TASKS: &[Task] = &[
 ];
 
 /// Where a contestant writes.
-pub(super) struct Place<'p> {
-    pub(super) lab: &'p Lab,
-    pub(super) dir: &'p Path,
-    pub(super) addr: SocketAddr,
+pub(crate) struct Place<'p> {
+    pub(crate) lab: &'p Lab,
+    pub(crate) dir: &'p Path,
+    pub(crate) addr: SocketAddr,
 }
 
 impl Place<'_> {
-    pub(super) fn file(&self) -> PathBuf {
+    pub(crate) fn file(&self) -> PathBuf {
         self.dir.join("out")
     }
 
-    pub(super) fn put_in(&self, text: &str) -> String {
+    pub(crate) fn put_in(&self, text: &str) -> String {
         let file = self.file().display().to_string();
         let (host, port) = (self.addr.ip().to_string(), self.addr.port().to_string());
         text.replace("FILE", &file)
@@ -127,8 +128,8 @@ impl Place<'_> {
 }
 
 /// A chain of processes at work; ends with its owner.
-pub(super) struct Chain {
-    pub(super) children: Vec<Child>,
+pub(crate) struct Chain {
+    pub(crate) children: Vec<Child>,
 }
 
 impl Drop for Chain {
@@ -141,7 +142,7 @@ impl Drop for Chain {
 }
 
 /// Netwren with this latency.
-pub(super) fn ours(binary: &Path, to: &str, latency: &str, place: &Place<'_>) -> Result<Chain> {
+pub(crate) fn ours(binary: &Path, to: &str, latency: &str, place: &Place<'_>) -> Result<Chain> {
     let mut command = place.lab.command(binary);
     command.args(["log", "--group", &GROUP.to_string(), "--buffer", "64MiB", "--latency", latency]);
     command.args(["--to", &place.put_in(to)]);
@@ -149,7 +150,7 @@ pub(super) fn ours(binary: &Path, to: &str, latency: &str, place: &Place<'_>) ->
 }
 
 /// The peer, with buffers as large as ours; `None` if it is not installed.
-pub(super) fn peer(task: &Task, place: &Place<'_>) -> Result<Option<Chain>> {
+pub(crate) fn peer(task: &Task, place: &Place<'_>) -> Result<Option<Chain>> {
     let commands = match task.peer {
         Peer::Tcpdump if !testkit::tool::have("tcpdump") => return Ok(None),
         Peer::Tcpdump => {
@@ -191,7 +192,7 @@ fn is_bound() -> bool {
 }
 
 /// ulogd2 with the stack behind NFLOG and BASE.
-fn ulogd(stack: &str, section: &str, place: &Place<'_>) -> Result<Option<Command>> {
+pub(crate) fn ulogd(stack: &str, section: &str, place: &Place<'_>) -> Result<Option<Command>> {
     let Some(plugins) = plugins() else { return Ok(None) };
     let mut conf = format!("[global]\nlogfile=\"{}\"\nloglevel=5\n", place.dir.join("ulogd.log").display());
     let names = ["NFLOG", "BASE"].into_iter().chain(stack.split(',').filter_map(|word| word.split(':').nth(1)));

@@ -4,8 +4,8 @@
 //! same burst. CPU is that of every process of the chain, from before the first packet until the receiver or the file
 //! has been still for a while; the receiver's own is not in it. Each packet is looked for in what was written.
 
-mod contestants;
-mod packets;
+pub(crate) mod contestants;
+pub(crate) mod packets;
 mod receiver;
 mod syslog_daemons;
 
@@ -18,6 +18,7 @@ use packets::Found;
 use receiver::Receiver;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Packets of a burst.
@@ -102,18 +103,22 @@ fn one(
     let received = receiver.into_bytes();
     let bytes = if written.is_empty() { received } else { written };
     let found = match content {
-        Content::Text => Found::none(count).in_text(&bytes),
+        Content::Text => Found::none(count).in_text(&bytes, ""),
+        // Beside the text there are parameters.
+        Content::Syslog => Found::none(count).in_text(&bytes, "SRC="),
         Content::Packets => Found::none(count).in_packets(&bytes),
     };
     Ok(Some(Shipped { cpu_ns, packets: found.packets(), records: found.records, took }))
 }
 
 /// A folder that goes with its owner.
-struct Folder(PathBuf);
+pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
-    fn in_memory() -> Result<Folder> {
-        let path = PathBuf::from(format!("/dev/shm/netwren-bench-{}", std::process::id()));
+    pub(crate) fn in_memory() -> Result<Folder> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let path = PathBuf::from(format!("/dev/shm/netwren-{}-{number}", std::process::id()));
         std::fs::create_dir(&path).with_context(|| path.display().to_string())?;
         Ok(Folder(path))
     }

@@ -8,16 +8,16 @@ use sys::socket;
 use testkit::netns::Lab;
 
 /// First octet of every source address. The other three are the packet's number.
-pub(super) const NETWORK: u8 = 45;
+pub(crate) const NETWORK: u8 = 45;
 /// The group that the rule logs to.
-pub(super) const GROUP: u16 = 2;
+pub(crate) const GROUP: u16 = 2;
 /// Ethernet header.
 const ETHERNET: usize = 14;
 /// How long a sender rests that is ahead of its rate.
 const AHEAD: Duration = Duration::from_micros(200);
 
 /// A namespace with a pair of interfaces: what is sent into one end meets, at the other, a rule that logs and drops it.
-pub(super) fn logging(purpose: &str) -> Lab {
+pub(crate) fn logging(purpose: &str) -> Lab {
     let lab = Lab::new(purpose);
     lab.ip(&["link", "set", "lo", "up"]);
     lab.ip(&["link", "add", "from0", "type", "veth", "peer", "name", "to0"]);
@@ -34,7 +34,7 @@ pub(super) fn logging(purpose: &str) -> Lab {
 }
 
 /// Sends packets `0..count` in the calling thread's namespace, at most `rate` a second; how long it took.
-pub(super) fn send(count: u32, rate: Option<u32>) -> Result<Duration> {
+pub(crate) fn send(count: u32, rate: Option<u32>) -> Result<Duration> {
     ensure!(count < 1 << 24, "a packet's number has 24 bits");
     let sender = open()?;
     let packets: Vec<Vec<u8>> = (0..count).map(packet).collect();
@@ -110,19 +110,19 @@ fn checksum(header: &[u8]) -> u16 {
 }
 
 /// Which packets are named in what was written, and how often altogether.
-pub(super) struct Found {
+pub(crate) struct Found {
     seen: Vec<bool>,
     /// Times that a packet was named.
-    pub(super) records: u64,
+    pub(crate) records: u64,
 }
 
 impl Found {
-    pub(super) fn none(count: u32) -> Found {
+    pub(crate) fn none(count: u32) -> Found {
         Found { seen: vec![false; count as usize], records: 0 }
     }
 
     /// Different packets.
-    pub(super) fn packets(&self) -> u64 {
+    pub(crate) fn packets(&self) -> u64 {
         self.seen.iter().filter(|seen| **seen).count() as u64
     }
 
@@ -134,15 +134,15 @@ impl Found {
         }
     }
 
-    /// Looks for source addresses in text: `45.A.B.C` after anything that is no digit and no dot.
-    pub(super) fn in_text(mut self, text: &[u8]) -> Found {
-        let word = format!("{NETWORK}.");
+    /// Looks for source addresses in text: `45.A.B.C` behind `label`, or after anything that is no digit and no dot.
+    pub(crate) fn in_text(mut self, text: &[u8], label: &str) -> Found {
+        let word = format!("{label}{NETWORK}.");
         let mut at = 0;
         while let Some(found) = text.get(at..).and_then(|rest| position(rest, word.as_bytes())) {
             let start = at + found;
             at = start + word.len();
             let before = start.checked_sub(1).and_then(|before| text.get(before)).copied().unwrap_or(b' ');
-            if before.is_ascii_digit() || before == b'.' {
+            if label.is_empty() && (before.is_ascii_digit() || before == b'.') {
                 continue;
             }
             if let Some(octets) = text.get(at..).and_then(octets) {
@@ -153,7 +153,7 @@ impl Found {
     }
 
     /// Looks for source addresses in packets: an IPv4 header of ours.
-    pub(super) fn in_packets(mut self, bytes: &[u8]) -> Found {
+    pub(crate) fn in_packets(mut self, bytes: &[u8]) -> Found {
         for (at, window) in bytes.windows(20).enumerate() {
             let is_ours =
                 window[0] == 0x45 && window[8] == 57 && window[12] == NETWORK && window[16..] == [192, 0, 2, 1];
@@ -190,7 +190,7 @@ mod tests {
                 format!("SRC={NETWORK}.{a}.{b}.{c} DST=192.0.2.1 ID=145.1 \n")
             })
             .collect();
-        let found = Found::none(100_000).in_text(text.as_bytes());
+        let found = Found::none(100_000).in_text(text.as_bytes(), "");
         assert_eq!((found.packets(), found.records), (3, 3));
         let bytes: Vec<u8> = (0..50).flat_map(packet).collect();
         let found = Found::none(100).in_packets(&bytes);

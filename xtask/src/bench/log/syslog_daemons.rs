@@ -8,7 +8,7 @@ use testkit::unpacked::Unpacked;
 
 /// Which one.
 #[derive(Clone, Copy)]
-pub(super) enum SyslogDaemon {
+pub(crate) enum SyslogDaemon {
     Rsyslog,
     SyslogNg,
 }

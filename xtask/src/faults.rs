@@ -1,0 +1,142 @@
+//! `cargo xtask faults log`: what becomes of log records when receivers, disks and programs fail, for netwren and
+//! ulogd2. Each packet has a number, and is looked for in what was received.
+
+mod collector;
+mod disk;
+mod scenes;
+mod shippers;
+
+use crate::bench::log::Folder;
+use crate::bench::log::contestants::Place;
+use crate::bench::log::packets::{self, Found};
+use crate::bench::{binary, machine, report};
+use anyhow::{Result, ensure};
+use collector::Collector;
+use disk::SmallDisk;
+use scenes::{Happens, SCENES, Scene, To};
+use serde_json::{Value, json};
+use shippers::Who;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// What can be asked for by name.
+pub(crate) const NAMES: [&str; 1] = ["log"];
+
+/// How long a trouble lasts; a smoke test's.
+const LASTS: [u64; 2] = [30, 3];
+/// When nothing more came for so long, it was all: ulogd2 gathers for a second, netwren tries again after 5.
+const SILENCE: Duration = Duration::from_secs(6);
+
+/// What became of the packets of a scene.
+struct Became {
+    sent: u64,
+    arrived: u64,
+    /// Records beyond one for each packet.
+    twice: u64,
+    /// Records that the program says were lost; `None` if it says nothing.
+    says_lost: Option<u64>,
+    started: bool,
+}
+
+/// Runs all scenes with both programs; a smoke test writes nothing.
+pub(crate) fn run(quick: bool) -> Result<()> {
+    ensure!(testkit::root::have(), "faults needs root: it makes network namespaces");
+    let binary = binary()?;
+    let lasts = LASTS[usize::from(quick)];
+    let (mut lines, mut all) = (String::new(), Vec::new());
+    for scene in SCENES {
+        println!("faults: {}", scene.name);
+        let ours = play(scene, Who::Netwren, &binary, lasts)?;
+        let theirs = play(scene, Who::Ulogd, &binary, lasts)?;
+        lines.push_str(&line(scene, &ours, &theirs));
+        all.push(json!({"scene": scene.name, "netwren": outcome(&ours), "ulogd2": outcome(&theirs)}));
+    }
+    let about = machine::describe(&binary)?;
+    let head = format!(
+        "# faults log, {}\n\nTroubles of {lasts} s (a full disk: a third of that), both programs with 64 MiB of buffer; \
+         netwren without a spool. Lost and twice: packets by their numbers; said: what the program told of losses.\n\n\
+         | trouble | records | netwren lost | said | twice | ulogd2 lost | said | twice |\n\
+         |---|--:|--:|--:|--:|--:|--:|--:|\n",
+        about["date"].as_str().unwrap_or_default(),
+    );
+    let file = json!({"name": "faults-log", "about": about, "seconds": lasts, "outcomes": all});
+    report::save("faults-log", &file, &(head + &lines), !quick)
+}
+
+fn line(scene: &Scene, ours: &Became, theirs: &Became) -> String {
+    let part = |became: &Became| {
+        let lost = became.sent.saturating_sub(became.arrived);
+        let said = became.says_lost.map_or_else(|| "nothing".to_owned(), |lost| lost.to_string());
+        let lost = if became.started { lost.to_string() } else { format!("{lost}, it ended") };
+        format!("{lost} | {said} | {}", became.twice)
+    };
+    format!("| {} | {} | {} | {} |\n", scene.name, ours.sent, part(ours), part(theirs))
+}
+
+fn outcome(became: &Became) -> Value {
+    json!({
+        "sent": became.sent, "arrived": became.arrived, "twice": became.twice, "says_lost": became.says_lost,
+        "started": became.started,
+    })
+}
+
+fn play(scene: &Scene, who: Who, binary: &Path, lasts: u64) -> Result<Became> {
+    let lab = packets::logging("faults");
+    let dir = Folder::in_memory()?;
+    let disk = SmallDisk::mount(&dir.0)?;
+    let collector = Collector::start(&lab, scene.begins)?;
+    let place = Place { lab: &lab, dir: &dir.0, addr: collector.addr };
+    let count = match scene.happens {
+        // A second before the trouble, and two after it.
+        Happens::Trouble(_) => scene.packets * (lasts as u32 + 3),
+        Happens::End | Happens::Restart => scene.packets,
+    };
+    let start = |number| shippers::start(who, binary, scene.to, &place, &disk.file(), number);
+    let mut shipper = start(0)?;
+    let started = shipper.is_some();
+    let mut says = Vec::new();
+    std::thread::scope(|scope| -> Result<()> {
+        let sender = scope.spawn(|| lab.inside(|| packets::send(count, scene.rate)));
+        match scene.happens {
+            Happens::Trouble(trouble) => trouble(&collector, &disk, Duration::from_secs(lasts)),
+            Happens::End => {}
+            Happens::Restart => {
+                let half = count / 2 / scene.rate.unwrap_or(u32::MAX);
+                std::thread::sleep(Duration::from_secs(half.into()));
+                if let Some(first) = shipper.take() {
+                    says.push(first.end()?.says_lost);
+                }
+                shipper = start(1)?;
+            }
+        }
+        sender.join().map_err(|_| anyhow::anyhow!("the sender"))??;
+        Ok(())
+    })?;
+    if !matches!(scene.happens, Happens::End) {
+        settle(&collector, &disk);
+    }
+    if let Some(shipper) = shipper {
+        says.push(shipper.end()?.says_lost);
+    }
+    settle(&collector, &disk);
+    let bytes = match scene.to {
+        To::Collector => collector.into_bytes(),
+        To::Disk => std::fs::read(disk.file()).unwrap_or_default(),
+    };
+    let found = Found::none(count).in_text(&bytes, "");
+    let says_lost = says.into_iter().flatten().reduce(|one, other| one + other);
+    let twice = found.records - found.packets();
+    Ok(Became { sent: count.into(), arrived: found.packets(), twice, says_lost, started })
+}
+
+/// Waits until nothing more came for a while.
+fn settle(collector: &Collector, disk: &SmallDisk) {
+    let size = || collector.count() as u64 + std::fs::metadata(disk.file()).map_or(0, |facts| facts.len());
+    let mut last = (size(), Instant::now());
+    while last.1.elapsed() < SILENCE {
+        std::thread::sleep(Duration::from_millis(20));
+        if size() != last.0 {
+            last = (size(), Instant::now());
+        }
+    }
+}

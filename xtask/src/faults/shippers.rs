@@ -1,0 +1,120 @@
+//! Who ships records in a scene: netwren and ulogd2, with the same buffer.
+
+use super::scenes::To;
+use crate::bench::log::contestants::{Place, ulogd};
+use crate::bench::log::packets::GROUP;
+use anyhow::{Context, Result};
+use serde_json::Value;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a program may take to begin, and to end.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// One of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Who {
+    Netwren,
+    Ulogd,
+}
+
+/// A program that ships.
+pub(super) struct Shipper {
+    child: Child,
+    /// What it prints.
+    says: PathBuf,
+}
+
+/// How a program ended.
+#[derive(Default)]
+pub(super) struct Ended {
+    /// Records that it says were lost, and where; `None` if it says nothing about that.
+    pub(super) says_lost: Option<u64>,
+}
+
+/// Starts it: `Ok(None)` if it is not here, or ended at once.
+pub(super) fn start(
+    who: Who,
+    binary: &Path,
+    to: To,
+    place: &Place<'_>,
+    file: &Path,
+    number: u32,
+) -> Result<Option<Shipper>> {
+    let command = match who {
+        Who::Netwren => Some(netwren(binary, to, place, file, number)),
+        Who::Ulogd => by_ulogd(to, place, file)?,
+    };
+    let Some(mut command) = command else { return Ok(None) };
+    let says = place.dir.join(format!("says-{number}"));
+    command.stdin(Stdio::null()).stdout(File::create(&says)?).stderr(Stdio::null());
+    let child = command.spawn().context("a shipper")?;
+    let mut shipper = Shipper { child, says };
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        if place.lab.inside(is_bound) {
+            return Ok(Some(shipper));
+        }
+        if shipper.child.try_wait()?.is_some() {
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(None)
+}
+
+impl Shipper {
+    /// Asks it to end, and waits.
+    pub(super) fn end(mut self) -> Result<Ended> {
+        let _ = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
+        let begun = Instant::now();
+        while self.child.try_wait()?.is_none() && begun.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let text = std::fs::read_to_string(&self.says)?;
+        let ledger: Option<Value> = text.lines().last().and_then(|line| serde_json::from_str(line).ok());
+        Ok(Ended { says_lost: ledger.map(|ledger| lost(&ledger["outputs"][0])) })
+    }
+}
+
+impl Drop for Shipper {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a ledger has lost.
+fn lost(output: &Value) -> u64 {
+    let dropped = output["dropped"].as_object().into_iter().flatten().filter_map(|(_, count)| count.as_u64());
+    dropped.sum::<u64>() + output["lost_in_kernel"].as_u64().unwrap_or(0)
+}
+
+fn is_bound() -> bool {
+    let list = std::fs::read_to_string("/proc/thread-self/net/netfilter/nfnetlink_log").unwrap_or_default();
+    list.lines().any(|line| line.split_whitespace().next() == Some(&GROUP.to_string()))
+}
+
+fn netwren(binary: &Path, to: To, place: &Place<'_>, file: &Path, number: u32) -> Command {
+    let mut command = place.lab.command(binary);
+    let group = GROUP.to_string();
+    command.args(["log", "--group", &group, "--buffer", "64MiB", "--stats", "--columns", "time,src,prefix"]);
+    command.arg("--control").arg(place.dir.join(format!("control-{number}")));
+    match to {
+        To::Collector => command.args(["--to", &format!("json+tcp://{}", place.addr)]),
+        To::Disk => command.args(["--to", &format!("json:{}", file.display())]),
+    };
+    command
+}
+
+fn by_ulogd(to: To, place: &Place<'_>, file: &Path) -> Result<Option<Command>> {
+    let section = match to {
+        To::Collector => {
+            format!("[json1]\nmode=\"tcp\"\nhost=\"{}\"\nport=\"{}\"\n", place.addr.ip(), place.addr.port())
+        }
+        To::Disk => format!("[json1]\nfile=\"{}\"\nsync=1\n", file.display()),
+    };
+    ulogd("ifi1:IFINDEX,ip2str1:IP2STR,json1:JSON", &section, place)
+}

@@ -103,10 +103,14 @@ fn play(scene: &Scene, who: Who, binary: &Path, lasts: u64) -> Result<Became> {
             Happens::Restart => {
                 let half = count / 2 / scene.rate.unwrap_or(u32::MAX);
                 std::thread::sleep(Duration::from_secs(half.into()));
-                if let Some(first) = shipper.take() {
-                    says.push(first.end()?.says_lost);
+                let first = shipper.take();
+                if who == Who::Netwren {
+                    shipper = start(1)?;
+                    says.push(first.map(|first| first.ended()).transpose()?.and_then(|ended| ended.says_lost));
+                } else {
+                    drop(first.map(|first| first.end()).transpose()?);
+                    shipper = start(1)?;
                 }
-                shipper = start(1)?;
             }
         }
         sender.join().map_err(|_| anyhow::anyhow!("the sender"))??;

@@ -120,7 +120,7 @@ pub(super) const SCENES: &[Scene] = &[
         happens: Happens::End,
     },
     Scene {
-        name: "restart",
+        name: "restart (netwren: --take-over)",
         to: To::Collector,
         begins: Mood::WELL,
         rate: Some(10_000),

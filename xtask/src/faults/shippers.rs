@@ -34,7 +34,8 @@ pub(super) struct Ended {
     pub(super) says_lost: Option<u64>,
 }
 
-/// Starts it: `Ok(None)` if it is not here, or ended at once.
+/// Starts it: `Ok(None)` if it is not here, or ended at once. Number 1 follows number 0, which netwren's asks for its
+/// sockets.
 pub(super) fn start(
     who: Who,
     binary: &Path,
@@ -50,8 +51,7 @@ pub(super) fn start(
     let Some(mut command) = command else { return Ok(None) };
     let says = place.dir.join(format!("says-{number}"));
     command.stdin(Stdio::null()).stdout(File::create(&says)?).stderr(Stdio::null());
-    let child = command.spawn().context("a shipper")?;
-    let mut shipper = Shipper { child, says };
+    let mut shipper = Shipper { child: command.spawn().context("a shipper")?, says };
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE {
         if place.lab.inside(is_bound) {
@@ -67,8 +67,13 @@ pub(super) fn start(
 
 impl Shipper {
     /// Asks it to end, and waits.
-    pub(super) fn end(mut self) -> Result<Ended> {
+    pub(super) fn end(self) -> Result<Ended> {
         let _ = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
+        self.ended()
+    }
+
+    /// Waits until it ends.
+    pub(super) fn ended(mut self) -> Result<Ended> {
         let begun = Instant::now();
         while self.child.try_wait()?.is_none() && begun.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(5));
@@ -101,7 +106,10 @@ fn netwren(binary: &Path, to: To, place: &Place<'_>, file: &Path, number: u32) -
     let mut command = place.lab.command(binary);
     let group = GROUP.to_string();
     command.args(["log", "--group", &group, "--buffer", "64MiB", "--stats", "--columns", "time,src,prefix"]);
-    command.arg("--control").arg(place.dir.join(format!("control-{number}")));
+    command.arg("--control").arg(place.dir.join("control"));
+    if number > 0 {
+        command.arg("--take-over");
+    }
     match to {
         To::Collector => command.args(["--to", &format!("json+tcp://{}", place.addr)]),
         To::Disk => command.args(["--to", &format!("json:{}", file.display())]),

@@ -7,8 +7,8 @@ mod scenes;
 mod shippers;
 
 use crate::bench::log::Folder;
-use crate::bench::log::contestants::Place;
 use crate::bench::log::packets::{self, Found};
+use crate::bench::log::place::Place;
 use crate::bench::{binary, machine, report};
 use anyhow::{Result, ensure};
 use collector::Collector;
@@ -53,7 +53,7 @@ pub(crate) fn run(quick: bool) -> Result<()> {
     }
     let about = machine::describe(&binary)?;
     let head = format!(
-        "# faults log, {}\n\nTroubles of {lasts} s (a full disk: a third of that), both programs with 64 MiB of buffer; \
+        "# faults log, {}\n\nTroubles of {lasts} s (a full disk: a third of that), both with 64 MiB of buffer; \
          netwren without a spool. Lost and twice: packets by their numbers; said: what the program told of losses.\n\n\
          | trouble | records | netwren lost | said | twice | ulogd2 lost | said | twice |\n\
          |---|--:|--:|--:|--:|--:|--:|--:|\n",
@@ -108,7 +108,7 @@ fn play(scene: &Scene, who: Who, binary: &Path, lasts: u64) -> Result<Became> {
                     shipper = start(1)?;
                     says.push(first.map(|first| first.ended()).transpose()?.and_then(|ended| ended.says_lost));
                 } else {
-                    drop(first.map(|first| first.end()).transpose()?);
+                    says.push(first.map(|first| first.end()).transpose()?.and_then(|ended| ended.says_lost));
                     shipper = start(1)?;
                 }
             }

@@ -1,8 +1,9 @@
 //! Who ships records in a scene: netwren and ulogd2, with the same buffer.
 
 use super::scenes::To;
-use crate::bench::log::contestants::{Place, ulogd};
+use crate::bench::log::contestants::ulogd;
 use crate::bench::log::packets::GROUP;
+use crate::bench::log::place::Place;
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::fs::File;

@@ -1,12 +1,11 @@
 //! Who ships records: netwren, ulogd2 alone and before a syslog daemon, tcpdump.
 
 use super::packets::GROUP;
+use super::place::Place;
 use super::syslog_daemons::{self, SyslogDaemon};
 use anyhow::{Context, Result};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use testkit::netns::Lab;
 
 /// How records are looked for in what was written.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -104,28 +103,6 @@ pub(crate) const TASKS: &[Task] = &[
         at_least: 5.0,
     },
 ];
-
-/// Where a contestant writes.
-pub(crate) struct Place<'p> {
-    pub(crate) lab: &'p Lab,
-    pub(crate) dir: &'p Path,
-    pub(crate) addr: SocketAddr,
-}
-
-impl Place<'_> {
-    pub(crate) fn file(&self) -> PathBuf {
-        self.dir.join("out")
-    }
-
-    pub(crate) fn put_in(&self, text: &str) -> String {
-        let file = self.file().display().to_string();
-        let (host, port) = (self.addr.ip().to_string(), self.addr.port().to_string());
-        text.replace("FILE", &file)
-            .replace("ADDR", &self.addr.to_string())
-            .replace("HOST", &host)
-            .replace("PORT", &port)
-    }
-}
 
 /// A chain of processes at work; ends with its owner.
 pub(crate) struct Chain {

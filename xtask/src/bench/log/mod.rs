@@ -6,6 +6,7 @@
 
 pub(crate) mod contestants;
 pub(crate) mod packets;
+pub(crate) mod place;
 mod receiver;
 mod syslog_daemons;
 
@@ -13,8 +14,9 @@ use super::live::on_cpu_ns;
 use super::report::Spread;
 use super::{Options, machine, report};
 use anyhow::{Context, Result};
-use contestants::{Chain, Content, Place, TASKS, Task};
+use contestants::{Chain, Content, TASKS, Task};
 use packets::Found;
+use place::Place;
 use receiver::Receiver;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};

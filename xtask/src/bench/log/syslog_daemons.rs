@@ -1,6 +1,6 @@
 //! Syslog daemons between ulogd2 and the receiver: what comes by their socket goes on by TCP, octet-counted.
 
-use super::contestants::Place;
+use super::place::Place;
 use anyhow::{Context, Result};
 use std::path::PathBuf;
 use std::process::Command;

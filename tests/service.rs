@@ -279,7 +279,7 @@ fn ended(mut going: Going<String>) -> (Vec<String>, Ran) {
     let mut stderr = String::new();
     going.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
     let code = going.child.wait().unwrap().code().unwrap_or(-1);
-    going.take();
+    going.read.extend(going.lines.iter());
     (std::mem::take(&mut going.read), Ran { stdout: String::new(), stderr, code })
 }
 
@@ -452,4 +452,67 @@ fn root_a_successor_takes_over_without_a_loss() {
         let (_, ran) = going.end();
         ran.says(0, &["goes on with groups 5, 6 where the earlier run stopped"]);
     });
+}
+
+/// SIGHUP with a new configuration: what is new begins, what is gone delivers what it has and ends, what stays is left
+/// alone; a broken one changes nothing.
+#[test]
+fn root_a_reload_begins_and_ends_outputs() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let (lab, manager) = (logging("svcreload"), Manager::new());
+    let listener = lab.inside(|| std::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+    let tcp = format!("json+tcp://{}", listener.local_addr().unwrap());
+    let reader = std::thread::spawn(move || {
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut listener.accept().unwrap().0, &mut text).unwrap();
+        text.lines().count()
+    });
+    let (config, control) = (lab.dir().join("log.toml"), lab.dir().join("sock"));
+    let (stays, comes) = (lab.dir().join("stays"), lab.dir().join("comes"));
+    let write = |more: &str, targets: &[&str]| {
+        let to: Vec<String> = targets.iter().map(|target| format!("'{target}'")).collect();
+        let text = format!("columns = ['seq']\ncontrol = '{}'\nto = [{}]\n{more}\n", control.display(), to.join(", "));
+        std::fs::write(&config, text).unwrap();
+    };
+    let (json_stays, json_comes) = (format!("json:{}", stays.display()), format!("json:{}", comes.display()));
+    write("group = 5", &[&json_stays, &tcp]);
+    let going = manager.starts(&lab, &["--config", &config.display().to_string(), "--stats"], CALM);
+    let hangup = |readies: usize| {
+        going.signal("-HUP");
+        testkit::wait_until("it is ready again", || manager.count("READY=1") == readies);
+    };
+    send(&lab, to_five(), 100);
+    all_arrived(&lab, &stays);
+    write("group = [5, 6]", &[&json_stays, &json_comes]);
+    hangup(2);
+    assert_eq!(reader.join().unwrap(), 100, "it got everything, and the end of the connection");
+    testkit::wait_until("the new file", || comes.exists());
+    send(&lab, to_five(), 100);
+    all_arrived(&lab, &stays);
+    testkit::wait_until("rows in the new file", || std::fs::read_to_string(&comes).unwrap().lines().count() == 100);
+    write("group = 5\nwhen-fll = 'block'", &[]);
+    hangup(3);
+    let status = netwren(&["log", "status", "-o", "json", "--control", &control.display().to_string()]).ok();
+    assert!(status.contains(&json_comes) && status.contains(&json_stays) && !status.contains(&tcp), "{status}");
+    send(&lab, to_five(), 50);
+    all_arrived(&lab, &stays);
+    going.signal("-TERM");
+    let (lines, ran) = ended(going);
+    let ledgers: serde_json::Value = serde_json::from_str(lines.last().unwrap()).unwrap();
+    for (target, seen) in [(&tcp, 100), (&json_stays, 250), (&json_comes, 150)] {
+        let of = |output: &&serde_json::Value| output["output"] == **target;
+        let ledger = ledgers["outputs"].as_array().unwrap().iter().find(of).unwrap();
+        assert_eq!((&ledger["seen"], &ledger["delivered"]), (&seen.into(), &seen.into()), "{ledger}");
+    }
+    ran.says(
+        0,
+        &[
+            &format!("configuration read anew: ended: {tcp}"),
+            &format!("configuration read anew: begun: {json_comes}"),
+            "`group`: changed with the next start only",
+            "what was before goes on: ",
+            "log.toml:5:1: unknown key `when-fll`; did you mean `when-full`?",
+        ],
+    );
 }

@@ -2,6 +2,7 @@
 
 use super::finish::finish;
 use super::plan::of_request;
+use super::reloading::{Reloading, Reread};
 use crate::asked;
 use crate::enrich::Enrichment;
 use crate::exit::Exit;
@@ -44,7 +45,7 @@ pub(super) fn sockets(request: &Request) -> Outcome {
         let stop = || is_over(request, session);
         let mut live =
             LiveConnections::open(session.host(), place_of(request, session, &stop)).map_err(RunError::Source)?;
-        let words = StreamNotes { caveat: live.caveat(), cost: live.left_out().to_vec() };
+        let words = StreamNotes { caveat: live.caveat(), cost: live.left_out().to_vec(), reread: None };
         // The interface that reports no processes reports no reasons either.
         let lacks = !live.reports_processes() && !request.explain;
         let mut run = then(&mut live, words)?;
@@ -68,7 +69,7 @@ pub(super) fn flows(request: &Request, interval: Duration) -> Outcome {
         let stop = || is_over(request, session);
         let mut sums =
             FlowSums::open(session.host(), place_of(request, session, &stop), interval).map_err(RunError::Source)?;
-        let words = StreamNotes { caveat: sums.caveat(), cost: Vec::new() };
+        let words = StreamNotes { caveat: sums.caveat(), cost: Vec::new(), reread: None };
         then(&mut sums, words)
     })
 }
@@ -85,15 +86,17 @@ fn place_of<'h>(request: &Request, session: &Session, stop: &'h dyn Fn() -> bool
 }
 
 /// What is to be said of an opened stream.
-pub(super) struct StreamNotes {
+pub(super) struct StreamNotes<'n> {
     /// What it may miss.
     pub(super) caveat: Option<String>,
     /// For `--cost`: what it does without.
     pub(super) cost: Vec<String>,
+    /// Reads the configuration anew, where there is one.
+    pub(super) reread: Option<&'n Reread<'n>>,
 }
 
 /// What is done with an opened stream and the words on it.
-pub(super) type Then<'t, T> = dyn FnMut(&mut dyn Stream<T>, StreamNotes) -> Result<Run, RunError> + 't;
+pub(super) type Then<'t, T> = dyn FnMut(&mut dyn Stream<T>, StreamNotes<'_>) -> Result<Run, RunError> + 't;
 
 /// Opens the place, lets `open` open the stream, follows it to its end and tells how it went.
 pub(super) fn run<T: Shipped>(
@@ -124,7 +127,7 @@ pub(super) fn run<T: Shipped>(
             say(&caveat);
         }
         left_out = words.cost;
-        follow(request, &session, plan, stream)
+        follow(request, &session, plan, stream, words.reread)
     });
     if let (Some(text), Ok(_)) = (explained, &outcome) {
         return output::print_prose(&text).into();
@@ -150,6 +153,7 @@ fn follow<T: Shipped>(
     session: &Session,
     plan: &Plan<T>,
     stream: &mut dyn Stream<T>,
+    reread: Option<&Reread<'_>>,
 ) -> Result<Run, RunError> {
     let mut shipment = match &request.ship {
         Some(ship) => Some(Shipment::<T>::start(ship, plan.columns(), session.run())?),
@@ -179,7 +183,9 @@ fn follow<T: Shipped>(
     let stop = || session.host().is_replay() && session.interrupted();
     let mut run = match (&mut shipment, &mut names) {
         (Some(shipment), _) => {
-            let mut run = plan.follow_rows(stream, &mut lookups, shipment, &stop)?;
+            let (columns, run, hangups) = (plan.columns(), session.run(), sys::signal::hangups());
+            let mut sink = Reloading { shipment, columns, run, reread, hangups };
+            let mut run = plan.follow_rows(stream, &mut lookups, &mut sink, &stop)?;
             notifier.iter().for_each(Notifier::stopping);
             lookups.with(&mut |lookups| shipment.say_held(&plan.cells_of(lookups), true));
             shipment.finish(request, &mut run.stats);

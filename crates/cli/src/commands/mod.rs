@@ -13,6 +13,7 @@ mod netns_command;
 pub(crate) mod overview;
 mod plan;
 pub(crate) mod record;
+mod reloading;
 mod rounds;
 pub(crate) mod routes;
 mod saved;

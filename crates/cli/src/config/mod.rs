@@ -58,6 +58,20 @@ impl Config {
         }
     }
 
+    /// The keys whose values are others than in `before`, or that only one of the two has.
+    pub(crate) fn changed(&self, before: &Config) -> Vec<&'static str> {
+        let values = |config: &Config, key: &str| {
+            let setting = config.settings.iter().find(|setting| setting.flag.long == key);
+            setting.map(|setting| setting.values.iter().map(|value| value.text.clone()).collect::<Vec<_>>())
+        };
+        let mut keys: Vec<&str> =
+            self.settings.iter().chain(&before.settings).map(|setting| setting.flag.long).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys.retain(|key| values(self, key) != values(before, key));
+        keys
+    }
+
     /// `text` with the place of the setting that it is about, if it is about one of the file.
     fn located(&self, text: &str, line: &ParsedWords<'_>) -> String {
         match words::culprit(&self.settings, line, text) {

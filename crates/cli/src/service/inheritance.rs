@@ -129,7 +129,7 @@ impl Inheritance {
         Succession {
             inherited: std::mem::take(&mut self.sockets),
             keep_bound: Arc::clone(self.run.keep_bound()),
-            turns: self.run.manager().map(|_| self.run.count_reader()),
+            turns: self.run.wants_turns().then(|| self.run.count_reader()),
             hand_over: Some(Box::new(leaving)),
         }
     }

@@ -30,6 +30,7 @@ impl Notifier {
             run: Arc::clone(run),
             is_ending: Arc::clone(&is_ending),
             hangups: sys::signal::hangups(),
+            is_reloading: false,
             told: (status(), Instant::now()),
             alive: (run.turns(), Instant::now()),
             status: Box::new(status),
@@ -61,6 +62,8 @@ struct Reporter {
     run: Arc<RunState>,
     is_ending: Arc<AtomicBool>,
     hangups: u64,
+    /// True from a hangup until all of it is done.
+    is_reloading: bool,
     /// The last status, and when it was told.
     told: (String, Instant),
     /// The turns of both threads when they were last told to be alive, and when that was.
@@ -82,13 +85,17 @@ impl Reporter {
         }
     }
 
-    /// SIGHUP: files are opened anew with the next message.
+    /// SIGHUP: files are opened anew with the next message, and a configuration file is read anew.
     fn reloads(&mut self) {
         let hangups = sys::signal::hangups();
         if hangups != self.hangups {
             self.hangups = hangups;
             let now_us = sys::clock::monotonic_ns() / 1000;
             tell(&self.run, &format!("RELOADING=1\nMONOTONIC_USEC={now_us}\n"));
+            self.is_reloading = true;
+        }
+        if self.is_reloading && self.run.has_reloaded(self.hangups) {
+            self.is_reloading = false;
             tell(&self.run, "READY=1\n");
         }
     }

@@ -20,6 +20,10 @@ pub(crate) struct RunState {
     can_hand_over: AtomicBool,
     /// True once they shall be handed over.
     is_handing_over: AtomicBool,
+    /// True if a hangup has a configuration read anew.
+    is_reloading: AtomicBool,
+    /// Hangups after which it was.
+    reloads: AtomicU64,
     /// Who gets them; open until the process ends.
     successor: Mutex<Option<UnixStream>>,
 }
@@ -54,6 +58,26 @@ impl RunState {
     pub(crate) fn turns(&self) -> (u64, Option<u64>) {
         let reader = self.reader_turns.lock().unwrap_or_else(PoisonError::into_inner);
         (self.maker_turns.load(Relaxed), reader.as_ref().map(|turns| turns.load(Relaxed)))
+    }
+
+    /// From now on each hangup is answered by [`RunState::note_reload`].
+    pub(crate) fn expect_reloads(&self) {
+        self.is_reloading.store(true, Relaxed);
+    }
+
+    /// Notes that the configuration was read anew for so many hangups.
+    pub(crate) fn note_reload(&self, hangups: u64) {
+        self.reloads.store(hangups, Relaxed);
+    }
+
+    /// True if nothing is left to be done for so many hangups.
+    pub(crate) fn has_reloaded(&self, hangups: u64) -> bool {
+        !self.is_reloading.load(Relaxed) || self.reloads.load(Relaxed) >= hangups
+    }
+
+    /// True if somebody waits for turns of the thread that receives.
+    pub(crate) fn wants_turns(&self) -> bool {
+        self.manager.is_some() || self.is_reloading.load(Relaxed)
     }
 
     /// Whether groups stay bound at the end.

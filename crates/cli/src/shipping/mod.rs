@@ -3,6 +3,7 @@
 mod formats;
 mod gate;
 mod notes;
+mod reload;
 mod repeats;
 mod row_writer;
 #[cfg(feature = "sqlite")]
@@ -23,12 +24,13 @@ use crate::messages::say;
 use crate::service::RunState;
 use engine::{CellsOf, Disposition, RowSink, RunError};
 use export::{
-    Address, Batch, Control, Ledger, MemoryStore, Output, OutputMonitor, OutputOptions, OutputReport, Recovered, Spool,
-    SpoolOptions, Status, StatusReport, Store, Target, TransportOptions, check_tls, open_transport,
+    Address, Batch, Control, Ledger, MemoryStore, Output, OutputOptions, OutputReport, Recovered, Spool, SpoolOptions,
+    Status, StatusReport, Store, Target, TransportOptions, check_tls, open_transport,
 };
 use formats::writer;
 use gate::{Fate, RowGate};
 use record::{Accounting, Columns, Lookups, SourceError, SourceFault, Value};
+use reload::{Endings, Monitored, Monitors};
 use row_writer::RowWriter;
 use std::path::Path;
 use std::sync::Arc;
@@ -41,6 +43,12 @@ const DRAIN: Duration = Duration::from_secs(5);
 pub(crate) struct Shipment<T: Shipped> {
     outputs: Vec<Shipper<T>>,
     wants_cells: bool,
+    /// What the outputs were begun with.
+    settings: ShipRequest,
+    /// The outputs for other threads.
+    monitors: Monitors,
+    /// Outputs that a new configuration has not.
+    endings: Endings,
     /// What folds and limits rows.
     gate: Option<Box<dyn RowGate<T>>>,
     /// What answers questions while the run lasts.
@@ -83,17 +91,15 @@ impl<T: Shipped> Shipment<T> {
             |(index, target): (usize, &Target)| Shipper::start(target, ship.tuning.get(index), ship, columns, run);
         let outputs: Vec<Shipper<T>> = ship.targets.iter().enumerate().map(start).collect::<Result<_, _>>()?;
         let wants_cells = outputs.iter().any(|output| output.writer.wants_cells());
+        let monitors = Monitors::default();
         let control = match &ship.control {
-            Some(path) => Some(control(path, &outputs, run)?),
+            Some(path) => Some(control(path, monitors.clone(), run)?),
             None => None,
         };
-        Ok(Shipment { outputs, wants_cells, gate, _control: control })
-    }
-
-    /// What makes a line of counts over all outputs.
-    pub(crate) fn status_line(&self) -> impl Fn() -> String + Send + 'static {
-        let monitors: Vec<OutputMonitor> = self.outputs.iter().map(|shipper| shipper.output.monitor()).collect();
-        move || notes::status_line(monitors.iter().map(OutputMonitor::status))
+        let (settings, endings) = (ship.clone(), Endings::default());
+        let shipment = Shipment { outputs, wants_cells, settings, monitors, endings, gate, _control: control };
+        shipment.watch();
+        Ok(shipment)
     }
 
     /// Waits until receivers have taken what waits, as long as that is sensible, and adds to `stats` what they did not
@@ -107,9 +113,12 @@ impl<T: Shipped> Shipment<T> {
         }
         self.say_forgotten(request);
         self.outputs.iter().for_each(|shipper| _ = shipper.output.begin_end());
-        let starts: Vec<Option<Ledger>> = self.outputs.iter().map(|shipper| shipper.at_start).collect();
-        let ended: Vec<_> =
-            self.outputs.iter_mut().map(|shipper| (&shipper.target, shipper.output.finish(&|| false))).collect();
+        let earlier = self.endings.take();
+        let starts = earlier.iter().map(|ended| ended.at_start);
+        let starts: Vec<Option<Ledger>> = starts.chain(self.outputs.iter().map(|shipper| shipper.at_start)).collect();
+        let earlier = earlier.iter().map(|ended| (&ended.target, ended.status.clone()));
+        let now = self.outputs.iter_mut().map(|shipper| (&shipper.target, shipper.output.finish(&|| false)));
+        let ended: Vec<_> = earlier.chain(now).collect();
         for ((target, status), start) in ended.iter().zip(&starts) {
             // What an earlier run has lost, it has said.
             let ledger = start.map_or(status.ledger, |start| status.ledger.since(&start));
@@ -241,19 +250,17 @@ fn store(target: &Target, ship: &ShipRequest) -> Result<Box<dyn Store>, RunError
     Ok(Box::new(store))
 }
 
-/// Answers at `path` with the counts of `outputs`, and gives the sockets of `run` up.
-fn control<T: Shipped>(path: &Path, outputs: &[Shipper<T>], run: &Arc<RunState>) -> Result<Control, RunError> {
+/// Answers at `path` with the counts of all outputs, and gives the sockets of `run` up.
+fn control(path: &Path, monitors: Monitors, run: &Arc<RunState>) -> Result<Control, RunError> {
     let run = Arc::clone(run);
-    let report = |shipper: &Shipper<T>| (shipper.target.to_string(), shipper.output.monitor(), shipper.at_start);
-    let monitors: Vec<(String, OutputMonitor, Option<Ledger>)> = outputs.iter().map(report).collect();
     let report = move || {
-        let report = |(target, monitor, at_start): &(String, OutputMonitor, Option<Ledger>)| OutputReport {
+        let report = |(target, monitor, at_start): &Monitored| OutputReport {
             target: target.clone(),
             status: monitor.status(),
             at_start: *at_start,
         };
         // What the kernel lost, the stream tells at its end.
-        StatusReport { outputs: monitors.iter().map(report).collect(), lost_in_kernel: None }
+        StatusReport { outputs: monitors.lock().iter().map(report).collect(), lost_in_kernel: None }
     };
     Control::start(path, report, move |successor| run.hand_over_to(successor))
         .map_err(|error| refused(format!("--control: {error}")))

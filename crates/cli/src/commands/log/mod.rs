@@ -10,6 +10,7 @@ pub(crate) mod top;
 use super::follow::{self, StreamNotes};
 use super::nat::owner_readings::SessionReadings;
 use super::plan::of_request;
+use super::reloading::Reread;
 use crate::command::{Command, ParsedWords, TableEntry};
 use crate::config::Config;
 use crate::exit::Exit;
@@ -17,6 +18,7 @@ use crate::flags::defs::Scope;
 use crate::flags::parser;
 use crate::flags::request::Request;
 use crate::flags::ship::ShipRequest;
+use crate::messages::say;
 use crate::outcome::Outcome;
 use crate::service::Inheritance;
 use crate::session::Session;
@@ -27,6 +29,9 @@ use owners::OwnedRecords;
 use record::rows::{LogRecords, log_need};
 use record::{Demand, SourceError, SourceFault, Stream};
 use rules::{RuledRecords, Rules};
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// The registry's entry.
@@ -94,17 +99,62 @@ impl Log {
 }
 
 fn run(line: &ParsedWords<'_>) -> Result<Outcome, String> {
-    let Some(file) = line.file("config") else { return run_words(line) };
+    let Some(file) = line.file("config") else { return run_words(line, None) };
     match Config::read(file, &COMMAND) {
-        Ok(config) => config.run(line, run_words),
+        Ok(config) => {
+            let config = RefCell::new(Rc::new(config));
+            let reread = || reread(file, line, &config);
+            let first = Rc::clone(&config.borrow());
+            first.run(line, |words| run_words(words, Some(&reread)))
+        }
         Err(outcome) => Ok(outcome),
     }
 }
 
-fn run_words(line: &ParsedWords<'_>) -> Result<Outcome, String> {
+/// Settings that a reload changes: those of outputs.
+const RELOADED: [&str; 13] = [
+    "to",
+    "when-full",
+    "queue-max",
+    "spool",
+    "spool-max",
+    "spool-age",
+    "spool-sync",
+    "tls-ca",
+    "tls-cert",
+    "tls-key",
+    "rotate-size",
+    "rotate-age",
+    "rotate-keep",
+];
+
+/// The file as it is now, in the place of `before`. Says of settings that are others and wait for a restart.
+fn reread(file: &Path, line: &ParsedWords<'_>, before: &RefCell<Rc<Config>>) -> Result<Request, String> {
+    let said = |outcome: Outcome| outcome.messages.join("\n");
+    let now = Config::read(file, &COMMAND).map_err(said)?;
+    let request = RefCell::default();
+    let outcome = now.run(line, |words| {
+        let log = asked(words)?;
+        if let Err(wrong) = of_request::<LogRecords>(&log.request) {
+            return Ok(Outcome::because(Exit::Usage, wrong));
+        }
+        request.replace(Some(log.request));
+        Ok(Exit::Ok.into())
+    })?;
+    let request = request.into_inner().ok_or_else(|| said(outcome))?;
+    let waiting: Vec<&str> = now.changed(&before.borrow()).into_iter().filter(|key| !RELOADED.contains(key)).collect();
+    if !waiting.is_empty() {
+        let keys = waiting.join("`, `");
+        say(&format!("`{keys}`: changed with the next start only (a restart of the service loses no record)"));
+    }
+    before.replace(Rc::new(now));
+    Ok(request)
+}
+
+fn run_words(line: &ParsedWords<'_>, reread: Option<&Reread<'_>>) -> Result<Outcome, String> {
     let log = asked(line)?;
     Ok(match of_request(&log.request) {
-        Ok(plan) => followed(&log, &plan),
+        Ok(plan) => followed(&log, &plan, reread),
         Err(wrong) => Outcome::because(Exit::Usage, wrong),
     })
 }
@@ -114,7 +164,7 @@ pub(crate) fn run_shipping(line: &ParsedWords<'_>, ship: &ShipRequest) -> Result
     let mut log = asked(line)?;
     log.request.ship = Some(ship.clone());
     Ok(match of_request(&log.request) {
-        Ok(plan) => followed(&log, &plan),
+        Ok(plan) => followed(&log, &plan, None),
         Err(wrong) => Outcome::because(Exit::Usage, wrong),
     })
 }
@@ -193,8 +243,11 @@ fn bytes(flag: &str, text: &str, range: std::ops::RangeInclusive<u32>) -> Result
     number.ok_or_else(|| format!("--{flag} takes {least} to {most} bytes, not `{text}`"))
 }
 
-fn followed(log: &Log, plan: &Plan<LogRecords>) -> Outcome {
+fn followed(log: &Log, plan: &Plan<LogRecords>, reread: Option<&Reread<'_>>) -> Outcome {
     follow::run(&log.request, plan, |session, then| {
+        if reread.is_some() && log.request.ship.is_some() {
+            session.run().expect_reloads();
+        }
         let mut inheritance = inheritance(log, session).map_err(RunError::Source)?;
         // Before the groups are bound: a change of rules between the two is heard of.
         let rules = Rules::open(session, plan.demand(), log.latency);
@@ -211,7 +264,7 @@ fn followed(log: &Log, plan: &Plan<LogRecords>) -> Outcome {
         if let Some(inheritance) = &mut inheritance {
             inheritance.settle(&stream, &stop);
         }
-        let notes = StreamNotes { caveat: None, cost: Vec::new() };
+        let notes = StreamNotes { caveat: None, cost: Vec::new(), reread };
         with_meaning(session, plan.demand(), rules.as_ref(), &mut stream, |stream| then(stream, notes))
     })
 }

@@ -104,7 +104,11 @@ fn followed(events: &Events, plan: &Plan<NatEvents>) -> Outcome {
         let stop = || follow::is_over(&events.request, session);
         let follow = FollowNat { always_new: has_owners, ..place_of(events, session, &stop) };
         let mut stream = NatEventStream::open(session.host(), plan.demand(), follow).map_err(RunError::Source)?;
-        let words = StreamNotes { caveat: stream.caveat(), cost: stream.shut().map(not_by_bpf).into_iter().collect() };
+        let words = StreamNotes {
+            caveat: stream.caveat(),
+            cost: stream.shut().map(not_by_bpf).into_iter().collect(),
+            reread: None,
+        };
         if !has_owners {
             return then(&mut stream, words);
         }

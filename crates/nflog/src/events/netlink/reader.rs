@@ -32,6 +32,8 @@ struct ReaderThread {
     stop: UnixStream,
     /// True at the end: groups stay bound.
     keep_bound: Arc<AtomicBool>,
+    /// Hangups so far.
+    hangups: u64,
     /// See [`Succession::turns`].
     turns: Option<Arc<AtomicU64>>,
     /// True once the other thread receives no more chunks.
@@ -60,7 +62,10 @@ impl ReaderThread {
             for file in &ready {
                 self.receive(file - 1, DATAGRAMS_PER_TURN)?;
             }
-            if !self.chunk.is_empty() {
+            // A hangup is heard where rows are made, which waits for batches: one without records will do.
+            let hangups = sys::signal::hangups();
+            if !self.chunk.is_empty() || hangups != self.hangups {
+                self.hangups = hangups;
                 self.send_chunk()?;
             }
         }
@@ -178,9 +183,10 @@ pub(crate) fn open_reader<'h>(
     let (of_thread, keep_bound, turns) =
         (sockets.clone(), Arc::clone(&succession.keep_bound), succession.turns.clone());
     let reader = DatagramReader::start("netwren-log", CHUNKS, stop, move |output, chunk, stop| {
-        let is_disconnected = false;
+        let (is_disconnected, hangups) = (false, sys::signal::hangups());
         let sockets = of_thread;
-        ReaderThread { sockets, netns_id, header, chunk, output, stop, keep_bound, turns, is_disconnected }.run(&early);
+        ReaderThread { sockets, netns_id, header, chunk, output, stop, keep_bound, hangups, turns, is_disconnected }
+            .run(&early);
     });
     Ok(OpenedReader { reader: reader.map_err(|error| (0, error))?, sockets, taken_over, refused })
 }

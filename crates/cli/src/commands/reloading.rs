@@ -1,0 +1,63 @@
+//! A run whose outputs follow its configuration file: SIGHUP has it read anew.
+
+use crate::flags::request::Request;
+use crate::messages::say;
+use crate::service::RunState;
+use crate::shipping::{Shipment, Shipped};
+use engine::{CellsOf, Disposition, RowSink};
+use record::{Columns, Lookups, Value};
+use std::sync::Arc;
+
+/// Reads the configuration anew; the error says what is wrong with it.
+pub(super) type Reread<'r> = dyn Fn() -> Result<Request, String> + 'r;
+
+/// A shipment, and where its outputs are named.
+pub(super) struct Reloading<'r, T: Shipped> {
+    pub(super) shipment: &'r mut Shipment<T>,
+    pub(super) columns: &'r Columns,
+    pub(super) run: &'r Arc<RunState>,
+    /// None without a file: then files are opened anew, and no more.
+    pub(super) reread: Option<&'r Reread<'r>>,
+    /// Hangups that were answered.
+    pub(super) hangups: u64,
+}
+
+impl<T: Shipped> Reloading<'_, T> {
+    fn reload(&mut self, reread: &Reread<'_>) {
+        let request = match reread() {
+            Ok(request) => request,
+            Err(why) => return say(&format!("the configuration is not taken, what was before goes on: {why}")),
+        };
+        let Some(ship) = &request.ship else {
+            return say("the configuration is not taken, what was before goes on: it has no `to`");
+        };
+        match Shipment::<T>::check(ship, self.columns) {
+            Ok(()) => self.shipment.reload(ship, self.columns, self.run),
+            Err(why) => say(&format!("the configuration is not taken, what was before goes on: {why}")),
+        }
+    }
+}
+
+impl<T: Shipped> RowSink<T> for Reloading<'_, T> {
+    fn wants_cells(&self) -> bool {
+        self.shipment.wants_cells()
+    }
+
+    #[inline]
+    fn row(&mut self, row: &T::Row<'_>, cells: &[Value<'_>], lookups: &Lookups<'_>) -> Disposition {
+        self.shipment.row(row, cells, lookups)
+    }
+
+    fn end_batch(&mut self, cells: &CellsOf<'_, T>) {
+        self.shipment.end_batch(cells);
+    }
+
+    fn flush(&mut self) {
+        self.shipment.flush();
+        let hangups = sys::signal::hangups();
+        let Some(reread) = self.reread.filter(|_| hangups != self.hangups) else { return };
+        self.hangups = hangups;
+        self.reload(reread);
+        self.run.note_reload(hangups);
+    }
+}

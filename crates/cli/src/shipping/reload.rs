@@ -1,0 +1,126 @@
+//! Outputs begin and end while a run goes on (SIGHUP, where a configuration file is used).
+
+use super::{Shipment, Shipper, notes};
+use crate::flags::ship::ShipRequest;
+use crate::messages::say;
+use crate::service::RunState;
+use export::{Address, Ledger, OutputMonitor, Status, Target};
+use record::Columns;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+/// The outputs as other threads see them.
+#[derive(Clone, Default)]
+pub(super) struct Monitors(Arc<Mutex<Vec<Monitored>>>);
+
+/// One output: its target, how it goes, and the counts of earlier runs.
+pub(super) type Monitored = (String, OutputMonitor, Option<Ledger>);
+
+impl Monitors {
+    /// The list.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Vec<Monitored>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An output that ended before the run.
+pub(super) struct Ended {
+    pub(super) target: Target,
+    pub(super) status: Status,
+    pub(super) at_start: Option<Ledger>,
+}
+
+/// Outputs that end while the run goes on, and those that have.
+#[derive(Default)]
+pub(super) struct Endings {
+    threads: Vec<JoinHandle<Ended>>,
+    ended: Vec<Ended>,
+}
+
+impl Endings {
+    /// Lets the output deliver what waits, and end, on a thread of its own.
+    fn begin<T: super::Shipped>(&mut self, shipper: Shipper<T>) {
+        let Shipper { target, mut output, at_start, .. } = shipper;
+        output.begin_end();
+        let finish = move || Ended { status: output.finish(&|| false), target, at_start };
+        match thread::Builder::new().name("netwren-end".to_owned()).spawn(finish) {
+            Ok(thread) => self.threads.push(thread),
+            // The output went with the closure, which waits for its end.
+            Err(error) => say(&format!("the counts of an output that ended are missing: {error}")),
+        }
+    }
+
+    /// Waits for all that are ending.
+    fn wait(&mut self) {
+        self.ended.extend(self.threads.drain(..).filter_map(|thread| thread.join().ok()));
+    }
+
+    /// Waits for all that are ending; returns all that have ended.
+    pub(super) fn take(&mut self) -> Vec<Ended> {
+        self.wait();
+        std::mem::take(&mut self.ended)
+    }
+}
+
+impl<T: super::Shipped> Shipment<T> {
+    /// Ends outputs that `new` has not and begins those that only it has; others stay as they are. One whose settings
+    /// are others ends and begins anew: meanwhile, for seconds at most, rows wait where they are received. What cannot
+    /// begin is said.
+    pub(crate) fn reload(&mut self, new: &ShipRequest, columns: &Columns, run: &Arc<RunState>) {
+        let columns = if self.gate.is_some() { &super::gate::columns(columns) } else { columns };
+        let stays = |shipper: &Shipper<T>| {
+            let is_named = new.targets.contains(&shipper.target);
+            is_named && is_alike(&shipper.target, &self.settings, new)
+        };
+        let (kept, mut gone): (Vec<_>, Vec<_>) = std::mem::take(&mut self.outputs).into_iter().partition(stays);
+        self.outputs = kept;
+        let is_changed = gone.iter().any(|shipper| new.targets.contains(&shipper.target));
+        let names: Vec<String> = gone.iter().map(|shipper| shipper.target.to_string()).collect();
+        gone.iter_mut().for_each(Shipper::push);
+        gone.into_iter().for_each(|shipper| self.endings.begin(shipper));
+        if is_changed {
+            // Two would write to one spool, or one file.
+            self.endings.wait();
+        }
+        let mut begun = Vec::new();
+        for target in &new.targets {
+            if self.outputs.iter().any(|shipper| shipper.target == *target) {
+                continue;
+            }
+            match Shipper::start(target, None, new, columns, run) {
+                Ok(shipper) => {
+                    begun.push(target.to_string());
+                    self.outputs.push(shipper);
+                }
+                Err(error) => say(&format!("{target} is not shipped to: {error}")),
+            }
+        }
+        self.wants_cells = self.outputs.iter().any(|output| output.writer.wants_cells());
+        self.settings = new.clone();
+        self.watch();
+        for (word, names) in [("ended", names), ("begun", begun)].into_iter().filter(|(_, names)| !names.is_empty()) {
+            say(&format!("configuration read anew: {word}: {}", names.join(", ")));
+        }
+    }
+
+    /// Has other threads see the outputs that there are now.
+    pub(super) fn watch(&self) {
+        let monitored = |shipper: &Shipper<T>| (shipper.target.to_string(), shipper.output.monitor(), shipper.at_start);
+        *self.monitors.lock() = self.outputs.iter().map(monitored).collect();
+    }
+
+    /// What makes a line of counts over all outputs.
+    pub(crate) fn status_line(&self) -> impl Fn() -> String + Send + 'static {
+        let monitors = self.monitors.clone();
+        move || notes::status_line(monitors.lock().iter().map(|(_, monitor, _)| monitor.status()))
+    }
+}
+
+/// True if the output to `target` is the same with both settings.
+fn is_alike(target: &Target, old: &ShipRequest, new: &ShipRequest) -> bool {
+    let is_file = matches!(target.address, Address::File(_));
+    let is_tls = matches!(target.address, Address::Tls(_));
+    (old.when_full, old.queue_max, &old.spool) == (new.when_full, new.queue_max, &new.spool)
+        && (!is_file || old.rotation == new.rotation)
+        && (!is_tls || old.tls == new.tls)
+}

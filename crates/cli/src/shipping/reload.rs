@@ -24,7 +24,7 @@ impl Monitors {
 }
 
 /// An output that ended before the run.
-pub(super) struct Ended {
+pub(super) struct EndedOutput {
     pub(super) target: Target,
     pub(super) status: Status,
     pub(super) at_start: Option<Ledger>,
@@ -33,8 +33,8 @@ pub(super) struct Ended {
 /// Outputs that end while the run goes on, and those that have.
 #[derive(Default)]
 pub(super) struct Endings {
-    threads: Vec<JoinHandle<Ended>>,
-    ended: Vec<Ended>,
+    threads: Vec<JoinHandle<EndedOutput>>,
+    ended: Vec<EndedOutput>,
 }
 
 impl Endings {
@@ -42,7 +42,7 @@ impl Endings {
     fn begin<T: super::Shipped>(&mut self, shipper: Shipper<T>) {
         let Shipper { target, mut output, at_start, .. } = shipper;
         output.begin_end();
-        let finish = move || Ended { status: output.finish(&|| false), target, at_start };
+        let finish = move || EndedOutput { status: output.finish(&|| false), target, at_start };
         match thread::Builder::new().name("netwren-end".to_owned()).spawn(finish) {
             Ok(thread) => self.threads.push(thread),
             // The output went with the closure, which waits for its end.
@@ -56,7 +56,7 @@ impl Endings {
     }
 
     /// Waits for all that are ending; returns all that have ended.
-    pub(super) fn take(&mut self) -> Vec<Ended> {
+    pub(super) fn take(&mut self) -> Vec<EndedOutput> {
         self.wait();
         std::mem::take(&mut self.ended)
     }

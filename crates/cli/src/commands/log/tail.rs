@@ -31,7 +31,7 @@ Examples:
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let log = in_words(asked(words)?, words.is_given("output"));
     Ok(match of_request::<LogRecords>(&log.request) {
-        Ok(plan) => followed(&log, &plan),
+        Ok(plan) => followed(&log, &plan, None),
         Err(wrong) => Outcome::because(Exit::Usage, wrong),
     })
 }

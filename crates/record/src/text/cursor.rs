@@ -1,7 +1,7 @@
 //! A line under construction whose end is in a register.
 
 use super::address::v4;
-use super::decimal::{EIGHT_DIGITS, head};
+use super::decimal::{EIGHT_DIGITS, head, padded_digits};
 use super::{Line, Room};
 use crate::Addr;
 
@@ -115,9 +115,40 @@ impl<'l> Cursor<'l> {
         });
     }
 
+    /// [`Line::item`].
+    #[inline(always)]
+    pub fn item(&mut self, name: &[u8], n: u32) {
+        if n >= EIGHT_DIGITS || name.len() > 16 {
+            return self.with_line(|line| line.long_item(name, n));
+        }
+        let (digits, len) = padded_digits(n);
+        self.room(|slot: &mut [u8; 32]| {
+            if let Some(place) = slot.get_mut(..name.len()) {
+                place.copy_from_slice(name);
+            }
+            if let Some(place) = slot.get_mut(name.len()..).and_then(|rest| rest.first_chunk_mut()) {
+                // The byte behind the eight digits is written apart.
+                *place = (u128::from(digits) | u128::from(b' ') << 64).to_le_bytes();
+            }
+            name.len() + len + 1
+        });
+    }
+
+    /// [`Line::chunk`].
+    #[inline(always)]
+    pub fn chunk<const N: usize>(&mut self, chunk: &[u8; N], len: usize) {
+        self.room(|slot| {
+            *slot = *chunk;
+            len.min(N)
+        });
+    }
+
     /// A number in lower-case hexadecimal, without a prefix.
     #[inline(always)]
     pub fn hex(&mut self, n: u64) {
+        if n < 10 {
+            return self.byte(b'0' + n as u8);
+        }
         self.with_line(|line| line.hex(n));
     }
 

@@ -36,7 +36,7 @@ pub fn place_number(line: &mut [u8], at: usize, n: u32) {
 
 /// The digits of a number below [`EIGHT_DIGITS`] and blanks behind them, the first digit in the lowest byte; and how
 /// many digits they are.
-#[inline]
+#[inline(always)]
 pub(super) fn padded_digits(n: u32) -> (u64, usize) {
     const BLANKS: u64 = 0x2020_2020_2020_2020;
     let digits = eight_digits(n.into());

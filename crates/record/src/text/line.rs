@@ -146,8 +146,8 @@ impl Line {
         });
     }
 
-    #[inline]
-    fn long_item(&mut self, name: &[u8], n: u32) {
+    #[inline(never)]
+    pub(super) fn long_item(&mut self, name: &[u8], n: u32) {
         self.short(name);
         let n = u64::from(n);
         if n >= u64::from(EIGHT_DIGITS) {
@@ -265,10 +265,13 @@ mod tests {
                         cursor.addr(addr);
                         cursor.short(word.as_bytes());
                         cursor.hex(n);
+                        cursor.item(before.as_bytes(), n as u32);
+                        cursor.chunk(&prepared, before.len());
                         cursor.done();
                     };
                     let (here, there) = both(put, |out| {
-                        out.extend(format!("{before}{n} {addr}{word}{n:x}").into_bytes());
+                        let item = n as u32;
+                        out.extend(format!("{before}{n} {addr}{word}{n:x}{before}{item} {before}").into_bytes());
                     });
                     prop_assert_eq!(here, there);
                 }

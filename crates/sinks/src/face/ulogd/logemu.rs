@@ -5,7 +5,7 @@ use super::clock::{SecondText, put_ctime};
 use super::names::IfaceNames;
 use super::packet::{Captured, Layer4, arp, ip, layer4, ports, word};
 use record::rows::{LogRecord, PacketHeaders, Transport};
-use record::text::{Line, put_log_text};
+use record::text::{Cursor, Line, put_log_text};
 use record::{Addr, Lookups};
 
 /// Writes lines like `Nov 21 12:43:54 vm fwd: IN=eth0 OUT= MAC=… SRC=192.0.2.10 … MARK=0x0 `.
@@ -116,22 +116,18 @@ impl Logemu {
         // Everything is of limited length: two looks for room are enough.
         self.line.make_room(out);
         if let Some(ip) = ip(row, self.bug_compatible) {
-            put_ip(&mut self.line, ip);
-            self.line.make_room(out);
-            put_layer4(&mut self.line, ip, self.bug_compatible);
+            let mut line = Cursor::new(&mut self.line);
+            put_ip(&mut line, ip);
+            line.make_room(out);
+            put_layer4(&mut line, ip, self.bug_compatible);
+            put_end(&mut line, row);
+            line.done();
         } else {
             self.put_other(row);
+            let mut line = Cursor::new(&mut self.line);
+            put_end(&mut line, row);
+            line.done();
         }
-        let line = &mut self.line;
-        if let Some(uid) = row.uid {
-            item(line, b"UID=", uid);
-        }
-        if let Some(gid) = row.gid {
-            item(line, b"GID=", gid);
-        }
-        line.short(b"MARK=0x");
-        line.hex(row.mark.unwrap_or(0).into());
-        line.byte(b' ');
     }
 
     /// ARP, or the zeros of an IPv4 packet that ends with its header, which the tool does not read.
@@ -197,38 +193,65 @@ pub(super) fn put_hardware(line: &mut Line, out: &mut Vec<u8>, header: &[u8]) {
     }
 }
 
+/// What every line ends with.
+#[inline(always)]
+fn put_end(line: &mut Cursor<'_>, row: &LogRecord<'_>) {
+    if let Some(uid) = row.uid {
+        line.item(b"UID=", uid);
+    }
+    if let Some(gid) = row.gid {
+        line.item(b"GID=", gid);
+    }
+    line.short(b"MARK=0x");
+    line.hex(row.mark.unwrap_or(0).into());
+    line.byte(b' ');
+}
+
 /// `NAME=number `
 #[inline(always)]
 fn item(line: &mut Line, name: &[u8], n: impl Into<u32>) {
     line.item(name, n.into());
 }
 
-#[inline]
-fn put_ip(line: &mut Line, ip: &PacketHeaders<'_>) {
+#[inline(always)]
+fn put_ip(line: &mut Cursor<'_>, ip: &PacketHeaders<'_>) {
     line.short(b"SRC=");
     line.addr(ip.src);
     line.short(b" DST=");
     line.addr(ip.dst);
     match ip.src {
         Addr::V4(_) => put_v4(line, ip),
-        Addr::V6(_) => put_v6(line, ip),
+        Addr::V6(_) => line.with_line(|line| put_v6(line, ip)),
     }
 }
 
-#[inline]
-fn put_v4(line: &mut Line, ip: &PacketHeaders<'_>) {
-    item(line, b" LEN=", ip.length);
+#[inline(always)]
+fn put_v4(line: &mut Cursor<'_>, ip: &PacketHeaders<'_>) {
+    line.item(b" LEN=", ip.length);
     if ip.tos == 0 {
         line.short(b"TOS=00 PREC=0x00");
     } else {
-        line.short(b"TOS=");
-        line.upper_hex2(ip.tos & 0x1e);
-        line.short(b" PREC=0x");
-        line.upper_hex2(ip.tos & 0xe0);
+        line.with_line(|line| put_tos(line, ip.tos));
     }
-    item(line, b" TTL=", ip.ttl);
-    item(line, b"ID=", ip.id);
-    let bits = ip.v4_fragment_bits().unwrap_or(0);
+    line.item(b" TTL=", ip.ttl.into());
+    line.item(b"ID=", ip.id);
+    match ip.v4_fragment_bits().unwrap_or(0) {
+        0 => {}
+        0x4000 => line.short(b"DF "),
+        bits => line.with_line(|line| put_fragment_bits(line, bits)),
+    }
+}
+
+#[inline(never)]
+fn put_tos(line: &mut Line, tos: u8) {
+    line.short(b"TOS=");
+    line.upper_hex2(tos & 0x1e);
+    line.short(b" PREC=0x");
+    line.upper_hex2(tos & 0xe0);
+}
+
+#[inline(never)]
+fn put_fragment_bits(line: &mut Line, bits: u16) {
     if bits & 0x8000 != 0 {
         line.short(b"CE ");
     }
@@ -243,6 +266,7 @@ fn put_v4(line: &mut Line, ip: &PacketHeaders<'_>) {
     }
 }
 
+#[inline(never)]
 fn put_v6(line: &mut Line, ip: &PacketHeaders<'_>) {
     item(line, b" LEN=", ip.length);
     item(line, b"TC=", ip.tos);
@@ -257,9 +281,21 @@ fn put_v6(line: &mut Line, ip: &PacketHeaders<'_>) {
     }
 }
 
-#[inline]
-fn put_layer4(line: &mut Line, ip: &PacketHeaders<'_>, bug_compatible: bool) {
-    let (layer, captured) = layer4(ip, bug_compatible);
+#[inline(always)]
+fn put_layer4(line: &mut Cursor<'_>, ip: &PacketHeaders<'_>, bug_compatible: bool) {
+    match layer4(ip, bug_compatible) {
+        (Layer4::Tcp, Captured::Whole) => put_tcp(line, ip),
+        (Layer4::Udp, Captured::Whole) => {
+            line.short(b"PROTO=UDP ");
+            put_ports(line, ip);
+            line.item(b"LEN=", ip.udp_length().unwrap_or(0).into());
+        }
+        (layer, captured) => line.with_line(|line| put_rarer_layer4(line, ip, layer, captured, bug_compatible)),
+    }
+}
+
+#[inline(never)]
+fn put_rarer_layer4(line: &mut Line, ip: &PacketHeaders<'_>, layer: Layer4, captured: Captured, bug_compatible: bool) {
     match layer {
         Layer4::Tcp => line.short(b"PROTO=TCP "),
         Layer4::Udp => line.short(b"PROTO=UDP "),
@@ -279,38 +315,38 @@ fn put_layer4(line: &mut Line, ip: &PacketHeaders<'_>, bug_compatible: bool) {
         Captured::LaterFragment => return,
     }
     match layer {
-        Layer4::Tcp => put_tcp(line, ip),
-        Layer4::Udp => {
-            put_ports(line, ip);
-            item(line, b"LEN=", ip.udp_length().unwrap_or(0));
-        }
-        Layer4::Sctp => put_ports(line, ip),
         Layer4::Icmp if bug_compatible => put_icmp_by_code(line, ip),
         Layer4::Icmp => put_icmp(line, ip),
         Layer4::Icmp6 => put_icmp6(line, ip),
         Layer4::Esp => put_spi(line, word(ip, 0)),
         Layer4::Ah => put_spi(line, word(ip, 4)),
-        Layer4::Other => {}
+        Layer4::Sctp => {
+            let (sport, dport) = ports(ip);
+            item(line, b"SPT=", sport);
+            item(line, b"DPT=", dport);
+        }
+        Layer4::Tcp | Layer4::Udp | Layer4::Other => {}
     }
 }
 
-#[inline]
-fn put_ports(line: &mut Line, ip: &PacketHeaders<'_>) {
+#[inline(always)]
+fn put_ports(line: &mut Cursor<'_>, ip: &PacketHeaders<'_>) {
     let (sport, dport) = ports(ip);
-    item(line, b"SPT=", sport);
-    item(line, b"DPT=", dport);
+    line.item(b"SPT=", sport.into());
+    line.item(b"DPT=", dport.into());
 }
 
-#[inline]
-fn put_tcp(line: &mut Line, ip: &PacketHeaders<'_>) {
+#[inline(always)]
+fn put_tcp(line: &mut Cursor<'_>, ip: &PacketHeaders<'_>) {
+    line.short(b"PROTO=TCP ");
     let Some(head) = ip.payload.first_chunk::<20>() else { return };
     put_ports(line, ip);
-    item(line, b"SEQ=", u32::from_be_bytes([head[4], head[5], head[6], head[7]]));
-    item(line, b"ACK=", u32::from_be_bytes([head[8], head[9], head[10], head[11]]));
-    item(line, b"WINDOW=", u16::from_be_bytes([head[14], head[15]]));
+    line.item(b"SEQ=", u32::from_be_bytes([head[4], head[5], head[6], head[7]]));
+    line.item(b"ACK=", u32::from_be_bytes([head[8], head[9], head[10], head[11]]));
+    line.item(b"WINDOW=", u16::from_be_bytes([head[14], head[15]]).into());
     let (names, len) = &TCP_FLAGS[usize::from(head[13] & 0x3f)];
     line.chunk(names, usize::from(*len));
-    item(line, b"URGP=", u16::from_be_bytes([head[18], head[19]]));
+    line.item(b"URGP=", u16::from_be_bytes([head[18], head[19]]).into());
 }
 
 /// The names of the six flags in every combination, and their length.

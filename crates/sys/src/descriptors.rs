@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn files_arrive_with_their_bytes() {
         let (here, there) = UnixStream::pair().unwrap();
-        let (mut pipe_in, pipe_out) = std::io::pipe().unwrap();
+        let (mut pipe_in, pipe_out) = UnixStream::pair().unwrap();
         send_files(&here, b"one", &[pipe_out.as_fd()]).unwrap();
         send_files(&here, b"none", &[]).unwrap();
         drop((here, pipe_out));

@@ -13,6 +13,7 @@ mod taken;
 mod uapi;
 
 pub use events::netlink::groups::{COPY_BYTES, LATENCY};
+pub use events::netlink::other_netns::OtherNetns;
 pub use events::netlink::record::decode_record;
 pub use events::stream::{BUFFER_BYTES, FollowLog, LogStream};
 pub use events::succession::{HandOver, InheritedGroup, NextNumber, Succession};

@@ -10,6 +10,7 @@ use record::{Accounting, Demand, Each, Next, Offer, SourceError, SourceFault, St
 use sys::{Blocks, Errno, Host, SysError};
 
 use crate::events::netlink::groups::{Delivery, GroupSocket};
+use crate::events::netlink::other_netns::OtherNetns;
 use crate::events::netlink::reader::{OpenedReader, open_reader};
 use crate::events::netlink::record::decode_into;
 use crate::events::netlink::sequence::Sequences;
@@ -36,6 +37,8 @@ pub struct FollowLog<'h> {
     pub buffer_bytes: u32,
     /// Inode of the namespace that the calling thread is in.
     pub netns_id: u64,
+    /// Other namespaces whose groups of these numbers are read as well; they are not handed over.
+    pub others: Vec<OtherNetns>,
     /// Returns true once the run shall end. Called some twenty times a second.
     pub stop: &'h dyn Fn() -> bool,
     /// What is taken over from an earlier process, and left to a later one.
@@ -62,13 +65,15 @@ pub struct LogStream<'h> {
     sockets: Vec<Arc<GroupSocket>>,
     taken_over: Vec<u16>,
     refused: Vec<(u16, String)>,
+    /// Groups of other namespaces that are not read, and why the first of them is not.
+    unread: (u64, Option<String>),
     hand_over: Option<Box<dyn HandOver + 'h>>,
 }
 
 impl<'h> LogStream<'h> {
     /// Binds the groups: what is logged after this returns is told. Needs CAP_NET_ADMIN.
     pub fn open(host: &'h Host, follow: FollowLog<'h>) -> Result<LogStream<'h>, SourceError> {
-        let FollowLog { groups, copy_bytes, latency, buffer_bytes, netns_id, stop, mut succession } = follow;
+        let FollowLog { groups, copy_bytes, latency, buffer_bytes, netns_id, others, stop, mut succession } = follow;
         let words: Vec<String> = groups.iter().map(|group| format!("group {group}")).collect();
         host.note_asked(LogRecords::NAME, &mut words.iter().map(String::as_str));
         let unrecorded = |word: &str| host.was_asked(LogRecords::NAME, word) == Some(false);
@@ -77,16 +82,16 @@ impl<'h> LogStream<'h> {
         let delivery = Delivery { copy_bytes, latency, buffer_bytes };
         let (mut refused, mut opened) = (0, None);
         let blocks = host.stream(&format!("nflog/{netns_id}"), "", || {
-            let reader = open_reader(&groups, delivery, netns_id, stop, &mut succession);
-            let OpenedReader { reader, sockets, taken_over, refused } = reader.map_err(|(group, error)| {
+            let reader = open_reader(&groups, delivery, netns_id, &others, stop, &mut succession);
+            let OpenedReader { reader, sockets, taken_over, refused, unread } = reader.map_err(|(group, error)| {
                 refused = group;
                 error
             })?;
-            opened = Some((sockets, taken_over, refused));
+            opened = Some((sockets, taken_over, refused, unread));
             Ok(Box::new(reader))
         });
         let blocks = blocks.map_err(|error| error_of(host, refused, &error))?;
-        let (sockets, inherited, not_taken) = opened.unwrap_or_default();
+        let (sockets, inherited, not_taken, unread) = opened.unwrap_or_default();
         let mut sequences = Sequences::default();
         for (group, next) in &inherited {
             sequences.begin(netns_id, *group, *next);
@@ -106,6 +111,7 @@ impl<'h> LogStream<'h> {
             sockets,
             taken_over: inherited.into_iter().map(|(group, _)| group).collect(),
             refused: not_taken,
+            unread,
             hand_over: succession.hand_over,
         })
     }
@@ -246,6 +252,10 @@ impl Stream<LogRecords> for LogStream<'_> {
             // The gap shows with the next record of the group, and there was none.
             stats.incomplete = true;
             stats.add_reason(dropped, "datagrams of records lost at the end: the netlink buffer was full (--buffer)");
+        }
+        if let (groups, Some(why)) = &self.unread {
+            stats.incomplete = true;
+            stats.add_reason(*groups, format!("groups were not read, the first {why}"));
         }
         for group in &self.unrecorded {
             stats.unanswered = true;

@@ -24,10 +24,11 @@ use crate::service::Inheritance;
 use crate::session::Session;
 use engine::{Plan, RunError};
 use export::{Format, Target};
-use nflog::{FollowLog, GroupTaken, LogStream};
+use host::{Namespace, Namespaces};
+use nflog::{FollowLog, GroupTaken, LogStream, OtherNetns};
 use owners::OwnedRecords;
 use record::rows::{LogRecords, log_need};
-use record::{Demand, SourceError, SourceFault, Stream};
+use record::{Accounting, Demand, SourceError, SourceFault, Stream};
 use rules::{RuledRecords, Rules};
 use std::cell::RefCell;
 use std::path::Path;
@@ -43,10 +44,10 @@ pub(crate) static COMMAND: Command = Command {
         .and(Scope::COLUMNS)
         .and(Scope::NAMES)
         .and(Scope::PLACES)
+        .and(Scope::ALL_NETNS)
         .and(Scope::LOG)
         .and(Scope::LOG_SERVICE)
         .and(Scope::SHIP),
-    refusals: &[("all-netns", ONE_NETNS)],
     tables: &[TableEntry::of::<LogRecords>()],
     run: Some(run),
     ..Command::TABLE
@@ -60,6 +61,7 @@ Examples:
   netwren log --group 1 -c +mark,user,ttl --resolve     more columns, and names of addresses
   netwren log --group 1 -c +rule_comment,rule 'rule_chain = input'   which rule it was, by nft's list
   netwren log --group 1 -c +process,pid,container   who sent the packet, or whom it is for
+  netwren log --group 1 --all-netns -c +netns       that group of every network namespace there is
   netwren log --group 1 --latency 1s --buffer 64MiB     cheaper, and room for longer bursts
   netwren log --group 1 --to json:FILE --fold 10s --rate 1000/s   a port scan is some lines, not a full disk
   netwren log --config /etc/netwren/log.toml        as the file says; docs/log.toml is one with every key explained
@@ -92,6 +94,7 @@ impl Log {
             latency: self.latency,
             buffer_bytes: self.buffer_bytes,
             netns_id: session.netns_id(),
+            others: others(session),
             stop,
             succession: Default::default(),
         }
@@ -199,9 +202,20 @@ fn copy_bytes(request: &Request) -> u32 {
     if stores { COPY_MAX } else { nflog::COPY_BYTES }
 }
 
-/// Each namespace has its own groups.
-const ONE_NETNS: &str =
-    "--all-netns does not go with log, which binds groups of one namespace: --netns NAME binds those of another one";
+/// What is said of `--all-netns` at the start.
+const AT_THE_START: &str = "network namespaces that are made from now on are not read";
+
+/// The namespaces beside the session's own that are read, as far as they can be opened; the search says which cannot.
+fn others(session: &Session) -> Vec<OtherNetns> {
+    let own = session.netns_id();
+    let namespaces = session.namespaces().filter(|_| !session.host().is_replay());
+    let list = namespaces.as_deref().map(Namespaces::list).unwrap_or_default();
+    let open = |namespace: &Namespace| {
+        let netns = namespace.open(session.host(), own).ok()??;
+        Some(OtherNetns { netns_id: namespace.inode, netns })
+    };
+    list.iter().filter(|namespace| namespace.inode != own).filter_map(open).collect()
+}
 
 /// The numbers of `--group`.
 fn groups(list: Option<&str>) -> Result<Vec<u16>, String> {
@@ -249,6 +263,8 @@ fn followed(log: &Log, plan: &Plan<LogRecords>, reread: Option<&Reread<'_>>) -> 
             session.run().expect_reloads();
         }
         let mut inheritance = inheritance(log, session).map_err(RunError::Source)?;
+        // What cannot be found is said when lookups are read.
+        session.find_namespaces(None, &mut Accounting::default());
         // Before the groups are bound: a change of rules between the two is heard of.
         let rules = Rules::open(session, plan.demand(), log.latency);
         let stop = || {
@@ -264,7 +280,8 @@ fn followed(log: &Log, plan: &Plan<LogRecords>, reread: Option<&Reread<'_>>) -> 
         if let Some(inheritance) = &mut inheritance {
             inheritance.settle(&stream, &stop);
         }
-        let notes = StreamNotes { caveat: None, cost: Vec::new(), reread };
+        let caveat = log.request.all_netns.then(|| AT_THE_START.to_owned());
+        let notes = StreamNotes { caveat, cost: Vec::new(), reread };
         with_meaning(session, plan.demand(), rules.as_ref(), &mut stream, |stream| then(stream, notes))
     })
 }
@@ -360,7 +377,6 @@ mod tests {
             ("--group 1 --copy 1", "--copy takes 20 to 65535 bytes"),
             ("--group 1 --buffer 1", "--buffer takes 4096 to"),
             ("--group 1 --take-over", "--take-over needs --to and --control FILE"),
-            ("--group 1 --all-netns", "--all-netns does not go with log"),
             ("--group 1 --rotate-age 1d", "--rotate-age needs --to"),
             ("--group 1 --to json+tcp://a:1 --rotate-age 1d", "--rotate-age goes with a file"),
             ("--group 1 --to json:x --rotate-keep 3", "--rotate-keep needs --rotate-size or --rotate-age"),

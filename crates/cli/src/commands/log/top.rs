@@ -41,6 +41,7 @@ pub(crate) static COMMAND: Command = Command {
         .and(Scope::SORT)
         .and(Scope::NAMES)
         .and(Scope::PLACES)
+        .and(Scope::ALL_NETNS)
         .and(Scope::LOG)
         .and(Scope::LOG_TOP),
     tables: &[TableEntry::of::<LogRecords>()],

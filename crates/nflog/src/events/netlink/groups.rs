@@ -51,6 +51,8 @@ pub(crate) struct Delivery {
 pub(crate) struct GroupSocket {
     pub(crate) netlink: NetlinkSocket,
     pub(crate) group: u16,
+    /// Inode of its namespace.
+    pub(crate) netns_id: u64,
     /// When nothing waited here, for the last time that somebody looked, ns since 1970. What is received next has come
     /// after that.
     pub(crate) empty_ns: AtomicU64,
@@ -72,7 +74,7 @@ impl GroupSocket {
         let drops_before = netlink.drops().map_err(|error| error.to_string())?;
         netlink.make_room(i32::try_from(delivery.buffer_bytes).unwrap_or(i32::MAX));
         netlink.report_no_losses().map_err(|error| error.to_string())?;
-        let socket = GroupSocket { netlink, group, empty_ns: AtomicU64::new(0), drops_before };
+        let socket = GroupSocket { netlink, group, netns_id, empty_ns: AtomicU64::new(0), drops_before };
         // Without a command, the kernel takes the settings from the socket that has bound the group only.
         let mut request = config(group);
         configure(&mut request, delivery);
@@ -118,15 +120,20 @@ impl GroupSocket {
         Ok(self.netlink.drops()?.wrapping_sub(self.drops_before))
     }
 
-    /// Opens a socket in the calling thread's namespace and binds the group to it: records from now on are received.
+    /// Opens a socket in the calling thread's namespace `netns_id` and binds the group to it: records from now on are received.
     /// What comes before the kernel's answer is appended to `early`. Needs CAP_NET_ADMIN.
-    pub(crate) fn bind(group: u16, delivery: Delivery, early: &mut Vec<Vec<u8>>) -> Result<GroupSocket, SysError> {
+    pub(crate) fn bind(
+        group: u16,
+        netns_id: u64,
+        delivery: Delivery,
+        early: &mut Vec<Vec<u8>>,
+    ) -> Result<GroupSocket, SysError> {
         let netlink = NetlinkSocket::open(NETLINK_NETFILTER)?;
         netlink.make_room(i32::try_from(delivery.buffer_bytes).unwrap_or(i32::MAX));
         // Otherwise the kernel drops everything after a loss until the buffer is empty, and reports no more than that.
         netlink.report_no_losses()?;
         let empty_ns = clock::wall_ns().into();
-        let socket = GroupSocket { netlink, group, empty_ns, drops_before: 0 };
+        let socket = GroupSocket { netlink, group, netns_id, empty_ns, drops_before: 0 };
         socket.ask(&bind_request(group, delivery))?;
         socket.answer(early)?;
         Ok(socket)

@@ -8,6 +8,7 @@ use netlink::datagrams::{BatchHeader, Chunk, ChunkSender, ChunkSizes, DatagramRe
 use sys::{SysError, clock, wait_any};
 
 use super::groups::{DATAGRAM_BYTES_MAX, Delivery, GroupSocket};
+use super::other_netns::{OtherNetns, OtherSockets};
 use crate::events::succession::Succession;
 
 /// 64 MiB at most: some 350,000 records wait while rows are written.
@@ -22,6 +23,7 @@ const TURN_MS: i32 = 250;
 /// The thread's state.
 struct ReaderThread {
     sockets: Vec<Arc<GroupSocket>>,
+    /// The namespace that the run stands in.
     netns_id: u64,
     /// The counts that go into the next batch.
     header: BatchHeader,
@@ -41,15 +43,15 @@ struct ReaderThread {
 }
 
 impl ReaderThread {
-    fn run(mut self, early: &[Vec<u8>]) {
+    fn run(mut self, early: &[(u64, Vec<u8>)]) {
         if let Err(error) = self.receive_until_stopped(early) {
             self.output.fail(error);
         }
     }
 
-    fn receive_until_stopped(&mut self, early: &[Vec<u8>]) -> Result<(), SysError> {
-        for datagram in early {
-            self.add(datagram);
+    fn receive_until_stopped(&mut self, early: &[(u64, Vec<u8>)]) -> Result<(), SysError> {
+        for (netns_id, datagram) in early {
+            self.add(*netns_id, datagram);
         }
         let mut ready = Vec::new();
         while !self.is_disconnected {
@@ -81,8 +83,11 @@ impl ReaderThread {
 
     /// Gives the groups back, then receives what the kernel had gathered: no record that was counted is left behind.
     fn finish(&mut self) -> Result<(), SysError> {
-        let keep_bound = self.keep_bound.load(Relaxed);
+        let is_succeeded = self.keep_bound.load(Relaxed);
         for index in 0..self.sockets.len() {
+            // Groups of other namespaces are left to nobody.
+            let is_own = self.sockets.get(index).is_some_and(|socket| socket.netns_id == self.netns_id);
+            let keep_bound = is_succeeded && is_own;
             if let Some(socket) = self.sockets.get(index).filter(|_| !keep_bound) {
                 socket.unbind()?;
             }
@@ -99,7 +104,7 @@ impl ReaderThread {
         }
         if let Some(socket) = self.sockets.get(index) {
             // A frame without messages: those that follow have come after this time.
-            self.chunk.push_frame(self.netns_id, socket.empty_ns.load(Relaxed), None, 0);
+            self.chunk.push_frame(socket.netns_id, socket.empty_ns.load(Relaxed), None, 0);
         }
         for _ in 0..datagrams_max {
             if self.chunk.is_full() {
@@ -110,19 +115,19 @@ impl ReaderThread {
                 socket.empty_ns.store(clock::wall_ns(), Relaxed);
                 break;
             };
-            self.chunk.push_frame(self.netns_id, clock::wall_ns(), None, received.bytes);
+            self.chunk.push_frame(socket.netns_id, clock::wall_ns(), None, received.bytes);
         }
         Ok(())
     }
 
     /// Adds a datagram that was received while the groups were bound.
-    fn add(&mut self, datagram: &[u8]) {
+    fn add(&mut self, netns_id: u64, datagram: &[u8]) {
         if self.chunk.is_full() && self.send_chunk().is_err() {
             return;
         }
         if let Some(place) = self.chunk.messages_of_next_frame().get_mut(..datagram.len()) {
             place.copy_from_slice(datagram);
-            self.chunk.push_frame(self.netns_id, clock::wall_ns(), None, datagram.len());
+            self.chunk.push_frame(netns_id, clock::wall_ns(), None, datagram.len());
         }
     }
 
@@ -146,6 +151,8 @@ pub(crate) struct OpenedReader<'h> {
     pub(crate) taken_over: Vec<(u16, Option<u32>)>,
     /// Why sockets were not taken over.
     pub(crate) refused: Vec<(u16, String)>,
+    /// Groups of other namespaces that are not read, and why.
+    pub(crate) unread: (u64, Option<String>),
 }
 
 /// Takes groups over or binds them, and starts the thread: records from now on are received.
@@ -153,6 +160,7 @@ pub(crate) fn open_reader<'h>(
     groups: &[u16],
     delivery: Delivery,
     netns_id: u64,
+    others: &[OtherNetns],
     stop: &'h dyn Fn() -> bool,
     succession: &mut Succession<'_>,
 ) -> Result<OpenedReader<'h>, (u16, SysError)> {
@@ -174,19 +182,23 @@ pub(crate) fn open_reader<'h>(
         }
     }
     for group in groups.iter().filter(|group| !taken_over.iter().any(|(taken, _)| taken == *group)) {
-        let bound = GroupSocket::bind(*group, delivery, &mut early).map_err(|error| (*group, error))?;
+        let bound = GroupSocket::bind(*group, netns_id, delivery, &mut early).map_err(|error| (*group, error))?;
         sockets.push(Arc::new(bound));
     }
     let buffer_bytes = sockets.first().map_or(Ok(0), |socket| socket.netlink.room());
     let buffer_bytes = buffer_bytes.map_err(|error| (0, error))?.into();
-    let header = BatchHeader { buffer_bytes, sockets: sockets.len() as u64, ..BatchHeader::default() };
-    let (of_thread, keep_bound, turns) =
-        (sockets.clone(), Arc::clone(&succession.keep_bound), succession.turns.clone());
+    let elsewhere = OtherSockets::bind(others, groups, delivery);
+    let mut early: Vec<(u64, Vec<u8>)> = early.into_iter().map(|datagram| (netns_id, datagram)).collect();
+    early.extend(elsewhere.early);
+    let of_thread: Vec<_> = sockets.iter().cloned().chain(elsewhere.sockets).collect();
+    let header = BatchHeader { buffer_bytes, sockets: of_thread.len() as u64, ..BatchHeader::default() };
+    let (keep_bound, turns) = (Arc::clone(&succession.keep_bound), succession.turns.clone());
     let reader = DatagramReader::start("netwren-log", CHUNKS, stop, move |output, chunk, stop| {
         let (is_disconnected, hangups) = (false, sys::signal::hangups());
         let sockets = of_thread;
         ReaderThread { sockets, netns_id, header, chunk, output, stop, keep_bound, hangups, turns, is_disconnected }
             .run(&early);
     });
-    Ok(OpenedReader { reader: reader.map_err(|error| (0, error))?, sockets, taken_over, refused })
+    let unread = (elsewhere.unread, elsewhere.why);
+    Ok(OpenedReader { reader: reader.map_err(|error| (0, error))?, sockets, taken_over, refused, unread })
 }

@@ -653,7 +653,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__log)
-            opts="-c -n -o -H -N -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --record --replay --group --config --latency --copy --buffer --to --when-full --queue-max --fold --rate --rate-by --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --control --take-over --tls-ca --tls-cert --tls-key --help check setup tail top status"
+            opts="-c -n -o -H -N -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --record --replay --group --config --latency --copy --buffer --to --when-full --queue-max --fold --rate --rate-by --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --control --take-over --tls-ca --tls-cert --tls-key --help check setup tail top status"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -877,7 +877,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__log__subcmd__tail)
-            opts="-n -o -H -N -h --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --record --replay --group --latency --copy --buffer --help"
+            opts="-n -o -H -N -h --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --record --replay --group --latency --copy --buffer --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -947,7 +947,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__log__subcmd__top)
-            opts="-n -o -H -N -h --by --sum --max --avg --sort --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --record --replay --group --latency --copy --buffer --for --help"
+            opts="-n -o -H -N -h --by --sum --max --avg --sort --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --record --replay --group --latency --copy --buffer --for --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

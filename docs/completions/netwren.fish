@@ -434,6 +434,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l exit-code -d 'Exit with 1 if no row was shown'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l take-over -d 'With --control: takes the bound groups of the run that answers there, which then ends; no record is lost meanwhile'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -a "check" -d 'Look a configuration of `log` over, without binding groups, and say what it would do'
@@ -476,6 +477,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -l exit-code -d 'Exit with 1 if no row was shown'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l sum -d 'With --by: also the sum of these fields' -r
@@ -504,6 +506,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l exit-code -d 'Exit with 1 if no row was shown'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from status" -l control -d 'The unix socket of the run that is asked, as it was given there' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from status" -s o -l output -d 'text; json: one object; prometheus: its text format, for a collector that runs this command' -r -f -a "text\t''

@@ -120,8 +120,8 @@ impl GroupSocket {
         Ok(self.netlink.drops()?.wrapping_sub(self.drops_before))
     }
 
-    /// Opens a socket in the calling thread's namespace `netns_id` and binds the group to it: records from now on are received.
-    /// What comes before the kernel's answer is appended to `early`. Needs CAP_NET_ADMIN.
+    /// Opens a socket in the calling thread's namespace `netns_id` and binds the group to it: records from now on are
+    /// received. What comes before the kernel's answer is appended to `early`. Needs CAP_NET_ADMIN.
     pub(crate) fn bind(
         group: u16,
         netns_id: u64,

@@ -24,6 +24,7 @@ mod namespaces;
 mod nat;
 mod nat_backends;
 mod nat_events;
+mod nat_session_log;
 mod nat_sizes;
 mod nat_stateless;
 mod owners;

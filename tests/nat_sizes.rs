@@ -19,7 +19,8 @@ const NF_CONNTRACK_MAX: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
 const TRACKED: &str = "table ip t {\nchain o {\ntype filter hook output priority 0\nct state new counter\n}\n}\n";
 const DNAT: &str = "table ip t {\nchain o {\ntype nat hook output priority -100\nudp dport 9 dnat to :10\n}\n}\n";
 const SNAT: &str = "table ip t {\nchain p {\ntype nat hook postrouting priority 100\noif out0 snat to 10.9.0.1\n}\n}\n";
-const MASQUERADE: &str = "table ip t {\nchain p {\ntype nat hook postrouting priority 100\noif out0 masquerade\n}\n}\n";
+pub(crate) const MASQUERADE: &str =
+    "table ip t {\nchain p {\ntype nat hook postrouting priority 100\noif out0 masquerade\n}\n}\n";
 
 /// What leaves comes back at the other end of the same pair, and ends there before anything is made of it.
 const NOBODY: &str = "table ip n {\nchain r {\ntype filter hook prerouting priority -300\niif in0 drop\n}\n}\n";
@@ -31,7 +32,7 @@ fn rules(lab: &Lab, text: &str) {
 }
 
 /// A namespace whose packets leave by an interface behind which nobody answers.
-fn with_way_out(purpose: &str, text: &str) -> Lab {
+pub(crate) fn with_way_out(purpose: &str, text: &str) -> Lab {
     let lab = Lab::new(purpose);
     lab.shares_conntrack();
     lab.ip(&["link", "add", "out0", "type", "veth", "peer", "name", "in0"]);
@@ -54,7 +55,7 @@ fn set(lab: &Lab, name: &str, value: &str) {
 const INSIDE: &str = "10.8.0.1";
 
 /// A UDP packet to each of as many addresses: an entry each.
-fn send(lab: &Lab, flows: u32) {
+pub(crate) fn send(lab: &Lab, flows: u32) {
     lab.inside(|| {
         let socket = UdpSocket::bind((INSIDE, 0)).unwrap();
         for n in 0..flows {

@@ -174,7 +174,7 @@ impl<'h> NatEventStream<'h> {
         let FollowNat { buffer_bytes, netns_id, find, resync, always_new, stop, .. } = follow;
         let everywhere = find.is_some();
         let ends = wanted.has(NatEventKind::Destroy);
-        let timed = demand.wants("duration_us") && ends;
+        let timed = (demand.wants("duration_us") || demand.wants("start")) && ends;
         let refused_before = packets.as_ref().filter(|_| !host.is_replay()).and_then(|_| refused(netns_id));
         let backend = match packets {
             Some(packets) => EventBackend::Bpf(Box::new(packets)),

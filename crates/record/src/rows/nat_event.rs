@@ -49,6 +49,22 @@ impl NatEvent<'static> {
         NatEvent { kind: NatEventKind::New, time_ns: 0, duration_us: None, portid: 0, entry: &Conntrack::EMPTY };
 }
 
+impl NatEvent<'_> {
+    /// When the entry was made, in ns since 1970, if it is gone and that is known.
+    fn began_ns(&self) -> Option<u64> {
+        self.time_ns.checked_sub(self.duration_us?.checked_mul(1000)?)
+    }
+
+    /// The client as others see it: where answers go.
+    fn external<'r>(&self) -> Value<'r> {
+        let reply = &self.entry.reply;
+        match reply.proto {
+            0 => Value::Null,
+            _ => Value::Endpoint(reply.dst, reply.dport()),
+        }
+    }
+}
+
 /// Bits of the fields that not every backend has an answer for, beside those of the table of entries.
 pub mod nat_event_need {
     /// How long the entry lasted.
@@ -121,6 +137,11 @@ const FIELDS: &[F] = &[
               kernel remembers (nf_conntrack_timestamp).",
         )
         .show(Show::Default),
+    F::own("start", Kind::Time, |row| row.began_ns().map_or(Value::Null, Value::Time))
+        .needs(nat_event_need::DURATION)
+        .doc("When the entry was made; null where `duration_us` is, and for one that is not gone."),
+    F::own("external", Kind::Endpoint, |row| row.external())
+        .doc("What the client looks like behind the NAT: its address and port, rewritten or not; null where unknown."),
     of::<{ at("netns") }>(Show::Wide),
     of::<{ at("netns_id") }>(Show::Asked),
     of::<{ at("proto") }>(Show::Default),

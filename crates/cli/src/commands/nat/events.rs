@@ -40,11 +40,17 @@ const EXAMPLES: &str = "\
 Examples:
   netwren nat events                                everything that happens
   netwren nat events --event destroy                a session log: a line for each that ended, with bytes and duration
+  netwren nat events -c session-log --to json:FILE  who had which public address and port, and when
   netwren nat events --event new 'nat = dnat'       who comes in by a published port
   netwren nat events -c event,client,published,process,pid   whose connections they are, at the end that is here
   netwren nat events --all-netns -o json            of every namespace of the host
   netwren nat events --event new --cost             new entries by BPF: at any rate, and whoever sends pays nothing
 ";
+
+/// A word of `--columns`: one line at the end of a session, with what RFC 6302 and RFC 7422 ask for.
+const SESSION_LOG: &str = "session-log";
+/// Start, end, protocol, internal and external address and port, destination.
+const SESSION_LOG_COLUMNS: &str = "start,time,proto,client,external,published";
 
 /// A parsed `nat events`.
 #[derive(Debug)]
@@ -70,7 +76,12 @@ fn run(line: &ParsedWords<'_>) -> Result<Outcome, String> {
 fn asked(line: &ParsedWords<'_>) -> Result<Events, String> {
     let mut request = Request::of(line)?;
     let resync = line.has("resync");
-    if let Some(words) = line.value("event") {
+    let is_session_log = request.shown.columns.as_deref() == Some(SESSION_LOG);
+    if is_session_log {
+        request.shown.columns = Some(SESSION_LOG_COLUMNS.to_owned());
+    }
+    let events = line.value("event").or_else(|| is_session_log.then(|| NatEventKind::Destroy.name()));
+    if let Some(words) = events {
         request.shown.filter = with_events(words, resync, &request.shown.filter)?;
     }
     let buffer = line.value("buffer").map_or(Ok(BUFFER_BYTES), bytes)?;

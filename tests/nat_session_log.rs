@@ -61,8 +61,7 @@ fn root_each_session_has_its_line_with_both_addresses() {
     let own: BTreeSet<[String; 3]> = own.collect();
     let (seen, _) = shown.end();
     let is_end = |line: &&String| line.contains("DESTROY") && !line.contains("dst=11.0.0.0 ");
-    let theirs: BTreeSet<[String; 3]> =
-        seen.iter().filter(is_end).map(|l| theirs(l)).collect();
+    let theirs: BTreeSet<[String; 3]> = seen.iter().filter(is_end).map(|l| theirs(l)).collect();
     // The first ones may have ended before we listened. It loses most of such a burst; what it shows must be the same.
     assert!(theirs.len() > 100, "{}", theirs.len());
     assert!(theirs.difference(&own).next().is_none(), "{:?}", theirs.difference(&own).next());

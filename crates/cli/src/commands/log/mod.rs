@@ -61,7 +61,7 @@ Examples:
   netwren log --group 1 -c +mark,user,ttl --resolve     more columns, and names of addresses
   netwren log --group 1 -c +rule_comment,rule 'rule_chain = input'   which rule it was, by nft's list
   netwren log --group 1 -c +process,pid,container   who sent the packet, or whom it is for
-  netwren log --group 1 --all-netns -c +netns       that group of every network namespace there is
+  netwren log --group 100 --all-netns -c +netns     that group of every network namespace there is
   netwren log --group 1 --latency 1s --buffer 64MiB     cheaper, and room for longer bursts
   netwren log --group 1 --to json:FILE --fold 10s --rate 1000/s   a port scan is some lines, not a full disk
   netwren log --config /etc/netwren/log.toml        as the file says; docs/log.toml is one with every key explained

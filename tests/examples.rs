@@ -113,6 +113,11 @@ fn is_endless(line: &str) -> bool {
     line.contains("--watch") || line.contains("--follow") || streams.iter().any(|words| line.starts_with(words))
 }
 
+/// True if its rows are not shown.
+fn is_shipped(line: &str) -> bool {
+    [" --to ", " --config "].iter().any(|words| line.contains(words))
+}
+
 /// Without what changes anything, and in less time.
 fn harmless(line: &str) -> String {
     let line = line
@@ -191,7 +196,7 @@ fn run(lab: &Lab, bin: &Path, place: usize, line: &str) {
             lab.new_udp_flows(flows, 1);
             flows += 1;
             ended = running.0.try_wait().unwrap();
-            ended.is_some() || !said(&out).is_empty() || line.contains(" --to ") && running.ships()
+            ended.is_some() || !said(&out).is_empty() || is_shipped(line) && running.ships()
         });
         assert!(ended.is_none(), "`{line}` ended by itself: {}", said(&err));
         running.signal("-INT");

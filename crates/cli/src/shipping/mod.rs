@@ -90,6 +90,12 @@ impl<T: Shipped> Shipment<T> {
         let start =
             |(index, target): (usize, &Target)| Shipper::start(target, ship.tuning.get(index), ship, columns, run);
         let outputs: Vec<Shipper<T>> = ship.targets.iter().enumerate().map(start).collect::<Result<_, _>>()?;
+        for output in outputs.iter().filter(|output| ship.repeats.fold.is_some() && !output.has_words) {
+            say(&format!(
+                "{}: gets every row; its format cannot say that one stands for others (--fold)",
+                output.target
+            ));
+        }
         let wants_cells = outputs.iter().any(|output| output.writer.wants_cells());
         let monitors = Monitors::default();
         let control = match &ship.control {

@@ -1,0 +1,55 @@
+//! A full queue: whatever is pushed, delivered and dropped, each message is in one count, and order stays.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use export::{Batch, MemoryStore, Pushed, Store, WhenFull};
+use proptest::prelude::*;
+
+fn batch(classes: &[u16]) -> Batch {
+    let mut batch = Batch::new();
+    for class in classes {
+        batch.set_class(*class);
+        batch.bytes_mut().extend_from_slice(&[b'x'; 100]);
+        batch.end_message();
+    }
+    batch
+}
+
+/// Messages that wait from `number` on.
+fn waiting(store: &mut MemoryStore, mut number: u64) -> u64 {
+    let mut messages = 0;
+    while let Some(batch) = store.get(number).unwrap() {
+        assert!(batch.end() > number && batch.end() <= store.end());
+        messages += batch.end() - batch.first().max(number);
+        number = batch.end();
+    }
+    messages
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #[test]
+    fn each_message_is_in_one_count(
+        steps in proptest::collection::vec((proptest::collection::vec(0..4u16, 1..60), 0..3usize, any::<bool>()), 1..80)
+    ) {
+        let mut store = MemoryStore::new(20_000);
+        let (mut pushed, mut dropped, mut delivered, mut held) = (0, 0, 0, 0);
+        for (classes, when_full, delivers) in steps {
+            let when_full = [WhenFull::DropOldest, WhenFull::DropNewest, WhenFull::Block][when_full];
+            pushed += classes.len() as u64;
+            match store.push(batch(&classes), when_full, held) {
+                Pushed::Kept { dropped: now } => dropped += now,
+                Pushed::Full { batch, dropped: now } => dropped += batch.len() + now,
+                Pushed::Failed { error, .. } => panic!("{error}"),
+            }
+            if delivers {
+                let next = store.get(held).unwrap();
+                if let Some(next) = next {
+                    delivered += next.end() - next.first().max(held);
+                    held = next.end();
+                    store.release(held).unwrap();
+                }
+            }
+            prop_assert_eq!(pushed, delivered + dropped + waiting(&mut store, held));
+        }
+    }
+}

@@ -19,7 +19,8 @@ usage: ./netwren.sh COMMAND
   test              install what tests need, then everything that must pass
   build             the static release binary, at $CARGO_TARGET_DIR/netwren (target/netwren)
   install [PREFIX]  binary, man pages, shell completions (PREFIX: /usr/local; DESTDIR is honoured)
-  bench [ARGS]      measure against ss, netstat, lstf and conntrack (see: cargo xtask bench --help)
+  bench [ARGS]      measure against ss, netstat, lstf, conntrack and ulogd2 (see: cargo xtask bench --help)
+  faults log        let receivers, disks and programs fail; what netwren and ulogd2 lose
   lab NAME          make a trouble on purpose and see what netwren says of it; NAME is: nat
   kernels [NAME …]  run the release binary on Debian's kernels in an emulator (5.10, 6.1, 6.12)
   help              this text
@@ -214,9 +215,23 @@ install_files() {
 
 bench() {
     need_packages iproute2=ss net-tools=netstat conntrack=conntrack nftables=nft
+    # Without a name everything is measured.
+    if [[ " $* " == *" log "* || " $* " != *" "[a-z]* ]]; then need_log_peers; fi
     build
     need_lstf
     NETWREN_BIN=$BINARY cargo xtask bench "$@"
+}
+
+faults() {
+    case ${1:-} in
+        log) ;;
+        -h | --help) usage; return ;;
+        *) say "faults needs a name: ./netwren.sh faults log"; exit 2 ;;
+    esac
+    need_packages iproute2=ip nftables=nft
+    need_log_peers
+    build
+    NETWREN_BIN=$BINARY cargo xtask faults "$@"
 }
 
 lab() {
@@ -237,6 +252,13 @@ kernels() {
         curl=curl xz-utils=xz ca-certificates=/etc/ssl/certs/ca-certificates.crt
     build
     NETWREN_BIN=$BINARY cargo xtask kernels "$@"
+}
+
+# What ships log records elsewhere.
+need_log_peers() {
+    need_packages tcpdump=tcpdump ulogd2-pcap='/usr/lib/*/ulogd/ulogd_output_PCAP.so' \
+        ulogd2-json='/usr/lib/*/ulogd/ulogd_output_JSON.so' ulogd2-sqlite3='/usr/lib/*/ulogd/ulogd_output_SQLITE3.so'
+    unpack_packages rsyslog=rsyslogd syslog-ng-core=syslog-ng rsyslog-openssl='/usr/lib/*/rsyslog/lmnsd_ossl.so'
 }
 
 # lstf is in no distribution. Where Go or its module cannot be had, the bench goes on without it and says so.
@@ -263,12 +285,9 @@ root_is_mounted() {
 }
 
 test_all() {
-    need_packages iproute2=ss net-tools=netstat conntrack=conntrack nftables=nft git=git procps=ps tcpdump=tcpdump \
-        ulogd2-pcap='/usr/lib/*/ulogd/ulogd_output_PCAP.so' ulogd2-json='/usr/lib/*/ulogd/ulogd_output_JSON.so' \
-        ulogd2-sqlite3='/usr/lib/*/ulogd/ulogd_output_SQLITE3.so' python3=python3 strace=strace \
-        shellcheck=shellcheck openssl=openssl
-    unpack_packages rsyslog=rsyslogd syslog-ng-core=syslog-ng \
-        rsyslog-openssl='/usr/lib/*/rsyslog/lmnsd_ossl.so'
+    need_packages iproute2=ss net-tools=netstat conntrack=conntrack nftables=nft git=git procps=ps python3=python3 \
+        strace=strace shellcheck=shellcheck openssl=openssl
+    need_log_peers
     need_compiler
     local log start=$SECONDS
     log=$(mktemp)
@@ -352,6 +371,7 @@ main() {
         build) build ;;
         install) install_files "$@" ;;
         bench) bench "$@" ;;
+        faults) faults "$@" ;;
         lab) lab "$@" ;;
         kernels) kernels "$@" ;;
         help | -h | --help) usage ;;

@@ -57,7 +57,7 @@ impl Shipped for LogRecords {
     }
 
     fn class(row: &LogRecord<'_>) -> u16 {
-        rule_class(row.group, row.prefix)
+        rule_class(row.netns_id, row.group, row.prefix)
     }
 
     fn gate(request: &RepeatRequest) -> Option<Box<dyn RowGate<LogRecords>>> {
@@ -81,17 +81,18 @@ impl Shipped for LogRecords {
     }
 }
 
-/// A number for a rule, by its group and prefix: the same in every run, because messages may wait on disk. Rules are
-/// written by administrators, so nobody chooses prefixes to make two rules share a number.
+/// A number for a rule, by its namespace, group and prefix: the same in every run, because messages may wait on disk.
+/// Whoever may write rules in a namespace of its own can choose prefixes that share a number with another's rule: with
+/// `--all-netns` shares are no defence against those.
 #[inline]
-fn rule_class(group: u16, prefix: &[u8]) -> u16 {
+fn rule_class(netns_id: u64, group: u16, prefix: &[u8]) -> u16 {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |sum: u64, word: u64| (sum ^ word).wrapping_mul(ODD).rotate_left(29);
     let chunks = prefix.chunks_exact(8);
     let rest = chunks.remainder().iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
     let sum = chunks
         .filter_map(|chunk| chunk.first_chunk())
-        .fold(mix(ODD, group.into()), |sum, chunk| mix(sum, u64::from_le_bytes(*chunk)));
+        .fold(mix(mix(ODD, netns_id), group.into()), |sum, chunk| mix(sum, u64::from_le_bytes(*chunk)));
     let sum = mix(sum, rest ^ (prefix.len() as u64) << 56);
     (sum >> 48) as u16 ^ sum as u16
 }

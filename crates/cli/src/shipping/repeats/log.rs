@@ -86,6 +86,8 @@ impl Keyed for LogRecords {
 
     fn put_rate_key(row: &LogRecord<'_>, by: RateBy, key: &mut Vec<u8>) {
         let packet = row.packet.as_ref();
+        // Other namespaces have rules and addresses of their own.
+        key.extend_from_slice(&row.netns_id.to_le_bytes());
         match (by, packet) {
             (RateBy::Src, Some(packet)) => key.extend_from_slice(packet.src.octets()),
             (RateBy::Dst, Some(packet)) => key.extend_from_slice(packet.dst.octets()),
@@ -237,6 +239,21 @@ mod tests {
             with(PacketHeaders { transport: Transport::Tcp(dport), ..packet }),
         ] {
             assert_ne!(key(&row), key(&different), "{different:?}");
+        }
+    }
+
+    #[test]
+    fn a_rate_is_of_one_namespace() {
+        let packet = PacketHeaders { src: Addr::V4([1, 2, 3, 4]), ..PacketHeaders::default() };
+        let row = LogRecord { prefix: b"in: ", packet: Some(packet), netns_id: 5, ..LogRecord::default() };
+        let key = |row: &LogRecord<'_>, by| {
+            let mut key = Vec::new();
+            LogRecords::put_rate_key(row, by, &mut key);
+            key
+        };
+        for by in [RateBy::Rule, RateBy::Src, RateBy::Dst] {
+            assert_eq!(key(&row, by), key(&LogRecord { seq: Some(1), ..row }, by));
+            assert_ne!(key(&row, by), key(&LogRecord { netns_id: 6, ..row }, by), "{by:?}");
         }
     }
 

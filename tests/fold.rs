@@ -1,7 +1,7 @@
 //! `--fold` and `--rate`: what is not shipped is counted, in every output.
 
 use crate::going::Going;
-use crate::log::{command, counted, logging, send, to_five};
+use crate::log::{OWN_COLUMNS, command, counted, logging, send, to_five};
 use crate::run::netwren;
 use serde_json::Value;
 use std::io::Read;
@@ -179,7 +179,8 @@ fn a_flood_leaves_others(purpose: &str, when_full: &str, more: &[&str]) {
     let (to, control) = (format!("json+tcp://{addr}"), lab.dir().join("control").display().to_string());
     let spool = lab.dir().join("spool").display().to_string();
     let more: Vec<&str> = more.iter().map(|word| if *word == "SPOOL" { &*spool } else { word }).collect();
-    let args = ["--buffer", "128MiB", "--columns", "all", "--when-full", when_full, "--control", &control, "--to", &to];
+    let args =
+        ["--buffer", "128MiB", "--columns", OWN_COLUMNS, "--when-full", when_full, "--control", &control, "--to", &to];
     let going = shipping(&lab, &[&args, &more[..]].concat());
     lab.inside(|| {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();

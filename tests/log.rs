@@ -8,6 +8,9 @@ use sys::caps::Cap;
 use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
+/// Every column but those of owners: of other users' processes these cannot always be told.
+pub(crate) const OWN_COLUMNS: &str = "all,-process,-pid,-owners,-cmdline,-container,-pod,-unit";
+
 /// A namespace whose UDP to 7009 is logged to group 5 and to 7010 to group 6, both counted, and dropped.
 pub(crate) fn logging(purpose: &str) -> Lab {
     let lab = Lab::new(purpose);

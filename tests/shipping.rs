@@ -1,7 +1,7 @@
 //! `--to`: whatever happens to a receiver, every record is delivered or counted.
 
 use crate::going::Going;
-use crate::log::{command, counted, logging, send, to_five};
+use crate::log::{OWN_COLUMNS, command, counted, logging, send, to_five};
 use crate::run::{Ran, netwren};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -124,7 +124,7 @@ fn root_a_receiver_that_never_reads_is_said_and_counted() {
     let lab = logging("shipdeaf");
     let (_listener, addr) = listen(&lab, "127.0.0.1:0");
     // Rows as wide as they get fill the queue soon.
-    let args = ["--columns", "all", "--queue-max", "4MiB", "--to", &format!("json+tcp://{addr}")];
+    let args = ["--columns", OWN_COLUMNS, "--queue-max", "4MiB", "--to", &format!("json+tcp://{addr}")];
     let going = shipping(&lab, &args);
     testkit::wait_until("more is sent than anybody takes", || {
         send(&lab, to_five(), 2_000);

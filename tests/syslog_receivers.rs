@@ -1,6 +1,7 @@
 //! `log --to syslog…`: the real rsyslog and syslog-ng read every field of every record, and the text of old messages.
 
 use crate::going::Going;
+use crate::log::OWN_COLUMNS;
 use crate::receivers::has_tls;
 use crate::run::clean;
 use serde_json::Value;
@@ -99,7 +100,7 @@ struct Shipped {
 fn ship(lab: &Lab, wires: &[String], authority: Option<&Authority>) -> Shipped {
     let (file, text_file) = (lab.dir().join("rows.json"), lab.dir().join("rows.log"));
     let mut command = Command::new(testkit::program::netwren());
-    clean(&mut command).args(["log", "--group", "5", "--latency", "10ms", "--columns", "all"]);
+    clean(&mut command).args(["log", "--group", "5", "--latency", "10ms", "--columns", OWN_COLUMNS]);
     command.args(["--to", &format!("json:{}", file.display()), "--to", &format!("logemu:{}", text_file.display())]);
     wires.iter().for_each(|wire| _ = command.args(["--to", wire]));
     if let Some(authority) = authority {

@@ -262,6 +262,7 @@ mod tests {
         let payload: Vec<u8> = (0..200).collect();
         let (header, rest) = payload.split_at(20);
         let packet = PacketHeaders { header, payload: rest.get(..100).unwrap_or_default(), ..PacketHeaders::default() };
+        let rule = LoggingRule { chain: Some("input"), handle: Some(4), ..LoggingRule::default() };
         let row = LogRecord {
             time_ns: 1,
             prefix: b"in: ",
@@ -270,7 +271,7 @@ mod tests {
             payload: &payload,
             packet: Some(packet),
             mark: Some(7),
-            rule: Some(&LoggingRule { chain: Some("input"), handle: Some(4), ..LoggingRule::default() }),
+            rule: Some(&rule),
             ..LogRecord::default()
         };
         let mut kept = LogRecords::keep(&row, None);

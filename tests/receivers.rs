@@ -155,7 +155,8 @@ fn root_a_lost_terminal_ends_shipping() {
     let file = format!("json:{}", lab.dir().join("fw.json").display());
     // The child of a pty gets it as its terminal, which goes away with the parent's end of it.
     let script = "import os, pty, sys\n\
-                  child, end = pty.fork()\n\
+                  try: child, end = pty.fork()\n\
+                  except OSError: sys.exit(77)\n\
                   if child == 0: os.execv(sys.argv[1], sys.argv[1:])\n\
                   while not open('/proc/net/netfilter/nfnetlink_log').read(): pass\n\
                   os.close(end)\n\
@@ -164,5 +165,9 @@ fn root_a_lost_terminal_ends_shipping() {
     clean(&mut python).arg("-c").arg(script).arg(testkit::program::netwren());
     python.args(["log", "--group", "5", "--to", &file]);
     confine(&mut python, &[Limit::Network(lab.path()), Limit::HangupHeard]).unwrap();
-    assert_eq!(python.status().unwrap().code(), Some(0));
+    let code = python.status().unwrap().code();
+    if code == Some(77) {
+        return testkit::loud("skipped: there are no terminals here (/dev/pts)");
+    }
+    assert_eq!(code, Some(0));
 }

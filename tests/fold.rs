@@ -215,10 +215,11 @@ fn a_flood_leaves_others(purpose: &str, when_full: &str, more: &[&str]) {
     let numbers: Vec<u64> =
         text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["seq"].as_u64().unwrap()).collect();
     assert!(numbers.is_sorted(), "in order");
-    // What came first is kept, or what came last.
-    let last =
-        text.lines().zip(&numbers).filter(|(line, _)| line.contains("flood: ")).last().map(|(_, at)| *at).unwrap();
-    assert_eq!(last == FLOOD + CALM - 1, when_full == "drop-oldest", "{last}");
+    // What came last is kept, or what came first; a small batch may find room at any time.
+    let floods: Vec<u64> =
+        text.lines().zip(&numbers).filter(|(line, _)| line.contains("flood: ")).map(|(_, at)| *at).collect();
+    let kept = if when_full == "drop-oldest" { FLOOD + CALM - 1 } else { 0 };
+    assert!(floods.contains(&kept), "{when_full}: {:?} to {:?}", floods.first(), floods.last());
 }
 
 #[test]

@@ -33,7 +33,9 @@ fn cable() -> (Lab, Lab) {
 /// From now on what comes and goes is logged to four groups. Backslash, percent and letters of UTF-8 are in prefixes.
 fn log_all(lab: &Lab) {
     let log = |prefix: &str| {
-        let to = |group: u16| format!("log prefix \"{prefix}\" group {group}");
+        // The same for the kernel; newer nft takes no empty one.
+        let prefix = if prefix.is_empty() { String::new() } else { format!("prefix \"{prefix}\" ") };
+        let to = |group: u16| format!("log {prefix}group {group}");
         [5, 6, 7, 8].map(to).join(" ")
     };
     let chain = |family: &str, hook: &str, device: &str, prefix: &str, verdict: &str| {

@@ -3,7 +3,7 @@
 use record::text::{put_addr, put_text, put_u64};
 use record::{Addr, Value};
 
-/// The columns that a line is made of, in the order of [`cell`].
+/// The columns that a line is made of, in the order of `cell`.
 pub const COLUMNS: [&str; 18] = [
     "time",
     "netns",

@@ -206,6 +206,18 @@ proptest! {
     }
 }
 
+/// A message that was refused leaves nothing in the spool but its count.
+#[test]
+fn what_a_full_spool_refused_is_counted_after_a_kill() {
+    let steps = |refused| {
+        let full = (0..8).map(|_| Step::Push { messages: 49, length: 2900, make_room: false });
+        let more = (0..refused).map(|_| Step::Push { messages: 40, length: 2900, make_room: false });
+        full.chain(more).chain([Step::Kill]).collect()
+    };
+    play(steps(1));
+    play(steps(5));
+}
+
 /// Texts `from..to` as one batch.
 fn numbered(from: u64, to: u64) -> Batch {
     batch((from..to).map(|number| format!("{number:08}\n")))

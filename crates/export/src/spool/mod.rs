@@ -485,7 +485,9 @@ impl Store for Spool {
         let now = sys::clock::monotonic_ns();
         let is_due = now >= self.saved_at + SAVE_EVERY_NS;
         let has_delivered = self.has_delivered_segment();
-        if !is_due && !has_delivered {
+        // Messages that were never stored leave no trace but their count: it must survive a kill.
+        let has_dropped = ledger.dropped.total() + self.drops.total() > self.saved.ledger.dropped.total();
+        if !is_due && !has_delivered && !has_dropped {
             return Ok(());
         }
         if is_due {

@@ -34,10 +34,14 @@ fn send(lab: &Lab, count: usize) {
 
 /// Ships the records of group 5; returns when the group is bound.
 fn shipping(lab: &Lab, args: &[&str]) -> Going<String> {
-    let mut command = Command::new(testkit::program::netwren());
-    clean(&mut command).args(["log", "--group", "5", "--latency", "10ms"]).args(args);
-    confine(&mut command, &[Limit::Network(lab.path()), Limit::HangupHeard]).unwrap();
-    let going = Going::spawn(command, |line| line);
+    started(lab, Command::new(testkit::program::netwren()), args)
+}
+
+/// The same by `starter`, which becomes netwren.
+fn started(lab: &Lab, mut starter: Command, args: &[&str]) -> Going<String> {
+    clean(&mut starter).args(["log", "--group", "5", "--latency", "10ms"]).args(args);
+    confine(&mut starter, &[Limit::Network(lab.path()), Limit::HangupHeard]).unwrap();
+    let going = Going::spawn(starter, |line| line);
     testkit::wait_until("the group is bound", || {
         lab.output("cat", &["/proc/net/netfilter/nfnetlink_log"]).lines().count() == 1
     });
@@ -143,6 +147,28 @@ fn root_hangup_opens_files_anew_and_ends_nothing() {
     let (_, ran) = going.end();
     ran.ok();
     assert_eq!((lines(&moved), lines(&path)), (20, 10));
+}
+
+/// A run below nohup(1) has its files rotated as any other; a hangup ends it even less.
+#[test]
+fn root_hangup_opens_files_anew_below_nohup() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = logging("lognohup");
+    let (path, moved) = (lab.dir().join("fw.json"), lab.dir().join("fw.json.1"));
+    let lines = |path: &Path| fs::read_to_string(path).unwrap_or_default().lines().count();
+    let mut nohup = Command::new("nohup");
+    nohup.arg(testkit::program::netwren());
+    let going = started(&lab, nohup, &["--to", &format!("json:{}", path.display()), "-c", "seq"]);
+    send(&lab, 10);
+    testkit::wait_until("ten are written", || lines(&path) == 10);
+    fs::rename(&path, &moved).unwrap();
+    going.signal("-HUP");
+    testkit::wait_until("it is opened anew", || path.exists());
+    send(&lab, 5);
+    testkit::wait_until("five more are written", || lines(&path) == 5);
+    let (_, ran) = going.end();
+    ran.ok();
 }
 
 /// The terminal goes away, not the file: nobody is left who could end the run.

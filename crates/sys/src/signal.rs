@@ -13,6 +13,8 @@ static REQUESTED: AtomicI32 = AtomicI32::new(0);
 static REQUESTED_NS: AtomicU64 = AtomicU64::new(0);
 static RESIZED: AtomicBool = AtomicBool::new(false);
 static HANGUP_REOPENS: AtomicBool = AtomicBool::new(false);
+/// True if SIGHUP was ignored at the start, as nohup(1) asks for.
+static HANGUP_ENDS_NOTHING: AtomicBool = AtomicBool::new(false);
 static HAD_TERMINAL: AtomicBool = AtomicBool::new(false);
 static HANGUPS: AtomicU64 = AtomicU64::new(0);
 static POKE: AtomicI32 = AtomicI32::new(-1);
@@ -43,7 +45,8 @@ pub fn is_requested() -> bool {
 }
 
 /// From now on SIGHUP asks for files to be opened anew ([`hangups`]) and ends nothing, as log rotation and service
-/// managers expect; but where the process has a terminal and loses it, SIGHUP ends the run as ever.
+/// managers expect; but where the process has a terminal and loses it, SIGHUP ends the run as ever, unless it was
+/// ignored at the start.
 pub fn reopen_on_hangup() {
     HAD_TERMINAL.store(has_terminal(), SeqCst);
     HANGUP_REOPENS.store(true, SeqCst);
@@ -70,7 +73,8 @@ impl Interrupt {
     /// Catches SIGINT, SIGTERM, SIGHUP and SIGWINCH from now on. Calling it again changes nothing.
     ///
     /// SIGHUP (the terminal or the ssh session is gone) ends a run as Ctrl-C does, unless the process was started with
-    /// SIGHUP ignored, which nohup(1) asks for, or [`reopen_on_hangup`] was called.
+    /// SIGHUP ignored, which nohup(1) asks for, or [`reopen_on_hangup`] was called. What was ignored is caught, too: log
+    /// rotation asks a run below nohup(1) for new files as any other.
     ///
     /// A second request, 0.2 s after the first or later, ends the process at once: the first may have hit a run that
     /// cannot end.
@@ -84,7 +88,7 @@ impl Interrupt {
         }
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGWINCH] {
             if signal == libc::SIGHUP && is_ignored(signal)? {
-                continue;
+                HANGUP_ENDS_NOTHING.store(true, SeqCst);
             }
             // SAFETY: sigaction holds integers and pointers, for which all bits zero is a value.
             let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
@@ -151,17 +155,25 @@ fn is_ignored(signal: libc::c_int) -> Result<bool, SysError> {
     Ok(action.sa_sigaction == libc::SIG_IGN)
 }
 
+// Runs inside a signal handler, see `on_signal`.
+fn on_hangup() {
+    let ends_nothing = HANGUP_ENDS_NOTHING.load(SeqCst);
+    if HANGUP_REOPENS.load(SeqCst) && (ends_nothing || !HAD_TERMINAL.load(SeqCst) || has_terminal()) {
+        HANGUPS.fetch_add(1, SeqCst);
+    } else if !ends_nothing {
+        request(libc::SIGHUP, clock::monotonic_ns());
+    }
+}
+
 // Runs inside a signal handler: only atomics and system calls that are async-signal-safe. errno is put back, because
 // the interrupted code may be about to read its own.
 extern "C" fn on_signal(signal: libc::c_int) {
     // SAFETY: errno's location is valid for the running thread.
     let errno = unsafe { *libc::__errno_location() };
-    if signal == libc::SIGWINCH {
-        RESIZED.store(true, SeqCst);
-    } else if signal == libc::SIGHUP && HANGUP_REOPENS.load(SeqCst) && (!HAD_TERMINAL.load(SeqCst) || has_terminal()) {
-        HANGUPS.fetch_add(1, SeqCst);
-    } else {
-        request(signal, clock::monotonic_ns());
+    match signal {
+        libc::SIGWINCH => RESIZED.store(true, SeqCst),
+        libc::SIGHUP => on_hangup(),
+        _ => request(signal, clock::monotonic_ns()),
     }
     let one: u64 = 1;
     // SAFETY: writes 8 bytes of a live u64; a bad or full descriptor only gives an error we do not need.

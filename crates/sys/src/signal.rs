@@ -73,8 +73,8 @@ impl Interrupt {
     /// Catches SIGINT, SIGTERM, SIGHUP and SIGWINCH from now on. Calling it again changes nothing.
     ///
     /// SIGHUP (the terminal or the ssh session is gone) ends a run as Ctrl-C does, unless the process was started with
-    /// SIGHUP ignored, which nohup(1) asks for, or [`reopen_on_hangup`] was called. What was ignored is caught, too: log
-    /// rotation asks a run below nohup(1) for new files as any other.
+    /// SIGHUP ignored, which nohup(1) asks for, or [`reopen_on_hangup`] was called. What was ignored is caught, too:
+    /// log rotation asks a run below nohup(1) for new files as any other.
     ///
     /// A second request, 0.2 s after the first or later, ends the process at once: the first may have hit a run that
     /// cannot end.

@@ -239,7 +239,10 @@ fn start_rsyslog(lab: &Lab, unix_options: &str, template: &str) -> PathBuf {
         &rsyslog_input(
             lab,
             "unix",
-            &format!("imuxsock\" socket=\"{}\" ignoreTimestamp=\"off\" {unix_options}", socket.display()),
+            &format!(
+                "imuxsock\" socket=\"{}\" ignoreTimestamp=\"off\" useSysTimeStamp=\"off\" {unix_options}",
+                socket.display()
+            ),
         ),
     ];
     run_rsyslog(lab, &config.concat());

@@ -53,7 +53,7 @@ impl Batch {
     }
 
     /// Runs of messages of one class: the class, and the indices of the messages.
-    fn runs(&self) -> impl Iterator<Item = (u16, std::ops::Range<usize>)> + '_ {
+    pub(crate) fn runs(&self) -> impl Iterator<Item = (u16, std::ops::Range<usize>)> + '_ {
         let begins = std::iter::once((0, 0)).chain(self.classes.iter().copied());
         let ends = self.classes.iter().map(|(_, at)| *at as usize).chain([self.ends.len()]);
         let runs = begins.zip(ends).map(|((class, from), to)| (class, from as usize..to));
@@ -92,7 +92,8 @@ impl Batch {
         }
     }
 
-    fn append(&mut self, from: &Batch, class: u16, messages: std::ops::Range<usize>) {
+    /// Adds some messages of `from`, all of one class.
+    pub(crate) fn append(&mut self, from: &Batch, class: u16, messages: std::ops::Range<usize>) {
         self.set_class(class);
         let (start, end) = (from.start_of(messages.start), from.start_of(messages.end));
         let base = self.bytes.len();

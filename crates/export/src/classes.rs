@@ -3,6 +3,9 @@
 use crate::Batch;
 use std::collections::HashMap;
 
+/// Classes of which a file's bytes are known each; the messages of further ones are nobody's.
+const CLASSES_MAX: usize = 4096;
+
 /// Bytes of each class.
 #[derive(Debug, Default)]
 pub(crate) struct ClassWeights(HashMap<u16, u64>);
@@ -11,12 +14,12 @@ impl ClassWeights {
     /// The weights of these batches together.
     pub(crate) fn of<'b>(batches: impl Iterator<Item = &'b Batch>) -> ClassWeights {
         let mut weights = ClassWeights::default();
-        batches.for_each(|batch| weights.add(batch));
+        batches.for_each(|batch| weights.add(batch.class_bytes()));
         weights
     }
 
-    pub(crate) fn add(&mut self, batch: &Batch) {
-        for (class, bytes) in batch.class_bytes() {
+    pub(crate) fn add(&mut self, bytes: impl Iterator<Item = (u16, u64)>) {
+        for (class, bytes) in bytes {
             *self.0.entry(class).or_insert(0) += bytes;
         }
     }
@@ -34,5 +37,88 @@ impl ClassWeights {
                 self.0.remove(&class);
             }
         }
+    }
+
+    /// What each class has above one level for all, which is such that together it is a quarter of all bytes. Classes
+    /// at or below that level are not in it: of `n` classes, one with less than three quarters of an equal share never
+    /// is.
+    pub(crate) fn excess(&self) -> HashMap<u16, u64> {
+        let wanted = self.0.values().sum::<u64>() / 4;
+        let mut falling: Vec<u64> = self.0.values().copied().collect();
+        falling.sort_unstable_by(|a, b| b.cmp(a));
+        let (mut level, mut above) = (0, 0);
+        for (count, next) in (1..).zip(falling.iter().skip(1).copied().chain([0])) {
+            above += falling.get(count - 1).copied().unwrap_or(0);
+            if above - next * count as u64 >= wanted {
+                level = (above - wanted) / count as u64;
+                break;
+            }
+        }
+        let over = |bytes: u64| bytes.checked_sub(level).filter(|over| *over > 0);
+        self.0.iter().filter_map(|(class, bytes)| Some((*class, over(*bytes)?))).collect()
+    }
+}
+
+/// Bytes of each class in a file, in little memory.
+#[derive(Debug, Default)]
+pub(crate) struct ClassBytes {
+    /// In the order of classes.
+    by_class: Vec<(u16, u64)>,
+    total: u64,
+}
+
+impl ClassBytes {
+    pub(crate) fn add(&mut self, class: u16, bytes: u64) {
+        self.total = self.total.saturating_add(bytes);
+        match self.by_class.binary_search_by_key(&class, |(class, _)| *class) {
+            Ok(at) => {
+                if let Some((_, own)) = self.by_class.get_mut(at) {
+                    *own = own.saturating_add(bytes);
+                }
+            }
+            Err(at) if self.by_class.len() < CLASSES_MAX => self.by_class.insert(at, (class, bytes)),
+            Err(_) => {}
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
+        self.by_class.iter().copied()
+    }
+
+    /// Bytes of all classes.
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn excess(bytes: &[u64]) -> Vec<u64> {
+        let mut weights = ClassWeights::default();
+        weights.add((0..).zip(bytes.iter().copied()));
+        let excess = weights.excess();
+        (0..bytes.len()).map(|class| excess.get(&(class as u16)).copied().unwrap_or(0)).collect()
+    }
+
+    #[test]
+    fn whoever_has_most_is_above_the_level() {
+        assert_eq!(excess(&[]), Vec::<u64>::new());
+        assert_eq!(excess(&[0]), [0]);
+        assert_eq!(excess(&[400]), [100]);
+        assert_eq!(excess(&[5, 990, 5]), [0, 250, 0]);
+        assert_eq!(excess(&[100; 4]), [25; 4]);
+        assert_eq!(excess(&[200, 100, 100]), [100, 0, 0]);
+        assert_eq!(excess(&[300, 300, 100, 100]), [100, 100, 0, 0]);
+        assert_eq!(excess(&[500, 100, 30, 10]), [160, 0, 0, 0]);
+    }
+
+    #[test]
+    fn classes_without_number_take_no_more_memory() {
+        let mut bytes = ClassBytes::default();
+        (0..=u16::MAX).chain(0..=u16::MAX).for_each(|class| bytes.add(class, 2));
+        assert_eq!((bytes.by_class.len(), bytes.total()), (CLASSES_MAX, 262_144));
+        assert!(bytes.iter().all(|(class, bytes)| usize::from(class) < CLASSES_MAX && bytes == 4));
     }
 }

@@ -65,6 +65,15 @@ impl Folder {
         removed.map(|_| ()).map_err(|errno| SysError::new("unlinkat", name, errno))
     }
 
+    /// Gives the file `name` the name `new_name`, in one step; one that had it before is gone.
+    pub fn rename(&self, name: &str, new_name: &str) -> Result<(), SysError> {
+        let (from, to) = (c_name(name)?, c_name(new_name)?);
+        let dir = self.0.raw();
+        // SAFETY: both are NUL-terminated strings that live through the call.
+        let renamed = call("renameat", || unsafe { libc::renameat(dir, from.as_ptr(), dir, to.as_ptr()) }.into());
+        renamed.map(|_| ()).map_err(|errno| SysError::new("renameat", name, errno))
+    }
+
     /// The names in it, with their kinds; escaped where they are no text. At most `most`.
     pub fn names(&self, most: usize) -> Result<Vec<(String, FileKind)>, SysError> {
         let dir = self.folder(".")?;

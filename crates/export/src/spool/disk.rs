@@ -1,16 +1,17 @@
 //! The segments of a spool: what is appended, read and removed.
 
 use super::place::Place;
-use super::segment::{self, Read, Segment};
+use super::rewrite::{Giving, Rewriter, Rewritten};
+use super::segment::{self, Batches, Read, Segment};
 use super::{SpoolError, SpoolOptions, SyncWhen, frame};
 use crate::Batch;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Duration;
-use sys::folder::write_both;
 
 /// Segments in order, and the files that are open.
 #[derive(Debug)]
@@ -29,6 +30,7 @@ pub(super) struct Disk {
     unsynced: Vec<(u64, Arc<File>)>,
     /// False if nobody asks for them.
     keeps_unsynced: bool,
+    syncs_always: bool,
     /// The segment that is being read, by its first number.
     reading: Option<(u64, File)>,
     /// A place in it: its first number, the number of a message, where its batch begins.
@@ -49,6 +51,7 @@ impl Disk {
             active: None,
             unsynced: Vec::new(),
             keeps_unsynced: options.sync == SyncWhen::EverySecond,
+            syncs_always: options.sync == SyncWhen::Always,
             reading: None,
             cursor: (0, 0, 0),
             head: Vec::new(),
@@ -70,31 +73,35 @@ impl Disk {
         let (Some(file), Some(last)) = (&self.active, self.segments.back_mut()) else {
             return Err(io::ErrorKind::NotFound.into());
         };
-        if let Err(error) = write_whole(file, &self.head, batch.bytes(), last.len) {
+        if let Err(error) = frame::write_whole(file, &self.head, batch.bytes(), last.len) {
             // If this fails, too, the next batch is written over the torn one.
             let _ = file.set_len(last.len);
             return Err(error);
         }
         let size = (self.head.len() + batch.bytes().len()) as u64;
-        last.note(batch.end(), stamp, size);
+        last.note_batch(batch, stamp, size);
         self.bytes += size;
         Ok(())
     }
 
-    fn begin(&mut self, first: u64, stamp: u64) -> io::Result<()> {
-        let name = segment::name_of(first);
+    fn create(&self, name: &str) -> io::Result<File> {
         let folder = &self.place.folder;
-        let created = folder.create(&name).or_else(|error| {
+        let created = folder.create(name).or_else(|error| {
             // One that could not be removed: its messages are not known any more.
             if error.errno == sys::Errno::EXIST {
-                folder.remove(&name)?;
-                return folder.create(&name);
+                folder.remove(name)?;
+                return folder.create(name);
             }
             Err(error)
         });
-        let file = created.map_err(|error| io::Error::from_raw_os_error(error.errno.0))?;
-        if let Err(error) = file.write_all_at(&segment::header(first), 0) {
-            let _ = folder.remove(&name);
+        created.map_err(of_sys)
+    }
+
+    fn begin(&mut self, first: u64, stamp: u64) -> io::Result<()> {
+        let name = segment::name_of(first);
+        let file = self.create(&name)?;
+        if let Err(error) = file.write_all_at(&segment::header(first, None), 0) {
+            let _ = self.place.folder.remove(&name);
             return Err(error);
         }
         let segment = Segment::new(first, stamp);
@@ -124,13 +131,79 @@ impl Disk {
         }
         let segment = self.segments.remove(index)?;
         // A removed file takes room as long as it is open.
-        self.unsynced.retain(|(first, _)| *first != segment.first);
+        self.forget(segment.first);
         self.bytes -= segment.len;
         let _ = self.place.folder.remove(&segment::name_of(segment.first));
-        if self.reading.as_ref().is_some_and(|(first, _)| *first == segment.first) {
+        Some(segment)
+    }
+
+    /// Closes the file of a segment that ends, or changes.
+    fn forget(&mut self, first: u64) {
+        self.unsynced.retain(|(unsynced, _)| *unsynced != first);
+        if self.reading.as_ref().is_some_and(|(reading, _)| *reading == first) {
             self.reading = None;
         }
-        Some(segment)
+        if self.cursor.0 == first {
+            self.cursor = (0, 0, 0);
+        }
+    }
+
+    /// True if what is left of a segment after `gives` bytes are gone is to go into the file before it: so small rests
+    /// do not become files without number, and no more is written than in proportion to what is gone.
+    pub(super) fn should_join(&self, index: usize, gives: u64) -> bool {
+        let before = index.checked_sub(1).and_then(|before| self.segments.get(before));
+        let (Some(before), Some(segment)) = (before, self.segments.get(index)) else { return false };
+        let len = before.len + segment.len.saturating_sub(gives);
+        let age = segment.stamp_last.saturating_sub(before.stamp_first);
+        len <= self.segment_bytes / 2 && before.len / 4 <= gives && age < self.segment_age
+    }
+
+    /// Writes a segment anew without what `giving` takes out of it; if `joins`, into the file of the one before it.
+    /// Whenever the program is killed, either the old files are there or the new one. After an error nothing has
+    /// changed.
+    pub(super) fn rewrite(&mut self, index: usize, joins: bool, giving: &mut Giving) -> io::Result<RewrittenAs> {
+        if index + 1 == self.segments.len() {
+            self.seal();
+        }
+        let begin = index - usize::from(joins);
+        let first = self.segments.get(begin).map_or(0, |segment| segment.first);
+        let new_name = segment::new_name_of(first);
+        let written = self.write_anew(begin..index + 1, &new_name, giving);
+        let written = written.and_then(|written| {
+            if self.keeps_unsynced || self.syncs_always {
+                // The name is not to lead to a file that the disk does not have.
+                written.file.sync_data()?;
+            }
+            self.place.folder.rename(&new_name, &segment::name_of(first)).map_err(of_sys)?;
+            Ok(written)
+        });
+        let written = written.inspect_err(|_| drop(self.place.folder.remove(&new_name)))?;
+        for _ in begin..index {
+            self.remove(index);
+        }
+        self.forget(first);
+        if let Some(segment) = self.segments.get_mut(begin) {
+            self.bytes = self.bytes - segment.len + written.segment.len;
+            *segment = written.segment;
+        }
+        Ok(RewrittenAs { first, kept: written.kept, gone: written.gone })
+    }
+
+    /// Only of the last of these segments something goes.
+    fn write_anew(&self, indices: Range<usize>, name: &str, giving: &mut Giving) -> io::Result<Rewritten> {
+        let old = || self.segments.range(indices.clone());
+        let (first, until) = (old().next().map_or(0, |old| old.first), old().last().map_or(0, |old| old.end));
+        let mut rewriter = Rewriter::new(self.create(name)?, first, until, self.segment_age / 8)?;
+        let mut giving = Some(giving);
+        for (segment, index) in old().zip(indices.clone()) {
+            let file = self.place.file(&segment::name_of(segment.first)).map_err(io::Error::other)?;
+            let mut giving = giving.take_if(|_| index + 1 == indices.end);
+            let mut batches = Batches::new(&file, segment.len);
+            while let Some((head, batch)) = batches.next()? {
+                rewriter.add(&head, &batch, giving.as_deref_mut())?;
+            }
+        }
+        rewriter.finish()
     }
 
     /// Reads from message `number` on, or from the first one after it. `None` if no segment has any.
@@ -170,12 +243,16 @@ impl Disk {
     }
 }
 
-fn write_whole(file: &File, head: &[u8], body: &[u8], at: u64) -> io::Result<()> {
-    let written = write_both(file, head, body, at)?;
-    let Some(rest) = written.checked_sub(head.len()) else {
-        file.write_all_at(head.get(written..).unwrap_or_default(), at + written as u64)?;
-        return file.write_all_at(body, at + head.len() as u64);
-    };
-    let rest = body.get(rest..).unwrap_or_default();
-    if rest.is_empty() { Ok(()) } else { file.write_all_at(rest, at + written as u64) }
+/// What became of a segment that was written anew.
+pub(super) struct RewrittenAs {
+    /// The first number that the new file stands for.
+    pub(super) first: u64,
+    /// Numbers of messages that are in it.
+    pub(super) kept: Vec<(u64, u64)>,
+    /// Messages that went.
+    pub(super) gone: u64,
+}
+
+fn of_sys(error: sys::SysError) -> io::Error {
+    io::Error::from_raw_os_error(error.errno.0)
 }

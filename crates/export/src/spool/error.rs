@@ -104,7 +104,7 @@ impl fmt::Display for SpoolError {
             }
             SpoolError::Version { path, found } => write!(
                 f,
-                "{} was written by another version of netwren (format {found}, this one reads 1): let that version \
+                "{} was written by another version of netwren (format {found}, unknown to this one): let that version \
                  deliver what waits, or move the directory away",
                 shown(path)
             ),

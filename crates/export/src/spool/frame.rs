@@ -10,7 +10,12 @@
 //! All numbers are little-endian. The head has a sum of its own, so that a damaged batch can be stepped over.
 
 use crate::Batch;
+use crate::classes::ClassBytes;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 use sys::crc32c;
+use sys::folder::write_both;
 
 /// Bytes of the head.
 pub(super) const HEAD: usize = 40;
@@ -40,6 +45,11 @@ impl Head {
     /// Bytes of the whole batch, with its head.
     pub(super) fn size(&self) -> u64 {
         HEAD as u64 + u64::from(self.lengths) + u64::from(self.bytes)
+    }
+
+    /// Bytes between the head and the messages: lengths and classes.
+    pub(super) fn lengths(&self) -> usize {
+        self.lengths as usize
     }
 
     /// The head that `bytes` begin with, if they do.
@@ -102,6 +112,17 @@ fn put_length(out: &mut Vec<u8>, mut length: u32) {
         length >>= 7;
     }
     out.push(length as u8);
+}
+
+/// Writes both behind one another from byte `at` on, by one system call if it takes all.
+pub(super) fn write_whole(file: &File, head: &[u8], body: &[u8], at: u64) -> io::Result<()> {
+    let written = write_both(file, head, body, at)?;
+    let Some(rest) = written.checked_sub(head.len()) else {
+        file.write_all_at(head.get(written..).unwrap_or_default(), at + written as u64)?;
+        return file.write_all_at(body, at + head.len() as u64);
+    };
+    let rest = body.get(rest..).unwrap_or_default();
+    if rest.is_empty() { Ok(()) } else { file.write_all_at(rest, at + written as u64) }
 }
 
 /// Overwrites bytes from `at` on.
@@ -181,6 +202,24 @@ impl Joined {
     }
 }
 
+/// Adds the bytes of each class to `classes`; `lengths` are the bytes between the head and the messages.
+pub(super) fn weigh(head: &Head, lengths: &[u8], classes: &mut ClassBytes) {
+    let mut runs = lengths;
+    if (0..head.messages).any(|_| take_length(&mut runs).is_none()) {
+        return;
+    }
+    let (mut lengths, mut left, mut before) = (lengths, head.messages, u64::from(head.bytes));
+    while let (Some(class), Some(messages)) = (take_length(&mut runs), take_length(&mut runs)) {
+        let messages = messages.min(left);
+        let bytes: u64 = (0..messages).filter_map(|_| take_length(&mut lengths)).map(u64::from).sum();
+        classes.add(class as u16, bytes.min(before));
+        (left, before) = (left - messages, before.saturating_sub(bytes));
+    }
+    if left > 0 {
+        classes.add(0, before);
+    }
+}
+
 fn take_length(lengths: &mut &[u8]) -> Option<u32> {
     let mut length: u64 = 0;
     for shift in [0, 7, 14, 21, 28] {
@@ -217,6 +256,10 @@ mod tests {
         let mut joined = Joined::default();
         assert!(joined.add(&head, &bytes[HEAD..]));
         assert_eq!(joined.batch(77).unwrap(), batch);
+        let mut classes = ClassBytes::default();
+        weigh(&head, &bytes[HEAD..HEAD + head.lengths()], &mut classes);
+        assert_eq!(classes.iter().collect::<Vec<_>>(), [(0, 70_003), (7, 127), (65_535, 128)]);
+        assert_eq!(classes.total(), batch.bytes().len() as u64);
         let mut twice = Joined::default();
         assert!(twice.add(&head, &bytes[HEAD..]) && twice.add(&head, &bytes[HEAD..]));
         let runs = [(0, 1), (7, 2), (65_535, 1), (0, 2), (7, 2), (65_535, 1), (0, 1)];

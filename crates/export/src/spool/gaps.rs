@@ -29,6 +29,19 @@ impl Gaps {
         touching.map(|(start, end)| (*end).min(to) - (*start).max(from)).sum()
     }
 
+    /// Forgets what is known of `from..to`; returns how many numbers that were.
+    pub(super) fn clear(&mut self, from: u64, to: u64) -> u64 {
+        let known = self.within(from, to);
+        let begin = self.0.partition_point(|(_, end)| *end <= from);
+        let end = self.0.partition_point(|(start, _)| *start < to);
+        let touching = self.0.get(begin..end).unwrap_or_default();
+        let before = touching.first().map(|(start, _)| (*start, from)).filter(|(start, end)| start < end);
+        let after = touching.last().map(|(_, end)| (to, *end)).filter(|(start, end)| start < end);
+        let rest: Vec<(u64, u64)> = before.into_iter().chain(after).collect();
+        self.0.splice(begin.min(end)..end, rest);
+        known
+    }
+
     /// Forgets numbers below `number`.
     pub(super) fn forget_below(&mut self, number: u64) {
         self.0.retain(|(_, end)| *end > number);
@@ -46,6 +59,8 @@ mod tests {
         assert_eq!((gaps.within(0, 100), gaps.within(15, 35), gaps.within(20, 30)), (20, 10, 0));
         assert_eq!((gaps.add(15, 32), gaps.0.len()), (10, 1));
         assert_eq!((gaps.add(40, 41), gaps.add(2, 10), gaps.0.as_slice()), (1, 8, &[(2, 41)][..]));
+        assert_eq!((gaps.clear(10, 20), gaps.clear(50, 60), gaps.0.as_slice()), (10, 0, &[(2, 10), (20, 41)][..]));
+        assert_eq!((gaps.clear(5, 30), gaps.0.as_slice()), (15, &[(2, 5), (30, 41)][..]));
         gaps.forget_below(41);
         assert_eq!(gaps.within(0, 100), 0);
     }

@@ -14,6 +14,8 @@ mod gaps;
 mod place;
 mod position;
 mod recover;
+mod rewrite;
+mod room;
 mod segment;
 mod syncer;
 
@@ -69,7 +71,7 @@ pub struct SpoolOptions {
     pub bytes_max: u64,
     /// Messages that wait longer are dropped.
     pub age_max: Option<Duration>,
-    /// A file of so many bytes is followed by a new one. It is also what is dropped at once when the spool is full.
+    /// A file of so many bytes is followed by a new one.
     pub segment_bytes: u64,
     /// See [`SyncWhen`].
     pub sync: SyncWhen,
@@ -161,7 +163,8 @@ pub struct Spool {
 
 impl Spool {
     /// Opens the spool for `target` below the directory `dir`, which is made if it is not there, and finds what earlier
-    /// runs have left in it. Reads the newest file whole, of others only the heads of batches.
+    /// runs have left in it. Reads the newest file whole, of others only the heads of batches with the lengths of
+    /// messages.
     pub fn open(dir: &Path, target: &str, options: SpoolOptions) -> Result<(Spool, Recovered), SpoolError> {
         let opened = recover::open(dir, target, &options)?;
         let start = |error| SpoolError::io("cannot start a thread for", dir, error);
@@ -214,41 +217,6 @@ impl Spool {
     fn expired_before(&self) -> u64 {
         let age = self.options.age_max.map_or(u64::MAX, |age| u64::try_from(age.as_nanos()).unwrap_or(u64::MAX));
         self.clock.now().saturating_sub(age)
-    }
-
-    fn has_room(&self, more: usize) -> bool {
-        let on_disk = self.disk.bytes + (self.overflow_bytes + more) as u64;
-        self.end == self.released || (on_disk <= self.options.bytes_max && self.overflow_bytes + more <= OVERFLOW_BYTES)
-    }
-
-    /// Drops the oldest messages that are not being delivered; `None` if there are none.
-    fn drop_oldest(&mut self) -> Option<u64> {
-        // A disk that is broken gets no better by removing files.
-        let may_help = self.trouble.is_none() || self.is_full;
-        let dropped = if may_help { self.drop_segment(u64::MAX) } else { None };
-        if dropped.is_some() {
-            self.write_out(true);
-            return dropped;
-        }
-        let oldest = self.memory.iter().position(|cached| cached.batch.first() >= self.held.max(self.written))?;
-        let gone = self.memory.remove(oldest)?;
-        self.memory_bytes -= gone.cost();
-        self.overflow_bytes -= gone.cost();
-        Some(self.gaps.add(gone.batch.first(), gone.batch.end()))
-    }
-
-    /// Removes the oldest segment that is not being delivered, if it is older than `before`; how many messages it had.
-    fn drop_segment(&mut self, before: u64) -> Option<u64> {
-        let index = self.disk.segments.partition_point(|segment| segment.first < self.held);
-        // An empty one is about to be written.
-        let may_go = |segment: &&segment::Segment| segment.end > segment.first && segment.stamp_last < before;
-        self.disk.segments.get(index).filter(may_go)?;
-        let gone = self.disk.remove(index)?;
-        let is_gone = |cached: &Cached| cached.batch.first() >= gone.first && cached.batch.end() <= gone.end;
-        let bytes: usize = self.memory.iter().filter(|cached| is_gone(cached)).map(Cached::cost).sum();
-        self.memory.retain(|cached| !is_gone(cached));
-        self.memory_bytes -= bytes;
-        Some(self.gaps.add(gone.first.max(self.released), gone.end))
     }
 
     /// Writes what waits only in memory, unless the disk has just refused it.
@@ -360,12 +328,22 @@ impl Store for Spool {
     fn push(&mut self, mut batch: Batch, when_full: WhenFull, held: u64) -> Pushed {
         self.held = held;
         batch.shrink();
-        let more = batch.bytes().len() + 2 * batch.ends().len() + frame::HEAD;
-        let mut dropped = 0;
-        while !self.has_room(more) {
-            let gone = if when_full == WhenFull::DropOldest { self.drop_oldest() } else { None };
+        let (mut dropped, mut is_stripped) = (0, false);
+        while !self.has_room(batch.bytes().len() + 2 * batch.ends().len() + frame::HEAD) {
+            let gone = match when_full {
+                WhenFull::Block => None,
+                WhenFull::DropOldest => self.make_room(false),
+                WhenFull::DropNewest if is_stripped => self.make_room(true),
+                WhenFull::DropNewest => {
+                    is_stripped = true;
+                    Some(self.strip(&mut batch))
+                }
+            };
             let Some(gone) = gone else { return Pushed::Full { batch, dropped } };
             dropped += gone;
+            if batch.is_empty() {
+                return Pushed::Kept { dropped };
+            }
         }
         batch.number_from(self.end);
         self.end = batch.end();

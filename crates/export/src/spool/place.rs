@@ -2,6 +2,7 @@
 
 use super::error::SpoolError;
 use super::position::{self, Position};
+use super::segment;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -106,12 +107,13 @@ impl Place {
         open_own(&self.folder, &self.path, name)
     }
 
-    /// The names of segments; anything else that does not belong here is refused.
+    /// The names of segments, and of files that were to take the place of one; anything else that does not belong here
+    /// is refused.
     pub(super) fn segments(&self) -> Result<Vec<String>, SpoolError> {
         let names = self.folder.names(NAMES_MAX).map_err(|error| SpoolError::sys(self.path.clone(), &error))?;
         let mut segments = Vec::new();
         for (name, _) in names {
-            if super::segment::is_name(&name) {
+            if segment::is_name(&name) || segment::is_new_name(&name) {
                 segments.push(name);
             } else if name != LOCK && name != position::NAME {
                 return Err(SpoolError::Foreign { path: self.path.join(name) });

@@ -30,7 +30,14 @@ struct Found {
     torn_bytes: u64,
     /// Numbers of messages that were in torn files and are known from what follows.
     torn_messages: u64,
+    /// Numbers within segments that are no messages: those went to make room.
+    holes: Vec<(u64, u64)>,
+    /// Messages with numbers below are in the segments, or went to make room.
+    until: u64,
 }
+
+/// A segment by its name: the first number, and up to which number a rewritten one stands for all.
+type Named = (String, Option<(u64, Option<u64>)>);
 
 pub(super) fn open(dir: &Path, target: &str, options: &SpoolOptions) -> Result<Opened, SpoolError> {
     let place = Place::open(dir, target)?;
@@ -61,45 +68,47 @@ fn failed(what: &str, path: &Path, error: std::io::Error) -> SpoolError {
     SpoolError::io(what, path, error)
 }
 
-/// The names of segments with the numbers of their first messages, if their headers say so. Changes nothing: what is
-/// refused stays as it is.
-fn check_headers(place: &Place) -> Result<Vec<(String, Option<u64>)>, SpoolError> {
+/// The segments, if their headers say so. Changes nothing: what is refused stays as it is.
+fn check_headers(place: &Place) -> Result<Vec<Named>, SpoolError> {
     let mut names = Vec::new();
     for name in place.segments()? {
+        if segment::is_new_name(&name) {
+            // It did not become one: what it was made of is there.
+            names.push((name, None));
+            continue;
+        }
         let path = place.path.join(&name);
         let header = segment::read_header(&place.file(&name)?).map_err(|error| failed("cannot read", &path, error))?;
         let first = match header {
-            Header::Ours(first) if segment::name_of(first) == name => Some(first),
+            Header::Ours { first, until } if segment::name_of(first) == name => Some((first, until)),
             Header::Torn => None,
             Header::Version(found) => return Err(SpoolError::Version { path, found }),
-            Header::Ours(_) | Header::Foreign => return Err(SpoolError::Foreign { path }),
+            Header::Ours { .. } | Header::Foreign => return Err(SpoolError::Foreign { path }),
         };
         names.push((name, first));
     }
     Ok(names)
 }
 
-/// Finds what is whole. Removes segments that were delivered, and cuts off what is torn.
-fn find(
-    place: &Place,
-    names: &[(String, Option<u64>)],
-    old: Option<&Position>,
-    is_clean: bool,
-) -> Result<Found, SpoolError> {
+/// Finds what is whole. Removes segments that were delivered, and what became part of another one; cuts off what is
+/// torn.
+fn find(place: &Place, names: &[Named], old: Option<&Position>, is_clean: bool) -> Result<Found, SpoolError> {
     let mut found = Found::default();
     let mut was_torn = false;
-    for (index, (name, first)) in names.iter().enumerate() {
+    for (index, (name, numbers)) in names.iter().enumerate() {
         let path = place.path.join(name);
-        let failed = |error| failed("cannot read", &path, error);
-        let file = place.file(name)?;
-        let len = file.metadata().map_err(failed)?.len();
+        let is_over = numbers.is_none_or(|(first, _)| first < found.until);
+        if segment::is_new_name(name) || (is_over && numbers.is_some()) {
+            place.folder.remove(name).map_err(|error| SpoolError::sys(path, &error))?;
+            continue;
+        }
         let is_last = index + 1 == names.len();
         // Only the newest segment can have been written when a program was killed. Others may have been when the power
         // failed: their messages are checked when they are read.
-        let scanned = match first {
-            Some(first) => Some(Segment::scan(&file, *first, len, is_last && !is_clean).map_err(failed)?),
-            None => None,
-        };
+        let verify = is_last && !is_clean;
+        let (scanned, torn) =
+            scan(place, name, *numbers, verify, &mut found).map_err(|e| failed("cannot read", &path, e))?;
+        let first = numbers.map(|(first, _)| first);
         let begin = first.unwrap_or(0);
         let before = found.segments.back().map_or(begin, |before| before.end);
         if was_torn && first.is_some() {
@@ -108,13 +117,7 @@ fn find(
         if begin < before && first.is_some() {
             return Err(SpoolError::Foreign { path });
         }
-        let whole = scanned.as_ref().map_or(0, |scanned| scanned.len);
-        was_torn = whole < len;
-        if was_torn {
-            found.torn_files += 1;
-            found.torn_bytes += len - whole;
-            let _ = file.set_len(whole);
-        }
+        was_torn = torn;
         let waits =
             scanned.filter(|scanned| scanned.end > scanned.first && old.is_none_or(|old| scanned.end > old.released));
         match waits {
@@ -125,13 +128,40 @@ fn find(
     Ok(found)
 }
 
+/// A segment, if the file is one, and whether its end was torn.
+fn scan(
+    place: &Place,
+    name: &str,
+    numbers: Option<(u64, Option<u64>)>,
+    verify: bool,
+    found: &mut Found,
+) -> std::io::Result<(Option<Segment>, bool)> {
+    let file = place.file(name).map_err(std::io::Error::other)?;
+    let len = file.metadata()?.len();
+    let scanned = match numbers {
+        Some((first, until)) => {
+            found.until = found.until.max(until.unwrap_or(0));
+            let holes = until.is_some().then_some(&mut found.holes);
+            Some(Segment::scan(&file, first, len, verify, holes)?)
+        }
+        None => None,
+    };
+    let whole = scanned.as_ref().map_or(0, |scanned| scanned.len);
+    if whole < len {
+        found.torn_files += 1;
+        found.torn_bytes += len - whole;
+        let _ = file.set_len(whole);
+    }
+    Ok((scanned, whole < len))
+}
+
 /// Where delivery goes on, and the counts: what was found, against what the last position says.
 fn settle(old: Option<Position>, found: &Found, target: &str) -> (Position, Gaps, Recovered) {
     let had_position = old.is_some();
     let old = old.unwrap_or_default();
     let first = found.segments.front().map_or(old.end, |segment| segment.first);
     let released = if had_position { old.released } else { first };
-    let found_end = found.segments.back().map_or(released, |segment| segment.end);
+    let found_end = found.segments.back().map_or(released, |segment| segment.end.max(found.until));
     let old_end = if had_position { old.end } else { first };
     let end = found_end.max(old_end).max(released);
     let mut gaps = Gaps::default();
@@ -141,6 +171,9 @@ fn settle(old: Option<Position>, found: &Found, target: &str) -> (Position, Gaps
         next = segment.end.max(next);
     }
     gaps.add(next, end);
+    for (from, to) in &found.holes {
+        gaps.add(*from, *to);
+    }
     let waiting = end - released - gaps.within(released, end);
     // Since the position was written, messages came,
     let new = found_end.saturating_sub(old_end);

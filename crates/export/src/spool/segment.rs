@@ -1,18 +1,27 @@
-//! A file of batches: a header, then one batch after the other, numbered without gaps.
+//! A file of batches: a header, then one batch after the other, numbered without gaps. In a file that was rewritten
+//! (version 2) there may be gaps: what was there went to make room.
 
-use super::frame::{HEAD, Head, Joined, put};
+use super::frame::{self, HEAD, Head, Joined, put};
+use crate::classes::ClassBytes;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use sys::crc32c;
 
-/// The version that this program writes, and the only one that it reads.
-pub(super) const VERSION: u16 = 1;
-/// Bytes of the header: magic 8, version 2, size 2, sum 4, first number 8, reserved 8.
+/// The newest version that this program reads.
+pub(super) const VERSION: u16 = REWRITTEN;
+/// The version of a file that batches are appended to.
+const APPENDED: u16 = 1;
+/// The version of a file that was written in place of one or two others.
+const REWRITTEN: u16 = 2;
+/// Bytes of the header: magic 8, version 2, size 2, sum 4, first number 8, of a file that was rewritten the number
+/// behind the last one of what it stands for 8.
 pub(super) const HEADER: usize = 32;
 const MAGIC: [u8; 8] = *b"nwspool\n";
 /// What names end with.
 const SUFFIX: &str = ".segment";
+/// What names end with that will take the place of another.
+const NEW: &str = ".new";
 /// A batch's place is remembered every so many bytes.
 const MARK_EVERY: u64 = 256 << 10;
 /// Read at once while heads are looked for.
@@ -56,8 +65,8 @@ fn fill(file: &(impl ReadAt + ?Sized), into: &mut [u8], at: u64) -> io::Result<u
 /// What the beginning of a file says.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Header {
-    /// A segment of this version, whose first message has this number.
-    Ours(u64),
+    /// A segment, whose messages have numbers from `first` on. One that was rewritten stands for all below `until`.
+    Ours { first: u64, until: Option<u64> },
     /// A segment of another version.
     Version(u16),
     /// Nothing was written there before the power failed.
@@ -71,19 +80,33 @@ pub(super) fn name_of(first: u64) -> String {
     format!("{first:020}{SUFFIX}")
 }
 
-/// True for names of segments.
-pub(super) fn is_name(name: &str) -> bool {
-    let digits = name.strip_suffix(SUFFIX).unwrap_or_default();
-    digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit())
+/// The name of what will take the place of that segment.
+pub(super) fn new_name_of(first: u64) -> String {
+    format!("{first:020}{NEW}")
 }
 
-/// The header of a segment.
-pub(super) fn header(first: u64) -> [u8; HEADER] {
+/// True for names of segments.
+pub(super) fn is_name(name: &str) -> bool {
+    is_number(name.strip_suffix(SUFFIX))
+}
+
+/// True for names of what would have taken the place of a segment.
+pub(super) fn is_new_name(name: &str) -> bool {
+    is_number(name.strip_suffix(NEW))
+}
+
+fn is_number(digits: Option<&str>) -> bool {
+    digits.is_some_and(|digits| digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// The header of a segment; with `until` that of one that was rewritten.
+pub(super) fn header(first: u64, until: Option<u64>) -> [u8; HEADER] {
     let mut header = [0; HEADER];
     put(&mut header, 0, &MAGIC);
-    put(&mut header, 8, &VERSION.to_le_bytes());
+    put(&mut header, 8, &until.map_or(APPENDED, |_| REWRITTEN).to_le_bytes());
     put(&mut header, 10, &(HEADER as u16).to_le_bytes());
     put(&mut header, 16, &first.to_le_bytes());
+    put(&mut header, 24, &until.unwrap_or(0).to_le_bytes());
     let sum = crc32c(0, header.get(16..).unwrap_or_default());
     put(&mut header, 12, &sum.to_le_bytes());
     header
@@ -105,12 +128,15 @@ pub(super) fn read_header(file: &(impl ReadAt + ?Sized)) -> io::Result<Header> {
         });
     }
     let version = bytes.get(8..).and_then(|rest| rest.first_chunk().copied()).map_or(0, u16::from_le_bytes);
-    if version != VERSION && version != 0 {
+    if version > VERSION {
         return Ok(Header::Version(version));
     }
     let is_whole = sum == Some(crc32c(0, bytes.get(16..).unwrap_or_default()));
-    let first = bytes.get(16..).and_then(|rest| rest.first_chunk().copied()).map_or(0, u64::from_le_bytes);
-    Ok(if is_whole && version == VERSION && filled == HEADER { Header::Ours(first) } else { Header::Torn })
+    if !is_whole || version == 0 || filled < HEADER {
+        return Ok(Header::Torn);
+    }
+    let eight = |at: usize| bytes.get(at..).and_then(|rest| rest.first_chunk().copied()).map_or(0, u64::from_le_bytes);
+    Ok(Header::Ours { first: eight(16), until: (version == REWRITTEN).then(|| eight(24)) })
 }
 
 /// A segment, and what of it is known without reading it.
@@ -126,6 +152,8 @@ pub(super) struct Segment {
     pub(super) stamp_first: u64,
     /// When the last batch was stored.
     pub(super) stamp_last: u64,
+    /// Bytes of messages of each class.
+    pub(super) classes: ClassBytes,
     /// Numbers and places of some batches, in order.
     marks: Vec<(u64, u64)>,
 }
@@ -133,11 +161,11 @@ pub(super) struct Segment {
 impl Segment {
     /// A segment with nothing but its header.
     pub(super) fn new(first: u64, stamp: u64) -> Segment {
-        let (len, marks) = (HEADER as u64, Vec::new());
-        Segment { first, end: first, len, stamp_first: stamp, stamp_last: stamp, marks }
+        let (len, classes, marks) = (HEADER as u64, ClassBytes::default(), Vec::new());
+        Segment { first, end: first, len, stamp_first: stamp, stamp_last: stamp, classes, marks }
     }
 
-    /// Notes that a batch was appended.
+    /// Notes that a batch was appended, but for its classes.
     pub(super) fn note(&mut self, end: u64, stamp: u64, size: u64) {
         if self.marks.last().is_none_or(|(_, place)| place + MARK_EVERY <= self.len) {
             self.marks.push((self.end, self.len));
@@ -150,15 +178,34 @@ impl Segment {
         self.len += size;
     }
 
+    /// Notes that this batch was appended.
+    pub(super) fn note_batch(&mut self, batch: &crate::Batch, stamp: u64, size: u64) {
+        batch.class_bytes().for_each(|(class, bytes)| self.classes.add(class, bytes));
+        self.note(batch.end(), stamp, size);
+    }
+
     /// Finds the batches of a file of `len` bytes that begins with a header; with `verify` their messages are read,
-    /// too. What comes after the last whole batch is left out.
-    pub(super) fn scan(file: &(impl ReadAt + ?Sized), first: u64, len: u64, verify: bool) -> io::Result<Segment> {
+    /// too. What comes after the last whole batch is left out. The numbers that are missing are added to `holes`;
+    /// `None` if none may be.
+    pub(super) fn scan(
+        file: &(impl ReadAt + ?Sized),
+        first: u64,
+        len: u64,
+        verify: bool,
+        mut holes: Option<&mut Vec<(u64, u64)>>,
+    ) -> io::Result<Segment> {
         let mut segment = Segment::new(first, 0);
         let mut walk = Walk::new(file, len);
         while let Some(head) = walk.head(segment.len)? {
-            if head.first != segment.end || (verify && !is_whole(file, &head, segment.len)?) {
+            let is_next = head.first == segment.end || (head.first > segment.end && holes.is_some());
+            if !is_next || (verify && !is_whole(file, &head, segment.len)?) {
                 break;
             }
+            if let Some(holes) = holes.as_mut().filter(|_| head.first > segment.end) {
+                holes.push((segment.end, head.first));
+            }
+            let lengths = walk.bytes(segment.len + HEAD as u64, head.lengths())?;
+            frame::weigh(&head, lengths, &mut segment.classes);
             segment.note(head.end(), head.stamp, head.size());
         }
         Ok(segment)
@@ -249,41 +296,77 @@ struct Walk<'f, F: ReadAt + ?Sized> {
     window: Vec<u8>,
     /// Where the window begins.
     begin: u64,
+    read_at_once: usize,
 }
 
 impl<'f, F: ReadAt + ?Sized> Walk<'f, F> {
     fn new(file: &'f F, len: u64) -> Walk<'f, F> {
-        Walk { file, len, window: Vec::new(), begin: 0 }
+        Walk { file, len, window: Vec::new(), begin: 0, read_at_once: WINDOW }
     }
 
     /// The head at `place`, if a batch that lies within the file begins there.
     fn head(&mut self, place: u64) -> io::Result<Option<Head>> {
-        let is_inside = self.begin <= place && place + HEAD as u64 <= self.begin + self.window.len() as u64;
+        let head = Head::parse(self.bytes(place, HEAD)?);
+        Ok(head.filter(|head| place.saturating_add(head.size()) <= self.len))
+    }
+
+    /// So many bytes from `place` on; fewer if the file ends before.
+    fn bytes(&mut self, place: u64, size: usize) -> io::Result<&[u8]> {
+        let is_inside = self.begin <= place && place + size as u64 <= self.begin + self.window.len() as u64;
         if !is_inside {
-            self.window.resize(WINDOW, 0);
+            self.window.resize(size.max(self.read_at_once), 0);
             let filled = fill(self.file, &mut self.window, place)?;
             self.window.truncate(filled);
             self.begin = place;
         }
         let within = usize::try_from(place - self.begin).unwrap_or(usize::MAX);
-        let head = self.window.get(within..).and_then(Head::parse);
-        Ok(head.filter(|head| place.saturating_add(head.size()) <= self.len))
+        let rest = self.window.get(within..).unwrap_or_default();
+        Ok(rest.get(..size).unwrap_or(rest))
+    }
+}
+
+/// The batches of a segment, one after the other, with what they held when they were written.
+pub(super) struct Batches<'f, F: ReadAt + ?Sized> {
+    walk: Walk<'f, F>,
+    place: u64,
+}
+
+impl<'f, F: ReadAt + ?Sized> Batches<'f, F> {
+    pub(super) fn new(file: &'f F, len: u64) -> Batches<'f, F> {
+        Batches { walk: Walk { read_at_once: READ_BYTES, ..Walk::new(file, len) }, place: HEADER as u64 }
+    }
+
+    /// The next one; damaged ones are left out.
+    pub(super) fn next(&mut self) -> io::Result<Option<(Head, crate::Batch)>> {
+        while let Some(head) = self.walk.head(self.place)? {
+            let size = usize::try_from(head.size()).unwrap_or(usize::MAX) - HEAD;
+            let mut joined = Joined::default();
+            let is_whole = joined.add(&head, self.walk.bytes(self.place + HEAD as u64, size)?);
+            self.place += head.size();
+            if let Some(batch) = joined.batch(head.first).filter(|_| is_whole) {
+                return Ok(Some((head, batch)));
+            }
+        }
+        Ok(None)
     }
 }
 
 /// Reads bytes as a segment, in every way that the spool does; for the fuzzer.
 pub fn fuzz_spool_segment(data: &[u8]) {
-    let Ok(Header::Ours(first)) = read_header(data) else { return };
+    let Ok(Header::Ours { first, until }) = read_header(data) else { return };
     let len = data.len() as u64;
     for verify in [true, false] {
-        let Ok(segment) = Segment::scan(data, first, len, verify) else { return };
+        let mut holes = Vec::new();
+        let Ok(segment) = Segment::scan(data, first, len, verify, until.map(|_| &mut holes)) else { return };
         assert!(segment.len <= len.max(HEADER as u64), "a segment longer than its file");
         let (mut number, mut hint) = (segment.first, (0, 0));
         while number < segment.end {
             let before = number;
             match segment.read(data, number, hint, 1) {
                 Ok(Read::Batch { batch, place }) => {
-                    assert!(batch.first() <= number && batch.end() <= segment.end, "messages of other numbers");
+                    let is_hole = holes.iter().any(|(from, to)| (*from..*to).contains(&number));
+                    assert!((batch.first() <= number) != is_hole, "messages of other numbers");
+                    assert!(batch.end() <= segment.end, "more than there is");
                     (number, hint) = (batch.end(), (batch.end(), place));
                 }
                 Ok(Read::Expired { end, place }) => (number, hint) = (end, (end, place)),
@@ -291,6 +374,10 @@ pub fn fuzz_spool_segment(data: &[u8]) {
                 Err(_) => return,
             }
             assert!(number > before, "reading goes on");
+        }
+        let mut batches = Batches::new(data, segment.len);
+        while let Ok(Some((head, batch))) = batches.next() {
+            assert!(head.first == batch.first() && batch.end() <= segment.end, "a batch of other numbers");
         }
     }
 }
@@ -302,16 +389,18 @@ mod tests {
 
     #[test]
     fn headers_are_known_or_refused() {
-        let ours = header(7);
-        assert_eq!(read_header(&ours[..]).unwrap(), Header::Ours(7));
+        let ours = header(7, None);
+        assert_eq!(read_header(&ours[..]).unwrap(), Header::Ours { first: 7, until: None });
+        assert_eq!(read_header(&header(7, Some(9))[..]).unwrap(), Header::Ours { first: 7, until: Some(9) });
         assert_eq!(read_header(&ours[..20]).unwrap(), Header::Torn);
         assert_eq!(read_header(&ours[..4]).unwrap(), Header::Torn);
         assert_eq!(read_header(&b""[..]).unwrap(), Header::Torn);
         assert_eq!(read_header(&[0; 4096][..]).unwrap(), Header::Torn);
         assert_eq!(read_header(&b"#!/bin/sh\necho something else\n...."[..]).unwrap(), Header::Foreign);
         let mut newer = ours;
-        newer[8] = 2;
-        assert_eq!(read_header(&newer[..]).unwrap(), Header::Version(2));
+        newer[8] = 3;
+        assert_eq!(read_header(&newer[..]).unwrap(), Header::Version(3));
         assert!(is_name(&name_of(u64::MAX)) && !is_name("1.segment") && !is_name("x"));
+        assert!(is_new_name(&new_name_of(7)) && !is_new_name(&name_of(7)) && !is_name(&new_name_of(7)));
     }
 }

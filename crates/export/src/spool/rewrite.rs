@@ -1,0 +1,170 @@
+//! Writing a file anew without what goes out of it. What is left is put together in large batches, each numbered on
+//! from its first message: the numbers behind it are nobody's then.
+
+use super::frame::{self, Head};
+use super::segment::{self, Segment};
+use crate::Batch;
+use crate::classes::ClassBytes;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// What is left is written in batches of so many bytes.
+const BATCH_BYTES: usize = 256 << 10;
+
+/// Of each class, how many bytes of messages stay in a file before any goes, and how many go then.
+#[derive(Debug)]
+pub(super) struct Giving {
+    by_class: HashMap<u16, (u64, u64)>,
+    /// Bytes that go.
+    pub(super) bytes: u64,
+    /// True if each message is of a class that gives.
+    pub(super) is_of_all: bool,
+}
+
+impl Giving {
+    /// What classes that have `excess` give of a file with `classes`: their oldest messages there, or their newest.
+    pub(super) fn new(classes: &ClassBytes, excess: &HashMap<u16, u64>, newest: bool) -> Giving {
+        let mut giving = Giving { by_class: HashMap::new(), bytes: 0, is_of_all: false };
+        let mut known = 0;
+        for (class, bytes) in classes.iter() {
+            let Some(excess) = excess.get(&class) else { continue };
+            let goes = bytes.min(*excess);
+            giving.by_class.insert(class, (if newest { bytes - goes } else { 0 }, goes));
+            giving.bytes += goes;
+            known += bytes;
+        }
+        giving.is_of_all = known == classes.total();
+        giving
+    }
+
+    /// True if the next message of the class, which has so many bytes, goes.
+    fn takes(&mut self, class: u16, bytes: usize) -> bool {
+        let Some((stays, goes)) = self.by_class.get_mut(&class) else { return false };
+        let bytes = bytes as u64;
+        if *stays > 0 {
+            *stays = stays.saturating_sub(bytes);
+            return false;
+        }
+        let takes = *goes > 0;
+        *goes = goes.saturating_sub(bytes);
+        takes
+    }
+}
+
+/// A file that is being written.
+pub(super) struct Rewriter {
+    file: File,
+    segment: Segment,
+    pending: Batch,
+    /// When the messages in `pending` were stored: the newest of its first batch, and of all.
+    stamps: (u64, u64),
+    /// Messages that were stored further apart, in nanoseconds, are not put together: they grow too old as one.
+    apart_max: u64,
+    head: Vec<u8>,
+    /// Numbers that are in the file.
+    kept: Vec<(u64, u64)>,
+    /// Messages that went.
+    gone: u64,
+}
+
+/// A file that was written.
+pub(super) struct Rewritten {
+    pub(super) file: File,
+    pub(super) segment: Segment,
+    pub(super) kept: Vec<(u64, u64)>,
+    pub(super) gone: u64,
+}
+
+impl Rewriter {
+    /// Begins to write what stands for the messages `first..until`.
+    pub(super) fn new(file: File, first: u64, until: u64, apart_max: u64) -> io::Result<Rewriter> {
+        file.write_all_at(&segment::header(first, Some(until)), 0)?;
+        Ok(Rewriter {
+            file,
+            segment: Segment::new(first, 0),
+            pending: Batch::default(),
+            stamps: (0, 0),
+            apart_max,
+            head: Vec::new(),
+            kept: Vec::new(),
+            gone: 0,
+        })
+    }
+
+    /// Adds what stays of a batch that lies in another file.
+    pub(super) fn add(&mut self, head: &Head, batch: &Batch, giving: Option<&mut Giving>) -> io::Result<()> {
+        let is_far = head.stamp.saturating_sub(self.stamps.0) >= self.apart_max;
+        if is_far || self.pending.bytes().len() >= BATCH_BYTES {
+            self.flush()?;
+        }
+        if self.pending.is_empty() {
+            self.stamps.0 = head.stamp;
+        }
+        self.stamps.1 = head.stamp;
+        let Some(giving) = giving else {
+            batch.runs().for_each(|(class, messages)| self.keep(batch, class, messages));
+            return Ok(());
+        };
+        for (class, messages) in batch.runs() {
+            if !giving.by_class.contains_key(&class) {
+                self.keep(batch, class, messages);
+                continue;
+            }
+            for at in messages {
+                if giving.takes(class, batch.message(at).map_or(0, <[u8]>::len)) {
+                    self.gone += 1;
+                } else {
+                    self.keep(batch, class, at..at + 1);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, batch: &Batch, class: u16, messages: std::ops::Range<usize>) {
+        if self.pending.is_empty() {
+            self.pending.number_from(batch.first() + messages.start as u64);
+        }
+        self.pending.append(batch, class, messages);
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        let (batch, stamp) = (std::mem::take(&mut self.pending), self.stamps.1);
+        frame::encode(&batch, stamp, &mut self.head);
+        frame::write_whole(&self.file, &self.head, batch.bytes(), self.segment.len)?;
+        let size = (self.head.len() + batch.bytes().len()) as u64;
+        self.segment.note_batch(&batch, stamp, size);
+        self.kept.push((batch.first(), batch.end()));
+        self.pending = batch.emptied();
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self) -> io::Result<Rewritten> {
+        self.flush()?;
+        Ok(Rewritten { file: self.file, segment: self.segment, kept: self.kept, gone: self.gone })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_gives_its_oldest_messages_or_its_newest() {
+        let mut classes = ClassBytes::default();
+        [(1, 50), (2, 20)].into_iter().for_each(|(class, bytes)| classes.add(class, bytes));
+        let excess = HashMap::from([(1, 30)]);
+        let goes = |newest| {
+            let mut giving = Giving::new(&classes, &excess, newest);
+            assert_eq!((giving.bytes, giving.is_of_all, giving.takes(2, 20)), (30, false, false));
+            [1; 5].map(|class| giving.takes(class, 10))
+        };
+        assert_eq!(goes(false), [true, true, true, false, false]);
+        assert_eq!(goes(true), [false, false, true, true, true]);
+    }
+}

@@ -5,6 +5,7 @@ mod collector;
 mod disk;
 mod scenes;
 mod shippers;
+mod tls;
 
 use crate::bench::log::Folder;
 use crate::bench::log::packets::{self, Found};
@@ -13,11 +14,12 @@ use crate::bench::{binary, machine, report};
 use anyhow::{Result, ensure};
 use collector::Collector;
 use disk::SmallDisk;
-use scenes::{Happens, SCENES, Scene, To};
+use scenes::{Happens, SCENES, Scene, Stage, To};
 use serde_json::{Value, json};
 use shippers::Who;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use tls::TlsCollector;
 
 /// What can be asked for by name.
 pub(crate) const NAMES: [&str; 1] = ["log"];
@@ -38,18 +40,21 @@ struct Became {
     started: bool,
 }
 
-/// Runs all scenes with both programs; a smoke test writes nothing.
-pub(crate) fn run(quick: bool) -> Result<()> {
+/// Runs all scenes with both programs, or those whose name has `only` in it; then, and in a smoke test, nothing is
+/// written.
+pub(crate) fn run(quick: bool, only: Option<&str>) -> Result<()> {
     ensure!(testkit::root::have(), "faults needs root: it makes network namespaces");
     let binary = binary()?;
     let lasts = LASTS[usize::from(quick)];
     let (mut lines, mut all) = (String::new(), Vec::new());
-    for scene in SCENES {
+    let scenes = SCENES.iter().filter(|scene| only.is_none_or(|only| scene.name.contains(only)));
+    for scene in scenes.filter(|scene| scene.to != To::Tls || tls::is_possible(&binary)) {
         println!("faults: {}", scene.name);
         let ours = play(scene, Who::Netwren, &binary, lasts)?;
-        let theirs = play(scene, Who::Ulogd, &binary, lasts)?;
-        lines.push_str(&line(scene, &ours, &theirs));
-        all.push(json!({"scene": scene.name, "netwren": outcome(&ours), "ulogd2": outcome(&theirs)}));
+        // It has no TLS.
+        let theirs = (scene.to != To::Tls).then(|| play(scene, Who::Ulogd, &binary, lasts)).transpose()?;
+        lines.push_str(&line(scene, &ours, theirs.as_ref()));
+        all.push(json!({"scene": scene.name, "netwren": outcome(&ours), "ulogd2": theirs.as_ref().map(outcome)}));
     }
     let about = machine::describe(&binary)?;
     let head = format!(
@@ -60,17 +65,23 @@ pub(crate) fn run(quick: bool) -> Result<()> {
         about["date"].as_str().unwrap_or_default(),
     );
     let file = json!({"name": "faults-log", "about": about, "seconds": lasts, "outcomes": all});
-    report::save("faults-log", &file, &(head + &lines), !quick)
+    report::save("faults-log", &file, &(head + &lines), !quick && only.is_none())
 }
 
-fn line(scene: &Scene, ours: &Became, theirs: &Became) -> String {
+fn line(scene: &Scene, ours: &Became, theirs: Option<&Became>) -> String {
     let part = |became: &Became| {
         let lost = became.sent.saturating_sub(became.arrived);
         let said = became.says_lost.map_or_else(|| "nothing".to_owned(), |lost| lost.to_string());
         let lost = if became.started { lost.to_string() } else { format!("{lost}, it ended") };
         format!("{lost} | {said} | {}", became.twice)
     };
-    format!("| {} | {} | {} | {} |\n", scene.name, ours.sent, part(ours), part(theirs))
+    format!(
+        "| {} | {} | {} | {} |\n",
+        scene.name,
+        ours.sent,
+        part(ours),
+        theirs.map_or_else(|| "– | – | –".to_owned(), part)
+    )
 }
 
 fn outcome(became: &Became) -> Value {
@@ -85,20 +96,25 @@ fn play(scene: &Scene, who: Who, binary: &Path, lasts: u64) -> Result<Became> {
     let dir = Folder::in_memory()?;
     let disk = SmallDisk::mount(&dir.0)?;
     let collector = Collector::start(&lab, scene.begins)?;
-    let place = Place { lab: &lab, dir: &dir.0, addr: collector.addr };
+    let tls = (scene.to == To::Tls).then(|| TlsCollector::start(&lab, &dir.0, lasts / 3 + 1)).transpose()?;
+    let addr = tls.as_ref().map_or(collector.addr, |tls| tls.addr);
+    let file = tls.as_ref().map_or_else(|| disk.file(), TlsCollector::trusted);
+    let place = Place { lab: &lab, dir: &dir.0, addr };
+    let stage = Stage { collector: &collector, disk: &disk, tls: tls.as_ref() };
+    let written = [disk.file(), dir.0.join("by-tls")];
     let count = match scene.happens {
         // A second before the trouble, and two after it.
         Happens::Trouble(_) => scene.packets * (lasts as u32 + 3),
         Happens::End | Happens::Restart => scene.packets,
     };
-    let start = |number| shippers::start(who, binary, scene.to, &place, &disk.file(), number);
+    let start = |number| shippers::start(who, binary, scene.to, &place, &file, number);
     let mut shipper = start(0)?;
     let started = shipper.is_some();
     let mut says = Vec::new();
     std::thread::scope(|scope| -> Result<()> {
         let sender = scope.spawn(|| lab.inside(|| packets::send(count, scene.rate)));
         match scene.happens {
-            Happens::Trouble(trouble) => trouble(&collector, &disk, Duration::from_secs(lasts)),
+            Happens::Trouble(trouble) => trouble(&stage, Duration::from_secs(lasts)),
             Happens::End => {}
             Happens::Restart => {
                 let half = count / 2 / scene.rate.unwrap_or(u32::MAX);
@@ -117,15 +133,16 @@ fn play(scene: &Scene, who: Who, binary: &Path, lasts: u64) -> Result<Became> {
         Ok(())
     })?;
     if !matches!(scene.happens, Happens::End) {
-        settle(&collector, &disk);
+        settle(&collector, &written);
     }
     if let Some(shipper) = shipper {
         says.push(shipper.end()?.says_lost);
     }
-    settle(&collector, &disk);
+    settle(&collector, &written);
     let bytes = match scene.to {
         To::Collector => collector.into_bytes(),
         To::Disk => std::fs::read(disk.file()).unwrap_or_default(),
+        To::Tls => std::fs::read(dir.0.join("by-tls")).unwrap_or_default(),
     };
     let found = Found::none(count).in_text(&bytes, "");
     let says_lost = says.into_iter().flatten().reduce(|one, other| one + other);
@@ -134,8 +151,9 @@ fn play(scene: &Scene, who: Who, binary: &Path, lasts: u64) -> Result<Became> {
 }
 
 /// Waits until nothing more came for a while.
-fn settle(collector: &Collector, disk: &SmallDisk) {
-    let size = || collector.count() as u64 + std::fs::metadata(disk.file()).map_or(0, |facts| facts.len());
+fn settle(collector: &Collector, files: &[PathBuf]) {
+    let len = |file: &PathBuf| std::fs::metadata(file).map_or(0, |facts| facts.len());
+    let size = || collector.count() as u64 + files.iter().map(len).sum::<u64>();
     let mut last = (size(), Instant::now());
     while last.1.elapsed() < SILENCE {
         std::thread::sleep(Duration::from_millis(20));

@@ -47,7 +47,9 @@ fn chore() -> Result<()> {
         Some(("kernels", args)) => kernels::run(&strings(args, "kernel"), &bench::binary()?),
         Some(("lab", args)) => lab::run(&lab_options(args)),
         Some(("bench", args)) => bench::run(&bench_options(args)?),
-        Some(("faults", args)) => faults::run(args.get_flag("quick")),
+        Some(("faults", args)) => {
+            faults::run(args.get_flag("quick"), args.get_one::<String>("scene").map(String::as_str))
+        }
         Some((bench::generator::NAME, args)) => bench::generator::main(
             &args
                 .get_raw("args")
@@ -133,6 +135,7 @@ fn faults_command() -> Command {
         .about("Lets receivers, disks and programs fail and counts what is lost; writes bench/runs/ (root)")
         .arg(Arg::new("name").required(true).value_parser(faults::NAMES))
         .arg(Arg::new("quick").long("quick").num_args(0).help("short troubles; nothing is written"))
+        .arg(Arg::new("scene").long("scene").help("those whose name has this in it; nothing is written"))
 }
 
 fn bench_command() -> Command {

@@ -2,6 +2,7 @@
 
 use super::collector::{Collector, Mood};
 use super::disk::SmallDisk;
+use super::tls::TlsCollector;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -12,6 +13,16 @@ pub(super) enum To {
     Collector,
     /// A file of JSON on a small disk.
     Disk,
+    /// JSON by TLS; netwren alone.
+    Tls,
+}
+
+/// What troubles happen to.
+pub(super) struct Stage<'s> {
+    pub(super) collector: &'s Collector,
+    pub(super) disk: &'s SmallDisk,
+    /// Where [`To::Tls`] goes.
+    pub(super) tls: Option<&'s TlsCollector<'s>>,
 }
 
 /// A trouble, and the packets that are sent meanwhile.
@@ -30,7 +41,7 @@ pub(super) struct Scene {
 /// What happens while packets are sent.
 pub(super) enum Happens {
     /// This, for so many seconds.
-    Trouble(fn(&Collector, &SmallDisk, Duration)),
+    Trouble(fn(&Stage<'_>, Duration)),
     /// The program is asked to end right after the last packet.
     End,
     /// Another one takes its place in the middle.
@@ -44,11 +55,11 @@ pub(super) const SCENES: &[Scene] = &[
         begins: Mood::WELL,
         rate: Some(6_000),
         packets: 6_000,
-        happens: Happens::Trouble(|collector, _, lasts| {
+        happens: Happens::Trouble(|stage, lasts| {
             sleep(Duration::from_secs(1));
-            collector.set(Mood::Away);
+            stage.collector.set(Mood::Away);
             sleep(lasts);
-            collector.set(Mood::WELL);
+            stage.collector.set(Mood::WELL);
         }),
     },
     Scene {
@@ -57,9 +68,9 @@ pub(super) const SCENES: &[Scene] = &[
         begins: Mood::Away,
         rate: Some(6_000),
         packets: 6_000,
-        happens: Happens::Trouble(|collector, _, lasts| {
+        happens: Happens::Trouble(|stage, lasts| {
             sleep(lasts);
-            collector.set(Mood::WELL);
+            stage.collector.set(Mood::WELL);
         }),
     },
     Scene {
@@ -68,10 +79,10 @@ pub(super) const SCENES: &[Scene] = &[
         begins: Mood::WELL,
         rate: Some(6_000),
         packets: 6_000,
-        happens: Happens::Trouble(|collector, _, lasts| {
+        happens: Happens::Trouble(|stage, lasts| {
             for _ in 0..5 {
                 sleep(lasts / 6);
-                collector.kill();
+                stage.collector.kill();
             }
         }),
     },
@@ -81,9 +92,9 @@ pub(super) const SCENES: &[Scene] = &[
         begins: Mood::Reads(200_000),
         rate: Some(6_000),
         packets: 6_000,
-        happens: Happens::Trouble(|collector, _, lasts| {
+        happens: Happens::Trouble(|stage, lasts| {
             sleep(lasts + Duration::from_secs(1));
-            collector.set(Mood::WELL);
+            stage.collector.set(Mood::WELL);
         }),
     },
     Scene {
@@ -92,10 +103,10 @@ pub(super) const SCENES: &[Scene] = &[
         begins: Mood::WELL,
         rate: Some(6_000),
         packets: 6_000,
-        happens: Happens::Trouble(|collector, _, lasts| {
-            collector.set(Mood::Deaf);
+        happens: Happens::Trouble(|stage, lasts| {
+            stage.collector.set(Mood::Deaf);
             sleep(lasts);
-            collector.set(Mood::WELL);
+            stage.collector.set(Mood::WELL);
         }),
     },
     Scene {
@@ -104,11 +115,29 @@ pub(super) const SCENES: &[Scene] = &[
         begins: Mood::WELL,
         rate: Some(6_000),
         packets: 6_000,
-        happens: Happens::Trouble(|_, disk, lasts| {
+        happens: Happens::Trouble(|stage, lasts| {
             sleep(Duration::from_secs(1));
-            disk.fill();
+            stage.disk.fill();
             sleep(lasts / 3);
-            disk.make_room();
+            stage.disk.make_room();
+        }),
+    },
+    Scene {
+        name: "TLS: expires, a stranger's, cut",
+        to: To::Tls,
+        begins: Mood::WELL,
+        rate: Some(6_000),
+        packets: 6_000,
+        happens: Happens::Trouble(|stage, lasts| {
+            let Some(tls) = stage.tls else { return };
+            // The certificate expires while it is in use: what is connected goes on.
+            sleep(lasts / 3);
+            tls.serve("short");
+            sleep(lasts / 6);
+            tls.serve_as_stranger();
+            sleep(lasts / 6);
+            tls.cut_handshakes(lasts / 3);
+            tls.serve("good");
         }),
     },
     Scene {

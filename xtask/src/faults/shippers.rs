@@ -35,7 +35,7 @@ pub(super) struct Ended {
     pub(super) says_lost: Option<u64>,
 }
 
-/// Starts it: `Ok(None)` if it is not here, or ended at once. Number 1 follows number 0, which netwren's asks for its
+/// Starts it: `Ok(None)` if it is not here, or ended at once. `file` is what it writes to, or whom it trusts. Number 1 follows number 0, which netwren's asks for its
 /// sockets.
 pub(super) fn start(
     who: Who,
@@ -114,6 +114,7 @@ fn netwren(binary: &Path, to: To, place: &Place<'_>, file: &Path, number: u32) -
     match to {
         To::Collector => command.args(["--to", &format!("json+tcp://{}", place.addr)]),
         To::Disk => command.args(["--to", &format!("json:{}", file.display())]),
+        To::Tls => command.args(["--to", &format!("json+tls://{}", place.addr)]).arg("--tls-ca").arg(file),
     };
     command
 }
@@ -124,6 +125,7 @@ fn by_ulogd(to: To, place: &Place<'_>, file: &Path) -> Result<Option<Command>> {
             format!("[json1]\nmode=\"tcp\"\nhost=\"{}\"\nport=\"{}\"\n", place.addr.ip(), place.addr.port())
         }
         To::Disk => format!("[json1]\nfile=\"{}\"\nsync=1\n", file.display()),
+        To::Tls => return Ok(None),
     };
     ulogd("ifi1:IFINDEX,ip2str1:IP2STR,json1:JSON", &section, place)
 }

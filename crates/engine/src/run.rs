@@ -44,7 +44,7 @@ use crate::group::Grouper;
 use crate::order::Sorter;
 use crate::plan::{Grouping, Plan, Work};
 use crate::rendered_rows::RenderedRows;
-use cells::{fill, recycled};
+use cells::{CellsOnDemand, fill, recycled};
 use gate::{Gate, Pass};
 use output::Out;
 use record::{Accounting, Lookups, Next, Round, Scan, Sink, SinkError, Source, Table, Value};

@@ -5,7 +5,7 @@ use crate::messages::say;
 use crate::service::RunState;
 use crate::shipping::{Shipment, Shipped};
 use engine::{CellsOf, Disposition, RowSink};
-use record::{Columns, Lookups, Value};
+use record::{Columns, Lookups, RowCells};
 use std::sync::Arc;
 
 /// Reads the configuration anew; the error says what is wrong with it.
@@ -39,12 +39,8 @@ impl<T: Shipped> Reloading<'_, T> {
 }
 
 impl<T: Shipped> RowSink<T> for Reloading<'_, T> {
-    fn wants_cells(&self) -> bool {
-        self.shipment.wants_cells()
-    }
-
     #[inline]
-    fn row(&mut self, row: &T::Row<'_>, cells: &[Value<'_>], lookups: &Lookups<'_>) -> Disposition {
+    fn row(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>) -> Disposition {
         self.shipment.row(row, cells, lookups)
     }
 

@@ -7,7 +7,7 @@ use super::tuning::UlogdTuning;
 use super::ulogd::OfGroup;
 use export::{Format, Target};
 use record::rows::{FlowEvent, FlowEvents, LogRecord, LogRecords, NatEvent, NatEvents, SocketEvent, SocketEvents};
-use record::{Columns, LookupId, Lookups, Table, Value};
+use record::{Columns, Likeness, LookupId, Lookups, RowCells, Varying};
 use sinks::JsonRows;
 use sinks::packets::{Pcap, PcapNg};
 
@@ -54,6 +54,14 @@ impl Shipped for LogRecords {
 
     fn msgid(row: &LogRecord<'_>) -> &'static str {
         row.hook_name()
+    }
+
+    fn likeness<'r>(row: &'r LogRecord<'_>) -> Option<Likeness<'r>> {
+        row.likeness()
+    }
+
+    fn varying(column: &str) -> Varying {
+        LogRecord::varying(column)
     }
 
     fn class(row: &LogRecord<'_>) -> u16 {
@@ -115,7 +123,7 @@ pub(crate) fn writer<T: Shipped>(
     columns: &Columns,
 ) -> Result<Box<dyn RowWriter<T>>, String> {
     let common = || match target.format {
-        Format::Json => Some(Box::new(JsonRows::new(columns)) as Box<dyn RowWriter<T>>),
+        Format::Json => Some(Box::new(JsonRows::of_alike(columns, T::varying)) as Box<dyn RowWriter<T>>),
         Format::Syslog | Format::Syslog3164 => Some(super::syslog::writer(target, tuning, columns)),
         #[cfg(feature = "sqlite")]
         Format::Sqlite => Some(super::sqlite::writer(columns)),
@@ -132,13 +140,9 @@ pub(crate) fn writer<T: Shipped>(
     })
 }
 
-impl<T: Table> RowWriter<T> for JsonRows {
-    fn wants_cells(&self) -> bool {
-        true
-    }
-
-    fn write(&mut self, _: &T::Row<'_>, cells: &[Value<'_>], _: &Lookups<'_>, out: &mut Vec<u8>) {
-        self.put(cells, out);
+impl<T: Shipped> RowWriter<T> for JsonRows {
+    fn write(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, _: &Lookups<'_>, out: &mut Vec<u8>) {
+        self.put_alike(T::likeness(row), cells, out);
     }
 }
 
@@ -147,7 +151,7 @@ impl RowWriter<LogRecords> for Pcap {
         self.header()
     }
 
-    fn write(&mut self, row: &LogRecord<'_>, _: &[Value<'_>], lookups: &Lookups<'_>, out: &mut Vec<u8>) {
+    fn write(&mut self, row: &LogRecord<'_>, _: &mut dyn RowCells, lookups: &Lookups<'_>, out: &mut Vec<u8>) {
         Pcap::write(self, row, lookups, out);
     }
 }
@@ -158,7 +162,7 @@ impl RowWriter<LogRecords> for PcapNg {
         self.begin_section();
     }
 
-    fn write(&mut self, row: &LogRecord<'_>, _: &[Value<'_>], lookups: &Lookups<'_>, out: &mut Vec<u8>) {
+    fn write(&mut self, row: &LogRecord<'_>, _: &mut dyn RowCells, lookups: &Lookups<'_>, out: &mut Vec<u8>) {
         PcapNg::write(self, row, lookups, out);
     }
 }

@@ -29,7 +29,7 @@ use export::{
 };
 use formats::writer;
 use gate::{Fate, RowGate};
-use record::{Accounting, Columns, Lookups, SourceError, SourceFault, Value};
+use record::{Accounting, Columns, Lookups, RowCells, SourceError, SourceFault};
 use reload::{Endings, Monitored, Monitors};
 use row_writer::RowWriter;
 use std::path::Path;
@@ -42,7 +42,6 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// The outputs of a run.
 pub(crate) struct Shipment<T: Shipped> {
     outputs: Vec<Shipper<T>>,
-    wants_cells: bool,
     /// What the outputs were begun with.
     settings: ShipRequest,
     /// The outputs for other threads.
@@ -96,14 +95,13 @@ impl<T: Shipped> Shipment<T> {
                 output.target
             ));
         }
-        let wants_cells = outputs.iter().any(|output| output.writer.wants_cells());
         let monitors = Monitors::default();
         let control = match &ship.control {
             Some(path) => Some(control(path, monitors.clone(), run)?),
             None => None,
         };
         let (settings, endings) = (ship.clone(), Endings::default());
-        let shipment = Shipment { outputs, wants_cells, settings, monitors, endings, gate, _control: control };
+        let shipment = Shipment { outputs, settings, monitors, endings, gate, _control: control };
         shipment.watch();
         Ok(shipment)
     }
@@ -146,8 +144,8 @@ impl<T: Shipped> Shipment<T> {
                 let noted = [own, &notice.cells].concat();
                 for output in outputs.iter_mut() {
                     match (output.has_words, notice.is_fold) {
-                        (true, _) => output.noted_row(row, &noted, cells.lookups(), &notice.words),
-                        (false, false) => output.row(row, own, cells.lookups()),
+                        (true, _) => output.noted_row(row, &mut &noted[..], cells.lookups(), &notice.words),
+                        (false, false) => output.row(row, &mut &own[..], cells.lookups()),
                         (false, true) => {}
                     }
                 }
@@ -203,12 +201,12 @@ impl<T: Shipped> Shipper<T> {
     }
 
     #[inline]
-    fn row(&mut self, row: &T::Row<'_>, cells: &[Value<'_>], lookups: &Lookups<'_>) {
+    fn row(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>) {
         self.noted_row(row, cells, lookups, b"");
     }
 
     /// What becomes of a row that is not simply shipped.
-    fn held_row(&mut self, fate: Fate, row: &T::Row<'_>, cells: &[Value<'_>], lookups: &Lookups<'_>) {
+    fn held_row(&mut self, fate: Fate, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>) {
         match fate {
             Fate::Folded if self.has_words => self.folded += 1,
             Fate::StandsForFolded if self.has_words => {}
@@ -219,7 +217,7 @@ impl<T: Shipped> Shipper<T> {
     }
 
     #[inline]
-    fn noted_row(&mut self, row: &T::Row<'_>, cells: &[Value<'_>], lookups: &Lookups<'_>, words: &[u8]) {
+    fn noted_row(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>, words: &[u8]) {
         if !self.writer.takes(row) {
             return;
         }
@@ -278,11 +276,7 @@ fn refused(text: String) -> RunError {
 }
 
 impl<T: Shipped> RowSink<T> for Shipment<T> {
-    fn wants_cells(&self) -> bool {
-        self.wants_cells
-    }
-
-    fn row(&mut self, row: &T::Row<'_>, cells: &[Value<'_>], lookups: &Lookups<'_>) -> Disposition {
+    fn row(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>) -> Disposition {
         let fate = self.gate.as_mut().map_or(Fate::Ship, |gate| gate.fate(row));
         for output in &mut self.outputs {
             match fate {

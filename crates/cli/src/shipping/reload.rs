@@ -95,7 +95,6 @@ impl<T: super::Shipped> Shipment<T> {
                 Err(error) => say(&format!("{target} is not shipped to: {error}")),
             }
         }
-        self.wants_cells = self.outputs.iter().any(|output| output.writer.wants_cells());
         self.settings = new.clone();
         self.watch();
         for (word, names) in [("ended", names), ("begun", begun)].into_iter().filter(|(_, names)| !names.is_empty()) {

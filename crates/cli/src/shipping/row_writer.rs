@@ -3,15 +3,10 @@
 use super::gate::{RepeatRequest, RowGate};
 use super::tuning::UlogdTuning;
 use export::Format;
-use record::{LookupId, Lookups, Table, Value};
+use record::{Likeness, LookupId, Lookups, RowCells, Table, Varying};
 
 /// Makes messages of rows.
 pub(crate) trait RowWriter<T: Table> {
-    /// True if it writes the planned cells.
-    fn wants_cells(&self) -> bool {
-        false
-    }
-
     /// False for a row that is not for this output.
     fn takes(&self, row: &T::Row<'_>) -> bool {
         let _ = row;
@@ -27,14 +22,14 @@ pub(crate) trait RowWriter<T: Table> {
     fn begin_batch(&mut self) {}
 
     /// Appends the message of one row.
-    fn write(&mut self, row: &T::Row<'_>, cells: &[Value<'_>], lookups: &Lookups<'_>, out: &mut Vec<u8>);
+    fn write(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>, out: &mut Vec<u8>);
 
     /// Appends the message of a row that stands for others. `words` say so at the end of a text for people; what else
     /// the writer writes has it among the cells.
     fn write_noted(
         &mut self,
         row: &T::Row<'_>,
-        cells: &[Value<'_>],
+        cells: &mut dyn RowCells,
         lookups: &Lookups<'_>,
         words: &[u8],
         out: &mut Vec<u8>,
@@ -54,6 +49,19 @@ pub(crate) trait Shipped: Table {
 
     /// What kind of row it is: the MSGID of its syslog message.
     fn msgid(row: &Self::Row<'_>) -> &'static str;
+
+    /// What it is alike in with other rows, for writers that keep the text of what does not vary; `None` if that is not
+    /// worth a look.
+    fn likeness<'r>(row: &'r Self::Row<'_>) -> Option<Likeness<'r>> {
+        let _ = row;
+        None
+    }
+
+    /// How the cells of a column vary in rows that are alike.
+    fn varying(column: &str) -> Varying {
+        let _ = column;
+        Varying::Freely
+    }
 
     /// Which rows share what a full queue has room for (docs/adr/0020): the rule, of log records.
     fn class(row: &Self::Row<'_>) -> u16 {

@@ -3,7 +3,7 @@
 use super::row_writer::{RowWriter, Shipped};
 use export::{TableShape, TypedValue, put_typed};
 use record::text::{put_addr, put_i64, put_u64};
-use record::{Columns, Kind, Lookups, Value};
+use record::{Columns, Kind, Lookups, RowCells, Value};
 
 /// Makes messages of the cells of rows.
 struct TypedRows {
@@ -69,17 +69,13 @@ fn ulog_pkt(columns: &Columns) -> String {
 }
 
 impl<T: Shipped> RowWriter<T> for TypedRows {
-    fn wants_cells(&self) -> bool {
-        true
-    }
-
     fn file_header(&mut self) -> Vec<u8> {
         self.shape.to_header()
     }
 
-    fn write(&mut self, _: &T::Row<'_>, cells: &[Value<'_>], _: &Lookups<'_>, out: &mut Vec<u8>) {
+    fn write(&mut self, _: &T::Row<'_>, cells: &mut dyn RowCells, _: &Lookups<'_>, out: &mut Vec<u8>) {
         put_typed(out, TypedValue::Integer(self.id));
-        for cell in cells {
+        for cell in cells.all() {
             put_cell(*cell, &mut self.text, out);
         }
     }

@@ -3,7 +3,7 @@
 use super::row_writer::{RowWriter, Shipped};
 use super::tuning::UlogdTuning;
 use export::{Address, Format, Target};
-use record::{Columns, Lookups, Value};
+use record::{Columns, Likeness, Lookups, RowCells};
 use sinks::face::conntrack::{Civil, Clock};
 use sinks::syslog::{Message, Origin, Priority, Rfc3164, Rfc5424, frame_line, frame_octets};
 
@@ -26,10 +26,16 @@ enum SyslogForm {
 
 impl SyslogForm {
     #[inline]
-    fn put(&mut self, message: &Message<'_>, out: &mut Vec<u8>) {
+    fn put(
+        &mut self,
+        message: &Message<'_>,
+        cells: &mut dyn RowCells,
+        likeness: Option<&Likeness<'_>>,
+        out: &mut Vec<u8>,
+    ) {
         match self {
-            SyslogForm::New(form) => form.put(message, out),
-            SyslogForm::Old(form) => form.put(message, out),
+            SyslogForm::New(form) => form.put_alike(message, cells, likeness, out),
+            SyslogForm::Old(form) => form.put_cells(message, cells, out),
         }
     }
 }
@@ -62,7 +68,7 @@ pub(super) fn writer<T: Shipped>(
     Box::new(SyslogWriter {
         form: match is_old {
             true => SyslogForm::Old(Box::new(Rfc3164::new(&origin, columns, LocalClock))),
-            false => SyslogForm::New(Box::new(Rfc5424::new(&origin, T::NAME, columns))),
+            false => SyslogForm::New(Box::new(Rfc5424::of_alike(&origin, T::NAME, columns, T::varying))),
         },
         framing: match (is_datagram, is_old) {
             (true, _) => Framing::Datagram,
@@ -76,42 +82,53 @@ pub(super) fn writer<T: Shipped>(
 }
 
 impl<T: Shipped> RowWriter<T> for SyslogWriter<T> {
-    fn wants_cells(&self) -> bool {
-        true
+    #[inline]
+    fn write(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>, out: &mut Vec<u8>) {
+        self.put_text(row, cells, lookups);
+        self.put(row, cells, T::likeness(row), out);
     }
 
-    #[inline]
-    fn write(&mut self, row: &T::Row<'_>, cells: &[Value<'_>], lookups: &Lookups<'_>, out: &mut Vec<u8>) {
-        self.write_noted(row, cells, lookups, b"", out);
-    }
-
-    #[inline]
     fn write_noted(
         &mut self,
         row: &T::Row<'_>,
-        cells: &[Value<'_>],
+        cells: &mut dyn RowCells,
         lookups: &Lookups<'_>,
         words: &[u8],
         out: &mut Vec<u8>,
     ) {
+        self.put_text(row, cells, lookups);
+        put_words(&mut self.line, words);
+        // It has more columns than the rows that it stands for.
+        self.put(row, cells, None, out);
+    }
+}
+
+impl<T: Shipped> SyslogWriter<T> {
+    /// Makes the text for people where the table has one.
+    #[inline]
+    fn put_text(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>) {
         self.line.clear();
         if let Some(text) = &mut self.text {
             text.write(row, cells, lookups, &mut self.line);
-            put_words(&mut self.line, words);
         }
+    }
+
+    /// Appends the message, whose text for people is made.
+    #[inline]
+    fn put(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, likeness: Option<Likeness<'_>>, out: &mut Vec<u8>) {
         self.written += 1;
         let message = Message {
             time_ns: T::time_ns(row),
             sequence_id: self.written,
             msgid: T::msgid(row),
-            cells,
+            cells: &[],
             text: self.text.is_some().then_some(&self.line),
         };
         let form = &mut self.form;
         match self.framing {
-            Framing::Datagram => form.put(&message, out),
-            Framing::Octets => frame_octets(out, |out| form.put(&message, out)),
-            Framing::Line => frame_line(out, |out| form.put(&message, out)),
+            Framing::Datagram => form.put(&message, cells, likeness.as_ref(), out),
+            Framing::Octets => frame_octets(out, |out| form.put(&message, cells, likeness.as_ref(), out)),
+            Framing::Line => frame_line(out, |out| form.put(&message, cells, likeness.as_ref(), out)),
         }
     }
 }

@@ -5,7 +5,7 @@ use super::syslog::put_words;
 use super::tuning::UlogdTuning;
 use export::Format;
 use record::rows::{LogRecord, LogRecords};
-use record::{Lookups, Value};
+use record::{Lookups, RowCells};
 use sinks::face::ulogd::{Gprint, Json, JsonOptions, LocalTime, Logemu, Oprint, Stages, UlogdStyle, XML_HEAD, Xml};
 
 /// The writer of a format that ulogd2 has; without tuning with all its keys.
@@ -40,10 +40,6 @@ pub(super) struct OfGroup {
 }
 
 impl RowWriter<LogRecords> for OfGroup {
-    fn wants_cells(&self) -> bool {
-        self.writer.wants_cells()
-    }
-
     fn takes(&self, row: &LogRecord<'_>) -> bool {
         row.group == self.group
     }
@@ -56,7 +52,7 @@ impl RowWriter<LogRecords> for OfGroup {
         self.writer.begin_batch();
     }
 
-    fn write(&mut self, row: &LogRecord<'_>, cells: &[Value<'_>], lookups: &Lookups<'_>, out: &mut Vec<u8>) {
+    fn write(&mut self, row: &LogRecord<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>, out: &mut Vec<u8>) {
         self.writer.write(row, cells, lookups, out);
     }
 }
@@ -94,7 +90,7 @@ pub(crate) fn zone(seconds: i64) -> Option<LocalTime> {
 struct LogemuText(Logemu);
 
 impl RowWriter<LogRecords> for LogemuText {
-    fn write(&mut self, row: &LogRecord<'_>, _: &[Value<'_>], lookups: &Lookups<'_>, out: &mut Vec<u8>) {
+    fn write(&mut self, row: &LogRecord<'_>, _: &mut dyn RowCells, lookups: &Lookups<'_>, out: &mut Vec<u8>) {
         self.0.write_message(row, lookups, out);
     }
 }
@@ -103,7 +99,7 @@ impl RowWriter<LogRecords> for LogemuText {
 macro_rules! plain_writers {
     ($($writer:ty),+) => {$(
         impl RowWriter<LogRecords> for $writer {
-            fn write(&mut self, row: &LogRecord<'_>, _: &[Value<'_>], lookups: &Lookups<'_>, out: &mut Vec<u8>) {
+            fn write(&mut self, row: &LogRecord<'_>, _: &mut dyn RowCells, lookups: &Lookups<'_>, out: &mut Vec<u8>) {
                 <$writer>::write(self, row, lookups, out);
             }
         }
@@ -113,14 +109,14 @@ macro_rules! plain_writers {
 plain_writers!(Json, Gprint, Oprint);
 
 impl RowWriter<LogRecords> for Logemu {
-    fn write(&mut self, row: &LogRecord<'_>, _: &[Value<'_>], lookups: &Lookups<'_>, out: &mut Vec<u8>) {
+    fn write(&mut self, row: &LogRecord<'_>, _: &mut dyn RowCells, lookups: &Lookups<'_>, out: &mut Vec<u8>) {
         Logemu::write(self, row, lookups, out);
     }
 
     fn write_noted(
         &mut self,
         row: &LogRecord<'_>,
-        _: &[Value<'_>],
+        _: &mut dyn RowCells,
         lookups: &Lookups<'_>,
         words: &[u8],
         out: &mut Vec<u8>,
@@ -138,7 +134,7 @@ impl RowWriter<LogRecords> for Xml {
         XML_HEAD.to_vec()
     }
 
-    fn write(&mut self, row: &LogRecord<'_>, _: &[Value<'_>], lookups: &Lookups<'_>, out: &mut Vec<u8>) {
+    fn write(&mut self, row: &LogRecord<'_>, _: &mut dyn RowCells, lookups: &Lookups<'_>, out: &mut Vec<u8>) {
         Xml::write(self, row, lookups, out);
     }
 }

@@ -1,6 +1,7 @@
 //! The cells of a row: read from it into memory that is used again for the next one.
 
-use record::{Get, Lookups, Table, Value};
+use record::{Get, Lookups, RowCells, Table, Value};
+use std::mem;
 
 /// Reads the planned cells of a row into their places.
 ///
@@ -23,4 +24,56 @@ pub(super) fn fill<'r, T: Table>(plan: &[Get<T>], row: &'r T::Row<'_>, lookups: 
 #[inline]
 pub(super) fn recycled(cells: Vec<Value<'_>>) -> Vec<Value<'static>> {
     cells.into_iter().map(|_| Value::Null).collect()
+}
+
+/// The cells of one row for a reader that may want some, all or none of them.
+pub(super) struct CellsOnDemand<'c, 'r, 'b, T: Table> {
+    plan: &'c [Get<T>],
+    row: &'r T::Row<'b>,
+    lookups: &'c Lookups<'r>,
+    /// Empty until all are asked for.
+    cells: Vec<Value<'r>>,
+    /// The memory for them.
+    spare: &'c mut Vec<Value<'static>>,
+}
+
+impl<'c, 'r, 'b, T: Table> CellsOnDemand<'c, 'r, 'b, T> {
+    /// Makes none yet; `spare` has as many places as the plan has cells.
+    #[inline]
+    pub(super) fn new(
+        plan: &'c [Get<T>],
+        row: &'r T::Row<'b>,
+        lookups: &'c Lookups<'r>,
+        spare: &'c mut Vec<Value<'static>>,
+    ) -> CellsOnDemand<'c, 'r, 'b, T> {
+        CellsOnDemand { plan, row, lookups, cells: Vec::new(), spare }
+    }
+
+    /// Gives the memory back.
+    #[inline]
+    pub(super) fn recycle(self) {
+        if !self.cells.is_empty() {
+            *self.spare = recycled(self.cells);
+        }
+    }
+}
+
+impl<T: Table> RowCells for CellsOnDemand<'_, '_, '_, T> {
+    #[inline]
+    fn count(&self) -> usize {
+        self.plan.len()
+    }
+
+    #[inline]
+    fn cell(&self, index: usize) -> Value<'_> {
+        self.plan.get(index).map_or(Value::Null, |get| get.cell(self.row, self.lookups))
+    }
+
+    fn all(&mut self) -> &[Value<'_>] {
+        if self.cells.is_empty() {
+            self.cells = mem::take(self.spare);
+            fill(self.plan, self.row, self.lookups, &mut self.cells);
+        }
+        &self.cells
+    }
 }

@@ -1,10 +1,9 @@
 //! Following a stream: rows go out as they come, and reach the reader whenever there are no more for now.
 
-use super::{Disposition, Ended, Gate, Out, Pass, Run, RunError, fill, recycled};
+use super::{CellsOnDemand, Disposition, Ended, Gate, Out, Pass, Run, RunError, fill};
 use crate::answers::add_gap;
 use crate::plan::Plan;
-use record::{Accounting, Lookups, Next, Push, Sink, SourceError, Stream, StreamState, Table, Value};
-use std::mem;
+use record::{Accounting, Lookups, Next, Push, RowCells, Sink, SourceError, Stream, StreamState, Table, Value};
 
 /// Lookups that may change between two batches of rows: nothing borrows from them then.
 pub trait RenewedLookups {
@@ -23,12 +22,8 @@ impl RenewedLookups for Fixed<'_> {
 
 /// A receiver of the rows of a stream that takes them as they are.
 pub trait RowSink<T: Table> {
-    /// True if it wants the planned cells, too. Asked once, before the first row.
-    fn wants_cells(&self) -> bool;
-
-    /// A row that passed the filter, with its cells if they are wanted, else with none. All of it is borrowed: copy
-    /// what you keep.
-    fn row(&mut self, row: &T::Row<'_>, cells: &[Value<'_>], lookups: &Lookups<'_>) -> Disposition;
+    /// A row that passed the filter, and its planned cells. All of it is borrowed: copy what you keep.
+    fn row(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>) -> Disposition;
 
     /// For now there are no more rows, and `cells` can make cells of rows that were kept.
     fn end_batch(&mut self, cells: &CellsOf<'_, T>) {
@@ -88,25 +83,19 @@ impl<T: Table> Receiver<T> for Cells<'_, '_, T> {
     }
 }
 
-/// As they are, with their cells where these are wanted.
+/// As they are, with their cells on demand.
 struct Typed<'p, 's, T: Table> {
     plan: &'p Plan<T>,
     rows: &'s mut dyn RowSink<T>,
-    wants_cells: bool,
     spare: Vec<Value<'static>>,
 }
 
 impl<T: Table> Receiver<T> for Typed<'_, '_, T> {
     fn row(&mut self, row: &T::Row<'_>, gate: &Gate<'_, T>, pass: &mut Pass) -> Next {
         if gate.admits(row, pass) {
-            if !self.wants_cells {
-                pass.dispose(self.rows.row(row, &[], gate.lookups));
-                return pass.next();
-            }
-            let mut cells = mem::take(&mut self.spare);
-            fill(&self.plan.cells, row, gate.lookups, &mut cells);
-            pass.dispose(self.rows.row(row, &cells, gate.lookups));
-            self.spare = recycled(cells);
+            let mut cells = CellsOnDemand::new(&self.plan.cells, row, gate.lookups, &mut self.spare);
+            pass.dispose(self.rows.row(row, &mut cells, gate.lookups));
+            cells.recycle();
         }
         pass.next()
     }
@@ -174,8 +163,7 @@ impl<T: Table> Plan<T> {
         rows: &mut dyn RowSink<T>,
         stop: &dyn Fn() -> bool,
     ) -> Result<Run, RunError> {
-        let wants_cells = rows.wants_cells();
-        let mut typed = Typed { plan: self, rows, wants_cells, spare: vec![Value::Null; self.cells.len()] };
+        let mut typed = Typed { plan: self, rows, spare: vec![Value::Null; self.cells.len()] };
         let (pass, mut stats) = self.follow_to(stream, lookups, &mut typed, stop)?;
         pass.settle(&mut stats);
         Ok(Run { stats, ended: pass.ended })
@@ -355,12 +343,11 @@ mod tests {
     struct Rows(Vec<(u64, u64)>, u64);
 
     impl RowSink<SocketEvents> for Rows {
-        fn wants_cells(&self) -> bool {
-            true
-        }
-        fn row(&mut self, row: &SocketEvent, cells: &[Value<'_>], _: &Lookups<'_>) -> Disposition {
+        fn row(&mut self, row: &SocketEvent, cells: &mut dyn RowCells, _: &Lookups<'_>) -> Disposition {
             // A cookie of 0 is none.
-            let cell = if let Value::U64(cell) = cells[0] { cell } else { 0 };
+            let of = |cell: Value<'_>| if let Value::U64(cell) = cell { cell } else { 0 };
+            let cell = of(cells.cell(0));
+            assert_eq!((of(cells.all()[0]), cells.cell(1)), (cell, Value::Null));
             self.0.push((row.cookie, cell));
             if self.0.len() as u64 == self.1 { Disposition::Closed } else { Disposition::Emitted }
         }

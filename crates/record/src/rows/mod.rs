@@ -12,6 +12,7 @@ mod flow;
 mod flow_diff;
 mod flow_event;
 mod link;
+mod log_likeness;
 mod log_record;
 mod logging_rule;
 mod nat_advice;

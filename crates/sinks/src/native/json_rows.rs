@@ -1,16 +1,32 @@
 //! Rows as JSON, one object a line: what the output on a terminal or a pipe and the exports share.
 
 use super::fixed_text::{FixedText, put_piece};
+use super::templates::{CellPen, Templates};
 use super::value::{put_endpoint, put_json_value};
 use record::text::{Cursor, Line};
-use record::{Columns, Value, text};
+use record::{Columns, Likeness, RowCells, Value, Varying, text};
 use std::ops::Range;
 
 /// Writes rows as JSON objects, one a line, into any buffer: numbers are numbers (marks too), addresses text, owners a
 /// list of objects, null where unknown. No allocation but that of the buffer.
 pub struct JsonRows {
     keys: Vec<JsonKey>,
+    /// Of rows that are alike, if anybody says which are.
+    templates: Option<Templates>,
     line: Line,
+}
+
+/// Writes single cells with their keys.
+#[derive(Clone, Copy)]
+struct JsonPen<'k>(&'k [JsonKey]);
+
+impl CellPen for JsonPen<'_> {
+    #[inline(always)]
+    fn put_cell(&mut self, column: usize, cell: &Value<'_>, line: &mut Cursor<'_>, out: &mut Vec<u8>) {
+        if let Some(key) = self.0.get(column) {
+            key.put_with(cell, line, out);
+        }
+    }
 }
 
 /// What stands before the cells of a column: one store for the punctuation, the name, and what the cell begins with.
@@ -66,7 +82,25 @@ impl JsonRows {
     /// A writer of rows that have these columns.
     pub fn new(columns: &Columns) -> JsonRows {
         let keys = columns.0.iter().enumerate().map(|(i, column)| JsonKey::new(&column.name, i == 0)).collect();
-        JsonRows { keys, line: Line::new() }
+        JsonRows { keys, templates: None, line: Line::new() }
+    }
+
+    /// The same for rows of which many are alike; `varying` says how the cells of a column vary then.
+    pub fn of_alike(columns: &Columns, varying: fn(&str) -> Varying) -> JsonRows {
+        JsonRows { templates: Some(Templates::new(columns, varying)), ..JsonRows::new(columns) }
+    }
+
+    /// Appends the object of one row and a newline to `out`. With a likeness, only what varies is written anew.
+    #[inline]
+    pub fn put_alike(&mut self, likeness: Option<Likeness<'_>>, cells: &mut dyn RowCells, out: &mut Vec<u8>) {
+        if let (Some(likeness), Some(templates)) = (&likeness, &mut self.templates) {
+            if templates.put(likeness, cells, &mut JsonPen(&self.keys), &mut self.line, out) {
+                let is_empty = self.keys.is_empty() || cells.count() == 0;
+                self.line.short(if is_empty { b"{}\n" } else { b"}\n" });
+                return self.line.drain(out);
+            }
+        }
+        self.put(cells.all(), out);
     }
 
     /// Appends the object of one row and a newline to `out`.

@@ -8,6 +8,7 @@ mod json_rows;
 mod paint;
 mod round;
 mod table;
+mod templates;
 mod text;
 mod value;
 
@@ -17,6 +18,7 @@ pub(crate) use fixed_text::{FixedText, put_piece};
 pub use json::Json;
 pub use json_rows::JsonRows;
 pub use table::TableWriter;
+pub(crate) use templates::{CellPen, Templates};
 pub use text::Text;
 pub use value::put_json_value;
 

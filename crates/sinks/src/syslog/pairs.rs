@@ -1,9 +1,9 @@
 //! The cells of a row with their names: parameters of an element, or `key=value` for people.
 
 use super::words;
-use crate::native::{FixedText, Form, put_piece};
+use crate::native::{CellPen, FixedText, Form, Templates, put_piece};
 use record::text::{Cursor, Line, is_plain_but};
-use record::{Column, Columns, Kind, Value};
+use record::{Column, Columns, Kind, Likeness, RowCells, Value, Varying};
 
 /// How names and values stand together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,6 +24,8 @@ pub(super) struct Pairs {
     columns: Vec<Pair>,
     /// A rare cell as text, before it is escaped for the style.
     scratch: Vec<u8>,
+    /// Of rows that are alike, if anybody says which are.
+    templates: Option<Templates>,
 }
 
 struct Pair {
@@ -62,32 +64,84 @@ impl Pairs {
         let forms = Form::of(columns, |_| "-");
         let pairs = columns.0.iter().zip(forms);
         let columns = pairs.map(|(column, form)| Pair::new(style, rename(column), column, form)).collect();
-        Pairs { style, columns, scratch: Vec::new() }
+        Pairs { style, columns, scratch: Vec::new(), templates: None }
     }
 
-    /// Appends all cells that are set to `line`, or to `out` behind it.
+    /// The same for rows of which many are alike; `varying` says how the cells of a column vary then.
+    pub(super) fn alike(self, columns: &Columns, varying: fn(&str) -> Varying) -> Pairs {
+        Pairs { templates: Some(Templates::new(columns, varying)), ..self }
+    }
+
+    /// Appends all cells that are set to `line`, or to `out` behind it. With a likeness, only what varies is written
+    /// anew.
     #[inline]
-    pub(super) fn put(&mut self, line: &mut Line, out: &mut Vec<u8>, cells: &[Value<'_>]) {
-        let mut is_first = true;
-        let mut line = Cursor::new(line);
-        for (pair, cell) in self.columns.iter().zip(cells) {
-            if cell.is_null() || pair.key.is_empty() {
-                continue;
-            }
-            pair.put_key(&mut line, out, is_first);
-            is_first = false;
-            match *cell {
-                Value::U64(n) if !pair.hex => line.decimal(n),
-                Value::Name(word) if word.len() <= Line::SHORT => line.short(word.as_bytes()),
-                Value::Addr(addr) => line.addr(addr),
-                Value::Bytes(text) if text.len() <= Line::SHORT && self.style.takes(text) => line.short(text),
-                rare => line.with_line(|line| put_rare(pair, self.style, &mut self.scratch, line, out, rare)),
+    pub(super) fn put(
+        &mut self,
+        line: &mut Line,
+        out: &mut Vec<u8>,
+        cells: &mut dyn RowCells,
+        likeness: Option<&Likeness<'_>>,
+    ) {
+        let Pairs { style, columns, scratch, templates } = self;
+        let mut pen = PairPen { style: *style, columns, scratch: &mut *scratch, is_first: true };
+        if let (Some(likeness), Some(templates)) = (likeness, templates) {
+            if templates.put(likeness, cells, &mut pen, line, out) {
+                return pen.end(line);
             }
         }
-        if self.style == Style::Params && !is_first {
+        pen.is_first = true;
+        let mut cursor = Cursor::new(line);
+        for (column, cell) in cells.all().iter().enumerate() {
+            pen.put_cell(column, cell, &mut cursor, out);
+        }
+        cursor.done();
+        pen.end(line);
+    }
+}
+
+/// Writes single cells with their names.
+struct PairPen<'p> {
+    style: Style,
+    columns: &'p [Pair],
+    scratch: &'p mut Vec<u8>,
+    /// True before the first cell.
+    is_first: bool,
+}
+
+impl PairPen<'_> {
+    /// Closes the last value.
+    #[inline(always)]
+    fn end(&self, line: &mut Line) {
+        if self.style == Style::Params && !self.is_first {
             line.byte(b'"');
         }
-        line.done();
+    }
+}
+
+impl CellPen for PairPen<'_> {
+    #[inline(always)]
+    fn put_cell(&mut self, column: usize, cell: &Value<'_>, line: &mut Cursor<'_>, out: &mut Vec<u8>) {
+        let Some(pair) = self.columns.get(column).filter(|pair| !cell.is_null() && !pair.key.is_empty()) else {
+            return;
+        };
+        pair.put_key(line, out, self.is_first);
+        self.is_first = false;
+        match *cell {
+            Value::U64(n) if !pair.hex => line.decimal(n),
+            Value::Name(word) if word.len() <= Line::SHORT => line.short(word.as_bytes()),
+            Value::Addr(addr) => line.addr(addr),
+            Value::Bytes(text) if text.len() <= Line::SHORT && self.style.takes(text) => line.short(text),
+            rare => line.with_line(|line| put_rare(pair, self.style, self.scratch, line, out, rare)),
+        }
+    }
+
+    /// The first pair is written without what closes the value before.
+    fn may_be_first(&self, column: usize) -> bool {
+        self.columns.get(column).is_some_and(|pair| !pair.key.is_empty())
+    }
+
+    fn go_on(&mut self) {
+        self.is_first = false;
     }
 }
 

@@ -6,6 +6,7 @@ use super::{APP_NAME, Message, Origin};
 use crate::face::conntrack::Clock;
 use crate::native::put_piece;
 use record::Columns;
+use record::RowCells;
 use record::text::{Line, put_u64};
 
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -53,6 +54,12 @@ impl<C: Clock> Rfc3164<C> {
     /// Appends one message to `out`, without anything that ends it.
     #[inline]
     pub fn put(&mut self, message: &Message<'_>, out: &mut Vec<u8>) {
+        self.put_cells(message, &mut &*message.cells, out);
+    }
+
+    /// The same with these cells in place of the message's.
+    #[inline]
+    pub fn put_cells(&mut self, message: &Message<'_>, cells: &mut dyn RowCells, out: &mut Vec<u8>) {
         let second = message.time_ns / 1_000_000_000;
         if self.second != Some(second) {
             self.begin_second(second);
@@ -62,7 +69,7 @@ impl<C: Clock> Rfc3164<C> {
         put_piece(line, out, &self.time);
         put_piece(line, out, &self.behind_time);
         if message.text.is_none() {
-            self.text.put(line, out, message.cells);
+            self.text.put(line, out, cells, None);
         }
         line.drain(out);
         put_line_of_text(out, message.text.unwrap_or_default());

@@ -5,7 +5,7 @@ use super::words::{name, put_line_of_text};
 use super::{APP_NAME, Message, Origin};
 use crate::native::put_piece;
 use record::text::{Line, TimestampWriter};
-use record::{Column, Columns};
+use record::{Column, Columns, Likeness, RowCells, Varying};
 
 /// Enterprise number in the names of our elements: the one that RFC 5612 sets aside for documentation, because netwren
 /// has none of its own.
@@ -62,9 +62,27 @@ impl Rfc5424 {
         }
     }
 
+    /// The same for rows of which many are alike; `varying` says how the cells of a column vary then.
+    pub fn of_alike(origin: &Origin<'_>, table: &str, columns: &Columns, varying: fn(&str) -> Varying) -> Rfc5424 {
+        let plain = Rfc5424::new(origin, table, columns);
+        Rfc5424 { params: plain.params.alike(columns, varying), ..plain }
+    }
+
     /// Appends one message to `out`, without anything that ends it.
     #[inline]
     pub fn put(&mut self, message: &Message<'_>, out: &mut Vec<u8>) {
+        self.put_alike(message, &mut &*message.cells, None, out);
+    }
+
+    /// The same with these cells in place of the message's. With a likeness, only what varies is written anew.
+    #[inline]
+    pub fn put_alike(
+        &mut self,
+        message: &Message<'_>,
+        cells: &mut dyn RowCells,
+        likeness: Option<&Likeness<'_>>,
+        out: &mut Vec<u8>,
+    ) {
         let line = &mut self.line;
         put_piece(line, out, &self.before_time);
         let time = self.times.text(message.time_ns);
@@ -72,7 +90,7 @@ impl Rfc5424 {
         put_piece(line, out, &self.behind_time);
         put_msgid(line, message.msgid);
         put_piece(line, out, &self.element);
-        self.params.put(line, out, message.cells);
+        self.params.put(line, out, cells, likeness);
         put_piece(line, out, b"][meta sequenceId=\"");
         line.decimal(message.sequence_id.wrapping_sub(1) % SEQUENCE_ID_MAX + 1);
         line.short(b"\"]");
@@ -85,7 +103,7 @@ impl Rfc5424 {
             }
             None => {
                 line.byte(b' ');
-                self.text.put(line, out, message.cells);
+                self.text.put(line, out, cells, None);
                 line.drain(out);
             }
         }

@@ -1,0 +1,191 @@
+//! The text that rows of one likeness share, kept: only what varies is written for each row.
+//!
+//! A template is made by the code that writes a whole row, so both write the same bytes.
+
+use record::text::{Cursor, Line};
+use record::{Columns, Likeness, RowCells, Value, Varying};
+
+/// Templates that are kept.
+const SLOTS: usize = 64;
+/// A template makes room for another after so many rows that it did not fit: rows that take turns leave it alone.
+const MISSES_MAX: u8 = 8;
+/// Longer texts of a likeness are not compared.
+const TEXT_MAX: usize = 128;
+/// Bytes of text that are stored at once; as many follow the last text.
+const CHUNK: usize = 32;
+/// Most bytes of text between two looks for room.
+const RUN: usize = 4 * CHUNK;
+
+/// What writes one cell with its name, in one format.
+pub(crate) trait CellPen {
+    /// Appends name and cell, and what stands between them and those before; nothing, if the format leaves the cell
+    /// out. `line` has room for some pieces, what is long goes to `out` behind it.
+    fn put_cell(&mut self, column: usize, cell: &Value<'_>, line: &mut Cursor<'_>, out: &mut Vec<u8>);
+
+    /// True if the column is written, and not as those behind others if none is before it.
+    fn may_be_first(&self, column: usize) -> bool {
+        let _ = column;
+        false
+    }
+
+    /// What is shared was appended, and something is.
+    fn go_on(&mut self) {}
+}
+
+/// Templates of rows with certain columns.
+pub(crate) struct Templates {
+    slots: Vec<Template>,
+    /// By column.
+    varying: Vec<Varying>,
+}
+
+#[derive(Default)]
+struct Template {
+    numbers: [u64; 4],
+    text: Vec<u8>,
+    /// Cells of a row: one that stands for others has more.
+    cells: usize,
+    is_made: bool,
+    /// False if its rows are better written without it.
+    is_usable: bool,
+    misses: u8,
+    /// The text that is shared, and [`CHUNK`] bytes more.
+    shared: Vec<u8>,
+    pieces: Vec<Piece>,
+}
+
+/// Some of the shared text, and the column whose cell follows.
+struct Piece {
+    begin: usize,
+    bytes: usize,
+    /// None behind the last text.
+    column: Option<usize>,
+}
+
+impl Templates {
+    /// None yet. Columns vary as `varying` says of their names.
+    pub(crate) fn new(columns: &Columns, varying: fn(&str) -> Varying) -> Templates {
+        let varying = columns.0.iter().map(|column| varying(&column.name)).collect();
+        Templates { slots: (0..SLOTS).map(|_| Template::default()).collect(), varying }
+    }
+
+    /// Appends all cells by the template of their likeness; false if there is none, and nothing was appended.
+    #[inline]
+    pub(crate) fn put(
+        &mut self,
+        likeness: &Likeness<'_>,
+        cells: &dyn RowCells,
+        pen: &mut impl CellPen,
+        line: &mut Line,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let varying = &self.varying;
+        let Some(template) = self.slots.get_mut(slot_of(likeness)) else { return false };
+        if !template.is_of(likeness, cells.count()) {
+            if template.is_made && template.misses < MISSES_MAX {
+                template.misses += 1;
+                return false;
+            }
+            // What stands in the line belongs before the cells.
+            line.drain(out);
+            template.make(likeness, varying, cells, pen, line);
+        }
+        if !template.is_usable {
+            return false;
+        }
+        template.misses = 0;
+        template.put(cells, pen, line, out);
+        true
+    }
+}
+
+#[inline]
+fn slot_of(likeness: &Likeness<'_>) -> usize {
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let text = likeness.text;
+    let byte = |at: usize| u64::from(text.get(at).copied().unwrap_or(0));
+    let of_text = (text.len() as u64) << 16 | byte(text.len() / 2) << 8 | byte(0);
+    let mix = |sum: u64, number: u64| (sum ^ number).wrapping_mul(ODD).rotate_left(29);
+    // The last number is another one every second.
+    let sum = likeness.numbers.iter().take(3).fold(of_text, |sum, number| mix(sum, *number));
+    (mix(sum, likeness.numbers[3] & 0xffff) >> 40) as usize % SLOTS
+}
+
+impl Template {
+    #[inline]
+    fn is_of(&self, likeness: &Likeness<'_>, cells: usize) -> bool {
+        self.is_made && self.numbers == likeness.numbers && self.cells == cells && self.text == likeness.text
+    }
+
+    #[inline(never)]
+    fn make(
+        &mut self,
+        likeness: &Likeness<'_>,
+        varying: &[Varying],
+        cells: &dyn RowCells,
+        pen: &mut impl CellPen,
+        line: &mut Line,
+    ) {
+        (self.numbers, self.cells) = (likeness.numbers, cells.count());
+        self.text.clear();
+        self.text.extend_from_slice(likeness.text);
+        self.is_made = true;
+        self.is_usable = likeness.text.len() <= TEXT_MAX;
+        self.shared.clear();
+        self.pieces.clear();
+        let mut begin = 0;
+        for (column, varying) in varying.iter().enumerate().take(cells.count()) {
+            let cell = cells.cell(column);
+            let is_shared = match varying {
+                Varying::Never => true,
+                Varying::InValue => cell.is_null(),
+                Varying::Freely => false,
+            };
+            if is_shared {
+                let mut cursor = Cursor::new(line);
+                pen.put_cell(column, &cell, &mut cursor, &mut self.shared);
+                cursor.done();
+                line.drain(&mut self.shared);
+                continue;
+            }
+            // What is first must be known beforehand.
+            self.is_usable &= !self.shared.is_empty() || !pen.may_be_first(column);
+            self.pieces.push(Piece { begin, bytes: self.shared.len() - begin, column: Some(column) });
+            begin = self.shared.len();
+        }
+        self.pieces.push(Piece { begin, bytes: self.shared.len() - begin, column: None });
+        self.shared.extend_from_slice(&[0; CHUNK]);
+    }
+
+    #[inline]
+    fn put(&self, cells: &dyn RowCells, pen: &mut impl CellPen, line: &mut Line, out: &mut Vec<u8>) {
+        if self.shared.len() > CHUNK {
+            pen.go_on();
+        }
+        let mut cursor = Cursor::new(line);
+        for piece in &self.pieces {
+            cursor.make_room(out);
+            self.put_shared(piece, &mut cursor, out);
+            if let Some(column) = piece.column {
+                pen.put_cell(column, &cells.cell(column), &mut cursor, out);
+            }
+        }
+        cursor.done();
+    }
+
+    /// Whole chunks, of which the last one's end is overwritten by what follows.
+    #[inline(always)]
+    fn put_shared(&self, piece: &Piece, line: &mut Cursor<'_>, out: &mut Vec<u8>) {
+        let (mut at, mut rest) = (piece.begin, piece.bytes);
+        while rest > 0 {
+            if let Some(chunk) = self.shared.get(at..).and_then(|text| text.first_chunk::<CHUNK>()) {
+                line.chunk(chunk, rest);
+            }
+            (at, rest) = (at + CHUNK, rest.saturating_sub(CHUNK));
+            if (at - piece.begin) % RUN == 0 {
+                line.make_room(out);
+            }
+        }
+        line.make_room(out);
+    }
+}

@@ -35,8 +35,8 @@ pub(super) struct Ended {
     pub(super) says_lost: Option<u64>,
 }
 
-/// Starts it: `Ok(None)` if it is not here, or ended at once. `file` is what it writes to, or whom it trusts. Number 1 follows number 0, which netwren's asks for its
-/// sockets.
+/// Starts it: `Ok(None)` if it is not here, or ended at once. `file` is what it writes to, or whom it trusts. Number 1
+/// follows number 0, which netwren's asks for its sockets.
 pub(super) fn start(
     who: Who,
     binary: &Path,

@@ -169,7 +169,11 @@ impl Disk {
         let first = self.segments.get(begin).map_or(0, |segment| segment.first);
         let new_name = segment::new_name_of(first);
         let written = self.write_anew(begin..index + 1, &new_name, giving);
+        let old: u64 = self.segments.range(begin..index + 1).map(|segment| segment.len).sum();
         let written = written.and_then(|written| {
+            if written.segment.len >= old {
+                return Err(io::Error::other("nothing went"));
+            }
             if self.keeps_unsynced || self.syncs_always {
                 // The name is not to lead to a file that the disk does not have.
                 written.file.sync_data()?;

@@ -43,10 +43,13 @@ impl Giving {
     fn takes(&mut self, class: u16, bytes: usize) -> bool {
         let Some((stays, goes)) = self.by_class.get_mut(&class) else { return false };
         let bytes = bytes as u64;
-        if *stays > 0 {
-            *stays = stays.saturating_sub(bytes);
+        if *stays >= bytes {
+            *stays -= bytes;
+            // Those without bytes stay where others give.
             return false;
         }
+        // One that lies on the border goes: of what gives, a message goes at least.
+        *stays = 0;
         let takes = *goes > 0;
         *goes = goes.saturating_sub(bytes);
         takes
@@ -166,5 +169,11 @@ mod tests {
         };
         assert_eq!(goes(false), [true, true, true, false, false]);
         assert_eq!(goes(true), [false, false, true, true, true]);
+        let excess = HashMap::from([(1, 1)]);
+        for newest in [false, true] {
+            let mut giving = Giving::new(&classes, &excess, newest);
+            let gone = [1; 5].map(|class| giving.takes(class, 10)).iter().filter(|goes| **goes).count();
+            assert_eq!(gone, 1, "less than a message is a message");
+        }
     }
 }

@@ -85,6 +85,7 @@ fn logs_and_ships(lab: &Lab, trace: Option<&Path>) -> Ran {
     let old = dir.join("log.json.old");
     std::fs::rename(&rows, &old).unwrap();
     let pid = program_of(going.child.id(), trace.is_some());
+    let _ends = EndsWithTest(pid.clone());
     let signal = |name: &str| assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
     signal("-HUP");
     send(lab, to_five(), 500);
@@ -97,6 +98,17 @@ fn logs_and_ships(lab: &Lab, trace: Option<&Path>) -> Ran {
     assert_eq!(counted(lab, "7009"), 1000);
     assert_eq!(reader.join().unwrap(), 1000, "by TCP: {}", ran.stderr);
     ran
+}
+
+/// Kills a process if the test fails: strace, when it is killed, leaves what it traced running.
+struct EndsWithTest(String);
+
+impl Drop for EndsWithTest {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = Command::new("kill").args(["-KILL", &self.0]).status();
+        }
+    }
 }
 
 /// The process id of the program: strace has it as a child.

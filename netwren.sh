@@ -180,7 +180,7 @@ build() {
     say "building the static release binary (half a minute or two the first time)"
     # The explicit target keeps build scripts and proc-macros out of the static flags.
     RUSTFLAGS=${flags% } cargo build --locked --release --package netwren --bin netwren \
-        --target "$host" --target-dir "$TARGET_DIR"
+        --features postgres --target "$host" --target-dir "$TARGET_DIR"
     # Moved into place: a running old one keeps its file.
     cp "$TARGET_DIR/$host/release/netwren" "$BINARY.new"
     mv -f "$BINARY.new" "$BINARY"
@@ -258,7 +258,8 @@ kernels() {
 need_log_peers() {
     need_packages tcpdump=tcpdump ulogd2-pcap='/usr/lib/*/ulogd/ulogd_output_PCAP.so' \
         ulogd2-json='/usr/lib/*/ulogd/ulogd_output_JSON.so' ulogd2-sqlite3='/usr/lib/*/ulogd/ulogd_output_SQLITE3.so'
-    unpack_packages rsyslog=rsyslogd syslog-ng-core=syslog-ng rsyslog-openssl='/usr/lib/*/rsyslog/lmnsd_ossl.so'
+    unpack_packages postgresql='/usr/lib/postgresql/*/bin/initdb' rsyslog=rsyslogd syslog-ng-core=syslog-ng \
+        rsyslog-openssl='/usr/lib/*/rsyslog/lmnsd_ossl.so'
 }
 
 # lstf is in no distribution. Where Go or its module cannot be had, the bench goes on without it and says so.
@@ -339,7 +340,7 @@ documentation() {
 
 cargo_tests() {
     # All of them, even if one fails; the failure is kept by pipefail.
-    cargo test --locked --workspace --no-fail-fast 2>&1 | tee "$1"
+    cargo test --locked --workspace --features netwren/postgres --no-fail-fast 2>&1 | tee "$1"
 }
 
 # Everything that runs the program, once more with one that was built without its features.

@@ -29,6 +29,7 @@ mod nat_sizes;
 mod nat_stateless;
 mod owners;
 mod packet_files;
+mod postgres;
 mod receivers;
 mod recordings;
 mod routes;

@@ -60,7 +60,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_
 proc\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
-complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l to -d 'Ships rows instead of showing them, as FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+tls`, `+udp`, `+unix:PATH`; may be given several times. A wrong TARGET is answered with those that there are. SIGHUP opens files anew' -r
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l to -d 'Ships rows instead of showing them, as FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+tls`, `+udp`, `+unix:PATH`, as sqlite:PATH or postgres://USER@HOST:PORT/DATABASE (rows of a table, which is made); may be given several times. A wrong TARGET is answered with those that there are. SIGHUP opens files anew' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l when-full -d 'With --to: what is done with new rows while a receiver is away and its queue is full. Rows that are dropped are counted' -r -f -a "drop-oldest\t''
 drop-newest\t''
 block\t''"
@@ -133,7 +133,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand flows" -l owners-via -d 
 proc\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
-complete -c netwren -n "__fish_netwren_using_subcommand flows" -l to -d 'Ships rows instead of showing them, as FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+tls`, `+udp`, `+unix:PATH`; may be given several times. A wrong TARGET is answered with those that there are. SIGHUP opens files anew' -r
+complete -c netwren -n "__fish_netwren_using_subcommand flows" -l to -d 'Ships rows instead of showing them, as FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+tls`, `+udp`, `+unix:PATH`, as sqlite:PATH or postgres://USER@HOST:PORT/DATABASE (rows of a table, which is made); may be given several times. A wrong TARGET is answered with those that there are. SIGHUP opens files anew' -r
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l when-full -d 'With --to: what is done with new rows while a receiver is away and its queue is full. Rows that are dropped are counted' -r -f -a "drop-oldest\t''
 drop-newest\t''
 block\t''"
@@ -311,7 +311,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l event -d 'Only these events: new, update, destroy, live. The kernel sends no others; new alone is reported by BPF where that can be' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l buffer -d 'Room for what waits to be read (512k, 64MiB: units of 1024): 8MiB if not said, 16MiB and more by BPF' -r
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l to -d 'Ships rows instead of showing them, as FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+tls`, `+udp`, `+unix:PATH`; may be given several times. A wrong TARGET is answered with those that there are. SIGHUP opens files anew' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l to -d 'Ships rows instead of showing them, as FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+tls`, `+udp`, `+unix:PATH`, as sqlite:PATH or postgres://USER@HOST:PORT/DATABASE (rows of a table, which is made); may be given several times. A wrong TARGET is answered with those that there are. SIGHUP opens files anew' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l when-full -d 'With --to: what is done with new rows while a receiver is away and its queue is full. Rows that are dropped are counted' -r -f -a "drop-oldest\t''
 drop-newest\t''
 block\t''"
@@ -405,7 +405,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l latency -d 'How long records may gather in the kernel: 10ms to 10s. The longer, the cheaper' -r
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l copy -d 'Bytes of each packet that the kernel copies, from the network header on; --to pcap:FILE and pcapng:FILE take all by default' -r
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l buffer -d 'Room for what waits to be read, for each group: 16MiB hold some 60,000 records' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l to -d 'Ships rows instead of showing them, as FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+tls`, `+udp`, `+unix:PATH`; may be given several times. A wrong TARGET is answered with those that there are. SIGHUP opens files anew' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l to -d 'Ships rows instead of showing them, as FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+tls`, `+udp`, `+unix:PATH`, as sqlite:PATH or postgres://USER@HOST:PORT/DATABASE (rows of a table, which is made); may be given several times. A wrong TARGET is answered with those that there are. SIGHUP opens files anew' -r
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l when-full -d 'With --to: what is done with new rows while a receiver is away and its queue is full. Rows that are dropped are counted' -r -f -a "drop-oldest\t''
 drop-newest\t''
 block\t''"

@@ -427,6 +427,11 @@ impl Sender {
             current.at += taken.bytes;
             self.in_flight.sent(taken.bytes);
             self.refused += taken.refused;
+            if taken.refused > 0 {
+                let complaint = self.transport.complaint();
+                let mut state = self.shared.lock();
+                state.last_error = complaint.or(state.last_error.take());
+            }
             if current.at >= current.batch.bytes().len() {
                 self.current = None;
             }

@@ -1,5 +1,6 @@
 //! Where messages go and as what, as users write it: `syslog+tcp://log.example:6514`, `logemu:/var/log/fw.log`.
 
+use crate::PostgresAddress;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -32,6 +33,8 @@ pub enum Format {
     /// Rows of a table in an SQLite database.
     #[cfg(feature = "sqlite")]
     Sqlite,
+    /// Rows of a table in a PostgreSQL database.
+    Postgres,
 }
 
 /// Each format's word, and over which wires it goes.
@@ -49,6 +52,7 @@ const FORMATS: &[(&str, Format, &[Wire])] = &[
     ("pcapng", Format::Pcapng, &[Wire::File]),
     #[cfg(feature = "sqlite")]
     ("sqlite", Format::Sqlite, &[Wire::File]),
+    ("postgres", Format::Postgres, &[Wire::Postgres]),
 ];
 
 impl Format {
@@ -71,6 +75,8 @@ pub enum Wire {
     Udp,
     /// A unix socket: datagrams for syslog, a stream for lines.
     Unix,
+    /// The protocol of PostgreSQL.
+    Postgres,
 }
 
 impl Wire {
@@ -92,6 +98,7 @@ impl Wire {
             Wire::Tls => format!("{word}+tls://HOST:PORT"),
             Wire::Udp => format!("{word}+udp://HOST:PORT"),
             Wire::Unix => format!("{word}+unix:/PATH"),
+            Wire::Postgres => format!("{word}://USER@HOST:PORT/DATABASE"),
         }
     }
 }
@@ -111,6 +118,8 @@ pub enum Address {
     UnixStream(PathBuf),
     /// A unix socket that takes datagrams.
     UnixDatagrams(PathBuf),
+    /// A PostgreSQL database.
+    Postgres(Box<PostgresAddress>),
 }
 
 /// A format and a receiver.
@@ -129,7 +138,15 @@ impl FromStr for Target {
         let Some((scheme, rest)) = text.split_once(':') else {
             return Err(format!("`{text}` names no receiver: it wants FORMAT:PATH or FORMAT+tcp://HOST:PORT"));
         };
+        if let "postgres" | "postgresql" = scheme {
+            let address = Address::Postgres(Box::new(PostgresAddress::parse(rest)?));
+            return Ok(Target { format: Format::Postgres, address });
+        }
         let (word, wire_word) = scheme.split_once('+').unwrap_or((scheme, ""));
+        #[cfg(not(feature = "sqlite"))]
+        if word == "sqlite" {
+            return Err("this netwren was built without SQLite (cargo feature `sqlite`)".to_owned());
+        }
         let Some((_, format, wires)) = FORMATS.iter().find(|(known, ..)| *known == word) else {
             let words: Vec<&str> = FORMATS.iter().map(|(word, ..)| *word).collect();
             return Err(format!("`{word}` is no format of messages; there are {}", words.join(", ")));
@@ -183,6 +200,7 @@ impl fmt::Display for Target {
             Address::Tls(receiver) => write!(f, "{word}+tls://{receiver}"),
             Address::Udp(receiver) => write!(f, "{word}+udp://{receiver}"),
             Address::UnixStream(path) | Address::UnixDatagrams(path) => write!(f, "{word}+unix:{}", path.display()),
+            Address::Postgres(address) => address.fmt(f),
         }
     }
 }
@@ -206,6 +224,7 @@ mod tests {
             "json-v1+unix:/run/collector",
             "logemu:fw.log",
             "pcapng:/tmp/a:b.pcapng",
+            "postgres://fw@db.example:5432/logs?table=net.log",
         ] {
             let target: Target = text.parse().unwrap();
             assert_eq!(target.to_string(), text);

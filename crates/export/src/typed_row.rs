@@ -79,14 +79,54 @@ impl<'r> Iterator for TypedValues<'r> {
     }
 }
 
+/// What a column holds; each database has its own type for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColumnType {
+    /// A number.
+    Integer,
+    /// A number with decimals, as text.
+    Real,
+    /// Text.
+    Text,
+    /// Nanoseconds since 1970.
+    Time,
+    /// 0 or 1.
+    Flag,
+    /// An IP address, as text.
+    Address,
+}
+
+const COLUMN_TYPES: [(ColumnType, &str); 6] = [
+    (ColumnType::Integer, "integer"),
+    (ColumnType::Real, "real"),
+    (ColumnType::Text, "text"),
+    (ColumnType::Time, "time"),
+    (ColumnType::Flag, "flag"),
+    (ColumnType::Address, "address"),
+];
+
+impl ColumnType {
+    fn word(self) -> &'static str {
+        COLUMN_TYPES.iter().find(|(kind, _)| *kind == self).map_or("", |(_, word)| word)
+    }
+
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    fn of(word: &str) -> ColumnType {
+        COLUMN_TYPES.iter().find(|(_, known)| *known == word).map_or(ColumnType::Text, |(kind, _)| *kind)
+    }
+}
+
+/// Stands for the table's name in the SELECT of a view.
+pub const TABLE_PLACE: &str = "$TABLE";
+
 /// The table that rows belong to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TableShape {
     /// Its name.
     pub name: String,
-    /// Name and type of each column; the type is a word of SQL.
-    pub columns: Vec<(String, &'static str)>,
-    /// Another name under which the table is seen, and the SELECT that it stands for.
+    /// Name and type of each column.
+    pub columns: Vec<(String, ColumnType)>,
+    /// Another name under which the table is seen, and the SELECT that it stands for, with [`TABLE_PLACE`] in it.
     pub view: Option<(String, String)>,
 }
 
@@ -100,23 +140,39 @@ impl TableShape {
         }
         for (name, kind) in &self.columns {
             put_typed(&mut out, TypedValue::Text(name));
-            put_typed(&mut out, TypedValue::Text(kind));
+            put_typed(&mut out, TypedValue::Text(kind.word()));
         }
         out
     }
 
+    /// The table that a header tells of.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    pub(crate) fn of_header(header: &[u8]) -> TableShape {
+        let mut texts = TypedValues::of(header).map(|value| match value {
+            TypedValue::Text(text) => text.to_owned(),
+            _ => String::new(),
+        });
+        let mut next = || texts.next();
+        let (name, view, select) = (next().unwrap_or_default(), next().unwrap_or_default(), next().unwrap_or_default());
+        let columns = std::iter::from_fn(|| Some((next()?, ColumnType::of(&next()?)))).collect();
+        TableShape { name, columns, view: (!view.is_empty()).then_some((view, select)) }
+    }
+
     /// The number of these columns: the first value of each row.
     pub fn id(&self) -> i64 {
-        shape_id(&self.to_header())
+        // FNV-1a.
+        let hash = self
+            .to_header()
+            .into_iter()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+        hash as i64
     }
 }
 
-/// The number of the shape with this header (FNV-1a).
-pub(crate) fn shape_id(header: &[u8]) -> i64 {
-    let hash = header
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3));
-    hash as i64
+/// A name as SQL has it.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 #[cfg(test)]

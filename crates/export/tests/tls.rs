@@ -5,7 +5,7 @@
 mod support;
 
 use export::{
-    MemoryStore, Output, OutputOptions, Status, TlsFiles, TransportOptions, WhenFull, check_tls, open_transport,
+    MemoryStore, Output, OutputOptions, Status, TlsFiles, TransportOptions, WhenFull, check_target, open_transport,
 };
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
@@ -323,6 +323,7 @@ fn files_are_judged_before_anything_is_sent() {
     authority.sign("sender", "DNS:sender", NOW);
     authority.sign("other", "DNS:other", NOW);
     let good = files(&authority, Some("sender"));
+    let check_tls = |files: &TlsFiles| check_target(&"json+tls://a:1".parse().unwrap(), files);
     assert_eq!(check_tls(&good).unwrap(), Vec::<String>::new());
     let key = authority.file("sender.key");
     std::fs::set_permissions(&key, PermissionsExt::from_mode(0o644)).unwrap();

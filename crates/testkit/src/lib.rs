@@ -15,6 +15,7 @@ pub mod knob;
 pub mod lock;
 pub mod mask;
 pub mod netns;
+pub mod postgres;
 pub mod program;
 pub mod root;
 pub mod routed;

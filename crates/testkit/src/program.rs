@@ -53,7 +53,9 @@ fn build() -> PathBuf {
     let profile = if folder == "debug" { "dev" } else { folder.as_ref() };
     let cargo = std::env::var_os("CARGO").map_or_else(|| PathBuf::from("cargo"), PathBuf::from);
     let status = Command::new(&cargo)
-        .args(["build", "--quiet", "--package", "netwren", "--bin", "netwren", "--profile", profile])
+        // As `./netwren.sh build` builds it.
+        .args(["build", "--quiet", "--package", "netwren", "--bin", "netwren", "--features", "postgres"])
+        .args(["--profile", profile])
         .arg("--target-dir")
         .arg(target)
         .env_remove("CARGO_BUILD_TARGET")

@@ -35,7 +35,12 @@ const HOUSE: &[Place] = &[
     Place { name: "doctor", layer: 3, ours: &["record"], theirs: &[] },
     Place { name: "engine", layer: 3, ours: &["record", "sys"], theirs: &["regex", "hashbrown", "foldhash"] },
     Place { name: "sinks", layer: 4, ours: &["record"], theirs: &["anstyle", "unicode-width"] },
-    Place { name: "export", layer: 4, ours: &["record", "sys"], theirs: &["rusqlite", "rustls"] },
+    Place {
+        name: "export",
+        layer: 4,
+        ours: &["record", "sys"],
+        theirs: &["rusqlite", "rustls", "postgres-protocol", "bytes", "fallible-iterator"],
+    },
     Place { name: "netwren", layer: 6, ours: &["*"], theirs: &["clap", "toml"] },
     Place { name: "testkit", layer: 9, ours: &["record", "sys", "netlink"], theirs: &[] },
     Place { name: "netwren-tests", layer: 9, ours: &["*"], theirs: &[] },

@@ -535,7 +535,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         Values("TARGET"),
         SHIPPED,
         "Ships rows instead of showing them, as FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+tls`, `+udp`, \
-         `+unix:PATH`; may be given several times. A wrong TARGET is answered with those that there are. SIGHUP \
+         `+unix:PATH`, as sqlite:PATH or postgres://USER@HOST:PORT/DATABASE (rows of a table, which is made); may be \
+         given several times. A wrong TARGET is answered with those that there are. SIGHUP \
          opens files anew",
     ),
     flag(

@@ -107,8 +107,9 @@ impl ShipRequest {
         let mut targets: Vec<Target> = Vec::new();
         for text in words.values("to") {
             let target: Target = text.parse().map_err(|error| format!("--to: {error}"))?;
-            if targets.iter().any(|other| other.address == target.address) {
-                return Err(format!("--to {text}: two outputs to one receiver would be mixed up"));
+            let is_same = |other: &Target| other.address == target.address || other.to_string() == target.to_string();
+            if targets.iter().any(is_same) {
+                return Err(format!("--to {target}: two outputs to one receiver would be mixed up"));
             }
             targets.push(target);
         }
@@ -123,7 +124,7 @@ impl ShipRequest {
                 None => Ok(None),
             };
         }
-        let by_tls = targets.iter().any(|target| matches!(target.address, Address::Tls(_)));
+        let by_tls = targets.iter().any(|target| matches!(target.address, Address::Tls(_) | Address::Postgres(_)));
         if let Some(flag) = TLS_FLAGS.into_iter().find(|flag| !by_tls && words.is_given(flag)) {
             return Err(format!("--{flag} goes with a receiver by TLS: --to FORMAT+tls://HOST:PORT"));
         }
@@ -156,7 +157,7 @@ fn repeats(words: &ParsedWords<'_>, targets: &[Target]) -> Result<RepeatRequest,
     let without = targets.iter().filter(|target| !has_words(target.format)).count();
     if fold.is_some() && without == targets.len() {
         return Err("--fold: no target of this run can say that a row stands for others: json, syslog, logemu and \
-                    sqlite can; packet files and the formats of ulogd2 stay as they are"
+                    databases can; packet files and the formats of ulogd2 stay as they are"
             .to_owned());
     }
     let rate = words.value("rate").map(|text| {

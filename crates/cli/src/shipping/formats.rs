@@ -109,7 +109,7 @@ fn rule_class(netns_id: u64, group: u16, prefix: &[u8]) -> u16 {
 /// are what other programs make, to the byte.
 pub(crate) fn has_words(format: Format) -> bool {
     match format {
-        Format::Json | Format::Syslog | Format::Syslog3164 | Format::Logemu => true,
+        Format::Json | Format::Syslog | Format::Syslog3164 | Format::Logemu | Format::Postgres => true,
         #[cfg(feature = "sqlite")]
         Format::Sqlite => true,
         _ => false,
@@ -126,7 +126,8 @@ pub(crate) fn writer<T: Shipped>(
         Format::Json => Some(Box::new(JsonRows::of_alike(columns, T::varying)) as Box<dyn RowWriter<T>>),
         Format::Syslog | Format::Syslog3164 => Some(super::syslog::writer(target, tuning, columns)),
         #[cfg(feature = "sqlite")]
-        Format::Sqlite => Some(super::sqlite::writer(columns)),
+        Format::Sqlite => Some(super::database::writer(target, columns)),
+        Format::Postgres => Some(super::database::writer(target, columns)),
         _ => None,
     };
     let writer = T::own_writer(target.format, tuning).or_else(common);
@@ -136,7 +137,7 @@ pub(crate) fn writer<T: Shipped>(
     });
     writer.ok_or_else(|| {
         let (table, word) = (T::NAME, target.format.word());
-        format!("{word} is no format for the table {table}: json, syslog and syslog-rfc3164 are for all")
+        format!("{word} is no format for the table {table}: json, syslog, syslog-rfc3164 and databases are for all")
     })
 }
 

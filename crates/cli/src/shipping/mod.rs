@@ -1,13 +1,12 @@
 //! Rows of a stream to receivers (`--to`): each output gets messages in its own format.
 
+mod database;
 mod formats;
 mod gate;
 mod notes;
 mod reload;
 mod repeats;
 mod row_writer;
-#[cfg(feature = "sqlite")]
-mod sqlite;
 mod syslog;
 mod tuning;
 mod ulogd;
@@ -25,7 +24,7 @@ use crate::service::RunState;
 use engine::{CellsOf, Disposition, RowSink, RunError};
 use export::{
     Address, Batch, Control, Ledger, MemoryStore, Output, OutputOptions, OutputReport, Recovered, Spool, SpoolOptions,
-    Status, StatusReport, Store, Target, TransportOptions, check_tls, open_transport,
+    Status, StatusReport, Store, Target, TransportOptions, check_target, open_transport,
 };
 use formats::writer;
 use gate::{Fate, RowGate};
@@ -76,9 +75,13 @@ impl<T: Shipped> Shipment<T> {
     pub(crate) fn check(ship: &ShipRequest, columns: &Columns) -> Result<(), String> {
         let format = |target: &Target| writer::<T>(target, None, columns).map(|_| ());
         ship.targets.iter().try_for_each(format).map_err(|error| format!("--to: {error}"))?;
-        if ship.targets.iter().any(|target| matches!(target.address, Address::Tls(_))) {
-            check_tls(&ship.tls).map_err(|error| format!("--to: {error}"))?.iter().for_each(|warning| say(warning));
+        let mut warnings = Vec::new();
+        for target in &ship.targets {
+            warnings.extend(check_target(target, &ship.tls).map_err(|error| format!("--to: {error}"))?);
         }
+        // Of the same files the same is said.
+        warnings.dedup();
+        warnings.iter().for_each(|warning| say(warning));
         Ok(())
     }
 

@@ -74,7 +74,9 @@ impl<T: super::Shipped> Shipment<T> {
         };
         let (kept, mut gone): (Vec<_>, Vec<_>) = std::mem::take(&mut self.outputs).into_iter().partition(stays);
         self.outputs = kept;
-        let is_changed = gone.iter().any(|shipper| new.targets.contains(&shipper.target));
+        // Targets that look the same share a spool, also if one has a new password.
+        let is_named = |shown: &String| new.targets.iter().any(|target| target.to_string() == *shown);
+        let is_changed = gone.iter().map(|shipper| shipper.target.to_string()).any(|shown| is_named(&shown));
         let names: Vec<String> = gone.iter().map(|shipper| shipper.target.to_string()).collect();
         gone.iter_mut().for_each(Shipper::push);
         gone.into_iter().for_each(|shipper| self.endings.begin(shipper));
@@ -118,7 +120,7 @@ impl<T: super::Shipped> Shipment<T> {
 /// True if the output to `target` is the same with both settings.
 fn is_alike(target: &Target, old: &ShipRequest, new: &ShipRequest) -> bool {
     let is_file = matches!(target.address, Address::File(_));
-    let is_tls = matches!(target.address, Address::Tls(_));
+    let is_tls = matches!(target.address, Address::Tls(_) | Address::Postgres(_));
     (old.when_full, old.queue_max, &old.spool) == (new.when_full, new.queue_max, &new.spool)
         && (!is_file || old.rotation == new.rotation)
         && (!is_tls || old.tls == new.tls)

@@ -1,6 +1,8 @@
 //! The ways to a receiver.
 
 mod file;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod rotation;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -55,6 +57,11 @@ pub trait Transport: Send {
         Ok(())
     }
 
+    /// Why messages were refused since this was asked last, if that is known.
+    fn complaint(&mut self) -> Option<String> {
+        None
+    }
+
     /// Closes it; opening comes again, or the end.
     fn close(&mut self);
 }
@@ -86,12 +93,47 @@ pub fn open_transport(target: &Target, options: TransportOptions) -> io::Result<
         Address::Tls(_) => return Err(without_tls()),
         Address::UnixStream(path) => Box::new(unix::UnixConnection::new(path)),
         Address::UnixDatagrams(path) => Box::new(unix::UnixDatagrams::new(path)),
+        #[cfg(feature = "postgres")]
+        Address::Postgres(address) => Box::new(postgres::Database::new(*address, &options.file_header, options.tls)),
+        #[cfg(not(feature = "postgres"))]
+        Address::Postgres(_) => return Err(without_postgres()),
     })
+}
+
+/// What is to be said of a target before it is used; an error if this program was built without what it needs.
+pub fn check_target(target: &Target, files: &TlsFiles) -> io::Result<Vec<String>> {
+    match &target.address {
+        Address::Tls(_) => check_tls(files),
+        Address::Postgres(address) => check_postgres(address, files),
+        _ => Ok(Vec::new()),
+    }
+}
+
+#[cfg(feature = "postgres")]
+fn check_postgres(address: &crate::PostgresAddress, files: &TlsFiles) -> io::Result<Vec<String>> {
+    use crate::SslMode;
+    let mut warnings = match address.sslmode {
+        SslMode::VerifyFull => check_tls(files)?,
+        #[cfg(not(feature = "tls"))]
+        SslMode::Require => return Err(without_tls()),
+        _ => Vec::new(),
+    };
+    if std::env::args_os().any(|word| address.is_told_in(&word.to_string_lossy())) {
+        let text = "the password stands on the command line, where everybody on this host can read it: PGPASSWORD, \
+                    ?passfile=FILE or log.toml keep it";
+        warnings.push(format!("{address}: {text}"));
+    }
+    Ok(warnings)
+}
+
+#[cfg(not(feature = "postgres"))]
+fn check_postgres(_: &crate::PostgresAddress, _: &TlsFiles) -> io::Result<Vec<String>> {
+    Err(without_postgres())
 }
 
 /// Reads the files and finds out whether they can be used. Returns what is to be warned of: a key that others can read.
 /// An error names the file and what is wrong with it, or says that this program was built without TLS.
-pub fn check_tls(files: &TlsFiles) -> io::Result<Vec<String>> {
+fn check_tls(files: &TlsFiles) -> io::Result<Vec<String>> {
     #[cfg(feature = "tls")]
     return tls::check(files);
     #[cfg(not(feature = "tls"))]
@@ -101,7 +143,13 @@ pub fn check_tls(files: &TlsFiles) -> io::Result<Vec<String>> {
     }
 }
 
-#[cfg(not(feature = "tls"))]
+#[cfg(not(feature = "postgres"))]
+fn without_postgres() -> io::Error {
+    let text = "this netwren was built without PostgreSQL (cargo feature `postgres`; `./netwren.sh build` has it)";
+    io::Error::new(io::ErrorKind::Unsupported, text)
+}
+
+#[cfg(any(not(feature = "tls"), feature = "postgres"))]
 fn without_tls() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, "this netwren was built without TLS (cargo feature `tls`)")
 }

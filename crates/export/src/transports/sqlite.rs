@@ -3,7 +3,7 @@
 use super::stream::PATIENCE;
 use super::{Taken, Transport};
 use crate::Batch;
-use crate::typed_row::{TypedValue, TypedValues, shape_id};
+use crate::typed_row::{ColumnType, TABLE_PLACE, TableShape, TypedValue, TypedValues, quoted};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, ToSql, Transaction, TransactionBehavior};
 use std::fs;
@@ -20,38 +20,29 @@ pub(super) struct Database {
     identity: Option<(u64, u64)>,
 }
 
-/// The table as the header of messages has it.
+/// The table, and the first value of its rows.
 struct Table {
-    /// First value of its rows.
     id: i64,
-    name: String,
-    view: String,
-    select: String,
-    /// Names and types.
-    columns: Vec<(String, String)>,
+    shape: TableShape,
 }
 
 impl Table {
     fn of(header: &[u8]) -> Table {
-        let mut texts = TypedValues::of(header).map(|value| match value {
-            TypedValue::Text(text) => text.to_owned(),
-            _ => String::new(),
-        });
-        let mut next = || texts.next();
-        let (name, view, select) = (next().unwrap_or_default(), next().unwrap_or_default(), next().unwrap_or_default());
-        let columns = std::iter::from_fn(|| Some((next()?, next()?))).collect();
-        Table { id: shape_id(header), name, view, select, columns }
+        let shape = TableShape::of_header(header);
+        Table { id: shape.id(), shape }
     }
 
     /// Makes what is missing: the table, columns of a table that an earlier run has made, and the view.
     fn create(&self, db: &Transaction<'_>) -> rusqlite::Result<()> {
-        let name = quoted(&self.name);
-        let columns: Vec<String> = self.columns.iter().map(|(name, kind)| format!("{} {kind}", quoted(name))).collect();
+        let shape = &self.shape;
+        let name = quoted(&shape.name);
+        let column = |(name, kind): &(String, ColumnType)| format!("{} {}", quoted(name), sql_type(*kind));
+        let columns: Vec<String> = shape.columns.iter().map(column).collect();
         db.execute_batch(&format!("CREATE TABLE IF NOT EXISTS {name} ({})", columns.join(", ")))?;
         let mut known = db.prepare("SELECT name FROM pragma_table_info(?1)")?;
-        let known: Vec<String> = known.query_map([&self.name], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        let known: Vec<String> = known.query_map([&shape.name], |row| row.get(0))?.collect::<Result<_, _>>()?;
         let is_known = |name: &str| known.iter().any(|known| known.eq_ignore_ascii_case(name));
-        for ((_, _), column) in self.columns.iter().zip(&columns).filter(|((name, _), _)| !is_known(name)) {
+        for ((_, _), column) in shape.columns.iter().zip(&columns).filter(|((name, _), _)| !is_known(name)) {
             db.execute_batch(&format!("ALTER TABLE {name} ADD COLUMN {column}"))?;
         }
         self.create_view(db)
@@ -59,24 +50,29 @@ impl Table {
 
     /// A table of that name, which another program has made, stays as it is.
     fn create_view(&self, db: &Transaction<'_>) -> rusqlite::Result<()> {
+        let Some((view, select)) = &self.shape.view else { return Ok(()) };
         let is_table = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?1";
-        if self.view.is_empty() || db.query_row(is_table, [&self.view], |row| row.get::<_, i64>(0))? != 0 {
+        if db.query_row(is_table, [view], |row| row.get::<_, i64>(0))? != 0 {
             return Ok(());
         }
-        let view = quoted(&self.view);
-        db.execute_batch(&format!("DROP VIEW IF EXISTS {view}; CREATE VIEW {view} AS {}", self.select))
+        let (view, select) = (quoted(view), select.replace(TABLE_PLACE, &quoted(&self.shape.name)));
+        db.execute_batch(&format!("DROP VIEW IF EXISTS {view}; CREATE VIEW {view} AS {select}"))
     }
 
     fn insert(&self) -> String {
-        let names: Vec<String> = self.columns.iter().map(|(name, _)| quoted(name)).collect();
+        let names: Vec<String> = self.shape.columns.iter().map(|(name, _)| quoted(name)).collect();
         let places = vec!["?"; names.len()].join(", ");
-        format!("INSERT INTO {} ({}) VALUES ({places})", quoted(&self.name), names.join(", "))
+        format!("INSERT INTO {} ({}) VALUES ({places})", quoted(&self.shape.name), names.join(", "))
     }
 }
 
-/// A name as SQL has it.
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
+fn sql_type(kind: ColumnType) -> &'static str {
+    match kind {
+        ColumnType::Integer | ColumnType::Time | ColumnType::Flag => "INTEGER",
+        // Text with decimals becomes a number there.
+        ColumnType::Real => "REAL",
+        ColumnType::Text | ColumnType::Address => "TEXT",
+    }
 }
 
 impl ToSql for TypedValue<'_> {
@@ -119,7 +115,8 @@ impl Database {
                 taken.refused += 1;
                 continue;
             }
-            for (place, value) in (1..=table.columns.len()).zip(values.chain(std::iter::repeat(TypedValue::Null))) {
+            for (place, value) in (1..=table.shape.columns.len()).zip(values.chain(std::iter::repeat(TypedValue::Null)))
+            {
                 insert.raw_bind_parameter(place, value)?;
             }
             insert.raw_execute()?;
@@ -182,9 +179,9 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::{TableShape, put_typed};
+    use crate::put_typed;
 
-    fn shape(columns: &[(&str, &'static str)]) -> TableShape {
+    fn shape(columns: &[(&str, ColumnType)]) -> TableShape {
         let columns = columns.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect();
         let view = Some(("seen".to_owned(), "SELECT \"a\" AS other FROM \"lo\"\"g\"".to_owned()));
         TableShape { name: "lo\"g".to_owned(), columns, view }
@@ -213,7 +210,7 @@ mod tests {
         query.query_map([], row).unwrap().map(Result::unwrap).collect()
     }
 
-    const AB: &[(&str, &str)] = &[("a", "INTEGER"), ("b", "TEXT")];
+    const AB: &[(&str, ColumnType)] = &[("a", ColumnType::Integer), ("b", ColumnType::Text)];
     const A: &[TypedValue<'_>] = &[TypedValue::Integer(-1), TypedValue::Text("x'; --\0")];
     const B: &[TypedValue<'_>] = &[TypedValue::Null, TypedValue::Bytes(b"\xff")];
 
@@ -221,9 +218,10 @@ mod tests {
     fn rows_come_to_lie_in_the_table() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.db");
-        let mut db = Database::new(path.clone(), &shape(&[("a", "INTEGER"), ("b c", "TEXT")]).to_header());
+        let mut db =
+            Database::new(path.clone(), &shape(&[("a", ColumnType::Integer), ("b c", ColumnType::Text)]).to_header());
         db.open().unwrap();
-        let rows = batch(&shape(&[("a", "INTEGER"), ("b c", "TEXT")]), &[A, B, A, &A[..1]]);
+        let rows = batch(&shape(&[("a", ColumnType::Integer), ("b c", ColumnType::Text)]), &[A, B, A, &A[..1]]);
         let part = rows.start_of(1);
         let taken = db.send(&rows, part).unwrap();
         assert_eq!((taken.bytes, taken.refused), (rows.bytes().len() - part, 1), "one is of another shape");
@@ -239,7 +237,10 @@ mod tests {
     fn a_later_run_may_have_other_columns() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.db");
-        for columns in [[("a", "INTEGER"), ("b", "TEXT")], [("A", "INTEGER"), ("c", "TEXT")]] {
+        for columns in [
+            [("a", ColumnType::Integer), ("b", ColumnType::Text)],
+            [("A", ColumnType::Integer), ("c", ColumnType::Text)],
+        ] {
             let mut db = Database::new(path.clone(), &shape(&columns).to_header());
             db.open().unwrap();
             db.send(&batch(&shape(&columns), &[A]), 0).unwrap();
@@ -293,7 +294,7 @@ mod tests {
         let path = dir.path().join("a.db");
         fs::write(&path, "a text that is certainly longer than the header of a database, which is no database")
             .unwrap();
-        let mut db = Database::new(path, &shape(&[("a", "INTEGER")]).to_header());
+        let mut db = Database::new(path, &shape(&[("a", ColumnType::Integer)]).to_header());
         let said = db.open().unwrap_err().to_string();
         assert!(said.starts_with("cannot open the database") && said.contains("not a database"), "{said}");
     }

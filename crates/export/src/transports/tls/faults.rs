@@ -8,7 +8,7 @@ use std::path::Path;
 use sys::clock::WallTime;
 
 /// The error of `receiver` that `error` means.
-pub(super) fn of(error: &Error, receiver: &str, files: &TlsFiles) -> io::Error {
+pub(in crate::transports) fn of(error: &Error, receiver: &str, files: &TlsFiles) -> io::Error {
     let text = match error {
         Error::InvalidCertificate(wrong) => certificate(wrong, receiver, files),
         Error::NoCertificatesPresented => format!("{receiver} presents no certificate"),

@@ -23,6 +23,15 @@ const SEALED_AT_ONCE: usize = 256 << 10;
 /// Records that a receiver's TLS has read from its kernel and may not have handed on: it loses them if it is killed.
 const HELD_BY_RECEIVER: u64 = 64 << 10;
 
+/// What a connection of another protocol is made with: a server with a certificate for its host.
+#[cfg(feature = "postgres")]
+pub(super) fn client_config(files: &TlsFiles) -> io::Result<std::sync::Arc<rustls::ClientConfig>> {
+    Ok(Config::read(files)?.client)
+}
+
+#[cfg(feature = "postgres")]
+pub(super) use faults::of as fault;
+
 /// A connection by TLS.
 pub(super) struct Tls {
     receiver: String,

@@ -1,0 +1,237 @@
+//! Where a PostgreSQL database is: `postgres://USER[:PASSWORD]@HOST:PORT/DATABASE[?table=…&sslmode=…]`.
+
+use std::fmt;
+use std::path::PathBuf;
+
+const PORT: u16 = 5432;
+
+/// Names are cut off there by the server (NAMEDATALEN).
+const NAME_MAX: usize = 63;
+
+/// Whether the connection is encrypted, by libpq's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum SslMode {
+    /// Never.
+    Disable,
+    /// If the server can; its certificate is not looked at.
+    #[default]
+    Prefer,
+    /// Always; its certificate is not looked at.
+    Require,
+    /// Always, with a certificate for this host from an authority that is trusted.
+    VerifyFull,
+}
+
+const SSL_MODES: [(&str, SslMode); 4] = [
+    ("disable", SslMode::Disable),
+    ("prefer", SslMode::Prefer),
+    ("require", SslMode::Require),
+    ("verify-full", SslMode::VerifyFull),
+];
+
+/// Where a server listens.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum PostgresHost {
+    /// A host, and a port.
+    Tcp(String, u16),
+    /// A directory with its socket, and the port that the socket is named after.
+    Unix(PathBuf, u16),
+}
+
+/// A database, who we are there, and which table rows go to.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct PostgresAddress {
+    /// The role.
+    pub user: String,
+    /// Its password, if the URL has it.
+    pub(crate) password: Option<String>,
+    /// The server.
+    pub host: PostgresHost,
+    /// The database.
+    pub database: String,
+    /// The table's schema, if it is not the first of the search path.
+    pub schema: Option<String>,
+    /// The table; without one, the name of the stream.
+    pub table: Option<String>,
+    /// TLS or not.
+    pub sslmode: SslMode,
+    /// Where the password is, in the form of ~/.pgpass.
+    pub(crate) passfile: Option<PathBuf>,
+    /// The URL without the password.
+    shown: String,
+}
+
+impl PostgresAddress {
+    /// Reads what stands behind `postgres:`. The error never has the password in it.
+    pub(crate) fn parse(rest: &str) -> Result<PostgresAddress, String> {
+        let form = || "a database is postgres://USER@HOST:PORT/DATABASE, or postgres://USER@/DATABASE?host=/DIRECTORY";
+        let url = rest.strip_prefix("//").ok_or_else(form)?;
+        let (place, query) = url.split_once('?').unwrap_or((url, ""));
+        let (authority, database) = place.split_once('/').ok_or_else(form)?;
+        let (who, receiver) = authority.rsplit_once('@').ok_or_else(form)?;
+        let (user, password) = who.split_once(':').map_or((who, None), |(user, word)| (user, Some(word)));
+        let (host, port) = host_and_port(receiver).ok_or_else(form)?;
+        let mut address = PostgresAddress {
+            user: name("user", user)?,
+            password: password.map(decoded).transpose()?,
+            host: PostgresHost::Tcp(decoded(host)?, port),
+            database: name("database", database)?,
+            schema: None,
+            table: None,
+            sslmode: SslMode::default(),
+            passfile: None,
+            shown: format!("postgres://{user}@{receiver}/{database}{}", shown_query(query)),
+        };
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            address.take(pair, port)?;
+        }
+        match &address.host {
+            PostgresHost::Tcp(host, _) if host.is_empty() => Err(form().to_owned()),
+            _ => Ok(address),
+        }
+    }
+
+    /// One parameter behind the question mark.
+    fn take(&mut self, pair: &str, port: u16) -> Result<(), String> {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        match key {
+            "table" => match decoded(value)?.split_once('.') {
+                Some((schema, table)) => {
+                    (self.schema, self.table) = (Some(name("table", schema)?), Some(name("table", table)?));
+                }
+                None => self.table = Some(name("table", value)?),
+            },
+            "schema" => self.schema = Some(name("schema", value)?),
+            "host" => match decoded(value)? {
+                path if path.starts_with('/') => self.host = PostgresHost::Unix(path.into(), port),
+                host => self.host = PostgresHost::Tcp(host, port),
+            },
+            "passfile" => self.passfile = Some(decoded(value)?.into()),
+            "sslmode" => {
+                let mode = SSL_MODES.iter().find(|(word, _)| *word == value);
+                let words = "sslmode is disable, prefer, require or verify-full";
+                self.sslmode = mode.map(|(_, mode)| *mode).ok_or(words)?;
+            }
+            "password" => return Err("no password behind the `?`: PGPASSWORD, passfile=FILE or USER:PASSWORD@".into()),
+            _ => {
+                let key = key.escape_default();
+                return Err(format!("no `{key}` for a database: host, table, schema, sslmode, passfile"));
+            }
+        }
+        Ok(())
+    }
+
+    /// True if the password is in the URL: whoever can read that has it.
+    pub fn has_password(&self) -> bool {
+        self.password.is_some()
+    }
+
+    /// True if `word`, as of a command line, has this address with its password.
+    pub fn is_told_in(&self, word: &str) -> bool {
+        let Some((_, rest)) = word.split_once("://") else { return false };
+        self.password.is_some() && PostgresAddress::parse(&format!("//{rest}")).is_ok_and(|other| other == *self)
+    }
+}
+
+/// An address with a port that may be left out; an IPv6 address stands in brackets.
+fn host_and_port(receiver: &str) -> Option<(&str, u16)> {
+    let (host, port) = match receiver.strip_prefix('[') {
+        Some(rest) => {
+            let (host, port) = rest.split_once(']')?;
+            (host, port.strip_prefix(':').or(port.is_empty().then_some(""))?)
+        }
+        None => receiver.split_once(':').unwrap_or((receiver, "")),
+    };
+    let port = if port.is_empty() { Some(PORT) } else { port.parse().ok().filter(|port| *port != 0) };
+    Some((host, port?))
+}
+
+/// The parameters as they are shown: all, a password among them excepted.
+fn shown_query(query: &str) -> String {
+    let pairs: Vec<&str> = query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("password")).collect();
+    if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
+}
+
+/// A name that a server knows.
+fn name(what: &str, text: &str) -> Result<String, String> {
+    let name = decoded(text)?;
+    if name.is_empty() || name.len() > NAME_MAX {
+        return Err(format!("a database's URL has a {what} of 1 to {NAME_MAX} bytes"));
+    }
+    Ok(name)
+}
+
+/// `%2F` as `/`.
+fn decoded(text: &str) -> Result<String, String> {
+    let wrong = || "in a database's URL, % stands before two hexadecimal digits, and bytes are UTF-8 without zeros";
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        rest = tail;
+        if *first != b'%' {
+            bytes.push(*first);
+            continue;
+        }
+        let (digits, tail) = tail.split_at_checked(2).ok_or_else(wrong)?;
+        let digits = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'));
+        bytes.push(digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()).ok_or_else(wrong)?);
+        rest = tail;
+    }
+    String::from_utf8(bytes).ok().filter(|text| !text.contains('\0')).ok_or_else(|| wrong().to_owned())
+}
+
+impl fmt::Display for PostgresAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown)
+    }
+}
+
+impl fmt::Debug for PostgresAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PostgresAddress").field(&self.shown).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn urls_are_read() {
+        let all = "//fw%40x:p%3Aw@db.example:5433/logs?table=net.log&sslmode=verify-full&passfile=/etc/pass";
+        let address = PostgresAddress::parse(all).unwrap();
+        assert_eq!((&*address.user, &*address.database), ("fw@x", "logs"));
+        assert_eq!(address.password.as_deref(), Some("p:w"));
+        assert_eq!(address.host, PostgresHost::Tcp("db.example".to_owned(), 5433));
+        assert_eq!((address.schema.as_deref(), address.table.as_deref()), (Some("net"), Some("log")));
+        assert_eq!((address.sslmode, address.passfile.clone()), (SslMode::VerifyFull, Some("/etc/pass".into())));
+        let host = |url: &str| PostgresAddress::parse(url).unwrap().host;
+        assert_eq!(host("//a@[2001:db8::1]/d"), PostgresHost::Tcp("2001:db8::1".to_owned(), 5432));
+        assert_eq!(host("//a@/d?host=/run/postgresql"), PostgresHost::Unix("/run/postgresql".into(), 5432));
+        assert_eq!(host("//a@:5440/d?host=%2Frun"), PostgresHost::Unix("/run".into(), 5440));
+    }
+
+    #[test]
+    fn a_password_is_never_shown() {
+        for url in ["//a:hunter2@h/d", "//a:hunter2@h/d?table=x", "//a:hunter%32@h:1/d"] {
+            let address = PostgresAddress::parse(url).unwrap();
+            assert!(!format!("{address} {address:?}").contains("hunter"), "{address}");
+            assert!(address.has_password() && address.is_told_in(&format!("--to=postgresql:{url}")));
+        }
+        for url in [
+            "//a:hunter2@h",
+            "a:hunter2@h/d",
+            "//a:hunter2@h:x/d",
+            "//a:%hunter2@h/d",
+            "//a@h/d?password=hunter2",
+            "//a:hunter2@h/d?sslmode=x",
+            "//a:hunter2@h/d?x=y",
+            "//:hunter2@h/d",
+            "//a:hunter2@/d",
+        ] {
+            let said = PostgresAddress::parse(url).unwrap_err();
+            assert!(!said.contains("hunter"), "{url}: {said}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What a server says is wrong, and what to do about it.
+
+use crate::PostgresAddress;
+use fallible_iterator::FallibleIterator;
+use postgres_protocol::message::backend::ErrorResponseBody;
+use std::io::{self, ErrorKind};
+
+/// An error of the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ServerError {
+    /// Five characters (PostgreSQL's appendix A).
+    pub(super) state: String,
+    /// Its words, escaped.
+    text: String,
+    has_constraint: bool,
+}
+
+/// The fields of an error.
+pub(super) fn read(body: &ErrorResponseBody) -> ServerError {
+    let mut error = ServerError { state: String::new(), text: "an error without words".into(), has_constraint: false };
+    let mut fields = body.fields();
+    while let Ok(Some(field)) = fields.next() {
+        let text = String::from_utf8_lossy(field.value_bytes());
+        match field.type_() {
+            b'C' => error.state = text.into_owned(),
+            b'M' => error.text = sys::escaped(text.as_bytes()).into(),
+            b'n' => error.has_constraint = true,
+            _ => {}
+        }
+    }
+    error
+}
+
+impl ServerError {
+    /// True if the row itself is refused: the same row will be refused again. A missing partition is a violation
+    /// without a constraint, and can be made.
+    pub(super) fn is_of_the_row(&self) -> bool {
+        let is_partition = self.state == "23514" && !self.has_constraint;
+        (self.state.starts_with("22") || self.state.starts_with("23")) && !is_partition
+    }
+
+    pub(super) fn to_io(&self) -> io::Error {
+        let kind = match &*self.state {
+            "53100" => ErrorKind::StorageFull,
+            "28P01" | "28000" | "42501" => ErrorKind::PermissionDenied,
+            "3D000" => ErrorKind::NotFound,
+            // Closing down, starting up, ended by somebody.
+            state if state.starts_with("57P") => ErrorKind::ConnectionAborted,
+            _ => ErrorKind::Other,
+        };
+        io::Error::new(kind, self.text.clone())
+    }
+
+    /// The error with the database's name and what helps.
+    pub(super) fn named(&self, what: &str, address: &PostgresAddress) -> io::Error {
+        let error = self.to_io();
+        let hint = self.hint(address).map_or(String::new(), |hint| format!(" ({hint})"));
+        io::Error::new(error.kind(), format!("{what} {address}: {error}{hint}"))
+    }
+
+    fn hint(&self, address: &PostgresAddress) -> Option<String> {
+        let (user, database) = (sys::escaped(address.user.as_bytes()), sys::escaped(address.database.as_bytes()));
+        Some(match &*self.state {
+            "28P01" => format!("is the password of {user} the right one? PGPASSWORD, ?passfile=FILE or USER:PASSWORD@"),
+            "28000" => format!("may {user} log in from here? CREATE ROLE, and the server's pg_hba.conf"),
+            "3D000" => format!("createdb {database}"),
+            "42501" => format!(
+                "GRANT CREATE ON SCHEMA … TO {user} lets us make the table; with a table that is there, GRANT INSERT, \
+                 SELECT ON it"
+            ),
+            "3F000" => "CREATE SCHEMA makes it".to_owned(),
+            "53100" => "the server's disk is full: rows wait until there is room".to_owned(),
+            "53300" => "max_connections of the server".to_owned(),
+            "55P03" => "another session has locked the table: rows wait".to_owned(),
+            "25006" => "a standby, or default_transaction_read_only: name the primary".to_owned(),
+            "23514" => "rows wait until the partition is made".to_owned(),
+            _ => return None,
+        })
+    }
+}

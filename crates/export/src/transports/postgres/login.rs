@@ -1,0 +1,131 @@
+//! From an address to a session: connecting, TLS, who we are.
+
+use super::faults;
+use super::password;
+use super::socket::Socket;
+use super::wire::Wire;
+use crate::transports::named;
+use crate::transports::tcp;
+use crate::{PostgresAddress, PostgresHost, SslMode, TlsFiles};
+use bytes::BytesMut;
+use fallible_iterator::FallibleIterator;
+use postgres_protocol::authentication::md5_hash;
+use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
+use postgres_protocol::message::backend::{AuthenticationSaslBody, Message};
+use postgres_protocol::message::frontend;
+use std::io::{self, ErrorKind};
+use std::os::unix::net::UnixStream;
+
+/// What every session begins with. A lock that another session holds is waited for on the server, not here.
+const SETTINGS: &str = "SET client_encoding = 'UTF8'; SET standard_conforming_strings = on; SET DateStyle = 'ISO'; \
+                        SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '60s'";
+
+/// A session, and the process of the server that serves it.
+pub(super) fn log_in(address: &PostgresAddress, tls: &TlsFiles) -> io::Result<(Wire, i32)> {
+    let mut wire = Wire::new(connected(address, tls)?);
+    let parameters = [("user", &*address.user), ("database", &address.database), ("application_name", "netwren")];
+    frontend::startup_message(parameters, &mut wire.out)?;
+    let mut process = 0;
+    let mut is_in = false;
+    loop {
+        match wire.wait().map_err(|error| named("cannot log in to", &address.to_string(), &error))? {
+            Message::AuthenticationOk => is_in = true,
+            Message::AuthenticationMd5Password(body) => {
+                let password = password::of(address)?;
+                let hash = md5_hash(address.user.as_bytes(), password.as_bytes(), body.salt());
+                frontend::password_message(hash.as_bytes(), &mut wire.out)?;
+            }
+            Message::AuthenticationCleartextPassword => {
+                let password = clear(address, wire.is_private())?;
+                frontend::password_message(password.as_bytes(), &mut wire.out)?;
+            }
+            Message::AuthenticationSasl(body) => scram(&mut wire, address, &body)?,
+            Message::AuthenticationGss | Message::AuthenticationSspi | Message::AuthenticationKerberosV5 => {
+                let text = format!("{address} wants Kerberos, which is not here: pg_hba.conf with scram-sha-256");
+                return Err(io::Error::new(ErrorKind::Unsupported, text));
+            }
+            Message::BackendKeyData(body) => process = body.process_id(),
+            Message::ErrorResponse(body) => return Err(faults::read(&body).named("cannot log in to", address)),
+            Message::ReadyForQuery(_) if is_in => break,
+            _ => {}
+        }
+    }
+    wire.query(SETTINGS)?.map_err(|error| error.named("cannot begin with", address))?;
+    Ok((wire, process))
+}
+
+/// The password for a server that wants it as it is.
+fn clear(address: &PostgresAddress, is_private: bool) -> io::Result<String> {
+    if is_private {
+        return password::of(address);
+    }
+    let text = format!("{address} wants the password as clear text: it is not sent without TLS (sslmode=require)");
+    Err(io::Error::new(ErrorKind::PermissionDenied, text))
+}
+
+/// SCRAM-SHA-256 (RFC 7677): the server proves that it knows the password, too.
+fn scram(wire: &mut Wire, address: &PostgresAddress, body: &AuthenticationSaslBody) -> io::Result<()> {
+    let odd = |text: &str| io::Error::new(ErrorKind::InvalidData, format!("{address}: {text}"));
+    if !body.mechanisms().any(|word| Ok(word == SCRAM_SHA_256))? {
+        return Err(odd("no way to log in that is here: SCRAM-SHA-256"));
+    }
+    let password = password::of(address)?;
+    let mut scram = ScramSha256::new(password.as_bytes(), ChannelBinding::unsupported());
+    frontend::sasl_initial_response(SCRAM_SHA_256, scram.message(), &mut wire.out)?;
+    loop {
+        match wire.wait()? {
+            Message::AuthenticationSaslContinue(body) => {
+                scram.update(body.data()).map_err(|_| odd("its answer while logging in makes no sense"))?;
+                frontend::sasl_response(scram.message(), &mut wire.out)?;
+            }
+            Message::AuthenticationSaslFinal(body) => {
+                return scram.finish(body.data()).map_err(|_| odd("it does not know the password either: who is it?"));
+            }
+            Message::ErrorResponse(body) => return Err(faults::read(&body).named("cannot log in to", address)),
+            Message::NoticeResponse(_) | Message::ParameterStatus(_) => {}
+            _ => return Err(odd("its answer while logging in makes no sense")),
+        }
+    }
+}
+
+fn connected(address: &PostgresAddress, tls: &TlsFiles) -> io::Result<Socket> {
+    let (host, port) = match &address.host {
+        PostgresHost::Unix(directory, port) => {
+            let path = directory.join(format!(".s.PGSQL.{port}"));
+            let stream = UnixStream::connect(&path);
+            return Socket::unix(stream.map_err(|error| named("cannot connect to", &path.to_string_lossy(), &error))?);
+        }
+        PostgresHost::Tcp(host, port) => (host, port),
+    };
+    let receiver = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+    let socket = Socket::Tcp(tcp::connect(&receiver)?);
+    let _ = tls;
+    if address.sslmode == SslMode::Disable || cfg!(not(feature = "tls")) {
+        return without_tls(address, socket);
+    }
+    let mut wire = Wire::new(socket);
+    let mut question = BytesMut::new();
+    frontend::ssl_request(&mut question);
+    wire.out.extend_from_slice(&question);
+    match (wire.wait_for_byte()?, address.sslmode) {
+        #[cfg(feature = "tls")]
+        (b'S', _) => super::encrypted::socket(wire.into_socket(), host, address, tls),
+        (b'N', SslMode::Prefer) => Ok(wire.into_socket()),
+        (b'N', _) => {
+            let text = format!("{address}: the server has no TLS (ssl = on in postgresql.conf)");
+            Err(io::Error::new(ErrorKind::Unsupported, text))
+        }
+        _ => {
+            let text = format!("what answers at {receiver} is no PostgreSQL server");
+            Err(io::Error::new(ErrorKind::InvalidData, text))
+        }
+    }
+}
+
+/// A connection that stays as it is, unless the user wants more.
+fn without_tls(address: &PostgresAddress, socket: Socket) -> io::Result<Socket> {
+    match address.sslmode {
+        SslMode::Disable | SslMode::Prefer => Ok(socket),
+        SslMode::Require | SslMode::VerifyFull => Err(crate::transports::without_tls()),
+    }
+}

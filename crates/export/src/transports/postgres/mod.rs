@@ -1,0 +1,256 @@
+//! PostgreSQL: rows into a table by COPY, a transaction for each batch.
+//!
+//! A row is delivered once its transaction is committed. Start reading at [`Database`].
+
+mod copy;
+mod doubt;
+#[cfg(feature = "tls")]
+mod encrypted;
+mod faults;
+mod login;
+mod password;
+mod socket;
+mod table;
+mod wire;
+
+use super::stream::{PATIENCE, closed};
+use super::{Taken, Transport, named};
+use crate::typed_row::{TypedValue, TypedValues};
+use crate::{Batch, PostgresAddress, TlsFiles};
+use doubt::{Doubt, Serving, TransactionEnd};
+use faults::ServerError;
+use postgres_protocol::message::backend::Message;
+use postgres_protocol::message::frontend::{self, CopyData};
+use std::io::{self, ErrorKind};
+use std::time::{Duration, Instant};
+use table::ServerTable;
+use wire::Wire;
+
+/// A server that does not answer for so long is as good as away: the table may be locked, its disk may hang.
+const SILENCE: Duration = Duration::from_secs(60);
+/// Rows of one transaction.
+const ROWS_MAX: usize = 1 << 16;
+
+/// A database, with the table that rows go to, which is made if it is not there.
+pub(super) struct Database {
+    address: PostgresAddress,
+    tls: TlsFiles,
+    table: ServerTable,
+    session: Option<Session>,
+    /// A transaction of an earlier session that may be there or not.
+    doubt: Option<Doubt>,
+    /// Rows of one transaction: fewer after one was refused, until it is known which.
+    rows: usize,
+    complaint: Option<String>,
+    /// Rows as text; kept for its memory.
+    text: Vec<u8>,
+}
+
+struct Session {
+    wire: Wire,
+    serving: Serving,
+    transfer: Option<Transfer>,
+    /// True after an error within a transaction.
+    is_aborted: bool,
+}
+
+/// A transaction that is under way.
+struct Transfer {
+    step: TransferStep,
+    begun: Instant,
+    taken: Taken,
+    rows: usize,
+    /// Number behind that of the last message.
+    end: u64,
+    transaction: Option<u64>,
+    fault: Option<ServerError>,
+    is_committed: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TransferStep {
+    Copying,
+    Committing,
+}
+
+impl Database {
+    /// The database at `address`, with the table that `header` tells of.
+    pub(super) fn new(address: PostgresAddress, header: &[u8], tls: TlsFiles) -> Database {
+        let table = ServerTable::of(header, &address);
+        let (session, doubt, complaint) = (None, None, None);
+        Database { address, tls, table, session, doubt, rows: ROWS_MAX, complaint, text: Vec::new() }
+    }
+
+    /// Writes what begins a transaction with the messages of `batch` from `first` on; `None` if there is nothing to
+    /// write.
+    fn begin(&mut self, batch: &Batch, first: usize) -> io::Result<Option<Taken>> {
+        let Some(session) = &mut self.session else { return Err(closed()) };
+        let mut taken = Taken::default();
+        let (mut rows, mut end) = (0, first);
+        self.text.clear();
+        for message in (first..).map_while(|index| batch.message(index)).take(self.rows) {
+            let mut values = TypedValues::of(message);
+            end += 1;
+            if values.next() != Some(TypedValue::Integer(self.table.id)) {
+                // It waited on disk while the columns were changed.
+                taken.refused += 1;
+                continue;
+            }
+            copy::put_row(&mut self.text, &self.table.shape.columns, values);
+            rows += 1;
+        }
+        taken.bytes = batch.start_of(end) - batch.start_of(first);
+        if rows == 0 {
+            return Ok(Some(taken));
+        }
+        let clean = if std::mem::take(&mut session.is_aborted) { "ROLLBACK; " } else { "" };
+        let out = &mut session.wire.out;
+        frontend::query(&format!("{clean}BEGIN; SELECT txid_current(); {}", self.table.copy()), out)?;
+        CopyData::new(&self.text[..])?.write(out);
+        frontend::copy_done(out);
+        session.transfer = Some(Transfer {
+            step: TransferStep::Copying,
+            begun: Instant::now(),
+            taken,
+            rows,
+            end: batch.first() + end as u64,
+            transaction: None,
+            fault: None,
+            is_committed: false,
+        });
+        Ok(None)
+    }
+
+    /// Goes on with the transaction that is under way, as long as the server answers soon.
+    fn go_on(&mut self) -> io::Result<Taken> {
+        let Some(session) = &mut self.session else { return Err(closed()) };
+        let Some(transfer) = &mut session.transfer else { return Ok(Taken::default()) };
+        let until = Instant::now() + PATIENCE;
+        while transfer.begun.elapsed() < SILENCE {
+            let left = until.saturating_duration_since(Instant::now());
+            let Some(message) = session.wire.next(left)? else { return Ok(Taken::default()) };
+            match message {
+                Message::DataRow(row) => {
+                    let cells = wire::cells(&row)?;
+                    let number = cells.first().and_then(|cell| cell.as_deref()?.parse().ok());
+                    transfer.transaction = transfer.transaction.or(number);
+                }
+                Message::CommandComplete(body) => transfer.is_committed = body.tag().is_ok_and(|tag| tag == "COMMIT"),
+                Message::ErrorResponse(body) => {
+                    transfer.fault = transfer.fault.take().or_else(|| Some(faults::read(&body)));
+                }
+                Message::ReadyForQuery(body) => {
+                    session.is_aborted = body.status() == b'E';
+                    if transfer.step == TransferStep::Committing || transfer.fault.is_some() {
+                        return self.ended();
+                    }
+                    transfer.step = TransferStep::Committing;
+                    frontend::query("COMMIT", &mut session.wire.out)?;
+                }
+                _ => {}
+            }
+        }
+        let text = format!("no answer for {} s: is the table locked, does its disk hang?", SILENCE.as_secs());
+        Err(io::Error::new(ErrorKind::TimedOut, text))
+    }
+
+    /// The server has taken the rows, or not.
+    fn ended(&mut self) -> io::Result<Taken> {
+        let transfer = self.session.as_mut().and_then(|session| session.transfer.take());
+        let Some(transfer) = transfer else { return Ok(Taken::default()) };
+        match transfer.fault {
+            None if transfer.is_committed => {
+                self.rows = self.rows.saturating_mul(2).min(ROWS_MAX);
+                Ok(transfer.taken)
+            }
+            None => Err(io::Error::other(format!("{} has not committed a transaction", self.address))),
+            Some(error) if !error.is_of_the_row() => Err(error.named("cannot write to", &self.address)),
+            Some(error) if transfer.rows == 1 => {
+                self.complaint = Some(error.named("a row was refused by", &self.address).to_string());
+                self.rows = 2;
+                Ok(Taken { refused: transfer.taken.refused + 1, ..transfer.taken })
+            }
+            // One of them is wrong: the others are not to suffer for it.
+            Some(_) => {
+                self.rows = (transfer.rows / 2).max(1);
+                Ok(Taken::default())
+            }
+        }
+    }
+
+    /// Whatever was written with an end that is not known is to be asked for.
+    fn leave(&mut self) {
+        let Some(session) = self.session.take() else { return };
+        let Some(transfer) = session.transfer else { return session.wire.end() };
+        if let (TransferStep::Committing, Some(transaction)) = (transfer.step, transfer.transaction) {
+            let (end, refused) = (transfer.end, transfer.taken.refused);
+            self.doubt = Some(Doubt { transaction, serving: session.serving, end, refused });
+        }
+    }
+
+    /// What an earlier session has committed of the messages from `first` on.
+    fn known(&mut self, batch: &Batch, first: usize) -> Option<Taken> {
+        let doubt = self.doubt.take_if(|doubt| doubt.transaction == SETTLED)?;
+        let number = batch.first() + first as u64;
+        let index = usize::try_from(doubt.end.checked_sub(batch.first())?).ok()?;
+        let bytes = batch.start_of(index).checked_sub(batch.start_of(first)).filter(|_| doubt.end > number)?;
+        Some(Taken { bytes, refused: doubt.refused })
+    }
+}
+
+/// In the place of a transaction's number: it is known to be committed.
+const SETTLED: u64 = 0;
+
+impl Transport for Database {
+    fn open(&mut self) -> io::Result<()> {
+        self.leave();
+        let (mut wire, process) = login::log_in(&self.address, &self.tls)?;
+        let serving = Serving::ask(&mut wire, process)?;
+        if let Some(doubt) = &mut self.doubt {
+            match doubt.settle(&mut wire, &serving)? {
+                TransactionEnd::Committed => doubt.transaction = SETTLED,
+                TransactionEnd::Other => self.doubt = None,
+            }
+        }
+        let created = self.table.create(&mut wire)?;
+        created.map_err(|error| error.named("cannot make the table in", &self.address))?;
+        self.session = Some(Session { wire, serving, transfer: None, is_aborted: false });
+        Ok(())
+    }
+
+    fn send(&mut self, batch: &Batch, at: usize) -> io::Result<Taken> {
+        let first = batch.whole_in(at);
+        if let Some(taken) = self.known(batch, first) {
+            return Ok(taken);
+        }
+        let session = self.session.as_ref().ok_or_else(closed)?;
+        let is_begun = session.transfer.is_some();
+        let named = |error: io::Error, address: &PostgresAddress| match error.kind() {
+            // The server's own errors have its name.
+            ErrorKind::Other | ErrorKind::PermissionDenied | ErrorKind::StorageFull | ErrorKind::NotFound => error,
+            _ => named("cannot write to", &address.to_string(), &error),
+        };
+        if !is_begun {
+            if let Some(taken) = self.begin(batch, first)? {
+                return Ok(taken);
+            }
+        }
+        self.go_on().map_err(|error| named(error, &self.address))
+    }
+
+    fn check(&mut self) -> io::Result<()> {
+        let session = self.session.as_mut().ok_or_else(closed)?;
+        if session.transfer.is_some() {
+            return Ok(());
+        }
+        session.wire.look().map_err(|error| named("the connection has ended to", &self.address.to_string(), &error))
+    }
+
+    fn complaint(&mut self) -> Option<String> {
+        self.complaint.take()
+    }
+
+    fn close(&mut self) {
+        self.leave();
+    }
+}

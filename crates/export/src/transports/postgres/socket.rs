@@ -1,0 +1,68 @@
+//! What carries the protocol: TCP, a unix socket, TLS over TCP.
+
+use crate::transports::stream::PATIENCE;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+/// An open connection. Writing waits 0.2 s at most.
+pub(super) enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+    #[cfg(feature = "tls")]
+    Tls(Box<rustls::StreamOwned<rustls::ClientConnection, TcpStream>>),
+}
+
+impl Socket {
+    pub(super) fn unix(stream: UnixStream) -> io::Result<Socket> {
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(Socket::Unix(stream))
+    }
+
+    pub(super) fn set_read_timeout(&self, wait: Duration) -> io::Result<()> {
+        // No time at all would be for ever.
+        let wait = Some(wait.max(Duration::from_millis(1)));
+        match self {
+            Socket::Tcp(stream) => stream.set_read_timeout(wait),
+            Socket::Unix(stream) => stream.set_read_timeout(wait),
+            #[cfg(feature = "tls")]
+            Socket::Tls(stream) => stream.sock.set_read_timeout(wait),
+        }
+    }
+
+    /// True if nobody between the ends can read it.
+    pub(super) fn is_private(&self) -> bool {
+        !matches!(self, Socket::Tcp(_))
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, place: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(stream) => stream.read(place),
+            Socket::Unix(stream) => stream.read(place),
+            #[cfg(feature = "tls")]
+            Socket::Tls(stream) => stream.read(place),
+        }
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(stream) => stream.write(bytes),
+            Socket::Unix(stream) => stream.write(bytes),
+            #[cfg(feature = "tls")]
+            Socket::Tls(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            #[cfg(feature = "tls")]
+            Socket::Tls(stream) => stream.flush(),
+            _ => Ok(()),
+        }
+    }
+}

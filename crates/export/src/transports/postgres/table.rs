@@ -1,0 +1,117 @@
+//! The table on the server: made if it is missing, with columns that it lacks.
+
+use super::faults::ServerError;
+use super::wire::Wire;
+use crate::PostgresAddress;
+use crate::typed_row::{ColumnType, TABLE_PLACE, TableShape, quoted};
+use std::io;
+
+/// What the comment of our view says: another view of its name stays as it is.
+const OURS: &str = "made by netwren";
+
+/// A table with its names as SQL has them.
+pub(super) struct ServerTable {
+    /// First value of its rows.
+    pub(super) id: i64,
+    pub(super) shape: TableShape,
+    schema: String,
+}
+
+impl ServerTable {
+    /// The table that the header of messages tells of, where the address has it.
+    pub(super) fn of(header: &[u8], address: &PostgresAddress) -> ServerTable {
+        let shape = TableShape::of_header(header);
+        let schema = address.schema.as_deref().map_or(String::new(), |schema| format!("{}.", quoted(schema)));
+        ServerTable { id: shape.id(), shape, schema }
+    }
+
+    fn name(&self) -> String {
+        format!("{}{}", self.schema, quoted(&self.shape.name))
+    }
+
+    /// The statement that rows are behind.
+    pub(super) fn copy(&self) -> String {
+        let names: Vec<String> = self.shape.columns.iter().map(|(name, _)| quoted(name)).collect();
+        format!("COPY {} ({}) FROM STDIN", self.name(), names.join(", "))
+    }
+
+    /// Makes what is missing. Two that begin at once wait for each other; whoever may only insert finds nothing to do.
+    pub(super) fn create(&self, wire: &mut Wire) -> io::Result<Result<(), ServerError>> {
+        let outcome = self.create_within(wire)?;
+        let end = if outcome.is_ok() { "COMMIT" } else { "ROLLBACK" };
+        let ended = wire.query(end)?;
+        Ok(outcome.and(ended.map(|_| ())))
+    }
+
+    fn create_within(&self, wire: &mut Wire) -> io::Result<Result<(), ServerError>> {
+        let name = self.name();
+        let known = format!(
+            "BEGIN; SELECT attname FROM pg_attribute WHERE attrelid = to_regclass({}) AND attnum > 0 \
+             AND NOT attisdropped",
+            literal(&name)
+        );
+        let known = match self.columns(wire, &known)? {
+            Ok(known) => known,
+            Err(error) => return Ok(Err(error)),
+        };
+        let missing: Vec<&(String, ColumnType)> =
+            self.shape.columns.iter().filter(|(name, _)| !known.contains(name)).collect();
+        let column = |(name, kind): &&(String, ColumnType)| format!("{} {}", quoted(name), sql_type(*kind));
+        let mut statements = vec!["SELECT pg_advisory_xact_lock(hashtext('netwren'))".to_owned()];
+        if known.is_empty() {
+            let columns: Vec<String> = missing.iter().map(column).collect();
+            statements.push(format!("CREATE TABLE IF NOT EXISTS {name} ({})", columns.join(", ")));
+        } else {
+            let add = |missing| format!("ALTER TABLE {name} ADD COLUMN IF NOT EXISTS {}", column(missing));
+            statements.extend(missing.iter().map(add));
+        }
+        if !missing.is_empty() {
+            statements.extend(self.view(wire)?);
+        }
+        if statements.len() == 1 {
+            return Ok(Ok(()));
+        }
+        Ok(wire.query(&statements.join("; "))?.map(|_| ()))
+    }
+
+    fn columns(&self, wire: &mut Wire, sql: &str) -> io::Result<Result<Vec<String>, ServerError>> {
+        Ok(wire.query(sql)?.map(|rows| rows.into_iter().flatten().flatten().collect()))
+    }
+
+    /// What makes the view, unless something that is not ours has its name.
+    fn view(&self, wire: &mut Wire) -> io::Result<Vec<String>> {
+        let Some((view, select)) = &self.shape.view else { return Ok(Vec::new()) };
+        let view = format!("{}{}", self.schema, quoted(view));
+        let ask = format!(
+            "SELECT coalesce(obj_description(to_regclass({0}), 'pg_class'), '') WHERE to_regclass({0}) IS NOT NULL",
+            literal(&view)
+        );
+        let found = wire.query(&ask)?.unwrap_or_default();
+        let found = found.first().and_then(|row| row.first()).cloned().flatten();
+        if found.as_deref().is_some_and(|comment| comment != OURS) {
+            return Ok(Vec::new());
+        }
+        let select = select.replace(TABLE_PLACE, &self.name());
+        Ok(vec![
+            format!("DROP VIEW IF EXISTS {view}"),
+            format!("CREATE VIEW {view} AS {select}"),
+            format!("COMMENT ON VIEW {view} IS {}", literal(OURS)),
+        ])
+    }
+}
+
+/// Text as SQL has it, with standard_conforming_strings.
+pub(super) fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+fn sql_type(kind: ColumnType) -> &'static str {
+    match kind {
+        ColumnType::Integer => "bigint",
+        ColumnType::Real => "double precision",
+        ColumnType::Text => "text",
+        ColumnType::Time => "timestamptz",
+        ColumnType::Flag => "boolean",
+        ColumnType::Address => "inet",
+    }
+}

@@ -1,0 +1,70 @@
+//! `--to postgres://…`, which `./netwren.sh build` has, with a server of the test's own.
+
+use crate::packet_files::{logging, send, shipping};
+use crate::run::netwren;
+use testkit::postgres::Server;
+
+/// False, and said so, if the program was built without the feature.
+pub(crate) fn have_postgres() -> bool {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "group = 1\nto = [\"postgres://a@127.0.0.1:1/b\"]\n").unwrap();
+    let have = !netwren(&["log", "check", file.path().to_str().unwrap()]).stderr.contains("cargo feature `postgres`");
+    if !have {
+        testkit::loud("skipped: tests/postgres.rs needs a netwren with --features postgres");
+    }
+    have
+}
+
+#[test]
+fn a_password_on_the_command_line_is_warned_of_and_never_shown() {
+    if !have_postgres() {
+        return;
+    }
+    let to = "postgres://fw:hunter2@127.0.0.1:1/logs";
+    let program = testkit::program::netwren();
+    let words = ["-s", "INT", "1", program.to_str().unwrap(), "sockets", "--follow", "--stats", "--to", to];
+    let out = std::process::Command::new("timeout").args(words).output().unwrap();
+    let said = [out.stdout, out.stderr].concat();
+    let said = String::from_utf8(said).unwrap();
+    assert!(said.contains("postgres://fw@127.0.0.1:1/logs: the password stands on the command line"), "{said}");
+    assert!(!said.contains("hunter2") && said.contains("{\"outputs\":"), "{said}");
+    let twice = netwren(&["sockets", "--follow", "--to", to, "--to", "postgres://fw:other@127.0.0.1:1/logs"]);
+    assert!(twice.stderr.contains("mixed up") && !twice.stderr.contains("other@"), "{}", twice.stderr);
+}
+
+#[test]
+fn root_log_records_lie_in_postgres_and_are_read_as_ulogd2s() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    if !have_postgres() {
+        return;
+    }
+    let Some(mut server) = Server::start("log") else { return };
+    let lab = logging("postgres");
+    let spool = lab.dir().join("spool");
+    let to = server.url("&table=net.fw");
+    server.query("CREATE SCHEMA net");
+    let words = ["--to", &to, "--copy", "65535", "--columns", "+proto_number", "--spool", spool.to_str().unwrap()];
+    let going = shipping(&lab, &words, 1);
+    let count = |server: &Server| -> u64 {
+        let counted = server.try_query("SELECT count(*) FROM net.fw").unwrap_or_default();
+        counted.first().map_or(0, |n| n.parse().unwrap())
+    };
+    send(&lab);
+    testkit::wait_until("rows are there", || count(&server) >= 30);
+    // The server goes away, rows come meanwhile, and it comes back.
+    server.kill();
+    send(&lab);
+    server.begin();
+    testkit::wait_until("both halves are there", || count(&server) >= 60);
+    going.end().1.ok();
+    let seconds = "extract(epoch FROM now())";
+    let rows = server.query(&format!(
+        "SELECT count(DISTINCT src) > 1, count(*) FILTER (WHERE ip_saddr_str << '127.0.0.0/8' AND udp_dport = 7009 AND \
+         ip_protocol = 17) > 10, bool_and(oob_prefix IN ('in: ', 'out: ', '')), bool_and(oob_time_sec BETWEEN \
+         {seconds} - 120 AND {seconds} + 1) FROM net.ulog, net.fw"
+    ));
+    assert_eq!(rows, ["t|t|t|t"]);
+    let name = std::fs::read_dir(&spool).unwrap().map(|entry| entry.unwrap().file_name()).next().unwrap();
+    assert!(name.to_string_lossy().starts_with("postgres"), "{name:?}");
+}

@@ -45,15 +45,18 @@ struct Debian {
     env: Vec<(&'static str, String)>,
 }
 
-/// What runs first in a mount and pid namespace of its own: arguments are the chroot, then the command. The chroot must
-/// be a mount by itself, or `ip netns exec` could not remount `/`.
+/// What runs first in a mount and pid namespace of its own: arguments are the chroot, the folder of the tests' locks,
+/// then the command. The chroot must be a mount by itself, or `ip netns exec` could not remount `/`. It shares the
+/// kernel's settings with this machine, so tests in it take turns with tests elsewhere.
 const ENTER: &str = r#"
 set -eu
-root=$1; shift
+root=$1; locks=$2; shift 2
 mount --bind "$root" "$root"
 mount -t proc proc "$root/proc"
 mount -t sysfs sysfs "$root/sys"
 mount --bind /dev "$root/dev"
+mkdir -p "$root/tmp/${locks##*/}"
+mount --bind "$locks" "$root/tmp/${locks##*/}"
 exec chroot "$root" "$@"
 "#;
 
@@ -118,7 +121,7 @@ impl Debian {
     fn shell(&self, command: &str) -> Result<()> {
         let mut inside = Command::new("unshare");
         inside.args(["--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--"]);
-        inside.args(["sh", "-c", ENTER, "sh"]).arg(&self.root);
+        inside.args(["sh", "-c", ENTER, "sh"]).arg(&self.root).arg(testkit::lock::shared_dir());
         inside.args(["bash", "-c", command]).stdin(Stdio::null()).env_clear();
         inside.env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
         inside.env("HOME", "/root").env("LC_ALL", "C.UTF-8").envs(self.env.iter().map(|(k, v)| (*k, v.as_str())));

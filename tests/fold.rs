@@ -191,17 +191,20 @@ fn a_flood_leaves_others(purpose: &str, when_full: &str, more: &[&str]) {
             }
         }
     });
-    testkit::wait_until("all of it waits or was dropped", || {
+    let count = |name: &str| {
         let status = netwren(&["log", "status", "-o", "json", "--control", &control]).stdout;
         let status: Value = serde_json::from_str(&status).unwrap();
-        status["outputs"][0]["seen"] == FLOOD + CALM
-    });
+        status["outputs"][0][name].as_u64()
+    };
+    testkit::wait_until("all of it waits or was dropped", || count("seen") == Some(FLOOD + CALM));
     let listener = lab.inside(|| TcpListener::bind(addr)).unwrap();
     let reader = std::thread::spawn(move || {
         let mut text = String::new();
         listener.accept().unwrap().0.read_to_string(&mut text).unwrap();
         text
     });
+    // What waits in a spool is left there for a receiver that is away at the end.
+    testkit::wait_until("the rest is delivered", || count("in_spool") == Some(0));
     let ledger = {
         let (lines, ran) = going.end();
         assert_eq!(ran.code, 3, "something was dropped: {}", ran.stderr);
@@ -211,7 +214,7 @@ fn a_flood_leaves_others(purpose: &str, when_full: &str, more: &[&str]) {
     let of = |prefix: &str| text.matches(&format!("\"prefix\":\"{prefix}: \"")).count() as u64;
     let dropped = ledger["dropped"]["full"].as_u64().unwrap();
     assert_eq!((of("calm"), of("flood") + dropped), (CALM, FLOOD), "{ledger}");
-    assert!(dropped > FLOOD / 2, "{ledger}");
+    assert!(dropped > FLOOD / 4, "{ledger}");
     let numbers: Vec<u64> =
         text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["seq"].as_u64().unwrap()).collect();
     assert!(numbers.is_sorted(), "in order");
@@ -226,6 +229,12 @@ fn a_flood_leaves_others(purpose: &str, when_full: &str, more: &[&str]) {
 fn root_a_flood_of_one_rule_pushes_no_others_out_of_the_queue() {
     a_flood_leaves_others("floodold", "drop-oldest", &["--queue-max", "4MiB"]);
     a_flood_leaves_others("floodnew", "drop-newest", &["--queue-max", "4MiB"]);
+}
+
+#[test]
+fn root_a_flood_of_one_rule_pushes_no_others_out_of_the_spool() {
+    a_flood_leaves_others("spoolold", "drop-oldest", &["--spool", "SPOOL", "--spool-max", "16MiB"]);
+    a_flood_leaves_others("spoolnew", "drop-newest", &["--spool", "SPOOL", "--spool-max", "16MiB"]);
 }
 
 /// What was folded and limited stays in the ledger of a spool.

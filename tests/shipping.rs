@@ -141,6 +141,37 @@ fn root_a_receiver_that_never_reads_is_said_and_counted() {
     ran.says(3, &["not delivered when the run ended"]);
 }
 
+/// Records that the kernel could not deliver are known while the run lasts.
+#[test]
+fn root_what_the_kernel_lost_is_told_by_a_running_netwren() {
+    const PACKETS: usize = 30_000;
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = logging("shiplost");
+    let (control, file) = (lab.dir().join("control"), lab.dir().join("out"));
+    let (control, to) = (control.display().to_string(), format!("json:{}", file.display()));
+    let going = shipping(&lab, &["--columns", "seq", "--buffer", "64KiB", "--to", &to, "--control", &control]);
+    going.signal("-STOP");
+    send(&lab, to_five(), PACKETS);
+    going.signal("-CONT");
+    let count = |name: &str| {
+        let ran = netwren(&["log", "status", "--control", &control, "-o", "json"]);
+        let report: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        report["outputs"][0][name].as_u64().unwrap()
+    };
+    // Gaps show with the next record that comes.
+    testkit::wait_until("the gap is told", || {
+        send(&lab, to_five(), 1);
+        count("lost_in_kernel") > 1000
+    });
+    testkit::wait_until("each record is seen or lost", || {
+        count("seen") + count("lost_in_kernel") == counted(&lab, "7009") as u64
+    });
+    let live = count("lost_in_kernel");
+    let (lines, ran) = going.end();
+    assert_eq!((ran.code, &ledger(&lines)["lost_in_kernel"]), (3, &live.into()), "{}", ran.stderr);
+}
+
 /// With a latency of ten seconds the kernel holds all of them when the signal comes.
 #[test]
 fn root_what_was_logged_before_sigterm_arrives() {
@@ -336,6 +367,7 @@ fn root_issue_12_a_running_netwren_tells_what_became_of_its_rows() {
     let metric = format!("netwren_export_delivered_total{{output=\"{to}\"}} {PACKETS}\n");
     let ran = ask("prometheus");
     assert!(ran.stdout.contains(&metric), "{}", ran.stdout);
+    assert!(ran.stdout.contains("netwren_lost_in_kernel_total 0\n"), "{}", ran.stdout);
     delivered(going, PACKETS);
     let ran = ask("text");
     assert!(ran.code == 4 && ran.stderr.contains("cannot connect to"), "{}", ran.stderr);

@@ -2,7 +2,7 @@
 use crate::messages::say;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use sys::service::Manager;
 
 /// Shared by the threads of a run.
@@ -16,6 +16,8 @@ pub(crate) struct RunState {
     reader_turns: Mutex<Option<Arc<AtomicU64>>>,
     /// True if groups stay bound at the end.
     keep_bound: Arc<AtomicBool>,
+    /// Records that the kernel could not deliver so far; empty where that is not known before the end.
+    lost_in_kernel: OnceLock<Arc<AtomicU64>>,
     /// True if this run has sockets to hand over.
     can_hand_over: AtomicBool,
     /// True once they shall be handed over.
@@ -52,6 +54,16 @@ impl RunState {
     pub(crate) fn count_reader(&self) -> Arc<AtomicU64> {
         let mut turns = self.reader_turns.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(turns.get_or_insert_default())
+    }
+
+    /// The counter for records that the kernel could not deliver.
+    pub(crate) fn count_lost(&self) -> Arc<AtomicU64> {
+        Arc::clone(self.lost_in_kernel.get_or_init(Arc::default))
+    }
+
+    /// Records that the kernel could not deliver so far, if that is known while the run lasts.
+    pub(crate) fn lost_in_kernel(&self) -> Option<u64> {
+        self.lost_in_kernel.get().map(|lost| lost.load(Relaxed))
     }
 
     /// The turns of both threads so far.

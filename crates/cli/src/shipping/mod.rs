@@ -259,15 +259,14 @@ fn store(target: &Target, ship: &ShipRequest) -> Result<Box<dyn Store>, RunError
 
 /// Answers at `path` with the counts of all outputs, and gives the sockets of `run` up.
 fn control(path: &Path, monitors: Monitors, run: &Arc<RunState>) -> Result<Control, RunError> {
-    let run = Arc::clone(run);
+    let (run, counted) = (Arc::clone(run), Arc::clone(run));
     let report = move || {
         let report = |(target, monitor, at_start): &Monitored| OutputReport {
             target: target.clone(),
             status: monitor.status(),
             at_start: *at_start,
         };
-        // What the kernel lost, the stream tells at its end.
-        StatusReport { outputs: monitors.lock().iter().map(report).collect(), lost_in_kernel: None }
+        StatusReport { outputs: monitors.lock().iter().map(report).collect(), lost_in_kernel: counted.lost_in_kernel() }
     };
     Control::start(path, report, move |successor| run.hand_over_to(successor))
         .map_err(|error| refused(format!("--control: {error}")))

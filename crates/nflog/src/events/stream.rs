@@ -1,6 +1,7 @@
 //! The rows of `log`.
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use netlink::datagrams::{BATCH_HEADER, BatchHeader, DatagramFrames};
@@ -41,6 +42,9 @@ pub struct FollowLog<'h> {
     pub others: Vec<OtherNetns>,
     /// Returns true once the run shall end. Called some twenty times a second.
     pub stop: &'h dyn Fn() -> bool,
+    /// Where the number of records that the kernel could not deliver stands while the stream is read, as far as gaps in
+    /// their numbers have shown it.
+    pub lost: Arc<AtomicU64>,
     /// What is taken over from an earlier process, and left to a later one.
     pub succession: Succession<'h>,
 }
@@ -51,6 +55,8 @@ pub struct LogStream<'h> {
     groups: Vec<u16>,
     header: BatchHeader,
     sequences: Sequences,
+    /// [`FollowLog::lost`]
+    lost: Arc<AtomicU64>,
     seen: u64,
     failed: u64,
     /// Records of a recording whose group is not asked for.
@@ -73,7 +79,8 @@ pub struct LogStream<'h> {
 impl<'h> LogStream<'h> {
     /// Binds the groups: what is logged after this returns is told. Needs CAP_NET_ADMIN.
     pub fn open(host: &'h Host, follow: FollowLog<'h>) -> Result<LogStream<'h>, SourceError> {
-        let FollowLog { groups, copy_bytes, latency, buffer_bytes, netns_id, others, stop, mut succession } = follow;
+        let FollowLog { groups, copy_bytes, latency, buffer_bytes, netns_id, others, stop, lost, mut succession } =
+            follow;
         let words: Vec<String> = groups.iter().map(|group| format!("group {group}")).collect();
         host.note_asked(LogRecords::NAME, &mut words.iter().map(String::as_str));
         let unrecorded = |word: &str| host.was_asked(LogRecords::NAME, word) == Some(false);
@@ -101,6 +108,7 @@ impl<'h> LogStream<'h> {
             groups,
             header: BatchHeader::default(),
             sequences,
+            lost,
             seen: 0,
             failed: 0,
             filtered: 0,
@@ -211,11 +219,9 @@ impl Stream<LogRecords> for LogStream<'_> {
     }
 
     fn next(&mut self, _: &Demand<LogRecords>, each: &mut Each<'_, LogRecords>) -> Result<StreamState, SourceError> {
-        self.next_batch(each).map_err(|error| SourceError {
-            what: WHAT,
-            fault: SourceFault::Io,
-            cause: Box::new(error),
-        })
+        let state = self.next_batch(each);
+        self.lost.store(self.sequences.lost(), Relaxed);
+        state.map_err(|error| SourceError { what: WHAT, fault: SourceFault::Io, cause: Box::new(error) })
     }
 
     fn close(&mut self) -> Accounting {

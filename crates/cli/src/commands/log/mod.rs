@@ -96,6 +96,7 @@ impl Log {
             netns_id: session.netns_id(),
             others: others(session),
             stop,
+            lost: session.run().count_lost(),
             succession: Default::default(),
         }
     }

@@ -1,5 +1,6 @@
 //! Sockets of the rarer families, made inside a [`Lab`] and held by it: raw, UDP-Lite, packet, netlink, MPTCP.
 
+use crate::attach_filter;
 use crate::netns::Lab;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
@@ -18,8 +19,6 @@ const PACKET_TX_RING: i32 = 13;
 const PACKET_FANOUT: i32 = 18;
 /// Promiscuous, in `struct packet_mreq`.
 const PACKET_MR_PROMISC: u16 = 1;
-/// include/uapi/asm-generic/socket.h
-const SO_ATTACH_FILTER: i32 = 26;
 /// Index of the loopback interface in every namespace.
 const LO: u32 = 1;
 
@@ -80,7 +79,8 @@ impl Lab {
         set_words(&sender, PACKET_TX_RING, &[4096, 2, 2048, 4]);
         self.hold(sender);
         let filtered = self.packet(socket::SOCK_RAW, ETH_P_LLDP, 0);
-        attach(&filtered, &[(0x28, 0, 0, 12), (0x15, 0, 1, 0x800), (6, 0, 0, 65535), (6, 0, 0, 0)]);
+        attach_filter(&filtered, &[(0x28, 0, 0, 12), (0x15, 0, 1, 0x800), (6, 0, 0, 65535), (6, 0, 0, 0)])
+            .expect("the program is sound");
         self.hold(filtered);
     }
 
@@ -151,19 +151,6 @@ fn netlink_address(portid: u32, groups: u32) -> Vec<u8> {
 fn set_words(packet: &Fd, option: i32, words: &[u32]) {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
     socket::set_bytes(packet, SOL_PACKET, option, &bytes).unwrap_or_else(|e| panic!("packet option {option}: {e}"));
-}
-
-/// `struct sock_fprog`: how many instructions, padding, where they are.
-fn attach(packet: &Fd, program: &[(u16, u8, u8, u32)]) {
-    let mut bytes = Vec::new();
-    for (code, jt, jf, k) in program {
-        bytes.extend_from_slice(&code.to_ne_bytes());
-        bytes.extend_from_slice(&[*jt, *jf]);
-        bytes.extend_from_slice(&k.to_ne_bytes());
-    }
-    let mut wanted = program.len().to_ne_bytes().to_vec();
-    wanted.extend_from_slice(&(bytes.as_ptr() as usize).to_ne_bytes());
-    socket::set_bytes(packet, socket::SOL_SOCKET, SO_ATTACH_FILTER, &wanted).expect("the program is sound");
 }
 
 #[cfg(test)]

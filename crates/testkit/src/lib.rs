@@ -19,6 +19,7 @@ pub mod postgres;
 pub mod program;
 pub mod root;
 pub mod routed;
+mod socket_filter;
 pub mod tables;
 pub mod tool;
 mod traffic;
@@ -28,6 +29,7 @@ mod watchdog;
 
 pub use knob::HostKnob;
 /// The allocator that counts, for crates that may not name `sys`.
+pub use socket_filter::{attach_filter, try_filter};
 pub use sys::allocator;
 pub use traffic::{Listener, Pair};
 pub use wait::{until_equal, wait_until};

@@ -38,6 +38,7 @@ pub(crate) const ALL: &[Target] = &[
     Target { made: recordings, ..Target::new("tape", tape, &["tape"], TAPES) },
     Target::new("dns", packet::dns::fuzz_dns, &[], DNS),
     Target::new("packet_headers", packet::fuzz_headers, &[], PACKETS),
+    Target::new("pcap_filter", pcapfilter::fuzz_pcap_filter, &[], PCAP_FILTERS),
     Target::new("nflog", nflog::fuzz_nflog, &["nl"], LOG_RECORDS),
     Target::new("ulogd_formats", ulogd_formats, &["nl"], LOG_RECORDS),
     Target::new("syslog_formats", sinks::syslog::fuzz_syslog_formats, &[], SYSLOG_PARTS),
@@ -53,6 +54,16 @@ pub(crate) const ALL: &[Target] = &[
     Target::new("processes", host::processes::fuzz_processes, &[], PROCESSES),
     Target::new("ct_stats", conntrack::stats::fuzz_stats, &[], CT_STATS),
     Target::new("cgroup", host::containers::fuzz_cgroup, &[], CGROUPS),
+];
+
+/// Expressions of every kind.
+const PCAP_FILTERS: &[&[u8]] = &[
+    b"tcp port 80 or (udp and not src net 10.0.0.0/8)",
+    b"vlan 7 and mpls 16 and host 10.0.0.1 or 10.0.0.2 or 10.0.0.3 or 10.0.0.9",
+    b"(ip[2:2] - ((ip[0]&0xf)<<2)) - ((tcp[12]&0xf0)>>2) != 0 && len % 2 = 1",
+    b"ip6 net 2001:db8::/32 or fe80::1 or ::ffff:1.2.3.4 and icmp6[icmp6type] = icmp6-echo",
+    b"geneve 7 and pppoes 42 and portrange 10-20 or ether host 2:0:0:0:0:1",
+    b"ip6 protochain \\tcp and ether proto 0x42 or llc rnr or decnet host 1.13",
 ];
 
 /// Host name, prefix, user and text between zeros.

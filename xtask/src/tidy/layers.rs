@@ -20,6 +20,7 @@ const HOUSE: &[Place] = &[
     Place { name: "sys", layer: 0, ours: &[], theirs: &["libc"] },
     Place { name: "netlink", layer: 1, ours: &["sys"], theirs: &[] },
     Place { name: "bpf", layer: 1, ours: &["sys"], theirs: &[] },
+    Place { name: "pcapfilter", layer: 1, ours: &[], theirs: &[] },
     Place { name: "packet", layer: 1, ours: &["record"], theirs: &[] },
     Place { name: "sockets", layer: 2, ours: &["record", "sys", "netlink", "bpf"], theirs: &[] },
     Place { name: "conntrack", layer: 2, ours: &["record", "sys", "netlink", "bpf"], theirs: &[] },

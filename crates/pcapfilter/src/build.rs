@@ -1,0 +1,165 @@
+//! Conditions to a graph: from the last one to the first, because each must know where it leads.
+
+mod search;
+
+use crate::ast::Operator;
+use crate::ast::{Expr, Join};
+use crate::condition::{Condition, HeaderChain};
+use crate::graph::{ACCEPT, Compare, Graph, NodeId, Test};
+use crate::interpret::ANCILLARY_EXTRA;
+use crate::value::{MemorySlot, Size, Values};
+
+/// Extension headers that the kernel's program looks behind; packets with more it takes, for the other one to decide.
+const HEADERS_KERNEL: usize = 6;
+/// Extension headers that the other program looks behind: a packet with more has no such protocol.
+const HEADERS_MAX: usize = 64;
+
+/// The next header's number, and where it begins.
+const CHAIN_PROTOCOL: MemorySlot = MemorySlot(4);
+const CHAIN_OFFSET: MemorySlot = MemorySlot(5);
+
+/// What a program is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Decides everything, in user space.
+    Exact,
+    /// Takes whatever might pass, in the kernel.
+    Superset,
+}
+
+/// Makes the graph of one program.
+pub(crate) struct Builder<'a> {
+    pub(crate) graph: Graph,
+    pub(crate) values: &'a mut Values,
+    /// The leaves' conditions, by their number.
+    pub(crate) conditions: &'a [Condition],
+    pub(crate) purpose: Purpose,
+    /// Whether something was taken that the other program must look at.
+    pub(crate) is_superset: bool,
+}
+
+/// Where a condition leads, and whether an odd number of `not` stands before it.
+#[derive(Clone, Copy)]
+struct Ways {
+    yes: NodeId,
+    no: NodeId,
+    is_negated: bool,
+}
+
+impl Ways {
+    fn turned(self) -> Ways {
+        Ways { yes: self.no, no: self.yes, is_negated: !self.is_negated }
+    }
+}
+
+impl Builder<'_> {
+    /// The graph's root.
+    pub(crate) fn whole(&mut self, tree: &Expr, yes: NodeId, no: NodeId) -> NodeId {
+        self.expr(tree, Ways { yes, no, is_negated: false })
+    }
+
+    fn expr(&mut self, tree: &Expr, ways: Ways) -> NodeId {
+        match tree {
+            Expr::Leaf(number) => match self.conditions.get(*number) {
+                Some(condition) => self.condition(condition, ways),
+                None => ways.no,
+            },
+            Expr::Not(inner) => self.expr(inner, ways.turned()),
+            Expr::Chain(first, rest) => {
+                // From the right: what stands left of `or x` leads to x where it fails, left of `and x` where it holds.
+                let mut ways = ways;
+                for (join, right) in rest.iter().rev() {
+                    let entry = self.expr(right, ways);
+                    match join {
+                        Join::Or => ways.no = entry,
+                        Join::And => ways.yes = entry,
+                    }
+                }
+                self.expr(first, ways)
+            }
+        }
+    }
+
+    fn condition(&mut self, condition: &Condition, ways: Ways) -> NodeId {
+        let Ways { yes, no, .. } = ways;
+        match condition {
+            Condition::Always(true) => yes,
+            Condition::Always(false) => no,
+            Condition::Test(test) => self.graph.test(self.values, *test, yes, no),
+            Condition::Not(inner) => self.condition(inner, ways.turned()),
+            Condition::All(parts) => {
+                parts.iter().rev().fold(yes, |yes, part| self.condition(part, Ways { yes, ..ways }))
+            }
+            Condition::Any(parts) => parts.iter().rev().fold(no, |no, part| self.condition(part, Ways { no, ..ways })),
+            Condition::Store(slot, value) => self.graph.store(*slot, *value, yes),
+            Condition::InRanges(value, ranges) => self.ranges(*value, ranges, yes, no),
+            Condition::InPrefixes(words, prefixes) => self.prefixes(words, prefixes, yes, no),
+            Condition::Chain(chain) => self.chain(*chain, ways),
+            Condition::Extra(number) => self.extra(*number, ways),
+        }
+    }
+
+    /// A word of the caller's: user space asks for it, the kernel takes the packet whatever it may be.
+    fn extra(&mut self, number: usize, ways: Ways) -> NodeId {
+        if self.purpose == Purpose::Superset {
+            self.is_superset = true;
+            return if ways.is_negated { ways.no } else { ways.yes };
+        }
+        let left = self.values.load(Size::Word, None, ANCILLARY_EXTRA.wrapping_add(number as u32));
+        let right = self.values.constant(0);
+        self.graph.test(self.values, Test { left, compare: Compare::Equal, right }, ways.no, ways.yes)
+    }
+
+    /// Unrolled, because the kernel takes no program with a loop.
+    fn chain(&mut self, chain: HeaderChain, ways: Ways) -> NodeId {
+        let (mut next, levels) = match self.purpose {
+            Purpose::Exact => (ways.no, HEADERS_MAX),
+            Purpose::Superset => {
+                self.is_superset = true;
+                (ACCEPT, HEADERS_KERNEL)
+            }
+        };
+        for _ in 0..levels {
+            next = self.header(chain, ways, next);
+        }
+        let (protocol, first) = if chain.is_ipv6 { (6, 40) } else { (9, 0) };
+        let protocol = self.values.load(Size::Byte, None, chain.offset.wrapping_add(protocol));
+        let first = if chain.is_ipv6 { self.values.constant(first) } else { self.values.header_length(chain.offset) };
+        let next = self.graph.store(CHAIN_OFFSET, first, next);
+        self.graph.store(CHAIN_PROTOCOL, protocol, next)
+    }
+
+    /// One header: found, at the end, or on to the next one.
+    fn header(&mut self, chain: HeaderChain, ways: Ways, next: NodeId) -> NodeId {
+        const AUTHENTICATION: u32 = 51;
+        const OPTIONS_ROUTING_FRAGMENT: [u32; 4] = [0, 60, 43, 44];
+        let protocol = self.values.slot(CHAIN_PROTOCOL);
+        let mut entry = ways.no;
+        let is = |this: &mut Self, number: u32, yes: NodeId, no: NodeId| {
+            let right = this.values.constant(number);
+            this.graph.test(this.values, Test { left: protocol, compare: Compare::Equal, right }, yes, no)
+        };
+        let after = self.advance(chain, 2, 4, next);
+        entry = is(self, AUTHENTICATION, after, entry);
+        if chain.is_ipv6 {
+            let after = self.advance(chain, 1, 8, next);
+            for number in OPTIONS_ROUTING_FRAGMENT {
+                entry = is(self, number, after, entry);
+            }
+        }
+        is(self, chain.protocol, ways.yes, entry)
+    }
+
+    /// Reads the next header's number, and skips (length + `more`) * `unit` bytes.
+    fn advance(&mut self, chain: HeaderChain, more: u32, unit: u32, next: NodeId) -> NodeId {
+        let offset = self.values.slot(CHAIN_OFFSET);
+        let protocol = self.values.load(Size::Byte, Some(offset), chain.offset);
+        let length = self.values.load(Size::Byte, Some(offset), chain.offset.wrapping_add(1));
+        let (more, unit) = (self.values.constant(more), self.values.constant(unit));
+        let units = self.values.binary(Operator::Add, length, more);
+        let bytes = self.values.binary(Operator::Mul, units, unit);
+        let sum = self.values.binary(Operator::Add, bytes, offset);
+        let next = self.graph.store(CHAIN_OFFSET, sum, next);
+        self.graph.store(CHAIN_PROTOCOL, protocol, next)
+    }
+}

@@ -1,0 +1,139 @@
+//! From text to programs.
+
+use crate::ast::{Expr, Leaf, Primitive};
+use crate::build::{Builder, Purpose};
+use crate::condition::Condition;
+use crate::emit::{check_length, emit};
+use crate::error::FilterError;
+use crate::generate::{Generator, OFFSET_SLOTS};
+use crate::graph::{ACCEPT, Graph, REJECT};
+use crate::group;
+use crate::instruction::{Program, code::RET_K};
+use crate::names::NameSource;
+use crate::optimise::optimise;
+use crate::parser::{self, ExtraWord};
+use crate::target::FilterTarget;
+use crate::value::Values;
+use crate::words::IdKind;
+
+/// Bytes of an expression: 1,000 hosts of IPv6 have room; time and memory grow with it.
+pub const EXPRESSION_MAX: usize = 64 * 1024;
+
+/// A compiled expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// For the kernel. Takes every packet that passes; alone it decides where [`Filter::rest`] is None.
+    pub kernel: Program,
+    /// Decides on what the kernel's program has taken, by [`crate::run`].
+    pub rest: Option<Program>,
+    /// The caller's words in the expression, by the number that [`crate::run`] asks with.
+    pub extras: Vec<Extra>,
+}
+
+/// One of the caller's words, as it stands in an expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extra {
+    /// Index into the list of words.
+    pub word: usize,
+    /// Its argument; empty for words without.
+    pub argument: String,
+    /// Where it stands, in bytes from 1.
+    pub column: usize,
+}
+
+/// Compiles an expression of pcap-filter(7). Fails with libpcap's words where it does, and for expressions beyond
+/// [`EXPRESSION_MAX`] bytes, too deep ones, and programs that the kernel would not take. 1,000 hosts take milliseconds.
+pub fn compile(text: &str, target: &FilterTarget, names: &dyn NameSource) -> Result<Filter, FilterError> {
+    compile_with(text, target, names, &[])
+}
+
+/// [`compile`] with further words, which the caller answers while the program runs.
+pub fn compile_with(
+    text: &str,
+    target: &FilterTarget,
+    names: &dyn NameSource,
+    words: &[ExtraWord],
+) -> Result<Filter, FilterError> {
+    if text.len() > EXPRESSION_MAX {
+        return Err(FilterError::new(format!("expression is longer than {EXPRESSION_MAX} bytes"), EXPRESSION_MAX));
+    }
+    if target.snaplen == 0 {
+        return Err(FilterError::new("snaplen of 0 rejects all packets", 0));
+    }
+    let parser::Parsed { mut leaves, tree } = parser::parse(text, words);
+    let extras = number_extras(&mut leaves);
+    let mut values = Values::default();
+    let mut tree = tree;
+    let sets = match &mut tree {
+        Ok(Some(tree)) => group::take_sets(tree, &leaves),
+        _ => Default::default(),
+    };
+    let mut generator = Generator::new(&mut values, target, names);
+    let mut conditions = Vec::with_capacity(leaves.len());
+    for (number, leaf) in leaves.iter().enumerate() {
+        let mut condition = generator.leaf(leaf)?;
+        if let Some(set) = sets.get(&number) {
+            condition = generator
+                .set(set.qualifiers, set.members, &group::ids(set, &leaves))
+                .map_err(|message| FilterError::new(message, leaf.at))?;
+        }
+        conditions.push(condition);
+    }
+    // The parser's refusal comes after those of what stands before that place, as in libpcap.
+    let Some(tree) = tree? else {
+        let kernel = emit(&Graph::new(), &values, ACCEPT, target.snaplen)?;
+        return Ok(Filter { kernel, rest: None, extras });
+    };
+    let needs_verdict = !leaves.iter().any(is_unoptimised);
+    let (kernel, is_superset) = program(&tree, &conditions, &mut values, target, Purpose::Superset)?;
+    if needs_verdict && kernel.instructions.iter().all(|instruction| instruction.code == RET_K && instruction.k == 0) {
+        return Err(FilterError::new("expression rejects all packets", 0));
+    }
+    check_length(&kernel)?;
+    let rest = match is_superset {
+        true => Some(program(&tree, &conditions, &mut values, target, Purpose::Exact)?.0),
+        false => None,
+    };
+    Ok(Filter { kernel, rest, extras })
+}
+
+/// Primitives that libpcap does not optimise: it does not find out that nothing passes.
+fn is_unoptimised(leaf: &Leaf) -> bool {
+    match &leaf.primitive {
+        Primitive::Geneve(_) => true,
+        Primitive::Id(Some(qualifiers), _) => qualifiers.kind == IdKind::Protochain,
+        _ => false,
+    }
+}
+
+/// Gives the caller's words their numbers.
+fn number_extras(leaves: &mut [Leaf]) -> Vec<Extra> {
+    let mut extras = Vec::new();
+    for leaf in leaves {
+        let column = leaf.at + 1;
+        if let Primitive::Extra(word, argument) = &mut leaf.primitive {
+            extras.push(Extra { word: *word, argument: std::mem::take(argument), column });
+            *word = extras.len() - 1;
+        }
+    }
+    extras
+}
+
+/// A program, and whether it takes more than it should.
+fn program(
+    tree: &Expr,
+    conditions: &[Condition],
+    values: &mut Values,
+    target: &FilterTarget,
+    purpose: Purpose,
+) -> Result<(Program, bool), FilterError> {
+    let mut builder = Builder { graph: Graph::new(), values, conditions, purpose, is_superset: false };
+    let mut root = builder.whole(tree, ACCEPT, REJECT);
+    for slot in OFFSET_SLOTS {
+        let zero = builder.values.constant(0);
+        root = builder.graph.store(slot, zero, root);
+    }
+    let Builder { mut graph, is_superset, .. } = builder;
+    let root = optimise(&mut graph, values, root);
+    Ok((emit(&graph, values, root, target.snaplen)?, is_superset))
+}

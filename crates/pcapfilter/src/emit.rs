@@ -1,0 +1,159 @@
+//! The graph to instructions: registers, the order of blocks, jumps.
+
+mod registers;
+
+use crate::error::FilterError;
+use crate::graph::{Compare, Graph, GraphNode, NodeId};
+use crate::instruction::{INSTRUCTIONS_MAX, Instruction, Program, code};
+use crate::value::Values;
+use registers::Registers;
+use std::collections::HashMap;
+
+/// Instructions that a conditional jump can skip.
+const SKIP_MAX: usize = 255;
+
+/// A node's instructions and how it goes on.
+struct Block {
+    node: NodeId,
+    body: Vec<Instruction>,
+    end: End,
+}
+
+enum End {
+    Return(bool),
+    Next(NodeId),
+    Branch { jump: Instruction, yes: NodeId, no: NodeId },
+}
+
+/// The program of a graph. `snaplen` is what an accepting program returns.
+pub(crate) fn emit(graph: &Graph, values: &Values, root: NodeId, snaplen: u32) -> Result<Program, FilterError> {
+    let blocks = blocks(graph, values, root)?;
+    let mut assembly = Assembly { reversed: Vec::new(), placed: HashMap::new(), near: HashMap::new(), graph, snaplen };
+    for block in blocks.into_iter().rev() {
+        assembly.place(block);
+    }
+    let mut instructions = assembly.reversed;
+    instructions.reverse();
+    Ok(Program { instructions })
+}
+
+/// Refuses what no kernel takes.
+pub(crate) fn check_length(program: &Program) -> Result<(), FilterError> {
+    if program.instructions.len() <= INSTRUCTIONS_MAX {
+        return Ok(());
+    }
+    let has = program.instructions.len();
+    Err(FilterError::new(format!("the filter has {has} instructions, the kernel takes {INSTRUCTIONS_MAX}"), 0))
+}
+
+fn blocks(graph: &Graph, values: &Values, root: NodeId) -> Result<Vec<Block>, FilterError> {
+    let mut entries: HashMap<NodeId, Registers> = HashMap::new();
+    let mut blocks = Vec::new();
+    for node in graph.in_order(root) {
+        let mut registers = entries.remove(&node).unwrap_or_default();
+        let mut body = Vec::new();
+        let end = match graph.get(node) {
+            GraphNode::Return(accepts) => End::Return(accepts),
+            GraphNode::Store { slot, value, next } => {
+                registers.store(values, &mut body, slot, value)?;
+                End::Next(next)
+            }
+            GraphNode::Test { test, yes, no } => {
+                let operand = registers.compare(values, &mut body, test.left, test.right)?;
+                let operation = match test.compare {
+                    Compare::Equal => code::JEQ,
+                    Compare::Greater => code::JGT,
+                    Compare::GreaterOrEqual => code::JGE,
+                    Compare::AnyBit => code::JSET,
+                };
+                let jump = match operand {
+                    Some(constant) => Instruction::new(code::JMP | operation, constant),
+                    None => Instruction::new(code::JMP | operation | code::X, 0),
+                };
+                End::Branch { jump, yes, no }
+            }
+        };
+        let nexts = match end {
+            End::Return(_) => [None, None],
+            End::Next(next) => [Some(next), None],
+            End::Branch { yes, no, .. } => [Some(yes), Some(no)],
+        };
+        for next in nexts.into_iter().flatten() {
+            entries.entry(next).and_modify(|there| there.meet(&registers)).or_insert_with(|| registers.clone());
+        }
+        blocks.push(Block { node, body, end });
+    }
+    Ok(blocks)
+}
+
+/// Instructions from the last to the first: then the distance to everything that was placed is known.
+struct Assembly<'g> {
+    reversed: Vec<Instruction>,
+    /// Index of a block's first instruction.
+    placed: HashMap<NodeId, usize>,
+    /// Index of an instruction that leads there, because the block itself is too far away.
+    near: HashMap<NodeId, usize>,
+    graph: &'g Graph,
+    snaplen: u32,
+}
+
+impl Assembly<'_> {
+    fn place(&mut self, block: Block) {
+        match block.end {
+            End::Return(accepts) => self.push_return(accepts),
+            End::Next(next) => {
+                let distance = self.distance(self.placed.get(&next).copied());
+                if let Some(distance) = distance.filter(|distance| *distance > 0) {
+                    self.reversed.push(Instruction::new(code::JMP | code::JA, distance as u32));
+                }
+            }
+            End::Branch { jump, yes, no } => {
+                // What is put down for one may move the other out of reach, so again.
+                while !(self.reaches(yes) && self.reaches(no)) {
+                    let far = if self.reaches(yes) { no } else { yes };
+                    self.push_near(far);
+                }
+                let (jt, jf) = (self.skip(yes), self.skip(no));
+                self.reversed.push(Instruction { jt, jf, ..jump });
+            }
+        }
+        self.reversed.extend(block.body.into_iter().rev());
+        self.placed.insert(block.node, self.reversed.len().saturating_sub(1));
+    }
+
+    fn push_return(&mut self, accepts: bool) {
+        self.reversed.push(Instruction::new(code::RET_K, if accepts { self.snaplen } else { 0 }));
+    }
+
+    /// Instructions between the one that is pushed next and the one at `index`.
+    fn distance(&self, index: Option<usize>) -> Option<usize> {
+        self.reversed.len().checked_sub(index? + 1)
+    }
+
+    /// The shortest way to a block, or to what leads there.
+    fn shortest(&self, to: NodeId) -> Option<usize> {
+        let block = self.distance(self.placed.get(&to).copied());
+        let near = self.distance(self.near.get(&to).copied());
+        block.into_iter().chain(near).min()
+    }
+
+    fn reaches(&self, to: NodeId) -> bool {
+        self.shortest(to).is_some_and(|distance| distance <= SKIP_MAX)
+    }
+
+    fn skip(&self, to: NodeId) -> u8 {
+        self.shortest(to).and_then(|distance| u8::try_from(distance).ok()).unwrap_or(0)
+    }
+
+    /// Puts down an instruction that leads far; nobody falls into it, because a branch always jumps.
+    fn push_near(&mut self, to: NodeId) {
+        match self.graph.get(to) {
+            GraphNode::Return(accepts) => self.push_return(accepts),
+            _ => {
+                let distance = self.distance(self.placed.get(&to).copied()).unwrap_or(0);
+                self.reversed.push(Instruction::new(code::JMP | code::JA, distance as u32));
+            }
+        }
+        self.near.insert(to, self.reversed.len().saturating_sub(1));
+    }
+}

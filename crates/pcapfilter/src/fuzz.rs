@@ -1,0 +1,18 @@
+//! What the fuzzer calls.
+
+use crate::{FilterTarget, LinkType, NameFiles, Origin, Packet, compile, run};
+
+/// Compiles any text for some link types, and runs what comes out on the same bytes: neither may panic nor hang.
+pub fn fuzz_pcap_filter(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let names = NameFiles { services: "http 80/tcp\n", protocols: "tcp 6\n", ..NameFiles::default() };
+    let origins = [Origin::Live { vlan_beside: true }, Origin::File { is_swapped: false }];
+    for link in [LinkType::Ethernet, LinkType::Raw, LinkType::LinuxSll2] {
+        for origin in origins {
+            let target = FilterTarget { link, origin, snaplen: 262_144, netmask: Some(0xffff_ff00) };
+            let Ok(filter) = compile(&text, &target, &names) else { continue };
+            let packet = Packet { bytes: data, length: data.len() as u32, metadata: None };
+            run(filter.rest.as_ref().unwrap_or(&filter.kernel), &packet, &mut |_| false);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Running a program on a packet: for files, and for what the kernel's program cannot decide. Safe on any program.
+
+use crate::instruction::{Instruction, Program, code};
+
+/// `SKF_AD_OFF` of include/uapi/linux/filter.h: offsets from here are no bytes of the packet.
+pub(crate) const ANCILLARY: u32 = -0x1000_i32 as u32;
+pub(crate) const ANCILLARY_PACKET_TYPE: u32 = ANCILLARY.wrapping_add(4);
+pub(crate) const ANCILLARY_IFINDEX: u32 = ANCILLARY.wrapping_add(8);
+pub(crate) const ANCILLARY_VLAN_TAG: u32 = ANCILLARY.wrapping_add(44);
+pub(crate) const ANCILLARY_VLAN_PRESENT: u32 = ANCILLARY.wrapping_add(48);
+/// Ours: the answers to the caller's words. The kernel never sees a program with them.
+pub(crate) const ANCILLARY_EXTRA: u32 = ANCILLARY.wrapping_add(0x800);
+
+/// The words of scratch memory (`BPF_MEMWORDS`).
+pub(crate) const MEMORY_WORDS: usize = 16;
+
+/// Steps of one run: a loop over headers of a packet needs fewer, whatever its length.
+const STEPS_MAX: usize = 1 << 20;
+
+/// What a program sees.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Packet<'a> {
+    /// What was captured, from the link-layer header on.
+    pub bytes: &'a [u8],
+    /// How long it was on the wire.
+    pub length: u32,
+    /// What the kernel knows beside the bytes; None for packets of a file.
+    pub metadata: Option<Metadata>,
+}
+
+/// What the kernel keeps beside a packet's bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Metadata {
+    /// The tag that the kernel has taken out of the packet.
+    pub vlan_tag: Option<u16>,
+    /// `PACKET_HOST` … (include/uapi/linux/if_packet.h); 4 is an outgoing packet.
+    pub packet_type: u8,
+    /// Number of the interface.
+    pub ifindex: u32,
+}
+
+/// Runs `program`: the number of bytes to keep, 0 for a packet that does not pass. A load beyond the packet, a division
+/// by zero, an unknown instruction and a jump out of the program reject it. `extra` answers the caller's words by
+/// their number in [`crate::Filter::extras`].
+pub fn run(program: &Program, packet: &Packet<'_>, extra: &mut dyn FnMut(usize) -> bool) -> u32 {
+    let mut machine = Machine { a: 0, x: 0, memory: [0; MEMORY_WORDS], packet, extra };
+    let mut next = 0_usize;
+    for _ in 0..STEPS_MAX {
+        let Some(instruction) = program.instructions.get(next) else { return 0 };
+        match machine.step(*instruction) {
+            Some(MachineStep::Next) => next += 1,
+            // Backwards too: libpcap's programs for `protochain` loop.
+            Some(MachineStep::Skip(distance)) => next = next.wrapping_add(1).wrapping_add_signed(distance as isize),
+            Some(MachineStep::Return(bytes)) => return bytes,
+            None => return 0,
+        }
+    }
+    0
+}
+
+enum MachineStep {
+    Next,
+    Skip(i32),
+    Return(u32),
+}
+
+struct Machine<'p, 'b, 'e> {
+    a: u32,
+    x: u32,
+    memory: [u32; MEMORY_WORDS],
+    packet: &'p Packet<'b>,
+    extra: &'e mut dyn FnMut(usize) -> bool,
+}
+
+impl Machine<'_, '_, '_> {
+    /// None rejects the packet.
+    fn step(&mut self, Instruction { code, jt, jf, k }: Instruction) -> Option<MachineStep> {
+        match code {
+            code::RET_K => return Some(MachineStep::Return(k)),
+            code::RET_A => return Some(MachineStep::Return(self.a)),
+            code::LD_W_ABS => self.a = self.load(k, 4)?,
+            code::LD_H_ABS => self.a = self.load(k, 2)?,
+            code::LD_B_ABS => self.a = self.load(k, 1)?,
+            code::LD_W_IND => self.a = self.byte_load(self.x.checked_add(k)?, 4)?,
+            code::LD_H_IND => self.a = self.byte_load(self.x.checked_add(k)?, 2)?,
+            code::LD_B_IND => self.a = self.byte_load(self.x.checked_add(k)?, 1)?,
+            code::LD_IMM => self.a = k,
+            code::LD_LEN => self.a = self.packet.length,
+            code::LD_MEM => self.a = *self.memory.get(k as usize)?,
+            code::LDX_IMM => self.x = k,
+            code::LDX_LEN => self.x = self.packet.length,
+            code::LDX_MEM => self.x = *self.memory.get(k as usize)?,
+            code::LDX_MSH => self.x = (self.byte_load(k, 1)? & 0xf) * 4,
+            code::ST => *self.memory.get_mut(k as usize)? = self.a,
+            code::STX => *self.memory.get_mut(k as usize)? = self.x,
+            code::TAX => self.x = self.a,
+            code::TXA => self.a = self.x,
+            code if code & 7 == code::ALU => {
+                self.a = compute(code & 0xf0, self.a, if code & code::X == 0 { k } else { self.x })?;
+            }
+            code if code & 7 == code::JMP => return self.jump(code, jt, jf, k),
+            _ => return None,
+        }
+        Some(MachineStep::Next)
+    }
+
+    fn jump(&self, code: u16, jt: u8, jf: u8, k: u32) -> Option<MachineStep> {
+        let right = if code & code::X == 0 { k } else { self.x };
+        let holds = match code & 0xf0 {
+            code::JA => return Some(MachineStep::Skip(k as i32)),
+            code::JEQ => self.a == right,
+            code::JGT => self.a > right,
+            code::JGE => self.a >= right,
+            code::JSET => self.a & right != 0,
+            _ => return None,
+        };
+        Some(MachineStep::Skip(i32::from(if holds { jt } else { jf })))
+    }
+
+    fn load(&mut self, offset: u32, size: usize) -> Option<u32> {
+        if offset < ANCILLARY {
+            return self.byte_load(offset, size);
+        }
+        if offset >= ANCILLARY_EXTRA {
+            return Some(u32::from((self.extra)((offset - ANCILLARY_EXTRA) as usize)));
+        }
+        let metadata = self.packet.metadata?;
+        match offset {
+            ANCILLARY_PACKET_TYPE => Some(metadata.packet_type.into()),
+            ANCILLARY_IFINDEX => Some(metadata.ifindex),
+            ANCILLARY_VLAN_TAG => Some(metadata.vlan_tag.unwrap_or(0).into()),
+            ANCILLARY_VLAN_PRESENT => Some(metadata.vlan_tag.is_some().into()),
+            _ => None,
+        }
+    }
+
+    fn byte_load(&self, offset: u32, size: usize) -> Option<u32> {
+        let from = offset as usize;
+        let bytes = self.packet.bytes.get(from..from.checked_add(size)?)?;
+        Some(bytes.iter().fold(0, |value, byte| value << 8 | u32::from(*byte)))
+    }
+}
+
+/// An operation of the arithmetic unit, also for constants; None for a division by zero.
+pub(crate) fn compute(operation: u16, left: u32, right: u32) -> Option<u32> {
+    Some(match operation {
+        code::ADD => left.wrapping_add(right),
+        code::SUB => left.wrapping_sub(right),
+        code::MUL => left.wrapping_mul(right),
+        code::DIV => left.checked_div(right)?,
+        code::MOD => left.checked_rem(right)?,
+        code::OR => left | right,
+        code::AND => left & right,
+        code::XOR => left ^ right,
+        code::LSH => left.checked_shl(right).unwrap_or(0),
+        code::RSH => left.checked_shr(right).unwrap_or(0),
+        code::NEG => left.wrapping_neg(),
+        _ => return None,
+    })
+}

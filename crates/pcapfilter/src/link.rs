@@ -1,0 +1,67 @@
+//! Link types that filters are compiled for.
+
+use std::fmt;
+
+/// The link-layer header of packets (`DLT_*` of libpcap).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LinkType {
+    /// Ethernet.
+    Ethernet,
+    /// No header; the version says which IP it is.
+    Raw,
+    /// No header, IPv4 only.
+    Ipv4,
+    /// No header, IPv6 only.
+    Ipv6,
+    /// BSD loopback: address family in the writer's byte order.
+    Null,
+    /// OpenBSD loopback: address family in network byte order.
+    Loop,
+    /// Linux cooked capture, version 1.
+    LinuxSll,
+    /// Linux cooked capture, version 2.
+    LinuxSll2,
+    /// PPP.
+    Ppp,
+}
+
+/// Number in files and of libpcap, name of `tcpdump -y`, description.
+const ALL: &[(LinkType, u32, &str, &str)] = &[
+    (LinkType::Null, 0, "NULL", "BSD loopback"),
+    (LinkType::Ethernet, 1, "EN10MB", "Ethernet"),
+    (LinkType::Ppp, 9, "PPP", "PPP"),
+    (LinkType::Raw, 12, "RAW", "Raw IP"),
+    (LinkType::Raw, 101, "RAW", "Raw IP"),
+    (LinkType::Loop, 108, "LOOP", "OpenBSD loopback"),
+    (LinkType::LinuxSll, 113, "LINUX_SLL", "Linux cooked v1"),
+    (LinkType::Ipv4, 228, "IPV4", "Raw IPv4"),
+    (LinkType::Ipv6, 229, "IPV6", "Raw IPv6"),
+    (LinkType::LinuxSll2, 276, "LINUX_SLL2", "Linux cooked v2"),
+];
+
+impl LinkType {
+    /// By its number in a file (`LINKTYPE_*`) or of libpcap (`DLT_*`); None for one that no filter is compiled for.
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<LinkType> {
+        ALL.iter().find(|(_, one, _, _)| *one == number).map(|(link, ..)| *link)
+    }
+
+    /// By its name as `tcpdump -y` takes it, in any case.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<LinkType> {
+        ALL.iter().find(|(_, _, one, _)| one.eq_ignore_ascii_case(name)).map(|(link, ..)| *link)
+    }
+
+    /// Its name as `tcpdump -y` takes it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        ALL.iter().find(|(link, ..)| *link == self).map_or("", |(_, _, name, _)| name)
+    }
+}
+
+impl fmt::Display for LinkType {
+    /// The description, as libpcap's messages have it.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(ALL.iter().find(|(link, ..)| link == self).map_or("", |(.., description)| description))
+    }
+}

@@ -1,0 +1,114 @@
+//! Leaves out tests whose outcome is known, and joins what became alike, until nothing changes.
+
+use crate::facts::PathFacts;
+use crate::graph::{Graph, GraphNode, NodeId};
+use crate::value::{MemorySlot, Values};
+use std::collections::HashMap;
+
+/// Rounds are few: each must have left something out.
+const ROUNDS_MAX: usize = 12;
+
+/// Returns the root of the improved graph.
+pub(crate) fn optimise(graph: &mut Graph, values: &Values, root: NodeId) -> NodeId {
+    let mut root = root;
+    for _ in 0..ROUNDS_MAX {
+        let better = round(graph, values, root);
+        if better == root {
+            break;
+        }
+        root = better;
+    }
+    root
+}
+
+/// One way out of a node, and where it leads by what is known on it.
+fn follow(graph: &Graph, values: &Values, facts: &PathFacts, from: NodeId) -> NodeId {
+    let mut to = from;
+    while let GraphNode::Test { test, yes, no } = graph.get(to) {
+        match facts.outcome(values, test) {
+            Some(true) => to = yes,
+            Some(false) => to = no,
+            None => break,
+        }
+    }
+    to
+}
+
+fn round(graph: &mut Graph, values: &Values, root: NodeId) -> NodeId {
+    let order = graph.in_order(root);
+    let mut known: Vec<Option<PathFacts>> = vec![None; graph.len()];
+    let mut edges: HashMap<NodeId, (NodeId, NodeId)> = HashMap::new();
+    if let Some(first) = known.get_mut(root.index()) {
+        *first = Some(PathFacts::default());
+    }
+    let mut used = 0;
+    for id in &order {
+        // Taken, not cloned: nobody comes back to a node that lies behind.
+        let Some(facts) = known.get_mut(id.index()).and_then(Option::take) else { continue };
+        let mut arrive = |to: NodeId, facts: PathFacts| {
+            let there = known.get_mut(to.index());
+            match there {
+                Some(Some(there)) => there.meet(&facts),
+                Some(there) => *there = Some(facts),
+                None => {}
+            }
+            to
+        };
+        let ways = match graph.get(*id) {
+            GraphNode::Return(_) => continue,
+            GraphNode::Store { slot, value, next } => {
+                used |= values.slots_of(value);
+                let mut facts = facts;
+                facts.forget(values, slot);
+                let next = arrive(next, facts);
+                (next, next)
+            }
+            GraphNode::Test { test, yes, no } => {
+                used |= values.slots_of(test.left) | values.slots_of(test.right);
+                let mut other = facts.clone();
+                other.learn(values, test, false);
+                let mut facts = facts;
+                facts.learn(values, test, true);
+                let yes = follow(graph, values, &facts, yes);
+                let no = follow(graph, values, &other, no);
+                (arrive(yes, facts), arrive(no, other))
+            }
+        };
+        edges.insert(*id, ways);
+    }
+    rebuild(graph, values, &order, &edges, used, root)
+}
+
+/// Makes the nodes anew, from the ends on, with their new edges; `used` are the slots that somebody reads.
+fn rebuild(
+    graph: &mut Graph,
+    values: &Values,
+    order: &[NodeId],
+    edges: &HashMap<NodeId, (NodeId, NodeId)>,
+    used: u32,
+    root: NodeId,
+) -> NodeId {
+    let mut new: HashMap<NodeId, NodeId> = HashMap::with_capacity(order.len());
+    for id in order.iter().rev() {
+        let node = graph.get(*id);
+        let (Some((yes, no)), false) = (edges.get(id), matches!(node, GraphNode::Return(_))) else {
+            new.insert(*id, *id);
+            continue;
+        };
+        let yes = new.get(yes).copied().unwrap_or(*yes);
+        let no = new.get(no).copied().unwrap_or(*no);
+        let made = match node {
+            GraphNode::Return(_) => *id,
+            GraphNode::Test { test, .. } => graph.test(values, test, yes, no),
+            GraphNode::Store { slot, value, .. } if is_unused(values, slot, value, used) => yes,
+            GraphNode::Store { slot, value, .. } => graph.store(slot, value, yes),
+        };
+        new.insert(*id, made);
+    }
+    new.get(&root).copied().unwrap_or(root)
+}
+
+/// A store of a constant that nobody reads; another one may reject the packet, because it loads.
+fn is_unused(values: &Values, slot: MemorySlot, value: crate::value::ValueId, used: u32) -> bool {
+    values.constant_of(value).is_some() && used & slot.bit() == 0
+}

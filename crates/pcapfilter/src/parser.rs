@@ -1,0 +1,367 @@
+//! Tokens to a tree: the grammar of pcap-filter(7), as libpcap's parser reads it.
+//!
+//! `and` and `or` have one precedence and join from left to right. A bare name, number or address after them takes the
+//! qualifiers of the primitive before. Depth is bounded, so that no text overflows the stack.
+
+mod arith;
+mod id;
+
+use crate::ast::{Arith, Expr, Join, Leaf, Primitive, Qualifiers};
+use crate::error::FilterError;
+use crate::lexer::{self, Token, What};
+use crate::words::{Dir, IdKind, Proto, Word};
+
+/// Parentheses, `not` and arithmetic within one another.
+const DEPTH_MAX: usize = 200;
+
+/// A word of the caller's language: it stands where a primitive may stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExtraWord {
+    /// The word, lower case.
+    pub name: &'static str,
+    /// Whether a name, number or address follows it.
+    pub takes_argument: bool,
+}
+
+/// What was read: leaves in their order, and the tree over them, or why there is none.
+pub(crate) struct Parsed {
+    pub(crate) leaves: Vec<Leaf>,
+    /// None for an empty expression.
+    pub(crate) tree: Result<Option<Expr>, FilterError>,
+}
+
+/// Reads an expression. Where it breaks off, the leaves before that place are there: what is wrong with one of them is
+/// said rather than that.
+pub(crate) fn parse(text: &str, extra: &[ExtraWord]) -> Parsed {
+    let (tokens, leaves) = (lexer::tokens(text), Vec::new());
+    let mut parser = Parser { tokens, next: 0, extra, leaves, depth: 0, operators: 0, last: None };
+    let tree = parser.whole();
+    Parsed { leaves: parser.leaves, tree }
+}
+
+struct Parser<'a> {
+    tokens: Vec<Token>,
+    next: usize,
+    extra: &'a [ExtraWord],
+    leaves: Vec<Leaf>,
+    depth: usize,
+    /// Operators of the relation that is read.
+    operators: usize,
+    /// Qualifiers that a bare name would take.
+    last: Option<Qualifiers>,
+}
+
+/// What may stand between parentheses.
+enum Inner {
+    Expr(Expr),
+    Arith(Arith),
+}
+
+impl Parser<'_> {
+    fn whole(&mut self) -> Result<Option<Expr>, FilterError> {
+        if self.peek() == &What::End {
+            return Ok(None);
+        }
+        let tree = self.expr()?;
+        if self.peek() == &What::End { Ok(Some(tree)) } else { Err(self.unexpected()) }
+    }
+
+    fn peek(&self) -> &What {
+        self.peek_at(0)
+    }
+
+    fn peek_at(&self, ahead: usize) -> &What {
+        self.tokens.get(self.next + ahead).map_or(&What::End, |token| &token.what)
+    }
+
+    fn at(&self) -> usize {
+        self.tokens.get(self.next).or(self.tokens.last()).map_or(0, |token| token.at)
+    }
+
+    fn advance(&mut self) {
+        self.next += 1;
+    }
+
+    fn unexpected(&self) -> FilterError {
+        let token = self.tokens.get(self.next).or(self.tokens.last());
+        token.map_or_else(|| FilterError::syntax(0), lexer::unexpected)
+    }
+
+    /// Takes the token if it is this sign.
+    fn take(&mut self, sign: u8) -> bool {
+        let is_next = self.peek() == &What::Sign(sign);
+        self.next += usize::from(is_next);
+        is_next
+    }
+
+    fn expect(&mut self, sign: u8) -> Result<(), FilterError> {
+        if self.take(sign) { Ok(()) } else { Err(self.unexpected()) }
+    }
+
+    /// One level deeper, or a refusal.
+    fn deeper(&mut self) -> Result<(), FilterError> {
+        self.depth += 1;
+        if self.depth <= DEPTH_MAX {
+            Ok(())
+        } else {
+            Err(FilterError::new("expression is nested too deeply", self.at()))
+        }
+    }
+
+    fn leaf(&mut self, primitive: Primitive, at: usize) -> Expr {
+        self.leaves.push(Leaf { primitive, at });
+        Expr::Leaf(self.leaves.len() - 1)
+    }
+
+    /// Terms with `and` and `or` between them.
+    fn expr(&mut self) -> Result<Expr, FilterError> {
+        match self.term()? {
+            Inner::Expr(first) => self.chain(first),
+            Inner::Arith(_) => Err(self.unexpected()),
+        }
+    }
+
+    fn join(&mut self) -> Option<Join> {
+        let join = match self.peek() {
+            What::Word(Word::And) => Join::And,
+            What::Word(Word::Or) => Join::Or,
+            _ => return None,
+        };
+        self.advance();
+        Some(join)
+    }
+
+    fn chain(&mut self, first: Expr) -> Result<Expr, FilterError> {
+        let mut rest = Vec::new();
+        while let Some(join) = self.join() {
+            let next = if self.is_id() {
+                self.id()?
+            } else {
+                match self.term()? {
+                    Inner::Expr(next) => next,
+                    Inner::Arith(_) => return Err(self.unexpected()),
+                }
+            };
+            rest.push((join, next));
+        }
+        Ok(if rest.is_empty() { first } else { Expr::Chain(Box::new(first), rest) })
+    }
+
+    /// A primitive, `not`, or parentheses: those may hold a number, which is returned where no relation follows.
+    fn term(&mut self) -> Result<Inner, FilterError> {
+        self.deeper()?;
+        let found = match self.peek() {
+            What::Word(Word::Not) => {
+                self.advance();
+                match self.term()? {
+                    Inner::Expr(inner) => Inner::Expr(Expr::Not(Box::new(inner))),
+                    Inner::Arith(_) => return Err(self.unexpected()),
+                }
+            }
+            What::Sign(b'(') => self.parenthesis()?,
+            What::Num(_) | What::Sign(b'-') | What::Word(Word::Len) => self.relation(None)?,
+            What::Word(Word::Proto(_)) if self.peek_at(1) == &What::Sign(b'[') => self.relation(None)?,
+            _ => Inner::Expr(self.primitive()?),
+        };
+        self.depth -= 1;
+        Ok(found)
+    }
+
+    fn parenthesis(&mut self) -> Result<Inner, FilterError> {
+        let outer = self.last;
+        self.advance();
+        let inner = match self.term()? {
+            Inner::Expr(first) => Inner::Expr(self.chain(first)?),
+            arith => arith,
+        };
+        self.expect(b')')?;
+        match inner {
+            Inner::Expr(inner) => {
+                self.last = outer;
+                Ok(Inner::Expr(inner))
+            }
+            Inner::Arith(first) => self.relation(Some(first)),
+        }
+    }
+
+    /// A primitive that begins with a word.
+    fn primitive(&mut self) -> Result<Expr, FilterError> {
+        let at = self.at();
+        if let Some(index) = self.extra_word() {
+            return self.extra_primitive(index);
+        }
+        let What::Word(word) = *self.peek() else { return Err(self.unexpected()) };
+        let proto = match word {
+            Word::Proto(proto) => {
+                self.advance();
+                proto
+            }
+            _ => Proto::Default,
+        };
+        match *self.peek() {
+            What::Word(Word::Dir(_) | Word::Kind(_)) => return self.qualified(proto),
+            What::Word(next @ (Word::Broadcast | Word::Multicast)) => {
+                self.advance();
+                self.last = None;
+                let is_broadcast = next == Word::Broadcast;
+                let primitive = if is_broadcast { Primitive::Broadcast(proto) } else { Primitive::Multicast(proto) };
+                return Ok(self.leaf(primitive, at));
+            }
+            What::Word(Word::Foreign(word)) if word.refusal.contains("802.11") => {
+                self.advance();
+                self.skip_argument()?;
+                self.last = None;
+                return Ok(self.leaf(Primitive::Foreign(word.refusal), at));
+            }
+            _ => {}
+        }
+        self.last = None;
+        if proto != Proto::Default {
+            return Ok(self.leaf(Primitive::Proto(proto), at));
+        }
+        let primitive = self.other(word)?;
+        Ok(self.leaf(primitive, at))
+    }
+
+    fn other(&mut self, word: Word) -> Result<Primitive, FilterError> {
+        if !matches!(word, Word::And | Word::Or | Word::Mask) {
+            self.advance();
+        }
+        Ok(match word {
+            Word::Less => Primitive::Less(self.number()?),
+            Word::Greater => Primitive::Greater(self.number()?),
+            Word::Byte => {
+                let offset = self.number()?;
+                let What::Sign(sign @ (b'&' | b'|' | b'<' | b'>' | b'=')) = *self.peek() else {
+                    return Err(self.unexpected());
+                };
+                self.advance();
+                Primitive::Byte(offset, sign, self.number()?)
+            }
+            Word::Inbound => Primitive::Inbound,
+            Word::Outbound => Primitive::Outbound,
+            Word::Ifindex => Primitive::Ifindex(self.number()?),
+            Word::Vlan => Primitive::Vlan(self.optional_number()?),
+            Word::Mpls => Primitive::Mpls(self.optional_number()?),
+            Word::Pppoed => Primitive::Pppoed,
+            Word::Pppoes => Primitive::Pppoes(self.optional_number()?),
+            Word::Geneve => Primitive::Geneve(self.optional_number()?),
+            Word::Llc => Primitive::Llc(self.llc_type()),
+            Word::Foreign(word) => {
+                if word.takes_argument {
+                    self.skip_argument()?;
+                }
+                Primitive::Foreign(word.refusal)
+            }
+            _ => return Err(self.unexpected()),
+        })
+    }
+
+    fn llc_type(&mut self) -> Option<String> {
+        let name = match self.peek() {
+            What::Name(name) => name.clone(),
+            // A word of its own elsewhere.
+            What::Word(Word::Foreign(word)) if word.refusal.starts_with("rnr") => "rnr".to_owned(),
+            _ => return None,
+        };
+        self.advance();
+        Some(name)
+    }
+
+    /// The argument of a word that is refused; ATM's and SS7's take a relation too.
+    fn skip_argument(&mut self) -> Result<(), FilterError> {
+        _ = self.relation_sign();
+        if !matches!(self.peek(), What::Name(_) | What::Num(_)) {
+            return Err(self.unexpected());
+        }
+        self.advance();
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<u32, FilterError> {
+        let What::Num(number) = *self.peek() else { return Err(self.unexpected()) };
+        self.advance();
+        Ok(number)
+    }
+
+    /// A number, in parentheses or not, if one follows.
+    fn optional_number(&mut self) -> Result<Option<u32>, FilterError> {
+        let mut open = 0;
+        while self.take(b'(') {
+            open += 1;
+        }
+        if open == 0 && !matches!(self.peek(), What::Num(_)) {
+            return Ok(None);
+        }
+        let number = self.number()?;
+        for _ in 0..open {
+            self.expect(b')')?;
+        }
+        Ok(Some(number))
+    }
+
+    /// The caller's word that stands here.
+    fn extra_word(&self) -> Option<usize> {
+        self.extra_word_at(0)
+    }
+
+    /// The caller's word so many tokens ahead; after a backslash it is a name.
+    fn extra_word_at(&self, ahead: usize) -> Option<usize> {
+        let token = self.tokens.get(self.next + ahead)?;
+        match &token.what {
+            What::Name(name) if !token.is_escaped => self.extra.iter().position(|word| word.name == name),
+            _ => None,
+        }
+    }
+
+    fn extra_primitive(&mut self, index: usize) -> Result<Expr, FilterError> {
+        let at = self.at();
+        self.advance();
+        self.last = None;
+        let takes_argument = self.extra.get(index).is_some_and(|word| word.takes_argument);
+        let argument = match self.peek() {
+            _ if !takes_argument => String::new(),
+            What::Name(text) | What::Ipv4(text) | What::Ipv6(text, _) => text.clone(),
+            What::Num(number) => number.to_string(),
+            _ => return Err(self.unexpected()),
+        };
+        self.next += usize::from(takes_argument);
+        Ok(self.leaf(Primitive::Extra(index, argument), at))
+    }
+
+    /// Directions: `src`, `src or dst`, `ta`.
+    fn direction(&mut self) -> Option<Dir> {
+        let What::Word(Word::Dir(first)) = *self.peek() else { return None };
+        self.advance();
+        let both = match (self.peek(), self.peek_at(1)) {
+            (What::Word(Word::Or), What::Word(Word::Dir(second))) => Some((Dir::SrcOrDst, *second)),
+            (What::Word(Word::And), What::Word(Word::Dir(second))) => Some((Dir::SrcAndDst, *second)),
+            _ => None,
+        };
+        if let Some((both, Dir::Src | Dir::Dst)) = both.filter(|(_, second)| is_other(first, *second)) {
+            self.next += 2;
+            return Some(both);
+        }
+        Some(first)
+    }
+
+    /// Qualifiers and what they are applied to, after the protocol.
+    fn qualified(&mut self, proto: Proto) -> Result<Expr, FilterError> {
+        let dir = self.direction();
+        let mut kind = IdKind::Default;
+        if let What::Word(Word::Kind(next)) = *self.peek() {
+            let takes_dir = matches!(next, IdKind::Host | IdKind::Net | IdKind::Port | IdKind::Portrange);
+            if dir.is_some() && !takes_dir {
+                return Err(self.unexpected());
+            }
+            self.advance();
+            kind = next;
+        }
+        self.last = Some(Qualifiers { proto, dir: dir.unwrap_or(Dir::Default), kind });
+        self.id()
+    }
+}
+
+fn is_other(first: Dir, second: Dir) -> bool {
+    matches!((first, second), (Dir::Src, Dir::Dst) | (Dir::Dst, Dir::Src))
+}

@@ -1,0 +1,166 @@
+//! Arithmetic, and relations of two numbers.
+
+use super::{Inner, Parser};
+use crate::ast::{Arith, Operator, Primitive, Relation};
+use crate::error::FilterError;
+use crate::lexer::What;
+use crate::words::Word;
+
+/// Operators of one relation. They may stand within one another, so this bounds the depth too.
+const OPERATORS_MAX: usize = 400;
+
+/// An operator that waits for its right side.
+#[derive(Clone, Copy)]
+enum Waiting {
+    Negate,
+    Binary(Operator),
+}
+
+/// How strongly an operator binds. `%` and `^` have no rank in libpcap's grammar: whatever comes after them, or before
+/// them, belongs to them.
+fn rank(operator: Operator) -> Option<u8> {
+    match operator {
+        Operator::Mod | Operator::Xor => None,
+        Operator::Or => Some(1),
+        Operator::And => Some(2),
+        Operator::ShiftLeft | Operator::ShiftRight => Some(3),
+        Operator::Add | Operator::Sub => Some(4),
+        Operator::Mul | Operator::Div => Some(5),
+    }
+}
+
+impl Waiting {
+    /// Whether this is computed before `next` is.
+    fn binds_before(self, next: Operator) -> bool {
+        let Some(next) = rank(next) else { return false };
+        match self {
+            Waiting::Negate => true,
+            Waiting::Binary(operator) => rank(operator).is_some_and(|rank| rank >= next),
+        }
+    }
+
+    fn apply(self, operands: &mut Vec<Arith>) {
+        let Some(right) = operands.pop() else { return };
+        match self {
+            Waiting::Negate => operands.push(Arith::Negate(Box::new(right))),
+            Waiting::Binary(operator) => {
+                let Some(left) = operands.pop() else { return };
+                operands.push(Arith::Binary(operator, Box::new(left), Box::new(right)));
+            }
+        }
+    }
+}
+
+impl Parser<'_> {
+    /// A relation; `first` is its first operand if that stood in parentheses. A number alone is returned as such.
+    pub(super) fn relation(&mut self, first: Option<Arith>) -> Result<Inner, FilterError> {
+        let at = self.at();
+        if first.is_none() {
+            self.operators = 0;
+        }
+        let left = self.arith(first)?;
+        let Some(relation) = self.relation_sign() else { return Ok(Inner::Arith(left)) };
+        let right = self.arith(None)?;
+        self.last = None;
+        Ok(Inner::Expr(self.leaf(Primitive::Relation(relation, left, right), at)))
+    }
+
+    pub(super) fn relation_sign(&mut self) -> Option<Relation> {
+        let relation = match self.peek() {
+            What::Sign(b'>') => Relation::Greater,
+            What::Sign(b'<') => Relation::Less,
+            What::Sign(b'=') => Relation::Equal,
+            What::Pair([b'>', b'=']) => Relation::GreaterOrEqual,
+            What::Pair([b'<', b'=']) => Relation::LessOrEqual,
+            What::Pair([b'!', b'=']) => Relation::NotEqual,
+            _ => return None,
+        };
+        self.advance();
+        Some(relation)
+    }
+
+    fn operator(&self) -> Option<Operator> {
+        Some(match self.peek() {
+            What::Sign(b'+') => Operator::Add,
+            What::Sign(b'-') => Operator::Sub,
+            What::Sign(b'*') => Operator::Mul,
+            What::Sign(b'/') => Operator::Div,
+            What::Sign(b'%') => Operator::Mod,
+            What::Sign(b'&') => Operator::And,
+            What::Sign(b'|') => Operator::Or,
+            What::Sign(b'^') => Operator::Xor,
+            What::Pair([b'<', b'<']) => Operator::ShiftLeft,
+            What::Pair([b'>', b'>']) => Operator::ShiftRight,
+            _ => return None,
+        })
+    }
+
+    /// Operands and operators, by the ranks of the operators.
+    fn arith(&mut self, first: Option<Arith>) -> Result<Arith, FilterError> {
+        let mut operands: Vec<Arith> = Vec::new();
+        let mut waiting: Vec<Waiting> = Vec::new();
+        let mut given = first;
+        loop {
+            match given.take() {
+                Some(first) => operands.push(first),
+                None => {
+                    while self.take(b'-') {
+                        self.count_operator()?;
+                        waiting.push(Waiting::Negate);
+                    }
+                    operands.push(self.operand()?);
+                }
+            }
+            let Some(operator) = self.operator() else { break };
+            while let Some(last) = waiting.last().copied().filter(|last| last.binds_before(operator)) {
+                waiting.pop();
+                last.apply(&mut operands);
+            }
+            waiting.push(Waiting::Binary(operator));
+            self.count_operator()?;
+            self.advance();
+        }
+        while let Some(last) = waiting.pop() {
+            last.apply(&mut operands);
+        }
+        operands.pop().ok_or_else(|| self.unexpected())
+    }
+
+    fn count_operator(&mut self) -> Result<(), FilterError> {
+        self.operators += 1;
+        if self.operators <= OPERATORS_MAX {
+            return Ok(());
+        }
+        Err(FilterError::new("arithmetic expression is too long", self.at()))
+    }
+
+    fn operand(&mut self) -> Result<Arith, FilterError> {
+        self.deeper()?;
+        let operand = match *self.peek() {
+            What::Num(number) => {
+                self.advance();
+                Arith::Number(number)
+            }
+            What::Word(Word::Len) => {
+                self.advance();
+                Arith::Len
+            }
+            What::Word(Word::Proto(proto)) if self.peek_at(1) == &What::Sign(b'[') => {
+                self.next += 2;
+                let offset = Box::new(self.arith(None)?);
+                let size = if self.take(b':') { self.number()? } else { 1 };
+                self.expect(b']')?;
+                Arith::Load { proto, offset, size }
+            }
+            What::Sign(b'(') => {
+                self.advance();
+                let inner = self.arith(None)?;
+                self.expect(b')')?;
+                inner
+            }
+            _ => return Err(self.unexpected()),
+        };
+        self.depth -= 1;
+        Ok(operand)
+    }
+}

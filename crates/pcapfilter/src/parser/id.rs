@@ -1,0 +1,104 @@
+//! What qualifiers are applied to: names, numbers, addresses, also several in parentheses.
+
+use super::Parser;
+use crate::ast::{Expr, Id, Primitive};
+use crate::error::FilterError;
+use crate::lexer::What;
+use crate::words::{IdKind, Word};
+
+impl Parser<'_> {
+    /// Whether what follows `and` or `or` takes the qualifiers of the primitive before, because it has none.
+    pub(super) fn is_id(&self) -> bool {
+        let skipped = |what: &What| matches!(what, What::Sign(b'(') | What::Word(Word::Not));
+        let ahead = (0..).take_while(|ahead| skipped(self.peek_at(*ahead))).count();
+        match self.peek_at(ahead) {
+            What::Name(_) => self.extra_word_at(ahead).is_none(),
+            What::Ipv4(_) | What::Ipv6(..) | What::Ether(_) | What::Arcnet => true,
+            What::Num(_) => self.is_no_operand(ahead + 1),
+            _ => false,
+        }
+    }
+
+    /// Whether the number before `ahead` is followed by nothing that makes it part of a relation.
+    fn is_no_operand(&self, mut ahead: usize) -> bool {
+        while self.peek_at(ahead) == &What::Sign(b')') {
+            ahead += 1;
+        }
+        !matches!(self.peek_at(ahead), What::Sign(_) | What::Pair(_))
+    }
+
+    /// An id with the qualifiers of [`Parser::last`].
+    pub(super) fn id(&mut self) -> Result<Expr, FilterError> {
+        self.deeper()?;
+        let found = match self.peek() {
+            What::Word(Word::Not) => {
+                self.advance();
+                Expr::Not(Box::new(self.id()?))
+            }
+            What::Sign(b'(') => self.ids()?,
+            _ => self.one_id()?,
+        };
+        self.depth -= 1;
+        Ok(found)
+    }
+
+    /// `(a or b and c)`
+    fn ids(&mut self) -> Result<Expr, FilterError> {
+        self.advance();
+        let first = self.id()?;
+        let mut rest = Vec::new();
+        while let Some(join) = self.join() {
+            rest.push((join, self.id()?));
+        }
+        self.expect(b')')?;
+        Ok(if rest.is_empty() { first } else { Expr::Chain(Box::new(first), rest) })
+    }
+
+    fn one_id(&mut self) -> Result<Expr, FilterError> {
+        let at = self.at();
+        let id = match self.peek().clone() {
+            What::Name(name) => Id::Name(name),
+            What::Num(number) => Id::Number(number),
+            What::Ipv4(text) => return self.ipv4(text, at),
+            What::Ipv6(text, address) => {
+                self.advance();
+                let prefix = if self.take(b'/') { self.number()? } else { 128 };
+                return Ok(self.leaf(Primitive::Id(self.last, Id::Ipv6(text, address, prefix)), at));
+            }
+            What::Ether(address) => Id::Ether(address),
+            What::Arcnet => Id::Arcnet,
+            _ => return Err(self.unexpected()),
+        };
+        self.advance();
+        Ok(self.leaf(Primitive::Id(self.last, id), at))
+    }
+
+    fn ipv4(&mut self, text: String, at: usize) -> Result<Expr, FilterError> {
+        self.advance();
+        let id = if self.take(b'/') {
+            Id::Ipv4Prefix(text, self.number()?)
+        } else if self.peek() == &What::Word(Word::Mask) {
+            self.advance();
+            let What::Ipv4(mask) = self.peek().clone() else { return Err(self.unexpected()) };
+            self.advance();
+            Id::Ipv4Mask(text, mask)
+        } else {
+            if let Some(word) = self.last.and_then(|last| no_address(last.kind)) {
+                return Err(FilterError::new(format!("'{word}' modifier applied to ip host"), at));
+            }
+            Id::Ipv4(text)
+        };
+        Ok(self.leaf(Primitive::Id(self.last, id), at))
+    }
+}
+
+/// The word of a qualifier that no address can follow.
+fn no_address(kind: IdKind) -> Option<&'static str> {
+    match kind {
+        IdKind::Port => Some("port"),
+        IdKind::Portrange => Some("portrange"),
+        IdKind::Proto => Some("proto"),
+        IdKind::Protochain => Some("protochain"),
+        _ => None,
+    }
+}

@@ -1,0 +1,202 @@
+//! What a program computes from a packet before it compares. A value is a function of the packet and of scratch
+//! memory, so two that are written alike are one: they have one number.
+
+use crate::ast::Operator;
+use crate::instruction::code;
+use crate::interpret::compute;
+use std::collections::HashMap;
+
+/// Number of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ValueId(u32);
+
+/// Bytes of a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Size {
+    Byte,
+    Half,
+    Word,
+}
+
+/// A word of scratch memory. What is known of it ends where it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct MemorySlot(pub(crate) u8);
+
+impl MemorySlot {
+    /// Its bit in a set of slots.
+    pub(crate) fn bit(self) -> u32 {
+        1_u32.checked_shl(self.0.into()).unwrap_or(0)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Value {
+    Constant(u32),
+    Length,
+    /// Bytes at `base` + `offset`.
+    Load {
+        size: Size,
+        base: Option<ValueId>,
+        offset: u32,
+    },
+    /// Four times the low half of the byte at this offset: the length of an IPv4 header.
+    HeaderLength(u32),
+    Slot(MemorySlot),
+    Binary(Operator, ValueId, ValueId),
+    Negate(ValueId),
+}
+
+/// All values of a program.
+#[derive(Default)]
+pub(crate) struct Values {
+    list: Vec<Value>,
+    numbers: HashMap<Value, ValueId>,
+}
+
+/// An operation's code.
+pub(crate) fn code_of(operator: Operator) -> u16 {
+    match operator {
+        Operator::Add => code::ADD,
+        Operator::Sub => code::SUB,
+        Operator::Mul => code::MUL,
+        Operator::Div => code::DIV,
+        Operator::Mod => code::MOD,
+        Operator::And => code::AND,
+        Operator::Or => code::OR,
+        Operator::Xor => code::XOR,
+        Operator::ShiftLeft => code::LSH,
+        Operator::ShiftRight => code::RSH,
+    }
+}
+
+impl Values {
+    pub(crate) fn get(&self, id: ValueId) -> Value {
+        self.list.get(id.0 as usize).copied().unwrap_or(Value::Constant(0))
+    }
+
+    pub(crate) fn constant_of(&self, id: ValueId) -> Option<u32> {
+        match self.get(id) {
+            Value::Constant(constant) => Some(constant),
+            _ => None,
+        }
+    }
+
+    fn intern(&mut self, value: Value) -> ValueId {
+        if let Some(id) = self.numbers.get(&value) {
+            return *id;
+        }
+        let id = ValueId(self.list.len() as u32);
+        self.list.push(value);
+        self.numbers.insert(value, id);
+        id
+    }
+
+    pub(crate) fn constant(&mut self, constant: u32) -> ValueId {
+        self.intern(Value::Constant(constant))
+    }
+
+    pub(crate) fn length(&mut self) -> ValueId {
+        self.intern(Value::Length)
+    }
+
+    pub(crate) fn slot(&mut self, slot: MemorySlot) -> ValueId {
+        self.intern(Value::Slot(slot))
+    }
+
+    pub(crate) fn header_length(&mut self, offset: u32) -> ValueId {
+        self.intern(Value::HeaderLength(offset))
+    }
+
+    /// A load; a constant part of the base goes into the offset.
+    pub(crate) fn load(&mut self, size: Size, base: Option<ValueId>, offset: u32) -> ValueId {
+        let (base, offset) = match base.map(|base| (base, self.get(base))) {
+            Some((_, Value::Constant(constant))) => (None, offset.wrapping_add(constant)),
+            // Not a "negative" one: the sum must not wrap around in the load.
+            Some((_, Value::Binary(Operator::Add, left, right)))
+                if self.constant_of(right).is_some_and(|constant| constant <= 0xffff) =>
+            {
+                (Some(left), offset.wrapping_add(self.constant_of(right).unwrap_or(0)))
+            }
+            Some((base, _)) => (Some(base), offset),
+            None => (None, offset),
+        };
+        self.intern(Value::Load { size, base, offset })
+    }
+
+    pub(crate) fn negate(&mut self, value: ValueId) -> ValueId {
+        match self.constant_of(value) {
+            Some(constant) => self.constant(constant.wrapping_neg()),
+            None => self.intern(Value::Negate(value)),
+        }
+    }
+
+    /// An operation, computed here if it can be. A division by zero stays: it rejects every packet.
+    pub(crate) fn binary(&mut self, operator: Operator, left: ValueId, right: ValueId) -> ValueId {
+        let (first, second) = (self.constant_of(left), self.constant_of(right));
+        if let (Some(first), Some(second)) = (first, second) {
+            if let Some(result) = compute(code_of(operator), first, second) {
+                return self.constant(result);
+            }
+        }
+        let is_symmetric =
+            matches!(operator, Operator::Add | Operator::Mul | Operator::And | Operator::Or | Operator::Xor);
+        if first.is_some() && second.is_none() && is_symmetric {
+            return self.binary(operator, right, left);
+        }
+        match (operator, second) {
+            (Operator::Add | Operator::Sub | Operator::Or | Operator::Xor, Some(0)) => return left,
+            (Operator::ShiftLeft | Operator::ShiftRight, Some(0)) => return left,
+            (Operator::Mul | Operator::Div, Some(1)) => return left,
+            (Operator::Sub, Some(constant)) => {
+                let negative = self.constant(constant.wrapping_neg());
+                return self.binary(Operator::Add, left, negative);
+            }
+            (Operator::And, Some(u32::MAX)) => return left,
+            // Also of bytes that are not there, as libpcap has it.
+            (Operator::And | Operator::Mul, Some(0)) => return right,
+            (Operator::And, Some(mask)) if self.covers(mask, left) => return left,
+            // (x + 1) + 2 is x + 3.
+            (Operator::Add, Some(constant)) => {
+                if let Value::Binary(Operator::Add, inner, before) = self.get(left) {
+                    if let Some(before) = self.constant_of(before) {
+                        let sum = self.constant(before.wrapping_add(constant));
+                        return self.binary(Operator::Add, inner, sum);
+                    }
+                }
+            }
+            _ => {}
+        }
+        self.intern(Value::Binary(operator, left, right))
+    }
+
+    /// Whether the mask takes no bit that the value can have.
+    fn covers(&self, mask: u32, value: ValueId) -> bool {
+        let all = match self.get(value) {
+            Value::Load { size: Size::Byte, .. } => 0xff,
+            Value::Load { size: Size::Half, .. } => 0xffff,
+            _ => return false,
+        };
+        mask & all == all
+    }
+
+    /// Whether a value is computed from this word of memory.
+    pub(crate) fn reads(&self, value: ValueId, slot: MemorySlot) -> bool {
+        self.slots_of(value) & slot.bit() != 0
+    }
+
+    /// The slots that a value reads, by bits.
+    pub(crate) fn slots_of(&self, value: ValueId) -> u32 {
+        let mut slots = 0;
+        let mut waiting = vec![value];
+        while let Some(value) = waiting.pop() {
+            match self.get(value) {
+                Value::Slot(slot) => slots |= slot.bit(),
+                Value::Load { base: Some(base), .. } => waiting.push(base),
+                Value::Negate(inner) => waiting.push(inner),
+                Value::Binary(_, left, right) => waiting.extend([left, right]),
+                _ => {}
+            }
+        }
+        slots
+    }
+}

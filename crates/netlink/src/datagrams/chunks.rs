@@ -24,9 +24,26 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    fn new(sizes: ChunkSizes) -> Chunk {
+    pub(super) fn new(sizes: ChunkSizes) -> Chunk {
         let datagram_bytes_max = sizes.datagram_bytes_max;
         Chunk { bytes: vec![0; sizes.bytes].into(), filled: BATCH_HEADER, datagram_bytes_max }
+    }
+
+    /// Empties it.
+    pub(super) fn clear(&mut self) {
+        self.filled = BATCH_HEADER;
+    }
+
+    /// Takes back the frames from offset `at` on.
+    pub fn cut(&mut self, at: usize) {
+        self.filled = self.filled.min(at).max(BATCH_HEADER);
+    }
+
+    /// Puts the counts before the frames.
+    pub(super) fn set_header(&mut self, header: &BatchHeader) {
+        if let Some(place) = self.bytes.get_mut(..BATCH_HEADER) {
+            place.copy_from_slice(&header.bytes());
+        }
     }
 
     /// The batch.
@@ -82,20 +99,18 @@ pub(super) struct ChunkReceiver {
     empty: Sender<Chunk>,
 }
 
-/// Both ends, and the first chunk.
-pub(super) fn chunk_queue(sizes: ChunkSizes) -> (ChunkSender, ChunkReceiver, Chunk) {
+/// Both ends. The sender has one chunk already.
+pub(super) fn chunk_queue(sizes: ChunkSizes) -> (ChunkSender, ChunkReceiver) {
     let ((filled, filled_rx), (empty_tx, empty)) = (sync_channel(sizes.chunks_max), channel());
     let sender = ChunkSender { filled, empty, chunks: 1, sizes };
-    (sender, ChunkReceiver { filled: filled_rx, empty: empty_tx }, Chunk::new(sizes))
+    (sender, ChunkReceiver { filled: filled_rx, empty: empty_tx })
 }
 
 impl ChunkSender {
     /// Sends `chunk` under `header` and puts an empty one in its place, waiting for one if all are in use. False if the
     /// other end has gone: then nothing more can be sent.
     pub fn send(&mut self, chunk: &mut Chunk, header: &BatchHeader) -> bool {
-        if let Some(place) = chunk.bytes.get_mut(..BATCH_HEADER) {
-            place.copy_from_slice(&header.bytes());
-        }
+        chunk.set_header(header);
         let nothing = Chunk { bytes: Box::default(), filled: BATCH_HEADER, datagram_bytes_max: 0 };
         let filled = std::mem::replace(chunk, nothing);
         if self.filled.send(Ok(filled)).is_err() {

@@ -10,10 +10,10 @@ use super::batch::BATCH_HEADER;
 use super::chunks::{Chunk, ChunkReceiver, ChunkSender, ChunkSizes, chunk_queue};
 
 /// How often the caller is asked whether the run shall end.
-const STOP_CHECK_MS: u64 = 50;
+pub(super) const STOP_CHECK_MS: u64 = 50;
 /// After so many times without a datagram, a block without frames is handed out: what waits for a time to pass is then
 /// looked at.
-const IDLE_CHECKS: u32 = 4;
+pub(super) const IDLE_CHECKS: u32 = 4;
 
 /// The batches that a thread receives, as blocks.
 pub struct DatagramReader<'h> {
@@ -41,7 +41,7 @@ impl<'h> DatagramReader<'h> {
             SysError::new("socketpair", "the reader of events", Errno(error.raw_os_error().unwrap_or(0)))
         };
         let (stopper, stopped) = UnixStream::pair().map_err(failed)?;
-        let (output, input, chunk) = chunk_queue(sizes);
+        let ((output, input), chunk) = (chunk_queue(sizes), Chunk::new(sizes));
         let thread = Builder::new().name(name.into()).spawn(move || receive(output, chunk, stopped)).map_err(failed)?;
         Ok(DatagramReader { input, chunk: None, idle: Vec::new(), stop, stopper: Some(stopper), thread: Some(thread) })
     }

@@ -1,10 +1,9 @@
-//! The thread that receives records, and does nothing else ([`netlink::datagrams`] says why).
+//! What receives records, on whichever thread ([`netlink::datagrams`] says which).
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use netlink::datagrams::{BatchHeader, Chunk, ChunkSender, ChunkSizes, DatagramReader};
+use netlink::datagrams::{BatchHeader, Chunk, ChunkSizes, DirectReader, Receive};
 use sys::{SysError, clock, wait_any};
 
 use super::groups::{DATAGRAM_BYTES_MAX, Delivery, GroupSocket};
@@ -13,139 +12,153 @@ use crate::events::succession::Succession;
 
 /// 64 MiB at most: some 350,000 records wait while rows are written.
 const CHUNKS: ChunkSizes = ChunkSizes { bytes: 1 << 20, datagram_bytes_max: DATAGRAM_BYTES_MAX, chunks_max: 64 };
+/// What is received at once and made rows of by the same thread: one large datagram, which the processor's cache holds.
+const OWN_BYTES: usize = DATAGRAM_BYTES_MAX + (128 << 10);
 /// Most datagrams received from one group before the next one has its turn.
 const DATAGRAMS_PER_TURN: usize = 64;
 /// Most datagrams received at the end from a group that stays bound: more come all the time.
 const DATAGRAMS_AT_END: usize = 4096;
-/// Longest turn of the thread where turns are counted.
-const TURN_MS: i32 = 250;
 
-/// The thread's state.
-struct ReaderThread {
+/// The sockets of all groups.
+pub(crate) struct GroupSockets {
     sockets: Vec<Arc<GroupSocket>>,
+    /// Datagrams that were received while the groups were bound, each with its namespace.
+    early: Vec<(u64, Vec<u8>)>,
+    /// Those of `sockets` from which something can be received, by index.
+    ready: Vec<usize>,
     /// The namespace that the run stands in.
     netns_id: u64,
     /// The counts that go into the next batch.
     header: BatchHeader,
-    /// The batch that is being filled.
-    chunk: Chunk,
-    output: ChunkSender,
-    /// Readable once the run shall end.
-    stop: UnixStream,
     /// True at the end: groups stay bound.
     keep_bound: Arc<AtomicBool>,
-    /// Hangups so far.
-    hangups: u64,
     /// See [`Succession::turns`].
     turns: Option<Arc<AtomicU64>>,
-    /// True once the other thread receives no more chunks.
-    is_disconnected: bool,
+    /// At the end: the socket that is emptied, and how many datagrams more are received from it once it was given back.
+    ending: (usize, Option<usize>),
 }
 
-impl ReaderThread {
-    fn run(mut self, early: &[(u64, Vec<u8>)]) {
-        if let Err(error) = self.receive_until_stopped(early) {
-            self.output.fail(error);
-        }
+impl GroupSockets {
+    /// Finds out which sockets have something, waiting at most so long.
+    fn look(&mut self, ms: i32) -> Result<(), SysError> {
+        let files: Vec<_> = self.sockets.iter().map(|socket| socket.netlink.as_fd()).collect();
+        wait_any(&files, ms, &mut self.ready)
     }
 
-    fn receive_until_stopped(&mut self, early: &[(u64, Vec<u8>)]) -> Result<(), SysError> {
-        for (netns_id, datagram) in early {
-            self.add(*netns_id, datagram);
+    /// Adds what was received while the groups were bound, as far as there is room.
+    fn receive_early(&mut self, chunk: &mut Chunk) {
+        while let Some((netns_id, datagram)) = self.early.first().filter(|_| !chunk.is_full()) {
+            if let Some(place) = chunk.messages_of_next_frame().get_mut(..datagram.len()) {
+                place.copy_from_slice(datagram);
+                chunk.push_frame(*netns_id, clock::wall_ns(), None, datagram.len());
+            }
+            self.early.remove(0);
         }
-        let mut ready = Vec::new();
-        while !self.is_disconnected {
-            let sockets = self.sockets.iter().map(|socket| socket.netlink.as_fd());
-            let files: Vec<_> = std::iter::once(self.stop.as_fd()).chain(sockets).collect();
-            wait_any(&files, self.turn_ms(), &mut ready)?;
-            if ready.first() == Some(&0) {
-                return self.finish();
-            }
-            for file in &ready {
-                self.receive(file - 1, DATAGRAMS_PER_TURN)?;
-            }
-            // A hangup is heard where rows are made, which waits for batches: one without records will do.
-            let hangups = sys::signal::hangups();
-            if !self.chunk.is_empty() || hangups != self.hangups {
-                self.hangups = hangups;
-                self.send_chunk()?;
-            }
+    }
+}
+
+/// Receives what waits at one socket, at most `datagrams_max` datagrams; true if nothing was left.
+fn receive_from(socket: &GroupSocket, chunk: &mut Chunk, datagrams_max: &mut usize) -> Result<bool, SysError> {
+    if chunk.is_full() {
+        return Ok(false);
+    }
+    // A frame without messages: those that follow have come after this time.
+    let begin = chunk.next_frame();
+    chunk.push_frame(socket.netns_id, socket.empty_ns.load(Relaxed), None, 0);
+    let first = chunk.next_frame();
+    let mut is_all = false;
+    while *datagrams_max > 0 && !chunk.is_full() {
+        let Some(received) = socket.receive(chunk.messages_of_next_frame())? else {
+            socket.empty_ns.store(clock::wall_ns(), Relaxed);
+            is_all = true;
+            break;
+        };
+        *datagrams_max -= 1;
+        chunk.push_frame(socket.netns_id, clock::wall_ns(), None, received.bytes);
+    }
+    if chunk.next_frame() == first {
+        chunk.cut(begin);
+    }
+    Ok(is_all)
+}
+
+impl Receive for GroupSockets {
+    fn wait(&mut self, ms: i32) -> Result<bool, SysError> {
+        if let Some(turns) = &self.turns {
+            turns.fetch_add(1, Relaxed);
         }
-        Ok(())
+        self.look(ms)?;
+        Ok(!self.ready.is_empty())
     }
 
-    /// Counts a turn, if somebody looks; how long it may last at most.
-    fn turn_ms(&self) -> i32 {
-        let Some(turns) = &self.turns else { return -1 };
-        turns.fetch_add(1, Relaxed);
-        TURN_MS
+    fn receive(&mut self, chunk: &mut Chunk) -> Result<bool, SysError> {
+        if let Some(turns) = &self.turns {
+            turns.fetch_add(1, Relaxed);
+        }
+        self.receive_early(chunk);
+        if self.ready.is_empty() {
+            match self.sockets.len() {
+                // To receive from one socket is to look whether it has something.
+                1 => self.ready.push(0),
+                _ => self.look(0)?,
+            }
+        }
+        if self.ready.is_empty() {
+            return Ok(self.early.is_empty());
+        }
+        let is_only = self.sockets.len() == 1;
+        while let Some(socket) = self.ready.first().and_then(|index| self.sockets.get(*index)) {
+            let is_all = receive_from(socket, chunk, &mut { DATAGRAMS_PER_TURN })?;
+            if chunk.is_full() && !is_all {
+                return Ok(false);
+            }
+            self.ready.remove(0);
+            if is_only {
+                return Ok(is_all);
+            }
+        }
+        // Others may have something by now.
+        Ok(false)
     }
 
     /// Gives the groups back, then receives what the kernel had gathered: no record that was counted is left behind.
-    fn finish(&mut self) -> Result<(), SysError> {
-        let is_succeeded = self.keep_bound.load(Relaxed);
-        for index in 0..self.sockets.len() {
-            // Groups of other namespaces are left to nobody.
-            let is_own = self.sockets.get(index).is_some_and(|socket| socket.netns_id == self.netns_id);
-            let keep_bound = is_succeeded && is_own;
-            if let Some(socket) = self.sockets.get(index).filter(|_| !keep_bound) {
-                socket.unbind()?;
-            }
-            // Of a socket that is unbound everything: it gets no further datagram. What another holds is a successor's.
-            self.receive(index, if keep_bound { DATAGRAMS_AT_END } else { usize::MAX })?;
-        }
-        self.send_chunk()
-    }
-
-    /// Receives what waits at one socket, at most `datagrams_max` datagrams.
-    fn receive(&mut self, index: usize, datagrams_max: usize) -> Result<(), SysError> {
-        if self.chunk.is_full() {
-            self.send_chunk()?;
-        }
-        if let Some(socket) = self.sockets.get(index) {
-            // A frame without messages: those that follow have come after this time.
-            self.chunk.push_frame(socket.netns_id, socket.empty_ns.load(Relaxed), None, 0);
-        }
-        for _ in 0..datagrams_max {
-            if self.chunk.is_full() {
-                self.send_chunk()?;
-            }
-            let (Some(socket), false) = (self.sockets.get(index), self.is_disconnected) else { break };
-            let Some(received) = socket.receive(self.chunk.messages_of_next_frame())? else {
-                socket.empty_ns.store(clock::wall_ns(), Relaxed);
-                break;
+    fn end(&mut self, chunk: &mut Chunk) -> Result<bool, SysError> {
+        self.receive_early(chunk);
+        while let Some(socket) = self.sockets.get(self.ending.0) {
+            let left = match &mut self.ending.1 {
+                Some(left) => left,
+                none => {
+                    // Groups of other namespaces are left to nobody.
+                    let keep_bound = self.keep_bound.load(Relaxed) && socket.netns_id == self.netns_id;
+                    if !keep_bound {
+                        socket.unbind()?;
+                    }
+                    // Of a socket that is unbound everything: it gets no further datagram. What another holds is a
+                    // successor's.
+                    none.insert(if keep_bound { DATAGRAMS_AT_END } else { usize::MAX })
+                }
             };
-            self.chunk.push_frame(socket.netns_id, clock::wall_ns(), None, received.bytes);
+            if !receive_from(socket, chunk, left)? && *left > 0 {
+                return Ok(false);
+            }
+            self.ending = (self.ending.0 + 1, None);
         }
-        Ok(())
+        Ok(self.early.is_empty())
     }
 
-    /// Adds a datagram that was received while the groups were bound.
-    fn add(&mut self, netns_id: u64, datagram: &[u8]) {
-        if self.chunk.is_full() && self.send_chunk().is_err() {
-            return;
-        }
-        if let Some(place) = self.chunk.messages_of_next_frame().get_mut(..datagram.len()) {
-            place.copy_from_slice(datagram);
-            self.chunk.push_frame(netns_id, clock::wall_ns(), None, datagram.len());
-        }
-    }
-
-    /// Sends the batch and begins another one; waits while every chunk is in use.
-    fn send_chunk(&mut self) -> Result<(), SysError> {
+    fn header(&mut self) -> Result<BatchHeader, SysError> {
         let mut dropped = 0;
         for socket in &self.sockets {
             dropped += u64::from(socket.drops()?);
         }
         self.header.lost = dropped;
-        self.is_disconnected |= !self.output.send(&mut self.chunk, &self.header);
-        Ok(())
+        Ok(self.header)
     }
 }
 
-/// A thread that receives, and its sockets.
+/// What receives, and its sockets.
 pub(crate) struct OpenedReader<'h> {
-    pub(crate) reader: DatagramReader<'h>,
+    pub(crate) reader: DirectReader<'h, GroupSockets>,
     pub(crate) sockets: Vec<Arc<GroupSocket>>,
     /// Groups that were taken over, each with the number of its next record.
     pub(crate) taken_over: Vec<(u16, Option<u32>)>,
@@ -155,7 +168,7 @@ pub(crate) struct OpenedReader<'h> {
     pub(crate) unread: (u64, Option<String>),
 }
 
-/// Takes groups over or binds them, and starts the thread: records from now on are received.
+/// Takes groups over or binds them: records from now on are received.
 pub(crate) fn open_reader<'h>(
     groups: &[u16],
     delivery: Delivery,
@@ -193,12 +206,9 @@ pub(crate) fn open_reader<'h>(
     let of_thread: Vec<_> = sockets.iter().cloned().chain(elsewhere.sockets).collect();
     let header = BatchHeader { buffer_bytes, sockets: of_thread.len() as u64, ..BatchHeader::default() };
     let (keep_bound, turns) = (Arc::clone(&succession.keep_bound), succession.turns.clone());
-    let reader = DatagramReader::start("netwren-log", CHUNKS, stop, move |output, chunk, stop| {
-        let (is_disconnected, hangups) = (false, sys::signal::hangups());
-        let sockets = of_thread;
-        ReaderThread { sockets, netns_id, header, chunk, output, stop, keep_bound, hangups, turns, is_disconnected }
-            .run(&early);
-    });
+    let (ready, ending) = (Vec::new(), (0, None));
+    let receiver = GroupSockets { sockets: of_thread, early, ready, netns_id, header, keep_bound, turns, ending };
+    let reader = DirectReader::start("netwren-log", CHUNKS, OWN_BYTES, stop, receiver);
     let unread = (elsewhere.unread, elsewhere.why);
     Ok(OpenedReader { reader: reader.map_err(|error| (0, error))?, sockets, taken_over, refused, unread })
 }

@@ -1,0 +1,419 @@
+//! Datagrams received by the thread that makes rows of them, and by another one while that is too slow.
+//!
+//! What one thread receives, makes rows of and writes stays in its processor's cache, and nobody is woken: a record
+//! costs a third less than by a [`super::DatagramReader`]. But whoever makes rows may be held up, by a receiver, by a
+//! disk, by what must be looked up. So a second thread looks now and then how long it has been busy, and receives in
+//! its place until it waits for more again.
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, TryLockError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use sys::{Blocks, Errno, SysError, clock};
+
+use super::batch::{BATCH_HEADER, BatchHeader};
+use super::chunks::{Chunk, ChunkReceiver, ChunkSender, ChunkSizes, chunk_queue};
+use super::reader::{IDLE_CHECKS, STOP_CHECK_MS};
+
+/// The second thread receives once the first has been busy for so long. What comes meanwhile, the kernel keeps.
+const BUSY_MAX: Duration = Duration::from_millis(50);
+/// How long the second thread waits for datagrams before it looks whether the first wants to receive again.
+const TURN_MS: i32 = 20;
+/// After so many looks at a first thread that waits, the second looks no more until there is work.
+const QUIET_LOOKS: u32 = 8;
+
+/// Sockets, as both threads use them.
+pub trait Receive: Send {
+    /// Waits until something can be received, at most so long; false if nothing can.
+    fn wait(&mut self, ms: i32) -> Result<bool, SysError>;
+
+    /// Receives what waits until the chunk is full; true if nothing was left.
+    fn receive(&mut self, chunk: &mut Chunk) -> Result<bool, SysError>;
+
+    /// The run ends: what comes from now on is received by nobody. True once nothing is left to be received.
+    fn end(&mut self, chunk: &mut Chunk) -> Result<bool, SysError>;
+
+    /// The counts for the next batch.
+    fn header(&mut self) -> Result<BatchHeader, SysError>;
+}
+
+/// What both threads know.
+struct BothThreads<R> {
+    /// Held by whoever receives.
+    sockets: Mutex<R>,
+    /// Since when the first thread has had work without a pause, by the monotonic clock in ns; 0 while it waits.
+    busy_since: AtomicU64,
+    /// True if the first thread wants to receive again.
+    is_wanted: AtomicBool,
+    /// True while the second thread does not look by itself.
+    is_asleep: AtomicBool,
+    is_over: AtomicBool,
+    /// What the second thread waits by.
+    looks: (Mutex<()>, Condvar),
+}
+
+impl<R> BothThreads<R> {
+    /// The first thread has something to do.
+    fn begin_work(&self) {
+        if self.busy_since.load(Relaxed) == 0 {
+            // Either this sees that the other thread sleeps, or that one sees that there is work.
+            self.busy_since.store(clock::monotonic_ns().max(1), SeqCst);
+            if self.is_asleep.load(SeqCst) {
+                self.wake_up();
+            }
+        }
+    }
+
+    #[cold]
+    fn wake_up(&self) {
+        let _guard = self.looks.0.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_asleep.store(false, SeqCst);
+        self.looks.1.notify_one();
+    }
+
+    /// Waits for the time of the next look, or for work if there was none for a while; false at the end.
+    fn next_look(&self, is_quiet: bool) -> bool {
+        let (lock, wake) = &self.looks;
+        let mut guard = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_over.load(SeqCst) {
+            return false;
+        }
+        if is_quiet {
+            self.is_asleep.store(true, SeqCst);
+            while self.is_asleep.load(SeqCst) && self.busy_since.load(SeqCst) == 0 && !self.is_over.load(SeqCst) {
+                guard = wake.wait(guard).unwrap_or_else(PoisonError::into_inner);
+            }
+            self.is_asleep.store(false, SeqCst);
+        }
+        drop(wake.wait_timeout(guard, BUSY_MAX));
+        !self.is_over.load(SeqCst)
+    }
+
+    fn is_late(&self) -> bool {
+        let since = self.busy_since.load(Relaxed);
+        since != 0 && clock::monotonic_ns().saturating_sub(since) > BUSY_MAX.as_nanos() as u64
+    }
+}
+
+/// Batches of datagrams as blocks.
+pub struct DirectReader<'h, R: Receive + 'static> {
+    shared: Arc<BothThreads<R>>,
+    /// What the second thread has received.
+    relieved: ChunkReceiver,
+    /// What this thread has received.
+    own: Chunk,
+    /// The batch of the second thread that the caller reads.
+    chunk: Option<Chunk>,
+    /// The header of the last batch.
+    idle: Vec<u8>,
+    stop: &'h dyn Fn() -> bool,
+    is_ending: bool,
+    is_ended: bool,
+    /// Hangups so far: one more is a reason to hand out a block.
+    hangups: u64,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What a turn of the caller's thread brought.
+enum Turn {
+    /// In `own`.
+    Own,
+    /// From the second thread.
+    Relieved(Chunk),
+    Nothing,
+    Ended,
+}
+
+impl<'h, R: Receive + 'static> DirectReader<'h, R> {
+    /// Receives from `sockets`, into one chunk of `own_bytes`; the second thread, called `name`, into chunks of
+    /// `sizes`. `stop` is called some twenty times a second and returns true once the run shall end.
+    pub fn start(
+        name: &str,
+        sizes: ChunkSizes,
+        own_bytes: usize,
+        stop: &'h dyn Fn() -> bool,
+        sockets: R,
+    ) -> Result<DirectReader<'h, R>, SysError> {
+        let shared = Arc::new(BothThreads {
+            sockets: Mutex::new(sockets),
+            busy_since: AtomicU64::new(0),
+            is_wanted: AtomicBool::new(false),
+            is_asleep: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
+            looks: (Mutex::new(()), Condvar::new()),
+        });
+        let (output, relieved) = chunk_queue(sizes);
+        let relief = Relief { shared: Arc::clone(&shared), output, chunk: Chunk::new(sizes) };
+        let thread = Builder::new().name(name.into()).spawn(move || relief.run());
+        let thread = thread.map_err(|error| {
+            SysError::new("clone", "the reader of events", Errno(error.raw_os_error().unwrap_or(0)))
+        })?;
+        Ok(DirectReader {
+            shared,
+            relieved,
+            own: Chunk::new(ChunkSizes { bytes: own_bytes, ..sizes }),
+            chunk: None,
+            idle: Vec::new(),
+            stop,
+            is_ending: false,
+            is_ended: false,
+            hangups: sys::signal::hangups(),
+            thread: Some(thread),
+        })
+    }
+
+    fn turn(&mut self) -> Result<Turn, SysError> {
+        let shared = Arc::clone(&self.shared);
+        let mut sockets = match shared.sockets.try_lock() {
+            Ok(sockets) => sockets,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return self.relieved_turn(),
+        };
+        // What the other thread has received came before what waits now.
+        if let Ok(chunk) = self.relieved.filled.try_recv() {
+            return Ok(Turn::Relieved(chunk?));
+        }
+        shared.is_wanted.store(false, Relaxed);
+        self.own.clear();
+        if self.is_ending {
+            // What comes from now on may be a successor's: the other thread must not take it.
+            shared.is_over.store(true, SeqCst);
+            self.is_ended = sockets.end(&mut self.own)?;
+        } else if sockets.receive(&mut self.own)? {
+            shared.busy_since.store(0, Relaxed);
+            if self.own.is_empty() {
+                // Nothing waited: now it is waited for.
+                if !sockets.wait(STOP_CHECK_MS as i32)? {
+                    return Ok(Turn::Nothing);
+                }
+                sockets.receive(&mut self.own)?;
+            }
+        }
+        if self.own.is_empty() {
+            return Ok(if self.is_ended { Turn::Ended } else { Turn::Nothing });
+        }
+        self.own.set_header(&sockets.header()?);
+        drop(sockets);
+        shared.begin_work();
+        Ok(Turn::Own)
+    }
+
+    /// A turn while the second thread receives.
+    fn relieved_turn(&mut self) -> Result<Turn, SysError> {
+        match self.relieved.filled.try_recv() {
+            Ok(chunk) => return Ok(Turn::Relieved(chunk?)),
+            Err(_) => self.shared.is_wanted.store(true, Relaxed),
+        }
+        match self.relieved.filled.recv_timeout(Duration::from_millis(STOP_CHECK_MS)) {
+            Ok(chunk) => Ok(Turn::Relieved(chunk?)),
+            // Or it has ended: then it does not hold the lock, either.
+            Err(_) => Ok(Turn::Nothing),
+        }
+    }
+}
+
+impl<R: Receive + 'static> Blocks for DirectReader<'_, R> {
+    fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
+        if let Some(chunk) = self.chunk.take() {
+            self.relieved.give_back(chunk);
+        }
+        let mut checks = 0;
+        while !self.is_ended {
+            self.is_ending = self.is_ending || (self.stop)();
+            match self.turn()? {
+                Turn::Own => {
+                    let batch = self.own.batch();
+                    self.idle.clear();
+                    self.idle.extend_from_slice(batch.get(..BATCH_HEADER).unwrap_or_default());
+                    return Ok(Some(batch));
+                }
+                Turn::Relieved(chunk) => return Ok(Some(self.chunk.insert(chunk).batch())),
+                Turn::Nothing => checks += 1,
+                Turn::Ended => return Ok(None),
+            }
+            // A hangup is heard where rows are made, which waits for batches: one without records will do.
+            let hangups = sys::signal::hangups();
+            if checks >= IDLE_CHECKS && !self.idle.is_empty() || hangups != self.hangups {
+                self.hangups = hangups;
+                self.idle.resize(BATCH_HEADER, 0);
+                return Ok(Some(&self.idle));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl<R: Receive + 'static> Drop for DirectReader<'_, R> {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, SeqCst);
+        self.shared.wake_up();
+        self.relieved.close();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The second thread.
+struct Relief<R> {
+    shared: Arc<BothThreads<R>>,
+    output: ChunkSender,
+    /// The batch that is being filled.
+    chunk: Chunk,
+}
+
+impl<R: Receive> Relief<R> {
+    fn run(mut self) {
+        let mut quiet = 0;
+        while self.shared.next_look(quiet >= QUIET_LOOKS) {
+            let is_working = self.shared.busy_since.load(SeqCst) != 0;
+            quiet = if is_working { 0 } else { quiet.saturating_add(1) };
+            if !self.shared.is_late() {
+                continue;
+            }
+            if let Err(error) = self.relieve() {
+                return self.output.fail(error);
+            }
+        }
+    }
+
+    /// Receives until the first thread wants to do so again.
+    fn relieve(&mut self) -> Result<(), SysError> {
+        let shared = Arc::clone(&self.shared);
+        let mut sockets = shared.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        if !shared.is_late() || shared.is_over.load(SeqCst) {
+            return Ok(());
+        }
+        shared.is_wanted.store(false, Relaxed);
+        loop {
+            let is_all = sockets.receive(&mut self.chunk)?;
+            let is_last = shared.is_wanted.load(Relaxed) || shared.is_over.load(SeqCst);
+            // The last batch is sent although it may be empty: the first thread waits for it.
+            if (is_last || !self.chunk.is_empty()) && !self.output.send(&mut self.chunk, &sockets.header()?) {
+                return Ok(());
+            }
+            if is_last {
+                return Ok(());
+            }
+            if is_all {
+                sockets.wait(TURN_MS)?;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::datagrams::{DatagramFrames, FRAME};
+    use std::sync::atomic::AtomicU32;
+    use std::thread::{ThreadId, current, park_timeout};
+    use std::time::Instant;
+
+    const SIZES: ChunkSizes =
+        ChunkSizes { bytes: BATCH_HEADER + 4 * (FRAME + 8), datagram_bytes_max: 8, chunks_max: 64 };
+
+    /// Numbers as datagrams; which thread has received each.
+    struct Numbered {
+        next: u32,
+        /// Numbers below can be received.
+        end: Arc<AtomicU32>,
+        received_by: Arc<Mutex<Vec<ThreadId>>>,
+    }
+
+    impl Receive for Numbered {
+        fn wait(&mut self, ms: i32) -> Result<bool, SysError> {
+            if self.next == self.end.load(Relaxed) {
+                park_timeout(Duration::from_millis(ms.min(5) as u64));
+            }
+            Ok(self.next < self.end.load(Relaxed))
+        }
+
+        fn receive(&mut self, chunk: &mut Chunk) -> Result<bool, SysError> {
+            while self.next < self.end.load(Relaxed) {
+                if chunk.is_full() {
+                    return Ok(false);
+                }
+                chunk.messages_of_next_frame()[..4].copy_from_slice(&self.next.to_ne_bytes());
+                chunk.push_frame(1, 2, None, 4);
+                self.received_by.lock().unwrap().push(current().id());
+                self.next += 1;
+            }
+            Ok(true)
+        }
+
+        fn end(&mut self, chunk: &mut Chunk) -> Result<bool, SysError> {
+            self.receive(chunk)
+        }
+
+        fn header(&mut self) -> Result<BatchHeader, SysError> {
+            Ok(BatchHeader::default())
+        }
+    }
+
+    fn numbers(block: &[u8]) -> Vec<u32> {
+        DatagramFrames::of(block).map(|frame| u32::from_ne_bytes(frame.unwrap().bytes.try_into().unwrap())).collect()
+    }
+
+    fn wait_until(is_so: impl Fn() -> bool) {
+        let begin = Instant::now();
+        while !is_so() {
+            assert!(begin.elapsed() < Duration::from_secs(30), "it does not come to pass");
+            park_timeout(Duration::from_millis(2));
+        }
+    }
+
+    /// The second thread receives while the first is held up, and the first again afterwards: each datagram once, in
+    /// order.
+    #[test]
+    fn who_is_held_up_is_relieved() {
+        let (end, received_by) = (Arc::new(AtomicU32::new(3)), Arc::new(Mutex::new(Vec::new())));
+        let sockets = Numbered { next: 0, end: Arc::clone(&end), received_by: Arc::clone(&received_by) };
+        let is_over = AtomicBool::new(false);
+        let stop = || is_over.load(Relaxed);
+        let mut reader = DirectReader::start("test-relief", SIZES, SIZES.bytes, &stop, sockets).unwrap();
+        let mut seen = numbers(reader.next().unwrap().unwrap());
+        assert_eq!(seen, [0, 1, 2]);
+        for round in 1..=3 {
+            // Held up here, until the other thread has received what there is.
+            end.store(round * 1000 - 100, Relaxed);
+            let all = || received_by.lock().unwrap().len() as u32 == round * 1000 - 100;
+            wait_until(|| all() || received_by.lock().unwrap().len() >= 256 + seen.len());
+            while seen.len() < round as usize * 1000 - 100 {
+                seen.extend(numbers(reader.next().unwrap().unwrap()));
+            }
+            let own = || *received_by.lock().unwrap().last().unwrap() == current().id();
+            // Once the first has waited for more, it receives by itself.
+            let mut more = seen.len() as u32;
+            while !own() {
+                more += 1;
+                assert!(more < round * 1000, "the first thread does not receive again");
+                end.store(more, Relaxed);
+                while (seen.len() as u32) < more {
+                    seen.extend(numbers(reader.next().unwrap().unwrap()));
+                }
+            }
+        }
+        end.fetch_add(10, Relaxed);
+        is_over.store(true, Relaxed);
+        while let Some(block) = reader.next().unwrap() {
+            seen.extend(numbers(block));
+        }
+        let total = end.load(Relaxed);
+        assert_eq!(seen, (0..total).collect::<Vec<_>>());
+        let others = received_by.lock().unwrap().iter().filter(|id| **id != current().id()).count();
+        assert!(others > 0, "nobody relieved the first thread");
+    }
+
+    /// A reader that is dropped while the second thread waits for room ends it.
+    #[test]
+    fn a_relief_ends_with_its_reader() {
+        let (end, received_by) = (Arc::new(AtomicU32::new(1_000_000)), Arc::new(Mutex::new(Vec::new())));
+        let sockets = Numbered { next: 0, end, received_by: Arc::clone(&received_by) };
+        let mut reader = DirectReader::start("test-relief", SIZES, SIZES.bytes, &|| false, sockets).unwrap();
+        assert!(reader.next().unwrap().is_some());
+        wait_until(|| received_by.lock().unwrap().len() >= 4 * SIZES.chunks_max);
+        drop(reader);
+    }
+}

@@ -517,3 +517,34 @@ fn root_a_reload_begins_and_ends_outputs() {
         ],
     );
 }
+
+/// A file of packets that begins with a reload has whole packets, though the kernel copied only headers before.
+#[test]
+fn root_a_file_of_packets_that_comes_by_a_reload_has_whole_ones() {
+    const PAYLOAD: usize = 700;
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let (lab, manager) = (logging("svccopy"), Manager::new());
+    let (config, rows, packets) = (lab.dir().join("log.toml"), lab.dir().join("rows"), lab.dir().join("packets"));
+    let json = format!("'json:{}'", rows.display());
+    let write = |to: &str| std::fs::write(&config, format!("group = 5\ncolumns = ['seq']\nto = [{to}]\n")).unwrap();
+    write(&json);
+    let going = manager.starts(&lab, &["--config", &config.display().to_string()], CALM);
+    let size = || std::fs::metadata(&packets).map_or(0, |facts| facts.len() as usize);
+    write(&format!("{json}, 'pcap:{}'", packets.display()));
+    going.signal("-HUP");
+    testkit::wait_until("the new file", || size() >= 24);
+    let mut before = 0;
+    // The first of them may have come before the kernel was asked.
+    testkit::wait_until("a whole packet", || {
+        before = before.max(size());
+        lab.inside(|| {
+            let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+            let _ = socket.send_to(&[b'x'; PAYLOAD], to_five());
+        });
+        testkit::wait_until("a packet", || size() > before);
+        size() - before > PAYLOAD
+    });
+    going.signal("-TERM");
+    ended(going).1.ok();
+}

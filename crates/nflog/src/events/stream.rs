@@ -1,7 +1,7 @@
 //! The rows of `log`.
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use netlink::datagrams::{BATCH_HEADER, BatchHeader, DatagramFrames};
@@ -30,8 +30,8 @@ pub const BUFFER_BYTES: u32 = 16 << 20;
 pub struct FollowLog<'h> {
     /// The log groups.
     pub groups: Vec<u16>,
-    /// Bytes of each packet that are copied.
-    pub copy_bytes: u32,
+    /// Bytes of each packet that are copied. Another number holds from then on.
+    pub copy_bytes: Arc<AtomicU32>,
     /// How long records may gather in the kernel, in steps of 10 ms.
     pub latency: Duration,
     /// Receive buffer of each group in bytes; CAP_NET_ADMIN allows more than the system's limit.
@@ -69,6 +69,12 @@ pub struct LogStream<'h> {
     unrecorded: Vec<u16>,
     /// None in a replay.
     sockets: Vec<Arc<GroupSocket>>,
+    /// Those of other namespaces.
+    elsewhere: Vec<Arc<GroupSocket>>,
+    /// [`FollowLog::copy_bytes`]
+    copy_bytes: Arc<AtomicU32>,
+    /// Bytes that the kernel was last asked to copy.
+    copied: u32,
     taken_over: Vec<u16>,
     refused: Vec<(u16, String)>,
     /// Groups of other namespaces that are not read, and why the first of them is not.
@@ -86,19 +92,21 @@ impl<'h> LogStream<'h> {
         let unrecorded = |word: &str| host.was_asked(LogRecords::NAME, word) == Some(false);
         let unrecorded = groups.iter().zip(&words).filter(|(_, word)| unrecorded(word)).map(|(group, _)| *group);
         let unrecorded = unrecorded.collect();
-        let delivery = Delivery { copy_bytes, latency, buffer_bytes };
+        let copied = copy_bytes.load(Relaxed);
+        let delivery = Delivery { copy_bytes: copied, latency, buffer_bytes };
         let (mut refused, mut opened) = (0, None);
         let blocks = host.stream(&format!("nflog/{netns_id}"), "", || {
             let reader = open_reader(&groups, delivery, netns_id, &others, stop, &mut succession);
-            let OpenedReader { reader, sockets, taken_over, refused, unread } = reader.map_err(|(group, error)| {
-                refused = group;
-                error
-            })?;
-            opened = Some((sockets, taken_over, refused, unread));
+            let OpenedReader { reader, sockets, elsewhere, taken_over, refused, unread } =
+                reader.map_err(|(group, error)| {
+                    refused = group;
+                    error
+                })?;
+            opened = Some((sockets, elsewhere, taken_over, refused, unread));
             Ok(Box::new(reader))
         });
         let blocks = blocks.map_err(|error| error_of(host, refused, &error))?;
-        let (sockets, inherited, not_taken, unread) = opened.unwrap_or_default();
+        let (sockets, elsewhere, inherited, not_taken, unread) = opened.unwrap_or_default();
         let mut sequences = Sequences::default();
         for (group, next) in &inherited {
             sequences.begin(netns_id, *group, *next);
@@ -117,6 +125,9 @@ impl<'h> LogStream<'h> {
             first_error: None,
             unrecorded,
             sockets,
+            elsewhere,
+            copy_bytes,
+            copied,
             taken_over: inherited.into_iter().map(|(group, _)| group).collect(),
             refused: not_taken,
             unread,
@@ -137,6 +148,14 @@ impl<'h> LogStream<'h> {
     /// Groups whose inherited socket was not taken over, and why, in words.
     pub fn refused(&self) -> &[(u16, String)] {
         &self.refused
+    }
+
+    /// Has the kernel copy another number of bytes, if another one is wanted; what fails is tried again.
+    fn set_copied(&mut self) {
+        let wanted = self.copy_bytes.load(Relaxed);
+        if wanted != self.copied && self.sockets.iter().chain(&self.elsewhere).all(|one| one.copy(wanted).is_ok()) {
+            self.copied = wanted;
+        }
     }
 
     /// Waits for a batch and hands its records to `each`.
@@ -219,6 +238,7 @@ impl Stream<LogRecords> for LogStream<'_> {
     }
 
     fn next(&mut self, _: &Demand<LogRecords>, each: &mut Each<'_, LogRecords>) -> Result<StreamState, SourceError> {
+        self.set_copied();
         let state = self.next_batch(each);
         self.lost.store(self.sequences.lost(), Relaxed);
         state.map_err(|error| SourceError { what: WHAT, fault: SourceFault::Io, cause: Box::new(error) })

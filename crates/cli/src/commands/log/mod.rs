@@ -33,6 +33,8 @@ use rules::{RuledRecords, Rules};
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 /// The registry's entry.
@@ -79,6 +81,8 @@ struct Log {
     latency: Duration,
     /// `--copy` in bytes.
     copy_bytes: u32,
+    /// The same; a reload may change it.
+    copied: Arc<AtomicU32>,
     /// `--buffer` in bytes.
     buffer_bytes: u32,
     /// `--take-over`
@@ -90,7 +94,7 @@ impl Log {
     fn follow<'h>(&self, session: &Session, stop: &'h dyn Fn() -> bool) -> FollowLog<'h> {
         FollowLog {
             groups: self.groups.clone(),
-            copy_bytes: self.copy_bytes,
+            copy_bytes: Arc::clone(&self.copied),
             latency: self.latency,
             buffer_bytes: self.buffer_bytes,
             netns_id: session.netns_id(),
@@ -103,20 +107,22 @@ impl Log {
 }
 
 fn run(line: &ParsedWords<'_>) -> Result<Outcome, String> {
-    let Some(file) = line.file("config") else { return run_words(line, None) };
+    let copied = Arc::default();
+    let Some(file) = line.file("config") else { return run_words(line, None, copied) };
     match Config::read(file, &COMMAND) {
         Ok(config) => {
             let config = RefCell::new(Rc::new(config));
-            let reread = || reread(file, line, &config);
+            let reread = || reread(file, line, &config, &copied);
             let first = Rc::clone(&config.borrow());
-            first.run(line, |words| run_words(words, Some(&reread)))
+            first.run(line, |words| run_words(words, Some(&reread), Arc::clone(&copied)))
         }
         Err(outcome) => Ok(outcome),
     }
 }
 
-/// Settings that a reload changes: those of outputs.
-const RELOADED: [&str; 13] = [
+/// Settings that a reload changes: those of outputs, and what of a packet is for them.
+const RELOADED: [&str; 14] = [
+    "copy",
     "to",
     "when-full",
     "queue-max",
@@ -133,7 +139,13 @@ const RELOADED: [&str; 13] = [
 ];
 
 /// The file as it is now, in the place of `before`. Says of settings that are others and wait for a restart.
-fn reread(file: &Path, line: &ParsedWords<'_>, before: &RefCell<Rc<Config>>) -> Result<Request, String> {
+/// Files of packets that are new have whole ones.
+fn reread(
+    file: &Path,
+    line: &ParsedWords<'_>,
+    before: &RefCell<Rc<Config>>,
+    copied: &AtomicU32,
+) -> Result<Request, String> {
     let said = |outcome: Outcome| outcome.messages.join("\n");
     let now = Config::read(file, &COMMAND).map_err(said)?;
     let request = RefCell::default();
@@ -142,6 +154,7 @@ fn reread(file: &Path, line: &ParsedWords<'_>, before: &RefCell<Rc<Config>>) -> 
         if let Err(wrong) = of_request::<LogRecords>(&log.request) {
             return Ok(Outcome::because(Exit::Usage, wrong));
         }
+        copied.store(log.copy_bytes, Relaxed);
         request.replace(Some(log.request));
         Ok(Exit::Ok.into())
     })?;
@@ -155,8 +168,8 @@ fn reread(file: &Path, line: &ParsedWords<'_>, before: &RefCell<Rc<Config>>) -> 
     Ok(request)
 }
 
-fn run_words(line: &ParsedWords<'_>, reread: Option<&Reread<'_>>) -> Result<Outcome, String> {
-    let log = asked(line)?;
+fn run_words(line: &ParsedWords<'_>, reread: Option<&Reread<'_>>, copied: Arc<AtomicU32>) -> Result<Outcome, String> {
+    let log = Log { copied, ..asked(line)? };
     Ok(match of_request(&log.request) {
         Ok(plan) => followed(&log, &plan, reread),
         Err(wrong) => Outcome::because(Exit::Usage, wrong),
@@ -186,6 +199,7 @@ fn asked(line: &ParsedWords<'_>) -> Result<Log, String> {
             Some(text) => bytes("copy", text, 20..=COPY_MAX)?,
             None => copy_bytes(&request),
         },
+        copied: Arc::default(),
         buffer_bytes: line
             .value("buffer")
             .map_or(Ok(nflog::BUFFER_BYTES), |text| bytes("buffer", text, 1 << 12..=1 << 30))?,
@@ -259,6 +273,7 @@ fn bytes(flag: &str, text: &str, range: std::ops::RangeInclusive<u32>) -> Result
 }
 
 fn followed(log: &Log, plan: &Plan<LogRecords>, reread: Option<&Reread<'_>>) -> Outcome {
+    log.copied.store(log.copy_bytes, Relaxed);
     follow::run(&log.request, plan, |session, then| {
         if reread.is_some() && log.request.ship.is_some() {
             session.run().expect_reloads();

@@ -139,6 +139,13 @@ impl GroupSocket {
         Ok(socket)
     }
 
+    /// Has the kernel copy so many bytes of each packet from now on. Its answer comes among the records, as no record.
+    pub(crate) fn copy(&self, bytes: u32) -> Result<(), SysError> {
+        let mut request = config(self.group);
+        put_copy(&mut request, bytes);
+        self.ask(&request)
+    }
+
     /// Gives the group back: the kernel sends what has gathered, and nothing after that.
     pub(crate) fn unbind(&self) -> Result<(), SysError> {
         let mut request = config(self.group);
@@ -195,10 +202,14 @@ fn bind_request(group: u16, delivery: Delivery) -> Request {
 }
 
 fn configure(request: &mut Request, delivery: Delivery) {
-    // struct nfulnl_msg_config_mode: copy_range be32, copy_mode u8, padding.
-    let [a, b, c, d] = delivery.copy_bytes.to_be_bytes();
+    put_copy(request, delivery.copy_bytes);
     let flush_10ms = u32::try_from(delivery.latency.as_millis().div_ceil(10)).unwrap_or(u32::MAX);
-    request.attr(cfg::MODE, &[a, b, c, d, NFULNL_COPY_PACKET, 0]);
     request.attr(cfg::NLBUFSIZ, &NLBUFSIZ.to_be_bytes()).attr(cfg::QTHRESH, &QTHRESH.to_be_bytes());
     request.attr(cfg::TIMEOUT, &flush_10ms.to_be_bytes()).attr(cfg::FLAGS, &NFULNL_CFG_F_SEQ.to_be_bytes());
+}
+
+fn put_copy(request: &mut Request, bytes: u32) {
+    // struct nfulnl_msg_config_mode: copy_range be32, copy_mode u8, padding.
+    let [a, b, c, d] = bytes.to_be_bytes();
+    request.attr(cfg::MODE, &[a, b, c, d, NFULNL_COPY_PACKET, 0]);
 }

@@ -160,6 +160,8 @@ impl Receive for GroupSockets {
 pub(crate) struct OpenedReader<'h> {
     pub(crate) reader: DirectReader<'h, GroupSockets>,
     pub(crate) sockets: Vec<Arc<GroupSocket>>,
+    /// Those of other namespaces.
+    pub(crate) elsewhere: Vec<Arc<GroupSocket>>,
     /// Groups that were taken over, each with the number of its next record.
     pub(crate) taken_over: Vec<(u16, Option<u32>)>,
     /// Why sockets were not taken over.
@@ -203,12 +205,13 @@ pub(crate) fn open_reader<'h>(
     let elsewhere = OtherSockets::bind(others, groups, delivery);
     let mut early: Vec<(u64, Vec<u8>)> = early.into_iter().map(|datagram| (netns_id, datagram)).collect();
     early.extend(elsewhere.early);
-    let of_thread: Vec<_> = sockets.iter().cloned().chain(elsewhere.sockets).collect();
+    let of_thread: Vec<_> = sockets.iter().chain(&elsewhere.sockets).cloned().collect();
     let header = BatchHeader { buffer_bytes, sockets: of_thread.len() as u64, ..BatchHeader::default() };
     let (keep_bound, turns) = (Arc::clone(&succession.keep_bound), succession.turns.clone());
     let (ready, ending) = (Vec::new(), (0, None));
     let receiver = GroupSockets { sockets: of_thread, early, ready, netns_id, header, keep_bound, turns, ending };
     let reader = DirectReader::start("netwren-log", CHUNKS, OWN_BYTES, stop, receiver);
     let unread = (elsewhere.unread, elsewhere.why);
-    Ok(OpenedReader { reader: reader.map_err(|error| (0, error))?, sockets, taken_over, refused, unread })
+    let (reader, elsewhere) = (reader.map_err(|error| (0, error))?, elsewhere.sockets);
+    Ok(OpenedReader { reader, sockets, elsewhere, taken_over, refused, unread })
 }

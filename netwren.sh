@@ -257,7 +257,8 @@ kernels() {
 # What ships log records elsewhere.
 need_log_peers() {
     need_packages tcpdump=tcpdump ulogd2-pcap='/usr/lib/*/ulogd/ulogd_output_PCAP.so' \
-        ulogd2-json='/usr/lib/*/ulogd/ulogd_output_JSON.so' ulogd2-sqlite3='/usr/lib/*/ulogd/ulogd_output_SQLITE3.so'
+        ulogd2-json='/usr/lib/*/ulogd/ulogd_output_JSON.so' ulogd2-sqlite3='/usr/lib/*/ulogd/ulogd_output_SQLITE3.so' \
+        ulogd2-pgsql='/usr/lib/*/ulogd/ulogd_output_PGSQL.so'
     unpack_packages postgresql='/usr/lib/postgresql/*/bin/initdb' rsyslog=rsyslogd syslog-ng-core=syslog-ng \
         rsyslog-openssl='/usr/lib/*/rsyslog/lmnsd_ossl.so'
 }

@@ -43,6 +43,7 @@ mod sqlite;
 mod syscalls;
 mod syslog_receivers;
 mod trust;
+mod ulogd_databases;
 mod ulogd_formats;
 mod ulogd_packets;
 mod watch;

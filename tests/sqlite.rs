@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// False, and said so, if the program was built without the feature.
-fn have_sqlite() -> bool {
+pub(crate) fn have_sqlite() -> bool {
     let formats = netwren(&["log", "--group", "1", "--to", "none:/x"]).stderr;
     let have = formats.contains("sqlite");
     if !have {
@@ -16,7 +16,7 @@ fn have_sqlite() -> bool {
 }
 
 /// The rows of a query, one a line; none while the database cannot be read.
-fn query(file: &Path, sql: &str) -> Vec<String> {
+pub(crate) fn query(file: &Path, sql: &str) -> Vec<String> {
     let script = "import sqlite3, sys\nfor row in sqlite3.connect(sys.argv[1]).execute(sys.argv[2]): print(repr(row))";
     let out = Command::new("python3").args(["-c", script]).arg(file).arg(sql).output().unwrap();
     String::from_utf8(out.stdout).unwrap().lines().map(str::to_owned).collect()

@@ -128,6 +128,9 @@ pub struct TableShape {
     pub columns: Vec<(String, ColumnType)>,
     /// Another name under which the table is seen, and the SELECT that it stands for, with [`TABLE_PLACE`] in it.
     pub view: Option<(String, String)>,
+    /// For a table that another program has made: it stays as it is, gets the columns that it has of these, and
+    /// PostgreSQL gets rows by this procedure if it is not empty.
+    pub procedure: Option<String>,
 }
 
 impl TableShape {
@@ -138,6 +141,7 @@ impl TableShape {
         for text in [&self.name, &view, &select] {
             put_typed(&mut out, TypedValue::Text(text));
         }
+        put_typed(&mut out, self.procedure.as_deref().map_or(TypedValue::Null, TypedValue::Text));
         for (name, kind) in &self.columns {
             put_typed(&mut out, TypedValue::Text(name));
             put_typed(&mut out, TypedValue::Text(kind.word()));
@@ -148,14 +152,23 @@ impl TableShape {
     /// The table that a header tells of.
     #[cfg(any(feature = "sqlite", feature = "postgres"))]
     pub(crate) fn of_header(header: &[u8]) -> TableShape {
-        let mut texts = TypedValues::of(header).map(|value| match value {
+        let mut values = TypedValues::of(header);
+        let mut text = || match values.next() {
+            Some(TypedValue::Text(text)) => text.to_owned(),
+            _ => String::new(),
+        };
+        let (name, view, select) = (text(), text(), text());
+        let procedure = match values.next() {
+            Some(TypedValue::Text(text)) => Some(text.to_owned()),
+            _ => None,
+        };
+        let mut texts = values.map(|value| match value {
             TypedValue::Text(text) => text.to_owned(),
             _ => String::new(),
         });
         let mut next = || texts.next();
-        let (name, view, select) = (next().unwrap_or_default(), next().unwrap_or_default(), next().unwrap_or_default());
         let columns = std::iter::from_fn(|| Some((next()?, ColumnType::of(&next()?)))).collect();
-        TableShape { name, columns, view: (!view.is_empty()).then_some((view, select)) }
+        TableShape { name, columns, view: (!view.is_empty()).then_some((view, select)), procedure }
     }
 
     /// The number of these columns: the first value of each row.
@@ -167,6 +180,14 @@ impl TableShape {
             .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
         hash as i64
     }
+}
+
+/// For each column that a table of another program has, its place in a row of `columns`. The database itself fills
+/// columns that begin with `_`.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) fn places(found: &[String], columns: &[(String, ColumnType)]) -> Vec<(String, Option<usize>)> {
+    let filled = found.iter().filter(|name| !name.starts_with('_'));
+    filled.map(|name| (name.clone(), columns.iter().position(|(ours, _)| ours.eq_ignore_ascii_case(name)))).collect()
 }
 
 /// A name as SQL has it.

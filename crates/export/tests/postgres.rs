@@ -23,6 +23,7 @@ fn shape() -> TableShape {
         name: "a \"log\"".to_owned(),
         columns: columns.map(|(name, kind)| (name.to_owned(), kind)).into(),
         view: Some(("seen".to_owned(), format!("SELECT \"n\" AS other FROM {TABLE_PLACE}"))),
+        procedure: None,
     }
 }
 

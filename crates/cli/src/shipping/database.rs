@@ -1,9 +1,12 @@
 //! Rows as typed values, for a table of a database.
 
 use super::row_writer::{RowWriter, Shipped};
+use super::tuning::UlogdTuning;
 use export::{Address, ColumnType, Format, TABLE_PLACE, TableShape, Target, TypedValue, put_typed};
+use record::rows::{LogRecord, LogRecords};
 use record::text::{put_addr, put_i64, put_u64};
 use record::{Columns, Kind, Lookups, RowCells, Value};
+use sinks::face::ulogd::{KEYS, KeyValue, KeyValues, UlogdStyle};
 
 /// Makes messages of the cells of rows.
 struct TypedRows {
@@ -30,8 +33,41 @@ pub(super) fn writer<T: Shipped>(target: &Target, columns: &Columns) -> Box<dyn 
         name: named.unwrap_or_else(|| T::NAME.to_owned()),
         columns: columns.0.iter().map(|column| (column.name.to_string(), column_type(column.kind))).collect(),
         view,
+        procedure: None,
     };
     Box::new(TypedRows { id: shape.id(), shape, text: Vec::new() })
+}
+
+/// Rows for the tables of ulogd2's SQLITE3 and PGSQL: all keys that columns may be called after.
+struct UlogdRows {
+    shape: TableShape,
+    id: i64,
+    values: KeyValues,
+}
+
+/// The writer for a table that ulogd2 has been writing to.
+pub(super) fn ulogd_writer(tuning: &UlogdTuning, style: UlogdStyle) -> Box<dyn RowWriter<LogRecords>> {
+    let columns = KEYS.iter().map(|key| (key.replace('.', "_"), ColumnType::Text)).collect();
+    let procedure = Some(tuning.procedure.clone());
+    let shape = TableShape { name: tuning.table.clone(), columns, view: None, procedure };
+    Box::new(UlogdRows { id: shape.id(), shape, values: KeyValues::new(tuning.stages, style) })
+}
+
+impl RowWriter<LogRecords> for UlogdRows {
+    fn file_header(&mut self) -> Vec<u8> {
+        self.shape.to_header()
+    }
+
+    fn write(&mut self, row: &LogRecord<'_>, _: &mut dyn RowCells, lookups: &Lookups<'_>, out: &mut Vec<u8>) {
+        put_typed(out, TypedValue::Integer(self.id));
+        for value in self.values.of(row, lookups) {
+            match value {
+                KeyValue::Nothing => put_typed(out, TypedValue::Null),
+                KeyValue::Number(n) => put_typed(out, TypedValue::Integer(i64::try_from(n).unwrap_or(i64::MAX))),
+                KeyValue::Text(text) => put_bytes(text, out),
+            }
+        }
+    }
 }
 
 fn column_type(kind: Kind) -> ColumnType {

@@ -20,6 +20,10 @@ pub(crate) struct UlogdTuning {
     pub(crate) gprint_timestamp: bool,
     /// SYSLOG: `facility` and `level`.
     pub(crate) priority: Priority,
+    /// SQLITE3, PGSQL: `table`.
+    pub(crate) table: String,
+    /// PGSQL: `procedure`; empty for INSERT.
+    pub(crate) procedure: String,
     /// The old bytes also where they are wrong.
     pub(crate) bug_compatible: bool,
 }
@@ -34,6 +38,8 @@ impl Default for UlogdTuning {
             json_boolean_label: false,
             gprint_timestamp: false,
             priority: Priority::default(),
+            table: String::new(),
+            procedure: String::new(),
             bug_compatible: false,
         }
     }

@@ -11,6 +11,12 @@ use sinks::face::ulogd::{Gprint, Json, JsonOptions, LocalTime, Logemu, Oprint, S
 /// The writer of a format that ulogd2 has; without tuning with all its keys.
 pub(super) fn writer(format: Format, tuning: Option<&UlogdTuning>) -> Option<Box<dyn RowWriter<LogRecords>>> {
     let style = style(tuning);
+    match (format, tuning) {
+        #[cfg(feature = "sqlite")]
+        (Format::Sqlite, Some(tuning)) => return Some(super::database::ulogd_writer(tuning, style)),
+        (Format::Postgres, Some(tuning)) => return Some(super::database::ulogd_writer(tuning, style)),
+        _ => {}
+    }
     let all = UlogdTuning { stages: Stages::ALL, gprint_timestamp: true, ..UlogdTuning::default() };
     let tuning = tuning.unwrap_or(&all);
     let json = |v1| {

@@ -3,7 +3,7 @@
 use super::stream::PATIENCE;
 use super::{Taken, Transport};
 use crate::Batch;
-use crate::typed_row::{ColumnType, TABLE_PLACE, TableShape, TypedValue, TypedValues, quoted};
+use crate::typed_row::{ColumnType, TABLE_PLACE, TableShape, TypedValue, TypedValues, places, quoted};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, ToSql, Transaction, TransactionBehavior};
 use std::fs;
@@ -24,23 +24,32 @@ pub(super) struct Database {
 struct Table {
     id: i64,
     shape: TableShape,
+    /// For a table of another program: its columns, and the place of each in a row.
+    places: Option<Vec<(String, Option<usize>)>>,
 }
 
 impl Table {
     fn of(header: &[u8]) -> Table {
         let shape = TableShape::of_header(header);
-        Table { id: shape.id(), shape }
+        Table { id: shape.id(), shape, places: None }
     }
 
     /// Makes what is missing: the table, columns of a table that an earlier run has made, and the view.
-    fn create(&self, db: &Transaction<'_>) -> rusqlite::Result<()> {
+    fn create(&mut self, db: &Transaction<'_>) -> rusqlite::Result<()> {
         let shape = &self.shape;
         let name = quoted(&shape.name);
         let column = |(name, kind): &(String, ColumnType)| format!("{} {}", quoted(name), sql_type(*kind));
         let columns: Vec<String> = shape.columns.iter().map(column).collect();
-        db.execute_batch(&format!("CREATE TABLE IF NOT EXISTS {name} ({})", columns.join(", ")))?;
+        if shape.procedure.is_none() {
+            db.execute_batch(&format!("CREATE TABLE IF NOT EXISTS {name} ({})", columns.join(", ")))?;
+        }
         let mut known = db.prepare("SELECT name FROM pragma_table_info(?1)")?;
         let known: Vec<String> = known.query_map([&shape.name], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        if shape.procedure.is_some() {
+            // Without the table, inserting says so.
+            self.places = Some(places(&known, &shape.columns));
+            return Ok(());
+        }
         let is_known = |name: &str| known.iter().any(|known| known.eq_ignore_ascii_case(name));
         for ((_, _), column) in shape.columns.iter().zip(&columns).filter(|((name, _), _)| !is_known(name)) {
             db.execute_batch(&format!("ALTER TABLE {name} ADD COLUMN {column}"))?;
@@ -60,9 +69,15 @@ impl Table {
     }
 
     fn insert(&self) -> String {
-        let names: Vec<String> = self.shape.columns.iter().map(|(name, _)| quoted(name)).collect();
-        let places = vec!["?"; names.len()].join(", ");
-        format!("INSERT INTO {} ({}) VALUES ({places})", quoted(&self.shape.name), names.join(", "))
+        let ours = || self.shape.columns.iter().map(|(name, _)| quoted(name)).collect();
+        let names: Vec<String> = match &self.places {
+            Some(places) => places.iter().map(|(name, _)| quoted(name)).collect(),
+            None => ours(),
+        };
+        // A table without columns is not there: the error says that.
+        let places = vec!["?"; names.len().max(1)].join(", ");
+        let names = if names.is_empty() { "x".to_owned() } else { names.join(", ") };
+        format!("INSERT INTO {} ({names}) VALUES ({places})", quoted(&self.shape.name))
     }
 }
 
@@ -92,11 +107,13 @@ impl Database {
         Database { path, table: Table::of(header), connection: None, identity: None }
     }
 
-    fn opened(&self) -> rusqlite::Result<Connection> {
+    fn opened(&mut self) -> rusqlite::Result<Connection> {
         let mut db = Connection::open(&self.path)?;
         db.busy_timeout(PATIENCE)?;
         // Readers do not stop the writer; a crash of the machine may take the last transactions, not the database.
-        db.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")?;
+        if self.table.shape.procedure.is_none() {
+            db.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")?;
+        }
         let create = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         self.table.create(&create)?;
         create.commit()?;
@@ -108,11 +125,22 @@ impl Database {
         let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut taken = Taken { bytes: batch.bytes().len() - batch.start_of(first), refused: 0 };
         let mut insert = transaction.prepare(&table.insert())?;
+        let mut cells: Vec<TypedValue<'_>> = Vec::new();
         for message in (first..).map_while(|index| batch.message(index)) {
             let mut values = TypedValues::of(message);
             if values.next() != Some(TypedValue::Integer(table.id)) {
                 // It waited on disk while the columns were changed.
                 taken.refused += 1;
+                continue;
+            }
+            if let Some(places) = &table.places {
+                cells.clear();
+                cells.extend(values);
+                for (index, (_, place)) in places.iter().enumerate() {
+                    let value = place.and_then(|place| cells.get(place)).unwrap_or(&TypedValue::Null);
+                    insert.raw_bind_parameter(index + 1, value)?;
+                }
+                insert.raw_execute()?;
                 continue;
             }
             for (place, value) in (1..=table.shape.columns.len()).zip(values.chain(std::iter::repeat(TypedValue::Null)))
@@ -184,7 +212,7 @@ mod tests {
     fn shape(columns: &[(&str, ColumnType)]) -> TableShape {
         let columns = columns.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect();
         let view = Some(("seen".to_owned(), "SELECT \"a\" AS other FROM \"lo\"\"g\"".to_owned()));
-        TableShape { name: "lo\"g".to_owned(), columns, view }
+        TableShape { name: "lo\"g".to_owned(), columns, view, procedure: None }
     }
 
     fn batch(shape: &TableShape, rows: &[&[TypedValue<'_>]]) -> Batch {

@@ -31,7 +31,8 @@ Parameters:
 	-c --configfile	Use alternative Configfile (/etc/ulogd.conf)
 	-p --pidfile	Record the PID in file
 
-This is netwren in the place of ulogd 2.0.8: NFLOG stacks that end in LOGEMU, SYSLOG, JSON, GPRINT, OPRINT, XML or PCAP.
+This is netwren in the place of ulogd 2.0.8: NFLOG stacks that end in LOGEMU, SYSLOG, JSON, GPRINT, OPRINT, XML,
+PCAP, SQLITE3 or PGSQL.
 It stays in the foreground. `netwren log --to` ships the same without a file; `netwren ulogd --bug-compatible …` writes
 the old bytes.
 ";

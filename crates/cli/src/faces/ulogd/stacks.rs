@@ -17,8 +17,6 @@ pub(super) struct Output {
 
 /// Plugins that end a stack and are not here, and what there is in their place.
 const NO_OUTPUTS: &[(&str, &str)] = &[
-    ("SQLITE3", "JSON in a file can be read into a database"),
-    ("PGSQL", "JSON in a file can be read into a database"),
     ("MYSQL", "JSON in a file can be read into a database"),
     ("DBI", "JSON in a file can be read into a database"),
     ("NACCT", "`netwren nat events` has counters of flows"),
@@ -157,6 +155,11 @@ fn read_output(
             tuning.priority = priority(&mut settings, complaints);
             (Format::Syslog3164, Address::UnixDatagrams("/dev/log".into()))
         }
+        "SQLITE3" | "PGSQL" => {
+            let target = database(plugin, &mut settings, tuning);
+            settings.end(plugin, complaints);
+            return target.map_err(|text| complaints.push(Complaint::new(line, text))).ok();
+        }
         other => {
             let hint = NO_OUTPUTS.iter().find(|(known, _)| *known == other);
             let hint = hint.map_or(String::new(), |(_, hint)| format!(": {hint}"));
@@ -168,6 +171,55 @@ fn read_output(
     settings.ignore(&["sync"]);
     settings.end(plugin, complaints);
     Some(Target { format, address })
+}
+
+/// A database with a table that is there.
+fn database(plugin: &str, settings: &mut Settings<'_>, tuning: &mut UlogdTuning) -> Result<Target, String> {
+    let wanted = |settings: &mut Settings<'_>, key: &str| {
+        let setting = settings.take(key).map(|setting| setting.value.clone()).filter(|value| !value.is_empty());
+        setting.ok_or_else(|| format!("{plugin} needs `{key}`"))
+    };
+    let (db, table) = (wanted(settings, "db")?, wanted(settings, "table")?);
+    tuning.table.clone_from(&table);
+    if plugin == "SQLITE3" {
+        settings.ignore(&["buffer"]);
+        return format!("sqlite:{db}").parse();
+    }
+    let user = wanted(settings, "user")?;
+    tuning.procedure = match settings.text("procedure", "INSERT").1 {
+        word if word.eq_ignore_ascii_case("INSERT") => String::new(),
+        word if word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') => word,
+        word => return Err(format!("PGSQL: `{word}` is no name of a procedure")),
+    };
+    if settings.take("connstring").is_some() {
+        return Err("PGSQL: connstring is not here: host, port, db, user, pass".to_owned());
+    }
+    settings.ignore(&[
+        "reconnect",
+        "connect_timeout",
+        "ring_buffer_size",
+        "backlog_memcap",
+        "backlog_oneshot_requests",
+    ]);
+    let password = settings.take("pass").filter(|setting| !setting.value.is_empty());
+    let password = password.map_or(String::new(), |setting| format!(":{}", encoded(&setting.value)));
+    let (host, port) = (settings.text("host", "/var/run/postgresql").1, settings.text("port", "5432").1);
+    let schema = encoded(&settings.text("schema", "public").1);
+    let (receiver, more) = match host.starts_with('/') {
+        true => (String::new(), format!("&host={}", encoded(&host).replace("%2F", "/"))),
+        false => (encoded(&host), String::new()),
+    };
+    let (user, db, table) = (encoded(&user), encoded(&db), encoded(&table));
+    format!("postgres://{user}{password}@{receiver}:{port}/{db}?schema={schema}&table={table}{more}").parse()
+}
+
+/// As a URL has it.
+fn encoded(text: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'.' | b'_' => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    };
+    text.bytes().map(byte).collect()
 }
 
 /// `directory` and a name with the time, as the tool makes it.

@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 use super::*;
 use proptest::prelude::*;
 
@@ -90,7 +90,7 @@ rotate=1
     for (line, words) in [
         (2, "not with NFCT: `netwren nat events --to`"),
         (3, "MARK is not here"),
-        (3, "the output PGSQL is not here"),
+        (3, "PGSQL needs `db`"),
         (4, "LOGEMU has nothing to write without PRINTPKT"),
         (6, "`nonsense` in the stack is not NAME:PLUGIN"),
         (7, "[global] has no `colour`"),
@@ -101,6 +101,24 @@ rotate=1
         assert!(told.iter().any(|(at, text)| *at == line && text.contains(words)), "{line}: {words}\n{told:#?}");
     }
     assert!(told.is_sorted_by_key(|(line, _)| *line));
+}
+
+#[test]
+fn databases_have_a_table_and_maybe_a_procedure() {
+    let read = |settings: &str| {
+        read_all(&format!("[global]\nstack=l:NFLOG,b:BASE,pg:PGSQL\n[pg]\ndb=lo-gs\ntable=ulog\nuser=fw\n{settings}"))
+            .remove(0)
+    };
+    let one = read("host=db.example\npass=\"p:@/ %\"\nprocedure=INSERT_PACKET_FULL\nreconnect=5\n");
+    assert_eq!(one.target.to_string(), "postgres://fw@db.example:5432/lo-gs?schema=public&table=ulog");
+    assert_eq!((&*one.tuning.table, &*one.tuning.procedure), ("ulog", "INSERT_PACKET_FULL"));
+    let Address::Postgres(address) = &one.target.address else { panic!("{:?}", one.target) };
+    assert!(address.has_password());
+    let other = read("host=/run/pg\nport=5433\nschema=log\nprocedure=\"insert\"\n");
+    assert_eq!(other.target.to_string(), "postgres://fw@:5433/lo-gs?schema=log&table=ulog&host=/run/pg");
+    assert_eq!(other.tuning.procedure, "");
+    let injected = "[global]\nstack=l:NFLOG,pg:PGSQL\n[pg]\ndb=a\ntable=t\nuser=u\nprocedure=\"x(); DROP\"\n";
+    assert_eq!(complaints(injected), [(2, "PGSQL: `x(); DROP` is no name of a procedure".to_owned())]);
 }
 
 #[test]

@@ -15,6 +15,46 @@ pub(super) fn put_row(out: &mut Vec<u8>, columns: &[(String, ColumnType)], value
     out.push(b'\n');
 }
 
+/// Appends a row of cells of no certain type.
+pub(super) fn put_cells<'r>(out: &mut Vec<u8>, cells: impl Iterator<Item = TypedValue<'r>>) {
+    for (index, value) in cells.enumerate() {
+        if index > 0 {
+            out.push(b'\t');
+        }
+        put_cell(out, ColumnType::Text, value);
+    }
+    out.push(b'\n');
+}
+
+/// Appends a value as SQL has it, with standard_conforming_strings.
+pub(super) fn put_literal(out: &mut Vec<u8>, value: TypedValue<'_>) {
+    let bytes = match value {
+        TypedValue::Null => return out.extend_from_slice(b"NULL"),
+        TypedValue::Integer(n) => {
+            // In quotes it fits any type, as flags do.
+            out.push(b'\'');
+            put_i64(out, n);
+            return out.push(b'\'');
+        }
+        TypedValue::Text(text) => text.as_bytes(),
+        TypedValue::Bytes(bytes) => bytes,
+    };
+    out.push(b'\'');
+    for chunk in bytes.utf8_chunks() {
+        for byte in chunk.valid().bytes() {
+            match byte {
+                b'\'' => out.extend_from_slice(b"''"),
+                0 => out.extend_from_slice(b"\\x00"),
+                byte => out.push(byte),
+            }
+        }
+        for byte in chunk.invalid() {
+            out.extend_from_slice(format!("\\x{byte:02x}").as_bytes());
+        }
+    }
+    out.push(b'\'');
+}
+
 fn put_cell(out: &mut Vec<u8>, kind: ColumnType, value: TypedValue<'_>) {
     match (value, kind) {
         (TypedValue::Null, _) => out.extend_from_slice(b"\\N"),

@@ -86,7 +86,7 @@ impl Database {
     fn begin(&mut self, batch: &Batch, first: usize) -> io::Result<Option<Taken>> {
         let Some(session) = &mut self.session else { return Err(closed()) };
         let mut taken = Taken::default();
-        let (mut rows, mut end) = (0, first);
+        let (mut rows, mut end, mut cells) = (0, first, Vec::new());
         self.text.clear();
         for message in (first..).map_while(|index| batch.message(index)).take(self.rows) {
             let mut values = TypedValues::of(message);
@@ -96,7 +96,7 @@ impl Database {
                 taken.refused += 1;
                 continue;
             }
-            copy::put_row(&mut self.text, &self.table.shape.columns, values);
+            self.table.put_row(&mut self.text, &mut cells, values);
             rows += 1;
         }
         taken.bytes = batch.start_of(end) - batch.start_of(first);
@@ -105,9 +105,15 @@ impl Database {
         }
         let clean = if std::mem::take(&mut session.is_aborted) { "ROLLBACK; " } else { "" };
         let out = &mut session.wire.out;
-        frontend::query(&format!("{clean}BEGIN; SELECT txid_current(); {}", self.table.copy()), out)?;
-        CopyData::new(&self.text[..])?.write(out);
-        frontend::copy_done(out);
+        let begin = format!("{clean}BEGIN; SELECT txid_current(); ");
+        match self.table.copy() {
+            Some(copy) => {
+                frontend::query(&(begin + &copy), out)?;
+                CopyData::new(&self.text[..])?.write(out);
+                frontend::copy_done(out);
+            }
+            None => frontend::query(&(begin + &String::from_utf8_lossy(&self.text)), out)?,
+        }
         session.transfer = Some(Transfer {
             step: TransferStep::Copying,
             begun: Instant::now(),
@@ -212,7 +218,7 @@ impl Transport for Database {
                 TransactionEnd::Other => self.doubt = None,
             }
         }
-        let created = self.table.create(&mut wire)?;
+        let created = self.table.look(&mut wire)?;
         created.map_err(|error| error.named("cannot make the table in", &self.address))?;
         self.session = Some(Session { wire, serving, transfer: None, is_aborted: false });
         Ok(())

@@ -1,9 +1,10 @@
 //! The table on the server: made if it is missing, with columns that it lacks.
 
+use super::copy;
 use super::faults::ServerError;
 use super::wire::Wire;
 use crate::PostgresAddress;
-use crate::typed_row::{ColumnType, TABLE_PLACE, TableShape, quoted};
+use crate::typed_row::{ColumnType, TABLE_PLACE, TableShape, TypedValue, TypedValues, places, quoted};
 use std::io;
 
 /// What the comment of our view says: another view of its name stays as it is.
@@ -15,6 +16,8 @@ pub(super) struct ServerTable {
     pub(super) id: i64,
     pub(super) shape: TableShape,
     schema: String,
+    /// For a table of another program: its columns, and the place of each in a row.
+    places: Vec<(String, Option<usize>)>,
 }
 
 impl ServerTable {
@@ -22,21 +25,74 @@ impl ServerTable {
     pub(super) fn of(header: &[u8], address: &PostgresAddress) -> ServerTable {
         let shape = TableShape::of_header(header);
         let schema = address.schema.as_deref().map_or(String::new(), |schema| format!("{}.", quoted(schema)));
-        ServerTable { id: shape.id(), shape, schema }
+        ServerTable { id: shape.id(), shape, schema, places: Vec::new() }
     }
 
     fn name(&self) -> String {
         format!("{}{}", self.schema, quoted(&self.shape.name))
     }
 
-    /// The statement that rows are behind.
-    pub(super) fn copy(&self) -> String {
-        let names: Vec<String> = self.shape.columns.iter().map(|(name, _)| quoted(name)).collect();
-        format!("COPY {} ({}) FROM STDIN", self.name(), names.join(", "))
+    /// The statement that rows as text are behind; `None` if they are statements themselves.
+    pub(super) fn copy(&self) -> Option<String> {
+        let names: Vec<String> = match self.shape.procedure.as_deref() {
+            None => self.shape.columns.iter().map(|(name, _)| quoted(name)).collect(),
+            Some("") => self.filled().map(|(name, _)| quoted(name)).collect(),
+            Some(_) => return None,
+        };
+        Some(format!("COPY {} ({}) FROM STDIN", self.name(), names.join(", ")))
+    }
+
+    /// Columns of another program's table that we have values for.
+    fn filled(&self) -> impl Iterator<Item = (&String, usize)> {
+        self.places.iter().filter_map(|(name, place)| Some((name, (*place)?)))
+    }
+
+    /// Appends a row: of text for COPY, or a call of the procedure.
+    pub(super) fn put_row<'r>(&self, out: &mut Vec<u8>, cells: &mut Vec<TypedValue<'r>>, values: TypedValues<'r>) {
+        let columns = &self.shape.columns;
+        let Some(procedure) = &self.shape.procedure else { return copy::put_row(out, columns, values) };
+        cells.clear();
+        cells.extend(values);
+        let cell = |place: usize| cells.get(place).copied().unwrap_or(TypedValue::Null);
+        if procedure.is_empty() {
+            return copy::put_cells(out, self.filled().map(|(_, place)| cell(place)));
+        }
+        out.extend_from_slice(format!("SELECT {procedure}(").as_bytes());
+        for (index, (_, place)) in self.places.iter().enumerate() {
+            out.extend_from_slice(if index == 0 { b"" } else { b"," });
+            copy::put_literal(out, place.map_or(TypedValue::Null, cell));
+        }
+        out.extend_from_slice(b");");
+    }
+
+    /// Looks what columns a table of another program has.
+    pub(super) fn look(&mut self, wire: &mut Wire) -> io::Result<Result<(), ServerError>> {
+        if self.shape.procedure.is_none() {
+            return self.create(wire);
+        }
+        let name = self.name();
+        let ask = format!(
+            "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass({}) AND attnum > 0 AND NOT attisdropped \
+             ORDER BY attnum",
+            literal(&name)
+        );
+        match self.columns(wire, &ask)? {
+            Ok(found) if found.is_empty() => {
+                let text = format!("there is no table {name}: ulogd2's pgsql-ulogd2.sql makes it");
+                Err(io::Error::new(io::ErrorKind::NotFound, text))
+            }
+            Ok(found) => {
+                self.places = places(&found, &self.shape.columns);
+                // Procedures name tables and each other without their schema.
+                let path = format!("SET search_path = {}\"$user\", public", self.schema.replace('.', ", "));
+                Ok(wire.query(&path)?.map(|_| ()))
+            }
+            Err(error) => Ok(Err(error)),
+        }
     }
 
     /// Makes what is missing. Two that begin at once wait for each other; whoever may only insert finds nothing to do.
-    pub(super) fn create(&self, wire: &mut Wire) -> io::Result<Result<(), ServerError>> {
+    fn create(&self, wire: &mut Wire) -> io::Result<Result<(), ServerError>> {
         let outcome = self.create_within(wire)?;
         let end = if outcome.is_ok() { "COMMIT" } else { "ROLLBACK" };
         let ended = wire.query(end)?;

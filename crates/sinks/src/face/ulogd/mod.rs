@@ -4,6 +4,7 @@
 //! what docs/ulogd.md lists; [`UlogdStyle::bug_compatible`] gives the old bytes. Start reading at [`Logemu`].
 
 mod clock;
+mod database;
 mod fuzz;
 mod gprint;
 mod json;
@@ -17,6 +18,7 @@ mod tests;
 mod xml;
 
 pub use clock::{LocalTime, Zone};
+pub use database::{KEYS, KeyValue, KeyValues};
 pub use fuzz::fuzz_ulogd_formats;
 pub use gprint::Gprint;
 pub use json::{Json, JsonOptions};

@@ -16,6 +16,7 @@ mod lab;
 mod lacking_fields;
 mod live;
 mod log;
+mod log_entries;
 mod log_netns;
 mod log_owners;
 mod log_rules;

@@ -30,6 +30,10 @@ pub fn fuzz_ctnetlink(data: &[u8]) {
         if let Ok(row) = CtDecoder::new(1).decode(payload) {
             walk(&row);
         }
+        // As it stands in a packet's NFULA_CT.
+        if let Ok(row) = CtDecoder::new(1).decode_attrs(2, payload) {
+            walk(&row);
+        }
         black_box(ExpectDecoder::new(1).decode(payload).ok());
     }
     crate::events::fuzz(data);

@@ -31,6 +31,7 @@ pub use backends::netlink::ctnetlink::CtDecoder;
 pub use backends::netlink::dump::{
     CtTable, Dumped, KernelFilter, NetnsRef, TupleFilter, dump_entries, dump_expectations, key, put_tuple,
 };
+pub use backends::netlink::entry_queries::{EntryQueries, QueryCounts};
 pub use backends::netlink::uapi;
 pub use backends::proc::line::parse_proc_line;
 pub use choose::{BPF_LACKS, NETLINK_LACKS, PROC_LACKS, Via, recorded_bits};

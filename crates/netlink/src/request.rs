@@ -39,6 +39,20 @@ impl Request {
         Request::with_flags(kind, NLM_F_REQUEST | NLM_F_ACK | flags)
     }
 
+    /// Replaces it by a request for one thing that is answered, by what it asks for or by an error, and not
+    /// acknowledged; `seq` is the number of its answer. For many in one datagram. Keeps the memory.
+    pub fn begin_unacknowledged(&mut self, kind: u16, seq: u32) -> &mut Request {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.clear();
+        bytes.extend_from_slice(&(HEAD as u32).to_ne_bytes());
+        bytes.extend_from_slice(&kind.to_ne_bytes());
+        bytes.extend_from_slice(&NLM_F_REQUEST.to_ne_bytes());
+        bytes.extend_from_slice(&seq.to_ne_bytes());
+        bytes.extend_from_slice(&0u32.to_ne_bytes());
+        *self = Request { bytes, too_long: None };
+        self
+    }
+
     fn with_flags(kind: u16, flags: u16) -> Request {
         let mut bytes = Vec::with_capacity(128);
         bytes.extend_from_slice(&(HEAD as u32).to_ne_bytes());

@@ -59,3 +59,6 @@ pub(crate) const NFULNL_CFG_CMD_UNBIND: u8 = 2;
 pub(crate) const NFULNL_COPY_PACKET: u8 = 2;
 /// Bit of [`cfg::FLAGS`]: each record has its number in the group.
 pub(crate) const NFULNL_CFG_F_SEQ: u16 = 1;
+/// Bit of [`cfg::FLAGS`]: each record has its packet's entry of connection tracking (Linux 4.4, where the kernel has
+/// CONFIG_NETFILTER_NETLINK_GLUE_CT).
+pub(crate) const NFULNL_CFG_F_CONNTRACK: u16 = 4;

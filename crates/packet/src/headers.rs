@@ -146,11 +146,6 @@ fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }
 
-/// Reads any bytes as a packet. For the fuzzer: it must not panic.
-pub fn fuzz_headers(data: &[u8]) {
-    let _ = std::hint::black_box(read_headers(data));
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

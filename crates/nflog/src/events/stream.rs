@@ -5,19 +5,19 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use netlink::datagrams::{BATCH_HEADER, BatchHeader, DatagramFrames};
-use netlink::{DecodeError, Message, Messages};
+use netlink::{DecodeError, Messages};
 use record::rows::{LogRecord, LogRecords};
 use record::{Accounting, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, StreamState, Table};
 use sys::{Blocks, Errno, Host, SysError};
 
-use crate::events::netlink::groups::{Delivery, GroupSocket};
+use crate::events::netlink::groups::{self, Delivery, GroupSocket};
 use crate::events::netlink::other_netns::OtherNetns;
 use crate::events::netlink::reader::{OpenedReader, open_reader};
-use crate::events::netlink::record::decode_into;
+use crate::events::netlink::record::{decode_into, is_record};
 use crate::events::netlink::sequence::Sequences;
+use crate::events::preview::{self, Preview};
 use crate::events::succession::{HandOver, Succession};
 use crate::taken::GroupTaken;
-use crate::uapi::{NFNL_SUBSYS_ULOG, msg};
 
 /// Names the stream in messages to the user.
 const WHAT: &str = "log records";
@@ -47,6 +47,17 @@ pub struct FollowLog<'h> {
     pub lost: Arc<AtomicU64>,
     /// What is taken over from an earlier process, and left to a later one.
     pub succession: Succession<'h>,
+    /// True if records shall come with their packet's entry of connection tracking, where the kernel sends it
+    /// ([`sends_entries`]).
+    pub entries: bool,
+    /// Sees the records of each batch first.
+    pub preview: Option<&'h dyn Preview>,
+}
+
+/// Whether this kernel sends entries of connection tracking with records (CONFIG_NETFILTER_NETLINK_GLUE_CT). Binds no
+/// group; the kernel may load nf_conntrack_netlink. Needs CAP_NET_ADMIN.
+pub fn sends_entries() -> Result<bool, SysError> {
+    groups::sends_entries()
 }
 
 /// Log records from now on.
@@ -80,20 +91,20 @@ pub struct LogStream<'h> {
     /// Groups of other namespaces that are not read, and why the first of them is not.
     unread: (u64, Option<String>),
     hand_over: Option<Box<dyn HandOver + 'h>>,
+    preview: Option<&'h dyn Preview>,
 }
 
 impl<'h> LogStream<'h> {
     /// Binds the groups: what is logged after this returns is told. Needs CAP_NET_ADMIN.
     pub fn open(host: &'h Host, follow: FollowLog<'h>) -> Result<LogStream<'h>, SourceError> {
-        let FollowLog { groups, copy_bytes, latency, buffer_bytes, netns_id, others, stop, lost, mut succession } =
-            follow;
+        let FollowLog { groups, copy_bytes, latency, buffer_bytes, netns_id, others, stop, .. } = follow;
+        let FollowLog { lost, mut succession, entries, preview, .. } = follow;
         let words: Vec<String> = groups.iter().map(|group| format!("group {group}")).collect();
         host.note_asked(LogRecords::NAME, &mut words.iter().map(String::as_str));
         let unrecorded = |word: &str| host.was_asked(LogRecords::NAME, word) == Some(false);
         let unrecorded = groups.iter().zip(&words).filter(|(_, word)| unrecorded(word)).map(|(group, _)| *group);
         let unrecorded = unrecorded.collect();
-        let copied = copy_bytes.load(Relaxed);
-        let delivery = Delivery { copy_bytes: copied, latency, buffer_bytes };
+        let delivery = Delivery { copy_bytes: copy_bytes.load(Relaxed), latency, buffer_bytes, entries };
         let (mut refused, mut opened) = (0, None);
         let blocks = host.stream(&format!("nflog/{netns_id}"), "", || {
             let reader = open_reader(&groups, delivery, netns_id, &others, stop, &mut succession);
@@ -127,11 +138,12 @@ impl<'h> LogStream<'h> {
             sockets,
             elsewhere,
             copy_bytes,
-            copied,
+            copied: delivery.copy_bytes,
             taken_over: inherited.into_iter().map(|(group, _)| group).collect(),
             refused: not_taken,
             unread,
             hand_over: succession.hand_over,
+            preview,
         })
     }
 
@@ -172,6 +184,7 @@ impl<'h> LogStream<'h> {
             since_ns,
             first_error,
             hand_over,
+            preview,
             ..
         } = self;
         if let Some(hand_over) = hand_over {
@@ -179,6 +192,9 @@ impl<'h> LogStream<'h> {
             hand_over.note(&sequences.numbers());
         }
         let Some(block) = blocks.next()? else { return Ok(StreamState::Ended) };
+        if let Some(preview) = preview {
+            preview::show(block, groups, *preview);
+        }
         let mut fault = |error: DecodeError| {
             *failed += 1;
             first_error.get_or_insert(error);
@@ -224,10 +240,6 @@ impl<'h> LogStream<'h> {
         }
         Ok(StreamState::Open)
     }
-}
-
-fn is_record(message: &Message<'_>) -> bool {
-    message.kind == NFNL_SUBSYS_ULOG << 8 | msg::PACKET
 }
 
 impl Stream<LogRecords> for LogStream<'_> {

@@ -11,6 +11,8 @@ pub struct CtStatus(pub u32);
 impl CtStatus {
     /// A packet of the other direction was seen.
     pub const SEEN_REPLY: u32 = 1 << 1;
+    /// A helper expected the connection.
+    pub const EXPECTED: u32 = 1;
     /// Not the first to go when the table is full.
     pub const ASSURED: u32 = 1 << 2;
     /// The source address of the original direction is rewritten.
@@ -220,6 +222,23 @@ impl CtTuple {
         self.has_ports().then_some(self.dst_part)
     }
 
+    /// What answers it, if nothing is rewritten; `None` for an ICMP type that has no answer (`invmap` in
+    /// net/netfilter/nf_conntrack_proto_icmp.c and …_icmpv6.c). The zone stays.
+    pub fn inverse(&self) -> Option<CtTuple> {
+        let (mut src_part, mut dst_part) = (self.dst_part, self.src_part);
+        if let Some(part) = self.icmp() {
+            let answer = match (self.proto, part.kind) {
+                (ip_proto::ICMP, 8) => 0,
+                (ip_proto::ICMP, 0) => 8,
+                (ip_proto::ICMP, kind @ (13 | 15 | 17)) | (ip_proto::ICMPV6, kind @ (128 | 139)) => kind + 1,
+                (ip_proto::ICMP, kind @ (14 | 16 | 18)) | (ip_proto::ICMPV6, kind @ (129 | 140)) => kind - 1,
+                _ => return None,
+            };
+            (src_part, dst_part) = (self.src_part, u16::from_be_bytes([answer, part.code]));
+        }
+        Some(CtTuple { src: self.dst, dst: self.src, src_part, dst_part, ..*self })
+    }
+
     /// Type, code and id, if it is ICMP or ICMPv6.
     pub fn icmp(&self) -> Option<IcmpPart> {
         let [kind, code] = self.dst_part.to_be_bytes();
@@ -410,6 +429,44 @@ impl Conntrack<'_> {
         owners: &[],
         owners_seen_ns: 0,
     };
+
+    /// The row without what it borrows: labels, helper, master, security context, owners.
+    pub fn without_borrowed(&self) -> Conntrack<'static> {
+        let Conntrack { netns_id, family, orig, reply, status, timeout_s, expired, state, .. } = *self;
+        let Conntrack { vtags, dccp_role, counters_orig, counters_reply, mark, zone, uses, id, .. } = *self;
+        let Conntrack { secctx_untold, start_ns, stop_ns, extended, now_ns, owners_seen_ns, .. } = *self;
+        let (helper, secctx, labels, master, label_words) = (None, None, None, None, None);
+        Conntrack {
+            netns_id,
+            family,
+            orig,
+            reply,
+            status,
+            timeout_s,
+            expired,
+            state,
+            vtags,
+            dccp_role,
+            counters_orig,
+            counters_reply,
+            mark,
+            zone,
+            uses,
+            id,
+            helper,
+            secctx,
+            secctx_untold,
+            labels,
+            start_ns,
+            stop_ns,
+            extended,
+            master,
+            label_words,
+            now_ns,
+            owners: &[],
+            owners_seen_ns,
+        }
+    }
 
     /// Whose address is rewritten: by the status; where nobody tells that, by what the kernel sets its bits by, that
     /// the answers are not the plain inverse. `None` without answers.

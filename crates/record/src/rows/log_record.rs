@@ -1,6 +1,7 @@
 //! Records of netfilter's log (`log`): one for each packet that a rule logs.
 
-use super::ip_proto;
+use super::conntrack::{Conntrack, CtStatus, NatKind, ip_proto};
+use super::logged_entry::{CtAttrs, CtDirection, EntrySource, LoggedEntry, PacketState};
 use super::logging_rule::{LoggingRule, VERDICTS, text};
 use super::packet::{PacketHeaders, TcpHeader, Transport};
 use crate::kernel_words::{KernelWords, kernel_words};
@@ -64,6 +65,10 @@ pub struct LogRecord<'b> {
     pub owners: &'b [Owner],
     /// When they were seen, on CLOCK_BOOTTIME in ns; 0 where that is not known.
     pub owners_seen_ns: u64,
+    /// What the kernel sent of the packet's entry of connection tracking, if it sent anything.
+    pub ct_attrs: Option<CtAttrs<'b>>,
+    /// That entry; `None` unless somebody asked for it and it is known.
+    pub entry: Option<&'b LoggedEntry<'b>>,
 }
 
 /// Bits of the fields for which more is read than the record.
@@ -74,6 +79,8 @@ pub mod log_need {
     pub const RULE_TEXT: u64 = 1 << 1;
     /// Processes at the local end: readings of sockets and owners.
     pub const OWNERS: u64 = 1 << 2;
+    /// The packet's entry of connection tracking: the kernel's attributes, or a lookup.
+    pub const ENTRY: u64 = 1 << 3;
 }
 
 /// Words of the hooks of IP (`NF_INET_PRE_ROUTING` …), then those of ARP and netdev that IP does not have.
@@ -154,6 +161,11 @@ fn tcp_flags<'r>(row: &LogRecord<'_>) -> Value<'r> {
 
 fn owner<'r>(row: &LogRecord<'r>, part: fn(&'r Owner) -> Value<'r>) -> Value<'r> {
     row.owners.first().map_or(Value::Null, part)
+}
+
+#[inline(never)]
+fn entry<'r>(row: &LogRecord<'r>, cell: fn(&'r Conntrack<'r>) -> Value<'r>) -> Value<'r> {
+    row.entry.map_or(Value::Null, |logged| cell(&logged.entry))
 }
 
 fn by_pid(row: &LogRecord<'_>) -> Key {
@@ -279,6 +291,64 @@ table! {
     pod: Text = joined(LookupId::Pods, by_pid), needs log_need::OWNERS;
     /// Innermost systemd unit of the first holder.
     unit: Text = joined(LookupId::Units, by_pid), needs log_need::OWNERS;
+    /// What the packet is to its connection: new, established, related. By lookup: what one of its kind would be now,
+    /// so established if an answer has come since. Null without an entry: not confirmed (a first packet that was
+    /// dropped), invalid, untracked, gone.
+    ct_state: Name(PacketState::NAMES) = own(|row| {
+        row.entry.and_then(|logged| logged.state).map_or(Value::Null, |state| Value::Name(state.name()))
+    }), kernel "NFULA_CT_INFO", needs log_need::ENTRY;
+    /// Which way the packet goes: original, as the first packet of its connection, or reply.
+    ct_direction: Name(CtDirection::NAMES) = own(|row| {
+        row.entry.map_or(Value::Null, |logged| Value::Name(logged.direction.name()))
+    }), kernel "NFULA_CT_INFO", needs log_need::ENTRY;
+    /// Status bits of the packet's entry of connection tracking. A filter holds if one of them is named.
+    ct_status: Words(CtStatus::NAMES) = own(|row| entry(row, |ct| {
+        ct.status.map_or(Value::Null, |status| Value::Bits(status.0, CtStatus::NAMES))
+    })), kernel "CTA_STATUS", needs log_need::ENTRY;
+    /// Mark of that entry; `mark` is the packet's.
+    ct_mark: Hex = own(|row| entry(row, |ct| Value::number(ct.mark))), kernel "CTA_MARK", needs log_need::ENTRY;
+    /// Zone of that entry; null for the usual one, 0, the only one in which entries are looked up.
+    ct_zone: Id = own(|row| entry(row, |ct| Value::number(ct.told_zone()))),
+        kernel "CTA_ZONE", needs log_need::ENTRY;
+    /// Id of that entry, as `nat` has it.
+    ct_id: Id = own(|row| entry(row, |ct| Value::number(ct.id))), kernel "CTA_ID", needs log_need::ENTRY;
+    /// How the entry became known: with the packet, as it was then, or by a lookup after it, as it is now.
+    ct_source: Name(EntrySource::NAMES) = own(|row| {
+        row.entry.map_or(Value::Null, |logged| Value::Name(logged.source.name()))
+    }), needs log_need::ENTRY;
+    /// Whose address the connection rewrites: none, snat (the client's), dnat (the service's), both. By lookup: also
+    /// what was decided after the rule.
+    nat: Name(NatKind::NAMES) = own(|row| entry(row, |ct| {
+        ct.nat().map_or(Value::Null, |nat| Value::Name(nat.name()))
+    })), needs log_need::ENTRY;
+    /// Who opened the connection.
+    client: Endpoint = own(|row| entry(row, |ct| Value::Endpoint(ct.orig.src, ct.orig.sport()))),
+        needs log_need::ENTRY;
+    /// What the client connects to.
+    published: Endpoint = own(|row| entry(row, |ct| Value::Endpoint(ct.orig.dst, ct.orig.dport()))),
+        needs log_need::ENTRY;
+    /// Who answers: another than `published` where the destination is rewritten.
+    backend: Endpoint = own(|row| entry(row, |ct| {
+        ct.backend().map_or(Value::Null, |(addr, port)| Value::Endpoint(addr, port))
+    })), needs log_need::ENTRY;
+    /// Source of the connection's original direction.
+    orig_src: Addr = own(|row| entry(row, |ct| Value::Addr(ct.orig.src))),
+        kernel "CTA_TUPLE_ORIG", needs log_need::ENTRY;
+    /// Source port of the original direction.
+    orig_sport: Port = own(|row| entry(row, |ct| Value::number(ct.orig.sport()))), needs log_need::ENTRY;
+    /// Destination of the original direction.
+    orig_dst: Addr = own(|row| entry(row, |ct| Value::Addr(ct.orig.dst))), needs log_need::ENTRY;
+    /// Destination port of the original direction.
+    orig_dport: Port = own(|row| entry(row, |ct| Value::number(ct.orig.dport()))), needs log_need::ENTRY;
+    /// Source of the connection's answers.
+    reply_src: Addr = own(|row| entry(row, |ct| Value::Addr(ct.reply.src))),
+        kernel "CTA_TUPLE_REPLY", needs log_need::ENTRY;
+    /// Source port of the answers.
+    reply_sport: Port = own(|row| entry(row, |ct| Value::number(ct.reply.sport()))), needs log_need::ENTRY;
+    /// Destination of the answers: where the source is rewritten, what the client looks like.
+    reply_dst: Addr = own(|row| entry(row, |ct| Value::Addr(ct.reply.dst))), needs log_need::ENTRY;
+    /// Destination port of the answers.
+    reply_dport: Port = own(|row| entry(row, |ct| Value::number(ct.reply.dport()))), needs log_need::ENTRY;
     /// VLAN id of a bridged packet.
     vlan: Id = own(|row| Value::number(row.vlan)), kernel "NFULA_VLAN_TCI";
     /// EtherType: 0x800 IPv4, 0x86dd IPv6, 0x806 ARP.

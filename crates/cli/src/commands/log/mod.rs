@@ -1,6 +1,8 @@
 //! `netwren log`: packets that rules log, as they come.
 
 pub(crate) mod check;
+mod entries;
+mod meaning;
 mod rules;
 pub(crate) mod setup;
 pub(crate) mod status;
@@ -8,7 +10,6 @@ pub(crate) mod tail;
 pub(crate) mod top;
 
 use super::follow::{self, StreamNotes};
-use super::nat::owner_readings::SessionReadings;
 use super::plan::of_request;
 use super::reloading::Reread;
 use crate::command::{Command, ParsedWords, TableEntry};
@@ -25,11 +26,10 @@ use crate::session::Session;
 use engine::{Plan, RunError};
 use export::{Format, Target};
 use host::{Namespace, Namespaces};
+use meaning::Meaning;
 use nflog::{FollowLog, GroupTaken, LogStream, OtherNetns};
-use owners::OwnedRecords;
-use record::rows::{LogRecords, log_need};
-use record::{Accounting, Demand, SourceError, SourceFault, Stream};
-use rules::{RuledRecords, Rules};
+use record::rows::LogRecords;
+use record::{Accounting, SourceError, SourceFault};
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
@@ -62,6 +62,7 @@ Examples:
   netwren log --group 1 -o json --limit 1000        a thousand records, one object a line
   netwren log --group 1 -c +mark,user,ttl --resolve     more columns, and names of addresses
   netwren log --group 1 -c +rule_comment,rule 'rule_chain = input'   which rule it was, by nft's list
+  netwren log --group 1 -c +ct_state,nat,client,published,backend   its connection, before and after NAT
   netwren log --group 1 -c +process,pid,container   who sent the packet, or whom it is for
   netwren log --group 100 --all-netns -c +netns     that group of every network namespace there is
   netwren log --group 1 --latency 1s --buffer 64MiB     cheaper, and room for longer bursts
@@ -91,7 +92,7 @@ struct Log {
 
 impl Log {
     /// What is followed, until `stop`.
-    fn follow<'h>(&self, session: &Session, stop: &'h dyn Fn() -> bool) -> FollowLog<'h> {
+    fn follow<'h>(&self, session: &Session, meaning: &'h Meaning<'_>, stop: &'h dyn Fn() -> bool) -> FollowLog<'h> {
         FollowLog {
             groups: self.groups.clone(),
             copy_bytes: Arc::clone(&self.copied),
@@ -102,6 +103,8 @@ impl Log {
             stop,
             lost: session.run().count_lost(),
             succession: Default::default(),
+            entries: meaning.entries_are_sent(),
+            preview: meaning.preview(),
         }
     }
 }
@@ -281,15 +284,14 @@ fn followed(log: &Log, plan: &Plan<LogRecords>, reread: Option<&Reread<'_>>) -> 
         let mut inheritance = inheritance(log, session).map_err(RunError::Source)?;
         // What cannot be found is said when lookups are read.
         session.find_namespaces(None, &mut Accounting::default());
-        // Before the groups are bound: a change of rules between the two is heard of.
-        let rules = Rules::open(session, plan.demand(), log.latency);
+        let meaning = Meaning::open(session, plan.demand(), log.latency);
         let stop = || {
-            rules.iter().for_each(Rules::refresh);
+            meaning.refresh();
             follow::is_over(&log.request, session)
         };
         let follow = FollowLog {
             succession: inheritance.as_mut().map(Inheritance::succession).unwrap_or_default(),
-            ..log.follow(session, &stop)
+            ..log.follow(session, &meaning, &stop)
         };
         let opened = LogStream::open(session.host(), follow);
         let mut stream = opened.map_err(|error| RunError::Source(with_holder(session, error)))?;
@@ -298,7 +300,7 @@ fn followed(log: &Log, plan: &Plan<LogRecords>, reread: Option<&Reread<'_>>) -> 
         }
         let caveat = log.request.all_netns.then(|| AT_THE_START.to_owned());
         let notes = StreamNotes { caveat, cost: Vec::new(), reread };
-        with_meaning(session, plan.demand(), rules.as_ref(), &mut stream, |stream| then(stream, notes))
+        meaning.over(&mut stream, |stream| then(stream, notes))
     })
 }
 
@@ -314,27 +316,6 @@ fn inheritance(log: &Log, session: &Session) -> Result<Option<Inheritance>, Sour
         found.take_over(control).map_err(failed)?;
     }
     Ok(Some(found))
-}
-
-/// Calls `then` with `stream`, whose rows get owners and rules as far as the demand asks for them.
-fn with_meaning<R>(
-    session: &Session,
-    demand: &Demand<LogRecords>,
-    rules: Option<&Rules<'_>>,
-    stream: &mut dyn Stream<LogRecords>,
-    then: impl FnOnce(&mut dyn Stream<LogRecords>) -> R,
-) -> R {
-    let mut owned;
-    let stream: &mut dyn Stream<LogRecords> = if demand.need & log_need::OWNERS == 0 {
-        stream
-    } else {
-        owned = OwnedRecords::new(stream, SessionReadings::new(session));
-        &mut owned
-    };
-    match rules {
-        Some(rules) => then(&mut RuledRecords::new(stream, rules)),
-        None => then(stream),
-    }
 }
 
 /// The error with the process that has bound the group, if that is why and it can be seen.

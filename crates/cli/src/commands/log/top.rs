@@ -2,8 +2,8 @@
 //!
 //! The plan is that of a table with groups; its source is the stream of records, read until the time is over.
 
-use super::rules::Rules;
-use super::{Log, with_holder, with_meaning};
+use super::meaning::Meaning;
+use super::{Log, with_holder};
 use crate::asked;
 use crate::command::{Command, ParsedWords, TableEntry};
 use crate::commands::finish::finish;
@@ -128,14 +128,14 @@ impl Scan<LogRecords> for WhileScan<'_> {
         let RecordsOfAWhile { log, lasts, session } = self.of;
         let lasts_ns = u64::try_from(lasts.as_nanos()).unwrap_or(u64::MAX);
         let end_ns = clock::monotonic_ns().saturating_add(lasts_ns);
-        let rules = Rules::open(session, &self.demand, log.latency);
+        let meaning = Meaning::open(session, &self.demand, log.latency);
         let stop = || {
-            rules.iter().for_each(Rules::refresh);
+            meaning.refresh();
             session.interrupted() || clock::monotonic_ns() >= end_ns
         };
-        let opened = LogStream::open(session.host(), log.follow(session, &stop));
+        let opened = LogStream::open(session.host(), log.follow(session, &meaning, &stop));
         let mut stream = opened.map_err(|error| with_holder(session, error))?;
-        with_meaning(session, &self.demand, rules.as_ref(), &mut stream, |stream| read_all(stream, &self.demand, each))
+        meaning.over(&mut stream, |stream| read_all(stream, &self.demand, each))
     }
 }
 

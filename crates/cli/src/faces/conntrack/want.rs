@@ -97,18 +97,11 @@ impl Want {
 
 /// What answers a tuple: an ICMP request has another type in its answer; 255, which the kernel refuses, if it has none.
 pub(super) fn inverse(of: &CtTuple) -> CtTuple {
-    let (mut src_part, mut dst_part) = (of.dst_part, of.src_part);
-    if let Some(part) = of.icmp() {
-        let answer = match (of.proto, part.kind) {
-            (ip_proto::ICMP, 8) => 0,
-            (ip_proto::ICMP, 0) => 8,
-            (ip_proto::ICMP, kind @ (13 | 15 | 17)) | (ip_proto::ICMPV6, kind @ (128 | 139)) => kind + 1,
-            (ip_proto::ICMP, kind @ (14 | 16 | 18)) | (ip_proto::ICMPV6, kind @ (129 | 140)) => kind - 1,
-            _ => 255,
-        };
-        (src_part, dst_part) = (of.src_part, u16::from_be_bytes([answer, part.code]));
-    }
-    CtTuple { src: of.dst, dst: of.src, src_part, dst_part, ..*of }
+    let unanswered = || {
+        let code = of.icmp().map_or(0, |part| part.code);
+        CtTuple { src: of.dst, dst: of.src, dst_part: u16::from_be_bytes([255, code]), ..*of }
+    };
+    of.inverse().unwrap_or_else(unanswered)
 }
 
 /// A number as atol(3) reads it: blanks, a sign, digits; 0 if there are none.

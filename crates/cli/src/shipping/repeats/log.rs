@@ -3,7 +3,7 @@
 use super::super::gate::RateBy;
 use super::Keyed;
 use record::Owner;
-use record::rows::{LogRecord, LogRecords, LoggingRule, PacketHeaders, Transport};
+use record::rows::{LogRecord, LogRecords, LoggedEntry, LoggingRule, PacketHeaders, Transport};
 use record::text::{put_addr, put_log_text};
 
 /// Bytes of the packet that are kept: its headers.
@@ -25,6 +25,8 @@ pub(crate) struct KeptLog {
     header: (usize, usize),
     rule: Option<KeptRule>,
     owners: Vec<Owner>,
+    /// Hardly any run asks for it, and it is large.
+    entry: Option<Box<LoggedEntry<'static>>>,
 }
 
 /// A rule that owns its texts; longer ones than [`RULE_MAX`] are left out.
@@ -129,6 +131,7 @@ impl Keyed for LogRecords {
             header,
             rule: row.rule.map(KeptRule::of),
             owners: row.owners.to_vec(),
+            entry: row.entry.map(|entry| Box::new(entry.without_borrowed())),
         }
     }
 
@@ -142,6 +145,7 @@ impl Keyed for LogRecords {
         then(&LogRecord {
             rule: rule.as_ref(),
             owners: &kept.owners,
+            entry: kept.entry.as_deref(),
             time_ns: time_ns.unwrap_or(kept.row.time_ns),
             prefix: part(0, prefix),
             hw_header: part(prefix, hw_header),
@@ -200,6 +204,8 @@ fn fixed(row: &LogRecord<'_>) -> LogRecord<'static> {
         rule: None,
         owners: &[],
         owners_seen_ns: row.owners_seen_ns,
+        ct_attrs: None,
+        entry: None,
     }
 }
 

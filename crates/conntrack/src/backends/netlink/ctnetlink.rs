@@ -38,7 +38,13 @@ impl CtDecoder {
         let Some((head, attrs)) = payload.split_first_chunk::<NFGENMSG>() else {
             return Err(DecodeError::Short { what: "nfgenmsg", claims: NFGENMSG, has: payload.len() });
         };
-        let mut row = Conntrack { netns_id: self.netns_id, family: head[0], ..Conntrack::EMPTY };
+        self.decode_attrs(head[0], attrs)
+    }
+
+    /// The attributes alone, of an entry of this family: what stands in `NFULA_CT` and `NFQA_CT`.
+    #[inline]
+    pub fn decode_attrs<'b>(&'b mut self, family: u8, attrs: &'b [u8]) -> Result<Conntrack<'b>, DecodeError> {
+        let mut row = Conntrack { netns_id: self.netns_id, family, ..Conntrack::EMPTY };
         let (mut orig, mut reply, mut has_master) = (false, false, false);
         for attr in Attrs::new(attrs) {
             let attr = attr?;

@@ -2,4 +2,5 @@
 pub(crate) mod counters;
 pub(crate) mod ctnetlink;
 pub(crate) mod dump;
+pub(crate) mod entry_queries;
 pub mod uapi;

@@ -7,8 +7,8 @@ use sys::{Errno, NetlinkSocket, Received, SysError, clock};
 
 use crate::events::succession::InheritedGroup;
 use crate::uapi::{
-    NETLINK_NETFILTER, NFNL_SUBSYS_ULOG, NFULNL_CFG_CMD_BIND, NFULNL_CFG_CMD_UNBIND, NFULNL_CFG_F_SEQ,
-    NFULNL_COPY_PACKET, cfg, msg,
+    NETLINK_NETFILTER, NFNL_SUBSYS_ULOG, NFULNL_CFG_CMD_BIND, NFULNL_CFG_CMD_UNBIND, NFULNL_CFG_F_CONNTRACK,
+    NFULNL_CFG_F_SEQ, NFULNL_COPY_PACKET, cfg, msg,
 };
 
 /// Bytes of each packet that are copied unless something else is asked for: all headers.
@@ -42,6 +42,8 @@ pub(crate) struct Delivery {
     pub(crate) latency: Duration,
     /// Receive buffer of each group in bytes.
     pub(crate) buffer_bytes: u32,
+    /// True if records come with their packet's entry of connection tracking: only where [`sends_entries`] says so.
+    pub(crate) entries: bool,
 }
 
 /// A socket to which the kernel sends the records of one group.
@@ -205,11 +207,76 @@ fn configure(request: &mut Request, delivery: Delivery) {
     put_copy(request, delivery.copy_bytes);
     let flush_10ms = u32::try_from(delivery.latency.as_millis().div_ceil(10)).unwrap_or(u32::MAX);
     request.attr(cfg::NLBUFSIZ, &NLBUFSIZ.to_be_bytes()).attr(cfg::QTHRESH, &QTHRESH.to_be_bytes());
-    request.attr(cfg::TIMEOUT, &flush_10ms.to_be_bytes()).attr(cfg::FLAGS, &NFULNL_CFG_F_SEQ.to_be_bytes());
+    let flags = NFULNL_CFG_F_SEQ | if delivery.entries { NFULNL_CFG_F_CONNTRACK } else { 0 };
+    request.attr(cfg::TIMEOUT, &flush_10ms.to_be_bytes()).attr(cfg::FLAGS, &flags.to_be_bytes());
 }
+
+/// Groups for which the kernel is asked, one after the other, until one is nobody's.
+const UNUSED_GROUPS: [u16; 3] = [65_535, 65_173, 64_811];
+
+/// Whether this kernel sends entries of connection tracking with records. Binds nothing: the kernel looks at the flag
+/// before it looks for the group, and refuses with EOPNOTSUPP what it cannot do (`nfulnl_recv_config` in
+/// net/netfilter/nfnetlink_log.c); it tries to load nf_conntrack_netlink first. Needs CAP_NET_ADMIN.
+pub(crate) fn sends_entries() -> Result<bool, SysError> {
+    let netlink = NetlinkSocket::open(NETLINK_NETFILTER)?;
+    let mut place = vec![0; ANSWER_BYTES_MAX];
+    for group in UNUSED_GROUPS {
+        let mut request = config(group);
+        request.attr(cfg::FLAGS, &NFULNL_CFG_F_CONNTRACK.to_be_bytes());
+        let bytes = request.bytes().map_err(|_| SysError::new("sendto", "log group", Errno::MSGSIZE))?;
+        netlink.send(bytes)?;
+        let bytes = netlink.recv(&mut place)?;
+        match acknowledged(place.get(..bytes).unwrap_or_default()) {
+            // Another program has bound it.
+            Some(Errno::PERM) => {}
+            // It would, but there is no such group.
+            Some(Errno::NODEV) => return Ok(true),
+            _ => return Ok(false),
+        }
+    }
+    Ok(false)
+}
+
+/// Room for the answer to a request.
+const ANSWER_BYTES_MAX: usize = 4 << 10;
 
 fn put_copy(request: &mut Request, bytes: u32) {
     // struct nfulnl_msg_config_mode: copy_range be32, copy_mode u8, padding.
     let [a, b, c, d] = bytes.to_be_bytes();
     request.attr(cfg::MODE, &[a, b, c, d, NFULNL_COPY_PACKET, 0]);
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use netlink::Attrs;
+
+    #[test]
+    fn entries_are_asked_for_by_a_flag() {
+        let flags = |entries| {
+            let latency = LATENCY;
+            let request = bind_request(5, Delivery { copy_bytes: 1, latency, buffer_bytes: 1, entries });
+            let attrs = request.bytes().unwrap()[16 + 4..].to_vec();
+            let flags = Attrs::new(&attrs).map(Result::unwrap).find(|attr| attr.kind == cfg::FLAGS);
+            flags.unwrap().be16().unwrap()
+        };
+        assert_eq!((flags(false), flags(true)), (1, 5));
+    }
+
+    /// What the kernel says of the flag is what it does with it when a group is bound.
+    #[test]
+    fn root_the_kernel_says_whether_it_sends_entries() {
+        testkit::require_root!();
+        let lab = testkit::netns::Lab::new("logglue");
+        lab.inside(|| {
+            let sends = sends_entries().unwrap();
+            let delivery = Delivery { copy_bytes: 64, latency: LATENCY, buffer_bytes: 1 << 16, entries: true };
+            let bound = GroupSocket::bind(65_535, 0, delivery, &mut Vec::new());
+            match bound {
+                Ok(_) => assert!(sends),
+                Err(error) => assert!(!sends && error.errno == Errno::OPNOTSUPP, "{error}"),
+            }
+        });
+    }
 }

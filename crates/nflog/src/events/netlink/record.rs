@@ -1,12 +1,17 @@
 //! One message of nfnetlink_log as a row.
-use netlink::{Attr, AttrError, Attrs, DecodeError, prefix};
+use netlink::{Attr, AttrError, Attrs, DecodeError, Message, prefix};
 use packet::read_headers;
-use record::rows::LogRecord;
+use record::rows::{CtAttrs, LogRecord};
 
-use crate::uapi::{NFGENMSG, NFULA_VLAN_TCI, nfula};
+use crate::uapi::{NFGENMSG, NFNL_SUBSYS_ULOG, NFULA_VLAN_TCI, msg, nfula};
 
 /// The lower 12 bits of a VLAN tag are its id.
 const VLAN_ID: u16 = 0x0fff;
+
+/// True if the message is a record.
+pub(crate) fn is_record(message: &Message<'_>) -> bool {
+    message.kind == NFNL_SUBSYS_ULOG << 8 | msg::PACKET
+}
 
 /// Makes a row of the payload of a message. `received_ns` is the row's time where the kernel tells none; attributes
 /// that are unknown here are counted in `unknown_attrs`. Allocates nothing.
@@ -57,6 +62,9 @@ pub(crate) fn decode_into<'b>(
     Ok(())
 }
 
+/// Before its attributes are read.
+const NO_ENTRY: CtAttrs<'static> = CtAttrs { attrs: &[], info: u32::MAX };
+
 #[inline(never)]
 fn rarer<'b>(row: &mut LogRecord<'b>, attr: &Attr<'b>, unknown_attrs: &mut u64) -> Result<(), DecodeError> {
     match attr.kind {
@@ -74,7 +82,9 @@ fn rarer<'b>(row: &mut LogRecord<'b>, attr: &Attr<'b>, unknown_attrs: &mut u64) 
             }
         }
         nfula::L2HDR => {}
-        nfula::SEQ_GLOBAL | nfula::CT | nfula::CT_INFO => {}
+        nfula::SEQ_GLOBAL => {}
+        nfula::CT => row.ct_attrs.get_or_insert(NO_ENTRY).attrs = attr.payload,
+        nfula::CT_INFO => row.ct_attrs.get_or_insert(NO_ENTRY).info = attr.be32()?,
         _ => *unknown_attrs += 1,
     }
     Ok(())
@@ -127,7 +137,8 @@ mod tests {
             message.attr(nfula::HWTYPE, &[0, 1]).attr(nfula::HWHEADER, &[7; 14]);
             message.attr(nfula::HWADDR, &[0, 6, 0, 0, 2, 0, 0, 0, 0, 9, 0, 0]);
             message.nested(nfula::VLAN, |inside| _ = inside.attr(NFULA_VLAN_TCI, &[0xe0, 42]));
-            message.attr(77, &[1]);
+            message.nested(nfula::CT, |inside| _ = inside.attr(8, &[0, 0, 0, 9]));
+            message.attr(nfula::CT_INFO, &[0, 0, 0, 2]).attr(77, &[1]);
         });
         let mut unknown = 0;
         let row = decode_record(&bytes, 1, &mut unknown).unwrap();
@@ -136,6 +147,7 @@ mod tests {
         assert_eq!((row.mark, row.uid, row.seq, row.vlan), (Some(7), Some(1000), Some(256), Some(42)));
         assert_eq!((row.hw_type, row.hw_header, row.hw_addr), (Some(1), &[7; 14][..], &[2, 0, 0, 0, 0, 9][..]));
         assert_eq!((unknown, row.payload.len()), (1, 40));
+        assert_eq!(row.ct_attrs, Some(CtAttrs { attrs: &[8, 0, 8, 0, 0, 0, 0, 9], info: 2 }));
         let packet = row.packet.unwrap();
         assert_eq!((packet.src, packet.transport.ports()), (Addr::V4([203, 0, 113, 7]), Some((40_000, 443))));
     }

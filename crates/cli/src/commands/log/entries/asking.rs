@@ -1,0 +1,136 @@
+//! Asks the kernel for the entries of connections: a block of its answers for each batch of records, which a recording
+//! holds as it came.
+
+use super::NetnsTuple;
+use super::wanted::{LookupBudget, Wanted};
+use conntrack::{CtDecoder, EntryQueries, QueryCounts};
+use netlink::Messages;
+use netlink::datagrams::{BatchHeader, DatagramFrames};
+use record::rows::{Conntrack, CtTuple};
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::rc::Rc;
+use sys::{Blocks, SysError, clock};
+
+/// What is wanted next, and what became of it: shared with the blocks, which a recording reads in their place.
+#[derive(Debug, Default)]
+pub(super) struct Questions {
+    pub(super) wanted: Wanted,
+    /// Connections of the last batch that were not asked for: too many. Unknown in a replay.
+    pub(super) left_out: HashSet<NetnsTuple>,
+    /// Why the kernel did not answer.
+    pub(super) trouble: Option<String>,
+}
+
+/// The kernel's answers, a block for each batch.
+pub(super) struct Asking {
+    pub(super) questions: Rc<RefCell<Questions>>,
+    /// One for each namespace.
+    pub(super) queries: Vec<EntryQueries>,
+    pub(super) budget: LookupBudget,
+    pub(super) block: Vec<u8>,
+    /// True if nothing is asked, for the kernel sends entries with records.
+    pub(super) are_sent: bool,
+}
+
+/// The counts at the beginning of a block, in places of [`BatchHeader`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct AnswersHeader {
+    /// Connections that were not asked for: too many.
+    pub(super) left_out: u64,
+    /// Questions that had no answer.
+    pub(super) unanswered: u64,
+    /// True if the kernel sends entries with records.
+    pub(super) are_sent: bool,
+}
+
+impl AnswersHeader {
+    fn bytes(self) -> [u8; netlink::datagrams::BATCH_HEADER] {
+        let header = BatchHeader {
+            lost: self.left_out,
+            alloc_failures: self.unanswered,
+            sockets: self.are_sent.into(),
+            ..BatchHeader::default()
+        };
+        header.bytes()
+    }
+
+    /// Reads it; counts are 0 where the block is too short.
+    pub(super) fn parse(block: &[u8]) -> AnswersHeader {
+        let header = BatchHeader::parse(block).unwrap_or_default();
+        let (left_out, unanswered) = (header.lost, header.alloc_failures);
+        AnswersHeader { left_out, unanswered, are_sent: header.sockets != 0 }
+    }
+}
+
+impl Blocks for Asking {
+    fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
+        let Asking { questions, queries, budget, block, are_sent } = self;
+        let mut questions = questions.borrow_mut();
+        block.clear();
+        let mut header = AnswersHeader { are_sent: *are_sent, ..AnswersHeader::default() };
+        block.extend_from_slice(&header.bytes());
+        let most = budget.take(questions.wanted.len(), clock::monotonic_ns());
+        let (asked, left_out) = questions.wanted.take(usize::try_from(most).unwrap_or(usize::MAX));
+        header.left_out = left_out.len() as u64;
+        questions.left_out = left_out.into_iter().collect();
+        for queries in queries {
+            let netns_id = queries.netns_id();
+            let tuples: Vec<CtTuple> = asked.iter().filter(|of| of.netns_id == netns_id).map(|of| of.tuple).collect();
+            if tuples.is_empty() {
+                continue;
+            }
+            match ask_both_ways(queries, &tuples, block) {
+                Ok(unanswered) => header.unanswered += unanswered,
+                Err(error) => _ = questions.trouble.get_or_insert(error.to_string()),
+            }
+        }
+        if let Some(place) = block.first_chunk_mut() {
+            *place = header.bytes();
+        }
+        Ok(Some(block))
+    }
+}
+
+/// Asks for each tuple, and then for its inverse unless an entry with that is there already: an entry whose addresses
+/// are rewritten has a tuple of what a packet is before it is, and the inverse of what it is after. How many questions
+/// had no answer.
+fn ask_both_ways(queries: &mut EntryQueries, tuples: &[CtTuple], block: &mut Vec<u8>) -> Result<u64, SysError> {
+    let counts = queries.ask(tuples, block)?;
+    let mut unanswered = answered(counts)?;
+    let mut known = HashSet::new();
+    each_entry(block, &mut |entry, _| {
+        if entry.netns_id == queries.netns_id() {
+            known.extend([plain(entry.orig), plain(entry.reply)]);
+        }
+    });
+    let inverse: Vec<CtTuple> =
+        tuples.iter().filter_map(CtTuple::inverse).filter(|inverse| !known.contains(inverse)).collect();
+    unanswered += answered(queries.ask(&inverse, block)?)?;
+    Ok(unanswered)
+}
+
+fn answered(counts: QueryCounts) -> Result<u64, SysError> {
+    match counts.refused {
+        Some((_, errno)) => Err(SysError::new("ask", "connection-tracking entries", errno)),
+        None => Ok(counts.unanswered),
+    }
+}
+
+/// The tuple as a packet has it: without a zone.
+pub(super) fn plain(tuple: CtTuple) -> CtTuple {
+    CtTuple { zone: None, ..tuple }
+}
+
+/// Hands each entry in a block of answers to `each`, with the time when it was received in ns since 1970; what makes no
+/// sense is skipped.
+pub(super) fn each_entry(block: &[u8], each: &mut dyn FnMut(&Conntrack<'_>, u64)) {
+    for frame in DatagramFrames::of(block).map_while(Result::ok) {
+        let mut decoder = CtDecoder::new(frame.netns_id);
+        for message in Messages::new(frame.bytes).map_while(Result::ok).filter(|message| !message.is_end()) {
+            if let Ok(entry) = decoder.decode(message.payload) {
+                each(&entry, frame.wall_ns);
+            }
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Entries that the kernel has told, and which of them a packet belongs to.
+
+use super::NetnsTuple;
+use super::asking::{AnswersHeader, each_entry, plain};
+use record::rows::{Conntrack, CtDirection, CtState, CtStatus, CtTuple, LogRecord};
+use std::collections::HashMap;
+
+/// An entry that has seen an answer is not asked for again for so long, unless the packet begins a connection. Such an
+/// entry has a longer timeout, and ports are rarely given to another connection so soon.
+const KNOWN_NS: u64 = 250_000_000;
+/// Entries that are kept so; further ones are asked for with each batch.
+const KNOWN_MAX: usize = 16_384;
+/// The kernel notes an entry's start when its first packet has passed all rules: so much later than it came, at most.
+const CONFIRMED_NS: u64 = 10_000_000;
+/// Without a start an entry is believed to be the packet's for so long: the shortest timeout after which the kernel
+/// gives a closed connection's ports to another one (`nf_conntrack_tcp_timeout_close`).
+const LATE_NS: u64 = 10_000_000_000;
+
+/// Entries by both of their tuples.
+#[derive(Default)]
+pub(super) struct KnownEntries {
+    entries: HashMap<NetnsTuple, KnownEntry>,
+    /// Entries whose two ends are rewritten, by what packets look like when one end is: no tuple of theirs, by which
+    /// the kernel could be asked.
+    between: HashMap<NetnsTuple, KnownEntry>,
+    /// Questions that had no answer.
+    unanswered: u64,
+}
+
+#[derive(Clone, Copy)]
+struct KnownEntry {
+    entry: Conntrack<'static>,
+    /// When the kernel told it, ns since 1970.
+    told_ns: u64,
+}
+
+/// Which entry a packet belongs to.
+pub(super) enum Match<'k> {
+    /// None that is known.
+    None,
+    /// This one, in this direction.
+    Found { entry: &'k Conntrack<'static>, direction: CtDirection },
+    /// One of two.
+    Several,
+    /// One that began after the packet.
+    Reused,
+    /// It cannot be told after so long.
+    Late,
+}
+
+impl KnownEntries {
+    /// True if the connection need not be asked for; else what was known of it is forgotten. `begins_anew`: the packet
+    /// may begin another one with these ports.
+    pub(super) fn knows(&mut self, of: &NetnsTuple, now_ns: u64, begins_anew: bool) -> bool {
+        let known = self.of_packet(of).map(Option::<&_>::copied);
+        let mut all = known.iter().flatten();
+        let is_fresh = all.clone().next().is_some() && all.all(|known| known.is_settled() && known.is_fresh(now_ns));
+        if is_fresh && !begins_anew {
+            return true;
+        }
+        for known in known.into_iter().flatten() {
+            self.forget(&known.entry);
+        }
+        false
+    }
+
+    /// Takes what the kernel told of the connections of a batch, and forgets what it told long before.
+    pub(super) fn learn(&mut self, block: &[u8]) -> AnswersHeader {
+        let mut now_ns = self.entries.values().map(|known| known.told_ns).max().unwrap_or(0);
+        each_entry(block, &mut |_, told_ns| now_ns = now_ns.max(told_ns));
+        for known in [&mut self.entries, &mut self.between] {
+            known.retain(|_, known| known.is_settled() && known.is_fresh(now_ns));
+            if known.len() > 2 * KNOWN_MAX {
+                known.clear();
+            }
+        }
+        each_entry(block, &mut |entry, told_ns| {
+            let known = KnownEntry { entry: entry.without_borrowed(), told_ns };
+            for tuple in [entry.orig, entry.reply] {
+                self.entries.insert(NetnsTuple { netns_id: entry.netns_id, tuple: plain(tuple) }, known);
+            }
+            let between = between(entry);
+            for tuple in between.iter().chain(&between.and_then(|tuple| tuple.inverse())) {
+                self.between.insert(NetnsTuple { netns_id: entry.netns_id, tuple: *tuple }, known);
+            }
+        });
+        let header = AnswersHeader::parse(block);
+        self.unanswered += header.unanswered;
+        header
+    }
+
+    /// Questions that had no answer so far.
+    pub(super) fn unanswered(&self) -> u64 {
+        self.unanswered
+    }
+
+    /// Which entry the packet of `record`, whose tuple this is, belongs to.
+    pub(super) fn find(&self, of: &NetnsTuple, record: &LogRecord<'_>) -> Match<'_> {
+        let known = match self.of_packet(of) {
+            [Some(one), Some(other)] if one.entry.orig != other.entry.orig => return Match::Several,
+            [Some(known), _] | [_, Some(known)] => known,
+            [None, None] => return Match::None,
+        };
+        // It may as well be on its way between the two ends of another connection.
+        if self.between.get(of).is_some_and(|other| other.entry.orig != known.entry.orig) {
+            return Match::Several;
+        }
+        match known.entry.start_ns {
+            Some(start_ns) if start_ns > record.time_ns.saturating_add(CONFIRMED_NS) => return Match::Reused,
+            None if known.told_ns > record.time_ns.saturating_add(LATE_NS) => return Match::Late,
+            _ => {}
+        }
+        let [orig, reply] = [known.entry.orig, known.entry.reply].map(plain);
+        // As the packet came, or as it is when its addresses have been rewritten.
+        let is_original = of.tuple == orig || of.tuple != reply && of.tuple.inverse() == Some(reply);
+        let direction = if is_original { CtDirection::Original } else { CtDirection::Reply };
+        Match::Found { entry: &known.entry, direction }
+    }
+
+    /// The entries that have the packet's tuple, and its inverse.
+    fn of_packet(&self, of: &NetnsTuple) -> [Option<&KnownEntry>; 2] {
+        let inverse = of.tuple.inverse().map(|tuple| NetnsTuple { tuple, ..*of });
+        [self.entries.get(of), inverse.and_then(|inverse| self.entries.get(&inverse))]
+    }
+
+    fn forget(&mut self, entry: &Conntrack<'_>) {
+        for tuple in [entry.orig, entry.reply] {
+            self.entries.remove(&NetnsTuple { netns_id: entry.netns_id, tuple: plain(tuple) });
+        }
+    }
+}
+
+/// What a packet of an entry that rewrites both ends looks like where its destination is rewritten and its source is
+/// not yet.
+fn between(entry: &Conntrack<'_>) -> Option<CtTuple> {
+    let (orig, reply) = (plain(entry.orig), plain(entry.reply));
+    let tuple = CtTuple { dst: reply.src, dst_part: reply.src_part, ..orig };
+    (orig.has_ports() && tuple != orig && tuple.inverse() != Some(reply)).then_some(tuple)
+}
+
+impl KnownEntry {
+    /// True if the entry has seen an answer, and TCP's is open: what is shown of it hardly changes any more.
+    fn is_settled(&self) -> bool {
+        const ESTABLISHED: u8 = 3;
+        let is_open = !matches!(self.entry.state, Some(CtState::Tcp(state)) if state != ESTABLISHED);
+        is_open && self.entry.status.is_some_and(|status| status.has(CtStatus::SEEN_REPLY))
+    }
+
+    fn is_fresh(&self, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.told_ns) < KNOWN_NS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+    use netlink::Request;
+    use netlink::datagrams::{BATCH_HEADER, BatchHeader, DatagramFrame, FRAME};
+    use record::Addr;
+    use record::rows::ip_proto;
+
+    const S: u64 = 1_000_000_000;
+    const SEEN_REPLY: u32 = CtStatus::SEEN_REPLY;
+
+    fn tuple(src: (u8, u16), dst: (u8, u16)) -> CtTuple {
+        let addr = |last| Addr::V4([10, 0, 0, last]);
+        let (src_part, dst_part) = (src.1, dst.1);
+        CtTuple { src: addr(src.0), dst: addr(dst.0), proto: ip_proto::UDP, src_part, dst_part, zone: None }
+    }
+
+    /// A block of answers, told at `told_ns` in namespace 1.
+    fn told(told_ns: u64, entries: &[(CtTuple, CtTuple, u32, Option<u64>)]) -> Vec<u8> {
+        let mut block = BatchHeader::default().bytes().to_vec();
+        assert_eq!(block.len(), BATCH_HEADER);
+        for (orig, reply, status, start_ns) in entries {
+            let mut message = Request::one(0x100);
+            message.body(&[2, 0, 0, 0]);
+            conntrack::put_tuple(&mut message, conntrack::uapi::cta::TUPLE_ORIG, orig);
+            conntrack::put_tuple(&mut message, conntrack::uapi::cta::TUPLE_REPLY, reply);
+            message.attr(conntrack::uapi::cta::STATUS, &status.to_be_bytes());
+            if let Some(start_ns) = start_ns {
+                message.nested(conntrack::uapi::cta::TIMESTAMP, |inside| {
+                    inside.attr(conntrack::uapi::timestamp::START, &start_ns.to_be_bytes());
+                });
+            }
+            let (mut head, bytes) = ([0; FRAME], message.bytes().unwrap());
+            DatagramFrame::put(&mut head, 1, told_ns, None, bytes.len());
+            block.extend(head);
+            block.extend(bytes);
+        }
+        block
+    }
+
+    fn find(known: &KnownEntries, tuple: CtTuple, time_ns: u64) -> Match<'_> {
+        known.find(&NetnsTuple { netns_id: 1, tuple }, &LogRecord { time_ns, ..LogRecord::default() })
+    }
+
+    fn direction(of: Match<'_>) -> CtDirection {
+        let Match::Found { direction, .. } = of else { panic!("no entry") };
+        direction
+    }
+
+    /// A connection is found by what its packets look like before and after their addresses are rewritten.
+    #[test]
+    fn each_of_four_tuples_has_its_direction() {
+        let (client, published, backend, outside) = ((1, 4000), (2, 53), (9, 5353), (7, 1024));
+        let plain = (tuple(client, published), tuple(published, client));
+        let dnat = (tuple(client, published), tuple(backend, client));
+        let snat = (tuple(client, published), tuple(published, outside));
+        for ((orig, reply), after) in
+            [(plain, plain.0), (dnat, tuple(client, backend)), (snat, tuple(outside, published))]
+        {
+            let mut known = KnownEntries::default();
+            known.learn(&told(S, &[(orig, reply, SEEN_REPLY, None)]));
+            for (packet, expected) in [
+                (orig, CtDirection::Original),
+                (after, CtDirection::Original),
+                (reply, CtDirection::Reply),
+                (orig.inverse().unwrap(), CtDirection::Reply),
+            ] {
+                assert_eq!(direction(find(&known, packet, S)), expected, "{packet:?}");
+            }
+            assert!(matches!(find(&known, tuple(backend, outside), S), Match::None));
+            let elsewhere = NetnsTuple { netns_id: 2, tuple: orig };
+            assert!(matches!(known.find(&elsewhere, &LogRecord::default()), Match::None));
+        }
+    }
+
+    /// What one connection looks like after its destination was rewritten, another one looks like before.
+    #[test]
+    fn of_two_connections_none_is_shown() {
+        let (client, published, backend) = ((1, 4000), (2, 53), (9, 53));
+        let rewritten = (tuple(client, published), tuple(backend, client), SEEN_REPLY, None);
+        let direct = (tuple(client, backend), tuple(backend, (1, 1024)), SEEN_REPLY, None);
+        let mut known = KnownEntries::default();
+        known.learn(&told(S, &[rewritten, direct]));
+        assert!(matches!(find(&known, tuple(client, backend), S), Match::Several));
+        assert_eq!(direction(find(&known, tuple(client, published), S)), CtDirection::Original);
+    }
+
+    /// The same where the other one rewrites both ends, and the packet is between them.
+    #[test]
+    fn a_packet_between_two_ends_may_be_of_either() {
+        let (client, published, backend) = ((1, 4000), (2, 8081), (9, 53));
+        let both = (tuple(client, published), tuple(backend, (7, 49_855)), SEEN_REPLY, None);
+        let direct = (tuple(client, backend), tuple(backend, client), SEEN_REPLY, None);
+        let mut known = KnownEntries::default();
+        known.learn(&told(S, &[direct]));
+        assert_eq!(direction(find(&known, tuple(client, backend), S)), CtDirection::Original);
+        known.learn(&told(S, &[both]));
+        for packet in [tuple(client, backend), tuple(backend, client)] {
+            assert!(matches!(find(&known, packet, S), Match::Several));
+        }
+        assert_eq!(direction(find(&known, tuple(client, published), S)), CtDirection::Original);
+        assert_eq!(direction(find(&known, tuple((7, 49_855), backend), S)), CtDirection::Original);
+        known.learn(&told(2 * S, &[direct]));
+        assert_eq!(direction(find(&known, tuple(client, backend), 2 * S)), CtDirection::Original, "long after");
+    }
+
+    #[test]
+    fn another_connection_with_the_ports_is_not_shown() {
+        let (orig, reply) = (tuple((1, 1), (2, 2)), tuple((2, 2), (1, 1)));
+        let mut known = KnownEntries::default();
+        known.learn(&told(20 * S, &[(orig, reply, SEEN_REPLY, Some(5 * S))]));
+        assert!(matches!(find(&known, orig, 4 * S), Match::Reused));
+        assert!(matches!(find(&known, orig, 5 * S - CONFIRMED_NS / 2), Match::Found { .. }), "its first packet");
+        assert!(matches!(find(&known, orig, 6 * S), Match::Found { .. }), "long ago, and it has a start");
+        known.learn(&told(20 * S, &[(orig, reply, SEEN_REPLY, None)]));
+        assert!(matches!(find(&known, orig, 9 * S), Match::Late));
+        assert!(matches!(find(&known, orig, 11 * S), Match::Found { .. }));
+    }
+
+    /// What is known is asked for again when it is old, or may be another connection's; then the old answer is
+    /// forgotten.
+    #[test]
+    fn what_is_known_gets_old() {
+        let (orig, reply) = (tuple((1, 1), (2, 2)), tuple((2, 2), (1, 1)));
+        let of = NetnsTuple { netns_id: 1, tuple: reply };
+        let mut known = KnownEntries::default();
+        let answers = told(S, &[(orig, reply, SEEN_REPLY, None)]);
+        assert!(!known.knows(&of, S, false));
+        known.learn(&answers);
+        assert!(known.knows(&of, S + KNOWN_NS - 1, false));
+        assert!(!known.knows(&of, S + KNOWN_NS, false));
+        assert!(matches!(find(&known, orig, S), Match::None), "the kernel may say that it is gone");
+        known.learn(&answers);
+        assert!(!known.knows(&of, S, true) && matches!(find(&known, orig, S), Match::None));
+        known.learn(&told(S, &[(orig, reply, 0, None)]));
+        assert!(!known.knows(&of, S, false), "its first answer is still to come");
+    }
+
+    #[test]
+    fn a_flood_of_entries_is_forgotten() {
+        let mut known = KnownEntries::default();
+        for n in 0..4u8 {
+            let entries: Vec<_> = (0..KNOWN_MAX as u16)
+                .map(|port| (tuple((n, port), (99, 2)), tuple((99, 2), (n, port)), SEEN_REPLY, None))
+                .collect();
+            known.learn(&told(S, &entries));
+            assert!(known.entries.len() <= 4 * KNOWN_MAX, "{}", known.entries.len());
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The connections of a batch of records that are to be asked for: each once, and no more than the time allows, fairly
+//! shared between the rules that log (docs/adr/0022).
+
+use super::NetnsTuple;
+use record::rows::LogRecord;
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// Connections that may be asked for in a second, by one or two questions of some 4 µs: up to two fifths of a core.
+pub(super) const LOOKUPS_PER_S: u64 = 50_000;
+/// Connections that may be asked for at once after a pause.
+pub(super) const LOOKUPS_AT_ONCE: u64 = 8192;
+
+/// The connections of a batch.
+#[derive(Debug, Default)]
+pub(super) struct Wanted {
+    known: HashSet<NetnsTuple>,
+    /// Each with how many its rule wanted before.
+    list: Vec<(u32, NetnsTuple)>,
+    by_rule: HashMap<u64, u32>,
+}
+
+impl Wanted {
+    /// Adds the connection of `record`.
+    pub(super) fn add(&mut self, record: &LogRecord<'_>, of: NetnsTuple) {
+        if !self.known.insert(of) {
+            return;
+        }
+        // Two rules that share a number share their part.
+        let mut rule = DefaultHasher::new();
+        (record.netns_id, record.group, record.prefix).hash(&mut rule);
+        let count = self.by_rule.entry(rule.finish()).or_default();
+        self.list.push((*count, of));
+        *count += 1;
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> u64 {
+        self.list.len() as u64
+    }
+
+    /// Hands out at most `most` of them, and then the others: of each rule the first ones, as many of one as of
+    /// another.
+    pub(super) fn take(&mut self, most: usize) -> (Vec<NetnsTuple>, Vec<NetnsTuple>) {
+        self.known.clear();
+        self.by_rule.clear();
+        if self.list.len() > most {
+            self.list.sort_by_key(|(before, _)| *before);
+        }
+        let mut all: Vec<NetnsTuple> = self.list.drain(..).map(|(_, of)| of).collect();
+        let others = all.split_off(most.min(all.len()));
+        (all, others)
+    }
+}
+
+/// How many connections may be asked for: grows with time, up to a bound.
+#[derive(Debug)]
+pub(super) struct LookupBudget {
+    left: u64,
+    /// On the monotonic clock; what is left stands for this time.
+    at_ns: u64,
+}
+
+impl LookupBudget {
+    pub(super) fn new(now_ns: u64) -> LookupBudget {
+        LookupBudget { left: LOOKUPS_AT_ONCE, at_ns: now_ns }
+    }
+
+    /// Takes as many as are left of `wanted`.
+    pub(super) fn take(&mut self, wanted: u64, now_ns: u64) -> u64 {
+        const NS_A_LOOKUP: u64 = 1_000_000_000 / LOOKUPS_PER_S;
+        let grown = now_ns.saturating_sub(self.at_ns) / NS_A_LOOKUP;
+        self.left = self.left.saturating_add(grown).min(LOOKUPS_AT_ONCE);
+        self.at_ns = self.at_ns.saturating_add(grown.saturating_mul(NS_A_LOOKUP)).max(self.at_ns);
+        let taken = wanted.min(self.left);
+        self.left -= taken;
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::rows::CtTuple;
+
+    #[test]
+    fn a_flood_of_one_rule_leaves_others_their_part() {
+        let mut wanted = Wanted::default();
+        let of = |n: u16, netns_id| NetnsTuple { netns_id, tuple: CtTuple { src_part: n, ..CtTuple::EMPTY } };
+        let rule = |prefix| LogRecord { prefix, ..LogRecord::default() };
+        (0..1000).for_each(|n| wanted.add(&rule(b"flood"), of(n, 1)));
+        (0..10).for_each(|n| wanted.add(&rule(b"quiet"), of(n, 2)));
+        (0..10).for_each(|n| wanted.add(&rule(b"quiet"), of(n, 2)));
+        let (asked, others) = wanted.take(40);
+        let quiet = asked.iter().filter(|of| of.netns_id == 2).count();
+        assert_eq!((asked.len(), quiet, others.len()), (40, 10, 970));
+        assert_eq!(wanted.take(40), (Vec::new(), Vec::new()));
+    }
+
+    #[test]
+    fn lookups_are_bounded_by_time() {
+        let mut budget = LookupBudget::new(5);
+        assert_eq!(budget.take(LOOKUPS_AT_ONCE + 1, 5), LOOKUPS_AT_ONCE);
+        assert_eq!((budget.take(9, 5), budget.take(9, 60_005), budget.take(9, 60_005)), (0, 3, 0));
+        assert_eq!(budget.take(u64::MAX, u64::MAX), LOOKUPS_AT_ONCE);
+        assert_eq!(budget.take(1, 0), 0, "a clock that goes back");
+    }
+}

@@ -1,0 +1,76 @@
+//! What records mean beside what the kernel says of them: rules, owners, entries of connection tracking. Only what the
+//! columns and the filter ask for is read.
+
+use super::entries::{Entries, EntryRecords};
+use super::rules::{RuledRecords, Rules};
+use crate::commands::nat::owner_readings::SessionReadings;
+use crate::session::Session;
+use nflog::Preview;
+use owners::OwnedRecords;
+use record::rows::{LogRecords, log_need};
+use record::{Demand, Stream};
+use std::time::Duration;
+
+/// What is read beside records.
+pub(super) struct Meaning<'s> {
+    session: &'s Session,
+    rules: Option<Rules<'s>>,
+    entries: Option<Entries<'s>>,
+    owners: bool,
+}
+
+impl<'s> Meaning<'s> {
+    /// Reads what `demand` asks for. To be called before groups are bound: a change of rules in between is heard of.
+    pub(super) fn open(session: &'s Session, demand: &Demand<LogRecords>, latency: Duration) -> Meaning<'s> {
+        Meaning {
+            session,
+            rules: Rules::open(session, demand, latency),
+            entries: Entries::open(session, demand),
+            owners: demand.need & log_need::OWNERS != 0,
+        }
+    }
+
+    /// Reads again what has changed. To be called some times a second.
+    pub(super) fn refresh(&self) {
+        self.rules.iter().for_each(Rules::refresh);
+    }
+
+    /// True if the kernel sends entries of connection tracking with records, and they are asked for.
+    pub(super) fn entries_are_sent(&self) -> bool {
+        self.entries.as_ref().is_some_and(Entries::are_sent)
+    }
+
+    /// What must see the records of a batch before they are handed out.
+    pub(super) fn preview(&self) -> Option<&dyn Preview> {
+        self.entries.as_ref().map(|entries| entries as &dyn Preview)
+    }
+
+    /// Calls `then` with `stream`, whose rows get owners, rules and entries.
+    pub(super) fn over<R>(
+        &self,
+        stream: &mut dyn Stream<LogRecords>,
+        then: impl FnOnce(&mut dyn Stream<LogRecords>) -> R,
+    ) -> R {
+        let (mut owned, mut ruled, mut with_entries);
+        let stream: &mut dyn Stream<LogRecords> = if self.owners {
+            owned = OwnedRecords::new(stream, SessionReadings::new(self.session));
+            &mut owned
+        } else {
+            stream
+        };
+        let stream: &mut dyn Stream<LogRecords> = match &self.rules {
+            Some(rules) => {
+                ruled = RuledRecords::new(stream, rules);
+                &mut ruled
+            }
+            None => stream,
+        };
+        match &self.entries {
+            Some(entries) => {
+                with_entries = EntryRecords::new(stream, entries);
+                then(&mut with_entries)
+            }
+            None => then(stream),
+        }
+    }
+}

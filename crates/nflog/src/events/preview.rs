@@ -1,0 +1,36 @@
+//! A look at the records of a batch before they are handed out.
+use netlink::Messages;
+use netlink::datagrams::DatagramFrames;
+use record::rows::LogRecord;
+
+use crate::events::netlink::record::{decode_into, is_record};
+
+/// Sees every record of a batch before the first of them is handed out: what is asked about many is asked at once.
+pub trait Preview {
+    /// A record of a group that is followed.
+    fn record(&self, record: &LogRecord<'_>);
+
+    /// The batch held records (of whatever group), and this was the last one. Called as often for each batch of a
+    /// recording as when it was made.
+    fn end(&self);
+}
+
+/// Shows `preview` the records in `block`: each is decoded once more for that.
+pub(crate) fn show(block: &[u8], groups: &[u16], preview: &dyn Preview) {
+    let mut has_records = false;
+    for frame in DatagramFrames::of(block).map_while(Result::ok) {
+        for message in Messages::new(frame.bytes).map_while(Result::ok).filter(is_record) {
+            let (netns_id, received_ns) = (frame.netns_id, frame.wall_ns);
+            let mut row = LogRecord { time_ns: received_ns, netns_id, received_ns, ..LogRecord::default() };
+            if decode_into(message.payload, &mut row, &mut 0).is_ok() {
+                has_records = true;
+                if groups.contains(&row.group) {
+                    preview.record(&row);
+                }
+            }
+        }
+    }
+    if has_records {
+        preview.end();
+    }
+}

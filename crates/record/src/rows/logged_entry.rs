@@ -1,0 +1,119 @@
+//! The entry of connection tracking that a logged packet belongs to, as far as it is known.
+
+use super::conntrack::{Conntrack, CtStatus};
+use crate::named_enum::named_enum;
+
+named_enum! {
+    /// Which way a packet of a connection goes (`ct direction` of nft).
+    pub enum CtDirection {
+        /// As the first packet went.
+        Original => "original",
+        /// As its answer.
+        Reply => "reply",
+    }
+}
+
+named_enum! {
+    /// What a packet is to its connection (`ct state` of nft).
+    pub enum PacketState {
+        /// The connection has seen no answer.
+        New => "new",
+        /// It has, or the packet is one.
+        Established => "established",
+        /// It belongs to another connection: an ICMP error about it, a connection that a helper expected.
+        Related => "related",
+    }
+}
+
+named_enum! {
+    /// How the entry of a packet became known.
+    pub enum EntrySource {
+        /// The kernel sent it with the packet.
+        Packet => "packet",
+        /// It was asked for by the packet's addresses and ports, after the packet.
+        Lookup => "lookup",
+    }
+}
+
+/// The entry of connection tracking that a logged packet belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LoggedEntry<'b> {
+    /// The entry.
+    pub entry: Conntrack<'b>,
+    /// Which way the packet goes.
+    pub direction: CtDirection,
+    /// What the packet is to the connection; `None` for a number of a newer kernel.
+    pub state: Option<PacketState>,
+    /// How the entry became known.
+    pub source: EntrySource,
+}
+
+/// What the kernel sent of the entry with a packet (`NFULA_CT` and `NFULA_CT_INFO`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CtAttrs<'b> {
+    /// The attributes of the entry (`CTA_…`), as they came; empty if there is only a number.
+    pub attrs: &'b [u8],
+    /// `enum ip_conntrack_info`
+    pub info: u32,
+}
+
+impl LoggedEntry<'_> {
+    /// The same without what the entry borrows.
+    pub fn without_borrowed(&self) -> LoggedEntry<'static> {
+        let LoggedEntry { ref entry, direction, state, source } = *self;
+        LoggedEntry { entry: entry.without_borrowed(), direction, state, source }
+    }
+}
+
+impl CtDirection {
+    /// What the kernel says of the packet: `enum ip_conntrack_info` in
+    /// include/uapi/linux/netfilter/nf_conntrack_common.h, where replies begin with 3.
+    pub fn of_info(info: u32) -> CtDirection {
+        if info >= 3 { CtDirection::Reply } else { CtDirection::Original }
+    }
+}
+
+impl PacketState {
+    /// What the kernel says of the packet: `enum ip_conntrack_info`.
+    pub fn of_info(info: u32) -> Option<PacketState> {
+        match info {
+            0 | 3 => Some(PacketState::Established),
+            1 | 4 => Some(PacketState::Related),
+            2 => Some(PacketState::New),
+            _ => None,
+        }
+    }
+
+    /// What the kernel would say of a packet in this direction that comes now (`resolve_normal_ct` in
+    /// net/netfilter/nf_conntrack_core.c).
+    pub fn of_entry(status: CtStatus, direction: CtDirection) -> PacketState {
+        match direction {
+            CtDirection::Reply => PacketState::Established,
+            _ if status.has(CtStatus::SEEN_REPLY) => PacketState::Established,
+            _ if status.has(CtStatus::EXPECTED) => PacketState::Related,
+            _ => PacketState::New,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_those_of_the_kernel() {
+        use CtDirection::{Original, Reply};
+        use PacketState::{Established, New, Related};
+        let told = [0, 1, 2, 3, 4].map(|info| (PacketState::of_info(info), CtDirection::of_info(info)));
+        let expected =
+            [(Established, Original), (Related, Original), (New, Original), (Established, Reply), (Related, Reply)];
+        assert_eq!(told, expected.map(|(state, direction)| (Some(state), direction)));
+        assert_eq!(PacketState::of_info(7), None, "IP_CT_UNTRACKED");
+        for (status, direction, state) in
+            [(0, Original, New), (2, Original, Established), (1, Original, Related), (3, Original, Established)]
+        {
+            assert_eq!(PacketState::of_entry(CtStatus(status), direction), state, "{status}");
+            assert_eq!(PacketState::of_entry(CtStatus(status), Reply), Established);
+        }
+    }
+}

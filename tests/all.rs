@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod bad_days;
+mod capture;
 mod contract;
 mod examples;
 mod flow_direction;

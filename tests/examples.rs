@@ -106,10 +106,10 @@ fn with_program(lab: &Lab) -> std::path::PathBuf {
 
 /// True if it goes on until somebody ends it. A replay ends with its recording.
 fn is_endless(line: &str) -> bool {
-    if line.contains("--replay") {
+    if line.contains("--replay") || line.starts_with("netwren capture --for") {
         return false;
     }
-    let streams = ["netwren nat events", "netwren log -", "netwren log tail"];
+    let streams = ["netwren nat events", "netwren log -", "netwren log tail", "netwren capture"];
     line.contains("--watch") || line.contains("--follow") || streams.iter().any(|words| line.starts_with(words))
 }
 

@@ -5,7 +5,7 @@
 
 use crate::command::Command;
 use crate::commands::nat::{advise, delete, events, list, stateless, stats, top};
-use crate::commands::{flows, kill, log, record, routes, sockets, support};
+use crate::commands::{capture, flows, kill, log, record, routes, sockets, support};
 
 /// Every command, in the order of the help; those below another one after it.
 pub(crate) static COMMANDS: &[&Command] = &[
@@ -28,6 +28,7 @@ pub(crate) static COMMANDS: &[&Command] = &[
     &log::tail::COMMAND,
     &log::top::COMMAND,
     &log::status::COMMAND,
+    &capture::COMMAND,
     &record::COMMAND,
     &support::COMMAND,
 ];

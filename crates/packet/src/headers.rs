@@ -3,6 +3,7 @@
 //! Reads what is there: a capture may end anywhere, and then what lies behind its end is `None`. Nothing is copied, no
 //! checksum is looked at.
 
+use crate::bytes::array;
 use record::Addr;
 use record::rows::{Fragment, IcmpHeader, PacketHeaders, TcpHeader, Transport, ip_proto};
 
@@ -139,11 +140,6 @@ fn icmp(bytes: &[u8], with_id: &[u8]) -> Option<Transport> {
     let [kind, code]: [u8; 2] = array(bytes, 0)?;
     let id = if with_id.contains(&kind) { array(bytes, 4).map(u16::from_be_bytes) } else { None };
     Some(Transport::Icmp(IcmpHeader { kind, code, id }))
-}
-
-#[inline]
-fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
-    bytes.get(at..)?.first_chunk().copied()
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ mod netlink;
 pub mod netns;
 mod netns_targets;
 pub mod out;
+pub mod packet_ring;
 pub mod pidns;
 mod program_cache;
 pub mod sandbox;

@@ -17,6 +17,7 @@ static HANGUP_REOPENS: AtomicBool = AtomicBool::new(false);
 static HANGUP_ENDS_NOTHING: AtomicBool = AtomicBool::new(false);
 static HAD_TERMINAL: AtomicBool = AtomicBool::new(false);
 static HANGUPS: AtomicU64 = AtomicU64::new(0);
+static REPORTS: AtomicU64 = AtomicU64::new(0);
 static POKE: AtomicI32 = AtomicI32::new(-1);
 
 /// Signals within this time are one request: timeout(1) sends its signal to the process and to its group, and a shell
@@ -57,6 +58,26 @@ pub fn hangups() -> u64 {
     HANGUPS.load(SeqCst)
 }
 
+/// From now on SIGUSR1, which would end the process, asks for figures instead ([`reports`]).
+pub fn report_on_usr1() -> Result<(), SysError> {
+    catch(libc::SIGUSR1)
+}
+
+/// How often figures were asked for since [`report_on_usr1`]. Free.
+pub fn reports() -> u64 {
+    REPORTS.load(SeqCst)
+}
+
+fn catch(signal: libc::c_int) -> Result<(), SysError> {
+    // SAFETY: sigaction holds integers and pointers, for which all bits zero is a value.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as usize;
+    // SAFETY: `action` is live; `on_signal` only does what is allowed in a handler (see there).
+    call("rt_sigaction", || unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) }.into())
+        .map_err(|errno| SysError::new("rt_sigaction", "signal handler", errno))?;
+    Ok(())
+}
+
 // Called inside a signal handler, too: open and close are async-signal-safe.
 fn has_terminal() -> bool {
     let flags = libc::O_RDONLY | libc::O_NOCTTY | libc::O_NONBLOCK | libc::O_CLOEXEC;
@@ -90,12 +111,7 @@ impl Interrupt {
             if signal == libc::SIGHUP && is_ignored(signal)? {
                 HANGUP_ENDS_NOTHING.store(true, SeqCst);
             }
-            // SAFETY: sigaction holds integers and pointers, for which all bits zero is a value.
-            let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-            action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as usize;
-            // SAFETY: `action` is live; `on_signal` only does what is allowed in a handler (see there).
-            call("rt_sigaction", || unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) }.into())
-                .map_err(|errno| SysError::new("rt_sigaction", "signal handler", errno))?;
+            catch(signal)?;
         }
         Ok(Interrupt(()))
     }
@@ -173,6 +189,7 @@ extern "C" fn on_signal(signal: libc::c_int) {
     match signal {
         libc::SIGWINCH => RESIZED.store(true, SeqCst),
         libc::SIGHUP => on_hangup(),
+        libc::SIGUSR1 => _ = REPORTS.fetch_add(1, SeqCst),
         _ => request(signal, clock::monotonic_ns()),
     }
     let one: u64 = 1;

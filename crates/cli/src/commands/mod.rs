@@ -1,6 +1,7 @@
 //! The native commands: a file each, with its entry of the registry at the top.
 
 mod acting;
+pub(crate) mod capture;
 mod elsewhere;
 mod finish;
 pub(crate) mod flows;

@@ -55,7 +55,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         .chain(owners())
         .chain([closing(&host, &modules), all_namespaces(&host), following(&host)])
         .chain(tracked(&host, &modules))
-        .chain([logged(&modules)])
+        .chain([logged(&modules), captured()])
         .chain(bpf_lines(&host))
         .chain(rights())
         .collect();
@@ -120,6 +120,12 @@ fn tracked(host: &Host, modules: &Modules<'_>) -> Vec<Feature> {
 fn logged(modules: &Modules<'_>) -> Feature {
     let (works, words) = nflog::probe(modules);
     Feature { feature: "log records".to_owned(), works, words }
+}
+
+/// Packets of interfaces.
+fn captured() -> Feature {
+    let (works, words) = capture::probe();
+    Feature { feature: "capturing packets".to_owned(), works, words }
 }
 
 /// What BPF programs of ours would find: one line an ability.

@@ -78,6 +78,9 @@ impl Scope {
     /// `log status`.
     pub(crate) const STATUS: Scope = Scope(1 << 28);
 
+    /// `capture`.
+    pub(crate) const CAPTURE: Scope = Scope(1 << 31);
+
     /// Every table: rows with columns, an order, groups, rounds, namespaces and recordings.
     pub(crate) const TABLE: Scope = Scope::ROWS
         .and(Scope::COLUMNS)
@@ -331,7 +334,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         "What the run itself cost: CPU, system calls, bytes read, memory, the interface used",
     ),
     flag(
-        Scope::PLACES,
+        Scope::PLACES.and(Scope::CAPTURE),
         "explain",
         None,
         Nothing,
@@ -528,6 +531,51 @@ pub(crate) const FLAGS: &[Flag] = &[
         "Room for what waits to be read, for each group: 16MiB hold some 60,000 records",
     )
     .default("16MiB"),
+    flag(
+        Scope::CAPTURE,
+        "interface",
+        Some('i'),
+        Values("IFACE"),
+        LISTENED_TO,
+        "The interface whose packets are captured; may be given several times. Without it, or with `any`, all of the \
+         namespace, those that come later, too",
+    ),
+    flag(
+        Scope::CAPTURE,
+        "latency",
+        None,
+        Value("TIME"),
+        LISTENED_TO,
+        "How late packets may be shown while there are many: auto (0.25 ms), 0 (each wakes us, which costs most), 1ms \
+         to 1000ms. While they are rare each is shown at once",
+    )
+    .default("auto"),
+    flag(
+        Scope::CAPTURE,
+        "buffer",
+        None,
+        Value("BYTES"),
+        LISTENED_TO,
+        "Room in each ring for what waits to be shown (64KiB to 1GiB): 16MiB if not said, 64MiB for whole packets",
+    ),
+    flag(
+        Scope::CAPTURE,
+        "snaplen",
+        Some('s'),
+        Value("BYTES"),
+        LISTENED_TO,
+        "Bytes of each packet that are captured, 262144 at most: 1918 if not said; --to pcapng:FILE takes all by \
+         default",
+    ),
+    flag(
+        Scope::CAPTURE,
+        "no-promiscuous",
+        None,
+        Nothing,
+        LISTENED_TO,
+        "Leave interfaces that are named as they are: packets for other hosts are not asked for",
+    ),
+    flag(Scope::CAPTURE, "for", None, Value("SECONDS"), LISTENED_TO, "How long; Ctrl-C ends it before"),
     flag(
         Scope::SHIP.and(Scope::FOLLOW),
         "to",

@@ -6,10 +6,13 @@ use super::row_writer::{RowWriter, Shipped};
 use super::tuning::UlogdTuning;
 use super::ulogd::OfGroup;
 use export::{Format, Target};
-use record::rows::{FlowEvent, FlowEvents, LogRecord, LogRecords, NatEvent, NatEvents, SocketEvent, SocketEvents};
+use record::rows::{
+    CapturedPacket, CapturedPackets, FlowEvent, FlowEvents, LogRecord, LogRecords, NatEvent, NatEvents, SocketEvent,
+    SocketEvents,
+};
 use record::{Columns, Likeness, LookupId, Lookups, RowCells, Varying};
 use sinks::JsonRows;
-use sinks::packets::{Pcap, PcapNg};
+use sinks::packets::{CapturedPcapNg, Pcap, PcapNg};
 
 impl Shipped for SocketEvents {
     fn time_ns(row: &SocketEvent) -> u64 {
@@ -89,6 +92,23 @@ impl Shipped for LogRecords {
     }
 }
 
+impl Shipped for CapturedPackets {
+    fn time_ns(row: &CapturedPacket<'_>) -> u64 {
+        row.time_ns
+    }
+
+    fn msgid(row: &CapturedPacket<'_>) -> &'static str {
+        row.proto_name()
+    }
+
+    fn own_writer(format: Format, _: Option<&UlogdTuning>) -> Option<Box<dyn RowWriter<CapturedPackets>>> {
+        match format {
+            Format::Pcapng => Some(Box::new(CapturedPcapNg::new())),
+            _ => None,
+        }
+    }
+}
+
 /// A number for a rule, by its namespace, group and prefix: the same in every run, because messages may wait on disk.
 /// Whoever may write rules in a namespace of its own can choose prefixes that share a number with another's rule: with
 /// `--all-netns` shares are no defence against those.
@@ -165,5 +185,15 @@ impl RowWriter<LogRecords> for PcapNg {
 
     fn write(&mut self, row: &LogRecord<'_>, _: &mut dyn RowCells, lookups: &Lookups<'_>, out: &mut Vec<u8>) {
         PcapNg::write(self, row, lookups, out);
+    }
+}
+
+impl RowWriter<CapturedPackets> for CapturedPcapNg {
+    fn begin_batch(&mut self) {
+        self.begin_section();
+    }
+
+    fn write(&mut self, row: &CapturedPacket<'_>, _: &mut dyn RowCells, _: &Lookups<'_>, out: &mut Vec<u8>) {
+        CapturedPcapNg::write(self, row, out);
     }
 }

@@ -1,5 +1,6 @@
 //! The tables: one module each, with the row and its field table.
 
+mod captured_packet;
 mod conntrack;
 mod conntrack_fields;
 mod diff;
@@ -34,6 +35,7 @@ mod socket_fields;
 mod tcp_info;
 mod tcp_info_fields;
 
+pub use captured_packet::{ArpHeader, CapturedPacket, CapturedPackets, LinkHeader, LinkType, PacketAim, capture_need};
 pub use conntrack::{
     Conntrack, CtCounters, CtState, CtStatus, CtTuple, Expectation, IcmpPart, NatKind, ip_proto, nat_need,
 };
@@ -79,6 +81,7 @@ mod tests {
 
     #[test]
     fn fields_of_every_table_are_unique_and_documented() {
+        are_unique_and_documented::<CapturedPackets>();
         are_unique_and_documented::<Flows>();
         are_unique_and_documented::<FlowEvents>();
         are_unique_and_documented::<LogRecords>();

@@ -1,11 +1,14 @@
-//! Logged packets as capture files: what tcpdump and Wireshark read.
+//! Logged and captured packets as capture files: what tcpdump and Wireshark read.
 //!
 //! One record for each row, appended to the caller's buffer; pcap has a header once a file, pcapng one in each
-//! section. Knows no file. Start reading at [`Pcap`], the plainer one.
+//! section. Knows no file. Start reading at [`Pcap`], the plainer one; captured packets are in [`CapturedPcapNg`].
 
+mod blocks;
+mod captured;
 mod pcap;
 mod pcapng;
 
+pub use captured::CapturedPcapNg;
 pub use pcap::Pcap;
 pub use pcapng::PcapNg;
 

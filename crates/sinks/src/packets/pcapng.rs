@@ -1,6 +1,10 @@
 //! pcapng: interfaces by name, nanoseconds, the rule's prefix and the direction of each packet
 //! (draft-ietf-opsawg-pcapng).
 
+use super::blocks::{
+    COMMENT, END_OF_OPTIONS, IF_DESCRIPTION, IF_NAME, IF_TIME_RESOLUTION, INBOUND, INTERFACE, NANOSECONDS, OUTBOUND,
+    PACKET, PACKET_FLAGS, UNKNOWN, begin_block, end_block, pad, put_option, put_section,
+};
 use super::{ETH_P_IP, ETH_P_IPV6, lengths, version};
 use record::rows::LogRecord;
 use record::text::{put_text, put_u64};
@@ -18,28 +22,6 @@ const PACKET_HOST: u16 = 0;
 const PACKET_OUTGOING: u16 = 4;
 /// The type of the link is not known.
 const ARPHRD_VOID: u16 = 0xffff;
-/// The most that libpcap takes.
-const SNAPLEN: u32 = 256 << 10;
-/// Block types.
-const SECTION_HEADER: u32 = 0x0a0d_0d0a;
-const INTERFACE: u32 = 1;
-const PACKET: u32 = 6;
-/// Options of any block.
-const END_OF_OPTIONS: u16 = 0;
-const COMMENT: u16 = 1;
-/// Options of a section header.
-const USER_APPLICATION: u16 = 4;
-/// Options of an interface.
-const IF_NAME: u16 = 2;
-const IF_DESCRIPTION: u16 = 3;
-const IF_TIME_RESOLUTION: u16 = 9;
-/// Ten to the minus ninth of a second.
-const NANOSECONDS: u8 = 9;
-/// Options of a packet.
-const PACKET_FLAGS: u16 = 2;
-const UNKNOWN: u32 = 0;
-const INBOUND: u32 = 1;
-const OUTBOUND: u32 = 2;
 /// More of a text is cut off: the kernel's prefixes have at most 127 bytes, a recording's may have any number.
 const TEXT_MAX: usize = 256;
 
@@ -84,15 +66,7 @@ impl PcapNg {
         self.numbers.clear();
         self.names.clear();
         self.last = None;
-        let start = begin_block(out, SECTION_HEADER);
-        out.extend_from_slice(&0x1a2b_3c4d_u32.to_le_bytes());
-        out.extend_from_slice(&1_u16.to_le_bytes());
-        out.extend_from_slice(&0_u16.to_le_bytes());
-        // The length of the section is not known.
-        out.extend_from_slice(&u64::MAX.to_le_bytes());
-        put_option(out, USER_APPLICATION, concat!("netwren ", env!("CARGO_PKG_VERSION")).as_bytes());
-        put_option(out, END_OF_OPTIONS, &[]);
-        end_block(out, start);
+        put_section(out);
     }
 
     /// Appends one packet to `out`, after the header of the section and the block of its interface if it is the first
@@ -137,7 +111,7 @@ impl PcapNg {
     fn add_interface(&mut self, place: Place, name: &[u8], lookups: &Lookups<'_>, out: &mut Vec<u8>) -> u32 {
         let start = begin_block(out, INTERFACE);
         out.extend_from_slice(&LINKTYPE_LINUX_SLL.to_le_bytes());
-        out.extend_from_slice(&SNAPLEN.to_le_bytes());
+        out.extend_from_slice(&super::blocks::SNAPLEN.to_le_bytes());
         match place.1 {
             Some(ifindex) if name.is_empty() => {
                 self.text.clear();
@@ -195,40 +169,11 @@ fn link_header(row: &LogRecord<'_>, direction: u32) -> [u8; SLL_HEADER as usize]
     header
 }
 
-/// Begins a block, whose length [`end_block`] fills in; returns where it begins.
-fn begin_block(out: &mut Vec<u8>, kind: u32) -> usize {
-    let start = out.len();
-    out.extend_from_slice(&kind.to_le_bytes());
-    out.extend_from_slice(&[0; 4]);
-    start
-}
-
-/// The length stands before and after what is in the block.
-fn end_block(out: &mut Vec<u8>, start: usize) {
-    let length = ((out.len() - start + 4) as u32).to_le_bytes();
-    if let Some(slot) = out.get_mut(start + 4..start + 8) {
-        slot.copy_from_slice(&length);
-    }
-    out.extend_from_slice(&length);
-}
-
-/// Appends one option; `value` is far below the 64 KiB that its length can say.
-fn put_option(out: &mut Vec<u8>, code: u16, value: &[u8]) {
-    out.extend_from_slice(&code.to_le_bytes());
-    out.extend_from_slice(&(value.len() as u16).to_le_bytes());
-    out.extend_from_slice(value);
-    pad(out, value.len());
-}
-
-/// Fills up to four bytes.
-fn pad(out: &mut Vec<u8>, len: usize) {
-    out.extend_from_slice([0; 3].get(..len.wrapping_neg() % 4).unwrap_or_default());
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::packets::blocks::SECTION_HEADER;
     use record::Lookup;
     use std::cell::RefCell;
 

@@ -2,7 +2,7 @@
 //! the entry into the row before filter and columns see it. Only for runs that show entries, or filter by them.
 //!
 //! Where the kernel sends entries with records, they are decoded. Elsewhere the connections of a batch of records are
-//! asked for together, before the first of them is handed out (docs/adr/0022).
+//! asked for together, before the first of them is handed out (docs/adr/0024).
 
 mod asking;
 mod known;

@@ -1,5 +1,5 @@
 //! The connections of a batch of records that are to be asked for: each once, and no more than the time allows, fairly
-//! shared between the rules that log (docs/adr/0022).
+//! shared between the rules that log (docs/adr/0024).
 
 use super::NetnsTuple;
 use record::rows::LogRecord;

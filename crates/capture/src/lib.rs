@@ -1,0 +1,19 @@
+//! Packets of interfaces as rows, as they come.
+//!
+//! A ring of AF_PACKET for each interface, or one for all of a network namespace, read on the thread that makes rows:
+//! the ring itself is the queue, and what finds no room there the kernel counts. Knows nothing of filter text,
+//! processes, files or output. Start reading at [`PacketStream`]; how it waits is in [`Pacing`] (docs/adr/0023).
+#![forbid(unsafe_code)]
+
+mod latency;
+mod live;
+mod pace;
+mod probe;
+mod report;
+
+pub use latency::LatencyCounts;
+pub use live::place::CapturePlace;
+pub use live::stream::{FollowPackets, PacketStream, SNAPLEN, SNAPLEN_MAX};
+pub use pace::{Pacing, Wait};
+pub use probe::probe;
+pub use report::{CaptureReport, IfaceDrops};

@@ -1,0 +1,168 @@
+//! The interfaces of a namespace: their names, and when they change.
+use std::collections::HashMap;
+
+use record::rows::{Link, LinkType};
+use sys::{Errno, NetlinkSocket, SysError, escaped};
+
+use crate::report::IfaceDrops;
+
+/// NETLINK_ROUTE (include/uapi/linux/netlink.h), and RTNLGRP_LINK as a bit (include/uapi/linux/rtnetlink.h).
+const NETLINK_ROUTE: i32 = 0;
+const LINK_GROUP: u32 = 1;
+/// IFF_UP (include/uapi/linux/if.h).
+const IFF_UP: u32 = 1;
+/// Notifications received at one time, so that whoever changes interfaces without end keeps no caller.
+const AT_ONCE: usize = 1000;
+/// Interfaces that are remembered, those that are gone included. What is over has no name.
+const LINKS_MAX: usize = 1 << 17;
+
+/// What is known of an interface.
+#[derive(Debug)]
+pub(super) struct KnownLink {
+    pub(super) index: u32,
+    pub(super) name: Box<[u8]>,
+    pub(super) is_up: bool,
+    /// False once it is gone; packets of it may still wait.
+    pub(super) is_there: bool,
+    pub(super) link_type: LinkType,
+    /// Packets dropped at the start, and now.
+    drops: [u64; 2],
+}
+
+/// The interfaces of one namespace.
+#[derive(Debug, Default)]
+pub(super) struct LinkTable {
+    links: Vec<KnownLink>,
+    places: HashMap<u32, usize>,
+    /// The place of the interface of the packet before.
+    last: usize,
+}
+
+impl LinkTable {
+    /// Takes the interfaces as they are now.
+    pub(super) fn renew(&mut self, now: &[Link]) {
+        let is_first = self.links.is_empty();
+        self.links.iter_mut().for_each(|link| link.is_there = false);
+        for link in now {
+            let drops = link.stats.map_or(0, |stats| stats.rx_dropped.saturating_add(stats.rx_missed_errors));
+            let (count, at) = (self.links.len(), self.places.get(&link.index).copied());
+            match at.and_then(|at| self.links.get_mut(at)) {
+                Some(known) => {
+                    known.name.clone_from(&link.name);
+                    known.link_type = LinkType::of_hardware(link.hardware);
+                    (known.is_up, known.is_there) = (link.flags & IFF_UP != 0, true);
+                    // A namesake with the same number counts from 0.
+                    known.drops = [known.drops[0].min(drops), drops];
+                }
+                None if count < LINKS_MAX => {
+                    self.places.insert(link.index, count);
+                    self.links.push(KnownLink {
+                        index: link.index,
+                        name: link.name.clone(),
+                        is_up: link.flags & IFF_UP != 0,
+                        is_there: true,
+                        link_type: LinkType::of_hardware(link.hardware),
+                        drops: [if is_first { drops } else { 0 }, drops],
+                    });
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// The interface with this number; one that is gone, too.
+    #[inline]
+    pub(super) fn get(&mut self, index: u32) -> Option<&KnownLink> {
+        if self.links.get(self.last).is_none_or(|last| last.index != index) {
+            self.last = *self.places.get(&index)?;
+        }
+        self.links.get(self.last)
+    }
+
+    /// The interface that has this name now.
+    pub(super) fn named(&self, name: &[u8]) -> Option<&KnownLink> {
+        self.links.iter().find(|link| link.is_there && *link.name == *name)
+    }
+
+    /// The interface with this number, if it is there.
+    pub(super) fn present(&self, index: u32) -> Option<&KnownLink> {
+        self.places.get(&index).and_then(|at| self.links.get(*at)).filter(|link| link.is_there)
+    }
+
+    /// The names of all, escaped.
+    pub(super) fn names(&self) -> Vec<Box<str>> {
+        self.links.iter().filter(|link| link.is_there).map(|link| escaped(&link.name)).collect()
+    }
+
+    /// What interfaces have dropped since the start: those in `only`, or all where that is empty.
+    pub(super) fn drops(&self, only: &[u32]) -> Vec<IfaceDrops> {
+        let is_meant = |link: &&KnownLink| only.is_empty() || only.contains(&link.index);
+        let drops = |link: &KnownLink| IfaceDrops {
+            iface: escaped(&link.name),
+            packets: link.drops[1].saturating_sub(link.drops[0]),
+        };
+        self.links.iter().filter(is_meant).map(drops).filter(|drops| drops.packets > 0).collect()
+    }
+}
+
+/// Hears of interfaces that come, go and change.
+#[derive(Debug)]
+pub(super) struct LinkEvents {
+    pub(super) socket: NetlinkSocket,
+    place: Vec<u8>,
+}
+
+impl LinkEvents {
+    /// In the calling thread's namespace.
+    pub(super) fn open() -> Result<LinkEvents, SysError> {
+        let socket = NetlinkSocket::open(NETLINK_ROUTE)?;
+        socket.join(LINK_GROUP)?;
+        Ok(LinkEvents { socket, place: vec![0; 32 << 10] })
+    }
+
+    /// True if something may have changed since the last call. One system call where nothing has.
+    pub(super) fn have_come(&mut self) -> bool {
+        let mut changed = false;
+        for _ in 0..AT_ONCE {
+            match self.socket.receive_waiting(&mut self.place) {
+                Ok(None) => return changed,
+                Ok(Some(_)) => changed = true,
+                Err(error) if matches!(error.errno, Errno::NOBUFS | Errno::MSGSIZE) => changed = true,
+                // Without it changes are noticed when packets of unknown interfaces come.
+                Err(_) => return changed,
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use record::rows::LinkStats;
+
+    fn link(index: u32, name: &str, rx_dropped: u64) -> Link {
+        let stats = Some(LinkStats { rx_dropped, ..LinkStats::default() });
+        Link { index, name: name.as_bytes().into(), flags: IFF_UP, hardware: 1, stats, ..Link::default() }
+    }
+
+    #[test]
+    fn interfaces_come_go_and_change_their_names() {
+        let mut table = LinkTable::default();
+        table.renew(&[link(1, "lo", 0), link(2, "eth0", 10)]);
+        assert_eq!(&*table.get(2).unwrap().name, b"eth0");
+        assert!(table.get(3).is_none());
+        table.renew(&[link(1, "lo", 0), link(2, "wan", 15), link(3, "eth0", 4)]);
+        assert_eq!(&*table.get(2).unwrap().name, b"wan");
+        assert_eq!(table.named(b"eth0").unwrap().index, 3);
+        let drops: Vec<(String, u64)> =
+            table.drops(&[]).iter().map(|drops| (drops.iface.to_string(), drops.packets)).collect();
+        assert_eq!(drops, [("wan".to_owned(), 5), ("eth0".to_owned(), 4)]);
+        assert_eq!(table.drops(&[3]).len(), 1);
+        table.renew(&[link(1, "lo", 0)]);
+        assert!(table.named(b"wan").is_none() && table.present(2).is_none());
+        assert_eq!(&*table.get(2).unwrap().name, b"wan", "packets of it may still wait");
+        assert_eq!(table.names(), ["lo".into()]);
+    }
+}

@@ -1,0 +1,6 @@
+//! Capturing from interfaces.
+
+mod links;
+pub(crate) mod place;
+mod ring;
+pub(crate) mod stream;

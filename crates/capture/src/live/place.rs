@@ -1,0 +1,51 @@
+//! A network namespace that packets are captured in.
+use record::rows::Link;
+use sys::{NetNs, SysError};
+
+use super::links::{LinkEvents, LinkTable};
+
+/// A network namespace.
+#[derive(Debug)]
+pub struct CapturePlace {
+    /// Its inode.
+    pub netns_id: u64,
+    /// The namespace, unless the calling thread is in it.
+    pub netns: Option<NetNs>,
+}
+
+/// Reads the interfaces of a place with their counters; the error is a sentence.
+pub(super) type ReadLinks<'h> = &'h dyn Fn(&CapturePlace) -> Result<Vec<Link>, String>;
+
+/// A place with its interfaces.
+pub(super) struct OpenPlace {
+    pub(super) place: CapturePlace,
+    pub(super) links: LinkTable,
+    pub(super) events: Option<LinkEvents>,
+}
+
+impl OpenPlace {
+    /// Listens to changes, then reads the interfaces.
+    pub(super) fn open(place: CapturePlace, read: ReadLinks<'_>) -> Result<OpenPlace, String> {
+        let events = place.inside(LinkEvents::open).ok();
+        let mut open = OpenPlace { place, links: LinkTable::default(), events };
+        open.renew(read)?;
+        Ok(open)
+    }
+
+    /// Reads the interfaces again.
+    pub(super) fn renew(&mut self, read: ReadLinks<'_>) -> Result<(), String> {
+        self.links.renew(&read(&self.place)?);
+        Ok(())
+    }
+}
+
+impl CapturePlace {
+    /// Calls `work` in the namespace: sockets that it opens stay there.
+    pub(super) fn inside<R>(&self, work: impl FnOnce() -> Result<R, SysError>) -> Result<R, SysError> {
+        let _inside = match &self.netns {
+            Some(netns) => Some(netns.enter()?),
+            None => None,
+        };
+        work()
+    }
+}

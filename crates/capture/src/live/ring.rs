@@ -1,0 +1,121 @@
+//! The ring of one interface, or of all of a namespace, and how the interface fares.
+use sys::escaped;
+use sys::packet_ring::{PacketRing, RingRequest, RingStatistics, without_own_echo};
+
+use super::place::OpenPlace;
+
+/// `ARPHRD_LOOPBACK` has the link type of Ethernet: the name tells.
+const LOOPBACK: &[u8] = b"lo";
+
+/// How an interface that was asked for by name fares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Health {
+    Up,
+    Down,
+    Gone,
+}
+
+/// An interface that was asked for by its name.
+#[derive(Debug)]
+struct NamedIface {
+    name: Box<[u8]>,
+    index: u32,
+    health: Health,
+}
+
+/// A ring and what it is of.
+pub(super) struct OpenRing {
+    pub(super) ring: PacketRing,
+    /// Place of its namespace in the list.
+    pub(super) at: usize,
+    iface: Option<NamedIface>,
+    promiscuous: bool,
+    /// Packets handed out.
+    pub(super) handed: u64,
+    pub(super) statistics: RingStatistics,
+}
+
+impl OpenRing {
+    /// Opens a ring for all interfaces of a place.
+    pub(super) fn of_all(at: usize, place: &OpenPlace, request: &RingRequest<'_>) -> Result<OpenRing, sys::SysError> {
+        // A packet of the loopback interface goes out and comes in: it is seen once.
+        let program = without_own_echo(request.program);
+        let request = RingRequest { ifindex: 0, program: &program, promiscuous: false, ..*request };
+        let ring = place.place.inside(|| PacketRing::open(&request))?;
+        Ok(OpenRing { ring, at, iface: None, promiscuous: false, handed: 0, statistics: RingStatistics::default() })
+    }
+
+    /// Opens a ring for the interface with this name; `None` if the place has none.
+    pub(super) fn of_named(
+        at: usize,
+        place: &OpenPlace,
+        name: &str,
+        request: &RingRequest<'_>,
+    ) -> Result<Option<OpenRing>, sys::SysError> {
+        let Some(link) = place.links.named(name.as_bytes()) else { return Ok(None) };
+        let ignore_outgoing = *link.name == *LOOPBACK;
+        let request = RingRequest { ifindex: link.index, ignore_outgoing, ..*request };
+        let ring = place.place.inside(|| PacketRing::open(&request))?;
+        let health = if link.is_up { Health::Up } else { Health::Down };
+        let iface = Some(NamedIface { name: link.name.clone(), index: link.index, health });
+        let promiscuous = request.promiscuous;
+        Ok(Some(OpenRing { ring, at, iface, promiscuous, handed: 0, statistics: RingStatistics::default() }))
+    }
+
+    /// Number of the interface, if it is one.
+    pub(super) fn ifindex(&self) -> Option<u32> {
+        self.iface.as_ref().map(|iface| iface.index)
+    }
+
+    /// What there is to say at the start.
+    pub(super) fn caveat(&self) -> Option<String> {
+        let iface = self.iface.as_ref().filter(|iface| iface.health == Health::Down)?;
+        Some(format!("{} is down: it is captured once it is up", escaped(&iface.name)))
+    }
+
+    /// Looks how the interface fares, binds anew to one that has its name now, and says what has changed.
+    pub(super) fn look(&mut self, place: &OpenPlace, say: &dyn Fn(&str)) {
+        // A pending error would end each wait at once.
+        while self.ring.take_error().is_some() {}
+        let Some(iface) = &mut self.iface else { return };
+        if let Some(link) = place.links.present(iface.index) {
+            if link.name != iface.name {
+                say(&format!("{} is called {} now: it is captured on", escaped(&iface.name), escaped(&link.name)));
+                iface.name.clone_from(&link.name);
+            }
+            let health = if link.is_up { Health::Up } else { Health::Down };
+            match (iface.health, health) {
+                (Health::Up, Health::Down) => {
+                    say(&format!("{} went down: it is captured again once it is up", escaped(&iface.name)));
+                }
+                (Health::Down, Health::Up) => say(&format!("{} is up", escaped(&iface.name))),
+                _ => {}
+            }
+            iface.health = health;
+            return;
+        }
+        if iface.health != Health::Gone {
+            iface.health = Health::Gone;
+            say(&format!("{} is gone: one of that name is captured once it is there", escaped(&iface.name)));
+        }
+        let Some(link) = place.links.named(&iface.name) else { return };
+        if let Err(error) = self.ring.bind(link.index) {
+            return say(&error.to_string());
+        }
+        if self.promiscuous {
+            let _ = self.ring.see_all(link.index);
+        }
+        say(&format!("{} is there again", escaped(&iface.name)));
+        iface.index = link.index;
+        iface.health = if link.is_up { Health::Up } else { Health::Down };
+        while self.ring.take_error().is_some() {}
+    }
+
+    /// Reads the kernel's counters; true if every packet that it has put into the ring was handed out.
+    pub(super) fn count(&mut self) -> bool {
+        if let Ok(statistics) = self.ring.statistics() {
+            self.statistics = statistics;
+        }
+        self.handed >= self.statistics.packets.saturating_sub(self.statistics.drops)
+    }
+}

@@ -1,0 +1,405 @@
+//! The rows of `capture`.
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use packet::{mac_text, put_info, read_frame};
+use record::rows::{CapturedPacket, CapturedPackets, Link, LinkType, PacketAim, capture_need};
+use record::{Accounting, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, StreamState};
+use sys::packet_ring::{Frame, FrameStatus, Instruction, RingKind, RingRequest, accept_all, sleep_precisely};
+use sys::{SysError, clock, wait_any};
+
+use super::place::{CapturePlace, OpenPlace, ReadLinks};
+use super::ring::OpenRing;
+use crate::latency::LatencyCounts;
+use crate::pace::{Pacing, Wait};
+use crate::report::CaptureReport;
+
+/// Names the stream in messages to the user.
+const WHAT: &str = "packets";
+const BACKEND: &str = "packet socket";
+
+/// Bytes of each packet that are captured unless it is said otherwise: with the kernel's header they fill a slot of
+/// 2 KiB.
+pub const SNAPLEN: u32 = 1918;
+/// No packet is longer: what tcpdump takes at most.
+pub const SNAPLEN_MAX: u32 = 262_144;
+/// Longer ones go into blocks: slots would be mostly empty.
+const SLOT_SNAPLEN_MAX: u32 = 3968;
+/// The kernel's header of a slot, and where the packet begins in it.
+const SLOT_HEADER: u32 = 128;
+/// Most rows of a batch: then they are written, and stop is asked for.
+const BATCH_MAX: u64 = 1024;
+/// Longest wait without a packet: ten wake-ups a second.
+const IDLE_MS: i32 = 100;
+/// How often the caller is asked whether the run shall end while packets come.
+const TURN_NS: u64 = 20_000_000;
+/// How often counters of 32 bits are read: at ten million packets a second they last for seven minutes.
+const COUNT_NS: u64 = 10_000_000_000;
+/// How often an unknown interface makes the list be read again at most.
+const RENEW_NS: u64 = 100_000_000;
+/// The clock is read for every so many packets of a batch.
+const STAMPED: u64 = 16;
+/// Longest time at the end in which packets are taken that the kernel has counted.
+const END_NS: u64 = 500_000_000;
+
+/// What a [`PacketStream`] captures.
+pub struct FollowPackets<'h> {
+    /// Names of interfaces; none for all, those that come later, too.
+    pub ifaces: Vec<String>,
+    /// The namespaces.
+    pub places: Vec<CapturePlace>,
+    /// How to wait for packets.
+    pub pace: Pacing,
+    /// Milliseconds after which a block is handed over that is not full, where there are blocks.
+    pub retire_ms: u32,
+    /// Bytes of each ring.
+    pub buffer_bytes: usize,
+    /// Bytes of each packet that are captured.
+    pub snaplen: u32,
+    /// True to see what is for other hosts, too, on interfaces that were named.
+    pub promiscuous: bool,
+    /// Chooses packets in the kernel, and how much of each is captured; `None`: all.
+    pub program: Option<Vec<Instruction>>,
+    /// Reads the interfaces of a place with their counters.
+    pub links: &'h dyn Fn(&CapturePlace) -> Result<Vec<Link>, String>,
+    /// Tells the user what happens to interfaces.
+    pub say: &'h dyn Fn(&str),
+    /// Returns true once the run shall end.
+    pub stop: &'h dyn Fn() -> bool,
+    /// Returns how often figures were asked for so far (SIGUSR1).
+    pub reports: &'h dyn Fn() -> u64,
+}
+
+/// Packets from now on.
+pub struct PacketStream<'h> {
+    places: Vec<OpenPlace>,
+    rings: Vec<OpenRing>,
+    pace: Pacing,
+    read_links: ReadLinks<'h>,
+    say: &'h dyn Fn(&str),
+    stop: &'h dyn Fn() -> bool,
+    reports: &'h dyn Fn() -> u64,
+    reported: u64,
+    /// Packets of the batch before; it ended because it was full.
+    handed: u64,
+    was_full: bool,
+    turn_ns: u64,
+    count_ns: u64,
+    renew_ns: u64,
+    latency: LatencyCounts,
+    info: Vec<u8>,
+}
+
+impl<'h> PacketStream<'h> {
+    /// Opens the rings: packets from now on are in them. Needs CAP_NET_RAW.
+    pub fn open(follow: FollowPackets<'h>) -> Result<PacketStream<'h>, SourceError> {
+        let FollowPackets { ifaces, places, pace, retire_ms, buffer_bytes, snaplen, promiscuous, .. } = follow;
+        let failed = |text: String| SourceError { what: WHAT, fault: SourceFault::Io, cause: text.into() };
+        let open = |place| OpenPlace::open(place, follow.links).map_err(failed);
+        let places: Vec<OpenPlace> = places.into_iter().map(open).collect::<Result<_, _>>()?;
+        let program = follow.program.unwrap_or_else(|| accept_all(snaplen));
+        let slot_bytes = (snaplen + SLOT_HEADER).next_power_of_two() as usize;
+        let kind = match snaplen {
+            0..=SLOT_SNAPLEN_MAX => RingKind::Slots { slot_bytes },
+            _ => RingKind::Blocks { retire_ms },
+        };
+        let request = RingRequest {
+            ifindex: 0,
+            kind,
+            ring_bytes: buffer_bytes,
+            program: &program,
+            promiscuous,
+            ignore_outgoing: false,
+        };
+        let rings = open_rings(&places, &ifaces, &request)?;
+        let small = rings.iter().map(|ring| ring.ring.bytes()).min().filter(|bytes| *bytes < buffer_bytes);
+        if let Some(bytes) = small {
+            (follow.say)(&format!("the kernel has memory for a ring of {} KiB only", bytes >> 10));
+        }
+        rings.iter().filter_map(OpenRing::caveat).for_each(|caveat| (follow.say)(&caveat));
+        sleep_precisely();
+        Ok(PacketStream {
+            places,
+            rings,
+            pace,
+            read_links: follow.links,
+            say: follow.say,
+            stop: follow.stop,
+            reports: follow.reports,
+            reported: (follow.reports)(),
+            handed: 0,
+            was_full: false,
+            turn_ns: 0,
+            count_ns: clock::monotonic_ns(),
+            renew_ns: 0,
+            latency: LatencyCounts::default(),
+            info: Vec::with_capacity(256),
+        })
+    }
+
+    /// The figures so far.
+    pub fn report(&mut self) -> CaptureReport {
+        let mut report = CaptureReport { latency: self.latency.clone(), ..CaptureReport::default() };
+        for ring in &mut self.rings {
+            ring.count();
+            report.received += ring.statistics.packets;
+            report.dropped_by_ring += ring.statistics.drops;
+            report.ring_bytes += ring.ring.bytes() as u64;
+        }
+        for (at, place) in self.places.iter_mut().enumerate() {
+            let _ = place.renew(self.read_links);
+            let only: Vec<u32> = self.rings.iter().filter(|ring| ring.at == at).filter_map(OpenRing::ifindex).collect();
+            report.dropped_by_ifaces.extend(place.links.drops(&only));
+        }
+        report
+    }
+
+    /// Does what is to be done now and then. True if the run shall end.
+    fn turn(&mut self, now_ns: u64) -> bool {
+        if now_ns.saturating_sub(self.turn_ns) < TURN_NS {
+            return false;
+        }
+        self.turn_ns = now_ns;
+        if now_ns.saturating_sub(self.count_ns) > COUNT_NS {
+            self.count_ns = now_ns;
+            self.rings.iter_mut().for_each(|ring| _ = ring.count());
+        }
+        self.hear_of_links();
+        let reports = (self.reports)();
+        if reports != self.reported {
+            self.reported = reports;
+            let report = self.report();
+            (self.say)(&report.to_string());
+        }
+        (self.stop)()
+    }
+
+    /// Looks at interfaces where something has changed.
+    fn hear_of_links(&mut self) {
+        for (at, place) in self.places.iter_mut().enumerate() {
+            let has_changed = place.events.as_mut().is_some_and(|events| events.have_come());
+            if has_changed && place.renew(self.read_links).is_ok() {
+                let of_place = self.rings.iter_mut().filter(|ring| ring.at == at);
+                of_place.for_each(|ring| ring.look(place, self.say));
+            }
+        }
+    }
+
+    /// Waits for packets, or for a short time.
+    fn wait(&mut self) -> Result<(), SysError> {
+        if self.was_full {
+            return Ok(());
+        }
+        let wait = self.pace.next(clock::monotonic_ns(), self.handed);
+        if let Wait::Sleep(time) = wait {
+            std::thread::sleep(time);
+            return Ok(());
+        }
+        if self.rings.iter_mut().any(|ring| ring.ring.next_ns().is_some()) {
+            return Ok(());
+        }
+        self.poll()
+    }
+
+    fn poll(&mut self) -> Result<(), SysError> {
+        let events = self.places.iter().filter_map(|place| place.events.as_ref());
+        let files: Vec<_> =
+            self.rings.iter().map(|ring| ring.ring.as_fd()).chain(events.map(|events| events.socket.as_fd())).collect();
+        let mut ready = Vec::new();
+        wait_any(&files, IDLE_MS, &mut ready)?;
+        for at in ready {
+            let Some(ring) = self.rings.get_mut(at) else {
+                // An interface has changed.
+                self.turn_ns = 0;
+                continue;
+            };
+            if ring.ring.next_ns().is_none() {
+                // Its interface went down or away, which would wake us for ever; notifications say which.
+                ring.ring.take_error();
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands out the packets that are there, those of several rings in the order of their stamps.
+    fn hand_out(&mut self, need: u64, each: &mut Each<'_, CapturedPackets>) -> Next {
+        let PacketStream { places, rings, read_links, renew_ns, latency, info, handed, .. } = self;
+        let mut now_ns = 0;
+        *handed = 0;
+        while *handed < BATCH_MAX {
+            let at = match &mut rings[..] {
+                [_] => Some(0),
+                rings => first(rings),
+            };
+            let Some(ring) = at.and_then(|at| rings.get_mut(at)) else { break };
+            let Some(place) = places.get_mut(ring.at) else { break };
+            let Some(frame) = ring.ring.take() else { break };
+            if *handed % STAMPED == 0 {
+                now_ns = clock::wall_ns();
+            }
+            *handed += 1;
+            ring.handed += 1;
+            latency.add(now_ns.saturating_sub(frame.time_ns));
+            if place.links.get(frame.ifindex).is_none() {
+                renew_unknown(place, *read_links, renew_ns);
+            }
+            if each(&row(&frame, place, need, info)) == Next::Stop {
+                return Next::Stop;
+            }
+        }
+        Next::More
+    }
+
+    /// Lets no further packet in and hands out those that are there.
+    fn finish(&mut self, need: u64, each: &mut Each<'_, CapturedPackets>) -> Result<(), SysError> {
+        for ring in &self.rings {
+            ring.ring.reject_all()?;
+        }
+        let begin_ns = clock::monotonic_ns();
+        loop {
+            if self.hand_out(need, each) == Next::Stop {
+                return Ok(());
+            }
+            let is_all = self.rings.iter_mut().all(OpenRing::count);
+            if is_all || clock::monotonic_ns().saturating_sub(begin_ns) > END_NS {
+                return Ok(());
+            }
+            if self.handed == 0 {
+                // Packets that are just being copied, or in a block that is not full.
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+
+    fn next_batch(&mut self, need: u64, each: &mut Each<'_, CapturedPackets>) -> Result<StreamState, SysError> {
+        self.wait()?;
+        if self.turn(clock::monotonic_ns()) {
+            self.finish(need, each)?;
+            return Ok(StreamState::Ended);
+        }
+        if self.hand_out(need, each) == Next::Stop {
+            return Ok(StreamState::Open);
+        }
+        self.was_full = self.handed >= BATCH_MAX;
+        if !self.was_full {
+            self.rings.iter_mut().for_each(|ring| ring.ring.give_back());
+        }
+        Ok(StreamState::Open)
+    }
+}
+
+/// The ring whose next packet is the oldest.
+fn first(rings: &mut [OpenRing]) -> Option<usize> {
+    let stamps = rings.iter_mut().enumerate().filter_map(|(at, ring)| Some((ring.ring.next_ns()?, at)));
+    stamps.min().map(|(_, at)| at)
+}
+
+/// Reads the interfaces of a place that an unknown one sends from: it is new.
+#[cold]
+fn renew_unknown(place: &mut OpenPlace, read: ReadLinks<'_>, last_ns: &mut u64) {
+    let now_ns = clock::monotonic_ns();
+    if now_ns.saturating_sub(*last_ns) > RENEW_NS {
+        *last_ns = now_ns;
+        let _ = place.renew(read);
+    }
+}
+
+/// The row of a packet.
+#[inline]
+fn row<'r>(frame: &Frame<'r>, place: &'r mut OpenPlace, need: u64, info: &'r mut Vec<u8>) -> CapturedPacket<'r> {
+    let netns_id = place.place.netns_id;
+    let link = place.links.get(frame.ifindex);
+    let mut row = CapturedPacket {
+        time_ns: frame.time_ns,
+        netns_id,
+        ifindex: frame.ifindex,
+        iface: link.map_or(b"", |link| &link.name),
+        link_type: LinkType::of_hardware(frame.hardware),
+        packet_type: PacketAim::of(frame.packet_type.0),
+        checksum_not_ready: frame.status.has(FrameStatus::CHECKSUM_NOT_READY),
+        is_super_packet: frame.status.has(FrameStatus::GSO_TCP),
+        len: frame.len,
+        frame: frame.bytes,
+        ..CapturedPacket::default()
+    };
+    read_frame(&mut row);
+    if need & capture_need::MACS != 0 {
+        if let Some([dst, src]) = row.link.addresses {
+            row.macs = [mac_text(src), mac_text(dst)];
+        }
+    }
+    if need & capture_need::INFO != 0 {
+        info.clear();
+        put_info(&row, info);
+        row.info = info;
+    }
+    row
+}
+
+fn open_rings(
+    places: &[OpenPlace],
+    ifaces: &[String],
+    request: &RingRequest<'_>,
+) -> Result<Vec<OpenRing>, SourceError> {
+    let mut rings = Vec::new();
+    for (at, place) in places.iter().enumerate() {
+        if ifaces.is_empty() {
+            rings.push(OpenRing::of_all(at, place, request).map_err(refused)?);
+        }
+        for name in ifaces {
+            rings.extend(OpenRing::of_named(at, place, name, request).map_err(refused)?);
+        }
+    }
+    let is_open = |name: &&String| places.iter().any(|place| place.links.named(name.as_bytes()).is_some());
+    if let Some(missing) = ifaces.iter().find(|name| !is_open(name)) {
+        let names: Vec<Box<str>> = places.iter().flat_map(|place| place.links.names()).take(NAMES_MAX).collect();
+        let text =
+            format!("there is no interface {}; there are {}", sys::escaped(missing.as_bytes()), names.join(", "));
+        return Err(SourceError { what: WHAT, fault: SourceFault::Io, cause: text.into() });
+    }
+    Ok(rings)
+}
+
+/// Names of interfaces that an error tells.
+const NAMES_MAX: usize = 20;
+
+fn refused(error: SysError) -> SourceError {
+    if error.errno.is_denied() {
+        let text = format!("{error} (needs CAP_NET_RAW; `netwren support` lists what works)");
+        return SourceError { what: WHAT, fault: SourceFault::Denied, cause: text.into() };
+    }
+    SourceError { what: WHAT, fault: SourceFault::Io, cause: Box::new(error) }
+}
+
+impl Stream<CapturedPackets> for PacketStream<'_> {
+    fn offer(&self, _: &Demand<CapturedPackets>) -> Offer {
+        let bytes: usize = self.rings.iter().map(|ring| ring.ring.bytes()).sum();
+        let line = format!("packets by AF_PACKET: {} rings, {} KiB together", self.rings.len(), bytes >> 10);
+        Offer { backend: BACKEND, explain: vec![line], ..Offer::default() }
+    }
+
+    fn next(
+        &mut self,
+        demand: &Demand<CapturedPackets>,
+        each: &mut Each<'_, CapturedPackets>,
+    ) -> Result<StreamState, SourceError> {
+        self.next_batch(demand.need, each).map_err(|error| SourceError {
+            what: WHAT,
+            fault: SourceFault::Io,
+            cause: Box::new(error),
+        })
+    }
+
+    fn close(&mut self) -> Accounting {
+        let report = self.report();
+        let seen = self.rings.iter().map(|ring| ring.handed).sum();
+        let mut stats = Accounting { seen, lost: report.dropped_by_ring, ..Accounting::default() };
+        stats.used(BACKEND);
+        if report.dropped_by_ring > 0 {
+            let kib = report.ring_bytes >> 10;
+            let text = format!("packets lost: the ring of {kib} KiB was full (raise with --buffer)");
+            stats.add_reason(report.dropped_by_ring, text);
+        }
+        stats
+    }
+}

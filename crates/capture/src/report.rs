@@ -1,0 +1,82 @@
+//! The figures of a capture.
+use std::fmt;
+
+use crate::latency::LatencyCounts;
+
+/// What became of the packets so far.
+#[derive(Debug, Clone, Default)]
+pub struct CaptureReport {
+    /// Packets that passed the kernel's filter, those that were dropped included.
+    pub received: u64,
+    /// Those that found no room in the ring.
+    pub dropped_by_ring: u64,
+    /// Those that interfaces dropped meanwhile, before a packet socket could see them.
+    pub dropped_by_ifaces: Vec<IfaceDrops>,
+    /// Bytes of all rings.
+    pub ring_bytes: u64,
+    /// From the kernel's stamp to the writer of rows.
+    pub latency: LatencyCounts,
+}
+
+/// What an interface has dropped since the start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IfaceDrops {
+    /// Its name, escaped.
+    pub iface: Box<str>,
+    /// `rx_dropped` and `rx_missed_errors` of its counters.
+    pub packets: u64,
+}
+
+impl fmt::Display for CaptureReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.received == 1 { "" } else { "s" };
+        let of_ifaces: u64 = self.dropped_by_ifaces.iter().map(|drops| drops.packets).sum();
+        write!(f, "{} packet{plural} received, {} dropped by the ring", self.received, self.dropped_by_ring)?;
+        write!(f, ", {of_ifaces} by interfaces")?;
+        for (nth, drops) in self.dropped_by_ifaces.iter().enumerate() {
+            write!(f, "{}{} {}", if nth == 0 { " (" } else { ", " }, drops.iface, drops.packets)?;
+        }
+        if !self.dropped_by_ifaces.is_empty() {
+            f.write_str(")")?;
+        }
+        if let (Some(half), Some(most)) = (self.latency.at(500), self.latency.at(990)) {
+            write!(f, "; {} from the kernel to here for half of them, {} for 99 of 100", Ns(half), Ns(most))?;
+        }
+        Ok(())
+    }
+}
+
+/// A duration for people.
+struct Ns(u64);
+
+impl fmt::Display for Ns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            ns @ 0..1_000_000 => write!(f, "{} µs", ns.div_ceil(1000)),
+            ns @ 1_000_000..10_000_000_000 => write!(f, "{}.{} ms", ns / 1_000_000, ns / 100_000 % 10),
+            ns => write!(f, "{} s", ns / 1_000_000_000),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_it_all() {
+        let mut report = CaptureReport { received: 1, ..CaptureReport::default() };
+        assert_eq!(report.to_string(), "1 packet received, 0 dropped by the ring, 0 by interfaces");
+        report.received = 100;
+        report.dropped_by_ring = 7;
+        let drops = |iface: &str, packets| IfaceDrops { iface: iface.into(), packets };
+        report.dropped_by_ifaces = vec![drops("eth0", 2), drops("eth1", 3)];
+        report.latency.add(50_000);
+        report.latency.add(2_500_000);
+        assert_eq!(
+            report.to_string(),
+            "100 packets received, 7 dropped by the ring, 5 by interfaces (eth0 2, eth1 3); 54 µs from the kernel to \
+             here for half of them, 2.6 ms for 99 of 100"
+        );
+    }
+}

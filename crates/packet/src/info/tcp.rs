@@ -1,0 +1,59 @@
+//! TCP: flags, numbers, and the options that a connection begins with.
+
+use super::{payload_bytes, put_number, put_word};
+use crate::bytes::{array, be16};
+use record::rows::{PacketHeaders, TcpHeader};
+
+/// Words of the flags, lowest bit first.
+const FLAGS: [&[u8]; 8] = [b"fin", b"syn", b"rst", b"psh", b"ack", b"urg", b"ece", b"cwr"];
+const SYN: u8 = 2;
+const ACK: u8 = 16;
+
+/// `syn,ack seq 1 ack 2 win 64240 len 0 mss 1460`
+pub(super) fn put(packet: &PacketHeaders<'_>, tcp: &TcpHeader, out: &mut Vec<u8>) {
+    if !out.is_empty() {
+        out.push(b' ');
+    }
+    let start = out.len();
+    for (_, word) in FLAGS.iter().enumerate().filter(|(bit, _)| tcp.flags >> bit & 1 != 0) {
+        if out.len() > start {
+            out.push(b',');
+        }
+        out.extend_from_slice(word);
+    }
+    if out.len() == start {
+        out.extend_from_slice(b"none");
+    }
+    put_number(out, b"seq", tcp.seq.into());
+    if tcp.flags & ACK != 0 {
+        put_number(out, b"ack", tcp.ack.into());
+    }
+    put_number(out, b"win", tcp.window.into());
+    let header = packet.payload.get(12).map_or(0, |byte| u32::from(byte >> 4) * 4);
+    put_number(out, b"len", payload_bytes(packet).saturating_sub(header).into());
+    if tcp.flags & SYN != 0 {
+        put_options(packet.payload.get(20..header as usize).unwrap_or_default(), out);
+    }
+}
+
+/// Options that are told at the beginning (RFC 9293, 7323, 2018).
+fn put_options(mut rest: &[u8], out: &mut Vec<u8>) {
+    // Each has one byte at least, and a header has 40 at most.
+    while let Some(&kind) = rest.first() {
+        let length = match kind {
+            0 => return,
+            1 => 1,
+            _ => rest.get(1).map_or(0, |length| usize::from(*length)),
+        };
+        if length == 0 || kind > 1 && length < 2 {
+            return;
+        }
+        match (kind, length) {
+            (2, 4) => put_number(out, b"mss", be16(rest, 2).unwrap_or(0).into()),
+            (3, 3) => put_number(out, b"wscale", array::<1>(rest, 2).map_or(0, |[shift]| shift.into())),
+            (4, 2) => put_word(out, b"sackok"),
+            _ => {}
+        }
+        rest = rest.get(length..).unwrap_or_default();
+    }
+}

@@ -1,0 +1,183 @@
+//! Link-layer headers: Ethernet with VLAN tags, Linux "cooked" ones, raw IP, the BSDs' loopback; and ARP.
+
+use crate::bytes::array;
+use crate::headers::read_headers;
+use record::rows::{ArpHeader, CapturedPacket, LinkHeader, LinkType};
+
+const ETH_P_IP: u16 = 0x0800;
+const ETH_P_ARP: u16 = 0x0806;
+const ETH_P_IPV6: u16 = 0x86dd;
+/// IEEE 802.1Q, 802.1ad, and the number that was used before that.
+const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
+/// Tags beyond these are what follows the header.
+const TAGS_MAX: usize = 2;
+
+/// Decodes the headers of `row.frame` into `row`. What was not captured stays as it is.
+#[inline]
+pub fn read_frame(row: &mut CapturedPacket<'_>) {
+    row.link = read_link(row.link_type, row.frame);
+    match row.link.ether_type {
+        ETH_P_IP | ETH_P_IPV6 => row.packet = read_headers(row.link.payload),
+        ETH_P_ARP => row.arp = read_arp(row.link.payload),
+        _ => {}
+    }
+}
+
+/// The link-layer header of a frame; without payload if it is unknown or not whole.
+#[inline]
+fn read_link(link_type: LinkType, frame: &[u8]) -> LinkHeader<'_> {
+    let read = match link_type {
+        LinkType::ETHERNET => ethernet(frame),
+        LinkType::RAW => raw(frame, 0),
+        LinkType::SLL => cooked(frame, 14, 16),
+        LinkType::SLL2 => cooked(frame, 0, 20),
+        // The family's number differs from system to system; the packet says what it is.
+        LinkType::NULL | LinkType::LOOP => raw(frame, 4),
+        _ => None,
+    };
+    read.unwrap_or_default()
+}
+
+#[inline]
+fn ethernet(frame: &[u8]) -> Option<LinkHeader<'_>> {
+    let addresses = Some([array(frame, 0)?, array(frame, 6)?]);
+    let header = LinkHeader { addresses, ..LinkHeader::default() };
+    Some(with_tags(header, u16::from_be_bytes(array(frame, 12)?), frame.get(14..)?))
+}
+
+/// Goes past VLAN tags: `ether_type` stands before `rest`.
+#[inline]
+fn with_tags<'f>(mut header: LinkHeader<'f>, ether_type: u16, rest: &'f [u8]) -> LinkHeader<'f> {
+    (header.ether_type, header.payload) = (ether_type, rest);
+    for nth in 0..TAGS_MAX {
+        let tag = if TAGS.contains(&header.ether_type) { array::<4>(header.payload, 0) } else { None };
+        let Some([high, low, kind_high, kind_low]) = tag else { break };
+        let tag = Some(u16::from_be_bytes([high, low]));
+        if nth == 0 {
+            header.vlan = tag
+        } else {
+            header.inner_vlan = tag
+        }
+        header.ether_type = u16::from_be_bytes([kind_high, kind_low]);
+        header.payload = header.payload.get(4..).unwrap_or_default();
+    }
+    header
+}
+
+fn raw(frame: &[u8], at: usize) -> Option<LinkHeader<'_>> {
+    let payload = frame.get(at..)?;
+    let ether_type = match payload.first()? >> 4 {
+        4 => ETH_P_IP,
+        6 => ETH_P_IPV6,
+        _ => 0,
+    };
+    Some(LinkHeader { ether_type, payload, ..LinkHeader::default() })
+}
+
+/// EtherType at `kind_at`, in a header of `bytes`.
+fn cooked(frame: &[u8], kind_at: usize, bytes: usize) -> Option<LinkHeader<'_>> {
+    let ether_type = u16::from_be_bytes(array(frame, kind_at)?);
+    Some(with_tags(LinkHeader::default(), ether_type, frame.get(bytes..)?))
+}
+
+/// ARP of IPv4 over addresses of six bytes.
+fn read_arp(bytes: &[u8]) -> Option<ArpHeader> {
+    let [hardware_bytes, protocol_bytes] = array(bytes, 4)?;
+    let protocol = u16::from_be_bytes(array(bytes, 2)?);
+    if (protocol, hardware_bytes, protocol_bytes) != (ETH_P_IP, 6, 4) {
+        return None;
+    }
+    Some(ArpHeader {
+        operation: u16::from_be_bytes(array(bytes, 6)?),
+        sender: (array(bytes, 8)?, array(bytes, 14)?),
+        target: (array(bytes, 18)?, array(bytes, 24)?),
+    })
+}
+
+/// A link-layer address in words: `02:00:00:00:00:01`.
+pub fn mac_text(address: [u8; 6]) -> [u8; 17] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = [b':'; 17];
+    for (place, byte) in text.chunks_mut(3).zip(address) {
+        place[0] = DIGITS[usize::from(byte >> 4)];
+        place[1] = DIGITS[usize::from(byte & 0xf)];
+    }
+    text
+}
+
+/// Reads any bytes as a frame of any link type, and puts it into words. For the fuzzer: it must not panic.
+pub fn fuzz_frame(data: &[u8]) {
+    let mut text = Vec::new();
+    for link_type in [0, 1, 101, 108, 113, 276, 105].map(LinkType) {
+        let mut row = CapturedPacket { link_type, frame: data, len: u32::MAX, ..CapturedPacket::default() };
+        read_frame(&mut row);
+        text.clear();
+        crate::info::put_info(&row, &mut text);
+        assert!(text.len() <= crate::info::INFO_BYTES_MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(link_type: LinkType, frame: &[u8]) -> CapturedPacket<'_> {
+        let mut row = CapturedPacket { link_type, frame, len: frame.len() as u32, ..CapturedPacket::default() };
+        read_frame(&mut row);
+        row
+    }
+
+    const IPV4: [u8; 28] = [
+        0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, // IPv4
+        0, 53, 0, 99, 0, 8, 0, 0, // UDP
+    ];
+
+    #[test]
+    fn every_link_type_leads_to_the_packet() {
+        let tags = [0x88, 0xa8, 0x20, 77, 0x81, 0, 0, 78, 8, 0];
+        for (link_type, head) in [
+            (LinkType::ETHERNET, [&[1; 12][..], &[8, 0]].concat()),
+            (LinkType::ETHERNET, [&[1; 12][..], &tags].concat()),
+            (LinkType::RAW, vec![]),
+            (LinkType::NULL, vec![2, 0, 0, 0]),
+            (LinkType::LOOP, vec![0, 0, 0, 2]),
+            (LinkType::SLL, [&[0; 14][..], &[8, 0]].concat()),
+            (LinkType::SLL2, [&[8, 0][..], &[0; 18]].concat()),
+        ] {
+            let frame = [&head[..], &IPV4].concat();
+            let row = read(link_type, &frame);
+            assert_eq!(row.ports(), Some((53, 99)), "{link_type:?}");
+            let tags = (row.link.vlan, row.link.inner_vlan);
+            assert_eq!(tags, if head.len() == 22 { (Some(0x204d), Some(78)) } else { (None, None) });
+        }
+        assert_eq!(read(LinkType(105), &IPV4).packet, None);
+        assert_eq!(read(LinkType::ETHERNET, &[1; 13]).link, LinkHeader::default());
+    }
+
+    #[test]
+    fn arp_has_both_addresses() {
+        let head = [&[0xff; 6][..], &[2, 0, 0, 0, 0, 1], &[8, 6], &[0, 1, 8, 0, 6, 4, 0, 1]].concat();
+        let frame = [&head[..], &[2, 0, 0, 0, 0, 1, 10, 0, 0, 1], &[0; 6], &[10, 0, 0, 2]].concat();
+        let row = read(LinkType::ETHERNET, &frame);
+        let mac = [2, 0, 0, 0, 0, 1];
+        let arp = ArpHeader { operation: 1, sender: (mac, [10, 0, 0, 1]), target: ([0; 6], [10, 0, 0, 2]) };
+        assert_eq!(row.arp, Some(arp));
+        assert_eq!(&mac_text(mac), b"02:00:00:00:00:01");
+        assert_eq!(read(LinkType::ETHERNET, &frame[..41]).arp, None, "cut");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            fuzz_frame(&bytes);
+        }
+
+        #[test]
+        fn any_ip_packet_is_survived(bytes in prop::collection::vec(any::<u8>(), 0..200), proto in any::<u8>()) {
+            let mut bytes = bytes;
+            bytes.splice(0..0, [&[0; 12][..], &[8, 0, 0x45, 0, 1, 0, 0, 0, 0, 0, 64, proto]].concat());
+            fuzz_frame(&bytes);
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! Packets of interfaces (`capture`): one row for each.
+
+use super::ip_proto;
+use super::packet::{PacketHeaders, TcpHeader, Transport};
+use crate::table::table;
+use crate::{Key, LookupId, Owner, Show, Value};
+
+/// One packet, as it was seen on an interface or stands in a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CapturedPacket<'b> {
+    /// When it was received or sent, in ns since 1970.
+    pub time_ns: u64,
+    /// Inode of the network namespace; 0 for a packet of a file.
+    pub netns_id: u64,
+    /// Number of the interface in its namespace, or in its file.
+    pub ifindex: u32,
+    /// Name of the interface; empty where it is not known.
+    pub iface: &'b [u8],
+    /// What the frame begins with.
+    pub link_type: LinkType,
+    /// Whom it is for; `None` where a file does not say.
+    pub packet_type: Option<PacketAim>,
+    /// The checksum of a packet of this host is filled in by the device later.
+    pub checksum_not_ready: bool,
+    /// Several TCP segments in one: longer than what goes over the wire.
+    pub is_super_packet: bool,
+    /// Bytes that it had.
+    pub len: u32,
+    /// What was captured, from the link-layer header on.
+    pub frame: &'b [u8],
+    /// What its link-layer header says.
+    pub link: LinkHeader<'b>,
+    /// What its network header says; `None` if it is no IP packet, or the header was not captured whole.
+    pub packet: Option<PacketHeaders<'b>>,
+    /// What ARP asks or answers.
+    pub arp: Option<ArpHeader>,
+    /// The rest in words; empty unless somebody asked for it.
+    pub info: &'b [u8],
+    /// Link-layer addresses in words, sender first; not filled in unless somebody asked for them.
+    pub macs: [[u8; 17]; 2],
+    /// Who holds the socket that sent it, if that is here; empty unless somebody asked for owners.
+    pub src_owners: &'b [Owner],
+    /// Who holds the socket that it is for, if that is here.
+    pub dst_owners: &'b [Owner],
+    /// When they were seen, on CLOCK_BOOTTIME in ns; 0 where that is not known.
+    pub owners_seen_ns: u64,
+}
+
+/// What a frame begins with: `LINKTYPE_…` (<https://www.tcpdump.org/linktypes.html>).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LinkType(pub u16);
+
+impl LinkType {
+    /// The family of BSD in the byte order of the host that captured.
+    pub const NULL: LinkType = LinkType(0);
+    /// Ethernet.
+    pub const ETHERNET: LinkType = LinkType(1);
+    /// The header of IPv4 or IPv6.
+    pub const RAW: LinkType = LinkType(101);
+    /// The family of BSD in network byte order.
+    pub const LOOP: LinkType = LinkType(108);
+    /// Linux "cooked" packets.
+    pub const SLL: LinkType = LinkType(113);
+    /// The same with the number of the interface.
+    pub const SLL2: LinkType = LinkType(276);
+    /// None that is known.
+    pub const UNKNOWN: LinkType = LinkType(u16::MAX);
+
+    /// What a packet socket gives of an interface of this hardware (`ARPHRD_…`, include/uapi/linux/if_arp.h).
+    pub fn of_hardware(hardware: u16) -> LinkType {
+        match hardware {
+            // Ethernet, and loopback, which has its header.
+            1 | 772 => LinkType::ETHERNET,
+            // IPIP, IP6 in IP6, SIT, raw IP, none (TUN, WireGuard).
+            519 | 768 | 769 | 776 | 0xfffe => LinkType::RAW,
+            // IEEE 802.11, the same with radio headers, PPP.
+            801 => LinkType(105),
+            803 => LinkType(127),
+            512 => LinkType(9),
+            _ => LinkType::UNKNOWN,
+        }
+    }
+}
+
+/// Whom a packet is for: `PACKET_…` (include/uapi/linux/if_packet.h).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PacketAim {
+    /// This host.
+    Host,
+    /// All hosts of the link.
+    Broadcast,
+    /// A group of hosts.
+    Multicast,
+    /// Another host.
+    OtherHost,
+    /// Sent by this host.
+    Outgoing,
+}
+
+impl PacketAim {
+    /// By the kernel's number.
+    pub fn of(number: u8) -> Option<PacketAim> {
+        [Self::Host, Self::Broadcast, Self::Multicast, Self::OtherHost, Self::Outgoing]
+            .get(usize::from(number))
+            .copied()
+    }
+
+    /// True if this host sent it.
+    pub fn is_outgoing(self) -> bool {
+        self == PacketAim::Outgoing
+    }
+
+    fn word(self) -> &'static str {
+        AIMS[self as usize]
+    }
+}
+
+/// What the link-layer header says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LinkHeader<'b> {
+    /// Destination and source of Ethernet.
+    pub addresses: Option<[[u8; 6]; 2]>,
+    /// EtherType behind the VLAN tags; a length below 1536 (IEEE 802.3); 0 where the header names none.
+    pub ether_type: u16,
+    /// The outer tag: priority, DEI, VLAN id.
+    pub vlan: Option<u16>,
+    /// The tag within.
+    pub inner_vlan: Option<u16>,
+    /// What follows.
+    pub payload: &'b [u8],
+}
+
+/// ARP for IPv4 (RFC 826).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ArpHeader {
+    /// 1 asks, 2 answers.
+    pub operation: u16,
+    /// Link-layer address and address of the sender.
+    pub sender: ([u8; 6], [u8; 4]),
+    /// Those of whom it is about.
+    pub target: ([u8; 6], [u8; 4]),
+}
+
+/// Bits of the fields for which more is done than reading headers.
+pub mod capture_need {
+    /// The text about the rest of the packet.
+    pub const INFO: u64 = 1;
+    /// Link-layer addresses in words.
+    pub const MACS: u64 = 1 << 1;
+    /// Processes at both ends: readings of sockets and owners.
+    pub const OWNERS: u64 = 1 << 2;
+}
+
+const AIMS: &[&str] = &["host", "broadcast", "multicast", "other_host", "outgoing"];
+const DIRECTIONS: &[&str] = &["in", "out"];
+/// Bits of the TCP header's flags.
+const TCP_FLAGS: &[&str] = &["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"];
+
+/// EtherTypes with a word in the field `proto`, and the words.
+const LINK_PROTOS: [(u16, &str); 8] = [
+    (0x0806, "arp"),
+    (0x8035, "rarp"),
+    (0x88cc, "lldp"),
+    (0x888e, "eapol"),
+    (0x8847, "mpls"),
+    (0x8863, "pppoe"),
+    (0x8864, "pppoe"),
+    (0x88f7, "ptp"),
+];
+/// IEEE 802.3 frames (spanning tree, say), and what has no word.
+const LLC: &str = "llc";
+const PROTO_NAMES: [&str; ip_proto::NAMES.len() + 8] = {
+    let mut names = ["llc"; ip_proto::NAMES.len() + 8];
+    let mut at = 0;
+    while at < ip_proto::NAMES.len() {
+        names[at] = ip_proto::NAMES[at];
+        at += 1;
+    }
+    let (mut from, mut to) = (0, at);
+    while from < LINK_PROTOS.len() {
+        // pppoe has two numbers.
+        if from != 6 {
+            names[to] = LINK_PROTOS[from].1;
+            to += 1;
+        }
+        from += 1;
+    }
+    names
+};
+
+impl<'b> CapturedPacket<'b> {
+    /// The word of its protocol: that in IP, else that of its EtherType.
+    pub fn proto_name(&self) -> &'static str {
+        if let Some(packet) = &self.packet {
+            return ip_proto::name(packet.proto);
+        }
+        let kind = self.link.ether_type;
+        let known = LINK_PROTOS.iter().find(|(number, _)| *number == kind).map(|(_, word)| *word);
+        known.unwrap_or(if (1..1536).contains(&kind) { LLC } else { "other" })
+    }
+
+    /// Source and destination port.
+    pub fn ports(&self) -> Option<(u16, u16)> {
+        self.packet.as_ref()?.transport.ports()
+    }
+
+    /// True if a part of the packet was not captured.
+    pub fn is_cut(&self) -> bool {
+        (self.frame.len() as u64) < u64::from(self.len)
+    }
+}
+
+#[inline(always)]
+fn number<'r>(row: &CapturedPacket<'_>, get: impl Fn(&PacketHeaders<'_>) -> Option<u32>) -> Value<'r> {
+    Value::number(row.packet.as_ref().and_then(get))
+}
+
+#[inline(always)]
+fn of_tcp<'r>(row: &CapturedPacket<'_>, get: impl Fn(&TcpHeader) -> Value<'r>) -> Value<'r> {
+    match row.packet.as_ref().map(|packet| &packet.transport) {
+        Some(Transport::Tcp(tcp)) => get(tcp),
+        _ => Value::Null,
+    }
+}
+
+fn src<'r>(row: &CapturedPacket<'_>) -> Value<'r> {
+    match (&row.packet, &row.arp) {
+        (Some(packet), _) => Value::Addr(packet.src),
+        (_, Some(arp)) => Value::Addr(crate::Addr::V4(arp.sender.1)),
+        _ => Value::Null,
+    }
+}
+
+fn dst<'r>(row: &CapturedPacket<'_>) -> Value<'r> {
+    match (&row.packet, &row.arp) {
+        (Some(packet), _) => Value::Addr(packet.dst),
+        (_, Some(arp)) => Value::Addr(crate::Addr::V4(arp.target.1)),
+        _ => Value::Null,
+    }
+}
+
+fn mac<'r>(row: &'r CapturedPacket<'_>, at: usize) -> Value<'r> {
+    if row.link.addresses.is_some() { Value::Bytes(&row.macs[at]) } else { Value::Null }
+}
+
+fn direction<'r>(aim: PacketAim) -> Value<'r> {
+    Value::Name(DIRECTIONS[usize::from(aim.is_outgoing())])
+}
+
+fn vlan_id<'r>(tag: Option<u16>) -> Value<'r> {
+    Value::number(tag.map(|tag| u32::from(tag & 0xfff)))
+}
+
+table! {
+    /// The table of captured packets (`capture`).
+    pub enum CapturedPackets of CapturedPacket = "capture";
+
+    /// When the packet was received or sent. A filter takes 10:30 (local time today), -5m, 2026-11-22T10:30:00Z.
+    time: Time = own(|row| Value::Time(row.time_ns)), kernel "tp_sec", show Show::Default;
+    /// Name of the network namespace; its number where it has none.
+    netns: Text = joined(LookupId::Netns, |row| match row.netns_id {
+        0 => Key::None,
+        netns_id => Key::Id(netns_id),
+    }), show Show::Wide;
+    /// Inode of the network namespace.
+    netns_id: Id = own(|row| Value::number(Some(row.netns_id).filter(|id| *id != 0)));
+    /// Interface on which it was seen.
+    iface: Text = own(|row| Value::nonempty(row.iface)), kernel "sll_ifindex", show Show::Default;
+    /// Number of that interface.
+    ifindex: Id = own(|row| Value::number(Some(row.ifindex).filter(|index| *index != 0))), kernel "sll_ifindex";
+    /// Whether it came in or went out.
+    direction: Name(DIRECTIONS) = own(|row| row.packet_type.map_or(Value::Null, direction)),
+        kernel "sll_pkttype", show Show::Wide;
+    /// Whom it is for, as the kernel says it: this host, all, a group, another host; outgoing is what this host sends.
+    packet_type: Name(AIMS) = own(|row| row.packet_type.map_or(Value::Null, |aim| Value::Name(aim.word()))),
+        kernel "sll_pkttype";
+    /// Link-layer address of the sender.
+    src_mac: Text = own(|row| mac(row, 0)), needs capture_need::MACS;
+    /// Link-layer address that it is sent to.
+    dst_mac: Text = own(|row| mac(row, 1)), needs capture_need::MACS;
+    /// EtherType: 0x800 IPv4, 0x86dd IPv6, 0x806 ARP; below 0x600 a length.
+    ether_type: Hex = own(|row| Value::number(Some(row.link.ether_type).filter(|kind| *kind != 0)));
+    /// VLAN id of the outer tag.
+    vlan: Id = own(|row| vlan_id(row.link.vlan)), kernel "tp_vlan_tci", show Show::Wide;
+    /// VLAN id of the tag within.
+    inner_vlan: Id = own(|row| vlan_id(row.link.inner_vlan));
+    /// IP protocol, or what there is in place of IP; `other` for one without a word here, `llc` for IEEE 802.3.
+    proto: Name(&PROTO_NAMES) = own(|row| Value::Name(row.proto_name())), show Show::Default;
+    /// Number of the IP protocol.
+    proto_number: Id = own(|row| number(row, |ip| Some(ip.proto.into())));
+    /// Source address; of ARP that of the sender.
+    src: Addr = own(src), show Show::Default;
+    /// Source port.
+    sport: Port = own(|row| Value::number(row.ports().map(|(sport, _)| u32::from(sport)))), show Show::Default;
+    /// Destination address; of ARP that which it is about.
+    dst: Addr = own(dst), show Show::Default;
+    /// Destination port.
+    dport: Port = own(|row| Value::number(row.ports().map(|(_, dport)| u32::from(dport)))), show Show::Default;
+    /// Bytes of the packet with its link-layer header; more than the MTU where the kernel has put segments together.
+    len: Bytes = own(|row| Value::U64(row.len.into())), kernel "tp_len", show Show::Default;
+    /// Bytes of it that were captured.
+    caplen: Bytes = own(|row| Value::U64(row.frame.len() as u64)), kernel "tp_snaplen", show Show::Wide;
+    /// What else its headers say, in words.
+    info: Text = own(|row| Value::nonempty(row.info)), needs capture_need::INFO, show Show::Default;
+    /// Flags of the TCP header.
+    tcp_flags: Words(TCP_FLAGS) = own(|row| of_tcp(row, |tcp| Value::Bits(tcp.flags.into(), TCP_FLAGS))),
+        show Show::Wide;
+    /// Sequence number of the TCP header.
+    tcp_seq: Id = own(|row| of_tcp(row, |tcp| Value::U64(tcp.seq.into())));
+    /// Acknowledged number of the TCP header.
+    tcp_ack: Id = own(|row| of_tcp(row, |tcp| Value::U64(tcp.ack.into())));
+    /// Window of the TCP header, not scaled.
+    tcp_window: Id = own(|row| of_tcp(row, |tcp| Value::U64(tcp.window.into())));
+    /// Type of an ICMP message.
+    icmp_type: Id = own(|row| number(row, |ip| Some(ip.transport.icmp()?.kind.into()))), show Show::Wide;
+    /// Code of an ICMP message.
+    icmp_code: Id = own(|row| number(row, |ip| Some(ip.transport.icmp()?.code.into()))), show Show::Wide;
+    /// Hops that are left (TTL, hop limit).
+    ttl: Count = own(|row| number(row, |ip| Some(ip.ttl.into()))), show Show::Wide;
+    /// Type of service, traffic class: DSCP and ECN.
+    tos: Hex = own(|row| number(row, |ip| Some(ip.tos.into())));
+    /// Identification of an IPv4 packet, or of an IPv6 fragment.
+    ip_id: Id = own(|row| number(row, |ip| Some(ip.id)));
+    /// Length of the packet from its network header on, as that says.
+    ip_len: Bytes = own(|row| number(row, |ip| Some(ip.length)));
+    /// Where a fragment begins in the whole packet; null for a whole one.
+    fragment_offset: Bytes = own(|row| number(row, |ip| Some(ip.fragment?.offset.into())));
+    /// True where the checksum is filled in by the device, later: what stands in the packet is no error.
+    checksum_not_ready: Bool = own(|row| Value::Bool(row.checksum_not_ready)), kernel "TP_STATUS_CSUMNOTREADY";
+    /// True for several TCP segments in one, which go over the wire one by one.
+    super_packet: Bool = own(|row| Value::Bool(row.is_super_packet)), kernel "TP_STATUS_GSO_TCP";
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::{Addr, Lookups, Table, field_index};
+
+    fn cell<'r>(row: &'r CapturedPacket<'_>, name: &str) -> Value<'r> {
+        CapturedPackets::FIELDS[field_index::<CapturedPackets>(name).unwrap()].cell(row, &Lookups::none())
+    }
+
+    #[test]
+    fn every_protocol_has_a_word_of_the_list() {
+        for kind in 0..=u16::MAX {
+            let link = LinkHeader { ether_type: kind, ..LinkHeader::default() };
+            let row = CapturedPacket { link, ..CapturedPacket::default() };
+            assert!(PROTO_NAMES.contains(&row.proto_name()), "{kind:x}");
+        }
+        let unique: std::collections::HashSet<&str> = PROTO_NAMES.into_iter().collect();
+        assert_eq!(unique.len(), PROTO_NAMES.len());
+    }
+
+    #[test]
+    fn a_packet_without_ip_has_no_ports_but_addresses_of_arp() {
+        let arp = ArpHeader { operation: 1, sender: ([2; 6], [10, 0, 0, 1]), target: ([0; 6], [10, 0, 0, 2]) };
+        let link = LinkHeader { ether_type: 0x806, ..LinkHeader::default() };
+        let row = CapturedPacket { arp: Some(arp), link, len: 42, ..CapturedPacket::default() };
+        assert_eq!(cell(&row, "proto"), Value::Name("arp"));
+        assert_eq!(cell(&row, "dst"), Value::Addr(Addr::V4([10, 0, 0, 2])));
+        assert_eq!(cell(&row, "sport"), Value::Null);
+        assert_eq!((cell(&row, "len"), cell(&row, "caplen")), (Value::U64(42), Value::U64(0)));
+        assert_eq!((cell(&row, "direction"), cell(&row, "vlan")), (Value::Null, Value::Null));
+        let sent = CapturedPacket { packet_type: PacketAim::of(4), ..row };
+        assert_eq!(
+            (cell(&sent, "direction"), cell(&sent, "packet_type")),
+            (Value::Name("out"), Value::Name("outgoing"))
+        );
+        assert!(PacketAim::of(5).is_none());
+    }
+}

@@ -1,0 +1,67 @@
+//! The blocks of pcapng, little-endian (draft-ietf-opsawg-pcapng).
+
+/// The most that libpcap takes of a packet.
+pub(super) const SNAPLEN: u32 = 256 << 10;
+/// Block types.
+pub(super) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+pub(super) const INTERFACE: u32 = 1;
+pub(super) const PACKET: u32 = 6;
+/// Options of any block.
+pub(super) const END_OF_OPTIONS: u16 = 0;
+pub(super) const COMMENT: u16 = 1;
+/// Options of a section header.
+pub(super) const USER_APPLICATION: u16 = 4;
+/// Options of an interface.
+pub(super) const IF_NAME: u16 = 2;
+pub(super) const IF_DESCRIPTION: u16 = 3;
+pub(super) const IF_TIME_RESOLUTION: u16 = 9;
+/// Ten to the minus ninth of a second.
+pub(super) const NANOSECONDS: u8 = 9;
+/// Options of a packet.
+pub(super) const PACKET_FLAGS: u16 = 2;
+pub(super) const UNKNOWN: u32 = 0;
+pub(super) const INBOUND: u32 = 1;
+pub(super) const OUTBOUND: u32 = 2;
+
+/// Appends the header of a section.
+pub(super) fn put_section(out: &mut Vec<u8>) {
+    let start = begin_block(out, SECTION_HEADER);
+    out.extend_from_slice(&0x1a2b_3c4d_u32.to_le_bytes());
+    out.extend_from_slice(&1_u16.to_le_bytes());
+    out.extend_from_slice(&0_u16.to_le_bytes());
+    // The length of the section is not known.
+    out.extend_from_slice(&u64::MAX.to_le_bytes());
+    put_option(out, USER_APPLICATION, concat!("netwren ", env!("CARGO_PKG_VERSION")).as_bytes());
+    put_option(out, END_OF_OPTIONS, &[]);
+    end_block(out, start);
+}
+
+/// Begins a block, whose length [`end_block`] fills in; returns where it begins.
+pub(super) fn begin_block(out: &mut Vec<u8>, kind: u32) -> usize {
+    let start = out.len();
+    out.extend_from_slice(&kind.to_le_bytes());
+    out.extend_from_slice(&[0; 4]);
+    start
+}
+
+/// The length stands before and after what is in the block.
+pub(super) fn end_block(out: &mut Vec<u8>, start: usize) {
+    let length = ((out.len() - start + 4) as u32).to_le_bytes();
+    if let Some(slot) = out.get_mut(start + 4..start + 8) {
+        slot.copy_from_slice(&length);
+    }
+    out.extend_from_slice(&length);
+}
+
+/// Appends one option; `value` is far below the 64 KiB that its length can say.
+pub(super) fn put_option(out: &mut Vec<u8>, code: u16, value: &[u8]) {
+    out.extend_from_slice(&code.to_le_bytes());
+    out.extend_from_slice(&(value.len() as u16).to_le_bytes());
+    out.extend_from_slice(value);
+    pad(out, value.len());
+}
+
+/// Fills up to four bytes.
+pub(super) fn pad(out: &mut Vec<u8>, len: usize) {
+    out.extend_from_slice([0; 3].get(..len.wrapping_neg() % 4).unwrap_or_default());
+}

@@ -1,0 +1,175 @@
+//! Captured packets as pcapng: each interface with its name and link type, nanoseconds, the direction of each packet.
+
+use super::blocks::{
+    END_OF_OPTIONS, IF_NAME, IF_TIME_RESOLUTION, INBOUND, INTERFACE, NANOSECONDS, OUTBOUND, PACKET, SNAPLEN,
+    begin_block, end_block, pad, put_option, put_section,
+};
+use record::rows::{CapturedPacket, LinkType, PacketAim};
+use record::text::{put_text, put_u64};
+
+/// What is written of a link type without a number: `LINKTYPE_USER0`.
+const LINKTYPE_USER0: u16 = 147;
+/// More of a name is cut off: the kernel's have at most 15 bytes, a file's may have any number.
+const NAME_MAX: usize = 64;
+
+/// An interface that has its block in the section.
+#[derive(Debug)]
+struct WrittenIface {
+    netns_id: u64,
+    ifindex: u32,
+    link_type: LinkType,
+    name: Box<[u8]>,
+}
+
+/// Writes rows as blocks of a pcapng file: little-endian, nanoseconds.
+///
+/// Packets name interfaces by their number in the section. What is written after [`CapturedPcapNg::begin_section`] is
+/// a section of its own, which may begin a file, follow any other, or be lost, without harm to the others.
+#[derive(Debug, Default)]
+pub struct CapturedPcapNg {
+    in_section: bool,
+    ifaces: Vec<WrittenIface>,
+    /// The interface of the packet before, which is most often that of the next.
+    last: usize,
+    text: Vec<u8>,
+}
+
+impl CapturedPcapNg {
+    /// A writer that has written nothing.
+    pub fn new() -> CapturedPcapNg {
+        CapturedPcapNg::default()
+    }
+
+    /// The next packet begins a new section: to be called before each piece that is stored or lost as a whole.
+    pub fn begin_section(&mut self) {
+        self.in_section = false;
+    }
+
+    /// Appends one packet to `out`, after the header of the section and the block of its interface if it is the first
+    /// there.
+    pub fn write(&mut self, row: &CapturedPacket<'_>, out: &mut Vec<u8>) {
+        if !self.in_section {
+            self.in_section = true;
+            self.ifaces.clear();
+            put_section(out);
+        }
+        let number = self.number(row, out);
+        let captured = u32::try_from(row.frame.len()).unwrap_or(u32::MAX);
+        let start = begin_block(out, PACKET);
+        let time = [(row.time_ns >> 32) as u32, row.time_ns as u32];
+        for field in [number, time[0], time[1], captured, row.len.max(captured)] {
+            out.extend_from_slice(&field.to_le_bytes());
+        }
+        out.extend_from_slice(row.frame);
+        pad(out, row.frame.len());
+        if let Some(aim) = row.packet_type {
+            put_option(out, super::blocks::PACKET_FLAGS, &flags(aim).to_le_bytes());
+            put_option(out, END_OF_OPTIONS, &[]);
+        }
+        end_block(out, start);
+    }
+
+    /// The number of the packet's interface in this section, whose block is written if it has none.
+    fn number(&mut self, row: &CapturedPacket<'_>, out: &mut Vec<u8>) -> u32 {
+        let is_it = |iface: &WrittenIface| {
+            (iface.ifindex, iface.netns_id, iface.link_type) == (row.ifindex, row.netns_id, row.link_type)
+                && *iface.name == *row.iface
+        };
+        if !self.ifaces.get(self.last).is_some_and(is_it) {
+            self.last = self.ifaces.iter().position(is_it).unwrap_or_else(|| self.add_iface(row, out));
+        }
+        self.last as u32
+    }
+
+    fn add_iface(&mut self, row: &CapturedPacket<'_>, out: &mut Vec<u8>) -> usize {
+        let link_type = if row.link_type == LinkType::UNKNOWN { LINKTYPE_USER0 } else { row.link_type.0 };
+        let start = begin_block(out, INTERFACE);
+        out.extend_from_slice(&u32::from(link_type).to_le_bytes());
+        out.extend_from_slice(&SNAPLEN.to_le_bytes());
+        self.text.clear();
+        if row.iface.is_empty() {
+            self.text.extend_from_slice(b"if");
+            put_u64(&mut self.text, row.ifindex.into());
+        } else {
+            put_text(&mut self.text, row.iface.get(..NAME_MAX).unwrap_or(row.iface));
+        }
+        put_option(out, IF_NAME, &self.text);
+        put_option(out, IF_TIME_RESOLUTION, &[NANOSECONDS]);
+        put_option(out, END_OF_OPTIONS, &[]);
+        end_block(out, start);
+        self.ifaces.push(WrittenIface {
+            netns_id: row.netns_id,
+            ifindex: row.ifindex,
+            link_type: row.link_type,
+            name: row.iface.into(),
+        });
+        self.ifaces.len() - 1
+    }
+}
+
+/// `epb_flags`: direction, and whom it is for.
+fn flags(aim: PacketAim) -> u32 {
+    let reception = match aim {
+        PacketAim::Host => 1,
+        PacketAim::Multicast => 2,
+        PacketAim::Broadcast => 3,
+        PacketAim::OtherHost => 4,
+        PacketAim::Outgoing => 0,
+    };
+    reception << 2 | if aim.is_outgoing() { OUTBOUND } else { INBOUND }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn u32_at(bytes: &[u8], at: usize) -> u32 {
+        u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
+    }
+
+    /// Types and bodies of all blocks.
+    fn blocks(mut bytes: &[u8]) -> Vec<(u32, Vec<u8>)> {
+        let mut found = Vec::new();
+        while !bytes.is_empty() {
+            let length = u32_at(bytes, 4) as usize;
+            assert!(length % 4 == 0 && u32_at(bytes, length - 4) as usize == length);
+            found.push((u32_at(bytes, 0), bytes[8..length - 4].to_vec()));
+            bytes = &bytes[length..];
+        }
+        found
+    }
+
+    #[test]
+    fn each_interface_has_its_block_and_each_packet_its_number() {
+        let mut writer = CapturedPcapNg::new();
+        let mut out = Vec::new();
+        let packet = CapturedPacket {
+            time_ns: (7 << 32) + 9,
+            ifindex: 2,
+            iface: b"eth0",
+            link_type: LinkType::ETHERNET,
+            packet_type: Some(PacketAim::Outgoing),
+            len: 100,
+            frame: &[1, 2, 3, 4, 5],
+            ..CapturedPacket::default()
+        };
+        let other = CapturedPacket { ifindex: 3, iface: b"wg0", link_type: LinkType::RAW, ..packet };
+        for row in [packet, other, packet, CapturedPacket { iface: b"wan", ..packet }] {
+            writer.write(&row, &mut out);
+        }
+        let written = blocks(&out);
+        let kinds: Vec<u32> = written.iter().map(|block| block.0).collect();
+        assert_eq!(kinds, [0x0a0d_0d0a, 1, 6, 1, 6, 6, 1, 6]);
+        let numbers: Vec<u32> = written.iter().filter(|block| block.0 == 6).map(|block| u32_at(&block.1, 0)).collect();
+        assert_eq!(numbers, [0, 1, 0, 2]);
+        let fields: Vec<u32> = (0..5).map(|nth| u32_at(&written[2].1, nth * 4)).collect();
+        assert_eq!(fields, [0, 7, 9, 5, 100]);
+        assert_eq!(written[2].1[20..28], [1, 2, 3, 4, 5, 0, 0, 0]);
+        assert_eq!(written[2].1[28..], [2, 0, 4, 0, 2, 0, 0, 0, 0, 0, 0, 0], "outbound");
+        assert_eq!((u32_at(&written[1].1, 0), u32_at(&written[3].1, 0)), (1, 101));
+        writer.begin_section();
+        writer.write(&packet, &mut out);
+        assert_eq!(blocks(&out).len(), 11, "a section of its own");
+    }
+}

@@ -1,0 +1,126 @@
+//! The third form of rings (TPACKET_V3): blocks of packets, handed over when they are full or their time is over.
+use std::sync::atomic::Ordering;
+
+use super::frame::{Frame, FrameStatus, PacketType, StrippedTag, TAG_BYTES};
+use super::mapping::{Mapping, half, word};
+use super::slots::put_bytes;
+
+/// `struct tpacket_block_desc`: version, offset of private bytes, then status, packets, offset of the first, …
+const STATUS: usize = 8;
+const DESCRIPTION: usize = 48;
+/// Offset of `struct sockaddr_ll` behind `struct tpacket3_hdr`, and bytes of both.
+const ADDRESS: usize = 48;
+const HEADER: usize = ADDRESS + 20;
+
+/// Where the reader is.
+#[derive(Debug)]
+pub(super) struct Blocks {
+    block_bytes: usize,
+    blocks: usize,
+    /// The block that is read.
+    block: usize,
+    /// True if it is ours.
+    is_open: bool,
+    /// Packets left in it.
+    left: u32,
+    /// Offset of the next one in the block.
+    next: usize,
+}
+
+impl Blocks {
+    pub(super) fn new(block_bytes: usize, blocks: usize) -> Blocks {
+        Blocks { block_bytes, blocks, block: 0, is_open: false, left: 0, next: 0 }
+    }
+
+    /// Opens the next block that has packets, if there is one.
+    fn open(&mut self, map: &Mapping) -> bool {
+        for _ in 0..self.blocks {
+            if self.left > 0 {
+                return true;
+            }
+            self.close(map);
+            let start = self.block * self.block_bytes;
+            // Acquire: what the kernel wrote before it handed the block over is seen after this.
+            let status = map.status(start + STATUS).map_or(0, |status| status.load(Ordering::Acquire));
+            let description = map.bytes(start, DESCRIPTION).unwrap_or_default();
+            if status & FrameStatus::USER == 0 {
+                return false;
+            }
+            self.is_open = true;
+            (self.left, self.next) = (word(description, 12), word(description, 16) as usize);
+        }
+        self.left > 0
+    }
+
+    /// Gives the block back to the kernel.
+    fn close(&mut self, map: &Mapping) {
+        if std::mem::take(&mut self.is_open) {
+            // Release: our reads of the block are over before the kernel writes to it again.
+            if let Some(status) = map.status(self.block * self.block_bytes + STATUS) {
+                status.store(0, Ordering::Release);
+            }
+            self.block = (self.block + 1) % self.blocks.max(1);
+        }
+    }
+
+    /// Gives a block back whose packets were all read.
+    pub(super) fn give_back(&mut self, map: &Mapping) {
+        if self.left == 0 {
+            self.close(map);
+        }
+    }
+
+    /// The stamp of the next packet.
+    #[inline]
+    pub(super) fn next_ns(&mut self, map: &Mapping) -> Option<u64> {
+        if !self.open(map) {
+            return None;
+        }
+        let header = self.header(map)?;
+        Some(stamp(header))
+    }
+
+    fn header<'m>(&self, map: &'m Mapping) -> Option<&'m [u8]> {
+        let is_inside = self.next.checked_add(HEADER).is_some_and(|end| end <= self.block_bytes);
+        if is_inside { map.bytes(self.block * self.block_bytes + self.next, HEADER) } else { None }
+    }
+
+    /// Hands out the next packet. The blocks before are given back.
+    #[inline]
+    pub(super) fn take<'m>(&mut self, map: &'m mut Mapping) -> Option<Frame<'m>> {
+        if !self.open(map) {
+            return None;
+        }
+        let start = self.block * self.block_bytes;
+        let Some(header) = self.header(map) else {
+            // No kernel writes such an offset: what is left of the block cannot be found.
+            self.left = 0;
+            return None;
+        };
+        let (at, captured) = (self.next, word(header, 12) as usize);
+        let (next, mac, status) = (word(header, 0) as usize, usize::from(half(header, 24)), word(header, 20));
+        let tag = StrippedTag::of(status, word(header, 32) as u16, half(header, 36));
+        let mut frame = Frame {
+            bytes: &[],
+            len: word(header, 16),
+            time_ns: stamp(header),
+            ifindex: word(header, ADDRESS + 4),
+            hardware: half(header, ADDRESS + 8),
+            packet_type: PacketType(header.get(ADDRESS + 10).copied().unwrap_or(0)),
+            status: FrameStatus(status),
+        };
+        self.left -= 1;
+        self.next = at.saturating_add(next);
+        let end = at.saturating_add(mac).saturating_add(captured);
+        if mac >= HEADER + TAG_BYTES && end <= self.block_bytes {
+            put_bytes(&mut frame, map, start + at + mac, captured, tag);
+        }
+        Some(frame)
+    }
+}
+
+/// `struct tpacket3_hdr`: offset of the next, seconds, nanoseconds, captured, length, status, u16 offset of the packet,
+/// u16 of its network header, hash, u32 VLAN tag, u16 kind of tag, padding; then `struct sockaddr_ll`.
+fn stamp(header: &[u8]) -> u64 {
+    u64::from(word(header, 4)) * 1_000_000_000 + u64::from(word(header, 8))
+}

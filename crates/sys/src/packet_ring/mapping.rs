@@ -1,0 +1,82 @@
+//! The memory that the kernel and the reader share.
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU32;
+
+use crate::errno::Errno;
+use crate::fd::Fd;
+use crate::syscall::call;
+
+/// A ring's memory. Every access is checked against its bounds; what the kernel wrote is judged like any outside bytes.
+#[derive(Debug)]
+pub(super) struct Mapping {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: a mapping belongs to the process, not to a thread; it is read and changed only through its one owner.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    /// Maps the first `bytes` bytes of the socket's ring.
+    pub(super) fn of(fd: &Fd, bytes: usize) -> Result<Mapping, Errno> {
+        let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_POPULATE);
+        // SAFETY: a new mapping at a place of the kernel's choice touches no memory of ours.
+        let start =
+            call("mmap", || unsafe { libc::mmap(std::ptr::null_mut(), bytes, rights, flags, fd.raw(), 0) as i64 })?;
+        Ok(Mapping { start: NonNull::new(start as *mut u8).ok_or(Errno::NOMEM)?, bytes })
+    }
+
+    /// The word at offset `at` that says whose a frame or a block is; `None` beyond the end, or if not aligned.
+    #[inline]
+    pub(super) fn status(&self, at: usize) -> Option<&AtomicU32> {
+        if at % 4 != 0 || at.checked_add(4)? > self.bytes {
+            return None;
+        }
+        // SAFETY: the four bytes lie in the mapping (checked above), which begins at a page and is readable and
+        // writable as long as `self`; `at` is aligned. The kernel and we access this word atomically only.
+        Some(unsafe { AtomicU32::from_ptr(self.start.as_ptr().add(at).cast()) })
+    }
+
+    /// `len` bytes at offset `at`; `None` if they are not all in the mapping.
+    ///
+    /// To be called for what the kernel has handed over only (its status word was read with acquire), and not once it
+    /// was given back: meanwhile the kernel does not write there.
+    #[inline]
+    pub(super) fn bytes(&self, at: usize, len: usize) -> Option<&[u8]> {
+        if at.checked_add(len)? > self.bytes {
+            return None;
+        }
+        // SAFETY: in the mapping, as just checked. Who calls reads only what the kernel has handed over; every byte
+        // pattern is a `u8`, so a kernel that wrote there nevertheless would only give torn values.
+        Some(unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(at), len) })
+    }
+
+    /// The same for writing.
+    #[inline]
+    pub(super) fn bytes_mut(&mut self, at: usize, len: usize) -> Option<&mut [u8]> {
+        if at.checked_add(len)? > self.bytes {
+            return None;
+        }
+        // SAFETY: as in `bytes`; `self` is borrowed exclusively, so no other slice of ours exists.
+        Some(unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().add(at), len) })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: made by `of` with this length; no slice outlives `self`. It cannot fail for a mapping that exists.
+        let _ = call("munmap", || unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) }.into());
+    }
+}
+
+/// The four bytes at `at`; 0 beyond the end.
+#[inline]
+pub(super) fn word(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map_or(0, u32::from_ne_bytes)
+}
+
+/// The two bytes at `at`; 0 beyond the end.
+#[inline]
+pub(super) fn half(bytes: &[u8], at: usize) -> u16 {
+    bytes.get(at..at + 2).and_then(|half| half.try_into().ok()).map_or(0, u16::from_ne_bytes)
+}

@@ -1,0 +1,25 @@
+//! Packets of interfaces by AF_PACKET: a ring of memory that the kernel fills and the caller reads.
+//!
+//! The socket is opened for no protocol, then gets version, room, ring and filter, and is bound last: no packet comes
+//! in before the filter is there (packet(7), Documentation/networking/packet_mmap.rst). Start reading at
+//! [`PacketRing::open`].
+mod blocks;
+mod frame;
+mod mapping;
+mod program;
+mod slots;
+mod socket;
+
+pub use frame::{Frame, FrameStatus, PacketType};
+pub use program::{Instruction, PROGRAM_MAX, accept_all, without_own_echo};
+pub use socket::{PacketRing, RingKind, RingRequest, RingStatistics};
+
+/// From now on sleeps of the calling thread are late by 1 µs at most, instead of 50: `PR_SET_TIMERSLACK`.
+pub fn sleep_precisely() {
+    const SLACK_NS: libc::c_ulong = 1000;
+    // SAFETY: prctl takes integers here. A failure leaves sleeps as they are.
+    let _ = crate::syscall::call("prctl", || unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, SLACK_NS) }.into());
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+//! Classic BPF programs, which choose packets before they are copied.
+
+/// `struct sock_filter` (include/uapi/linux/filter.h).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Instruction {
+    /// Operation.
+    pub code: u16,
+    /// Instructions to skip if the comparison is true.
+    pub jump_true: u8,
+    /// Instructions to skip if it is false.
+    pub jump_false: u8,
+    /// Operand.
+    pub k: u32,
+}
+
+/// `BPF_MAXINSNS`: the kernel takes no longer program.
+pub const PROGRAM_MAX: usize = 4096;
+
+/// `BPF_LD | BPF_W | BPF_ABS`
+const LOAD_WORD: u16 = 0x20;
+/// `BPF_JMP | BPF_JEQ | BPF_K`
+const JUMP_EQUAL: u16 = 0x15;
+/// `BPF_RET | BPF_K`
+const RETURN: u16 = 0x06;
+/// `SKF_AD_OFF + SKF_AD_PKTTYPE`, `SKF_AD_OFF + SKF_AD_HATYPE`
+const PACKET_TYPE: u32 = (-0x1000_i32 + 4) as u32;
+const HARDWARE: u32 = (-0x1000_i32 + 28) as u32;
+const ARPHRD_LOOPBACK: u32 = 772;
+const OUTGOING: u32 = 4;
+
+const fn plain(code: u16, k: u32) -> Instruction {
+    Instruction { code, jump_true: 0, jump_false: 0, k }
+}
+
+/// Every packet, of each at most `snaplen` bytes.
+pub fn accept_all(snaplen: u32) -> Vec<Instruction> {
+    vec![plain(RETURN, snaplen)]
+}
+
+/// No packet.
+pub(super) fn reject_all() -> Vec<Instruction> {
+    accept_all(0)
+}
+
+/// `program`, but a packet of the loopback interface is seen once, when it comes in; without this it is seen when it
+/// goes out, too.
+pub fn without_own_echo(program: &[Instruction]) -> Vec<Instruction> {
+    let first = [
+        plain(LOAD_WORD, HARDWARE),
+        Instruction { code: JUMP_EQUAL, jump_true: 0, jump_false: 3, k: ARPHRD_LOOPBACK },
+        plain(LOAD_WORD, PACKET_TYPE),
+        Instruction { code: JUMP_EQUAL, jump_true: 0, jump_false: 1, k: OUTGOING },
+        plain(RETURN, 0),
+    ];
+    [&first, program].concat()
+}
+
+impl Instruction {
+    /// As the kernel has it.
+    pub(super) fn bytes(self) -> [u8; 8] {
+        let mut bytes = [0; 8];
+        bytes[..2].copy_from_slice(&self.code.to_ne_bytes());
+        (bytes[2], bytes[3]) = (self.jump_true, self.jump_false);
+        bytes[4..].copy_from_slice(&self.k.to_ne_bytes());
+        bytes
+    }
+}

@@ -1,0 +1,119 @@
+//! The second form of rings (TPACKET_V2): a slot for each packet, handed over when it is copied.
+use std::sync::atomic::Ordering;
+
+use super::frame::{Frame, FrameStatus, PacketType, StrippedTag, TAG_BYTES};
+use super::mapping::{Mapping, half, word};
+
+/// Offset of `struct sockaddr_ll` behind `struct tpacket2_hdr`, and bytes of both.
+const ADDRESS: usize = 32;
+const HEADER: usize = ADDRESS + 20;
+
+/// Where the reader is.
+#[derive(Debug)]
+pub(super) struct Slots {
+    slot_bytes: usize,
+    block_bytes: usize,
+    slots: usize,
+    /// The next slot.
+    next: usize,
+    /// True if it was handed out already, but not given back.
+    is_out: bool,
+}
+
+impl Slots {
+    pub(super) fn new(slot_bytes: usize, block_bytes: usize, blocks: usize) -> Slots {
+        let slots = block_bytes / slot_bytes * blocks;
+        Slots { slot_bytes, block_bytes, slots, next: 0, is_out: false }
+    }
+
+    /// Offset of the next slot. A slot does not go beyond its block.
+    fn offset(&self) -> usize {
+        let per_block = self.block_bytes / self.slot_bytes;
+        self.next / per_block * self.block_bytes + self.next % per_block * self.slot_bytes
+    }
+
+    /// The stamp of the next packet; `None` if there is none for now.
+    #[inline]
+    pub(super) fn next_ns(&self, map: &Mapping) -> Option<u64> {
+        let at = self.offset();
+        let status = map.status(at)?.load(Ordering::Acquire);
+        let header = if status & FrameStatus::USER == 0 { None } else { map.bytes(at, HEADER) }?;
+        Some(stamp(header))
+    }
+
+    /// Gives the packet before back and hands out the next one.
+    #[inline]
+    pub(super) fn take<'m>(&mut self, map: &'m mut Mapping) -> Option<Frame<'m>> {
+        self.give_back(map);
+        let at = self.offset();
+        // Acquire: what the kernel wrote before it handed the slot over is seen after this.
+        let status = map.status(at)?.load(Ordering::Acquire);
+        if status & FrameStatus::USER == 0 {
+            return None;
+        }
+        self.is_out = true;
+        read_slot(map, at, self.slot_bytes, status)
+    }
+
+    /// Gives the packet that is out back to the kernel.
+    #[inline]
+    pub(super) fn give_back(&mut self, map: &Mapping) {
+        if !std::mem::take(&mut self.is_out) {
+            return;
+        }
+        // Release: our reads of the slot are over before the kernel writes to it again.
+        if let Some(status) = map.status(self.offset()) {
+            status.store(0, Ordering::Release);
+        }
+        self.next = (self.next + 1) % self.slots.max(1);
+    }
+}
+
+fn stamp(header: &[u8]) -> u64 {
+    u64::from(word(header, 16)) * 1_000_000_000 + u64::from(word(header, 20))
+}
+
+/// `struct tpacket2_hdr`: status, length, captured, u16 offset of the packet, u16 of its network header, seconds,
+/// nanoseconds, u16 VLAN tag, u16 kind of tag, padding; then `struct sockaddr_ll`.
+///
+/// A slot that makes no sense, which no kernel writes, is a packet without bytes.
+#[inline]
+fn read_slot(map: &mut Mapping, at: usize, slot_bytes: usize, status: u32) -> Option<Frame<'_>> {
+    let header = map.bytes(at, HEADER)?;
+    let tag = StrippedTag::of(status, half(header, 24), half(header, 26));
+    let mut frame = Frame {
+        bytes: &[],
+        len: word(header, 4),
+        time_ns: stamp(header),
+        ifindex: word(header, ADDRESS + 4),
+        hardware: half(header, ADDRESS + 8),
+        packet_type: PacketType(header.get(ADDRESS + 10).copied().unwrap_or(0)),
+        status: FrameStatus(status),
+    };
+    let (captured, mac) = (word(header, 8) as usize, usize::from(half(header, 12)));
+    if mac < HEADER + TAG_BYTES || mac.saturating_add(captured) > slot_bytes {
+        return Some(frame);
+    }
+    put_bytes(&mut frame, map, at + mac, captured, tag);
+    Some(frame)
+}
+
+/// Gives `frame` its `captured` bytes at `at`, and its tag.
+#[inline]
+pub(super) fn put_bytes<'m>(
+    frame: &mut Frame<'m>,
+    map: &'m mut Mapping,
+    at: usize,
+    captured: usize,
+    tag: Option<StrippedTag>,
+) {
+    let mut start = at;
+    if let Some(tag) = tag {
+        let place = map.bytes_mut(at - TAG_BYTES, TAG_BYTES + captured);
+        if place.is_some_and(|place| tag.put_back(place)) {
+            start = at - TAG_BYTES;
+            frame.len = frame.len.saturating_add(TAG_BYTES as u32);
+        }
+    }
+    frame.bytes = map.bytes(start, captured + (at - start)).unwrap_or_default();
+}

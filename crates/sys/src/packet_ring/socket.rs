@@ -1,0 +1,254 @@
+//! The socket, its options and its counters.
+use std::os::fd::{AsFd, BorrowedFd};
+
+use super::blocks::Blocks;
+use super::frame::{Frame, TAG_BYTES};
+use super::mapping::{Mapping, word};
+use super::program::{self, Instruction, PROGRAM_MAX};
+use super::slots::Slots;
+use crate::errno::{Errno, SysError};
+use crate::fd::Fd;
+use crate::socket::{AF_PACKET, SOCK_RAW, SOL_SOCKET, bind_bytes, get_bytes, open, set_bytes, set_number};
+use crate::syscall::call;
+
+// include/uapi/linux/if_packet.h
+const SOL_PACKET: i32 = 263;
+const PACKET_ADD_MEMBERSHIP: i32 = 1;
+const PACKET_RX_RING: i32 = 5;
+const PACKET_STATISTICS: i32 = 6;
+const PACKET_VERSION: i32 = 10;
+const PACKET_RESERVE: i32 = 12;
+const PACKET_IGNORE_OUTGOING: i32 = 23;
+const PACKET_MR_PROMISC: u16 = 1;
+const TPACKET_V2: i32 = 1;
+const TPACKET_V3: i32 = 2;
+const ETH_P_ALL: u16 = 3;
+
+/// Least bytes of a ring: what is tried last where memory is short.
+const RING_BYTES_MIN: usize = 256 << 10;
+/// Bytes of a block, of a ring that is large enough.
+const BLOCK_BYTES: usize = 1 << 20;
+/// Slots are a multiple of it (`TPACKET_ALIGNMENT`), and of a page's part.
+const SLOT_BYTES_MIN: usize = 256;
+const WHAT: &str = "packet socket";
+
+/// Which form the ring has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RingKind {
+    /// A slot for each packet, handed over at once. What does not fit into a slot is cut off.
+    Slots {
+        /// Bytes of a slot: a power of two.
+        slot_bytes: usize,
+    },
+    /// Blocks of packets of any length, handed over when they are full or that time is over.
+    Blocks {
+        /// Milliseconds, from 1 on.
+        retire_ms: u32,
+    },
+}
+
+/// What is captured.
+#[derive(Debug, Clone, Copy)]
+pub struct RingRequest<'r> {
+    /// The interface; 0 for all of the namespace, those that come later, too.
+    pub ifindex: u32,
+    /// Form of the ring.
+    pub kind: RingKind,
+    /// Bytes of the ring, rounded to a power of two; less where the kernel has not so much ([`PacketRing::bytes`]).
+    pub ring_bytes: usize,
+    /// Chooses packets, and how much of each is copied.
+    pub program: &'r [Instruction],
+    /// True to see the packets of other hosts, too, as far as they reach the interface.
+    pub promiscuous: bool,
+    /// True to leave out what this host sends (since Linux 4.20).
+    pub ignore_outgoing: bool,
+}
+
+/// Counters of a socket since it was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RingStatistics {
+    /// Packets that the program let through, those included for which there was no room.
+    pub packets: u64,
+    /// Those of them for which there was no room.
+    pub drops: u64,
+    /// How often a ring of blocks was full.
+    pub freezes: u64,
+}
+
+#[derive(Debug)]
+enum RingReader {
+    Slots(Slots),
+    Blocks(Blocks),
+}
+
+/// A bound packet socket with its ring.
+#[derive(Debug)]
+pub struct PacketRing {
+    fd: Fd,
+    map: Mapping,
+    reader: RingReader,
+    bytes: usize,
+    statistics: RingStatistics,
+}
+
+impl PacketRing {
+    /// Opens a ring in the calling thread's network namespace: packets from now on are in it. Needs CAP_NET_RAW.
+    ///
+    /// Where memory is short a smaller ring is made.
+    pub fn open(request: &RingRequest<'_>) -> Result<PacketRing, SysError> {
+        // Protocol 0: nothing is received before `bind`, so no packet goes past the filter.
+        let fd = open(AF_PACKET, SOCK_RAW, 0)
+            .map_err(|error| SysError::new("socket", "packet socket (AF_PACKET)", error.errno))?;
+        let version = if matches!(request.kind, RingKind::Slots { .. }) { TPACKET_V2 } else { TPACKET_V3 };
+        set_number(&fd, SOL_PACKET, PACKET_VERSION, version)?;
+        set_number(&fd, SOL_PACKET, PACKET_RESERVE, TAG_BYTES as i32)?;
+        // One stamp for each packet, the same for every socket; without it each socket takes its own.
+        let _ = set_number(&fd, SOL_SOCKET, libc::SO_TIMESTAMPNS, 1);
+        if request.ignore_outgoing {
+            set_number(&fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)?;
+        }
+        let (reader, bytes) = make_ring(&fd, request)?;
+        let map = Mapping::of(&fd, bytes).map_err(|errno| SysError::new("mmap", WHAT, errno))?;
+        let ring = PacketRing { fd, map, reader, bytes, statistics: RingStatistics::default() };
+        ring.attach(request.program)?;
+        ring.bind(request.ifindex)?;
+        if request.promiscuous && request.ifindex != 0 {
+            ring.see_all(request.ifindex)?;
+        }
+        Ok(ring)
+    }
+
+    /// Binds the socket to an interface: again, if that had gone and another one has its name.
+    pub fn bind(&self, ifindex: u32) -> Result<(), SysError> {
+        let mut address = [0; 20];
+        address[..2].copy_from_slice(&(AF_PACKET as u16).to_ne_bytes());
+        address[2..4].copy_from_slice(&ETH_P_ALL.to_be_bytes());
+        address[4..8].copy_from_slice(&ifindex.to_ne_bytes());
+        bind_bytes(&self.fd, &address).map_err(|errno| SysError::new("bind", WHAT, errno))
+    }
+
+    /// Sees packets of other hosts on this interface; the kernel counts who wants that, and forgets it with the socket.
+    pub fn see_all(&self, ifindex: u32) -> Result<(), SysError> {
+        let mut request = [0; 16];
+        request[..4].copy_from_slice(&ifindex.to_ne_bytes());
+        request[4..6].copy_from_slice(&PACKET_MR_PROMISC.to_ne_bytes());
+        set_bytes(&self.fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &request)
+    }
+
+    /// Replaces the program. What is in the ring has passed the one before.
+    pub fn attach(&self, program: &[Instruction]) -> Result<(), SysError> {
+        let failed = |errno| SysError::new("setsockopt", "packet filter (SO_ATTACH_FILTER)", errno);
+        let instructions: Vec<[u8; 8]> = program.iter().map(|instruction| instruction.bytes()).collect();
+        if instructions.len() > PROGRAM_MAX {
+            return Err(failed(Errno::INVAL));
+        }
+        let filter = libc::sock_fprog { len: instructions.len() as u16, filter: instructions.as_ptr() as *mut _ };
+        let (size, option) = (std::mem::size_of::<libc::sock_fprog>() as libc::socklen_t, libc::SO_ATTACH_FILTER);
+        let (fd, from) = (self.fd.raw(), (&raw const filter).cast());
+        // SAFETY: `filter` is live and of `size` bytes; its pointer is to `len` instructions of 8 bytes each (struct
+        // sock_filter) that live until the call is over and that the kernel only reads.
+        call("setsockopt", || unsafe { libc::setsockopt(fd, SOL_SOCKET, option, from, size) }.into())
+            .map_err(failed)?;
+        Ok(())
+    }
+
+    /// Lets no further packet in. What is in the ring stays there.
+    pub fn reject_all(&self) -> Result<(), SysError> {
+        self.attach(&program::reject_all())
+    }
+
+    /// The stamp of the packet that [`PacketRing::take`] hands out next; `None` if there is none for now.
+    #[inline]
+    pub fn next_ns(&mut self) -> Option<u64> {
+        match &mut self.reader {
+            RingReader::Slots(slots) => {
+                slots.give_back(&self.map);
+                slots.next_ns(&self.map)
+            }
+            RingReader::Blocks(blocks) => blocks.next_ns(&self.map),
+        }
+    }
+
+    /// Gives the packet before back to the kernel and hands out the next one. No system call.
+    #[inline]
+    pub fn take(&mut self) -> Option<Frame<'_>> {
+        match &mut self.reader {
+            RingReader::Slots(slots) => slots.take(&mut self.map),
+            RingReader::Blocks(blocks) => blocks.take(&mut self.map),
+        }
+    }
+
+    /// Gives the room of what was handed out back to the kernel.
+    pub fn give_back(&mut self) {
+        match &mut self.reader {
+            RingReader::Slots(slots) => slots.give_back(&self.map),
+            RingReader::Blocks(blocks) => blocks.give_back(&self.map),
+        }
+    }
+
+    /// Bytes of the ring.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The counters. The kernel's are of 32 bits and begin anew with each reading: to be called once a minute at least.
+    pub fn statistics(&mut self) -> Result<RingStatistics, SysError> {
+        let mut now = [0; 12];
+        get_bytes(&self.fd, SOL_PACKET, PACKET_STATISTICS, &mut now)
+            .map_err(|errno| SysError::new("getsockopt", "PACKET_STATISTICS", errno))?;
+        let all = &mut self.statistics;
+        all.packets += u64::from(word(&now, 0));
+        all.drops += u64::from(word(&now, 4));
+        all.freezes += u64::from(word(&now, 8));
+        Ok(*all)
+    }
+
+    /// The error that waits at the socket, if one does: ENETDOWN where the interface went down or away. Without
+    /// this call, poll returns at once for ever.
+    pub fn take_error(&self) -> Option<Errno> {
+        let mut error = [0; 4];
+        get_bytes(&self.fd, SOL_SOCKET, libc::SO_ERROR, &mut error).ok()?;
+        Some(Errno(i32::from_ne_bytes(error))).filter(|error| error.0 != 0)
+    }
+}
+
+impl AsFd for PacketRing {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Asks the kernel for a ring, for half of it if there is no memory, and so on.
+fn make_ring(fd: &Fd, request: &RingRequest<'_>) -> Result<(RingReader, usize), SysError> {
+    let mut bytes = request.ring_bytes.clamp(RING_BYTES_MIN / 4, 1 << 31).next_power_of_two();
+    loop {
+        let (reader, fields) = plan(request.kind, bytes);
+        let asked: Vec<u8> = fields.iter().flat_map(|field| field.to_ne_bytes()).collect();
+        match set_bytes(fd, SOL_PACKET, PACKET_RX_RING, &asked) {
+            Ok(()) => return Ok((reader, bytes)),
+            Err(error) if error.errno == Errno::NOMEM && bytes > RING_BYTES_MIN => bytes /= 2,
+            Err(error) => return Err(SysError::new("setsockopt", "packet ring (PACKET_RX_RING)", error.errno)),
+        }
+    }
+}
+
+/// The reader of a ring of `bytes`, and `struct tpacket_req` or `struct tpacket_req3`.
+fn plan(kind: RingKind, bytes: usize) -> (RingReader, Vec<u32>) {
+    let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    match kind {
+        RingKind::Slots { slot_bytes } => {
+            let slot = slot_bytes.next_power_of_two().clamp(SLOT_BYTES_MIN, bytes);
+            let block = BLOCK_BYTES.max(slot).min(bytes);
+            let blocks = bytes / block;
+            let fields = vec![small(block), small(blocks), small(slot), small(block / slot * blocks)];
+            (RingReader::Slots(Slots::new(slot, block, blocks)), fields)
+        }
+        RingKind::Blocks { retire_ms } => {
+            let block = BLOCK_BYTES.min(bytes / 4);
+            let (blocks, frame) = (bytes / block, 2048);
+            let frames = block / frame * blocks;
+            let fields = [block, blocks, frame, frames].map(small);
+            (RingReader::Blocks(Blocks::new(block, blocks)), [&fields[..], &[retire_ms.max(1), 0, 0]].concat())
+        }
+    }
+}

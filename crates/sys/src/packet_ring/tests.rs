@@ -1,0 +1,159 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+use super::frame::StrippedTag;
+use super::*;
+use std::net::UdpSocket;
+
+/// A namespace of the calling thread's own, with its loopback interface up.
+fn with_own_netns<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            // SAFETY: unshare takes an integer; this thread ends soon and shares nothing that depends on it.
+            assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0);
+            let up = std::process::Command::new("ip").args(["link", "set", "lo", "up"]).status().unwrap();
+            assert!(up.success());
+            work()
+        });
+        thread.join().unwrap()
+    })
+}
+
+fn is_root() -> bool {
+    // SAFETY: takes nothing.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    if !is_root {
+        assert!(std::env::var_os("NETWREN_REQUIRE_ROOT").is_none(), "needs root");
+        eprintln!("skipped: needs root");
+    }
+    is_root
+}
+
+fn ring(kind: RingKind, ring_bytes: usize, program: &[Instruction]) -> PacketRing {
+    let request = RingRequest { ifindex: 1, kind, ring_bytes, program, promiscuous: false, ignore_outgoing: true };
+    PacketRing::open(&request).unwrap()
+}
+
+/// The last byte of each packet that waits, until the ring has handed out as many as the kernel has put there.
+fn numbers(ring: &mut PacketRing) -> Vec<u8> {
+    let mut found = Vec::new();
+    for _ in 0..1000 {
+        while let Some(frame) = ring.take() {
+            assert_eq!((frame.ifindex, frame.hardware, frame.packet_type), (1, 772, PacketType::HOST));
+            assert!(frame.time_ns > 1_600_000_000_000_000_000);
+            found.extend(frame.bytes.last());
+        }
+        ring.give_back();
+        let counted = ring.statistics().unwrap();
+        if found.len() as u64 == counted.packets - counted.drops && counted.packets > 0 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    found
+}
+
+fn send(count: u8) {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let there = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for number in 0..count {
+        socket.send_to(&[1, 2, number], there.local_addr().unwrap()).unwrap();
+    }
+}
+
+#[test]
+fn root_both_forms_hand_out_every_packet_in_order() {
+    if !is_root() {
+        return;
+    }
+    for kind in [RingKind::Slots { slot_bytes: 2048 }, RingKind::Blocks { retire_ms: 1 }] {
+        with_own_netns(|| {
+            let mut ring = ring(kind, 1 << 20, &accept_all(1500));
+            send(100);
+            assert_eq!(numbers(&mut ring), (0..100).collect::<Vec<u8>>(), "{kind:?}");
+            // Once around a small ring, again and again.
+            for _ in 0..30 {
+                send(50);
+                let before = ring.statistics().unwrap();
+                assert_eq!(before.drops, 0);
+                while ring.take().is_none() {}
+                while ring.take().is_some() {}
+                ring.give_back();
+            }
+        });
+    }
+}
+
+#[test]
+fn root_what_finds_no_room_is_counted() {
+    if !is_root() {
+        return;
+    }
+    with_own_netns(|| {
+        let mut ring = ring(RingKind::Slots { slot_bytes: 2048 }, 64 << 10, &accept_all(1500));
+        send(100);
+        let counted = ring.statistics().unwrap();
+        assert_eq!((counted.packets, counted.drops), (100, 68), "32 slots");
+        assert_eq!(ring.statistics().unwrap(), counted, "added up, though the kernel begins anew");
+        assert_eq!(numbers(&mut ring), (0..32).collect::<Vec<u8>>());
+        send(1);
+        assert_eq!(numbers(&mut ring).len(), 1, "room again");
+    });
+}
+
+#[test]
+fn root_a_program_chooses_and_cuts() {
+    if !is_root() {
+        return;
+    }
+    with_own_netns(|| {
+        let slots = RingKind::Slots { slot_bytes: 256 };
+        let mut cut = ring(slots, 1 << 20, &accept_all(20));
+        let request = RingRequest {
+            ifindex: 0,
+            kind: slots,
+            ring_bytes: 1 << 20,
+            program: &without_own_echo(&accept_all(1000)),
+            promiscuous: false,
+            ignore_outgoing: false,
+        };
+        let mut once = PacketRing::open(&request).unwrap();
+        send(3);
+        let frame = cut.take().unwrap();
+        assert_eq!((frame.bytes.len(), frame.len), (20, 14 + 20 + 8 + 3));
+        assert_eq!(numbers(&mut once), [0, 1, 2], "each once, though all interfaces are seen");
+        cut.reject_all().unwrap();
+        let before = cut.statistics().unwrap();
+        send(3);
+        assert_eq!(cut.statistics().unwrap(), before);
+        assert_eq!(cut.take_error(), None);
+    });
+}
+
+#[test]
+fn a_tag_is_put_back_behind_the_addresses() {
+    let tag = StrippedTag::of(0x50, 77, 0x88a8).unwrap();
+    let mut place: Vec<u8> = [0, 0, 0, 0].into_iter().chain(1..=16).collect();
+    assert!(tag.put_back(&mut place));
+    assert_eq!(place, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0x88, 0xa8, 0, 77, 13, 14, 15, 16]);
+    assert!(!tag.put_back(&mut [0; 15]), "too little was captured");
+    assert!(StrippedTag::of(0x40, 77, 0x8100).is_none());
+    assert_eq!(StrippedTag::of(0x10, 77, 0).unwrap().tpid, 0x8100);
+}
+
+#[test]
+fn root_errors_say_what_was_tried() {
+    if !is_root() {
+        return;
+    }
+    with_own_netns(|| {
+        let request = RingRequest {
+            ifindex: 99,
+            kind: RingKind::Blocks { retire_ms: 10 },
+            ring_bytes: 1 << 20,
+            program: &accept_all(1),
+            promiscuous: false,
+            ignore_outgoing: false,
+        };
+        let error = PacketRing::open(&request).unwrap_err();
+        assert_eq!(error.call, "bind");
+    });
+}

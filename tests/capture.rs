@@ -1,0 +1,339 @@
+//! `capture`: every packet of an interface is shown or counted, as tcpdump has it, to the byte.
+
+use crate::going::Going;
+use crate::run::{Ran, clean};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use sys::caps::Cap;
+use sys::sandbox::{Limit, confine};
+use testkit::netns::Lab;
+use testkit::routed::Routed;
+
+fn command(lab: &Lab, args: &[&str]) -> Command {
+    let mut command = Command::new(testkit::program::netwren());
+    clean(&mut command).arg("capture").args(args);
+    confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
+    command
+}
+
+fn capture(lab: &Lab, columns: &str, args: &[&str]) -> Going<String> {
+    Going::past_header(command(lab, &[&["--columns", columns], args].concat()), columns, |line| line)
+}
+
+/// Sends `count` datagrams of ten bytes to a port of the lab where nobody listens.
+fn send(lab: &Lab, port: u16, count: usize) {
+    lab.inside(|| {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        for _ in 0..count {
+            // An ICMP error of the datagram before is the answer to some.
+            let _ = socket.send_to(b"0123456789", (Ipv4Addr::LOCALHOST, port));
+        }
+    });
+}
+
+#[test]
+fn root_capture_shows_each_packet_once() {
+    testkit::require_root!();
+    let lab = Lab::new("capshow");
+    let columns = "iface,direction,proto,src,dst,dport,len,caplen,info";
+    let filter = "proto = udp and dport = 7123";
+    let mut all = capture(&lab, columns, &[filter]);
+    let mut lo = capture(&lab, columns, &["-i", "lo", "--latency", "0", filter]);
+    let mut cut = capture(&lab, columns, &["-i", "lo", "--snaplen", "40", "--latency", "1ms", filter]);
+    send(&lab, 7123, 3);
+    let line = "lo\tin\tudp\t127.0.0.1\t127.0.0.1\t7123\t52\t52\tlen 10";
+    for going in [&mut all, &mut lo, &mut cut] {
+        going.read_until("three packets", |lines| lines.len() >= 3);
+    }
+    let of_cut = line.replace("\t52\t52\t", "\t52\t40\t");
+    for (going, line) in [(all, line), (lo, line), (cut, of_cut.as_str())] {
+        let (lines, ran) = going.end();
+        assert_eq!(lines, [line; 3]);
+        // The errors of the datagrams are packets as well.
+        assert!(ran.stderr.contains("; 3 shown, 3 filtered\n"), "{}", ran.stderr);
+        ran.ok();
+    }
+}
+
+#[test]
+fn root_capture_ends_at_its_limit_or_time() {
+    testkit::require_root!();
+    let lab = Lab::new("capend");
+    let mut json: Going<String> =
+        Going::spawn(command(&lab, &["-o", "json", "--limit", "2", "dport = 7123"]), |line| line);
+    testkit::wait_until("the ring is there", || rings(&lab) == 1);
+    send(&lab, 7123, 5);
+    assert!(json.child.wait().unwrap().success());
+    json.read_until("two objects", |lines| lines.len() == 2);
+    let row: serde_json::Value = serde_json::from_str(&json.read[0]).unwrap();
+    assert_eq!((&row["iface"], &row["proto"], &row["dport"]), (&"lo".into(), &"udp".into(), &7123.into()));
+    assert_eq!((&row["vlan"], &row["caplen"]), (&serde_json::Value::Null, &52.into()));
+    let ran = Ran::of(command(&lab, &["--for", "0.2", "-H"]).output().unwrap());
+    assert!(ran.stderr.contains("0 packets received, 0 dropped by the ring, 0 by interfaces"), "{}", ran.stderr);
+    assert_eq!(ran.ok(), "");
+}
+
+/// Packet sockets of the lab that are bound: the fourth word is the protocol.
+fn rings(lab: &Lab) -> usize {
+    let listed = lab.output("cat", &["/proc/net/packet"]);
+    listed.lines().filter(|line| line.split_whitespace().nth(3) == Some("0003")).count()
+}
+
+/// What is sent to 7123 is dropped before the host answers: nothing else is on the interface.
+fn drop_7123(lab: &Lab) {
+    lab.nft("table inet t {\n chain i { type filter hook input priority 0\n udp dport 7123 drop\n }\n }");
+}
+
+/// What finds no room is counted: sent is shown and dropped, to the packet.
+#[test]
+fn root_capture_counts_what_is_lost() {
+    const PACKETS: usize = 20_000;
+    testkit::require_root!();
+    let lab = Lab::new("caplost");
+    drop_7123(&lab);
+    let slow = capture(&lab, "len", &["-i", "lo", "--buffer", "64KiB"]);
+    slow.signal("-STOP");
+    send(&lab, 7123, PACKETS);
+    slow.signal("-CONT");
+    let (lines, ran) = slow.end();
+    let dropped = PACKETS - lines.len();
+    assert!(dropped > PACKETS / 2, "{dropped}");
+    let received = format!("{PACKETS} packets received, {dropped} dropped by the ring");
+    let lost = format!("of {} rows read: {dropped} lost", lines.len());
+    ran.says(3, &[&received, &lost, "the ring of 64 KiB was full (raise with --buffer)"]);
+}
+
+/// Packets that came just before Ctrl-C are shown.
+#[test]
+fn root_capture_hands_out_the_last_packets() {
+    testkit::require_root!();
+    let lab = Lab::new("caplast");
+    drop_7123(&lab);
+    for words in [&["-i", "lo"][..], &["--snaplen", "65535", "--latency", "100ms"]] {
+        let going = capture(&lab, "len", words);
+        send(&lab, 7123, 400);
+        let (lines, ran) = going.end();
+        assert_eq!(lines.len(), 400, "{words:?} {}", ran.stderr);
+        ran.ok();
+    }
+}
+
+/// Lines of stderr as they come.
+fn said(going: &mut Going<String>) -> Receiver<String> {
+    let (sender, lines) = channel();
+    let stderr = BufReader::new(going.child.stderr.take().unwrap());
+    std::thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    lines
+}
+
+fn wait_for(lines: &Receiver<String>, words: &str) {
+    let mut all = Vec::new();
+    testkit::wait_until(words, || {
+        all.extend(lines.try_iter());
+        all.iter().any(|line: &String| line.contains(words))
+    });
+}
+
+#[test]
+fn root_capture_goes_on_when_interfaces_go() {
+    testkit::require_root!();
+    let lab = Lab::new("capgone");
+    let add = || {
+        lab.ip(&["link", "add", "d0", "type", "veth", "peer", "name", "d9"]);
+        lab.ip(&["link", "set", "d9", "up"]);
+        lab.ip(&["link", "set", "d0", "up"]);
+        lab.ip(&["addr", "add", "192.0.2.1/24", "dev", "d0"]);
+    };
+    add();
+    let mut going = capture(&lab, "iface", &["-i", "d0", "-i", "lo", "dport = 7123"]);
+    let lines = said(&mut going);
+    let out = || {
+        lab.inside(|| {
+            let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+            let _ = lab.output("ip", &["neigh", "replace", "192.0.2.9", "lladdr", "02:00:00:00:00:09", "dev", "d0"]);
+            socket.send_to(b"0123456789", "192.0.2.9:7123").unwrap();
+        });
+    };
+    out();
+    going.read_until("a packet of d0", |rows| rows == ["d0"]);
+    lab.ip(&["link", "set", "d0", "down"]);
+    wait_for(&lines, "d0 went down: it is captured again once it is up");
+    lab.ip(&["link", "del", "d0"]);
+    wait_for(&lines, "d0 is gone: one of that name is captured once it is there");
+    send(&lab, 7123, 1);
+    going.read_until("a packet of lo", |rows| rows == ["d0", "lo"]);
+    add();
+    wait_for(&lines, "d0 is there again");
+    out();
+    going.read_until("a packet of the new d0", |rows| rows == ["d0", "lo", "d0"]);
+    lab.ip(&["link", "set", "d0", "down"]);
+    lab.ip(&["link", "set", "d0", "name", "d1"]);
+    wait_for(&lines, "d0 is called d1 now: it is captured on");
+    going.signal("-USR1");
+    wait_for(&lines, "packets received, 0 dropped by the ring");
+    going.signal("-INT");
+    assert!(going.child.wait().unwrap().success());
+}
+
+#[test]
+fn root_capture_sees_interfaces_and_namespaces_of_later() {
+    testkit::require_root!();
+    let (lab, other) = (Lab::new("caplater"), Lab::new("capother"));
+    let mut all = capture(&lab, "iface,dst", &["iface = d0 and dport = 7123"]);
+    let mut every = capture(&lab, "netns,iface,dport", &["--all-netns", "dport = 7124"]);
+    lab.ip(&["link", "add", "d0", "type", "veth", "peer", "name", "d9"]);
+    lab.ip(&["link", "set", "d9", "up"]);
+    lab.ip(&["link", "set", "d0", "up"]);
+    lab.ip(&["addr", "add", "192.0.2.1/24", "dev", "d0"]);
+    lab.ip(&["neigh", "replace", "192.0.2.9", "lladdr", "02:00:00:00:00:09", "dev", "d0"]);
+    lab.inside(|| UdpSocket::bind("0.0.0.0:0").unwrap().send_to(b"0", "192.0.2.9:7123").unwrap());
+    all.read_until("a packet of the new interface", |lines| lines == ["d0\t192.0.2.9"]);
+    send(&other, 7124, 1);
+    let expected = format!("{}\tlo\t7124", other.name());
+    every.read_until("a packet of the other namespace", |lines| lines.contains(&expected));
+    all.end().1.ok();
+    every.end();
+}
+
+#[test]
+fn root_capture_says_which_right_and_which_interface_is_missing() {
+    testkit::require_root!();
+    let lab = Lab::new("capdenied");
+    let mut denied = command(&lab, &["--for", "1"]);
+    confine(&mut denied, &[Limit::WithoutCaps(vec![Cap::NetRaw])]).unwrap();
+    Ran::of(denied.output().unwrap()).says(4, &["operation not permitted (needs CAP_NET_RAW"]);
+    let ran = Ran::of(command(&lab, &["-i", "nope\u{1b}"]).output().unwrap());
+    ran.says(4, &["there is no interface nope\\\\u{1b}; there are lo"]);
+}
+
+/// A frame of a file: stamp in ns, length, bytes.
+type FileFrame = (u64, u32, Vec<u8>);
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
+}
+
+/// What ends every payload of the test.
+const MARK: &[u8] = b"netwren-mark";
+
+fn is_marked(frame: &FileFrame) -> bool {
+    frame.2.windows(MARK.len()).any(|window| window == MARK)
+}
+
+/// The marked frames of a pcap file with nanoseconds.
+fn of_pcap(path: &Path) -> Vec<FileFrame> {
+    let bytes = std::fs::read(path).unwrap();
+    let mut found = Vec::new();
+    let mut rest = bytes.get(24..).unwrap_or_default();
+    while rest.len() >= 16 {
+        let [s, ns, caplen, len] = [0, 4, 8, 12].map(|at| u32_at(rest, at));
+        let Some(frame) = rest.get(16..16 + caplen as usize) else { break };
+        found.push((u64::from(s) * 1_000_000_000 + u64::from(ns), len, frame.to_vec()));
+        rest = &rest[16 + caplen as usize..];
+    }
+    found.retain(is_marked);
+    found
+}
+
+/// Those of a pcapng file.
+fn of_pcapng(path: &Path) -> Vec<FileFrame> {
+    let bytes = std::fs::read(path).unwrap();
+    let (mut found, mut rest) = (Vec::new(), &bytes[..]);
+    while !rest.is_empty() {
+        let length = u32_at(rest, 4) as usize;
+        if u32_at(rest, 0) == 6 {
+            let [high, low, caplen, len] = [12, 16, 20, 24].map(|at| u32_at(rest, at));
+            found.push((u64::from(high) << 32 | u64::from(low), len, rest[28..28 + caplen as usize].to_vec()));
+        }
+        rest = &rest[length..];
+    }
+    found.retain(is_marked);
+    found
+}
+
+/// The same frames and lengths as tcpdump beside it, each stamped in the same moment (each socket takes its own stamp
+/// where the kernel has made none): small ones, super-packets of TCP, VLAN tags.
+#[test]
+fn root_capture_files_are_those_of_tcpdump() {
+    testkit::require_root!();
+    testkit::require_tool!("tcpdump");
+    let hosts = Routed::new("capfile");
+    let dir = tempfile::tempdir().unwrap();
+    let (theirs, ours) = (dir.path().join("theirs.pcap"), dir.path().join("ours.pcapng"));
+    let to = format!("pcapng:{}", ours.display());
+    let going: Going<String> = Going::spawn(command(&hosts.router, &["-i", "c1", "--to", &to]), |line| line);
+    testkit::wait_until("the ring is there", || rings(&hosts.router) == 1);
+    let mut tcpdump = hosts.router.command("tcpdump");
+    tcpdump.args([
+        "-i",
+        "c1",
+        "-B",
+        "65536",
+        "-U",
+        "--immediate-mode",
+        "--time-stamp-precision=nano",
+        "-Z",
+        "root",
+        "-w",
+    ]);
+    let mut tcpdump = tcpdump.arg(&theirs).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(tcpdump.stderr.take().unwrap());
+    let listens = said.by_ref().lines().map_while(Result::ok).any(|line| line.contains("listening on"));
+    assert!(listens, "tcpdump captures");
+    marked_traffic(&hosts);
+    testkit::wait_until("tcpdump has it all", || {
+        of_pcap(&theirs).iter().any(|frame| frame.2.ends_with(b"the end netwren-mark"))
+    });
+    let (_, ran) = going.end();
+    ran.ok();
+    assert!(Command::new("kill").args(["-INT", &tcpdump.id().to_string()]).status().unwrap().success());
+    tcpdump.wait().unwrap();
+    let (theirs, own) = (of_pcap(&theirs), of_pcapng(&ours));
+    assert!(theirs.iter().any(|frame| frame.1 > 1514), "super-packets");
+    assert!(theirs.iter().any(|frame| frame.2[12..16] == [0x81, 0, 0, 77]), "tags");
+    assert!(theirs.len() > 40);
+    assert_eq!(own.len(), theirs.len());
+    for (nth, (own, theirs)) in own.iter().zip(&theirs).enumerate() {
+        assert_eq!((own.1, own.2.len()), (theirs.1, theirs.2.len()), "lengths of frame {nth}");
+        assert!(own.0.abs_diff(theirs.0) < 10_000_000, "stamp of frame {nth}");
+        assert!(own.2 == theirs.2, "bytes of frame {nth}");
+    }
+    let read = Command::new("tcpdump").args(["-n", "-r"]).arg(&ours).output().unwrap();
+    let stderr = String::from_utf8(read.stderr).unwrap();
+    assert!(read.status.success() && !stderr.contains("truncated"), "{stderr}");
+}
+
+/// Packets from the client that all end with the mark; the last says so.
+fn marked_traffic(hosts: &Routed) {
+    let listener = hosts.server.inside(|| TcpListener::bind("172.17.0.2:7125").unwrap());
+    let reader = std::thread::spawn(move || listener.accept().unwrap().0.read_to_end(&mut Vec::new()).unwrap());
+    hosts.client.inside(|| {
+        let mut stream = TcpStream::connect("172.17.0.2:7125").unwrap();
+        stream.write_all(&MARK.repeat(40_000)).unwrap();
+        drop(stream);
+        let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+        let mut tagged = frames_to("c0");
+        let send = |bytes: &[u8], to: &str| socket.send_to(bytes, to.parse::<SocketAddr>().unwrap()).unwrap();
+        for size in 0..20 {
+            let payload = [&vec![b'x'; size * 70][..], MARK].concat();
+            send(&payload, "192.0.2.1:7126");
+            tagged.write_all(&[&[2; 12], &[0x81, 0, 0, 77, 0x12, 0x34][..], &payload].concat()).unwrap();
+        }
+        send(b"the end netwren-mark", "192.0.2.1:7126");
+    });
+    reader.join().unwrap();
+}
+
+/// What is written there goes out by this interface of the calling thread's namespace.
+fn frames_to(iface: &str) -> std::fs::File {
+    let listed = Command::new("ip").args(["-o", "link", "show", iface]).output().unwrap();
+    let index: u32 = String::from_utf8(listed.stdout).unwrap().split(':').next().unwrap().parse().unwrap();
+    let socket = sys::socket::open(sys::socket::AF_PACKET, sys::socket::SOCK_RAW, 0).unwrap();
+    let family = (sys::socket::AF_PACKET as u16).to_ne_bytes();
+    let address = [&family[..], &[0, 3], &index.to_ne_bytes(), &[0; 12]].concat();
+    sys::socket::bind_bytes(&socket, &address).unwrap();
+    std::os::fd::OwnedFd::from(socket).into()
+}

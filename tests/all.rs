@@ -17,6 +17,7 @@ mod lab;
 mod lacking_fields;
 mod live;
 mod log;
+mod log_bad_days;
 mod log_entries;
 mod log_netns;
 mod log_owners;

@@ -12,7 +12,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ServerConfig, WebPkiClientVerifier};
 use rustls::{ProtocolVersion, RootCertStore, ServerConnection, StreamOwned, version};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
@@ -126,6 +126,43 @@ fn messages_arrive_once_and_tls_ends_in_order() {
         delivered(&output.finish(&|| false), 200_000);
         assert_eq!(counts(&reader.join().unwrap()), whole(0, 200_000));
     }
+}
+
+/// A receiver that says back what it gets, first; one that leaves TLS behind, or never knew it, after that.
+#[test]
+fn issue_12_what_a_receiver_answers_costs_no_message() {
+    const MESSAGES: u64 = 1_000_000;
+    require_tool!("openssl");
+    let authority = Authority::new();
+    authority.sign("receiver", HERE, NOW);
+    let receiver = Receiver::new(&authority, "receiver");
+    let mut output = output(&receiver.address(), &files(&authority, None));
+    let reader = std::thread::spawn(move || {
+        // No TLS at all, then TLS up to the first part of the messages.
+        receiver.listener.accept().unwrap().0.write_all(&[0xa5; 64 << 10]).unwrap();
+        let (mut part, mut stream) = (vec![0; 64 << 10], receiver.accept());
+        let first = stream.read(&mut part).unwrap();
+        stream.sock.write_all(&[0xa5; 64 << 10]).unwrap();
+        let mut heard = part[..first].to_vec();
+        heard.truncate(first / 9 * 9);
+        while let Ok(1..) = stream.sock.read(&mut part) {}
+        drop(stream);
+        let mut stream = receiver.accept();
+        while let Ok(bytes @ 1..) = stream.read(&mut part) {
+            heard.extend_from_slice(&part[..bytes]);
+            let _ = stream.write_all(&part[..bytes]);
+        }
+        String::from_utf8(heard).unwrap()
+    });
+    for from in (0..MESSAGES).step_by(5_000) {
+        output.push(batch(from, from + 5_000), &|| false);
+        until("its end of TLS is noticed", || output.status().failures >= 2);
+    }
+    let status = output.finish(&|| false);
+    delivered(&status, MESSAGES);
+    assert!(status.failures >= 2, "{status:?}");
+    let heard = counts(&reader.join().unwrap());
+    assert_eq!(heard.len() as u64, MESSAGES, "{status:?}");
 }
 
 #[test]

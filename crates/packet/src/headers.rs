@@ -107,18 +107,19 @@ mod extension {
 #[inline]
 fn transport(proto: u8, bytes: &[u8]) -> Transport {
     let found = match proto {
-        ip_proto::TCP => tcp(bytes),
-        ip_proto::UDP | ip_proto::UDPLITE | ip_proto::SCTP | ip_proto::DCCP => {
-            array(bytes, 0).map(|[s0, s1, d0, d1]| Transport::Ports {
-                sport: u16::from_be_bytes([s0, s1]),
-                dport: u16::from_be_bytes([d0, d1]),
-            })
-        }
+        ip_proto::TCP => tcp(bytes).or_else(|| ports(bytes)),
+        ip_proto::UDP | ip_proto::UDPLITE | ip_proto::SCTP | ip_proto::DCCP => ports(bytes),
         ip_proto::ICMP => icmp(bytes, &[0, 8, 13, 14, 15, 16, 17, 18]),
         ip_proto::ICMPV6 => icmp(bytes, &[128, 129]),
         _ => None,
     };
     found.unwrap_or(Transport::Other)
+}
+
+#[inline]
+fn ports(bytes: &[u8]) -> Option<Transport> {
+    let [s0, s1, d0, d1] = array(bytes, 0)?;
+    Some(Transport::Ports { sport: u16::from_be_bytes([s0, s1]), dport: u16::from_be_bytes([d0, d1]) })
 }
 
 #[inline]
@@ -176,7 +177,8 @@ mod tests {
     #[test]
     fn what_was_not_captured_is_none() {
         assert_eq!(read_headers(&SYN4[..19]), None);
-        assert_eq!(read_headers(&SYN4[..30]).unwrap().transport, Transport::Other);
+        assert_eq!(read_headers(&SYN4[..30]).unwrap().transport, Transport::Ports { sport: 40_000, dport: 443 });
+        assert_eq!(read_headers(&SYN4[..23]).unwrap().transport, Transport::Other);
         assert_eq!(read_headers(&[]), None);
         assert_eq!(read_headers(&[0x11; 60]), None);
         let mut short = SYN4;

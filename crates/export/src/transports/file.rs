@@ -1,6 +1,6 @@
 //! Files, and FIFOs.
 
-use super::rotation::Rotation;
+use super::rotation::{Age, Rotation};
 use super::stream::closed;
 use super::{Taken, Transport, is_later, named};
 use crate::Batch;
@@ -23,9 +23,9 @@ pub(super) struct File {
     /// False for a FIFO, from which nothing can be taken back.
     is_regular: bool,
     rotation: Option<Rotation>,
-    /// Bytes in the file, and when it was begun.
+    /// Bytes in the file, and how old it is.
     bytes: u64,
-    begun: SystemTime,
+    age: Age,
     /// A batch lies in the file in part: what follows belongs to the same file.
     is_within_batch: bool,
 }
@@ -42,7 +42,7 @@ impl File {
             is_regular: true,
             rotation,
             bytes: 0,
-            begun: SystemTime::UNIX_EPOCH,
+            age: Age::since(SystemTime::UNIX_EPOCH),
             is_within_batch: false,
         }
     }
@@ -52,7 +52,7 @@ impl File {
     fn rotate(&mut self, more: usize) -> io::Result<()> {
         let Some(rotation) = self.rotation.filter(|_| self.is_regular && !self.is_within_batch) else { return Ok(()) };
         let is_begun = self.bytes > self.header.len() as u64;
-        if self.file.is_none() || !is_begun || !rotation.is_due(self.bytes, self.begun, more as u64) {
+        if self.file.is_none() || !is_begun || !rotation.is_due(self.bytes, self.age, more as u64) {
             return Ok(());
         }
         rotation.rotate(&self.path)?;
@@ -120,7 +120,7 @@ impl Transport for File {
             file.write_all(&self.header)?;
         }
         self.bytes = if facts.len() == 0 { self.header.len() as u64 } else { facts.len() };
-        self.begun = facts.created().unwrap_or_else(|_| SystemTime::now());
+        self.age = Age::since(facts.created().unwrap_or_else(|_| SystemTime::now()));
         self.identity = (facts.dev(), facts.ino());
         self.file = Some(file);
         Ok(())

@@ -4,7 +4,7 @@ use super::named;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// When a file is moved away for a new one: `PATH` becomes `PATH.1`, that becomes `PATH.2`, and the oldest goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,12 +17,30 @@ pub struct Rotation {
     pub keep: u32,
 }
 
+/// How old a file is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Age {
+    begun: SystemTime,
+    opened: Instant,
+}
+
+impl Age {
+    /// Of a file that was begun at `begun` and opened now.
+    pub(super) fn since(begun: SystemTime) -> Age {
+        Age { begun, opened: Instant::now() }
+    }
+
+    /// The time since it was opened at least: a clock that was set back stops no rotation.
+    fn now(self) -> Duration {
+        self.begun.elapsed().unwrap_or_default().max(self.opened.elapsed())
+    }
+}
+
 impl Rotation {
-    /// True if a file of `bytes`, begun at `begun`, is to be moved away before `more` bytes come to it.
-    pub(super) fn is_due(&self, bytes: u64, begun: SystemTime, more: u64) -> bool {
+    /// True if a file of `bytes` and such an age is to be moved away before `more` bytes come to it.
+    pub(super) fn is_due(&self, bytes: u64, age: Age, more: u64) -> bool {
         let is_full = self.bytes_max.is_some_and(|most| bytes.saturating_add(more) > most);
-        // A clock that was set back makes no file older.
-        is_full || self.age_max.is_some_and(|most| begun.elapsed().is_ok_and(|age| age >= most))
+        is_full || self.age_max.is_some_and(|most| age.now() >= most)
     }
 
     /// Moves `path` and those before it one number on.
@@ -55,12 +73,23 @@ mod tests {
     #[test]
     fn files_are_full_or_old() {
         let rotation = Rotation { bytes_max: Some(100), age_max: Some(Duration::from_secs(60)), keep: 1 };
-        let now = SystemTime::now();
-        let (old, future) = (now - Duration::from_secs(61), now + Duration::from_secs(61));
+        let wall = SystemTime::now();
+        let past = |seconds| Age::since(wall - Duration::from_secs(seconds));
+        let (now, old, future) = (past(0), past(61), Age::since(wall + Duration::from_secs(61)));
         assert!(!rotation.is_due(50, now, 50) && rotation.is_due(50, now, 51));
         assert!(rotation.is_due(0, old, 0) && !rotation.is_due(0, future, 0));
         let never = Rotation { bytes_max: None, age_max: None, keep: 1 };
         assert!(!never.is_due(u64::MAX, old, u64::MAX));
+    }
+
+    /// The clock was set back for years after the file was begun, and goes on.
+    #[test]
+    fn issue_12_a_clock_that_was_set_back_stops_no_rotation() {
+        let rotation = Rotation { bytes_max: None, age_max: Some(Duration::from_secs(60)), keep: 1 };
+        let begun = SystemTime::now() + Duration::from_secs(100_000_000);
+        assert!(!rotation.is_due(1, Age::since(begun), 1));
+        let opened = Instant::now().checked_sub(Duration::from_secs(61)).unwrap();
+        assert!(rotation.is_due(1, Age { begun, opened }, 1));
     }
 
     #[test]

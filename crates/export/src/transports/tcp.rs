@@ -68,6 +68,10 @@ impl Transport for Tcp {
     fn send(&mut self, batch: &Batch, at: usize) -> io::Result<Taken> {
         let stream = self.stream()?;
         let taken = write_some(stream, batch, at)?;
+        if taken.bytes == 0 {
+            // It may wait until somebody reads what it says.
+            self.check()?;
+        }
         self.window = largest_window(self.window, self.stream()?);
         Ok(taken)
     }
@@ -94,7 +98,10 @@ impl Transport for Tcp {
         outcome
     }
 
+    /// What the receiver has said by now is read: a socket that is closed with data unread is reset, which takes from
+    /// some receivers what they have not read.
     fn close(&mut self) {
+        let _ = self.check();
         self.stream = None;
     }
 }

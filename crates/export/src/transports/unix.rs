@@ -39,6 +39,10 @@ impl Transport for UnixConnection {
     fn send(&mut self, batch: &Batch, at: usize) -> io::Result<Taken> {
         let stream = self.stream.as_mut().ok_or_else(closed)?;
         let taken = write_some(stream, batch, at)?;
+        if taken.bytes == 0 {
+            // It may wait until somebody reads what it says.
+            self.check()?;
+        }
         self.unread += taken.bytes as u64;
         Ok(taken)
     }

@@ -116,7 +116,7 @@ impl<'h> LogStream<'h> {
             opened = Some((sockets, elsewhere, taken_over, refused, unread));
             Ok(Box::new(reader))
         });
-        let blocks = blocks.map_err(|error| error_of(host, refused, &error))?;
+        let blocks = blocks.map_err(|error| error_of(host, &groups, refused, &error))?;
         let (sockets, elsewhere, inherited, not_taken, unread) = opened.unwrap_or_default();
         let mut sequences = Sequences::default();
         for (group, next) in &inherited {
@@ -304,12 +304,21 @@ impl Stream<LogRecords> for LogStream<'_> {
     }
 }
 
-fn error_of(host: &Host, group: u16, error: &SysError) -> SourceError {
+fn error_of(host: &Host, groups: &[u16], group: u16, error: &SysError) -> SourceError {
     if error.errno == Errno::NOT_RECORDED {
         return SourceError { what: WHAT, fault: SourceFault::Unsupported, cause: NOT_RECORDED.into() };
     }
     if let Some(taken) = GroupTaken::of(host, group, error) {
         return SourceError { what: WHAT, fault: SourceFault::Io, cause: Box::new(taken) };
+    }
+    if error.errno == Errno::MFILE {
+        let bound = groups.iter().position(|asked| *asked == group).unwrap_or(0);
+        let cause = format!(
+            "{error}: room for {bound} of {} groups, each of which needs a file; a higher limit is set by `ulimit -n`, \
+             or by LimitNOFILE= in a unit",
+            groups.len()
+        );
+        return SourceError { what: WHAT, fault: SourceFault::Io, cause: cause.into() };
     }
     let fault = if error.errno.is_denied() { SourceFault::Denied } else { SourceFault::Io };
     SourceError { what: WHAT, fault, cause: Box::new(error.clone()) }

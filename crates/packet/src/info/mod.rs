@@ -31,7 +31,13 @@ fn is_cut_short(row: &CapturedPacket<'_>) -> bool {
         Some(packet) => {
             let is_later = packet.fragment.is_some_and(|fragment| fragment.offset > 0);
             let has_more = matches!(packet.proto, ip_proto::TCP | ip_proto::UDP | ip_proto::ICMP | ip_proto::ICMPV6);
-            packet.transport == Transport::Other && has_more && !is_later
+            let is_short = match packet.transport {
+                Transport::Other => true,
+                // No more of the header than the ports.
+                Transport::Ports { .. } => packet.proto == ip_proto::TCP,
+                _ => false,
+            };
+            is_short && has_more && !is_later
         }
     }
 }

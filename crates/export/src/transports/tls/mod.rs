@@ -74,6 +74,8 @@ impl Transport for Tls {
         session.usable()?;
         session.push_out(true);
         if session.is_behind() {
+            // It may wait until somebody reads what it says.
+            session.pull();
             return session.usable().map(|()| Taken::default());
         }
         let bytes = batch.bytes().get(at..).unwrap_or_default();

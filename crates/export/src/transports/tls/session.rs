@@ -23,8 +23,8 @@ const JUDGEMENT: Duration = Duration::from_secs(1);
 const END_OF_TCP: Duration = Duration::from_millis(200);
 /// Messages are encrypted in pieces that make one record each (RFC 8446, section 5.1).
 const RECORD: usize = 16 << 10;
-/// A receiver that talks without end has others waiting.
-const READS_MAX: usize = 16;
+/// A receiver that talks without end has others waiting: some 2 MiB at once are enough.
+const READS_MAX: usize = 512;
 
 /// What came of reading.
 #[derive(Clone, Copy, PartialEq, Eq)]

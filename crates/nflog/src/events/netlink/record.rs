@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(decode_record(&long, 1, &mut unknown).unwrap().hw_addr, [], "longer than its bytes");
         let cut = message(|message| _ = message.attr(nfula::PAYLOAD, &SYN[..24]));
         let row = decode_record(&cut, 1, &mut unknown).unwrap();
-        assert_eq!((row.time_ns, row.packet.unwrap().transport), (1, Transport::Other));
+        assert_eq!((row.time_ns, row.packet.unwrap().transport), (1, Transport::Ports { sport: 40_000, dport: 443 }));
         let bytes = message(|_| ());
         assert_eq!(decode_record(&bytes, 1, &mut unknown).unwrap().packet, None);
     }

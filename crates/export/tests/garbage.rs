@@ -1,0 +1,83 @@
+//! Receivers that say what nobody asked for: a greeting, or all that they get. Nothing is lost by that.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod support;
+
+use export::{MemoryStore, Output, OutputOptions, Status, TransportOptions, WhenFull, open_transport};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use support::{batch, counts, whole};
+
+static GARBAGE: [u8; 64 << 10] = [0xa5; 64 << 10];
+
+fn output(target: &str) -> Output {
+    let options = OutputOptions { when_full: WhenFull::Block, drain: Duration::from_secs(120) };
+    let transport = open_transport(&target.parse().unwrap(), TransportOptions::default()).unwrap();
+    Output::start("test", Box::new(MemoryStore::new(64 << 20)), transport, options).unwrap()
+}
+
+/// Ships so many messages of nine bytes.
+fn ship(target: &str, messages: u64) -> Status {
+    let mut output = output(target);
+    for from in (0..messages).step_by(10_000) {
+        output.push(batch(from, from + 10_000), &|| false);
+    }
+    output.finish(&|| false)
+}
+
+fn delivered(status: &Status, messages: u64) {
+    let ledger = status.ledger;
+    assert_eq!((ledger.delivered, ledger.dropped.total(), status.failures), (messages, 0, 0), "{status:?}");
+}
+
+/// Says back all that it hears, each part before it listens on; returns what it has heard.
+fn echo<S: Read + Write + Send + 'static>(accept: impl FnOnce() -> S + Send + 'static) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let (mut stream, mut heard, mut part) = (accept(), Vec::new(), vec![0; 64 << 10]);
+        // After the end of the connection nobody listens to what is said.
+        while let Ok(bytes @ 1..) = stream.read(&mut part) {
+            heard.extend_from_slice(&part[..bytes]);
+            let _ = stream.write_all(&part[..bytes]);
+        }
+        String::from_utf8(heard).unwrap()
+    })
+}
+
+/// More than the buffers of both ends hold: who does not read the answers waits for ever.
+#[test]
+fn issue_12_a_receiver_that_echoes_gets_everything() {
+    const MESSAGES: u64 = 4_000_000;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = format!("json+tcp://{}", listener.local_addr().unwrap());
+    let heard = echo(move || listener.accept().unwrap().0);
+    delivered(&ship(&target, MESSAGES), MESSAGES);
+    assert_eq!(heard.join().unwrap().len() as u64, MESSAGES * 9);
+
+    let dir = tempfile::tempdir().unwrap();
+    let listener = UnixListener::bind(dir.path().join("echo")).unwrap();
+    let heard = echo(move || -> UnixStream { listener.accept().unwrap().0 });
+    let messages = MESSAGES / 4;
+    delivered(&ship(&format!("json+unix:{}", dir.path().join("echo").display()), messages), messages);
+    assert_eq!(heard.join().unwrap().len() as u64, messages * 9);
+}
+
+/// What a receiver has said, a greeting say, does not turn the end of the connection into a reset.
+#[test]
+fn issue_12_a_receiver_that_greets_sees_an_end_in_order() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = format!("json+tcp://{}", listener.local_addr().unwrap());
+    let reader = std::thread::spawn(move || {
+        let mut stream = listener.accept().unwrap().0;
+        let mut text = vec![0; 9];
+        stream.read_exact(&mut text).unwrap();
+        // Larger than what is looked at now and then, and said while messages are on their way.
+        stream.write_all(&GARBAGE).unwrap();
+        stream.read_to_end(&mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    });
+    delivered(&ship(&target, 10_000), 10_000);
+    assert_eq!(counts(&reader.join().unwrap()), whole(0, 10_000));
+}

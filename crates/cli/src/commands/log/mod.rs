@@ -248,9 +248,7 @@ fn groups(list: Option<&str>) -> Result<Vec<u16>, String> {
     };
     let mut groups: Vec<u16> = list.split(',').map(number).collect::<Result<_, _>>()?;
     groups.sort_unstable();
-    if let Some(twice) = groups.windows(2).find(|two| two.first() == two.last()).and_then(<[u16]>::first) {
-        return Err(format!("--group names group {twice} twice"));
-    }
+    groups.dedup();
     if groups.len() > GROUPS_MAX {
         return Err(format!("--group takes at most {GROUPS_MAX} groups, not {}", groups.len()));
     }

@@ -9,7 +9,7 @@ use std::net::TcpListener;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use support::{batch, counts, whole};
+use support::{batch, counts, until_ended, whole};
 
 static GARBAGE: [u8; 64 << 10] = [0xa5; 64 << 10];
 
@@ -23,7 +23,7 @@ fn output(target: &str) -> Output {
 fn ship(target: &str, messages: u64) -> Status {
     let mut output = output(target);
     for from in (0..messages).step_by(10_000) {
-        output.push(batch(from, from + 10_000), &|| false);
+        output.push(batch(from, messages.min(from + 10_000)), &|| false);
     }
     output.finish(&|| false)
 }
@@ -62,6 +62,25 @@ fn issue_12_a_receiver_that_echoes_gets_everything() {
     let messages = MESSAGES / 4;
     delivered(&ship(&format!("json+unix:{}", dir.path().join("echo").display()), messages), messages);
     assert_eq!(heard.join().unwrap().len() as u64, messages * 9);
+}
+
+/// It reads when everything is in its kernel and nothing more comes, and gives up where it cannot answer.
+#[test]
+fn issue_12_a_receiver_that_answers_late_is_listened_to_until_it_ends() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = format!("json+tcp://{}", listener.local_addr().unwrap());
+    let reader = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        until_ended(&stream);
+        let (mut heard, mut part) = (Vec::new(), [0; 900]);
+        while let Ok(bytes @ 1..) = stream.read(&mut part) {
+            heard.extend_from_slice(&part[..bytes]);
+            stream.write_all(&part[..bytes]).unwrap();
+        }
+        String::from_utf8(heard).unwrap()
+    });
+    delivered(&ship(&target, 5_000), 5_000);
+    assert_eq!(counts(&reader.join().unwrap()), whole(0, 5_000));
 }
 
 /// What a receiver has said, a greeting say, does not turn the end of the connection into a reset.

@@ -18,7 +18,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use support::{batch, counts, until, whole};
+use support::{batch, counts, until, until_ended, whole};
 use testkit::authority::Authority;
 use testkit::require_tool;
 
@@ -163,6 +163,30 @@ fn issue_12_what_a_receiver_answers_costs_no_message() {
     assert!(status.failures >= 2, "{status:?}");
     let heard = counts(&reader.join().unwrap());
     assert_eq!(heard.len() as u64, MESSAGES, "{status:?}");
+}
+
+/// It reads when everything is in its kernel and nothing more comes; rustls gives up where it cannot answer.
+#[test]
+fn issue_12_a_receiver_that_answers_late_is_listened_to_until_it_ends() {
+    require_tool!("openssl");
+    let authority = Authority::new();
+    authority.sign("receiver", HERE, NOW);
+    let receiver = Receiver::new(&authority, "receiver");
+    let mut output = output(&receiver.address(), &files(&authority, None));
+    let reader = std::thread::spawn(move || {
+        let mut stream = receiver.accept();
+        stream.conn.complete_io(&mut stream.sock).unwrap();
+        until_ended(&stream.sock);
+        let (mut heard, mut part) = (Vec::new(), [0; 900]);
+        while let Ok(bytes @ 1..) = stream.read(&mut part) {
+            heard.extend_from_slice(&part[..bytes]);
+            stream.write_all(&part[..bytes]).unwrap();
+        }
+        String::from_utf8(heard).unwrap()
+    });
+    output.push(batch(0, 5_000), &|| false);
+    delivered(&output.finish(&|| false), 5_000);
+    assert_eq!(counts(&reader.join().unwrap()), whole(0, 5_000));
 }
 
 #[test]
@@ -337,7 +361,8 @@ fn openssl_receives_what_is_sent() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let mut text = server.stdout.take().unwrap();
+    // It ends when its input does, whatever it has not read.
+    let (input, mut text) = (server.stdin.take(), server.stdout.take().unwrap());
     let reader = std::thread::spawn(move || {
         let mut all = String::new();
         text.read_to_string(&mut all).unwrap();
@@ -348,9 +373,10 @@ fn openssl_receives_what_is_sent() {
         output.push(batch(from, from + 1000), &|| false);
     }
     let status = output.finish(&|| false);
-    let _ = server.wait();
     delivered(&status, 20_000);
     assert_eq!(counts(&reader.join().unwrap()), whole(0, 20_000));
+    drop(input);
+    let _ = server.wait();
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use super::{Taken, is_later};
 use crate::Batch;
 use std::io::{self, Read, Write};
-use std::time::Duration;
+use std::net::{Shutdown, TcpStream};
+use std::time::{Duration, Instant};
 
 /// How long a receiver may take nothing before the caller has its turn.
 pub(super) const PATIENCE: Duration = Duration::from_millis(200);
@@ -36,6 +37,25 @@ pub(super) fn drain(stream: &mut impl Read) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// How long a receiver may say nothing at the end of a connection.
+const SILENCE: Duration = Duration::from_secs(2);
+/// How long a receiver may go on talking after that.
+const TALK: Duration = Duration::from_secs(10);
+
+/// Ends a connection whose receiver has taken everything and may still have it to read. What it says is read until it
+/// ends the connection as well: a socket that is closed with something unread, or is sent something afterwards, resets
+/// the connection (RFC 1122, section 4.2.2.13), and a receiver whose own words fail may read no further. One that is
+/// silent for 2 s, or talks for 10 s, is left.
+pub(super) fn end(mut stream: &TcpStream) {
+    let until = Instant::now() + TALK;
+    let mut answer = [0; 16 << 10];
+    let settings = stream.set_nonblocking(false).and_then(|()| stream.set_read_timeout(Some(SILENCE)));
+    let mut next = settings.and_then(|()| stream.shutdown(Shutdown::Write)).map(|()| 1);
+    while matches!(next, Ok(1..)) && Instant::now() < until {
+        next = stream.read(&mut answer);
+    }
 }
 
 /// What is said of a connection that is not open.

@@ -1,6 +1,6 @@
 //! TCP. What the receiver's kernel has acknowledged is delivered.
 
-use super::stream::{PATIENCE, closed, drain, write_some};
+use super::stream::{PATIENCE, closed, drain, end, write_some};
 use super::{Taken, Transport, named, resolve};
 use crate::Batch;
 use std::io::{self, ErrorKind};
@@ -98,10 +98,10 @@ impl Transport for Tcp {
         outcome
     }
 
-    /// What the receiver has said by now is read: a socket that is closed with data unread is reset, which takes from
-    /// some receivers what they have not read.
     fn close(&mut self) {
-        let _ = self.check();
-        self.stream = None;
+        let has_everything = matches!(self.unconfirmed(), Ok(0)) && self.check().is_ok();
+        if let Some(stream) = self.stream.take().filter(|_| has_everything) {
+            end(&stream);
+        }
     }
 }

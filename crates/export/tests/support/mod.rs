@@ -3,6 +3,7 @@
 
 use export::Batch;
 use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 /// Messages `from..to`, a number a line.
@@ -36,4 +37,17 @@ pub fn until(what: &str, mut reached: impl FnMut() -> bool) {
         assert!(Instant::now() < end, "never: {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// Waits until the other end has said, on a connection of IPv4, that nothing more comes from it.
+pub fn until_ended(stream: &TcpStream) {
+    let port = |address: std::io::Result<SocketAddr>| format!(":{:04X}", address.unwrap().port());
+    let (here, there) = (port(stream.local_addr()), port(stream.peer_addr()));
+    until("the other end has ended", || {
+        std::fs::read_to_string("/proc/net/tcp").unwrap().lines().any(|line| {
+            let cells: Vec<&str> = line.split_whitespace().collect();
+            // 08: CLOSE_WAIT (include/net/tcp_states.h).
+            cells[1].ends_with(&here) && cells[2].ends_with(&there) && cells[3] == "08"
+        })
+    });
 }

@@ -4,12 +4,12 @@ use super::config::{Config, OwnCertificate};
 use super::faults;
 use super::records::Records;
 use crate::TlsFiles;
-use crate::transports::is_later;
 use crate::transports::tcp::{largest_window, unread_behind};
+use crate::transports::{is_later, stream};
 use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -260,13 +260,15 @@ impl Session {
         }
     }
 
-    /// Ends TLS in order, and TCP. What was read of the receiver by then cannot turn the end into a reset.
+    /// Ends TLS in order, and TCP.
     pub(super) fn end(mut self) {
         self.pull();
         if self.fault.is_none() {
             self.tls.send_close_notify();
-            self.push_out(false);
-            let _ = self.stream.shutdown(Shutdown::Write);
+            self.push_out(true);
+        }
+        if self.fault.is_none() && !self.is_behind() {
+            stream::end(&self.stream);
         }
     }
 }

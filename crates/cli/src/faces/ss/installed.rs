@@ -1,15 +1,22 @@
 //! Which ss is installed: its layout is the one that the users of this machine know.
 
 use sinks::face::ss::Layout;
-use std::io::BufRead;
+use std::fs::File;
+use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
-use sys::Host;
 
 /// Where ss may be besides the folders of PATH, which a user's often lacks.
 const FOLDERS: &[&str] = &["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/local/sbin"];
 
 /// Largest file that is looked into. A larger one is no ss (it has 200 KB), and counts as none.
 const SIZE_MAX: u64 = 16 << 20;
+
+/// What ss of iproute2 has among its strings, before its version.
+const MARK: &[u8] = b"ss utility, iproute2-";
+
+/// Bytes that are read at once, and what is kept of them: a text that is cut, whose rest comes with the next ones.
+const WINDOW: usize = 16 << 10;
+const KEPT: usize = 64;
 
 /// The first version with a cell of its own for processes. All between it and 7.1 have the layout that is called 6.15
 /// here, all before it that of 6.1; the switches of 6.15 came one by one until 6.9.
@@ -30,30 +37,42 @@ fn find() -> Option<Layout> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(FOLDERS.iter().map(PathBuf::from));
     let us = sys::fs::stat(Path::new("/proc/self/exe")).ok().map(|stat| (stat.device, stat.inode));
-    let mut text = Vec::new();
     for file in folders.filter(|folder| folder.is_absolute()).map(|folder| folder.join("ss")) {
         let Ok(stat) = sys::fs::stat(&file) else { continue };
         // A link to netwren is what asks.
         if Some((stat.device, stat.inode)) == us || stat.size > SIZE_MAX || !stat.is_file() {
             continue;
         }
-        // In one read.
-        text.reserve(usize::try_from(stat.size).unwrap_or(0) + 1);
-        let read = file.to_str().map(|path| Host::live().read_file(path, &mut text));
-        if let (Some(Ok(())), Some(layout)) = (read, layout_in(&text)) {
+        if let Some(layout) = File::open(file).ok().and_then(|file| layout_in(file.take(SIZE_MAX))) {
             return Some(layout);
         }
     }
     None
 }
 
-/// The layout of the ss whose program this is; None if it is another program.
-fn layout_in(program: &[u8]) -> Option<Layout> {
-    // The version stands behind this text, among the strings of the program.
-    let strings = behind(b"ss utility, iproute2-", program)?;
-    // Before 5.6 the version was a day, which is no such number.
-    let version = strings.split(|&b| b == 0).find_map(version).unwrap_or((0, 0));
-    Some(if version < SPLIT { Layout::V6_1 } else { Layout::V6_15 })
+/// The layout of the ss whose program this is; None if it is another program, or cannot be read.
+fn layout_in(mut program: impl Read) -> Option<Layout> {
+    // A buffer for all of it would cost more than reading it: memory that is new is paid by the page.
+    let mut window = [0; WINDOW];
+    let (mut kept, mut is_ss) = (0, false);
+    loop {
+        let read = program.read(window.get_mut(kept..)?).ok()?;
+        let filled = kept + read;
+        let bytes = window.get(..filled)?;
+        let strings = if is_ss { Some(bytes) } else { behind(MARK, bytes) };
+        is_ss |= strings.is_some();
+        // The version stands behind the mark, among the strings of the program.
+        let whole = strings.and_then(|strings| strings.get(..strings.iter().rposition(|&b| b == 0)?));
+        if let Some(version) = whole.and_then(|whole| whole.split(|&b| b == 0).find_map(version)) {
+            return Some(if version < SPLIT { Layout::V6_1 } else { Layout::V6_15 });
+        }
+        if read == 0 {
+            // Before 5.6 the version was a day, which is no such number.
+            return is_ss.then_some(Layout::V6_1);
+        }
+        kept = filled.min(KEPT);
+        window.copy_within(filled - kept..filled, 0);
+    }
 }
 
 /// What follows the first `mark` in `bytes`. It leaps from one last byte of the mark to the next: 10 µs for 200 KB.
@@ -99,9 +118,14 @@ mod tests {
             ("6.15.0", Layout::V6_15),
             ("7.1.0", Layout::V6_15),
         ] {
-            assert_eq!(layout_in(&program(version)), Some(layout), "{version}");
+            assert_eq!(layout_in(&*program(version)), Some(layout), "{version}");
+            // Wherever a window ends.
+            for before in (WINDOW - 60..WINDOW + 10).chain([3 * WINDOW]) {
+                let program = [&vec![b'x'; before], &*program(version)].concat();
+                assert_eq!(layout_in(&*program), Some(layout), "{version} behind {before} bytes");
+            }
         }
-        assert_eq!(layout_in(b"\0other\0\x36.1.0\0"), None);
+        assert_eq!(layout_in(&b"\0other\0\x36.1.0\0"[..]), None);
         for text in ["", "6.1", "127.0.0.1", "6.x.0", "1.2.3", "66666666666.1.0"] {
             assert_eq!(super::version(text.as_bytes()), None, "{text}");
         }

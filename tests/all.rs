@@ -4,6 +4,7 @@
 
 mod bad_days;
 mod capture;
+mod capture_read;
 mod contract;
 mod examples;
 mod flow_direction;

@@ -106,7 +106,7 @@ fn with_program(lab: &Lab) -> std::path::PathBuf {
 
 /// True if it goes on until somebody ends it. A replay ends with its recording.
 fn is_endless(line: &str) -> bool {
-    if line.contains("--replay") || line.starts_with("netwren capture --for") {
+    if line.contains("--replay") || line.starts_with("netwren capture --for") || line.contains("capture -r ") {
         return false;
     }
     let streams = ["netwren nat events", "netwren log -", "netwren log tail", "netwren capture"];
@@ -222,6 +222,7 @@ fn root_issue_10_every_example_runs() {
     let all: Vec<String> = of_readme().into_iter().chain(of_helps).filter(|line| seen.insert(line.clone())).collect();
     assert!(all.len() > 60, "{all:#?}");
     std::fs::write(lab.dir().join("log.toml"), crate::service::documented(lab.dir())).unwrap();
+    std::fs::write(lab.dir().join("dump.pcap"), crate::capture_read::pcap_of(&[b"\0"])).unwrap();
     // Somebody who can be asked for its status.
     let socket = lab.dir().join("netwren.sock");
     let mut shipping = lab.command(testkit::program::netwren());

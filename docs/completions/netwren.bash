@@ -179,7 +179,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__capture)
-            opts="-c -n -o -H -N -i -s -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --interface --latency --buffer --snaplen --no-promiscuous --for --to --when-full --queue-max --fold --rate --rate-by --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --control --tls-ca --tls-cert --tls-key --help"
+            opts="-c -n -o -H -N -i -r -s -h --columns --by --sum --max --avg --sort --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --interface --read --latency --buffer --snaplen --no-promiscuous --for --to --when-full --queue-max --fold --rate --rate-by --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --control --tls-ca --tls-cert --tls-key --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -190,6 +190,26 @@ _netwren() {
                     return 0
                     ;;
                 -c)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --by)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sum)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --avg)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sort)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -230,6 +250,14 @@ _netwren() {
                     return 0
                     ;;
                 -i)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --read)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -r)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -32,7 +32,7 @@ complete -c netwren -n "__fish_netwren_needs_command" -f -a "flows" -d 'Host-to-
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "routes" -d 'Routes of IPv4 and IPv6, of all routing tables: a row for each next hop'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "nat" -d 'Connection tracking: who talks through this host, whose addresses are rewritten, who answers'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "log" -d 'Packets that rules log (nft `log group`, iptables NFLOG), until interrupted'
-complete -c netwren -n "__fish_netwren_needs_command" -f -a "capture" -d 'Packets of interfaces, as they come, until interrupted'
+complete -c netwren -n "__fish_netwren_needs_command" -f -a "capture" -d 'Packets of interfaces, as they come, until interrupted; packets of files'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "record" -d 'Save everything that netwren can show of this host to a file, to be asked later'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "support" -d 'What this kernel and these privileges allow, and what is used instead'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
@@ -515,6 +515,11 @@ json\t''
 prometheus\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from status" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture" -l sum -d 'With --by: also the sum of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture" -l max -d 'With --by: also the largest value of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture" -l avg -d 'With --by: also the mean of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -s n -l limit -d 'At most N rows' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
@@ -526,6 +531,7 @@ always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -s i -l interface -d 'The interface whose packets are captured; may be given several times. Without it, or with `any`, all of the namespace, those that come later, too' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture" -s r -l read -d 'The packets of a file instead of those of interfaces: pcap or pcapng of any system, also packed by gzip or zstd; - for standard input' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -l latency -d 'How late packets may be shown while there are many: auto (0.25 ms), 0 (each wakes us, which costs most), 1ms to 1000ms. While they are rare each is shown at once' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -l buffer -d 'Room in each ring for what waits to be shown (64KiB to 1GiB): 16MiB if not said, 64MiB for whole packets' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -s s -l snaplen -d 'Bytes of each packet that are captured, 262144 at most: 1918 if not said; --to pcapng:FILE takes all by default' -r
@@ -579,7 +585,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_see
 complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture record support help" -f -a "routes" -d 'Routes of IPv4 and IPv6, of all routing tables: a row for each next hop'
 complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture record support help" -f -a "nat" -d 'Connection tracking: who talks through this host, whose addresses are rewritten, who answers'
 complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture record support help" -f -a "log" -d 'Packets that rules log (nft `log group`, iptables NFLOG), until interrupted'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture record support help" -f -a "capture" -d 'Packets of interfaces, as they come, until interrupted'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture record support help" -f -a "capture" -d 'Packets of interfaces, as they come, until interrupted; packets of files'
 complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture record support help" -f -a "record" -d 'Save everything that netwren can show of this host to a file, to be asked later'
 complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture record support help" -f -a "support" -d 'What this kernel and these privileges allow, and what is used instead'
 complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture record support help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

@@ -1,16 +1,23 @@
-//! Packets of interfaces as rows, as they come.
+//! Packets of interfaces as rows, as they come, and packets of files.
 //!
 //! A ring of AF_PACKET for each interface, or one for all of a network namespace, read on the thread that makes rows:
-//! the ring itself is the queue, and what finds no room there the kernel counts. Knows nothing of filter text,
-//! processes, files or output. Start reading at [`PacketStream`]; how it waits is in [`Pacing`] (docs/adr/0023).
+//! the ring itself is the queue, and what finds no room there the kernel counts. Files of
+//! packets are read by [`PacketFile`]. Knows nothing of filter text, processes or output. Start reading at
+//! [`PacketStream`]; how it waits is in [`Pacing`] (docs/adr/0023).
 #![forbid(unsafe_code)]
 
+mod files;
 mod latency;
 mod live;
 mod pace;
 mod probe;
 mod report;
+mod row;
 
+pub use files::{
+    FileError, FileFault, FileFormat, FileIface, FilePacket, FilePackets, PacketFile, ReadPackets, fuzz_packet_file,
+    stdin_is_ready,
+};
 pub use latency::LatencyCounts;
 pub use live::place::CapturePlace;
 pub use live::stream::{FollowPackets, PacketStream, SNAPLEN, SNAPLEN_MAX};

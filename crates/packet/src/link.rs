@@ -29,6 +29,8 @@ fn read_link(link_type: LinkType, frame: &[u8]) -> LinkHeader<'_> {
     let read = match link_type {
         LinkType::ETHERNET => ethernet(frame),
         LinkType::RAW => raw(frame, 0),
+        // Raw IP as some systems number it; IPv4 alone, IPv6 alone.
+        LinkType(12 | 14 | 228 | 229) => raw(frame, 0),
         LinkType::SLL => cooked(frame, 14, 16),
         LinkType::SLL2 => cooked(frame, 0, 20),
         // The family's number differs from system to system; the packet says what it is.

@@ -23,6 +23,7 @@ pub mod rows;
 mod scan_through;
 mod sink;
 mod source;
+mod stream_source;
 mod table;
 pub mod text;
 mod value;
@@ -45,6 +46,7 @@ pub use sink::{Column, Columns, Hole, Next, Rendered, Round, Sink, SinkError};
 pub use source::{
     Each, Reused, RowBytes, RowCache, Rules, Scan, Source, SourceError, SourceFault, Stream, StreamState, full_scan,
 };
+pub use stream_source::StreamSource;
 pub use table::{Field, Get, Show, Table, field_index, joined};
 pub use value::{Kind, List, Member, Object, Value, Words, WordsIter};
 pub use visitor::RowVisitor;

@@ -38,6 +38,8 @@ pub(crate) const ALL: &[Target] = &[
     Target { made: recordings, ..Target::new("tape", tape, &["tape"], TAPES) },
     Target::new("dns", packet::dns::fuzz_dns, &[], DNS),
     Target::new("packet_headers", packet::fuzz_headers, &[], PACKETS),
+    Target::new("frame", packet::fuzz_frame, &[], FRAMES),
+    Target { made: packet_files, ..Target::new("packet_file", capture::fuzz_packet_file, &["pcap", "pcapng"], &[]) },
     Target::new("pcap_filter", pcapfilter::fuzz_pcap_filter, &[], PCAP_FILTERS),
     Target::new("nflog", nflog::fuzz_nflog, &["nl"], LOG_RECORDS),
     Target::new("ulogd_formats", ulogd_formats, &["nl"], LOG_RECORDS),
@@ -302,11 +304,33 @@ const PACKETS: &[&[u8]] = &[
     b"\x60\0\0\0\0\x10\0\x40AAAAAAAAAAAAAAAABBBBBBBBBBBBBBBB\x3a\0\0\0\0\0\0\0\x80\0\0\0\0\x01\0\x01",
 ];
 
+/// Ethernet with two tags and UDP to port 53; ARP; "cooked" packets of both kinds.
+const FRAMES: &[&[u8]] = &[
+    b"\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x88\xa8\0\x4d\x81\0\0\x4e\x08\0\x45\0\0\x1c\0\0\0\0\x40\x11\0\0\
+      \x0a\0\0\x01\x0a\0\0\x02\0\x35\0\x35\0\x08\0\0",
+    b"\xff\xff\xff\xff\xff\xff\x02\0\0\0\0\x01\x08\x06\0\x01\x08\0\x06\x04\0\x01\x02\0\0\0\0\x01\x0a\0\0\x01\
+      \0\0\0\0\0\0\x0a\0\0\x02",
+    b"\0\0\0\x01\0\x06\x02\0\0\0\0\x01\0\0\x08\0\x45\0\0\x14\0\0\0\0\x40\x01\0\0\x7f\0\0\x01\x7f\0\0\x01",
+    b"\x86\xdd\0\0\0\0\0\x02\0\x01\0\x06\x02\0\0\0\0\x01\0\0\x60\0\0\0\0\0\x3b\x40AAAAAAAAAAAAAAAABBBBBBBBBBBBBBBB",
+];
+
 /// A payload: family, version, group, then a prefix, a number, the hook, a packet.
 const LOG_RECORDS: &[&[u8]] = &[
     b"\x02\0\0\x05\x08\0\x01\0\x08\0\x01\0\x08\0\x0a\0abc\0\x08\0\x0c\0\0\0\0\x01\x08\0\x09\0\x45\0\0\x28",
     b"\x0a\0\0\x05\x14\0\x03\0\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0\x03\x0c\0\x14\x80\x06\0\x02\0\xe0\x2a\0\0",
 ];
+
+/// A pcap file, and a pcapng file with each block that is read.
+fn packet_files() -> Vec<Vec<u8>> {
+    let numbers = |numbers: &[u32]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>();
+    let pcap = numbers(&[0xa1b2_c3d4, 4 << 16 | 2, 0, 0, 65_535, 1, 1_700_000_000, 7, 4, 60, 0x0806_0202, 9, 9, 0, 0]);
+    let section = [0x0a0d_0d0a, 28, 0x1a2b_3c4d, 1, u32::MAX, u32::MAX, 28];
+    let iface = [1, 40, 1, 96, 4 << 16 | 2, 0x6574_6865, 1 << 16 | 9, 9, 0, 40];
+    let packet = [6, 48, 0, 5, 7, 4, 60, 0x0806_0202, 4 << 16 | 2, 9, 0, 48];
+    let (simple, obsolete) = ([3, 20, 4, 7, 20], [2, 36, 0, 5, 7, 4, 60, 1, 36]);
+    let pcapng = numbers(&[&section[..], &iface, &packet, &simple, &obsolete].concat());
+    vec![pcap, pcapng]
+}
 
 /// The files of a spool with two batches.
 fn spool_files() -> Vec<Vec<u8>> {

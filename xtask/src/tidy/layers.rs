@@ -25,7 +25,7 @@ const HOUSE: &[Place] = &[
     Place { name: "sockets", layer: 2, ours: &["record", "sys", "netlink", "bpf"], theirs: &[] },
     Place { name: "conntrack", layer: 2, ours: &["record", "sys", "netlink", "bpf"], theirs: &[] },
     Place { name: "nflog", layer: 2, ours: &["record", "sys", "netlink", "packet"], theirs: &[] },
-    Place { name: "capture", layer: 2, ours: &["record", "sys", "packet"], theirs: &[] },
+    Place { name: "capture", layer: 2, ours: &["record", "sys", "packet"], theirs: &["flate2", "ruzstd"] },
     Place {
         name: "host",
         layer: 2,

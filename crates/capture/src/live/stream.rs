@@ -2,8 +2,7 @@
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use packet::{mac_text, put_info, read_frame};
-use record::rows::{CapturedPacket, CapturedPackets, Link, LinkType, PacketAim, capture_need};
+use record::rows::{CapturedPacket, CapturedPackets, Link, LinkType, PacketAim};
 use record::{Accounting, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, StreamState};
 use sys::packet_ring::{Frame, FrameStatus, Instruction, RingKind, RingRequest, accept_all, sleep_precisely};
 use sys::{SysError, clock, wait_any};
@@ -13,6 +12,7 @@ use super::ring::OpenRing;
 use crate::latency::LatencyCounts;
 use crate::pace::{Pacing, Wait};
 use crate::report::CaptureReport;
+use crate::row::complete;
 
 /// Names the stream in messages to the user.
 const WHAT: &str = "packets";
@@ -309,7 +309,7 @@ fn renew_unknown(place: &mut OpenPlace, read: ReadLinks<'_>, last_ns: &mut u64) 
 fn row<'r>(frame: &Frame<'r>, place: &'r mut OpenPlace, need: u64, info: &'r mut Vec<u8>) -> CapturedPacket<'r> {
     let netns_id = place.place.netns_id;
     let link = place.links.get(frame.ifindex);
-    let mut row = CapturedPacket {
+    let row = CapturedPacket {
         time_ns: frame.time_ns,
         netns_id,
         ifindex: frame.ifindex,
@@ -322,18 +322,7 @@ fn row<'r>(frame: &Frame<'r>, place: &'r mut OpenPlace, need: u64, info: &'r mut
         frame: frame.bytes,
         ..CapturedPacket::default()
     };
-    read_frame(&mut row);
-    if need & capture_need::MACS != 0 {
-        if let Some([dst, src]) = row.link.addresses {
-            row.macs = [mac_text(src), mac_text(dst)];
-        }
-    }
-    if need & capture_need::INFO != 0 {
-        info.clear();
-        put_info(&row, info);
-        row.info = info;
-    }
-    row
+    complete(row, need, info)
 }
 
 fn open_rings(

@@ -19,7 +19,7 @@ use crate::shipping::{Shipment, Shipped};
 use engine::{Plan, RenewedLookups, ResolvingSink, Run, RunError};
 use host::{Containers, ProcessParts, Processes};
 use record::rows::{FlowEvents, SocketEvents};
-use record::{Accounting, LookupId, Lookups, Stream};
+use record::{Accounting, LookupId, Lookups, Sink, Stream, StreamSource, Table};
 use sockets::{FlowSums, Follow, LiveConnections};
 use std::time::Duration;
 use sys::cost;
@@ -191,6 +191,13 @@ fn follow<T: Shipped>(
             shipment.finish(request, &mut run.stats);
             run
         }
+        (None, names) if !plan.is_streaming() => {
+            let mut sink = output::sink(request);
+            match names {
+                Some(names) => read_to_its_end(plan, stream, &mut lookups, &mut ResolvingSink::new(&mut *sink, names))?,
+                None => read_to_its_end(plan, stream, &mut lookups, &mut *sink)?,
+            }
+        }
         (None, None) => plan.follow_renewed(stream, &mut lookups, &mut *output::sink(request), &stop)?,
         (None, Some(names)) => {
             let mut sink = output::sink(request);
@@ -206,6 +213,20 @@ fn follow<T: Shipped>(
         run.ended = engine::Ended::Closed;
     }
     Ok(run)
+}
+
+/// Shows the rows of a stream in order, or in groups, once it has ended.
+fn read_to_its_end<T: Table>(
+    plan: &Plan<T>,
+    stream: &mut dyn Stream<T>,
+    lookups: &mut FollowedLookups<'_>,
+    sink: &mut dyn Sink,
+) -> Result<Run, RunError> {
+    let mut result = Ok(Run { stats: Accounting::default(), ended: engine::Ended::Whole });
+    lookups.with(&mut |lookups| {
+        result = plan.run(&StreamSource::new(&mut *stream), lookups, &mut *sink, None, &|| false);
+    });
+    result
 }
 
 /// What surrounds rows, though namespaces, groups and processes come and go while we follow.

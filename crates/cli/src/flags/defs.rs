@@ -5,7 +5,7 @@
 
 /// What a command can do, one bit each; of a flag: which of them it belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Scope(u32);
+pub(crate) struct Scope(u64);
 
 impl Scope {
     /// No command.
@@ -539,6 +539,15 @@ pub(crate) const FLAGS: &[Flag] = &[
         LISTENED_TO,
         "The interface whose packets are captured; may be given several times. Without it, or with `any`, all of the \
          namespace, those that come later, too",
+    ),
+    flag(
+        Scope::CAPTURE,
+        "read",
+        Some('r'),
+        File("FILE"),
+        LISTENED_TO,
+        "The packets of a file instead of those of interfaces: pcap or pcapng of any system, also packed by gzip or \
+         zstd; - for standard input",
     ),
     flag(
         Scope::CAPTURE,

@@ -1,34 +1,42 @@
-//! `netwren capture`: packets of interfaces, as they come.
+//! `netwren capture`: packets of interfaces, as they come, and of files.
 
-use super::follow::{self, StreamNotes, Then};
+mod file;
+mod live;
+
 use super::plan::of_request;
 use crate::command::{Command, ParsedWords, TableEntry};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::parser;
 use crate::flags::request::Request;
-use crate::messages::say;
 use crate::outcome::Outcome;
-use crate::session::Session;
-use capture::{CapturePlace, FollowPackets, Pacing, PacketStream};
-use engine::{Plan, Run, RunError};
-use export::{Format, Target};
-use host::{Links, Namespace, Namespaces};
-use record::Accounting;
-use record::rows::{CapturedPackets, Link};
+use capture::Pacing;
+use export::{Format, Target, WhenFull};
+use record::rows::CapturedPackets;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "capture",
-    about: "Packets of interfaces, as they come, until interrupted",
+    about: "Packets of interfaces, as they come, until interrupted; packets of files",
     examples: EXAMPLES,
-    scope: Scope::ROWS.and(Scope::COLUMNS).and(Scope::NAMES).and(Scope::ALL_NETNS).and(Scope::CAPTURE).and(Scope::SHIP),
+    scope: SCOPE,
     refusals: REFUSALS,
     tables: &[TableEntry::of::<CapturedPackets>()],
     run: Some(run),
     ..Command::TABLE
 };
+
+const SCOPE: Scope = Scope::ROWS
+    .and(Scope::COLUMNS)
+    .and(Scope::SORT)
+    .and(Scope::BY)
+    .and(Scope::FOLDS)
+    .and(Scope::NAMES)
+    .and(Scope::ALL_NETNS)
+    .and(Scope::CAPTURE)
+    .and(Scope::SHIP);
 
 const REFUSALS: &[(&str, &str)] = &[
     ("record", "packets are recorded by --to pcapng:FILE, which every reader of packets knows"),
@@ -44,6 +52,8 @@ Examples:
   netwren capture --all-netns 'proto = icmp'        pings in every network namespace there is
   netwren capture -i lo --to pcapng:FILE --rotate-size 100MiB   whole packets into files, eight of them
   netwren capture --to json:FILE 'dport in (22, 3389)'  lines into a file; SIGUSR1 tells the figures so far
+  netwren capture -r dump.pcap 'proto = tcp' -c +ttl   packets of a file: pcap, pcapng, also .gz and .zst
+  netwren capture -r dump.pcap --by proto,dport --sum len   what is in it
 ";
 
 /// The longest time of `--for`: ten years.
@@ -64,6 +74,8 @@ const ANY: &str = "any";
 struct Capture {
     /// What is chosen and how it is shown.
     request: Request,
+    /// `-r`
+    file: Option<PathBuf>,
     /// `-i`; none for all.
     ifaces: Vec<String>,
     /// `--latency`
@@ -71,7 +83,7 @@ struct Capture {
     /// `--buffer`
     buffer_bytes: Option<u32>,
     /// `--snaplen`
-    snaplen: u32,
+    snaplen: Option<u32>,
     /// `--no-promiscuous` was not given.
     promiscuous: bool,
     /// `--for`
@@ -90,38 +102,54 @@ enum Latency {
 fn run(line: &ParsedWords<'_>) -> Result<Outcome, String> {
     let capture = asked(line)?;
     Ok(match of_request(&capture.request) {
-        Ok(plan) => captured(&capture, &plan),
+        Ok(plan) => match &capture.file {
+            Some(path) => file::shown(path, &capture, &plan),
+            None => live::captured(&capture, &plan),
+        },
         Err(wrong) => Outcome::because(Exit::Usage, wrong),
     })
 }
 
 fn asked(line: &ParsedWords<'_>) -> Result<Capture, String> {
-    let request = Request::of(line)?;
+    let mut request = Request::of(line)?;
+    let file = line.file("read").map(PathBuf::from);
+    of_one_kind(line, &request, file.is_some())?;
+    if let Some(ship) = request.ship.as_mut().filter(|_| file.is_some() && !line.is_given("when-full")) {
+        // A file waits; what receivers do not take at once is not lost.
+        ship.when_full = WhenFull::Block;
+    }
     let number = |flag, range| line.value(flag).map(|text| bytes(flag, text, range)).transpose();
     let snaplen = number("snaplen", 16..=capture::SNAPLEN_MAX)?;
     let ifaces: Vec<String> = line.values("interface").iter().map(|name| (*name).to_owned()).collect();
     Ok(Capture {
+        file,
         ifaces: if ifaces.iter().any(|name| name == ANY) { Vec::new() } else { unique(ifaces) },
         latency: latency(line.value("latency").unwrap_or("auto"))?,
         buffer_bytes: number("buffer", 1 << 16..=1 << 30)?,
-        snaplen: snaplen.unwrap_or_else(|| default_snaplen(&request)),
+        snaplen,
         promiscuous: !line.has("no-promiscuous"),
         time: line.seconds("for", FOR_S)?,
         request,
     })
 }
 
+/// Refuses what goes with interfaces only where there is a file, and groups that would be shipped.
+fn of_one_kind(line: &ParsedWords<'_>, request: &Request, is_file: bool) -> Result<(), String> {
+    let live = ["interface", "latency", "buffer", "no-promiscuous", "for", "all-netns", "netns"];
+    if let Some(flag) = live.into_iter().find(|flag| is_file && line.is_given(flag)) {
+        return Err(format!("--{flag} goes with packets of interfaces, not with --read FILE"));
+    }
+    let ordered = ["by", "sort"].into_iter().find(|flag| line.is_given(flag));
+    match ordered.filter(|_| request.ship.is_some()) {
+        Some(flag) => Err(format!("--{flag} goes with what is shown: --to ships packets as they come")),
+        None => Ok(()),
+    }
+}
+
 fn unique(mut names: Vec<String>) -> Vec<String> {
     names.sort_unstable();
     names.dedup();
     names
-}
-
-/// Whole packets where a target stores packets.
-fn default_snaplen(request: &Request) -> u32 {
-    let stores = |target: &Target| matches!(target.format, Format::Pcap | Format::Pcapng);
-    let stores = request.ship.as_ref().is_some_and(|ship| ship.targets.iter().any(stores));
-    if stores { capture::SNAPLEN_MAX } else { capture::SNAPLEN }
 }
 
 fn latency(text: &str) -> Result<Latency, String> {
@@ -142,6 +170,13 @@ fn bytes(flag: &str, text: &str, range: std::ops::RangeInclusive<u32>) -> Result
 }
 
 impl Capture {
+    /// Bytes of each packet that are captured: whole packets where a target stores packets.
+    fn live_snaplen(&self) -> u32 {
+        let stores = |target: &Target| matches!(target.format, Format::Pcap | Format::Pcapng);
+        let stores = self.request.ship.as_ref().is_some_and(|ship| ship.targets.iter().any(stores));
+        self.snaplen.unwrap_or(if stores { capture::SNAPLEN_MAX } else { capture::SNAPLEN })
+    }
+
     fn pace(&self) -> Pacing {
         Pacing::new(match self.latency {
             Latency::Auto => Some(Pacing::AUTO),
@@ -161,83 +196,12 @@ impl Capture {
     /// Bytes of each of so many rings.
     fn ring_bytes(&self, rings: usize) -> usize {
         let usual = match rings {
-            0..=RINGS_MANY if self.snaplen > capture::SNAPLEN => WHOLE_BUFFER_BYTES,
+            0..=RINGS_MANY if self.live_snaplen() > capture::SNAPLEN => WHOLE_BUFFER_BYTES,
             0..=RINGS_MANY => BUFFER_BYTES,
             _ => SMALL_BUFFER_BYTES,
         };
         self.buffer_bytes.unwrap_or(usual) as usize
     }
-}
-
-fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outcome {
-    let end_ns = capture.time.map(|time| {
-        let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        sys::clock::monotonic_ns().saturating_add(time_ns)
-    });
-    follow::run(&capture.request, plan, |session, then| {
-        // What cannot be found is said when lookups are read.
-        session.find_namespaces(None, &mut Accounting::default());
-        let places = places(session);
-        if let Err(error) = sys::signal::report_on_usr1() {
-            say(&error.to_string());
-        }
-        let links = |place: &CapturePlace| read_links(session, place);
-        let is_late = || end_ns.is_some_and(|end_ns| sys::clock::monotonic_ns() >= end_ns);
-        let stop = || is_late() || follow::is_over(&capture.request, session);
-        let rings = places.len() * capture.ifaces.len().max(1);
-        let follow = FollowPackets {
-            ifaces: capture.ifaces.clone(),
-            places,
-            pace: capture.pace(),
-            retire_ms: capture.retire_ms(),
-            buffer_bytes: capture.ring_bytes(rings),
-            snaplen: capture.snaplen,
-            promiscuous: capture.promiscuous,
-            program: None,
-            links: &links,
-            say: &say,
-            stop: &stop,
-            reports: &sys::signal::reports,
-        };
-        let mut stream = PacketStream::open(follow).map_err(RunError::Source)?;
-        shown(&mut stream, capture, then)
-    })
-}
-
-/// Shows the packets and says the figures at the end.
-fn shown(
-    stream: &mut PacketStream<'_>,
-    capture: &Capture,
-    then: &mut Then<'_, CapturedPackets>,
-) -> Result<Run, RunError> {
-    let caveat = capture.request.all_netns.then(|| AT_THE_START.to_owned());
-    let run = then(stream, StreamNotes { caveat, cost: Vec::new(), reread: None })?;
-    if !capture.request.explain {
-        let (shown, filtered) = (run.stats.emitted, run.stats.filtered);
-        say(&format!("{}; {shown} shown, {filtered} filtered", stream.report()));
-    }
-    Ok(run)
-}
-
-/// What is said of `--all-netns` at the start.
-const AT_THE_START: &str = "packets of network namespaces that are made from now on are not captured";
-
-/// The namespaces that are captured, as far as they can be opened; the search says which cannot.
-fn places(session: &Session) -> Vec<CapturePlace> {
-    let own = session.netns_id();
-    let namespaces = session.namespaces();
-    let list = namespaces.as_deref().map(Namespaces::list).unwrap_or_default();
-    let open = |namespace: &Namespace| {
-        let netns = namespace.open(session.host(), own).ok()??;
-        Some(CapturePlace { netns_id: namespace.inode, netns: Some(netns) })
-    };
-    let others = list.iter().filter(|namespace| namespace.inode != own).filter_map(open);
-    std::iter::once(CapturePlace { netns_id: own, netns: None }).chain(others).collect()
-}
-
-fn read_links(session: &Session, place: &CapturePlace) -> Result<Vec<Link>, String> {
-    let read = Links::read(session.host(), place.netns_id, place.netns.as_ref());
-    read.map(|read| read.links).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -256,10 +220,10 @@ mod tests {
         );
         let capture = capture.unwrap();
         assert_eq!((capture.ifaces.join(","), capture.latency), ("eth0,eth1".to_owned(), Latency::Ms(5)));
-        assert_eq!((capture.snaplen, capture.buffer_bytes, capture.promiscuous), (96, Some(1 << 20), false));
+        assert_eq!((capture.live_snaplen(), capture.buffer_bytes, capture.promiscuous), (96, Some(1 << 20), false));
         assert_eq!((capture.time, capture.request.shown.filter.as_str()), (Some(Duration::from_secs(2)), "dport = 22"));
         let plain = parse("").unwrap();
-        assert_eq!((plain.latency, plain.snaplen, plain.promiscuous), (Latency::Auto, capture::SNAPLEN, true));
+        assert_eq!((plain.latency, plain.live_snaplen(), plain.promiscuous), (Latency::Auto, capture::SNAPLEN, true));
         assert_eq!((plain.ring_bytes(1), plain.ring_bytes(9)), (16 << 20, 4 << 20));
         assert!(parse("-i eth0 -i any").unwrap().ifaces.is_empty());
         assert_eq!(parse("--latency 0").unwrap().latency, Latency::None);
@@ -268,9 +232,9 @@ mod tests {
     #[test]
     fn files_of_packets_have_whole_packets() {
         let capture = parse("--to pcapng:/tmp/x").unwrap();
-        assert_eq!((capture.snaplen, capture.ring_bytes(1)), (capture::SNAPLEN_MAX, 64 << 20));
-        assert_eq!(parse("--to json:/tmp/x").unwrap().snaplen, capture::SNAPLEN);
-        assert_eq!(parse("--to pcapng:/tmp/x -s 64").unwrap().snaplen, 64);
+        assert_eq!((capture.live_snaplen(), capture.ring_bytes(1)), (capture::SNAPLEN_MAX, 64 << 20));
+        assert_eq!(parse("--to json:/tmp/x").unwrap().live_snaplen(), capture::SNAPLEN);
+        assert_eq!(parse("--to pcapng:/tmp/x -s 64").unwrap().live_snaplen(), 64);
     }
 
     #[test]
@@ -281,6 +245,8 @@ mod tests {
             ("--snaplen 300000", "--snaplen takes 16 to 262144 bytes"),
             ("--buffer 1k", "--buffer takes 65536 to"),
             ("--for x", "--for takes seconds"),
+            ("-r x -i lo", "--interface goes with packets of interfaces, not with --read FILE"),
+            ("-r x --by proto --to json:/tmp/x", "--by goes with what is shown"),
             ("--record x", "packets are recorded by --to pcapng:FILE"),
         ] {
             let said = parse(line).unwrap_err().to_string();

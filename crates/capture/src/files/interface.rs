@@ -1,0 +1,51 @@
+//! An interface as a file describes it.
+
+use super::options::{BlockOptions, Order};
+use super::resolution::Resolution;
+
+/// Bytes of a name that are remembered.
+const NAME_MAX: usize = 256;
+/// BlockOptions of an interface (draft-ietf-opsawg-pcapng).
+const IF_NAME: u16 = 2;
+const IF_TSRESOL: u16 = 9;
+const IF_TSOFFSET: u16 = 14;
+
+/// An interface as a file describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileIface {
+    /// Its name; empty where the file has none (pcap has none).
+    pub name: Box<[u8]>,
+    /// `LINKTYPE_…`
+    pub link_type: u32,
+    /// Bytes of each packet that were captured at most; 0 for all.
+    pub snaplen: u32,
+    /// How its stamps are written.
+    pub(super) resolution: Resolution,
+}
+
+impl FileIface {
+    /// The body of an interface description block; `None` if it is not whole.
+    pub(super) fn of_block(body: &[u8], read: Order) -> Option<FileIface> {
+        let mut iface = FileIface {
+            name: Box::default(),
+            link_type: read.u16(body, 0)?.into(),
+            snaplen: read.u32(body, 4)?,
+            resolution: Resolution::MICROSECONDS,
+        };
+        let mut offset_s = 0;
+        for (code, value) in BlockOptions::new(body.get(8..).unwrap_or_default(), read) {
+            match code {
+                IF_NAME => {
+                    // Some writers end it with a zero.
+                    let name = value.split(|byte| *byte == 0).next().unwrap_or_default();
+                    iface.name = name.get(..NAME_MAX).unwrap_or(name).into();
+                }
+                IF_TSRESOL => iface.resolution = value.first().map_or(iface.resolution, |byte| Resolution::of(*byte)),
+                IF_TSOFFSET => offset_s = read.u64(value, 0).map_or(0, |offset| offset as i64),
+                _ => {}
+            }
+        }
+        iface.resolution.offset_s = offset_s;
+        Some(iface)
+    }
+}

@@ -1,0 +1,129 @@
+//! The rows of `capture --read`.
+
+use record::rows::{CapturedPacket, CapturedPackets, LinkType, PacketAim};
+use record::{Accounting, Demand, Each, Next, Offer, SourceError, Stream, StreamState};
+
+use super::error::FileError;
+use super::packet::FilePacket;
+use super::reader::{FileFormat, PacketFile};
+use crate::row::complete;
+
+const BACKEND: &str = "file";
+/// Most rows of a batch: then they are written, and stop is asked for.
+const BATCH_MAX: u64 = 1024;
+/// Longest wait for a packet of a pipe.
+const IDLE_MS: i32 = 100;
+
+/// What a [`FilePackets`] reads.
+pub struct ReadPackets<'h> {
+    /// The file.
+    pub file: PacketFile,
+    /// Bytes of each packet that are looked at; `None`: all that the file has.
+    pub snaplen: Option<u32>,
+    /// Returns true once the run shall end.
+    pub stop: &'h dyn Fn() -> bool,
+}
+
+/// The packets of a file as rows, in the order of the file. A file that is broken gives those before the break.
+pub struct FilePackets<'h> {
+    file: PacketFile,
+    snaplen: usize,
+    stop: &'h dyn Fn() -> bool,
+    seen: u64,
+    fault: Option<FileError>,
+    info: Vec<u8>,
+}
+
+impl<'h> FilePackets<'h> {
+    /// Nothing is read yet but the file's header.
+    pub fn new(read: ReadPackets<'h>) -> FilePackets<'h> {
+        FilePackets {
+            file: read.file,
+            snaplen: read.snaplen.map_or(usize::MAX, |bytes| bytes as usize),
+            stop: read.stop,
+            seen: 0,
+            fault: None,
+            info: Vec::with_capacity(256),
+        }
+    }
+
+    /// Hands out what is there, a batch at most.
+    fn hand_out(&mut self, need: u64, each: &mut Each<'_, CapturedPackets>) -> Result<StreamState, FileError> {
+        for nth in 0..BATCH_MAX {
+            if nth > 0 && !self.file.has_more(0) {
+                break;
+            }
+            let Some(packet) = self.file.next_packet()? else { return Ok(StreamState::Ended) };
+            self.seen += 1;
+            let row = row(&packet, self.snaplen);
+            if each(&complete(row, need, &mut self.info)) == Next::Stop {
+                break;
+            }
+        }
+        Ok(StreamState::Open)
+    }
+}
+
+fn row<'f>(packet: &FilePacket<'f>, snaplen: usize) -> CapturedPacket<'f> {
+    let row = CapturedPacket {
+        time_ns: packet.time_ns,
+        ifindex: packet.number,
+        iface: packet.iface_name,
+        link_type: u16::try_from(packet.link_type).map_or(LinkType::UNKNOWN, LinkType),
+        packet_type: packet.aim,
+        len: packet.len,
+        frame: packet.bytes.get(..snaplen).unwrap_or(packet.bytes),
+        ..CapturedPacket::default()
+    };
+    CapturedPacket { packet_type: row.packet_type.or_else(|| aim_of_cooked(&row)), ..row }
+}
+
+/// What a "cooked" header says: two bytes at the begin, or one behind the hardware type.
+fn aim_of_cooked(row: &CapturedPacket<'_>) -> Option<PacketAim> {
+    match (row.link_type, row.frame) {
+        (LinkType::SLL, [0, aim, ..]) => PacketAim::of(*aim),
+        (LinkType::SLL2, frame) => PacketAim::of(*frame.get(10)?),
+        _ => None,
+    }
+}
+
+impl Stream<CapturedPackets> for FilePackets<'_> {
+    fn offer(&self, _: &Demand<CapturedPackets>) -> Offer {
+        let format = match self.file.format() {
+            FileFormat::Pcap => "pcap",
+            FileFormat::Pcapng => "pcapng",
+        };
+        let line = format!("packets of {}, {format}", self.file.name());
+        Offer { backend: BACKEND, explain: vec![line], ..Offer::default() }
+    }
+
+    fn next(
+        &mut self,
+        demand: &Demand<CapturedPackets>,
+        each: &mut Each<'_, CapturedPackets>,
+    ) -> Result<StreamState, SourceError> {
+        if (self.stop)() {
+            return Ok(StreamState::Ended);
+        }
+        if !self.file.has_more(IDLE_MS) {
+            return Ok(StreamState::Open);
+        }
+        match self.hand_out(demand.need, each) {
+            Ok(state) => Ok(state),
+            Err(fault) if fault.is_interrupted() => Ok(StreamState::Open),
+            Err(fault) => {
+                self.fault = Some(fault);
+                Ok(StreamState::Ended)
+            }
+        }
+    }
+
+    fn close(&mut self) -> Accounting {
+        let mut stats = Accounting { seen: self.seen, incomplete: self.fault.is_some(), ..Accounting::default() };
+        stats.used(BACKEND);
+        if let Some(fault) = self.fault.take() {
+            stats.add_reason(0, fault.to_string());
+        }
+        stats
+    }
+}

@@ -1,0 +1,131 @@
+//! `capture --read`: what is in a file is shown as what is on the wire; what is broken is said with its place.
+
+use crate::run::{Ran, clean, netwren};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A pcap file of Ethernet frames, one a second.
+pub(crate) fn pcap_of(frames: &[&[u8]]) -> Vec<u8> {
+    let mut file = Vec::new();
+    for number in [0xa1b2_c3d4, 4 << 16 | 2, 0, 0, 65_535, 1u32] {
+        file.extend(number.to_le_bytes());
+    }
+    for (nth, frame) in frames.iter().enumerate() {
+        let len = frame.len() as u32;
+        for number in [1_700_000_000 + nth as u32, 0, len, len] {
+            file.extend(number.to_le_bytes());
+        }
+        file.extend_from_slice(frame);
+    }
+    file
+}
+
+/// A UDP datagram from 10.0.0.1, port 53, to 10.0.0.2.
+pub(crate) fn udp(dport: u16, payload: &[u8]) -> Vec<u8> {
+    let length = |header: usize| ((header + payload.len()) as u16).to_be_bytes();
+    let ip = [&[0x45, 0][..], &length(28), &[0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]].concat();
+    [&[2; 12], &[8, 0][..], &ip, &[0, 53], &dport.to_be_bytes(), &length(8), &[0, 0], payload].concat()
+}
+
+fn written(dir: &Path, name: &str, bytes: &[u8]) -> PathBuf {
+    let path = dir.join(name);
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+fn read(path: &Path, args: &[&str]) -> Ran {
+    netwren(&[&["capture", "-r", path.to_str().unwrap()], args].concat())
+}
+
+#[test]
+fn a_file_is_shown_as_the_wire_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let frames = [udp(1000, b"ab"), udp(2000, b"abcd"), udp(2000, b"")];
+    let frames: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
+    let path = written(dir.path(), "a.pcap", &pcap_of(&frames));
+    let columns = ["-H", "-c", "time,iface,src,sport,dst,dport,len,caplen,info"];
+    let first = "2023-11-14T22:13:20.000000000Z\t-\t10.0.0.1\t53\t10.0.0.2\t1000\t44\t44\tlen 2\n";
+    assert_eq!(read(&path, &[&columns[..], &["-n", "1"]].concat()).ok(), first);
+    assert_eq!(read(&path, &["-H", "-c", "len", "dport = 2000 and len > 42"]).ok(), "46\n");
+    assert_eq!(read(&path, &["-H", "-c", "caplen,len", "-s", "20", "-n", "1"]).ok(), "20\t44\n", "cut");
+    let by = read(&path, &["-H", "--by", "dport", "--sum", "len", "--sort", "dport"]);
+    assert_eq!(by.ok(), "1000\t1\t44\n2000\t2\t88\n");
+    assert_eq!(read(&path, &["-H", "-c", "len", "--sort", "len:desc"]).ok(), "46\n44\n42\n");
+    let to = dir.path().join("b.pcapng");
+    read(&path, &["--to", &format!("pcapng:{}", to.display())]).ok();
+    let again = ["-H", "-c", "time,src,dport,len,info"];
+    assert_eq!(read(&to, &again).ok(), read(&path, &again).ok(), "written as pcapng and read again");
+    let json: serde_json::Value = serde_json::from_str(&read(&to, &["-o", "json", "-n", "1"]).ok()).unwrap();
+    assert_eq!((&json["proto"], &json["dport"]), (&"udp".into(), &1000.into()));
+}
+
+/// As a program that is started by hand would: packed by the tools, through a pipe.
+#[test]
+fn packed_files_and_pipes_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let frame = udp(1000, b"ab");
+    let path = written(dir.path(), "a.pcap", &pcap_of(&[&frame, &frame]));
+    for (tool, args, ending) in [("gzip", &["-k"][..], "gz"), ("zstd", &["-q"], "zst")] {
+        if !testkit::tool::have(tool) {
+            continue;
+        }
+        assert!(Command::new(tool).args(args).arg(&path).status().unwrap().success());
+        let packed = dir.path().join(format!("a.pcap.{ending}"));
+        assert_eq!(read(&packed, &["-H", "-c", "dport"]).ok(), "1000\n1000\n", "{tool}");
+    }
+    let mut command = Command::new(testkit::program::netwren());
+    clean(&mut command).args(["capture", "-r", "-", "-H", "-c", "dport"]).stdin(Stdio::piped());
+    let mut going = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (mut stdin, mut first) = (going.stdin.take().unwrap(), [0; 5]);
+    stdin.write_all(&pcap_of(&[&frame])).unwrap();
+    // The first is shown though the second has not come.
+    std::io::Read::read_exact(going.stdout.as_mut().unwrap(), &mut first).unwrap();
+    assert_eq!(&first, b"1000\n");
+    stdin.write_all(&pcap_of(&[&frame])[24..]).unwrap();
+    drop(stdin);
+    assert_eq!(Ran::of(going.wait_with_output().unwrap()).ok(), "1000\n");
+}
+
+#[test]
+fn a_broken_file_gives_what_is_before_the_break() {
+    let dir = tempfile::tempdir().unwrap();
+    let frame = udp(1000, b"ab");
+    let whole = pcap_of(&[&frame, &frame]);
+    let cut = written(dir.path(), "cut\u{1b}.pcap", &whole[..whole.len() - 3]);
+    for args in [&["-H", "-c", "dport"][..], &["-H", "--by", "dport"]] {
+        let ran = read(&cut, args);
+        assert!(ran.stdout.starts_with("1000"), "{}", ran.stdout);
+        ran.says(3, &["cut\\\\u{1b}.pcap, byte 84: the file ends within a packet: 41 bytes are there of 44"]);
+    }
+    let text = written(dir.path(), "text", b"no packets here");
+    read(&text, &[]).says(4, &["text: neither pcap nor pcapng: it begins with 6e 6f 20 70"]);
+    read(&dir.path().join("none"), &[]).says(4, &["none: no such file or directory"]);
+    read(&written(dir.path(), "empty", b""), &[]).says(4, &["empty: the file is empty"]);
+    assert_eq!(read(&written(dir.path(), "none.pcap", &pcap_of(&[])), &["-H"]).ok(), "");
+}
+
+/// A long file takes no more memory than a short one.
+#[test]
+fn memory_does_not_grow_with_the_file() {
+    const PACKETS: usize = 40_000;
+    let frame = udp(1000, &[7; 1400]);
+    let mut command = Command::new(testkit::program::netwren());
+    clean(&mut command).args(["capture", "-r", "-", "-H", "--by", "dport", "--cost"]).stdin(Stdio::piped());
+    let mut going = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = going.stdin.take().unwrap();
+    let thousand = pcap_of(&[&frame[..]; 1000]);
+    let writer = std::thread::spawn(move || {
+        stdin.write_all(&thousand[..24]).unwrap();
+        (0..PACKETS / 1000).for_each(|_| stdin.write_all(&thousand[24..]).unwrap());
+        // The process still waits for the end.
+        let status = std::fs::read_to_string(format!("/proc/{}/status", going.id())).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().trim().to_owned();
+        drop(stdin);
+        (going.wait_with_output().unwrap(), peak)
+    });
+    let (output, peak) = writer.join().unwrap();
+    assert_eq!(Ran::of(output).ok(), format!("1000\t{PACKETS}\n"));
+    let kib: u64 = peak.trim_end_matches(" kB").parse().unwrap();
+    assert!(kib < 40_000, "{peak} for {} MB of packets", PACKETS * 1458 / 1_000_000);
+}

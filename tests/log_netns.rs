@@ -42,8 +42,81 @@ fn root_log_reads_every_namespace() {
         let is_right = |(n, line): (usize, &&String)| **line == format!("{name}\tof {name}\t{n}");
         assert!(of_it.iter().enumerate().all(is_right), "{of_it:?}");
     }
-    assert!(ran.stderr.contains("made from now on are not read"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("made from now on are read once they are found"), "{}", ran.stderr);
     for lab in &labs {
-        assert_eq!(lab.output("cat", &["/proc/net/netfilter/nfnetlink_log"]), "", "no group stays bound");
+        assert!(!is_bound(lab, GROUP), "no group stays bound");
     }
+}
+
+/// A group that the other test does not bind.
+const LATER: &str = "47113";
+
+/// A namespace whose packets to a port are logged, once the run has bound the group there.
+fn made_meanwhile(purpose: &str) -> Lab {
+    let lab = Lab::new(purpose);
+    lab.nft(&format!(
+        "table inet t {{ chain o {{ type filter hook output priority 0
+           udp dport 7009 counter log prefix \"later: \" group {LATER} drop comment \"of {}\"
+         }}
+         }}",
+        lab.name()
+    ));
+    testkit::wait_until("the group is bound", || is_bound(&lab, LATER));
+    lab
+}
+
+/// Other tests may have bound groups of theirs there, too.
+fn is_bound(lab: &Lab, group: &str) -> bool {
+    let groups = lab.output("cat", &["/proc/net/netfilter/nfnetlink_log"]);
+    groups.lines().any(|line| line.split_whitespace().next() == Some(group))
+}
+
+/// Namespaces are made, log and go while the run does: each is read and let go; one that has the number of one that
+/// has gone begins anew.
+#[test]
+fn root_log_reads_namespaces_that_come_later() {
+    const COUNTS: [usize; 4] = [7, 90, 3, 20];
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let mut command = Command::new(testkit::program::netwren());
+    let columns = "netns,rule_comment,seq";
+    clean(&mut command).args(["log", "--all-netns", "--group", LATER, "--latency", "10ms", "--columns", columns]);
+    command.arg("prefix = \"later: \"");
+    let mut log: Going<String> = Going::past_header(command, columns, |line| line);
+    let descriptors = |log: &Going<String>| {
+        let files = std::fs::read_dir(format!("/proc/{}/fd", log.child.id())).unwrap();
+        files
+            .flatten()
+            .filter_map(|file| std::fs::read_link(file.path()).ok())
+            .filter(|target| target.to_string_lossy().starts_with("socket:"))
+            .count()
+    };
+    let (mut expected, mut names, mut inodes) = (Vec::new(), Vec::new(), Vec::new());
+    for count in COUNTS {
+        let lab = made_meanwhile("logcnet");
+        let before = descriptors(&log);
+        inodes.push(sys::netns::inode_of(&lab.path()).unwrap());
+        send(&lab, to_five(), count);
+        assert_eq!(counted(&lab, "7009"), count);
+        expected.extend((0..count).map(|seq| format!("{0}\tof {0}\t{seq}", lab.name())));
+        // What waits in the kernel when the namespace goes is received all the same.
+        if count > 10 {
+            log.read_until("its records", |lines| lines.len() >= expected.len());
+        }
+        names.push(lab.name().to_owned());
+        drop(lab);
+        log.read_until("its records", |lines| lines.len() >= expected.len());
+        testkit::wait_until("it is let go", || descriptors(&log) < before);
+    }
+    let (lines, ran) = log.end();
+    // A name that has gone before its record was read cannot be told, nor can its rules.
+    let seq = |line: &String| line.rsplit('\t').next().map(str::to_owned);
+    assert_eq!(lines.iter().map(seq).collect::<Vec<_>>(), expected.iter().map(seq).collect::<Vec<_>>());
+    for name in [&names[1], &names[3]] {
+        let of_it =
+            |lines: &[String]| lines.iter().filter(|line| line.contains(name.as_str())).cloned().collect::<Vec<_>>();
+        assert_eq!(of_it(&lines), of_it(&expected));
+    }
+    assert!(!ran.stderr.contains("lost"), "{inodes:?}: {}", ran.stderr);
+    assert!(ran.stderr.contains("namespaces were made meanwhile"), "{}", ran.stderr);
 }

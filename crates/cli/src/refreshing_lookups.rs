@@ -7,6 +7,7 @@ use crate::append_map::AppendMap;
 use host::{Cgroups, Containers, NetnsNames};
 use record::{Accounting, Key, Lookup, LookupId, Lookups, Value};
 use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 use sys::Host;
 
 /// Readings may take this part of the time.
@@ -35,6 +36,8 @@ pub(crate) struct RefreshingLookup<'s, L> {
     /// The newest reading: names are copied out of it, so that it can be replaced.
     newest: RefCell<Option<L>>,
     names: AppendMap<Key, Name>,
+    /// Keys that stand for something else than what `base` knows.
+    forgotten: HashSet<Key>,
     budget: Budget,
     missing: Cell<u64>,
     gone: Cell<u64>,
@@ -65,6 +68,7 @@ impl<'s, L: Lookup> RefreshingLookup<'s, L> {
             now_ns: sys::clock::monotonic_ns,
             newest: RefCell::new(None),
             names: AppendMap::new(),
+            forgotten: HashSet::new(),
             budget: Budget::new(SHARE_OF_TIME, CREDIT_NS_MAX),
             missing: Cell::new(0),
             gone: Cell::new(0),
@@ -76,6 +80,14 @@ impl<'s, L: Lookup> RefreshingLookup<'s, L> {
         if self.names.len() > NAMES_MAX / 2 {
             self.names.clear();
         }
+    }
+
+    /// These stand for something else now; what is known of others may be old as well.
+    fn forget(&mut self, keys: impl Iterator<Item = Key>) {
+        let (base, id) = (self.base, self.id);
+        self.forgotten.extend(keys.filter(|key| !base.value(id, *key).is_null()));
+        self.names.clear();
+        self.newest.take();
     }
 
     /// How many cells stayed empty because it was too soon for another reading.
@@ -126,7 +138,7 @@ fn text_of(lookup: &impl Lookup, key: Key) -> Option<Box<[u8]>> {
 impl<L: Lookup> Lookup for RefreshingLookup<'_, L> {
     fn value(&self, key: Key) -> Value<'_> {
         let known = self.base.value(self.id, key);
-        if !known.is_null() {
+        if !known.is_null() && (self.forgotten.is_empty() || !self.forgotten.contains(&key)) {
             return known;
         }
         match self.names.newest(&key) {
@@ -226,6 +238,13 @@ impl<'s> RefreshingLookups<'s> {
         self.places.iter_mut().for_each(|(_, place)| place.renew());
     }
 
+    /// Namespaces with these inodes have gone, or are called otherwise.
+    pub(crate) fn forget_namespaces(&mut self, inodes: Vec<u64>) {
+        if !inodes.is_empty() {
+            self.namespaces.forget(inodes.into_iter().map(Key::Id));
+        }
+    }
+
     /// Says which cells stayed empty though there may be a name.
     pub(crate) fn tell(&self, stats: &mut Accounting) {
         let places = || self.places.iter().map(|(_, place)| place);
@@ -321,6 +340,17 @@ mod tests {
         lookup.now_ns = || 5 + NAMELESS_NS;
         assert_eq!(lookup.value(Key::Id(4)), Value::Null);
         assert_eq!((asked.borrow().len(), lookup.missing()), (3, 0));
+    }
+
+    #[test]
+    fn what_was_forgotten_is_read_again() {
+        let base = UpTo(9);
+        let lookups = Lookups::none().with(LookupId::Netns, &base);
+        let mut lookup = RefreshingLookup::new(lookups, LookupId::Netns, NAMELESS_NS, |_, _| true, |_| Some(UpTo(1)));
+        assert_eq!((lookup.value(Key::Id(1)), lookup.value(Key::Id(2))), (NAME, NAME));
+        lookup.forget([1, 2].map(Key::Id).into_iter());
+        assert_eq!((lookup.value(Key::Id(1)), lookup.value(Key::Id(2))), (NAME, Value::Null));
+        assert_eq!(lookup.value(Key::Id(3)), NAME, "as it was");
     }
 
     #[test]

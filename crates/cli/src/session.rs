@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use sys::netns::Inside;
 use sys::{Errno, Host, Interrupt, NetnsTarget, SysError, TapeError};
 
@@ -49,11 +49,18 @@ const _: fn() = || {
     can_be_sent::<SessionTarget>();
 };
 
+/// Namespaces that a thread has found, until the session goes over to them.
+pub(crate) type FoundNamespaces = Arc<Mutex<Option<Namespaces>>>;
+
 /// An opened target.
 pub(crate) struct Session {
     host: Host,
     netns_id: u64,
     all_netns: Option<RefCell<Rc<Namespaces>>>,
+    /// Namespaces as another thread found them later.
+    found: FoundNamespaces,
+    /// See [`Session::take_others`].
+    others: RefCell<Vec<u64>>,
     /// What the namespaces were found from.
     fingerprint: RefCell<Option<NetnsFingerprint>>,
     /// The handlers of signals; the error where they could not be installed.
@@ -107,6 +114,8 @@ impl Session {
             host,
             netns_id,
             all_netns,
+            found: FoundNamespaces::default(),
+            others: RefCell::default(),
             fingerprint,
             interrupt,
             wait_failed: RefCell::default(),
@@ -157,6 +166,28 @@ impl Session {
         self.all_netns.as_ref().map(|all_netns| Rc::clone(&all_netns.borrow()))
     }
 
+    /// Where another thread puts namespaces that it finds.
+    pub(crate) fn found(&self) -> FoundNamespaces {
+        Arc::clone(&self.found)
+    }
+
+    /// Goes over to the namespaces that another thread has found; true if there are others than before.
+    pub(crate) fn take_found(&self) -> bool {
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let (Some(found), Some(all_netns)) = (found, &self.all_netns) else { return false };
+        let found = Rc::new(found);
+        let before = all_netns.replace(Rc::clone(&found));
+        let is_other = |namespace: &&host::Namespace| !found.list().contains(namespace);
+        self.others.borrow_mut().extend(before.list().iter().filter(is_other).map(|namespace| namespace.inode));
+        true
+    }
+
+    /// Inodes of namespaces that have gone since the last call, or are called otherwise: another one may have the
+    /// number.
+    pub(crate) fn take_others(&self) -> Vec<u64> {
+        self.others.take()
+    }
+
     /// The ways into the namespaces that are read: into those of `namespaces`, or the one that the session is in.
     pub(crate) fn ways<'n>(&self, namespaces: Option<&'n Namespaces>) -> Vec<NetnsTarget<'n>> {
         match namespaces {
@@ -204,6 +235,15 @@ impl Session {
             let Ok(_inside) = opened.map(|netns| netns.enter()).transpose() else { continue };
             each(namespace.inode);
         }
+    }
+
+    /// Calls `visit` inside the namespace with this inode, if it is one of those that are read and can be entered.
+    pub(crate) fn in_namespace(&self, inode: u64, visit: &mut dyn FnMut()) {
+        let Some(namespaces) = self.namespaces() else { return };
+        let Some(namespace) = namespaces.list().iter().find(|namespace| namespace.inode == inode) else { return };
+        let Ok(opened) = namespace.open(&self.host, self.netns_id) else { return };
+        let Ok(_inside) = opened.map(|netns| netns.enter()).transpose() else { return };
+        visit();
     }
 
     /// Nanoseconds of a clock for intervals between rounds: one that does not jump; in a replay the recorded time.

@@ -3,6 +3,7 @@
 //! The `*_at` functions return a bare [`Errno`]: they run once per process or per descriptor,
 //! where most failures (a process gone, a right missing) are only counted.
 use std::ffi::{CStr, CString};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -216,6 +217,32 @@ pub fn mounts_have_changed(file: &Fd) -> bool {
     // SAFETY: one live pollfd; a timeout of 0 does not wait.
     let ready = retried("poll", || unsafe { libc::poll(&raw mut poll, 1, 0) }.into());
     ready.is_err() || poll.revents & (libc::POLLERR | libc::POLLPRI | libc::POLLNVAL) != 0
+}
+
+/// Tells when the mounts of the calling process change, as `ip netns add` and `ip netns delete` do.
+#[derive(Debug)]
+pub struct MountsWatch(Fd);
+
+impl MountsWatch {
+    /// Changes from now on.
+    pub fn open() -> Result<MountsWatch, SysError> {
+        Ok(MountsWatch(open(Path::new("/proc/self/mountinfo"))?))
+    }
+
+    /// Waits until `stop` can be read or has ended, which is true; or until mounts have changed, if there is a watch;
+    /// or so long.
+    pub fn wait(watch: Option<&MountsWatch>, stop: BorrowedFd<'_>, timeout_ms: i32) -> Result<bool, SysError> {
+        let stop = libc::pollfd { fd: stop.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // poll(2) passes over a negative descriptor.
+        let mounts = libc::pollfd { fd: watch.map_or(-1, |watch| watch.0.raw()), events: libc::POLLPRI, revents: 0 };
+        let mut polls = [stop, mounts];
+        let first = polls.as_mut_ptr();
+        // SAFETY: two live pollfds.
+        match call("poll", || unsafe { libc::poll(first, 2, timeout_ms) }.into()) {
+            Ok(_) | Err(Errno::INTR) => Ok(polls.first().is_some_and(|stop| stop.revents != 0)),
+            Err(errno) => Err(SysError::new("poll", "mounts", errno)),
+        }
+    }
 }
 
 /// A file as a stream of pieces, for tables too large to keep (/proc/net/tcp of 100 000 sockets

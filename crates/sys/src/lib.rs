@@ -40,7 +40,7 @@ pub use blocks::Blocks;
 pub use crc32c::crc32c;
 pub use errno::{Errno, SysError, escaped};
 pub use fd::Fd;
-pub use fs::FileBlocks;
+pub use fs::{FileBlocks, MountsWatch};
 pub use host::{Host, Mode};
 pub use kernel::{Kernel, page_bytes};
 pub use lines::{Lines, open_proc_net};

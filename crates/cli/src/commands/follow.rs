@@ -171,6 +171,7 @@ fn follow<T: Shipped>(
     let enrichment = Enrichment::read(session, &wanted, &mut notes);
     let base = enrichment.lookups();
     let mut lookups = FollowedLookups {
+        session,
         base,
         refreshing: RefreshingLookups::new(session.host(), base),
         processes: ProcessCache::processes(session.host(), parts(&wanted)),
@@ -231,6 +232,7 @@ fn read_to_its_end<T: Table>(
 
 /// What surrounds rows, though namespaces, groups and processes come and go while we follow.
 struct FollowedLookups<'s> {
+    session: &'s Session,
     base: Lookups<'s>,
     refreshing: RefreshingLookups<'s>,
     processes: ProcessCache<'s, Processes>,
@@ -240,6 +242,7 @@ struct FollowedLookups<'s> {
 impl RenewedLookups for FollowedLookups<'_> {
     fn with(&mut self, then: &mut dyn FnMut(&Lookups<'_>)) {
         self.refreshing.renew();
+        self.refreshing.forget_namespaces(self.session.take_others());
         self.processes.renew();
         self.places.renew();
         let refreshing = self.refreshing.over(self.base);

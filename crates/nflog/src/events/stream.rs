@@ -4,16 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use netlink::datagrams::{BATCH_HEADER, BatchHeader, DatagramFrames};
+use netlink::datagrams::{BATCH_HEADER, BatchHeader, DatagramFrame, DatagramFrames};
 use netlink::{DecodeError, Messages};
 use record::rows::{LogRecord, LogRecords};
 use record::{Accounting, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, StreamState, Table};
 use sys::{Blocks, Errno, Host, SysError};
 
 use crate::events::netlink::groups::{self, Delivery, GroupSocket};
-use crate::events::netlink::other_netns::OtherNetns;
+use crate::events::netlink::other_netns::{Elsewhere, FindOtherNetns};
 use crate::events::netlink::reader::{OpenedReader, open_reader};
 use crate::events::netlink::record::{decode_into, is_record};
+use crate::events::netlink::scanner::Scanner;
 use crate::events::netlink::sequence::Sequences;
 use crate::events::preview::{self, Preview};
 use crate::events::succession::{HandOver, Succession};
@@ -38,8 +39,9 @@ pub struct FollowLog<'h> {
     pub buffer_bytes: u32,
     /// Inode of the namespace that the calling thread is in.
     pub netns_id: u64,
-    /// Other namespaces whose groups of these numbers are read as well; they are not handed over.
-    pub others: Vec<OtherNetns>,
+    /// Finds other namespaces, whose groups of these numbers are read as well; they are not handed over. It is called
+    /// now, and later by a thread of its own: once a second, and when mounts change.
+    pub others: Option<FindOtherNetns>,
     /// Returns true once the run shall end. Called some twenty times a second.
     pub stop: &'h dyn Fn() -> bool,
     /// Where the number of records that the kernel could not deliver stands while the stream is read, as far as gaps in
@@ -80,16 +82,14 @@ pub struct LogStream<'h> {
     unrecorded: Vec<u16>,
     /// None in a replay.
     sockets: Vec<Arc<GroupSocket>>,
-    /// Those of other namespaces.
-    elsewhere: Vec<Arc<GroupSocket>>,
+    /// Those of other namespaces, and who looks for these.
+    elsewhere: Option<(Arc<Elsewhere>, Scanner)>,
     /// [`FollowLog::copy_bytes`]
     copy_bytes: Arc<AtomicU32>,
     /// Bytes that the kernel was last asked to copy.
     copied: u32,
     taken_over: Vec<u16>,
     refused: Vec<(u16, String)>,
-    /// Groups of other namespaces that are not read, and why the first of them is not.
-    unread: (u64, Option<String>),
     hand_over: Option<Box<dyn HandOver + 'h>>,
     preview: Option<&'h dyn Preview>,
 }
@@ -107,17 +107,18 @@ impl<'h> LogStream<'h> {
         let delivery = Delivery { copy_bytes: copy_bytes.load(Relaxed), latency, buffer_bytes, entries };
         let (mut refused, mut opened) = (0, None);
         let blocks = host.stream(&format!("nflog/{netns_id}"), "", || {
-            let reader = open_reader(&groups, delivery, netns_id, &others, stop, &mut succession);
-            let OpenedReader { reader, sockets, elsewhere, taken_over, refused, unread } =
+            let others = others.map(|find| (find, Arc::clone(&copy_bytes)));
+            let reader = open_reader(&groups, delivery, netns_id, others, stop, &mut succession);
+            let OpenedReader { reader, sockets, elsewhere, taken_over, refused } =
                 reader.map_err(|(group, error)| {
                     refused = group;
                     error
                 })?;
-            opened = Some((sockets, elsewhere, taken_over, refused, unread));
+            opened = Some((sockets, elsewhere, taken_over, refused));
             Ok(Box::new(reader))
         });
         let blocks = blocks.map_err(|error| error_of(host, &groups, refused, &error))?;
-        let (sockets, elsewhere, inherited, not_taken, unread) = opened.unwrap_or_default();
+        let (sockets, elsewhere, inherited, not_taken) = opened.unwrap_or_default();
         let mut sequences = Sequences::default();
         for (group, next) in &inherited {
             sequences.begin(netns_id, *group, *next);
@@ -141,7 +142,6 @@ impl<'h> LogStream<'h> {
             copied: delivery.copy_bytes,
             taken_over: inherited.into_iter().map(|(group, _)| group).collect(),
             refused: not_taken,
-            unread,
             hand_over: succession.hand_over,
             preview,
         })
@@ -165,8 +165,31 @@ impl<'h> LogStream<'h> {
     /// Has the kernel copy another number of bytes, if another one is wanted; what fails is tried again.
     fn set_copied(&mut self) {
         let wanted = self.copy_bytes.load(Relaxed);
-        if wanted != self.copied && self.sockets.iter().chain(&self.elsewhere).all(|one| one.copy(wanted).is_ok()) {
+        let elsewhere = self.elsewhere.as_ref().map(|(elsewhere, _)| elsewhere);
+        let has_new = elsewhere.is_some_and(|elsewhere| elsewhere.take_new());
+        if wanted == self.copied && !has_new {
+            return;
+        }
+        let is_set = self.sockets.iter().all(|one| one.copy(wanted).is_ok());
+        if is_set && elsewhere.is_none_or(|elsewhere| elsewhere.copy(wanted)) {
             self.copied = wanted;
+        }
+    }
+
+    /// Adds what is missing of other namespaces.
+    fn tell_of_others(&self, stats: &mut Accounting) {
+        let (unread, why) = match &self.elsewhere {
+            Some((elsewhere, _)) => elsewhere.unread(),
+            None => (self.header.unreachable, None),
+        };
+        let why = why.map_or_else(String::new, |why| format!(", the first {why}"));
+        let late =
+            "network namespaces were made meanwhile: what rules logged there until they were found is in no count";
+        for (count, text) in [(unread, format!("groups were not read{why}")), (self.header.late, late.to_owned())] {
+            if count > 0 {
+                stats.incomplete = true;
+                stats.add_reason(count, text);
+            }
         }
     }
 
@@ -212,7 +235,7 @@ impl<'h> LogStream<'h> {
                 }
             };
             if frame.bytes.is_empty() {
-                *since_ns = frame.wall_ns;
+                note_mark(&frame, since_ns, sequences);
             }
             let (netns_id, received_ns, since_ns) = (frame.netns_id, frame.wall_ns, *since_ns);
             for message in Messages::new(frame.bytes) {
@@ -239,6 +262,16 @@ impl<'h> LogStream<'h> {
             }
         }
         Ok(StreamState::Open)
+    }
+}
+
+/// What a frame without messages says.
+fn note_mark(frame: &DatagramFrame<'_>, since_ns: &mut u64, sequences: &mut Sequences) {
+    match frame.nsid.map(u16::try_from) {
+        None => *since_ns = frame.wall_ns,
+        // The namespace has gone, and the socket of the group with it.
+        Some(Ok(group)) => sequences.forget(frame.netns_id, group),
+        Some(Err(_)) => {}
     }
 }
 
@@ -291,10 +324,7 @@ impl Stream<LogRecords> for LogStream<'_> {
             stats.incomplete = true;
             stats.add_reason(dropped, "datagrams of records lost at the end: the netlink buffer was full (--buffer)");
         }
-        if let (groups, Some(why)) = &self.unread {
-            stats.incomplete = true;
-            stats.add_reason(*groups, format!("groups were not read, the first {why}"));
-        }
+        self.tell_of_others(&mut stats);
         for group in &self.unrecorded {
             stats.unanswered = true;
             let text = format!("the recording holds no records of group {group}: the run did not listen to it");

@@ -32,6 +32,10 @@ impl<'s> Meaning<'s> {
 
     /// Reads again what has changed. To be called some times a second.
     pub(super) fn refresh(&self) {
+        if self.session.take_found() {
+            self.rules.iter().for_each(Rules::find_namespaces);
+            self.entries.iter().for_each(|entries| entries.find_namespaces(self.session));
+        }
         self.rules.iter().for_each(Rules::refresh);
     }
 

@@ -27,15 +27,16 @@ use engine::{Plan, RunError};
 use export::{Format, Target};
 use host::{Namespace, Namespaces};
 use meaning::Meaning;
-use nflog::{FollowLog, GroupTaken, LogStream, OtherNetns};
+use nflog::{FindOtherNetns, FollowLog, GroupTaken, LogStream, OtherNetns};
 use record::rows::LogRecords;
 use record::{Accounting, SourceError, SourceFault};
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
+use sys::Host;
 
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
@@ -99,7 +100,7 @@ impl Log {
             latency: self.latency,
             buffer_bytes: self.buffer_bytes,
             netns_id: session.netns_id(),
-            others: others(session),
+            others: session.namespaces().map(|_| others(session)),
             stop,
             lost: session.run().count_lost(),
             succession: Default::default(),
@@ -221,18 +222,28 @@ fn copy_bytes(request: &Request) -> u32 {
 }
 
 /// What is said of `--all-netns` at the start.
-const AT_THE_START: &str = "network namespaces that are made from now on are not read";
+const AS_FOUND: &str = "network namespaces that are made from now on are read once they are found, which may take a \
+                        second: what rules log there before is in no count";
 
-/// The namespaces beside the session's own that are read, as far as they can be opened; the search says which cannot.
-fn others(session: &Session) -> Vec<OtherNetns> {
-    let own = session.netns_id();
-    let namespaces = session.namespaces().filter(|_| !session.host().is_replay());
-    let list = namespaces.as_deref().map(Namespaces::list).unwrap_or_default();
-    let open = |namespace: &Namespace| {
-        let netns = namespace.open(session.host(), own).ok()??;
-        Some(OtherNetns { netns_id: namespace.inode, netns })
-    };
-    list.iter().filter(|namespace| namespace.inode != own).filter_map(open).collect()
+/// Finds the namespaces beside `own`, with a way into those that are not settled. Not through the session's host: it is
+/// called by a thread of its own, and what comes of it goes into the recording with the records.
+/// The session goes over to them.
+fn others(session: &Session) -> FindOtherNetns {
+    let (own, for_session) = (session.netns_id(), session.found());
+    let mut known = session.namespaces().map(|known| Namespaces::clone(&known));
+    Box::new(move |is_settled| {
+        let host = Host::live();
+        let found = Namespaces::read(&host).ok()?;
+        if known.as_ref() != Some(&found) {
+            known = Some(found.clone());
+            for_session.lock().unwrap_or_else(PoisonError::into_inner).replace(found.clone());
+        }
+        let open = |namespace: &Namespace| OtherNetns {
+            netns_id: namespace.inode,
+            netns: if is_settled(namespace.inode) { None } else { namespace.open(&host, own).ok().flatten() },
+        };
+        Some(found.list().iter().filter(|namespace| namespace.inode != own).map(open).collect())
+    })
 }
 
 /// The numbers of `--group`.
@@ -298,7 +309,7 @@ fn followed(log: &Log, plan: &Plan<LogRecords>, reread: Option<&Reread<'_>>) -> 
         if let Some(inheritance) = &mut inheritance {
             inheritance.settle(&stream, &stop);
         }
-        let caveat = log.request.all_netns.then(|| AT_THE_START.to_owned());
+        let caveat = log.request.all_netns.then(|| AS_FOUND.to_owned());
         let notes = StreamNotes { caveat, cost: Vec::new(), reread };
         meaning.over(&mut stream, |stream| then(stream, notes))
     })

@@ -1,5 +1,5 @@
 //! Binding a log group, and how the kernel delivers its records.
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use netlink::{Messages, Request};
@@ -60,6 +60,8 @@ pub(crate) struct GroupSocket {
     pub(crate) empty_ns: AtomicU64,
     /// Datagrams that the kernel had dropped when the socket was taken over.
     drops_before: u32,
+    /// Bytes of each packet that the kernel was last asked to copy.
+    copied: AtomicU32,
 }
 
 impl GroupSocket {
@@ -76,7 +78,8 @@ impl GroupSocket {
         let drops_before = netlink.drops().map_err(|error| error.to_string())?;
         netlink.make_room(i32::try_from(delivery.buffer_bytes).unwrap_or(i32::MAX));
         netlink.report_no_losses().map_err(|error| error.to_string())?;
-        let socket = GroupSocket { netlink, group, netns_id, empty_ns: AtomicU64::new(0), drops_before };
+        let (empty_ns, copied) = (AtomicU64::new(0), delivery.copy_bytes.into());
+        let socket = GroupSocket { netlink, group, netns_id, empty_ns, drops_before, copied };
         // Without a command, the kernel takes the settings from the socket that has bound the group only.
         let mut request = config(group);
         configure(&mut request, delivery);
@@ -134,18 +137,24 @@ impl GroupSocket {
         netlink.make_room(i32::try_from(delivery.buffer_bytes).unwrap_or(i32::MAX));
         // Otherwise the kernel drops everything after a loss until the buffer is empty, and reports no more than that.
         netlink.report_no_losses()?;
-        let empty_ns = clock::wall_ns().into();
-        let socket = GroupSocket { netlink, group, netns_id, empty_ns, drops_before: 0 };
+        let (empty_ns, copied) = (clock::wall_ns().into(), delivery.copy_bytes.into());
+        let socket = GroupSocket { netlink, group, netns_id, empty_ns, drops_before: 0, copied };
         socket.ask(&bind_request(group, delivery))?;
         socket.answer(early)?;
         Ok(socket)
     }
 
     /// Has the kernel copy so many bytes of each packet from now on. Its answer comes among the records, as no record.
+    /// What it does already is not asked for.
     pub(crate) fn copy(&self, bytes: u32) -> Result<(), SysError> {
+        if self.copied.load(Relaxed) == bytes {
+            return Ok(());
+        }
         let mut request = config(self.group);
         put_copy(&mut request, bytes);
-        self.ask(&request)
+        self.ask(&request)?;
+        self.copied.store(bytes, Relaxed);
+        Ok(())
     }
 
     /// Gives the group back: the kernel sends what has gathered, and nothing after that.

@@ -3,4 +3,5 @@ pub(crate) mod groups;
 pub(crate) mod other_netns;
 pub(crate) mod reader;
 pub(crate) mod record;
+pub(crate) mod scanner;
 pub(crate) mod sequence;

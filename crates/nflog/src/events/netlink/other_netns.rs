@@ -1,64 +1,130 @@
 //! Groups of other network namespaces: each has groups of its own with the same numbers.
-use std::sync::Arc;
+//!
+//! Who looks for namespaces ([`super::scanner`]) binds groups and closes none; who receives takes the sockets over, and
+//! empties and closes those of namespaces that have gone.
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sys::netns::{NetNs, within};
+use sys::NetNs;
 
-use super::groups::{Delivery, GroupSocket};
+use super::groups::GroupSocket;
 
-/// Most sockets in other namespaces; further groups are not read, and said.
-const SOCKETS_MAX: usize = 4096;
-
-/// A network namespace whose groups are read as well.
+/// A network namespace that was found.
 #[derive(Debug)]
 pub struct OtherNetns {
     /// Its inode.
     pub netns_id: u64,
-    /// The way in.
-    pub netns: NetNs,
+    /// The way in; `None` if it cannot be entered, or if the caller said that it needs none.
+    pub netns: Option<NetNs>,
 }
 
-/// Sockets in other namespaces.
+/// Finds the namespaces of the host beside the one that is read anyway; `None` if they cannot be looked for. The
+/// argument says of an inode whether it needs no way in. Called by a thread of its own.
+pub type FindOtherNetns = Box<dyn FnMut(&dyn Fn(u64) -> bool) -> Option<Vec<OtherNetns>> + Send>;
+
+/// What is told to who receives.
 #[derive(Debug, Default)]
-pub(crate) struct OtherSockets {
-    pub(crate) sockets: Vec<Arc<GroupSocket>>,
+pub(crate) struct Arrivals {
+    /// Sockets that were bound.
+    pub(crate) bound: Vec<Arc<GroupSocket>>,
     /// Datagrams that came while they were bound, each with its namespace.
-    pub(crate) early: Vec<(u64, Vec<u8>)>,
-    /// Groups that could not be bound.
-    pub(crate) unread: u64,
-    /// Why the first of them could not.
-    pub(crate) why: Option<String>,
+    pub(crate) early: VecDeque<(u64, Vec<u8>)>,
+    /// Namespaces to which nothing but a socket leads. They may be among those of `bound`.
+    pub(crate) gone: Vec<u64>,
 }
 
-impl OtherSockets {
-    /// Binds the groups in each of these namespaces. Needs CAP_NET_ADMIN there, and CAP_SYS_ADMIN to enter them.
-    pub(crate) fn bind(others: &[OtherNetns], groups: &[u16], delivery: Delivery) -> OtherSockets {
-        let mut all = OtherSockets::default();
-        for OtherNetns { netns_id, netns } in others {
-            let bound = within(Some(netns), || all.bind_in(*netns_id, groups, delivery));
-            if let Err(error) = bound {
-                all.leave_out(groups.len(), *netns_id, &error.to_string());
-            }
+/// Sockets in other namespaces, as the threads share them.
+#[derive(Debug, Default)]
+pub(crate) struct Elsewhere {
+    /// All that are read.
+    sockets: Mutex<Vec<Arc<GroupSocket>>>,
+    arrivals: Mutex<Arrivals>,
+    has_arrivals: AtomicBool,
+    /// True if sockets have come since [`Elsewhere::take_new`] was called.
+    has_new: AtomicBool,
+    /// True once the run ends: nothing is taken over any more.
+    is_over: AtomicBool,
+    /// Namespaces that were bound only after the start.
+    late: AtomicU64,
+    /// Groups that could not be bound, and why the first of them could not.
+    unread: Mutex<(u64, Option<String>)>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Elsewhere {
+    /// Hands over sockets of a namespace; `is_late` if rules may have logged there before.
+    pub(crate) fn hand_over(&self, bound: Vec<Arc<GroupSocket>>, early: Vec<(u64, Vec<u8>)>, is_late: bool) {
+        let mut arrivals = locked(&self.arrivals);
+        if self.is_over.load(Relaxed) {
+            return;
         }
-        all
+        self.late.fetch_add(is_late.into(), Relaxed);
+        locked(&self.sockets).extend(bound.iter().cloned());
+        arrivals.bound.extend(bound);
+        arrivals.early.extend(early);
+        self.has_new.store(true, Relaxed);
+        self.has_arrivals.store(true, Relaxed);
     }
 
-    fn bind_in(&mut self, netns_id: u64, groups: &[u16], delivery: Delivery) {
-        let mut early = Vec::new();
-        for group in groups {
-            if self.sockets.len() >= SOCKETS_MAX {
-                self.leave_out(1, netns_id, &format!("more than {SOCKETS_MAX} groups"));
-                continue;
-            }
-            match GroupSocket::bind(*group, netns_id, delivery, &mut early) {
-                Ok(socket) => self.sockets.push(Arc::new(socket)),
-                Err(error) => self.leave_out(1, netns_id, &format!("group {group}: {error}")),
-            }
-            self.early.extend(early.drain(..).map(|datagram| (netns_id, datagram)));
-        }
+    /// A namespace has gone.
+    pub(crate) fn leave(&self, netns_id: u64) {
+        locked(&self.arrivals).gone.push(netns_id);
+        self.has_arrivals.store(true, Relaxed);
     }
 
-    fn leave_out(&mut self, groups: usize, netns_id: u64, why: &str) {
-        self.unread += groups as u64;
-        self.why.get_or_insert_with(|| format!("in network namespace {netns_id}, {why}"));
+    /// What has come since the last call.
+    pub(crate) fn take_arrivals(&self) -> Option<Arrivals> {
+        if !self.has_arrivals.load(Relaxed) {
+            return None;
+        }
+        let mut arrivals = locked(&self.arrivals);
+        self.has_arrivals.store(false, Relaxed);
+        Some(std::mem::take(&mut *arrivals))
+    }
+
+    /// From now on nothing is handed over.
+    pub(crate) fn end(&self) {
+        let _arrivals = locked(&self.arrivals);
+        self.is_over.store(true, Relaxed);
+    }
+
+    /// A socket that is no longer read.
+    pub(crate) fn forget(&self, socket: &Arc<GroupSocket>) {
+        locked(&self.sockets).retain(|one| !Arc::ptr_eq(one, socket));
+    }
+
+    /// How many are read.
+    pub(crate) fn len(&self) -> usize {
+        locked(&self.sockets).len()
+    }
+
+    /// True if sockets have come since the last call.
+    pub(crate) fn take_new(&self) -> bool {
+        self.has_new.load(Relaxed) && self.has_new.swap(false, Relaxed)
+    }
+
+    /// Has the kernel copy so many bytes of each packet; true if it was asked at every socket.
+    pub(crate) fn copy(&self, bytes: u32) -> bool {
+        locked(&self.sockets).iter().all(|socket| socket.copy(bytes).is_ok())
+    }
+
+    /// Namespaces that were bound only after the start.
+    pub(crate) fn late(&self) -> u64 {
+        self.late.load(Relaxed)
+    }
+
+    /// Notes how many groups are not read, and why the first of them is not.
+    pub(crate) fn set_unread(&self, count: u64, why: Option<String>) {
+        let mut unread = locked(&self.unread);
+        *unread = (count, why.or(unread.1.take()));
+    }
+
+    /// Groups that could not be bound, and why.
+    pub(crate) fn unread(&self) -> (u64, Option<String>) {
+        locked(&self.unread).clone()
     }
 }

@@ -1,13 +1,15 @@
 //! What receives records, on whichever thread ([`netlink::datagrams`] says which).
+use std::collections::VecDeque;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use netlink::datagrams::{BatchHeader, Chunk, ChunkSizes, DirectReader, Receive};
 use sys::{SysError, clock, wait_any};
 
 use super::groups::{DATAGRAM_BYTES_MAX, Delivery, GroupSocket};
-use super::other_netns::{OtherNetns, OtherSockets};
+use super::other_netns::{Arrivals, Elsewhere, FindOtherNetns};
+use super::scanner::{Scan, Scanner};
 use crate::events::succession::Succession;
 
 /// 64 MiB at most: some 350,000 records wait while rows are written.
@@ -23,7 +25,13 @@ const DATAGRAMS_AT_END: usize = 4096;
 pub(crate) struct GroupSockets {
     sockets: Vec<Arc<GroupSocket>>,
     /// Datagrams that were received while the groups were bound, each with its namespace.
-    early: Vec<(u64, Vec<u8>)>,
+    early: VecDeque<(u64, Vec<u8>)>,
+    /// Those of other namespaces, which come and go.
+    elsewhere: Option<Arc<Elsewhere>>,
+    /// Sockets of namespaces that have gone, unbound: they are emptied and closed.
+    leaving: Vec<Arc<GroupSocket>>,
+    /// Datagrams that the kernel had dropped at sockets that were closed.
+    dropped_before: u64,
     /// Those of `sockets` from which something can be received, by index.
     ready: Vec<usize>,
     /// The namespace that the run stands in.
@@ -47,13 +55,45 @@ impl GroupSockets {
 
     /// Adds what was received while the groups were bound, as far as there is room.
     fn receive_early(&mut self, chunk: &mut Chunk) {
-        while let Some((netns_id, datagram)) = self.early.first().filter(|_| !chunk.is_full()) {
+        while let Some((netns_id, datagram)) = self.early.front().filter(|_| !chunk.is_full()) {
             if let Some(place) = chunk.messages_of_next_frame().get_mut(..datagram.len()) {
                 place.copy_from_slice(datagram);
                 chunk.push_frame(*netns_id, clock::wall_ns(), None, datagram.len());
             }
-            self.early.remove(0);
+            self.early.pop_front();
         }
+    }
+
+    /// Takes over sockets of namespaces that were made, and lets go of those that have gone.
+    fn take_arrivals(&mut self) {
+        let arrivals = self.elsewhere.as_ref().and_then(|elsewhere| elsewhere.take_arrivals());
+        let Some(Arrivals { bound, early, gone }) = arrivals else { return };
+        self.sockets.extend(bound);
+        self.early.extend(early);
+        // They are indexes into the sockets as they were.
+        self.ready.clear();
+        let is_gone = |socket: &Arc<GroupSocket>| socket.netns_id != self.netns_id && gone.contains(&socket.netns_id);
+        let (leaving, staying) = std::mem::take(&mut self.sockets).into_iter().partition(is_gone);
+        self.sockets = staying;
+        for socket in &leaving {
+            // The kernel sends what it has gathered. If it does not, what waits is all there is.
+            let _ = Arc::<GroupSocket>::as_ref(socket).unbind();
+        }
+        self.leaving.extend(leaving);
+    }
+
+    /// Receives what is left of namespaces that have gone, and closes their sockets; false if there is no room for all.
+    fn close_leaving(&mut self, chunk: &mut Chunk) -> Result<bool, SysError> {
+        while let Some(socket) = self.leaving.last() {
+            if !receive_from(socket, chunk, &mut { usize::MAX })? || chunk.is_full() {
+                return Ok(false);
+            }
+            self.dropped_before += u64::from(socket.drops()?);
+            chunk.push_frame(socket.netns_id, clock::wall_ns(), Some(socket.group.into()), 0);
+            self.elsewhere.iter().for_each(|elsewhere| elsewhere.forget(socket));
+            self.leaving.pop();
+        }
+        Ok(true)
     }
 }
 
@@ -95,7 +135,11 @@ impl Receive for GroupSockets {
         if let Some(turns) = &self.turns {
             turns.fetch_add(1, Relaxed);
         }
+        self.take_arrivals();
         self.receive_early(chunk);
+        if !self.close_leaving(chunk)? {
+            return Ok(false);
+        }
         if self.ready.is_empty() {
             match self.sockets.len() {
                 // To receive from one socket is to look whether it has something.
@@ -123,7 +167,12 @@ impl Receive for GroupSockets {
 
     /// Gives the groups back, then receives what the kernel had gathered: no record that was counted is left behind.
     fn end(&mut self, chunk: &mut Chunk) -> Result<bool, SysError> {
+        self.elsewhere.iter().for_each(|elsewhere| elsewhere.end());
+        self.take_arrivals();
         self.receive_early(chunk);
+        if !self.close_leaving(chunk)? {
+            return Ok(false);
+        }
         while let Some(socket) = self.sockets.get(self.ending.0) {
             let left = match &mut self.ending.1 {
                 Some(left) => left,
@@ -147,11 +196,14 @@ impl Receive for GroupSockets {
     }
 
     fn header(&mut self) -> Result<BatchHeader, SysError> {
-        let mut dropped = 0;
-        for socket in &self.sockets {
+        let mut dropped = self.dropped_before;
+        for socket in self.sockets.iter().chain(&self.leaving) {
             dropped += u64::from(socket.drops()?);
         }
-        self.header.lost = dropped;
+        (self.header.lost, self.header.sockets) = (dropped, self.sockets.len() as u64);
+        if let Some(elsewhere) = &self.elsewhere {
+            (self.header.late, self.header.unreachable) = (elsewhere.late(), elsewhere.unread().0);
+        }
         Ok(self.header)
     }
 }
@@ -160,58 +212,91 @@ impl Receive for GroupSockets {
 pub(crate) struct OpenedReader<'h> {
     pub(crate) reader: DirectReader<'h, GroupSockets>,
     pub(crate) sockets: Vec<Arc<GroupSocket>>,
-    /// Those of other namespaces.
-    pub(crate) elsewhere: Vec<Arc<GroupSocket>>,
+    /// Those of other namespaces, and who looks for these.
+    pub(crate) elsewhere: Option<(Arc<Elsewhere>, Scanner)>,
     /// Groups that were taken over, each with the number of its next record.
     pub(crate) taken_over: Vec<(u16, Option<u32>)>,
     /// Why sockets were not taken over.
     pub(crate) refused: Vec<(u16, String)>,
-    /// Groups of other namespaces that are not read, and why.
-    pub(crate) unread: (u64, Option<String>),
 }
 
-/// Takes groups over or binds them: records from now on are received.
+/// Takes groups over or binds them: records from now on are received. Of other namespaces those that `others` finds,
+/// now and later; their packets are copied as far as the number says.
 pub(crate) fn open_reader<'h>(
     groups: &[u16],
     delivery: Delivery,
     netns_id: u64,
-    others: &[OtherNetns],
+    others: Option<(FindOtherNetns, Arc<AtomicU32>)>,
     stop: &'h dyn Fn() -> bool,
     succession: &mut Succession<'_>,
 ) -> Result<OpenedReader<'h>, (u16, SysError)> {
-    let (mut early, mut sockets) = (Vec::new(), Vec::new());
-    let (mut taken_over, mut refused) = (Vec::new(), Vec::new());
-    for inherited in std::mem::take(&mut succession.inherited) {
-        let (group, next) = (inherited.group, inherited.next);
-        let is_there = sockets.iter().any(|socket: &Arc<GroupSocket>| socket.group == group);
-        if !groups.contains(&group) || is_there {
-            refused.push((group, "no longer asked for".to_owned()));
-            continue;
-        }
-        match GroupSocket::adopt(inherited, netns_id, delivery, &mut early) {
-            Ok(socket) => {
-                taken_over.push((group, next));
-                sockets.push(Arc::new(socket));
-            }
-            Err(why) => refused.push((group, why)),
-        }
-    }
-    for group in groups.iter().filter(|group| !taken_over.iter().any(|(taken, _)| taken == *group)) {
-        let bound = GroupSocket::bind(*group, netns_id, delivery, &mut early).map_err(|error| (*group, error))?;
-        sockets.push(Arc::new(bound));
-    }
+    let OwnGroups { sockets, early, taken_over, refused } = OwnGroups::open(groups, delivery, netns_id, succession)?;
     let buffer_bytes = sockets.first().map_or(Ok(0), |socket| socket.netlink.room());
     let buffer_bytes = buffer_bytes.map_err(|error| (0, error))?.into();
-    let elsewhere = OtherSockets::bind(others, groups, delivery);
-    let mut early: Vec<(u64, Vec<u8>)> = early.into_iter().map(|datagram| (netns_id, datagram)).collect();
-    early.extend(elsewhere.early);
-    let of_thread: Vec<_> = sockets.iter().chain(&elsewhere.sockets).cloned().collect();
-    let header = BatchHeader { buffer_bytes, sockets: of_thread.len() as u64, ..BatchHeader::default() };
-    let (keep_bound, turns) = (Arc::clone(&succession.keep_bound), succession.turns.clone());
-    let (ready, ending) = (Vec::new(), (0, None));
-    let receiver = GroupSockets { sockets: of_thread, early, ready, netns_id, header, keep_bound, turns, ending };
+    let early = early.into_iter().map(|datagram| (netns_id, datagram)).collect();
+    let elsewhere = others.map(|(find, copy_bytes)| {
+        let elsewhere = Arc::<Elsewhere>::default();
+        let mut scan = Scan::new(find, groups, delivery, copy_bytes, Arc::clone(&elsewhere));
+        scan.search();
+        Ok((elsewhere, Scanner::start(scan)?))
+    });
+    let elsewhere = elsewhere.transpose().map_err(|error: SysError| (0, error))?;
+    let mut receiver = GroupSockets {
+        sockets: sockets.clone(),
+        early,
+        elsewhere: elsewhere.as_ref().map(|(elsewhere, _)| Arc::clone(elsewhere)),
+        leaving: Vec::new(),
+        dropped_before: 0,
+        ready: Vec::new(),
+        netns_id,
+        header: BatchHeader { buffer_bytes, ..BatchHeader::default() },
+        keep_bound: Arc::clone(&succession.keep_bound),
+        turns: succession.turns.clone(),
+        ending: (0, None),
+    };
+    receiver.take_arrivals();
     let reader = DirectReader::start("netwren-log", CHUNKS, OWN_BYTES, stop, receiver);
-    let unread = (elsewhere.unread, elsewhere.why);
-    let (reader, elsewhere) = (reader.map_err(|error| (0, error))?, elsewhere.sockets);
-    Ok(OpenedReader { reader, sockets, elsewhere, taken_over, refused, unread })
+    let reader = reader.map_err(|error| (0, error))?;
+    Ok(OpenedReader { reader, sockets, elsewhere, taken_over, refused })
+}
+
+/// The groups of the namespace that the run stands in.
+struct OwnGroups {
+    sockets: Vec<Arc<GroupSocket>>,
+    early: Vec<Vec<u8>>,
+    taken_over: Vec<(u16, Option<u32>)>,
+    refused: Vec<(u16, String)>,
+}
+
+impl OwnGroups {
+    /// Takes them over or binds them.
+    fn open(
+        groups: &[u16],
+        delivery: Delivery,
+        netns_id: u64,
+        succession: &mut Succession<'_>,
+    ) -> Result<OwnGroups, (u16, SysError)> {
+        let (mut early, mut sockets) = (Vec::new(), Vec::new());
+        let (mut taken_over, mut refused) = (Vec::new(), Vec::new());
+        for inherited in std::mem::take(&mut succession.inherited) {
+            let (group, next) = (inherited.group, inherited.next);
+            let is_there = sockets.iter().any(|socket: &Arc<GroupSocket>| socket.group == group);
+            if !groups.contains(&group) || is_there {
+                refused.push((group, "no longer asked for".to_owned()));
+                continue;
+            }
+            match GroupSocket::adopt(inherited, netns_id, delivery, &mut early) {
+                Ok(socket) => {
+                    taken_over.push((group, next));
+                    sockets.push(Arc::new(socket));
+                }
+                Err(why) => refused.push((group, why)),
+            }
+        }
+        for group in groups.iter().filter(|group| !taken_over.iter().any(|(taken, _)| taken == *group)) {
+            let bound = GroupSocket::bind(*group, netns_id, delivery, &mut early).map_err(|error| (*group, error))?;
+            sockets.push(Arc::new(bound));
+        }
+        Ok(OwnGroups { sockets, early, taken_over, refused })
+    }
 }

@@ -48,6 +48,11 @@ impl Sequences {
         self.next.push(Expected { netns_id, group, seq: next, is_inherited: true });
     }
 
+    /// The group is no longer read: whoever has its numbers next begins anew. What was lost stays counted.
+    pub(crate) fn forget(&mut self, netns_id: u64, group: u16) {
+        self.next.retain(|next| (next.netns_id, next.group) != (netns_id, group));
+    }
+
     /// Those of [`Sequences::lost`] that were lost before the first record of a group that an earlier process had read.
     pub(crate) fn lost_between(&self) -> u64 {
         self.lost_between
@@ -85,6 +90,19 @@ mod tests {
             sequences.note(netns_id, group, seq);
             assert_eq!(sequences.lost(), lost, "{netns_id} {group} {seq}");
         }
+    }
+
+    /// The kernel gives the number of a namespace that has gone to the next one that is made.
+    #[test]
+    fn a_group_that_was_forgotten_begins_anew() {
+        let mut sequences = Sequences::default();
+        for (seq, lost) in [(0, 0), (3, 2)] {
+            sequences.note(1, 5, seq);
+            assert_eq!(sequences.lost(), lost);
+        }
+        sequences.forget(1, 5);
+        sequences.note(1, 5, 0);
+        assert_eq!(sequences.lost(), 2, "a number that is used again is no gap, and no gap is forgotten");
     }
 
     #[test]

@@ -20,6 +20,10 @@ pub(super) struct Questions {
     pub(super) left_out: HashSet<NetnsTuple>,
     /// Why the kernel did not answer.
     pub(super) trouble: Option<String>,
+    /// Namespaces of the sockets that are asked.
+    pub(super) asked: HashSet<u64>,
+    /// Sockets of namespaces that were made meanwhile, and all namespaces that there are: others are no longer asked.
+    pub(super) namespaces: Option<(Vec<EntryQueries>, HashSet<u64>)>,
 }
 
 /// The kernel's answers, a block for each batch.
@@ -67,6 +71,11 @@ impl Blocks for Asking {
     fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
         let Asking { questions, queries, budget, block, are_sent } = self;
         let mut questions = questions.borrow_mut();
+        if let Some((opened, alive)) = questions.namespaces.take() {
+            queries.extend(opened);
+            queries.retain(|queries| alive.contains(&queries.netns_id()));
+            questions.asked = queries.iter().map(EntryQueries::netns_id).collect();
+        }
         block.clear();
         let mut header = AnswersHeader { are_sent: *are_sent, ..AnswersHeader::default() };
         block.extend_from_slice(&header.bytes());

@@ -22,6 +22,7 @@ use record::rows::{
 use record::{Accounting, Addr, Demand, Each, Offer, SourceError, Stream, StreamState};
 use restarts::Restarts;
 use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 use std::rc::Rc;
 use sys::{Blocks, clock};
 use wanted::LookupBudget;
@@ -79,6 +80,7 @@ impl<'s> Entries<'s> {
         let answers = session.host().stream(&format!("log entries/{}", session.netns_id()), "", || {
             are_sent = nflog::sends_entries()?;
             let queries = if are_sent { Vec::new() } else { open_queries(session, trouble) };
+            asked.borrow_mut().asked = queries.iter().map(EntryQueries::netns_id).collect();
             let budget = LookupBudget::new(clock::monotonic_ns());
             Ok(Box::new(Asking { questions: asked, queries, budget, block: Vec::new(), are_sent }))
         });
@@ -95,6 +97,30 @@ impl<'s> Entries<'s> {
             restarts: RefCell::default(),
             counts: counts.into(),
         })
+    }
+
+    /// The session knows of other namespaces than before: from now on it is these that are asked.
+    pub(super) fn find_namespaces(&self, session: &Session) {
+        let (Some(found), false) = (session.namespaces(), self.are_sent()) else { return };
+        let mut questions = self.questions.borrow_mut();
+        let Questions { asked, namespaces, trouble, .. } = &mut *questions;
+        let alive: HashSet<u64> = found.list().iter().map(|namespace| namespace.inode).collect();
+        asked.retain(|inode| alive.contains(inode));
+        let mut opened = namespaces.take().map_or_else(Vec::new, |(opened, _)| opened);
+        opened.retain(|queries| alive.contains(&queries.netns_id()));
+        for namespace in found.list() {
+            let is_known = asked.contains(&namespace.inode);
+            if is_known || opened.iter().any(|queries| queries.netns_id() == namespace.inode) {
+                continue;
+            }
+            if asked.len() + opened.len() < NETNS_MAX {
+                session.in_namespace(namespace.inode, &mut || match EntryQueries::open(namespace.inode) {
+                    Ok(queries) => opened.push(queries),
+                    Err(error) => _ = trouble.get_or_insert_with(|| error.to_string()),
+                });
+            }
+        }
+        *namespaces = Some((opened, alive));
     }
 
     /// True if the kernel sends entries with records.

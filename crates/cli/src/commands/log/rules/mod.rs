@@ -20,6 +20,9 @@ const TIMER_NS: u64 = 100_000_000;
 pub(super) struct Rules<'s> {
     session: &'s Session,
     namespaces: RefCell<Vec<NetnsRules>>,
+    /// Namespaces that were made meanwhile, whose rules were not listed yet.
+    new: RefCell<Vec<u64>>,
+    with_texts: bool,
     /// How long a record may have waited in the kernel.
     latency_ns: u64,
     counts: RefCell<UnnamedCounts>,
@@ -47,13 +50,34 @@ impl<'s> Rules<'s> {
             Err(error) => _ = counts.trouble.get_or_insert(error.to_string()),
         });
         let latency_ns = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX).saturating_add(TIMER_NS);
-        Some(Rules { session, namespaces: namespaces.into(), latency_ns, counts: counts.into() })
+        let (namespaces, new, counts) = (namespaces.into(), RefCell::default(), counts.into());
+        Some(Rules { session, namespaces, new, with_texts, latency_ns, counts })
+    }
+
+    /// The session knows of other namespaces than before.
+    pub(super) fn find_namespaces(&self) {
+        let Some(found) = self.session.namespaces() else { return };
+        let Ok(mut namespaces) = self.namespaces.try_borrow_mut() else { return };
+        // What hears of changes there would keep them alive.
+        namespaces.retain(|rules| found.list().iter().any(|namespace| namespace.inode == rules.netns_id));
+        let is_new = |inode: &u64| !namespaces.iter().any(|rules| rules.netns_id == *inode);
+        self.new.replace(found.list().iter().map(|namespace| namespace.inode).filter(is_new).collect());
+    }
+
+    /// Lists the rules of one namespace that is new: a listing takes a while, and there may be many.
+    fn open_next(&self, namespaces: &mut Vec<NetnsRules>) {
+        let Some(new) = self.new.borrow_mut().pop() else { return };
+        self.session.in_namespace(new, &mut || match NetnsRules::open(self.session.host(), new, self.with_texts) {
+            Ok(rules) => namespaces.push(rules),
+            Err(error) => _ = self.counts.borrow_mut().trouble.get_or_insert(error.to_string()),
+        });
     }
 
     /// Lists rules again where they have changed. To be called some times a second: one system call a namespace where
     /// nothing has.
     pub(super) fn refresh(&self) {
         let Ok(mut namespaces) = self.namespaces.try_borrow_mut() else { return };
+        self.open_next(&mut namespaces);
         for rules in &mut *namespaces {
             if let Err(error) = self.refresh_one(rules) {
                 self.counts.borrow_mut().trouble.get_or_insert(error.to_string());
@@ -70,11 +94,7 @@ impl<'s> Rules<'s> {
             return rules.list_again(host);
         }
         let mut listed = Ok(());
-        self.session.in_each_namespace(&mut |netns_id| {
-            if netns_id == rules.netns_id {
-                listed = rules.list_again(host);
-            }
-        });
+        self.session.in_namespace(rules.netns_id, &mut || listed = rules.list_again(host));
         listed
     }
 

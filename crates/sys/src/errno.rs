@@ -169,7 +169,7 @@ impl SysError {
             "getsockname" => "ask for the address of",
             "setrlimit" | "capset" => "change",
             "seccomp" | "rt_sigaction" => "install",
-            "eventfd2" | "pipe2" => "make",
+            "eventfd2" | "pipe2" | "timerfd_create" => "make",
             "ppoll" => "wait for",
             "flock" => "lock",
             "bind" => "bind to",

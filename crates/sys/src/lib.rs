@@ -3,6 +3,7 @@
 //! The one crate with `unsafe` in it: each wrapper is a few lines with its reason.
 //! Knows no netlink message, no /proc format, no socket. Start reading at [`Host`]: everything
 //! that a run reads goes through it.
+mod alarm;
 pub mod allocator;
 mod blocks;
 pub mod bpf;
@@ -36,6 +37,7 @@ mod syscall;
 mod tape;
 pub mod term;
 
+pub use alarm::Alarm;
 pub use blocks::Blocks;
 pub use crc32c::crc32c;
 pub use errno::{Errno, SysError, escaped};

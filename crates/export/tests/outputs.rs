@@ -2,13 +2,15 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use export::{
-    Batch, MemoryStore, Output, OutputOptions, Rotation, Status, Target, Transport, TransportOptions, WhenFull,
-    open_transport,
+    AtOnce, Batch, MemoryStore, Output, OutputOptions, Rotation, Status, Taken, Target, Transport, TransportOptions,
+    WhenFull, open_transport,
 };
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::sync::{Arc, Mutex};
+use std::thread::{ThreadId, current};
 use std::time::{Duration, Instant};
 
 /// Messages `from..to`, a number a line.
@@ -287,4 +289,64 @@ fn memory_of_delivered_messages_is_filled_again() {
     assert_eq!(output.push(few, &|| false).bytes().as_ptr(), memory_of_few);
     let mut again = output.push(batch(20_010, 40_000), &|| false);
     assert!(again.is_empty() && again.bytes_mut().as_ptr() == memory);
+}
+
+type Brought = Arc<Mutex<Vec<(ThreadId, Vec<u8>)>>>;
+
+/// Takes at most so many bytes of each batch at once; notes which thread brought which bytes.
+struct Noting {
+    at_once_max: usize,
+    brought: Brought,
+}
+
+impl Noting {
+    fn take(&self, batch: &Batch, at: usize, most: usize) -> Taken {
+        let bytes = batch.bytes()[at..].iter().copied().take(most).collect::<Vec<u8>>();
+        let taken = Taken { bytes: bytes.len(), refused: 0 };
+        self.brought.lock().unwrap().push((current().id(), bytes));
+        taken
+    }
+}
+
+impl Transport for Noting {
+    fn open(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+    fn send(&mut self, batch: &Batch, at: usize) -> std::io::Result<Taken> {
+        Ok(self.take(batch, at, usize::MAX))
+    }
+    fn at_once(&self) -> AtOnce {
+        AtOnce::WithoutWait
+    }
+    fn send_at_once(&mut self, batch: &Batch, at: usize) -> std::io::Result<Taken> {
+        Ok(self.take(batch, at, self.at_once_max))
+    }
+    fn close(&mut self) {}
+}
+
+#[test]
+fn who_hands_messages_over_delivers_what_goes_at_once() {
+    for at_once_max in [usize::MAX, 3] {
+        let brought = Brought::default();
+        let transport = Noting { at_once_max, brought: Arc::clone(&brought) };
+        let options = OutputOptions { when_full: WhenFull::DropOldest, drain: Duration::from_secs(20) };
+        let store = Box::new(MemoryStore::new(1 << 20));
+        let mut output = Output::start("test", store, Box::new(transport), options).unwrap();
+        until("it is open", || output.status().is_open);
+        let by_us =
+            |by_us: bool| brought.lock().unwrap().iter().any(|(thread, _)| (*thread == current().id()) == by_us);
+        let mut messages = 0;
+        // The other thread may be about to sleep, and delivers the first ones.
+        until("this thread delivers", || {
+            output.push(batch(messages, messages + 1), &|| false);
+            messages += 1;
+            by_us(true)
+        });
+        until("all is delivered", || output.status().ledger.delivered == messages);
+        delivered(&output.finish(&|| false), messages);
+        assert!(at_once_max > 3 || by_us(false), "what did not go at once is brought by the other thread");
+        let text = brought.lock().unwrap().iter().flat_map(|(_, bytes)| bytes.clone()).collect::<Vec<u8>>();
+        let expected: String = (0..messages).map(|number| format!("{number:08}\n")).collect();
+        assert_eq!(String::from_utf8(text).unwrap(), expected);
+    }
 }

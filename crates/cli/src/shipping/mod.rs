@@ -104,7 +104,7 @@ impl<T: Shipped> Shipment<T> {
             None => None,
         };
         let (settings, endings) = (ship.clone(), Endings::default());
-        let shipment = Shipment { outputs, settings, monitors, endings, gate, _control: control };
+        let mut shipment = Shipment { outputs, settings, monitors, endings, gate, _control: control };
         shipment.watch();
         Ok(shipment)
     }

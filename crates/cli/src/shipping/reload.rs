@@ -104,8 +104,10 @@ impl<T: super::Shipped> Shipment<T> {
         }
     }
 
-    /// Has other threads see the outputs that there are now.
-    pub(super) fn watch(&self) {
+    /// Has other threads see the outputs that there are now, and each output whether there are others.
+    pub(super) fn watch(&mut self) {
+        let is_alone = self.outputs.len() == 1;
+        self.outputs.iter_mut().for_each(|shipper| shipper.output.set_alone(is_alone));
         let monitored = |shipper: &Shipper<T>| (shipper.target.to_string(), shipper.output.monitor(), shipper.at_start);
         *self.monitors.lock() = self.outputs.iter().map(monitored).collect();
     }

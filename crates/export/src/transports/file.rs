@@ -2,7 +2,7 @@
 
 use super::rotation::{Age, Rotation};
 use super::stream::closed;
-use super::{Taken, Transport, is_later, named};
+use super::{AtOnce, Taken, Transport, is_later, named};
 use crate::Batch;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -136,6 +136,11 @@ impl Transport for File {
         self.bytes += taken.bytes as u64;
         self.is_within_batch = taken.bytes < bytes.len() && (self.is_within_batch || taken.bytes > 0);
         Ok(taken)
+    }
+
+    /// Nobody knows how long a FIFO's reader takes.
+    fn at_once(&self) -> AtOnce {
+        if self.is_regular { AtOnce::MayWait } else { AtOnce::Never }
     }
 
     /// A file that was moved away or removed is opened anew, and any other after SIGHUP.

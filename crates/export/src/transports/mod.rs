@@ -27,6 +27,17 @@ pub struct Taken {
     pub refused: u64,
 }
 
+/// Whether messages can be handed over by whoever has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AtOnce {
+    /// Yes: what does not go at once is left.
+    WithoutWait,
+    /// Yes, but that may take its time: a disk that is slow.
+    MayWait,
+    /// No.
+    Never,
+}
+
 /// A way to a receiver. After any error it is closed and opened again.
 pub trait Transport: Send {
     /// Opens the file or connects; gives up after some seconds.
@@ -35,6 +46,16 @@ pub trait Transport: Send {
     /// Hands messages of `batch` over from byte `at` on. Takes what goes without a long wait: nothing, if the receiver
     /// takes nothing for 0.2 s. After an error the receiver has no part of a message that looks like a whole one.
     fn send(&mut self, batch: &Batch, at: usize) -> io::Result<Taken>;
+
+    /// Whether [`Transport::send_at_once`] may be called.
+    fn at_once(&self) -> AtOnce {
+        AtOnce::Never
+    }
+
+    /// As [`Transport::send`], without any wait.
+    fn send_at_once(&mut self, batch: &Batch, at: usize) -> io::Result<Taken> {
+        self.send(batch, at)
+    }
 
     /// Bytes that were taken since opening and that the receiver has not confirmed; 0 where it confirms nothing.
     fn unconfirmed(&mut self) -> io::Result<u64> {

@@ -1,7 +1,7 @@
 //! TCP. What the receiver's kernel has acknowledged is delivered.
 
 use super::stream::{PATIENCE, closed, drain, end, write_some};
-use super::{Taken, Transport, named, resolve};
+use super::{AtOnce, Taken, Transport, named, resolve};
 use crate::Batch;
 use std::io::{self, ErrorKind};
 use std::net::TcpStream;
@@ -72,6 +72,20 @@ impl Transport for Tcp {
             // It may wait until somebody reads what it says.
             self.check()?;
         }
+        self.window = largest_window(self.window, self.stream()?);
+        Ok(taken)
+    }
+
+    fn at_once(&self) -> AtOnce {
+        AtOnce::WithoutWait
+    }
+
+    fn send_at_once(&mut self, batch: &Batch, at: usize) -> io::Result<Taken> {
+        let stream = self.stream()?;
+        stream.set_nonblocking(true)?;
+        let taken = write_some(stream, batch, at);
+        stream.set_nonblocking(false)?;
+        let taken = taken?;
         self.window = largest_window(self.window, self.stream()?);
         Ok(taken)
     }

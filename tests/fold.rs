@@ -270,3 +270,30 @@ fn root_counts_of_what_was_not_shipped_outlive_the_run() {
         assert_eq!(counts, expected, "{ledger}");
     }
 }
+
+/// Killed within a window, a run leaves its counts in the spool, and the record that stood for the others is lost.
+#[test]
+fn root_what_stood_for_others_is_counted_after_a_kill() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = logging("foldkill");
+    let path = |name: &str| lab.dir().join(name).display().to_string();
+    let (spool, to, control) = (path("spool"), format!("json:{}", path("rows")), path("control"));
+    let words = ["--columns", "seq,prefix,time,sport", "--fold", "1h", "--spool", &spool, "--control", &control];
+    let words = [&words[..], &["--to", &to]].concat();
+    let going = shipping(&lab, &words);
+    send(&lab, to_five(), 600);
+    testkit::wait_until("the first is delivered, the others are folded", || {
+        let status = netwren(&["log", "status", "-o", "json", "--control", &control]).stdout;
+        let status: Value = serde_json::from_str(&status).unwrap_or_default();
+        let output = &status["outputs"][0];
+        (output["folded"].as_u64(), output["delivered"].as_u64()) == (Some(598), Some(1))
+    });
+    going.signal("-KILL");
+    drop(going);
+    let (lines, ran) = shipping(&lab, &words).end();
+    let ledger = ledgers(&lines).remove(0);
+    let counts = (&ledger["seen"], &ledger["folded"], &ledger["dropped"]["lost"]);
+    assert_eq!(counts, (&600.into(), &598.into(), &1.into()), "{ledger}");
+    assert!(ran.stderr.contains("1 messages are lost"), "{}", ran.stderr);
+}

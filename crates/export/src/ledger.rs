@@ -7,7 +7,8 @@ pub struct Drops {
     pub full: u64,
     /// They waited longer than messages may.
     pub age: u64,
-    /// They were stored, and a crash, a power failure or a damaged file took them.
+    /// They were stored, and a crash, a power failure or a damaged file took them; or they were in memory, to stand for
+    /// others, when the program was killed.
     pub lost: u64,
     /// The program ended before they were delivered, and the store does not outlive it.
     pub end: u64,
@@ -51,6 +52,9 @@ pub struct Ledger {
     pub dropped: Drops,
     /// Messages that were sent a second time because the receiver may not have read them. In no other count.
     pub resent: u64,
+    /// Records that are kept in memory to stand for others at the end of a window. In no other count until then: of a
+    /// run that was killed, they are lost.
+    pub held: u64,
 }
 
 impl Ledger {
@@ -67,7 +71,7 @@ mod tests {
     #[test]
     fn what_is_not_accounted_for_waits() {
         let mut dropped = Drops { full: 1, end: 2, refused: 3, ..Drops::default() };
-        let ledger = Ledger { seen: 20, delivered: 5, folded: 1, limited: 1, dropped, resent: 9 };
+        let ledger = Ledger { seen: 20, delivered: 5, folded: 1, limited: 1, dropped, resent: 9, held: 3 };
         assert_eq!((ledger.waiting(), dropped.total()), (7, 6));
         dropped.add(&Drops { full: 10, age: 4, lost: 5, ..Drops::default() });
         assert_eq!(dropped.reasons().map(|(_, count)| count), [11, 4, 5, 2, 3]);

@@ -133,12 +133,15 @@ impl Output {
         stop() && *until.get_or_insert_with(|| Instant::now() + self.drain) <= Instant::now()
     }
 
-    /// Counts records of which no message is made: an earlier one stands for them, or there are too many.
-    pub fn note_unsent(&self, folded: u64, limited: u64) {
-        let ledger = &mut self.shared.lock().ledger;
-        ledger.seen += folded + limited;
-        ledger.folded += folded;
-        ledger.limited += limited;
+    /// Counts records of which no message is made: an earlier one stands for them, or there are too many. `held` are
+    /// now kept to stand for others. Where messages survive a kill, so do these counts.
+    pub fn note_unsent(&self, folded: u64, limited: u64, held: u64) {
+        let mut state = self.shared.lock();
+        state.ledger.seen += folded + limited;
+        state.ledger.folded += folded;
+        state.ledger.limited += limited;
+        state.ledger.held = held;
+        state.settle();
     }
 
     /// Has the receiver opened anew before the next message: a file that was rotated, a certificate that was renewed.
@@ -182,6 +185,10 @@ impl Output {
             }
         }
         let mut state = self.shared.lock();
+        // Nobody says any more what they stand for: the output was taken out of a run that goes on.
+        let held = std::mem::take(&mut state.ledger.held);
+        state.ledger.seen += held;
+        state.ledger.dropped.end += held;
         if !state.store.is_kept() {
             state.ledger.dropped.end += state.ledger.waiting();
         }

@@ -260,7 +260,7 @@ mod tests {
 
     fn report() -> StatusReport {
         let dropped = Drops { full: 3, ..Drops::default() };
-        let ledger = Ledger { seen: 100, delivered: 80, folded: 5, limited: 2, dropped, resent: 4 };
+        let ledger = Ledger { seen: 100, delivered: 80, folded: 5, limited: 2, dropped, resent: 4, held: 0 };
         let status = Status {
             ledger,
             waiting_bytes: 2500,

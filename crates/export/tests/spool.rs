@@ -232,6 +232,34 @@ fn what_a_full_spool_refused_is_counted_after_a_kill() {
     play(steps(5));
 }
 
+/// What was in memory to stand for others when the program was killed is lost, and what it stands for keeps its count.
+#[test]
+fn issue_12_records_that_stand_for_others_are_counted_after_a_kill() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = "json:x".parse().unwrap();
+    let start = |spool| {
+        let transport = open_transport(&target, TransportOptions::default()).unwrap();
+        let drain = Duration::ZERO;
+        let options = OutputOptions { when_full: WhenFull::Block, drain };
+        Output::start("test", Box::new(spool), transport, options).unwrap()
+    };
+    let (spool, _) = open(dir.path(), options(1 << 20));
+    // Never ended: as the position lies on the disk then, a kill leaves it.
+    let output = start(spool);
+    output.note_unsent(500, 20, 7);
+    output.note_unsent(100, 0, 6);
+    let position = fs::read(place(dir.path()).join("position")).unwrap();
+    drop(output);
+    fs::write(place(dir.path()).join("position"), position).unwrap();
+    let (spool, recovered) = open(dir.path(), options(1 << 20));
+    let ledger = spool.ledger();
+    assert_eq!((ledger.seen, ledger.folded, ledger.limited, ledger.dropped.lost, ledger.held), (626, 600, 20, 6, 0));
+    assert_eq!((recovered.lost, recovered.was_killed), (6, true));
+    drop(spool);
+    let (spool, recovered) = open(dir.path(), options(1 << 20));
+    assert_eq!((spool.ledger().dropped.lost, recovered.lost), (6, 0), "once");
+}
+
 /// Texts `from..to` as one batch.
 fn numbered(from: u64, to: u64) -> Batch {
     batch((from..to).map(|number| format!("{number:08}\n")))

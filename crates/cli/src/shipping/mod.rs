@@ -64,6 +64,9 @@ struct Shipper<T: Shipped> {
     /// Rows of which no message is made, not counted yet.
     folded: u64,
     limited: u64,
+    /// Rows that are kept to stand for others, and how many of them the output knows of.
+    held: u64,
+    told_held: u64,
     /// The counts of earlier runs, with a spool.
     at_start: Option<Ledger>,
     run: Arc<RunState>,
@@ -147,8 +150,8 @@ impl<T: Shipped> Shipment<T> {
                 let noted = [own, &notice.cells].concat();
                 for output in outputs.iter_mut() {
                     match (output.has_words, notice.is_fold) {
-                        (true, _) => output.noted_row(row, &mut &noted[..], cells.lookups(), &notice.words),
-                        (false, false) => output.row(row, &mut &own[..], cells.lookups()),
+                        (true, _) => output.held_no_more(row, &mut &noted[..], cells.lookups(), &notice.words),
+                        (false, false) => output.held_no_more(row, &mut &own[..], cells.lookups(), b""),
                         (false, true) => {}
                     }
                 }
@@ -184,8 +187,19 @@ impl<T: Shipped> Shipper<T> {
         let transport = open_transport(target, way).map_err(|error| refused(error.to_string()))?;
         let output = Output::start("netwren-ship", store, transport, options);
         let output = output.map_err(|error| refused(format!("cannot start a thread: {error}")))?;
-        let (target, has_words, run) = (target.clone(), has_words(target.format), Arc::clone(run));
-        Ok(Shipper { target, writer, batch: Batch::new(), output, has_words, folded: 0, limited: 0, at_start, run })
+        Ok(Shipper {
+            target: target.clone(),
+            writer,
+            batch: Batch::new(),
+            output,
+            has_words: has_words(target.format),
+            folded: 0,
+            limited: 0,
+            held: 0,
+            told_held: 0,
+            at_start,
+            run: Arc::clone(run),
+        })
     }
 
     fn push(&mut self) {
@@ -198,8 +212,10 @@ impl<T: Shipped> Shipper<T> {
             };
             self.batch = self.output.push(full, &is_over);
         }
-        if self.folded + self.limited > 0 {
-            self.output.note_unsent(std::mem::take(&mut self.folded), std::mem::take(&mut self.limited));
+        if self.folded + self.limited > 0 || self.held != self.told_held {
+            let (folded, limited) = (std::mem::take(&mut self.folded), std::mem::take(&mut self.limited));
+            self.output.note_unsent(folded, limited, self.held);
+            self.told_held = self.held;
         }
     }
 
@@ -212,11 +228,18 @@ impl<T: Shipped> Shipper<T> {
     fn held_row(&mut self, fate: Fate, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>) {
         match fate {
             Fate::Folded if self.has_words => self.folded += 1,
-            Fate::StandsForFolded if self.has_words => {}
-            Fate::StandsForLimited => {}
+            Fate::StandsForFolded if self.has_words => self.held += u64::from(self.writer.takes(row)),
+            Fate::StandsForLimited => self.held += u64::from(self.writer.takes(row)),
             Fate::Limited => self.limited += 1,
             Fate::Ship | Fate::Folded | Fate::StandsForFolded => self.row(row, cells, lookups),
         }
+    }
+
+    /// The time of a row that stands for others has come.
+    fn held_no_more(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>, words: &[u8]) {
+        // An output that a reload has added was not there when the row was kept.
+        self.held = self.held.saturating_sub(self.writer.takes(row).into());
+        self.noted_row(row, cells, lookups, words);
     }
 
     #[inline]

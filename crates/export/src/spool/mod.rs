@@ -464,8 +464,10 @@ impl Store for Spool {
         let is_due = now >= self.saved_at + SAVE_EVERY_NS;
         let has_delivered = self.has_delivered_segment();
         // Messages that were never stored leave no trace but their count: it must survive a kill.
-        let has_dropped = ledger.dropped.total() + self.drops.total() > self.saved.ledger.dropped.total();
-        if !is_due && !has_delivered && !has_dropped {
+        let saved = &self.saved.ledger;
+        let has_dropped = ledger.dropped.total() + self.drops.total() > saved.dropped.total();
+        let unsent = |ledger: &Ledger| (ledger.folded, ledger.limited, ledger.held);
+        if !is_due && !has_delivered && !has_dropped && unsent(ledger) == unsent(saved) {
             return Ok(());
         }
         if is_due {

@@ -25,6 +25,8 @@ const TARGET: usize = 1024;
 const NUMBERS_AT: usize = 16;
 const NUMBERS: usize = 18;
 const TARGET_AT: usize = NUMBERS_AT + 8 * NUMBERS;
+/// Behind the target, with a sum of its own: versions before it do not look there. Records held 8, sum 4.
+const HELD: usize = 12;
 
 /// What is kept beside the messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -92,6 +94,9 @@ impl Position {
         bytes.extend_from_slice(target);
         let sum = crc32c(0, bytes.get(12..).unwrap_or_default());
         put(&mut bytes, 8, &sum.to_le_bytes());
+        let held = self.ledger.held.to_le_bytes();
+        bytes.extend_from_slice(&held);
+        bytes.extend_from_slice(&held_sum(sum, held).to_le_bytes());
         bytes
     }
 
@@ -114,6 +119,12 @@ impl Position {
             place.and_then(|rest| rest.first_chunk().copied()).map_or(0, u64::from_le_bytes)
         };
         let dropped = Drops { full: number(8), age: number(9), lost: number(10), end: number(11), refused: number(12) };
+        let held = slot.get(TARGET_AT + target..).and_then(<[u8]>::first_chunk::<HELD>);
+        let held = held.and_then(|held| {
+            let (count, sum) = (held.first_chunk()?, held.last_chunk()?);
+            let is_whole = held_sum(crc32c(0, body), *count) == u32::from_le_bytes(*sum);
+            is_whole.then_some(u64::from_le_bytes(*count))
+        });
         let ledger = Ledger {
             seen: number(4),
             delivered: number(5),
@@ -121,6 +132,7 @@ impl Position {
             limited: number(7),
             dropped,
             resent: number(13),
+            held: held.unwrap_or(0),
         };
         let target = String::from_utf8_lossy(body.get(TARGET_AT - 12..).unwrap_or_default()).into_owned();
         Ok(Some(Position {
@@ -162,6 +174,11 @@ impl Position {
     }
 }
 
+/// Of the records held, in a slot whose sum is `sum`: those of an earlier writing do not go with it.
+fn held_sum(sum: u32, held: [u8; 8]) -> u32 {
+    crc32c(sum, &held)
+}
+
 /// Has the disk keep room for both slots.
 pub(super) fn reserve(file: &File) -> io::Result<()> {
     SLOTS.iter().try_for_each(|at| file.write_all_at(&[0; SLOT], *at))
@@ -181,7 +198,7 @@ mod tests {
 
     fn position(sequence: u64) -> Position {
         let dropped = Drops { full: 1, age: 2, lost: 3, end: 4, refused: 5 };
-        let ledger = Ledger { seen: 6, delivered: 7, folded: 8, limited: 9, dropped, resent: 10 };
+        let ledger = Ledger { seen: 6, delivered: 7, folded: 8, limited: 9, dropped, resent: 10, held: 17 };
         let (released, end, waiting) = (11, 12, 1);
         Position {
             sequence,
@@ -207,6 +224,10 @@ mod tests {
         position(2).write(&file).unwrap();
         let found = Position::read(&file).unwrap().unwrap().unwrap();
         assert_eq!((found.sequence, found.ledger, found.boot, found.is_clean), (2, position(2).ledger, 16, true));
+        let mut older = position(3).encode();
+        older.truncate(older.len() - HELD);
+        let older = Position::parse(&older).unwrap().unwrap();
+        assert_eq!((older.sequence, older.ledger.held), (3, 0), "of a version that does not write it");
         assert!(found.target.len() <= TARGET && position(2).target.starts_with(&found.target));
         file.write_all_at(b"torn", 20).unwrap();
         assert_eq!(Position::read(&file).unwrap().unwrap().unwrap().sequence, 1);

@@ -198,10 +198,14 @@ fn settle(old: Option<Position>, found: &Found, target: &str) -> (Position, Gaps
     ledger.seen += back;
     ledger.delivered = ledger.delivered.saturating_sub(again);
     ledger.resent += again.min(old.ledger.delivered);
+    // What was in memory to stand for others has gone with a program that was killed.
+    let held = std::mem::take(&mut ledger.held);
+    let held = if old.is_clean { 0 } else { held };
+    ledger.dropped.lost += held;
     let ledger = balanced(ledger, waiting);
     let recovered = Recovered {
         waiting,
-        lost,
+        lost: lost + held,
         torn_files: found.torn_files,
         torn_bytes: found.torn_bytes,
         was_killed: (had_position && !old.is_clean && old.sequence > 0) || (!had_position && waiting > 0),

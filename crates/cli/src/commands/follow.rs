@@ -159,8 +159,6 @@ fn follow<T: Shipped>(
         Some(ship) => Some(Shipment::<T>::start(ship, plan.columns(), session.run())?),
         None => None,
     };
-    // Before anybody learns that the run has begun: a hangup from then on is heard.
-    let hangups = sys::signal::hangups();
     let status = shipment.as_ref().map(Shipment::status_line);
     let notifier = Notifier::start(session.run(), move || status.as_ref().map_or_else(String::new, |line| line()));
     let mut notes = Accounting::default();
@@ -187,7 +185,8 @@ fn follow<T: Shipped>(
     let mut run = match (&mut shipment, &mut names) {
         (Some(shipment), _) => {
             let (columns, run) = (plan.columns(), session.run());
-            let mut sink = Reloading { shipment, columns, run, reread, hangups };
+            // The configuration was read before the first hangup could be counted.
+            let mut sink = Reloading { shipment, columns, run, reread, hangups: 0 };
             let mut run = plan.follow_rows(stream, &mut lookups, &mut sink, &stop)?;
             notifier.iter().for_each(Notifier::stopping);
             lookups.with(&mut |lookups| shipment.say_held(&plan.cells_of(lookups), true));

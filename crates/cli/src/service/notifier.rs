@@ -29,7 +29,7 @@ impl Notifier {
         let reporter = Reporter {
             run: Arc::clone(run),
             is_ending: Arc::clone(&is_ending),
-            hangups: sys::signal::hangups(),
+            hangups: 0,
             is_reloading: false,
             told: (status(), Instant::now()),
             alive: (run.turns(), Instant::now()),

@@ -139,7 +139,7 @@ impl<'h, R: Receive + 'static> DirectReader<'h, R> {
             stop,
             is_ending: false,
             is_ended: false,
-            hangups: sys::signal::hangups(),
+            hangups: 0,
             thread: Some(thread),
         })
     }

@@ -3,7 +3,7 @@
 //! What one thread receives, makes rows of and writes stays in its processor's cache, and nobody is woken: a record
 //! costs a third less than by a [`super::DatagramReader`]. But whoever makes rows may be held up, by a receiver, by a
 //! disk, by what must be looked up. So a timer goes off once it has been busy for some time, and a second thread
-//! receives in its place until it waits for more again. Setting the timer wakes nobody: a thread that looks twenty times
+//! receives in its place until it waits for more again. Setting the timer wakes nobody: a thread that looks 20 times
 //! a second costs a tenth of what 6,000 records a second cost.
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};

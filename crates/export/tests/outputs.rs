@@ -277,7 +277,7 @@ fn memory_of_delivered_messages_is_filled_again() {
     let folder = tempfile::tempdir().unwrap();
     let output = output(&format!("json:{}", folder.path().join("out").display()), 1 << 20, WhenFull::DropOldest);
     let mut large = batch(0, 20_000);
-    let memory = large.bytes_mut().as_ptr().cast_const();
+    let memory = large.bytes_mut().as_ptr();
     let _ = output.push(large, &|| false);
     let deadline = Instant::now() + Duration::from_secs(10);
     while output.status().ledger.delivered < 20_000 && Instant::now() < deadline {
@@ -289,7 +289,7 @@ fn memory_of_delivered_messages_is_filled_again() {
     assert_eq!(output.push(few, &|| false).bytes().as_ptr(), memory_of_few);
     // By then it may have been delivered itself.
     let mut last = batch(20_010, 40_000);
-    let memories = [memory, last.bytes_mut().as_ptr().cast_const()];
+    let memories = [memory, last.bytes_mut().as_ptr()];
     let again = output.push(last, &|| false);
     assert!(again.is_empty() && memories.contains(&again.bytes().as_ptr()));
 }

@@ -12,7 +12,7 @@ use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 use testkit::routed::Routed;
 
-fn command(lab: &Lab, args: &[&str]) -> Command {
+pub(crate) fn command(lab: &Lab, args: &[&str]) -> Command {
     let mut command = Command::new(testkit::program::netwren());
     clean(&mut command).arg("capture").args(args);
     confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
@@ -77,7 +77,7 @@ fn root_capture_ends_at_its_limit_or_time() {
 }
 
 /// Packet sockets of the lab that are bound: the fourth word is the protocol.
-fn rings(lab: &Lab) -> usize {
+pub(crate) fn rings(lab: &Lab) -> usize {
     let listed = lab.output("cat", &["/proc/net/packet"]);
     listed.lines().filter(|line| line.split_whitespace().nth(3) == Some("0003")).count()
 }
@@ -210,7 +210,7 @@ fn root_capture_says_which_right_and_which_interface_is_missing() {
 }
 
 /// A frame of a file: stamp in ns, length, bytes.
-type FileFrame = (u64, u32, Vec<u8>);
+pub(crate) type FileFrame = (u64, u32, Vec<u8>);
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
@@ -224,7 +224,7 @@ fn is_marked(frame: &FileFrame) -> bool {
 }
 
 /// The marked frames of a pcap file with nanoseconds.
-fn of_pcap(path: &Path) -> Vec<FileFrame> {
+pub(crate) fn of_pcap(path: &Path) -> Vec<FileFrame> {
     let bytes = std::fs::read(path).unwrap();
     let mut found = Vec::new();
     let mut rest = bytes.get(24..).unwrap_or_default();
@@ -239,7 +239,7 @@ fn of_pcap(path: &Path) -> Vec<FileFrame> {
 }
 
 /// Those of a pcapng file.
-fn of_pcapng(path: &Path) -> Vec<FileFrame> {
+pub(crate) fn of_pcapng(path: &Path) -> Vec<FileFrame> {
     let bytes = std::fs::read(path).unwrap();
     let (mut found, mut rest) = (Vec::new(), &bytes[..]);
     while !rest.is_empty() {
@@ -307,7 +307,7 @@ fn root_capture_files_are_those_of_tcpdump() {
 }
 
 /// Packets from the client that all end with the mark; the last says so.
-fn marked_traffic(hosts: &Routed) {
+pub(crate) fn marked_traffic(hosts: &Routed) {
     let listener = hosts.server.inside(|| TcpListener::bind("172.17.0.2:7125").unwrap());
     let reader = std::thread::spawn(move || listener.accept().unwrap().0.read_to_end(&mut Vec::new()).unwrap());
     hosts.client.inside(|| {

@@ -566,6 +566,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand capture" -l cost -d 'Wha
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -l exit-code -d 'Exit with 1 if no row was shown'
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
+complete -c netwren -n "__fish_netwren_using_subcommand capture" -s d -l print-filter -d 'Print the program that the kernel runs on packets of Ethernet, and end: -dd as C, -ddd as numbers'
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -l no-promiscuous -d 'Leave interfaces that are named as they are: packets for other hosts are not asked for'
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand record" -l for -d 'How long: a round every second, 10 seconds if nothing is said; Ctrl-C ends it before' -r

@@ -15,8 +15,8 @@ mod report;
 mod row;
 
 pub use files::{
-    FileError, FileFault, FileFormat, FileIface, FilePacket, FilePackets, PacketFile, ReadPackets, fuzz_packet_file,
-    stdin_is_ready,
+    FileError, FileFault, FileFormat, FileIface, FilePacket, FilePackets, PacketFile, PassesInFile, ReadPackets,
+    fuzz_packet_file, stdin_is_ready,
 };
 pub use latency::LatencyCounts;
 pub use live::place::CapturePlace;
@@ -24,3 +24,4 @@ pub use live::stream::{FollowPackets, PacketStream, SNAPLEN, SNAPLEN_MAX};
 pub use pace::{Pacing, Wait};
 pub use probe::probe;
 pub use report::{CaptureReport, IfaceDrops};
+pub use row::{Passes, complete, is_of_interface};

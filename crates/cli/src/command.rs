@@ -168,6 +168,11 @@ impl<'w> ParsedWords<'w> {
         self.matches.try_get_one::<bool>(flag).ok().flatten().is_some_and(|given| *given)
     }
 
+    /// How often the flag is given.
+    pub(crate) fn count(&self, flag: &str) -> u8 {
+        self.matches.try_get_one::<u8>(flag).ok().flatten().copied().unwrap_or(0)
+    }
+
     /// True if the flag stands on the command line, whatever is meant without it.
     pub(crate) fn is_given(&self, flag: &str) -> bool {
         let source = self.matches.try_contains_id(flag).ok().and_then(|_| self.matches.value_source(flag));
@@ -194,7 +199,7 @@ impl<'w> ParsedWords<'w> {
         let takes = |flag: &&Flag| flag.scope.meets(self.command.scope) && !but.contains(&flag.long);
         let mut words = Vec::new();
         for flag in FLAGS.iter().filter(takes).filter(|flag| self.is_given(flag.long)) {
-            if matches!(flag.takes, Takes::Nothing) {
+            if matches!(flag.takes, Takes::Nothing | Takes::Counted) {
                 words.push(format!("--{}", flag.long).into());
                 continue;
             }

@@ -80,7 +80,7 @@ mod tests {
         for command in COMMANDS.iter().filter(|command| command.run.is_some()) {
             for flag in FLAGS {
                 let word = match flag.takes {
-                    Takes::Nothing | Takes::Maybe(..) => format!("--{}", flag.long),
+                    Takes::Nothing | Takes::Counted | Takes::Maybe(..) => format!("--{}", flag.long),
                     Takes::Value(_) | Takes::Values(_) | Takes::File(_) => format!("--{}=1", flag.long),
                     Takes::Word(words) => format!("--{}={}", flag.long, words[0]),
                 };

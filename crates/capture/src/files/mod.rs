@@ -24,7 +24,7 @@ pub use fuzz::fuzz_packet_file;
 pub use interface::FileIface;
 pub use packet::FilePacket;
 pub use reader::{FileFormat, PacketFile, stdin_is_ready};
-pub use stream::{FilePackets, ReadPackets};
+pub use stream::{FilePackets, PassesInFile, ReadPackets};
 
 /// Most bytes of a packet or block. libpcap takes packets of 256 KiB, and blocks of 16 MiB.
 pub(crate) const RECORD_MAX: usize = 16 << 20;

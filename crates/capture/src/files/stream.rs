@@ -14,12 +14,17 @@ const BATCH_MAX: u64 = 1024;
 /// Longest wait for a packet of a pipe.
 const IDLE_MS: i32 = 100;
 
+/// Judges a packet of a file, whose section has this machine's byte order or the other one.
+pub type PassesInFile<'p> = dyn Fn(&CapturedPacket<'_>, bool) -> bool + 'p;
+
 /// What a [`FilePackets`] reads.
 pub struct ReadPackets<'h> {
     /// The file.
     pub file: PacketFile,
     /// Bytes of each packet that are looked at; `None`: all that the file has.
     pub snaplen: Option<u32>,
+    /// Judges each packet; told whether its section was written in the other byte order.
+    pub passes: Option<&'h PassesInFile<'h>>,
     /// Returns true once the run shall end.
     pub stop: &'h dyn Fn() -> bool,
 }
@@ -28,6 +33,8 @@ pub struct ReadPackets<'h> {
 pub struct FilePackets<'h> {
     file: PacketFile,
     snaplen: usize,
+    passes: Option<&'h PassesInFile<'h>>,
+    filtered: u64,
     stop: &'h dyn Fn() -> bool,
     seen: u64,
     fault: Option<FileError>,
@@ -40,6 +47,8 @@ impl<'h> FilePackets<'h> {
         FilePackets {
             file: read.file,
             snaplen: read.snaplen.map_or(usize::MAX, |bytes| bytes as usize),
+            passes: read.passes,
+            filtered: 0,
             stop: read.stop,
             seen: 0,
             fault: None,
@@ -53,9 +62,14 @@ impl<'h> FilePackets<'h> {
             if nth > 0 && !self.file.has_more(0) {
                 break;
             }
+            let is_swapped = self.file.is_swapped();
             let Some(packet) = self.file.next_packet()? else { return Ok(StreamState::Ended) };
             self.seen += 1;
             let row = row(&packet, self.snaplen);
+            if self.passes.is_some_and(|passes| !passes(&row, is_swapped)) {
+                self.filtered += 1;
+                continue;
+            }
             if each(&complete(row, need, &mut self.info)) == Next::Stop {
                 break;
             }
@@ -119,7 +133,12 @@ impl Stream<CapturedPackets> for FilePackets<'_> {
     }
 
     fn close(&mut self) -> Accounting {
-        let mut stats = Accounting { seen: self.seen, incomplete: self.fault.is_some(), ..Accounting::default() };
+        let mut stats = Accounting {
+            seen: self.seen,
+            filtered: self.filtered,
+            incomplete: self.fault.is_some(),
+            ..Accounting::default()
+        };
         stats.used(BACKEND);
         if let Some(fault) = self.fault.take() {
             stats.add_reason(0, fault.to_string());

@@ -12,7 +12,7 @@ use super::ring::OpenRing;
 use crate::latency::LatencyCounts;
 use crate::pace::{Pacing, Wait};
 use crate::report::CaptureReport;
-use crate::row::complete;
+use crate::row::{Passes, complete};
 
 /// Names the stream in messages to the user.
 const WHAT: &str = "packets";
@@ -60,6 +60,8 @@ pub struct FollowPackets<'h> {
     pub promiscuous: bool,
     /// Chooses packets in the kernel, and how much of each is captured; `None`: all.
     pub program: Option<Vec<Instruction>>,
+    /// Judges packets that the kernel's program lets through; `None`: it decides alone.
+    pub passes: Option<&'h Passes<'h>>,
     /// Reads the interfaces of a place with their counters.
     pub links: &'h dyn Fn(&CapturePlace) -> Result<Vec<Link>, String>,
     /// Tells the user what happens to interfaces.
@@ -75,6 +77,11 @@ pub struct PacketStream<'h> {
     places: Vec<OpenPlace>,
     rings: Vec<OpenRing>,
     pace: Pacing,
+    passes: Option<&'h Passes<'h>>,
+    /// Packets that did not pass.
+    filtered: u64,
+    /// Instructions of the kernel's program.
+    instructions: usize,
     read_links: ReadLinks<'h>,
     say: &'h dyn Fn(&str),
     stop: &'h dyn Fn() -> bool,
@@ -122,6 +129,9 @@ impl<'h> PacketStream<'h> {
             places,
             rings,
             pace,
+            passes: follow.passes,
+            filtered: 0,
+            instructions: program.len(),
             read_links: follow.links,
             say: follow.say,
             stop: follow.stop,
@@ -223,7 +233,7 @@ impl<'h> PacketStream<'h> {
 
     /// Hands out the packets that are there, those of several rings in the order of their stamps.
     fn hand_out(&mut self, need: u64, each: &mut Each<'_, CapturedPackets>) -> Next {
-        let PacketStream { places, rings, read_links, renew_ns, latency, info, handed, .. } = self;
+        let PacketStream { places, rings, passes, filtered, read_links, renew_ns, latency, info, handed, .. } = self;
         let mut now_ns = 0;
         *handed = 0;
         while *handed < BATCH_MAX {
@@ -243,7 +253,12 @@ impl<'h> PacketStream<'h> {
             if place.links.get(frame.ifindex).is_none() {
                 renew_unknown(place, *read_links, renew_ns);
             }
-            if each(&row(&frame, place, need, info)) == Next::Stop {
+            let row = row(&frame, place);
+            if passes.is_some_and(|passes| !passes(&row)) {
+                *filtered += 1;
+                continue;
+            }
+            if each(&complete(row, need, info)) == Next::Stop {
                 return Next::Stop;
             }
         }
@@ -306,10 +321,10 @@ fn renew_unknown(place: &mut OpenPlace, read: ReadLinks<'_>, last_ns: &mut u64) 
 
 /// The row of a packet.
 #[inline]
-fn row<'r>(frame: &Frame<'r>, place: &'r mut OpenPlace, need: u64, info: &'r mut Vec<u8>) -> CapturedPacket<'r> {
+fn row<'r>(frame: &Frame<'r>, place: &'r mut OpenPlace) -> CapturedPacket<'r> {
     let netns_id = place.place.netns_id;
     let link = place.links.get(frame.ifindex);
-    let row = CapturedPacket {
+    CapturedPacket {
         time_ns: frame.time_ns,
         netns_id,
         ifindex: frame.ifindex,
@@ -321,8 +336,7 @@ fn row<'r>(frame: &Frame<'r>, place: &'r mut OpenPlace, need: u64, info: &'r mut
         len: frame.len,
         frame: frame.bytes,
         ..CapturedPacket::default()
-    };
-    complete(row, need, info)
+    }
 }
 
 fn open_rings(
@@ -364,7 +378,8 @@ impl Stream<CapturedPackets> for PacketStream<'_> {
     fn offer(&self, _: &Demand<CapturedPackets>) -> Offer {
         let bytes: usize = self.rings.iter().map(|ring| ring.ring.bytes()).sum();
         let line = format!("packets by AF_PACKET: {} rings, {} KiB together", self.rings.len(), bytes >> 10);
-        Offer { backend: BACKEND, explain: vec![line], ..Offer::default() }
+        let program = format!("the kernel's filter has {} instructions", self.instructions);
+        Offer { backend: BACKEND, explain: vec![line, program], ..Offer::default() }
     }
 
     fn next(
@@ -382,7 +397,8 @@ impl Stream<CapturedPackets> for PacketStream<'_> {
     fn close(&mut self) -> Accounting {
         let report = self.report();
         let seen = self.rings.iter().map(|ring| ring.handed).sum();
-        let mut stats = Accounting { seen, lost: report.dropped_by_ring, ..Accounting::default() };
+        let mut stats =
+            Accounting { seen, filtered: self.filtered, lost: report.dropped_by_ring, ..Accounting::default() };
         stats.used(BACKEND);
         if report.dropped_by_ring > 0 {
             let kib = report.ring_bytes >> 10;

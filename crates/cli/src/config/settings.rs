@@ -87,7 +87,7 @@ fn values(flag: &Flag, value: &Spanned<DeValue<'_>>) -> Result<Option<Vec<Settin
     let wanted = |text: &str| Err(Fault::new(at, format!("`{key}` takes {text}, not {}", kind(value.get_ref()))));
     match (flag.takes, value.get_ref()) {
         (Takes::Nothing | Takes::Maybe(..), DeValue::Boolean(is_on)) => Ok(is_on.then(Vec::new)),
-        (Takes::Nothing, _) => wanted("true or false"),
+        (Takes::Nothing | Takes::Counted, _) => wanted("true or false"),
         (Takes::Values(_), DeValue::Array(list)) => {
             list.iter().map(|item| one(flag, item)).collect::<Result<_, _>>().map(Some)
         }

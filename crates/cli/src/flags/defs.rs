@@ -143,6 +143,8 @@ impl Flag {
 pub(crate) enum Takes {
     /// Nothing.
     Nothing,
+    /// Nothing; how often it is given says how much of it is wanted.
+    Counted,
     /// A value of this name.
     Value(&'static str),
     /// A value of this name; the flag may be given several times.
@@ -158,7 +160,7 @@ pub(crate) enum Takes {
 impl Takes {
     /// True if the word after the flag is its value.
     pub(crate) const fn takes_next_word(self) -> bool {
-        !matches!(self, Takes::Nothing | Takes::Maybe(..))
+        !matches!(self, Takes::Nothing | Takes::Counted | Takes::Maybe(..))
     }
 }
 
@@ -191,7 +193,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable { name: "NO_COLOR", help: "not empty: no colour, unless *--color* asks for it." },
 ];
 
-use Takes::{File, Maybe, Nothing, Value, Values, Word};
+use Takes::{Counted, File, Maybe, Nothing, Value, Values, Word};
 
 const WHAT: &str = "What is shown";
 const HOW: &str = "How it is shown";
@@ -539,6 +541,14 @@ pub(crate) const FLAGS: &[Flag] = &[
         LISTENED_TO,
         "The interface whose packets are captured; may be given several times. Without it, or with `any`, all of the \
          namespace, those that come later, too",
+    ),
+    flag(
+        Scope::CAPTURE,
+        "print-filter",
+        Some('d'),
+        Counted,
+        OPTIONS,
+        "Print the program that the kernel runs on packets of Ethernet, and end: -dd as C, -ddd as numbers",
     ),
     flag(
         Scope::CAPTURE,

@@ -94,6 +94,7 @@ fn arg(flag: &Flag) -> Arg {
     }
     match flag.takes {
         Takes::Nothing => arg.action(ArgAction::SetTrue),
+        Takes::Counted => arg.action(ArgAction::Count),
         // A value may begin with a dash: `--columns -pid`.
         Takes::Value(name) => arg.value_name(name).allow_hyphen_values(true),
         Takes::Values(name) => arg.value_name(name).action(ArgAction::Append),

@@ -1,11 +1,13 @@
 //! Packets of files.
 
 use super::Capture;
+use super::live::unfit;
+use super::program::Programs;
 use crate::commands::follow::{self, StreamNotes};
 use crate::outcome::Outcome;
-use capture::{FilePackets, PacketFile, ReadPackets, stdin_is_ready};
+use capture::{FilePackets, PacketFile, PassesInFile, ReadPackets, stdin_is_ready};
 use engine::{Ended, Plan, Run, RunError};
-use record::rows::CapturedPackets;
+use record::rows::{CapturedPacket, CapturedPackets};
 use record::{Accounting, SourceError, SourceFault};
 use std::path::Path;
 
@@ -24,7 +26,14 @@ pub(super) fn shown(path: &Path, capture: &Capture, plan: &Plan<CapturedPackets>
         let file = PacketFile::open(path).map_err(|error| {
             RunError::Source(SourceError { what: "packets", fault: SourceFault::Io, cause: Box::new(error) })
         })?;
-        let mut stream = FilePackets::new(ReadPackets { file, snaplen: capture.snaplen, stop: &stop });
+        let link_type = file.ifaces().first().map_or(1, |iface| iface.link_type);
+        let programs = capture.filter.as_ref().map(|filter| Programs::of_file(filter, link_type, file.is_swapped()));
+        let programs = programs.transpose().map_err(unfit)?;
+        let judge = |row: &CapturedPacket<'_>, is_swapped| {
+            programs.as_ref().is_none_or(|programs| programs.passes(row, is_swapped))
+        };
+        let passes: Option<&PassesInFile<'_>> = if programs.is_some() { Some(&judge) } else { None };
+        let mut stream = FilePackets::new(ReadPackets { file, snaplen: capture.snaplen, passes, stop: &stop });
         then(&mut stream, StreamNotes { caveat: None, cost: Vec::new(), reread: None })
     })
 }

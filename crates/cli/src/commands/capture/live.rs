@@ -1,15 +1,17 @@
 //! Packets of interfaces.
 
 use super::Capture;
+use super::program::Programs;
 use crate::commands::follow::{self, StreamNotes, Then};
 use crate::messages::say;
 use crate::outcome::Outcome;
 use crate::session::Session;
-use capture::{CapturePlace, FollowPackets, PacketStream};
+use capture::{CapturePlace, FollowPackets, PacketStream, Passes};
 use engine::{Plan, Run, RunError};
 use host::{Links, Namespace, Namespaces};
 use record::Accounting;
-use record::rows::{CapturedPackets, Link};
+use record::rows::{CapturedPacket, CapturedPackets, Link};
+use record::{SourceError, SourceFault};
 
 /// Captures until the time is over or somebody ends it.
 pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outcome {
@@ -28,6 +30,11 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         let is_late = || end_ns.is_some_and(|end_ns| sys::clock::monotonic_ns() >= end_ns);
         let stop = || is_late() || follow::is_over(&capture.request, session);
         let rings = places.len() * capture.ifaces.len().max(1);
+        let programs = capture.filter.as_ref().map(|filter| Programs::live(filter, capture.live_snaplen()));
+        let program = programs.as_ref().map(Programs::kernel).transpose().map_err(unfit)?;
+        let judge = |row: &CapturedPacket<'_>| programs.as_ref().is_none_or(|programs| programs.passes(row, false));
+        let is_judged = programs.as_ref().is_some_and(Programs::is_rest_needed);
+        let passes: Option<&Passes<'_>> = if is_judged { Some(&judge) } else { None };
         let follow = FollowPackets {
             ifaces: capture.ifaces.clone(),
             places,
@@ -36,7 +43,8 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
             buffer_bytes: capture.ring_bytes(rings),
             snaplen: capture.live_snaplen(),
             promiscuous: capture.promiscuous,
-            program: None,
+            program,
+            passes,
             links: &links,
             say: &say,
             stop: &stop,
@@ -45,6 +53,11 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         let mut stream = PacketStream::open(follow).map_err(RunError::Source)?;
         shown(&mut stream, capture, then)
     })
+}
+
+/// The error of a filter that is none for these packets.
+pub(super) fn unfit(refusal: String) -> RunError {
+    RunError::Source(SourceError { what: "packets", fault: SourceFault::Io, cause: refusal.into() })
 }
 
 /// Shows the packets and says the figures at the end.

@@ -1,7 +1,11 @@
 //! `netwren capture`: packets of interfaces, as they come, and of files.
 
 mod file;
+mod filter;
 mod live;
+mod names;
+mod printed;
+mod program;
 
 use super::plan::of_request;
 use crate::command::{Command, ParsedWords, TableEntry};
@@ -12,6 +16,7 @@ use crate::flags::request::Request;
 use crate::outcome::Outcome;
 use capture::Pacing;
 use export::{Format, Target, WhenFull};
+use filter::{JoinedFilter, PcapFilter};
 use record::rows::CapturedPackets;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -46,6 +51,9 @@ const REFUSALS: &[(&str, &str)] = &[
 const EXAMPLES: &str = "\
 Examples:
   netwren capture --for 1                           every packet of every interface, for a second
+  netwren capture -i lo port 53                     FILTER as tcpdump takes it
+  netwren capture 'tcp port 443 and info ~ syn'     that, joined with comparisons of our own fields
+  netwren capture -d 'tcp port 443'                 the program that the kernel runs on each packet
   netwren capture -i lo 'sport = 53 or dport = 53'  names that are asked for, and the answers
   netwren capture 'not iface = lo' -o json --limit 1000   a thousand packets, one object a line
   netwren capture 'tcp_flags ~ syn and dst in 10.0.0.0/8' -c +ttl,vlan   who connects there
@@ -74,6 +82,10 @@ const ANY: &str = "any";
 struct Capture {
     /// What is chosen and how it is shown.
     request: Request,
+    /// FILTER, as far as it is in the language of pcap-filter.
+    filter: Option<PcapFilter>,
+    /// `-d`, `-dd`, `-ddd`
+    printed: Option<u8>,
     /// `-r`
     file: Option<PathBuf>,
     /// `-i`; none for all.
@@ -101,6 +113,9 @@ enum Latency {
 
 fn run(line: &ParsedWords<'_>) -> Result<Outcome, String> {
     let capture = asked(line)?;
+    if let Some(form) = capture.printed {
+        return printed::filter(&capture, form);
+    }
     Ok(match of_request(&capture.request) {
         Ok(plan) => match &capture.file {
             Some(path) => file::shown(path, &capture, &plan),
@@ -121,7 +136,11 @@ fn asked(line: &ParsedWords<'_>) -> Result<Capture, String> {
     let number = |flag, range| line.value(flag).map(|text| bytes(flag, text, range)).transpose();
     let snaplen = number("snaplen", 16..=capture::SNAPLEN_MAX)?;
     let ifaces: Vec<String> = line.values("interface").iter().map(|name| (*name).to_owned()).collect();
+    let joined = JoinedFilter::of(&request)?;
+    request.shown.filter = joined.fields;
     Ok(Capture {
+        filter: joined.pcap,
+        printed: Some(line.count("print-filter")).filter(|count| *count > 0),
         file,
         ifaces: if ifaces.iter().any(|name| name == ANY) { Vec::new() } else { unique(ifaces) },
         latency: latency(line.value("latency").unwrap_or("auto"))?,

@@ -1,0 +1,298 @@
+//! FILTER: the language of pcap-filter, that of our own fields, or both in one text.
+//!
+//! What is a filter of our fields alone is read as one, as in every table. Else comparisons of our fields (`info ~ x`)
+//! are words among pcap-filter's: the compiler leaves room for them, and the kernel lets through what they might take.
+
+use crate::commands::plan;
+use crate::flags::request::Request;
+use engine::{Predicate, filter};
+use pcapfilter::{ExtraWord, FilterTarget, LinkType, Origin};
+use record::Table;
+use record::rows::CapturedPackets;
+
+/// Comparisons of our fields in one text.
+const WORDS_MAX: usize = 26;
+/// Stand for them in the text that the compiler reads; as short as the shortest comparison, so that columns stay.
+const WORDS: [ExtraWord; WORDS_MAX] = {
+    const NAMES: [&str; WORDS_MAX] = [
+        "zqa", "zqb", "zqc", "zqd", "zqe", "zqf", "zqg", "zqh", "zqi", "zqj", "zqk", "zql", "zqm", "zqn", "zqo", "zqp",
+        "zqq", "zqr", "zqs", "zqt", "zqu", "zqv", "zqw", "zqx", "zqy", "zqz",
+    ];
+    let mut words = [ExtraWord { name: "", takes_argument: false }; WORDS_MAX];
+    let mut at = 0;
+    while at < WORDS_MAX {
+        words[at].name = NAMES[at];
+        at += 1;
+    }
+    words
+};
+
+/// A filter for packets of interfaces.
+pub(super) fn live_target(link: LinkType, snaplen: u32) -> FilterTarget {
+    FilterTarget { link, origin: Origin::Live { vlan_beside: true }, snaplen, netmask: None }
+}
+
+/// A filter by the languages that it is in.
+#[derive(Debug, Default)]
+pub(super) struct JoinedFilter {
+    /// What the plan tests.
+    pub(super) fields: String,
+    /// What the kernel tests, or the interpreter; none if the filter is about our fields only.
+    pub(super) pcap: Option<PcapFilter>,
+}
+
+/// The part in the language of pcap-filter.
+#[derive(Debug)]
+pub(super) struct PcapFilter {
+    /// With words for comparisons of our fields.
+    text: String,
+    /// Those comparisons; `None` for one that the plan tests.
+    own: Vec<Option<OwnTest>>,
+}
+
+/// A comparison of our fields among words of pcap-filter.
+pub(super) struct OwnTest {
+    pub(super) predicate: Predicate<CapturedPackets>,
+    /// What its fields need beyond the headers.
+    pub(super) need: u64,
+}
+
+impl std::fmt::Debug for OwnTest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "OwnTest({})", self.need)
+    }
+}
+
+impl JoinedFilter {
+    /// Reads the filter of the request. The error is for the user.
+    pub(super) fn of(request: &Request) -> Result<JoinedFilter, String> {
+        let text = request.shown.filter.trim();
+        let bound = filter::parse(text).map(|ast| plan::bind::<CapturedPackets>(request, &ast));
+        if let Ok(Ok(_)) = bound {
+            return Ok(JoinedFilter { fields: text.to_owned(), pcap: None });
+        }
+        let comparisons = comparisons(text);
+        if comparisons.len() > WORDS_MAX {
+            return Err(format!("more than {WORDS_MAX} comparisons of fields among words of pcap-filter"));
+        }
+        let mut joined = JoinedFilter::default();
+        let is_chain = is_chain(text, &comparisons);
+        let (mut pcap, mut own) = (text.to_owned(), Vec::new());
+        for (found, word) in comparisons.iter().zip(WORDS) {
+            let test = text.get(found.begin..found.end).unwrap_or_default();
+            if is_chain {
+                joined.fields.push_str(if joined.fields.is_empty() { "" } else { " and " });
+                joined.fields.push_str(test);
+            }
+            own.push(if is_chain { None } else { Some(own_test(request, test)?) });
+            pcap.replace_range(found.begin..found.end, &format!("{:1$}", word.name, found.end - found.begin));
+        }
+        let part = PcapFilter { text: pcap, own };
+        match (part.check(), bound) {
+            (Ok(()), _) => Ok(JoinedFilter { pcap: Some(part), ..joined }),
+            // It reads as a filter of fields, one of which is unknown: that error knows which is meant.
+            (Err(_), Ok(Err(unknown))) => Err(unknown.to_string()),
+            (Err(refusal), _) => Err(refusal),
+        }
+    }
+}
+
+impl PcapFilter {
+    /// Compiles it. A refusal has libpcap's words and the column.
+    pub(super) fn compile(&self, target: &FilterTarget) -> Result<pcapfilter::Filter, String> {
+        let words = WORDS.get(..self.own.len()).unwrap_or_default();
+        let compiled = pcapfilter::compile_with(&self.text, target, &super::names::HostNames::new(), words);
+        compiled.map_err(|refusal| format!("filter, column {}: {refusal}", refusal.column))
+    }
+
+    /// Fails unless it is a filter for Ethernet, which most of all can be filtered by.
+    fn check(&self) -> Result<(), String> {
+        self.compile(&live_target(LinkType::Ethernet, u32::MAX)).map(|_| ())
+    }
+
+    /// The comparison of our fields that one of the compiler's words stands for; `None` if the plan tests it.
+    pub(super) fn own(&self, word: usize) -> Option<&OwnTest> {
+        self.own.get(word)?.as_ref()
+    }
+}
+
+/// The test of a comparison that stands beside `or` or `not`.
+fn own_test(request: &Request, text: &str) -> Result<OwnTest, String> {
+    let ast = filter::parse(text).map_err(|error| error.to_string())?;
+    let expr = plan::bind::<CapturedPackets>(request, &ast).map_err(|error| error.to_string())?;
+    let (mut need, mut elsewhere) = (0, None);
+    expr.for_each_test(&mut |test| {
+        let Some(field) = CapturedPackets::FIELDS.get(test.field) else { return };
+        need |= field.need;
+        elsewhere = elsewhere.or(field.lookup().map(|_| field.name));
+    });
+    if let Some(name) = elsewhere {
+        return Err(format!("`{name}` is joined with words of pcap-filter by `and` only"));
+    }
+    let predicate = Predicate::new(&expr.into_conjuncts()).map_err(|bad| format!("{}: {}", bad.pattern, bad.why))?;
+    Ok(OwnTest { predicate, need })
+}
+
+/// A comparison of our fields in a text.
+#[derive(Debug, PartialEq, Eq)]
+struct Comparison {
+    begin: usize,
+    end: usize,
+    /// Not within brackets, and not behind `not`.
+    is_plain: bool,
+}
+
+/// True if the text joins its parts by `and` alone, and all comparisons are among these parts.
+fn is_chain(text: &str, comparisons: &[Comparison]) -> bool {
+    let mut depth = 0;
+    let mut at = 0;
+    while let Some(byte) = text.as_bytes().get(at) {
+        if let Some(found) = comparisons.iter().find(|found| found.begin == at) {
+            at = found.end;
+            continue;
+        }
+        let word = word_at(text, at);
+        let is_or = word == "or" || text.get(at..).is_some_and(|rest| rest.starts_with("||"));
+        if depth == 0 && is_or {
+            return false;
+        }
+        match byte {
+            b'(' => depth += 1,
+            b')' => depth -= 1,
+            _ => {}
+        }
+        at += word.len().max(1);
+    }
+    comparisons.iter().all(|found| found.is_plain)
+}
+
+/// The word that begins there: letters, digits and `_`, `.`; empty without one.
+fn word_at(text: &str, at: usize) -> &str {
+    let rest = text.get(at..).unwrap_or_default();
+    let is_inner = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+    rest.get(..rest.find(|c| !is_inner(c)).unwrap_or(rest.len())).unwrap_or_default()
+}
+
+/// Every `field op value` of the text. `len` is pcap-filter's as well, and means the same: it is left to it.
+fn comparisons(text: &str) -> Vec<Comparison> {
+    let (mut found, mut at, mut depth, mut is_negated) = (Vec::new(), 0, 0, false);
+    while let Some(byte) = text.as_bytes().get(at) {
+        let word = word_at(text, at);
+        let is_field = word != "len" && filter::knows::<CapturedPackets>(word);
+        if let Some(end) = Some(at + word.len()).filter(|_| is_field).and_then(|at| end_of_comparison(text, at)) {
+            found.push(Comparison { begin: at, end, is_plain: depth == 0 && !is_negated });
+            (at, is_negated) = (end, false);
+            continue;
+        }
+        match byte {
+            b'(' => depth += 1,
+            b')' => depth -= 1,
+            _ => {}
+        }
+        if !byte.is_ascii_whitespace() {
+            is_negated = word == "not" || *byte == b'!';
+        }
+        at += word.len().max(1);
+    }
+    found
+}
+
+/// The end of the operator and the value that begin there; `None` if there are none.
+fn end_of_comparison(text: &str, at: usize) -> Option<usize> {
+    const SIGNS: [&str; 9] = ["==", "!=", "<=", ">=", "!~", "=", "<", ">", "~"];
+    let blank = |at: usize| text.get(at..).map_or(at, |rest| at + rest.len() - rest.trim_start().len());
+    let mut at = blank(at);
+    let rest = text.get(at..)?;
+    at = match SIGNS.into_iter().find(|sign| rest.starts_with(sign)) {
+        Some(sign) => at + sign.len(),
+        None if word_at(text, at) == "in" => at + 2,
+        None if word_at(text, at) == "not" && word_at(text, blank(at + 3)) == "in" => blank(at + 3) + 2,
+        None => return None,
+    };
+    end_of_value(text, blank(at))
+}
+
+/// The end of a value: a bare word, one in quotes, a list in brackets.
+fn end_of_value(text: &str, begin: usize) -> Option<usize> {
+    let (mut quote, mut is_escaped) = (None, false);
+    let is_list = text.get(begin..)?.starts_with('(');
+    for (at, c) in text.get(begin..)?.char_indices().map(|(at, c)| (begin + at, c)) {
+        match (quote, c) {
+            (Some(_), _) if is_escaped => is_escaped = false,
+            (Some(_), '\\') => is_escaped = true,
+            (Some(open), c) if c == open => {
+                quote = None;
+                if !is_list {
+                    return Some(at + 1);
+                }
+            }
+            (Some(_), _) => {}
+            (None, '"' | '\'') if is_list || at == begin => quote = Some(c),
+            (None, ')') if is_list => return Some(at + 1),
+            (None, c) if !is_list && (c.is_whitespace() || c == ')') => return (at > begin).then_some(at),
+            _ => {}
+        }
+    }
+    (!is_list && quote.is_none() && begin < text.len()).then_some(text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn joined(text: &str) -> Result<JoinedFilter, String> {
+        let mut request = Request::of_line("").unwrap();
+        request.shown.filter = text.to_owned();
+        JoinedFilter::of(&request)
+    }
+
+    #[test]
+    fn each_language_is_known_by_itself() {
+        for fields in ["", "proto = udp and dport = 53", "len > 100", "src in 10.0.0.0/8 or not iface = lo"] {
+            let joined = joined(fields).unwrap();
+            assert!(joined.fields == fields && joined.pcap.is_none(), "{fields}");
+        }
+        for pcap in ["port 53", "tcp port 443 and len > 100", "ip[0] & 0xf != 5", "host 10.0.0.1 or 10.0.0.2", "tcp"] {
+            let joined = joined(pcap).unwrap();
+            assert_eq!((joined.fields.as_str(), joined.pcap.unwrap().text.as_str()), ("", pcap));
+        }
+    }
+
+    #[test]
+    fn both_in_one_text_are_joined() {
+        for (text, fields, pcap) in [
+            ("port 443 and info ~ x", "info ~ x", "port 443 and zqa     "),
+            (
+                "ttl<5 && port 443 and iface in (lo, eth0)",
+                "ttl<5 and iface in (lo, eth0)",
+                "zqa   && port 443 and zqb                ",
+            ),
+            ("port 53 and info ~ 'a or (b'", "info ~ 'a or (b'", "port 53 and zqa             "),
+            ("(port 53 or 54) and ttl = 1", "ttl = 1", "(port 53 or 54) and zqa    "),
+            ("port 53 or info ~ x", "", "port 53 or zqa     "),
+            ("port 53 and not info ~ x", "", "port 53 and not zqa     "),
+            ("port 53 and (ttl = 1)", "", "port 53 and (zqa    )"),
+            ("port 53 and ttl not in (1, 2)", "ttl not in (1, 2)", "port 53 and zqa              "),
+        ] {
+            let joined = joined(text).unwrap();
+            let part = joined.pcap.unwrap();
+            assert_eq!((joined.fields.as_str(), part.text.as_str()), (fields, pcap), "{text}");
+            assert!(part.own.iter().all(|own| own.is_none() != fields.is_empty()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_has_its_words_and_column() {
+        for (text, says) in [
+            ("port 53 and", "filter, column 12: can't parse filter expression: syntax error"),
+            ("tcp port http-nope", "filter, column"),
+            ("port 53 or netns = x", "`netns` is joined with words of pcap-filter by `and` only"),
+            ("dprot = 22", "dport"),
+            ("port 53 or ttl = many", "many"),
+        ] {
+            let said = joined(text).unwrap_err();
+            assert!(said.contains(says), "{text}: {said}");
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! `-d`, `-dd`, `-ddd`: the program of a filter, as tcpdump prints it.
+
+use super::Capture;
+use super::filter::live_target;
+use crate::outcome::Outcome;
+use crate::output;
+use pcapfilter::{LinkType, Program};
+
+/// Prints what the kernel runs on packets of Ethernet, and what is left to us.
+pub(super) fn filter(capture: &Capture, form: u8) -> Result<Outcome, String> {
+    let Some(filter) = &capture.filter else {
+        return Err("-d prints the program of a filter in the language of pcap-filter: fields are tested here".into());
+    };
+    let compiled = filter.compile(&live_target(LinkType::Ethernet, capture.live_snaplen()))?;
+    let text = |program: &Program| match form {
+        1 => program.to_assembly(),
+        2 => program.to_c(),
+        _ => program.to_numbers(),
+    };
+    let mut printed = text(&compiled.kernel);
+    if let (Some(rest), 1) = (&compiled.rest, form) {
+        printed.push_str("what the kernel lets through is judged by\n");
+        printed.push_str(&text(rest));
+    }
+    Ok(output::print_prose(&printed).into())
+}

@@ -37,6 +37,8 @@ pub(crate) struct OutputState {
     /// When the thread is to end at the latest; `None` while the output is in use.
     pub(crate) deadline: Option<Instant>,
     pub(crate) reopen: bool,
+    /// Delivery was left to the thread: it may have been about to sleep.
+    pub(crate) is_left: bool,
 }
 
 impl OutputShared {
@@ -146,8 +148,9 @@ pub(crate) fn run(shared: &OutputShared) {
 impl OutputShared {
     /// Sleeps until something new is to be done.
     fn sleep(&self, duration: Duration) {
-        let state = self.lock();
-        if state.deadline.is_none() && !state.reopen && state.store.end() == state.held {
+        let mut state = self.lock();
+        let is_left = std::mem::take(&mut state.is_left);
+        if state.deadline.is_none() && !state.reopen && !is_left && state.store.end() == state.held {
             let _ = self.work.wait_timeout(state, duration);
         }
     }

@@ -66,6 +66,7 @@ impl Output {
             failures: 0,
             deadline: None,
             reopen: false,
+            is_left: false,
         };
         let delivery = Delivery::new(transport, held, delivered_bytes_max);
         let shared = Arc::new(OutputShared::new(delivery, state));
@@ -123,6 +124,7 @@ impl Output {
         drop(state);
         let allowed = if self.is_alone { AtOnce::MayWait } else { AtOnce::WithoutWait };
         if !self.shared.deliver_at_once(allowed) {
+            self.shared.lock().is_left = true;
             self.shared.work.notify_one();
         }
         spare.or_else(|| self.shared.lock().store.spare()).unwrap_or_else(Batch::new)

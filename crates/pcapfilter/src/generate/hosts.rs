@@ -127,6 +127,7 @@ fn kind_word(kind: IdKind) -> &'static str {
     if kind == IdKind::Net { "net" } else { "host" }
 }
 
+/// Why a host of that protocol is refused, in the words of libpcap, whose language has no such filter.
 fn no_host(proto: Proto, kind: IdKind) -> String {
     let (word, kind) = (name_of(proto), kind_word(kind));
     match proto {

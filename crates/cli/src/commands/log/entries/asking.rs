@@ -12,7 +12,8 @@ use std::collections::HashSet;
 use std::rc::Rc;
 use sys::{Blocks, SysError, clock};
 
-/// What is wanted next, and what became of it: shared with the blocks, which a recording reads in their place.
+/// Questions that are asked next, and what became of them. Shared with the blocks, which a recording reads in their
+/// place.
 #[derive(Debug, Default)]
 pub(super) struct Questions {
     pub(super) wanted: Wanted,

@@ -130,7 +130,7 @@ impl KnownEntries {
     }
 }
 
-/// What a packet of an entry that rewrites both ends looks like where its destination is rewritten and its source is
+/// A packet of an entry that rewrites both ends, as it looks where its destination is rewritten and its source is
 /// not yet.
 fn between(entry: &Conntrack<'_>) -> Option<CtTuple> {
     let (orig, reply) = (plain(entry.orig), plain(entry.reply));

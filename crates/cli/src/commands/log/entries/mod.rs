@@ -37,7 +37,7 @@ struct NetnsTuple {
     tuple: CtTuple,
 }
 
-/// What is known of entries. Shared by the stream and by what looks at its records first.
+/// The entries that are known. Shared by the stream and by what looks at its records first.
 pub(super) struct Entries<'s> {
     /// True if the kernel sends entries with records; in a replay, if it did.
     are_sent: Cell<bool>,
@@ -62,7 +62,7 @@ struct UnknownCounts {
     late: u64,
     /// Too many connections at once.
     left_out: u64,
-    /// What the kernel sent made no sense.
+    /// The kernel sent what made no sense.
     malformed: u64,
     trouble: Option<String>,
 }
@@ -159,7 +159,7 @@ impl<'s> Entries<'s> {
         None
     }
 
-    /// What the kernel sent with the record.
+    /// The entry that the kernel sent with the record.
     fn decoded(&self, record: &LogRecord<'_>, sent: &CtAttrs<'_>) -> Option<LoggedEntry<'static>> {
         let (direction, state) = (CtDirection::of_info(sent.info), PacketState::of_info(sent.info));
         let family = record.packet.map_or(0, |packet| if matches!(packet.src, Addr::V6(_)) { 10 } else { 2 });

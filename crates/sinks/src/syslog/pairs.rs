@@ -128,6 +128,10 @@ impl CellPen for PairPen<'_> {
         self.is_first = false;
         match *cell {
             Value::U64(n) if !pair.hex => line.decimal(n),
+            Value::U64(n) => {
+                line.short(b"0x");
+                line.hex(n);
+            }
             Value::Name(word) if word.len() <= Line::SHORT => line.short(word.as_bytes()),
             Value::Addr(addr) => line.addr(addr),
             Value::Bytes(text) if text.len() <= Line::SHORT && self.style.takes(text) => line.short(text),
@@ -149,10 +153,6 @@ impl CellPen for PairPen<'_> {
 #[inline(never)]
 fn put_rare(pair: &Pair, style: Style, scratch: &mut Vec<u8>, line: &mut Line, out: &mut Vec<u8>, cell: Value<'_>) {
     match cell {
-        Value::U64(n) if pair.hex => {
-            line.short(b"0x");
-            line.hex(n);
-        }
         Value::Bits(bits, names) if bits != 0 => put_bits(line, out, bits, names),
         rare => {
             line.drain(out);

@@ -179,7 +179,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__capture)
-            opts="-c -n -o -H -N -i -d -r -s -h --columns --by --sum --max --avg --sort --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --interface --print-filter --read --latency --buffer --snaplen --no-promiscuous --for --to --when-full --queue-max --fold --rate --rate-by --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --control --tls-ca --tls-cert --tls-key --help"
+            opts="-c -n -o -H -N -i -w -d -r -s -h --columns --by --sum --max --avg --sort --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --interface --write --print-filter --read --latency --buffer --snaplen --no-promiscuous --for --to --when-full --queue-max --fold --rate --rate-by --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --control --tls-ca --tls-cert --tls-key --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -250,6 +250,14 @@ _netwren() {
                     return 0
                     ;;
                 -i)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --write)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -w)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

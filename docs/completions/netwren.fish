@@ -531,6 +531,7 @@ always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -s i -l interface -d 'The interface whose packets are captured; may be given several times. Without it, or with `any`, all of the namespace, those that come later, too' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture" -s w -l write -d 'Write the packets to a file instead of showing them, - for standard output: as pcapng with the interfaces\' names, as pcap if the name ends in .pcap' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -s r -l read -d 'The packets of a file instead of those of interfaces: pcap or pcapng of any system, also packed by gzip or zstd; - for standard input' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -l latency -d 'How late packets may be shown while there are many: auto (0.25 ms), 0 (each wakes us, which costs most), 1ms to 1000ms. While they are rare each is shown at once' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -l buffer -d 'Room in each ring for what waits to be shown (64KiB to 1GiB): 16MiB if not said, 64MiB for whole packets' -r

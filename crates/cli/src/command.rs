@@ -218,6 +218,11 @@ impl<'w> ParsedWords<'w> {
         self.matches.try_get_one::<std::path::PathBuf>(flag).ok().flatten().map(|path| path.as_path())
     }
 
+    /// True if the flag names a file.
+    pub(crate) fn has_file(&self, flag: &str) -> bool {
+        self.file(flag).is_some()
+    }
+
     /// The value of a flag that takes seconds.
     pub(crate) fn seconds(&self, flag: &str, range: std::ops::RangeInclusive<f64>) -> Result<Option<Duration>, String> {
         let Some(written) = self.value(flag) else { return Ok(None) };

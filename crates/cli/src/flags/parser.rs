@@ -126,7 +126,11 @@ pub(crate) fn first_operand(words: &[OsString]) -> Option<usize> {
 
 /// True if the flag or cluster of short flags in this word has its value in the next one.
 fn takes_next_word(word: &str) -> bool {
-    let takes = |is: &dyn Fn(&Flag) -> bool| FLAGS.iter().any(|flag| is(flag) && flag.takes.takes_next_word());
+    // A letter may mean one thing here and another there (-w of `capture`): then the word behind it is no value.
+    let takes = |is: &dyn Fn(&Flag) -> bool| {
+        let mut found = FLAGS.iter().filter(|flag| is(flag)).peekable();
+        found.peek().is_some() && found.all(|flag| flag.takes.takes_next_word())
+    };
     match word.strip_prefix("--") {
         Some(long) => takes(&|flag| flag.long == long),
         // The first one that takes a value has the rest of the word, if there is one.

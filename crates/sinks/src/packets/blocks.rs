@@ -5,6 +5,7 @@ pub(super) const SNAPLEN: u32 = 256 << 10;
 /// Block types.
 pub(super) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 pub(super) const INTERFACE: u32 = 1;
+pub(super) const STATISTICS: u32 = 5;
 pub(super) const PACKET: u32 = 6;
 /// Options of any block.
 pub(super) const END_OF_OPTIONS: u16 = 0;
@@ -17,6 +18,9 @@ pub(super) const IF_DESCRIPTION: u16 = 3;
 pub(super) const IF_TIME_RESOLUTION: u16 = 9;
 /// Ten to the minus ninth of a second.
 pub(super) const NANOSECONDS: u8 = 9;
+/// Options of statistics: `isb_osdrop`, `isb_usrdeliv`.
+pub(super) const DROPPED_BY_SYSTEM: u16 = 7;
+pub(super) const DELIVERED: u16 = 8;
 /// Options of a packet.
 pub(super) const PACKET_FLAGS: u16 = 2;
 pub(super) const UNKNOWN: u32 = 0;

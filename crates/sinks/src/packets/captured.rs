@@ -1,14 +1,14 @@
 //! Captured packets as pcapng: each interface with its name and link type, nanoseconds, the direction of each packet.
 
 use super::blocks::{
-    END_OF_OPTIONS, IF_NAME, IF_TIME_RESOLUTION, INBOUND, INTERFACE, NANOSECONDS, OUTBOUND, PACKET, SNAPLEN,
-    begin_block, end_block, pad, put_option, put_section,
+    DELIVERED, DROPPED_BY_SYSTEM, END_OF_OPTIONS, IF_NAME, IF_TIME_RESOLUTION, INBOUND, INTERFACE, NANOSECONDS,
+    OUTBOUND, PACKET, SNAPLEN, STATISTICS, begin_block, end_block, pad, put_option, put_section,
 };
 use record::rows::{CapturedPacket, LinkType, PacketAim};
 use record::text::{put_text, put_u64};
 
 /// What is written of a link type without a number: `LINKTYPE_USER0`.
-const LINKTYPE_USER0: u16 = 147;
+pub(super) const LINKTYPE_USER0: u16 = 147;
 /// More of a name is cut off: the kernel's have at most 15 bytes, a file's may have any number.
 const NAME_MAX: usize = 64;
 
@@ -19,6 +19,8 @@ struct WrittenIface {
     ifindex: u32,
     link_type: LinkType,
     name: Box<[u8]>,
+    /// Packets in the section.
+    packets: u64,
 }
 
 /// Writes rows as blocks of a pcapng file: little-endian, nanoseconds.
@@ -54,6 +56,9 @@ impl CapturedPcapNg {
             put_section(out);
         }
         let number = self.number(row, out);
+        if let Some(iface) = self.ifaces.get_mut(self.last) {
+            iface.packets += 1;
+        }
         let captured = u32::try_from(row.frame.len()).unwrap_or(u32::MAX);
         let start = begin_block(out, PACKET);
         let time = [(row.time_ns >> 32) as u32, row.time_ns as u32];
@@ -67,6 +72,33 @@ impl CapturedPcapNg {
             put_option(out, END_OF_OPTIONS, &[]);
         }
         end_block(out, start);
+    }
+
+    /// Ends the section with the statistics of each interface: packets in the section, and, of the only one, those that
+    /// were `dropped`. A file without a packet has an interface all the same: libpcap
+    /// takes none without.
+    pub fn finish(&mut self, time_ns: u64, dropped: Option<u64>, out: &mut Vec<u8>) {
+        if !self.in_section {
+            self.in_section = true;
+            self.ifaces.clear();
+            put_section(out);
+        }
+        if self.ifaces.is_empty() {
+            self.add_iface(&CapturedPacket { link_type: LinkType::ETHERNET, ..CapturedPacket::default() }, out);
+        }
+        let dropped = dropped.filter(|_| self.ifaces.len() == 1);
+        for (number, iface) in self.ifaces.iter().enumerate() {
+            let start = begin_block(out, STATISTICS);
+            for field in [number as u32, (time_ns >> 32) as u32, time_ns as u32] {
+                out.extend_from_slice(&field.to_le_bytes());
+            }
+            if let Some(dropped) = dropped {
+                put_option(out, DROPPED_BY_SYSTEM, &dropped.to_le_bytes());
+            }
+            put_option(out, DELIVERED, &iface.packets.to_le_bytes());
+            put_option(out, END_OF_OPTIONS, &[]);
+            end_block(out, start);
+        }
     }
 
     /// The number of the packet's interface in this section, whose block is written if it has none.
@@ -102,6 +134,7 @@ impl CapturedPcapNg {
             ifindex: row.ifindex,
             link_type: row.link_type,
             name: row.iface.into(),
+            packets: 0,
         });
         self.ifaces.len() - 1
     }
@@ -168,6 +201,10 @@ mod tests {
         assert_eq!(written[2].1[20..28], [1, 2, 3, 4, 5, 0, 0, 0]);
         assert_eq!(written[2].1[28..], [2, 0, 4, 0, 2, 0, 0, 0, 0, 0, 0, 0], "outbound");
         assert_eq!((u32_at(&written[1].1, 0), u32_at(&written[3].1, 0)), (1, 101));
+        let mut statistics = Vec::new();
+        writer.finish(7, None, &mut statistics);
+        let delivered: Vec<u32> = blocks(&statistics).iter().map(|block| u32_at(&block.1, 16)).collect();
+        assert_eq!(delivered, [2, 1, 1]);
         writer.begin_section();
         writer.write(&packet, &mut out);
         assert_eq!(blocks(&out).len(), 11, "a section of its own");

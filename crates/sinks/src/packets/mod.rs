@@ -5,10 +5,12 @@
 
 mod blocks;
 mod captured;
+mod captured_pcap;
 mod pcap;
 mod pcapng;
 
 pub use captured::CapturedPcapNg;
+pub use captured_pcap::CapturedPcap;
 pub use pcap::Pcap;
 pub use pcapng::PcapNg;
 

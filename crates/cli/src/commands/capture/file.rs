@@ -3,7 +3,9 @@
 use super::Capture;
 use super::live::unfit;
 use super::program::Programs;
+use super::writing::written;
 use crate::commands::follow::{self, StreamNotes};
+use crate::messages::say;
 use crate::outcome::Outcome;
 use capture::{FilePackets, PacketFile, PassesInFile, ReadPackets, stdin_is_ready};
 use engine::{Ended, Plan, Run, RunError};
@@ -34,6 +36,11 @@ pub(super) fn shown(path: &Path, capture: &Capture, plan: &Plan<CapturedPackets>
         };
         let passes: Option<&PassesInFile<'_>> = if programs.is_some() { Some(&judge) } else { None };
         let mut stream = FilePackets::new(ReadPackets { file, snaplen: capture.snaplen, passes, stop: &stop });
+        if let Some(path) = capture.output.as_ref().filter(|_| !capture.request.explain) {
+            let (run, line) = written(path, capture, plan, &mut stream)?;
+            say(&format!("{} packets read; {line}", run.stats.seen));
+            return Ok(run);
+        }
         then(&mut stream, StreamNotes { caveat: None, cost: Vec::new(), reread: None })
     })
 }

@@ -2,6 +2,7 @@
 
 use super::Capture;
 use super::program::Programs;
+use super::writing::written;
 use crate::commands::follow::{self, StreamNotes, Then};
 use crate::messages::say;
 use crate::outcome::Outcome;
@@ -51,7 +52,14 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
             reports: &sys::signal::reports,
         };
         let mut stream = PacketStream::open(follow).map_err(RunError::Source)?;
-        shown(&mut stream, capture, then)
+        match &capture.output {
+            Some(path) if !capture.request.explain => {
+                let (run, line) = written(path, capture, plan, &mut stream)?;
+                say(&format!("{}; {line}, {} filtered", stream.report(), run.stats.filtered));
+                Ok(run)
+            }
+            _ => shown(&mut stream, capture, then),
+        }
     })
 }
 

@@ -6,6 +6,7 @@ mod live;
 mod names;
 mod printed;
 mod program;
+mod writing;
 
 use super::plan::of_request;
 use crate::command::{Command, ParsedWords, TableEntry};
@@ -61,6 +62,7 @@ Examples:
   netwren capture -i lo --to pcapng:FILE --rotate-size 100MiB   whole packets into files, eight of them
   netwren capture --to json:FILE 'dport in (22, 3389)'  lines into a file; SIGUSR1 tells the figures so far
   netwren capture -r dump.pcap 'proto = tcp' -c +ttl   packets of a file: pcap, pcapng, also .gz and .zst
+  netwren capture --for 1 -w all.pcapng port 53         whole packets into a file; .pcap for the older format
   netwren capture -r dump.pcap --by proto,dport --sum len   what is in it
 ";
 
@@ -86,6 +88,8 @@ struct Capture {
     filter: Option<PcapFilter>,
     /// `-d`, `-dd`, `-ddd`
     printed: Option<u8>,
+    /// `-w`
+    output: Option<PathBuf>,
     /// `-r`
     file: Option<PathBuf>,
     /// `-i`; none for all.
@@ -117,6 +121,12 @@ fn run(line: &ParsedWords<'_>) -> Result<Outcome, String> {
         return printed::filter(&capture, form);
     }
     Ok(match of_request(&capture.request) {
+        Ok(plan) if capture.output.is_some() && record::LookupId::ALL.into_iter().any(|id| plan.needs_lookup(id)) => {
+            Outcome::because(
+                Exit::Usage,
+                "the filter of --write tests what is in packets, not names that are looked up",
+            )
+        }
         Ok(plan) => match &capture.file {
             Some(path) => file::shown(path, &capture, &plan),
             None => live::captured(&capture, &plan),
@@ -139,6 +149,7 @@ fn asked(line: &ParsedWords<'_>) -> Result<Capture, String> {
     let joined = JoinedFilter::of(&request)?;
     request.shown.filter = joined.fields;
     Ok(Capture {
+        output: line.file("write").map(PathBuf::from),
         filter: joined.pcap,
         printed: Some(line.count("print-filter")).filter(|count| *count > 0),
         file,
@@ -157,6 +168,14 @@ fn of_one_kind(line: &ParsedWords<'_>, request: &Request, is_file: bool) -> Resu
     let live = ["interface", "latency", "buffer", "no-promiscuous", "for", "all-netns", "netns"];
     if let Some(flag) = live.into_iter().find(|flag| is_file && line.is_given(flag)) {
         return Err(format!("--{flag} goes with packets of interfaces, not with --read FILE"));
+    }
+    let shown = ["to", "by", "sort", "sum", "max", "avg", "columns", "output", "resolve", "no-header"];
+    if let Some(flag) = shown.into_iter().find(|flag| line.has_file("write") && line.is_given(flag)) {
+        return Err(format!("--{flag} goes with what is shown, not with --write FILE"));
+    }
+    let identity = |flag| line.file(flag).and_then(|path| std::fs::canonicalize(path).ok());
+    if identity("read").is_some_and(|read| identity("write") == Some(read)) {
+        return Err("--write would empty the file that is read".to_owned());
     }
     let ordered = ["by", "sort"].into_iter().find(|flag| line.is_given(flag));
     match ordered.filter(|_| request.ship.is_some()) {
@@ -192,7 +211,8 @@ impl Capture {
     /// Bytes of each packet that are captured: whole packets where a target stores packets.
     fn live_snaplen(&self) -> u32 {
         let stores = |target: &Target| matches!(target.format, Format::Pcap | Format::Pcapng);
-        let stores = self.request.ship.as_ref().is_some_and(|ship| ship.targets.iter().any(stores));
+        let stores =
+            self.output.is_some() || self.request.ship.as_ref().is_some_and(|ship| ship.targets.iter().any(stores));
         self.snaplen.unwrap_or(if stores { capture::SNAPLEN_MAX } else { capture::SNAPLEN })
     }
 

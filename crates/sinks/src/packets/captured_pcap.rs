@@ -1,0 +1,69 @@
+//! Captured packets as pcap: one link type, nanoseconds, no names of interfaces.
+
+use record::rows::{CapturedPacket, LinkType};
+
+/// Magic number of little-endian files with nanoseconds, and the version.
+const MAGIC: u32 = 0xa1b2_3c4d;
+const VERSION: u32 = 4 << 16 | 2;
+
+/// Writes rows as records of a pcap file. The first row's link type is the file's.
+#[derive(Debug, Default)]
+pub struct CapturedPcap {
+    link_type: Option<LinkType>,
+}
+
+impl CapturedPcap {
+    /// A writer that has written nothing.
+    pub fn new() -> CapturedPcap {
+        CapturedPcap::default()
+    }
+
+    /// Appends what a file begins with, unless a packet has brought it.
+    pub fn begin(&mut self, link_type: LinkType, out: &mut Vec<u8>) {
+        if self.link_type.is_none() {
+            self.link_type = Some(link_type);
+            let link_type = if link_type == LinkType::UNKNOWN { super::captured::LINKTYPE_USER0 } else { link_type.0 };
+            for number in [MAGIC, VERSION, 0, 0, super::blocks::SNAPLEN, link_type.into()] {
+                out.extend_from_slice(&number.to_le_bytes());
+            }
+        }
+    }
+
+    /// Appends a record; false for a packet of another link type, for which the file has no place. Seconds have 32
+    /// bits, which end in 2106.
+    pub fn write(&mut self, row: &CapturedPacket<'_>, out: &mut Vec<u8>) -> bool {
+        self.begin(row.link_type, out);
+        if self.link_type != Some(row.link_type) {
+            return false;
+        }
+        let captured = u32::try_from(row.frame.len()).unwrap_or(u32::MAX);
+        let time = [(row.time_ns / 1_000_000_000) as u32, (row.time_ns % 1_000_000_000) as u32];
+        for number in [time[0], time[1], captured, row.len.max(captured)] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        out.extend_from_slice(row.frame);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_link_type_has_a_place() {
+        let (mut writer, mut out) = (CapturedPcap::new(), Vec::new());
+        let row = CapturedPacket {
+            time_ns: 1_795_265_034_699_260_999,
+            link_type: LinkType::ETHERNET,
+            len: 60,
+            frame: b"abc",
+            ..CapturedPacket::default()
+        };
+        assert!(writer.write(&row, &mut out));
+        assert!(!writer.write(&CapturedPacket { link_type: LinkType::RAW, ..row }, &mut out));
+        let numbers = [0xa1b2_3c4d, 0x4_0002, 0, 0, 262_144, 1, 1_795_265_034, 699_260_999, 3, 60u32];
+        let expected: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).chain(*b"abc").collect();
+        assert_eq!(out, expected);
+    }
+}

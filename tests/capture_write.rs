@@ -1,0 +1,120 @@
+//! `capture --write`: files that others read, each packet whole or counted.
+
+use crate::capture::{command, rings};
+use crate::capture_read::{pcap_of, udp};
+use crate::going::Going;
+use crate::run::{Ran, clean, netwren};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::path::Path;
+use std::process::Command;
+use testkit::netns::Lab;
+
+fn columns(path: &Path) -> String {
+    netwren(&["capture", "-r", path.to_str().unwrap(), "-H", "-c", "time,src,sport,dst,dport,len,caplen,info"]).ok()
+}
+
+/// The tool reads the file and has nothing to say against it.
+fn is_read_by(tool: &str, args: &[&str], path: &Path) {
+    if !testkit::tool::have(tool) {
+        return;
+    }
+    let read = Command::new(tool).args(args).arg(path).output().unwrap();
+    let said = String::from_utf8_lossy(&read.stderr).to_lowercase();
+    let complains =
+        ["truncated", "error", "cut short", "malformed", "isn't", "bad"].iter().any(|word| said.contains(word));
+    assert!(read.status.success() && !complains, "{tool}: {said}");
+}
+
+#[test]
+fn files_that_are_written_are_read_by_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let frames: Vec<Vec<u8>> = (0..500).map(|nth| udp(1000 + nth, &vec![7; usize::from(nth)])).collect();
+    let source = dir.path().join("source");
+    std::fs::write(&source, pcap_of(&frames.iter().map(Vec::as_slice).collect::<Vec<_>>())).unwrap();
+    for (name, magic) in [("a.pcapng", [0x0a, 0x0d, 0x0d, 0x0a]), ("a.pcap", [0x4d, 0x3c, 0xb2, 0xa1])] {
+        let path = dir.path().join(name);
+        let words = ["capture", "-r", source.to_str().unwrap(), "-w", path.to_str().unwrap()];
+        let ran = netwren(&[&words[..], &["portrange 1000-1399"]].concat());
+        assert!(ran.stderr.contains("500 packets read; 400 written to "), "{}", ran.stderr);
+        assert_eq!(ran.ok(), "");
+        assert_eq!(std::fs::read(&path).unwrap()[..4], magic);
+        let of_source: String = columns(&source).lines().take(400).map(|line| format!("{line}\n")).collect();
+        assert_eq!(columns(&path), of_source, "{name}");
+        is_read_by("tcpdump", &["-n", "-r"], &path);
+        is_read_by("capinfos", &[], &path);
+        is_read_by("tshark", &["-n", "-r"], &path);
+        // Nothing to write is a file, too.
+        netwren(&[&words[..], &["port 9"]].concat()).ok();
+        assert_eq!(columns(&path), "");
+        is_read_by("tcpdump", &["-n", "-r"], &path);
+    }
+    let stdout = netwren(&["capture", "-r", source.to_str().unwrap(), "-w", source.to_str().unwrap()]);
+    stdout.says(2, &["--write would empty the file that is read"]);
+    netwren(&["capture", "-r", "x", "-w", "y", "-o", "json"]).says(2, &["--output goes with what is shown"]);
+}
+
+/// A pipe has them at once, and its end ends the run.
+#[test]
+fn standard_output_is_a_file_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("source");
+    std::fs::write(&source, pcap_of(&[&udp(1000, b"ab"), &udp(2000, b"")])).unwrap();
+    let script = format!(
+        "{0} capture -r {1} -w - | {0} capture -r - -H -c dport",
+        testkit::program::netwren().display(),
+        source.display()
+    );
+    let mut shell = Command::new("bash");
+    let ran = Ran::of(clean(&mut shell).args(["-o", "pipefail", "-c", &script]).output().unwrap());
+    assert_eq!(ran.ok(), "1000\n2000\n");
+}
+
+/// What finds no room on the disk is counted, to the packet, and the file ends with a whole one.
+#[test]
+fn root_a_full_disk_is_survived_and_counted() {
+    const PACKETS: usize = 400;
+    testkit::require_root!();
+    let dir = tempfile::tempdir().unwrap();
+    let (source, small) = (dir.path().join("source"), dir.path().join("small"));
+    std::fs::create_dir(&small).unwrap();
+    let frame = udp(1000, &[7; 1000]);
+    std::fs::write(&source, pcap_of(&[&frame[..]; PACKETS])).unwrap();
+    for name in ["full.pcapng", "full.pcap"] {
+        let script = "mount -t tmpfs -o size=128k none \"$1\" || exit 99
+            \"$2\" capture -r \"$3\" -w \"$1/$4\"; code=$?; cp \"$1/$4\" \"$5\"; exit $code";
+        let copy = dir.path().join(name);
+        let mut command = Command::new("unshare");
+        clean(&mut command).args(["-m", "sh", "-c", script, "sh"]).arg(&small).arg(testkit::program::netwren());
+        let ran = Ran::of(command.arg(&source).arg(name).arg(&copy).output().unwrap());
+        let whole = columns(&copy).lines().count();
+        assert!((100..130).contains(&whole), "{whole}: {}", ran.stderr);
+        let figures = format!("{whole} written to {}/{name}, {} not written", small.display(), PACKETS - whole);
+        ran.says(3, &[&figures, "packets are not written: no space left on device"]);
+        is_read_by("tcpdump", &["-n", "-r"], &copy);
+    }
+}
+
+#[test]
+fn root_packets_of_interfaces_are_written_with_their_figures() {
+    testkit::require_root!();
+    let lab = Lab::new("capwrite");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.pcapng");
+    let words = ["-i", "lo", "-w", path.to_str().unwrap(), "udp port 7123 and dst port 7123"];
+    let going: Going<String> = Going::spawn(command(&lab, &words), |line| line);
+    testkit::wait_until("the ring is there", || rings(&lab) == 1);
+    lab.inside(|| {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        (0..5).for_each(|_| _ = socket.send_to(b"0123456789", (Ipv4Addr::LOCALHOST, 7123)));
+    });
+    let (_, ran) = going.end();
+    assert!(ran.stderr.contains("5 packets received, 0 dropped by the ring"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("; 5 written to "), "{}", ran.stderr);
+    ran.ok();
+    let ifaces = netwren(&["capture", "-r", path.to_str().unwrap(), "-H", "-c", "iface,direction,dport"]).ok();
+    assert_eq!(ifaces, "lo\tin\t7123\n".repeat(5));
+    // The last block has the statistics of the interface: none dropped, five delivered.
+    let bytes = std::fs::read(&path).unwrap();
+    let tail: Vec<u8> = [7u32 | 8 << 16, 0, 0, 8 | 8 << 16, 5, 0, 0, 52].iter().flat_map(|n| n.to_le_bytes()).collect();
+    assert!(bytes.ends_with(&tail), "{:?}", &bytes[bytes.len() - 52..]);
+}

@@ -291,9 +291,12 @@ impl Delivery {
         }
     }
 
-    /// Looks now and then whether the receiver is still there.
+    /// Looks now and then whether the receiver is still there, and reads what it says. More often while something is
+    /// not confirmed: confirmations come with what the receiver says, and where that finds no room the kernel drops
+    /// both (`tcp_data_queue` in net/ipv4/tcp_input.c).
     fn look(&mut self) -> io::Result<()> {
-        if !self.is_open || self.looked.is_some_and(|looked| looked.elapsed() < LOOK_EVERY) {
+        let every = if self.in_flight.unconfirmed() > 0 { CONFIRM_EVERY } else { LOOK_EVERY };
+        if !self.is_open || self.looked.is_some_and(|looked| looked.elapsed() < every) {
             return Ok(());
         }
         self.looked = Some(Instant::now());

@@ -8,8 +8,8 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::thread::JoinHandle;
-use std::time::Duration;
-use support::{batch, counts, until_ended, whole};
+use std::time::{Duration, Instant};
+use support::{batch, counts, until, until_ended, whole};
 
 static GARBAGE: [u8; 64 << 10] = [0xa5; 64 << 10];
 
@@ -99,4 +99,33 @@ fn issue_12_a_receiver_that_greets_sees_an_end_in_order() {
     });
     delivered(&ship(&target, 10_000), 10_000);
     assert_eq!(counts(&reader.join().unwrap()), whole(0, 10_000));
+}
+
+/// It talks without end, as fast as it can, and reads: what it gets is confirmed all the while. Confirmations come with
+/// what it says, and are dropped with that where nobody listens.
+#[test]
+fn issue_12_a_receiver_that_talks_without_end_gets_everything_soon() {
+    const BATCHES: u64 = 300;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = format!("json+tcp://{}", listener.local_addr().unwrap());
+    let heard = std::thread::spawn(move || {
+        let (mut stream, mut heard) = (listener.accept().unwrap().0, Vec::new());
+        let mut mouth = stream.try_clone().unwrap();
+        std::thread::spawn(move || while mouth.write_all(&GARBAGE).is_ok() {});
+        // One that is still talking is left with a reset, maybe before it has read everything.
+        let _ = stream.read_to_end(&mut heard);
+        heard.len() as u64
+    });
+    let mut output = output(&target);
+    let mut slow = Vec::new();
+    for number in 1..=BATCHES {
+        let begin = Instant::now();
+        output.push(batch(number * 1000 - 1000, number * 1000), &|| false);
+        until("everything is confirmed", || output.status().ledger.delivered == number * 1000);
+        slow.extend(Some(begin.elapsed()).filter(|took| *took > Duration::from_millis(300)));
+    }
+    // It was listened to twice a second, and confirmations came in then.
+    assert!(slow.len() <= 3, "{slow:?}");
+    delivered(&output.finish(&|| true), BATCHES * 1000);
+    assert!(heard.join().unwrap() <= BATCHES * 9000);
 }

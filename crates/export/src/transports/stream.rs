@@ -23,20 +23,20 @@ pub(super) fn write_some(stream: &mut impl Write, batch: &Batch, at: usize) -> i
     }
 }
 
-/// Reads what a receiver sends without being asked, and forgets it; an error once it has closed the connection. The
-/// stream must not block.
-pub(super) fn drain(stream: &mut impl Read) -> io::Result<()> {
+/// Reads what a receiver sends without being asked, and forgets it; true if it has said something, an error once it has
+/// closed the connection. The stream must not block.
+pub(super) fn drain(stream: &mut impl Read) -> io::Result<bool> {
     let mut answer = [0; 16 << 10];
     // A receiver that talks without end has others waiting: some reads are enough.
-    for _ in 0..READS_MAX {
+    for reads in 0..READS_MAX {
         match stream.read(&mut answer) {
             Ok(0) => return Err(io::Error::new(io::ErrorKind::BrokenPipe, "the receiver has closed the connection")),
             Ok(_) => {}
-            Err(error) if is_later(&error) => return Ok(()),
+            Err(error) if is_later(&error) => return Ok(reads > 0),
             Err(error) => return Err(error),
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// How long a receiver may say nothing at the end of a connection.

@@ -21,12 +21,14 @@ pub(super) struct Tcp {
     stream: Option<TcpStream>,
     /// The largest receive window that was announced.
     window: u64,
+    /// True if it has said something when somebody last listened.
+    talks: bool,
 }
 
 impl Tcp {
     /// To `HOST:PORT`.
     pub(super) fn new(receiver: String) -> Tcp {
-        Tcp { receiver, stream: None, window: 0 }
+        Tcp { receiver, stream: None, window: 0, talks: false }
     }
 
     fn stream(&mut self) -> io::Result<&mut TcpStream> {
@@ -61,7 +63,7 @@ pub(super) fn unread_behind(window: u64) -> u64 {
 impl Transport for Tcp {
     fn open(&mut self) -> io::Result<()> {
         self.stream = Some(connect(&self.receiver)?);
-        self.window = 0;
+        (self.window, self.talks) = (0, false);
         Ok(())
     }
 
@@ -77,7 +79,8 @@ impl Transport for Tcp {
     }
 
     fn at_once(&self) -> AtOnce {
-        AtOnce::WithoutWait
+        // Somebody must listen until everything is confirmed.
+        if self.talks { AtOnce::Never } else { AtOnce::WithoutWait }
     }
 
     fn send_at_once(&mut self, batch: &Batch, at: usize) -> io::Result<Taken> {
@@ -109,7 +112,8 @@ impl Transport for Tcp {
         stream.set_nonblocking(true)?;
         let outcome = drain(stream);
         stream.set_nonblocking(false)?;
-        outcome
+        self.talks = outcome?;
+        Ok(())
     }
 
     fn close(&mut self) {

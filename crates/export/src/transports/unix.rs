@@ -63,7 +63,7 @@ impl Transport for UnixConnection {
         stream.set_nonblocking(true)?;
         let outcome = drain(stream);
         stream.set_nonblocking(false)?;
-        outcome
+        outcome.map(drop)
     }
 
     fn close(&mut self) {

@@ -120,9 +120,14 @@ impl Drop for Chain {
 
 /// Netwren with this latency.
 pub(crate) fn ours(binary: &Path, to: &str, latency: &str, place: &Place<'_>) -> Result<Chain> {
+    ours_with(binary, to, latency, &[], place)
+}
+
+/// The same with more words on its command line.
+pub(crate) fn ours_with(binary: &Path, to: &str, latency: &str, words: &[&str], place: &Place<'_>) -> Result<Chain> {
     let mut command = place.lab.command(binary);
     command.args(["log", "--group", &GROUP.to_string(), "--buffer", "64MiB", "--latency", latency]);
-    command.args(["--to", &place.put_in(to)]);
+    command.args(["--to", &place.put_in(to)]).args(words);
     started(vec![command], place)
 }
 

@@ -4,6 +4,7 @@
 //! same burst. CPU is that of every process of the chain, from before the first packet until the receiver or the file
 //! has been still for a while; the receiver's own is not in it. Each packet is looked for in what was written.
 
+mod alone;
 pub(crate) mod contestants;
 pub(crate) mod packets;
 pub(crate) mod place;
@@ -38,6 +39,8 @@ struct Shipped {
     records: u64,
     /// How long sending took.
     took: Duration,
+    /// Memory of the chain's first program afterwards, before it was asked to end.
+    rss_kib: u64,
 }
 
 impl Shipped {
@@ -69,6 +72,8 @@ pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
     }
     let (steady, value) = steady(binary, runs)?;
     all.push(value);
+    let (alone, values) = alone::run(binary, runs)?;
+    all.extend(values);
     let about = machine::describe(binary)?;
     let head = format!(
         "# bench log, {}\n\nBursts of {BURST} packets as fast as one sender makes them, {runs} rounds in turn; medians \
@@ -78,7 +83,7 @@ pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
         about["date"].as_str().unwrap_or_default(),
     );
     let file = json!({"name": "log", "about": about, "outcomes": all});
-    report::save("log", &file, &(head + &lines + &steady), !options.quick)
+    report::save("log", &file, &(head + &lines + &steady + &alone), !options.quick)
 }
 
 /// One contestant ships one burst; `None` if it is not here.
@@ -99,6 +104,7 @@ fn one(
     let took = lab.inside(|| packets::send(count, rate))?;
     settle(&place, &receiver, SILENCE);
     let cpu_ns = cpu_ns(&chain)? - before;
+    let rss_kib = chain.children.first().map_or(0, |child| rss_kib(child.id()));
     // What lies in a buffer of a program that writes files is written at its end.
     drop(ended(chain));
     let written = std::fs::read(place.file()).unwrap_or_default();
@@ -110,7 +116,14 @@ fn one(
         Content::Syslog => Found::none(count).in_text(&bytes, "SRC="),
         Content::Packets => Found::none(count).in_packets(&bytes),
     };
-    Ok(Some(Shipped { cpu_ns, packets: found.packets(), records: found.records, took }))
+    Ok(Some(Shipped { cpu_ns, packets: found.packets(), records: found.records, took, rss_kib }))
+}
+
+/// Resident memory of a process.
+fn rss_kib(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
 /// A folder that goes with its owner.

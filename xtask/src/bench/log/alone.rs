@@ -1,0 +1,66 @@
+//! What has no peer: records at the sender's highest steady rate, memory afterwards, and what a spool costs.
+
+use super::contestants::{self, Chain};
+use super::place::Place;
+use super::{BURST, Content, Shipped, Spread, one, spread};
+use anyhow::Result;
+use serde_json::{Value, json};
+use std::path::Path;
+
+const TO: &str = "syslog+tcp://ADDR";
+/// Packets of the steady part, and how many a second: more than any other program takes without loss.
+const FAST: (u32, u32) = (690_000, 230_000);
+
+fn rounds(
+    runs: u32,
+    count: u32,
+    rate: Option<u32>,
+    start: impl Fn(&Place<'_>) -> Result<Chain>,
+) -> Result<Vec<Shipped>> {
+    let mut rounds = Vec::new();
+    for _ in 0..runs {
+        rounds.extend(one(Content::Syslog, count, rate, |place| start(place).map(Some))?);
+    }
+    Ok(rounds)
+}
+
+/// Runs them; text for people and the values.
+pub(super) fn run(binary: &Path, runs: u32) -> Result<(String, Vec<Value>)> {
+    let ours = |place: &Place<'_>| contestants::ours(binary, TO, "50ms", place);
+    let spooled = |place: &Place<'_>| {
+        let spool = place.dir.join("spool").display().to_string();
+        contestants::ours_with(binary, TO, "50ms", &["--spool", &spool, "--spool-max", "1GiB"], place)
+    };
+    let (mut without, mut with) = (Vec::new(), Vec::new());
+    for _ in 0..runs {
+        without.extend(rounds(1, BURST, None, ours)?);
+        with.extend(rounds(1, BURST, None, spooled)?);
+    }
+    let ratio = super::ratio(&without, &with);
+    let fast = rounds(runs, FAST.0, Some(FAST.1), ours)?;
+    let lost = spread(&fast, |shipped| f64::from(FAST.0) - shipped.packets as f64);
+    let core = spread(&fast, |shipped| shipped.cpu_ns as f64 * 100.0 / shipped.took.as_nanos() as f64);
+    let rate = spread(&fast, |shipped| f64::from(FAST.0) / shipped.took.as_secs_f64());
+    let rss = spread(&without, |shipped| shipped.rss_kib as f64 / 1024.0);
+    let verdict = |is_reached: bool| if is_reached { "reached" } else { "**missed**" };
+    let text = format!(
+        "\nRFC 5424 by TCP, without a peer:\n\n- {:.0} packets a second, steady: {:.0} lost, {:.1} % of a core \
+         (at most 0 and 12 %: {})\n- a spool that is always on (in memory): {:.2}x of the cost without (at most 1.3x: \
+         {})\n- memory after a burst: {:.1} MiB resident (at most 8: {})\n",
+        rate.median,
+        lost.max,
+        core.median,
+        verdict(lost.max <= 0.0 && core.median <= 12.0),
+        ratio.median,
+        verdict(ratio.median <= 1.3),
+        rss.max,
+        verdict(rss.max <= 8.0),
+    );
+    let of = |spread: &Spread| spread.json();
+    let values = vec![
+        json!({"task": "RFC 5424, TCP, fast", "rate": of(&rate), "lost": of(&lost), "percent_of_core": of(&core)}),
+        json!({"task": "RFC 5424, TCP, spool", "ratio": of(&ratio)}),
+        json!({"task": "RFC 5424, TCP, memory", "rss_mib": of(&rss)}),
+    ];
+    Ok((text, values))
+}

@@ -48,6 +48,7 @@ mod shipping;
 mod sqlite;
 mod syscalls;
 mod syslog_receivers;
+mod tcpdump_face;
 mod trust;
 mod ulogd_databases;
 mod ulogd_formats;

@@ -43,6 +43,7 @@ pub(crate) const ALL: &[Target] = &[
     Target::new("pcap_filter", pcapfilter::fuzz_pcap_filter, &[], PCAP_FILTERS),
     Target::new("nflog", nflog::fuzz_nflog, &["nl"], LOG_RECORDS),
     Target::new("ulogd_formats", ulogd_formats, &["nl"], LOG_RECORDS),
+    Target::new("tcpdump_text", sinks::face::tcpdump::fuzz_tcpdump, &[], PACKETS),
     Target::new("syslog_formats", sinks::syslog::fuzz_syslog_formats, &[], SYSLOG_PARTS),
     Target { made: spool_files, ..Target::new("spool_segment", export::fuzz_spool_segment, &[], &[]) },
     Target { made: spool_files, ..Target::new("spool_position", export::fuzz_spool_position, &[], &[]) },

@@ -10,6 +10,7 @@ pub(crate) mod netstat;
 mod read;
 mod selinux;
 pub(crate) mod ss;
+pub(crate) mod tcpdump;
 
 mod text;
 pub(crate) mod ulogd;
@@ -34,6 +35,7 @@ const FACES: &[(&str, Run)] = &[
     ("netstat", netstat::run),
     ("lstf", lstf::run),
     ("conntrack", conntrack::run),
+    ("tcpdump", tcpdump::run),
     ("ulogd", ulogd::run),
 ];
 

@@ -6,6 +6,7 @@ pub mod conntrack;
 pub mod lstf;
 pub mod netstat;
 pub mod ss;
+pub mod tcpdump;
 pub mod ulogd;
 
 use record::text::put_face;

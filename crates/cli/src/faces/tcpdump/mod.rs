@@ -1,0 +1,137 @@
+//! The face of tcpdump 4.99: its lines for the packets of a file.
+//!
+//! Packets of interfaces are captured by `netwren capture`; `-i`, `-w`, `-D` and `-L` say so. docs/tcpdump.md lists
+//! what is different.
+
+mod filter;
+mod switches;
+
+use super::Call;
+use crate::shipping::zone;
+use crate::stdout::Stdout;
+use crate::{exit::Exit, output};
+use capture::{FilePacket, PacketFile};
+use filter::FileFilter;
+use record::SinkError;
+use record::rows::LinkType;
+use sinks::Out;
+use sinks::face::tcpdump::{CapturedBytes, Tcpdump, TcpdumpOptions};
+use std::os::unix::ffi::OsStrExt;
+use switches::{TcpdumpCall, TcpdumpRun};
+
+const VERSION: &str = concat!("tcpdump version 4.99.3 (netwren ", env!("CARGO_PKG_VERSION"), ")\n");
+
+const HELP: &str = "\
+Usage: tcpdump -r file [-AeKlnNOqStUvxX#] [ -c count ] [ --count ] [ -F file ]
+		[ --nano ] [ --micro ] [ --version ] [ expression ]
+
+This is netwren in the place of tcpdump 4.99: the packets of a pcap or pcapng file (also .gz and .zst), in tcpdump's
+lines. Names are not looked up: every run is one with -n. Packets of interfaces: netwren capture.
+";
+
+/// tcpdump's exit code for everything that goes wrong.
+const FAILED: u8 = 1;
+
+/// Runs the face; returns the exit code.
+pub(crate) fn run(call: &Call) -> u8 {
+    let words = call.args.iter().map(|word| word.as_bytes().to_vec()).collect();
+    let done = match switches::parse(words, TcpdumpOptions::new(zone)) {
+        Ok(TcpdumpCall::Help) => return printed(HELP),
+        Ok(TcpdumpCall::Version) => return printed(VERSION),
+        Ok(TcpdumpCall::Run(run)) => read(&run),
+        Err(message) => Err(message),
+    };
+    match done {
+        Ok(()) => 0,
+        Err(message) => {
+            say(&format!("tcpdump: {message}"));
+            FAILED
+        }
+    }
+}
+
+/// A line on stderr, as tcpdump writes it. A closed stderr is nobody's loss.
+fn say(line: &str) {
+    let _ = sys::out::Out::stderr().write_all(format!("{line}\n").as_bytes());
+}
+
+fn printed(text: &str) -> u8 {
+    if output::print(text) == Exit::Ok { 0 } else { FAILED }
+}
+
+/// Prints the packets of the file; the error is tcpdump's message.
+fn read(run: &TcpdumpRun) -> Result<(), String> {
+    let mut file = PacketFile::open(&run.file).map_err(|error| error.to_string())?;
+    let first = file.ifaces().first().map_or((1, 0), |iface| (iface.link_type, iface.snaplen));
+    if !Tcpdump::knows(link_type(first.0)) {
+        return Err(format!("packet printing is not supported for link type {}: use -w", first.0));
+    }
+    say_begin(&run.file, first);
+    let filter = FileFilter::new(&run.filter, first.0, file.is_swapped())?;
+    let mut out = Out::new(Stdout::new()).each_line(run.each_line);
+    let ended = print_all(run, &mut file, &filter, &mut out);
+    // What was printed before an error is shown before it is told.
+    match out.flush().and(ended) {
+        Ok(None) | Err(SinkError::Closed) => Ok(()),
+        Ok(Some(message)) => Err(message),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn say_begin(file: &std::path::Path, (link_type, snaplen): (u32, u32)) {
+    let shown = sys::escaped(file.as_os_str().as_bytes());
+    let name = filter::link_words(link_type);
+    if link_type == u32::from(LinkType::SLL2.0) {
+        say("Warning: interface names might be incorrect");
+    }
+    say(&format!("reading from file {shown}, link-type {name}, snapshot length {}", filter::shown_snaplen(snaplen)));
+}
+
+/// Prints until the file or the count ends; returns the message of what ended it else.
+fn print_all(
+    run: &TcpdumpRun,
+    file: &mut PacketFile,
+    filter: &FileFilter,
+    out: &mut Out<Stdout>,
+) -> Result<Option<String>, SinkError> {
+    let mut printer = Tcpdump::new(run.options);
+    let mut packets = 0;
+    let ended = loop {
+        let packet = match file.next_packet() {
+            Ok(Some(packet)) => packet,
+            Ok(None) => break None,
+            Err(error) if error.is_interrupted() => continue,
+            Err(error) => break Some(format!("pcap_loop: {error}")),
+        };
+        if !filter.takes(&packet) {
+            continue;
+        }
+        packets += 1;
+        if !run.count_only {
+            put(&mut printer, &packet, out)?;
+        }
+        if run.count == Some(packets) {
+            break None;
+        }
+    };
+    if run.count_only && ended.is_none() {
+        record::text::put_u64(out.buf(), packets);
+        out.buf().extend_from_slice(if packets == 1 { b" packet\n" } else { b" packets\n" });
+    }
+    Ok(ended)
+}
+
+fn put(printer: &mut Tcpdump, packet: &FilePacket<'_>, out: &mut Out<Stdout>) -> Result<(), SinkError> {
+    let bytes = CapturedBytes {
+        link_type: link_type(packet.link_type),
+        bytes: packet.bytes,
+        len: packet.len,
+        time_ns: packet.time_ns,
+    };
+    printer.print(&bytes, &|_| None, out.buf());
+    out.line_done()
+}
+
+fn link_type(number: u32) -> LinkType {
+    u16::try_from(number).map_or(LinkType::UNKNOWN, LinkType)
+}

@@ -1,0 +1,158 @@
+//! Linux "cooked" headers: what captures of `any` have instead of the link layer's own.
+
+use super::bytes::{Printed, be16, be32, behind, part, u8_at};
+use super::ethernet::{LENGTH_MAX, TAGS, put_tag};
+use super::line::Line;
+use super::options::InterfaceName;
+use super::undecoded::default_print;
+use super::{ethertype, ethertype_names, llc};
+
+/// Numbers below those of EtherTypes: Novell's IEEE 802.3, IEEE 802.2 (include/uapi/linux/if_ether.h).
+const NOVELL: u16 = 1;
+const LLC: u16 = 4;
+const SLL_BYTES: usize = 16;
+const SLL2_BYTES: usize = 20;
+
+/// What a header says.
+struct Cooked<'c> {
+    aim: u8,
+    kind: u16,
+    /// The sender's address, if it is one of Ethernet.
+    address: Option<&'c [u8]>,
+    /// The interface's number.
+    interface: Option<u32>,
+}
+
+/// The first version: 16 bytes.
+pub(super) fn sll(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
+    line.protocol = "sll";
+    part(bytes, 0, SLL_BYTES)?;
+    let cooked = Cooked {
+        // The high byte is 0 in all that are known.
+        aim: u8::try_from(be16(bytes, 0)?).unwrap_or(u8::MAX),
+        kind: be16(bytes, 14)?,
+        address: if be16(bytes, 4)? == 6 { bytes.get(6..12) } else { None },
+        interface: None,
+    };
+    if line.options.link_header {
+        put_header(line, &cooked, length);
+    }
+    payload(line, &cooked, bytes, SLL_BYTES, length)
+}
+
+/// The second version, with the number of the interface: 20 bytes.
+pub(super) fn sll2(line: &mut Line<'_>, bytes: &[u8], length: usize, interface: InterfaceName<'_>) -> Printed {
+    line.protocol = "sll2";
+    part(bytes, 0, SLL2_BYTES)?;
+    let number = be32(bytes, 4)?;
+    let cooked = Cooked {
+        aim: u8_at(bytes, 10)?,
+        kind: be16(bytes, 0)?,
+        address: if u8_at(bytes, 11)? == 6 { bytes.get(12..18) } else { None },
+        interface: Some(number),
+    };
+    let name = interface(number).unwrap_or("?");
+    line.safe_text(name.as_bytes());
+    pad(line, name.len(), 5);
+    line.byte(b' ');
+    let aim = aim_name(cooked.aim);
+    line.put(aim);
+    pad(line, aim.len(), 3);
+    line.byte(b' ');
+    if line.options.link_header {
+        put_header(line, &cooked, length);
+    }
+    payload(line, &cooked, bytes, SLL2_BYTES, length)
+}
+
+fn pad(line: &mut Line<'_>, from: usize, to: usize) {
+    for _ in from..to {
+        line.byte(b' ');
+    }
+}
+
+/// Whom a packet is for.
+fn aim_name(aim: u8) -> &'static str {
+    match aim {
+        0 => "In",
+        1 => "B",
+        2 => "M",
+        3 => "P",
+        4 => "Out",
+        _ => "?",
+    }
+}
+
+fn put_header(line: &mut Line<'_>, cooked: &Cooked<'_>, length: usize) {
+    if let Some(number) = cooked.interface {
+        line.item("ifindex ", number);
+        line.byte(b' ');
+    } else {
+        let aim = aim_name(cooked.aim);
+        pad(line, aim.len(), 3);
+        line.put(aim);
+        line.byte(b' ');
+    }
+    if let Some(address) = cooked.address {
+        line.mac(address);
+        line.byte(b' ');
+    }
+    if line.options.quiet > 0 {
+        return;
+    }
+    match cooked.kind {
+        NOVELL => line.put("802.3"),
+        LLC => line.put("802.2"),
+        kind if kind <= LENGTH_MAX => {
+            line.put("ethertype Unknown (0x");
+            line.hex_padded(kind, 4);
+            line.byte(b')');
+        }
+        kind => ethertype_names::put_with_number(line, kind),
+    }
+    line.put(", length ");
+    line.len(length);
+    line.put(": ");
+}
+
+fn payload(line: &mut Line<'_>, cooked: &Cooked<'_>, bytes: &[u8], header: usize, length: usize) -> Printed {
+    let (mut kind, mut header) = (cooked.kind, header);
+    loop {
+        let (inner, rest) = (behind(bytes, header), length.saturating_sub(header));
+        if kind == LLC {
+            header += llc::print(line, None, inner, rest)?;
+        } else if TAGS.contains(&kind) && inner.len() < 4 {
+            line.protocol = "vlan";
+            line.cut();
+            header += inner.len();
+        } else if TAGS.contains(&kind) {
+            kind = tag(line, inner)?;
+            header += 4;
+            continue;
+        } else if !ethertype::print(line, kind, inner, rest)? {
+            if !line.options.link_header {
+                put_header(line, cooked, length);
+            }
+            default_print(line, inner);
+        }
+        line.link_header = header;
+        return Ok(());
+    }
+}
+
+/// A VLAN tag; returns the type behind it.
+fn tag(line: &mut Line<'_>, bytes: &[u8]) -> Printed<u16> {
+    if line.options.link_header {
+        put_tag(line, be16(bytes, 0)?);
+    }
+    let kind = match be16(bytes, 2)? {
+        kind if kind <= LENGTH_MAX => LLC,
+        kind => kind,
+    };
+    if line.options.quiet == 0 {
+        line.put("ethertype ");
+        line.put(ethertype_names::name(kind).unwrap_or("Unknown"));
+        line.put(", ");
+    }
+    Ok(kind)
+}

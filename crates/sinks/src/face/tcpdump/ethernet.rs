@@ -1,0 +1,131 @@
+//! Ethernet: addresses, VLAN tags, and what they lead to.
+
+use super::bytes::{Printed, array, behind};
+use super::line::Line;
+use super::llc::{self, Addresses};
+use super::undecoded::default_print;
+use super::{ethertype, ethertype_names};
+
+const ADDRESS_BYTES: usize = 12;
+const HEADER_BYTES: usize = 14;
+/// Smaller numbers are the length of an IEEE 802.3 frame.
+pub(super) const LENGTH_MAX: u16 = 1500;
+/// IEEE 802.1Q, 802.1ad and numbers that were used before.
+pub(super) const TAGS: [u16; 4] = [0x8100, 0x88a8, 0x9100, 0x9200];
+
+/// Prints a frame; returns the bytes of its header with tags.
+pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed<usize> {
+    line.protocol = "ether";
+    if length < bytes.len() {
+        line.put("[length ");
+        line.len(length);
+        line.put(" < caplen ");
+        line.len(bytes.len());
+        line.byte(b']');
+        line.invalid();
+        return Ok(length);
+    }
+    if bytes.len() < HEADER_BYTES {
+        line.cut();
+        return Ok(bytes.len());
+    }
+    let addresses = Addresses { dest: array(bytes, 0)?, source: array(bytes, 6)? };
+    let kind = u16::from_be_bytes(array(bytes, ADDRESS_BYTES)?);
+    if line.options.link_header {
+        if TAGS.contains(&kind) && bytes.len() < HEADER_BYTES + 4 {
+            put_addresses(line, addresses);
+        } else {
+            put_header(line, addresses, kind, length);
+        }
+    }
+    let rest = length - HEADER_BYTES;
+    Ok(HEADER_BYTES + print_kind(line, Some(addresses), kind, behind(bytes, HEADER_BYTES), rest)?)
+}
+
+/// Prints what follows a type: tags, IEEE 802.3 or an EtherType; returns the bytes of headers in `bytes`.
+pub(super) fn print_kind(
+    line: &mut Line<'_>,
+    addresses: Option<Addresses>,
+    kind: u16,
+    bytes: &[u8],
+    length: usize,
+) -> Printed<usize> {
+    let (mut kind, mut bytes, mut length, mut header) = (kind, bytes, length, 0);
+    while TAGS.contains(&kind) {
+        let Some((tag, rest)) = bytes.split_first_chunk::<4>() else {
+            line.protocol = "vlan";
+            line.cut();
+            return Ok(header + bytes.len());
+        };
+        let [high, low, kind_high, kind_low] = *tag;
+        let next = u16::from_be_bytes([kind_high, kind_low]);
+        if line.options.link_header && header > 0 {
+            put_kind(line, kind);
+            line.put(", ");
+        }
+        if line.options.link_header {
+            put_tag(line, u16::from_be_bytes([high, low]));
+            if next > LENGTH_MAX && !TAGS.contains(&next) {
+                put_kind(line, next);
+                line.put(", ");
+            }
+        }
+        (kind, bytes, length, header) = (next, rest, length.saturating_sub(4), header + 4);
+    }
+    if kind <= LENGTH_MAX {
+        if line.options.link_header && header > 0 {
+            line.put("802.3");
+        }
+        return Ok(header + llc::print(line, addresses, bytes, length)?);
+    }
+    if !ethertype::print(line, kind, bytes, length)? {
+        if let Some(addresses) = addresses.filter(|_| !line.options.link_header) {
+            put_header(line, addresses, kind, length + HEADER_BYTES + header);
+        }
+        default_print(line, bytes);
+    }
+    Ok(header)
+}
+
+/// `vlan 100, p 0, `.
+pub(super) fn put_tag(line: &mut Line<'_>, tag: u16) {
+    line.item("vlan ", tag & 0xfff);
+    line.item(", p ", tag >> 13);
+    line.put(if tag & 0x1000 != 0 { ", DEI, " } else { ", " });
+}
+
+/// `02:00:00:00:00:10 > 02:00:00:00:00:01, ethertype IPv4 (0x0800), length 98: `.
+fn put_header(line: &mut Line<'_>, addresses: Addresses, kind: u16, length: usize) {
+    put_addresses(line, addresses);
+    let length = if kind <= LENGTH_MAX {
+        line.put("802.3");
+        length - HEADER_BYTES
+    } else {
+        put_kind(line, kind);
+        length
+    };
+    line.put(", length ");
+    line.len(length);
+    line.put(": ");
+}
+
+fn put_addresses(line: &mut Line<'_>, addresses: Addresses) {
+    line.mac(&addresses.source);
+    line.put(" > ");
+    line.mac(&addresses.dest);
+    line.put(", ");
+}
+
+fn put_kind(line: &mut Line<'_>, kind: u16) {
+    if line.options.quiet == 0 {
+        return ethertype_names::put_with_number(line, kind);
+    }
+    match ethertype_names::name(kind) {
+        Some(name) => line.put(name),
+        None => {
+            line.put("Unknown Ethertype (0x");
+            line.hex_padded(kind, 4);
+            line.byte(b')');
+        }
+    }
+}

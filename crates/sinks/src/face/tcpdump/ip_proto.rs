@@ -1,0 +1,63 @@
+//! Protocols over IP: their names and printers. One line a protocol.
+
+use super::bytes::Printed;
+use super::line::Line;
+use super::network::{ICMP6, Network, TCP, UDP};
+use super::{icmp, icmp6, igmp, tcp, udp};
+
+/// Prints what a packet carries: `length` bytes, of which `bytes` were captured.
+#[inline]
+pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, proto: u8, bytes: &[u8], length: usize) -> Printed {
+    match proto {
+        TCP => tcp::print(line, packet, bytes, length),
+        UDP => udp::print(line, packet, bytes, length),
+        1 if packet.version == 4 => icmp::print(line, packet, bytes, length),
+        2 => igmp::print(line, bytes, length),
+        ICMP6 if packet.version == 6 => icmp6::print(line, packet, bytes, length),
+        59 => {
+            line.put("no next header");
+            Ok(())
+        }
+        _ => {
+            line.item(" ip-proto-", proto);
+            line.byte(b' ');
+            line.len(length);
+            Ok(())
+        }
+    }
+}
+
+/// What tcpdump calls a protocol with `-v`.
+pub(super) fn name(proto: u8) -> Option<&'static str> {
+    Some(match proto {
+        0 => "Options",
+        1 => "ICMP",
+        2 => "IGMP",
+        4 => "IPIP",
+        6 => "TCP",
+        8 => "EGP",
+        9 => "IGRP",
+        17 => "UDP",
+        33 => "DCCP",
+        41 => "IPv6",
+        43 => "Routing",
+        44 => "Fragment",
+        46 => "RSVP",
+        47 => "GRE",
+        50 => "ESP",
+        51 => "AH",
+        55 => "Mobile IP",
+        58 => "ICMPv6",
+        62 => "Mobile IP (old)",
+        88 => "EIGRP",
+        89 => "OSPF",
+        103 => "PIM",
+        108 => "Compressed IP",
+        112 => "VRRP",
+        113 => "PGM",
+        132 => "SCTP",
+        135 => "Mobility",
+        143 => "Ethernet",
+        _ => return None,
+    })
+}

@@ -1,0 +1,110 @@
+//! Link types: what the bytes of a packet begin with.
+
+use super::bytes::{Printed, array, behind, u8_at};
+use super::frame::CapturedBytes;
+use super::line::Line;
+use super::options::InterfaceName;
+use super::undecoded::default_print;
+use super::{cooked, ethernet, ipv4, ipv6};
+use record::rows::LinkType;
+
+/// BSD's numbers of the address families, some of which differ from system to system.
+const AF_INET: u32 = 2;
+const AF_INET6: [u32; 3] = [24, 28, 30];
+
+/// True if packets of this link type can be printed.
+pub(super) fn knows(link_type: LinkType) -> bool {
+    use LinkType as T;
+    // 12 and 14: raw IP as other systems number it. 228, 229: IPv4, IPv6.
+    matches!(link_type, T::ETHERNET | T::RAW | T::NULL | T::LOOP | T::SLL | T::SLL2)
+        || matches!(link_type.0, 12 | 14 | 228 | 229)
+}
+
+/// Prints a packet from its link-layer header on.
+pub(super) fn print(line: &mut Line<'_>, frame: &CapturedBytes<'_>, interface: InterfaceName<'_>) -> Printed {
+    let length = frame.len as usize;
+    match frame.link_type {
+        LinkType::ETHERNET => ethernet::print(line, frame.bytes, length).map(|header| line.link_header = header),
+        LinkType::SLL => cooked::sll(line, frame.bytes, length),
+        LinkType::SLL2 => cooked::sll2(line, frame.bytes, length, interface),
+        LinkType::NULL | LinkType::LOOP => null(line, frame, length),
+        _ => raw(line, frame.bytes, length),
+    }
+}
+
+fn raw(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
+    line.protocol = "raw";
+    if line.options.link_header {
+        line.put("ip: ");
+    }
+    ip_of_any_version(line, bytes, length)
+}
+
+/// IPv4 or IPv6, as the first four bits say.
+pub(super) fn ip_of_any_version(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
+    if length < 1 {
+        line.put("truncated-ip ");
+        line.len(length);
+        return Ok(());
+    }
+    match u8_at(bytes, 0)? >> 4 {
+        4 => ipv4::print(line, bytes, length),
+        6 => ipv6::print(line, bytes, length),
+        version => {
+            line.item("unknown ip ", version);
+            Ok(())
+        }
+    }
+}
+
+/// BSD loopback: four bytes with the address family, in the byte order of the host that captured.
+fn null(line: &mut Line<'_>, frame: &CapturedBytes<'_>, length: usize) -> Printed {
+    line.protocol = "null";
+    let family = array(frame.bytes, 0)?;
+    let family = match frame.link_type {
+        LinkType::LOOP => u32::from_be_bytes(family),
+        // A number above 16 bits is one of the other byte order.
+        _ => match u32::from_le_bytes(family) {
+            swapped if swapped & 0xffff_0000 != 0 => swapped.swap_bytes(),
+            family => family,
+        },
+    };
+    let (bytes, rest) = (behind(frame.bytes, 4), length.saturating_sub(4));
+    if line.options.link_header {
+        null_header(line, family, rest);
+    }
+    match family {
+        AF_INET => ipv4::print(line, bytes, rest)?,
+        family if AF_INET6.contains(&family) => ipv6::print(line, bytes, rest)?,
+        _ => {
+            if !line.options.link_header {
+                null_header(line, family, rest);
+            }
+            default_print(line, bytes);
+        }
+    }
+    line.link_header = 4;
+    Ok(())
+}
+
+fn null_header(line: &mut Line<'_>, family: u32, rest: usize) {
+    let name = match family {
+        AF_INET => Some("IPv4"),
+        family if AF_INET6.contains(&family) => Some("IPv6"),
+        _ => None,
+    };
+    if line.options.quiet > 0 {
+        match name {
+            Some(name) => line.put(name),
+            None => line.item("Unknown AF ", family),
+        }
+    } else {
+        line.put("AF ");
+        line.put(name.unwrap_or("Unknown"));
+        line.item(" (", family);
+        line.byte(b')');
+    }
+    line.put(", length ");
+    line.len(rest + 4);
+    line.put(": ");
+}

@@ -1,0 +1,128 @@
+//! tcpdump's text: one packet in, its line out, byte for byte as tcpdump 4.99 prints it.
+//!
+//! Knows no file, no interface, no filter, no flag word. Start reading at [`Tcpdump::print`], then `link.rs`,
+//! `ethertype.rs`, `ip_proto.rs` and `ports.rs`, which lead from one protocol to the next; each protocol is one file.
+//!
+//! Printers read by [`bytes`], whose reads fail where the packet was cut. A printer that is cut returns at once by `?`;
+//! the line so far stays and `[|protocol]` follows, as tcpdump does it. Nothing is allocated for a packet.
+
+mod arp;
+mod bytes;
+mod checksum;
+mod cooked;
+mod dump;
+mod ethernet;
+mod ethertype;
+mod ethertype_names;
+mod frame;
+mod fuzz;
+mod icmp;
+mod icmp6;
+mod igmp;
+mod ip_proto;
+mod ipv4;
+mod ipv4_options;
+mod ipv6;
+mod ipv6_extensions;
+mod line;
+mod link;
+mod llc;
+mod network;
+mod options;
+mod ports;
+mod sequences;
+mod stamp;
+mod tcp;
+mod tcp_options;
+mod udp;
+mod undecoded;
+
+pub use frame::CapturedBytes;
+pub use fuzz::fuzz_tcpdump;
+pub use options::{Dump, InterfaceName, Stamp, TcpdumpOptions};
+
+use line::Line;
+use record::rows::LinkType;
+use sequences::Sequences;
+use stamp::Stamps;
+
+/// Prints packets as tcpdump does. Keeps what lines depend on: the first sequence numbers of connections, the times of
+/// the packets before.
+#[derive(Debug)]
+pub struct Tcpdump {
+    options: TcpdumpOptions,
+    sequences: Sequences,
+    stamps: Stamps,
+    packets: u64,
+}
+
+impl Tcpdump {
+    /// A printer for one run.
+    pub fn new(options: TcpdumpOptions) -> Tcpdump {
+        Tcpdump { options, sequences: Sequences::default(), stamps: Stamps::new(), packets: 0 }
+    }
+
+    /// True if packets of this link type can be printed; tcpdump refuses the others.
+    pub fn knows(link_type: LinkType) -> bool {
+        link::knows(link_type)
+    }
+
+    /// Appends the line of a packet, and its line feed. `interface` names interfaces by their number.
+    ///
+    /// Costs some 100 ns for TCP. Text of the packet is printed as `^X`, `M-X` where it is not printable.
+    pub fn print(&mut self, frame: &CapturedBytes<'_>, interface: InterfaceName<'_>, out: &mut Vec<u8>) {
+        self.packets += 1;
+        if frame.bytes.is_empty() || frame.len == 0 || (frame.len as usize) < frame.bytes.len() {
+            return put_impossible(out, frame);
+        }
+        if self.options.numbers {
+            put_number(out, self.packets);
+        }
+        self.stamps.put(out, &self.options, frame.time_ns);
+        let mut line = Line {
+            out,
+            options: &self.options,
+            sequences: &mut self.sequences,
+            protocol: "",
+            depth: 0,
+            link_header: 0,
+        };
+        if link::print(&mut line, frame, interface).is_err() {
+            line.cut();
+        }
+        let link_header = line.link_header;
+        let from = if self.options.dump_link_header { 0 } else { link_header };
+        if let Some(bytes) = frame.bytes.get(from..).filter(|bytes| !bytes.is_empty()) {
+            dump::put_dump(out, "\n\t", self.options.dump, bytes);
+        }
+        out.push(b'\n');
+    }
+}
+
+/// The number of a packet, five columns wide, and two blanks.
+fn put_number(out: &mut Vec<u8>, number: u64) {
+    for _ in record::text::u64_len(number)..5 {
+        out.push(b' ');
+    }
+    record::text::put_u64(out, number);
+    out.extend_from_slice(b"  ");
+}
+
+/// A file's record whose lengths cannot be.
+#[cold]
+fn put_impossible(out: &mut Vec<u8>, frame: &CapturedBytes<'_>) {
+    out.extend_from_slice(b"[Invalid header:");
+    if frame.bytes.is_empty() {
+        out.extend_from_slice(b" caplen==0");
+    }
+    if frame.len == 0 {
+        out.extend_from_slice(if frame.bytes.is_empty() { b", len==0" } else { b" len==0" });
+    } else if (frame.len as usize) < frame.bytes.len() {
+        out.extend_from_slice(b" len(");
+        record::text::put_u64(out, frame.len.into());
+        out.extend_from_slice(b") < caplen(");
+        record::text::put_u64(out, frame.bytes.len() as u64);
+        out.push(b')');
+    }
+    out.extend_from_slice(b"]\n");
+}

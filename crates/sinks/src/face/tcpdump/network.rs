@@ -1,0 +1,104 @@
+//! What protocols over IP know of the packet that carries them.
+
+use super::bytes::{Printed, array};
+use super::line::Line;
+
+/// Packets within packets beyond these are not decoded.
+pub(super) const DEPTH_MAX: u8 = 16;
+
+/// TCP.
+pub(super) const TCP: u8 = 6;
+/// UDP.
+pub(super) const UDP: u8 = 17;
+/// ICMPv6.
+pub(super) const ICMP6: u8 = 58;
+const DCCP: u8 = 33;
+const SCTP: u8 = 132;
+
+/// Prints a packet of so many bytes, of which some were captured.
+pub(super) type Printer = fn(&mut Line<'_>, bytes: &[u8], length: usize) -> Printed;
+
+/// The packet that carries a protocol.
+#[derive(Clone, Copy)]
+pub(super) struct Network<'n> {
+    /// From its header on, as far as it was captured and as its length says.
+    pub(super) header: &'n [u8],
+    /// 4 or 6.
+    pub(super) version: u8,
+    /// More fragments follow, or it is one.
+    pub(super) fragmented: bool,
+    /// Prints a packet of the same version: for messages that quote one.
+    pub(super) again: Printer,
+    /// Time to live, hop limit.
+    #[allow(dead_code, reason = "for the application protocols")]
+    pub(super) ttl: u8,
+}
+
+impl<'n> Network<'n> {
+    /// The sender's address: four or sixteen bytes.
+    pub(super) fn source(&self) -> Printed<&'n [u8]> {
+        let (at, len) = if self.version == 4 { (12, 4) } else { (8, 16) };
+        super::bytes::part(self.header, at, len)
+    }
+
+    /// The receiver's.
+    pub(super) fn dest(&self) -> Printed<&'n [u8]> {
+        let (at, len) = if self.version == 4 { (16, 4) } else { (24, 16) };
+        super::bytes::part(self.header, at, len)
+    }
+
+    /// The protocol that the header itself names.
+    pub(super) fn proto(&self) -> Printed<u8> {
+        super::bytes::u8_at(self.header, if self.version == 4 { 9 } else { 6 })
+    }
+
+    /// `A > B`.
+    pub(super) fn put_addresses(&self, line: &mut Line<'_>) -> Printed {
+        put_address(line, self.source()?);
+        line.put(" > ");
+        put_address(line, self.dest()?);
+        Ok(())
+    }
+
+    /// `A.1 > B.2`; without addresses if extension headers stand between, which have shown them.
+    #[inline]
+    pub(super) fn put_ends(&self, line: &mut Line<'_>, proto: u8, sport: u16, dport: u16) -> Printed {
+        if self.proto()? == proto {
+            put_address(line, self.source()?);
+            line.byte(b'.');
+            line.dec(sport);
+            line.put(" > ");
+            put_address(line, self.dest()?);
+            line.byte(b'.');
+            line.dec(dport);
+        } else {
+            line.dec(sport);
+            line.put(" > ");
+            line.dec(dport);
+        }
+        Ok(())
+    }
+
+    /// The sum over the pseudo header of `proto` and `length` bytes of `payload`; nothing if they were not captured.
+    pub(super) fn sum(&self, proto: u8, payload: &[u8], length: usize) -> Option<u16> {
+        let payload = payload.get(..length)?;
+        let (source, dest) = (self.source().ok()?, self.dest().ok()?);
+        let head = [0, proto];
+        let length = (length as u32).to_be_bytes();
+        Some(super::checksum::sum(&[source, dest, &length, &head, payload]))
+    }
+}
+
+#[inline]
+fn put_address(line: &mut Line<'_>, address: &[u8]) {
+    if let Ok(v4) = address.try_into() {
+        line.v4(v4);
+    } else if let Ok(v6) = array(address, 0) {
+        line.v6(v6);
+    }
+}
+
+/// True for protocols that print the addresses themselves, with ports.
+pub(super) fn prints_addresses(proto: u8) -> bool {
+    matches!(proto, TCP | UDP | SCTP | DCCP)
+}

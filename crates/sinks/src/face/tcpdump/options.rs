@@ -1,0 +1,84 @@
+//! What the switches ask for.
+
+use super::super::ulogd::Zone;
+
+/// How the time of a packet is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Stamp {
+    /// `12:44:33.209820`, local time.
+    #[default]
+    TimeOfDay,
+    /// `-t`: none.
+    None,
+    /// `-tt`: seconds since 1970.
+    Epoch,
+    /// `-ttt`: since the packet before.
+    SincePrevious,
+    /// `-tttt`: with the date, local time.
+    Date,
+    /// `-ttttt`: since the first packet.
+    SinceFirst,
+}
+
+/// What of a packet's bytes follows its line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Dump {
+    /// Nothing.
+    #[default]
+    None,
+    /// `-x`: in hexadecimal.
+    Hex,
+    /// `-X`: in hexadecimal and as text.
+    HexAndText,
+    /// `-A`: as text.
+    Text,
+}
+
+/// The name of a local interface by its number, if it has one: for packets captured on `any`.
+pub type InterfaceName<'n> = &'n dyn Fn(u32) -> Option<&'n str>;
+
+/// What the switches ask for.
+#[derive(Clone, Copy, Debug)]
+pub struct TcpdumpOptions {
+    /// `-t` … `-ttttt`.
+    pub stamp: Stamp,
+    /// Nine digits of the second instead of six.
+    pub nanoseconds: bool,
+    /// `-e`: the link-layer header.
+    pub link_header: bool,
+    /// How often `-v` was given.
+    pub verbose: u8,
+    /// How often `-q` was given.
+    pub quiet: u8,
+    /// `-K`: no checksum is verified.
+    pub no_checksums: bool,
+    /// `-S`: sequence numbers as they are.
+    pub absolute_sequence: bool,
+    /// `-#`: the number of each packet.
+    pub numbers: bool,
+    /// `-x`, `-X`, `-A`.
+    pub dump: Dump,
+    /// `-xx`, `-XX`, `-AA`: from the link-layer header on.
+    pub dump_link_header: bool,
+    /// The zone of local times.
+    pub zone: Zone,
+}
+
+impl TcpdumpOptions {
+    /// No switch but `-n`, times in `zone`.
+    pub fn new(zone: Zone) -> TcpdumpOptions {
+        TcpdumpOptions {
+            stamp: Stamp::TimeOfDay,
+            nanoseconds: false,
+            link_header: false,
+            verbose: 0,
+            quiet: 0,
+            no_checksums: false,
+            absolute_sequence: false,
+            numbers: false,
+            dump: Dump::None,
+            dump_link_header: false,
+            zone,
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Which protocol the ports of UDP and TCP lead to. One line a protocol, in tcpdump's order: the first whose port is
+//! either end's prints.
+
+use super::bytes::Printed;
+use super::line::Line;
+
+/// Prints `length` bytes of a protocol, of which some were captured. The line stands behind `A.1 > B.2: `, of TCP
+/// behind `length N`.
+pub(super) type Printer = fn(&mut Line<'_>, payload: &[u8], length: usize) -> Printed;
+
+/// Over UDP.
+const UDP: &[(u16, Printer)] = &[];
+
+/// Over TCP.
+const TCP: &[(u16, Printer)] = &[];
+
+/// The printer of a datagram's payload, if its ports lead to one.
+#[inline]
+pub(super) fn udp(sport: u16, dport: u16, _payload: &[u8]) -> Option<Printer> {
+    of_ports(UDP, sport, dport)
+}
+
+/// The printer of a segment's payload.
+#[inline]
+pub(super) fn tcp(sport: u16, dport: u16, _payload: &[u8]) -> Option<Printer> {
+    of_ports(TCP, sport, dport)
+}
+
+#[inline]
+fn of_ports(table: &[(u16, Printer)], sport: u16, dport: u16) -> Option<Printer> {
+    table.iter().find(|(port, _)| *port == sport || *port == dport).map(|(_, print)| *print)
+}

@@ -1,0 +1,74 @@
+//! The first sequence numbers of connections: what later ones are shown relative to.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+/// Connections whose first numbers are kept. With more, the table is emptied: their next packets are shown with
+/// absolute numbers, as those of connections that are seen for the first time.
+pub(super) const CONNECTIONS_MAX: usize = 1 << 17;
+
+/// Both ends of a connection, the lower one first. IPv4 addresses stand in the first four bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Ends {
+    addresses: [[u8; 16]; 2],
+    ports: [u16; 2],
+}
+
+impl Ends {
+    /// The ends, and whether the packet goes from the higher to the lower.
+    pub(super) fn new(source: &[u8], dest: &[u8], sport: u16, dport: u16) -> (Ends, bool) {
+        let wide = |address: &[u8]| {
+            let mut bytes = [0; 16];
+            for (to, from) in bytes.iter_mut().zip(address) {
+                *to = *from;
+            }
+            bytes
+        };
+        let reverse = (sport, source) > (dport, dest);
+        let (source, dest) = (wide(source), wide(dest));
+        if reverse {
+            (Ends { addresses: [dest, source], ports: [dport, sport] }, true)
+        } else {
+            (Ends { addresses: [source, dest], ports: [sport, dport] }, false)
+        }
+    }
+}
+
+/// What a packet's numbers are shown relative to: 0 where they are shown as they are.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Base {
+    /// Of its sequence number.
+    pub(super) sequence: u32,
+    /// Of its acknowledgement number.
+    pub(super) acknowledgement: u32,
+    /// Of the numbers in its SACK option.
+    pub(super) sacked: u32,
+}
+
+/// The first numbers of each connection, in the direction from the lower end.
+#[derive(Default, Debug)]
+pub(super) struct Sequences {
+    first: HashMap<Ends, (u32, u32)>,
+}
+
+impl Sequences {
+    /// What the numbers of a packet with ACK are relative to. The first packet of a connection, and one with SYN,
+    /// sets it and is shown as it is.
+    pub(super) fn base(&mut self, (ends, reverse): (Ends, bool), syn: bool, seq: u32, ack: u32) -> Base {
+        if self.first.len() >= CONNECTIONS_MAX && !self.first.contains_key(&ends) {
+            self.first.clear();
+        }
+        let of_this = if reverse { (ack.wrapping_sub(1), seq) } else { (seq, ack.wrapping_sub(1)) };
+        match self.first.entry(ends) {
+            Entry::Occupied(known) if !syn => {
+                let (lower, higher) = *known.get();
+                let (sequence, acknowledgement) = if reverse { (higher, lower) } else { (lower, higher) };
+                Base { sequence, acknowledgement, sacked: acknowledgement }
+            }
+            entry => {
+                entry.insert_entry(of_this);
+                Base { sacked: ack.wrapping_sub(1), ..Base::default() }
+            }
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! TCP options (RFC 9293, 7323, 2018, 2385, 5482, 7413).
+
+use super::bytes::{Cut, be16, be32, behind, part, u8_at};
+use super::line::Line;
+use super::sequences::Base;
+
+/// What the printing of options depends on.
+#[derive(Clone, Copy)]
+pub(super) struct Segment {
+    /// The flags.
+    pub(super) flags: u8,
+    /// What SACK blocks are relative to.
+    pub(super) base: Base,
+    /// All of it was captured.
+    pub(super) is_whole: bool,
+}
+
+const END: u8 = 0;
+const NOP: u8 = 1;
+const SACK: u8 = 5;
+const ACK: u8 = 0x10;
+/// The magic number of TCP Fast Open in the option of experiments.
+const FAST_OPEN_MAGIC: u16 = 0xf989;
+
+/// Why options are not printed to their end.
+enum Broken {
+    /// An option claims more than there is.
+    Bad,
+    /// The packet was cut before an option.
+    Cut,
+    /// The packet was cut in what an option carries.
+    CutValue,
+}
+
+impl From<Cut> for Broken {
+    fn from(_: Cut) -> Broken {
+        Broken::Cut
+    }
+}
+
+/// Prints `length` bytes of options; false if nothing more is to be printed.
+#[inline]
+pub(super) fn print(line: &mut Line<'_>, segment: Segment, bytes: &[u8], length: usize) -> bool {
+    line.put(", options [");
+    let mut printed = 0;
+    match put_all(line, segment, bytes, length, &mut printed) {
+        Ok(()) => {
+            line.byte(b']');
+            true
+        }
+        Err(Broken::Bad) => {
+            line.put("[bad opt]");
+            if printed > 0 {
+                line.byte(b']');
+            }
+            false
+        }
+        Err(Broken::Cut) => {
+            line.cut();
+            false
+        }
+        Err(Broken::CutValue) => {
+            line.cut();
+            if printed > 0 {
+                line.byte(b'>');
+            }
+            false
+        }
+    }
+}
+
+#[inline]
+fn put_all(
+    line: &mut Line<'_>,
+    segment: Segment,
+    bytes: &[u8],
+    length: usize,
+    printed: &mut u32,
+) -> Result<(), Broken> {
+    let mut at = 0;
+    while at < length {
+        if *printed > 0 {
+            line.byte(b',');
+        }
+        let kind = u8_at(bytes, at)?;
+        let (len, head) = if kind <= NOP { (1, 1) } else { (usize::from(u8_at(bytes, at + 1)?), 2) };
+        if kind > NOP && (len < 2 || len > length - at) {
+            return Err(Broken::Bad);
+        }
+        put_name(line, kind);
+        let value = OptionValue { bytes: behind(bytes, at + head), len: len - head, room: length - at - head };
+        let read = put_value(line, segment, kind, &value)?;
+        if read + head != len {
+            line.put("[len ");
+            line.len(len);
+            line.byte(b']');
+        }
+        at += head + read;
+        *printed += 1;
+        if kind == END {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// What an option carries.
+struct OptionValue<'v> {
+    /// What was captured from it on.
+    bytes: &'v [u8],
+    /// Bytes that its length says.
+    len: usize,
+    /// Bytes to the end of the header.
+    room: usize,
+}
+
+impl<'v> OptionValue<'v> {
+    /// The first `len` bytes.
+    fn need(&self, len: usize) -> Result<&'v [u8], Broken> {
+        if len > self.room {
+            return Err(Broken::Bad);
+        }
+        part(self.bytes, 0, len).map_err(|Cut| Broken::CutValue)
+    }
+
+    fn whole(&self) -> Result<&'v [u8], Broken> {
+        self.need(self.len)
+    }
+}
+
+#[inline]
+fn put_name(line: &mut Line<'_>, kind: u8) {
+    line.put(match kind {
+        END => "eol",
+        NOP => "nop",
+        2 => "mss",
+        3 => "wscale",
+        4 => "sackOK",
+        5 => "sack",
+        6 => "echo",
+        7 => "echoreply",
+        8 => "TS",
+        11 => "cc",
+        12 => "ccnew",
+        13 => "ccecho",
+        19 => "md5",
+        20 => "scps",
+        28 => "uto",
+        29 => "tcp-ao",
+        30 => "mptcp",
+        34 => "tfo",
+        254 => "exp",
+        _ => return line.item("unknown-", kind),
+    });
+}
+
+/// Prints what an option carries; returns how many bytes it should have.
+#[inline]
+fn put_value(line: &mut Line<'_>, segment: Segment, kind: u8, value: &OptionValue<'_>) -> Result<usize, Broken> {
+    match kind {
+        END | NOP | 4 => Ok(0),
+        2 => {
+            line.item(" ", be16(value.need(2)?, 0)?);
+            Ok(2)
+        }
+        3 => {
+            line.item(" ", u8_at(value.need(1)?, 0)?);
+            Ok(1)
+        }
+        SACK => put_sack(line, segment, value),
+        6 | 7 | 11..=13 => {
+            line.item(" ", be32(value.need(4)?, 0)?);
+            Ok(4)
+        }
+        8 => {
+            let times = value.need(8)?;
+            line.item(" val ", be32(times, 0)?);
+            line.item(" ecr ", be32(times, 4)?);
+            Ok(8)
+        }
+        19 => {
+            let digest = value.need(16)?;
+            line.put(match segment.is_whole {
+                true => " shared secret not supplied with -M, can't check - ",
+                false => " snaplen too short, can't check - ",
+            });
+            line.hex_bytes(digest);
+            Ok(16)
+        }
+        20 => {
+            let scps = value.need(2)?;
+            line.put(" cap ");
+            line.hex_padded(u8_at(scps, 0)?, 2);
+            line.item(" id ", u8_at(scps, 1)?);
+            Ok(2)
+        }
+        28 => put_user_timeout(line, value),
+        _ => put_rare(line, kind, value),
+    }
+}
+
+#[cold]
+fn put_rare(line: &mut Line<'_>, kind: u8, value: &OptionValue<'_>) -> Result<usize, Broken> {
+    match kind {
+        34 => {
+            let cookie = value.whole()?;
+            line.byte(b' ');
+            put_fast_open(line, cookie, false);
+        }
+        29 => put_authentication(line, value)?,
+        254 => put_experiment(line, value.whole()?)?,
+        _ => {
+            for at in 0..value.len {
+                line.put(if at == 0 { " 0x" } else { "" });
+                let byte = u8_at(value.need(at + 1)?, at)?;
+                line.hex_padded(byte, 2);
+            }
+        }
+    }
+    Ok(value.len)
+}
+
+fn put_sack(line: &mut Line<'_>, segment: Segment, value: &OptionValue<'_>) -> Result<usize, Broken> {
+    if value.len % 8 != 0 || segment.flags & ACK == 0 {
+        line.put(" invalid sack");
+        return Ok(value.len);
+    }
+    line.item(" ", (value.len / 8) as u64);
+    line.byte(b' ');
+    for at in (0..value.len).step_by(8) {
+        let block = value.need(at + 8)?;
+        let base = segment.base.sacked;
+        line.item("{", be32(block, at)?.wrapping_sub(base));
+        line.item(":", be32(block, at + 4)?.wrapping_sub(base));
+        line.byte(b'}');
+    }
+    Ok(value.len)
+}
+
+/// RFC 5482: the highest bit says that the rest is minutes.
+fn put_user_timeout(line: &mut Line<'_>, value: &OptionValue<'_>) -> Result<usize, Broken> {
+    let timeout = be16(value.need(2)?, 0)?;
+    line.put(" 0x");
+    line.hex(timeout);
+    let seconds = u32::from(timeout >> 1) * if timeout & 1 != 0 { 60 } else { 1 };
+    line.item(" ", seconds);
+    Ok(2)
+}
+
+/// RFC 5925: the numbers of two keys, and the code.
+fn put_authentication(line: &mut Line<'_>, value: &OptionValue<'_>) -> Result<(), Broken> {
+    if value.len < 2 {
+        line.put(" (invalid)");
+        return Ok(());
+    }
+    line.item(" keyid ", u8_at(value.need(1)?, 0)?);
+    line.item(" rnextkeyid ", u8_at(value.need(2)?, 1)?);
+    if value.len > 2 {
+        line.put(" mac 0x");
+        for at in 2..value.len {
+            let byte = u8_at(value.need(at + 1)?, at)?;
+            line.hex_padded(byte, 2);
+        }
+    }
+    Ok(())
+}
+
+fn put_experiment(line: &mut Line<'_>, option: &[u8]) -> Result<(), Broken> {
+    if option.len() < 2 {
+        return Err(Broken::Bad);
+    }
+    line.byte(b'-');
+    match be16(option, 0)? {
+        FAST_OPEN_MAGIC => put_fast_open(line, behind(option, 2), true),
+        magic => line.hex_padded(magic, 4),
+    }
+    Ok(())
+}
+
+fn put_fast_open(line: &mut Line<'_>, cookie: &[u8], is_experiment: bool) {
+    if is_experiment {
+        line.put("tfo");
+    }
+    if cookie.is_empty() {
+        line.put(" cookiereq");
+    } else if cookie.len() % 2 != 0 || !(4..=16).contains(&cookie.len()) {
+        line.put(" (invalid)");
+    } else {
+        line.put(" cookie ");
+        line.hex_bytes(cookie);
+    }
+}

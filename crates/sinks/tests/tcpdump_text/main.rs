@@ -1,0 +1,12 @@
+//! The text of packets, byte for byte beside the tcpdump of this machine: packets that the files here make, whole and
+//! cut at every byte, with every switch that changes their lines. Without tcpdump the tests say so and pass.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod build;
+mod harness;
+mod icmp;
+mod ip;
+mod link;
+mod tcp;
+mod udp;

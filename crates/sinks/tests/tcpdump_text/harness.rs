@@ -108,7 +108,7 @@ fn utc(seconds: i64) -> Option<LocalTime> {
 }
 
 /// What ours prints, a text for each packet.
-fn print(link_type: LinkType, packets: &[Packet], switch: &str) -> Vec<Vec<u8>> {
+pub(crate) fn print(link_type: LinkType, packets: &[Packet], switch: &str) -> Vec<Vec<u8>> {
     let mut printer = Tcpdump::new(options(switch));
     let line = |(nth, (bytes, len)): (usize, &Packet)| {
         let (seconds, us) = time(nth);

@@ -8,5 +8,6 @@ mod harness;
 mod icmp;
 mod ip;
 mod link;
+mod protocols;
 mod tcp;
 mod udp;

@@ -1,0 +1,124 @@
+//! Names: labels, pointers to labels before, and bit labels (RFC 2673), as the tool shows them.
+
+use super::super::bytes::{Cut, Printed, at_most, behind, part, u8_at};
+use super::super::line::Line;
+use super::super::pieces::{HexWide, Shown, put};
+
+/// The two highest bits of a length byte tell its kind.
+const KIND: u8 = 0xc0;
+const POINTER: u8 = 0xc0;
+const EXTENDED: u8 = 0x40;
+const BIT_LABEL: u8 = 0x41;
+
+/// Names whose text is longer are cut: pointers of a hostile message could make its text many times as long as itself.
+const TEXT_MAX: usize = 4 << 10;
+
+/// Where a name ends that begins at `at`.
+pub(super) fn skip_name(bytes: &[u8], mut at: usize) -> Printed<usize> {
+    loop {
+        let length = u8_at(bytes, at)?;
+        at += 1;
+        match length {
+            0 => return Ok(at),
+            _ if length & KIND == POINTER => return Ok(at + 1),
+            BIT_LABEL => at += 1 + bit_bytes(bytes, at)?,
+            _ if length & KIND != 0 => return Err(Cut),
+            _ => at += usize::from(length),
+        }
+    }
+}
+
+/// Bytes that the bits of a bit label take; their number stands at `at`.
+fn bit_bytes(bytes: &[u8], at: usize) -> Printed<usize> {
+    Ok(bits(bytes, at)?.div_ceil(8))
+}
+
+fn bits(bytes: &[u8], at: usize) -> Printed<usize> {
+    let bits = usize::from(u8_at(bytes, at)?);
+    Ok(if bits == 0 { 256 } else { bits })
+}
+
+/// Appends a name with its last dot; returns where it ends, the pointer included. A length byte that is the last that
+/// was captured ends the name, as with the tool.
+pub(super) fn put_name(line: &mut Line<'_>, bytes: &[u8], start: usize) -> Printed<usize> {
+    // Pointers must lead before the one that led here: so the loop ends.
+    let mut bound = start;
+    let mut after = None;
+    let mut length = u8_at(bytes, start)?;
+    let mut at = start + 1;
+    check_kind(line, bytes, at, length)?;
+    if length & KIND == POINTER {
+        u8_at(bytes, at)?;
+    }
+    if length == 0 {
+        put!(line, ".");
+    }
+    let limit = line.out.len() + TEXT_MAX;
+    while length != 0 && at < bytes.len() {
+        if line.out.len() > limit {
+            return Err(Cut);
+        }
+        if length & KIND == POINTER {
+            after = after.or(Some(at + 1));
+            let target = usize::from(length & !KIND) << 8 | usize::from(u8_at(bytes, at)?);
+            if target >= bound {
+                put!(line, "<BAD PTR>");
+                return Err(Cut);
+            }
+            bound = target;
+            at = target;
+        } else {
+            at += put_label(line, bytes, at, length)?;
+            put!(line, ".");
+        }
+        length = u8_at(bytes, at)?;
+        at += 1;
+        check_kind(line, bytes, at, length)?;
+    }
+    let skipped = match length & KIND {
+        POINTER => 1,
+        _ => usize::from(length),
+    };
+    Ok(after.unwrap_or(at + skipped))
+}
+
+/// Says what a length byte is that begins no label; its second byte, if it has one, must be there.
+fn check_kind(line: &mut Line<'_>, bytes: &[u8], at: usize, length: u8) -> Printed {
+    match length & KIND {
+        0 | POINTER => return Ok(()),
+        _ if length == BIT_LABEL => return u8_at(bytes, at).map(|_| ()),
+        EXTENDED => put!(line, "<ELT ", length & !KIND, ">"),
+        _ => put!(line, "<BAD LABEL TYPE>"),
+    }
+    Err(Cut)
+}
+
+/// Appends the label behind a length byte; returns how long it is.
+fn put_label(line: &mut Line<'_>, bytes: &[u8], at: usize, length: u8) -> Printed<usize> {
+    if length == BIT_LABEL {
+        return put_bit_label(line, bytes, at);
+    }
+    put_characters(line, bytes, at, length.into())?;
+    Ok(length.into())
+}
+
+/// Appends so many bytes of text, or those that were captured of them.
+pub(super) fn put_characters(line: &mut Line<'_>, bytes: &[u8], at: usize, count: usize) -> Printed {
+    put!(line, Shown(at_most(behind(bytes, at), count)));
+    part(bytes, at, count).map(|_| ())
+}
+
+fn put_bit_label(line: &mut Line<'_>, bytes: &[u8], at: usize) -> Printed<usize> {
+    let bits = bits(bytes, at)?;
+    put!(line, "\\[x");
+    for n in 0..bits / 8 {
+        put!(line, HexWide(u8_at(bytes, at + 1 + n)?.into(), 2));
+    }
+    let left = bits % 8;
+    if left > 0 {
+        let byte = u8_at(bytes, at + 1 + bits / 8)? & (0xffu16 << (8 - left)) as u8;
+        put!(line, if left > 4 { HexWide(byte.into(), 2) } else { HexWide((byte >> 4).into(), 1) });
+    }
+    put!(line, "/", bits, "]");
+    Ok(1 + bits.div_ceil(8))
+}

@@ -1,0 +1,81 @@
+//! Protocols over UDP and TCP: the packets of `corpus/*.hex`, Ethernet frames with a name each.
+
+use crate::harness::{Packet, check};
+use record::rows::LinkType;
+
+/// Ethernet, IPv4, UDP or TCP: where data begin.
+const UDP: usize = 14 + 20 + 8;
+const TCP: usize = 14 + 20 + 20;
+const ALL: usize = usize::MAX - TCP;
+const SWITCHES: &[&str] = &["", "-v", "-vv", "-vvv", "-q", "-e", "-X"];
+
+/// The frames of a file: a line `# what it is`, a line of hexadecimal digits.
+fn frames(corpus: &str) -> Vec<Vec<u8>> {
+    let digits = |line: &str, at: usize| u8::from_str_radix(&line[at..at + 2], 16).unwrap();
+    let frame = |line: &str| (0..line.len()).step_by(2).map(|at| digits(line, at)).collect();
+    corpus.lines().filter(|line| !line.starts_with('#')).map(frame).collect()
+}
+
+/// The frames with each byte from `from` to `end` changed: lengths, counts, kinds that are wrong.
+fn damaged(frames: &[Vec<u8>], from: usize, end: usize) -> Vec<Packet> {
+    let mut all = Vec::new();
+    for (frame, at) in frames.iter().flat_map(|frame| (from..end.min(frame.len())).map(move |at| (frame, at))) {
+        for damage in [0x00, 0xff, frame[at] ^ 0x01, frame[at] ^ 0x80, frame[at].wrapping_add(7)] {
+            let mut damaged = frame.clone();
+            damaged[at] = damage;
+            all.push((damaged, frame.len()));
+        }
+    }
+    all
+}
+
+/// Compares each frame whole, cut at each byte behind the headers, and with each of `data` bytes there changed.
+fn check_corpus(corpus: &str, headers: usize, data: usize) {
+    let frames = frames(corpus);
+    let mut packets: Vec<Packet> = frames.iter().map(|frame| (frame.clone(), frame.len())).collect();
+    for frame in &frames {
+        packets.extend((headers..frame.len()).map(|len| (frame[..len].to_vec(), frame.len())));
+    }
+    check(LinkType::ETHERNET, &packets, SWITCHES);
+    check(LinkType::ETHERNET, &damaged(&frames, headers, headers + data), &["", "-vvv"]);
+}
+
+#[test]
+fn dns() {
+    check_corpus(include_str!("corpus/dns.hex"), UDP, ALL);
+}
+
+#[test]
+fn dns_over_tcp() {
+    check_corpus(include_str!("corpus/dns_tcp.hex"), TCP, ALL);
+}
+
+#[test]
+fn multicast_dns() {
+    check_corpus(include_str!("corpus/mdns.hex"), UDP, ALL);
+}
+
+#[test]
+fn http() {
+    check_corpus(include_str!("corpus/http.hex"), TCP, ALL);
+}
+
+#[test]
+fn ntp() {
+    check_corpus(include_str!("corpus/ntp.hex"), UDP, ALL);
+}
+
+/// Names that lead to one another would make the text of 64 KiB hundreds of MiB.
+#[test]
+fn hostile_names_make_no_endless_text() {
+    let mut message = vec![0, 1, 0x01, 0x00, 0xff, 0xff, 0, 0, 0, 0, 0, 0];
+    // A long name, then questions for it.
+    (0..50).for_each(|_| message.extend_from_slice(&[&[63][..], &[0xff; 63]].concat()));
+    message.extend_from_slice(&[0, 0, 1, 0, 1]);
+    while message.len() < 65_000 {
+        message.extend_from_slice(&[0xc0, 12, 0, 1, 0, 1]);
+    }
+    let frame = crate::build::v4(17, &crate::build::udp(53, 4000, &message));
+    let text = crate::harness::print(LinkType::RAW, &[(frame.clone(), frame.len())], "-vvv");
+    assert!(text[0].len() < 66 * frame.len(), "{} bytes of text of {}", text[0].len(), frame.len());
+}

@@ -16,7 +16,7 @@ fn columns(path: &Path) -> String {
 /// The tool reads the file and has nothing to say against it.
 fn is_read_by(tool: &str, args: &[&str], path: &Path) {
     if !testkit::tool::have(tool) {
-        return;
+        return testkit::loud(&format!("skipped: {tool} is not installed: what it says of our files is not known"));
     }
     let read = Command::new(tool).args(args).arg(path).output().unwrap();
     let said = String::from_utf8_lossy(&read.stderr).to_lowercase();

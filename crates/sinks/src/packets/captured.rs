@@ -75,8 +75,8 @@ impl CapturedPcapNg {
     }
 
     /// Ends the section with the statistics of each interface: packets in the section, and, of the only one, those that
-    /// were `dropped`. A file without a packet has an interface all the same: libpcap
-    /// takes none without.
+    /// were `dropped`. A file without a packet has an interface all the same, one without a name: libpcap takes no file
+    /// without.
     pub fn finish(&mut self, time_ns: u64, dropped: Option<u64>, out: &mut Vec<u8>) {
         if !self.in_section {
             self.in_section = true;
@@ -119,13 +119,16 @@ impl CapturedPcapNg {
         out.extend_from_slice(&u32::from(link_type).to_le_bytes());
         out.extend_from_slice(&SNAPLEN.to_le_bytes());
         self.text.clear();
-        if row.iface.is_empty() {
+        if !row.iface.is_empty() {
+            put_text(&mut self.text, row.iface.get(..NAME_MAX).unwrap_or(row.iface));
+        } else if row.ifindex > 0 {
             self.text.extend_from_slice(b"if");
             put_u64(&mut self.text, row.ifindex.into());
-        } else {
-            put_text(&mut self.text, row.iface.get(..NAME_MAX).unwrap_or(row.iface));
         }
-        put_option(out, IF_NAME, &self.text);
+        // A pcap file, and a file without a packet, name none.
+        if !self.text.is_empty() {
+            put_option(out, IF_NAME, &self.text);
+        }
         put_option(out, IF_TIME_RESOLUTION, &[NANOSECONDS]);
         put_option(out, END_OF_OPTIONS, &[]);
         end_block(out, start);
@@ -208,5 +211,18 @@ mod tests {
         writer.begin_section();
         writer.write(&packet, &mut out);
         assert_eq!(blocks(&out).len(), 11, "a section of its own");
+    }
+
+    #[test]
+    fn a_name_that_nobody_gave_is_not_written() {
+        let of_file =
+            CapturedPacket { link_type: LinkType::ETHERNET, len: 1, frame: &[1], ..CapturedPacket::default() };
+        let (mut read, mut empty) = (Vec::new(), Vec::new());
+        CapturedPcapNg::new().write(&of_file, &mut read);
+        CapturedPcapNg::new().finish(7, Some(0), &mut empty);
+        for written in [read, empty] {
+            let described = &blocks(&written)[1];
+            assert_eq!((described.0, described.1[8]), (INTERFACE, IF_TIME_RESOLUTION as u8), "its first option");
+        }
     }
 }

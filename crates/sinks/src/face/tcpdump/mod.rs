@@ -73,7 +73,7 @@ impl Tcpdump {
 
     /// Appends the line of a packet, and its line feed. `interface` names interfaces by their number.
     ///
-    /// Costs some 100 ns for TCP. Text of the packet is printed as `^X`, `M-X` where it is not printable.
+    /// Text of the packet is printed as `^X`, `M-X` where it is not printable.
     pub fn print(&mut self, frame: &CapturedBytes<'_>, interface: InterfaceName<'_>, out: &mut Vec<u8>) {
         self.packets += 1;
         if frame.bytes.is_empty() || frame.len == 0 || (frame.len as usize) < frame.bytes.len() {

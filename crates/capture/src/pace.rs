@@ -32,7 +32,7 @@ pub enum Wait {
 }
 
 impl Pacing {
-    /// What costs a packet 0.1 to 0.3 ms while they are many, and a tenth of the wake-ups: the default.
+    /// The default: while packets are many, each comes 0.1 to 0.3 ms later, for a tenth of the wake-ups.
     pub const AUTO: Duration = Duration::from_micros(250);
 
     /// Sleeps for so long while packets are many; `None`: never.

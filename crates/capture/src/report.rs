@@ -3,7 +3,7 @@ use std::fmt;
 
 use crate::latency::LatencyCounts;
 
-/// What became of the packets so far.
+/// Counts of the packets so far: received, dropped, handed out.
 #[derive(Debug, Clone, Default)]
 pub struct CaptureReport {
     /// Packets that passed the kernel's filter, those that were dropped included.
@@ -18,7 +18,7 @@ pub struct CaptureReport {
     pub latency: LatencyCounts,
 }
 
-/// What an interface has dropped since the start.
+/// Packets that an interface has dropped since the start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IfaceDrops {
     /// Its name, escaped.

@@ -4,7 +4,7 @@ use std::{error, fmt, io};
 
 use sys::Errno;
 
-/// What is wrong with a file, and where.
+/// The fault of a file, and its place.
 #[derive(Debug)]
 pub struct FileError {
     /// Name of the file, escaped; `standard input` for `-`.
@@ -15,7 +15,7 @@ pub struct FileError {
     pub fault: FileFault,
 }
 
-/// What is wrong with a file.
+/// The ways in which a file is broken.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FileFault {

@@ -17,7 +17,7 @@ pub struct FilePacket<'f> {
     pub link_type: u32,
     /// Bytes that the packet had, as the file says.
     pub len: u32,
-    /// What was captured of it.
+    /// Its captured bytes.
     pub bytes: &'f [u8],
     /// Direction, and whom it was for, where the file says so.
     pub aim: Option<PacketAim>,

@@ -15,7 +15,7 @@ use super::packet::FilePacket;
 use super::pcap::PcapHeader;
 use super::pcapng::{PcapngSection, SECTION_HEADER};
 
-/// What a file is.
+/// The format of a file of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileFormat {
     /// pcap

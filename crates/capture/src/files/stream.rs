@@ -17,7 +17,7 @@ const IDLE_MS: i32 = 100;
 /// Judges a packet of a file, whose section has this machine's byte order or the other one.
 pub type PassesInFile<'p> = dyn Fn(&CapturedPacket<'_>, bool) -> bool + 'p;
 
-/// What a [`FilePackets`] reads.
+/// The file, filter and end of a [`FilePackets`].
 pub struct ReadPackets<'h> {
     /// The file.
     pub file: PacketFile,

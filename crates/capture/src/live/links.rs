@@ -16,7 +16,7 @@ const AT_ONCE: usize = 1000;
 /// Interfaces that are remembered, those that are gone included. What is over has no name.
 const LINKS_MAX: usize = 1 << 17;
 
-/// What is known of an interface.
+/// An interface as rtnetlink told of it.
 #[derive(Debug)]
 pub(super) struct KnownLink {
     pub(super) index: u32,
@@ -94,7 +94,7 @@ impl LinkTable {
         self.links.iter().filter(|link| link.is_there).map(|link| escaped(&link.name)).collect()
     }
 
-    /// What interfaces have dropped since the start: those in `only`, or all where that is empty.
+    /// Packets that interfaces have dropped since the start: those in `only`, or all where that is empty.
     pub(super) fn drops(&self, only: &[u32]) -> Vec<IfaceDrops> {
         let is_meant = |link: &&KnownLink| only.is_empty() || only.contains(&link.index);
         let drops = |link: &KnownLink| IfaceDrops {

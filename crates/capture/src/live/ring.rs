@@ -67,7 +67,7 @@ impl OpenRing {
         self.iface.as_ref().map(|iface| iface.index)
     }
 
-    /// What there is to say at the start.
+    /// A sentence for the start, if the interface is down.
     pub(super) fn caveat(&self) -> Option<String> {
         let iface = self.iface.as_ref().filter(|iface| iface.health == Health::Down)?;
         Some(format!("{} is down: it is captured once it is up", escaped(&iface.name)))

@@ -42,7 +42,7 @@ const STAMPED: u64 = 16;
 /// Longest time at the end in which packets are taken that the kernel has counted.
 const END_NS: u64 = 500_000_000;
 
-/// What a [`PacketStream`] captures.
+/// The interfaces, filter and pace of a [`PacketStream`].
 pub struct FollowPackets<'h> {
     /// Names of interfaces; none for all, those that come later, too.
     pub ifaces: Vec<String>,

@@ -83,7 +83,7 @@ fn shown(
     Ok(run)
 }
 
-/// What is said of `--all-netns` at the start.
+/// The sentence about `--all-netns` at the start.
 const AT_THE_START: &str = "packets of network namespaces that are made from now on are not captured";
 
 /// The namespaces that are captured, as far as they can be opened; the search says which cannot.

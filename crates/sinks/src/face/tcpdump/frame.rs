@@ -5,9 +5,9 @@ use record::rows::LinkType;
 /// One packet as it was captured.
 #[derive(Clone, Copy, Debug)]
 pub struct CapturedBytes<'f> {
-    /// What the bytes begin with.
+    /// The kind of header that the bytes begin with.
     pub link_type: LinkType,
-    /// What was captured.
+    /// The captured bytes.
     pub bytes: &'f [u8],
     /// Bytes that the packet had.
     pub len: u32,

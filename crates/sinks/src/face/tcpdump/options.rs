@@ -20,7 +20,7 @@ pub enum Stamp {
     SinceFirst,
 }
 
-/// What of a packet's bytes follows its line.
+/// The bytes of a packet that follow its line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Dump {
     /// Nothing.
@@ -37,7 +37,7 @@ pub enum Dump {
 /// The name of a local interface by its number, if it has one: for packets captured on `any`.
 pub type InterfaceName<'n> = &'n dyn Fn(u32) -> Option<&'n str>;
 
-/// What the switches ask for.
+/// The switches that change lines.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpdumpOptions {
     /// `-t` … `-ttttt`.

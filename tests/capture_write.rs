@@ -69,6 +69,35 @@ fn standard_output_is_a_file_too() {
     assert_eq!(ran.ok(), "1000\n2000\n");
 }
 
+/// Who owns the file could read the packets; where a link leads is its owner's choice.
+#[test]
+fn root_what_somebody_else_put_there_is_not_written_into() {
+    use std::os::unix::fs::{chown, lchown, symlink};
+    testkit::require_root!();
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    std::fs::write(at("source"), pcap_of(&[&udp(1000, b"ab")])).unwrap();
+    for name in ["theirs", "ours"] {
+        std::fs::write(at(name), "as it was").unwrap();
+    }
+    symlink(at("ours"), at("link")).unwrap();
+    chown(at("theirs"), Some(65534), None).unwrap();
+    lchown(at("link"), Some(65534), None).unwrap();
+    let writes =
+        |name: &str| netwren(&["capture", "-r", at("source").to_str().unwrap(), "-w", at(name).to_str().unwrap()]);
+    writes("theirs").says(4, &["cannot write ", "theirs: it belongs to user 65534: remove it, or name another file"]);
+    writes("link").says(4, &["it is a link of user 65534: remove it, or name another file"]);
+    for name in ["theirs", "ours"] {
+        assert_eq!(std::fs::read_to_string(at(name)).unwrap(), "as it was", "{name}");
+    }
+    chown(at("theirs"), Some(0), None).unwrap();
+    lchown(at("link"), Some(0), None).unwrap();
+    for name in ["theirs", "link"] {
+        writes(name).ok();
+        assert_eq!(columns(&at(name)).lines().count(), 1, "{name}");
+    }
+}
+
 /// What finds no room on the disk is counted, to the packet, and the file ends with a whole one.
 #[test]
 fn root_a_full_disk_is_survived_and_counted() {

@@ -7,7 +7,7 @@ use record::rows::PacketAim;
 pub struct FilePacket<'f> {
     /// Its stamp, in ns since 1970; 0 where it has none.
     pub time_ns: u64,
-    /// Its interface, by the place in [`PacketFile::ifaces`].
+    /// Its interface, by the place in [`crate::PacketFile::ifaces`].
     pub iface: u32,
     /// That interface's name; empty where the file has none.
     pub iface_name: &'f [u8],

@@ -6,10 +6,10 @@ use engine::{CellsOf, Disposition, Plan, RenewedLookups, RowSink, Run, RunError}
 use record::rows::{CapturedPacket, CapturedPackets, LinkType};
 use record::{Lookups, RowCells, SourceError, SourceFault, Stream};
 use sinks::packets::{CapturedPcap, CapturedPcapNg};
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -48,13 +48,35 @@ pub(super) struct PacketWriter {
     has_said: bool,
 }
 
+/// The file at `path`, empty. One that somebody else put there first is refused: who owns it may read the packets, and
+/// a link may lead to a file that nobody meant.
+fn emptied(path: &Path) -> io::Result<File> {
+    let belongs = |facts: &Metadata, whose: &str| match facts.uid() {
+        uid if uid == 0 || uid == sys::caps::euid() => Ok(()),
+        uid => Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!("{whose} user {uid}: remove it, or name another file"),
+        )),
+    };
+    if let Some(link) = fs::symlink_metadata(path).ok().filter(Metadata::is_symlink) {
+        belongs(&link, "it is a link of")?;
+    }
+    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o640).open(path)?;
+    let facts = file.metadata()?;
+    belongs(&facts, "it belongs to")?;
+    if facts.is_file() {
+        file.set_len(0)?;
+    }
+    Ok(file)
+}
+
 impl PacketWriter {
     /// Makes the file, or empties the one that is there; `-` is standard output.
     pub(super) fn create(path: &Path) -> io::Result<PacketWriter> {
         let is_stdout = path == Path::new("-");
         let file = match is_stdout {
             true => File::from(io::stdout().as_fd().try_clone_to_owned()?),
-            false => OpenOptions::new().write(true).create(true).truncate(true).mode(0o640).open(path)?,
+            false => emptied(path)?,
         };
         let is_pcap = path.extension().is_some_and(|ending| ending == "pcap");
         Ok(PacketWriter {

@@ -3,7 +3,7 @@
 //! Knows no file, no interface, no filter, no flag word. Start reading at [`Tcpdump::print`], then `link.rs`,
 //! `ethertype.rs`, `ip_proto.rs` and `ports.rs`, which lead from one protocol to the next; each protocol is one file.
 //!
-//! Printers read by `bytes.rs`, whose reads fail where the packet was cut. A printer that is cut returns at once by `?`;
+//! Printers read by `bytes.rs`, whose reads fail where the packet was cut. A printer that is cut returns by `?`;
 //! the line so far stays and `[|protocol]` follows, as tcpdump does it. Nothing is allocated for a packet.
 
 mod arp;

@@ -104,9 +104,10 @@ fn with_program(lab: &Lab) -> std::path::PathBuf {
     bin
 }
 
-/// True if it goes on until somebody ends it. A replay ends with its recording.
+/// True if it goes on until somebody ends it. A replay ends with its recording, and what shows a filter with it.
 fn is_endless(line: &str) -> bool {
-    if line.contains("--replay") || line.starts_with("netwren capture --for") || line.contains("capture -r ") {
+    let ending = ["--replay", "netwren capture --for", "capture -r ", "capture -d "];
+    if ending.iter().any(|words| line.contains(words)) {
         return false;
     }
     let streams = ["netwren nat events", "netwren log -", "netwren log tail", "netwren capture"];

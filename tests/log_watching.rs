@@ -63,7 +63,10 @@ fn root_log_tail_has_colour_only_where_it_is_asked_for() {
         let mut tail: Going<String> = Going::spawn(command(&lab, args), |line| line);
         wait_until_bound(&lab);
         send(&lab, to_five(), 1);
-        tail.read_until("a line", |lines| !lines.is_empty());
+        lab.wait_until("a line", || {
+            tail.take();
+            !tail.read.is_empty()
+        });
         let (lines, _) = tail.end();
         assert_eq!(lines[0].contains("\u{1b}[31m"), is_coloured, "{lines:?}");
     }

@@ -149,6 +149,58 @@ fn root_hangup_opens_files_anew_and_ends_nothing() {
     assert_eq!((lines(&moved), lines(&path)), (20, 10));
 }
 
+/// By itself: each full file is packed, and all of them together have every packet.
+#[test]
+fn root_files_that_were_moved_away_are_packed() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = logging("logzstd");
+    let path = lab.dir().join("fw.pcap");
+    let at = |end: &str| std::path::PathBuf::from(format!("{}{end}", path.display()));
+    let file = format!("pcap:{}", path.display());
+    let going = shipping(&lab, &["--to", &file, "--rotate-size", "1MiB", "--rotate-zstd"]);
+    // 54 bytes each: two files of 1 MiB, and a third one.
+    send(&lab, 45_000);
+    testkit::wait_until("two files are packed", || {
+        at(".2.zst").exists() && at(".1.zst").exists() && !at(".1").exists()
+    });
+    let (_, ran) = going.end();
+    ran.ok();
+    let packets = |file: &Path| {
+        let ran = crate::run::netwren(&["capture", "-r", &file.display().to_string(), "--by", "dport", "-H"]);
+        ran.ok().trim().strip_prefix("7009\t").unwrap().parse::<u64>().unwrap()
+    };
+    assert_eq!(packets(&at(".2.zst")) + packets(&at(".1.zst")) + packets(&path), 45_000);
+    let files = fs::read_dir(lab.dir()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut files: Vec<_> = files.filter(|name| name.starts_with("fw")).collect();
+    files.sort();
+    assert_eq!(files, ["fw.pcap", "fw.pcap.1.zst", "fw.pcap.2.zst"]);
+}
+
+/// Nothing can be written beside it: the file stays, that is said, and no packet is missing.
+#[test]
+fn root_a_file_that_cannot_be_packed_stays_and_that_is_said() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = logging("lognozstd");
+    let path = lab.dir().join("fw.pcap");
+    // The part that is written first cannot be made.
+    fs::create_dir(lab.dir().join("fw.pcap.zst.part")).unwrap();
+    let file = format!("pcap:{}", path.display());
+    let control = lab.dir().join("control").display().to_string();
+    let args = ["--to", &file, "--rotate-size", "1MiB", "--rotate-zstd", "--stats", "--control", &control];
+    let going = shipping(&lab, &args);
+    send(&lab, 30_000);
+    testkit::wait_until("it is said", || {
+        let asked = crate::run::netwren(&["log", "status", "--control", &control]);
+        asked.stdout.contains("fw.pcap.1: Is a directory")
+    });
+    assert!(lab.dir().join("fw.pcap.1").exists());
+    let (lines, ran) = going.end();
+    assert!(lines.join("").contains("\"seen\":30000,\"delivered\":30000,"), "{lines:?}");
+    ran.ok();
+}
+
 /// A run below nohup(1) has its files rotated as any other; a hangup ends it even less.
 #[test]
 fn root_hangup_opens_files_anew_below_nohup() {

@@ -179,7 +179,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__capture)
-            opts="-c -n -o -H -N -i -w -d -r -s -h --columns --by --sum --max --avg --sort --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --interface --write --print-filter --read --latency --buffer --snaplen --no-promiscuous --for --to --when-full --queue-max --fold --rate --rate-by --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --control --tls-ca --tls-cert --tls-key --help"
+            opts="-c -n -o -H -N -i -w -d -r -s -h --columns --by --sum --max --avg --sort --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --interface --write --print-filter --read --latency --buffer --snaplen --no-promiscuous --for --to --when-full --queue-max --fold --rate --rate-by --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --rotate-zstd --control --tls-ca --tls-cert --tls-key --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -365,7 +365,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__flows)
-            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --follow --no-hooks --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --to --when-full --queue-max --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --control --tls-ca --tls-cert --tls-key --help"
+            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --follow --no-hooks --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --to --when-full --queue-max --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --rotate-zstd --control --tls-ca --tls-cert --tls-key --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -859,7 +859,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__log)
-            opts="-c -n -o -H -N -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --record --replay --group --config --latency --copy --buffer --to --when-full --queue-max --fold --rate --rate-by --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --control --take-over --tls-ca --tls-cert --tls-key --help check setup tail top status"
+            opts="-c -n -o -H -N -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --record --replay --group --config --latency --copy --buffer --to --when-full --queue-max --fold --rate --rate-by --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --rotate-zstd --control --take-over --tls-ca --tls-cert --tls-key --help check setup tail top status"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1485,7 +1485,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__nat__subcmd__events)
-            opts="-c -n -o -H -N -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --event --buffer --to --when-full --queue-max --fold --rate --rate-by --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --control --tls-ca --tls-cert --tls-key --resync --help"
+            opts="-c -n -o -H -N -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --event --buffer --to --when-full --queue-max --fold --rate --rate-by --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --rotate-zstd --control --tls-ca --tls-cert --tls-key --resync --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1997,7 +1997,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__sockets)
-            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --follow --no-hooks --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --to --when-full --queue-max --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --control --tls-ca --tls-cert --tls-key --help kill"
+            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --follow --no-hooks --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --to --when-full --queue-max --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --rotate-zstd --control --tls-ca --tls-cert --tls-key --help kill"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

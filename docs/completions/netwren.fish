@@ -74,7 +74,7 @@ second\t''
 always\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l rotate-size -d 'With --to FORMAT:PATH: begins a new file before one would be larger (from 1MiB on); PATH becomes PATH.1, that PATH.2' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l rotate-age -d 'The same once a file is so old: 1m to 3650d, as 90m, 12h or 1d' -r
-complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l rotate-keep -d 'How many files are kept beside PATH; older ones are removed. They are not compressed' -r
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l rotate-keep -d 'How many files are kept beside PATH; older ones are removed' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l control -d 'With --to: a unix socket, of this user alone, where `netwren log status` asks what has become of the rows' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l tls-ca -d 'With --to …+tls: certificates (PEM) of the authorities that may have signed the receiver\'s; without it those that the system trusts' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l tls-cert -d 'With --to …+tls: our own certificate (PEM), for receivers that demand one. Each connection reads the three files anew' -r -F
@@ -87,6 +87,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l exit-code -d 'Exit with 1 if no row was shown'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l rotate-zstd -d 'Packs them by another process: PATH.1 becomes PATH.1.zst, which zstdcat reads'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -a "kill" -d 'Close TCP and UDP sockets of any owner; without --yes only show which'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
@@ -147,7 +148,7 @@ second\t''
 always\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l rotate-size -d 'With --to FORMAT:PATH: begins a new file before one would be larger (from 1MiB on); PATH becomes PATH.1, that PATH.2' -r
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l rotate-age -d 'The same once a file is so old: 1m to 3650d, as 90m, 12h or 1d' -r
-complete -c netwren -n "__fish_netwren_using_subcommand flows" -l rotate-keep -d 'How many files are kept beside PATH; older ones are removed. They are not compressed' -r
+complete -c netwren -n "__fish_netwren_using_subcommand flows" -l rotate-keep -d 'How many files are kept beside PATH; older ones are removed' -r
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l control -d 'With --to: a unix socket, of this user alone, where `netwren log status` asks what has become of the rows' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l tls-ca -d 'With --to …+tls: certificates (PEM) of the authorities that may have signed the receiver\'s; without it those that the system trusts' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l tls-cert -d 'With --to …+tls: our own certificate (PEM), for receivers that demand one. Each connection reads the three files anew' -r -F
@@ -160,6 +161,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand flows" -l cost -d 'What 
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l exit-code -d 'Exit with 1 if no row was shown'
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
+complete -c netwren -n "__fish_netwren_using_subcommand flows" -l rotate-zstd -d 'Packs them by another process: PATH.1 becomes PATH.1.zst, which zstdcat reads'
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand routes" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
 complete -c netwren -n "__fish_netwren_using_subcommand routes" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
@@ -331,7 +333,7 @@ second\t''
 always\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l rotate-size -d 'With --to FORMAT:PATH: begins a new file before one would be larger (from 1MiB on); PATH becomes PATH.1, that PATH.2' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l rotate-age -d 'The same once a file is so old: 1m to 3650d, as 90m, 12h or 1d' -r
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l rotate-keep -d 'How many files are kept beside PATH; older ones are removed. They are not compressed' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l rotate-keep -d 'How many files are kept beside PATH; older ones are removed' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l control -d 'With --to: a unix socket, of this user alone, where `netwren log status` asks what has become of the rows' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l tls-ca -d 'With --to …+tls: certificates (PEM) of the authorities that may have signed the receiver\'s; without it those that the system trusts' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l tls-cert -d 'With --to …+tls: our own certificate (PEM), for receivers that demand one. Each connection reads the three files anew' -r -F
@@ -342,6 +344,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l exit-code -d 'Exit with 1 if no row was shown'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l rotate-zstd -d 'Packs them by another process: PATH.1 becomes PATH.1.zst, which zstdcat reads'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l resync -d 'After events were lost, dump what lives now, until nothing is lost meanwhile: rows whose event is live, whatever --event names'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l samples -d 'How often counters are read; growth needs two that are a second apart, a forecast three' -r
@@ -425,7 +428,7 @@ second\t''
 always\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l rotate-size -d 'With --to FORMAT:PATH: begins a new file before one would be larger (from 1MiB on); PATH becomes PATH.1, that PATH.2' -r
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l rotate-age -d 'The same once a file is so old: 1m to 3650d, as 90m, 12h or 1d' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l rotate-keep -d 'How many files are kept beside PATH; older ones are removed. They are not compressed' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l rotate-keep -d 'How many files are kept beside PATH; older ones are removed' -r
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l control -d 'With --to: a unix socket, of this user alone, where `netwren log status` asks what has become of the rows' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l tls-ca -d 'With --to …+tls: certificates (PEM) of the authorities that may have signed the receiver\'s; without it those that the system trusts' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l tls-cert -d 'With --to …+tls: our own certificate (PEM), for receivers that demand one. Each connection reads the three files anew' -r -F
@@ -436,6 +439,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l exit-code -d 'Exit with 1 if no row was shown'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l rotate-zstd -d 'Packs them by another process: PATH.1 becomes PATH.1.zst, which zstdcat reads'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l take-over -d 'With --control: takes the bound groups of the run that answers there, which then ends; no record is lost meanwhile'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -a "check" -d 'Look a configuration of `log` over, without binding groups, and say what it would do'
@@ -556,7 +560,7 @@ second\t''
 always\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -l rotate-size -d 'With --to FORMAT:PATH: begins a new file before one would be larger (from 1MiB on); PATH becomes PATH.1, that PATH.2' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -l rotate-age -d 'The same once a file is so old: 1m to 3650d, as 90m, 12h or 1d' -r
-complete -c netwren -n "__fish_netwren_using_subcommand capture" -l rotate-keep -d 'How many files are kept beside PATH; older ones are removed. They are not compressed' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture" -l rotate-keep -d 'How many files are kept beside PATH; older ones are removed' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -l control -d 'With --to: a unix socket, of this user alone, where `netwren log status` asks what has become of the rows' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -l tls-ca -d 'With --to …+tls: certificates (PEM) of the authorities that may have signed the receiver\'s; without it those that the system trusts' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -l tls-cert -d 'With --to …+tls: our own certificate (PEM), for receivers that demand one. Each connection reads the three files anew' -r -F
@@ -569,6 +573,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand capture" -l exit-code -d
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -s d -l print-filter -d 'Print the program that the kernel runs on packets of Ethernet, and end: -dd as C, -ddd as numbers'
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -l no-promiscuous -d 'Leave interfaces that are named as they are: packets for other hosts are not asked for'
+complete -c netwren -n "__fish_netwren_using_subcommand capture" -l rotate-zstd -d 'Packs them by another process: PATH.1 becomes PATH.1.zst, which zstdcat reads'
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand record" -l for -d 'How long: a round every second, 10 seconds if nothing is said; Ctrl-C ends it before' -r
 complete -c netwren -n "__fish_netwren_using_subcommand record" -l max-size -d 'The largest size of the file, 1GiB if nothing is said: where it is reached the recording stops' -r

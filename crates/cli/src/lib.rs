@@ -56,6 +56,9 @@ pub fn main(mut args: impl Iterator<Item = OsString>) -> u8 {
     }
     let called = args.next().unwrap_or_default();
     let name = Path::new(&called).file_name().and_then(OsStr::to_str).unwrap_or("netwren");
+    if name == export::PACKER {
+        return shipping::packer::pack(&args.next().unwrap_or_default()) as u8;
+    }
     if let Some(face) = faces::find(name) {
         return face(&faces::Call::new(args));
     }

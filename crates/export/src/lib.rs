@@ -29,6 +29,7 @@ mod target;
 mod tls_files;
 mod transports;
 mod typed_row;
+mod zstd;
 
 use key::KeyMap;
 
@@ -50,5 +51,6 @@ pub use status::{OutputReport, ReportFormat, StatusReport};
 pub use store::{Pushed, Store, WhenFull};
 pub use target::{Address, Format, Target, Wire};
 pub use tls_files::TlsFiles;
-pub use transports::{AtOnce, Rotation, Taken, Transport, TransportOptions, check_target, open_transport};
+pub use transports::{AtOnce, PACKER, Rotation, Taken, Transport, TransportOptions, check_target, open_transport};
 pub use typed_row::{ColumnType, TABLE_PLACE, TableShape, TypedValue, TypedValues, put_typed};
+pub use zstd::pack;

@@ -95,7 +95,7 @@ fn files_are_rotated_between_batches_and_nothing_is_missing() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("out");
     let target: Target = format!("json:{}", path.display()).parse().unwrap();
-    let rotation = Some(Rotation { bytes_max: Some(10_000), age_max: None, keep: 100 });
+    let rotation = Some(Rotation { bytes_max: Some(10_000), age_max: None, keep: 100, packer: None });
     let way = TransportOptions { file_header: b"head\n".to_vec(), rotation, ..TransportOptions::default() };
     let options = OutputOptions { when_full: WhenFull::DropOldest, drain: Duration::from_secs(20) };
     let store = Box::new(MemoryStore::new(1 << 20));

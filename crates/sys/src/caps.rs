@@ -73,6 +73,12 @@ pub fn effective() -> Result<CapSet, SysError> {
     Ok(CapSet(read().map_err(|errno| SysError::new("capget", "own capabilities", errno))?.effective))
 }
 
+/// Drops every capability of the calling thread, for good: the permitted set too, and with it the ambient one. One
+/// system call.
+pub fn drop_all() -> Result<(), SysError> {
+    write(Sets::default()).map_err(|errno| SysError::new("capset", "own capabilities", errno))
+}
+
 /// The effective user id; 0 is root.
 pub fn euid() -> u32 {
     // SAFETY: geteuid has no arguments and cannot fail.
@@ -110,7 +116,7 @@ struct Word {
 }
 
 /// The three sets of a thread.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Sets {
     pub(crate) effective: u64,
     pub(crate) permitted: u64,

@@ -15,6 +15,8 @@ use crate::syscall::{call, count_read, length, retried};
 
 /// O_NONBLOCK: opening a FIFO for writing fails where nobody reads, and no write waits (open(2)).
 pub const NONBLOCK: i32 = libc::O_NONBLOCK;
+/// O_NOFOLLOW: opening fails where the name is a symbolic link (open(2)).
+pub const NO_FOLLOW: i32 = libc::O_NOFOLLOW;
 
 /// Most bytes [`read_file`] takes from one file. /proc and /etc files that we read whole are far
 /// smaller; the bound keeps a file that never ends from eating the memory.

@@ -28,6 +28,7 @@ mod netns_targets;
 pub mod out;
 pub mod packet_ring;
 pub mod pidns;
+pub mod priority;
 mod program_cache;
 pub mod sandbox;
 pub mod service;

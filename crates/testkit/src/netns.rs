@@ -2,7 +2,7 @@
 
 use crate::lock::MachineLock;
 use crate::tables::Together;
-use crate::wait::wait_until;
+use crate::wait::{self, wait_or_tell};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -139,10 +139,14 @@ impl Lab {
         pid
     }
 
-    /// As [`wait_until`].
+    /// As [`wait_until`]; in vain, it shows the log groups, netlink sockets and rules inside.
     #[track_caller]
     pub fn wait_until(&self, what: &str, holds: impl FnMut() -> bool) {
-        wait_until(what, holds);
+        let told = || {
+            let files = self.output("cat", &["/proc/net/netfilter/nfnetlink_log", "/proc/net/netlink"]);
+            format!("\n{files}{}", self.output("nft", &["list", "ruleset"]))
+        };
+        wait_or_tell(what, told, holds);
     }
 
     /// Number of TCP sockets inside, listeners and minisocks included, as ss(8) counts them.
@@ -276,10 +280,10 @@ mod tests {
         let mut orphan = Command::new("ip").args(["netns", "exec", &name, "sleep", "1000"]).spawn().unwrap();
         let pid = orphan.id();
         let inside = || std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm == "sleep\n");
-        wait_until("the orphan sleeps inside", inside);
+        wait::wait_until("the orphan sleeps inside", inside);
         drop(lock);
         let _lab = Lab::new("next");
-        wait_until("the leftover is gone", || !Path::new(RUN_NETNS).join(&name).exists());
+        wait::wait_until("the leftover is gone", || !Path::new(RUN_NETNS).join(&name).exists());
         assert!(!orphan.wait().unwrap().success());
     }
 

@@ -14,15 +14,21 @@ const PAUSE: Duration = Duration::from_micros(500);
 /// # Panics
 /// When the condition never held.
 #[track_caller]
-pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+pub fn wait_until(what: &str, holds: impl FnMut() -> bool) {
+    wait_or_tell(what, String::new, holds);
+}
+
+/// As [`wait_until`]; where it waited in vain, `told` is added: how things stand then.
+///
+/// # Panics
+/// When the condition never held.
+#[track_caller]
+pub(crate) fn wait_or_tell(what: &str, told: impl Fn() -> String, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     let mut looks = 0_u64;
-    loop {
+    while !holds() {
         looks += 1;
-        if holds() {
-            return;
-        }
-        assert!(start.elapsed() < BOUND, "waited {BOUND:?} in vain for: {what} ({looks} looks)");
+        assert!(start.elapsed() < BOUND, "waited {BOUND:?} in vain for: {what} ({looks} looks){}", told());
         std::thread::sleep(PAUSE);
     }
 }

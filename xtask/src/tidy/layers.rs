@@ -41,7 +41,7 @@ const HOUSE: &[Place] = &[
         name: "export",
         layer: 4,
         ours: &["record", "sys"],
-        theirs: &["rusqlite", "rustls", "postgres-protocol", "bytes", "fallible-iterator"],
+        theirs: &["ruzstd", "rusqlite", "rustls", "postgres-protocol", "bytes", "fallible-iterator"],
     },
     Place { name: "netwren", layer: 6, ours: &["*"], theirs: &["clap", "toml"] },
     Place { name: "testkit", layer: 9, ours: &["record", "sys", "netlink"], theirs: &[] },

@@ -718,9 +718,17 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Value("N"),
         SHIPPED,
-        "How many files are kept beside PATH; older ones are removed. They are not compressed",
+        "How many files are kept beside PATH; older ones are removed",
     )
     .default("7"),
+    flag(
+        Scope::SHIP.and(Scope::FOLLOW),
+        "rotate-zstd",
+        None,
+        Nothing,
+        SHIPPED,
+        "Packs them by another process: PATH.1 becomes PATH.1.zst, which zstdcat reads",
+    ),
     flag(
         Scope::SHIP.and(Scope::FOLLOW),
         "control",

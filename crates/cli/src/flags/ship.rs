@@ -21,7 +21,9 @@ const SPOOL_MIN: u64 = 16 << 20;
 const TLS_FLAGS: [&str; 3] = ["tls-ca", "tls-cert", "tls-key"];
 
 /// Flags of files that are moved away for new ones.
-const ROTATE_FLAGS: [&str; 3] = ["rotate-size", "rotate-age", "rotate-keep"];
+const ROTATE_FLAGS: [&str; 4] = ["rotate-size", "rotate-age", "rotate-keep", "rotate-zstd"];
+/// This program, whatever its file is called by now.
+const PACKER: &str = "/proc/self/exe";
 /// Rotated files that are kept.
 const ROTATE_KEEP: u32 = 7;
 /// Less would not hold a batch of messages.
@@ -42,7 +44,7 @@ pub(crate) struct ShipRequest {
     pub(crate) spool: Option<SpoolRequest>,
     /// `--tls-ca`, `--tls-cert`, `--tls-key`
     pub(crate) tls: TlsFiles,
-    /// `--rotate-size`, `--rotate-age`, `--rotate-keep`
+    /// `--rotate-size`, `--rotate-age`, `--rotate-keep`, `--rotate-zstd`
     pub(crate) rotation: Option<Rotation>,
     /// `--control`
     pub(crate) control: Option<PathBuf>,
@@ -213,9 +215,11 @@ fn rotation(words: &ParsedWords<'_>, targets: &[Target]) -> Result<Option<Rotati
     let bytes_max = words.value("rotate-size").map(size).transpose()?;
     let age_max = words.value("rotate-age").map(age).transpose()?;
     if bytes_max.is_none() && age_max.is_none() {
-        return Err("--rotate-keep needs --rotate-size or --rotate-age: nothing says when to rotate".to_owned());
+        return Err(format!("--{given} needs --rotate-size or --rotate-age: nothing says when to rotate"));
     }
-    Ok(Some(Rotation { bytes_max, age_max, keep: words.value("rotate-keep").map_or(Ok(ROTATE_KEEP), keep)? }))
+    let keep = words.value("rotate-keep").map_or(Ok(ROTATE_KEEP), keep)?;
+    let packer = words.is_given("rotate-zstd").then_some(PACKER);
+    Ok(Some(Rotation { bytes_max, age_max, keep, packer }))
 }
 
 /// Minutes, hours or days.

@@ -4,6 +4,7 @@ mod database;
 mod formats;
 mod gate;
 mod notes;
+pub(crate) mod packer;
 mod reload;
 mod repeats;
 mod row_writer;

@@ -1,5 +1,6 @@
 //! Files, and FIFOs.
 
+use super::packing::Packing;
 use super::rotation::{Age, Rotation};
 use super::stream::closed;
 use super::{AtOnce, Taken, Transport, is_later, named};
@@ -23,6 +24,7 @@ pub(super) struct File {
     /// False for a FIFO, from which nothing can be taken back.
     is_regular: bool,
     rotation: Option<Rotation>,
+    packing: Option<Packing>,
     /// Bytes in the file, and how old it is.
     bytes: u64,
     age: Age,
@@ -33,7 +35,9 @@ pub(super) struct File {
 impl File {
     /// The file at `path`.
     pub(super) fn new(path: PathBuf, header: Vec<u8>, rotation: Option<Rotation>) -> File {
+        let packer = rotation.and_then(|rotation| rotation.packer);
         File {
+            packing: packer.map(|packer| Packing::new(path.clone(), packer.into())),
             path,
             header,
             file: None,
@@ -56,7 +60,18 @@ impl File {
             return Ok(());
         }
         rotation.rotate(&self.path)?;
+        if let Some(packing) = &mut self.packing {
+            packing.moved_on();
+        }
         self.reopen()
+    }
+
+    /// Has those packed that were moved away.
+    fn pack(&mut self) -> io::Result<()> {
+        match (&mut self.packing, self.rotation) {
+            (Some(packing), Some(rotation)) if self.is_regular => packing.look(rotation.keep),
+            _ => Ok(()),
+        }
     }
 
     fn opened(&self) -> io::Result<(fs::File, fs::Metadata)> {
@@ -147,7 +162,8 @@ impl Transport for File {
     fn check(&mut self) -> io::Result<()> {
         let now = fs::metadata(&self.path).map(|facts| (facts.dev(), facts.ino()));
         if now.is_ok_and(|now| now == self.identity) && self.hangups == sys::signal::hangups() {
-            return self.rotate(0);
+            self.rotate(0)?;
+            return self.pack();
         }
         self.reopen()
     }

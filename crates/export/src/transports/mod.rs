@@ -1,6 +1,7 @@
 //! The ways to a receiver.
 
 mod file;
+mod packing;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod rotation;
@@ -16,6 +17,7 @@ mod unix;
 use crate::{Address, Batch, Target, TlsFiles};
 use std::io;
 
+pub use packing::PACKER;
 pub use rotation::Rotation;
 
 /// What a transport has taken.

@@ -15,6 +15,9 @@ pub struct Rotation {
     pub age_max: Option<Duration>,
     /// How many are kept beside the one that is written; at least 1.
     pub keep: u32,
+    /// Who packs them: a program that packs its stdin to its stdout when it is called [`super::PACKER`]. `PATH.1`
+    /// becomes `PATH.1.zst` then.
+    pub packer: Option<&'static str>,
 }
 
 /// How old a file is.
@@ -43,21 +46,42 @@ impl Rotation {
         is_full || self.age_max.is_some_and(|most| age.now() >= most)
     }
 
-    /// Moves `path` and those before it one number on.
+    /// Moves `path` and those before it, packed or not, one number on.
     pub(super) fn rotate(&self, path: &Path) -> io::Result<()> {
-        for number in (0..self.keep.max(1)).rev() {
+        let keep = self.keep.max(1);
+        // Its follower need not be of the same kind and would not replace it.
+        let oldest = numbered(path, keep);
+        for file in [packed(&oldest), oldest] {
+            if_there(fs::remove_file(&file))
+                .map_err(|error| named("cannot remove", &file.to_string_lossy(), &error))?;
+        }
+        for number in (0..keep).rev() {
             let (from, to) = (numbered(path, number), numbered(path, number + 1));
-            match fs::rename(&from, &to) {
-                Err(error) if error.kind() == ErrorKind::NotFound && number > 0 => {}
-                Err(error) => return Err(named("cannot rotate", &from.to_string_lossy(), &error)),
-                Ok(()) => {}
-            }
+            let moved = match number {
+                0 => fs::rename(&from, &to),
+                _ => if_there(fs::rename(&from, &to)).and_then(|()| if_there(fs::rename(packed(&from), packed(&to)))),
+            };
+            moved.map_err(|error| named("cannot rotate", &from.to_string_lossy(), &error))?;
         }
         Ok(())
     }
 }
 
-fn numbered(path: &Path, number: u32) -> PathBuf {
+fn if_there(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+/// The name of a file once it is packed.
+pub(super) fn packed(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".zst");
+    name.into()
+}
+
+pub(super) fn numbered(path: &Path, number: u32) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     if number > 0 {
         name.push(format!(".{number}"));
@@ -72,20 +96,20 @@ mod tests {
 
     #[test]
     fn files_are_full_or_old() {
-        let rotation = Rotation { bytes_max: Some(100), age_max: Some(Duration::from_secs(60)), keep: 1 };
+        let rotation = Rotation { bytes_max: Some(100), age_max: Some(Duration::from_secs(60)), keep: 1, packer: None };
         let wall = SystemTime::now();
         let past = |seconds| Age::since(wall - Duration::from_secs(seconds));
         let (now, old, future) = (past(0), past(61), Age::since(wall + Duration::from_secs(61)));
         assert!(!rotation.is_due(50, now, 50) && rotation.is_due(50, now, 51));
         assert!(rotation.is_due(0, old, 0) && !rotation.is_due(0, future, 0));
-        let never = Rotation { bytes_max: None, age_max: None, keep: 1 };
+        let never = Rotation { bytes_max: None, age_max: None, keep: 1, packer: None };
         assert!(!never.is_due(u64::MAX, old, u64::MAX));
     }
 
     /// The clock was set back for years after the file was begun, and goes on.
     #[test]
     fn issue_12_a_clock_that_was_set_back_stops_no_rotation() {
-        let rotation = Rotation { bytes_max: None, age_max: Some(Duration::from_secs(60)), keep: 1 };
+        let rotation = Rotation { bytes_max: None, age_max: Some(Duration::from_secs(60)), keep: 1, packer: None };
         let begun = SystemTime::now() + Duration::from_secs(100_000_000);
         assert!(!rotation.is_due(1, Age::since(begun), 1));
         let opened = Instant::now().checked_sub(Duration::from_secs(61)).unwrap();
@@ -96,7 +120,7 @@ mod tests {
     fn numbers_go_up_and_the_oldest_goes() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("fw.log");
-        let rotation = Rotation { bytes_max: None, age_max: None, keep: 2 };
+        let rotation = Rotation { bytes_max: None, age_max: None, keep: 2, packer: None };
         for text in ["a", "b", "c", "d"] {
             fs::write(&path, text).unwrap();
             rotation.rotate(&path).unwrap();
@@ -106,5 +130,20 @@ mod tests {
         let texts: Vec<_> = left.iter().map(|path| fs::read_to_string(path).unwrap()).collect();
         assert_eq!((left.len(), texts), (2, vec!["d".to_owned(), "c".to_owned()]));
         assert!(rotation.rotate(&path).unwrap_err().to_string().starts_with("cannot rotate "));
+    }
+
+    #[test]
+    fn issue_12_packed_ones_are_moved_and_go_as_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("fw.log");
+        let rotation = Rotation { bytes_max: None, age_max: None, keep: 2, packer: None };
+        for name in ["fw.log", "fw.log.1.zst", "fw.log.2", "fw.log.2.zst"] {
+            fs::write(dir.path().join(name), name).unwrap();
+        }
+        rotation.rotate(&path).unwrap();
+        let mut left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["fw.log.1", "fw.log.2.zst"]);
+        assert_eq!(fs::read_to_string(dir.path().join("fw.log.2.zst")).unwrap(), "fw.log.1.zst");
     }
 }

@@ -125,7 +125,7 @@ fn run(line: &ParsedWords<'_>) -> Result<Outcome, String> {
 }
 
 /// Settings that a reload changes: those of outputs, and what of a packet is for them.
-const RELOADED: [&str; 14] = [
+const RELOADED: [&str; 15] = [
     "copy",
     "to",
     "when-full",
@@ -140,6 +140,7 @@ const RELOADED: [&str; 14] = [
     "rotate-size",
     "rotate-age",
     "rotate-keep",
+    "rotate-zstd",
 ];
 
 /// The file as it is now, in the place of `before`. Says of settings that are others and wait for a restart.

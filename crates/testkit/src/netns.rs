@@ -2,7 +2,7 @@
 
 use crate::lock::MachineLock;
 use crate::tables::Together;
-use crate::wait::{self, wait_or_tell};
+use crate::wait::wait_or_tell;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -280,10 +280,10 @@ mod tests {
         let mut orphan = Command::new("ip").args(["netns", "exec", &name, "sleep", "1000"]).spawn().unwrap();
         let pid = orphan.id();
         let inside = || std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm == "sleep\n");
-        wait::wait_until("the orphan sleeps inside", inside);
+        crate::wait_until("the orphan sleeps inside", inside);
         drop(lock);
         let _lab = Lab::new("next");
-        wait::wait_until("the leftover is gone", || !Path::new(RUN_NETNS).join(&name).exists());
+        crate::wait_until("the leftover is gone", || !Path::new(RUN_NETNS).join(&name).exists());
         assert!(!orphan.wait().unwrap().success());
     }
 

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// A packet: what was captured, and how long it was.
 pub(crate) type Packet = (Vec<u8>, usize);
 
+/// Bytes of a time of day.
+const STAMP: usize = "12:00:00.000000".len();
 /// The switches that change lines; each is compared.
 pub(crate) const SWITCHES: &[&str] =
     &["", "-e", "-v", "-vv", "-q", "-S", "-x", "-X", "-A", "-xx", "-XX", "-ve", "-vvv", "-qe", "-K", "-vK"];
@@ -26,6 +28,25 @@ pub(crate) fn cut_at_each_byte(packets: &[Vec<u8>]) -> Vec<Packet> {
 /// Compares the lines of packets that begin at the IP header, whole and cut, with every switch.
 pub(crate) fn check_ip(packets: &[Vec<u8>]) {
     check(LinkType::RAW, &cut_at_each_byte(packets), SWITCHES);
+}
+
+/// The packets with each byte from `from` to `end` changed: lengths, counts, kinds that are wrong.
+pub(crate) fn damaged(packets: &[Vec<u8>], from: usize, end: usize) -> Vec<Packet> {
+    let mut all = Vec::new();
+    for (packet, at) in packets.iter().flat_map(|packet| (from..end.min(packet.len())).map(move |at| (packet, at))) {
+        for damage in [0x00, 0xff, packet[at] ^ 0x01, packet[at] ^ 0x80, packet[at].wrapping_add(7)] {
+            let mut damaged = packet.clone();
+            damaged[at] = damage;
+            all.push((damaged, packet.len()));
+        }
+    }
+    all
+}
+
+/// Compares the lines of packets that begin at the IP header, and those with each byte from `from` to `end` changed.
+pub(crate) fn check_ip_and_damaged(packets: &[Vec<u8>], from: usize, end: usize) {
+    check_ip(packets);
+    check(LinkType::RAW, &damaged(packets, from, end), &["", "-v", "-vv", "-e", "-q", "-X"]);
 }
 
 /// Compares what tcpdump and ours print, once for each of `switches`.
@@ -47,7 +68,7 @@ pub(crate) fn check(link_type: LinkType, packets: &[Packet], switches: &[&str]) 
         wrong.extend(differences(switch, &theirs.stdout, &ours, packets));
     }
     fs::remove_file(&file).unwrap();
-    let shown: Vec<_> = wrong.iter().step_by(2).take(3).cloned().collect();
+    let shown: Vec<_> = wrong.iter().step_by(1 + wrong.len() / 8).cloned().collect();
     assert!(wrong.is_empty(), "{} lines differ, the first:\n{}", wrong.len(), shown.join("\n"));
 }
 
@@ -121,26 +142,30 @@ pub(crate) fn print(link_type: LinkType, packets: &[Packet], switch: &str) -> Ve
     packets.iter().enumerate().map(line).collect()
 }
 
-/// The packets whose text is not what tcpdump prints.
+/// The packets whose text is not what tcpdump prints. Behind one, the search goes on where the next one's time stands.
 fn differences(switch: &str, theirs: &[u8], ours: &[Vec<u8>], packets: &[Packet]) -> Vec<String> {
-    let mut rest = theirs;
+    let (mut rest, mut wrong) = (theirs, Vec::new());
     for (nth, text) in ours.iter().enumerate() {
         if let Some(behind) = rest.strip_prefix(&text[..]) {
             rest = behind;
             continue;
         }
-        let same = rest.iter().zip(text).take_while(|(a, b)| a == b).count();
-        let end = rest[same..].iter().position(|byte| *byte == b'\n').map_or(rest.len(), |len| same + len);
-        let found = format!(
-            "{switch:4} packet {nth} of {}, {} of {} bytes, differs at {same}\n  theirs: {}\n  ours:   {}\n  {}",
+        let next = ours.get(nth + 1).map_or(&[][..], |next| &next[..next.len().min(STAMP)]);
+        let end =
+            rest.windows(STAMP + 1).position(|at| at[0] == b'\n' && at[1..] == *next).map_or(rest.len(), |at| at + 1);
+        wrong.push(format!(
+            "{switch:4} packet {nth} of {}, {} of {} bytes\n  theirs: {}\n  ours:   {}\n  {}",
             packets.len(),
             packets[nth].0.len(),
             packets[nth].1,
-            String::from_utf8_lossy(&rest[..end]),
+            String::from_utf8_lossy(&rest[..end]).trim_end(),
             String::from_utf8_lossy(text).trim_end(),
             packets[nth].0.iter().map(|byte| format!("{byte:02x}")).collect::<String>(),
-        );
-        return vec![found];
+        ));
+        rest = &rest[end..];
     }
-    if rest.is_empty() { Vec::new() } else { vec![format!("{switch}: more: {}", String::from_utf8_lossy(rest))] }
+    if !rest.is_empty() {
+        wrong.push(format!("{switch}: more: {}", String::from_utf8_lossy(rest)));
+    }
+    wrong
 }

@@ -1,7 +1,8 @@
 //! IPv4 with options and fragments, IPv6 with extension headers, protocols that are not decoded.
 
 use crate::build::{udp, v4, v4_with, v6};
-use crate::harness::check_ip;
+use crate::harness::{check, check_ip, damaged};
+use record::rows::LinkType;
 
 #[test]
 fn ipv4_headers() {
@@ -27,6 +28,7 @@ fn ipv4_options() {
         packets.push(v4_with(17, 0, 0, option, &datagram));
     }
     check_ip(&packets);
+    check(LinkType::RAW, &damaged(&packets, 20, 36), &["", "-v", "-vv", "-e", "-q"]);
 }
 
 #[test]

@@ -10,4 +10,5 @@ mod ip;
 mod link;
 mod protocols;
 mod tcp;
+mod tunnels;
 mod udp;

@@ -1,6 +1,6 @@
 //! Protocols over UDP and TCP: the packets of `corpus/*.hex`, Ethernet frames with a name each.
 
-use crate::harness::{Packet, check};
+use crate::harness::{Packet, check, damaged};
 use record::rows::LinkType;
 
 /// Ethernet, IPv4, UDP or TCP: where data begin.
@@ -16,19 +16,6 @@ fn frames(corpus: &str) -> Vec<Vec<u8>> {
     corpus.lines().filter(|line| !line.starts_with('#')).map(frame).collect()
 }
 
-/// The frames with each byte from `from` to `end` changed: lengths, counts, kinds that are wrong.
-fn damaged(frames: &[Vec<u8>], from: usize, end: usize) -> Vec<Packet> {
-    let mut all = Vec::new();
-    for (frame, at) in frames.iter().flat_map(|frame| (from..end.min(frame.len())).map(move |at| (frame, at))) {
-        for damage in [0x00, 0xff, frame[at] ^ 0x01, frame[at] ^ 0x80, frame[at].wrapping_add(7)] {
-            let mut damaged = frame.clone();
-            damaged[at] = damage;
-            all.push((damaged, frame.len()));
-        }
-    }
-    all
-}
-
 /// Compares each frame whole, cut at each byte behind the headers, and with each of `data` bytes there changed.
 fn check_corpus(corpus: &str, headers: usize, data: usize) {
     let frames = frames(corpus);
@@ -38,6 +25,16 @@ fn check_corpus(corpus: &str, headers: usize, data: usize) {
     }
     check(LinkType::ETHERNET, &packets, SWITCHES);
     check(LinkType::ETHERNET, &damaged(&frames, headers, headers + data), &["", "-vvv"]);
+}
+
+#[test]
+fn vxlan() {
+    check_corpus(include_str!("corpus/vxlan.hex"), UDP, 22);
+}
+
+#[test]
+fn geneve() {
+    check_corpus(include_str!("corpus/geneve.hex"), UDP, 22);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::line::Line;
 use super::undecoded::always_print;
 
 const IPV4: u16 = 0x0800;
+const TRAILERS: u16 = 0x1000;
 
 /// Prints an ARP packet.
 pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
@@ -13,13 +14,16 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed
     if !line.options.link_header {
         line.put("ARP, ");
     }
-    if !arp.is_usual() || line.verbose() > 0 {
+    if line.verbose() > 0 || !arp.is_usual() {
         put_lengths(line, &arp);
     }
-    put_operation(line, &arp)?;
-    if !matches!(arp.operation, 1..=4 | 8 | 9) {
-        always_print(line, bytes);
-        return Ok(());
+    // What is unusual is told with `-v`.
+    if line.verbose() > 0 || arp.is_usual() {
+        put_operation(line, &arp)?;
+        if !matches!(arp.operation, 1..=4 | 8 | 9) {
+            always_print(line, bytes);
+            return Ok(());
+        }
     }
     line.put(", length ");
     line.len(length);
@@ -55,9 +59,9 @@ impl<'a> Arp<'a> {
         Ok(arp)
     }
 
-    /// IPv4 over addresses of six bytes.
+    /// IPv4, or its trailers, over hardware that has addresses.
     fn is_usual(&self) -> bool {
-        (self.protocol, self.protocol_bytes, self.hardware_bytes) == (IPV4, 4, 6) && self.hardware != 0
+        matches!(self.protocol, IPV4 | TRAILERS) && self.protocol_bytes == 4 && self.hardware_bytes != 0
     }
 }
 
@@ -82,7 +86,10 @@ fn put_lengths(line: &mut Line<'_>, arp: &Arp<'_>) {
     }
     line.put(" (len ");
     line.len(arp.protocol_bytes);
-    line.put("), ");
+    line.byte(b')');
+    if line.verbose() > 0 {
+        line.put(", ");
+    }
 }
 
 fn hardware_name(hardware: u16) -> Option<&'static str> {
@@ -91,8 +98,9 @@ fn hardware_name(hardware: u16) -> Option<&'static str> {
         6 => "TokenRing",
         7 => "ArcNet",
         15 => "FrameRelay",
-        17 => "Strip",
+        23 => "Strip",
         24 => "IEEE 1394",
+        32 => "InfiniBand",
         _ => return None,
     })
 }
@@ -153,13 +161,13 @@ fn put_operation(line: &mut Line<'_>, arp: &Arp<'_>) -> Printed {
 
 fn put_hardware(line: &mut Line<'_>, address: &[u8]) {
     if address.is_empty() {
-        return line.put("<No address>");
+        return line.put("<empty>");
     }
     line.mac(address);
 }
 
 fn put_protocol(line: &mut Line<'_>, arp: &Arp<'_>, address: &[u8]) -> Printed {
-    if arp.protocol != IPV4 {
+    if !matches!(arp.protocol, IPV4 | TRAILERS) {
         line.put("<wrong proto type>");
     } else if address.len() != 4 {
         line.put("<wrong len>");

@@ -27,7 +27,6 @@ pub(super) fn be16(bytes: &[u8], at: usize) -> Printed<u16> {
 
 /// Three bytes in network byte order.
 #[inline]
-#[allow(dead_code, reason = "for the application protocols")]
 pub(super) fn be24(bytes: &[u8], at: usize) -> Printed<u32> {
     array(bytes, at).map(|[a, b, c]| u32::from_be_bytes([0, a, b, c]))
 }

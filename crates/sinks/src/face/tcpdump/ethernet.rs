@@ -1,6 +1,6 @@
 //! Ethernet: addresses, VLAN tags, and what they lead to.
 
-use super::bytes::{Printed, array, behind};
+use super::bytes::{Printed, array, at_most, behind};
 use super::line::Line;
 use super::llc::{self, Addresses};
 use super::undecoded::default_print;
@@ -76,7 +76,9 @@ pub(super) fn print_kind(
         if line.options.link_header && header > 0 {
             line.put("802.3");
         }
-        return Ok(header + llc::print(line, addresses, bytes, length)?);
+        // The frame is as long as it says, unless that is more than there is.
+        let said = usize::from(kind).min(length);
+        return Ok(header + llc::print(line, addresses, at_most(bytes, said), said)?);
     }
     if !ethertype::print(line, kind, bytes, length)? {
         if let Some(addresses) = addresses.filter(|_| !line.options.link_header) {
@@ -99,7 +101,7 @@ fn put_header(line: &mut Line<'_>, addresses: Addresses, kind: u16, length: usiz
     put_addresses(line, addresses);
     let length = if kind <= LENGTH_MAX {
         line.put("802.3");
-        length - HEADER_BYTES
+        usize::from(kind).min(length - HEADER_BYTES)
     } else {
         put_kind(line, kind);
         length

@@ -45,6 +45,7 @@ pub(super) fn name(kind: u16) -> Option<&'static str> {
         0x8863 => "PPPoE D",
         0x8864 => "PPPoE S",
         0x886f => "MS NLB heartbeat",
+        0x8870 => "Jumbo",
         0x888e => "EAPOL",
         0x8899 => "Realtek protocols",
         0x88a2 => "AoE",
@@ -61,6 +62,7 @@ pub(super) fn name(kind: u16) -> Option<&'static str> {
         0x9100 => "802.1Q-9100",
         0x9200 => "802.1Q-9200",
         0xabcd => "CFM (old)",
+        0xd28b => "Arista Vendor Specific Protocol",
         0xfefe => "OSI",
         _ => return None,
     })

@@ -2,8 +2,8 @@
 
 use super::bytes::{Cut, Printed, array, be16, be32, behind, part, u8_at};
 use super::checksum;
-use super::line::Line;
-use super::network::{DEPTH_MAX, Network};
+use super::line::{DEPTH_MAX, Line};
+use super::network::Network;
 
 const UNREACHABLE: u8 = 3;
 const REDIRECT: u8 = 5;

@@ -1,9 +1,9 @@
 //! Protocols over IP: their names and printers. One line a protocol.
 
 use super::bytes::Printed;
-use super::line::Line;
+use super::line::{Inner, Line};
 use super::network::{ICMP6, Network, TCP, UDP};
-use super::{icmp, icmp6, igmp, tcp, udp};
+use super::{gre, icmp, icmp6, igmp, tcp, udp};
 
 /// Prints what a packet carries: `length` bytes, of which `bytes` were captured.
 #[inline]
@@ -14,6 +14,9 @@ pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, proto: u8, bytes:
         1 if packet.version == 4 => icmp::print(line, packet, bytes, length),
         2 => igmp::print(line, bytes, length),
         ICMP6 if packet.version == 6 => icmp6::print(line, packet, bytes, length),
+        4 => line.inner(Inner::V4, bytes, length).map(|_| ()),
+        41 => line.inner(Inner::V6, bytes, length).map(|_| ()),
+        47 => gre::print(line, bytes, length),
         59 => {
             line.put("no next header");
             Ok(())

@@ -1,7 +1,8 @@
 //! IPv4 options (RFC 791, RFC 2113), shown with `-v`.
 
-use super::bytes::{Cut, Printed, array, be16, be32, part, u8_at};
+use super::bytes::{Printed, array, be16, be32, behind, part, u8_at};
 use super::line::Line;
+use super::pieces::{V4, put};
 
 const END: u8 = 0;
 const NOP: u8 = 1;
@@ -28,20 +29,16 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed
             at += 1;
             continue;
         }
-        if at + 1 >= length {
-            return Ok(false);
-        }
-        let len = usize::from(u8_at(bytes, at + 1)?);
-        if len < 2 {
+        let len = if at + 1 < length { usize::from(u8_at(bytes, at + 1)?) } else { 0 };
+        if len < 2 || len > length - at {
             line.item(" [bad length ", len as u64);
             line.byte(b']');
             break;
         }
-        if len > length - at {
+        // What an option does not hold is read from behind it, as the tool does.
+        if part(bytes, at, len).is_err() || put_value(line, kind, behind(bytes, at), len).is_err() {
             return Ok(false);
         }
-        let Ok(option) = part(bytes, at, len) else { return Ok(false) };
-        put_value(line, kind, option)?;
         at += len;
     }
     Ok(true)
@@ -61,15 +58,18 @@ fn put_name(line: &mut Line<'_>, kind: u8) {
     });
 }
 
-fn put_value(line: &mut Line<'_>, kind: u8, option: &[u8]) -> Printed {
+fn put_value(line: &mut Line<'_>, kind: u8, option: &[u8], len: usize) -> Printed {
     match kind {
-        TIMESTAMP => put_times(line, option),
-        RECORD_ROUTE | LOOSE_ROUTE | STRICT_ROUTE => put_route(line, option),
+        TIMESTAMP => put_times(line, option, len),
+        RECORD_ROUTE | LOOSE_ROUTE | STRICT_ROUTE => put_route(line, option, len),
+        ROUTER_ALERT if len < 4 => {
+            put!(line, " [bad length ", len, "]");
+            Ok(())
+        }
         ROUTER_ALERT => {
-            if option.len() < 4 {
-                line.put("{truncated}");
-            } else if be16(option, 2)? != 0 {
-                line.item(" value ", be16(option, 2)?);
+            let value = be16(option, 2)?;
+            if value != 0 {
+                put!(line, " value ", value);
             }
             Ok(())
         }
@@ -77,68 +77,69 @@ fn put_value(line: &mut Line<'_>, kind: u8, option: &[u8]) -> Printed {
     }
 }
 
-fn put_route(line: &mut Line<'_>, option: &[u8]) -> Printed {
-    if option.len() < 3 {
-        line.item(" [bad length ", option.len() as u64);
-        line.byte(b']');
+fn put_route(line: &mut Line<'_>, option: &[u8], len: usize) -> Printed {
+    if len < 3 {
+        put!(line, " [bad length ", len, "]");
         return Ok(());
     }
-    if (option.len() + 1) & 3 != 0 {
-        line.item(" [bad length ", option.len() as u64);
-        line.byte(b']');
+    if (len + 1) & 3 != 0 {
+        put!(line, " [bad length ", len, "]");
     }
-    let pointer = usize::from(u8_at(option, 2)?);
-    let next = pointer.wrapping_sub(1);
-    if next < 3 || (next + 1) & 3 != 0 {
-        line.item(" [bad ptr ", pointer as u64);
-        line.byte(b']');
+    let pointer = u8_at(option, 2)?;
+    let next = usize::from(pointer).wrapping_sub(1);
+    if pointer < 4 || next > len || pointer & 3 != 0 {
+        put!(line, " [bad ptr ", pointer, "]");
     }
-    let mut between = "";
-    for at in (3..option.len()).step_by(4) {
-        line.put(if between.is_empty() { " " } else { between });
-        line.v4(array(option, at)?);
-        between = ", ";
+    for at in (3..len).step_by(4) {
+        put!(line, " ", V4(array(option, at)?), if next > at { "," } else { "" });
     }
     Ok(())
 }
 
-fn put_times(line: &mut Line<'_>, option: &[u8]) -> Printed {
-    if option.len() < 4 {
-        line.item("[bad length ", option.len() as u64);
-        line.byte(b']');
+fn put_times(line: &mut Line<'_>, option: &[u8], len: usize) -> Printed {
+    if len < 4 {
+        put!(line, "[bad length ", len, "]");
         return Ok(());
     }
-    line.put(" TS{");
-    let kind = u8_at(option, 3)?;
+    put!(line, " TS{");
+    let (pointer, kind) = (u8_at(option, 2)?, u8_at(option, 3)?);
+    let missed = kind >> 4;
     let size = if kind & 15 == 0 { 4 } else { 8 };
-    line.put(match kind & 15 {
-        0 => "TSONLY",
-        1 => "TS+ADDR",
-        3 => "PRESPEC",
-        _ => "[bad ts type]",
-    });
-    let next = usize::from(u8_at(option, 2)?).wrapping_sub(1);
-    for at in (4..option.len()).step_by(size) {
-        if at == next {
-            line.put(" ^ ");
-        }
-        if at + size > option.len() {
-            return Err(Cut);
-        }
-        if at != next {
-            line.byte(b' ');
-        }
-        line.dec(be32(option, at + size - 4)?);
-        line.byte(b'@');
-        if size == 8 {
-            line.v4(array(option, at)?);
+    if (len - 4) % size != 0 {
+        put!(line, "[bad length ", len, "]");
+    }
+    let next = usize::from(pointer).wrapping_sub(1);
+    if pointer < 5 || next > len || (next - 4) % size != 0 {
+        put!(line, "[bad ptr ", pointer, "]");
+    }
+    match kind & 15 {
+        0 => put!(line, "TSONLY"),
+        1 => put!(line, "TS+ADDR"),
+        3 => put!(line, "PRESPEC"),
+        kind => {
+            put!(line, "[bad ts type ", kind, "]");
+            return put_missed(line, missed);
         }
     }
-    if kind >> 4 > 0 {
-        line.item(" [", kind >> 4);
-        line.put(" hops not recorded]} ");
+    let mut at = 4;
+    while at < len {
+        put!(line, if at == next { " ^ " } else { " " });
+        put!(line, be32(option, at + size - 4)?, "@");
+        if size == 8 {
+            put!(line, V4(array(option, at)?));
+        }
+        at += size;
+    }
+    put!(line, if at == next { " ^ " } else { "" });
+    put_missed(line, missed)
+}
+
+/// Hops that found no room.
+fn put_missed(line: &mut Line<'_>, hops: u8) -> Printed {
+    if hops > 0 {
+        put!(line, " [", hops, " hops not recorded]} ");
     } else {
-        line.byte(b'}');
+        put!(line, "}");
     }
     Ok(())
 }

@@ -26,12 +26,11 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed
     if version != 6 {
         line.item("version error: ", version);
         line.put(" != 6");
-        line.invalid();
         return Ok(());
     }
     let said = usize::from(be16(bytes, 4)?);
-    // 0: a jumbogram, or the device cuts it into packets.
-    let total = if said == 0 { length } else { said + HEADER_BYTES };
+    // 0: a jumbogram, whose length stands in an option behind the header.
+    let total = if said == 0 && u8_at(bytes, 6)? == 0 { length } else { said + HEADER_BYTES };
     if length < total {
         line.put("truncated-ip6 - ");
         line.len(total - length);

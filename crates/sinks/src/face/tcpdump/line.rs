@@ -1,9 +1,28 @@
 //! The line that a packet becomes: what its printers append to and what they know of the run.
 
-use super::bytes::Printed;
+use super::bytes::{Cut, Printed};
 use super::options::TcpdumpOptions;
 use super::sequences::Sequences;
 use record::text;
+
+/// Packets within packets beyond these are not decoded: the line ends as if the packet did.
+pub(super) const DEPTH_MAX: u8 = 16;
+
+/// A packet that is carried by another one, by what it begins with.
+#[derive(Clone, Copy)]
+pub(super) enum Inner {
+    /// An Ethernet frame.
+    Ethernet,
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+    /// What an EtherType says.
+    EtherType(u16),
+}
+
+/// Prints what another packet carries; false if it is not decoded.
+pub(super) type InnerPrinter = fn(&mut Line<'_>, Inner, &[u8], usize) -> Printed<bool>;
 
 /// One packet's line while it is written.
 pub(super) struct Line<'l> {
@@ -17,6 +36,8 @@ pub(super) struct Line<'l> {
     pub(super) protocol: &'static str,
     /// Packets within this one: what is nested too deeply is not decoded.
     pub(super) depth: u8,
+    /// Prints what tunnels carry: their files cannot name the printers that lead to them.
+    pub(super) inner: InnerPrinter,
     /// Bytes of the link-layer header, which `-x` leaves out.
     pub(super) link_header: usize,
 }
@@ -141,6 +162,21 @@ impl Line<'_> {
     #[inline]
     pub(super) fn verbose(&self) -> u8 {
         self.options.verbose
+    }
+
+    /// Prints a packet that this one carries; false if it is not decoded.
+    pub(super) fn inner(&mut self, kind: Inner, bytes: &[u8], length: usize) -> Printed<bool> {
+        self.enter()?;
+        (self.inner)(self, kind, bytes, length)
+    }
+
+    /// Counts a packet within this one; fails where there are too many.
+    pub(super) fn enter(&mut self) -> Printed {
+        if self.depth >= DEPTH_MAX {
+            return Err(Cut);
+        }
+        self.depth += 1;
+        Ok(())
     }
 
     /// `[|protocol]`, behind a blank: the packet ends here.

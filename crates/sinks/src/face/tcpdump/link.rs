@@ -2,10 +2,10 @@
 
 use super::bytes::{Printed, array, behind, u8_at};
 use super::frame::CapturedBytes;
-use super::line::Line;
+use super::line::{Inner, Line};
 use super::options::InterfaceName;
 use super::undecoded::default_print;
-use super::{cooked, ethernet, ipv4, ipv6};
+use super::{cooked, ethernet, ethertype, ipv4, ipv6};
 use record::rows::LinkType;
 
 /// BSD's numbers of the address families, some of which differ from system to system.
@@ -30,6 +30,17 @@ pub(super) fn print(line: &mut Line<'_>, frame: &CapturedBytes<'_>, interface: I
         LinkType::NULL | LinkType::LOOP => null(line, frame, length),
         _ => raw(line, frame.bytes, length),
     }
+}
+
+/// Prints what a tunnel carries; false if it is not decoded.
+pub(super) fn inner(line: &mut Line<'_>, kind: Inner, bytes: &[u8], length: usize) -> Printed<bool> {
+    match kind {
+        Inner::Ethernet => ethernet::print(line, bytes, length).map(|_| ())?,
+        Inner::V4 => ipv4::print(line, bytes, length)?,
+        Inner::V6 => ipv6::print(line, bytes, length)?,
+        Inner::EtherType(kind) => return ethertype::print(line, kind, bytes, length),
+    }
+    Ok(true)
 }
 
 fn raw(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {

@@ -1,9 +1,10 @@
 //! IEEE 802.2: logical link control, and SNAP. One line a protocol.
 
-use super::bytes::{Printed, array, be16, behind, u8_at};
-use super::line::Line;
+use super::bytes::{Printed, array, be16, behind};
+use super::line::{Inner, Line};
+use super::pieces::{HexWide, put};
 use super::undecoded::{always_print, default_print};
-use super::{ethertype, ethertype_names};
+use super::{ethertype, ethertype_names, stp};
 
 /// The two addresses of a frame: what it begins with.
 #[derive(Clone, Copy)]
@@ -16,8 +17,17 @@ pub(super) struct Addresses {
 
 /// Service access points.
 const SNAP: u8 = 0xaa;
+const STP: u8 = 0x42;
+/// Organisations that SNAP names.
+const CISCO: u32 = 0x00_000c;
+const CISCO_BRIDGED: u32 = 0x00_00f8;
+const BRIDGED: u32 = 0x00_80c2;
+const APPLETALK: u32 = 0x08_0007;
 /// Unnumbered information.
 const UI: u16 = 0x03;
+/// Exchange of identifications, and the byte that those of IEEE 802.2 begin with.
+const XID: u16 = 0xaf;
+const IEEE: u8 = 0x81;
 
 /// Prints an LLC frame; returns the bytes of its header.
 pub(super) fn print(line: &mut Line<'_>, addresses: Option<Addresses>, bytes: &[u8], length: usize) -> Printed<usize> {
@@ -55,22 +65,43 @@ pub(super) fn print(line: &mut Line<'_>, addresses: Option<Addresses>, bytes: &[
             super::ipv4::print(line, payload, rest)?;
             return Ok(header);
         }
+        (STP, STP, UI) => {
+            stp::print(line, payload, rest)?;
+            return Ok(header);
+        }
         _ => {}
     }
     if !line.options.link_header {
         put_names(line, addresses, dest_point, source_point);
     }
     put_control(line, source, control, is_unnumbered, length);
-    // XID: its three bytes are told, the rest is not shown.
-    if is_unnumbered && control & 0xef == 0xaf && payload.first() == Some(&0x81) {
-        line.put(": ");
-        line.hex_padded(u8_at(payload, 1)?, 2);
-        line.byte(b' ');
-        line.hex_padded(u8_at(payload, 2)?, 2);
+    if is_unnumbered && control & 0xef == XID && !put_identification(line, payload, rest) || control & 3 == 1 {
         return Ok(header);
     }
     default_print(line, bytes);
     Ok(header)
+}
+
+/// What a station says of itself; false if nothing of the frame is shown as bytes.
+fn put_identification(line: &mut Line<'_>, payload: &[u8], length: usize) -> bool {
+    match *payload {
+        [] => {
+            if length > 0 {
+                line.cut();
+            }
+            false
+        }
+        [IEEE, a, b, ..] => {
+            put!(line, ": ", HexWide(a.into(), 2), " ", HexWide(b.into(), 2));
+            false
+        }
+        [IEEE, ..] => {
+            line.cut();
+            always_print(line, payload);
+            false
+        }
+        _ => true,
+    }
 }
 
 fn put_points(line: &mut Line<'_>, dest: u8, source: u8, control: u16, is_unnumbered: bool) {
@@ -156,52 +187,100 @@ fn snap(line: &mut Line<'_>, addresses: Option<Addresses>, bytes: &[u8], length:
     let organisation = u32::from_be_bytes([0, a, b, c]);
     let kind = be16(bytes, 3)?;
     if line.options.link_header {
-        line.put("oui ");
-        line.put(match organisation {
-            0 => "Ethernet",
-            0x00_000c => "Cisco",
-            0x00_00f8 => "Cisco bridged",
-            0x00_80c2 => "RFC2684",
-            0x08_0007 => "Appletalk",
-            _ => "Unknown",
-        });
-        line.put(" (0x");
-        line.hex_padded(organisation, 6);
-        line.put("), ");
+        put_organisation(line, organisation, kind, length);
+    }
+    let known = match organisation {
+        0 | CISCO_BRIDGED => ethertype::print(line, kind, behind(bytes, 5), length.saturating_sub(5))?,
+        BRIDGED if matches!(kind, 1 | 7) => {
+            line.inner(Inner::Ethernet, behind(bytes, 5), length.saturating_sub(5))?;
+            true
+        }
+        CISCO | BRIDGED if matches!((organisation, kind), (CISCO, 0x010b) | (BRIDGED, 0x000e)) => {
+            stp::print(line, behind(bytes, 5), length.saturating_sub(5))?;
+            true
+        }
+        _ => false,
+    };
+    if !known && !line.options.link_header {
+        match addresses {
+            Some(addresses) => {
+                line.mac(&addresses.source);
+                line.put(" > ");
+                line.mac(&addresses.dest);
+                line.put(" SNAP, ");
+            }
+            None => line.put("SNAP, "),
+        }
         if organisation == 0 {
             ethertype_names::put_with_number(line, kind);
+            put!(line, ", length ", length.saturating_sub(5), ": ");
         } else {
-            line.put("pid Unknown (0x");
-            line.hex_padded(kind, 4);
-            line.byte(b')');
+            put_organisation(line, organisation, kind, length);
         }
-        line.put(", length ");
-        line.len(length.saturating_sub(5));
-        line.put(": ");
     }
-    let _ = addresses;
-    match organisation {
-        0 | 0x00_00f8 => ethertype::print(line, kind, behind(bytes, 5), length.saturating_sub(5)),
-        _ => Ok(false),
+    Ok(known)
+}
+
+/// `oui Ethernet (0x000000), ethertype IPv4 (0x0800), length 31: `.
+fn put_organisation(line: &mut Line<'_>, organisation: u32, kind: u16, length: usize) {
+    let name = match organisation {
+        0 => "Ethernet",
+        CISCO => "Cisco",
+        CISCO_BRIDGED => "Cisco bridged",
+        BRIDGED => "Ethernet bridged",
+        APPLETALK => "Appletalk",
+        _ => "Unknown",
+    };
+    put!(line, "oui ", name, " (0x", HexWide(organisation.into(), 6), "), ");
+    if organisation == 0 {
+        ethertype_names::put_with_number(line, kind);
+    } else {
+        let name = protocol_name(organisation, kind).unwrap_or("Unknown");
+        put!(line, "pid ", name, " (0x", HexWide(kind.into(), 4), ")");
     }
+    put!(line, ", length ", length.saturating_sub(5), ": ");
+}
+
+/// What an organisation's number of a protocol means.
+fn protocol_name(organisation: u32, kind: u16) -> Option<&'static str> {
+    Some(match (organisation, kind) {
+        (CISCO_BRIDGED | APPLETALK, kind) => return ethertype_names::name(kind),
+        (CISCO, 0x010b) => "PVST",
+        (CISCO, 0x010c) => "VLAN Bridge",
+        (CISCO, 0x0111) => "UDLD",
+        (CISCO, 0x2000) => "CDP",
+        (CISCO, 0x2003) => "VTP",
+        (CISCO, 0x2004) => "DTP",
+        (BRIDGED, 0x0001) => "Ethernet + FCS",
+        (BRIDGED, 0x0002) => "802.4 + FCS",
+        (BRIDGED, 0x0003) => "Token Ring + FCS",
+        (BRIDGED, 0x0004) => "FDDI + FCS",
+        (BRIDGED, 0x0005) => "802.6 + FCS",
+        (BRIDGED, 0x0007) => "Ethernet w/o FCS",
+        (BRIDGED, 0x0008) => "802.4 w/o FCS",
+        (BRIDGED, 0x0009) => "Token Ring w/o FCS",
+        (BRIDGED, 0x000a) => "FDDI w/o FCS",
+        (BRIDGED, 0x000b) => "802.6 w/o FCS",
+        (BRIDGED, 0x000e) => "BPDU",
+        _ => return None,
+    })
 }
 
 fn point_name(point: u8) -> Option<&'static str> {
     Some(match point {
         0x00 => "Null",
         0x02 => "802.1B I",
-        0x03 => "802.1B G",
+        0x04 => "SNA",
         0x06 => "IP",
         0x0e => "ProWay NM",
         0x42 => "STP",
-        0x8e => "ProWay ASM",
-        0x98 => "ARP",
+        0x4e => "RS511",
+        0x7e => "ISO8208",
+        0x8e => "ProWay",
         0xaa => "SNAP",
-        0xbc => "Banyan Vines",
-        0xe0 => "NetWare",
+        0xe0 => "IPX",
         0xf0 => "NetBeui",
-        0xfe => "ISONS",
-        0xff => "Global",
+        0xfe => "OSI",
         _ => return None,
     })
 }

@@ -17,6 +17,8 @@ mod ethertype;
 mod ethertype_names;
 mod frame;
 mod fuzz;
+mod geneve;
+mod gre;
 mod http;
 mod icmp;
 mod icmp6;
@@ -36,10 +38,12 @@ mod pieces;
 mod ports;
 mod sequences;
 mod stamp;
+mod stp;
 mod tcp;
 mod tcp_options;
 mod udp;
 mod undecoded;
+mod vxlan;
 
 pub use frame::CapturedBytes;
 pub use fuzz::fuzz_tcpdump;
@@ -89,6 +93,7 @@ impl Tcpdump {
             sequences: &mut self.sequences,
             protocol: "",
             depth: 0,
+            inner: link::inner,
             link_header: 0,
         };
         if link::print(&mut line, frame, interface).is_err() {

@@ -3,9 +3,6 @@
 use super::bytes::{Printed, array};
 use super::line::Line;
 
-/// Packets within packets beyond these are not decoded.
-pub(super) const DEPTH_MAX: u8 = 16;
-
 /// TCP.
 pub(super) const TCP: u8 = 6;
 /// UDP.
@@ -13,6 +10,9 @@ pub(super) const UDP: u8 = 17;
 /// ICMPv6.
 pub(super) const ICMP6: u8 = 58;
 const DCCP: u8 = 33;
+/// Options of IPv4.
+const LOOSE_ROUTE: u8 = 131;
+const STRICT_ROUTE: u8 = 137;
 const SCTP: u8 = 132;
 
 /// Prints a packet of so many bytes, of which some were captured.
@@ -45,6 +45,24 @@ impl<'n> Network<'n> {
     pub(super) fn dest(&self) -> Printed<&'n [u8]> {
         let (at, len) = if self.version == 4 { (16, 4) } else { (24, 16) };
         super::bytes::part(self.header, at, len)
+    }
+
+    /// Where the packet goes in the end: a source route of IPv4 names that last.
+    fn last_dest(&self) -> Printed<&'n [u8]> {
+        let header = usize::from(super::bytes::u8_at(self.header, 0)? & 15) * 4;
+        let mut at = 20;
+        while self.version == 4 && at + 1 < header {
+            let [kind, len] = array(self.header, at)?;
+            let len = usize::from(len);
+            match kind {
+                0 => break,
+                1 => at += 1,
+                LOOSE_ROUTE | STRICT_ROUTE if len >= 7 => return super::bytes::part(self.header, at + len - 4, 4),
+                _ if len < 2 => break,
+                _ => at += len,
+            }
+        }
+        self.dest()
     }
 
     /// The protocol that the header itself names.
@@ -82,7 +100,7 @@ impl<'n> Network<'n> {
     /// The sum over the pseudo header of `proto` and `length` bytes of `payload`; nothing if they were not captured.
     pub(super) fn sum(&self, proto: u8, payload: &[u8], length: usize) -> Option<u16> {
         let payload = payload.get(..length)?;
-        let (source, dest) = (self.source().ok()?, self.dest().ok()?);
+        let (source, dest) = (self.source().ok()?, self.last_dest().ok()?);
         let head = [0, proto];
         let length = (length as u32).to_be_bytes();
         Some(super::checksum::sum(&[source, dest, &length, &head, payload]))

@@ -138,6 +138,15 @@ impl Server {
         let _ = process.wait();
     }
 
+    /// The number of its process.
+    ///
+    /// # Panics
+    /// While it does not run.
+    pub fn pid(&self) -> u32 {
+        let text = fs::read_to_string(self.dir.join("data/postmaster.pid")).unwrap();
+        text.lines().next().unwrap().trim().parse().unwrap()
+    }
+
     /// The directory of its socket.
     pub fn directory(&self) -> &Path {
         &self.dir

@@ -159,7 +159,7 @@ fn one(listener: &Listener, rate: u64, binary: &Path) -> Result<Heard> {
 
 /// An interface that takes every packet and passes it to nobody: what is sent out of it has passed all hooks, and costs
 /// half of what it does through a pair of veth, where another namespace looks at it (3.7 µs instead of 7.7).
-fn dead_end(lab: &Lab, nowhere: &Lab) -> Result<()> {
+pub(super) fn dead_end(lab: &Lab, nowhere: &Lab) -> Result<()> {
     // A tunnel that no process holds. Where the kernel has none, one end of a pair whose other end is down: 5.3 µs.
     if !lab
         .command("ip")
@@ -291,7 +291,7 @@ fn lost_in(said: &str) -> u64 {
 }
 
 /// Sends as fast as asked, from all senders together; how many, and how long it took.
-fn send(rate: u64) -> Result<(u64, Duration)> {
+pub(super) fn send(rate: u64) -> Result<(u64, Duration)> {
     let begun = Instant::now();
     // Threads are born where the one that makes them is: in the lab.
     let sent = std::thread::scope(|scope| {

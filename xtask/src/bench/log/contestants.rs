@@ -154,7 +154,7 @@ pub(crate) fn peer(task: &Task, place: &Place<'_>) -> Result<Option<Chain>> {
     started(commands, place).map(Some)
 }
 
-fn started(commands: Vec<Command>, place: &Place<'_>) -> Result<Chain> {
+pub(super) fn started(commands: Vec<Command>, place: &Place<'_>) -> Result<Chain> {
     let (mut chain, count) = (Chain { children: Vec::new() }, commands.len());
     for mut command in commands {
         let program = command.get_program().to_string_lossy().into_owned();

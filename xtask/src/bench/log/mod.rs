@@ -6,9 +6,12 @@
 
 mod alone;
 pub(crate) mod contestants;
+mod databases;
 pub(crate) mod packets;
 pub(crate) mod place;
+mod price;
 mod receiver;
+mod sessions;
 mod syslog_daemons;
 
 use super::live::on_cpu_ns;
@@ -70,10 +73,17 @@ pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
         lines.push_str(&line(task, &ours, &theirs));
         all.push(outcome(task, &ours, &theirs));
     }
+    let (databases, values) = databases::run(binary, runs)?;
+    lines.push_str(&databases);
+    all.extend(values);
     let (steady, value) = steady(binary, runs)?;
     all.push(value);
-    let (alone, values) = alone::run(binary, runs)?;
-    all.extend(values);
+    let mut alone = String::new();
+    for part in [alone::run, price::run, sessions::run] {
+        let (text, values) = part(binary, runs)?;
+        alone.push_str(&text);
+        all.extend(values);
+    }
     let about = machine::describe(binary)?;
     let head = format!(
         "# bench log, {}\n\nBursts of {BURST} packets as fast as one sender makes them, {runs} rounds in turn; medians \

@@ -2,6 +2,7 @@
 //! ulogd2. Each packet has a number, and is looked for in what was received.
 
 mod collector;
+mod database;
 mod disk;
 mod scenes;
 mod shippers;
@@ -13,6 +14,7 @@ use crate::bench::log::place::Place;
 use crate::bench::{binary, machine, report};
 use anyhow::{Result, ensure};
 use collector::Collector;
+use database::Database;
 use disk::SmallDisk;
 use scenes::{Happens, SCENES, Scene, Stage, To};
 use serde_json::{Value, json};
@@ -48,7 +50,12 @@ pub(crate) fn run(quick: bool, only: Option<&str>) -> Result<()> {
     let lasts = LASTS[usize::from(quick)];
     let (mut lines, mut all) = (String::new(), Vec::new());
     let scenes = SCENES.iter().filter(|scene| only.is_none_or(|only| scene.name.contains(only)));
-    for scene in scenes.filter(|scene| scene.to != To::Tls || tls::is_possible(&binary)) {
+    let is_possible = |scene: &&Scene| match scene.to {
+        To::Tls => tls::is_possible(&binary),
+        To::Database => database::is_possible(&binary),
+        To::Collector | To::Disk => true,
+    };
+    for scene in scenes.filter(is_possible) {
         println!("faults: {}", scene.name);
         let ours = play(scene, Who::Netwren, &binary, lasts)?;
         // It has no TLS.
@@ -98,16 +105,17 @@ fn play(scene: &Scene, who: Who, binary: &Path, lasts: u64) -> Result<Became> {
     let collector = Collector::start(&lab, scene.begins)?;
     let tls = (scene.to == To::Tls).then(|| TlsCollector::start(&lab, &dir.0, lasts / 3 + 1)).transpose()?;
     let addr = tls.as_ref().map_or(collector.addr, |tls| tls.addr);
+    let database = (scene.to == To::Database).then(Database::start).flatten();
     let file = tls.as_ref().map_or_else(|| disk.file(), TlsCollector::trusted);
     let place = Place { lab: &lab, dir: &dir.0, addr };
-    let stage = Stage { collector: &collector, disk: &disk, tls: tls.as_ref() };
+    let stage = Stage { collector: &collector, disk: &disk, tls: tls.as_ref(), database: database.as_ref() };
     let written = [disk.file(), dir.0.join("by-tls")];
     let count = match scene.happens {
         // A second before the trouble, and two after it.
         Happens::Trouble(_) => scene.packets * (lasts as u32 + 3),
         Happens::End | Happens::Restart => scene.packets,
     };
-    let start = |number| shippers::start(who, binary, scene.to, &place, &file, number);
+    let start = |number| shippers::start(who, binary, scene.to, &place, (&file, database.as_ref()), number);
     let mut shipper = start(0)?;
     let started = shipper.is_some();
     let mut says = Vec::new();
@@ -133,16 +141,17 @@ fn play(scene: &Scene, who: Who, binary: &Path, lasts: u64) -> Result<Became> {
         Ok(())
     })?;
     if !matches!(scene.happens, Happens::End) {
-        settle(&collector, &written);
+        settle(&collector, database.as_ref(), &written);
     }
     if let Some(shipper) = shipper {
         says.push(shipper.end()?.says_lost);
     }
-    settle(&collector, &written);
+    settle(&collector, database.as_ref(), &written);
     let bytes = match scene.to {
         To::Collector => collector.into_bytes(),
         To::Disk => std::fs::read(disk.file()).unwrap_or_default(),
         To::Tls => std::fs::read(dir.0.join("by-tls")).unwrap_or_default(),
+        To::Database => database.as_ref().map(Database::sources).unwrap_or_default(),
     };
     let found = Found::none(count).in_text(&bytes, "");
     let says_lost = says.into_iter().flatten().reduce(|one, other| one + other);
@@ -151,9 +160,10 @@ fn play(scene: &Scene, who: Who, binary: &Path, lasts: u64) -> Result<Became> {
 }
 
 /// Waits until nothing more came for a while.
-fn settle(collector: &Collector, files: &[PathBuf]) {
+fn settle(collector: &Collector, database: Option<&Database>, files: &[PathBuf]) {
     let len = |file: &PathBuf| std::fs::metadata(file).map_or(0, |facts| facts.len());
-    let size = || collector.count() as u64 + files.iter().map(len).sum::<u64>();
+    let rows = || database.map_or(0, Database::count);
+    let size = || collector.count() as u64 + rows() + files.iter().map(len).sum::<u64>();
     let mut last = (size(), Instant::now());
     while last.1.elapsed() < SILENCE {
         std::thread::sleep(Duration::from_millis(20));

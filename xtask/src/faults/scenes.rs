@@ -1,6 +1,7 @@
 //! What happens to receivers while records are shipped to them.
 
 use super::collector::{Collector, Mood};
+use super::database::Database;
 use super::disk::SmallDisk;
 use super::tls::TlsCollector;
 use std::thread::sleep;
@@ -15,6 +16,8 @@ pub(super) enum To {
     Disk,
     /// JSON by TLS; netwren alone.
     Tls,
+    /// Rows into PostgreSQL.
+    Database,
 }
 
 /// What troubles happen to.
@@ -23,6 +26,8 @@ pub(super) struct Stage<'s> {
     pub(super) disk: &'s SmallDisk,
     /// Where [`To::Tls`] goes.
     pub(super) tls: Option<&'s TlsCollector<'s>>,
+    /// Where [`To::Database`] goes.
+    pub(super) database: Option<&'s Database>,
 }
 
 /// A trouble, and the packets that are sent meanwhile.
@@ -138,6 +143,20 @@ pub(super) const SCENES: &[Scene] = &[
             sleep(lasts / 6);
             tls.cut_handshakes(lasts / 3);
             tls.serve("good");
+        }),
+    },
+    Scene {
+        name: "PostgreSQL away",
+        to: To::Database,
+        begins: Mood::WELL,
+        rate: Some(6_000),
+        packets: 6_000,
+        happens: Happens::Trouble(|stage, lasts| {
+            let Some(database) = stage.database else { return };
+            sleep(Duration::from_secs(1));
+            database.kill();
+            sleep(lasts);
+            database.begin();
         }),
     },
     Scene {

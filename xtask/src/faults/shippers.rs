@@ -1,5 +1,6 @@
 //! Who ships records in a scene: netwren and ulogd2, with the same buffer.
 
+use super::database::Database;
 use super::scenes::To;
 use crate::bench::log::contestants::ulogd;
 use crate::bench::log::packets::GROUP;
@@ -35,19 +36,20 @@ pub(super) struct Ended {
     pub(super) says_lost: Option<u64>,
 }
 
-/// Starts it: `Ok(None)` if it is not here, or ended at once. `file` is what it writes to, or whom it trusts. Number 1
+/// Starts it: `Ok(None)` if it is not here, or ended at once. `into` is the file that it writes to, or
+/// whom it trusts, and the database that it fills. Number 1
 /// follows number 0, which netwren's asks for its sockets.
 pub(super) fn start(
     who: Who,
     binary: &Path,
     to: To,
     place: &Place<'_>,
-    file: &Path,
+    into: (&Path, Option<&Database>),
     number: u32,
 ) -> Result<Option<Shipper>> {
     let command = match who {
-        Who::Netwren => Some(netwren(binary, to, place, file, number)),
-        Who::Ulogd => by_ulogd(to, place, file)?,
+        Who::Netwren => Some(netwren(binary, to, place, into, number)),
+        Who::Ulogd => by_ulogd(to, place, into)?,
     };
     let Some(mut command) = command else { return Ok(None) };
     let says = place.dir.join(format!("says-{number}"));
@@ -103,7 +105,13 @@ fn is_bound() -> bool {
     list.lines().any(|line| line.split_whitespace().next() == Some(&GROUP.to_string()))
 }
 
-fn netwren(binary: &Path, to: To, place: &Place<'_>, file: &Path, number: u32) -> Command {
+fn netwren(
+    binary: &Path,
+    to: To,
+    place: &Place<'_>,
+    (file, database): (&Path, Option<&Database>),
+    number: u32,
+) -> Command {
     let mut command = place.lab.command(binary);
     let group = GROUP.to_string();
     command.args(["log", "--group", &group, "--buffer", "64MiB", "--stats", "--columns", "time,src,prefix"]);
@@ -115,17 +123,19 @@ fn netwren(binary: &Path, to: To, place: &Place<'_>, file: &Path, number: u32) -
         To::Collector => command.args(["--to", &format!("json+tcp://{}", place.addr)]),
         To::Disk => command.args(["--to", &format!("json:{}", file.display())]),
         To::Tls => command.args(["--to", &format!("json+tls://{}", place.addr)]).arg("--tls-ca").arg(file),
+        To::Database => command.arg("--to").arg(database.map(Database::url).unwrap_or_default()),
     };
     command
 }
 
-fn by_ulogd(to: To, place: &Place<'_>, file: &Path) -> Result<Option<Command>> {
+fn by_ulogd(to: To, place: &Place<'_>, (file, database): (&Path, Option<&Database>)) -> Result<Option<Command>> {
     let section = match to {
         To::Collector => {
             format!("[json1]\nmode=\"tcp\"\nhost=\"{}\"\nport=\"{}\"\n", place.addr.ip(), place.addr.port())
         }
         To::Disk => format!("[json1]\nfile=\"{}\"\nsync=1\n", file.display()),
         To::Tls => return Ok(None),
+        To::Database => return database.map_or(Ok(None), |database| database.ulogd(place)),
     };
     ulogd("ifi1:IFINDEX,ip2str1:IP2STR,json1:JSON", &section, place)
 }

@@ -33,6 +33,9 @@ const COLUMNS: [(&str, &str); 12] = [
     ("udp_dport", "integer"),
 ];
 
+/// What stands before the output.
+const STACK: &str = "ifi1:IFINDEX,ip2str1:IP2STR,db1:";
+
 /// One database, and how far the peer's CPU is to be above ours.
 struct Task<'s> {
     label: &'static str,
@@ -111,26 +114,34 @@ fn target(task: &Task<'_>) -> String {
     task.server.map_or("sqlite:FILE".to_owned(), |server| server.url(""))
 }
 
+/// What makes the table that ulogd2 fills.
+pub(crate) fn table_of_ulogd() -> String {
+    let columns: Vec<String> = COLUMNS.iter().map(|(name, kind)| format!("{name} {kind}")).collect();
+    format!("CREATE TABLE bench_ulogd ({})", columns.join(", "))
+}
+
+/// ulogd2 that stores in a server's table; `None` if it is not installed.
+pub(crate) fn ulogd_into(server: &Server, place: &Place<'_>) -> Result<Option<Command>> {
+    let section = format!(
+        "[db1]\ndb=\"postgres\"\nhost=\"{}\"\nport={}\nuser=\"postgres\"\ntable=\"bench_ulogd\"\n\
+         procedure=\"INSERT\"\n",
+        server.directory().display(),
+        server.port()
+    );
+    ulogd(&format!("{STACK}PGSQL"), &section, place)
+}
+
 /// ulogd2 with an empty table.
 fn peer(task: &Task<'_>, place: &Place<'_>) -> Result<Option<Chain>> {
-    let columns: Vec<String> = COLUMNS.iter().map(|(name, kind)| format!("{name} {kind}")).collect();
-    let made = format!("CREATE TABLE bench_ulogd ({})", columns.join(", "));
-    let stack = "ifi1:IFINDEX,ip2str1:IP2STR,db1:";
     let command = if let Some(server) = task.server {
-        server.query(&made);
-        let section = format!(
-            "[db1]\ndb=\"postgres\"\nhost=\"{}\"\nport={}\nuser=\"postgres\"\ntable=\"bench_ulogd\"\n\
-             procedure=\"INSERT\"\n",
-            server.directory().display(),
-            server.port()
-        );
-        ulogd(&format!("{stack}PGSQL"), &section, place)?
+        server.query(&table_of_ulogd());
+        ulogd_into(server, place)?
     } else {
-        if sqlite(&place.file(), &made).is_none() {
+        if sqlite(&place.file(), &table_of_ulogd()).is_none() {
             return Ok(None);
         }
         let section = format!("[db1]\ndb=\"{}\"\ntable=\"bench_ulogd\"\n", place.file().display());
-        ulogd(&format!("{stack}SQLITE3"), &section, place)?
+        ulogd(&format!("{STACK}SQLITE3"), &section, place)?
     };
     command.map(|command| contestants::started(vec![command], place)).transpose()
 }

@@ -6,7 +6,7 @@
 
 mod alone;
 pub(crate) mod contestants;
-mod databases;
+pub(crate) mod databases;
 pub(crate) mod packets;
 pub(crate) mod place;
 mod price;

@@ -87,7 +87,7 @@ fn one(binary: &Path) -> Result<Ended> {
         lab.output("conntrack", &["-F"]);
         lines() > 0
     });
-    still(&lines);
+    still(lines);
     let (listened, before) = (lines(), on_cpu_ns(child.id())?);
     let (sessions, _) = lab.inside(|| send(OPENED.0))?;
     let begun = Instant::now();
@@ -97,7 +97,7 @@ fn one(binary: &Path) -> Result<Ended> {
         std::thread::sleep((APART * part).saturating_sub(begun.elapsed()));
     }
     let took = begun.elapsed();
-    still(&lines);
+    still(lines);
     let cpu_ns = on_cpu_ns(child.id())? - before;
     let lines = lines() - listened;
     Command::new("kill").args(["-INT", &child.id().to_string()]).status()?;

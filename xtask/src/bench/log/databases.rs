@@ -191,8 +191,8 @@ fn told(task: &Task<'_>, ours: &[Stored], theirs: &[Stored]) -> (String, Value) 
         None => String::new(),
     };
     let line = format!(
-        "| {}, {BURST} packets | ulogd2{by_server} | {:.0} ({:.0}–{:.0}) | {:.0} ({:.0}–{:.0}) | {:.1}x ({:.1}–{:.1}) | \
-         {:.0}x: {} | {} | {} |\n",
+        "| {}, {BURST} packets | ulogd2{by_server} | {:.0} ({:.0}–{:.0}) | {:.0} ({:.0}–{:.0}) | \
+         {:.1}x ({:.1}–{:.1}) | {:.0}x: {} | {} | {} |\n",
         task.label,
         own.median,
         own.min,

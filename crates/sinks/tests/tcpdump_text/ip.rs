@@ -1,7 +1,7 @@
 //! IPv4 with options and fragments, IPv6 with extension headers, protocols that are not decoded.
 
-use crate::build::{udp, v4, v4_with, v6};
-use crate::harness::{check, check_ip, damaged};
+use crate::build::{DEST6, udp, v4, v4_with, v6};
+use crate::harness::{check, check_ip, check_ip_and_damaged, damaged};
 use record::rows::LinkType;
 
 #[test]
@@ -33,7 +33,7 @@ fn ipv4_options() {
 
 #[test]
 fn ipv6_headers() {
-    let datagram = udp(4000, 4001, b"abc");
+    let datagram = udp(5301, 5302, b"abc");
     let mut packets = vec![v6(17, &datagram), v6(253, b"abcd"), v6(59, b"")];
     for (next, header) in [
         (0, &[17, 0, 1, 4, 0, 0, 0, 0][..]),
@@ -45,5 +45,47 @@ fn ipv6_headers() {
     ] {
         packets.push(v6(next, &[header, &datagram].concat()));
     }
-    check_ip(&packets);
+    packets.push(v6(60, &[&[0, 0, 1, 4, 0, 0, 0, 0, 17, 0, 1, 4, 0, 0, 0, 0][..], &datagram].concat()));
+    let home = [&[17, 2, 0xc9, 16][..], &[0xfd; 16], &[1, 2, 0, 0]].concat();
+    check_ip(&[v6(60, &[&home[..], &datagram].concat())]);
+    check_ip_and_damaged(&packets, 41, 51);
+}
+
+/// Lengths of jumbograms: right, needless, twice, too small, missing.
+#[test]
+fn jumbograms() {
+    let mut packets = Vec::new();
+    for (length, options) in [
+        (0, &[17, 0, 0xc2, 4, 0, 1, 0, 0][..]),
+        (0, &[17, 0, 0xc2, 4, 0, 0, 0, 5]),
+        (9, &[17, 0, 0xc2, 4, 0, 1, 0, 0]),
+        (0, &[17, 1, 0xc2, 4, 0, 1, 0, 0, 0xc2, 4, 0, 1, 0, 0, 1, 0]),
+        (0, &[17, 0, 1, 4, 0, 0, 0, 0]),
+    ] {
+        let mut packet = v6(0, &[options, &udp(5301, 5302, b"abc")].concat());
+        packet[5] = if length == 0 { 0 } else { packet[5] };
+        packets.push(packet);
+    }
+    let mut short = v6(17, &udp(1, 2, b""));
+    short[5] = 0;
+    packets.push(short);
+    check_ip_and_damaged(&packets, 40, 56);
+}
+
+#[test]
+fn routing_headers() {
+    let datagram = udp(5301, 5302, b"abc");
+    let mut packets = Vec::new();
+    for (head, addresses) in [
+        ([17, 2, 0, 1, 0, 0, 0, 0], 1),
+        ([17, 4, 0, 2, 0, 0, 0, 9], 2),
+        ([17, 2, 2, 1, 0, 0, 0, 0], 1),
+        ([17, 4, 4, 1, 1, 0x40, 0x12, 0x34], 2),
+        ([17, 0, 4, 0, 0, 0, 0, 0], 0),
+        ([17, 0, 3, 1, 0x88, 0, 0, 0], 0),
+        ([17, 1, 4, 1, 0, 0, 0, 0], 1),
+    ] {
+        packets.push(v6(43, &[&head[..], &DEST6.repeat(addresses), &datagram].concat()));
+    }
+    check_ip_and_damaged(&packets, 40, 66);
 }

@@ -9,6 +9,8 @@ mod icmp;
 mod ip;
 mod link;
 mod protocols;
+mod sctp;
+mod security;
 mod tcp;
 mod tunnels;
 mod udp;

@@ -24,11 +24,12 @@ pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8], len
     }
     put_body(line, packet, kind, bytes, length)?;
     let is_unknown = kind == 1 && u8_at(bytes, 1)? > 4;
-    if is_unknown {
-        super::dump::put_hex_lines(line.out, "\n\t", bytes, false);
-    } else if line.verbose() == 0 {
+    if !is_unknown && (line.verbose() == 0 || kind_name(kind).is_none()) {
         line.put(", length ");
         line.len(length);
+    }
+    if is_unknown || kind_name(kind).is_none() && line.verbose() < 2 {
+        super::dump::put_hex_lines(line.out, "\n\t", bytes, false);
     }
     Ok(())
 }

@@ -1,9 +1,12 @@
 //! Protocols over IP: their names and printers. One line a protocol.
 
-use super::bytes::Printed;
+use super::bytes::{Printed, behind};
 use super::line::{Inner, Line};
-use super::network::{ICMP6, Network, TCP, UDP};
-use super::{gre, icmp, icmp6, igmp, tcp, udp};
+use super::network::{ICMP6, Network, SCTP, TCP, UDP};
+use super::{gre, icmp, icmp6, igmp, ipsec, sctp, tcp, udp};
+
+/// A frame of Ethernet (RFC 8986).
+const ETHERNET: u8 = 143;
 
 /// Prints what a packet carries: `length` bytes, of which `bytes` were captured.
 #[inline]
@@ -12,15 +15,24 @@ pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, proto: u8, bytes:
         TCP => tcp::print(line, packet, bytes, length),
         UDP => udp::print(line, packet, bytes, length),
         1 if packet.version == 4 => icmp::print(line, packet, bytes, length),
-        2 => igmp::print(line, bytes, length),
+        2 if packet.version == 4 => igmp::print(line, bytes, length),
         ICMP6 if packet.version == 6 => icmp6::print(line, packet, bytes, length),
+        ETHERNET if packet.version == 6 => line.inner(Inner::Ethernet, bytes, length).map(|_| ()),
+        1 | 2 | ICMP6 | ETHERNET => {
+            put_wrong_version(line, proto);
+            Ok(())
+        }
         4 => line.inner(Inner::V4, bytes, length).map(|_| ()),
         41 => line.inner(Inner::V6, bytes, length).map(|_| ()),
         47 => gre::print(line, bytes, length),
+        50 => ipsec::esp(line, bytes, length),
+        51 => authenticated(line, packet, bytes, length),
+        SCTP => sctp::print(line, packet, bytes, length),
         59 => {
             line.put("no next header");
             Ok(())
         }
+        108 => ipsec::compressed(line, bytes),
         _ => {
             line.item(" ip-proto-", proto);
             line.byte(b' ');
@@ -28,6 +40,27 @@ pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, proto: u8, bytes:
             Ok(())
         }
     }
+}
+
+/// An authentication header, or several, and what they lead to.
+fn authenticated(line: &mut Line<'_>, packet: &Network<'_>, mut bytes: &[u8], mut length: usize) -> Printed {
+    while let Some((next, header)) = ipsec::ah(line, bytes)? {
+        (bytes, length) = (behind(bytes, header), length.saturating_sub(header));
+        if next != 51 {
+            return print(line, packet, next, bytes, length);
+        }
+    }
+    Ok(())
+}
+
+fn put_wrong_version(line: &mut Line<'_>, proto: u8) {
+    line.put(match proto {
+        1 => "[ICMP requires IPv4]",
+        2 => "[IGMP requires IPv4]",
+        ICMP6 => "[ICMPv6 requires IPv6]",
+        _ => "[Ethernet requires IPv6]",
+    });
+    line.invalid();
 }
 
 /// What tcpdump calls a protocol with `-v`.

@@ -1,11 +1,13 @@
 //! IPv6 (RFC 8200).
 
 use super::bytes::{Printed, at_most, be16, be32, behind, u8_at};
+use super::ipv6_extensions::Jumbo;
 use super::line::Line;
 use super::network::{Network, prints_addresses};
 use super::{ip_proto, ipv6_extensions as extensions};
 
 const HEADER_BYTES: usize = 40;
+const HOP_BY_HOP: u8 = 0;
 
 /// Prints a packet of `length` bytes.
 pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
@@ -30,16 +32,15 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed
     }
     let said = usize::from(be16(bytes, 4)?);
     // 0: a jumbogram, whose length stands in an option behind the header.
-    let total = if said == 0 && u8_at(bytes, 6)? == 0 { length } else { said + HEADER_BYTES };
-    if length < total {
-        line.put("truncated-ip6 - ");
-        line.len(total - length);
-        line.put(" bytes missing!");
-    }
+    let (total, jumbo) = match said {
+        0 if u8_at(bytes, 6)? == HOP_BY_HOP => (length, Jumbo::Missing),
+        said => (said + HEADER_BYTES, Jumbo::Needless),
+    };
+    put_missing(line, length, total);
     if line.verbose() > 0 {
         put_details(line, bytes)?;
     }
-    put_chain(line, at_most(bytes, total), total)
+    put_chain(line, at_most(bytes, total), total, jumbo)
 }
 
 fn put_details(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
@@ -66,7 +67,7 @@ fn put_details(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
 }
 
 /// Extension headers, and what they lead to.
-fn put_chain(line: &mut Line<'_>, bytes: &[u8], total: usize) -> Printed {
+fn put_chain(line: &mut Line<'_>, bytes: &[u8], total: usize, mut jumbo: Jumbo) -> Printed {
     let mut packet = Network { header: bytes, version: 6, fragmented: false, again: print, ttl: u8_at(bytes, 7)? };
     let (mut next, mut at) = (u8_at(bytes, 6)?, HEADER_BYTES);
     if !prints_addresses(next) {
@@ -74,22 +75,44 @@ fn put_chain(line: &mut Line<'_>, bytes: &[u8], total: usize) -> Printed {
         line.put(": ");
     }
     // A header is looked at if the one before it was captured from its beginning.
-    let mut before = 0;
+    let (mut before, mut hop_by_hop) = (0, false);
     while before < bytes.len() {
         let header = behind(bytes, at);
         let bytes_of_header = match next {
-            0 => extensions::options(line, "HBH ", header)?,
-            60 => extensions::options(line, "DSTOPT ", header)?,
+            HOP_BY_HOP if before > 0 => {
+                line.put(match hop_by_hop {
+                    true => "[The Hop-by-Hop Options header was already found]",
+                    false => "[The Hop-by-Hop Options header don't follow the IPv6 header]",
+                });
+                line.invalid();
+                return Ok(());
+            }
+            HOP_BY_HOP => {
+                hop_by_hop = true;
+                let found = extensions::hop_by_hop(line, header, &mut jumbo)?;
+                if matches!(jumbo, Jumbo::Missing) {
+                    line.put("[No valid Jumbo Payload Hop-by-Hop option found]");
+                    line.invalid();
+                    return Ok(());
+                }
+                found
+            }
+            60 => extensions::destination(line, header)?,
             43 => extensions::routing(line, header)?,
             44 => {
                 packet.fragmented = true;
-                match extensions::fragment(line, header, total - at)? {
-                    Some(bytes_of_header) => bytes_of_header,
-                    None => return Ok(()),
-                }
+                extensions::fragment(line, header, total - at)?
             }
-            _ => return ip_proto::print(line, &packet, next, header, total - at),
+            _ => {
+                let mut total = total;
+                if let Jumbo::Found(payload) = jumbo {
+                    put_missing(line, total, payload as usize + HEADER_BYTES);
+                    total = payload as usize + HEADER_BYTES;
+                }
+                return ip_proto::print(line, &packet, next, header, total - at);
+            }
         };
+        let Some(bytes_of_header) = bytes_of_header else { return Ok(()) };
         next = u8_at(header, 0)?;
         before = at;
         at += bytes_of_header;
@@ -100,4 +123,13 @@ fn put_chain(line: &mut Line<'_>, bytes: &[u8], total: usize) -> Printed {
         }
     }
     Ok(())
+}
+
+/// Says how many bytes a packet lacks that should have `said`.
+fn put_missing(line: &mut Line<'_>, length: usize, said: usize) {
+    if length < said {
+        line.put("truncated-ip6 - ");
+        line.len(said - length);
+        line.put(" bytes missing!");
+    }
 }

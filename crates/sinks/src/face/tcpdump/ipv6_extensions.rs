@@ -1,98 +1,167 @@
 //! Extension headers of IPv6 (RFC 8200, RFC 8754).
 
-use super::bytes::{Printed, array, be16, be32, behind, part, u8_at};
+use super::bytes::{Cut, Printed, array, be16, be32, behind, part, u8_at};
 use super::line::Line;
+use super::pieces::{Hex, HexWide, V6, put};
 
-/// Hop-by-hop and destination options; returns the bytes of the header.
-pub(super) fn options(line: &mut Line<'_>, name: &str, bytes: &[u8]) -> Printed<usize> {
-    line.protocol = if name == "HBH " { "hbhopt" } else { "dstopt" };
-    let len = (usize::from(u8_at(bytes, 1)?) + 1) * 8;
-    let header = part(bytes, 0, len)?;
-    line.put(name);
-    if line.verbose() > 0 {
-        put_options(line, behind(header, 2), len - 2)?;
-        line.byte(b' ');
-    }
-    Ok(len)
+/// Options: their kinds.
+const PAD_ONE: u8 = 0;
+const PAD: u8 = 1;
+const ROUTER_ALERT: u8 = 5;
+const JUMBO: u8 = 0xc2;
+const HOME: u8 = 0xc9;
+
+/// What the options before all other headers say of the packet's length.
+#[derive(Clone, Copy)]
+pub(super) enum Jumbo {
+    /// The header has told the length.
+    Needless,
+    /// It has not: an option must.
+    Missing,
+    /// Bytes of the payload, by the option.
+    Found(u32),
 }
 
-fn put_options(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
-    let mut at = 0;
-    while at < length {
-        let kind = u8_at(bytes, at)?;
-        if kind == 0 {
-            line.put("(pad1)");
-            at += 1;
+/// Hop-by-hop options; returns the bytes of the header, or none if they are broken, and then nothing more is told.
+pub(super) fn hop_by_hop(line: &mut Line<'_>, bytes: &[u8], jumbo: &mut Jumbo) -> Printed<Option<usize>> {
+    line.protocol = "hbhopt";
+    options(line, "HBH ", bytes, Some(jumbo))
+}
+
+/// Destination options; returns the same.
+pub(super) fn destination(line: &mut Line<'_>, bytes: &[u8]) -> Printed<Option<usize>> {
+    line.protocol = "dstopt";
+    options(line, "DSTOPT ", bytes, None)
+}
+
+fn options(line: &mut Line<'_>, name: &str, bytes: &[u8], jumbo: Option<&mut Jumbo>) -> Printed<Option<usize>> {
+    let len = (usize::from(u8_at(bytes, 1)?) + 1) * 8;
+    let Ok(header) = part(bytes, 0, len) else {
+        line.cut();
+        return Ok(None);
+    };
+    put!(line, name);
+    // What stands in them for the destination is told, and looked at, with `-v` only.
+    let walked = jumbo.is_some() || line.verbose() > 0;
+    if walked && put_options(line, behind(header, 2), jumbo).is_err() {
+        line.cut();
+        return Ok(None);
+    }
+    put!(line, if line.verbose() > 0 { " " } else { "" });
+    Ok(Some(len))
+}
+
+/// Options are told with `-v` only, but what is broken in them always.
+fn put_options(line: &mut Line<'_>, mut bytes: &[u8], mut jumbo: Option<&mut Jumbo>) -> Printed {
+    let (told, mut jumbo_seen) = (line.verbose() > 0, false);
+    while let Some(&kind) = bytes.first() {
+        if kind == PAD_ONE {
+            put!(line, if told { "(pad1)" } else { "" });
+            bytes = behind(bytes, 1);
             continue;
         }
-        if at + 1 >= length {
-            line.put("(padn: trunc)");
-            return Ok(());
-        }
-        let len = usize::from(u8_at(bytes, at + 1)?);
+        let len = usize::from(u8_at(bytes, 1)?);
+        let option = part(bytes, 0, len + 2)?;
         match kind {
-            1 => line.put("(padn)"),
-            5 if len == 2 => {
-                line.put("(rtalert: 0x");
-                line.hex_padded(be16(bytes, at + 2)?, 4);
-                line.put(") ");
+            PAD => put!(line, if told { "(padn)" } else { "" }),
+            ROUTER_ALERT => {
+                check_len(line, "rtalert", bytes, len, 2)?;
+                if told {
+                    put!(line, "(rtalert: 0x", HexWide(be16(option, 2)?.into(), 4), ") ");
+                }
             }
-            5 => {
-                line.put("(rtalert: invalid len ");
-                line.len(len);
-                line.byte(b')');
+            JUMBO => {
+                check_len(line, "jumbo", bytes, len, 4)?;
+                let wrong = note_jumbo(be32(option, 2)?, jumbo.as_deref_mut(), &mut jumbo_seen);
+                if told {
+                    put!(line, "(jumbo: ", be32(option, 2)?, wrong, ") ");
+                }
             }
-            0xc2 => {
-                line.item("(jumbo: ", be32(bytes, at + 2)?);
-                line.put(") ");
+            HOME => {
+                check_len(line, "homeaddr", bytes, len.min(16), 16)?;
+                if told {
+                    put!(line, "(homeaddr: ", V6(array(option, 2)?), ")");
+                }
             }
-            0xc9 => {
-                line.put("(homeaddr: ");
-                line.v6(array(bytes, at + 2)?);
-                line.byte(b')');
-            }
-            _ => {
-                line.item("(opt_type 0x", 0_u8);
-                line.out.pop();
-                line.hex_padded(kind, 2);
-                line.put(": len=");
-                line.len(len);
-                line.byte(b')');
-            }
+            _ if told => put!(line, "(opt_type 0x", HexWide(kind.into(), 2), ": len=", len, ")"),
+            _ => {}
         }
-        at += 2 + len;
+        bytes = behind(bytes, len + 2);
     }
     Ok(())
 }
 
-/// A routing header; returns its bytes.
-pub(super) fn routing(line: &mut Line<'_>, bytes: &[u8]) -> Printed<usize> {
-    line.protocol = "rt6";
-    let [_, len, kind, left] = array(bytes, 0)?;
-    line.item("srcrt (len=", len);
-    line.item(", type=", kind);
-    if kind == 4 {
-        line.put("[Segment Routing]");
+/// Takes a jumbogram's length; returns what is wrong with it.
+fn note_jumbo(length: u32, jumbo: Option<&mut Jumbo>, seen: &mut bool) -> &'static str {
+    let Some(jumbo) = jumbo else { return " - not a hop-by-hop option" };
+    if std::mem::replace(seen, true) {
+        return " - already seen";
     }
-    line.item(", segleft=", left);
-    let at_most = usize::from(len) / 2;
+    match jumbo {
+        Jumbo::Needless => " - payload len != 0",
+        _ if length < 0x1_0000 => " - < 65536",
+        _ => {
+            *jumbo = Jumbo::Found(length);
+            ""
+        }
+    }
+}
+
+/// Fails, and says so, if an option has not the length that its kind has.
+fn check_len(line: &mut Line<'_>, name: &str, bytes: &[u8], len: usize, right: usize) -> Printed {
+    if bytes.len() < right + 2 {
+        put!(line, "(", name, ": trunc)");
+        return Err(Cut);
+    }
+    if len != right {
+        put!(line, "(", name, ": invalid len ", len, ")");
+        return Err(Cut);
+    }
+    Ok(())
+}
+
+/// A routing header; returns its bytes, or none if it is broken, and then nothing more is told.
+pub(super) fn routing(line: &mut Line<'_>, bytes: &[u8]) -> Printed<Option<usize>> {
+    u8_at(bytes, 0)?;
+    line.protocol = "rt6";
+    put!(line, "RT6");
+    let len = u8_at(bytes, 1)?;
+    put!(line, " (len=", len);
+    let kind = u8_at(bytes, 2)?;
+    put!(line, ", type=", kind, if kind == 0 { " [Deprecated]" } else { "" });
+    put!(line, ", segleft=", u8_at(bytes, 3)?);
+    let told = line.verbose() > 0;
     match kind {
         0 | 2 => {
             let reserved = be32(bytes, 4)?;
-            if reserved != 0 || line.verbose() > 1 {
-                line.put(", rsv=0x");
-                line.hex(reserved);
-            }
-            for nth in 0..at_most {
-                line.item(", [", nth as u64);
-                line.byte(b']');
-                line.v6(array(bytes, 8 + nth * 16)?);
+            if reserved != 0 || told {
+                put!(line, ", rsv=0x", Hex(reserved.into()));
             }
         }
-        _ => {}
+        4 => {
+            put!(line, ", last-entry=", u8_at(bytes, 4)?);
+            let flags = u8_at(bytes, 5)?;
+            if flags != 0 || told {
+                put!(line, ", flags=0x", Hex(flags.into()));
+            }
+            put!(line, ", tag=", Hex(be16(bytes, 6)?.into()));
+        }
+        _ => {
+            put!(line, " (unknown type)");
+            line.invalid();
+            return Ok(None);
+        }
     }
-    line.put(") ");
-    Ok((usize::from(len) + 1) * 8)
+    if len % 2 != 0 {
+        put!(line, " (invalid length ", len, ")");
+        line.invalid();
+        return Ok(None);
+    }
+    for nth in 0..usize::from(len) / 2 {
+        put!(line, ", [", nth, "]", V6(array(bytes, 8 + nth * 16)?));
+    }
+    put!(line, ") ");
+    Ok(Some((usize::from(len) + 1) * 8))
 }
 
 /// A fragment header; its bytes, or none if it is not the first fragment, of which nothing more is printed.

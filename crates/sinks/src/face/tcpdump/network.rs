@@ -13,7 +13,8 @@ const DCCP: u8 = 33;
 /// Options of IPv4.
 const LOOSE_ROUTE: u8 = 131;
 const STRICT_ROUTE: u8 = 137;
-const SCTP: u8 = 132;
+/// SCTP.
+pub(super) const SCTP: u8 = 132;
 
 /// Prints a packet of so many bytes, of which some were captured.
 pub(super) type Printer = fn(&mut Line<'_>, bytes: &[u8], length: usize) -> Printed;
@@ -47,22 +48,48 @@ impl<'n> Network<'n> {
         super::bytes::part(self.header, at, len)
     }
 
-    /// Where the packet goes in the end: a source route of IPv4 names that last.
+    /// Where the packet goes in the end, as a source route says.
     fn last_dest(&self) -> Printed<&'n [u8]> {
+        let routed = if self.version == 4 { self.routed_by_option()? } else { self.routed_by_header()? };
+        routed.map_or_else(|| self.dest(), Ok)
+    }
+
+    fn routed_by_option(&self) -> Printed<Option<&'n [u8]>> {
         let header = usize::from(super::bytes::u8_at(self.header, 0)? & 15) * 4;
         let mut at = 20;
-        while self.version == 4 && at + 1 < header {
+        while at + 1 < header {
             let [kind, len] = array(self.header, at)?;
             let len = usize::from(len);
             match kind {
                 0 => break,
                 1 => at += 1,
-                LOOSE_ROUTE | STRICT_ROUTE if len >= 7 => return super::bytes::part(self.header, at + len - 4, 4),
+                LOOSE_ROUTE | STRICT_ROUTE if len >= 7 => {
+                    return super::bytes::part(self.header, at + len - 4, 4).map(Some);
+                }
                 _ if len < 2 => break,
                 _ => at += len,
             }
         }
-        self.dest()
+        Ok(None)
+    }
+
+    /// A routing header names the last address last, segment routing first.
+    fn routed_by_header(&self) -> Printed<Option<&'n [u8]>> {
+        let (mut next, mut at) = (self.proto()?, 40);
+        while matches!(next, 0 | 43 | 44 | 60) {
+            let [after, len, kind, _] = array(self.header, at)?;
+            let len = usize::from(len);
+            match (next, kind) {
+                (43, 0 | 2) if len >= 2 => {
+                    return super::bytes::part(self.header, at + 8 + (len / 2 - 1) * 16, 16).map(Some);
+                }
+                (43, 4) if len >= 2 => return super::bytes::part(self.header, at + 8, 16).map(Some),
+                _ => {}
+            }
+            at += if next == 44 { 8 } else { (len + 1) * 8 };
+            next = after;
+        }
+        Ok(None)
     }
 
     /// The protocol that the header itself names.
@@ -82,18 +109,25 @@ impl<'n> Network<'n> {
     #[inline]
     pub(super) fn put_ends(&self, line: &mut Line<'_>, proto: u8, sport: u16, dport: u16) -> Printed {
         if self.proto()? == proto {
-            put_address(line, self.source()?);
-            line.byte(b'.');
-            line.dec(sport);
-            line.put(" > ");
-            put_address(line, self.dest()?);
-            line.byte(b'.');
-            line.dec(dport);
+            self.put_both_ends(line, sport, dport)?;
         } else {
             line.dec(sport);
             line.put(" > ");
             line.dec(dport);
         }
+        Ok(())
+    }
+
+    /// The same, always with addresses.
+    #[inline]
+    pub(super) fn put_both_ends(&self, line: &mut Line<'_>, sport: u16, dport: u16) -> Printed {
+        put_address(line, self.source()?);
+        line.byte(b'.');
+        line.dec(sport);
+        line.put(" > ");
+        put_address(line, self.dest()?);
+        line.byte(b'.');
+        line.dec(dport);
         Ok(())
     }
 

@@ -6,6 +6,9 @@ use crate::syscall::call;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Cap {
+    /// Read and write other users' files. No feature needs it by itself: it is kept where a target's folder is somebody
+    /// else's.
+    DacOverride = 1,
     /// Read other users' files and directories, /proc/PID/fd included.
     DacReadSearch = 2,
     /// Sysctls, netfilter, marks of sockets.
@@ -25,7 +28,7 @@ pub enum Cap {
 }
 
 impl Cap {
-    /// All of them, in order of their number.
+    /// Those that features need, in order of their number.
     pub const ALL: [Cap; 8] = [
         Cap::DacReadSearch,
         Cap::NetAdmin,
@@ -40,6 +43,7 @@ impl Cap {
     /// `CAP_NET_ADMIN`-like name.
     pub fn name(self) -> &'static str {
         match self {
+            Cap::DacOverride => "CAP_DAC_OVERRIDE",
             Cap::DacReadSearch => "CAP_DAC_READ_SEARCH",
             Cap::NetAdmin => "CAP_NET_ADMIN",
             Cap::NetRaw => "CAP_NET_RAW",
@@ -57,6 +61,11 @@ impl Cap {
 pub struct CapSet(pub u64);
 
 impl CapSet {
+    /// The set of these.
+    pub fn of(caps: &[Cap]) -> CapSet {
+        CapSet(caps.iter().fold(0, |set, cap| set | 1 << *cap as u8))
+    }
+
     /// True if `cap` is in it.
     pub fn has(self, cap: Cap) -> bool {
         self.0 & (1 << cap as u8) != 0

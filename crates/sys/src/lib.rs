@@ -30,6 +30,7 @@ pub mod packet_ring;
 pub mod pidns;
 pub mod priority;
 mod program_cache;
+pub mod rights;
 pub mod sandbox;
 pub mod service;
 pub mod signal;

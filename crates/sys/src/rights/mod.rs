@@ -1,0 +1,165 @@
+//! Giving rights up, for good: what a program needed to open its sockets and files it does not need to parse packets.
+//!
+//! Each function works where the kernel and the caller's rights allow it, and says whether it did. The order that works:
+//! [`forbid_new`], [`become_user`], [`keep_only`], then [`restrict_files`] and [`restrict_calls`]. Capabilities and file
+//! access belong to the calling thread and those that it starts later, so they come before other threads are there.
+mod calls;
+mod files;
+mod program;
+
+pub use calls::{CallGroups, restrict_calls};
+pub use files::{FileRules, restrict_files};
+
+use crate::caps::{self, CapSet, Sets};
+use crate::errno::{Errno, SysError};
+use crate::syscall::call;
+
+/// `include/uapi/linux/prctl.h`
+const PR_CAP_AMBIENT_CLEAR_ALL: libc::c_ulong = 4;
+/// Capabilities have numbers of one word of 64 bits.
+const CAPS: u8 = 64;
+
+/// A user as a process has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserIds {
+    /// User id.
+    pub uid: u32,
+    /// Group id.
+    pub gid: u32,
+    /// All groups, that one included.
+    pub groups: Vec<u32>,
+}
+
+/// Programs that are started from now on have no more rights than the caller (`PR_SET_NO_NEW_PRIVS`).
+pub fn forbid_new() -> Result<(), SysError> {
+    // SAFETY: takes integers only.
+    call("prctl", || unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }.into())
+        .map(|_| ())
+        .map_err(|errno| SysError::new("prctl", "PR_SET_NO_NEW_PRIVS", errno))
+}
+
+/// Makes all threads of the process those of another user. Its capabilities stay until [`keep_only`]. Needs CAP_SETUID
+/// and CAP_SETGID.
+pub fn become_user(user: &UserIds) -> Result<(), SysError> {
+    let failed = |what| move |errno| SysError::new(what, "another user", errno);
+    // SAFETY: takes integers only. Without it no capability would be left that `keep_only` is to keep.
+    call("prctl", || unsafe { libc::prctl(libc::PR_SET_KEEPCAPS, 1, 0, 0, 0) }.into()).map_err(failed("prctl"))?;
+    let (groups, count) = (user.groups.as_ptr(), user.groups.len());
+    // SAFETY: `groups` points to `count` live group ids.
+    call("setgroups", || unsafe { libc::setgroups(count, groups) }.into()).map_err(failed("setgroups"))?;
+    // SAFETY: takes three integers.
+    call("setresgid", || unsafe { libc::setresgid(user.gid, user.gid, user.gid) }.into())
+        .map_err(failed("setresgid"))?;
+    // SAFETY: takes three integers.
+    call("setresuid", || unsafe { libc::setresuid(user.uid, user.uid, user.uid) }.into())
+        .map_err(failed("setresuid"))?;
+    Ok(())
+}
+
+/// Gives up all capabilities of the calling thread but those of `keep`; returns those that it still has, and whether
+/// there were others.
+pub fn keep_only(keep: CapSet) -> Result<(CapSet, bool), SysError> {
+    let failed = |errno| SysError::new("capset", "own capabilities", errno);
+    let before = caps::read().map_err(failed)?;
+    for number in (0..CAPS).filter(|number| keep.0 & 1 << number == 0) {
+        let number = libc::c_ulong::from(number);
+        // SAFETY: takes integers only. Needs CAP_SETPCAP: without it the bounding set stays, and nothing is in force.
+        if call("prctl", || unsafe { libc::prctl(libc::PR_CAPBSET_DROP, number, 0, 0, 0) }.into()).is_err() {
+            // No right to do so, or beyond the last that there is.
+            break;
+        }
+    }
+    // SAFETY: takes integers only. Kernels before 4.3 have none.
+    let _ = call("prctl", || {
+        unsafe { libc::prctl(libc::PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) }.into()
+    });
+    let left = before.permitted & keep.0;
+    caps::write(Sets { effective: left, permitted: left, inheritable: 0 }).map_err(failed)?;
+    Ok((CapSet(left), before.permitted != left))
+}
+
+/// True where the kernel does not know the call, or it is switched off.
+fn is_missing(errno: Errno) -> bool {
+    matches!(errno.0, libc::ENOSYS | libc::EOPNOTSUPP | libc::EINVAL)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use crate::caps::Cap;
+    use crate::sandbox::root_or_skip;
+    use std::path::Path;
+
+    /// The lines of a thread's status, and whether it could still do what it had the right to.
+    fn in_a_thread<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
+        std::thread::spawn(work).join().unwrap()
+    }
+
+    fn status(name: &str) -> String {
+        let text = String::from_utf8(file("/proc/thread-self/status")).unwrap();
+        text.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned()
+    }
+
+    fn file(path: &str) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        crate::fs::read_file(Path::new(path), &mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn root_no_capability_is_left_but_those_that_are_kept() {
+        if !root_or_skip("dropping capabilities") {
+            return;
+        }
+        for keep in [CapSet::default(), CapSet::of(&[Cap::DacOverride])] {
+            let (left, sets) = in_a_thread(move || {
+                forbid_new().unwrap();
+                let left = keep_only(keep).unwrap();
+                (left, ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:", "NoNewPrivs:"].map(status))
+            });
+            assert_eq!(left, (keep, true));
+            let shown = format!("{:016x}", keep.0);
+            let none = "0".repeat(16);
+            assert_eq!(sets, [&none, &shown, &shown, &shown, &none, "1"]);
+        }
+    }
+
+    /// Without any right there is nothing to give up, and that is no error.
+    #[test]
+    fn root_a_thread_without_rights_has_none_to_give_up() {
+        if !root_or_skip("dropping capabilities") {
+            return;
+        }
+        let twice = in_a_thread(|| (keep_only(CapSet::default()).unwrap().1, keep_only(CapSet::default()).unwrap()));
+        assert_eq!(twice, (true, (CapSet::default(), false)));
+    }
+
+    #[test]
+    fn files_are_out_of_reach_but_those_of_the_rules() {
+        let dir = tempfile::tempdir().unwrap();
+        let (inner, beside) = (dir.path().join("in"), dir.path().join("beside"));
+        std::fs::create_dir(&inner).unwrap();
+        std::fs::write(&beside, "x").unwrap();
+        let (place, other) = (inner.clone(), beside.clone());
+        let kind = |result: std::io::Result<()>| result.err().map(|error| error.kind());
+        let tried = in_a_thread(move || {
+            forbid_new().unwrap();
+            let before = std::fs::File::open(&other).unwrap();
+            let abi = restrict_files(&FileRules { readable: &[], writable: &[&place] }).unwrap()?;
+            let write = kind(std::fs::write(place.join("new"), "y"));
+            let read = kind(std::fs::read(&other).map(drop));
+            Some((abi, write, read, std::io::read_to_string(before).unwrap()))
+        });
+        let Some((abi, write, read, before)) = tried else { return };
+        assert!(abi >= 1);
+        assert_eq!((write, read, before.as_str()), (None, Some(std::io::ErrorKind::PermissionDenied), "x"));
+        let place = beside.clone();
+        let readable = in_a_thread(move || {
+            forbid_new().unwrap();
+            restrict_files(&FileRules { readable: &[Path::new("/")], writable: &[] }).unwrap();
+            (std::fs::read(&place).is_ok(), kind(std::fs::write(&place, "z")))
+        });
+        assert_eq!(readable, (true, Some(std::io::ErrorKind::PermissionDenied)));
+    }
+}

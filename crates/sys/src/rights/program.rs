@@ -1,0 +1,117 @@
+//! Seccomp programs: classic BPF over the number and the arguments of a system call.
+use crate::errno::Errno;
+use crate::syscall::call;
+
+/// `struct seccomp_data` (include/uapi/linux/seccomp.h): number, architecture, instruction pointer, six arguments.
+const NUMBER: u32 = 0;
+const ARCHITECTURE: u32 = 4;
+const ARGUMENTS: u32 = 16;
+/// Where the low half of an argument is.
+const LOW: u32 = if cfg!(target_endian = "little") { 0 } else { 4 };
+
+/// `AUDIT_ARCH_…` (include/uapi/linux/audit.h); `None` where it is not known to us: then no program is made.
+const OWN_ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
+    Some(0xc000_003e)
+} else if cfg!(target_arch = "aarch64") {
+    Some(0xc000_00b7)
+} else if cfg!(target_arch = "riscv64") {
+    Some(0xc000_00f3)
+} else {
+    None
+};
+
+const SECCOMP_SET_MODE_FILTER: libc::c_ulong = 1;
+const FLAG_ALL_THREADS: libc::c_ulong = 1;
+/// Without it kernels before 5.16 make the whole program slower against attacks that it does not care for.
+const FLAG_SPECULATION: libc::c_ulong = 4;
+
+/// A list of calls that are allowed; all others are refused.
+pub(super) struct CallProgram {
+    steps: Vec<libc::sock_filter>,
+}
+
+fn step(code: u32, yes: u8, no: u8, k: u32) -> libc::sock_filter {
+    libc::sock_filter { code: code as u16, jt: yes, jf: no, k }
+}
+
+fn load(offset: u32) -> libc::sock_filter {
+    step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, offset)
+}
+
+fn answer(value: u32) -> libc::sock_filter {
+    step(libc::BPF_RET | libc::BPF_K, 0, 0, value)
+}
+
+fn refusal(errno: Errno) -> libc::sock_filter {
+    answer(libc::SECCOMP_RET_ERRNO | (errno.0 as u32 & libc::SECCOMP_RET_DATA))
+}
+
+impl CallProgram {
+    /// Allows nothing yet; `None` on an architecture that it does not know.
+    pub(super) fn new() -> Option<CallProgram> {
+        let own = OWN_ARCHITECTURE?;
+        let steps = vec![
+            load(ARCHITECTURE),
+            step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, 0, own),
+            refusal(Errno::NOSYS),
+            load(NUMBER),
+        ];
+        Some(CallProgram { steps })
+    }
+
+    /// Allows a call.
+    pub(super) fn allow(&mut self, number: libc::c_long) {
+        self.steps.push(step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, number as u32));
+        self.steps.push(answer(libc::SECCOMP_RET_ALLOW));
+    }
+
+    /// Refuses a call with this error.
+    pub(super) fn refuse(&mut self, number: libc::c_long, errno: Errno) {
+        self.steps.push(step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, number as u32));
+        self.steps.push(refusal(errno));
+    }
+
+    /// Allows a call whose argument at this place is one of `values`, and refuses it else. 100 values at most.
+    pub(super) fn allow_values(&mut self, number: libc::c_long, place: u32, values: &[u32]) {
+        self.checked(number, place, values, libc::BPF_JEQ);
+    }
+
+    /// Allows a call whose argument at this place has one of these bits, and refuses it else.
+    pub(super) fn allow_bits(&mut self, number: libc::c_long, place: u32, bits: u32) {
+        self.checked(number, place, &[bits], libc::BPF_JSET);
+    }
+
+    fn checked(&mut self, number: libc::c_long, place: u32, values: &[u32], test: u32) {
+        let values = values.get(..100).unwrap_or(values);
+        // The load, two steps a value, the refusal.
+        let skip = (2 + 2 * values.len()) as u8;
+        self.steps.push(step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, skip, number as u32));
+        self.steps.push(load(ARGUMENTS + 8 * place + LOW));
+        for value in values {
+            self.steps.push(step(libc::BPF_JMP | test | libc::BPF_K, 0, 1, *value));
+            self.steps.push(answer(libc::SECCOMP_RET_ALLOW));
+        }
+        self.steps.push(refusal(Errno::PERM));
+    }
+
+    /// Puts the program into force, for good: in all threads, or in the calling one. Needs [`super::forbid_new`].
+    pub(super) fn install(mut self, in_all_threads: bool) -> Result<(), Errno> {
+        self.steps.push(refusal(Errno::PERM));
+        let program =
+            libc::sock_fprog { len: self.steps.len() as libc::c_ushort, filter: self.steps.as_ptr().cast_mut() };
+        let threads = if in_all_threads { FLAG_ALL_THREADS } else { 0 };
+        let set = |flags: libc::c_ulong| {
+            // SAFETY: `program` points to `len` live steps; the kernel copies and checks them.
+            call("seccomp", || unsafe {
+                libc::syscall(libc::SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &raw const program)
+            })
+        };
+        let done = match set(threads | FLAG_SPECULATION) {
+            // Before Linux 4.17.
+            Err(Errno::INVAL) => set(threads),
+            done => done,
+        };
+        // The number of a thread that could not take it over.
+        if done? > 0 { Err(Errno::BUSY) } else { Ok(()) }
+    }
+}

@@ -540,6 +540,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand capture" -s r -l read -d
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -l latency -d 'How late packets may be shown while there are many: auto (0.25 ms), 0 (each wakes us, which costs most), 1ms to 1000ms. While they are rare each is shown at once' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -l buffer -d 'Room in each ring for what waits to be shown (64KiB to 1GiB): 16MiB if not said, 64MiB for whole packets' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -s s -l snaplen -d 'Bytes of each packet that are captured, 262144 at most: 1918 if not said; --to pcapng:FILE takes all by default' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture" -s Z -l relinquish-privileges -d 'Belong to this user once interfaces and the files of -r and -w are open. Capabilities are always given up' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -l for -d 'How long; Ctrl-C ends it before' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -l to -d 'Ships rows instead of showing them, as FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+tls`, `+udp`, `+unix:PATH`, as sqlite:PATH or postgres://USER@HOST:PORT/DATABASE (rows of a table, which is made); may be given several times. A wrong TARGET is answered with those that there are. SIGHUP opens files anew' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -l when-full -d 'With --to: what is done with new rows while a receiver is away and its queue is full. Rows that are dropped are counted' -r -f -a "drop-oldest\t''
@@ -573,6 +574,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand capture" -l exit-code -d
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -s d -l print-filter -d 'Print the program that the kernel runs on packets of Ethernet, and end: -dd as C, -ddd as numbers'
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -l no-promiscuous -d 'Leave interfaces that are named as they are: packets for other hosts are not asked for'
+complete -c netwren -n "__fish_netwren_using_subcommand capture" -s v -l verbose -d 'Say on stderr which rights were given up before the first packet was looked at'
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -l rotate-zstd -d 'Packs them by another process: PATH.1 becomes PATH.1.zst, which zstdcat reads'
 complete -c netwren -n "__fish_netwren_using_subcommand capture" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand record" -l for -d 'How long: a round every second, 10 seconds if nothing is said; Ctrl-C ends it before' -r

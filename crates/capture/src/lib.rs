@@ -16,7 +16,7 @@ mod row;
 
 pub use files::{
     FileError, FileFault, FileFormat, FileIface, FilePacket, FilePackets, PacketFile, PassesInFile, ReadPackets,
-    fuzz_packet_file, stdin_is_ready,
+    UnreadFile, fuzz_packet_file, stdin_is_ready,
 };
 pub use latency::LatencyCounts;
 pub use live::place::CapturePlace;

@@ -27,6 +27,7 @@ mod pillars;
 mod process_cache;
 mod refreshing_lookups;
 mod registry;
+mod rights;
 mod schema;
 mod service;
 mod session;

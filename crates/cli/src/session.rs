@@ -8,7 +8,7 @@ use crate::pillar_cache::{PillarCache, PillarCaches};
 use crate::service::RunState;
 use host::{Namespaces, NetnsFingerprint, OwnersReader, Resolver};
 use record::Accounting;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -72,6 +72,8 @@ pub(crate) struct Session {
     troubles: Vec<String>,
     /// True if all namespaces are wanted of a recording of one.
     lacks_namespaces: bool,
+    /// See [`Session::keep_namespaces`].
+    has_final_namespaces: Cell<bool>,
     caches: PillarCaches,
     run: Arc<RunState>,
     _inside: Option<Inside>,
@@ -123,6 +125,7 @@ impl Session {
             owners,
             troubles,
             lacks_namespaces: target.all_netns && !all_are_there,
+            has_final_namespaces: Cell::new(false),
             caches: PillarCaches::default(),
             run: RunState::begin(),
             _inside: inside,
@@ -132,7 +135,7 @@ impl Session {
     /// Finds the namespaces that there are, if all are read. Once a round: they come and go. `listed` are those that
     /// the kernel lists, if it was asked: processes and names do not lead to all of them.
     pub(crate) fn find_namespaces(&self, listed: Option<Vec<u64>>, stats: &mut Accounting) {
-        let Some(all_netns) = &self.all_netns else { return };
+        let Some(all_netns) = self.all_netns.as_ref().filter(|_| !self.has_final_namespaces.get()) else { return };
         // The search looks at every process of the host: in later rounds most of what is not the sockets themselves.
         let before = self.fingerprint.take();
         let fingerprint = listed.clone().and_then(|all| NetnsFingerprint::read(&self.host, all, before.as_ref()));
@@ -159,6 +162,11 @@ impl Session {
             None => {}
         }
         all_netns.replace(Rc::new(found));
+    }
+
+    /// From now on no namespaces are looked for: those that were found are all there are.
+    pub(crate) fn keep_namespaces(&self) {
+        self.has_final_namespaces.set(true);
     }
 
     /// The namespaces that [`Session::find_namespaces`] found; none if only one is read.

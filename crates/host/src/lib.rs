@@ -42,7 +42,7 @@ pub use error::HostError;
 pub use groups::Groups;
 pub use hosts::{HostNames, Resolver};
 pub use ifaces::Ifaces;
-pub use links::Links;
+pub use links::{Links, LinksReader};
 pub use namespaces::{Namespace, Namespaces, NetnsFingerprint};
 pub use netns::NetnsNames;
 pub use netns_table::{NetnsSource, NetnsTable};

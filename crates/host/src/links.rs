@@ -1,7 +1,7 @@
 //! Interfaces with their counters and addresses: one dump each of rtnetlink, and a file for IPv6.
 use std::ops::ControlFlow;
 
-use netlink::{Answer, Attr, Attrs, DumpEnd, Query, Request, prefix};
+use netlink::{Answer, Attr, Attrs, Conversation, DumpEnd, Query, Request, prefix};
 use record::rows::{Link, LinkAddr, LinkAddr6, LinkMap, LinkStats};
 use sys::{Host, NetNs, SysError};
 
@@ -61,15 +61,39 @@ pub struct Links {
     pub interrupted: bool,
 }
 
+/// Reads the interfaces of one namespace, again and again. The socket is opened with the first reading: later ones need
+/// no right to enter the namespace.
+#[derive(Debug, Default)]
+pub struct LinksReader {
+    conversation: Conversation,
+}
+
+impl LinksReader {
+    /// As [`Links::read`]; always for the same namespace.
+    pub fn read(&mut self, host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<Links, HostError> {
+        Links::read_by(&mut self.conversation, host, netns, inside)
+    }
+}
+
 impl Links {
     /// Interfaces and IPv4 addresses of the namespace whose inode is `netns`: of `inside`, or of the calling thread's.
     ///
     /// Two dumps, some 5 µs an interface. Needs no privilege, except to enter another namespace.
     pub fn read(host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<Links, HostError> {
+        LinksReader::default().read(host, netns, inside)
+    }
+
+    fn read_by(
+        conversation: &mut Conversation,
+        host: &Host,
+        netns: u64,
+        inside: Option<&NetNs>,
+    ) -> Result<Links, HostError> {
         let mut all = Links::default();
         for _ in 0..TRIES {
             all = Links::default();
-            let ends = [all.read_links(host, netns, inside)?, all.read_addrs(host, netns, inside)?];
+            let links = all.read_links(conversation, host, netns, inside)?;
+            let ends = [links, all.read_addrs(conversation, host, netns, inside)?];
             all.interrupted = ends.iter().any(|end| end.interrupted);
             if !all.interrupted {
                 break;
@@ -89,13 +113,19 @@ impl Links {
         Ok(())
     }
 
-    fn read_links(&mut self, host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<DumpEnd, HostError> {
+    fn read_links(
+        &mut self,
+        conversation: &mut Conversation,
+        host: &Host,
+        netns: u64,
+        inside: Option<&NetNs>,
+    ) -> Result<DumpEnd, HostError> {
         let mut request = Request::dump(RTM_GETLINK);
         request.body(&[0; IFINFOMSG]);
         let key = format!("links with counters@{netns}");
         let ask =
             Query { what: "interfaces", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: inside };
-        Ok(netlink::dump(host, &ask, |part| {
+        Ok(conversation.exchange(host, &ask, |part| {
             if let Some(link) = link(part) {
                 keep(&mut self.links, link, &mut self.over);
             }
@@ -103,13 +133,19 @@ impl Links {
         })?)
     }
 
-    fn read_addrs(&mut self, host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<DumpEnd, HostError> {
+    fn read_addrs(
+        &mut self,
+        conversation: &mut Conversation,
+        host: &Host,
+        netns: u64,
+        inside: Option<&NetNs>,
+    ) -> Result<DumpEnd, HostError> {
         let mut request = Request::dump(RTM_GETADDR);
         request.body(&[AF_INET, 0, 0, 0, 0, 0, 0, 0]);
         let key = format!("ipv4 addresses@{netns}");
         let ask =
             Query { what: "addresses", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: inside };
-        Ok(netlink::dump(host, &ask, |part| {
+        Ok(conversation.exchange(host, &ask, |part| {
             if let Some(addr) = addr4(part) {
                 keep(&mut self.addrs, addr, &mut self.over);
             }

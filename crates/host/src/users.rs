@@ -4,9 +4,51 @@
 //! (LDAP, sssd) stay numbers.
 use record::{Key, Lookup, Value};
 use sys::Host;
+use sys::rights::UserIds;
 
 use crate::HostError;
 use crate::texts::Texts;
+
+/// Most groups of a user that are taken; the kernel takes 65,536.
+const GROUPS_MAX: usize = 65_536;
+
+/// A user whom a process is to belong to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// The name.
+    pub name: Box<str>,
+    /// Its numbers: those of /etc/passwd, and the groups of /etc/group that name it.
+    pub ids: UserIds,
+}
+
+impl Account {
+    /// Reads /etc/passwd and /etc/group; `None` if the user is in neither, nor a number that stands in /etc/passwd.
+    pub fn find(host: &Host, name: &str) -> Result<Option<Account>, HostError> {
+        let (mut passwd, mut group) = (Vec::new(), Vec::new());
+        host.read_file("/etc/passwd", &mut passwd)?;
+        // Without it a user has the one group of its line.
+        let _ = host.read_file("/etc/group", &mut group);
+        Ok(Account::parse(&passwd, &group, name.as_bytes()))
+    }
+
+    fn parse(passwd: &[u8], group: &[u8], name: &[u8]) -> Option<Account> {
+        let number = |bytes: &[u8]| std::str::from_utf8(bytes).ok()?.parse::<u32>().ok();
+        let line = passwd.split(|&b| b == b'\n').find(|line| line.split(|&b| b == b':').next() == Some(name))?;
+        let (uid, length) = entry(line)?;
+        let gid = number(line.split(|&b| b == b':').nth(3)?)?;
+        let mut groups = vec![gid];
+        for line in group.split(|&b| b == b'\n') {
+            let mut parts = line.split(|&b| b == b':').skip(2);
+            let (Some(Some(one)), Some(members)) = (parts.next().map(number), parts.next()) else { continue };
+            let is_member = members.split(|&b| b == b',').any(|member| member == name);
+            if is_member && !groups.contains(&one) && groups.len() < GROUPS_MAX {
+                groups.push(one);
+            }
+        }
+        let name = String::from_utf8_lossy(line.get(..length)?).into();
+        Some(Account { name, ids: UserIds { uid, gid, groups } })
+    }
+}
 
 /// uid → name.
 #[derive(Debug, Default)]
@@ -64,6 +106,18 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn an_account_has_the_groups_that_name_it() {
+        let passwd = b"root:x:0:0::/:/\n#net:x:9:9::/:/\nnet:x:72:73::/:/\nbad:x:1:y::/:/\n";
+        let group = b"root:x:0:net2\nnet:x:73:net\nadm:x:4:syslog,net\nodd:x:z:net\nshort:x:5\nlog:x:6:net,net";
+        let found = |name: &[u8]| Account::parse(passwd, group, name).map(|account| account.ids);
+        assert_eq!(found(b"net"), Some(UserIds { uid: 72, gid: 73, groups: vec![73, 4, 6] }));
+        assert_eq!(found(b"root").unwrap().groups, [0]);
+        for name in [&b"none"[..], b"bad", b"#net", b"", b"ne"] {
+            assert_eq!(found(name), None);
+        }
+    }
 
     #[test]
     fn a_passwd_file_with_odd_lines() {

@@ -23,7 +23,7 @@ pub use error::{FileError, FileFault};
 pub use fuzz::fuzz_packet_file;
 pub use interface::FileIface;
 pub use packet::FilePacket;
-pub use reader::{FileFormat, PacketFile, stdin_is_ready};
+pub use reader::{FileFormat, PacketFile, UnreadFile, stdin_is_ready};
 pub use stream::{FilePackets, PassesInFile, ReadPackets};
 
 /// Most bytes of a packet or block. libpcap takes packets of 256 KiB, and blocks of 16 MiB.

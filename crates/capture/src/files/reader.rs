@@ -34,6 +34,35 @@ pub struct PacketFile {
     is_stdin: bool,
 }
 
+/// A file that is open and of which nothing was read: what its bytes may do is decided before.
+pub struct UnreadFile {
+    file: File,
+    name: Box<str>,
+    is_stdin: bool,
+}
+
+impl UnreadFile {
+    /// Opens a file, `-` for standard input.
+    pub fn open(path: &Path) -> Result<UnreadFile, FileError> {
+        let is_stdin = path == Path::new("-");
+        let name = if is_stdin { "standard input".into() } else { escaped(path.as_os_str().as_encoded_bytes()) };
+        let open = || match is_stdin {
+            true => Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?)),
+            false => File::open(path),
+        };
+        match open() {
+            Ok(file) => Ok(UnreadFile { file, name, is_stdin }),
+            Err(error) => Err(FileError { file: name, offset: 0, fault: FileFault::Io(error) }),
+        }
+    }
+
+    /// Reads its header.
+    pub fn read(self) -> Result<PacketFile, FileError> {
+        let UnreadFile { file, name, is_stdin } = self;
+        Ok(PacketFile { is_stdin, ..PacketFile::read(name, Box::new(file))? })
+    }
+}
+
 enum FileKind {
     Pcap(Box<PcapHeader>),
     Pcapng(PcapngSection),
@@ -42,16 +71,7 @@ enum FileKind {
 impl PacketFile {
     /// Opens a file, `-` for standard input, and reads its header. Packed ones (gzip, zstd) are unpacked on the way.
     pub fn open(path: &Path) -> Result<PacketFile, FileError> {
-        let is_stdin = path == Path::new("-");
-        let name = if is_stdin { "standard input".into() } else { escaped(path.as_os_str().as_encoded_bytes()) };
-        let open = || match is_stdin {
-            true => Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?)),
-            false => File::open(path),
-        };
-        match open() {
-            Ok(reader) => PacketFile::read(name, Box::new(reader)).map(|file| PacketFile { is_stdin, ..file }),
-            Err(error) => Err(FileError { file: name, offset: 0, fault: FileFault::Io(error) }),
-        }
+        UnreadFile::open(path)?.read()
     }
 
     /// The same with what `reader` gives; `name` stands in errors.

@@ -86,6 +86,7 @@ fn place_of<'h>(request: &Request, session: &Session, stop: &'h dyn Fn() -> bool
 }
 
 /// What is to be said of an opened stream.
+#[derive(Default)]
 pub(super) struct StreamNotes<'n> {
     /// What it may miss.
     pub(super) caveat: Option<String>,

@@ -603,6 +603,22 @@ pub(crate) const FLAGS: &[Flag] = &[
         LISTENED_TO,
         "Leave interfaces that are named as they are: packets for other hosts are not asked for",
     ),
+    flag(
+        Scope::CAPTURE,
+        "relinquish-privileges",
+        Some('Z'),
+        Value("USER"),
+        LISTENED_TO,
+        "Belong to this user once interfaces and the files of -r and -w are open. Capabilities are always given up",
+    ),
+    flag(
+        Scope::CAPTURE,
+        "verbose",
+        Some('v'),
+        Nothing,
+        LISTENED_TO,
+        "Say on stderr which rights were given up before the first packet was looked at",
+    ),
     flag(Scope::CAPTURE, "for", None, Value("SECONDS"), LISTENED_TO, "How long; Ctrl-C ends it before"),
     flag(
         Scope::SHIP.and(Scope::FOLLOW),

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use packet::dns::{Answer, PtrQuery};
 use record::Addr;
+use sys::caps::CapSet;
+use sys::rights;
 
 use super::{NAME_MAX, ResolverOptions, Shared, Slot};
 
@@ -48,6 +50,13 @@ pub(super) struct Worker {
     drawn: u64,
 }
 
+/// The sockets are open: whoever answers shall find nothing that the thread may do. Not before the first question: the
+/// program may still become another user, with all its threads.
+fn give_rights_up() {
+    // Where it has none, or the kernel refuses, names are asked for all the same.
+    let _ = rights::forbid_new().and_then(|()| rights::keep_only(CapSet::default()));
+}
+
 impl Worker {
     pub(super) fn new(shared: Arc<Shared>, servers: &[SocketAddr], options: &ResolverOptions) -> Worker {
         Worker {
@@ -63,9 +72,13 @@ impl Worker {
         }
     }
 
-    /// Works until the resolver is dropped.
+    /// Works until the resolver is dropped. Before the first answer the thread has no capabilities any more.
     pub(super) fn run(mut self) {
+        let mut has_rights = true;
         while let Some(wanted) = self.next_wanted() {
+            if std::mem::take(&mut has_rights) {
+                give_rights_up();
+            }
             wanted.into_iter().for_each(|addr| self.ask(addr, 1));
             self.receive();
             self.expire();

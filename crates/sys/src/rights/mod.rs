@@ -1,8 +1,8 @@
-//! Giving rights up, for good: what a program needed to open its sockets and files it does not need to parse packets.
+//! Giving rights up, for good: what was needed to open sockets and files is not needed to parse packets.
 //!
-//! Each function works where the kernel and the caller's rights allow it, and says whether it did. The order that works:
-//! [`forbid_new`], [`become_user`], [`keep_only`], then [`restrict_files`] and [`restrict_calls`]. Capabilities and file
-//! access belong to the calling thread and those that it starts later, so they come before other threads are there.
+//! Each function works where the kernel and the caller's rights allow it, and says whether it did. In order:
+//! [`forbid_new`], [`become_user`], [`keep_only`], then [`restrict_files`] and [`restrict_calls`]. Capabilities and
+//! file access belong to the calling thread and those that it starts later.
 mod calls;
 mod files;
 mod program;
@@ -53,7 +53,9 @@ pub fn become_user(user: &UserIds) -> Result<(), SysError> {
     // SAFETY: takes three integers.
     call("setresuid", || unsafe { libc::setresuid(user.uid, user.uid, user.uid) }.into())
         .map_err(failed("setresuid"))?;
-    Ok(())
+    // What was kept is permitted, but in force no more: giving up the bounding set needs it.
+    let sets = caps::read().map_err(failed("capget"))?;
+    caps::write(Sets { effective: sets.permitted, ..sets }).map_err(failed("capset"))
 }
 
 /// Gives up all capabilities of the calling thread but those of `keep`; returns those that it still has, and whether
@@ -70,9 +72,7 @@ pub fn keep_only(keep: CapSet) -> Result<(CapSet, bool), SysError> {
         }
     }
     // SAFETY: takes integers only. Kernels before 4.3 have none.
-    let _ = call("prctl", || {
-        unsafe { libc::prctl(libc::PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) }.into()
-    });
+    let _ = call("prctl", || unsafe { libc::prctl(libc::PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) }.into());
     let left = before.permitted & keep.0;
     caps::write(Sets { effective: left, permitted: left, inheritable: 0 }).map_err(failed)?;
     Ok((CapSet(left), before.permitted != left))

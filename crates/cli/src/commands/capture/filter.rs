@@ -3,6 +3,7 @@
 //! What is a filter of our fields alone is read as one, as in every table. Else comparisons of our fields (`info ~ x`)
 //! are words among pcap-filter's: the compiler leaves room for them, and the kernel lets through what they might take.
 
+use super::names::HostNames;
 use crate::commands::plan;
 use crate::flags::request::Request;
 use engine::{Predicate, filter};
@@ -48,6 +49,7 @@ pub(super) struct PcapFilter {
     text: String,
     /// Those comparisons; `None` for one that the plan tests.
     own: Vec<Option<OwnTest>>,
+    names: HostNames,
 }
 
 /// A comparison of our fields among words of pcap-filter.
@@ -87,7 +89,7 @@ impl JoinedFilter {
             own.push(if is_chain { None } else { Some(own_test(request, test)?) });
             pcap.replace_range(found.begin..found.end, &format!("{:1$}", word.name, found.end - found.begin));
         }
-        let part = PcapFilter { text: pcap, own };
+        let part = PcapFilter { text: pcap, own, names: HostNames::default() };
         match (part.check(), bound) {
             (Ok(()), _) => Ok(JoinedFilter { pcap: Some(part), ..joined }),
             // It reads as a filter of fields, one of which is unknown: that error knows which is meant.
@@ -101,7 +103,7 @@ impl PcapFilter {
     /// Compiles it. A refusal has libpcap's words and the column.
     pub(super) fn compile(&self, target: &FilterTarget) -> Result<pcapfilter::Filter, String> {
         let words = WORDS.get(..self.own.len()).unwrap_or_default();
-        let compiled = pcapfilter::compile_with(&self.text, target, &super::names::HostNames::new(), words);
+        let compiled = pcapfilter::compile_with(&self.text, target, &self.names, words);
         compiled.map_err(|refusal| format!("filter, column {}: {refusal}", refusal.column))
     }
 

@@ -2,17 +2,20 @@
 
 use super::Capture;
 use super::program::Programs;
-use super::writing::written;
-use crate::commands::follow::{self, StreamNotes, Then};
+use super::writing::{open_output, written};
+use crate::commands::follow::{self, StreamNotes};
 use crate::messages::say;
 use crate::outcome::Outcome;
+use crate::rights::Confined;
 use crate::session::Session;
 use capture::{CapturePlace, FollowPackets, PacketStream, Passes};
-use engine::{Plan, Run, RunError};
-use host::{Links, Namespace, Namespaces};
+use engine::{Plan, RunError};
+use host::{LinksReader, Namespace, Namespaces};
 use record::Accounting;
 use record::rows::{CapturedPacket, CapturedPackets, Link};
 use record::{SourceError, SourceFault};
+use std::cell::RefCell;
+use std::collections::HashMap;
 
 /// Captures until the time is over or somebody ends it.
 pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outcome {
@@ -21,18 +24,21 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         sys::clock::monotonic_ns().saturating_add(time_ns)
     });
     follow::run(&capture.request, plan, |session, then| {
-        // What cannot be found is said when lookups are read.
-        session.find_namespaces(None, &mut Accounting::default());
+        let needed = capture.needed_rights(plan).map_err(refused)?;
+        let mut notes = Accounting::default();
+        session.find_namespaces(None, &mut notes);
+        session.keep_namespaces();
         let places = places(session);
         if let Err(error) = sys::signal::report_on_usr1() {
             say(&error.to_string());
         }
-        let links = |place: &CapturePlace| read_links(session, place);
+        let readers = RefCell::default();
+        let links = |place: &CapturePlace| read_links(session, place, &readers);
         let is_late = || end_ns.is_some_and(|end_ns| sys::clock::monotonic_ns() >= end_ns);
         let stop = || is_late() || follow::is_over(&capture.request, session);
         let rings = places.len() * capture.ifaces.len().max(1);
         let programs = capture.filter.as_ref().map(|filter| Programs::live(filter, capture.live_snaplen()));
-        let program = programs.as_ref().map(Programs::kernel).transpose().map_err(unfit)?;
+        let program = programs.as_ref().map(Programs::kernel).transpose().map_err(refused)?;
         let judge = |row: &CapturedPacket<'_>| programs.as_ref().is_none_or(|programs| programs.passes(row, false));
         let is_judged = programs.as_ref().is_some_and(Programs::is_rest_needed);
         let passes: Option<&Passes<'_>> = if is_judged { Some(&judge) } else { None };
@@ -52,35 +58,34 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
             reports: &sys::signal::reports,
         };
         let mut stream = PacketStream::open(follow).map_err(RunError::Source)?;
-        match &capture.output {
-            Some(path) if !capture.request.explain => {
-                let (run, line) = written(path, capture, plan, &mut stream)?;
-                say(&format!("{}; {line}, {} filtered", stream.report(), run.stats.filtered));
-                Ok(run)
-            }
-            _ => shown(&mut stream, capture, then),
+        if capture.request.explain {
+            return then(&mut stream, StreamNotes::default());
         }
+        let output = capture.output.as_deref().map(open_output).transpose()?;
+        needed.drop_capabilities().map_err(refused)?;
+        let mut run = match output {
+            Some(writer) => {
+                let (run, line) = written(writer, capture, plan, &mut Confined::new(&mut stream, &needed))?;
+                say(&format!("{}; {line}, {} filtered", stream.report(), run.stats.filtered));
+                run
+            }
+            None => {
+                let caveat = capture.request.all_netns.then(|| AT_THE_START.to_owned());
+                let notes = StreamNotes { caveat, ..StreamNotes::default() };
+                let run = then(&mut Confined::new(&mut stream, &needed), notes)?;
+                let (shown, filtered) = (run.stats.emitted, run.stats.filtered);
+                say(&format!("{}; {shown} shown, {filtered} filtered", stream.report()));
+                run
+            }
+        };
+        run.stats.add(&notes);
+        Ok(run)
     })
 }
 
-/// The error of a filter that is none for these packets.
-pub(super) fn unfit(refusal: String) -> RunError {
+/// The error of what was asked for: a filter that is none for these packets, a user that is not there.
+pub(super) fn refused(refusal: String) -> RunError {
     RunError::Source(SourceError { what: "packets", fault: SourceFault::Io, cause: refusal.into() })
-}
-
-/// Shows the packets and says the figures at the end.
-fn shown(
-    stream: &mut PacketStream<'_>,
-    capture: &Capture,
-    then: &mut Then<'_, CapturedPackets>,
-) -> Result<Run, RunError> {
-    let caveat = capture.request.all_netns.then(|| AT_THE_START.to_owned());
-    let run = then(stream, StreamNotes { caveat, cost: Vec::new(), reread: None })?;
-    if !capture.request.explain {
-        let (shown, filtered) = (run.stats.emitted, run.stats.filtered);
-        say(&format!("{}; {shown} shown, {filtered} filtered", stream.report()));
-    }
-    Ok(run)
 }
 
 /// The sentence about `--all-netns` at the start.
@@ -99,7 +104,12 @@ fn places(session: &Session) -> Vec<CapturePlace> {
     std::iter::once(CapturePlace { netns_id: own, netns: None }).chain(others).collect()
 }
 
-fn read_links(session: &Session, place: &CapturePlace) -> Result<Vec<Link>, String> {
-    let read = Links::read(session.host(), place.netns_id, place.netns.as_ref());
+/// Readers of interfaces by namespace.
+type Readers = RefCell<HashMap<u64, LinksReader>>;
+
+fn read_links(session: &Session, place: &CapturePlace, readers: &Readers) -> Result<Vec<Link>, String> {
+    let mut readers = readers.borrow_mut();
+    let reader = readers.entry(place.netns_id).or_default();
+    let read = reader.read(session.host(), place.netns_id, place.netns.as_ref());
     read.map(|read| read.links).map_err(|error| error.to_string())
 }

@@ -4,6 +4,7 @@ mod file;
 mod filter;
 mod live;
 mod names;
+mod needs;
 mod printed;
 mod program;
 mod writing;
@@ -104,6 +105,10 @@ struct Capture {
     promiscuous: bool,
     /// `--for`
     time: Option<Duration>,
+    /// `-Z`
+    user: Option<String>,
+    /// `-v`
+    is_verbose: bool,
 }
 
 /// How late packets may be.
@@ -159,6 +164,8 @@ fn asked(line: &ParsedWords<'_>) -> Result<Capture, String> {
         snaplen,
         promiscuous: !line.has("no-promiscuous"),
         time: line.seconds("for", FOR_S)?,
+        user: line.value("relinquish-privileges").map(str::to_owned),
+        is_verbose: line.has("verbose"),
         request,
     })
 }

@@ -1,24 +1,23 @@
 //! Names in filters: those of this machine's files, and hosts as the system finds them.
 
 use pcapfilter::{NameFiles, NameSource};
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
 use std::net::{IpAddr, ToSocketAddrs};
 use sys::Host;
 
-/// Reads each file when a name is asked for that may stand in it.
+/// Reads each file when a name is asked for that may stand in it, and asks for a host once: the programs for all link
+/// types know it by the same addresses, and those that are compiled later need no right to ask.
+#[derive(Debug, Default)]
 pub(super) struct HostNames {
     texts: [OnceCell<String>; 4],
+    hosts: RefCell<HashMap<String, Vec<IpAddr>>>,
 }
 
 /// The files, in the order of `texts`.
 const FILES: [&str; 4] = ["/etc/services", "/etc/protocols", "/etc/networks", "/etc/ethers"];
 
 impl HostNames {
-    /// Reads nothing yet.
-    pub(super) fn new() -> HostNames {
-        HostNames { texts: Default::default() }
-    }
-
     fn text(&self, nth: usize) -> &str {
         let (Some(cell), Some(file)) = (self.texts.get(nth), FILES.get(nth)) else { return "" };
         cell.get_or_init(|| {
@@ -32,7 +31,11 @@ impl HostNames {
 
 impl NameSource for HostNames {
     fn host(&self, name: &str) -> Vec<IpAddr> {
-        (name, 0).to_socket_addrs().map_or_else(|_| Vec::new(), |found| found.map(|address| address.ip()).collect())
+        let ask = || match (name, 0).to_socket_addrs() {
+            Ok(found) => found.map(|address| address.ip()).collect(),
+            Err(_) => Vec::new(),
+        };
+        self.hosts.borrow_mut().entry(name.to_owned()).or_insert_with(ask).clone()
     }
 
     fn network(&self, name: &str) -> Option<u32> {

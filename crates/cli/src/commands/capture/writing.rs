@@ -199,19 +199,23 @@ impl RenewedLookups for NoLookups {
     }
 }
 
-/// Writes the packets of the stream until it ends; returns the line about the file.
-pub(super) fn written(
-    path: &Path,
-    capture: &Capture,
-    plan: &Plan<CapturedPackets>,
-    stream: &mut dyn Stream<CapturedPackets>,
-) -> Result<(Run, String), RunError> {
+/// Makes the file of `-w`.
+pub(super) fn open_output(path: &Path) -> Result<PacketWriter, RunError> {
     let failed = |error: io::Error| {
         let words = error.raw_os_error().map_or(error.to_string(), |errno| sys::Errno(errno).to_string());
         let cause = format!("cannot write {}: {words}", path.display()).into();
         RunError::Source(SourceError { what: "packets", fault: SourceFault::Io, cause })
     };
-    let mut writer = PacketWriter::create(path).map_err(failed)?;
+    PacketWriter::create(path).map_err(failed)
+}
+
+/// Writes the packets of the stream until it ends; returns the line about the file.
+pub(super) fn written(
+    mut writer: PacketWriter,
+    capture: &Capture,
+    plan: &Plan<CapturedPackets>,
+    stream: &mut dyn Stream<CapturedPackets>,
+) -> Result<(Run, String), RunError> {
     let mut run = plan.follow_rows(stream, &mut NoLookups, &mut writer, &|| false)?;
     let dropped = capture.file.is_none().then_some(run.stats.lost);
     let (written, name) = writer.finish(sys::clock::wall_ns(), dropped);

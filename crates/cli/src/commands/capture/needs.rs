@@ -1,0 +1,79 @@
+//! Which rights a capture needs while it parses packets.
+
+use super::Capture;
+use crate::flags::ship::ShipRequest;
+use crate::rights::{NeededRights, account};
+use engine::Plan;
+use export::{Address, Target};
+use record::LookupId;
+use record::rows::CapturedPackets;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use sys::caps::{Cap, CapSet};
+
+impl Capture {
+    /// What the packets are parsed with. The error is about `-Z`.
+    pub(super) fn needed_rights(&self, plan: &Plan<CapturedPackets>) -> Result<NeededRights, String> {
+        let ship = self.request.ship.as_ref();
+        let account = self.user.as_deref().map(account).transpose()?;
+        let is_somebody_elses = ship.is_some_and(|ship| files(ship).any(|path| !is_ours(path)));
+        let caps = if is_somebody_elses && account.is_none() { &[Cap::DacOverride][..] } else { &[] };
+        Ok(NeededRights {
+            account,
+            caps: CapSet::of(caps),
+            reads_files: ship.is_some() || LookupId::ALL.into_iter().any(|id| plan.needs_lookup(id)),
+            writable: ship.map(writable).unwrap_or_default(),
+            ships_files: ship.is_some(),
+            uses_network: ship.is_some() || self.request.resolve.is_some(),
+            is_verbose: self.is_verbose,
+        })
+    }
+}
+
+/// The paths that outputs open themselves, now and when files are moved away.
+fn files(ship: &ShipRequest) -> impl Iterator<Item = &Path> {
+    ship.targets.iter().filter_map(|target: &Target| match &target.address {
+        Address::File(path) => Some(path.as_path()),
+        _ => None,
+    })
+}
+
+/// Where the parsing thread itself makes and removes files: what waits, and the socket that is asked for figures.
+fn writable(ship: &ShipRequest) -> Vec<PathBuf> {
+    let spool = ship.spool.iter().map(|spool| spool.dir.clone());
+    let control = ship.control.iter().filter_map(|path| path.parent().map(Path::to_owned));
+    // One that is not there yet cannot be named to the kernel; opening it was refused before.
+    spool.chain(control).filter(|path| path.is_dir()).collect()
+}
+
+/// True if the file, or a new one in its folder, can be written without a right to other users' files.
+fn is_ours(path: &Path) -> bool {
+    let euid = sys::caps::euid();
+    let allows = |facts: &fs::Metadata, bits: u32| {
+        let bits = if facts.uid() == euid { bits << 6 } else { bits };
+        facts.mode() & bits == bits
+    };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let is_file_ours = fs::metadata(path).map_or(true, |facts| allows(&facts, 0o2));
+    is_file_ours && fs::metadata(folder).is_ok_and(|facts| allows(&facts, 0o3))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_folder_of_ones_own_needs_no_right_to_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("new");
+        assert!(is_ours(&path));
+        fs::write(&path, "").unwrap();
+        assert!(is_ours(&path));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).unwrap();
+        assert!(!is_ours(&path));
+        assert!(!is_ours(Path::new("/proc/new")) && !is_ours(&dir.path().join("none/new")));
+    }
+}

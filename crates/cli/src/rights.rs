@@ -1,0 +1,126 @@
+//! Giving rights up once everything is open that needs them, before the first byte of a packet is parsed
+//! (docs/adr/0026).
+
+use crate::messages::say;
+use host::users::Account;
+use record::{Demand, Each, Offer, SourceError, Stream, StreamState, Table};
+use std::path::{Path, PathBuf};
+use sys::Host;
+use sys::caps::{Cap, CapSet};
+use sys::rights::{self, CallGroups, FileRules};
+
+/// What is needed while packets are parsed. Without anything in it: memory, what is open, and rtnetlink.
+#[derive(Debug, Default)]
+pub(crate) struct NeededRights {
+    /// Whom the process belongs to from then on (`-Z`).
+    pub(crate) account: Option<Account>,
+    /// Capabilities that stay.
+    pub(crate) caps: CapSet,
+    /// Files are read: names of namespaces, of users.
+    pub(crate) reads_files: bool,
+    /// Directories that the parsing thread itself writes into.
+    pub(crate) writable: Vec<PathBuf>,
+    /// Other threads open files, which they make and remove.
+    pub(crate) ships_files: bool,
+    /// Sockets are opened: for receivers, for names.
+    pub(crate) uses_network: bool,
+    /// True to say on stderr what was given up.
+    pub(crate) is_verbose: bool,
+}
+
+impl NeededRights {
+    /// Gives up capabilities and, with `-Z`, the user: before other threads are started. Fails only if the user cannot
+    /// be changed.
+    pub(crate) fn drop_capabilities(&self) -> Result<(), String> {
+        self.note(rights::forbid_new().err().map(|error| error.to_string()));
+        if let Some(account) = &self.account {
+            rights::become_user(&account.ids)
+                .map_err(|error| format!("cannot become {}: {}", account.name, error.errno))?;
+            self.note(Some(format!("this is user {} now", account.name)));
+        }
+        self.note(Some(match rights::keep_only(self.caps) {
+            Err(error) => format!("capabilities stay: {error}"),
+            Ok((_, false)) => "there were no capabilities to give up".to_owned(),
+            Ok((CapSet(0), true)) => "all capabilities were given up".to_owned(),
+            Ok((left, true)) => format!("capabilities were given up but {}", names(left)),
+        }));
+        Ok(())
+    }
+
+    /// Gives up files and system calls. To be called on the thread that parses, when others were started: system calls
+    /// are those of all threads, files those of this one.
+    pub(crate) fn confine(&self) {
+        let root = [Path::new("/")];
+        let readable: &[&Path] = if self.reads_files { &root } else { &[] };
+        let writable: Vec<&Path> = self.writable.iter().map(PathBuf::as_path).collect();
+        self.note(Some(match rights::restrict_files(&FileRules { readable, writable: &writable }) {
+            Err(error) => format!("files can still be opened: {error}"),
+            Ok(None) => "files can still be opened: this kernel has no Landlock".to_owned(),
+            Ok(Some(_)) if readable.is_empty() && writable.is_empty() => "no file can be opened".to_owned(),
+            Ok(Some(_)) if writable.is_empty() => "no file can be opened for writing".to_owned(),
+            Ok(Some(_)) => {
+                let names: Vec<String> = writable.iter().map(|path| path.display().to_string()).collect();
+                format!("no file can be opened for writing but below {}", names.join(", "))
+            }
+        }));
+        let groups = CallGroups {
+            reads_files: self.reads_files,
+            writes_files: self.ships_files || !writable.is_empty(),
+            uses_network: self.uses_network,
+            starts_programs: false,
+        };
+        self.note(Some(match rights::restrict_calls(groups) {
+            Err(error) => format!("all system calls can still be made: {error}"),
+            Ok(false) => "all system calls can still be made: this kernel has no seccomp".to_owned(),
+            Ok(true) => "system calls that are not needed are refused".to_owned(),
+        }));
+    }
+
+    fn note(&self, text: Option<String>) {
+        if let Some(text) = text.filter(|_| self.is_verbose) {
+            say(&format!("rights: {text}"));
+        }
+    }
+}
+
+fn names(set: CapSet) -> String {
+    let all = std::iter::once(Cap::DacOverride).chain(Cap::ALL);
+    all.filter(|cap| set.has(*cap)).map(Cap::name).collect::<Vec<_>>().join(", ")
+}
+
+/// The account of `-Z`; the error is for the user.
+pub(crate) fn account(name: &str) -> Result<Account, String> {
+    let found = Account::find(&Host::live(), name).map_err(|error| error.to_string())?;
+    found.ok_or_else(|| format!("there is no user {} in /etc/passwd", sys::escaped(name.as_bytes())))
+}
+
+/// A stream that gives up what [`NeededRights::confine`] says when its first rows are asked for.
+pub(crate) struct Confined<'s, T: Table> {
+    stream: &'s mut dyn Stream<T>,
+    /// `None` once it is done.
+    rights: Option<&'s NeededRights>,
+}
+
+impl<'s, T: Table> Confined<'s, T> {
+    /// Nothing is given up yet.
+    pub(crate) fn new(stream: &'s mut dyn Stream<T>, rights: &'s NeededRights) -> Confined<'s, T> {
+        Confined { stream, rights: Some(rights) }
+    }
+}
+
+impl<T: Table> Stream<T> for Confined<'_, T> {
+    fn offer(&self, demand: &Demand<T>) -> Offer {
+        self.stream.offer(demand)
+    }
+
+    fn next(&mut self, demand: &Demand<T>, each: &mut Each<'_, T>) -> Result<StreamState, SourceError> {
+        if let Some(rights) = self.rights.take() {
+            rights.confine();
+        }
+        self.stream.next(demand, each)
+    }
+
+    fn close(&mut self) -> record::Accounting {
+        self.stream.close()
+    }
+}

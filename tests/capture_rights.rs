@@ -1,0 +1,196 @@
+//! `capture` gives its rights up before it looks at a packet, and goes on doing what needs none.
+
+use crate::capture::{command, rings};
+use crate::capture_read::{pcap_of, udp};
+use crate::going::Going;
+use crate::run::{Ran, clean, netwren};
+use std::io::Write;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use sys::caps::Cap;
+use sys::sandbox::{Limit, confine};
+use testkit::netns::Lab;
+
+const COLUMNS: &str = "iface,dst,dport,len";
+const NOBODY: u32 = 65_534;
+
+fn send(lab: &Lab, port: u16) {
+    lab.inside(|| {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let _ = socket.send_to(b"0123456789", (Ipv4Addr::new(127, 0, 0, 9), port));
+    });
+}
+
+/// What the kernel says of each thread: its lines `NAME:` in this order.
+fn of_threads(pid: u32, names: &[&str]) -> Vec<Vec<String>> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let of_thread = |path: &Path| {
+        let status = std::fs::read_to_string(path.join("status")).unwrap();
+        let of_name = |name: &&str| status.lines().find_map(|line| line.strip_prefix(*name)?.strip_prefix(':'));
+        let words = names.iter().map(|name| of_name(name).unwrap().split_whitespace().collect::<Vec<_>>().join(" "));
+        words.collect()
+    };
+    tasks.map(|task| of_thread(&task.unwrap().path())).collect()
+}
+
+const SETS: [&str; 7] = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp"];
+
+fn nothing(bound: &str) -> Vec<String> {
+    let none = "0".repeat(16);
+    [&none, &none, &none, bound, &none, "1", "2"].map(str::to_owned).to_vec()
+}
+
+fn capture(lab: &Lab, args: &[&str]) -> Going<String> {
+    let args = [&["-v", "--columns", COLUMNS, "proto = udp and dport = 7123"], args].concat();
+    Going::past_header(command(lab, &args), COLUMNS, |line| line)
+}
+
+#[test]
+fn root_capture_has_no_rights_when_it_looks_at_packets() {
+    testkit::require_root!();
+    let lab = Lab::new("caprights");
+    for (args, user) in [(&[][..], 0), (&["-i", "lo", "-Z", "nobody"], NOBODY), (&["--all-netns", "--resolve"], 0)] {
+        let mut going = capture(&lab, args);
+        send(&lab, 7123);
+        going.read_until("a packet", |lines| !lines.is_empty());
+        let pid = going.child.id();
+        // With names asked for, a thread of its own asks: it has given its rights up as well, once it is asked.
+        testkit::wait_until("no thread has rights", || {
+            of_threads(pid, &SETS).iter().all(|thread| *thread == nothing(&"0".repeat(16)))
+        });
+        for ids in of_threads(pid, &["Uid", "Gid", "Groups"]) {
+            assert_eq!(ids[0], [user.to_string().as_str(); 4].join(" "), "{args:?}");
+            assert!(user == 0 || ids[1..] == [[ids[1].split(' ').next().unwrap(); 4].join(" "), ids[2].clone()]);
+            assert!(user == 0 || !ids[2].split(' ').any(|group| group == "0"), "{ids:?}");
+        }
+        let (lines, ran) = going.end();
+        assert!(lines.iter().all(|line| line.starts_with("lo\t") && line.ends_with("\t7123\t52")), "{lines:?}");
+        for words in ["rights: all capabilities were given up", "rights: system calls that are not needed are refused"]
+        {
+            assert!(ran.stderr.contains(words), "{}", ran.stderr);
+        }
+        assert_eq!(ran.stderr.contains("rights: this is user nobody now"), user == NOBODY);
+        ran.ok();
+    }
+    Ran::of(command(&lab, &["-Z", "nobody-there", "--for", "1"]).output().unwrap())
+        .says(4, &["there is no user nobody-there in /etc/passwd"]);
+}
+
+/// The file is open before: a folder of root's is enough, whoever parses.
+#[test]
+fn root_a_file_is_written_as_another_user() {
+    testkit::require_root!();
+    let lab = Lab::new("capuser");
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+    let path = dir.path().join("all.pcapng");
+    let words = ["-Z", "nobody", "-i", "lo", "-w", path.to_str().unwrap(), "udp port 7123"];
+    let going: Going<String> = Going::spawn(command(&lab, &words), |line| line);
+    testkit::wait_until("the ring is there", || rings(&lab) == 1);
+    let pid = going.child.id();
+    testkit::wait_until("it has no rights", || {
+        of_threads(pid, &["Uid", "Seccomp"]).concat() == [[NOBODY.to_string().as_str(); 4].join(" "), "2".to_owned()]
+    });
+    send(&lab, 7123);
+    let (_, ran) = going.end();
+    assert!(ran.stderr.contains("1 written to "), "{}", ran.stderr);
+    ran.ok();
+    assert_eq!(netwren(&["capture", "-r", path.to_str().unwrap(), "-H", "-c", "dport"]).ok(), "7123\n");
+}
+
+/// In a folder of somebody else the right to other users' files is all that stays; files are moved away all the same.
+#[test]
+fn root_files_of_outputs_are_opened_anew_without_rights() {
+    testkit::require_root!();
+    let lab = Lab::new("capto");
+    for (owner, left) in [(0, 0), (NOBODY, 1 << Cap::DacOverride as u8)] {
+        let dir = tempfile::tempdir().unwrap();
+        chown(dir.path(), Some(owner), Some(owner)).unwrap();
+        let path = dir.path().join("rows.json");
+        let spool = tempfile::tempdir().unwrap();
+        let to = format!("json:{}", path.display());
+        let words = ["-v", "--to", &to, "--spool", spool.path().to_str().unwrap(), "dport = 7123"];
+        let going: Going<String> = Going::spawn(command(&lab, &words), |line| line);
+        testkit::wait_until("the ring is there", || rings(&lab) == 1);
+        let written = || std::fs::read_to_string(&path).unwrap_or_default().lines().count();
+        let shown = |set: u64| format!("{set:016x}");
+        testkit::wait_until("no thread has more rights", || {
+            let threads = of_threads(going.child.id(), &["CapEff", "CapBnd", "NoNewPrivs", "Seccomp"]);
+            threads.len() > 1 && threads.iter().all(|thread| *thread == [&shown(left), &shown(left), "1", "2"])
+        });
+        send(&lab, 7123);
+        testkit::wait_until("a row", || written() > 0);
+        std::fs::rename(&path, dir.path().join("rows.1")).unwrap();
+        going.signal("-HUP");
+        testkit::wait_until("a row in a new file", || {
+            send(&lab, 7123);
+            written() > 0
+        });
+        assert_eq!(std::fs::metadata(&path).unwrap().uid(), 0);
+        let (_, ran) = going.end();
+        let says = if left == 0 { "all capabilities were given up" } else { "were given up but CAP_DAC_OVERRIDE" };
+        assert!(ran.stderr.contains(says), "{}", ran.stderr);
+        ran.ok();
+    }
+}
+
+/// The bytes of a file are parsed with nothing but what is open.
+#[test]
+fn root_a_file_is_parsed_without_rights() {
+    testkit::require_root!();
+    let mut command = Command::new(testkit::program::netwren());
+    clean(&mut command).args(["capture", "-r", "-", "-v", "-H", "-c", "dport"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    // It waits for the rest of the header.
+    pipe.write_all(&pcap_of(&[])[..2]).unwrap();
+    let pid = child.id();
+    testkit::wait_until("it has no rights", || of_threads(pid, &SETS) == [nothing(&"0".repeat(16))]);
+    pipe.write_all(&pcap_of(&[&udp(1000, b"ab")])[2..]).unwrap();
+    drop(pipe);
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert!(ran.stderr.contains("rights: no file can be opened") || ran.stderr.contains("has no Landlock"));
+    assert_eq!(ran.ok(), "1000\n");
+}
+
+/// No file is opened any more once the first packet may come.
+#[test]
+fn root_no_file_is_opened_while_packets_are_parsed() {
+    testkit::require_root!();
+    if !testkit::tool::require("strace") {
+        return;
+    }
+    let lab = Lab::new("capstrace");
+    let log = lab.dir().join("calls");
+    let (log_name, program) = (log.display().to_string(), testkit::program::netwren().display().to_string());
+    lab.output("strace", &["-f", "-o", &log_name, &program, "capture", "--for", "0.3", "-H"]);
+    let calls = std::fs::read_to_string(&log).unwrap();
+    let (before, after) = calls.split_once("SECCOMP_SET_MODE_FILTER").unwrap();
+    assert!(before.contains("AF_PACKET") && before.contains("PR_SET_NO_NEW_PRIVS"));
+    assert!(after.contains("PACKET_STATISTICS"));
+    for call in ["open(", "openat(", "execve(", "setns(", "EPERM", "EACCES"] {
+        assert!(!after.contains(call), "{call}: {after}");
+    }
+}
+
+/// Nothing to give up is no reason to stop.
+#[test]
+fn root_without_rights_there_is_nothing_to_give_up() {
+    testkit::require_root!();
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = dir.path().join("a.pcap");
+    std::fs::write(&path, pcap_of(&[&udp(1000, b"ab")])).unwrap();
+    let mut command = Command::new(testkit::program::netwren());
+    clean(&mut command).args(["capture", "-r", path.to_str().unwrap(), "-v", "-H", "-c", "dport"]);
+    confine(&mut command, &[Limit::User { uid: NOBODY, gid: NOBODY }]).unwrap();
+    let ran = Ran::of(command.output().unwrap());
+    assert!(ran.stderr.contains("rights: there were no capabilities to give up"), "{}", ran.stderr);
+    assert_eq!(ran.ok(), "1000\n");
+    let mut command = Command::new(testkit::program::netwren());
+    clean(&mut command).args(["capture", "-r", path.to_str().unwrap(), "-Z", "root"]);
+    confine(&mut command, &[Limit::User { uid: NOBODY, gid: NOBODY }]).unwrap();
+    Ran::of(command.output().unwrap()).says(4, &["cannot become root: operation not permitted"]);
+}

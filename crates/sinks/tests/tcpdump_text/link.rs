@@ -123,3 +123,23 @@ fn what_stands_before_lines() {
     let packets = vec![(datagram(), 100); 12];
     check(LinkType::RAW, &packets, &["-t", "-tt", "-ttt", "-tttt", "-ttttt", "-#", "-#ttt", "-AA"]);
 }
+
+/// Link layer discovery: without `-v`.
+#[test]
+fn link_layer_discovery() {
+    let entry = |kind: u16, value: &[u8]| [&(kind << 9 | value.len() as u16).to_be_bytes()[..], value].concat();
+    let head = [entry(1, &[4, 2, 0, 0, 0, 0, 1]), entry(2, b"\x05eth0"), entry(3, &[0, 120])].concat();
+    let named =
+        [entry(4, b"port"), entry(5, b"switch\x01\xff"), entry(6, b"system"), entry(127, &[0, 0x80, 0xc2, 1, 0, 1])];
+    let with = |entries: &[u8]| ethernet(0x88cc, &[&head, entries].concat());
+    let packets = [
+        with(&entry(0, b"")),
+        with(&[named.concat(), entry(0, b""), entry(5, b"behind")].concat()),
+        with(&[entry(5, b""), entry(5, b"a"), entry(5, b"b")].concat()),
+        ethernet(0x88cc, b""),
+        ethernet(0x88cc, &[10]),
+        ethernet(0x88cc, &[10, 99, 1]),
+    ];
+    check(LinkType::ETHERNET, &cut_at_each_byte(&packets), &["", "-e", "-q", "-X", "-A", "-qe"]);
+    check(LinkType::ETHERNET, &damaged(&packets, 14, 99), &["", "-e", "-q"]);
+}

@@ -1,7 +1,8 @@
 //! TCP: flags, options, sequence numbers relative to a connection's first.
 
 use crate::build::{tcp_packets, v4, v4_with};
-use crate::harness::check_ip;
+use crate::harness::{check, check_ip, check_ip_and_damaged};
+use record::rows::LinkType;
 
 #[test]
 fn segments() {
@@ -56,4 +57,48 @@ fn fragments_and_lies() {
     let [packet, _] = tcp_packets((1, 2), 1, 1, 0x18, &[], b"payload");
     let segment = &packet[20..];
     check_ip(&[v4_with(6, 0, 0x2000, &[], segment), v4_with(6, 0, 3, &[], segment), v4(6, &segment[..20])]);
+}
+
+/// Multipath TCP: each kind, each length, each flag of it and of the segment.
+#[test]
+fn multipath() {
+    let value: Vec<u8> = (0..40).map(|n: u8| n.wrapping_mul(37)).collect();
+    let mut packets = Vec::new();
+    for (kind, flags) in (0..=255).flat_map(|kind| [0, 1, 5, 0x0f, 0x14, 0x1d, 0x81].map(|flags| (kind, flags))) {
+        for len in 2..31 {
+            let option = [&[30, len as u8, kind, flags][..], &value].concat();
+            let mut options = option[..len.max(4)].to_vec();
+            options.resize(options.len().next_multiple_of(4), 1);
+            let segment_flags = [0x02, 0x12, 0x10][(usize::from(kind) + len + usize::from(flags)) % 3];
+            let [packet, _] = tcp_packets((1, 2), 1, 1, segment_flags, &options, b"");
+            packets.push((packet.clone(), packet.len()));
+        }
+    }
+    check(LinkType::RAW, &packets, &["", "-v", "-q"]);
+}
+
+#[test]
+fn multipath_cut() {
+    let key = [1, 2, 3, 4, 5, 6, 7, 8];
+    let of = |head: &[u8], rest: &[&[u8]]| {
+        let mut option = [&[30, 0][..], head, &rest.concat()].concat();
+        option[1] = option.len() as u8;
+        option.resize(option.len().next_multiple_of(4), 1);
+        option
+    };
+    let mut packets = Vec::new();
+    for (flags, option) in [
+        (0x02, of(&[1, 1], &[])),
+        (0x10, of(&[1, 0x81], &[&key, &key, &[0, 5]])),
+        (0x02, of(&[0x11, 5], &[&key])),
+        (0x12, of(&[0x10, 5], &[&key, &key[..4]])),
+        (0x10, of(&[0x10, 5], &[&key, &key, &key[..4]])),
+        (0x10, of(&[0x20, 0x1d], &[&key[..4], &key, &key[..4], &[0, 5, 0xab, 0xcd]])),
+        (0x10, of(&[0x30, 7], &[&key[..4], &[0, 80], &key])),
+        (0x10, of(&[0x40, 7, 8], &[])),
+        (0x10, of(&[0x70, 0], &[&key])),
+    ] {
+        packets.extend(tcp_packets((1, 2), 1, 1, flags, &option, b"payload"));
+    }
+    check_ip_and_damaged(&packets, 53, 72);
 }

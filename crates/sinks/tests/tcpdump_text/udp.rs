@@ -1,7 +1,8 @@
 //! UDP.
 
 use crate::build::{udp, udp_packets, v4, v4_with, v6};
-use crate::harness::check_ip;
+use crate::harness::{check, check_ip, cut_at_each_byte, damaged};
+use record::rows::LinkType;
 
 #[test]
 fn datagrams() {
@@ -15,4 +16,33 @@ fn datagrams() {
         v6(17, &udp(1, 2, b"no checksum")),
     ]);
     check_ip(&packets);
+}
+
+/// The switches without those that tell all of a message.
+const TERSE: &[&str] = &["", "-e", "-q", "-X", "-A"];
+
+#[test]
+fn dhcp() {
+    let message = |operation: u8, kind: u8, len: u8| {
+        let mut bytes = vec![operation, kind, len, 0, 1, 2, 3, 4];
+        bytes.resize(28, 0);
+        bytes.extend_from_slice(&[2, 0, 0, 0, 0, 1]);
+        bytes.resize(236, 0);
+        bytes.extend_from_slice(&[0x63, 0x82, 0x53, 0x63, 53, 1, 1, 255]);
+        bytes
+    };
+    let mut packets = udp_packets(68, 67, &message(1, 1, 6)).to_vec();
+    for [operation, kind, len] in [[2, 1, 6], [3, 1, 6], [1, 6, 6], [1, 1, 8], [1, 32, 0]] {
+        packets.push(v4(17, &udp(67, 68, &message(operation, kind, len))));
+    }
+    check(LinkType::RAW, &cut_at_each_byte(&packets), TERSE);
+    check(LinkType::RAW, &damaged(&packets[2..], 28, 99), TERSE);
+}
+
+#[test]
+fn dhcp6() {
+    let messages = (0..40).map(|kind| udp_packets(546, 547, &[kind, 1, 2, 3, 0, 1, 0, 2, 9, 9])[1].clone());
+    let packets: Vec<_> = messages.chain([v6(17, &udp(1, 546, b""))]).collect();
+    check(LinkType::RAW, &cut_at_each_byte(&packets), TERSE);
+    check(LinkType::RAW, &damaged(&packets[..1], 48, 99), TERSE);
 }

@@ -3,15 +3,24 @@
 
 use super::bytes::Printed;
 use super::line::Line;
-use super::{dns, geneve, http, ntp, vxlan};
+use super::{dhcp, dhcp6, dns, geneve, http, ntp, vxlan};
 
 /// Prints `length` bytes of a protocol, of which some were captured. The line stands behind `A.1 > B.2: `, of TCP
 /// behind `length N`.
 pub(super) type Printer = fn(&mut Line<'_>, payload: &[u8], length: usize) -> Printed;
 
 /// Over UDP.
-const UDP: &[(u16, Printer)] =
-    &[(53, dns::print), (123, ntp::print), (5353, dns::print_multicast), (4789, vxlan::print), (6081, geneve::print)];
+const UDP: &[(u16, Printer)] = &[
+    (53, dns::print),
+    (67, dhcp::print),
+    (68, dhcp::print),
+    (123, ntp::print),
+    (5353, dns::print_multicast),
+    (546, dhcp6::print),
+    (547, dhcp6::print),
+    (4789, vxlan::print),
+    (6081, geneve::print),
+];
 
 /// Over TCP.
 const TCP: &[(u16, Printer)] = &[(53, dns::print_over_tcp), (80, http::print), (8080, http::print)];

@@ -2,6 +2,7 @@
 
 use super::bytes::{Cut, be16, be32, behind, part, u8_at};
 use super::line::Line;
+use super::mptcp;
 use super::sequences::Base;
 
 /// What the printing of options depends on.
@@ -18,6 +19,7 @@ pub(super) struct Segment {
 const END: u8 = 0;
 const NOP: u8 = 1;
 const SACK: u8 = 5;
+const MULTIPATH: u8 = 30;
 const ACK: u8 = 0x10;
 /// The magic number of TCP Fast Open in the option of experiments.
 const FAST_OPEN_MAGIC: u16 = 0xf989;
@@ -88,7 +90,12 @@ fn put_all(
             return Err(Broken::Bad);
         }
         put_name(line, kind);
-        let value = OptionValue { bytes: behind(bytes, at + head), len: len - head, room: length - at - head };
+        let value = OptionValue {
+            option: behind(bytes, at),
+            bytes: behind(bytes, at + head),
+            len: len - head,
+            room: length - at - head,
+        };
         let read = put_value(line, segment, kind, &value)?;
         if read + head != len {
             line.put("[len ");
@@ -106,6 +113,8 @@ fn put_all(
 
 /// What an option carries.
 struct OptionValue<'v> {
+    /// From its kind on.
+    option: &'v [u8],
     /// What was captured from it on.
     bytes: &'v [u8],
     /// Bytes that its length says.
@@ -121,6 +130,11 @@ impl<'v> OptionValue<'v> {
             return Err(Broken::Bad);
         }
         part(self.bytes, 0, len).map_err(|Cut| Broken::CutValue)
+    }
+
+    /// With its kind and length.
+    fn option(&self) -> Result<&'v [u8], Broken> {
+        part(self.option, 0, self.len + 2).map_err(|Cut| Broken::CutValue)
     }
 
     fn whole(&self) -> Result<&'v [u8], Broken> {
@@ -147,7 +161,7 @@ fn put_name(line: &mut Line<'_>, kind: u8) {
         20 => "scps",
         28 => "uto",
         29 => "tcp-ao",
-        30 => "mptcp",
+        MULTIPATH => "mptcp",
         34 => "tfo",
         254 => "exp",
         _ => return line.item("unknown-", kind),
@@ -193,6 +207,11 @@ fn put_value(line: &mut Line<'_>, segment: Segment, kind: u8, value: &OptionValu
             line.hex_padded(u8_at(scps, 0)?, 2);
             line.item(" id ", u8_at(scps, 1)?);
             Ok(2)
+        }
+        MULTIPATH => {
+            value.whole()?;
+            mptcp::print(line, segment.flags, value.option()?).map_err(|Cut| Broken::Bad)?;
+            Ok(value.len)
         }
         28 => put_user_timeout(line, value),
         _ => put_rare(line, kind, value),

@@ -263,6 +263,12 @@ need_log_peers() {
         rsyslog-openssl='/usr/lib/*/rsyslog/lmnsd_ossl.so'
 }
 
+# What reads the files of packets that we write. Tests say so where it cannot be had.
+need_packet_peers() {
+    unpack_packages wireshark-common=/usr/bin/capinfos tshark=/usr/bin/tshark \
+        || say "tshark could not be unpacked: what it says of our files is not tested"
+}
+
 # lstf is in no distribution. Where Go or its module cannot be had, the bench goes on without it and says so.
 need_lstf() {
     command -v go >/dev/null || return 0
@@ -290,6 +296,7 @@ test_all() {
     need_packages iproute2=ss net-tools=netstat conntrack=conntrack nftables=nft git=git procps=ps python3=python3 \
         strace=strace shellcheck=shellcheck openssl=openssl netbase=/etc/protocols systemd=systemd-analyze
     need_log_peers
+    need_packet_peers
     need_compiler
     local log start=$SECONDS
     log=$(mktemp)

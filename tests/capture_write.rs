@@ -3,6 +3,7 @@
 use crate::capture::{command, rings};
 use crate::capture_read::{pcap_of, udp};
 use crate::going::Going;
+use crate::packet_tools::is_read_by;
 use crate::run::{Ran, clean, netwren};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::path::Path;
@@ -11,18 +12,6 @@ use testkit::netns::Lab;
 
 fn columns(path: &Path) -> String {
     netwren(&["capture", "-r", path.to_str().unwrap(), "-H", "-c", "time,src,sport,dst,dport,len,caplen,info"]).ok()
-}
-
-/// The tool reads the file and has nothing to say against it.
-fn is_read_by(tool: &str, args: &[&str], path: &Path) {
-    if !testkit::tool::have(tool) {
-        return testkit::loud(&format!("skipped: {tool} is not installed: what it says of our files is not known"));
-    }
-    let read = Command::new(tool).args(args).arg(path).output().unwrap();
-    let said = String::from_utf8_lossy(&read.stderr).to_lowercase();
-    let complains =
-        ["truncated", "error", "cut short", "malformed", "isn't", "bad"].iter().any(|word| said.contains(word));
-    assert!(read.status.success() && !complains, "{tool}: {said}");
 }
 
 #[test]

@@ -15,8 +15,9 @@ mod report;
 mod row;
 
 pub use files::{
-    FileError, FileFault, FileFormat, FileIface, FilePacket, FilePackets, PacketFile, PassesInFile, ReadPackets,
-    UnreadFile, fuzz_packet_file, stdin_is_ready,
+    FileError, FileFault, FileFormat, FileIface, FileOptions, FilePacket, FilePackets, FileRecord, FileStatistics,
+    FileSummary, IFACES_MAX, IfaceCounts, IfaceSummary, LENGTH_CLASSES, OtherBlock, PacketFile, PassesInFile,
+    ReadPackets, UnreadFile, blocks, fuzz_packet_file, stdin_is_ready,
 };
 pub use latency::LatencyCounts;
 pub use live::place::CapturePlace;

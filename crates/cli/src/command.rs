@@ -84,6 +84,16 @@ pub(crate) enum Positional {
     File,
     /// One file, or none: what is meant then.
     MaybeFile(&'static str),
+    /// Files, one at least; with what is said of them.
+    Files(&'static str),
+}
+
+#[cfg(test)]
+impl Positional {
+    /// True if the command does not run without.
+    pub(crate) fn is_required(self) -> bool {
+        matches!(self, Positional::File | Positional::Files(_))
+    }
 }
 
 /// A table with its fields, whatever its rows are.
@@ -216,6 +226,11 @@ impl<'w> ParsedWords<'w> {
     /// The file that a flag names.
     pub(crate) fn file(&self, flag: &str) -> Option<&'w Path> {
         self.matches.try_get_one::<std::path::PathBuf>(flag).ok().flatten().map(|path| path.as_path())
+    }
+
+    /// The files that stand on the command line besides flags.
+    pub(crate) fn files(&self, name: &str) -> Vec<std::path::PathBuf> {
+        self.matches.try_get_many(name).ok().flatten().into_iter().flatten().cloned().collect()
     }
 
     /// True if the flag names a file.

@@ -29,6 +29,7 @@ pub(crate) static COMMANDS: &[&Command] = &[
     &log::top::COMMAND,
     &log::status::COMMAND,
     &capture::COMMAND,
+    &capture::stats::COMMAND,
     &record::COMMAND,
     &support::COMMAND,
 ];
@@ -37,7 +38,6 @@ pub(crate) static COMMANDS: &[&Command] = &[
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::command::Positional;
     use crate::flags::defs::{FLAGS, Takes};
     use crate::flags::parser::{find, parse, tree};
     use std::ffi::OsString;
@@ -84,7 +84,7 @@ mod tests {
                     Takes::Value(_) | Takes::Values(_) | Takes::File(_) => format!("--{}=1", flag.long),
                     Takes::Word(words) => format!("--{}={}", flag.long, words[0]),
                 };
-                let file = (command.positional == Positional::File).then(|| "file".into());
+                let file = command.positional.is_required().then(|| "file".into());
                 let line = [OsString::from(&word)].into_iter().chain(file).collect();
                 let parsed = parse(command, line, COMMANDS, |_| Ok(()));
                 let has_namesake =

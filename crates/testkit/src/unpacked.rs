@@ -14,9 +14,12 @@ pub struct Unpacked {
 }
 
 impl Unpacked {
-    /// Looks for it as [`tool::find`] does; an installed one will do as well.
+    /// Looks for it as [`tool::find`] does, then in `target/tools`; an installed one will do as well.
     pub fn find(name: &str) -> Option<Unpacked> {
-        let program = tool::find(name)?;
+        let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+        let tools = target.unwrap_or_else(|| crate::program::workspace().join("target")).join("tools/usr");
+        let unpacked = || ["bin", "sbin"].map(|dir| tools.join(dir).join(name)).into_iter().find(|file| file.is_file());
+        let program = tool::find(name).or_else(unpacked)?;
         let usr = program.parent().and_then(Path::parent)?.to_owned();
         Some(Unpacked { program, usr })
     }
@@ -53,9 +56,16 @@ impl Unpacked {
         vec![format!("LD_LIBRARY_PATH={}", dirs.join(":"))]
     }
 
+    /// The program with that environment.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new("env");
+        command.args(self.environment()).arg(&self.program);
+        command
+    }
+
     /// The version that syslog-ng wants to be told at the beginning of its configuration.
     pub fn config_version(&self) -> Option<String> {
-        let out = Command::new("env").args(self.environment()).arg(&self.program).arg("--version").output().ok()?;
+        let out = self.command().arg("--version").output().ok()?;
         let text = String::from_utf8(out.stdout).ok()?;
         text.lines().find_map(|line| line.strip_prefix("Config version: ")).map(str::to_owned)
     }

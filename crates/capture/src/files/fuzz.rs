@@ -1,10 +1,13 @@
 //! Any bytes as a file, for the fuzzer.
 
 use super::reader::PacketFile;
+use super::records::FileRecord;
+use super::summary::{FileSummary, IFACES_MAX};
 
 /// Reads any bytes as a file of packets, and unpacked bytes of others. They must neither panic, nor give more packets
 /// than they have room for.
 pub fn fuzz_packet_file(data: &[u8]) {
+    fuzz_records(data);
     let Ok(mut file) = PacketFile::read("fuzz".into(), Box::new(std::io::Cursor::new(data.to_vec()))) else { return };
     let is_packed = data.starts_with(&[0x1f, 0x8b]) || data.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
     let mut bytes = 0;
@@ -18,4 +21,32 @@ pub fn fuzz_packet_file(data: &[u8]) {
             return;
         }
     }
+}
+
+/// Reads the same bytes as records. The packets are those that are read without the other records, and every option
+/// can be copied.
+fn fuzz_records(data: &[u8]) {
+    let open = || PacketFile::read("fuzz".into(), Box::new(std::io::Cursor::new(data.to_vec()))).ok();
+    let (Some(mut records), Some(mut packets), Some(mut summed)) = (open(), open(), open()) else { return };
+    let mut copied = Vec::new();
+    while let Ok(Some(record)) = records.next_record() {
+        copied.clear();
+        match record {
+            FileRecord::Packet(packet) => {
+                let other = packets.next_packet().ok().flatten();
+                assert_eq!(Some(packet), other);
+                packet.options.put_little_endian(6, &mut copied);
+            }
+            FileRecord::Section(options) | FileRecord::Iface { options, .. } => {
+                options.put_little_endian(1, &mut copied);
+            }
+            FileRecord::Statistics(found) => found.options.put_little_endian(5, &mut copied),
+            FileRecord::Other(block) => _ = block.put_little_endian(&mut copied),
+        }
+        if records.offset() > 1 << 26 {
+            return;
+        }
+    }
+    let summary = FileSummary::read(&mut summed, &|| false);
+    assert!(summary.ifaces.len() <= IFACES_MAX && summary.captured_bytes <= summary.file_bytes);
 }

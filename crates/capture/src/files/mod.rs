@@ -4,6 +4,7 @@
 //! no interface of this host, no filter text, no output. Every byte is hostile: lengths are compared with what is
 //! there and with [`RECORD_MAX`] before anything is read; what breaks is an error with its place.
 
+pub mod blocks;
 mod error;
 mod fuzz;
 mod input;
@@ -14,17 +15,22 @@ mod packet;
 mod pcap;
 mod pcapng;
 mod reader;
+mod records;
 mod resolution;
 mod stream;
+mod summary;
 #[cfg(test)]
 mod tests;
 
 pub use error::{FileError, FileFault};
 pub use fuzz::fuzz_packet_file;
 pub use interface::FileIface;
+pub use options::FileOptions;
 pub use packet::FilePacket;
 pub use reader::{FileFormat, PacketFile, UnreadFile, stdin_is_ready};
+pub use records::{FileRecord, FileStatistics, IfaceCounts, OtherBlock};
 pub use stream::{FilePackets, PassesInFile, ReadPackets};
+pub use summary::{FileSummary, IFACES_MAX, IfaceSummary, LENGTH_CLASSES};
 
 /// Most bytes of a packet or block. libpcap takes packets of 256 KiB, and blocks of 16 MiB.
 pub(crate) const RECORD_MAX: usize = 16 << 20;

@@ -1,6 +1,8 @@
 //! Numbers in the byte order of a file, and the options of pcapng's blocks.
 
-/// Reads numbers in the byte order of a file.
+use super::blocks;
+
+/// The byte order of a file, or of a section of pcapng.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Order {
     is_big_endian: bool,
@@ -57,5 +59,82 @@ impl<'b> Iterator for BlockOptions<'b> {
         let value = self.rest.get(4..4 + length).filter(|_| code != 0)?;
         self.rest = self.rest.get(4 + length.next_multiple_of(4)..).unwrap_or_default();
         Some((code, value))
+    }
+}
+
+/// Custom options, whose value begins with the number of a private enterprise.
+const CUSTOM: [u16; 4] = [2988, 2989, 19372, 19373];
+
+/// The options of a block as they stand in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileOptions<'f> {
+    bytes: &'f [u8],
+    read: Order,
+}
+
+impl<'f> FileOptions<'f> {
+    /// No option.
+    pub(super) const NONE: FileOptions<'static> = FileOptions { bytes: &[], read: Order::LITTLE };
+
+    /// The option of an interface whose stamps are in ns.
+    pub(super) const NANOSECONDS: FileOptions<'static> =
+        FileOptions { bytes: &[9, 0, 1, 0, 9, 0, 0, 0], read: Order::LITTLE };
+
+    pub(super) fn new(bytes: &'f [u8], read: Order) -> FileOptions<'f> {
+        FileOptions { bytes, read }
+    }
+
+    /// True where the block has none.
+    pub fn is_empty(self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// True if the block has an option of this code.
+    pub fn has(self, code: u16) -> bool {
+        self.each().any(|(each, _)| each == code)
+    }
+
+    /// Code and value of each, in the order of the file.
+    pub fn each(self) -> impl Iterator<Item = (u16, &'f [u8])> {
+        BlockOptions::new(self.bytes, self.read)
+    }
+
+    /// Appends the options with numbers in little-endian order, without the one that ends them. `kind` is the type of
+    /// the block, which says which values are numbers.
+    pub fn put_little_endian(self, kind: u32, out: &mut Vec<u8>) {
+        for (code, value) in self.each() {
+            out.extend_from_slice(&code.to_le_bytes());
+            // A length of 16 bits was read.
+            out.extend_from_slice(&(value.len() as u16).to_le_bytes());
+            match number_bytes(kind, code) {
+                _ if !self.read.is_big_endian => out.extend_from_slice(value),
+                _ if CUSTOM.contains(&code) => {
+                    let (enterprise, rest) = value.split_at(value.len().min(4));
+                    out.extend(enterprise.iter().rev());
+                    out.extend_from_slice(rest);
+                }
+                1 => out.extend_from_slice(value),
+                bytes => value.chunks(bytes).for_each(|number| out.extend(number.iter().rev())),
+            }
+            out.extend_from_slice([0; 3].get(..value.len().wrapping_neg() % 4).unwrap_or_default());
+        }
+    }
+}
+
+/// Bytes of each number in the value of an option; 1 for text, addresses and what has no description.
+fn number_bytes(kind: u32, code: u16) -> usize {
+    match (kind, code) {
+        // if_speed, if_tsoffset, if_txspeed, if_rxspeed
+        (blocks::INTERFACE, 8 | 14 | 16 | 17) => 8,
+        // if_tzone
+        (blocks::INTERFACE, 10) => 4,
+        // epb_flags, epb_queue
+        (blocks::PACKET, 2 | 6) => 4,
+        // epb_dropcount, epb_packetid
+        (blocks::PACKET, 4 | 5) => 8,
+        // isb_starttime, isb_endtime: two halves
+        (blocks::STATISTICS, 2 | 3) => 4,
+        (blocks::STATISTICS, 4..=8) => 8,
+        _ => 1,
     }
 }

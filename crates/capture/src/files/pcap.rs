@@ -4,7 +4,7 @@ use super::RECORD_MAX;
 use super::error::FileFault;
 use super::input::Input;
 use super::interface::FileIface;
-use super::options::Order;
+use super::options::{FileOptions, Order};
 use super::packet::{FilePacket, FoundPacket};
 use super::resolution::Resolution;
 
@@ -88,9 +88,20 @@ impl PcapHeader {
         }
         let time_ns = u64::from(s) * 1_000_000_000 + u64::from(fraction) * u64::from(self.ns_of_unit);
         let link_type = self.iface.link_type;
-        let packet =
-            FilePacket { time_ns, iface: 0, iface_name: b"", number: 1, link_type, len, bytes: &[], aim: None };
-        Ok(Some(FoundPacket { packet, record: header + bytes, at: header, bytes }))
+        let packet = FilePacket {
+            time_ns,
+            stamp: time_ns,
+            iface: 0,
+            iface_name: b"",
+            number: 1,
+            link_type,
+            len,
+            bytes: &[],
+            aim: None,
+            options: FileOptions::NONE,
+        };
+        let record = header + bytes;
+        Ok(Some(FoundPacket { packet, record, at: header, bytes, options_at: record, behind: 0, read: self.read }))
     }
 }
 

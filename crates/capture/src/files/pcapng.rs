@@ -1,19 +1,16 @@
 //! pcapng: blocks, in sections that may differ in byte order (draft-ietf-opsawg-pcapng).
 
 use super::RECORD_MAX;
+use super::blocks::{INTERFACE, OBSOLETE_PACKET, PACKET, SECTION, SIMPLE_PACKET};
 use super::error::FileFault;
 use super::input::Input;
 use super::interface::FileIface;
-use super::options::{BlockOptions, Order};
+use super::options::{BlockOptions, FileOptions, Order};
 use super::packet::{FilePacket, FoundPacket};
+use super::records::FoundRecord;
 use record::rows::PacketAim;
 
-pub(super) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
-const INTERFACE: u32 = 1;
-const OBSOLETE_PACKET: u32 = 2;
-const SIMPLE_PACKET: u32 = 3;
-const PACKET: u32 = 6;
 /// Type and length before what is in a block, the length again behind it.
 const HEAD: usize = 8;
 const TAIL: usize = 4;
@@ -21,6 +18,8 @@ const TAIL: usize = 4;
 const PACKET_FLAGS: u16 = 2;
 /// Interfaces of a section that are remembered.
 const IFACES_MAX: usize = 1 << 16;
+/// Bytes that are looked through for the first interface before the first packet is read.
+const AHEAD_MAX: usize = 1 << 20;
 
 /// What was read of the current section.
 #[derive(Debug)]
@@ -29,72 +28,93 @@ pub(super) struct PcapngSection {
     pub(super) ifaces: Vec<FileIface>,
     /// Interfaces of sections before.
     before: u32,
+    /// The first interface of the file, until it is read.
+    ahead: Vec<FileIface>,
+    /// Bytes of the file up to the first packet, as far as they were looked at.
+    pub(super) looked_at: u64,
 }
 
 impl PcapngSection {
     pub(super) fn new() -> PcapngSection {
-        PcapngSection { read: Order::LITTLE, ifaces: Vec::new(), before: 0 }
+        PcapngSection { read: Order::LITTLE, ifaces: Vec::new(), before: 0, ahead: Vec::new(), looked_at: 0 }
     }
 
-    /// Reads up to the first description of an interface; what is broken before it is an error of the first packet.
+    /// Looks ahead for the first description of an interface; what is broken before it is an error of the first packet.
     pub(super) fn begin(&mut self, input: &mut Input) -> Result<(), FileFault> {
         // A section's header alone is a file, half of one is none.
-        self.whole(input)?;
-        while self.ifaces.is_empty() {
-            let Ok(Some((kind, length))) = self.whole(input) else { break };
-            let is_packet = [PACKET, SIMPLE_PACKET, OBSOLETE_PACKET].contains(&kind);
-            if is_packet || self.block(kind, length, input).is_err() {
+        self.whole(input, 0)?;
+        let mut at = 0;
+        while at < AHEAD_MAX {
+            let Ok(Some((kind, length))) = self.whole(input, at) else { break };
+            let body = input.peek(at + length).get(at + HEAD..at + length - TAIL).unwrap_or_default();
+            if [PACKET, SIMPLE_PACKET, OBSOLETE_PACKET].contains(&kind) {
                 break;
             }
-            input.take(length);
-        }
-        Ok(())
-    }
-
-    /// The next packet; `None` at the end of the file.
-    pub(super) fn next(&mut self, input: &mut Input) -> Result<Option<FoundPacket>, FileFault> {
-        while let Some((kind, length)) = self.whole(input)? {
-            if let Some(found) = self.block(kind, length, input)? {
-                return Ok(Some(found));
+            at += length;
+            self.looked_at = at as u64;
+            if kind == INTERFACE {
+                self.ahead.extend(FileIface::of_block(body, self.read));
+                break;
             }
-            input.take(length);
         }
-        Ok(None)
+        // The first block says it again.
+        self.read = Order::LITTLE;
+        self.head(input, 0).map(|_| ())
     }
 
-    /// Type and length of the next block, which is there.
-    fn whole(&mut self, input: &mut Input) -> Result<Option<(u32, usize)>, FileFault> {
-        let Some((kind, length)) = self.head(input)? else { return Ok(None) };
+    /// The interfaces that were described so far, the first one at least unless there is none.
+    pub(super) fn described(&self) -> &[FileIface] {
+        if self.ifaces.is_empty() && self.before == 0 { &self.ahead } else { &self.ifaces }
+    }
+
+    /// The next record; `None` at the end of the file.
+    #[inline]
+    pub(super) fn next(&mut self, input: &mut Input) -> Result<Option<FoundRecord>, FileFault> {
+        let Some((kind, length)) = self.whole(input, 0)? else { return Ok(None) };
+        Ok(Some(match self.block(kind, length, input)? {
+            Some(found) => FoundRecord::Packet(found),
+            None => FoundRecord::Block { kind, length },
+        }))
+    }
+
+    /// Type and length of the block that begins `at` bytes further on, which is there.
+    #[inline]
+    fn whole(&mut self, input: &mut Input, at: usize) -> Result<Option<(u32, usize)>, FileFault> {
+        let Some((kind, length)) = self.head(input, at)? else { return Ok(None) };
         if length > RECORD_MAX {
             return Err(FileFault::BlockLength(length as u32));
         }
-        let got = input.fill(length).map_err(FileFault::Io)?;
-        if got < length {
-            return Err(FileFault::Truncated { what: "a block", needed: length as u64, got: got as u64 });
+        let got = input.fill(at + length).map_err(FileFault::Io)?;
+        if got < at + length {
+            let got = got.saturating_sub(at) as u64;
+            return Err(FileFault::Truncated { what: "a block", needed: length as u64, got });
         }
-        let last = self.read.u32(input.peek(length), length - TAIL).unwrap_or(0);
+        let last = self.read.u32(input.peek(at + length), at + length - TAIL).unwrap_or(0);
         match last as usize == length {
             true => Ok(Some((kind, length))),
             false => Err(FileFault::LengthsDiffer(length as u32, last)),
         }
     }
 
-    /// Type and length of the next block; a section header sets the byte order.
-    fn head(&mut self, input: &mut Input) -> Result<Option<(u32, usize)>, FileFault> {
-        let got = input.fill(HEAD).map_err(FileFault::Io)?;
+    /// Type and length of a block; a section header sets the byte order.
+    #[inline]
+    fn head(&mut self, input: &mut Input, at: usize) -> Result<Option<(u32, usize)>, FileFault> {
+        let got = input.fill(at + HEAD).map_err(FileFault::Io)?.saturating_sub(at);
         let truncated = |needed: usize, got: usize| {
             Err(FileFault::Truncated { what: "the header of a block", needed: needed as u64, got: got as u64 })
         };
-        let Some(kind) = self.read.u32(input.peek(got), 0).filter(|_| got == HEAD) else {
+        let Some(kind) = self.read.u32(input.peek(at + got), at).filter(|_| got == HEAD) else {
             return if got == 0 { Ok(None) } else { truncated(HEAD, got) };
         };
-        if kind == SECTION_HEADER {
-            let got = input.fill(HEAD + 4).map_err(FileFault::Io)?;
-            let Some(magic) = input.peek(got).get(HEAD..HEAD + 4) else { return truncated(HEAD + 4, got) };
+        if kind == SECTION {
+            let got = input.fill(at + HEAD + 4).map_err(FileFault::Io)?;
+            let Some(magic) = input.peek(got).get(at + HEAD..at + HEAD + 4) else {
+                return truncated(HEAD + 4, got.saturating_sub(at));
+            };
             let magic: [u8; 4] = magic.try_into().unwrap_or_default();
             self.read = Order::of_magic(magic, BYTE_ORDER_MAGIC).ok_or(FileFault::UnknownFormat { magic })?;
         }
-        let length = self.read.u32(input.peek(HEAD), 4).unwrap_or(0);
+        let length = self.read.u32(input.peek(at + HEAD), at + 4).unwrap_or(0);
         if length < (HEAD + TAIL) as u32 || length % 4 != 0 {
             return Err(FileFault::BlockLength(length));
         }
@@ -105,7 +125,7 @@ impl PcapngSection {
     fn block(&mut self, kind: u32, length: usize, input: &Input) -> Result<Option<FoundPacket>, FileFault> {
         let body = input.peek(length).get(HEAD..length - TAIL).unwrap_or_default();
         let read = match kind {
-            SECTION_HEADER => {
+            SECTION => {
                 self.before = self.before.saturating_add(self.ifaces.len() as u32);
                 self.ifaces.clear();
                 return Ok(None);
@@ -158,10 +178,12 @@ impl PcapngSection {
     ) -> Option<Result<FoundPacket, FileFault>> {
         let Some(iface) = self.ifaces.get(number as usize) else { return Some(Err(FileFault::UnknownIface(number))) };
         let bytes = caplen as usize;
-        let options = body.get(at..)?.get(bytes..)?;
-        let options = options.get(bytes.wrapping_neg() % 4..).unwrap_or_default();
+        let behind = body.len().checked_sub(at)?.checked_sub(bytes)?;
+        let options_at = at + bytes + behind.min(bytes.wrapping_neg() % 4);
+        let options = body.get(options_at..).unwrap_or_default();
         let packet = FilePacket {
             time_ns: iface.resolution.ns(stamp),
+            stamp,
             iface: number,
             iface_name: b"",
             number: self.before.saturating_add(number).saturating_add(1),
@@ -169,8 +191,10 @@ impl PcapngSection {
             len,
             bytes: &[],
             aim: if options.is_empty() { None } else { self.aim(options) },
+            options: FileOptions::NONE,
         };
-        Some(Ok(FoundPacket { packet, record: HEAD + body.len() + TAIL, at: HEAD + at, bytes }))
+        let (record, options_at) = (HEAD + body.len() + TAIL, HEAD + options_at);
+        Some(Ok(FoundPacket { packet, record, at: HEAD + at, bytes, options_at, behind: TAIL, read: self.read }))
     }
 
     /// Direction, and whom it is for.

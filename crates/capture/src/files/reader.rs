@@ -7,13 +7,16 @@ use std::path::Path;
 
 use sys::{escaped, wait_any};
 
+use super::blocks;
 use super::error::{FileError, FileFault};
 use super::input::Input;
 use super::interface::FileIface;
+use super::options::FileOptions;
 use super::packed::unpacked;
-use super::packet::FilePacket;
+use super::packet::{FilePacket, FoundPacket};
 use super::pcap::PcapHeader;
-use super::pcapng::{PcapngSection, SECTION_HEADER};
+use super::pcapng::PcapngSection;
+use super::records::{FileRecord, FileStatistics, FoundRecord, OtherBlock};
 
 /// The format of a file of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +33,8 @@ pub struct PacketFile {
     input: Input,
     kind: FileKind,
     is_packed: bool,
+    /// True once a record was asked for: that of a pcap file's interface comes before all others.
+    is_described: bool,
     /// Standard input, which may be a pipe that waits.
     is_stdin: bool,
 }
@@ -83,7 +88,7 @@ impl PacketFile {
         if let FileKind::Pcapng(section) = &mut kind {
             section.begin(&mut input).map_err(|fault| failed(fault, input.offset()))?;
         }
-        Ok(PacketFile { name, input, kind, is_packed, is_stdin: false })
+        Ok(PacketFile { name, input, kind, is_packed, is_described: false, is_stdin: false })
     }
 
     /// Its name in errors.
@@ -104,7 +109,7 @@ impl PacketFile {
     pub fn ifaces(&self) -> &[FileIface] {
         match &self.kind {
             FileKind::Pcap(header) => std::slice::from_ref(&header.iface),
-            FileKind::Pcapng(section) => &section.ifaces,
+            FileKind::Pcapng(section) => section.described(),
         }
     }
 
@@ -122,34 +127,87 @@ impl PacketFile {
         self.input.offset()
     }
 
+    /// True if the file is packed by gzip or zstd.
+    pub fn is_packed(&self) -> bool {
+        self.is_packed
+    }
+
     /// The next packet; `None` at the end. After an error the file has no more, unless a signal interrupted the call
     /// ([`FileError::is_interrupted`]): then nothing was lost.
     #[inline]
     pub fn next_packet(&mut self) -> Result<Option<FilePacket<'_>>, FileError> {
-        let found = match &mut self.kind {
-            FileKind::Pcap(header) => header.next(&mut self.input),
-            FileKind::Pcapng(section) => section.next(&mut self.input),
-        };
-        let found = match found {
-            Ok(Some(found)) => found,
-            Ok(None) => return Ok(None),
-            Err(fault) => return Err(FileError { file: self.name.clone(), offset: self.input.offset(), fault }),
-        };
-        let iface_name: &[u8] = match &self.kind {
-            FileKind::Pcap(_) => b"",
-            FileKind::Pcapng(section) => {
-                section.ifaces.get(found.packet.iface as usize).map_or(b"", |iface| &iface.name)
+        let found = loop {
+            match self.find()? {
+                Some(FoundRecord::Packet(found)) => break found,
+                Some(FoundRecord::Block { length, .. }) => _ = self.input.take(length),
+                None => return Ok(None),
             }
         };
-        let bytes = self.input.take(found.record).get(found.at..found.at + found.bytes).unwrap_or_default();
-        Ok(Some(FilePacket { iface_name, bytes, ..found.packet }))
+        Ok(Some(packet(&self.kind, &mut self.input, found)))
+    }
+
+    /// The next record, whatever it is; `None` at the end. Errors are those of [`PacketFile::next_packet`].
+    #[inline]
+    pub fn next_record(&mut self) -> Result<Option<FileRecord<'_>>, FileError> {
+        if !std::mem::replace(&mut self.is_described, true) && self.format() == FileFormat::Pcap {
+            let iface = self.ifaces().first();
+            return Ok(iface.map(|iface| FileRecord::Iface { number: 0, iface, options: FileOptions::NANOSECONDS }));
+        }
+        let (kind, length) = match self.find()? {
+            None => return Ok(None),
+            Some(FoundRecord::Packet(found)) => {
+                return Ok(Some(FileRecord::Packet(packet(&self.kind, &mut self.input, found))));
+            }
+            Some(FoundRecord::Block { kind, length }) => (kind, length),
+        };
+        let FileKind::Pcapng(section) = &self.kind else { return Ok(None) };
+        let body = self.input.take(length).get(8..length - 4).unwrap_or_default();
+        let other = FileRecord::Other(OtherBlock::new(kind, body, section.read));
+        let options = |at: usize| FileOptions::new(body.get(at..).unwrap_or_default(), section.read);
+        Ok(Some(match kind {
+            blocks::SECTION => FileRecord::Section(options(16)),
+            blocks::INTERFACE => match section.ifaces.split_last() {
+                Some((iface, before)) => FileRecord::Iface { number: before.len() as u32, iface, options: options(8) },
+                None => other,
+            },
+            blocks::STATISTICS => FileStatistics::of_block(body, section.read).map_or(other, FileRecord::Statistics),
+            _ => other,
+        }))
+    }
+
+    #[inline]
+    fn find(&mut self) -> Result<Option<FoundRecord>, FileError> {
+        let found = match &mut self.kind {
+            FileKind::Pcap(header) => header.next(&mut self.input).map(|found| found.map(FoundRecord::Packet)),
+            FileKind::Pcapng(section) => section.next(&mut self.input),
+        };
+        found.map_err(|fault| FileError { file: self.name.clone(), offset: self.input.offset(), fault })
     }
 
     /// False if the next packet would have to be waited for, and has not come in so many ms: a pipe has no more for
     /// now.
     pub fn has_more(&self, timeout_ms: i32) -> bool {
-        !self.is_stdin || self.is_packed || self.input.waiting() > 0 || stdin_is_ready(timeout_ms)
+        // What stands before the first packet was looked at, and may be all that there is.
+        let looked_at = match &self.kind {
+            FileKind::Pcap(_) => 0,
+            FileKind::Pcapng(section) => section.looked_at.saturating_sub(self.input.offset()),
+        };
+        let is_waiting = self.input.waiting() as u64 > looked_at;
+        !self.is_stdin || self.is_packed || is_waiting || stdin_is_ready(timeout_ms)
     }
+}
+
+/// The packet that was found, taken from the input.
+#[inline]
+fn packet<'f>(kind: &'f FileKind, input: &'f mut Input, found: FoundPacket) -> FilePacket<'f> {
+    let iface_name: &[u8] = match kind {
+        FileKind::Pcap(_) => b"",
+        FileKind::Pcapng(section) => section.ifaces.get(found.packet.iface as usize).map_or(b"", |iface| &iface.name),
+    };
+    let record = input.take(found.record);
+    let bytes = record.get(found.at..found.at + found.bytes).unwrap_or_default();
+    let options = record.get(found.options_at..record.len().saturating_sub(found.behind)).unwrap_or_default();
+    FilePacket { iface_name, bytes, options: FileOptions::new(options, found.read), ..found.packet }
 }
 
 /// False if standard input has had nothing to read for so many ms.
@@ -170,7 +228,7 @@ fn kind(input: &mut Input) -> Result<FileKind, FileFault> {
         return Ok(FileKind::Pcap(Box::new(header?)));
     }
     match u32::from_le_bytes(magic) {
-        SECTION_HEADER => Ok(FileKind::Pcapng(PcapngSection::new())),
+        blocks::SECTION => Ok(FileKind::Pcapng(PcapngSection::new())),
         _ => Err(FileFault::UnknownFormat { magic }),
     }
 }

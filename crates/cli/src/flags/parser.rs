@@ -68,6 +68,12 @@ fn positional(positional: Positional) -> Option<Arg> {
             .default_value(usual)
             .value_parser(value_parser!(PathBuf))
             .help("The file that is read"),
+        Positional::Files(help) => Arg::new("files")
+            .value_name("FILE")
+            .required(true)
+            .num_args(1..)
+            .value_parser(value_parser!(PathBuf))
+            .help(help),
         Positional::Filter => Arg::new("filter")
             .value_name("FILTER")
             .num_args(0..)

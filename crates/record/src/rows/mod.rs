@@ -1,5 +1,6 @@
 //! The tables: one module each, with the row and its field table.
 
+mod capture_file;
 mod captured_packet;
 mod conntrack;
 mod conntrack_fields;
@@ -35,6 +36,7 @@ mod socket_fields;
 mod tcp_info;
 mod tcp_info_fields;
 
+pub use capture_file::{CaptureFile, CaptureFileIface, CaptureFiles};
 pub use captured_packet::{ArpHeader, CapturedPacket, CapturedPackets, LinkHeader, LinkType, PacketAim, capture_need};
 pub use conntrack::{
     Conntrack, CtCounters, CtState, CtStatus, CtTuple, Expectation, IcmpPart, NatKind, ip_proto, nat_need,

@@ -121,11 +121,11 @@ impl CapturedPcapNg {
         self.text.clear();
         if !row.iface.is_empty() {
             put_text(&mut self.text, row.iface.get(..NAME_MAX).unwrap_or(row.iface));
-        } else if row.ifindex > 0 {
+        } else if row.netns_id != 0 && row.ifindex > 0 {
             self.text.extend_from_slice(b"if");
             put_u64(&mut self.text, row.ifindex.into());
         }
-        // A pcap file, and a file without a packet, name none.
+        // Files may name none, and number them in their own way.
         if !self.text.is_empty() {
             put_option(out, IF_NAME, &self.text);
         }

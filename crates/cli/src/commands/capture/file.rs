@@ -1,4 +1,4 @@
-//! Packets of files.
+//! `capture --read`, and the groups of `capture stats --by`: packets of files.
 
 use super::Capture;
 use super::live::refused;
@@ -8,19 +8,23 @@ use crate::commands::follow::{self, StreamNotes};
 use crate::messages::say;
 use crate::outcome::Outcome;
 use crate::rights::Confined;
-use capture::{FileError, FilePackets, PassesInFile, ReadPackets, UnreadFile, stdin_is_ready};
+use capture::{FileError, FilePackets, PacketFile, PassesInFile, ReadPackets, UnreadFile, stdin_is_ready};
 use engine::{Ended, Plan, Run, RunError};
 use record::rows::{CapturedPacket, CapturedPackets};
-use record::{Accounting, SourceError, SourceFault};
-use std::path::Path;
+use record::{Accounting, Demand, Each, Offer, SourceError, SourceFault, Stream, StreamState};
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
 
 /// How long the first bytes of a pipe are waited for before it is asked whether the run shall end.
 const IDLE_MS: i32 = 100;
 
-/// Shows the packets of the file.
-pub(super) fn shown(path: &Path, capture: &Capture, plan: &Plan<CapturedPackets>) -> Outcome {
+/// Shows the packets of one file after the other.
+pub(super) fn shown(paths: &[PathBuf], capture: &Capture, plan: &Plan<CapturedPackets>) -> Outcome {
     follow::run(&capture.request, plan, |session, then| {
         let stop = || follow::is_over(&capture.request, session);
+        let Some((path, others)) = paths.split_first() else {
+            return Ok(Run { stats: Accounting::default(), ended: Ended::Whole });
+        };
         while path == Path::new("-") && !stdin_is_ready(IDLE_MS) {
             if stop() {
                 return Ok(Run { stats: Accounting::default(), ended: Ended::Stopped });
@@ -31,6 +35,7 @@ pub(super) fn shown(path: &Path, capture: &Capture, plan: &Plan<CapturedPackets>
         };
         let needed = capture.needed_rights(plan).map_err(refused)?;
         let file = UnreadFile::open(path).map_err(unreadable)?;
+        let others = others.iter().map(|path| UnreadFile::open(path)).collect();
         let output = capture.output.as_deref().filter(|_| !capture.request.explain);
         let output = output.map(open_output).transpose()?;
         needed.drop_capabilities().map_err(refused)?;
@@ -46,7 +51,9 @@ pub(super) fn shown(path: &Path, capture: &Capture, plan: &Plan<CapturedPackets>
             programs.as_ref().is_none_or(|programs| programs.passes(row, is_swapped))
         };
         let passes: Option<&PassesInFile<'_>> = if programs.is_some() { Some(&judge) } else { None };
-        let mut stream = FilePackets::new(ReadPackets { file, snaplen: capture.snaplen, passes, stop: &stop });
+        let packets = |file| FilePackets::new(ReadPackets { file, snaplen: capture.snaplen, passes, stop: &stop });
+        let stats = Accounting::default();
+        let mut stream = FilesInTurn { file: packets(file), others, packets: &packets, stop: &stop, stats };
         if let Some(writer) = output {
             let (run, line) = written(writer, capture, plan, &mut stream)?;
             say(&format!("{} packets read; {line}", run.stats.seen));
@@ -57,4 +64,61 @@ pub(super) fn shown(path: &Path, capture: &Capture, plan: &Plan<CapturedPackets>
         }
         then(&mut Confined::new(&mut stream, &needed), StreamNotes::default())
     })
+}
+
+/// The packets of several files. What could not be opened, or is no file of packets, is left out, and said.
+struct FilesInTurn<'f, 'h> {
+    file: FilePackets<'h>,
+    others: VecDeque<Result<UnreadFile, FileError>>,
+    packets: &'f dyn Fn(PacketFile) -> FilePackets<'h>,
+    stop: &'f dyn Fn() -> bool,
+    /// Of the files before.
+    stats: Accounting,
+}
+
+impl FilesInTurn<'_, '_> {
+    /// False if there is no other.
+    fn open_next(&mut self) -> bool {
+        while let Some(opened) = self.others.pop_front() {
+            match opened.and_then(UnreadFile::read) {
+                Ok(file) => {
+                    let before = std::mem::replace(&mut self.file, (self.packets)(file)).close();
+                    self.stats.add(&before);
+                    return true;
+                }
+                Err(error) => {
+                    self.stats.incomplete = true;
+                    self.stats.add_reason(0, error.to_string());
+                }
+            }
+        }
+        false
+    }
+}
+
+impl Stream<CapturedPackets> for FilesInTurn<'_, '_> {
+    fn offer(&self, demand: &Demand<CapturedPackets>) -> Offer {
+        let mut offer = self.file.offer(demand);
+        if !self.others.is_empty() {
+            offer.explain.push(format!("then packets of {} more files", self.others.len()));
+        }
+        offer
+    }
+
+    fn next(
+        &mut self,
+        demand: &Demand<CapturedPackets>,
+        each: &mut Each<'_, CapturedPackets>,
+    ) -> Result<StreamState, SourceError> {
+        match self.file.next(demand, each)? {
+            StreamState::Ended if !(self.stop)() && self.open_next() => Ok(StreamState::Open),
+            state => Ok(state),
+        }
+    }
+
+    fn close(&mut self) -> Accounting {
+        let mut stats = std::mem::take(&mut self.stats);
+        stats.add(&self.file.close());
+        stats
+    }
 }

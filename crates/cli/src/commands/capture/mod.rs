@@ -7,6 +7,9 @@ mod names;
 mod needs;
 mod printed;
 mod program;
+mod read_file;
+pub(crate) mod stats;
+mod summary_text;
 mod writing;
 
 use super::plan::of_request;
@@ -133,7 +136,7 @@ fn run(line: &ParsedWords<'_>) -> Result<Outcome, String> {
             )
         }
         Ok(plan) => match &capture.file {
-            Some(path) => file::shown(path, &capture, &plan),
+            Some(path) => file::shown(std::slice::from_ref(path), &capture, &plan),
             None => live::captured(&capture, &plan),
         },
         Err(wrong) => Outcome::because(Exit::Usage, wrong),

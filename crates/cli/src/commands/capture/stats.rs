@@ -1,0 +1,99 @@
+//! `netwren capture stats`: what is in files of packets, in one reading and constant memory.
+
+use super::file;
+use super::read_file::ReadFile;
+use super::summary_text::text_of;
+use crate::command::{Command, ParsedWords, Positional, TableEntry};
+use crate::commands::made_rows::MadeRows;
+use crate::commands::plan::of_request;
+use crate::exit::Exit;
+use crate::flags::defs::Scope;
+use crate::flags::request::Request;
+use crate::messages::cost_line;
+use crate::outcome::Outcome;
+use crate::output;
+use crate::rights::NeededRights;
+use capture::UnreadFile;
+use record::Accounting;
+use record::rows::{CaptureFile, CaptureFiles};
+use std::path::PathBuf;
+use sys::cost;
+
+/// The registry's entry.
+pub(crate) static COMMAND: Command = Command {
+    name: "capture stats",
+    about: "What is in files of packets: times, rates, sizes, interfaces, drops, and what is broken",
+    examples: EXAMPLES,
+    scope: Scope::ROWS.and(Scope::COLUMNS).and(Scope::SORT).and(Scope::BY).and(Scope::FOLDS).and(Scope::NAMES),
+    positional: Positional::Files("The files that are read: pcap or pcapng, also packed; - for standard input"),
+    refusals: &[("netns", "--netns goes with packets of interfaces, not with files")],
+    tables: &[TableEntry::of::<CaptureFiles>()],
+    run: Some(run),
+    ..Command::TABLE
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  netwren capture stats dump.pcap                    what is in it, in words
+  netwren capture stats *.pcap -o json               one object a file, for programs
+  netwren capture stats *.pcap -c file,packets,first_time,last_time,broken   rows with these columns
+  netwren capture stats dump.pcap --by src,dst --limit 10   who talks most: FIELDS as of `netwren capture`
+";
+
+/// What goes with groups is asked of packets, anything else of files.
+fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+    let files = words.files("files");
+    if words.is_given("netns") {
+        return Err("--netns goes with packets of interfaces, not with files".to_owned());
+    }
+    if words.is_given("by") {
+        return talkers(words, &files);
+    }
+    if words.is_given("resolve") {
+        return Err("--resolve goes with --by: files have no addresses of their own".to_owned());
+    }
+    let request = Request::of(words)?;
+    let (shows_cost, wants_code, before) = (request.cost, request.exit_code, cost::so_far());
+    let asked = MadeRows::<CaptureFiles>::plan(request)?;
+    let mut messages = Vec::new();
+    // All are open before the first byte is looked at: then no other can be opened.
+    let opened: Vec<_> = files.iter().map(|path| UnreadFile::open(path)).collect();
+    let needed = NeededRights::default();
+    needed.drop_capabilities()?;
+    needed.confine();
+    let read: Vec<ReadFile> = files.iter().zip(opened).map(|(path, opened)| ReadFile::of(path, opened)).collect();
+    let rows: Vec<CaptureFile<'_>> = read.iter().filter_map(ReadFile::row).collect();
+    let mut outcome = match asked.wants_text() {
+        true => {
+            output::print(&read.iter().filter(|file| file.format.is_some()).map(text_of).collect::<String>()).into()
+        }
+        false => asked.write(&rows),
+    };
+    messages.extend(read.iter().filter_map(|file| file.summary.fault.as_ref()).map(ToString::to_string));
+    if shows_cost {
+        let stats = Accounting { seen: rows.len() as u64, ..Accounting::default() };
+        messages.push(cost_line(&cost::so_far().since(&before), &stats));
+    }
+    let is_whole = read.iter().all(|file| file.summary.fault.is_none());
+    outcome.exit = match outcome.exit {
+        Exit::Ok if rows.is_empty() => Exit::Failed,
+        Exit::Ok if !is_whole => Exit::Partial,
+        Exit::Ok if wants_code && rows.iter().all(|row| row.packets == 0) => Exit::NoMatch,
+        other => other,
+    };
+    outcome.messages.extend(messages);
+    Ok(outcome)
+}
+
+/// `--by`: packets of all files in groups, with their bytes.
+fn talkers(words: &ParsedWords<'_>, files: &[PathBuf]) -> Result<Outcome, String> {
+    let mut capture = super::asked(words)?;
+    let folds = &mut capture.request.shown.aggregates;
+    if folds.iter().all(Option::is_none) {
+        folds[0] = Some("len".to_owned());
+    }
+    Ok(match of_request(&capture.request) {
+        Ok(plan) => file::shown(files, &capture, &plan),
+        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+    })
+}

@@ -1,0 +1,187 @@
+//! Files of packets (`capture stats`): one row for each.
+
+use crate::table::table;
+use crate::{Kind, List, Member, Object, Show, Value};
+
+/// A file of packets and what is in it.
+#[derive(Clone, Copy)]
+pub struct CaptureFile<'b> {
+    /// Its name.
+    pub file: &'b [u8],
+    /// A word of [`CaptureFile::FORMATS`].
+    pub format: &'static str,
+    /// True if it is packed by gzip or zstd.
+    pub packed: bool,
+    /// Bytes of it, unpacked, that were read.
+    pub file_bytes: u64,
+    /// Sections of pcapng.
+    pub sections: u64,
+    /// Words for its link types.
+    pub link_types: &'b Vec<String>,
+    /// Packets.
+    pub packets: u64,
+    /// Bytes that they had.
+    pub bytes: u64,
+    /// Bytes of them that are in the file.
+    pub captured_bytes: u64,
+    /// Earliest and latest stamp, in ns since 1970.
+    pub times_ns: Option<(u64, u64)>,
+    /// Packets that are not whole.
+    pub cut: u64,
+    /// Packets without a stamp.
+    pub untimed: u64,
+    /// Packets earlier than the one before.
+    pub backwards: u64,
+    /// By how many ns at most.
+    pub backwards_max_ns: u64,
+    /// Shortest and longest packet.
+    pub lengths: Option<(u32, u32)>,
+    /// Packets with a comment.
+    pub commented: u64,
+    /// Packets that interfaces dropped.
+    pub dropped_by_iface: Option<u64>,
+    /// Packets that the system dropped.
+    pub dropped_by_system: Option<u64>,
+    /// Its interfaces.
+    pub ifaces: &'b Vec<CaptureFileIface>,
+    /// What is broken, in words; empty if nothing is.
+    pub broken: &'b [u8],
+    /// Where.
+    pub broken_offset: Option<u64>,
+}
+
+/// An interface of a file.
+#[derive(Clone, Debug, Default)]
+pub struct CaptureFileIface {
+    /// Its name; empty where the file has none.
+    pub iface: Box<[u8]>,
+    /// Words for its link type.
+    pub link_type: String,
+    /// Bytes of each packet that were captured at most; 0 for all.
+    pub snaplen: u32,
+    /// Packets.
+    pub packets: u64,
+    /// Bytes that they had.
+    pub bytes: u64,
+    /// Packets that it received, dropped, that passed the filter, and that the system dropped.
+    pub counts: [Option<u64>; 4],
+}
+
+const OF_IFACES: &[Member] = &[
+    Member { name: "iface", kind: Kind::Text },
+    Member { name: "link_type", kind: Kind::Text },
+    Member { name: "snaplen", kind: Kind::Bytes },
+    Member { name: "packets", kind: Kind::Count },
+    Member { name: "bytes", kind: Kind::Bytes },
+    Member { name: "received", kind: Kind::Count },
+    Member { name: "dropped_by_iface", kind: Kind::Count },
+    Member { name: "accepted", kind: Kind::Count },
+    Member { name: "dropped_by_system", kind: Kind::Count },
+];
+
+impl Object for CaptureFileIface {
+    fn for_each(&self, each: &mut dyn FnMut(&'static str, Value<'_>)) {
+        let own = [
+            Value::nonempty(&self.iface),
+            Value::Bytes(self.link_type.as_bytes()),
+            Value::number(Some(self.snaplen).filter(|snaplen| *snaplen != 0)),
+            Value::U64(self.packets),
+            Value::U64(self.bytes),
+        ];
+        let values = own.into_iter().chain(self.counts.iter().map(|count| Value::number(*count)));
+        OF_IFACES.iter().zip(values).for_each(|(member, value)| each(member.name, value));
+    }
+}
+
+impl CaptureFile<'_> {
+    /// Formats of files.
+    pub const FORMATS: &'static [&'static str] = &["pcap", "pcapng"];
+
+    /// Time from the earliest to the latest packet.
+    pub fn duration_ns(&self) -> Option<u64> {
+        self.times_ns.map(|(first, last)| last - first)
+    }
+
+    /// So many in a second of that time; `None` where there is no time between packets.
+    pub fn per_second(&self, count: u64) -> Option<u64> {
+        let duration_ns = self.duration_ns().filter(|ns| *ns > 0)?;
+        u64::try_from(u128::from(count) * 1_000_000_000 / u128::from(duration_ns)).ok()
+    }
+
+    /// Mean length of a packet.
+    pub fn mean_length(&self) -> Option<u64> {
+        self.bytes.checked_div(self.packets)
+    }
+}
+
+fn lengths<'r>(row: &CaptureFile<'_>, get: impl Fn((u32, u32)) -> u32) -> Value<'r> {
+    Value::number(row.lengths.map(get))
+}
+
+fn list<'r>(list: &'r dyn List) -> Value<'r> {
+    Value::List(list)
+}
+
+table! {
+    /// The table of files of packets (`capture stats`).
+    pub enum CaptureFiles of CaptureFile = "capture stats";
+
+    /// The file.
+    file: Text = own(|row| Value::Bytes(row.file)), show Show::Default;
+    /// Its format.
+    format: Name(CaptureFile::FORMATS) = own(|row| Value::Name(row.format)), show Show::Default;
+    /// True if it is packed by gzip or zstd.
+    packed: Bool = own(|row| Value::Bool(row.packed)), show Show::Wide;
+    /// Bytes of it, unpacked, that were read: up to its end, or to what is broken.
+    file_bytes: Bytes = own(|row| Value::U64(row.file_bytes)), show Show::Wide;
+    /// Sections of pcapng: as many as captures were written one after the other.
+    sections: Count = own(|row| Value::U64(row.sections)), show Show::Wide;
+    /// What its packets begin with.
+    link_types: Texts = own(|row| list(row.link_types)), show Show::Default;
+    /// Packets in it.
+    packets: Count = own(|row| Value::U64(row.packets)), show Show::Default;
+    /// Bytes that the packets had with their link-layer headers.
+    bytes: Bytes = own(|row| Value::U64(row.bytes)), show Show::Default;
+    /// Bytes of them that are in the file.
+    captured_bytes: Bytes = own(|row| Value::U64(row.captured_bytes)), show Show::Wide;
+    /// When the earliest packet was seen.
+    first_time: Time = own(|row| row.times_ns.map_or(Value::Null, |times| Value::Time(times.0))), show Show::Default;
+    /// When the latest packet was seen.
+    last_time: Time = own(|row| row.times_ns.map_or(Value::Null, |times| Value::Time(times.1))), show Show::Default;
+    /// Time between these two.
+    duration_us: DurationUs = own(|row| Value::number(row.duration_ns().map(|ns| ns / 1000))), show Show::Default;
+    /// Packets in a second of that time, on average.
+    packets_per_s: Count = own(|row| Value::number(row.per_second(row.packets))), show Show::Default;
+    /// Bits of packets in a second of that time, on average.
+    bits_per_s: BitsPerSecond = own(|row| Value::number(row.per_second(row.bytes.saturating_mul(8)))),
+        show Show::Default;
+    /// Length of the shortest packet.
+    len_min: Bytes = own(|row| lengths(row, |lengths| lengths.0)), show Show::Wide;
+    /// Mean length of the packets.
+    len_mean: Bytes = own(|row| Value::number(row.mean_length())), show Show::Wide;
+    /// Length of the longest packet.
+    len_max: Bytes = own(|row| lengths(row, |lengths| lengths.1)), show Show::Wide;
+    /// Packets of which the file has less than they had.
+    cut: Count = own(|row| Value::U64(row.cut)), show Show::Wide;
+    /// Packets that are earlier than the packet before them.
+    backwards: Count = own(|row| Value::U64(row.backwards)), show Show::Wide;
+    /// By how much at most.
+    backwards_max_us: DurationUs = own(|row| match row.backwards {
+        0 => Value::Null,
+        _ => Value::U64(row.backwards_max_ns / 1000),
+    }), show Show::Wide;
+    /// Packets without a time.
+    untimed: Count = own(|row| Value::U64(row.untimed)), show Show::Wide;
+    /// Packets with a comment.
+    commented: Count = own(|row| Value::U64(row.commented)), show Show::Wide;
+    /// Packets that the interfaces dropped, as the statistics in the file say; null where they say nothing.
+    dropped_by_iface: Count = own(|row| Value::number(row.dropped_by_iface)), show Show::Wide;
+    /// Packets that the system dropped, for want of room, as the statistics in the file say.
+    dropped_by_system: Count = own(|row| Value::number(row.dropped_by_system)), show Show::Wide;
+    /// Its interfaces, with their packets and what the statistics in the file say.
+    ifaces: Objects(OF_IFACES) = own(|row| list(row.ifaces)), show Show::Wide;
+    /// What is broken.
+    broken: Text = own(|row| Value::nonempty(row.broken)), show Show::Wide;
+    /// Bytes before what is broken.
+    broken_offset: Bytes = own(|row| Value::number(row.broken_offset)), show Show::Wide;
+}

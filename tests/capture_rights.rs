@@ -136,6 +136,27 @@ fn root_files_of_outputs_are_opened_anew_without_rights() {
     }
 }
 
+/// A program that packs files is started without rights, too.
+#[test]
+fn root_files_of_a_capture_are_packed() {
+    testkit::require_root!();
+    let lab = Lab::new("capzstd");
+    let path = lab.dir().join("all.pcapng");
+    let to = format!("pcapng:{}", path.display());
+    let words = ["--to", &to, "--rotate-size", "1MiB", "--rotate-zstd", "dport = 7123"];
+    let going: Going<String> = Going::spawn(command(&lab, &words), |line| line);
+    testkit::wait_until("the ring is there", || rings(&lab) == 1);
+    lab.inside(|| {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        (0..1500).for_each(|_| _ = socket.send_to(&[7; 1000], (Ipv4Addr::LOCALHOST, 7123)));
+    });
+    let packed = lab.dir().join("all.pcapng.1.zst");
+    testkit::wait_until("a file is packed", || packed.exists());
+    going.end().1.ok();
+    let shown = netwren(&["capture", "-r", packed.to_str().unwrap(), "-H", "--by", "dport"]).ok();
+    assert!(shown.starts_with("7123\t"), "{shown}");
+}
+
 /// The bytes of a file are parsed with nothing but what is open.
 #[test]
 fn root_a_file_is_parsed_without_rights() {

@@ -24,6 +24,8 @@ pub(crate) struct NeededRights {
     pub(crate) ships_files: bool,
     /// Sockets are opened: for receivers, for names.
     pub(crate) uses_network: bool,
+    /// Other programs are started: what packs files.
+    pub(crate) starts_programs: bool,
     /// True to say on stderr what was given up.
     pub(crate) is_verbose: bool,
 }
@@ -67,7 +69,7 @@ impl NeededRights {
             reads_files: self.reads_files,
             writes_files: self.ships_files || !writable.is_empty(),
             uses_network: self.uses_network,
-            starts_programs: false,
+            starts_programs: self.starts_programs,
         };
         self.note(Some(match rights::restrict_calls(groups) {
             Err(error) => format!("all system calls can still be made: {error}"),

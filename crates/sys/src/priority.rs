@@ -1,10 +1,10 @@
 //! How much of a busy processor this process gets.
 use crate::errno::{Errno, SysError};
 
-/// The least: nice value 19 (setpriority(2)). One system call.
-pub fn lower_to_last() -> Result<(), SysError> {
+/// A tenth of what others get: nice value 10 (setpriority(2)). One system call.
+pub fn lower() -> Result<(), SysError> {
     // SAFETY: takes integers only.
-    let done = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
+    let done = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
     if done == 0 {
         return Ok(());
     }

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 /// for the message.
 pub(crate) fn pack(name: &OsStr) -> Exit {
     // Who ships comes first. Where that is not allowed it packs all the same.
-    let _ = sys::priority::lower_to_last();
+    let _ = sys::priority::lower();
     // Of its starter's rights it needs none: both files are open.
     let _ = sys::caps::drop_all();
     match packed() {

@@ -155,6 +155,8 @@ const STARTING: &[libc::c_long] = &[
     libc::SYS_waitid,
     libc::SYS_kill,
     libc::SYS_setpgid,
+    libc::SYS_setpriority,
+    libc::SYS_set_tid_address,
     libc::SYS_pidfd_open,
     libc::SYS_pidfd_send_signal,
 ];

@@ -26,6 +26,7 @@ impl Capture {
             writable: ship.map(writable).unwrap_or_default(),
             ships_files: ship.is_some(),
             uses_network: ship.is_some() || self.request.resolve.is_some(),
+            starts_programs: ship.and_then(|ship| ship.rotation).is_some_and(|rotation| rotation.packer.is_some()),
             is_verbose: self.is_verbose,
         })
     }

@@ -303,6 +303,23 @@ const PACKETS: &[&[u8]] = &[
       \x9c\x40\0\x16\0\0\0\x01\0\0\0\0\x50\x02\xff\xff\0\0\0\0",
     b"\x60\0\0\0\0\x10\x2c\x40AAAAAAAAAAAAAAAABBBBBBBBBBBBBBBB\x11\0\0\x01\0\0\0\x07\0\x35\0\x35\0\x08\0\0",
     b"\x60\0\0\0\0\x10\0\x40AAAAAAAAAAAAAAAABBBBBBBBBBBBBBBB\x3a\0\0\0\0\0\0\0\x80\0\0\0\0\x01\0\x01",
+    // GRE with a key, and a frame within.
+    b"\x45\0\0\x36\0\x01\0\0\x40\x2f\0\0\x7f\0\0\x01\x7f\0\0\x01\x20\0\x65\x58\0\0\0\x09\
+      \x02\0\0\0\0\x01\x02\0\0\0\0\x02\0\x08\x42\x42\x03\0\0\0\0\0",
+    // SCTP: data and a selective acknowledgement.
+    b"\x45\0\0\x48\0\x01\0\0\x40\x84\0\0\x7f\0\0\x01\x7f\0\0\x01\0\x01\0\x02\0\0\0\x03\0\0\0\0\
+      \0\x03\0\x14\0\0\0\x01\0\0\0\0\0\0\0\0abcd\x03\0\0\x14\0\0\0\x01\0\0\0\x02\0\x01\0\0\0\x01\0\x02",
+    // An authentication header before IPv4 before UDP with VXLAN.
+    b"\x45\0\0\x60\0\x01\0\0\x40\x33\0\0\x7f\0\0\x01\x7f\0\0\x01\x04\x02\0\0\0\0\0\x01\0\0\0\x02abcd\
+      \x45\0\0\x40\0\x01\0\0\x40\x11\0\0\x7f\0\0\x01\x7f\0\0\x01\0\x01\x12\xb5\0\x1e\0\0\x08\0\0\0\0\0\x2a\0\
+      \x02\0\0\0\0\x01\x02\0\0\0\0\x02\x88\xcc\x0a\x01a\0\0",
+    // A segment with options of multipath TCP.
+    b"\x45\0\0\x40\0\x01\0\0\x40\x06\0\0\x7f\0\0\x01\x7f\0\0\x01\0\x01\0\x02\0\0\0\x03\0\0\0\x04\xa0\x10\0\0\0\0\0\0\
+      \x1e\x14\x20\x05\0\0\0\x01\0\0\0\x02\0\0\0\x03\0\x04\0\x05",
+    // Segment routing behind options, before Geneve.
+    b"\x60\0\0\0\0\x38\0\x40AAAAAAAAAAAAAAAABBBBBBBBBBBBBBBB\x2b\0\x05\x02\0\0\0\0\x11\x02\x04\x01\0\0\0\0\
+      CCCCCCCCCCCCCCCC\
+      \x17\xc1\x17\xc1\0\x18\0\0\x01\0\x65\x58\0\0\x2a\0\x01\x02\x80\0\0\0\0\0",
 ];
 
 /// Ethernet with two tags and UDP to port 53; ARP; "cooked" packets of both kinds.

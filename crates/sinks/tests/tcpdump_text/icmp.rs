@@ -1,7 +1,8 @@
 //! ICMP, ICMPv6, IGMP.
 
 use crate::build::{DEST6, message, summed, tcp_packets, udp_packets, v4, v6};
-use crate::harness::check_ip;
+use crate::harness::{check, check_ip, check_ip_and_damaged, cut_at_each_byte, damaged};
+use record::rows::LinkType;
 
 #[test]
 fn messages() {
@@ -11,7 +12,7 @@ fn messages() {
             .push(v4(1, &message(kind, 0, &[0x72, 0x67, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16])));
     }
     packets.push(v4(1, &message(9, 0, &[1, 2, 7, 8, 192, 0, 2, 1, 0, 0, 0, 9])));
-    check_ip(&packets);
+    check_ip_and_damaged(&packets, 20, 36);
 }
 
 #[test]
@@ -28,7 +29,7 @@ fn errors_quote_a_packet() {
         packets.push(v4(1, &message(kind, code, &[&[192, 0, 2, 1][..], &segment].concat())));
         packets.push(v4(1, &message(kind, code, &[&[0, 0, 0, 0][..], &quoted[..28]].concat())));
     }
-    check_ip(&packets);
+    check_ip_and_damaged(&packets, 20, 30);
 }
 
 #[test]
@@ -50,6 +51,25 @@ fn icmp6_messages() {
         packets.push(six(kind, code, &[&[0, 0, 0, 9][..], &quoted].concat()));
     }
     check_ip(&packets);
+    // Without what `-v` adds.
+    check(LinkType::RAW, &damaged(&packets, 41, 48), &["", "-e", "-q", "-X"]);
+}
+
+/// Errors, which quote a packet; node information, renumbering and RPL, which are not decoded.
+const UNDECODED6: [u8; 8] = [1, 2, 3, 4, 138, 139, 140, 155];
+
+#[test]
+fn icmp6_kinds() {
+    let kinds = (0..=255).filter(|kind| !UNDECODED6.contains(kind)).map(|kind| {
+        let body: Vec<u8> = (1..61).collect();
+        v6(58, &summed(true, 58, 2, [&[kind, 0, 0, 0][..], &body].concat()))
+    });
+    check(LinkType::RAW, &kinds.map(|packet| (packet.clone(), packet.len())).collect::<Vec<_>>(), &["", "-e", "-q"]);
+    let listeners = [130, 131, 132, 137, 144, 146].map(|kind| {
+        let body: Vec<u8> = (1..61).collect();
+        v6(58, &summed(true, 58, 2, [&[kind, 0, 0, 0][..], &body].concat()))
+    });
+    check(LinkType::RAW, &cut_at_each_byte(&listeners), &["", "-e", "-q", "-X"]);
 }
 
 #[test]
@@ -65,5 +85,6 @@ fn igmp_messages() {
     for kind in [1, 4, 6, 9] {
         packets.push(v4(2, &message(0x22, 0, &[&[0, 0, 0, 1, kind, 0, 0, 1][..], &group, &source].concat())));
     }
-    check_ip(&packets);
+    // Another kind is another protocol.
+    check_ip_and_damaged(&packets, 21, 99);
 }

@@ -115,6 +115,11 @@ fn link_types_without_ethernet() {
         ),
     ] {
         check(link_type, &cut_at_each_byte(&packets), SWITCHES);
+        // The header, not the packet behind it.
+        for packet in packets {
+            let header = packet.len() - datagram().len();
+            check(link_type, &damaged(&[packet], 0, header), &["", "-v", "-e", "-q", "-X"]);
+        }
     }
 }
 

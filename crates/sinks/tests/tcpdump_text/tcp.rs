@@ -1,8 +1,15 @@
 //! TCP: flags, options, sequence numbers relative to a connection's first.
 
 use crate::build::{tcp_packets, v4, v4_with};
-use crate::harness::{check, check_ip, check_ip_and_damaged};
+use crate::harness::{check, check_ip, check_ip_and_damaged, damaged};
 use record::rows::LinkType;
+
+const DAMAGED: &[&str] = &["", "-v", "-q", "-e", "-S"];
+
+/// The packets of IPv4: their header of TCP stands behind 20 bytes.
+fn heads(packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    packets.iter().filter(|packet| packet[0] >> 4 == 4).cloned().collect()
+}
 
 #[test]
 fn segments() {
@@ -26,6 +33,7 @@ fn segments() {
         packets.extend(segment);
     }
     check_ip(&packets);
+    check(LinkType::RAW, &damaged(&heads(&packets), 32, 60), DAMAGED);
 }
 
 #[test]
@@ -50,6 +58,7 @@ fn options() {
         packets.push(tcp_packets((1, 2), 1, 1, 0x02, option, b"")[0].clone());
     }
     check_ip(&packets);
+    check(LinkType::RAW, &damaged(&heads(&packets), 32, 60), DAMAGED);
 }
 
 #[test]

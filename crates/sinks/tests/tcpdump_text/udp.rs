@@ -16,6 +16,7 @@ fn datagrams() {
         v6(17, &udp(1, 2, b"no checksum")),
     ]);
     check_ip(&packets);
+    check(LinkType::RAW, &damaged(&packets[2..6], 24, 99), &["", "-v", "-vv", "-q", "-e"]);
 }
 
 /// The switches without those that tell all of a message.

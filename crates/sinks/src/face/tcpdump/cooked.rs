@@ -116,11 +116,12 @@ fn put_header(line: &mut Line<'_>, cooked: &Cooked<'_>, length: usize) {
 }
 
 fn payload(line: &mut Line<'_>, cooked: &Cooked<'_>, bytes: &[u8], header: usize, length: usize) -> Printed {
-    let (mut kind, mut header) = (cooked.kind, header);
+    let (mut kind, mut header, start) = (cooked.kind, header, header);
     loop {
         let (inner, rest) = (behind(bytes, header), length.saturating_sub(header));
         if kind == LLC {
-            header += llc::print(line, None, inner, rest)?;
+            let llc = llc::print(line, None, inner, rest)?;
+            header += if llc.is_decoded { llc.bytes } else { 0 };
         } else if TAGS.contains(&kind) && inner.len() < 4 {
             line.protocol = "vlan";
             line.cut();
@@ -130,8 +131,9 @@ fn payload(line: &mut Line<'_>, cooked: &Cooked<'_>, bytes: &[u8], header: usize
             header += 4;
             continue;
         } else if !ethertype::print(line, kind, inner, rest)? {
-            if !line.options.link_header {
-                put_header(line, cooked, length);
+            if !line.options.link_header && kind > LENGTH_MAX {
+                // Without the tags.
+                put_header(line, cooked, length.saturating_sub(header - start));
             }
             default_print(line, inner);
         }

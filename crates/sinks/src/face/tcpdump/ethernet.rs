@@ -78,7 +78,7 @@ pub(super) fn print_kind(
         }
         // The frame is as long as it says, unless that is more than there is.
         let said = usize::from(kind).min(length);
-        return Ok(header + llc::print(line, addresses, at_most(bytes, said), said)?);
+        return Ok(header + llc::print(line, addresses, at_most(bytes, said), said)?.bytes);
     }
     if !ethertype::print(line, kind, bytes, length)? {
         if let Some(addresses) = addresses.filter(|_| !line.options.link_header) {

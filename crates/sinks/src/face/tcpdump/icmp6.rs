@@ -4,6 +4,7 @@ use super::bytes::{Cut, Printed, array, be16, be32, behind, part, u8_at};
 use super::checksum;
 use super::line::Line;
 use super::network::{ICMP6, Network};
+use super::pieces::{HexWide, V6, put};
 
 /// Prints a message of `length` bytes.
 pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8], length: usize) -> Printed {
@@ -24,11 +25,12 @@ pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8], len
     }
     put_body(line, packet, kind, bytes, length)?;
     let is_unknown = kind == 1 && u8_at(bytes, 1)? > 4;
-    if !is_unknown && (line.verbose() == 0 || kind_name(kind).is_none()) {
+    let is_undecoded = kind_name(kind).is_none() || kind >= 200;
+    if !is_unknown && (line.verbose() == 0 || is_undecoded) {
         line.put(", length ");
         line.len(length);
     }
-    if is_unknown || kind_name(kind).is_none() && line.verbose() < 2 {
+    if (is_unknown || is_undecoded) && line.verbose() < 2 {
         super::dump::put_hex_lines(line.out, "\n\t", bytes, false);
     }
     Ok(())
@@ -51,7 +53,15 @@ fn kind_name(kind: u8) -> Option<&'static str> {
         136 => "neighbor advertisement",
         137 => "redirect",
         138 => "router renumbering",
+        141 => "inverse neighbor solicitation",
+        142 => "inverse neighbor advertisement",
         143 => "multicast listener report v2",
+        144 => "ha discovery request",
+        145 => "ha discovery reply",
+        146 => "mobile router solicitation",
+        147 => "mobile router advertisement",
+        200 => "mtrace response",
+        201 => "mtrace message",
         _ => return None,
     })
 }
@@ -101,14 +111,36 @@ fn put_body(line: &mut Line<'_>, _: &Network<'_>, kind: u8, bytes: &[u8], length
                 code => line.item(", code-#", code),
             }
         }
-        133 => {
-            u8_at(bytes, 1)?;
-            put_options(line, bytes, 8, length)?;
-        }
         128 | 129 => {
             let (id, seq) = (be16(bytes, 4)?, be16(bytes, 6)?);
             line.item(", id ", id);
             line.item(", seq ", seq);
+        }
+        133 | 135..=137 => put_neighbour(line, kind, bytes, length)?,
+        143 => line.item(", ", be16(bytes, 6)?),
+        130 if length >= QUERY2_BYTES => put_query2(line, bytes, length)?,
+        130..=132 => {
+            u8_at(bytes, 1)?;
+            // Where it is cut, only its kind is told.
+            if let (Ok(delay), Ok(group)) = (be16(bytes, 4), array(bytes, 8)) {
+                put!(line, "max resp delay: ", delay, " addr: ", V6(group));
+            }
+        }
+        144 | 146 => put!(line, ", id 0x", HexWide(be16(bytes, 4)?.into(), 4)),
+        _ => {}
+    }
+    if kind == 143 {
+        line.put(" group record(s)");
+    }
+    Ok(())
+}
+
+/// Neighbour discovery.
+fn put_neighbour(line: &mut Line<'_>, kind: u8, bytes: &[u8], length: usize) -> Printed {
+    match kind {
+        133 => {
+            u8_at(bytes, 1)?;
+            put_options(line, bytes, 8, length)?;
         }
         135 => {
             let target = array(bytes, 8)?;
@@ -127,12 +159,52 @@ fn put_body(line: &mut Line<'_>, _: &Network<'_>, kind: u8, bytes: &[u8], length
             }
             put_options(line, bytes, 24, length)?;
         }
-        143 => line.item(", ", be16(bytes, 6)?),
+        137 => {
+            let (target, dest) = (array(bytes, 8)?, array(bytes, 24)?);
+            put!(line, ", ", V6(dest), " to ", V6(target));
+            put_options(line, bytes, 40, length)?;
+        }
         _ => {}
     }
-    if kind == 143 {
-        line.put(" group record(s)");
+    Ok(())
+}
+
+/// A query of MLD 2, without its sources.
+const QUERY2_BYTES: usize = 28;
+
+fn put_query2(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
+    u8_at(bytes, 1)?;
+    put!(line, " v2");
+    be16(bytes, 4)?;
+    if line.verbose() > 0 {
+        let code = u32::from(be16(bytes, 4)?);
+        let delay = if code < 32768 { code } else { ((code & 0xfff) | 0x1000) << ((code >> 12 & 7) + 3) };
+        put!(line, " [max resp delay=", delay, "]");
     }
+    put!(line, " [gaddr ", V6(array(bytes, 8)?));
+    if line.verbose() > 0 {
+        let (flags, interval) = (u8_at(bytes, 24)?, u8_at(bytes, 25)?);
+        put!(line, if flags & 8 != 0 { " sflag" } else { "" });
+        if flags & 7 != 0 {
+            put!(line, " robustness=", flags & 7);
+        }
+        let interval = u32::from(interval);
+        let interval = if interval < 128 { interval } else { ((interval & 15) | 16) << ((interval >> 4 & 7) + 3) };
+        put!(line, " qqi=", interval);
+    }
+    let sources = usize::from(be16(bytes, 26)?);
+    if sources > 0 && QUERY2_BYTES + sources * 16 > length {
+        put!(line, " [invalid number of sources]");
+    } else if sources > 0 && line.verbose() > 1 {
+        put!(line, " {");
+        for nth in 0..sources {
+            put!(line, " ", V6(array(bytes, QUERY2_BYTES + nth * 16)?));
+        }
+        put!(line, " }");
+    } else if sources > 0 {
+        put!(line, ", ", sources, " source(s)");
+    }
+    put!(line, "]");
     Ok(())
 }
 

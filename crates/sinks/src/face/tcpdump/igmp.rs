@@ -3,6 +3,7 @@
 use super::bytes::{Printed, array, be16, behind, part, u8_at};
 use super::checksum;
 use super::line::Line;
+use super::pieces::put;
 
 /// Prints a message of `length` bytes.
 pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
@@ -72,6 +73,20 @@ fn put_query(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
     Ok(())
 }
 
+/// Tenths of a second below a minute, whole units from there on.
+fn put_tenths(line: &mut Line<'_>, tenths: u32) {
+    if tenths < 600 {
+        put!(line, tenths / 10, ".", tenths % 10, "s");
+        return;
+    }
+    let seconds = tenths / 10;
+    for (unit, name) in [(seconds / 3600, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")] {
+        if unit > 0 {
+            put!(line, unit, name);
+        }
+    }
+}
+
 fn put_query3(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     line.put(" v3");
     if length % 4 != 0 {
@@ -83,9 +98,8 @@ fn put_query3(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     let tenths = if code < 128 { code } else { ((code & 0xf) | 0x10) << ((code >> 4 & 7) + 3) };
     if tenths != 100 {
         line.put(" [max resp time ");
-        line.dec(tenths / 10);
-        line.item(".", tenths % 10);
-        line.put("s]");
+        put_tenths(line, tenths);
+        line.byte(b']');
     }
     let group: [u8; 4] = array(bytes, 4)?;
     if group == [0; 4] {
@@ -96,8 +110,7 @@ fn put_query3(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     let sources = usize::from(be16(bytes, 10)?);
     if sources > 0 {
         if 12 + sources * 4 > length {
-            line.item(" [invalid number of sources ", sources as u64);
-            line.byte(b']');
+            line.put(" [invalid number of sources]");
         } else if line.verbose() > 1 {
             line.put(" {");
             for nth in 0..sources {
@@ -154,7 +167,7 @@ fn put_report3(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
         let sources = usize::from(be16(bytes, at + 2)?);
         if at + 8 + sources * 4 > length {
             line.item(" [invalid number of sources ", sources as u64);
-            line.put("]]");
+            line.put("]");
             return Ok(());
         }
         put_sources(line, behind(bytes, at + 8), sources)?;

@@ -29,23 +29,43 @@ const UI: u16 = 0x03;
 const XID: u16 = 0xaf;
 const IEEE: u8 = 0x81;
 
-/// Prints an LLC frame; returns the bytes of its header.
-pub(super) fn print(line: &mut Line<'_>, addresses: Option<Addresses>, bytes: &[u8], length: usize) -> Printed<usize> {
+/// The header of an LLC frame.
+#[derive(Clone, Copy)]
+pub(super) struct LlcHeader {
+    /// Its bytes.
+    pub(super) bytes: usize,
+    /// What it leads to is decoded.
+    pub(super) is_decoded: bool,
+}
+
+impl LlcHeader {
+    fn decoded(bytes: usize) -> LlcHeader {
+        LlcHeader { bytes, is_decoded: true }
+    }
+}
+
+/// Prints an LLC frame.
+pub(super) fn print(
+    line: &mut Line<'_>,
+    addresses: Option<Addresses>,
+    bytes: &[u8],
+    length: usize,
+) -> Printed<LlcHeader> {
     line.protocol = "llc";
     if bytes.len() < 3 {
         line.cut();
         always_print(line, bytes);
-        return Ok(bytes.len());
+        return Ok(LlcHeader::decoded(bytes.len()));
     }
     if length < 3 {
-        return Ok(length);
+        return Ok(LlcHeader::decoded(length));
     }
     let [dest, source, control] = array(bytes, 0)?;
     let is_unnumbered = control & 3 == 3;
     if !is_unnumbered && bytes.len() < 4 {
         line.cut();
         always_print(line, bytes);
-        return Ok(bytes.len());
+        return Ok(LlcHeader::decoded(bytes.len()));
     }
     let (control, header) =
         if is_unnumbered { (u16::from(control), 3) } else { (u16::from_le_bytes(array(bytes, 2)?), 4) };
@@ -56,18 +76,19 @@ pub(super) fn print(line: &mut Line<'_>, addresses: Option<Addresses>, bytes: &[
     let (payload, rest) = (behind(bytes, header), length.saturating_sub(header));
     match (dest_point, source_point, control) {
         (SNAP, SNAP, UI) => {
-            if !snap(line, addresses, payload, rest)? {
+            let is_decoded = snap(line, addresses, payload, rest)?;
+            if !is_decoded {
                 default_print(line, bytes);
             }
-            return Ok(header + 5);
+            return Ok(LlcHeader { bytes: header + 5, is_decoded });
         }
         (0x06, 0x06, UI) => {
             super::ipv4::print(line, payload, rest)?;
-            return Ok(header);
+            return Ok(LlcHeader::decoded(header));
         }
         (STP, STP, UI) => {
             stp::print(line, payload, rest)?;
-            return Ok(header);
+            return Ok(LlcHeader::decoded(header));
         }
         _ => {}
     }
@@ -76,10 +97,10 @@ pub(super) fn print(line: &mut Line<'_>, addresses: Option<Addresses>, bytes: &[
     }
     put_control(line, source, control, is_unnumbered, length);
     if is_unnumbered && control & 0xef == XID && !put_identification(line, payload, rest) || control & 3 == 1 {
-        return Ok(header);
+        return Ok(LlcHeader::decoded(header));
     }
     default_print(line, bytes);
-    Ok(header)
+    Ok(LlcHeader { bytes: header, is_decoded: false })
 }
 
 /// What a station says of itself; false if nothing of the frame is shown as bytes.

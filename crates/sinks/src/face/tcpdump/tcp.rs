@@ -36,8 +36,7 @@ pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8], len
         line.dec((length as u32).wrapping_sub(header as u32));
         line.put(" [bad hdr length ");
         line.len(header);
-        line.put(", too short, < 20]");
-        line.invalid();
+        line.put(" - too short, < 20]");
         return Ok(());
     }
     if line.options.quiet > 0 {
@@ -84,10 +83,9 @@ pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8], len
 fn put_too_long(line: &mut Line<'_>, header: usize, length: usize) {
     line.put(" [bad hdr length ");
     line.len(header);
-    line.put(", too long, > ");
+    line.put(" - too long, > ");
     line.len(length);
     line.byte(b']');
-    line.invalid();
 }
 
 #[inline]

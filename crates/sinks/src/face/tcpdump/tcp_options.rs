@@ -20,7 +20,6 @@ const END: u8 = 0;
 const NOP: u8 = 1;
 const SACK: u8 = 5;
 const MULTIPATH: u8 = 30;
-const ACK: u8 = 0x10;
 /// The magic number of TCP Fast Open in the option of experiments.
 const FAST_OPEN_MAGIC: u16 = 0xf989;
 
@@ -156,7 +155,8 @@ fn put_name(line: &mut Line<'_>, kind: u8) {
         8 => "TS",
         11 => "cc",
         12 => "ccnew",
-        13 => "ccecho",
+        // Its name is not told.
+        13 => "",
         19 => "md5",
         20 => "scps",
         28 => "uto",
@@ -240,7 +240,7 @@ fn put_rare(line: &mut Line<'_>, kind: u8, value: &OptionValue<'_>) -> Result<us
 }
 
 fn put_sack(line: &mut Line<'_>, segment: Segment, value: &OptionValue<'_>) -> Result<usize, Broken> {
-    if value.len % 8 != 0 || segment.flags & ACK == 0 {
+    if value.len % 8 != 0 {
         line.put(" invalid sack");
         return Ok(value.len);
     }

@@ -4,7 +4,9 @@
 mod arp;
 mod dns;
 mod icmp;
+mod quic;
 mod tcp;
+mod tls;
 
 use record::rows::{CapturedPacket, PacketHeaders, Transport, ip_proto};
 use record::text::{put_hex, put_u64};
@@ -81,6 +83,9 @@ fn put_udp(packet: &PacketHeaders<'_>, ports: [u16; 2], out: &mut Vec<u8>) {
     let data = packet.payload.get(HEADER..).unwrap_or_default();
     let is_dns = ports.iter().any(|port| DNS.contains(port)) && packet.fragment.is_none();
     if !(is_dns && dns::put(data, out)) {
+        if packet.fragment.is_none() {
+            quic::put(data, ports, out);
+        }
         put_number(out, b"len", u64::from(payload_bytes(packet)).saturating_sub(HEADER as u64));
     }
 }

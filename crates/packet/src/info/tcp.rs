@@ -1,6 +1,6 @@
 //! TCP: flags, numbers, and the options that a connection begins with.
 
-use super::{payload_bytes, put_number, put_word};
+use super::{payload_bytes, put_number, put_word, tls};
 use crate::bytes::{array, be16};
 use record::rows::{PacketHeaders, TcpHeader};
 
@@ -33,6 +33,9 @@ pub(super) fn put(packet: &PacketHeaders<'_>, tcp: &TcpHeader, out: &mut Vec<u8>
     put_number(out, b"len", payload_bytes(packet).saturating_sub(header).into());
     if tcp.flags & SYN != 0 {
         put_options(packet.payload.get(20..header as usize).unwrap_or_default(), out);
+    }
+    if packet.fragment.is_none() {
+        tls::put(packet.payload.get(header as usize..).unwrap_or_default(), out);
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod bad_days;
 mod capture;
+mod capture_copies;
 mod capture_filter;
 mod capture_read;
 mod capture_rights;

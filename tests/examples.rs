@@ -106,7 +106,15 @@ fn with_program(lab: &Lab) -> std::path::PathBuf {
 
 /// True if it goes on until somebody ends it. A replay ends with its recording, and what shows a filter with it.
 fn is_endless(line: &str) -> bool {
-    let ending = ["--replay", "netwren capture --for", "capture -r ", "capture -d ", "capture stats "];
+    let ending = [
+        "--replay",
+        "netwren capture --for",
+        "capture -r ",
+        "capture -d ",
+        "capture stats ",
+        "capture cut ",
+        "capture merge ",
+    ];
     if ending.iter().any(|words| line.contains(words)) {
         return false;
     }

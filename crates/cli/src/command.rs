@@ -86,13 +86,15 @@ pub(crate) enum Positional {
     MaybeFile(&'static str),
     /// Files, one at least; with what is said of them.
     Files(&'static str),
+    /// One file, with what is said of it, then the words of a filter.
+    FileAndFilter(&'static str),
 }
 
 #[cfg(test)]
 impl Positional {
     /// True if the command does not run without.
     pub(crate) fn is_required(self) -> bool {
-        matches!(self, Positional::File | Positional::Files(_))
+        matches!(self, Positional::File | Positional::Files(_) | Positional::FileAndFilter(_))
     }
 }
 

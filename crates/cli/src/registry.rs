@@ -30,6 +30,8 @@ pub(crate) static COMMANDS: &[&Command] = &[
     &log::status::COMMAND,
     &capture::COMMAND,
     &capture::stats::COMMAND,
+    &capture::cut::COMMAND,
+    &capture::merge::COMMAND,
     &record::COMMAND,
     &support::COMMAND,
 ];

@@ -65,7 +65,7 @@ impl<'h> FilePackets<'h> {
             let is_swapped = self.file.is_swapped();
             let Some(packet) = self.file.next_packet()? else { return Ok(StreamState::Ended) };
             self.seen += 1;
-            let row = row(&packet, self.snaplen);
+            let row = packet.row(self.snaplen);
             if self.passes.is_some_and(|passes| !passes(&row, is_swapped)) {
                 self.filtered += 1;
                 continue;
@@ -78,18 +78,22 @@ impl<'h> FilePackets<'h> {
     }
 }
 
-fn row<'f>(packet: &FilePacket<'f>, snaplen: usize) -> CapturedPacket<'f> {
-    let row = CapturedPacket {
-        time_ns: packet.time_ns,
-        ifindex: packet.number,
-        iface: packet.iface_name,
-        link_type: u16::try_from(packet.link_type).map_or(LinkType::UNKNOWN, LinkType),
-        packet_type: packet.aim,
-        len: packet.len,
-        frame: packet.bytes.get(..snaplen).unwrap_or(packet.bytes),
-        ..CapturedPacket::default()
-    };
-    CapturedPacket { packet_type: row.packet_type.or_else(|| aim_of_cooked(&row)), ..row }
+impl<'f> FilePacket<'f> {
+    /// The row of the packet, of which at most so many bytes are looked at. Its headers are not read yet.
+    #[inline]
+    pub fn row(&self, snaplen: usize) -> CapturedPacket<'f> {
+        let row = CapturedPacket {
+            time_ns: self.time_ns,
+            ifindex: self.number,
+            iface: self.iface_name,
+            link_type: u16::try_from(self.link_type).map_or(LinkType::UNKNOWN, LinkType),
+            packet_type: self.aim,
+            len: self.len,
+            frame: self.bytes.get(..snaplen).unwrap_or(self.bytes),
+            ..CapturedPacket::default()
+        };
+        CapturedPacket { packet_type: row.packet_type.or_else(|| aim_of_cooked(&row)), ..row }
+    }
 }
 
 /// What a "cooked" header says: two bytes at the begin, or one behind the hardware type.

@@ -81,6 +81,12 @@ impl Scope {
     /// `capture`.
     pub(crate) const CAPTURE: Scope = Scope(1 << 31);
 
+    /// Files of packets are written from others.
+    pub(crate) const COPIES: Scope = Scope(1 << 32);
+
+    /// `capture cut`.
+    pub(crate) const CUT: Scope = Scope(1 << 33);
+
     /// Every table: rows with columns, an order, groups, rounds, namespaces and recordings.
     pub(crate) const TABLE: Scope = Scope::ROWS
         .and(Scope::COLUMNS)
@@ -551,6 +557,26 @@ pub(crate) const FLAGS: &[Flag] = &[
         "Write the packets to a file instead of showing them, - for standard output: as pcapng with the interfaces' \
          names, as pcap if the name ends in .pcap",
     ),
+    flag(
+        Scope::COPIES,
+        "write",
+        Some('w'),
+        File("FILE"),
+        OPTIONS,
+        "The file that is written, - for standard output: pcapng with all that the input says, pcap if the name ends \
+         in .pcap",
+    ),
+    flag(
+        Scope::CUT,
+        "from",
+        Some('A'),
+        Value("TIME"),
+        OPTIONS,
+        "Packets of this time and later: 10:30 (local time today), -5m, 2026-11-22T10:30:00Z",
+    ),
+    flag(Scope::CUT, "until", Some('B'), Value("TIME"), OPTIONS, "Packets before this time"),
+    flag(Scope::CUT, "snaplen", Some('s'), Value("BYTES"), OPTIONS, "At most so many bytes of each packet"),
+    flag(Scope::CUT, "limit", Some('n'), Value("N"), OPTIONS, "At most N packets"),
     flag(
         Scope::CAPTURE,
         "print-filter",

@@ -55,31 +55,27 @@ fn alone(command: &Command) -> clap::Command {
 }
 
 /// What stands on the command line besides flags, as clap has it.
-fn positional(positional: Positional) -> Option<Arg> {
-    Some(match positional {
-        Positional::None => return None,
-        Positional::File => Arg::new("file")
-            .value_name("FILE")
-            .required(true)
-            .value_parser(value_parser!(PathBuf))
-            .help("The file that is written"),
-        Positional::MaybeFile(usual) => Arg::new("file")
-            .value_name("FILE")
-            .default_value(usual)
-            .value_parser(value_parser!(PathBuf))
-            .help("The file that is read"),
-        Positional::Files(help) => Arg::new("files")
-            .value_name("FILE")
-            .required(true)
-            .num_args(1..)
-            .value_parser(value_parser!(PathBuf))
-            .help(help),
-        Positional::Filter => Arg::new("filter")
-            .value_name("FILTER")
-            .num_args(0..)
-            .trailing_var_arg(false)
-            .help("Which rows: `field op value`, joined by and, or, not, ( ); see `--columns help` for the fields"),
-    })
+fn positional(positional: Positional) -> Vec<Arg> {
+    let file = |help| Arg::new("file").value_name("FILE").value_parser(value_parser!(PathBuf)).help(help);
+    match positional {
+        Positional::None => Vec::new(),
+        Positional::File => vec![file("The file that is written").required(true)],
+        Positional::MaybeFile(usual) => vec![file("The file that is read").default_value(usual)],
+        Positional::Files(help) => {
+            let files = Arg::new("files").value_name("FILE").required(true).num_args(1..);
+            vec![files.value_parser(value_parser!(PathBuf)).help(help)]
+        }
+        Positional::FileAndFilter(help) => vec![file(help).required(true), filter()],
+        Positional::Filter => vec![filter()],
+    }
+}
+
+fn filter() -> Arg {
+    Arg::new("filter")
+        .value_name("FILTER")
+        .num_args(0..)
+        .trailing_var_arg(false)
+        .help("Which rows: `field op value`, joined by and, or, not, ( ); see `--columns help` for the fields")
 }
 
 fn of_scope(scope: Scope) -> impl Iterator<Item = &'static Flag> {

@@ -18,7 +18,10 @@ pub(super) const IF_DESCRIPTION: u16 = 3;
 pub(super) const IF_TIME_RESOLUTION: u16 = 9;
 /// Ten to the minus ninth of a second.
 pub(super) const NANOSECONDS: u8 = 9;
-/// Options of statistics: `isb_osdrop`, `isb_usrdeliv`.
+/// Options of statistics: `isb_ifrecv`, `isb_ifdrop`, `isb_filteraccept`, `isb_osdrop`, `isb_usrdeliv`.
+pub(super) const RECEIVED: u16 = 4;
+pub(super) const DROPPED_BY_IFACE: u16 = 5;
+pub(super) const ACCEPTED: u16 = 6;
 pub(super) const DROPPED_BY_SYSTEM: u16 = 7;
 pub(super) const DELIVERED: u16 = 8;
 /// Options of a packet.

@@ -6,11 +6,16 @@
 mod blocks;
 mod captured;
 mod captured_pcap;
+mod copied;
 mod pcap;
 mod pcapng;
 
 pub use captured::CapturedPcapNg;
 pub use captured_pcap::CapturedPcap;
+pub use copied::{
+    CopiedPacket, put_copied_block, put_copied_iface, put_copied_packet, put_copied_section, put_copied_statistics,
+    put_counts,
+};
 pub use pcap::Pcap;
 pub use pcapng::PcapNg;
 

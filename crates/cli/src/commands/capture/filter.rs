@@ -11,6 +11,8 @@ use pcapfilter::{ExtraWord, FilterTarget, LinkType, Origin};
 use record::Table;
 use record::rows::CapturedPackets;
 
+/// The refusal of a name that is looked up, beside `or` or `not`.
+const BY_AND: &str = "is joined with words of pcap-filter by `and` only";
 /// Comparisons of our fields in one text.
 const WORDS_MAX: usize = 26;
 /// Stand for them in the text that the compiler reads; as short as the shortest comparison, so that columns stay.
@@ -86,7 +88,7 @@ impl JoinedFilter {
                 joined.fields.push_str(if joined.fields.is_empty() { "" } else { " and " });
                 joined.fields.push_str(test);
             }
-            own.push(if is_chain { None } else { Some(own_test(request, test)?) });
+            own.push(if is_chain { None } else { Some(own_test(request, test, BY_AND)?) });
             pcap.replace_range(found.begin..found.end, &format!("{:1$}", word.name, found.end - found.begin));
         }
         let part = PcapFilter { text: pcap, own, names: HostNames::default() };
@@ -118,8 +120,8 @@ impl PcapFilter {
     }
 }
 
-/// The test of a comparison that stands beside `or` or `not`.
-fn own_test(request: &Request, text: &str) -> Result<OwnTest, String> {
+/// A test of what is in packets. `refusal` is said of a field that is looked up elsewhere.
+pub(super) fn own_test(request: &Request, text: &str, refusal: &str) -> Result<OwnTest, String> {
     let ast = filter::parse(text).map_err(|error| error.to_string())?;
     let expr = plan::bind::<CapturedPackets>(request, &ast).map_err(|error| error.to_string())?;
     let (mut need, mut elsewhere) = (0, None);
@@ -129,7 +131,7 @@ fn own_test(request: &Request, text: &str) -> Result<OwnTest, String> {
         elsewhere = elsewhere.or(field.lookup().map(|_| field.name));
     });
     if let Some(name) = elsewhere {
-        return Err(format!("`{name}` is joined with words of pcap-filter by `and` only"));
+        return Err(format!("`{name}` {refusal}"));
     }
     let predicate = Predicate::new(&expr.into_conjuncts()).map_err(|bad| format!("{}: {}", bad.pattern, bad.why))?;
     Ok(OwnTest { predicate, need })

@@ -1,10 +1,14 @@
 //! `netwren capture`: packets of interfaces, as they come, and of files.
 
+mod copying;
+pub(crate) mod cut;
 mod file;
 mod filter;
 mod live;
+pub(crate) mod merge;
 mod names;
 mod needs;
+mod output_file;
 mod printed;
 mod program;
 mod read_file;

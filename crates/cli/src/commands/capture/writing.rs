@@ -1,22 +1,14 @@
 //! `-w`: packets into a file of their own, each whole or not in it.
 
+use super::output_file::{OutputFile, is_pcap, words_of};
 use crate::commands::capture::Capture;
 use crate::messages::say;
 use engine::{CellsOf, Disposition, Plan, RenewedLookups, RowSink, Run, RunError};
 use record::rows::{CapturedPacket, CapturedPackets, LinkType};
 use record::{Lookups, RowCells, SourceError, SourceFault, Stream};
 use sinks::packets::{CapturedPcap, CapturedPcapNg};
-use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, Write};
-use std::os::fd::AsFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::io;
 use std::path::Path;
-use std::time::{Duration, Instant};
-
-/// Bytes that are written at one time; a pipe gets less, as soon as there are no more packets for now.
-const CHUNK: usize = 1 << 20;
-/// How long a packet waits at most before it is written into a file.
-const WAIT: Duration = Duration::from_secs(1);
 
 /// What became of the packets.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -33,62 +25,21 @@ enum Format {
 
 /// A file that packets are written into.
 pub(super) struct PacketWriter {
-    file: File,
-    name: String,
-    is_regular: bool,
+    file: OutputFile,
     format: Format,
-    /// What waits, and where in it each packet ends.
-    buffer: Vec<u8>,
-    ends: Vec<usize>,
-    /// Bytes of the file that are whole records.
-    bytes: u64,
     written: Written,
-    last: Instant,
     is_closed: bool,
     has_said: bool,
-}
-
-/// The file at `path`, empty. One that somebody else put there first is refused: who owns it may read the packets, and
-/// a link may lead to a file that nobody meant.
-fn emptied(path: &Path) -> io::Result<File> {
-    let belongs = |facts: &Metadata, whose: &str| match facts.uid() {
-        uid if uid == 0 || uid == sys::caps::euid() => Ok(()),
-        uid => Err(io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            format!("{whose} user {uid}: remove it, or name another file"),
-        )),
-    };
-    if let Some(link) = fs::symlink_metadata(path).ok().filter(Metadata::is_symlink) {
-        belongs(&link, "it is a link of")?;
-    }
-    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o640).open(path)?;
-    let facts = file.metadata()?;
-    belongs(&facts, "it belongs to")?;
-    if facts.is_file() {
-        file.set_len(0)?;
-    }
-    Ok(file)
 }
 
 impl PacketWriter {
     /// Makes the file, or empties the one that is there; `-` is standard output.
     pub(super) fn create(path: &Path) -> io::Result<PacketWriter> {
-        let is_stdout = path == Path::new("-");
-        let file = match is_stdout {
-            true => File::from(io::stdout().as_fd().try_clone_to_owned()?),
-            false => emptied(path)?,
-        };
-        let is_pcap = path.extension().is_some_and(|ending| ending == "pcap");
+        let is_pcap = is_pcap(path);
         Ok(PacketWriter {
-            is_regular: !is_stdout && file.metadata()?.is_file(),
-            name: if is_stdout { "standard output".to_owned() } else { path.display().to_string() },
+            file: OutputFile::create(path)?,
             format: if is_pcap { Format::Pcap(CapturedPcap::new()) } else { Format::Pcapng(CapturedPcapNg::new()) },
-            file,
-            buffer: Vec::with_capacity(CHUNK + (256 << 10)),
-            ends: Vec::new(),
-            bytes: 0,
             written: Written::default(),
-            last: Instant::now(),
             is_closed: false,
             has_said: false,
         })
@@ -96,17 +47,16 @@ impl PacketWriter {
 
     fn put(&mut self, row: &CapturedPacket<'_>) {
         let has_place = match &mut self.format {
-            Format::Pcap(pcap) => pcap.write(row, &mut self.buffer),
+            Format::Pcap(pcap) => pcap.write(row, &mut self.file.buffer),
             Format::Pcapng(pcapng) => {
-                pcapng.write(row, &mut self.buffer);
+                pcapng.write(row, &mut self.file.buffer);
                 true
             }
         };
-        match has_place {
-            true => self.ends.push(self.buffer.len()),
-            false => self.refuse(1, "pcap has one link type only: name the file .pcapng"),
+        if !has_place {
+            return self.refuse(1, "pcap has one link type only: name the file .pcapng");
         }
-        if self.buffer.len() >= CHUNK {
+        if self.file.end_packet() {
             self.write_out();
         }
     }
@@ -115,63 +65,35 @@ impl PacketWriter {
     fn refuse(&mut self, packets: u64, why: &str) {
         self.written.not_written += packets;
         if !std::mem::replace(&mut self.has_said, true) {
-            say(&format!("{}: packets are not written: {why}", self.name));
+            say(&format!("{}: packets are not written: {why}", self.file.name));
         }
     }
 
-    /// Writes what waits. What finds no room is counted and taken back, so that the file ends with a whole record.
+    /// Writes what waits. After a failure what follows names its interfaces anew: their blocks may be among what was
+    /// taken back.
     fn write_out(&mut self) {
-        let (mut at, mut failure) = (0, None);
-        while let Some(rest) = self.buffer.get(at..).filter(|rest| !rest.is_empty()) {
-            match self.file.write(rest) {
-                Ok(0) => failure = Some(io::ErrorKind::WriteZero.into()),
-                Ok(count) => at += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => failure = Some(error),
-            }
-            if failure.is_some() {
-                break;
-            }
-        }
-        self.last = Instant::now();
-        let whole = self.ends.partition_point(|end| *end <= at);
-        self.written.packets += whole as u64;
-        self.bytes += at as u64;
-        if let Some(error) = failure {
-            self.is_closed = error.kind() == io::ErrorKind::BrokenPipe;
-            let torn = at - whole.checked_sub(1).and_then(|last| self.ends.get(last)).copied().unwrap_or(0).min(at);
-            self.take_back(torn as u64);
-            let why = error.raw_os_error().map_or(error.to_string(), |errno| sys::Errno(errno).to_string());
-            self.refuse((self.ends.len() - whole) as u64, &why);
-        }
-        self.buffer.clear();
-        self.ends.clear();
-    }
-
-    /// Takes torn bytes off the file. What follows names its interfaces anew: their blocks may be among those.
-    fn take_back(&mut self, torn: u64) {
-        self.bytes = self.bytes.saturating_sub(torn);
-        if self.is_regular {
-            let cut = self.file.set_len(self.bytes);
-            let _ = cut.and_then(|()| io::Seek::seek(&mut self.file, io::SeekFrom::Start(self.bytes)));
-        }
+        let (packets, failure) = self.file.write_out();
+        self.written.packets += packets;
+        let Some(failure) = failure else { return };
+        self.is_closed = failure.is_closed;
         match &mut self.format {
             Format::Pcapng(pcapng) => pcapng.begin_section(),
-            Format::Pcap(pcap) if self.bytes == 0 => *pcap = CapturedPcap::new(),
+            Format::Pcap(pcap) if self.file.is_empty() => *pcap = CapturedPcap::new(),
             Format::Pcap(_) => {}
         }
+        self.refuse(failure.packets, &failure.why);
     }
 
     /// Writes the rest, with the figures of each interface; `dropped` packets found no room in the ring.
     pub(super) fn finish(mut self, time_ns: u64, dropped: Option<u64>) -> (Written, String) {
         match &mut self.format {
-            Format::Pcap(pcap) => pcap.begin(LinkType::ETHERNET, &mut self.buffer),
-            Format::Pcapng(pcapng) => pcapng.finish(time_ns, dropped, &mut self.buffer),
+            Format::Pcap(pcap) => pcap.begin(LinkType::ETHERNET, &mut self.file.buffer),
+            Format::Pcapng(pcapng) => pcapng.finish(time_ns, dropped, &mut self.file.buffer),
         }
         if !self.is_closed {
             self.write_out();
         }
-        (self.written, self.name)
+        (self.written, self.file.name)
     }
 }
 
@@ -184,7 +106,7 @@ impl RowSink<CapturedPackets> for PacketWriter {
     fn end_batch(&mut self, _: &CellsOf<'_, CapturedPackets>) {}
 
     fn flush(&mut self) {
-        if !self.buffer.is_empty() && (!self.is_regular || self.last.elapsed() > WAIT) {
+        if self.file.is_due() {
             self.write_out();
         }
     }
@@ -202,8 +124,7 @@ impl RenewedLookups for NoLookups {
 /// Makes the file of `-w`.
 pub(super) fn open_output(path: &Path) -> Result<PacketWriter, RunError> {
     let failed = |error: io::Error| {
-        let words = error.raw_os_error().map_or(error.to_string(), |errno| sys::Errno(errno).to_string());
-        let cause = format!("cannot write {}: {words}", path.display()).into();
+        let cause = format!("cannot write {}: {}", path.display(), words_of(&error)).into();
         RunError::Source(SourceError { what: "packets", fault: SourceFault::Io, cause })
     };
     PacketWriter::create(path).map_err(failed)

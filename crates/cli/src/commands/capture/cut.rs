@@ -1,0 +1,170 @@
+//! `netwren capture cut`: a part of a file of packets, with all that the file says of it.
+
+use super::copying::CopyWriter;
+use super::filter::{JoinedFilter, OwnTest, own_test};
+use super::output_file::{is_same, words_of};
+use super::program::Programs;
+use crate::command::{Command, ParsedWords, Positional};
+use crate::exit::Exit;
+use crate::flags::defs::Scope;
+use crate::flags::request::Request;
+use crate::outcome::Outcome;
+use crate::rights::NeededRights;
+use crate::session::Session;
+use capture::{FileError, FileRecord, PacketFile, UnreadFile, complete};
+use record::Lookups;
+use record::rows::CapturedPacket;
+use std::path::Path;
+
+/// The registry's entry.
+pub(crate) static COMMAND: Command = Command {
+    name: "capture cut",
+    about: "Write a part of a file of packets into another: by time, FILTER, number, length",
+    examples: EXAMPLES,
+    scope: Scope::COPIES.and(Scope::CUT),
+    positional: Positional::FileAndFilter("The file that is read: pcap or pcapng, also packed; - for standard input"),
+    run: Some(run),
+    ..Command::TABLE
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  netwren capture cut dump.pcap -w dns.pcapng port 53    FILTER is that of `netwren capture`
+  netwren capture cut dump.pcap -w hour.pcapng --from 2026-11-22T10:00:00Z --until 2026-11-22T11:00:00Z
+  netwren capture cut dump.pcap -w heads.pcap -s 96 --limit 1000   the first 96 bytes of a thousand packets
+";
+
+/// The refusal of a field that files do not have.
+const LOOKED_UP: &str = "is looked up on this host: files are cut by what is in packets";
+/// Packets between two questions whether the run shall end.
+const BATCH: u64 = 4096;
+
+/// A part of a file.
+struct Part {
+    filter: JoinedFilter,
+    /// The fields that are tested.
+    fields: Option<OwnTest>,
+    snaplen: Option<u32>,
+    limit: u64,
+}
+
+fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+    let path = words.file("file").ok_or("which file?")?;
+    let output = words.file("write").ok_or("where to? --write FILE")?;
+    let part = asked(words)?;
+    if is_same(path, output) {
+        return Err("--write would empty the file that is read".to_owned());
+    }
+    let session = match Session::open(Request::of(words)?.target()) {
+        Ok(session) => session,
+        Err(error) => return Ok(Outcome::because(error.exit(), error)),
+    };
+    let opened = match UnreadFile::open(path) {
+        Ok(opened) => opened,
+        Err(error) => return Ok(Outcome::because(Exit::Failed, error)),
+    };
+    let writer = match CopyWriter::create(output) {
+        Ok(writer) => writer,
+        Err(error) => return Ok(cannot_write(output, &error)),
+    };
+    let needed = NeededRights::default();
+    needed.drop_capabilities()?;
+    needed.confine();
+    Ok(match opened.read() {
+        Ok(mut file) => part.cut(&mut file, writer, &|| session.interrupted()),
+        Err(error) => Outcome::because(Exit::Failed, error),
+    })
+}
+
+/// The outcome where the output cannot be opened.
+pub(super) fn cannot_write(output: &Path, error: &std::io::Error) -> Outcome {
+    Outcome::because(Exit::Failed, format!("cannot write {}: {}", output.display(), words_of(error)))
+}
+
+fn asked(words: &ParsedWords<'_>) -> Result<Part, String> {
+    let request = Request::of(words)?;
+    let mut filter = JoinedFilter::of(&request)?;
+    let mut tests = Vec::new();
+    if !filter.fields.is_empty() {
+        tests.push(format!("({})", std::mem::take(&mut filter.fields)));
+    }
+    for (flag, sign) in [("from", ">="), ("until", "<")] {
+        let Some(time) = words.value(flag) else { continue };
+        if time.contains(['"', '\\', '\'']) {
+            return Err(format!("--{flag} takes a time: 10:30, -5m, 2026-11-22T10:30:00Z"));
+        }
+        let test = format!("time {sign} \"{time}\"");
+        own_test(&request, &test, LOOKED_UP).map_err(|error| format!("--{flag}: {error}"))?;
+        tests.push(test);
+    }
+    let limit =
+        words.value("limit").map(|text| text.parse().map_err(|_| format!("--limit takes a number, not `{text}`")));
+    let snaplen = words.value("snaplen").map(|text| super::bytes("snaplen", text, 1..=u32::MAX));
+    Ok(Part {
+        fields: if tests.is_empty() { None } else { Some(own_test(&request, &tests.join(" and "), LOOKED_UP)?) },
+        filter,
+        snaplen: snaplen.transpose()?,
+        limit: limit.transpose()?.unwrap_or(u64::MAX),
+    })
+}
+
+impl Part {
+    fn cut(&self, file: &mut PacketFile, mut writer: CopyWriter, stop: &dyn Fn() -> bool) -> Outcome {
+        let link_type = file.ifaces().first().map_or(1, |iface| iface.link_type);
+        let pcap = self.filter.pcap.as_ref();
+        let programs = match pcap.map(|pcap| Programs::of_file(pcap, link_type, file.is_swapped())).transpose() {
+            Ok(programs) => programs,
+            Err(refusal) => return Outcome::because(Exit::Usage, refusal),
+        };
+        let (mut read, mut taken, mut info, mut faults) = (0, 0, Vec::new(), Vec::new());
+        while taken < self.limit && !writer.is_closed() && (read % BATCH != 0 || !stop()) {
+            let is_swapped = file.is_swapped();
+            let record = match file.next_record() {
+                Ok(Some(record)) => record,
+                Ok(None) => break,
+                Err(error) if error.is_interrupted() => continue,
+                Err(error) => {
+                    faults.push(error);
+                    break;
+                }
+            };
+            let FileRecord::Packet(packet) = record else {
+                self.copy_beside(&record, &mut writer);
+                continue;
+            };
+            read += 1;
+            let whole = packet.row(usize::MAX);
+            let is_wanted = programs.as_ref().is_none_or(|programs| programs.passes(&whole, is_swapped))
+                && self.fields.as_ref().is_none_or(|test| passes(test, whole, &mut info));
+            if is_wanted {
+                taken += 1;
+                let row = packet.row(self.snaplen.map_or(usize::MAX, |bytes| bytes as usize));
+                writer.copy(&packet, row, packet.iface);
+            }
+        }
+        finished(writer, read, taken, link_type, &faults)
+    }
+
+    /// Copies what is no packet.
+    fn copy_beside(&self, record: &FileRecord<'_>, writer: &mut CopyWriter) {
+        match record {
+            FileRecord::Section(options) => writer.copy_section(*options),
+            FileRecord::Iface { iface, options, .. } => writer.iface(iface, *options, self.snaplen),
+            FileRecord::Statistics(found) => {
+                let mut options = Vec::new();
+                found.options.put_little_endian(capture::blocks::STATISTICS, &mut options);
+                writer.statistics(found.iface, found.stamp, &options);
+            }
+            FileRecord::Other(block) => writer.other(block),
+            FileRecord::Packet(_) => {}
+        }
+    }
+}
+
+fn finished(writer: CopyWriter, read: u64, taken: u64, link_type: u32, faults: &[FileError]) -> Outcome {
+    writer.finish(&format!("{read} packets read, {} filtered", read - taken), link_type, faults)
+}
+
+fn passes(test: &OwnTest, row: CapturedPacket<'_>, info: &mut Vec<u8>) -> bool {
+    test.predicate.matches(&complete(row, test.need, info), &Lookups::none())
+}

@@ -1,0 +1,299 @@
+//! `netwren capture merge`: files of packets into one, by time.
+//!
+//! Each input is read in its own order; of their next packets the earliest is written. Memory: a buffer and a packet
+//! for each input, whatever their lengths.
+
+use super::copying::{COMMENT, CopyWriter, ONE_LINK_TYPE, PacketCopy, each_option};
+use super::cut::cannot_write;
+use super::output_file::{is_pcap, is_same};
+use crate::command::{Command, ParsedWords, Positional};
+use crate::exit::Exit;
+use crate::flags::defs::Scope;
+use crate::flags::request::Request;
+use crate::outcome::Outcome;
+use crate::rights::NeededRights;
+use crate::session::Session;
+use capture::{FileError, FileFormat, FileIface, FileOptions, FileRecord, IfaceCounts, PacketFile, UnreadFile, blocks};
+use record::rows::{CapturedPacket, LinkType};
+use sinks::packets::{CopiedPacket, put_counts};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::path::PathBuf;
+
+/// The registry's entry.
+pub(crate) static COMMAND: Command = Command {
+    name: "capture merge",
+    about: "Write the packets of several files into one, in the order of their times",
+    examples: EXAMPLES,
+    scope: Scope::COPIES,
+    positional: Positional::Files("The files that are read: pcap or pcapng, also packed; - for standard input"),
+    run: Some(run),
+    ..Command::TABLE
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  netwren capture merge dump.pcap dns.pcapng -w all.pcapng   every interface of each file stays one of its own
+";
+
+/// Packets between two questions whether the run shall end.
+const BATCH: u64 = 4096;
+/// Most interfaces of the file that is written: as many as readers remember, see `IFACES_MAX` of their section.
+const IFACES_MAX: usize = 1 << 16;
+/// In place of the number of an interface beyond them.
+const NO_PLACE: u32 = u32::MAX;
+/// Bytes of a description that is compared with others; a longer one is another one each time.
+const DESCRIPTION_MAX: usize = 4096;
+
+fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+    let paths = words.files("files");
+    let output = words.file("write").ok_or("where to? --write FILE")?;
+    if paths.iter().any(|path| is_same(path, output)) {
+        return Err("--write would empty a file that is read".to_owned());
+    }
+    let session = match Session::open(Request::of(words)?.target()) {
+        Ok(session) => session,
+        Err(error) => return Ok(Outcome::because(error.exit(), error)),
+    };
+    let files = match opened(&paths) {
+        Ok(files) => files,
+        Err(error) => return Ok(Outcome::because(Exit::Failed, error)),
+    };
+    let mut types = files.iter().filter_map(|file| Some(file.ifaces().first()?.link_type));
+    let link_type = types.next().unwrap_or(1);
+    if is_pcap(output) && types.any(|other| other != link_type) {
+        return Err(format!("the files have packets of several link types, and {ONE_LINK_TYPE}"));
+    }
+    let writer = match CopyWriter::create(output) {
+        Ok(writer) => writer,
+        Err(error) => return Ok(cannot_write(output, &error)),
+    };
+    let needed = NeededRights::default();
+    needed.drop_capabilities()?;
+    needed.confine();
+    Ok(Merging { writer, ifaces: Vec::new(), faults: Vec::new(), read: 0 }.merge(files, link_type, &session))
+}
+
+/// All files, or why one of them cannot be read.
+fn opened(paths: &[PathBuf]) -> Result<Vec<PacketFile>, FileError> {
+    paths.iter().map(|path| UnreadFile::open(path)?.read()).collect()
+}
+
+/// A file that is merged, and its next packet.
+struct Input {
+    file: PacketFile,
+    /// Of each interface of the section its number in the output.
+    numbers: Vec<u32>,
+    described: Descriptions,
+    /// Counts of this section, by the number in the output.
+    counts: HashMap<u32, IfaceCounts>,
+    next: NextPacket,
+}
+
+/// The interfaces that a file has described.
+#[derive(Default)]
+struct Descriptions {
+    /// What is written as the length of each interface's longest packet: libpcap reads no file whose interfaces differ
+    /// in that.
+    snaplen: u32,
+    /// Their numbers in the output.
+    known: HashMap<Vec<u8>, u32>,
+    /// How often this section has described each.
+    in_section: HashMap<Vec<u8>, u32>,
+}
+
+/// The packet that is written once it is the earliest.
+#[derive(Default)]
+struct NextPacket {
+    time_ns: u64,
+    stamp: u64,
+    iface: u32,
+    link_type: u32,
+    len: u32,
+    bytes: Vec<u8>,
+    options: Vec<u8>,
+}
+
+/// An interface of the output: what is known of its packets that were lost.
+#[derive(Default)]
+struct MergedIface {
+    counts: IfaceCounts,
+    stamp: u64,
+}
+
+struct Merging {
+    writer: CopyWriter,
+    ifaces: Vec<MergedIface>,
+    faults: Vec<FileError>,
+    read: u64,
+}
+
+impl Merging {
+    fn merge(mut self, files: Vec<PacketFile>, link_type: u32, session: &Session) -> Outcome {
+        let snaplens = files.iter().filter_map(|file| Some(file.ifaces().first()?.snaplen));
+        // 0 is without end.
+        let snaplen = snaplens.max_by_key(|snaplen| snaplen.wrapping_sub(1)).unwrap_or(0);
+        let mut inputs: Vec<Input> = files.into_iter().map(|file| Input::new(file, snaplen)).collect();
+        self.begin(&mut inputs);
+        let mut heap = BinaryHeap::with_capacity(inputs.len());
+        for (place, input) in inputs.iter_mut().enumerate() {
+            if self.advance(input) {
+                heap.push(Reverse((input.next.time_ns, place)));
+            }
+        }
+        while let Some(Reverse((_, place))) = heap.pop() {
+            let Some(input) = inputs.get_mut(place) else { break };
+            match input.next.iface {
+                NO_PLACE => self.writer.refuse(1, "there are more interfaces than a file describes"),
+                _ => self.writer.packet(&input.next.copy()),
+            }
+            self.read += 1;
+            if self.writer.is_closed() || self.read % BATCH == 0 && session.interrupted() {
+                break;
+            }
+            if self.advance(input) {
+                heap.push(Reverse((input.next.time_ns, place)));
+            }
+        }
+        inputs.iter_mut().for_each(|input| self.end_section(input));
+        self.finish(link_type)
+    }
+
+    /// Begins the only section, with the comments of the files' first ones.
+    fn begin(&mut self, inputs: &mut [Input]) {
+        let mut options = Vec::new();
+        for input in inputs {
+            // That of pcapng is the first record; what is broken there is told again by the next one.
+            let is_pcapng = input.file.format() == FileFormat::Pcapng;
+            if let Some(Ok(Some(FileRecord::Section(found)))) = is_pcapng.then(|| input.file.next_record()) {
+                put_comments(found, &mut options);
+            }
+        }
+        self.writer.begin_section(&options);
+    }
+
+    /// Reads up to the file's next packet; false if there is none.
+    fn advance(&mut self, input: &mut Input) -> bool {
+        loop {
+            let Input { file, numbers, described, counts, next } = input;
+            match file.next_record() {
+                Ok(None) => return false,
+                Err(error) if error.is_interrupted() => {}
+                Err(error) => {
+                    self.faults.push(error);
+                    return false;
+                }
+                Ok(Some(FileRecord::Packet(packet))) => {
+                    let Some(number) = numbers.get(packet.iface as usize) else { return false };
+                    next.take(&packet, *number);
+                    return true;
+                }
+                Ok(Some(FileRecord::Iface { iface, options, .. })) => {
+                    numbers.push(described.number(iface, options, &mut self.ifaces, &mut self.writer));
+                }
+                Ok(Some(FileRecord::Statistics(found))) => {
+                    // What was counted last includes what was counted before.
+                    let number = numbers.get(found.iface as usize).copied().unwrap_or(NO_PLACE);
+                    if let Some(iface) = self.ifaces.get_mut(number as usize) {
+                        iface.stamp = found.stamp;
+                        counts.insert(number, found.counts);
+                    }
+                }
+                Ok(Some(FileRecord::Other(block))) => self.writer.other(&block),
+                Ok(Some(FileRecord::Section(_))) => self.end_section(input),
+            }
+        }
+    }
+
+    /// Adds the counts of the file's section, whose interfaces are forgotten.
+    fn end_section(&mut self, input: &mut Input) {
+        for (number, counts) in input.counts.drain() {
+            if let Some(iface) = self.ifaces.get_mut(number as usize) {
+                iface.counts.add(&counts);
+            }
+        }
+        input.numbers.clear();
+        input.described.in_section.clear();
+    }
+
+    fn finish(mut self, link_type: u32) -> Outcome {
+        for (number, iface) in
+            self.ifaces.iter().enumerate().filter(|(_, iface)| iface.counts != IfaceCounts::default())
+        {
+            let mut options = Vec::new();
+            let IfaceCounts { received, dropped_by_iface, accepted, dropped_by_system, delivered } = iface.counts;
+            put_counts([received, dropped_by_iface, accepted, dropped_by_system, delivered], &mut options);
+            self.writer.statistics(number as u32, iface.stamp, &options);
+        }
+        self.writer.finish(&format!("{} packets read", self.read), link_type, &self.faults)
+    }
+}
+
+fn put_comments(options: FileOptions<'_>, out: &mut Vec<u8>) {
+    let mut all = Vec::new();
+    options.put_little_endian(blocks::SECTION, &mut all);
+    each_option(&all).filter(|(code, _)| *code == COMMENT).for_each(|(_, option)| out.extend_from_slice(option));
+}
+
+impl Descriptions {
+    /// The number of an interface: one that another section of this file describes alike, or a new one. `NO_PLACE` if
+    /// there are too many.
+    fn number(
+        &mut self,
+        iface: &FileIface,
+        options: FileOptions<'_>,
+        ifaces: &mut Vec<MergedIface>,
+        writer: &mut CopyWriter,
+    ) -> u32 {
+        let mut key = [iface.link_type.to_le_bytes(), iface.snaplen.to_le_bytes()].concat();
+        options.put_little_endian(blocks::INTERFACE, &mut key);
+        let is_compared = key.len() <= DESCRIPTION_MAX;
+        if is_compared {
+            // Two that one section describes alike are two.
+            let nth = self.in_section.entry(key.clone()).or_default();
+            key.extend_from_slice(&nth.to_le_bytes());
+            *nth += 1;
+        }
+        if let Some(number) = self.known.get(&key) {
+            return *number;
+        }
+        if ifaces.len() >= IFACES_MAX {
+            return NO_PLACE;
+        }
+        let number = ifaces.len() as u32;
+        let mut alike = iface.clone();
+        alike.snaplen = self.snaplen;
+        writer.iface(&alike, options, None);
+        ifaces.push(MergedIface::default());
+        if is_compared {
+            self.known.insert(key, number);
+        }
+        number
+    }
+}
+
+impl Input {
+    fn new(file: PacketFile, snaplen: u32) -> Input {
+        let described = Descriptions { snaplen, ..Descriptions::default() };
+        let (counts, next) = (HashMap::new(), NextPacket::default());
+        Input { file, numbers: Vec::new(), described, counts, next }
+    }
+}
+
+impl NextPacket {
+    fn take(&mut self, packet: &capture::FilePacket<'_>, iface: u32) {
+        (self.time_ns, self.stamp, self.iface) = (packet.time_ns, packet.stamp, iface);
+        (self.link_type, self.len) = (packet.link_type, packet.len);
+        self.bytes.clear();
+        self.bytes.extend_from_slice(packet.bytes);
+        self.options.clear();
+        packet.options.put_little_endian(blocks::PACKET, &mut self.options);
+    }
+
+    fn copy(&self) -> PacketCopy<'_> {
+        let NextPacket { time_ns, stamp, iface, link_type, len, bytes, options } = self;
+        let link_type = u16::try_from(*link_type).map_or(LinkType::UNKNOWN, LinkType);
+        let row = CapturedPacket { time_ns: *time_ns, link_type, len: *len, frame: bytes, ..CapturedPacket::default() };
+        PacketCopy { row, copied: CopiedPacket { iface: *iface, stamp: *stamp, len: *len, bytes, options } }
+    }
+}

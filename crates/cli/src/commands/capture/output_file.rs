@@ -1,0 +1,160 @@
+//! A file that packets are written into, each whole or not in it.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Bytes that are written at one time; a pipe gets less, as soon as there are no more packets for now.
+const CHUNK: usize = 1 << 20;
+/// How long a packet waits at most before it is written into a file.
+const WAIT: Duration = Duration::from_secs(1);
+
+/// The file, and what waits to be written.
+pub(super) struct OutputFile {
+    /// Its name, for messages.
+    pub(super) name: String,
+    /// What waits: records, one after the other.
+    pub(super) buffer: Vec<u8>,
+    file: File,
+    is_regular: bool,
+    /// Where in the buffer each packet ends.
+    ends: Vec<usize>,
+    /// Bytes of the file that are whole records.
+    bytes: u64,
+    last: Instant,
+}
+
+/// Packets that were not written, and why.
+pub(super) struct NotWritten {
+    pub(super) packets: u64,
+    /// The kernel's words.
+    pub(super) why: String,
+    /// The reader has gone away.
+    pub(super) is_closed: bool,
+}
+
+/// The file at `path`, empty. One that somebody else put there first is refused: who owns it may read the packets, and
+/// a link may lead to a file that nobody meant.
+fn emptied(path: &Path) -> io::Result<File> {
+    let belongs = |facts: &Metadata, whose: &str| match facts.uid() {
+        uid if uid == 0 || uid == sys::caps::euid() => Ok(()),
+        uid => Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!("{whose} user {uid}: remove it, or name another file"),
+        )),
+    };
+    if let Some(link) = fs::symlink_metadata(path).ok().filter(Metadata::is_symlink) {
+        belongs(&link, "it is a link of")?;
+    }
+    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o640).open(path)?;
+    let facts = file.metadata()?;
+    belongs(&facts, "it belongs to")?;
+    if facts.is_file() {
+        file.set_len(0)?;
+    }
+    Ok(file)
+}
+
+impl OutputFile {
+    /// Makes the file, or empties the one that is there; `-` is standard output.
+    pub(super) fn create(path: &Path) -> io::Result<OutputFile> {
+        let is_stdout = path == Path::new("-");
+        let file = match is_stdout {
+            true => File::from(io::stdout().as_fd().try_clone_to_owned()?),
+            false => emptied(path)?,
+        };
+        Ok(OutputFile {
+            name: if is_stdout { "standard output".to_owned() } else { path.display().to_string() },
+            buffer: Vec::with_capacity(CHUNK + (256 << 10)),
+            is_regular: !is_stdout && file.metadata()?.is_file(),
+            file,
+            ends: Vec::new(),
+            bytes: 0,
+            last: Instant::now(),
+        })
+    }
+
+    /// What is in the buffer ends with a whole packet; true if it is time to write.
+    #[inline]
+    pub(super) fn end_packet(&mut self) -> bool {
+        self.ends.push(self.buffer.len());
+        self.is_full()
+    }
+
+    /// True if it is time to write.
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.buffer.len() >= CHUNK
+    }
+
+    /// True if what waits should not wait any longer though there may be no more packets for now.
+    pub(super) fn is_due(&self) -> bool {
+        !self.buffer.is_empty() && (!self.is_regular || self.last.elapsed() > WAIT)
+    }
+
+    /// True if the file has nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// Writes what waits; returns how many packets were written. What finds no room is taken back, so that the file
+    /// ends with a whole record.
+    pub(super) fn write_out(&mut self) -> (u64, Option<NotWritten>) {
+        let (mut at, mut failure) = (0, None);
+        while let Some(rest) = self.buffer.get(at..).filter(|rest| !rest.is_empty()) {
+            match self.file.write(rest) {
+                Ok(0) => failure = Some(io::ErrorKind::WriteZero.into()),
+                Ok(count) => at += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => failure = Some(error),
+            }
+            if failure.is_some() {
+                break;
+            }
+        }
+        self.last = Instant::now();
+        let whole = self.ends.partition_point(|end| *end <= at);
+        self.bytes += at as u64;
+        let failure = failure.map(|error| {
+            let torn = at - whole.checked_sub(1).and_then(|last| self.ends.get(last)).copied().unwrap_or(0).min(at);
+            self.take_back(torn as u64);
+            NotWritten {
+                packets: (self.ends.len() - whole) as u64,
+                why: words_of(&error),
+                is_closed: error.kind() == io::ErrorKind::BrokenPipe,
+            }
+        });
+        self.buffer.clear();
+        self.ends.clear();
+        (whole as u64, failure)
+    }
+
+    /// Takes torn bytes off the file.
+    fn take_back(&mut self, torn: u64) {
+        self.bytes = self.bytes.saturating_sub(torn);
+        if self.is_regular {
+            let cut = self.file.set_len(self.bytes);
+            let _ = cut.and_then(|()| self.file.seek(SeekFrom::Start(self.bytes)));
+        }
+    }
+}
+
+/// The kernel's words, or those of std.
+pub(super) fn words_of(error: &io::Error) -> String {
+    error.raw_os_error().map_or(error.to_string(), |errno| sys::Errno(errno).to_string())
+}
+
+/// True for the name of a file that is written as pcap.
+pub(super) fn is_pcap(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "pcap")
+}
+
+/// True if both names lead to one file.
+pub(super) fn is_same(one: &Path, other: &Path) -> bool {
+    let identity =
+        |path: &Path| fs::metadata(path).ok().filter(Metadata::is_file).map(|facts| (facts.dev(), facts.ino()));
+    identity(one).is_some_and(|of_one| identity(other) == Some(of_one))
+}

@@ -1,0 +1,92 @@
+//! Blocks of pcapng that are copied from other files: little-endian, with their options.
+//!
+//! Options are given as they stand in a little-endian file, without the one that ends them. The caller counts sections
+//! and interfaces.
+
+use super::blocks::{
+    ACCEPTED, DELIVERED, DROPPED_BY_IFACE, DROPPED_BY_SYSTEM, END_OF_OPTIONS, INTERFACE, PACKET, RECEIVED,
+    SECTION_HEADER, STATISTICS, begin_block, end_block, pad, put_option,
+};
+
+/// A packet of another file.
+#[derive(Clone, Copy, Debug)]
+pub struct CopiedPacket<'f> {
+    /// Number of its interface in the section.
+    pub iface: u32,
+    /// Its time in units of that interface.
+    pub stamp: u64,
+    /// Bytes that it had.
+    pub len: u32,
+    /// Bytes that are written.
+    pub bytes: &'f [u8],
+    /// Its options.
+    pub options: &'f [u8],
+}
+
+/// Appends the header of a section.
+pub fn put_copied_section(options: &[u8], out: &mut Vec<u8>) {
+    let start = begin_block(out, SECTION_HEADER);
+    out.extend_from_slice(&0x1a2b_3c4d_u32.to_le_bytes());
+    out.extend_from_slice(&1_u32.to_le_bytes());
+    // The length of the section is not known.
+    out.extend_from_slice(&u64::MAX.to_le_bytes());
+    end_with(options, out, start);
+}
+
+/// Appends the description of an interface: link type, bytes of each packet at most (0: all), options.
+pub fn put_copied_iface(link_type: u32, snaplen: u32, options: &[u8], out: &mut Vec<u8>) {
+    let start = begin_block(out, INTERFACE);
+    // 16 bits, then 16 that are zero.
+    out.extend_from_slice(&(link_type & 0xffff).to_le_bytes());
+    out.extend_from_slice(&snaplen.to_le_bytes());
+    end_with(options, out, start);
+}
+
+/// Appends a packet.
+#[inline]
+pub fn put_copied_packet(packet: &CopiedPacket<'_>, out: &mut Vec<u8>) {
+    let captured = u32::try_from(packet.bytes.len()).unwrap_or(u32::MAX);
+    let start = begin_block(out, PACKET);
+    let time = [(packet.stamp >> 32) as u32, packet.stamp as u32];
+    for field in [packet.iface, time[0], time[1], captured, packet.len.max(captured)] {
+        out.extend_from_slice(&field.to_le_bytes());
+    }
+    out.extend_from_slice(packet.bytes);
+    pad(out, packet.bytes.len());
+    end_with(packet.options, out, start);
+}
+
+/// Appends statistics of an interface, taken at `stamp` in its units.
+pub fn put_copied_statistics(iface: u32, stamp: u64, options: &[u8], out: &mut Vec<u8>) {
+    let start = begin_block(out, STATISTICS);
+    for field in [iface, (stamp >> 32) as u32, stamp as u32] {
+        out.extend_from_slice(&field.to_le_bytes());
+    }
+    end_with(options, out, start);
+}
+
+/// Appends a block of any other type.
+pub fn put_copied_block(kind: u32, body: &[u8], out: &mut Vec<u8>) {
+    let start = begin_block(out, kind);
+    out.extend_from_slice(body);
+    end_block(out, start);
+}
+
+/// Appends the options that stand for counts of an interface: received, dropped by it, past the filter, dropped by the
+/// system, delivered. What is not known has no option.
+pub fn put_counts(counts: [Option<u64>; 5], out: &mut Vec<u8>) {
+    const CODES: [u16; 5] = [RECEIVED, DROPPED_BY_IFACE, ACCEPTED, DROPPED_BY_SYSTEM, DELIVERED];
+    for (code, count) in CODES.into_iter().zip(counts) {
+        if let Some(count) = count {
+            put_option(out, code, &count.to_le_bytes());
+        }
+    }
+}
+
+fn end_with(options: &[u8], out: &mut Vec<u8>, start: usize) {
+    if !options.is_empty() {
+        out.extend_from_slice(options);
+        put_option(out, END_OF_OPTIONS, &[]);
+    }
+    end_block(out, start);
+}

@@ -5,6 +5,7 @@
 //! ratio is taken pair by pair (the peer's CPU in a round / ours in that round), because a
 //! machine's speed drifts during a run and both drift with it.
 
+mod capture;
 mod contestants;
 mod equal;
 pub(crate) mod generator;
@@ -30,8 +31,8 @@ use tasks::Task;
 use testkit::netns::Lab;
 
 /// What can be asked for by name.
-pub(crate) const NAMES: [&str; 9] =
-    ["start", "sockets", "flows", "owners", "namespaces", "live", "nat", "nat-events", "log"];
+pub(crate) const NAMES: [&str; 10] =
+    ["start", "sockets", "flows", "owners", "namespaces", "live", "nat", "nat-events", "log", "capture"];
 
 /// What to run.
 pub(crate) struct Options {
@@ -78,7 +79,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let binary = binary()?;
     let binaries = Binaries { ours: binary.clone(), before: options.against.clone() };
     for name in NAMES.iter().filter(|name| options.names.is_empty() || options.names.iter().any(|n| n == *name)) {
-        if options.against.is_some() && matches!(*name, "live" | "nat-events" | "log") {
+        if options.against.is_some() && matches!(*name, "live" | "nat-events" | "log" | "capture") {
             println!("bench {name}: --against is for whole runs and for refreshes");
             continue;
         }
@@ -92,6 +93,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
         if *name == "log" {
             log::run(options, &binary)?;
+            continue;
+        }
+        if *name == "capture" {
+            capture::run(options, &binary)?;
             continue;
         }
         if *name == "nat" {

@@ -52,8 +52,8 @@ pub(crate) fn send(count: u32, rate: Option<u32>) -> Result<Duration> {
     Ok(begun.elapsed())
 }
 
-/// A packet socket, which sends as any other does.
-fn open() -> Result<UdpSocket> {
+/// A packet socket at one end of the pair, which sends as any other does.
+pub(crate) fn open() -> Result<UdpSocket> {
     let index = std::fs::read_to_string("/sys/class/net/from0/ifindex");
     // /sys shows the namespace in which it was mounted: asked of the kernel where that is another one.
     let index = index.ok().and_then(|text| text.trim().parse::<i32>().ok()).map_or_else(by_name, Ok)?;

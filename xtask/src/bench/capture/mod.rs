@@ -1,0 +1,65 @@
+//! `bench capture`: how late packets are shown, and what each costs, beside tcpdump.
+//!
+//! A sender makes packets, each with a number of its own, at one end of a pair of interfaces in a namespace;
+//! contestants take turns at the other end on the same load. CPU is that of the whole process, between the moment it
+//! listens and half a second after the last packet. What is lost is counted: packets sent less packets shown.
+
+mod contestant;
+mod files;
+mod latency;
+mod load;
+mod rates;
+mod report;
+
+use super::{Options, machine};
+use anyhow::{Result, ensure};
+use report::Row;
+use serde_json::json;
+use std::path::Path;
+use std::process::Command;
+
+/// Rounds unless it is said otherwise.
+const ROUNDS: u32 = 3;
+/// A smoke test takes this part of the packets.
+const QUICK_SHARE: u32 = 20;
+
+/// Runs all tasks and writes the files.
+pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
+    ensure!(testkit::tool::have("tcpdump"), "bench capture needs tcpdump: ./netwren.sh bench installs it");
+    let rounds = options.runs.unwrap_or(if options.quick { 1 } else { ROUNDS });
+    let share = if options.quick { QUICK_SHARE } else { 1 };
+    let mut rows = latency::rows(binary, rounds, options.quick)?;
+    rows.extend(rates::steady(binary, rounds, share)?);
+    rows.extend(rates::idle(binary, rounds)?);
+    rows.extend(rates::to_nowhere(binary, rounds, share)?);
+    rows.extend(rates::to_file(binary, rounds, share)?);
+    rows.extend(files::text(binary, rounds, share)?);
+    rows.extend(files::last_packets(binary, rounds)?);
+    rows.extend(files::filter(binary, rounds)?);
+    let mut about = machine::describe(binary)?;
+    let tcpdump = Command::new("tcpdump").arg("--version").output()?;
+    let said = String::from_utf8_lossy(&[tcpdump.stdout, tcpdump.stderr].concat()).into_owned();
+    about["versions"]["tcpdump"] = said.lines().take(2).collect::<Vec<_>>().join(", ").into();
+    let head = format!(
+        "# bench capture, {}\n\n{}, {} CPUs, Linux {}; {}. {rounds} rounds in turn; medians (min–max), ratio: ours \
+         by theirs, round by round. Latency: from before the packet is sent until its line is read.\n\n\
+         | task | netwren | peer | ours | theirs | ratio | wanted | beside |\n|---|---|---|--:|--:|--:|---|---|\n",
+        about["date"].as_str().unwrap_or_default(),
+        about["machine"]["cpu"].as_str().unwrap_or_default(),
+        about["machine"]["cpus"],
+        about["machine"]["kernel"].as_str().unwrap_or_default(),
+        about["versions"]["tcpdump"].as_str().unwrap_or_default(),
+    );
+    let lines: String = rows.iter().map(Row::line).collect();
+    let file = json!({"name": "capture", "about": about, "rows": rows.iter().map(Row::json).collect::<Vec<_>>()});
+    super::report::save("capture", &file, &(head + &lines), !options.quick)
+}
+
+/// The words that show packets in lines: tcpdump's own, where this netwren captures by its face.
+fn live_text(binary: &Path) -> &'static str {
+    let help = Command::new(binary).args(["tcpdump", "--help"]).output().map(|out| out.stdout).unwrap_or_default();
+    match String::from_utf8_lossy(&help).contains("-i interface") {
+        true => "tcpdump -n -i IFACE",
+        false => "capture -i IFACE",
+    }
+}

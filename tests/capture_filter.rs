@@ -4,7 +4,9 @@ use crate::capture::{command, marked_traffic, of_pcap, of_pcapng, rings};
 use crate::capture_read::{pcap_of, udp};
 use crate::going::Going;
 use crate::run::netwren;
+use std::net::UdpSocket;
 use std::process::{Child, Command, Stdio};
+use testkit::netns::Lab;
 use testkit::routed::Routed;
 
 /// Every frame of the traffic ends in the mark; these choose among them.
@@ -113,4 +115,29 @@ fn root_programs_are_printed_as_tcpdump_prints_them() {
         }
     }
     netwren(&["capture", "-d", "proto = tcp"]).says(2, &["fields are tested here"]);
+}
+
+/// The programs for all link types are too long together: the kernel has that for Ethernet, and we judge the rest.
+#[test]
+fn root_a_filter_of_a_thousand_hosts_is_taken() {
+    testkit::require_root!();
+    let lab = Lab::new("caphosts");
+    let hosts: Vec<String> = (0..1000).map(|nth| format!("host 10.77.{}.{}", nth / 250, nth % 250 + 1)).collect();
+    let filter = format!("host 127.0.0.9 or {}", hosts.join(" or "));
+    let columns = "iface,dst,dport";
+    let words = ["--columns", columns, &filter];
+    let mut going = Going::past_header(command(&lab, &words), columns, |line| line);
+    lab.inside(|| {
+        let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+        for host in ["127.0.0.8", "127.0.0.9"] {
+            // An ICMP error of the datagram before is the answer to some.
+            let _ = socket.send_to(b"x", (host, 7123)).or_else(|_| socket.send_to(b"x", (host, 7123)));
+        }
+    });
+    going.read_until("the packet", |lines| lines.iter().any(|line| line == "lo\t127.0.0.9\t7123"));
+    let (mut lines, ran) = going.end();
+    // The errors go back to one of our own addresses.
+    lines.retain(|line| line.ends_with("\t7123"));
+    assert_eq!(lines, ["lo\t127.0.0.9\t7123"]);
+    ran.ok();
 }

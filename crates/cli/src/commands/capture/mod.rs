@@ -27,7 +27,7 @@ use capture::Pacing;
 use export::{Format, Target, WhenFull};
 use filter::{JoinedFilter, PcapFilter};
 use record::rows::CapturedPackets;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The registry's entry.
@@ -84,6 +84,8 @@ const RINGS_MANY: usize = 4;
 const SMALL_BUFFER_BYTES: u32 = 4 << 20;
 /// How late a block of packets may be where latency is not said.
 const RETIRE_MS: u32 = 10;
+/// The same for files: each hand-over is a timer of the kernel, also while nothing comes.
+const FILE_RETIRE_MS: u32 = 125;
 /// The word for all interfaces.
 const ANY: &str = "any";
 
@@ -240,6 +242,7 @@ impl Capture {
 
     fn retire_ms(&self) -> u32 {
         match self.latency {
+            Latency::Auto if self.output.as_deref().is_some_and(|path| path != Path::new("-")) => FILE_RETIRE_MS,
             Latency::Auto => RETIRE_MS,
             Latency::None => 1,
             Latency::Ms(ms) => ms,
@@ -287,6 +290,8 @@ mod tests {
         let capture = parse("--to pcapng:/tmp/x").unwrap();
         assert_eq!((capture.live_snaplen(), capture.ring_bytes(1)), (capture::SNAPLEN_MAX, 64 << 20));
         assert_eq!(parse("--to json:/tmp/x").unwrap().live_snaplen(), capture::SNAPLEN);
+        let retire = |line: &str| parse(line).unwrap().retire_ms();
+        assert_eq!((retire("-w x"), retire("-w -"), retire("-w x --latency 5ms")), (125, 10, 5));
         assert_eq!(parse("--to pcapng:/tmp/x -s 64").unwrap().live_snaplen(), 64);
     }
 

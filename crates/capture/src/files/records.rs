@@ -14,7 +14,7 @@ pub enum FileRecord<'f> {
     Iface {
         /// Its place in [`crate::PacketFile::ifaces`].
         number: u32,
-        /// What is described.
+        /// The interface.
         iface: &'f FileIface,
         /// All options of the description, those in `iface` included.
         options: FileOptions<'f>,

@@ -15,7 +15,7 @@ const BATCH: u32 = 4096;
 /// Upper ends of the classes that packets are counted in by length; the last class has no end.
 pub const LENGTH_CLASSES: [u32; 6] = [64, 127, 255, 511, 1023, 1518];
 
-/// What is in a file. Memory: [`IFACES_MAX`] interfaces, whatever the file has.
+/// The figures of a file. Memory: [`IFACES_MAX`] interfaces, whatever the file has.
 #[derive(Debug, Default)]
 pub struct FileSummary {
     /// pcap or pcapng; `None` for a file that could not be opened.
@@ -52,11 +52,11 @@ pub struct FileSummary {
     pub ifaces: Vec<IfaceSummary>,
     /// The interfaces beyond [`IFACES_MAX`], as one.
     pub others: Option<IfaceSummary>,
-    /// What is broken.
+    /// The first thing in the file that is broken.
     pub fault: Option<FileError>,
 }
 
-/// What a file says of an interface.
+/// An interface as a file tells of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IfaceSummary {
     /// Its name; empty where the file has none.

@@ -93,7 +93,7 @@ struct Input {
 /// The interfaces that a file has described.
 #[derive(Default)]
 struct Descriptions {
-    /// What is written as the length of each interface's longest packet: libpcap reads no file whose interfaces differ
+    /// The snap length that is written of each interface's longest packet: libpcap reads no file whose interfaces differ
     /// in that.
     snaplen: u32,
     /// Their numbers in the output.

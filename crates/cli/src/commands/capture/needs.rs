@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use sys::caps::{Cap, CapSet};
 
 impl Capture {
-    /// What the packets are parsed with. The error is about `-Z`.
+    /// The rights that the packets are parsed with. The error is about `-Z`.
     pub(super) fn needed_rights(&self, plan: &Plan<CapturedPackets>) -> Result<NeededRights, String> {
         let ship = self.request.ship.as_ref();
         let account = self.user.as_deref().map(account).transpose()?;

@@ -16,7 +16,7 @@ const WAIT: Duration = Duration::from_secs(1);
 pub(super) struct OutputFile {
     /// Its name, for messages.
     pub(super) name: String,
-    /// What waits: records, one after the other.
+    /// Records that wait to be written, one after the other.
     pub(super) buffer: Vec<u8>,
     file: File,
     is_regular: bool,
@@ -77,7 +77,7 @@ impl OutputFile {
         })
     }
 
-    /// What is in the buffer ends with a whole packet; true if it is time to write.
+    /// Notes that the buffer ends with a whole packet; true if it is time to write.
     #[inline]
     pub(super) fn end_packet(&mut self) -> bool {
         self.ends.push(self.buffer.len());

@@ -40,7 +40,7 @@ Examples:
   netwren capture stats dump.pcap --by src,dst --limit 10   who talks most: FIELDS as of `netwren capture`
 ";
 
-/// What goes with groups is asked of packets, anything else of files.
+/// Asks packets where there are groups, else files.
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let files = words.files("files");
     if words.is_given("netns") {

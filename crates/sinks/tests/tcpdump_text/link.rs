@@ -20,6 +20,10 @@ fn ethernet_frames() {
         ethernet(48, &[&[0xaa, 0xaa, 3, 0, 0, 0, 8, 0][..], &datagram()].concat()),
     ];
     check(LinkType::ETHERNET, &cut_at_each_byte(&packets), SWITCHES);
+    // The third becomes a loopback test, which is not decoded.
+    for packets in [&packets[..2], &packets[3..]] {
+        check(LinkType::ETHERNET, &damaged(packets, 12, 22), &["", "-v", "-e", "-q", "-X", "-qe"]);
+    }
 }
 
 #[test]

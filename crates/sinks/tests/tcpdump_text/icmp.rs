@@ -69,7 +69,14 @@ fn icmp6_kinds() {
         let body: Vec<u8> = (1..61).collect();
         v6(58, &summed(true, 58, 2, [&[kind, 0, 0, 0][..], &body].concat()))
     });
-    check(LinkType::RAW, &cut_at_each_byte(&listeners), &["", "-e", "-q", "-X"]);
+    check(LinkType::RAW, &cut_at_each_byte(&listeners), &["", "-e", "-q", "-X", "-v", "-vv"]);
+    let query = |delay: [u8; 2], flags: u8, interval: u8, count: u8| {
+        let head = [&[130, 0, 0, 0][..], &delay, &[0, 0], &DEST6, &[flags, interval, 0, count]].concat();
+        v6(58, &summed(true, 58, 2, [&head[..], &DEST6, &DEST6].concat()))
+    };
+    let queries = [query([0x27, 0x10], 2, 125, 0), query([0x91, 0x23], 0x0d, 0x9a, 2), query([0, 1], 0, 0xff, 3)];
+    check(LinkType::RAW, &cut_at_each_byte(&queries), &["", "-v", "-vv", "-q"]);
+    check(LinkType::RAW, &damaged(&queries, 44, 70), &["", "-v", "-vv", "-q"]);
 }
 
 #[test]

@@ -183,12 +183,12 @@ fn put_query2(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     }
     put!(line, " [gaddr ", V6(array(bytes, 8)?));
     if line.verbose() > 0 {
-        let (flags, interval) = (u8_at(bytes, 24)?, u8_at(bytes, 25)?);
+        let flags = u8_at(bytes, 24)?;
         put!(line, if flags & 8 != 0 { " sflag" } else { "" });
         if flags & 7 != 0 {
             put!(line, " robustness=", flags & 7);
         }
-        let interval = u32::from(interval);
+        let interval = u32::from(u8_at(bytes, 25)?);
         let interval = if interval < 128 { interval } else { ((interval & 15) | 16) << ((interval >> 4 & 7) + 3) };
         put!(line, " qqi=", interval);
     }

@@ -11,7 +11,7 @@ pub struct FileError {
     pub file: Box<str>,
     /// Bytes from the begin of the file, unpacked, to the record that is broken.
     pub offset: u64,
-    /// What is wrong.
+    /// The fault.
     pub fault: FileFault,
 }
 
@@ -32,7 +32,7 @@ pub enum FileFault {
     Version(u16, u16),
     /// It ends within something.
     Truncated {
-        /// What ends: `a packet`.
+        /// The part that is not whole: `a packet`.
         what: &'static str,
         /// Bytes of its header, or of what follows that, whichever is not whole.
         needed: u64,
@@ -48,7 +48,7 @@ pub enum FileFault {
     BlockLength(u32),
     /// The two lengths of a block differ.
     LengthsDiffer(u32, u32),
-    /// What a block has does not fit into it.
+    /// The fields of a block do not fit into it.
     BlockTooShort {
         /// The block's type.
         kind: u32,

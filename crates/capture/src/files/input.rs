@@ -9,7 +9,7 @@ const CHUNK: usize = 1 << 20;
 pub(super) struct Input {
     reader: Box<dyn Read>,
     buffer: Vec<u8>,
-    /// What was read and not taken yet is `buffer[begin..end]`.
+    /// Bytes that were read and not taken yet are `buffer[begin..end]`.
     begin: usize,
     end: usize,
     /// Bytes before `begin`.

@@ -18,7 +18,7 @@ const LONG_RECORD_HEADER: usize = 24;
 /// The number of the link type; the bits above say how long the checksum of a frame is.
 const LINK_TYPE: u32 = 0x03ff_ffff;
 
-/// What the header of a pcap file says.
+/// The header of a pcap file.
 #[derive(Debug)]
 pub(super) struct PcapHeader {
     pub(super) read: Order,
@@ -105,5 +105,5 @@ impl PcapHeader {
     }
 }
 
-/// What is not whole.
+/// The part that is not whole.
 const HEAD: &str = "the header of a packet";

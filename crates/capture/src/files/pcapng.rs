@@ -21,7 +21,7 @@ const IFACES_MAX: usize = 1 << 16;
 /// Bytes that are looked through for the first interface before the first packet is read.
 const AHEAD_MAX: usize = 1 << 20;
 
-/// What was read of the current section.
+/// The current section, as far as it was read.
 #[derive(Debug)]
 pub(super) struct PcapngSection {
     pub(super) read: Order,
@@ -152,7 +152,7 @@ impl PcapngSection {
         self.found(body, number, stamp, [read(12)?, read(16)?], 20)
     }
 
-    /// What was written before there were enhanced ones.
+    /// A packet block of the kind that was written before there were enhanced ones.
     fn obsolete(&self, body: &[u8]) -> Option<Result<FoundPacket, FileFault>> {
         let read = |at| self.read.u32(body, at);
         let (number, stamp) = (self.read.u16(body, 0)?.into(), u64::from(read(4)?) << 32 | u64::from(read(8)?));

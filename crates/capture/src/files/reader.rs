@@ -216,7 +216,7 @@ pub fn stdin_is_ready(timeout_ms: i32) -> bool {
     wait_any(&[io::stdin().as_fd()], timeout_ms, &mut ready).is_err() || !ready.is_empty()
 }
 
-/// What the first bytes say.
+/// The format, by the first bytes.
 fn kind(input: &mut Input) -> Result<FileKind, FileFault> {
     let got = input.fill(4).map_err(FileFault::Io)?;
     if got == 0 {

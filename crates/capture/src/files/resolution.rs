@@ -6,7 +6,7 @@ pub(super) struct Resolution {
     /// ns of a unit are `times / over`.
     times: u64,
     over: u64,
-    /// What is added to each stamp.
+    /// Seconds that are added to each stamp.
     pub(super) offset_s: i64,
 }
 

@@ -96,7 +96,7 @@ impl<'f> FilePacket<'f> {
     }
 }
 
-/// What a "cooked" header says: two bytes at the begin, or one behind the hardware type.
+/// The type of a packet in its "cooked" header: two bytes at the begin, or one behind the hardware type.
 fn aim_of_cooked(row: &CapturedPacket<'_>) -> Option<PacketAim> {
     match (row.link_type, row.frame) {
         (LinkType::SLL, [0, aim, ..]) => PacketAim::of(*aim),

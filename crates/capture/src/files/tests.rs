@@ -6,7 +6,7 @@ use super::*;
 use proptest::prelude::*;
 use record::rows::PacketAim;
 
-/// What is read of a packet.
+/// A packet that was read: time, number of its interface, length, bytes.
 type Read = (u64, u32, u32, Vec<u8>);
 
 fn open(bytes: &[u8]) -> Result<PacketFile, FileError> {
@@ -179,7 +179,7 @@ fn flags_say_whom_a_packet_is_for() {
     }
 }
 
-/// What is before the break is given, and the place of the break.
+/// Packets before the break are given, and its place.
 #[test]
 fn broken_files_say_where() {
     let whole = pcap(false, 0xa1b2_c3d4);

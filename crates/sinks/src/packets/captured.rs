@@ -1,9 +1,10 @@
 //! Captured packets as pcapng: each interface with its name and link type, nanoseconds, the direction of each packet.
 
 use super::blocks::{
-    DELIVERED, DROPPED_BY_SYSTEM, END_OF_OPTIONS, IF_NAME, IF_TIME_RESOLUTION, INBOUND, INTERFACE, NANOSECONDS,
-    OUTBOUND, PACKET, SNAPLEN, STATISTICS, begin_block, end_block, pad, put_option, put_section,
+    COMMENT, END_OF_OPTIONS, IF_NAME, IF_TIME_RESOLUTION, INBOUND, INTERFACE, NANOSECONDS, OUTBOUND, PACKET, SNAPLEN,
+    begin_block, end_block, pad, put_option, put_section,
 };
+use super::copied::{put_copied_statistics, put_counts};
 use record::rows::{CapturedPacket, LinkType, PacketAim};
 use record::text::{put_text, put_u64};
 
@@ -11,6 +12,9 @@ use record::text::{put_text, put_u64};
 pub(super) const LINKTYPE_USER0: u16 = 147;
 /// More of a name is cut off: the kernel's have at most 15 bytes, a file's may have any number.
 const NAME_MAX: usize = 64;
+/// Notes of a packet, and bytes of the value of each; the rest is left out.
+const NOTES_MAX: usize = 16;
+const NOTE_MAX: usize = 256;
 
 /// An interface that has its block in the section.
 #[derive(Debug)]
@@ -21,6 +25,32 @@ struct WrittenIface {
     name: Box<[u8]>,
     /// Packets in the section.
     packets: u64,
+}
+
+/// An interface that a section describes.
+#[derive(Clone, Copy, Debug)]
+pub struct IfaceOfSection<'w> {
+    /// Inode of its network namespace; 0 for that of a file.
+    pub netns_id: u64,
+    /// Its number there.
+    pub ifindex: u32,
+    /// Its name.
+    pub name: &'w [u8],
+    /// True if the section has no other.
+    pub is_only: bool,
+}
+
+/// Counts of an interface since the capture began; `None` is not written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IfaceStatistics {
+    /// Packets that it received (`isb_ifrecv`).
+    pub received: Option<u64>,
+    /// Packets that it dropped before a packet socket could see them (`isb_ifdrop`).
+    pub dropped_by_iface: Option<u64>,
+    /// Packets that passed the filter (`isb_filteraccept`).
+    pub accepted: Option<u64>,
+    /// Packets that found no room in the ring (`isb_osdrop`).
+    pub dropped_by_system: Option<u64>,
 }
 
 /// Writes rows as blocks of a pcapng file: little-endian, nanoseconds.
@@ -50,6 +80,13 @@ impl CapturedPcapNg {
     /// Appends one packet to `out`, after the header of the section and the block of its interface if it is the first
     /// there.
     pub fn write(&mut self, row: &CapturedPacket<'_>, out: &mut Vec<u8>) {
+        self.write_noted(row, &[], out);
+    }
+
+    /// The same with notes about the packet, as one comment: `src_process=ssh netns=blue`. Values are escaped, and cut
+    /// at 256 bytes. A comment costs as many bytes as its text: a caller that writes it with the first packet of a
+    /// connection, and where it changes, keeps files small.
+    pub fn write_noted(&mut self, row: &CapturedPacket<'_>, notes: &[(&str, &[u8])], out: &mut Vec<u8>) {
         if !self.in_section {
             self.in_section = true;
             self.ifaces.clear();
@@ -69,15 +106,48 @@ impl CapturedPcapNg {
         pad(out, row.frame.len());
         if let Some(aim) = row.packet_type {
             put_option(out, super::blocks::PACKET_FLAGS, &flags(aim).to_le_bytes());
+        }
+        if !notes.is_empty() {
+            self.put_comment(notes, out);
+        }
+        if row.packet_type.is_some() || !notes.is_empty() {
             put_option(out, END_OF_OPTIONS, &[]);
         }
         end_block(out, start);
+    }
+
+    #[cold]
+    fn put_comment(&mut self, notes: &[(&str, &[u8])], out: &mut Vec<u8>) {
+        self.text.clear();
+        for (name, value) in notes.iter().take(NOTES_MAX) {
+            if !self.text.is_empty() {
+                self.text.push(b' ');
+            }
+            self.text.extend_from_slice(name.as_bytes());
+            self.text.push(b'=');
+            put_text(&mut self.text, value.get(..NOTE_MAX).unwrap_or(value));
+        }
+        put_option(out, COMMENT, &self.text);
     }
 
     /// Ends the section with the statistics of each interface: packets in the section, and, of the only one, those that
     /// were `dropped`. A file without a packet has an interface all the same, one without a name: libpcap takes no file
     /// without.
     pub fn finish(&mut self, time_ns: u64, dropped: Option<u64>, out: &mut Vec<u8>) {
+        let counts = |iface: &IfaceOfSection<'_>| IfaceStatistics {
+            dropped_by_system: dropped.filter(|_| iface.is_only),
+            ..IfaceStatistics::default()
+        };
+        self.finish_with(time_ns, &counts, out);
+    }
+
+    /// The same with the counts of each interface that the caller knows of.
+    pub fn finish_with(
+        &mut self,
+        time_ns: u64,
+        counts: &dyn Fn(&IfaceOfSection<'_>) -> IfaceStatistics,
+        out: &mut Vec<u8>,
+    ) {
         if !self.in_section {
             self.in_section = true;
             self.ifaces.clear();
@@ -86,18 +156,15 @@ impl CapturedPcapNg {
         if self.ifaces.is_empty() {
             self.add_iface(&CapturedPacket { link_type: LinkType::ETHERNET, ..CapturedPacket::default() }, out);
         }
-        let dropped = dropped.filter(|_| self.ifaces.len() == 1);
+        let is_only = self.ifaces.len() == 1;
         for (number, iface) in self.ifaces.iter().enumerate() {
-            let start = begin_block(out, STATISTICS);
-            for field in [number as u32, (time_ns >> 32) as u32, time_ns as u32] {
-                out.extend_from_slice(&field.to_le_bytes());
-            }
-            if let Some(dropped) = dropped {
-                put_option(out, DROPPED_BY_SYSTEM, &dropped.to_le_bytes());
-            }
-            put_option(out, DELIVERED, &iface.packets.to_le_bytes());
-            put_option(out, END_OF_OPTIONS, &[]);
-            end_block(out, start);
+            let WrittenIface { netns_id, ifindex, name, .. } = iface;
+            let known = counts(&IfaceOfSection { netns_id: *netns_id, ifindex: *ifindex, name, is_only });
+            let mut options = Vec::new();
+            let IfaceStatistics { received, dropped_by_iface, accepted, dropped_by_system } = known;
+            let delivered = Some(iface.packets);
+            put_counts([received, dropped_by_iface, accepted, dropped_by_system, delivered], &mut options);
+            put_copied_statistics(number as u32, time_ns, &options, out);
         }
     }
 
@@ -158,23 +225,8 @@ fn flags(aim: PacketAim) -> u32 {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use super::super::blocks::read_back::{blocks, options, u32_at};
     use super::*;
-
-    fn u32_at(bytes: &[u8], at: usize) -> u32 {
-        u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
-    }
-
-    /// Types and bodies of all blocks.
-    fn blocks(mut bytes: &[u8]) -> Vec<(u32, Vec<u8>)> {
-        let mut found = Vec::new();
-        while !bytes.is_empty() {
-            let length = u32_at(bytes, 4) as usize;
-            assert!(length % 4 == 0 && u32_at(bytes, length - 4) as usize == length);
-            found.push((u32_at(bytes, 0), bytes[8..length - 4].to_vec()));
-            bytes = &bytes[length..];
-        }
-        found
-    }
 
     #[test]
     fn each_interface_has_its_block_and_each_packet_its_number() {
@@ -224,5 +276,34 @@ mod tests {
             let described = &blocks(&written)[1];
             assert_eq!((described.0, described.1[8]), (INTERFACE, IF_TIME_RESOLUTION as u8), "its first option");
         }
+    }
+
+    #[test]
+    fn notes_are_a_comment_and_counts_of_each_interface_statistics() {
+        let row = |iface: &'static [u8], ifindex| CapturedPacket {
+            netns_id: 1,
+            ifindex,
+            iface,
+            link_type: LinkType::ETHERNET,
+            len: 4,
+            frame: &[1, 2, 3, 4],
+            ..CapturedPacket::default()
+        };
+        let (mut writer, mut out) = (CapturedPcapNg::new(), Vec::new());
+        let notes: [(&str, &[u8]); 2] = [("src_process", b"ss\x1bh"), ("netns", &[b'x'; 300])];
+        writer.write_noted(&row(b"eth0", 2), &notes, &mut out);
+        writer.write(&row(b"wg0", 3), &mut out);
+        let counts = |iface: &IfaceOfSection<'_>| match iface.name {
+            b"eth0" => IfaceStatistics { dropped_by_iface: Some(7), dropped_by_system: Some(9), ..Default::default() },
+            _ => IfaceStatistics::default(),
+        };
+        writer.finish_with(5, &counts, &mut out);
+        let written = blocks(&out);
+        let comment = [&b"src_process=ss\\x1bh netns="[..], &[b'x'; 256]].concat();
+        assert_eq!(options(&written[2], 24), [(COMMENT, comment)]);
+        assert_eq!(written[4].1.len(), 24, "no note, no option");
+        let count = |code, count: u64| (code, count.to_le_bytes().to_vec());
+        assert_eq!(options(&written[5], 12), [count(5, 7), count(7, 9), count(8, 1)]);
+        assert_eq!(options(&written[6], 12), [count(8, 1)]);
     }
 }

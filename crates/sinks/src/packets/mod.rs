@@ -10,7 +10,7 @@ mod copied;
 mod pcap;
 mod pcapng;
 
-pub use captured::CapturedPcapNg;
+pub use captured::{CapturedPcapNg, IfaceOfSection, IfaceStatistics};
 pub use captured_pcap::CapturedPcap;
 pub use copied::{
     CopiedPacket, put_copied_block, put_copied_iface, put_copied_packet, put_copied_section, put_copied_statistics,

@@ -174,6 +174,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::packets::blocks::SECTION_HEADER;
+    use crate::packets::blocks::read_back::{Block, blocks, options, u32_at};
     use record::Lookup;
     use std::cell::RefCell;
 
@@ -187,41 +188,6 @@ mod tests {
                 Key::Pair(_, index) => Value::text(self.0.borrow().get(&index).copied()),
                 _ => Value::Bytes(b"blue"),
             }
-        }
-    }
-
-    /// A block read back: its type and its body.
-    type Block = (u32, Vec<u8>);
-
-    fn u32_at(bytes: &[u8], at: usize) -> u32 {
-        u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
-    }
-
-    /// All blocks; both lengths of each are checked.
-    fn blocks(mut bytes: &[u8]) -> Vec<Block> {
-        let mut found = Vec::new();
-        while !bytes.is_empty() {
-            let length = u32_at(bytes, 4) as usize;
-            assert!(length % 4 == 0 && u32_at(bytes, length - 4) as usize == length);
-            found.push((u32_at(bytes, 0), bytes[8..length - 4].to_vec()));
-            bytes = &bytes[length..];
-        }
-        found
-    }
-
-    /// The options behind the first `skip` bytes of a block.
-    fn options(block: &Block, skip: usize) -> Vec<(u16, Vec<u8>)> {
-        let mut rest = &block.1[skip..];
-        let mut found = Vec::new();
-        loop {
-            let code = u16::from_le_bytes([rest[0], rest[1]]);
-            let length = usize::from(u16::from_le_bytes([rest[2], rest[3]]));
-            if code == END_OF_OPTIONS {
-                assert_eq!(rest, [0; 4], "the last");
-                return found;
-            }
-            found.push((code, rest[4..4 + length].to_vec()));
-            rest = &rest[4 + length.next_multiple_of(4)..];
         }
     }
 

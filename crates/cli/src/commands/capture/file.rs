@@ -3,7 +3,7 @@
 use super::Capture;
 use super::live::refused;
 use super::program::Programs;
-use super::writing::{open_output, written};
+use super::writing::{finished, open_output, written};
 use crate::commands::follow::{self, StreamNotes};
 use crate::messages::say;
 use crate::outcome::Outcome;
@@ -54,8 +54,9 @@ pub(super) fn shown(paths: &[PathBuf], capture: &Capture, plan: &Plan<CapturedPa
         let packets = |file| FilePackets::new(ReadPackets { file, snaplen: capture.snaplen, passes, stop: &stop });
         let stats = Accounting::default();
         let mut stream = FilesInTurn { file: packets(file), others, packets: &packets, stop: &stop, stats };
-        if let Some(writer) = output {
-            let (run, line) = written(writer, capture, plan, &mut stream)?;
+        if let Some(mut writer) = output {
+            let mut run = written(&mut writer, plan, &mut stream)?;
+            let line = finished(writer, &mut run, None);
             say(&format!("{} packets read; {line}", run.stats.seen));
             return Ok(run);
         }

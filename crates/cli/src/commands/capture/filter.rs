@@ -1,7 +1,8 @@
 //! FILTER: the language of pcap-filter, that of our own fields, or both in one text.
 //!
-//! What is a filter of our fields alone is read as one, as in every table. Else comparisons of our fields (`info ~ x`)
-//! are words among pcap-filter's: the compiler leaves room for them, and the kernel lets through what they might take.
+//! A text that is a filter of our fields alone is read as one, as in every table. Else comparisons of our fields
+//! (`info ~ x`) are words among pcap-filter's: the compiler leaves room for them, and the kernel lets through what they
+//! might take.
 
 use super::names::HostNames;
 use crate::commands::plan;
@@ -15,7 +16,8 @@ use record::rows::CapturedPackets;
 const BY_AND: &str = "is joined with words of pcap-filter by `and` only";
 /// Comparisons of our fields in one text.
 const WORDS_MAX: usize = 26;
-/// Stand for them in the text that the compiler reads; as short as the shortest comparison, so that columns stay.
+/// Words that stand for them in the text that the compiler reads; as short as the shortest comparison, so that columns
+/// stay.
 const WORDS: [ExtraWord; WORDS_MAX] = {
     const NAMES: [&str; WORDS_MAX] = [
         "zqa", "zqb", "zqc", "zqd", "zqe", "zqf", "zqg", "zqh", "zqi", "zqj", "zqk", "zql", "zqm", "zqn", "zqo", "zqp",

@@ -2,7 +2,7 @@
 
 use super::Capture;
 use super::program::Programs;
-use super::writing::{open_output, written};
+use super::writing::{finished, open_output, written};
 use crate::commands::follow::{self, StreamNotes};
 use crate::messages::say;
 use crate::outcome::Outcome;
@@ -64,9 +64,11 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         let output = capture.output.as_deref().map(open_output).transpose()?;
         needed.drop_capabilities().map_err(refused)?;
         let mut run = match output {
-            Some(writer) => {
-                let (run, line) = written(writer, capture, plan, &mut Confined::new(&mut stream, &needed))?;
-                say(&format!("{}; {line}, {} filtered", stream.report(), run.stats.filtered));
+            Some(mut writer) => {
+                let mut run = written(&mut writer, plan, &mut Confined::new(&mut stream, &needed))?;
+                let report = stream.report();
+                let line = finished(writer, &mut run, Some(&report));
+                say(&format!("{report}; {line}, {} filtered", run.stats.filtered));
                 run
             }
             None => {

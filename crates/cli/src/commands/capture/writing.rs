@@ -1,12 +1,12 @@
 //! `-w`: packets into a file of their own, each whole or not in it.
 
 use super::output_file::{OutputFile, is_pcap, words_of};
-use crate::commands::capture::Capture;
 use crate::messages::say;
+use capture::CaptureReport;
 use engine::{CellsOf, Disposition, Plan, RenewedLookups, RowSink, Run, RunError};
 use record::rows::{CapturedPacket, CapturedPackets, LinkType};
 use record::{Lookups, RowCells, SourceError, SourceFault, Stream};
-use sinks::packets::{CapturedPcap, CapturedPcapNg};
+use sinks::packets::{CapturedPcap, CapturedPcapNg, IfaceOfSection, IfaceStatistics};
 use std::io;
 use std::path::Path;
 
@@ -84,11 +84,11 @@ impl PacketWriter {
         self.refuse(failure.packets, &failure.why);
     }
 
-    /// Writes the rest, with the figures of each interface; `dropped` packets found no room in the ring.
-    pub(super) fn finish(mut self, time_ns: u64, dropped: Option<u64>) -> (Written, String) {
+    /// Writes the rest, with the counts of each interface.
+    fn finish(mut self, counts: &dyn Fn(&IfaceOfSection<'_>) -> IfaceStatistics) -> (Written, String) {
         match &mut self.format {
             Format::Pcap(pcap) => pcap.begin(LinkType::ETHERNET, &mut self.file.buffer),
-            Format::Pcapng(pcapng) => pcapng.finish(time_ns, dropped, &mut self.file.buffer),
+            Format::Pcapng(pcapng) => pcapng.finish_with(sys::clock::wall_ns(), counts, &mut self.file.buffer),
         }
         if !self.is_closed {
             self.write_out();
@@ -130,20 +130,34 @@ pub(super) fn open_output(path: &Path) -> Result<PacketWriter, RunError> {
     PacketWriter::create(path).map_err(failed)
 }
 
-/// Writes the packets of the stream until it ends; returns the line about the file.
+/// Writes the packets of the stream until it ends. [`finished`] writes what then waits.
 pub(super) fn written(
-    mut writer: PacketWriter,
-    capture: &Capture,
+    writer: &mut PacketWriter,
     plan: &Plan<CapturedPackets>,
     stream: &mut dyn Stream<CapturedPackets>,
-) -> Result<(Run, String), RunError> {
-    let mut run = plan.follow_rows(stream, &mut NoLookups, &mut writer, &|| false)?;
-    let dropped = capture.file.is_none().then_some(run.stats.lost);
-    let (written, name) = writer.finish(sys::clock::wall_ns(), dropped);
+) -> Result<Run, RunError> {
+    plan.follow_rows(stream, &mut NoLookups, writer, &|| false)
+}
+
+/// Writes the end of the file, with the counts of each interface where `report` has them; returns the line about it.
+pub(super) fn finished(writer: PacketWriter, run: &mut Run, report: Option<&CaptureReport>) -> String {
+    let dropped_by_system = report.map(|_| run.stats.lost);
+    let counts = |iface: &IfaceOfSection<'_>| {
+        let of_iface = |report: &CaptureReport| {
+            let name = sys::escaped(iface.name);
+            report.dropped_by_ifaces.iter().filter(|drops| drops.iface == name).map(|drops| drops.packets).sum()
+        };
+        IfaceStatistics {
+            dropped_by_iface: report.map(of_iface),
+            dropped_by_system: dropped_by_system.filter(|_| iface.is_only),
+            ..IfaceStatistics::default()
+        }
+    };
+    let (written, name) = writer.finish(&counts);
     if written.not_written > 0 {
         run.stats.lost += written.not_written;
         run.stats.add_reason(written.not_written, format!("packets not written to {name}"));
     }
     let Written { packets, not_written } = written;
-    Ok((run, format!("{packets} written to {name}, {not_written} not written")))
+    format!("{packets} written to {name}, {not_written} not written")
 }

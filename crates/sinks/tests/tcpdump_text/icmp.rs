@@ -44,10 +44,10 @@ fn icmp6_messages() {
         six(133, 0, &[0, 0, 0, 0, 1, 1, 2, 0, 0, 0, 0, 1]),
         six(2, 0, &[&[0, 0, 5, 0][..], &quoted].concat()),
     ];
-    for code in 0..5 {
+    for code in 0..10 {
         packets.push(six(1, code, &[&[0; 4][..], &quoted].concat()));
     }
-    for (kind, code) in [(3, 0), (3, 1), (3, 2)] {
+    for (kind, code) in [(3, 0), (3, 1), (3, 2), (4, 0), (4, 1), (4, 2), (4, 3), (4, 9)] {
         packets.push(six(kind, code, &[&[0, 0, 0, 9][..], &quoted].concat()));
     }
     check_ip(&packets);

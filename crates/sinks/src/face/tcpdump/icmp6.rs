@@ -103,6 +103,8 @@ fn put_body(line: &mut Line<'_>, _: &Network<'_>, kind: u8, bytes: &[u8], length
         },
         4 => {
             let pointer = be32(bytes, 4)?;
+            // The header that it quotes has to be there.
+            part(bytes, 8, 40)?;
             match u8_at(bytes, 1)? {
                 0 => line.item(", erroneous - octet ", pointer),
                 1 => line.item(", next header - octet ", pointer),

@@ -93,8 +93,7 @@ struct Input {
 /// The interfaces that a file has described.
 #[derive(Default)]
 struct Descriptions {
-    /// The snap length that is written of each interface's longest packet: libpcap reads no file whose interfaces differ
-    /// in that.
+    /// The snap length that is written of each interface: libpcap reads no file whose interfaces differ in that.
     snaplen: u32,
     /// Their numbers in the output.
     known: HashMap<Vec<u8>, u32>,

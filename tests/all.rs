@@ -54,6 +54,7 @@ mod sqlite;
 mod syscalls;
 mod syslog_receivers;
 mod tcpdump_face;
+mod tcpdump_live;
 mod trust;
 mod ulogd_databases;
 mod ulogd_formats;

@@ -11,7 +11,7 @@ mod slots;
 mod socket;
 
 pub use frame::{Frame, FrameStatus, PacketType};
-pub use program::{Instruction, PROGRAM_MAX, accept_all, without_own_echo};
+pub use program::{Instruction, PROGRAM_MAX, accept_all, one_direction, without_own_echo};
 pub use socket::{PacketRing, RingKind, RingRequest, RingStatistics};
 
 /// From now on sleeps of the calling thread are late by 1 µs at most, instead of 50: `PR_SET_TIMERSLACK`.

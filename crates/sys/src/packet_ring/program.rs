@@ -55,6 +55,17 @@ pub fn without_own_echo(program: &[Instruction]) -> Vec<Instruction> {
     [&first, program].concat()
 }
 
+/// `program`, but only for packets that this host sent, or only for the others.
+pub fn one_direction(program: &[Instruction], outgoing: bool) -> Vec<Instruction> {
+    let (jump_true, jump_false) = if outgoing { (1, 0) } else { (0, 1) };
+    let first = [
+        plain(LOAD_WORD, PACKET_TYPE),
+        Instruction { code: JUMP_EQUAL, jump_true, jump_false, k: OUTGOING },
+        plain(RETURN, 0),
+    ];
+    [&first, program].concat()
+}
+
 impl Instruction {
     /// As the kernel has it.
     pub(super) fn bytes(self) -> [u8; 8] {

@@ -1,18 +1,16 @@
-//! The expression of a run, and what tcpdump calls link types.
+//! The expression of a run, for a file or an interface, and what tcpdump calls link types.
 
 use super::switches::FilterText;
-use capture::FilePacket;
+use capture::SNAPLEN_MAX;
 use pcapfilter::{Filter, FilterTarget, LinkType, NameFiles, Origin, Packet, compile};
+use sys::packet_ring::Instruction;
 
-/// Bytes of a packet that tcpdump takes at most: what it says of files without a limit.
-const SNAPLEN_MAX: u32 = 262_144;
+/// Chooses packets; without an expression all.
+pub(super) struct PacketFilter(pub(super) Option<Filter>);
 
-/// Chooses packets of a file; without an expression all.
-pub(super) struct FileFilter(Option<Filter>);
-
-impl FileFilter {
-    /// Compiles the expression for the file's link type; the error is libpcap's message.
-    pub(super) fn new(text: &FilterText, link_type: u32, is_swapped: bool) -> Result<FileFilter, String> {
+impl PacketFilter {
+    /// Compiles the expression for the link type; the error is libpcap's message.
+    pub(super) fn new(text: &FilterText, link_type: u32, origin: Origin, snaplen: u32) -> Result<PacketFilter, String> {
         let text = match text {
             FilterText::Words(words) => words.clone(),
             FilterText::File(path) => std::fs::read_to_string(path).map_err(|error| {
@@ -20,11 +18,11 @@ impl FileFilter {
             })?,
         };
         if text.trim().is_empty() {
-            return Ok(FileFilter(None));
+            return Ok(PacketFilter(None));
         }
         let link = LinkType::from_number(link_type)
             .ok_or_else(|| format!("filters are not there for link type {link_type}"))?;
-        let target = FilterTarget { link, origin: Origin::File { is_swapped }, snaplen: SNAPLEN_MAX, netmask: None };
+        let target = FilterTarget { link, origin, snaplen, netmask: None };
         let [services, protocols, networks, ethers, hosts] = ["services", "protocols", "networks", "ethers", "hosts"]
             .map(|name| {
                 let bytes = std::fs::read(format!("/etc/{name}")).unwrap_or_default();
@@ -37,14 +35,24 @@ impl FileFilter {
             ethers: &ethers,
             hosts: &hosts,
         };
-        compile(&text, &target, &names).map(|filter| FileFilter(Some(filter))).map_err(|error| error.message)
+        compile(&text, &target, &names).map(|filter| PacketFilter(Some(filter))).map_err(|error| error.message)
     }
 
-    /// True if the packet passes.
-    pub(super) fn takes(&self, packet: &FilePacket<'_>) -> bool {
+    /// What the kernel runs, unless there is no expression.
+    pub(super) fn instructions(&self) -> Option<Vec<Instruction>> {
+        let one = |one: &pcapfilter::Instruction| Instruction {
+            code: one.code,
+            jump_true: one.jt,
+            jump_false: one.jf,
+            k: one.k,
+        };
+        self.0.as_ref().map(|filter| filter.kernel.instructions.iter().map(one).collect())
+    }
+
+    /// True if the packet passes; the kernel may have looked at it already.
+    pub(super) fn takes(&self, packet: &Packet<'_>) -> bool {
         let Some(filter) = &self.0 else { return true };
-        let seen = Packet { bytes: packet.bytes, length: packet.len, metadata: None };
-        let passes = |program| pcapfilter::run(program, &seen, &mut |_| false) != 0;
+        let passes = |program| pcapfilter::run(program, packet, &mut |_| false) != 0;
         passes(&filter.kernel) && filter.rest.as_ref().is_none_or(passes)
     }
 }

@@ -1,32 +1,40 @@
-//! The face of tcpdump 4.99: its lines for the packets of a file.
-//!
-//! Packets of interfaces are captured by `netwren capture`; `-i`, `-w`, `-D` and `-L` say so. docs/tcpdump.md lists
-//! what is different.
+//! The face of tcpdump 4.99: its lines for the packets of interfaces and files. docs/tcpdump.md lists what is
+//! different.
 
+mod cooked;
 mod filter;
+mod interfaces;
+mod live;
 mod switches;
 
 use super::Call;
 use crate::shipping::zone;
 use crate::stdout::Stdout;
 use crate::{exit::Exit, output};
-use capture::{FilePacket, PacketFile};
-use filter::FileFilter;
+use capture::{FilePacket, PacketFile, SNAPLEN_MAX};
+use filter::PacketFilter;
+use pcapfilter::{Origin, Packet};
 use record::SinkError;
 use record::rows::LinkType;
 use sinks::Out;
 use sinks::face::tcpdump::{CapturedBytes, Tcpdump, TcpdumpOptions};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use switches::{TcpdumpCall, TcpdumpRun};
 
 const VERSION: &str = concat!("tcpdump version 4.99.3 (netwren ", env!("CARGO_PKG_VERSION"), ")\n");
 
 const HELP: &str = "\
-Usage: tcpdump -r file [-AeKlnNOqStUvxX#] [ -c count ] [ --count ] [ -F file ]
-		[ --nano ] [ --micro ] [ --version ] [ expression ]
+Usage: tcpdump [-AeKlnNOpqStUvxX#] [ -i interface | -r file ] [ -c count ] [ --count ]
+		[ -F file ] [ -B size ] [ -s snaplen ] [ -Q in|out|inout ] [ -j tstamptype ]
+		[ -Z user ] [ --immediate-mode ] [ --nano ] [ --micro ]
+		[ --time-stamp-precision precision ] [ --version ] [ expression ]
+       tcpdump -D
+       tcpdump [ -i interface ] -L | -J
 
-This is netwren in the place of tcpdump 4.99: the packets of a pcap or pcapng file (also .gz and .zst), in tcpdump's
-lines. Names are not looked up: every run is one with -n. Packets of interfaces: netwren capture.
+This is netwren in the place of tcpdump 4.99: the packets of an interface, or of a pcap or pcapng file (also .gz and
+.zst), in tcpdump's lines. Names are not looked up: every run is one with -n. Files are written by
+netwren capture -w FILE.
 ";
 
 /// tcpdump's exit code for everything that goes wrong.
@@ -38,7 +46,15 @@ pub(crate) fn run(call: &Call) -> u8 {
     let done = match switches::parse(words, TcpdumpOptions::new(zone)) {
         Ok(TcpdumpCall::Help) => return printed(HELP),
         Ok(TcpdumpCall::Version) => return printed(VERSION),
-        Ok(TcpdumpCall::Run(run)) => read(&run),
+        Ok(TcpdumpCall::Interfaces) => interfaces::list().map(|text| _ = printed(&text)),
+        Ok(TcpdumpCall::LinkTypes(iface)) => interfaces::link_types(iface.as_deref()).map(|text| say(text.trim_end())),
+        Ok(TcpdumpCall::StampTypes(iface)) => {
+            interfaces::stamp_types(iface.as_deref()).map(|text| say(text.trim_end()))
+        }
+        Ok(TcpdumpCall::Run(run)) => match &run.file {
+            Some(file) => read(&run, file),
+            None => live::capture(&run),
+        },
         Err(message) => Err(message),
     };
     match done {
@@ -60,14 +76,17 @@ fn printed(text: &str) -> u8 {
 }
 
 /// Prints the packets of the file; the error is tcpdump's message.
-fn read(run: &TcpdumpRun) -> Result<(), String> {
-    let mut file = PacketFile::open(&run.file).map_err(|error| error.to_string())?;
+fn read(run: &TcpdumpRun, path: &Path) -> Result<(), String> {
+    let mut file = PacketFile::open(path).map_err(|error| error.to_string())?;
     let first = file.ifaces().first().map_or((1, 0), |iface| (iface.link_type, iface.snaplen));
     if !Tcpdump::knows(link_type(first.0)) {
         return Err(format!("packet printing is not supported for link type {}: use -w", first.0));
     }
-    say_begin(&run.file, first);
-    let filter = FileFilter::new(&run.filter, first.0, file.is_swapped())?;
+    say_begin(path, first);
+    let filter = {
+        let origin = Origin::File { is_swapped: file.is_swapped() };
+        PacketFilter::new(&run.filter, first.0, origin, SNAPLEN_MAX)?
+    };
     let mut out = Out::new(Stdout::new()).each_line(run.each_line);
     let ended = print_all(run, &mut file, &filter, &mut out);
     // What was printed before an error is shown before it is told.
@@ -78,7 +97,7 @@ fn read(run: &TcpdumpRun) -> Result<(), String> {
     }
 }
 
-fn say_begin(file: &std::path::Path, (link_type, snaplen): (u32, u32)) {
+fn say_begin(file: &Path, (link_type, snaplen): (u32, u32)) {
     let shown = sys::escaped(file.as_os_str().as_bytes());
     let name = filter::link_words(link_type);
     if link_type == u32::from(LinkType::SLL2.0) {
@@ -91,7 +110,7 @@ fn say_begin(file: &std::path::Path, (link_type, snaplen): (u32, u32)) {
 fn print_all(
     run: &TcpdumpRun,
     file: &mut PacketFile,
-    filter: &FileFilter,
+    filter: &PacketFilter,
     out: &mut Out<Stdout>,
 ) -> Result<Option<String>, SinkError> {
     let mut printer = Tcpdump::new(run.options);
@@ -103,7 +122,7 @@ fn print_all(
             Err(error) if error.is_interrupted() => continue,
             Err(error) => break Some(format!("pcap_loop: {error}")),
         };
-        if !filter.takes(&packet) {
+        if !filter.takes(&Packet { bytes: packet.bytes, length: packet.len, metadata: None }) {
             continue;
         }
         packets += 1;
@@ -115,10 +134,15 @@ fn print_all(
         }
     };
     if run.count_only && ended.is_none() {
-        record::text::put_u64(out.buf(), packets);
-        out.buf().extend_from_slice(if packets == 1 { b" packet\n" } else { b" packets\n" });
+        put_count(packets, out.buf());
     }
     Ok(ended)
+}
+
+/// `--count`: how many there were.
+fn put_count(packets: u64, out: &mut Vec<u8>) {
+    record::text::put_u64(out, packets);
+    out.extend_from_slice(if packets == 1 { b" packet\n" } else { b" packets\n" });
 }
 
 fn put(printer: &mut Tcpdump, packet: &FilePacket<'_>, out: &mut Out<Stdout>) -> Result<(), SinkError> {

@@ -1,7 +1,9 @@
 //! The switches of tcpdump 4.99.
 
 use crate::faces::getopt::{Getopt, Spec};
+use capture::SNAPLEN_MAX;
 use sinks::face::tcpdump::{Dump, Stamp, TcpdumpOptions};
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 /// What a switch is.
@@ -16,10 +18,20 @@ enum TcpdumpSwitch {
     EachLine,
     Nano,
     Micro,
-    /// Means nothing where a file is read.
+    /// Is always so.
     Ignored,
-    /// Means a capture, or a file to write.
-    Elsewhere,
+    Interface,
+    NotPromiscuous,
+    Direction,
+    Snaplen,
+    Buffer,
+    User,
+    Immediate,
+    StampType,
+    Precision,
+    ListInterfaces,
+    ListLinkTypes,
+    ListStampTypes,
     Help,
     Version,
 }
@@ -52,16 +64,19 @@ const SWITCHES: &[Spec<T>] = &[
     spec(0, "nano", false, T::Nano),
     spec(0, "micro", false, T::Micro),
     spec(b'O', "no-optimize", false, T::Ignored),
-    spec(b'p', "no-promiscuous-mode", false, T::Ignored),
-    spec(b's', "snapshot-length", true, T::Ignored),
-    spec(b'B', "buffer-size", true, T::Ignored),
-    spec(b'Z', "relinquish-privileges", true, T::Ignored),
-    spec(0, "immediate-mode", false, T::Ignored),
+    spec(b'p', "no-promiscuous-mode", false, T::NotPromiscuous),
+    spec(b's', "snapshot-length", true, T::Snaplen),
+    spec(b'B', "buffer-size", true, T::Buffer),
+    spec(b'Z', "relinquish-privileges", true, T::User),
+    spec(0, "immediate-mode", false, T::Immediate),
     spec(0, "print", false, T::Ignored),
-    spec(b'i', "interface", true, T::Elsewhere),
-    spec(b'w', "", true, T::Elsewhere),
-    spec(b'D', "list-interfaces", false, T::Elsewhere),
-    spec(b'L', "list-data-link-types", false, T::Elsewhere),
+    spec(b'i', "interface", true, T::Interface),
+    spec(b'Q', "direction", true, T::Direction),
+    spec(b'j', "time-stamp-type", true, T::StampType),
+    spec(b'J', "list-time-stamp-types", false, T::ListStampTypes),
+    spec(0, "time-stamp-precision", true, T::Precision),
+    spec(b'D', "list-interfaces", false, T::ListInterfaces),
+    spec(b'L', "list-data-link-types", false, T::ListLinkTypes),
     spec(b'h', "help", false, T::Help),
     spec(0, "version", false, T::Version),
 ];
@@ -70,13 +85,21 @@ const SWITCHES: &[Spec<T>] = &[
 pub(super) enum TcpdumpCall {
     Help,
     Version,
+    /// `-D`
+    Interfaces,
+    /// `-L` of an interface.
+    LinkTypes(Option<String>),
+    /// `-J` of an interface.
+    StampTypes(Option<String>),
     Run(TcpdumpRun),
 }
 
-/// A run over a file.
+/// A run over a file, or packets of an interface.
 pub(super) struct TcpdumpRun {
     /// `-r`
-    pub(super) file: PathBuf,
+    pub(super) file: Option<PathBuf>,
+    /// What goes with an interface.
+    pub(super) live: LiveSwitches,
     /// How lines look.
     pub(super) options: TcpdumpOptions,
     /// `-c`: packets after which it ends.
@@ -89,21 +112,45 @@ pub(super) struct TcpdumpRun {
     pub(super) filter: FilterText,
 }
 
+/// The switches of a capture.
+pub(super) struct LiveSwitches {
+    /// `-i`: name, or number in the list of `-D`.
+    pub(super) iface: Option<String>,
+    /// `-s`
+    pub(super) snaplen: u32,
+    /// `-B`, in bytes.
+    pub(super) buffer_bytes: Option<usize>,
+    /// `-p` was not given.
+    pub(super) promiscuous: bool,
+    /// `-Q in`, `-Q out`: true for what this host sends.
+    pub(super) outgoing: Option<bool>,
+    /// `--immediate-mode`
+    pub(super) is_immediate: bool,
+    /// `-j`
+    pub(super) stamp_type: Option<String>,
+    /// `-Z`
+    pub(super) user: Option<String>,
+}
+
 /// Where the filter's text is.
 pub(super) enum FilterText {
     Words(String),
     File(PathBuf),
 }
 
-const ELSEWHERE: &str = "this face reads files (-r FILE); packets of interfaces, and files of packets to write, are \
-                         `netwren capture`: -i IFACE, --to pcapng:FILE";
+/// Types of stamps by their names (pcap-tstamp(7)).
+const STAMP_TYPES: [&str; 6] =
+    ["host", "host_lowprec", "host_hiprec", "host_hiprec_unsynced", "adapter", "adapter_unsynced"];
+/// `-B` is in KiB; the largest ring is 1 GiB.
+const BUFFER_KIB_MAX: usize = 1 << 20;
 
 /// Reads the words; the error is the message.
 pub(super) fn parse(words: Vec<Vec<u8>>, plain: TcpdumpOptions) -> Result<TcpdumpCall, String> {
-    let path = |bytes: Vec<u8>| PathBuf::from(std::ffi::OsString::from(String::from_utf8_lossy(&bytes).into_owned()));
+    let path = |bytes: Vec<u8>| PathBuf::from(std::ffi::OsString::from_vec(bytes));
     let (mut options, mut stamps) = (plain, 0_usize);
     let (mut file, mut filter_file, mut count) = (None, None, None);
-    let (mut count_only, mut each_line) = (false, false);
+    let (mut count_only, mut each_line, mut list) = (false, false, None);
+    let mut live = LiveSwitches::default();
     let mut getopt = Getopt::new(SWITCHES, words);
     while let Some((what, value)) = getopt.next()? {
         match what {
@@ -116,17 +163,87 @@ pub(super) fn parse(words: Vec<Vec<u8>>, plain: TcpdumpOptions) -> Result<Tcpdum
             T::EachLine => each_line = true,
             T::Nano => options.nanoseconds = true,
             T::Micro => options.nanoseconds = false,
+            T::Precision => options.nanoseconds = is_nano(&value)?,
             T::Ignored => {}
-            T::Elsewhere => return Err(ELSEWHERE.to_owned()),
+            T::ListInterfaces | T::ListLinkTypes | T::ListStampTypes => list = Some(what),
             T::Help => return Ok(TcpdumpCall::Help),
             T::Version => return Ok(TcpdumpCall::Version),
+            other => live.set(other, &value)?,
         }
     }
+    match list {
+        Some(T::ListInterfaces) => return Ok(TcpdumpCall::Interfaces),
+        Some(T::ListLinkTypes) => return Ok(TcpdumpCall::LinkTypes(live.iface)),
+        Some(_) => return Ok(TcpdumpCall::StampTypes(live.iface)),
+        None => {}
+    }
     options.stamp = stamp(stamps);
-    let file = file.ok_or_else(|| ELSEWHERE.to_owned())?;
     let words: Vec<String> = getopt.into_rest().iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
     let filter = filter_file.map_or_else(|| FilterText::Words(words.join(" ")), FilterText::File);
-    Ok(TcpdumpCall::Run(TcpdumpRun { file, options, count, count_only, each_line, filter }))
+    Ok(TcpdumpCall::Run(TcpdumpRun { file, live, options, count, count_only, each_line, filter }))
+}
+
+impl Default for LiveSwitches {
+    fn default() -> LiveSwitches {
+        LiveSwitches {
+            iface: None,
+            snaplen: SNAPLEN_MAX,
+            buffer_bytes: None,
+            promiscuous: true,
+            outgoing: None,
+            is_immediate: false,
+            stamp_type: None,
+            user: None,
+        }
+    }
+}
+
+impl LiveSwitches {
+    /// Takes a switch of a capture; the error is the message.
+    fn set(&mut self, what: TcpdumpSwitch, value: &[u8]) -> Result<(), String> {
+        let text = || String::from_utf8_lossy(value).into_owned();
+        let shown = || sys::escaped(value);
+        match what {
+            T::Interface => self.iface = Some(text()),
+            T::NotPromiscuous => self.promiscuous = false,
+            T::Direction => {
+                self.outgoing = match value.to_ascii_lowercase().as_slice() {
+                    b"in" => Some(false),
+                    b"out" => Some(true),
+                    b"inout" => None,
+                    _ => return Err(format!("unknown capture direction `{}'", shown())),
+                };
+            }
+            T::Snaplen => {
+                let number = text().parse().ok().filter(|number| *number <= SNAPLEN_MAX);
+                let number =
+                    number.ok_or_else(|| format!("invalid snaplen {} (must be >= 0 and <= {SNAPLEN_MAX})", shown()))?;
+                self.snaplen = if number == 0 { SNAPLEN_MAX } else { number };
+            }
+            T::Buffer => {
+                let kib = text().parse().ok().filter(|kib| (1..=BUFFER_KIB_MAX).contains(kib));
+                self.buffer_bytes = Some(kib.ok_or_else(|| format!("invalid packet buffer size {}", shown()))? << 10);
+            }
+            T::Immediate => self.is_immediate = true,
+            T::StampType => {
+                if !STAMP_TYPES.iter().any(|name| name.as_bytes() == value) {
+                    return Err(format!("invalid time stamp type {}", shown()));
+                }
+                self.stamp_type = Some(text());
+            }
+            T::User => self.user = Some(text()),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn is_nano(value: &[u8]) -> Result<bool, String> {
+    match value {
+        b"nano" => Ok(true),
+        b"micro" => Ok(false),
+        _ => Err("unsupported time stamp precision".to_owned()),
+    }
 }
 
 /// One time more than five is as five.

@@ -1,0 +1,76 @@
+//! Packets captured on all interfaces: their link-layer header becomes Linux "cooked" version 2.
+
+use record::rows::{CapturedPacket, LinkType};
+
+/// Bytes of the header (https://www.tcpdump.org/linktypes/LINKTYPE_LINUX_SLL2.html), and of an Ethernet one.
+const HEADER: usize = 20;
+const ETHERNET: usize = 14;
+/// EtherTypes; IEEE 802.3 with LLC, IPX without (include/uapi/linux/if_ether.h); the least that is no length.
+const ETH_P_IP: u16 = 0x0800;
+const ETH_P_IPV6: u16 = 0x86dd;
+const ETH_P_802_3: u16 = 1;
+const ETH_P_802_2: u16 = 4;
+const ETHER_TYPE_MIN: u16 = 1536;
+/// `ARPHRD_LOOPBACK`
+pub(super) const LOOPBACK: u16 = 772;
+
+/// Makes the packet in `out`; returns the bytes that it has with this header. One of an unknown kind of hardware
+/// stays whole behind it.
+pub(super) fn cook(row: &CapturedPacket<'_>, hardware: u16, out: &mut Vec<u8>) -> u32 {
+    let (mut protocol, mut skipped, mut address) = (0, 0, &[][..]);
+    if row.link_type == LinkType::ETHERNET && row.frame.len() >= ETHERNET {
+        let half = |at: usize| match row.frame.get(at..at + 2) {
+            Some(&[high, low]) => u16::from_be_bytes([high, low]),
+            _ => 0,
+        };
+        protocol = match half(12) {
+            0..ETHER_TYPE_MIN if half(14) == 0xffff => ETH_P_802_3,
+            0..ETHER_TYPE_MIN => ETH_P_802_2,
+            ether_type => ether_type,
+        };
+        (skipped, address) = (ETHERNET, row.frame.get(6..12).unwrap_or_default());
+    } else if row.link_type == LinkType::RAW {
+        protocol = match row.frame.first().map(|byte| byte >> 4) {
+            Some(4) => ETH_P_IP,
+            Some(6) => ETH_P_IPV6,
+            _ => 0,
+        };
+    }
+    out.clear();
+    out.extend_from_slice(&protocol.to_be_bytes());
+    out.extend_from_slice(&[0, 0]);
+    out.extend_from_slice(&row.ifindex.to_be_bytes());
+    out.extend_from_slice(&hardware.to_be_bytes());
+    out.push(row.packet_type.map_or(0, |aim| aim as u8));
+    out.push(address.len() as u8);
+    out.extend_from_slice(address);
+    out.resize(HEADER, 0);
+    out.extend_from_slice(row.frame.get(skipped..).unwrap_or_default());
+    row.len.saturating_sub(skipped as u32).saturating_add(HEADER as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::rows::PacketAim;
+
+    #[test]
+    fn headers_are_replaced() {
+        let frame = [[1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 8, 0], [9; 14]].concat();
+        let row = CapturedPacket {
+            ifindex: 3,
+            link_type: LinkType::ETHERNET,
+            packet_type: Some(PacketAim::Outgoing),
+            len: 1000,
+            frame: &frame,
+            ..CapturedPacket::default()
+        };
+        let mut out = vec![7; 100];
+        assert_eq!(cook(&row, 1, &mut out), 1006);
+        let header = [8, 0, 0, 0, 0, 0, 0, 3, 0, 1, 4, 6, 2, 2, 2, 2, 2, 2, 0, 0];
+        assert_eq!(out, [&header[..], &[9; 14]].concat());
+        let raw = CapturedPacket { link_type: LinkType::RAW, frame: &[0x60, 1], len: 2, ..row };
+        assert_eq!((cook(&raw, 0xfffe, &mut out), &out[..2], &out[20..]), (22, &[0x86, 0xdd][..], &[0x60, 1][..]));
+        assert_eq!(cook(&CapturedPacket { frame: &[1], len: 1, ..row }, 1, &mut out), 21);
+    }
+}

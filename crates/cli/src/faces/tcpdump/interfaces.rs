@@ -1,0 +1,116 @@
+//! The interfaces as libpcap finds them: `-D`, `-L`, `-J`, and which one `-i` means.
+
+use super::filter::link_words;
+use host::Links;
+use record::rows::{Link, LinkType};
+use sys::Host;
+
+/// `IFF_…` (include/uapi/linux/if.h).
+const IFF_UP: u32 = 1;
+const IFF_LOOPBACK: u32 = 8;
+const IFF_RUNNING: u32 = 0x40;
+/// All interfaces at once.
+pub(super) const ANY: &str = "any";
+
+/// An interface that can be captured on, or all of them.
+pub(super) struct Device {
+    pub(super) name: Box<[u8]>,
+    /// `None` for all.
+    pub(super) link: Option<Link>,
+    is_connected: Option<bool>,
+}
+
+impl Device {
+    fn flags(&self) -> u32 {
+        self.link.as_ref().map_or(IFF_UP | IFF_RUNNING, |link| link.flags)
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        self.flags() & IFF_UP != 0
+    }
+
+    pub(super) fn link_type(&self) -> LinkType {
+        self.link.as_ref().map_or(LinkType::SLL2, |link| LinkType::of_hardware(link.hardware))
+    }
+
+    /// libpcap's order (pcap.c, get_figure_of_merit): the smaller comes first, equal ones in the kernel's order.
+    fn rank(&self) -> u32 {
+        let flags = self.flags();
+        let bit = |is_so: bool, bit: u32| if is_so { bit } else { 0 };
+        bit(flags & IFF_RUNNING == 0, 0x8000_0000)
+            | bit(flags & IFF_UP == 0, 0x4000_0000)
+            | bit(self.is_connected == Some(false), 0x2000_0000)
+            | bit(flags & IFF_LOOPBACK != 0, 0x1000_0000)
+            | bit(self.link.is_none(), 0x0800_0000)
+    }
+
+    fn state(&self) -> String {
+        let flags = self.flags();
+        let words = [(IFF_UP, "Up"), (IFF_RUNNING, "Running"), (IFF_LOOPBACK, "Loopback")];
+        let mut words: Vec<&str> = words.iter().filter(|(bit, _)| flags & bit != 0).map(|(_, word)| *word).collect();
+        if words.is_empty() {
+            words.push("none");
+        }
+        words.extend(self.is_connected.map(|is_so| if is_so { "Connected" } else { "Disconnected" }));
+        words.join(", ")
+    }
+}
+
+/// The interfaces of this namespace, the one first that is taken without `-i`.
+pub(super) fn devices() -> Result<Vec<Device>, String> {
+    let host = Host::live();
+    let netns = host::netns::current(&host).map_err(|error| error.to_string())?;
+    let links = Links::read(&host, netns, None).map_err(|error| error.to_string())?.links;
+    let device = |link: Link| Device {
+        is_connected: match link.flags & IFF_LOOPBACK {
+            0 => sys::has_link(&link.name).ok().flatten(),
+            _ => None,
+        },
+        name: link.name.clone(),
+        link: Some(link),
+    };
+    let mut all: Vec<Device> = links.into_iter().map(device).collect();
+    all.push(Device { name: ANY.as_bytes().into(), link: None, is_connected: None });
+    all.sort_by_key(Device::rank);
+    Ok(all)
+}
+
+/// The one that `-i` means: by its name, by its number in the list of `-D`, or the first.
+pub(super) fn chosen(wanted: Option<&str>) -> Result<Device, String> {
+    let mut all = devices()?.into_iter();
+    let Some(wanted) = wanted else {
+        let usable = all.find(|device| device.is_up());
+        return usable.ok_or_else(|| "no suitable device found".to_owned());
+    };
+    if let Some(device) = all.by_ref().find(|device| *device.name == *wanted.as_bytes()) {
+        return Ok(device);
+    }
+    if let Ok(number) = wanted.parse::<usize>() {
+        let nth = number.checked_sub(1).and_then(|nth| devices().ok()?.into_iter().nth(nth));
+        return nth.ok_or_else(|| "Invalid adapter index".to_owned());
+    }
+    Err(format!("{}: No such device exists\n(No such device exists)", sys::escaped(wanted.as_bytes())))
+}
+
+/// `-D`
+pub(super) fn list() -> Result<String, String> {
+    let mut text = String::new();
+    for (nth, device) in devices()?.iter().enumerate() {
+        let about = if device.link.is_none() { " (Pseudo-device that captures on all interfaces)" } else { "" };
+        text += &format!("{}.{}{about} [{}]\n", nth + 1, sys::escaped(&device.name), device.state());
+    }
+    Ok(text)
+}
+
+/// `-L`
+pub(super) fn link_types(wanted: Option<&str>) -> Result<String, String> {
+    let device = chosen(wanted)?;
+    let words = link_words(device.link_type().0.into());
+    Ok(format!("Data link types for {} (use option -y to set):\n  {words}\n", sys::escaped(&device.name)))
+}
+
+/// `-J`
+pub(super) fn stamp_types(wanted: Option<&str>) -> Result<String, String> {
+    let device = chosen(wanted)?;
+    Ok(format!("Time stamp types for {} (use option -j to set):\n  host (Host)\n", sys::escaped(&device.name)))
+}

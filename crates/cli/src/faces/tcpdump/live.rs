@@ -1,0 +1,264 @@
+//! Packets of an interface, or of all: captured as `netwren capture` does it, printed as tcpdump does it.
+
+use super::filter::{PacketFilter, link_words};
+use super::interfaces::{Device, chosen};
+use super::switches::{LiveSwitches, TcpdumpRun};
+use super::{cooked, put_count, say};
+use crate::rights::{NeededRights, account};
+use crate::shipping::zone;
+use crate::stdout::Stdout;
+use capture::{CapturePlace, CaptureReport, FollowPackets, Pacing, PacketStream};
+use host::LinksReader;
+use pcapfilter::{Metadata, Origin, Packet};
+use record::rows::{CapturedPacket, CapturedPackets, Link, LinkType};
+use record::{Demand, Next, SinkError, SourceError, SourceFault, Stream, StreamState};
+use sinks::Out;
+use sinks::face::tcpdump::{CapturedBytes, Tcpdump};
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use sys::Host;
+use sys::packet_ring::{accept_all, one_direction};
+
+/// Room for packets without `-B`.
+const BUFFER_BYTES: usize = 32 << 20;
+/// How late a block of packets may be; with `--immediate-mode`.
+const RETIRE_MS: u32 = 10;
+const IMMEDIATE_MS: u32 = 1;
+/// A ring has at least a block.
+const BUFFER_MIN: usize = 1 << 16;
+
+/// Prints packets until the count, a signal or the reader ends it; the error is tcpdump's message.
+pub(super) fn capture(run: &TcpdumpRun) -> Result<(), String> {
+    let device = chosen(run.live.iface.as_deref())?;
+    let name = sys::escaped(&device.name);
+    if !device.is_up() {
+        return Err(format!("{name}: That device is not up"));
+    }
+    let link_type = device.link_type();
+    if !Tcpdump::knows(link_type) {
+        return Err(format!("packet printing is not supported for link type {}: use -w", link_type.0));
+    }
+    if device.link.is_none() {
+        say("tcpdump: data link type LINUX_SLL2");
+    }
+    if let Some(stamp) = run.live.stamp_type.as_deref().filter(|stamp| *stamp != "host") {
+        let why = "That type of time stamp is not supported by that device";
+        say(&format!("tcpdump: WARNING: When trying to set timestamp type '{stamp}' on {name}: {why}"));
+    }
+    // Both before rights are given up; the zone is read with its first use.
+    let user = run.live.user.as_deref().map(account).transpose()?;
+    let _ = zone(0);
+    sys::Interrupt::install().map_err(|error| error.to_string())?;
+    sys::signal::report_on_usr1().map_err(|error| error.to_string())?;
+    let filter = filter_for(run, &device)?;
+    let needed = NeededRights { account: user, ..NeededRights::default() };
+    let face = LiveFace {
+        run,
+        is_cooked: device.link.is_none(),
+        filter,
+        ended: Cell::new(false),
+        hardware: RefCell::default(),
+    };
+    face.follow(&device, &needed, &name)
+}
+
+/// Of an interface the kernel tests the packets; of all the program is for the header that we make.
+fn filter_for(run: &TcpdumpRun, device: &Device) -> Result<PacketFilter, String> {
+    let origin = match device.link {
+        Some(_) => Origin::Live { vlan_beside: true },
+        None => Origin::File { is_swapped: false },
+    };
+    PacketFilter::new(&run.filter, device.link_type().0.into(), origin, run.live.snaplen)
+}
+
+/// A capture that is printed.
+struct LiveFace<'r> {
+    run: &'r TcpdumpRun,
+    /// Packets of all interfaces.
+    is_cooked: bool,
+    filter: PacketFilter,
+    /// The count is reached, or nobody reads.
+    ended: Cell<bool>,
+    /// `ARPHRD_…` by the number of the interface.
+    hardware: RefCell<HashMap<u32, u16>>,
+}
+
+/// What was printed so far.
+struct Printed {
+    out: Out<Stdout>,
+    printer: Tcpdump,
+    packets: u64,
+    cooked: Vec<u8>,
+}
+
+impl LiveFace<'_> {
+    fn follow(&self, device: &Device, needed: &NeededRights, name: &str) -> Result<(), String> {
+        let LiveSwitches { snaplen, .. } = self.run.live;
+        let host = Host::live();
+        let netns_id = host::netns::current(&host).map_err(|error| error.to_string())?;
+        let reader = RefCell::new(LinksReader::default());
+        let links = |_: &CapturePlace| self.read_links(&mut reader.borrow_mut(), &host, netns_id);
+        let own = |text: &str| say(&format!("tcpdump: {text}"));
+        let stop = || self.ended.get() || sys::signal::is_requested() || sys::term::reader_is_gone(sys::term::STDOUT);
+        let mut stream = PacketStream::open(FollowPackets {
+            ifaces: device.link.iter().map(|link| String::from_utf8_lossy(&link.name).into_owned()).collect(),
+            places: vec![CapturePlace { netns_id, netns: None }],
+            pace: Pacing::new(if self.run.live.is_immediate { None } else { Some(Pacing::AUTO) }),
+            retire_ms: if self.run.live.is_immediate { IMMEDIATE_MS } else { RETIRE_MS },
+            buffer_bytes: self.run.live.buffer_bytes.unwrap_or(BUFFER_BYTES).max(BUFFER_MIN),
+            snaplen,
+            promiscuous: self.run.live.promiscuous,
+            program: Some(self.program()),
+            passes: None,
+            links: &links,
+            say: &own,
+            stop: &stop,
+            reports: &|| 0,
+        })
+        .map_err(|error| refused(name, &error))?;
+        needed.drop_capabilities()?;
+        self.say_begin(device, name);
+        let mut printed = Printed {
+            out: Out::new(Stdout::new()).each_line(self.run.each_line),
+            printer: Tcpdump::new(self.run.options),
+            packets: 0,
+            cooked: Vec::new(),
+        };
+        needed.confine();
+        let ended = self.print_all(&mut stream, &mut printed);
+        self.say_end(&mut printed, &stream.report(), device.link.is_none());
+        ended
+    }
+
+    /// The kernel's program: what `-Q` asks for, then the expression, or every packet.
+    fn program(&self) -> Vec<sys::packet_ring::Instruction> {
+        let program = self.filter.instructions().filter(|_| !self.is_cooked);
+        let program = program.unwrap_or_else(|| accept_all(self.run.live.snaplen));
+        self.run.live.outgoing.map_or(program.clone(), |outgoing| one_direction(&program, outgoing))
+    }
+
+    fn read_links(&self, reader: &mut LinksReader, host: &Host, netns_id: u64) -> Result<Vec<Link>, String> {
+        let links = reader.read(host, netns_id, None).map_err(|error| error.to_string())?.links;
+        let mut hardware = self.hardware.borrow_mut();
+        hardware.clear();
+        hardware.extend(links.iter().map(|link| (link.index, link.hardware)));
+        Ok(links)
+    }
+
+    fn say_begin(&self, device: &Device, name: &str) {
+        let link = link_words(device.link_type().0.into());
+        let snaplen = self.run.live.snaplen;
+        let listening = format!("listening on {name}, link-type {link}, snapshot length {snaplen} bytes");
+        if self.run.options.verbose > 0 {
+            return say(&format!("tcpdump: {listening}"));
+        }
+        say("tcpdump: verbose output suppressed, use -v[v]... for full protocol decode");
+        say(&listening);
+    }
+
+    fn print_all(&self, stream: &mut PacketStream<'_>, printed: &mut Printed) -> Result<(), String> {
+        let demand = Demand::<CapturedPackets>::new(&[], Vec::new());
+        let (mut reports, mut failed) = (sys::signal::reports(), None);
+        loop {
+            let mut each = |row: &CapturedPacket<'_>| match self.print(row, printed) {
+                Ok(()) if self.run.count == Some(printed.packets) => {
+                    self.ended.set(true);
+                    Next::Stop
+                }
+                Ok(()) => Next::More,
+                Err(error) => {
+                    self.ended.set(true);
+                    failed = Some(error);
+                    Next::Stop
+                }
+            };
+            let state = stream.next(&demand, &mut each).map_err(|error| error.to_string())?;
+            if let Err(error) = printed.out.flush() {
+                failed.get_or_insert(error);
+            }
+            if sys::signal::reports() != reports {
+                reports = sys::signal::reports();
+                say(&format!("tcpdump: {}", self.figures(printed.packets, &stream.report()).join(", ")));
+            }
+            match failed {
+                Some(SinkError::Closed) => return Ok(()),
+                Some(error) => return Err(error.to_string()),
+                None if self.ended.get() || state == StreamState::Ended => return Ok(()),
+                None => {}
+            }
+        }
+    }
+
+    fn print(&self, row: &CapturedPacket<'_>, printed: &mut Printed) -> Result<(), SinkError> {
+        let mut bytes =
+            CapturedBytes { link_type: row.link_type, bytes: row.frame, len: row.len, time_ns: row.time_ns };
+        let mut metadata = Some(Metadata {
+            vlan_tag: None,
+            packet_type: row.packet_type.map_or(0, |aim| aim as u8),
+            ifindex: row.ifindex,
+        });
+        if self.is_cooked {
+            let hardware = self.hardware.borrow().get(&row.ifindex).copied();
+            bytes.len = cooked::cook(row, hardware.unwrap_or(cooked::LOOPBACK), &mut printed.cooked);
+            (bytes.link_type, bytes.bytes, metadata) = (LinkType::SLL2, &printed.cooked, None);
+        }
+        let is_judged = self.is_cooked || self.filter.0.as_ref().is_some_and(|filter| filter.rest.is_some());
+        if is_judged && !self.filter.takes(&Packet { bytes: bytes.bytes, length: bytes.len, metadata }) {
+            return Ok(());
+        }
+        printed.packets += 1;
+        if self.run.count_only {
+            return Ok(());
+        }
+        let name: Cow<'_, str> = match std::str::from_utf8(row.iface) {
+            Ok(name) if row.iface.iter().all(u8::is_ascii_graphic) => name.into(),
+            _ => sys::escaped(row.iface).into_string().into(),
+        };
+        printed.printer.print(&bytes, &|_| Some(&*name).filter(|name| !name.is_empty()), printed.out.buf());
+        printed.out.line_done()
+    }
+
+    fn say_end(&self, printed: &mut Printed, report: &CaptureReport, is_any: bool) {
+        // As tcpdump does it: a line may have been torn.
+        if sys::signal::is_requested() {
+            printed.out.buf().push(b'\n');
+        }
+        if self.run.count_only {
+            put_count(printed.packets, printed.out.buf());
+        }
+        let _ = printed.out.flush();
+        // Of all interfaces the kernel passes what we test ourselves.
+        let is_tested_here = is_any && self.filter.0.is_some();
+        let report = CaptureReport {
+            received: if is_tested_here { printed.packets + report.dropped_by_ring } else { report.received },
+            ..report.clone()
+        };
+        self.figures(printed.packets, &report).iter().for_each(|line| say(line));
+    }
+
+    fn figures(&self, packets: u64, report: &CaptureReport) -> Vec<String> {
+        let line = |count: u64, what: &str| format!("{count} packet{} {what}", if count == 1 { "" } else { "s" });
+        let by_iface: u64 = report.dropped_by_ifaces.iter().map(|drops| drops.packets).sum();
+        let mut lines = vec![
+            line(packets, "captured"),
+            line(report.received, "received by filter"),
+            line(report.dropped_by_ring, "dropped by kernel"),
+        ];
+        if by_iface > 0 {
+            lines.push(line(by_iface, "dropped by interface"));
+        }
+        lines
+    }
+}
+
+/// tcpdump's words for an interface that cannot be captured on.
+fn refused(name: &str, error: &SourceError) -> String {
+    match error.fault {
+        SourceFault::Denied => format!(
+            "{name}: You don't have permission to perform this capture on that device\n\
+             (socket: Operation not permitted)"
+        ),
+        _ => format!("{name}: {error}"),
+    }
+}

@@ -6,6 +6,7 @@ mod bad_days;
 mod capture;
 mod capture_copies;
 mod capture_filter;
+mod capture_latency;
 mod capture_read;
 mod capture_rights;
 mod capture_stats;

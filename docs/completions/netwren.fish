@@ -518,68 +518,69 @@ complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_sub
 json\t''
 prometheus\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from status" -s h -l help -d 'Print help'
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l sum -d 'With --by: also the sum of these fields' -r
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l max -d 'With --by: also the largest value of these fields' -r
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l avg -d 'With --by: also the mean of these fields' -r
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -s n -l limit -d 'At most N rows' -r
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l sum -d 'With --by: also the sum of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l max -d 'With --by: also the largest value of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l avg -d 'With --by: also the mean of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -s n -l limit -d 'At most N rows' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
 json\t''
 csv\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -s i -l interface -d 'The interface whose packets are captured; may be given several times. Without it, or with `any`, all of the namespace, those that come later, too' -r
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -s w -l write -d 'Write the packets to a file instead of showing them, - for standard output: as pcapng with the interfaces\' names, as pcap if the name ends in .pcap' -r -F
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -s r -l read -d 'The packets of a file instead of those of interfaces: pcap or pcapng of any system, also packed by gzip or zstd; - for standard input' -r -F
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l latency -d 'How late packets may be shown while there are many: auto (0.25 ms), 0 (each wakes us, which costs most), 1ms to 1000ms. While they are rare each is shown at once' -r
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l buffer -d 'Room in each ring for what waits to be shown (64KiB to 1GiB): 16MiB if not said, 64MiB for whole packets' -r
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -s s -l snaplen -d 'Bytes of each packet that are captured, 262144 at most: 1918 if not said; --to pcapng:FILE takes all by default' -r
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -s Z -l relinquish-privileges -d 'Belong to this user once interfaces and the files of -r and -w are open. Capabilities are always given up' -r
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l for -d 'How long; Ctrl-C ends it before' -r
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l to -d 'Ships rows instead of showing them, as FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+tls`, `+udp`, `+unix:PATH`, as sqlite:PATH or postgres://USER@HOST:PORT/DATABASE (rows of a table, which is made); may be given several times. A wrong TARGET is answered with those that there are. SIGHUP opens files anew' -r
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l when-full -d 'With --to: what is done with new rows while a receiver is away and its queue is full. Rows that are dropped are counted' -r -f -a "drop-oldest\t''
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -s i -l interface -d 'The interface whose packets are captured; may be given several times. Without it, or with `any`, all of the namespace, those that come later, too' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -s w -l write -d 'Write the packets to a file instead of showing them, - for standard output: as pcapng with the interfaces\' names, as pcap if the name ends in .pcap' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -s r -l read -d 'The packets of a file instead of those of interfaces: pcap or pcapng of any system, also packed by gzip or zstd; - for standard input' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l latency -d 'How late packets may be shown while there are many: auto (0.25 ms), 0 (each wakes us, which costs most), 1ms to 1000ms. While they are rare each is shown at once' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l buffer -d 'Room in each ring for what waits to be shown (64KiB to 1GiB): 16MiB if not said, 64MiB for whole packets' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -s s -l snaplen -d 'Bytes of each packet that are captured, 262144 at most: 1918 if not said; --to pcapng:FILE takes all by default' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -s Z -l relinquish-privileges -d 'Belong to this user once interfaces and the files of -r and -w are open. Capabilities are always given up' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l for -d 'How long; Ctrl-C ends it before' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l to -d 'Ships rows instead of showing them, as FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+tls`, `+udp`, `+unix:PATH`, as sqlite:PATH or postgres://USER@HOST:PORT/DATABASE (rows of a table, which is made); may be given several times. A wrong TARGET is answered with those that there are. SIGHUP opens files anew' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l when-full -d 'With --to: what is done with new rows while a receiver is away and its queue is full. Rows that are dropped are counted' -r -f -a "drop-oldest\t''
 drop-newest\t''
 block\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l queue-max -d 'With --to: memory for what waits for one receiver (units of 1024)' -r
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l fold -d 'With --to: rows that are the same but for time, source port and numbers are shipped once, and once more at the end of TIME (1s to 1h) with their count: `folded`, ×1203 in 10 s' -r
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l rate -d 'With --to: so many rows of a rule are shipped, N/s, N/m or N/h; what is above is counted (`limited`) and said every ten seconds. It is looked at before --fold' -r
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l rate-by -d 'What --rate is of: the rule (prefix and group; of NAT events, the kind), or each address' -r -f -a "rule\t''
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l queue-max -d 'With --to: memory for what waits for one receiver (units of 1024)' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l fold -d 'With --to: rows that are the same but for time, source port and numbers are shipped once, and once more at the end of TIME (1s to 1h) with their count: `folded`, ×1203 in 10 s' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l rate -d 'With --to: so many rows of a rule are shipped, N/s, N/m or N/h; what is above is counted (`limited`) and said every ten seconds. It is looked at before --fold' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l rate-by -d 'What --rate is of: the rule (prefix and group; of NAT events, the kind), or each address' -r -f -a "rule\t''
 prefix\t''
 src\t''
 dst\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l spool -d 'With --to: rows wait on disk below DIR instead, also beyond the end of the run: the next one delivers them' -r -F
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l spool-max -d 'With --spool: bytes on disk for what waits for one receiver (units of 1024)' -r
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l spool-age -d 'With --spool: rows that wait longer are dropped, and counted; without it none' -r
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l spool-sync -d 'With --spool: when the disk is made to take what was written, against a power failure' -r -f -a "never\t''
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l spool -d 'With --to: rows wait on disk below DIR instead, also beyond the end of the run: the next one delivers them' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l spool-max -d 'With --spool: bytes on disk for what waits for one receiver (units of 1024)' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l spool-age -d 'With --spool: rows that wait longer are dropped, and counted; without it none' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l spool-sync -d 'With --spool: when the disk is made to take what was written, against a power failure' -r -f -a "never\t''
 second\t''
 always\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l rotate-size -d 'With --to FORMAT:PATH: begins a new file before one would be larger (from 1MiB on); PATH becomes PATH.1, that PATH.2' -r
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l rotate-age -d 'The same once a file is so old: 1m to 3650d, as 90m, 12h or 1d' -r
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l rotate-keep -d 'How many files are kept beside PATH; older ones are removed' -r
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l control -d 'With --to: a unix socket, of this user alone, where `netwren log status` asks what has become of the rows' -r -F
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l tls-ca -d 'With --to …+tls: certificates (PEM) of the authorities that may have signed the receiver\'s; without it those that the system trusts' -r -F
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l tls-cert -d 'With --to …+tls: our own certificate (PEM), for receivers that demand one. Each connection reads the three files anew' -r -F
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l tls-key -d 'With --tls-cert: its key (PEM, without a passphrase), if it is in another file' -r -F
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -s H -l no-header -d 'No header line'
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l exit-code -d 'Exit with 1 if no row was shown'
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -s d -l print-filter -d 'Print the program that the kernel runs on packets of Ethernet, and end: -dd as C, -ddd as numbers'
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l no-promiscuous -d 'Leave interfaces that are named as they are: packets for other hosts are not asked for'
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -s v -l verbose -d 'Say on stderr which rights were given up before the first packet was looked at'
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -l rotate-zstd -d 'Packs them by another process: PATH.1 becomes PATH.1.zst, which zstdcat reads'
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -s h -l help -d 'Print help'
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -a "stats" -d 'What is in files of packets: times, rates, sizes, interfaces, drops, and what is broken'
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -a "cut" -d 'Write a part of a file of packets into another: by time, FILTER, number, length'
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge" -a "merge" -d 'Write the packets of several files into one, in the order of their times'
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l rotate-size -d 'With --to FORMAT:PATH: begins a new file before one would be larger (from 1MiB on); PATH becomes PATH.1, that PATH.2' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l rotate-age -d 'The same once a file is so old: 1m to 3650d, as 90m, 12h or 1d' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l rotate-keep -d 'How many files are kept beside PATH; older ones are removed' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l control -d 'With --to: a unix socket, of this user alone, where `netwren log status` asks what has become of the rows' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l tls-ca -d 'With --to …+tls: certificates (PEM) of the authorities that may have signed the receiver\'s; without it those that the system trusts' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l tls-cert -d 'With --to …+tls: our own certificate (PEM), for receivers that demand one. Each connection reads the three files anew' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l tls-key -d 'With --tls-cert: its key (PEM, without a passphrase), if it is in another file' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -s H -l no-header -d 'No header line'
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l exit-code -d 'Exit with 1 if no row was shown'
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -s d -l print-filter -d 'Print the program that the kernel runs on packets of Ethernet, and end: -dd as C, -ddd as numbers'
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l no-promiscuous -d 'Leave interfaces that are named as they are: packets for other hosts are not asked for'
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -s v -l verbose -d 'Say on stderr which rights were given up before the first packet was looked at'
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l rotate-zstd -d 'Packs them by another process: PATH.1 becomes PATH.1.zst, which zstdcat reads'
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -s h -l help -d 'Print help'
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -a "stats" -d 'What is in files of packets: times, rates, sizes, interfaces, drops, and what is broken'
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -a "cut" -d 'Write a part of a file of packets into another: by time, FILTER, number, length'
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -a "merge" -d 'Write the packets of several files into one, in the order of their times'
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -a "latency" -d 'Packet sockets of every program: how late each one\'s ring gives packets out, and why'
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from stats" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from stats" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from stats" -l sum -d 'With --by: also the sum of these fields' -r
@@ -609,6 +610,38 @@ complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from cut" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from merge" -s w -l write -d 'The file that is written, - for standard output: pcapng with all that the input says, pcap if the name ends in .pcap' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from merge" -s h -l help -d 'Print help'
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l sum -d 'With --by: also the sum of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l max -d 'With --by: also the largest value of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l avg -d 'With --by: also the mean of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -s n -l limit -d 'At most N rows' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+wide\t''
+json\t''
+csv\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -s w -l watch -d 'Again every SECONDS until interrupted' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l via -d 'Read by this kernel interface instead of the best one' -r -f -a "netlink\t''
+proc\t''
+bpf\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l owners-via -d 'Find owners by this interface instead of the cheaper one: bpf needs CAP_BPF and CAP_PERFMON and misses no process' -r -f -a "bpf\t''
+proc\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -s H -l no-header -d 'No header line'
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l exit-code -d 'Exit with 1 if no row was shown'
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand record" -l for -d 'How long: a round every second, 10 seconds if nothing is said; Ctrl-C ends it before' -r
 complete -c netwren -n "__fish_netwren_using_subcommand record" -l max-size -d 'The largest size of the file, 1GiB if nothing is said: where it is reached the recording stops' -r
 complete -c netwren -n "__fish_netwren_using_subcommand record" -l once -d 'One round'
@@ -645,3 +678,4 @@ complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_su
 complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "stats" -d 'What is in files of packets: times, rates, sizes, interfaces, drops, and what is broken'
 complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "cut" -d 'Write a part of a file of packets into another: by time, FILTER, number, length'
 complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "merge" -d 'Write the packets of several files into one, in the order of their times'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "latency" -d 'Packet sockets of every program: how late each one\'s ring gives packets out, and why'

@@ -32,6 +32,7 @@ pub(crate) static COMMANDS: &[&Command] = &[
     &capture::stats::COMMAND,
     &capture::cut::COMMAND,
     &capture::merge::COMMAND,
+    &capture::lateness::COMMAND,
     &record::COMMAND,
     &support::COMMAND,
 ];

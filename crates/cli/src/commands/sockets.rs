@@ -72,6 +72,11 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     if request.follow.is_some() {
         return Ok(follow::sockets(request));
     }
+    shown(request)
+}
+
+/// Shows the sockets that are there.
+pub(super) fn shown(request: &Request) -> Result<Outcome, String> {
     Ok(table::show(request, |plan| {
         let memory = (request.repeat != Repeat::Once).then(RefCell::default);
         Ok(SocketProvider { via: request.via, places: chooser(plan)?, filter: whole_filter(plan)?, memory })

@@ -118,6 +118,11 @@ pub struct PacketPart<'b> {
 /// Bytes of a `struct packet_diag_mclist`.
 const MEMBER: usize = 44;
 
+/// TPACKET_V3, include/uapi/linux/if_packet.h.
+const BY_BLOCK: u32 = 2;
+/// PDI_RUNNING, include/uapi/linux/packet_diag.h.
+const RUNNING: u32 = 1;
+
 impl<'b> PacketPart<'b> {
     /// A socket of which nothing but the type and the protocol is known.
     pub fn new(kind: PacketType, ethertype: u16) -> PacketPart<'b> {
@@ -146,6 +151,26 @@ impl<'b> PacketPart<'b> {
     /// Instructions of the filter.
     pub fn filter_len(&self) -> Option<u64> {
         self.filter.map(|filter| (filter.len() / 8) as u64)
+    }
+
+    /// Milliseconds that the ring keeps a packet at most while packets are few; `None` if nothing is known of it.
+    pub fn late_ms(&self) -> Option<u32> {
+        let by_block = self.rx_ring.filter(|_| self.version == Some(BY_BLOCK));
+        self.version.map(|_| by_block.map_or(0, |ring| ring.retire_ms))
+    }
+
+    /// Why packets are given out late or at once, as a sentence.
+    pub fn late_why(&self) -> Option<&'static str> {
+        let is_running = self.flags? & RUNNING != 0;
+        Some(match (self.rx_ring, self.version?) {
+            _ if !is_running => "takes no packets now: not bound, or its interface is down",
+            (None, _) => "at once: no ring, each packet is queued for its reader and copied",
+            (Some(_), BY_BLOCK) => {
+                "late: TPACKET_V3 gives packets out when a block is full or its time is over; tcpdump --immediate-mode \
+                 gives each at once"
+            }
+            (Some(_), _) => "at once: each packet in its own slot of the ring; only its reader may wait",
+        })
     }
 
     /// Number of the fanout group.
@@ -380,6 +405,23 @@ mod tests {
         bytes.extend(payload);
         bytes.resize(bytes.len().next_multiple_of(4), 0);
         bytes
+    }
+
+    #[test]
+    fn lateness_is_that_of_the_ring() {
+        let ring = Some(PacketRing { retire_ms: 60, ..PacketRing::default() });
+        let unknown = PacketPart::new(PacketType::RAW, 3);
+        assert_eq!((unknown.late_ms(), unknown.late_why()), (None, None));
+        for (version, rx_ring, flags, ms, why) in [
+            (2, ring, 1, 60, "late: "),
+            (2, None, 1, 0, "at once: no ring"),
+            (1, ring, 1, 0, "at once: each packet in its own slot"),
+            (2, ring, 0, 60, "takes no packets now"),
+        ] {
+            let part = PacketPart { version: Some(version), rx_ring, flags: Some(flags), ..unknown };
+            assert_eq!(part.late_ms(), Some(ms));
+            assert!(part.late_why().is_some_and(|said| said.starts_with(why)), "{why}");
+        }
     }
 
     #[test]

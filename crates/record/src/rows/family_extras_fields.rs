@@ -126,6 +126,14 @@ pub(super) const RARE: &[F] = fields! { F:
     }), kernel "pdi_version", needs need::PACKET;
     /// True if a packet socket takes packets now.
     running: Bool = own(|row| flag(packet(row).and_then(|p| p.flags), 1)), kernel "PDI_RUNNING", needs need::PACKET;
+    /// How late a packet socket's ring gives packets out at most while they are few, by its set-up (not measured): the
+    /// retire time of TPACKET_V3, else 0. Its reader may wait longer.
+    late_ms: DurationMs = own(|row| Value::number(packet(row).and_then(PacketPart::late_ms))),
+        kernel "packet_diag_ring.pdr_retire_tmo", needs need::PACKET;
+    /// Why a packet socket gives packets out late or at once, and what to do about it.
+    late_why: Text = own(|row| {
+        packet(row).and_then(PacketPart::late_why).map_or(Value::Null, |why| Value::nonempty(why.as_bytes()))
+    }), kernel "pdi_version", needs need::PACKET;
     /// Flags of a packet socket: 1 running, 2 auxdata, 4 origdev, 8 vnethdr, 0x10 loss.
     packet_flags: Hex = own(|row| Value::number(packet(row).and_then(|p| p.flags))),
         kernel "pdi_flags", needs need::PACKET;

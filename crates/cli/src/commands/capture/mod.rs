@@ -4,6 +4,7 @@ mod copying;
 pub(crate) mod cut;
 mod file;
 mod filter;
+pub(crate) mod lateness;
 mod live;
 pub(crate) mod merge;
 mod names;

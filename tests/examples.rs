@@ -111,6 +111,7 @@ fn is_endless(line: &str) -> bool {
         "netwren capture --for",
         "capture -r ",
         "capture -d ",
+        "capture latency",
         "capture stats ",
         "capture cut ",
         "capture merge ",

@@ -4,7 +4,10 @@ use crate::capture::{command, rings};
 use crate::going::Going;
 use crate::run::{Ran, command_for_anyone};
 use std::io::{BufRead, BufReader, Read};
+use std::net::{Ipv4Addr, UdpSocket};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
@@ -30,9 +33,9 @@ fn root_capture_latency_says_who_is_late_and_why() {
     let mut prompt = tcpdump(&lab, &["--immediate-mode"]);
     let columns = "pid,process,iface,packet_version,rx_retire_ms,late_ms,late_why";
     let shown = command(&lab, &["latency", "-o", "csv", "-c", columns, "late_ms != null"]).output().unwrap();
-    let json = command(&lab, &["latency", "-o", "json", "late_ms > 1ms"]).output().unwrap();
-    let text = command(&lab, &["latency"]).output().unwrap();
-    let mut blind = command_for_anyone(&["capture", "latency"]);
+    let json = command(&lab, &["latency", "--for", "0", "-o", "json", "late_ms > 1ms"]).output().unwrap();
+    let text = command(&lab, &["latency", "--for", "0"]).output().unwrap();
+    let mut blind = command_for_anyone(&["capture", "latency", "--for", "0.1"]);
     confine(&mut blind, &[Limit::Network(lab.path()), Limit::User { uid: 65_534, gid: 65_534 }]).unwrap();
     let blind = Ran::of(blind.output().unwrap());
     let pids = [late.id(), prompt.id(), own.child.id()];
@@ -52,5 +55,60 @@ fn root_capture_latency_says_who_is_late_and_why() {
     let text = String::from_utf8(text.stdout).unwrap();
     assert!(text.lines().nth(1).is_some_and(|first| first.contains("late: ")), "the latest first: {text}");
     assert!(blind.stdout.contains("late: "), "{}", blind.stdout);
-    blind.says(3, &["processes"]);
+    blind.says(3, &["processes", "delays of packet sockets were not measured: "]);
+    let text = text.split('\n').next().unwrap();
+    assert!(text.ends_with("late_why"), "--for 0 measures nothing: {text}");
+}
+
+#[test]
+fn root_capture_latency_measures_how_long_packets_wait() {
+    testkit::require_root!();
+    testkit::require_tool!("tcpdump");
+    let lab = Lab::new("capdelay");
+    let mut late = tcpdump(&lab, &["-l"]);
+    let mut prompt = tcpdump(&lab, &["--immediate-mode"]);
+    let (end, ended) = channel::<()>();
+    let columns = "pid,late_ms,wakeups,delay_us,delay_max_us";
+    let shown = std::thread::scope(|scope| {
+        let lab_of_sender = &lab;
+        scope.spawn(move || {
+            lab_of_sender.inside(move || {
+                let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+                while ended.recv_timeout(Duration::from_millis(5)) == Err(RecvTimeoutError::Timeout) {
+                    // An ICMP error of the datagram before is the answer to some.
+                    let _ = socket.send_to(b"0123456789", (Ipv4Addr::LOCALHOST, 7123));
+                }
+            });
+        });
+        let shown = command(&lab, &["latency", "--for", "1", "-o", "csv", "-H", "-c", columns]).output().unwrap();
+        drop(end);
+        Ran::of(shown)
+    });
+    let idle = Ran::of(command(&lab, &["latency", "--for", "0.2", "-o", "csv", "-H", "-c", columns]).output().unwrap());
+    let pids = [late.id(), prompt.id()];
+    for child in [&mut late, &mut prompt] {
+        let _ = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+        let _ = child.wait();
+    }
+    if shown.stderr.contains("built without BPF") || shown.stderr.contains("sk_data_ready") {
+        testkit::loud(&format!("skipped: delays are not measured here: {}", shown.stderr));
+        return shown.says(3, &["delays of packet sockets were not measured: "]);
+    }
+    let figures = |ran: &Ran, pid: u32| {
+        let line = ran.stdout.lines().find(|line| line.starts_with(&format!("{pid},"))).unwrap_or_default();
+        line.split(',').skip(1).map(|cell| cell.parse::<u64>().ok()).collect::<Vec<_>>()
+    };
+    let [late, prompt] = pids.map(|pid| figures(&shown, pid));
+    let (
+        Some([Some(100), Some(wakeups), Some(middle), Some(longest)]),
+        Some([Some(0), Some(many), Some(soon), Some(_)]),
+    ) = (late.first_chunk(), prompt.first_chunk())
+    else {
+        panic!("{}{}", shown.stdout, shown.stderr)
+    };
+    // The timer fires each tenth of a second, and a block that waited has the oldest packet of that time.
+    assert!(*wakeups >= 2 && *wakeups < *many, "{}", shown.stdout);
+    assert!(*middle > 20_000 && middle <= longest && soon < middle, "{}", shown.stdout);
+    // Who gets no packets waits for none.
+    assert_eq!(pids.map(|pid| figures(&idle, pid)[1..].to_vec()), [[Some(0), None, None], [Some(0), None, None]]);
 }

@@ -451,7 +451,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__capture__subcmd__latency)
-            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --help"
+            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --for --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -538,6 +538,10 @@ _netwren() {
                     return 0
                     ;;
                 --replay)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --for)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

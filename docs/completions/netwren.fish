@@ -634,6 +634,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen
 proc\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l for -d 'How long delays are measured (2); 0: not at all. Ctrl-C ends it before' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'

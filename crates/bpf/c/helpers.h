@@ -84,6 +84,7 @@ static struct socket *(*const bpf_sock_from_file)(struct file *file) = (void *)1
 static u64 (*const bpf_ktime_get_coarse_ns)(void) = (void *)160; /* 5.11 */
 static void *(*const bpf_skc_to_unix_sock)(void *sk) = (void *)178; /* 5.16 */
 static void *(*const bpf_skc_to_mptcp_sock)(void *sk) = (void *)196; /* 5.19 */
+static u64 (*const bpf_ktime_get_tai_ns)(void) = (void *)208;		    /* 6.1 */
 
 /* Functions of the kernel (kfuncs): found by name in its types. `__weak`: the program asks `if (name)` first. */
 #define KSYM __attribute__((section(".ksyms")))

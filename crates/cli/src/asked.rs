@@ -94,7 +94,9 @@ pub(crate) fn lookups<T: Table>(
     wanted: Vec<LookupId>,
     stats: &mut Accounting,
 ) -> Vec<LookupId> {
-    host.note_asked(LOOKUPS, &mut wanted.iter().map(|id| name(*id)));
+    // What is measured is in no recording.
+    let recorded = wanted.iter().filter(|id| **id != LookupId::PacketDelays);
+    host.note_asked(LOOKUPS, &mut recorded.map(|id| name(*id)));
     let (held, lacking): (Vec<_>, Vec<_>) =
         wanted.into_iter().partition(|id| host.was_asked(LOOKUPS, name(*id)) != Some(false));
     let fields = demand.fields.iter().filter_map(|&at| T::FIELDS.get(at));
@@ -140,6 +142,7 @@ fn name(id: LookupId) -> &'static str {
         LookupId::ContainerPids => "pids in containers",
         LookupId::Contexts => "security contexts",
         LookupId::LocalPorts => "port ranges",
+        LookupId::PacketDelays => "measured delays",
     }
 }
 

@@ -1,5 +1,6 @@
 //! The lookups of a run: read before the pass, only those that a shown or filtered field needs.
 
+use crate::packet_delays::MeasuredDelays;
 use crate::session::Session;
 use host::{
     Cgroups, Containers, HostError, Ifaces, LocalPorts, Namespaces, NetnsNames, Owners, PortRanges, ProcessParts,
@@ -20,6 +21,7 @@ pub(crate) struct Enrichment {
     processes: Option<Processes>,
     containers: Option<Containers>,
     ports: Option<PortRanges>,
+    delays: Option<MeasuredDelays>,
 }
 
 impl Enrichment {
@@ -40,6 +42,7 @@ impl Enrichment {
                     all.netns = kept(names, stats);
                 }
                 LookupId::LocalPorts => all.ports = Some(port_ranges(session, stats)),
+                LookupId::PacketDelays => all.delays = Some(MeasuredDelays::read(session, stats)),
                 LookupId::Cgroups => all.cgroups = kept(Cgroups::read(host), stats),
                 // Names of hosts arrive later, see `names.rs`.
                 LookupId::Hosts => {}
@@ -145,6 +148,9 @@ impl Enrichment {
         }
         if let Some(ports) = &self.ports {
             lookups = lookups.with(LookupId::LocalPorts, ports);
+        }
+        if let Some(delays) = &self.delays {
+            lookups = lookups.with(LookupId::PacketDelays, delays);
         }
         if let Some(processes) = &self.processes {
             lookups = lookups

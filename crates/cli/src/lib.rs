@@ -22,6 +22,7 @@ mod names;
 mod nft;
 mod outcome;
 mod output;
+mod packet_delays;
 mod pillar_cache;
 mod pillars;
 mod process_cache;

@@ -4,6 +4,7 @@
 //! is read there, /proc/net included.
 
 use crate::exit::Exit;
+use crate::packet_delays;
 use crate::pillar_cache::{PillarCache, PillarCaches};
 use crate::service::RunState;
 use host::{Namespaces, NetnsFingerprint, OwnersReader, Resolver};
@@ -13,6 +14,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use sys::netns::Inside;
 use sys::{Errno, Host, Interrupt, NetnsTarget, SysError, TapeError};
 
@@ -41,6 +43,8 @@ pub(crate) struct SessionTarget {
     pub(crate) resolve: bool,
     /// How owners are found; none: the cheaper way.
     pub(crate) owners_via: Option<host::OwnersBackend>,
+    /// How long delays of packet sockets are measured; none: the usual time.
+    pub(crate) sample: Option<Duration>,
 }
 
 /// Checked by the compiler: a thread can own a target.
@@ -69,6 +73,7 @@ pub(crate) struct Session {
     wait_failed: RefCell<Option<SysError>>,
     resolver: Option<Resolver>,
     owners: OwnersReader,
+    sample: Duration,
     troubles: Vec<String>,
     /// True if all namespaces are wanted of a recording of one.
     lacks_namespaces: bool,
@@ -123,6 +128,7 @@ impl Session {
             wait_failed: RefCell::default(),
             resolver,
             owners,
+            sample: target.sample.unwrap_or(packet_delays::SAMPLE),
             troubles,
             lacks_namespaces: target.all_netns && !all_are_there,
             has_final_namespaces: Cell::new(false),
@@ -212,6 +218,11 @@ impl Session {
     /// The resolver of host names, if [`SessionTarget::resolve`] wanted it and a thread could be had.
     pub(crate) fn resolver(&self) -> Option<&Resolver> {
         self.resolver.as_ref()
+    }
+
+    /// How long delays of packet sockets are measured.
+    pub(crate) fn sample(&self) -> Duration {
+        self.sample
     }
 
     /// Who reads owners, round by round.

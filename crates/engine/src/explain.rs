@@ -97,6 +97,7 @@ fn lookups_text<T: Table>(plan: &Plan<T>) -> String {
         (LookupId::ContainerPids, "pids in containers"),
         (LookupId::Contexts, "security contexts"),
         (LookupId::LocalPorts, "ranges of local ports"),
+        (LookupId::PacketDelays, "delays of packet sockets"),
     ];
     let needed = all.iter().filter(|(id, _)| plan.needs_lookup(*id));
     needed.map(|(_, name)| *name).collect::<Vec<_>>().join(", ")

@@ -52,6 +52,8 @@ pub enum LookupId {
     Contexts,
     /// (netns, local port) → whether the kernel may have chosen it; 0 and 1 → that word itself.
     LocalPorts,
+    /// (socket's cookie, figure) → how late a packet socket announced packets while that was measured.
+    PacketDelays,
 }
 
 impl LookupId {
@@ -59,7 +61,7 @@ impl LookupId {
     pub const COUNT: usize = Self::ALL.len();
 
     /// All of them.
-    pub const ALL: [LookupId; 13] = [
+    pub const ALL: [LookupId; 14] = [
         LookupId::Owners,
         LookupId::Users,
         LookupId::Ifaces,
@@ -73,6 +75,7 @@ impl LookupId {
         LookupId::ContainerPids,
         LookupId::Contexts,
         LookupId::LocalPorts,
+        LookupId::PacketDelays,
     ];
 }
 

@@ -86,7 +86,8 @@ pub(super) fn shown(request: &Request) -> Result<Outcome, String> {
 /// Saves every socket with every field, and owners before them, as every table reads them.
 fn save(session: &Session, stats: &mut Accounting) -> u64 {
     let demand = saved::every_field::<Sockets>(0);
-    let ids = LookupId::ALL.into_iter().filter(|id| *id != LookupId::Hosts).collect();
+    let is_recorded = |id: &LookupId| !matches!(id, LookupId::Hosts | LookupId::PacketDelays);
+    let ids = LookupId::ALL.into_iter().filter(is_recorded).collect();
     let ids = asked::lookups(session.host(), &demand, ids, stats);
     Enrichment::read(session, &ids, stats);
     pillars::with_sockets(session, None, &|_| true, |source| saved::read(source, &demand, stats))

@@ -87,6 +87,9 @@ impl Scope {
     /// `capture cut`.
     pub(crate) const CUT: Scope = Scope(1 << 33);
 
+    /// `capture latency`.
+    pub(crate) const LATENCY: Scope = Scope(1 << 34);
+
     /// Every table: rows with columns, an order, groups, rounds, namespaces and recordings.
     pub(crate) const TABLE: Scope = Scope::ROWS
         .and(Scope::COLUMNS)
@@ -946,6 +949,14 @@ pub(crate) const FLAGS: &[Flag] = &[
         Value("SECONDS"),
         OPTIONS,
         "How long records are counted (10); Ctrl-C ends it before",
+    ),
+    flag(
+        Scope::LATENCY,
+        "for",
+        None,
+        Value("SECONDS"),
+        OPTIONS,
+        "How long delays are measured (2); 0: not at all. Ctrl-C ends it before",
     ),
     flag(Scope::RECORD, "once", None, Nothing, OPTIONS, "One round"),
     flag(

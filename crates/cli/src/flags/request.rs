@@ -89,6 +89,8 @@ pub(crate) struct Request {
     pub(crate) via: Option<record::Via>,
     /// `--owners-via`
     pub(crate) owners_via: Option<host::OwnersBackend>,
+    /// `--for` of `capture latency`: how long delays are measured.
+    pub(crate) sample: Option<Duration>,
     /// `--record`
     pub(crate) record: Option<PathBuf>,
     /// `--replay`
@@ -150,6 +152,7 @@ impl Request {
                 Some("proc") => Some(host::OwnersBackend::Proc),
                 _ => None,
             },
+            sample: None,
             record: words.file("record").map(Path::to_path_buf),
             replay: words.file("replay").map(Path::to_path_buf),
             explain: words.has("explain"),
@@ -176,6 +179,7 @@ impl Request {
             replay: self.replay.clone(),
             resolve: self.resolve.is_some(),
             owners_via: self.owners_via,
+            sample: self.sample,
         }
     }
 

@@ -6,7 +6,7 @@ use super::family_extras::{
 use super::nested;
 use super::{Socket, Sockets, need};
 use crate::table::fields;
-use crate::{Addr, Field, Kind, Show, Value};
+use crate::{Addr, Field, Key, Kind, LookupId, Show, Value};
 
 type F = Field<Sockets>;
 
@@ -32,6 +32,11 @@ fn name<'r>(word: Option<&'static str>) -> Value<'r> {
 
 fn flag<'r>(bits: Option<u32>, bit: u32) -> Value<'r> {
     bits.map_or(Value::Null, |bits| Value::Bool(bits & bit != 0))
+}
+
+/// A figure of the measured delays; only packet sockets have any.
+fn delay(row: &Socket<'_>, figure: u32) -> Key {
+    packet(row).filter(|_| row.cookie != 0).map_or(Key::None, |_| Key::Pair(row.cookie, figure))
 }
 
 fn ring<'r>(row: &Socket<'_>, send: bool, part: fn(&PacketRing) -> u32) -> Value<'r> {
@@ -134,6 +139,17 @@ pub(super) const RARE: &[F] = fields! { F:
     late_why: Text = own(|row| {
         packet(row).and_then(PacketPart::late_why).map_or(Value::Null, |why| Value::nonempty(why.as_bytes()))
     }), kernel "pdi_version", needs need::PACKET;
+    /// How often the kernel woke a packet socket's reader while that was counted: two seconds, or `--for` of
+    /// `netwren capture latency`.
+    wakeups: Count = joined(LookupId::PacketDelays, |row| delay(row, 0)), kernel "sk_data_ready",
+        needs need::COOKIE;
+    /// How late a packet socket announced packets, measured in that time: from the stamp of the oldest packet that is
+    /// announced to the wake-up of the socket's reader, in the middle of all wake-ups (exact to a quarter).
+    delay_us: DurationUs = joined(LookupId::PacketDelays, |row| delay(row, 1)), kernel "sk_data_ready",
+        needs need::COOKIE;
+    /// The longest such delay.
+    delay_max_us: DurationUs = joined(LookupId::PacketDelays, |row| delay(row, 2)), kernel "sk_data_ready",
+        needs need::COOKIE;
     /// Flags of a packet socket: 1 running, 2 auxdata, 4 origdev, 8 vnethdr, 0x10 loss.
     packet_flags: Hex = own(|row| Value::number(packet(row).and_then(|p| p.flags))),
         kernel "pdi_flags", needs need::PACKET;

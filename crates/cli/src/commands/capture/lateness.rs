@@ -12,7 +12,7 @@ pub(crate) static COMMAND: Command = Command {
     name: "capture latency",
     about: "Packet sockets of every program: how late each one's ring gives packets out, and why",
     examples: EXAMPLES,
-    scope: Scope::OWNED_TABLE,
+    scope: Scope::OWNED_TABLE.and(Scope::LATENCY),
     tables: &[TableEntry::of::<Sockets>()],
     run: Some(run),
     ..Command::TABLE
@@ -22,17 +22,23 @@ const EXAMPLES: &str = "\
 Examples:
   netwren capture latency                             who captures, and what it waits for
   netwren capture latency 'late_ms > 1ms' --all-netns   who gets packets late, in every namespace
-  netwren capture latency process = tcpdump -o json
-  netwren capture latency -c +netns,filter_len,memberships
-late_ms comes from the socket's set-up (packet_diag). The delay itself is not measured: this would need probes in the
-kernel; `netwren capture` says at its end what its own was.
+  netwren capture latency --for 10 process = tcpdump -o json   delays of ten seconds
+  netwren capture latency --for 0 -c +netns,filter_len,memberships   what the sockets are set up for
+late_ms comes from the socket's set-up (packet_diag). delay_us and delay_max_us are measured for two seconds, or --for
+SECONDS: the time from the stamp of the oldest packet that is announced to the wake-up of the socket's reader (rings of
+TPACKET_V2 and V3, Linux 6.12, rights for BPF). --for 0 leaves that out. How long the reader then takes is its own.
 ";
 
 const COLUMNS: &str =
     "process,pid,iface,packet_version,rx_blocks,rx_block_size,rx_retire_ms,fanout_id,late_ms,late_why";
+/// What is measured.
+const MEASURED: &str = ",wakeups,delay_us,delay_max_us";
+/// Seconds of `--for`.
+const FOR_S: std::ops::RangeInclusive<f64> = 0.0..=86_400.0;
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let mut request = Request::of(words)?;
+    request.sample = words.seconds("for", FOR_S)?;
     let shown = &mut request.shown;
     // As the user wrote it: an error in it has its own column.
     engine::filter::parse(&shown.filter).map_err(|error| error.to_string())?;
@@ -41,10 +47,11 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         filter => format!("({filter}) and proto = packet"),
     };
     if shown.by.is_none() {
+        let measured = if request.sample.is_some_and(|time| time.is_zero()) { "" } else { MEASURED };
         shown.columns = Some(match shown.columns.as_deref() {
-            None => COLUMNS.to_owned(),
+            None => format!("{COLUMNS}{measured}"),
             Some(columns) => match columns.strip_prefix('+') {
-                Some(more) => format!("{COLUMNS},{more}"),
+                Some(more) => format!("{COLUMNS}{measured},{more}"),
                 None => columns.to_owned(),
             },
         });

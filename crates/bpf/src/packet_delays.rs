@@ -1,0 +1,135 @@
+//! How late packet sockets announce packets to their readers (`c/packet_delays.bpf.c`).
+//!
+//! Needs Linux 6.12 (the tracepoint `sk_data_ready`), BTF, CAP_BPF and CAP_PERFMON. Ends with the value, however the
+//! process ends.
+use sys::Host;
+
+use crate::error::BpfError;
+use crate::link::Link;
+use crate::load::{Loaded, Spec, load};
+
+const OBJECT: &[u8] = include_bytes!("../objects/packet_delays.o");
+
+/// Offsets in `struct delays`.
+const WAKEUPS: usize = 0;
+const MEASURED: usize = 8;
+const MAX: usize = 16;
+const PARTS: usize = 24;
+/// `PARTS` of the program.
+const PARTS_COUNT: usize = 168;
+/// The program sorts delays into four parts for each power of two.
+const PARTS_OF_POWER: u32 = 4;
+
+/// The program at work, and the figures of the sockets that it looks at.
+#[derive(Debug)]
+pub struct PacketDelays {
+    loaded: Loaded,
+    _link: Link,
+}
+
+/// How late one socket announced its packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PacketDelay {
+    /// Times that the reader was woken.
+    pub wakeups: u64,
+    /// The delay of the oldest announced packet in the middle of all wake-ups, in ns, exact to a quarter; none without
+    /// a ring of version 2 or 3, or without a packet.
+    pub median_ns: Option<u64>,
+    /// The longest such delay in ns.
+    pub longest_ns: Option<u64>,
+}
+
+impl PacketDelays {
+    /// Loads the program and attaches it: 3 to 6 ms. Sockets are named by their cookies, one system call each; one that
+    /// is not named is not measured.
+    pub fn open(host: &Host, cookies: &[u64]) -> Result<PacketDelays, BpfError> {
+        let tai_offset_ns = sys::clock::tai_offset_ns().to_ne_bytes();
+        let entries = u32::try_from(cookies.len()).unwrap_or(u32::MAX).max(1);
+        let spec = Spec {
+            object: OBJECT,
+            programs: &["on_ready"],
+            constants: &[("tai_offset_ns", &tai_offset_ns)],
+            entries: &[("delays", entries)],
+        };
+        let loaded = load(host, &spec)?;
+        let map = loaded.map("delays")?;
+        let empty = vec![0; map.value_bytes()];
+        for cookie in cookies {
+            map.put(&cookie.to_ne_bytes(), &empty)?;
+        }
+        let link = loaded.program("on_ready")?.attach()?;
+        Ok(PacketDelays { loaded, _link: link })
+    }
+
+    /// The figures of each socket so far, by its cookie. One system call for a thousand.
+    pub fn each(&self, mut each: impl FnMut(u64, PacketDelay)) -> Result<(), BpfError> {
+        self.loaded.map("delays")?.each(|key, value| {
+            if let Some(cookie) = key.first_chunk() {
+                each(u64::from_ne_bytes(*cookie), decode(value));
+            }
+        })
+    }
+}
+
+fn decode(value: &[u8]) -> PacketDelay {
+    let number = |at: usize| value.get(at..)?.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes));
+    let count = |part: usize| value.get(PARTS + part * 4..)?.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
+    let measured = number(MEASURED).filter(|measured| *measured > 0);
+    let counts = (0..PARTS_COUNT).map_while(count).map(u64::from);
+    PacketDelay {
+        wakeups: number(WAKEUPS).unwrap_or(0),
+        median_ns: measured.and_then(|_| median(counts)),
+        longest_ns: measured.and_then(|_| number(MAX)),
+    }
+}
+
+/// The middle of the part that the median lies in.
+fn median(counts: impl Iterator<Item = u64> + Clone) -> Option<u64> {
+    let half = counts.clone().sum::<u64>().div_ceil(2);
+    let mut below = 0;
+    let part = counts.enumerate().find_map(|(part, count)| {
+        below += count;
+        (below >= half && below > 0).then_some(part)
+    });
+    let (from, to) = bounds(u32::try_from(part?).ok()?);
+    Some(from + (to - from) / 2)
+}
+
+/// The first number of a part, and the first behind it.
+fn bounds(part: u32) -> (u64, u64) {
+    let from = |part: u32| match part {
+        0..PARTS_OF_POWER => u64::from(part),
+        _ => u64::from(PARTS_OF_POWER + part % PARTS_OF_POWER) << (part / PARTS_OF_POWER - 1),
+    };
+    (from(part), from(part + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_follow_one_another() {
+        let firsts: Vec<u64> = (0..12).map(|part| bounds(part).0).collect();
+        assert_eq!(firsts, [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14]);
+        let longest = bounds(PARTS_COUNT as u32 - 1);
+        assert!(longest.1 > 3600 * 1_000_000_000, "an hour has its part: {longest:?}");
+        for part in 0..PARTS_COUNT as u32 {
+            assert_eq!(bounds(part).1, bounds(part + 1).0);
+        }
+    }
+
+    #[test]
+    fn a_value_of_any_length_is_decoded() {
+        let mut value = vec![0; PARTS + 4 * PARTS_COUNT];
+        assert_eq!(decode(&value), PacketDelay::default());
+        value[..8].copy_from_slice(&5_u64.to_ne_bytes());
+        value[8..16].copy_from_slice(&3_u64.to_ne_bytes());
+        value[16..24].copy_from_slice(&13_u64.to_ne_bytes());
+        for part in [8, 9, 10] {
+            value[PARTS + 4 * part..][..4].copy_from_slice(&1_u32.to_ne_bytes());
+        }
+        assert_eq!(decode(&value), PacketDelay { wakeups: 5, median_ns: Some(11), longest_ns: Some(13) });
+        assert_eq!(decode(&value[..20]), PacketDelay { wakeups: 5, median_ns: None, longest_ns: None });
+    }
+}

@@ -1,0 +1,99 @@
+//! The lookup of measured delays: how late packet sockets announce packets to their readers.
+
+use crate::pillars;
+use crate::session::Session;
+use bpf_delays::measured;
+use record::rows::Sockets;
+use record::{Accounting, Demand, Key, Lookup, Next, Table, Value};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// How long delays are measured unless it is said otherwise.
+pub(crate) const SAMPLE: Duration = Duration::from_secs(2);
+
+/// Figures of a packet socket: wake-ups, the delay in their middle in µs, the longest. The lookup's key has the number.
+const FIGURES: usize = 3;
+
+/// The figures of packet sockets by their cookies.
+#[derive(Debug, Default)]
+pub(crate) struct MeasuredDelays(HashMap<u64, [Option<u64>; FIGURES]>);
+
+impl Lookup for MeasuredDelays {
+    fn value(&self, key: Key) -> Value<'_> {
+        let Key::Pair(cookie, figure) = key else { return Value::Null };
+        let figures = self.0.get(&cookie);
+        Value::number(figures.and_then(|figures| figures.get(usize::try_from(figure).ok()?).copied().flatten()))
+    }
+}
+
+impl MeasuredDelays {
+    /// Lists the packet sockets, measures for the session's sample of time, which an interruption ends, and reads the
+    /// figures. What cannot be measured is a reason in `stats`.
+    pub(crate) fn read(session: &Session, stats: &mut Accounting) -> MeasuredDelays {
+        let mut why_not = |why: String| {
+            stats.incomplete = true;
+            stats.add_reason(0, format!("delays of packet sockets were not measured: {why}"));
+            MeasuredDelays::default()
+        };
+        if session.host().is_replay() {
+            return why_not("a recording holds none".to_owned());
+        }
+        let cookies = match cookies(session) {
+            Ok(cookies) if cookies.is_empty() => return MeasuredDelays::default(),
+            Ok(cookies) => cookies,
+            Err(why) => return why_not(why),
+        };
+        match measured(session, &cookies) {
+            Ok(figures) => MeasuredDelays(figures),
+            Err(why) => why_not(why),
+        }
+    }
+}
+
+/// The cookies of the packet sockets that are read. What could not be read of them is said when their rows are shown.
+fn cookies(session: &Session) -> Result<Vec<u64>, String> {
+    let filter = engine::filter::conjuncts::<Sockets>("proto = packet").map_err(|error| error.to_string())?;
+    let cookie = Sockets::FIELDS.iter().position(|field| field.name == "cookie");
+    let demand = Demand::<Sockets>::new(cookie.as_slice(), filter);
+    pillars::with_sockets(session, None, &|_| true, |source| {
+        let mut cookies = Vec::new();
+        let read = source.run(&demand, &mut |row| {
+            cookies.extend(Some(row.cookie).filter(|cookie| *cookie != 0));
+            Next::More
+        });
+        read.map(|_| cookies).map_err(|error| error.to_string())
+    })
+}
+
+#[cfg(feature = "bpf")]
+mod bpf_delays {
+    use super::{FIGURES, Session};
+    use bpf::{PacketDelay, PacketDelays};
+    use std::collections::HashMap;
+
+    /// Measures the sockets with these cookies; the error is a sentence for the user.
+    pub(super) fn measured(session: &Session, cookies: &[u64]) -> Result<HashMap<u64, [Option<u64>; FIGURES]>, String> {
+        let says = |error: bpf::BpfError| error.to_string();
+        let delays = PacketDelays::open(session.host(), cookies).map_err(says)?;
+        let sample_ns = u64::try_from(session.sample().as_nanos()).unwrap_or(u64::MAX);
+        // An interruption shows what was measured until then.
+        let _ = session.sleep_until(sys::clock::monotonic_ns().saturating_add(sample_ns));
+        let mut all = HashMap::new();
+        let us = |ns: u64| ns / 1000;
+        let mut put = |cookie, delay: PacketDelay| {
+            all.insert(cookie, [Some(delay.wakeups), delay.median_ns.map(us), delay.longest_ns.map(us)]);
+        };
+        delays.each(&mut put).map_err(says)?;
+        Ok(all)
+    }
+}
+
+#[cfg(not(feature = "bpf"))]
+mod bpf_delays {
+    use super::{FIGURES, Session};
+    use std::collections::HashMap;
+
+    pub(super) fn measured(_: &Session, _: &[u64]) -> Result<HashMap<u64, [Option<u64>; FIGURES]>, String> {
+        Err("netwren was built without BPF".to_owned())
+    }
+}

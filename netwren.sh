@@ -301,7 +301,7 @@ test_all() {
     local log start=$SECONDS
     log=$(mktemp)
     # shellcheck disable=SC2064  # the name is known now and local later
-    trap "rm -f '$log'" EXIT
+    trap "rm -f '$log' '$log.build'; stop_background" EXIT
     if [[ $EUID -eq 0 ]] && ! root_is_mounted; then
         say "this chroot is a plain folder, no mount point (mount --bind DIR DIR makes it one, before it is entered):" \
             "root_ tests will be skipped, each with a line that says so"
@@ -314,11 +314,14 @@ test_all() {
     export NETWREN_TEST_LIMIT_S=900
     export NETWREN_REQUIRE_TOOLS=1 CARGO_TERM_PROGRESS_WHEN=never
     step "downloads" cargo fetch --locked
+    # For half of its time one processor optimises the whole program at once: the other steps go on meanwhile.
+    build >"$log.build" 2>&1 &
+    background=$!
     judge_style
     step "shellcheck" shellcheck netwren.sh .ci/run
     step "tidy" cargo xtask tidy
-    step "static binary" build
     step "tests" cargo_tests "$log"
+    step "static binary" ended_build "$log.build"
     step "tests of the program without BPF" tests_without_bpf "$log"
     step "documentation" documentation
     step "fuzz, 3 s each" cargo xtask fuzz 3
@@ -357,6 +360,23 @@ tests_without_bpf() {
     cargo build --locked --quiet --package netwren --bin netwren --no-default-features --target-dir "$target"
     NETWREN_BIN=$target/debug/netwren cargo test --locked --package netwren --package netwren-tests --no-fail-fast \
         2>&1 | tee -a "$1"
+}
+
+# The build that runs in the background, empty if none does.
+background=
+
+# Waits for it, and shows what it said.
+ended_build() {
+    local code=0
+    wait "$background" || code=$?
+    background=
+    cat "$1"
+    return "$code"
+}
+
+# Ends it and its cargo, which ends its compilers.
+stop_background() {
+    if [[ -n $background ]]; then pkill -P "$background" || true; fi
 }
 
 # Sums up cargo's own lines, which were printed above.

@@ -9,8 +9,11 @@ mod targets;
 use crate::root;
 use anyhow::{Context, Result, bail};
 use mutate::Mutator;
+use std::num::NonZero;
 use std::panic::catch_unwind;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub(crate) use targets::Target;
 
@@ -27,10 +30,10 @@ pub(crate) struct Options {
 /// Longest input. Parsers' limits lie far below; longer ones only cost time.
 const BYTES_MAX: usize = 64 * 1024;
 
-/// An input that takes this long is a bug by itself (a loop that grows with a length field).
+/// An input that takes this much CPU is a bug by itself (a loop that grows with a length field).
 const SLOW: Duration = Duration::from_secs(2);
 
-/// Runs every target for its time; fails at the first input that panics or takes too long.
+/// Runs every target for its time, one on each processor; fails at the first input that panics or takes too long.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let clock = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64;
     let seed = options.seed.unwrap_or(clock);
@@ -40,10 +43,24 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         bail!("no target {name}; there are: {}", targets::ALL.iter().map(|t| t.name).collect::<Vec<_>>().join(" "));
     }
     let chosen = |target: &&Target| options.only.is_empty() || options.only.iter().any(|name| name == target.name);
-    for target in targets::ALL.iter().filter(chosen) {
-        fuzz(target, Duration::from_secs(options.seconds), seed)?;
-    }
-    Ok(())
+    let targets: Vec<&Target> = targets::ALL.iter().filter(chosen).collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some(target) = targets.get(next.fetch_add(1, Ordering::Relaxed)) {
+            // Nobody begins another one after a failure.
+            fuzz(target, Duration::from_secs(options.seconds), seed)
+                .inspect_err(|_| next.store(targets.len(), Ordering::Relaxed))?;
+        }
+        Ok(())
+    };
+    let workers = thread::available_parallelism().map_or(1, NonZero::get);
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        let ended = |worker: thread::ScopedJoinHandle<'_, Result<()>>| {
+            worker.join().unwrap_or_else(|_| bail!("the fuzzer itself panicked"))
+        };
+        workers.into_iter().map(ended).fold(Ok(()), Result::and)
+    })
 }
 
 fn fuzz(target: &Target, time: Duration, seed: u64) -> Result<()> {
@@ -66,9 +83,10 @@ fn fuzz(target: &Target, time: Duration, seed: u64) -> Result<()> {
 }
 
 fn try_one(target: &Target, input: &[u8], seed: u64) -> Result<()> {
-    let start = Instant::now();
+    // Not by the wall clock: other programs may have the processor meanwhile.
+    let start_ns = sys::clock::thread_cpu_ns();
     let survived = catch_unwind(|| (target.run)(input)).is_ok();
-    let took = start.elapsed();
+    let took = Duration::from_nanos(sys::clock::thread_cpu_ns().saturating_sub(start_ns));
     if survived && took < SLOW {
         return Ok(());
     }

@@ -56,7 +56,7 @@ struct v2_head {
 	u32 sec, nsec;
 };
 
-/* Four parts to each power of two of ns: a part is at most a quarter wide. Decoded in crates/bpf/src/packet_delays.rs. */
+/* Four parts to each power of two of ns: a part is at most a quarter wide. crates/bpf/src/packet_delays.rs decodes. */
 #define PARTS 168
 struct delays {
 	u64 wakeups;  /* of the reader */

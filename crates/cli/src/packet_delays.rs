@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 /// How long delays are measured unless it is said otherwise.
-pub(crate) const SAMPLE: Duration = Duration::from_secs(2);
+const SAMPLE: Duration = Duration::from_secs(2);
 
 /// Figures of a packet socket: wake-ups, the delay in their middle in µs, the longest. The lookup's key has the number.
 const FIGURES: usize = 3;
@@ -67,7 +67,7 @@ fn cookies(session: &Session) -> Result<Vec<u64>, String> {
 
 #[cfg(feature = "bpf")]
 mod bpf_delays {
-    use super::{FIGURES, Session};
+    use super::{FIGURES, SAMPLE, Session};
     use bpf::{PacketDelay, PacketDelays};
     use std::collections::HashMap;
 
@@ -75,7 +75,7 @@ mod bpf_delays {
     pub(super) fn measured(session: &Session, cookies: &[u64]) -> Result<HashMap<u64, [Option<u64>; FIGURES]>, String> {
         let says = |error: bpf::BpfError| error.to_string();
         let delays = PacketDelays::open(session.host(), cookies).map_err(says)?;
-        let sample_ns = u64::try_from(session.sample().as_nanos()).unwrap_or(u64::MAX);
+        let sample_ns = u64::try_from(session.sample().unwrap_or(SAMPLE).as_nanos()).unwrap_or(u64::MAX);
         // An interruption shows what was measured until then.
         let _ = session.sleep_until(sys::clock::monotonic_ns().saturating_add(sample_ns));
         let mut all = HashMap::new();

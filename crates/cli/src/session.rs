@@ -4,7 +4,6 @@
 //! is read there, /proc/net included.
 
 use crate::exit::Exit;
-use crate::packet_delays;
 use crate::pillar_cache::{PillarCache, PillarCaches};
 use crate::service::RunState;
 use host::{Namespaces, NetnsFingerprint, OwnersReader, Resolver};
@@ -73,7 +72,7 @@ pub(crate) struct Session {
     wait_failed: RefCell<Option<SysError>>,
     resolver: Option<Resolver>,
     owners: OwnersReader,
-    sample: Duration,
+    sample: Option<Duration>,
     troubles: Vec<String>,
     /// True if all namespaces are wanted of a recording of one.
     lacks_namespaces: bool,
@@ -128,7 +127,7 @@ impl Session {
             wait_failed: RefCell::default(),
             resolver,
             owners,
-            sample: target.sample.unwrap_or(packet_delays::SAMPLE),
+            sample: target.sample,
             troubles,
             lacks_namespaces: target.all_netns && !all_are_there,
             has_final_namespaces: Cell::new(false),
@@ -220,8 +219,8 @@ impl Session {
         self.resolver.as_ref()
     }
 
-    /// How long delays of packet sockets are measured.
-    pub(crate) fn sample(&self) -> Duration {
+    /// See [`SessionTarget::sample`].
+    pub(crate) fn sample(&self) -> Option<Duration> {
         self.sample
     }
 

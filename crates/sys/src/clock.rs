@@ -20,8 +20,8 @@ pub fn thread_cpu_ns() -> u64 {
     nanoseconds(read(libc::CLOCK_THREAD_CPUTIME_ID))
 }
 
-/// Nanoseconds that international atomic time is ahead of the wall clock: whole seconds, 37 s where somebody has told the
-/// kernel, else 0. No system call where the vDSO works.
+/// Nanoseconds that international atomic time is ahead of the wall clock: whole seconds, 37 s where a time service has
+/// told the kernel, else 0. No system call where the vDSO works.
 pub fn tai_offset_ns() -> u64 {
     const SECOND: u64 = 1_000_000_000;
     let ahead = nanoseconds(read(libc::CLOCK_TAI)).saturating_sub(wall_ns());

@@ -296,6 +296,10 @@ impl Delivery {
     /// both (`tcp_data_queue` in net/ipv4/tcp_input.c).
     fn look(&mut self) -> io::Result<()> {
         let every = if self.in_flight.unconfirmed() > 0 { CONFIRM_EVERY } else { LOOK_EVERY };
+        // The kernel tells of a reset once: who meets the connection after that takes it for one that ended in order.
+        if self.fault.is_some() {
+            return Ok(());
+        }
         if !self.is_open || self.looked.is_some_and(|looked| looked.elapsed() < every) {
             return Ok(());
         }

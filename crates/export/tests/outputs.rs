@@ -6,7 +6,7 @@ use export::{
     WhenFull, open_transport,
 };
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::sync::{Arc, Mutex};
@@ -352,4 +352,71 @@ fn who_hands_messages_over_delivers_what_goes_at_once() {
         let expected: String = (0..messages).map(|number| format!("{number:08}\n")).collect();
         assert_eq!(String::from_utf8(text).unwrap(), expected);
     }
+}
+
+/// Takes a batch, and is reset with the next one. The kernel tells of that once; asked again, the connection has merely
+/// ended.
+struct Resetting {
+    is_reset: bool,
+    taken: u64,
+    causes: Arc<Mutex<Vec<ErrorKind>>>,
+}
+
+impl Transport for Resetting {
+    fn open(&mut self) -> std::io::Result<()> {
+        (self.is_reset, self.taken) = (false, 0);
+        Ok(())
+    }
+    fn send(&mut self, batch: &Batch, at: usize) -> std::io::Result<Taken> {
+        self.check()?;
+        let bytes = batch.bytes().len() - at;
+        Ok(Taken { bytes, refused: 0 })
+    }
+    fn at_once(&self) -> AtOnce {
+        AtOnce::WithoutWait
+    }
+    fn send_at_once(&mut self, batch: &Batch, at: usize) -> std::io::Result<Taken> {
+        if self.taken > 0 {
+            self.is_reset = true;
+            return Err(ErrorKind::ConnectionReset.into());
+        }
+        self.taken = (batch.bytes().len() - at) as u64;
+        Ok(Taken { bytes: self.taken as usize, refused: 0 })
+    }
+    fn unconfirmed(&mut self) -> std::io::Result<u64> {
+        Ok(self.taken)
+    }
+    fn unread_after(&mut self, error: &std::io::Error) -> u64 {
+        self.causes.lock().unwrap().push(error.kind());
+        0
+    }
+    fn check(&mut self) -> std::io::Result<()> {
+        if self.is_reset { Err(ErrorKind::BrokenPipe.into()) } else { Ok(()) }
+    }
+    fn close(&mut self) {}
+}
+
+/// What was the matter stays what the first caller was told: after a reset much may not have been read, after an end in
+/// order nothing.
+#[test]
+fn issue_12_a_reset_that_was_met_while_handing_over_is_no_end_in_order() {
+    let causes = Arc::new(Mutex::new(Vec::new()));
+    let transport = Resetting { is_reset: false, taken: 0, causes: Arc::clone(&causes) };
+    let options = OutputOptions { when_full: WhenFull::DropOldest, drain: Duration::ZERO };
+    let mut output = Output::start("test", Box::new(MemoryStore::new(1 << 20)), Box::new(transport), options).unwrap();
+    let mut messages = 0;
+    for round in 1..=5 {
+        until("it is open", || output.status().is_open);
+        // The output's thread looks after its receiver by itself every 20 ms at most: by then it would.
+        let opened = Instant::now();
+        until("it may look again", || opened.elapsed() > Duration::from_millis(25));
+        until("it is reset", || {
+            output.push(batch(messages, messages + 1), &|| false);
+            messages += 1;
+            causes.lock().unwrap().len() >= round
+        });
+    }
+    output.finish(&|| true);
+    let causes = causes.lock().unwrap();
+    assert!(causes.iter().all(|cause| *cause == ErrorKind::ConnectionReset), "{causes:?}");
 }

@@ -4,7 +4,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use crate::errno::Errno;
 use crate::syscall::call;
 
-/// Offset of `tcpi_snd_wnd` in struct tcp_info (include/uapi/linux/tcp.h, since 5.4).
+/// Offsets in struct tcp_info (include/uapi/linux/tcp.h): `tcpi_bytes_acked`, since 4.1, `tcpi_snd_wnd`, since 5.4.
+const BYTES_ACKED: usize = 120;
 const SND_WND: usize = 228;
 
 /// Bytes that were written and that the other end's kernel has not acknowledged (SIOCOUTQ, tcp(7)). One system call.
@@ -16,8 +17,17 @@ pub fn unacknowledged(connection: BorrowedFd<'_>) -> Result<u64, Errno> {
     Ok(u64::try_from(bytes).unwrap_or(0))
 }
 
-/// The receive window that the other end has announced, in bytes; 0 on kernels before 5.4. One system call.
-pub fn peer_window(connection: BorrowedFd<'_>) -> Result<u32, Errno> {
+/// How far the other end of a connection is, at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PeerProgress {
+    /// Bytes that its kernel has acknowledged since the connection began.
+    pub acknowledged: u64,
+    /// The receive window that it has announced, in bytes.
+    pub window: u32,
+}
+
+/// How far the other end is; nothing on kernels before 5.4. Also of a connection that was reset. One system call.
+pub fn peer_progress(connection: BorrowedFd<'_>) -> Result<PeerProgress, Errno> {
     let mut info = [0u8; SND_WND + 4];
     let (to, mut size) = (info.as_mut_ptr().cast(), info.len() as libc::socklen_t);
     let (level, option) = (libc::IPPROTO_TCP, libc::TCP_INFO);
@@ -25,9 +35,13 @@ pub fn peer_window(connection: BorrowedFd<'_>) -> Result<u32, Errno> {
     // SAFETY: `to` points to `size` bytes that are ours; the kernel writes no more and tells how many in `size`.
     call("getsockopt", || unsafe { libc::getsockopt(fd, level, option, to, &raw mut size).into() })?;
     if (size as usize) < info.len() {
-        return Ok(0);
+        return Ok(PeerProgress::default());
     }
-    Ok(info.last_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes)))
+    let acknowledged = info.get(BYTES_ACKED..).and_then(|bytes| bytes.first_chunk());
+    Ok(PeerProgress {
+        acknowledged: acknowledged.map_or(0, |bytes| u64::from_ne_bytes(*bytes)),
+        window: info.last_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes)),
+    })
 }
 
 /// Ends the connection if the other end acknowledges nothing for so long (TCP_USER_TIMEOUT).
@@ -54,7 +68,7 @@ mod tests {
         let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (_receiver, _) = listener.accept().unwrap();
         assert_eq!(unacknowledged(sender.as_fd()), Ok(0));
-        assert!(peer_window(sender.as_fd()).unwrap() > 1000);
+        assert!(peer_progress(sender.as_fd()).unwrap().window > 1000);
         set_user_timeout(sender.as_fd(), 5000).unwrap();
         sender.set_nonblocking(true).unwrap();
         let mut written = 0u64;
@@ -63,6 +77,9 @@ mod tests {
         }
         let waiting = unacknowledged(sender.as_fd()).unwrap();
         assert!(waiting > 0 && waiting < written, "{waiting} of {written}");
+        let acknowledged = peer_progress(sender.as_fd()).unwrap().acknowledged;
+        // The SYN counts as a byte.
+        assert!((written - waiting..=written + 1).contains(&acknowledged), "{acknowledged} of {written}");
         assert_eq!(unacknowledged(std::fs::File::open("/dev/null").unwrap().as_fd()), Err(Errno(libc::ENOTTY)));
     }
 }

@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::time::Duration;
-use sys::connection::{peer_window, set_user_timeout, unacknowledged};
+use sys::connection::{peer_progress, set_user_timeout, unacknowledged};
 
 const CONNECT: Duration = Duration::from_secs(3);
 /// A receiver that acknowledges nothing for so long is away.
@@ -19,8 +19,7 @@ const UNREAD_MAX: u64 = 4 << 20;
 pub(super) struct Tcp {
     receiver: String,
     stream: Option<TcpStream>,
-    /// The largest receive window that was announced.
-    window: u64,
+    window: LargestWindow,
     /// True if it has said something when somebody last listened.
     talks: bool,
 }
@@ -28,7 +27,7 @@ pub(super) struct Tcp {
 impl Tcp {
     /// To `HOST:PORT`.
     pub(super) fn new(receiver: String) -> Tcp {
-        Tcp { receiver, stream: None, window: 0, talks: false }
+        Tcp { receiver, stream: None, window: LargestWindow::default(), talks: false }
     }
 
     fn stream(&mut self) -> io::Result<&mut TcpStream> {
@@ -47,23 +46,37 @@ pub(super) fn connect(receiver: &str) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// The larger of `window` and what the receiver announces now.
-pub(super) fn largest_window(window: u64, stream: &TcpStream) -> u64 {
-    let now = peer_window(stream.as_fd()).map_or(0, u64::from);
-    window.max(now)
+/// The largest receive window that the receiver may have announced.
+#[derive(Debug, Default)]
+pub(super) struct LargestWindow {
+    bytes: u64,
+    /// What it had acknowledged at the last look.
+    acknowledged: u64,
 }
 
-/// Most bytes that may lie unread at a receiver whose largest window was `window`. A window is announced for the free
-/// part of a buffer that is up to twice as large as at first while it fills: the kernel learns how much of its memory
-/// is data (scaling_ratio in net/ipv4/tcp_input.c).
-pub(super) fn unread_behind(window: u64) -> u64 {
-    window.saturating_mul(2).min(UNREAD_MAX)
+impl LargestWindow {
+    /// Looks at the connection. Between two looks the kernel sends what waits by itself, and the window may have been
+    /// larger than at either of them. But no receiver takes back what it has announced (RFC 9293, section 3.8.6), so
+    /// the window was never larger than what it acknowledged since the last look and what it announces now.
+    pub(super) fn look(&mut self, stream: &TcpStream) {
+        let Ok(now) = peer_progress(stream.as_fd()) else { return };
+        let since = now.acknowledged.saturating_sub(self.acknowledged);
+        self.bytes = self.bytes.max(since + u64::from(now.window));
+        self.acknowledged = now.acknowledged;
+    }
+
+    /// Most bytes that may lie unread at the receiver. A window is announced for the free part of a buffer that is up
+    /// to twice as large as at first while it fills: the kernel learns how much of its memory is data (scaling_ratio
+    /// in net/ipv4/tcp_input.c).
+    pub(super) fn unread_max(&self) -> u64 {
+        self.bytes.saturating_mul(2).min(UNREAD_MAX)
+    }
 }
 
 impl Transport for Tcp {
     fn open(&mut self) -> io::Result<()> {
         self.stream = Some(connect(&self.receiver)?);
-        (self.window, self.talks) = (0, false);
+        (self.window, self.talks) = (LargestWindow::default(), false);
         Ok(())
     }
 
@@ -74,7 +87,6 @@ impl Transport for Tcp {
             // It may wait until somebody reads what it says.
             self.check()?;
         }
-        self.window = largest_window(self.window, self.stream()?);
         Ok(taken)
     }
 
@@ -88,17 +100,19 @@ impl Transport for Tcp {
         stream.set_nonblocking(true)?;
         let taken = write_some(stream, batch, at);
         stream.set_nonblocking(false)?;
-        let taken = taken?;
-        self.window = largest_window(self.window, self.stream()?);
-        Ok(taken)
+        taken
     }
 
     fn unconfirmed(&mut self) -> io::Result<u64> {
-        unacknowledged(self.stream()?.as_fd()).map_err(|errno| io::Error::from_raw_os_error(errno.0))
+        let stream = self.stream.as_ref().ok_or_else(closed)?;
+        let bytes = unacknowledged(stream.as_fd()).map_err(|errno| io::Error::from_raw_os_error(errno.0))?;
+        // After it: what is acknowledged by then is looked at.
+        self.window.look(stream);
+        Ok(bytes)
     }
 
     fn unread_max(&mut self) -> u64 {
-        unread_behind(self.window)
+        self.window.unread_max()
     }
 
     /// A receiver that closes its socket with data unread resets the connection; one that has read everything ends it
@@ -121,5 +135,46 @@ impl Transport for Tcp {
         if let Some(stream) = self.stream.take().filter(|_| has_everything) {
             end(&stream);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::net::TcpListener;
+    use sys::socket;
+
+    /// The window of a receiver grows while the kernel sends what was written before, and then it goes away with much
+    /// unread. Nothing is looked at in between.
+    #[test]
+    fn what_lies_unread_is_never_more_than_was_thought() {
+        /// A buffer for so much (SO_RCVLOWAT makes room for it at once).
+        const ROOM: i32 = 600_000;
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut tcp = Tcp::new(listener.local_addr().unwrap().to_string());
+        tcp.open().unwrap();
+        let receiver = sys::Fd::from(std::os::fd::OwnedFd::from(listener.accept().unwrap().0));
+        let mut batch = Batch::new();
+        batch.bytes_mut().resize(16 << 20, b'x');
+        batch.end_message();
+        let mut written = 0;
+        let mut write = |tcp: &mut Tcp| written += tcp.send_at_once(&batch, written).unwrap().bytes;
+        write(&mut tcp);
+        tcp.unconfirmed().unwrap();
+        let before = tcp.window.unread_max();
+        socket::set_number(&receiver, socket::SOL_SOCKET, socket::SO_RCVLOWAT, ROOM).unwrap();
+        let until = std::time::Instant::now() + Duration::from_secs(60);
+        let unread = |tcp: &Tcp| peer_progress(tcp.stream.as_ref().unwrap().as_fd()).unwrap().acknowledged - 1;
+        while unread(&tcp) <= before && std::time::Instant::now() < until {
+            write(&mut tcp);
+            std::thread::yield_now();
+        }
+        drop(receiver);
+        let unread = unread(&tcp);
+        assert!(unread > before, "the buffer has grown: {unread} of {written}");
+        tcp.unconfirmed().unwrap();
+        let error = io::Error::from(ErrorKind::ConnectionReset);
+        assert!(tcp.unread_after(&error) >= unread, "{unread} unread, {:?}", tcp.window);
     }
 }

@@ -4,7 +4,7 @@ use super::config::{Config, OwnCertificate};
 use super::faults;
 use super::records::Records;
 use crate::TlsFiles;
-use crate::transports::tcp::{largest_window, unread_behind};
+use crate::transports::tcp::LargestWindow;
 use crate::transports::{is_later, stream};
 use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
@@ -45,8 +45,7 @@ pub(super) struct Session {
     /// Bytes that the socket has taken.
     wire: u64,
     records: Records,
-    /// The largest receive window that was announced.
-    window: u64,
+    window: LargestWindow,
     /// Why it cannot be used any more.
     fault: Option<(ErrorKind, String)>,
 }
@@ -71,7 +70,7 @@ impl Session {
             out_at: 0,
             wire: 0,
             records: Records::default(),
-            window: 0,
+            window: LargestWindow::default(),
             fault: None,
         };
         session.shake_hands(&config.own)?;
@@ -115,7 +114,7 @@ impl Session {
 
     /// Most bytes that may lie unread in the receiver's kernel.
     pub(super) fn unread_max(&self) -> u64 {
-        unread_behind(self.window)
+        self.window.unread_max()
     }
 
     /// Encrypts `bytes`, for [`Session::push_out`].
@@ -151,7 +150,6 @@ impl Session {
             self.pull();
             self.fail(ErrorKind::ConnectionReset, || format!("the connection has ended: {error}"));
         }
-        self.window = largest_window(self.window, &self.stream);
     }
 
     fn write_out(&mut self) -> io::Result<()> {
@@ -175,6 +173,8 @@ impl Session {
     pub(super) fn unconfirmed(&mut self) -> io::Result<u64> {
         let unacknowledged = unacknowledged(self.stream.as_fd());
         let unacknowledged = unacknowledged.map_err(|errno| io::Error::from_raw_os_error(errno.0))?;
+        // After it: what is acknowledged by then is looked at.
+        self.window.look(&self.stream);
         self.records.acknowledged(self.wire.saturating_sub(unacknowledged));
         Ok(self.records.unconfirmed())
     }

@@ -294,7 +294,12 @@ fn root_what_a_kill_loses_is_counted_by_the_successor() {
     let args = ["--group", "5", "-o", "json", "--columns", "seq"];
     let going = manager.starts_after(&first, &lab, &args, CALM, &[]);
     send(&lab, to_five(), 30_000);
-    testkit::wait_until("the socket is empty", || {
+    testkit::wait_until("the socket is empty, and the kernel gathers nothing for it", || {
+        let groups = lab.output("cat", &["/proc/net/netfilter/nfnetlink_log"]);
+        let gathered = |line: &str| line.split_whitespace().nth(2).is_some_and(|records| records != "0");
+        if groups.lines().any(gathered) {
+            return false;
+        }
         let list = lab.output("cat", &["/proc/net/netlink"]);
         let waiting = |line: &str| line.split_whitespace().nth(4).and_then(|bytes| bytes.parse::<u64>().ok());
         list.lines().skip(1).filter_map(waiting).sum::<u64>() == 0

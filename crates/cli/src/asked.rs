@@ -94,11 +94,11 @@ pub(crate) fn lookups<T: Table>(
     wanted: Vec<LookupId>,
     stats: &mut Accounting,
 ) -> Vec<LookupId> {
-    // What is measured is in no recording.
-    let recorded = wanted.iter().filter(|id| **id != LookupId::PacketDelays);
-    host.note_asked(LOOKUPS, &mut recorded.map(|id| name(*id)));
+    // What is measured is in no recording: who measures says so.
+    let is_measured = |id: &LookupId| *id == LookupId::PacketDelays;
+    host.note_asked(LOOKUPS, &mut wanted.iter().filter(|id| !is_measured(id)).map(|id| name(*id)));
     let (held, lacking): (Vec<_>, Vec<_>) =
-        wanted.into_iter().partition(|id| host.was_asked(LOOKUPS, name(*id)) != Some(false));
+        wanted.into_iter().partition(|id| is_measured(id) || host.was_asked(LOOKUPS, name(*id)) != Some(false));
     let fields = demand.fields.iter().filter_map(|&at| T::FIELDS.get(at));
     let fields = fields.filter(|field| lacking.iter().any(|id| field.needs_lookup(*id))).map(|field| field.name);
     // Where the table's own reading lacks it, that is said there.

@@ -36,7 +36,7 @@ impl MeasuredDelays {
             MeasuredDelays::default()
         };
         if session.host().is_replay() {
-            return why_not("a recording holds none".to_owned());
+            return why_not("no recording holds them".to_owned());
         }
         let cookies = match cookies(session) {
             Ok(cookies) if cookies.is_empty() => return MeasuredDelays::default(),

@@ -209,6 +209,40 @@ fn root_capture_says_which_right_and_which_interface_is_missing() {
     ran.says(4, &["there is no interface nope\\\\u{1b}; there are lo"]);
 }
 
+/// What TCP hands to an interface that cuts it up later is one packet here, longer than any frame.
+#[test]
+fn root_capture_takes_packets_that_are_longer_than_frames() {
+    testkit::require_root!();
+    let lab = Lab::new("caplong");
+    let filter = "tcp dst port 7125 and len > 9000";
+    let mut cut = capture(&lab, "len,caplen", &["-i", "lo", filter]);
+    let mut whole = capture(&lab, "len,caplen", &["-i", "lo", "--snaplen", "262144", "--latency", "1ms", filter]);
+    lab.inside(|| {
+        let listener = TcpListener::bind("127.0.0.1:7125").unwrap();
+        let mut sender = TcpStream::connect("127.0.0.1:7125").unwrap();
+        let mut reader = listener.accept().unwrap().0;
+        let text = vec![b'x'; 1 << 20];
+        std::thread::scope(|scope| {
+            scope.spawn(|| sender.write_all(&text).unwrap());
+            reader.read_exact(&mut vec![0; 1 << 20]).unwrap();
+        });
+    });
+    let numbers = |line: &String| line.split('\t').map(|cell| cell.parse().unwrap()).collect::<Vec<u32>>();
+    cut.read_until("a long packet", |lines| !lines.is_empty());
+    whole.read_until("a long packet", |lines| !lines.is_empty());
+    let (cut, of_cut) = cut.end();
+    let (whole, of_whole) = whole.end();
+    for numbers in cut.iter().map(numbers) {
+        assert!(numbers[0] > 9000 && numbers[1] == 1918, "{numbers:?}");
+    }
+    for numbers in whole.iter().map(numbers) {
+        assert!(numbers[0] > 9000 && numbers[0] == numbers[1], "{numbers:?}");
+    }
+    assert_eq!(cut.len(), whole.len());
+    of_cut.ok();
+    of_whole.ok();
+}
+
 /// A frame of a file: stamp in ns, length, bytes.
 pub(crate) type FileFrame = (u64, u32, Vec<u8>);
 

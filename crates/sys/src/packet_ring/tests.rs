@@ -1,6 +1,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use super::frame::StrippedTag;
 use super::*;
+use crate::errno::Errno;
+use crate::fault::{Fault, arm, disarm_all};
 use std::net::UdpSocket;
 
 /// A namespace of the calling thread's own, with its loopback interface up.
@@ -156,4 +158,36 @@ fn root_errors_say_what_was_tried() {
         let error = PacketRing::open(&request).unwrap_err();
         assert_eq!(error.call, "bind");
     });
+}
+
+#[test]
+fn root_where_memory_is_short_the_ring_is_smaller() {
+    if !is_root() {
+        return;
+    }
+    for kind in [RingKind::Slots { slot_bytes: 2048 }, RingKind::Blocks { retire_ms: 1 }] {
+        with_own_netns(|| {
+            // After the version, the reserve, the stamps and the direction; twice there is no memory.
+            arm("setsockopt", 4, 2, Fault::Fails(Errno::NOMEM));
+            let mut ring = ring(kind, 8 << 20, &accept_all(1500));
+            disarm_all();
+            assert_eq!(ring.bytes(), 2 << 20, "{kind:?}");
+            send(30);
+            assert_eq!(numbers(&mut ring), (0..30).collect::<Vec<u8>>(), "{kind:?}");
+        });
+        with_own_netns(|| {
+            arm("setsockopt", 4, 100, Fault::Fails(Errno::NOMEM));
+            let request = RingRequest {
+                ifindex: 1,
+                kind,
+                ring_bytes: 8 << 20,
+                program: &accept_all(1500),
+                promiscuous: false,
+                ignore_outgoing: true,
+            };
+            let error = PacketRing::open(&request).unwrap_err();
+            disarm_all();
+            assert_eq!((error.call, error.errno), ("setsockopt", Errno::NOMEM), "{kind:?}");
+        });
+    }
 }

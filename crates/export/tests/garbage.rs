@@ -124,8 +124,8 @@ fn issue_12_a_receiver_that_talks_without_end_gets_everything_soon() {
         until("everything is confirmed", || output.status().ledger.delivered == number * 1000);
         slow.extend(Some(begin.elapsed()).filter(|took| *took > Duration::from_millis(300)));
     }
-    // It was listened to twice a second, and confirmations came in then. On a busy machine it may be silent for a moment
-    // and be taken for one that does not talk: then this is so for a batch.
+    // It was listened to twice a second, and confirmations came in then. On a busy machine it may be silent for a
+    // moment and be taken for one that does not talk: then this is so for a batch.
     assert!(slow.len() <= BATCHES as usize / 10, "{slow:?}");
     delivered(&output.finish(&|| true), BATCHES * 1000);
     assert!(heard.join().unwrap() <= BATCHES * 9000);

@@ -56,6 +56,7 @@ mod syscalls;
 mod syslog_receivers;
 mod tcpdump_face;
 mod tcpdump_live;
+mod tcpdump_names;
 mod trust;
 mod ulogd_databases;
 mod ulogd_formats;

@@ -49,6 +49,31 @@ pub fn read(host: &Host, netns: u64, inside: Option<&NetNs>, each: &mut dyn FnMu
     Ok(())
 }
 
+/// The IPv4 address of an interface and the mask of its network, if it has one: the first of several, as the ioctl
+/// `SIOCGIFADDR` has it. Of the calling thread's namespace, whose inode is `netns`.
+pub fn network_of(host: &Host, netns: u64, ifindex: u32) -> Result<Option<([u8; 4], u32)>, HostError> {
+    let mut request = Request::dump(RTM_GETADDR);
+    request.body(&[0; IFADDRMSG]);
+    let key = format!("addresses@{netns}");
+    let ask = Query { what: "addresses", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: None };
+    let mut found = None;
+    netlink::dump(host, &ask, |part| {
+        if found.is_none() && index(part) == Some(ifindex) {
+            if let Some(Addr::V4(octets)) = address(part) {
+                let bits = part.payload.get(1).copied().unwrap_or(0).min(32);
+                found = Some((octets, u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0)));
+            }
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(found)
+}
+
+// The number of the interface that an address belongs to.
+fn index(part: &Answer<'_>) -> Option<u32> {
+    part.payload.get(4..8)?.try_into().ok().map(u32::from_ne_bytes)
+}
+
 // `None` for other messages, other families and such as end too early.
 fn address(part: &Answer<'_>) -> Option<Addr> {
     if part.kind != RTM_NEWADDR {
@@ -113,6 +138,11 @@ mod tests {
             found
         };
         let live = list(&host, Some(&netns));
+        lab.inside(|| {
+            let network = network_of(&Host::live(), netns.inode(), 1).unwrap();
+            assert_eq!(network, Some(([127, 0, 0, 1], 0xff00_0000)));
+            assert_eq!(network_of(&Host::live(), netns.inode(), 77).unwrap(), None);
+        });
         host.finish().unwrap();
         assert_eq!(live, ["127.0.0.1", "192.0.2.7", "192.0.2.8", "2001:db8::7", "::1"]);
         assert_eq!(list(&Host::replaying(&tape).unwrap(), None), live);

@@ -11,14 +11,20 @@ const SERVERS_MAX: usize = 3;
 
 const PORT: u16 = 53;
 
-/// Address and first name of each line of a hosts file; lines that make no sense are skipped.
+const LOCALHOST: Addr = Addr::V4([127, 0, 0, 1]);
+const LOCALHOST6: Addr = Addr::V6([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+
+/// Address and first name of each line of a hosts file; lines that make no sense are skipped. The line of `::1` stands
+/// for 127.0.0.1, too, as gethostbyaddr(3) has it.
 pub(super) fn hosts_entries(text: &[u8]) -> impl Iterator<Item = (Addr, &[u8])> {
-    text.split(|&b| b == b'\n').filter_map(|line| {
+    let entry = |line| {
         let mut words = words(line, b"#");
         let addr: Addr = std::str::from_utf8(words.next()?).ok()?.parse().ok()?;
         let name = words.next().filter(|name| name.len() <= NAME_MAX)?;
-        Some((addr.unmapped(), name))
-    })
+        let also = Some(LOCALHOST).filter(|_| addr == LOCALHOST6);
+        Some([Some(addr.unmapped()), also].into_iter().flatten().map(move |addr| (addr, name)))
+    };
+    text.split(|&b| b == b'\n').filter_map(entry).flatten()
 }
 
 /// The name servers of this host: those that resolv.conf lists, or the one on this machine (resolv.conf(5)).
@@ -93,6 +99,7 @@ mod tests {
         let expected = [
             ("127.0.0.1", "localhost".to_owned()),
             ("::1", "ip6".into()),
+            ("127.0.0.1", "ip6".into()),
             ("10.0.0.2", "mapped".into()),
             ("10.0.0.6", "\x1b[31m".into()),
             ("10.0.0.9", "n".repeat(255)),

@@ -32,6 +32,8 @@ const NAME_MAX: usize = 255;
 pub struct ResolverOptions {
     /// Name servers; `None` for those of /etc/resolv.conf.
     pub servers: Option<Vec<SocketAddr>>,
+    /// /etc/hosts is read first.
+    pub reads_hosts: bool,
     /// How long to wait for an answer before the next try.
     pub timeout: Duration,
     /// Queries sent for one address at most, the servers in turn.
@@ -40,16 +42,24 @@ pub struct ResolverOptions {
     pub in_flight_max: usize,
     /// Addresses remembered, with or without a name.
     pub addresses_max: usize,
+    /// Where `addresses_max` is reached, what servers told is forgotten and asked for again; else no more is asked.
+    pub forgets: bool,
+    /// Names from servers that no host can have (letters, digits, `-`, `_` and dots) count as none, as
+    /// gethostbyaddr(3) has it.
+    pub host_names_only: bool,
 }
 
 impl Default for ResolverOptions {
     fn default() -> ResolverOptions {
         ResolverOptions {
             servers: None,
+            reads_hosts: true,
             timeout: Duration::from_millis(500),
             tries: 2,
             in_flight_max: 64,
             addresses_max: 10_000,
+            forgets: false,
+            host_names_only: false,
         }
     }
 }
@@ -91,10 +101,23 @@ impl NamesReport {
 #[derive(Clone, Debug)]
 enum Slot {
     Waiting,
-    /// From /etc/hosts, or from a server.
+    /// From a server.
     Name(Box<[u8]>),
     Nameless,
     Failed,
+}
+
+/// What [`Resolver::known`] tells of an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KnownName {
+    /// Its name; hostile until escaped.
+    Name(Box<[u8]>),
+    /// Servers are being asked.
+    Waiting,
+    /// It has none, or no server answered; nothing more comes.
+    None,
+    /// It was not asked for.
+    Unasked,
 }
 
 /// What the caller and the worker share.
@@ -127,6 +150,9 @@ impl Shared {
 pub struct Resolver {
     shared: Arc<Shared>,
     addresses_max: usize,
+    forgets: bool,
+    /// Those of /etc/hosts.
+    listed: HashMap<Addr, Box<[u8]>, RandomState>,
     /// `None` in a replay, where nobody is asked.
     worker: Option<JoinHandle<()>>,
 }
@@ -137,11 +163,19 @@ impl Resolver {
     /// Fails only if the thread cannot be started. Name servers that cannot be reached cost names.
     pub fn start(host: &Host, options: &ResolverOptions) -> Result<Resolver, HostError> {
         let shared = Arc::new(Shared::default());
-        let mut resolver = Resolver { shared, addresses_max: options.addresses_max, worker: None };
+        let mut resolver = Resolver {
+            shared,
+            addresses_max: options.addresses_max,
+            forgets: options.forgets,
+            listed: HashMap::default(),
+            worker: None,
+        };
         if host.is_replay() {
             return Ok(resolver);
         }
-        resolver.read_hosts(host);
+        if options.reads_hosts {
+            resolver.read_hosts(host);
+        }
         let servers = options.servers.clone().unwrap_or_else(|| files::name_servers(host));
         let worker = Worker::new(resolver.shared.clone(), &servers, options);
         let failed = |error: std::io::Error| {
@@ -157,13 +191,12 @@ impl Resolver {
         if host.read_file("/etc/hosts", &mut text).is_err() {
             return;
         }
-        let mut state = self.shared.lock();
         for (addr, name) in files::hosts_entries(&text) {
             // A long list (advertisers to be blocked) leaves room for answers.
-            if state.slots.len() >= self.addresses_max / 2 {
+            if self.listed.len() >= self.addresses_max / 2 {
                 break;
             }
-            state.slots.entry(addr).or_insert_with(|| Slot::Name(name.into()));
+            self.listed.entry(addr).or_insert_with(|| name.into());
         }
     }
 
@@ -174,11 +207,18 @@ impl Resolver {
         if self.worker.is_none() || addr.is_unspecified() || addr.is_link_local_v6() {
             return;
         }
+        if self.listed.contains_key(&addr) {
+            return;
+        }
         let mut state = self.shared.lock();
         if state.slots.contains_key(&addr) {
             return;
         }
-        if state.slots.len() >= self.addresses_max {
+        let room = self.addresses_max.saturating_sub(self.listed.len());
+        if self.forgets && state.slots.len() >= room {
+            state.slots.retain(|_, slot| matches!(slot, Slot::Waiting));
+        }
+        if state.slots.len() >= room {
             state.report.over += 1;
             return;
         }
@@ -187,6 +227,35 @@ impl Resolver {
         state.report.waiting += 1;
         drop(state);
         self.shared.work.notify_one();
+    }
+
+    /// What is known of an address by now. Returns at once.
+    pub fn known(&self, addr: Addr) -> KnownName {
+        let addr = addr.unmapped();
+        if let Some(name) = self.listed.get(&addr) {
+            return KnownName::Name(name.clone());
+        }
+        match self.shared.lock().slots.get(&addr) {
+            Some(Slot::Name(name)) => KnownName::Name(name.clone()),
+            Some(Slot::Waiting) => KnownName::Waiting,
+            Some(Slot::Nameless | Slot::Failed) => KnownName::None,
+            None => KnownName::Unasked,
+        }
+    }
+
+    /// What is known of a wanted address, once it is settled or `deadline` is reached.
+    pub fn wait_for(&self, addr: Addr, deadline: Instant) -> KnownName {
+        let mut state = self.shared.lock();
+        while matches!(state.slots.get(&addr.unmapped()), Some(Slot::Waiting)) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            let woken = self.shared.done.wait_timeout(state, left);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        drop(state);
+        self.known(addr)
     }
 
     /// Waits until every wanted address is settled, or until `deadline`.
@@ -206,6 +275,7 @@ impl Resolver {
     pub fn names(&self, host: &Host) -> Result<HostNames, HostError> {
         let mut bytes = Vec::new();
         host.bytes("names@dns", "", &mut bytes, |into| {
+            self.listed.iter().for_each(|(addr, name)| names::put(into, *addr, name));
             for (addr, slot) in &self.shared.lock().slots {
                 if let Slot::Name(name) = slot {
                     names::put(into, *addr, name);

@@ -262,3 +262,39 @@ fn a_host_without_files_asks_itself() {
     let resolver = Resolver::start(&host, &ResolverOptions::default()).unwrap();
     assert!(resolver.names(&host).unwrap().is_empty());
 }
+
+#[test]
+fn what_is_forgotten_is_asked_for_again() {
+    let mut server = Server::new(|query| vec![answer(query, 0, Some(&name_of(query)))]);
+    let (_tmp, host) = host("192.0.2.200 listed\n");
+    let resolver =
+        Resolver::start(&host, &ResolverOptions { addresses_max: 4, forgets: true, ..options(&[&server]) }).unwrap();
+    for n in [1, 2, 3, 4, 1] {
+        let wanted = Addr::V4([192, 0, 2, n]);
+        assert_eq!(resolver.known(wanted), KnownName::Unasked, "{n}");
+        resolver.want(wanted);
+        let name = format!("host-{n}.test").into_bytes().into_boxed_slice();
+        assert_eq!(resolver.wait_for(wanted, soon()), KnownName::Name(name));
+    }
+    assert_eq!(resolver.known(addr("192.0.2.200")), KnownName::Name(b"listed"[..].into()));
+    assert_eq!(resolver.report().over, 0);
+    drop(resolver);
+    assert_eq!(server.stop().len(), 5);
+}
+
+#[test]
+fn names_that_no_host_can_have() {
+    for (name, is_one) in [
+        (&b"\x03a-b\x03c_d\0"[..], true),
+        (b"\x03a\x1bb\0", false),
+        (b"\x02-a\0", false),
+        (b"\x03a.b\0", false),
+        (b"\x02\xc3\xa4\0", false),
+    ] {
+        let server = Server::new(|query| vec![answer(query, 0, Some(name))]);
+        let (any, _) = ask(&options(&[&server]));
+        let (one, report) = ask(&ResolverOptions { host_names_only: true, ..options(&[&server]) });
+        assert!(any.is_some(), "{name:?}");
+        assert_eq!((one.is_some(), report.failed), (is_one, 0), "{name:?}");
+    }
+}

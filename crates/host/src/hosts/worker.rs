@@ -46,6 +46,7 @@ pub(super) struct Worker {
     timeout: Duration,
     tries: u32,
     in_flight_max: usize,
+    host_names_only: bool,
     random: RandomState,
     drawn: u64,
 }
@@ -67,6 +68,7 @@ impl Worker {
             timeout: options.timeout,
             tries: options.tries.max(1),
             in_flight_max: options.in_flight_max.clamp(1, IN_FLIGHT_MAX),
+            host_names_only: options.host_names_only,
             random: RandomState::new(),
             drawn: 0,
         }
@@ -152,7 +154,7 @@ impl Worker {
         let hit = self.flights.iter().enumerate().find_map(|(at, flight)| Some((at, asked(flight)?)));
         let Some((at, answer)) = hit else { return };
         let slot = match answer {
-            Answer::Name(name) => name_slot(name),
+            Answer::Name(name) => name_slot(name, self.host_names_only),
             Answer::NoName => Slot::Nameless,
             Answer::Failed(_) => {
                 // Another server may know; `expire` asks it.
@@ -207,10 +209,20 @@ impl Worker {
 }
 
 // The root is no name, and neither is one that is longer than a name can honestly be.
-fn name_slot(name: packet::dns::Name<'_>) -> Slot {
+fn name_slot(name: packet::dns::Name<'_>, host_names_only: bool) -> Slot {
     let mut text = Vec::new();
     name.put_text(&mut text);
-    if name.is_root() || text.len() > NAME_MAX { Slot::Nameless } else { Slot::Name(text.into()) }
+    if name.is_root() || text.len() > NAME_MAX || host_names_only && !is_host_name(&text) {
+        return Slot::Nameless;
+    }
+    Slot::Name(text.into())
+}
+
+// What glibc takes for the name of a host: no label begins with `-` or is empty.
+fn is_host_name(text: &[u8]) -> bool {
+    let is_usual = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    text.split(|byte| *byte == b'.')
+        .all(|label| label.iter().all(is_usual) && !matches!(label.first(), None | Some(b'-')))
 }
 
 fn connect(server: SocketAddr) -> std::io::Result<UdpSocket> {

@@ -9,8 +9,15 @@ use sys::packet_ring::Instruction;
 pub(super) struct PacketFilter(pub(super) Option<Filter>);
 
 impl PacketFilter {
-    /// Compiles the expression for the link type; the error is libpcap's message.
-    pub(super) fn new(text: &FilterText, link_type: u32, origin: Origin, snaplen: u32) -> Result<PacketFilter, String> {
+    /// Compiles the expression for the link type; the error is libpcap's message. `netmask` is the interface's, 0 if
+    /// there is none: `ip broadcast` knows then only 0.0.0.0 and 255.255.255.255.
+    pub(super) fn new(
+        text: &FilterText,
+        link_type: u32,
+        origin: Origin,
+        snaplen: u32,
+        netmask: u32,
+    ) -> Result<PacketFilter, String> {
         let text = match text {
             FilterText::Words(words) => words.clone(),
             FilterText::File(path) => std::fs::read_to_string(path).map_err(|error| {
@@ -22,7 +29,7 @@ impl PacketFilter {
         }
         let link = LinkType::from_number(link_type)
             .ok_or_else(|| format!("filters are not there for link type {link_type}"))?;
-        let target = FilterTarget { link, origin, snaplen, netmask: None };
+        let target = FilterTarget { link, origin, snaplen, netmask: Some(netmask) };
         let [services, protocols, networks, ethers, hosts] = ["services", "protocols", "networks", "ethers", "hosts"]
             .map(|name| {
                 let bytes = std::fs::read(format!("/etc/{name}")).unwrap_or_default();

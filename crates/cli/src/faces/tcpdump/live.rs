@@ -2,6 +2,7 @@
 
 use super::filter::{PacketFilter, link_words};
 use super::interfaces::{Device, chosen};
+use super::names::{self, NameWait, NamesEnd, Network4};
 use super::switches::{LiveSwitches, TcpdumpRun};
 use super::{cooked, put_count, say};
 use crate::rights::{NeededRights, account};
@@ -51,25 +52,40 @@ pub(super) fn capture(run: &TcpdumpRun) -> Result<(), String> {
     let _ = zone(0);
     sys::Interrupt::install().map_err(|error| error.to_string())?;
     sys::signal::report_on_usr1().map_err(|error| error.to_string())?;
-    let filter = filter_for(run, &device)?;
+    let network = own_network(run, &device, &name)?;
+    let mask = network.map_or(0, |(_, mask)| mask);
+    let filter = filter_for(run, &device, if run.own_network_only || !run.bug_compatible { mask } else { 0 })?;
     let needed = NeededRights { account: user, ..NeededRights::default() };
     let face = LiveFace {
         run,
         is_cooked: device.link.is_none(),
         filter,
+        network: network.filter(|_| run.own_network_only),
         ended: Cell::new(false),
         hardware: RefCell::default(),
     };
     face.follow(&device, &needed, &name)
 }
 
+/// The IPv4 network of the interface; `-f` is for those that have one.
+fn own_network(run: &TcpdumpRun, device: &Device, name: &str) -> Result<Option<Network4>, String> {
+    let Some(link) = &device.link else { return Ok(None) };
+    let host = Host::live();
+    let netns = host::netns::current(&host).map_err(|error| error.to_string())?;
+    let found = host::addresses::network_of(&host, netns, link.index).map_err(|error| error.to_string())?;
+    if found.is_none() && run.own_network_only {
+        say(&format!("tcpdump: WARNING: foreign (-f) flag used but: {name}: no IPv4 address assigned"));
+    }
+    Ok(found.map(|(address, mask)| (u32::from_be_bytes(address) & mask, mask)))
+}
+
 /// Of an interface the kernel tests the packets; of all the program is for the header that we make.
-fn filter_for(run: &TcpdumpRun, device: &Device) -> Result<PacketFilter, String> {
+fn filter_for(run: &TcpdumpRun, device: &Device, netmask: u32) -> Result<PacketFilter, String> {
     let origin = match device.link {
         Some(_) => Origin::Live { vlan_beside: true },
         None => Origin::File { is_swapped: false },
     };
-    PacketFilter::new(&run.filter, device.link_type().0.into(), origin, run.live.snaplen)
+    PacketFilter::new(&run.filter, device.link_type().0.into(), origin, run.live.snaplen, netmask)
 }
 
 /// A capture that is printed.
@@ -78,6 +94,8 @@ struct LiveFace<'r> {
     /// Packets of all interfaces.
     is_cooked: bool,
     filter: PacketFilter,
+    /// `-f`: the one whose hosts have names.
+    network: Option<Network4>,
     /// The count is reached, or nobody reads.
     ended: Cell<bool>,
     /// `ARPHRD_…` by the number of the interface.
@@ -117,18 +135,32 @@ impl LiveFace<'_> {
             reports: &|| 0,
         })
         .map_err(|error| refused(name, &error))?;
+        let (printer, names_end) = self.printer();
         needed.drop_capabilities()?;
         self.say_begin(device, name);
         let mut printed = Printed {
             out: Out::new(Stdout::new()).each_line(self.run.each_line),
-            printer: Tcpdump::new(self.run.options),
+            printer,
             packets: 0,
             cooked: Vec::new(),
         };
         needed.confine();
         let ended = self.print_all(&mut stream, &mut printed);
         self.say_end(&mut printed, &stream.report(), device.link.is_none());
+        names_end.iter().for_each(NamesEnd::say);
         ended
+    }
+
+    /// What makes lines; with names, their files are read by then.
+    fn printer(&self) -> (Tcpdump, Option<NamesEnd>) {
+        let printer = Tcpdump::new(self.run.options);
+        if !self.run.named || self.run.count_only {
+            return (printer, None);
+        }
+        let is_small = self.run.live.buffer_bytes.is_some_and(|bytes| bytes < BUFFER_BYTES);
+        let wait = if is_small { NameWait::Never } else { NameWait::WhileYoung };
+        let (names, end) = names::start(wait, self.network);
+        (printer.named(names), Some(end))
     }
 
     /// The kernel's program: what `-Q` asks for, then the expression, or every packet.

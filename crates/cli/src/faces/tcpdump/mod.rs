@@ -5,6 +5,7 @@ mod cooked;
 mod filter;
 mod interfaces;
 mod live;
+mod names;
 mod switches;
 
 use super::Call;
@@ -13,6 +14,7 @@ use crate::stdout::Stdout;
 use crate::{exit::Exit, output};
 use capture::{FilePacket, PacketFile, SNAPLEN_MAX};
 use filter::PacketFilter;
+use names::{NameWait, NamesEnd};
 use pcapfilter::{Origin, Packet};
 use record::SinkError;
 use record::rows::LinkType;
@@ -25,7 +27,7 @@ use switches::{TcpdumpCall, TcpdumpRun};
 const VERSION: &str = concat!("tcpdump version 4.99.3 (netwren ", env!("CARGO_PKG_VERSION"), ")\n");
 
 const HELP: &str = "\
-Usage: tcpdump [-AeKlnNOpqStUvxX#] [ -i interface | -r file ] [ -c count ] [ --count ]
+Usage: tcpdump [-AefKlnNOpqStUvxX#] [ -i interface | -r file ] [ -c count ] [ --count ]
 		[ -F file ] [ -B size ] [ -s snaplen ] [ -Q in|out|inout ] [ -j tstamptype ]
 		[ -Z user ] [ --immediate-mode ] [ --nano ] [ --micro ]
 		[ --time-stamp-precision precision ] [ --version ] [ expression ]
@@ -33,7 +35,7 @@ Usage: tcpdump [-AeKlnNOpqStUvxX#] [ -i interface | -r file ] [ -c count ] [ --c
        tcpdump [ -i interface ] -L | -J
 
 This is netwren in the place of tcpdump 4.99: the packets of an interface, or of a pcap or pcapng file (also .gz and
-.zst), in tcpdump's lines. Names are not looked up: every run is one with -n. Files are written by
+.zst), in tcpdump's lines. Files are written by
 netwren capture -w FILE.
 ";
 
@@ -51,10 +53,13 @@ pub(crate) fn run(call: &Call) -> u8 {
         Ok(TcpdumpCall::StampTypes(iface)) => {
             interfaces::stamp_types(iface.as_deref()).map(|text| say(text.trim_end()))
         }
-        Ok(TcpdumpCall::Run(run)) => match &run.file {
-            Some(file) => read(&run, file),
-            None => live::capture(&run),
-        },
+        Ok(TcpdumpCall::Run(run)) => {
+            let run = TcpdumpRun { bug_compatible: call.bug_compatible, ..run };
+            match &run.file {
+                Some(file) => read(&run, file),
+                None => live::capture(&run),
+            }
+        }
         Err(message) => Err(message),
     };
     match done {
@@ -85,7 +90,7 @@ fn read(run: &TcpdumpRun, path: &Path) -> Result<(), String> {
     say_begin(path, first);
     let filter = {
         let origin = Origin::File { is_swapped: file.is_swapped() };
-        PacketFilter::new(&run.filter, first.0, origin, SNAPLEN_MAX)?
+        PacketFilter::new(&run.filter, first.0, origin, SNAPLEN_MAX, 0)?
     };
     let mut out = Out::new(Stdout::new()).each_line(run.each_line);
     let ended = print_all(run, &mut file, &filter, &mut out);
@@ -114,6 +119,11 @@ fn print_all(
     out: &mut Out<Stdout>,
 ) -> Result<Option<String>, SinkError> {
     let mut printer = Tcpdump::new(run.options);
+    let mut names_end = None;
+    if run.named && !run.count_only {
+        let (names, end) = names::start(NameWait::UntilAnswered, None);
+        (printer, names_end) = (printer.named(names), Some(end));
+    }
     let mut packets = 0;
     let ended = loop {
         let packet = match file.next_packet() {
@@ -136,6 +146,7 @@ fn print_all(
     if run.count_only && ended.is_none() {
         put_count(packets, out.buf());
     }
+    names_end.iter().for_each(NamesEnd::say);
     Ok(ended)
 }
 

@@ -18,8 +18,11 @@ enum TcpdumpSwitch {
     EachLine,
     Nano,
     Micro,
-    /// Is always so.
+    /// Is always so, or about protocols that are not decoded.
     Ignored,
+    Numbers,
+    ShortNames,
+    OwnNetworkOnly,
     Interface,
     NotPromiscuous,
     Direction,
@@ -43,8 +46,9 @@ const fn spec(letter: u8, long: &'static str, value: bool, what: T) -> Spec<T> {
 }
 
 const SWITCHES: &[Spec<T>] = &[
-    spec(b'n', "", false, T::Ignored),
-    spec(b'N', "", false, T::Ignored),
+    spec(b'n', "", false, T::Numbers),
+    spec(b'N', "", false, T::ShortNames),
+    spec(b'f', "", false, T::OwnNetworkOnly),
     spec(b'e', "", false, T::Line(b'e')),
     spec(b't', "", false, T::Line(b't')),
     spec(b'q', "", false, T::Line(b'q')),
@@ -102,6 +106,12 @@ pub(super) struct TcpdumpRun {
     pub(super) live: LiveSwitches,
     /// How lines look.
     pub(super) options: TcpdumpOptions,
+    /// `-n` was not given: names in the place of numbers.
+    pub(super) named: bool,
+    /// `--bug-compatible`
+    pub(super) bug_compatible: bool,
+    /// `-f`: hosts of other networks stay numbers.
+    pub(super) own_network_only: bool,
     /// `-c`: packets after which it ends.
     pub(super) count: Option<u64>,
     /// `--count`: only how many there are.
@@ -150,6 +160,7 @@ pub(super) fn parse(words: Vec<Vec<u8>>, plain: TcpdumpOptions) -> Result<Tcpdum
     let (mut options, mut stamps) = (plain, 0_usize);
     let (mut file, mut filter_file, mut count) = (None, None, None);
     let (mut count_only, mut each_line, mut list) = (false, false, None);
+    let (mut named, mut own_network_only) = (true, false);
     let mut live = LiveSwitches::default();
     let mut getopt = Getopt::new(SWITCHES, words);
     while let Some((what, value)) = getopt.next()? {
@@ -164,6 +175,9 @@ pub(super) fn parse(words: Vec<Vec<u8>>, plain: TcpdumpOptions) -> Result<Tcpdum
             T::Nano => options.nanoseconds = true,
             T::Micro => options.nanoseconds = false,
             T::Precision => options.nanoseconds = is_nano(&value)?,
+            T::Numbers => named = false,
+            T::ShortNames => options.short_names = true,
+            T::OwnNetworkOnly => own_network_only = true,
             T::Ignored => {}
             T::ListInterfaces | T::ListLinkTypes | T::ListStampTypes => list = Some(what),
             T::Help => return Ok(TcpdumpCall::Help),
@@ -177,10 +191,24 @@ pub(super) fn parse(words: Vec<Vec<u8>>, plain: TcpdumpOptions) -> Result<Tcpdum
         Some(_) => return Ok(TcpdumpCall::StampTypes(live.iface)),
         None => {}
     }
+    if own_network_only && file.is_some() {
+        return Err("-f can not be used with -V or -r".to_owned());
+    }
     options.stamp = stamp(stamps);
     let words: Vec<String> = getopt.into_rest().iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
     let filter = filter_file.map_or_else(|| FilterText::Words(words.join(" ")), FilterText::File);
-    Ok(TcpdumpCall::Run(TcpdumpRun { file, live, options, count, count_only, each_line, filter }))
+    Ok(TcpdumpCall::Run(TcpdumpRun {
+        file,
+        live,
+        options,
+        named,
+        own_network_only,
+        bug_compatible: false,
+        count,
+        count_only,
+        each_line,
+        filter,
+    }))
 }
 
 impl Default for LiveSwitches {

@@ -163,7 +163,7 @@ fn put_hardware(line: &mut Line<'_>, address: &[u8]) {
     if address.is_empty() {
         return line.put("<empty>");
     }
-    line.mac(address);
+    line.ethernet(address);
 }
 
 fn put_protocol(line: &mut Line<'_>, arp: &Arp<'_>, address: &[u8]) -> Printed {

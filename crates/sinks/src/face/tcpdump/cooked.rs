@@ -94,7 +94,7 @@ fn put_header(line: &mut Line<'_>, cooked: &Cooked<'_>, length: usize) {
         line.byte(b' ');
     }
     if let Some(address) = cooked.address {
-        line.mac(address);
+        line.ethernet(address);
         line.byte(b' ');
     }
     if line.options.quiet > 0 {

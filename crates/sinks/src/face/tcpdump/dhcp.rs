@@ -30,7 +30,7 @@ fn put_message(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     if (kind, len, operation) == (ETHERNET, ADDRESS_BYTES, REQUEST) {
         let address: [u8; ADDRESS_BYTES] = array(bytes, ADDRESS)?;
         put!(line, " from ");
-        line.mac(&address);
+        line.ethernet(&address);
     }
     put!(line, ", length ", length);
     Ok(())

@@ -112,9 +112,9 @@ fn put_header(line: &mut Line<'_>, addresses: Addresses, kind: u16, length: usiz
 }
 
 fn put_addresses(line: &mut Line<'_>, addresses: Addresses) {
-    line.mac(&addresses.source);
+    line.ethernet(&addresses.source);
     line.put(" > ");
-    line.mac(&addresses.dest);
+    line.ethernet(&addresses.dest);
     line.put(", ");
 }
 

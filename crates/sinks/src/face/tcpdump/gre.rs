@@ -3,7 +3,7 @@
 use super::bytes::{Cut, Printed, be16, be32, behind, part};
 use super::ethertype_names;
 use super::line::{Inner, Line};
-use super::pieces::{Hex, HexWide, put};
+use super::pieces::{Hex, HexWide, V4, put};
 
 const CHECKSUM: u16 = 0x8000;
 const ROUTING: u16 = 0x4000;
@@ -151,7 +151,7 @@ fn put_hop<const SIZE: usize>(line: &mut Line<'_>, is_next: bool, rest: &Unread<
     }
     put!(line, if is_next { " *" } else { " " });
     match hop.first_chunk::<4>() {
-        Some(address) => line.v4(*address),
+        Some(address) => put!(line, V4(*address)),
         None => put!(line, Hex(be16(hop, 0)?.into())),
     }
     Ok(())

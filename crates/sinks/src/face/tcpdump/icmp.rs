@@ -3,7 +3,7 @@
 use super::bytes::{Cut, Printed, array, be16, be32, behind, part, u8_at};
 use super::checksum;
 use super::line::{DEPTH_MAX, Line};
-use super::network::Network;
+use super::network::{Network, TCP, UDP};
 
 const UNREACHABLE: u8 = 3;
 const REDIRECT: u8 = 5;
@@ -159,8 +159,10 @@ fn put_port_unreachable(line: &mut Line<'_>, quoted: &[u8], dest: [u8; 4]) -> Pr
     let (proto, port) = (u8_at(quoted, 9)?, be16(quoted, header + 2)?);
     line.v4(dest);
     match proto {
-        6 => line.item(" tcp port ", port),
-        17 => line.item(" udp port ", port),
+        TCP | UDP => {
+            line.put(if proto == TCP { " tcp port " } else { " udp port " });
+            line.port(proto, port);
+        }
         proto => {
             line.item(" protocol ", proto);
             line.item(" port ", port);

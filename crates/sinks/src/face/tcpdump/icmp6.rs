@@ -3,8 +3,8 @@
 use super::bytes::{Cut, Printed, array, be16, be32, behind, part, u8_at};
 use super::checksum;
 use super::line::Line;
-use super::network::{ICMP6, Network};
-use super::pieces::{HexWide, V6, put};
+use super::network::{ICMP6, Network, TCP, UDP};
+use super::pieces::{HexWide, put};
 
 /// Prints a message of `length` bytes.
 pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8], length: usize) -> Printed {
@@ -125,7 +125,8 @@ fn put_body(line: &mut Line<'_>, _: &Network<'_>, kind: u8, bytes: &[u8], length
             u8_at(bytes, 1)?;
             // Where it is cut, only its kind is told.
             if let (Ok(delay), Ok(group)) = (be16(bytes, 4), array(bytes, 8)) {
-                put!(line, "max resp delay: ", delay, " addr: ", V6(group));
+                put!(line, "max resp delay: ", delay, " addr: ");
+                line.v6(group);
             }
         }
         144 | 146 => put!(line, ", id 0x", HexWide(be16(bytes, 4)?.into(), 4)),
@@ -163,7 +164,10 @@ fn put_neighbour(line: &mut Line<'_>, kind: u8, bytes: &[u8], length: usize) -> 
         }
         137 => {
             let (target, dest) = (array(bytes, 8)?, array(bytes, 24)?);
-            put!(line, ", ", V6(dest), " to ", V6(target));
+            line.put(", ");
+            line.v6(dest);
+            line.put(" to ");
+            line.v6(target);
             put_options(line, bytes, 40, length)?;
         }
         _ => {}
@@ -183,7 +187,9 @@ fn put_query2(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
         let delay = if code < 32768 { code } else { ((code & 0xfff) | 0x1000) << ((code >> 12 & 7) + 3) };
         put!(line, " [max resp delay=", delay, "]");
     }
-    put!(line, " [gaddr ", V6(array(bytes, 8)?));
+    let group = array(bytes, 8)?;
+    line.put(" [gaddr ");
+    line.v6(group);
     if line.verbose() > 0 {
         let flags = u8_at(bytes, 24)?;
         put!(line, if flags & 8 != 0 { " sflag" } else { "" });
@@ -200,7 +206,9 @@ fn put_query2(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     } else if sources > 0 && line.verbose() > 1 {
         put!(line, " {");
         for nth in 0..sources {
-            put!(line, " ", V6(array(bytes, QUERY2_BYTES + nth * 16)?));
+            let source = array(bytes, QUERY2_BYTES + nth * 16)?;
+            line.byte(b' ');
+            line.v6(source);
         }
         put!(line, " }");
     } else if sources > 0 {
@@ -283,8 +291,10 @@ fn put_unreachable(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
             line.put(", ");
             line.v6(dest);
             match u8_at(quoted, 6)? {
-                6 => line.item(" tcp port ", port),
-                17 => line.item(" udp port ", port),
+                proto @ (TCP | UDP) => {
+                    line.put(if proto == TCP { " tcp port " } else { " udp port " });
+                    line.port(proto, port);
+                }
                 proto => {
                     line.item(" protocol ", proto);
                     line.item(" port ", port);

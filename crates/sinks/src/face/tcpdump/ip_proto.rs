@@ -34,7 +34,7 @@ pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, proto: u8, bytes:
         }
         108 => ipsec::compressed(line, bytes),
         _ => {
-            line.item(" ip-proto-", proto);
+            line.ip_protocol(proto);
             line.byte(b' ');
             line.len(length);
             Ok(())

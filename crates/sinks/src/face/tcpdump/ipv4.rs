@@ -67,7 +67,8 @@ fn body(line: &mut Line<'_>, bytes: &[u8], header: usize, total: usize) -> Print
             return Ok(());
         }
         packet.put_addresses(line)?;
-        line.item(": ip-proto-", proto);
+        line.byte(b':');
+        line.ip_protocol(proto);
         return Ok(());
     }
     if !prints_addresses(proto) {

@@ -2,7 +2,7 @@
 
 use super::bytes::{Printed, array, be16, be32, behind, part, u8_at};
 use super::line::Line;
-use super::pieces::{V4, put};
+use super::pieces::put;
 
 const END: u8 = 0;
 const NOP: u8 = 1;
@@ -91,7 +91,10 @@ fn put_route(line: &mut Line<'_>, option: &[u8], len: usize) -> Printed {
         put!(line, " [bad ptr ", pointer, "]");
     }
     for at in (3..len).step_by(4) {
-        put!(line, " ", V4(array(option, at)?), if next > at { "," } else { "" });
+        let address = array(option, at)?;
+        line.byte(b' ');
+        line.v4(address);
+        line.put(if next > at { "," } else { "" });
     }
     Ok(())
 }
@@ -126,7 +129,7 @@ fn put_times(line: &mut Line<'_>, option: &[u8], len: usize) -> Printed {
         put!(line, if at == next { " ^ " } else { " " });
         put!(line, be32(option, at + size - 4)?, "@");
         if size == 8 {
-            put!(line, V4(array(option, at)?));
+            line.v4(array(option, at)?);
         }
         at += size;
     }

@@ -2,7 +2,7 @@
 
 use super::bytes::{Cut, Printed, array, be16, be32, behind, part, u8_at};
 use super::line::Line;
-use super::pieces::{Hex, HexWide, V6, put};
+use super::pieces::{Hex, HexWide, put};
 
 /// Options: their kinds.
 const PAD_ONE: u8 = 0;
@@ -80,7 +80,10 @@ fn put_options(line: &mut Line<'_>, mut bytes: &[u8], mut jumbo: Option<&mut Jum
             HOME => {
                 check_len(line, "homeaddr", bytes, len.min(16), 16)?;
                 if told {
-                    put!(line, "(homeaddr: ", V6(array(option, 2)?), ")");
+                    let home = array(option, 2)?;
+                    line.put("(homeaddr: ");
+                    line.v6(home);
+                    line.byte(b')');
                 }
             }
             _ if told => put!(line, "(opt_type 0x", HexWide(kind.into(), 2), ": len=", len, ")"),
@@ -158,7 +161,9 @@ pub(super) fn routing(line: &mut Line<'_>, bytes: &[u8]) -> Printed<Option<usize
         return Ok(None);
     }
     for nth in 0..usize::from(len) / 2 {
-        put!(line, ", [", nth, "]", V6(array(bytes, 8 + nth * 16)?));
+        let address = array(bytes, 8 + nth * 16)?;
+        put!(line, ", [", nth, "]");
+        line.v6(address);
     }
     put!(line, ") ");
     Ok(Some((usize::from(len) + 1) * 8))

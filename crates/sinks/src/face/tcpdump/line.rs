@@ -1,8 +1,12 @@
 //! The line that a packet becomes: what its printers append to and what they know of the run.
 
 use super::bytes::{Cut, Printed};
+use super::names::PacketNames;
 use super::options::TcpdumpOptions;
+use super::pieces::{Put, Shown};
+use super::protocol_names::protocol_name;
 use super::sequences::Sequences;
+use super::vendor_names::vendor_name;
 use record::text;
 
 /// Packets within packets beyond these are not decoded: the line ends as if the packet did.
@@ -32,6 +36,8 @@ pub(super) struct Line<'l> {
     pub(super) options: &'l TcpdumpOptions,
     /// The first sequence numbers of the connections seen.
     pub(super) sequences: &'l mut Sequences,
+    /// Names in the place of numbers; `None` with `-n`.
+    pub(super) names: Option<&'l mut (dyn PacketNames + 'static)>,
     /// The protocol that is being printed: what `[|protocol]` names when the packet ends early.
     pub(super) protocol: &'static str,
     /// Packets within this one: what is nested too deeply is not decoded.
@@ -97,16 +103,64 @@ impl Line<'_> {
         }
     }
 
-    /// An IPv4 address.
+    /// An IPv4 address, or the name of its host.
     #[inline]
     pub(super) fn v4(&mut self, address: [u8; 4]) {
-        text::put_v4(self.out, address);
+        if self.names.is_none() || !self.put_host_name(&address) {
+            text::put_v4(self.out, address);
+        }
     }
 
-    /// An IPv6 address.
+    /// An IPv6 address, or the name of its host.
     #[inline]
     pub(super) fn v6(&mut self, address: [u8; 16]) {
-        text::put_v6(self.out, address);
+        if self.names.is_none() || !self.put_host_name(&address) {
+            text::put_v6(self.out, address);
+        }
+    }
+
+    /// The name of a host, with `-N` only its first label; false if it has none.
+    fn put_host_name(&mut self, address: &[u8]) -> bool {
+        let Some(name) = self.names.as_mut().and_then(|names| names.host(address)) else { return false };
+        let first = name.split(|byte| *byte == b'.').next().unwrap_or(name);
+        Shown(if self.options.short_names { first } else { name }).put(self.out);
+        true
+    }
+
+    /// A port of TCP or UDP, or its name.
+    #[inline]
+    pub(super) fn port(&mut self, proto: u8, port: u16) {
+        match self.names.as_mut().and_then(|names| names.port(proto, port)) {
+            Some(name) => Shown(name).put(self.out),
+            None => text::put_u64(self.out, port.into()),
+        }
+    }
+
+    /// The name of an IP protocol behind a blank, its number with `-n` or without a name.
+    pub(super) fn ip_protocol(&mut self, proto: u8) {
+        match protocol_name(proto).filter(|_| self.names.is_some()) {
+            Some(name) => {
+                self.byte(b' ');
+                self.put(name);
+            }
+            None => self.item(" ip-proto-", proto),
+        }
+    }
+
+    /// An Ethernet address, or its name; without `-n` the organisation that gave it follows.
+    pub(super) fn ethernet(&mut self, address: &[u8]) {
+        let (Some(names), Ok(six)) = (&mut self.names, <[u8; 6]>::try_from(address)) else { return self.mac(address) };
+        if let Some(name) = names.ethernet(six) {
+            return Shown(name).put(self.out);
+        }
+        if six == [0xff; 6] {
+            return self.put("Broadcast");
+        }
+        self.mac(address);
+        self.put(" (oui ");
+        let [a, b, c, ..] = six;
+        self.put(vendor_name(u32::from_be_bytes([0, a, b, c])));
+        self.byte(b')');
     }
 
     /// Bytes as link-layer addresses are written: `02:00:00:00:00:01`.
@@ -122,23 +176,7 @@ impl Line<'_> {
     /// Text of a packet: what is not printable ASCII stands as `^X`, `M-X` and `M-^X`, so that it cannot talk to a
     /// terminal.
     pub(super) fn safe_text(&mut self, text: &[u8]) {
-        for &byte in text {
-            self.safe_byte(byte);
-        }
-    }
-
-    /// One byte of a packet's text.
-    pub(super) fn safe_byte(&mut self, byte: u8) {
-        let low = byte & 0x7f;
-        if byte >= 0x80 {
-            self.put("M-");
-        }
-        if (0x20..0x7f).contains(&low) {
-            self.byte(low);
-        } else {
-            self.byte(b'^');
-            self.byte(low ^ 0x40);
-        }
+        Shown(text).put(self.out);
     }
 
     /// The names of the flags that are set, `between` between them; `none` if none is.

@@ -4,6 +4,7 @@ use super::bytes::{Printed, array, be16, behind};
 use super::line::{Inner, Line};
 use super::pieces::{HexWide, put};
 use super::undecoded::{always_print, default_print};
+use super::vendor_names::vendor_name;
 use super::{ethertype, ethertype_names, stp};
 
 /// The two addresses of a frame: what it begins with.
@@ -150,7 +151,7 @@ fn put_names(line: &mut Line<'_>, addresses: Option<Addresses>, dest: u8, source
         }
     };
     if let Some(addresses) = addresses {
-        line.mac(&addresses.source);
+        line.ethernet(&addresses.source);
         if source != dest {
             line.byte(b' ');
         }
@@ -162,7 +163,7 @@ fn put_names(line: &mut Line<'_>, addresses: Option<Addresses>, dest: u8, source
         line.put(" > ");
     }
     if let Some(addresses) = addresses {
-        line.mac(&addresses.dest);
+        line.ethernet(&addresses.dest);
         line.byte(b' ');
     }
     unknown(line, "Unknown DSAP 0x", dest);
@@ -225,9 +226,9 @@ fn snap(line: &mut Line<'_>, addresses: Option<Addresses>, bytes: &[u8], length:
     if !known && !line.options.link_header {
         match addresses {
             Some(addresses) => {
-                line.mac(&addresses.source);
+                line.ethernet(&addresses.source);
                 line.put(" > ");
-                line.mac(&addresses.dest);
+                line.ethernet(&addresses.dest);
                 line.put(" SNAP, ");
             }
             None => line.put("SNAP, "),
@@ -244,14 +245,7 @@ fn snap(line: &mut Line<'_>, addresses: Option<Addresses>, bytes: &[u8], length:
 
 /// `oui Ethernet (0x000000), ethertype IPv4 (0x0800), length 31: `.
 fn put_organisation(line: &mut Line<'_>, organisation: u32, kind: u16, length: usize) {
-    let name = match organisation {
-        0 => "Ethernet",
-        CISCO => "Cisco",
-        CISCO_BRIDGED => "Cisco bridged",
-        BRIDGED => "Ethernet bridged",
-        APPLETALK => "Appletalk",
-        _ => "Unknown",
-    };
+    let name = vendor_name(organisation);
     put!(line, "oui ", name, " (0x", HexWide(organisation.into(), 6), "), ");
     if organisation == 0 {
         ethertype_names::put_with_number(line, kind);

@@ -36,11 +36,13 @@ mod link;
 mod llc;
 mod lldp;
 mod mptcp;
+mod names;
 mod network;
 mod ntp;
 mod options;
 mod pieces;
 mod ports;
+mod protocol_names;
 mod sctp;
 mod sequences;
 mod stamp;
@@ -49,10 +51,12 @@ mod tcp;
 mod tcp_options;
 mod udp;
 mod undecoded;
+mod vendor_names;
 mod vxlan;
 
 pub use frame::CapturedBytes;
 pub use fuzz::fuzz_tcpdump;
+pub use names::PacketNames;
 pub use options::{Dump, InterfaceName, Stamp, TcpdumpOptions};
 
 use line::Line;
@@ -68,12 +72,20 @@ pub struct Tcpdump {
     sequences: Sequences,
     stamps: Stamps,
     packets: u64,
+    /// `None` with `-n`.
+    names: Option<Box<dyn PacketNames>>,
 }
 
 impl Tcpdump {
-    /// A printer for one run.
+    /// A printer for one run, with numbers instead of names.
     pub fn new(options: TcpdumpOptions) -> Tcpdump {
-        Tcpdump { options, sequences: Sequences::default(), stamps: Stamps::new(), packets: 0 }
+        Tcpdump { options, sequences: Sequences::default(), stamps: Stamps::new(), packets: 0, names: None }
+    }
+
+    /// The same printer with names where `names` knows them, as without `-n`.
+    #[must_use]
+    pub fn named(self, names: Box<dyn PacketNames>) -> Tcpdump {
+        Tcpdump { names: Some(names), ..self }
     }
 
     /// True if packets of this link type can be printed; tcpdump refuses the others.
@@ -93,10 +105,14 @@ impl Tcpdump {
             put_number(out, self.packets);
         }
         self.stamps.put(out, &self.options, frame.time_ns);
+        if let Some(names) = &mut self.names {
+            names.begin_packet(frame.time_ns);
+        }
         let mut line = Line {
             out,
             options: &self.options,
             sequences: &mut self.sequences,
+            names: self.names.as_deref_mut(),
             protocol: "",
             depth: 0,
             inner: link::inner,

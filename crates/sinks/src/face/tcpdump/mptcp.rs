@@ -2,7 +2,7 @@
 
 use super::bytes::{Cut, Printed, array, be16, be32, be64, behind, part, u8_at};
 use super::line::Line;
-use super::pieces::{Hex, HexBytes, V4, V6, put};
+use super::pieces::{Hex, HexBytes, put};
 
 const SYN: u8 = 0x02;
 const ACK: u8 = 0x10;
@@ -148,9 +148,13 @@ fn add_address(line: &mut Line<'_>, kind: u8, option: &[u8]) -> Printed {
     };
     let mut rest = behind(option, 4);
     if is_long {
-        put!(line, " ", V6(array(rest, 0)?));
+        let address = array(rest, 0)?;
+        line.byte(b' ');
+        line.v6(address);
     } else {
-        put!(line, " ", V4(array(rest, 0)?));
+        let address = array(rest, 0)?;
+        line.byte(b' ');
+        line.v4(address);
     }
     rest = behind(rest, if is_long { 16 } else { 4 });
     if port {

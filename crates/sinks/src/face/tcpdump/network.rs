@@ -109,16 +109,22 @@ impl<'n> Network<'n> {
     #[inline]
     pub(super) fn put_ends(&self, line: &mut Line<'_>, proto: u8, sport: u16, dport: u16) -> Printed {
         if self.proto()? == proto {
-            self.put_both_ends(line, sport, dport)?;
-        } else {
-            line.dec(sport);
+            put_address(line, self.source()?);
+            line.byte(b'.');
+            line.port(proto, sport);
             line.put(" > ");
-            line.dec(dport);
+            put_address(line, self.dest()?);
+            line.byte(b'.');
+            line.port(proto, dport);
+        } else {
+            line.port(proto, sport);
+            line.put(" > ");
+            line.port(proto, dport);
         }
         Ok(())
     }
 
-    /// The same, always with addresses.
+    /// The same, always with addresses, ports in numbers.
     #[inline]
     pub(super) fn put_both_ends(&self, line: &mut Line<'_>, sport: u16, dport: u16) -> Printed {
         put_address(line, self.source()?);

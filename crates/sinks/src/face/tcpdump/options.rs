@@ -60,12 +60,14 @@ pub struct TcpdumpOptions {
     pub dump: Dump,
     /// `-xx`, `-XX`, `-AA`: from the link-layer header on.
     pub dump_link_header: bool,
+    /// `-N`: names of hosts end at their first dot.
+    pub short_names: bool,
     /// The zone of local times.
     pub zone: Zone,
 }
 
 impl TcpdumpOptions {
-    /// No switch but `-n`, times in `zone`.
+    /// No switch, times in `zone`.
     pub fn new(zone: Zone) -> TcpdumpOptions {
         TcpdumpOptions {
             stamp: Stamp::TimeOfDay,
@@ -78,6 +80,7 @@ impl TcpdumpOptions {
             numbers: false,
             dump: Dump::None,
             dump_link_header: false,
+            short_names: false,
             zone,
         }
     }

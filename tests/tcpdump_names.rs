@@ -1,0 +1,295 @@
+//! `netwren tcpdump` without `-n` beside the tcpdump of this machine: names of files in an /etc of the test's own, and of
+//! a name server in the test's network namespace.
+
+use crate::capture::rings;
+use crate::going::Going;
+use crate::run::clean;
+use std::fs;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use sys::sandbox::{Limit, confine};
+use testkit::netns::Lab;
+
+/// The /etc that both tools see: without what is not about names.
+fn etc(dir: &Path, switch: &str) {
+    for name in ["passwd", "group"] {
+        fs::copy(Path::new("/etc").join(name), dir.join(name)).unwrap();
+    }
+    for (name, text) in [
+        (
+            "hosts",
+            "127.0.0.1 localhost l\n::1 ip6-localhost\n10.0.0.1 one.example.org one\n10.0.0.2\ttwo # 2\n\
+                   2001:db8::1 six.example.org\n10.0.0.1 again\n",
+        ),
+        ("services", "ssh 22/tcp\nhttp 80/tcp www\nabout 7999/udp\ntname 4321/tcp\nuname 4321/udp\nlate 4321/udp\n"),
+        ("ethers", "02:00:00:00:00:01 gateway.example # x\n2:0:0:0:0:7 seven\n"),
+        ("nsswitch.conf", switch),
+        ("resolv.conf", "nameserver 127.0.0.1\n"),
+    ] {
+        fs::write(dir.join(name), text).unwrap();
+    }
+}
+
+/// A name server on 127.0.0.1 of the lab; it ends when it is dropped.
+struct NameServer {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl NameServer {
+    fn new(lab: &Lab) -> NameServer {
+        let socket = lab.inside(|| UdpSocket::bind("127.0.0.1:53").unwrap());
+        socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let serve = move || {
+            let mut query = [0; 512];
+            while !stopped.load(Ordering::Relaxed) {
+                let Ok((len, from)) = socket.recv_from(&mut query) else { continue };
+                socket.send_to(&answer(&query[..len]), from).unwrap();
+            }
+        };
+        NameServer { stop, thread: Some(std::thread::spawn(serve)) }
+    }
+}
+
+impl Drop for NameServer {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = self.thread.take().unwrap().join();
+    }
+}
+
+/// The name of `10.0.0.50`, a hostile one for `10.0.0.51`, one of IPv6, and that all others have none.
+fn answer(query: &[u8]) -> Vec<u8> {
+    let name: &[u8] = match query.get(12..16) {
+        Some(b"\x0250\x01") => b"\x05fifty\x07example\x03org\0",
+        Some(b"\x0251\x01") => b"\x05ev\x1bil\x03org\0",
+        Some(b"\x01f\x01e") => b"\x03six\x04host\0",
+        _ => b"",
+    };
+    // The question is what the server repeats of a query: what else stands there (EDNS) is not.
+    let end = 12 + query[12..].iter().position(|byte| *byte == 0).unwrap() + 5;
+    let mut bytes = query[..end].to_vec();
+    bytes[2..4].copy_from_slice(&[0x81, if name.is_empty() { 0x83 } else { 0x80 }]);
+    bytes[6..12].copy_from_slice(&[0, u8::from(!name.is_empty()), 0, 0, 0, 0]);
+    if !name.is_empty() {
+        bytes.extend_from_slice(&[0xc0, 12, 0, 12, 0, 1, 0, 0, 0, 60, 0, name.len() as u8]);
+        bytes.extend_from_slice(name);
+    }
+    bytes
+}
+
+fn ethernet(addresses: [u8; 12], kind: u16, payload: &[u8]) -> Vec<u8> {
+    [&addresses[..], &kind.to_be_bytes(), payload].concat()
+}
+
+const GATEWAY: [u8; 12] = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 7];
+const BROADCAST: [u8; 12] = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0x0c, 1, 2, 3];
+
+fn v4(proto: u8, offset: u16, hosts: [u8; 2], payload: &[u8]) -> Vec<u8> {
+    let len = (20 + payload.len()) as u16;
+    let head = [&[0x45, 0][..], &len.to_be_bytes(), &[0, 1], &offset.to_be_bytes(), &[64, proto, 0, 0]].concat();
+    [&head[..], &[10, 0, 0, hosts[0], 10, 0, 0, hosts[1]], payload].concat()
+}
+
+fn v6(next: u8, payload: &[u8]) -> Vec<u8> {
+    let address = |last: u8| [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last];
+    let len = (payload.len() as u16).to_be_bytes();
+    [&[0x60, 0, 0, 0][..], &len, &[next, 64], &address(1), &address(0xef), payload].concat()
+}
+
+fn ports(sport: u16, dport: u16, rest: &[u8]) -> Vec<u8> {
+    [&sport.to_be_bytes()[..], &dport.to_be_bytes(), rest].concat()
+}
+
+/// Packets with everything that has a name.
+fn frames() -> Vec<Vec<u8>> {
+    let udp = |sport, dport| ports(sport, dport, &[0, 9, 0, 0, 7]);
+    let segment = |sport, dport| ports(sport, dport, &[0, 0, 0, 1, 0, 0, 0, 2, 0x50, 0x10, 2, 0, 0, 0, 0, 0]);
+    let ip = |packet: Vec<u8>| ethernet(GATEWAY, 0x0800, &packet);
+    let ip6 = |packet: Vec<u8>| ethernet(GATEWAY, 0x86dd, &packet);
+    let quoted = |proto, ports: &[u8]| [&[3, 3, 0, 0, 0, 0, 0, 0][..], &v4(proto, 0, [2, 1], ports)].concat();
+    let quoted6 = |next, ports: &[u8]| [&[1, 4, 0, 0, 0, 0, 0, 0][..], &v6(next, ports)].concat();
+    let arp = |operation: u8| {
+        let head = [0, 1, 8, 0, 6, 4, 0, operation, 2, 0, 0, 0, 0, 1, 10, 0, 0, 1];
+        [&head[..], &[0, 0x90, 0x69, 1, 2, 3, 10, 0, 0, 50]].concat()
+    };
+    let mut frames = vec![
+        ip(v4(17, 0, [1, 2], &udp(4321, 9999))),
+        ip(v4(17, 0, [1, 50], &udp(7999, 4321))),
+        ip(v4(6, 0, [50, 2], &segment(22, 4321))),
+        ip(v4(6, 0, [99, 51], &segment(80, 40000))),
+        ip(v4(132, 0, [1, 2], &ports(4321, 22, &[0, 0, 0, 1, 0, 0, 0, 0]))),
+        ip(v4(1, 0, [1, 2], &quoted(6, &segment(1, 22)))),
+        ip(v4(1, 0, [1, 2], &quoted(17, &udp(1, 4321)))),
+        ip(v4(1, 0, [1, 2], &quoted(200, &udp(1, 4321)))),
+        ip(v4(2, 0, [1, 2], &[0x16, 0, 0, 0, 10, 0, 0, 50])),
+        ip6(v6(17, &udp(4321, 7999))),
+        ip6(v6(58, &quoted6(6, &segment(1, 22)))),
+        ip6(v6(58, &quoted6(17, &udp(1, 4321)))),
+        ip6(v6(58, &[&[135, 0, 0, 0, 0, 0, 0, 0][..], &v6(0, &[])[8..24]].concat())),
+        ethernet(BROADCAST, 0x88b5, b"unknown"),
+        ethernet(BROADCAST, 0x0800, &v4(17, 0, [1, 255], &udp(1, 2))),
+        ethernet(BROADCAST, 3, &[0x11, 0x22, 3]),
+    ];
+    // Without those that are decoded by one of the two.
+    let undecoded = [3, 5, 34, 60, 61, 99, 107, 142, 143, 200, 253, 255];
+    frames.extend(undecoded.map(|proto| ip(v4(proto, 0, [1, 2], b"abcd"))));
+    frames.extend([6, 89, 61].map(|proto| ip(v4(proto, 100, [1, 2], b"abcd"))));
+    frames.extend((1..5).map(|operation| ethernet(BROADCAST, 0x0806, &arp(operation))));
+    frames
+}
+
+fn pcap(file: &Path, frames: &[Vec<u8>]) {
+    let mut bytes = Vec::new();
+    for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 262_144, 1] {
+        bytes.extend_from_slice(&word.to_le_bytes());
+    }
+    for frame in frames {
+        for word in [1_700_000_000, 1000, frame.len() as u32, frame.len() as u32] {
+            bytes.extend_from_slice(&word.to_le_bytes());
+        }
+        bytes.extend_from_slice(frame);
+    }
+    fs::write(file, bytes).unwrap();
+}
+
+/// The tool in the lab, with this /etc.
+fn inside(lab: &Lab, etc: &Path, program: &str, args: &[&str]) -> Command {
+    let mut command = match program {
+        "netwren" => Command::new(testkit::program::netwren()),
+        other => Command::new(other),
+    };
+    clean(&mut command).args(if program == "netwren" { &["tcpdump"][..] } else { &[] }).args(args);
+    let cover = Limit::Cover { with: etc.into(), place: "/etc".into() };
+    confine(&mut command, &[Limit::Network(lab.path()), cover]).unwrap();
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+const SWITCHES: [&[&str]; 9] =
+    [&[], &["-e"], &["-v"], &["-N"], &["-q"], &["-ev"], &["-n"], &["-nn", "-e"], &["-S", "-x"]];
+
+#[test]
+fn root_names_of_a_file_are_those_of_tcpdump() {
+    testkit::require_root!();
+    testkit::require_tool!("tcpdump");
+    let lab = Lab::new("tdnames");
+    let _server = NameServer::new(&lab);
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a.pcap");
+    pcap(&file, &frames());
+    let etc_dir = dir.path().join("etc");
+    fs::create_dir(&etc_dir).unwrap();
+    for switch in ["", "hosts: files\nservices: files\n", "hosts: dns\nservices: db\nethers: db\n"] {
+        etc(&etc_dir, switch);
+        for switches in SWITCHES {
+            let words = [&["-r", file.to_str().unwrap()], switches].concat();
+            let [theirs, ours]: [Output; 2] =
+                ["tcpdump", "netwren"].map(|program| inside(&lab, &etc_dir, program, &words).output().unwrap());
+            assert_eq!(text(&ours.stdout), text(&theirs.stdout), "{switch:?} {words:?}");
+            assert_eq!(text(&ours.stderr), text(&theirs.stderr), "{switch:?} {words:?}");
+        }
+        let plain = text(&inside(&lab, &etc_dir, "netwren", &["-r", file.to_str().unwrap()]).output().unwrap().stdout);
+        assert_eq!(plain.contains("one.example.org.uname > two.9999"), switch.is_empty() || switch.contains(" files"));
+        assert_eq!(plain.contains("fifty.example.org"), switch.is_empty() || switch.contains("dns"), "{plain}");
+    }
+}
+
+/// Names of files may be anything; a server that is silent costs a second for each of three addresses, and is told.
+#[test]
+fn root_names_are_escaped_and_silence_is_said() {
+    testkit::require_root!();
+    let lab = Lab::new("tdhostile");
+    let silent = lab.inside(|| UdpSocket::bind("127.0.0.1:53").unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a.pcap");
+    let udp = ports(4321, 9999, &[0, 9, 0, 0, 7]);
+    let packets = (60..80).map(|host| ethernet(GATEWAY, 0x0800, &v4(17, 0, [1, host], &udp)));
+    pcap(&file, &packets.collect::<Vec<_>>());
+    etc(dir.path(), "");
+    fs::write(dir.path().join("hosts"), b"10.0.0.1 a\x1b[31m\xffb\n").unwrap();
+    fs::write(dir.path().join("services"), "x\u{7}y 4321/udp\n").unwrap();
+    fs::write(dir.path().join("ethers"), "2:0:0:0:0:1 m\u{9b}n\n").unwrap();
+    let ran = inside(&lab, dir.path(), "netwren", &["-e", "-t", "-r", file.to_str().unwrap()]).output().unwrap();
+    let stdout = text(&ran.stdout);
+    let first = "02:00:00:00:00:07 (oui Unknown) > mM-BM-^[n, ethertype IPv4 (0x0800), length 43: \
+                 a^[[31mM-^?b.x^Gy > 10.0.0.60.9999: UDP, length 1";
+    assert_eq!(stdout.lines().next(), Some(first));
+    assert_eq!(stdout.lines().count(), 20);
+    assert!(stdout.lines().all(|line| line.contains("M-^?b.x^Gy > 10.0.0.")));
+    let said = text(&ran.stderr);
+    assert!(said.contains("addresses unknown: no name server answered (-n asks none)\n"), "{said}");
+    drop(silent);
+}
+
+#[test]
+fn root_names_of_an_interface_are_those_of_tcpdump() {
+    testkit::require_root!();
+    testkit::require_tool!("tcpdump");
+    let lab = Lab::new("tdlivename");
+    lab.ip(&["addr", "add", "10.0.0.50/24", "dev", "lo"]);
+    lab.ip(&["addr", "add", "10.0.0.1/32", "dev", "lo"]);
+    let _server = NameServer::new(&lab);
+    let dir = tempfile::tempdir().unwrap();
+    etc(dir.path(), "");
+    for (switches, expected) in [
+        (&[][..], "IP fifty.example.org.uname > one.example.org.about: UDP, length 3"),
+        (&["-N"], "IP fifty.uname > one.about: UDP, length 3"),
+        // The first network of the interface is 127.0.0.0/8.
+        (&["-f"], "IP 10.0.0.50.uname > 10.0.0.1.about: UDP, length 3"),
+        (&["-n"], "IP 10.0.0.50.4321 > 10.0.0.1.7999: UDP, length 3"),
+        (
+            &["-e", "-N"],
+            "00:00:00:00:00:00 (oui Ethernet) > 00:00:00:00:00:00 (oui Ethernet), ethertype IPv4 \
+                         (0x0800), length 45: fifty.uname > one.about: UDP, length 3",
+        ),
+    ] {
+        let before = rings(&lab);
+        let mut both = ["tcpdump", "netwren"].map(|program| {
+            let words = [&["-t", "-l", "-i", "lo", "-c", "2"], switches, &["udp port 7999"]].concat();
+            Going::<String>::spawn(inside(&lab, dir.path(), program, &words), |line| line)
+        });
+        testkit::wait_until("both rings are there", || rings(&lab) == before + 2);
+        let send = || {
+            let socket = UdpSocket::bind("10.0.0.50:4321").unwrap();
+            (0..2).for_each(|_| _ = socket.send_to(b"abc", "10.0.0.1:7999"));
+        };
+        lab.inside(send);
+        for going in &mut both {
+            going.read_until("both packets", |lines| lines.len() == 2);
+            assert_eq!(going.read, [expected, expected], "{switches:?}");
+        }
+    }
+}
+
+/// While no server answers, packets are shown with numbers, and none waits for long.
+#[test]
+fn root_silent_servers_hold_no_packet_back() {
+    testkit::require_root!();
+    let lab = Lab::new("tdsilent");
+    let silent = lab.inside(|| UdpSocket::bind("127.0.0.1:53").unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    etc(dir.path(), "");
+    let words = ["-t", "-l", "-i", "lo", "-c", "400", "udp port 7999"];
+    let mut going = Going::<String>::spawn(inside(&lab, dir.path(), "netwren", &words), |line| line);
+    testkit::wait_until("the ring is there", || rings(&lab) == 1);
+    lab.inside(|| {
+        for host in 0..200_u8 {
+            let socket = UdpSocket::bind((Ipv4Addr::new(127, 1, 0, host), 4321)).unwrap();
+            (0..2).for_each(|_| _ = socket.send_to(b"abc", (Ipv4Addr::new(127, 2, 0, host), 7999)).unwrap());
+        }
+    });
+    going.read_until("all packets", |lines| lines.len() == 400);
+    assert_eq!(going.read[399], "IP 127.1.0.199.uname > 127.2.0.199.about: UDP, length 3");
+    drop(silent);
+}

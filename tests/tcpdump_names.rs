@@ -1,5 +1,5 @@
-//! `netwren tcpdump` without `-n` beside the tcpdump of this machine: names of files in an /etc of the test's own, and of
-//! a name server in the test's network namespace.
+//! `netwren tcpdump` without `-n` beside the tcpdump of this machine: names of files in an /etc of the test's own, and
+//! of a name server in the test's network namespace.
 
 use crate::capture::rings;
 use crate::going::Going;

@@ -52,6 +52,12 @@ impl LinkType {
         ALL.iter().find(|(_, _, one, _)| one.eq_ignore_ascii_case(name)).map(|(link, ..)| *link)
     }
 
+    /// Its number in files; of several libpcap's.
+    #[must_use]
+    pub fn number(self) -> u32 {
+        ALL.iter().find(|(link, ..)| *link == self).map_or(0, |(_, number, ..)| *number)
+    }
+
     /// Its name as `tcpdump -y` takes it.
     #[must_use]
     pub fn name(self) -> &'static str {

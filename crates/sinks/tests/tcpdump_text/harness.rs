@@ -1,7 +1,7 @@
 //! Writes packets to a file, prints them with tcpdump and with ours, and compares line by line.
 
 use record::rows::LinkType;
-use sinks::face::tcpdump::{CapturedBytes, Dump, Stamp, Tcpdump, TcpdumpOptions};
+use sinks::face::tcpdump::{CapturedBytes, Dump, PacketType, Stamp, Tcpdump, TcpdumpOptions};
 use sinks::face::ulogd::LocalTime;
 use std::fs;
 use std::process::Command;
@@ -95,7 +95,13 @@ fn time(nth: usize) -> (u32, u32) {
 fn options(switch: &str) -> TcpdumpOptions {
     let mut options = TcpdumpOptions::new(utc);
     let mut stamps = 0;
-    for letter in switch.chars() {
+    let (letters, packet_type) = switch.split_once("-T ").unwrap_or((switch, ""));
+    options.packet_type = match packet_type {
+        "domain" => Some(PacketType::Domain),
+        "vxlan" => Some(PacketType::Vxlan),
+        _ => None,
+    };
+    for letter in letters.chars() {
         match letter {
             'e' => options.link_header = true,
             'v' => options.verbose += 1,

@@ -1,6 +1,6 @@
 //! UDP.
 
-use crate::build::{udp, udp_packets, v4, v4_with, v6};
+use crate::build::{ethernet, tcp_packets, udp, udp_packets, v4, v4_with, v6};
 use crate::harness::{check, check_ip, cut_at_each_byte, damaged};
 use record::rows::LinkType;
 
@@ -46,4 +46,20 @@ fn dhcp6() {
     let packets: Vec<_> = messages.chain([v6(17, &udp(1, 546, b""))]).collect();
     check(LinkType::RAW, &cut_at_each_byte(&packets), TERSE);
     check(LinkType::RAW, &damaged(&packets[..1], 48, 99), TERSE);
+}
+
+/// `-T`: what a datagram carries, whatever its ports say.
+#[test]
+fn types_of_packets() {
+    let query = [&[0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0][..], b"\x07example\x03com\0", &[0, 1, 0, 1]].concat();
+    let over_tcp = [&(query.len() as u16).to_be_bytes(), &query[..]].concat();
+    let tunnelled = [&[8, 0, 0, 0, 0, 0, 42, 0][..], &ethernet(0x0800, &v4(17, &udp(1, 53, &query)))].concat();
+    let mut packets = udp_packets(5300, 5301, &query).to_vec();
+    packets.extend(tcp_packets((80, 5301), 1, 2, 0x18, &[], &over_tcp));
+    packets.extend(udp_packets(53, 5301, &tunnelled));
+    packets.extend(udp_packets(53, 5301, b""));
+    packets.push(v4(17, &[0, 1, 0, 2, 0, 99, 1, 2, 9]));
+    let switches = ["-T domain", "-T vxlan", "-v -T domain", "-vv -T vxlan", "-q -T domain", "-e -T vxlan"];
+    check(LinkType::RAW, &cut_at_each_byte(&packets), &switches);
+    check(LinkType::RAW, &damaged(&packets[..3], 20, 60), &switches);
 }

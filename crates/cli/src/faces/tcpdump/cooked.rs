@@ -1,9 +1,11 @@
-//! Packets captured on all interfaces: their link-layer header becomes Linux "cooked" version 2.
+//! Packets captured on all interfaces: their link-layer header becomes Linux "cooked".
 
 use record::rows::{CapturedPacket, LinkType};
 
 /// Bytes of the header (https://www.tcpdump.org/linktypes/LINKTYPE_LINUX_SLL2.html), and of an Ethernet one.
 const HEADER: usize = 20;
+/// The same of version 1.
+const FIRST_HEADER: usize = 16;
 const ETHERNET: usize = 14;
 /// EtherTypes; IEEE 802.3 with LLC, IPX without (include/uapi/linux/if_ether.h); the least that is no length.
 const ETH_P_IP: u16 = 0x0800;
@@ -14,9 +16,46 @@ const ETHER_TYPE_MIN: u16 = 1536;
 /// `ARPHRD_LOOPBACK`
 pub(super) const LOOPBACK: u16 = 772;
 
-/// Makes the packet in `out`; returns the bytes that it has with this header. One of an unknown kind of hardware
-/// stays whole behind it.
+/// What stands before a packet, its protocol and the sender's address taken from it.
+struct Sender<'p> {
+    protocol: u16,
+    /// Bytes of the link-layer header that it stands for.
+    skipped: usize,
+    address: &'p [u8],
+}
+
+/// Makes the packet in `out`, with a header of version 2; returns the bytes that it has with this header. One of an
+/// unknown kind of hardware stays whole behind it.
 pub(super) fn cook(row: &CapturedPacket<'_>, hardware: u16, out: &mut Vec<u8>) -> u32 {
+    let Sender { protocol, skipped, address } = sender(row);
+    out.clear();
+    out.extend_from_slice(&protocol.to_be_bytes());
+    out.extend_from_slice(&[0, 0]);
+    out.extend_from_slice(&row.ifindex.to_be_bytes());
+    out.extend_from_slice(&hardware.to_be_bytes());
+    out.push(row.packet_type.map_or(0, |aim| aim as u8));
+    out.push(address.len() as u8);
+    out.extend_from_slice(address);
+    out.resize(HEADER, 0);
+    out.extend_from_slice(row.frame.get(skipped..).unwrap_or_default());
+    row.len.saturating_sub(skipped as u32).saturating_add(HEADER as u32)
+}
+
+/// The same with a header of version 1, which does not tell the interface.
+pub(super) fn cook_first(row: &CapturedPacket<'_>, hardware: u16, out: &mut Vec<u8>) -> u32 {
+    let Sender { protocol, skipped, address } = sender(row);
+    out.clear();
+    out.extend_from_slice(&row.packet_type.map_or(0, |aim| aim as u16).to_be_bytes());
+    out.extend_from_slice(&hardware.to_be_bytes());
+    out.extend_from_slice(&(address.len() as u16).to_be_bytes());
+    out.extend_from_slice(address);
+    out.resize(FIRST_HEADER - 2, 0);
+    out.extend_from_slice(&protocol.to_be_bytes());
+    out.extend_from_slice(row.frame.get(skipped..).unwrap_or_default());
+    row.len.saturating_sub(skipped as u32).saturating_add(FIRST_HEADER as u32)
+}
+
+fn sender<'p>(row: &CapturedPacket<'p>) -> Sender<'p> {
     let (mut protocol, mut skipped, mut address) = (0, 0, &[][..]);
     if row.link_type == LinkType::ETHERNET && row.frame.len() >= ETHERNET {
         let half = |at: usize| match row.frame.get(at..at + 2) {
@@ -36,17 +75,7 @@ pub(super) fn cook(row: &CapturedPacket<'_>, hardware: u16, out: &mut Vec<u8>) -
             _ => 0,
         };
     }
-    out.clear();
-    out.extend_from_slice(&protocol.to_be_bytes());
-    out.extend_from_slice(&[0, 0]);
-    out.extend_from_slice(&row.ifindex.to_be_bytes());
-    out.extend_from_slice(&hardware.to_be_bytes());
-    out.push(row.packet_type.map_or(0, |aim| aim as u8));
-    out.push(address.len() as u8);
-    out.extend_from_slice(address);
-    out.resize(HEADER, 0);
-    out.extend_from_slice(row.frame.get(skipped..).unwrap_or_default());
-    row.len.saturating_sub(skipped as u32).saturating_add(HEADER as u32)
+    Sender { protocol, skipped, address }
 }
 
 #[cfg(test)]
@@ -68,6 +97,9 @@ mod tests {
         let mut out = vec![7; 100];
         assert_eq!(cook(&row, 1, &mut out), 1006);
         let header = [8, 0, 0, 0, 0, 0, 0, 3, 0, 1, 4, 6, 2, 2, 2, 2, 2, 2, 0, 0];
+        assert_eq!(out, [&header[..], &[9; 14]].concat());
+        assert_eq!(cook_first(&row, 1, &mut out), 1002);
+        let header = [0, 4, 0, 1, 0, 6, 2, 2, 2, 2, 2, 2, 0, 0, 8, 0];
         assert_eq!(out, [&header[..], &[9; 14]].concat());
         let raw = CapturedPacket { link_type: LinkType::RAW, frame: &[0x60, 1], len: 2, ..row };
         assert_eq!((cook(&raw, 0xfffe, &mut out), &out[..2], &out[20..]), (22, &[0x86, 0xdd][..], &[0x60, 1][..]));

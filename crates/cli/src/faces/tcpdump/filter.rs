@@ -21,7 +21,8 @@ impl PacketFilter {
         let text = match text {
             FilterText::Words(words) => words.clone(),
             FilterText::File(path) => std::fs::read_to_string(path).map_err(|error| {
-                format!("can't open {}: {error}", sys::escaped(path.as_os_str().as_encoded_bytes()))
+                let shown = sys::escaped(path.as_os_str().as_encoded_bytes());
+                format!("can't open {shown}: {}", super::system_words(&error))
             })?,
         };
         if text.trim().is_empty() {

@@ -29,8 +29,10 @@ impl Device {
         self.flags() & IFF_UP != 0
     }
 
-    pub(super) fn link_type(&self) -> LinkType {
-        self.link.as_ref().map_or(LinkType::SLL2, |link| LinkType::of_hardware(link.hardware))
+    /// Those that its packets can have.
+    pub(super) fn link_types(&self) -> Vec<LinkType> {
+        let of_link = |link: &Link| vec![LinkType::of_hardware(link.hardware)];
+        self.link.as_ref().map_or_else(|| vec![LinkType::SLL, LinkType::SLL2], of_link)
     }
 
     /// libpcap's order (pcap.c, get_figure_of_merit): the smaller comes first, equal ones in the kernel's order.
@@ -105,8 +107,11 @@ pub(super) fn list() -> Result<String, String> {
 /// `-L`
 pub(super) fn link_types(wanted: Option<&str>) -> Result<String, String> {
     let device = chosen(wanted)?;
-    let words = link_words(device.link_type().0.into());
-    Ok(format!("Data link types for {} (use option -y to set):\n  {words}\n", sys::escaped(&device.name)))
+    let mut text = format!("Data link types for {} (use option -y to set):\n", sys::escaped(&device.name));
+    for link_type in device.link_types() {
+        text += &format!("  {}\n", link_words(link_type.0.into()));
+    }
+    Ok(text)
 }
 
 /// `-J`

@@ -31,17 +31,10 @@ const BUFFER_MIN: usize = 1 << 16;
 
 /// Prints packets until the count, a signal or the reader ends it; the error is tcpdump's message.
 pub(super) fn capture(run: &TcpdumpRun) -> Result<(), String> {
-    let device = chosen(run.live.iface.as_deref())?;
-    let name = sys::escaped(&device.name);
-    if !device.is_up() {
-        return Err(format!("{name}: That device is not up"));
-    }
-    let link_type = device.link_type();
+    let (device, name) = self::device(run)?;
+    let link_type = link_type(run, &device)?;
     if !Tcpdump::knows(link_type) {
         return Err(format!("packet printing is not supported for link type {}: use -w", link_type.0));
-    }
-    if device.link.is_none() {
-        say("tcpdump: data link type LINUX_SLL2");
     }
     if let Some(stamp) = run.live.stamp_type.as_deref().filter(|stamp| *stamp != "host") {
         let why = "That type of time stamp is not supported by that device";
@@ -53,12 +46,12 @@ pub(super) fn capture(run: &TcpdumpRun) -> Result<(), String> {
     sys::Interrupt::install().map_err(|error| error.to_string())?;
     sys::signal::report_on_usr1().map_err(|error| error.to_string())?;
     let network = own_network(run, &device, &name)?;
-    let mask = network.map_or(0, |(_, mask)| mask);
-    let filter = filter_for(run, &device, if run.own_network_only || !run.bug_compatible { mask } else { 0 })?;
+    let filter = filter_for(run, &device, link_type, broadcast_mask(run, network))?;
     let needed = NeededRights { account: user, ..NeededRights::default() };
     let face = LiveFace {
         run,
-        is_cooked: device.link.is_none(),
+        cooked: device.link.is_none().then_some(link_type),
+        link_type,
         filter,
         network: network.filter(|_| run.own_network_only),
         ended: Cell::new(false),
@@ -67,8 +60,38 @@ pub(super) fn capture(run: &TcpdumpRun) -> Result<(), String> {
     face.follow(&device, &needed, &name)
 }
 
+/// The device of `-i`, and its name for messages.
+pub(super) fn device(run: &TcpdumpRun) -> Result<(Device, Box<str>), String> {
+    let device = chosen(run.live.iface.as_deref())?;
+    let name = sys::escaped(&device.name);
+    if run.rare.monitor {
+        return Err(format!("{name}: That device doesn't support monitor mode"));
+    }
+    if !device.is_up() {
+        return Err(format!("{name}: That device is not up"));
+    }
+    Ok((device, name))
+}
+
+/// The link type of packets: the device's, or of all the one that `-y` chooses.
+pub(super) fn link_type(run: &TcpdumpRun, device: &Device) -> Result<LinkType, String> {
+    let own = device.link_types();
+    let first = own.first().copied().unwrap_or(LinkType::UNKNOWN);
+    let Some(wanted) = run.rare.link else {
+        if device.link.is_none() {
+            say("tcpdump: data link type LINUX_SLL2");
+        }
+        return Ok(if device.link.is_none() { LinkType::SLL2 } else { first });
+    };
+    let is_it = |link: &&LinkType| pcapfilter::LinkType::from_number(link.0.into()) == Some(wanted);
+    let found = own.iter().find(is_it).copied();
+    let found = found.ok_or_else(|| format!("{} is not one of the DLTs supported by this device", wanted.name()))?;
+    say(&format!("tcpdump: data link type {}", wanted.name()));
+    Ok(found)
+}
+
 /// The IPv4 network of the interface; `-f` is for those that have one.
-fn own_network(run: &TcpdumpRun, device: &Device, name: &str) -> Result<Option<Network4>, String> {
+pub(super) fn own_network(run: &TcpdumpRun, device: &Device, name: &str) -> Result<Option<Network4>, String> {
     let Some(link) = &device.link else { return Ok(None) };
     let host = Host::live();
     let netns = host::netns::current(&host).map_err(|error| error.to_string())?;
@@ -79,20 +102,31 @@ fn own_network(run: &TcpdumpRun, device: &Device, name: &str) -> Result<Option<N
     Ok(found.map(|(address, mask)| (u32::from_be_bytes(address) & mask, mask)))
 }
 
+/// The mask that `ip broadcast` goes by. Old defects: it is known with `-f` only, its bytes in the wrong order.
+pub(super) fn broadcast_mask(run: &TcpdumpRun, network: Option<Network4>) -> u32 {
+    match network {
+        Some((_, mask)) if !run.bug_compatible => mask,
+        Some((_, mask)) if run.own_network_only => u32::from_ne_bytes(mask.to_be_bytes()),
+        _ => 0,
+    }
+}
+
 /// Of an interface the kernel tests the packets; of all the program is for the header that we make.
-fn filter_for(run: &TcpdumpRun, device: &Device, netmask: u32) -> Result<PacketFilter, String> {
+fn filter_for(run: &TcpdumpRun, device: &Device, link_type: LinkType, netmask: u32) -> Result<PacketFilter, String> {
     let origin = match device.link {
         Some(_) => Origin::Live { vlan_beside: true },
         None => Origin::File { is_swapped: false },
     };
-    PacketFilter::new(&run.filter, device.link_type().0.into(), origin, run.live.snaplen, netmask)
+    PacketFilter::new(&run.filter, link_type.0.into(), origin, run.live.snaplen, netmask)
 }
 
 /// A capture that is printed.
 struct LiveFace<'r> {
     run: &'r TcpdumpRun,
-    /// Packets of all interfaces.
-    is_cooked: bool,
+    /// The "cooked" header of packets of all interfaces.
+    cooked: Option<LinkType>,
+    /// What lines are made from.
+    link_type: LinkType,
     filter: PacketFilter,
     /// `-f`: the one whose hosts have names.
     network: Option<Network4>,
@@ -137,7 +171,7 @@ impl LiveFace<'_> {
         .map_err(|error| refused(name, &error))?;
         let (printer, names_end) = self.printer();
         needed.drop_capabilities()?;
-        self.say_begin(device, name);
+        self.say_begin(name);
         let mut printed = Printed {
             out: Out::new(Stdout::new()).each_line(self.run.each_line),
             printer,
@@ -165,7 +199,7 @@ impl LiveFace<'_> {
 
     /// The kernel's program: what `-Q` asks for, then the expression, or every packet.
     fn program(&self) -> Vec<sys::packet_ring::Instruction> {
-        let program = self.filter.instructions().filter(|_| !self.is_cooked);
+        let program = self.filter.instructions().filter(|_| self.cooked.is_none());
         let program = program.unwrap_or_else(|| accept_all(self.run.live.snaplen));
         self.run.live.outgoing.map_or(program.clone(), |outgoing| one_direction(&program, outgoing))
     }
@@ -178,8 +212,8 @@ impl LiveFace<'_> {
         Ok(links)
     }
 
-    fn say_begin(&self, device: &Device, name: &str) {
-        let link = link_words(device.link_type().0.into());
+    fn say_begin(&self, name: &str) {
+        let link = link_words(self.link_type.0.into());
         let snaplen = self.run.live.snaplen;
         let listening = format!("listening on {name}, link-type {link}, snapshot length {snaplen} bytes");
         if self.run.options.verbose > 0 {
@@ -230,12 +264,15 @@ impl LiveFace<'_> {
             packet_type: row.packet_type.map_or(0, |aim| aim as u8),
             ifindex: row.ifindex,
         });
-        if self.is_cooked {
-            let hardware = self.hardware.borrow().get(&row.ifindex).copied();
-            bytes.len = cooked::cook(row, hardware.unwrap_or(cooked::LOOPBACK), &mut printed.cooked);
-            (bytes.link_type, bytes.bytes, metadata) = (LinkType::SLL2, &printed.cooked, None);
+        if let Some(link_type) = self.cooked {
+            let hardware = self.hardware.borrow().get(&row.ifindex).copied().unwrap_or(cooked::LOOPBACK);
+            bytes.len = match link_type {
+                LinkType::SLL => cooked::cook_first(row, hardware, &mut printed.cooked),
+                _ => cooked::cook(row, hardware, &mut printed.cooked),
+            };
+            (bytes.link_type, bytes.bytes, metadata) = (link_type, &printed.cooked, None);
         }
-        let is_judged = self.is_cooked || self.filter.0.as_ref().is_some_and(|filter| filter.rest.is_some());
+        let is_judged = self.cooked.is_some() || self.filter.0.as_ref().is_some_and(|filter| filter.rest.is_some());
         if is_judged && !self.filter.takes(&Packet { bytes: bytes.bytes, length: bytes.len, metadata }) {
             return Ok(());
         }

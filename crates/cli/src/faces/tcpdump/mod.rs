@@ -6,13 +6,15 @@ mod filter;
 mod interfaces;
 mod live;
 mod names;
+mod program;
+mod rare;
 mod switches;
 
 use super::Call;
 use crate::shipping::zone;
 use crate::stdout::Stdout;
 use crate::{exit::Exit, output};
-use capture::{FilePacket, PacketFile, SNAPLEN_MAX};
+use capture::{FileError, FileFault, FilePacket, PacketFile, SNAPLEN_MAX};
 use filter::PacketFilter;
 use names::{NameWait, NamesEnd};
 use pcapfilter::{Origin, Packet};
@@ -27,12 +29,12 @@ use switches::{TcpdumpCall, TcpdumpRun};
 const VERSION: &str = concat!("tcpdump version 4.99.3 (netwren ", env!("CARGO_PKG_VERSION"), ")\n");
 
 const HELP: &str = "\
-Usage: tcpdump [-AefKlnNOpqStUvxX#] [ -i interface | -r file ] [ -c count ] [ --count ]
-		[ -F file ] [ -B size ] [ -s snaplen ] [ -Q in|out|inout ] [ -j tstamptype ]
-		[ -Z user ] [ --immediate-mode ] [ --nano ] [ --micro ]
-		[ --time-stamp-precision precision ] [ --version ] [ expression ]
-       tcpdump -D
-       tcpdump [ -i interface ] -L | -J
+Usage: tcpdump [-AbdDefhHIJKlLnNOpqStuUvxX#] [ -B size ] [ -c count ] [--count]
+		[ -F file ] [ -i interface ] [ --immediate-mode ] [ -j tstamptype ]
+		[ --number ] [ --print ] [ -Q in|out|inout ] [ -r file ] [ -s snaplen ]
+		[ -T type ] [ --version ] [ -V file ] [ -y datalinktype ]
+		[ --time-stamp-precision precision ] [ --micro ] [ --nano ]
+		[ -Z user ] [ expression ]
 
 This is netwren in the place of tcpdump 4.99: the packets of an interface, or of a pcap or pcapng file (also .gz and
 .zst), in tcpdump's lines. Files are written by
@@ -48,16 +50,21 @@ pub(crate) fn run(call: &Call) -> u8 {
     let done = match switches::parse(words, TcpdumpOptions::new(zone)) {
         Ok(TcpdumpCall::Help) => return printed(HELP),
         Ok(TcpdumpCall::Version) => return printed(VERSION),
+        Ok(TcpdumpCall::Misused(message)) => {
+            say(&format!("tcpdump: {message}\n{VERSION}{}", HELP.trim_end()));
+            return FAILED;
+        }
         Ok(TcpdumpCall::Interfaces) => interfaces::list().map(|text| _ = printed(&text)),
         Ok(TcpdumpCall::LinkTypes(iface)) => interfaces::link_types(iface.as_deref()).map(|text| say(text.trim_end())),
         Ok(TcpdumpCall::StampTypes(iface)) => {
             interfaces::stamp_types(iface.as_deref()).map(|text| say(text.trim_end()))
         }
         Ok(TcpdumpCall::Run(run)) => {
-            let run = TcpdumpRun { bug_compatible: call.bug_compatible, ..run };
-            match &run.file {
-                Some(file) => read(&run, file),
-                None => live::capture(&run),
+            let run = TcpdumpRun { bug_compatible: call.bug_compatible, ..*run };
+            match () {
+                () if run.rare.program_form > 0 => program::print(&run).map(|text| _ = printed(&text)),
+                () if run.reads_files() => read(&run),
+                () => live::capture(&run),
             }
         }
         Err(message) => Err(message),
@@ -80,50 +87,115 @@ fn printed(text: &str) -> u8 {
     if output::print(text) == Exit::Ok { 0 } else { FAILED }
 }
 
-/// Prints the packets of the file; the error is tcpdump's message.
-fn read(run: &TcpdumpRun, path: &Path) -> Result<(), String> {
-    let mut file = PacketFile::open(path).map_err(|error| error.to_string())?;
-    let first = file.ifaces().first().map_or((1, 0), |iface| (iface.link_type, iface.snaplen));
-    if !Tcpdump::knows(link_type(first.0)) {
-        return Err(format!("packet printing is not supported for link type {}: use -w", first.0));
+/// A file of a run.
+struct FileOfRun<'p> {
+    path: &'p Path,
+    file: PacketFile,
+    link_type: u32,
+    snaplen: u32,
+}
+
+impl FileOfRun<'_> {
+    /// Opens it, and reads what it begins with.
+    fn open(path: &Path) -> Result<FileOfRun<'_>, String> {
+        let file = PacketFile::open(path).map_err(|error| open_error(path, &error))?;
+        let (link_type, snaplen) = file.ifaces().first().map_or((1, 0), |iface| (iface.link_type, iface.snaplen));
+        Ok(FileOfRun { path, file, link_type, snaplen })
     }
-    say_begin(path, first);
-    let filter = {
-        let origin = Origin::File { is_swapped: file.is_swapped() };
-        PacketFilter::new(&run.filter, first.0, origin, SNAPLEN_MAX, 0)?
-    };
+
+    /// Refuses a file whose packets are not decoded.
+    fn check(&self) -> Result<(), String> {
+        if !Tcpdump::knows(link_type(self.link_type)) {
+            return Err(format!("packet printing is not supported for link type {}: use -w", self.link_type));
+        }
+        Ok(())
+    }
+
+    fn say_begin(&self, is_first: bool) {
+        let shown = sys::escaped(self.path.as_os_str().as_bytes());
+        let name = filter::link_words(self.link_type);
+        let snaplen = filter::shown_snaplen(self.snaplen);
+        say(&format!("reading from file {shown}, link-type {name}, snapshot length {snaplen}"));
+        if is_first && self.link_type == u32::from(LinkType::SLL2.0) {
+            say("Warning: interface names might be incorrect");
+        }
+    }
+}
+
+/// The system's own words where there is no such file, as tcpdump has them.
+fn open_error(path: &Path, error: &FileError) -> String {
+    match &error.fault {
+        FileFault::Io(io) if io.raw_os_error().is_some() && io.kind() != std::io::ErrorKind::IsADirectory => {
+            format!("{}: {}", sys::escaped(path.as_os_str().as_bytes()), system_words(io))
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// strerror(3) of an error.
+fn system_words(error: &std::io::Error) -> String {
+    let words = error.to_string();
+    words.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+/// Prints the packets of the files, one after the other; the error is tcpdump's message. A file that ends badly does
+/// not keep the next one from being printed.
+fn read(run: &TcpdumpRun) -> Result<(), String> {
     let mut out = Out::new(Stdout::new()).each_line(run.each_line);
-    let ended = print_all(run, &mut file, &filter, &mut out);
-    // What was printed before an error is shown before it is told.
-    match out.flush().and(ended) {
-        Ok(None) | Err(SinkError::Closed) => Ok(()),
-        Ok(Some(message)) => Err(message),
-        Err(error) => Err(error.to_string()),
+    let (mut printer, names_end) = printer(run);
+    let (mut packets, mut ended) = (0, Ok(()));
+    for (nth, path) in run.files()?.enumerate() {
+        if let Err(message) = std::mem::replace(&mut ended, Ok(())) {
+            say(&format!("tcpdump: {message}"));
+        }
+        let mut file = FileOfRun::open(&path)?;
+        // The first file is said before it is judged, the others after it.
+        if nth == 0 {
+            file.say_begin(true);
+        }
+        let origin = Origin::File { is_swapped: file.file.is_swapped() };
+        let filter = PacketFilter::new(&run.filter, file.link_type, origin, SNAPLEN_MAX, 0)?;
+        file.check()?;
+        if nth > 0 {
+            file.say_begin(false);
+        }
+        let printed = print_all(run, &mut file.file, &filter, &mut printer, &mut out);
+        // What was printed before an error is shown before it is told.
+        ended = match out.flush().and(printed) {
+            Ok((more, message)) => {
+                packets += more;
+                message.map_or(Ok(()), Err)
+            }
+            Err(SinkError::Closed) => return Ok(()),
+            Err(error) => return Err(error.to_string()),
+        };
     }
+    if run.count_only {
+        put_count(packets, out.buf());
+        let _ = out.flush();
+    }
+    names_end.iter().for_each(NamesEnd::say);
+    ended
 }
 
-fn say_begin(file: &Path, (link_type, snaplen): (u32, u32)) {
-    let shown = sys::escaped(file.as_os_str().as_bytes());
-    let name = filter::link_words(link_type);
-    if link_type == u32::from(LinkType::SLL2.0) {
-        say("Warning: interface names might be incorrect");
+/// What makes lines, with names unless `-n` was given.
+fn printer(run: &TcpdumpRun) -> (Tcpdump, Option<NamesEnd>) {
+    let printer = Tcpdump::new(run.options);
+    if !run.named || run.count_only {
+        return (printer, None);
     }
-    say(&format!("reading from file {shown}, link-type {name}, snapshot length {}", filter::shown_snaplen(snaplen)));
+    let (names, end) = names::start(NameWait::UntilAnswered, None);
+    (printer.named(names), Some(end))
 }
 
-/// Prints until the file or the count ends; returns the message of what ended it else.
+/// Prints until the file or the count ends; returns how many packets, and the message of what ended it else.
 fn print_all(
     run: &TcpdumpRun,
     file: &mut PacketFile,
     filter: &PacketFilter,
+    printer: &mut Tcpdump,
     out: &mut Out<Stdout>,
-) -> Result<Option<String>, SinkError> {
-    let mut printer = Tcpdump::new(run.options);
-    let mut names_end = None;
-    if run.named && !run.count_only {
-        let (names, end) = names::start(NameWait::UntilAnswered, None);
-        (printer, names_end) = (printer.named(names), Some(end));
-    }
+) -> Result<(u64, Option<String>), SinkError> {
     let mut packets = 0;
     let ended = loop {
         let packet = match file.next_packet() {
@@ -137,17 +209,13 @@ fn print_all(
         }
         packets += 1;
         if !run.count_only {
-            put(&mut printer, &packet, out)?;
+            put(printer, &packet, out)?;
         }
         if run.count == Some(packets) {
             break None;
         }
     };
-    if run.count_only && ended.is_none() {
-        put_count(packets, out.buf());
-    }
-    names_end.iter().for_each(NamesEnd::say);
-    Ok(ended)
+    Ok((packets, ended))
 }
 
 /// `--count`: how many there were.

@@ -1,5 +1,6 @@
 //! The switches of tcpdump 4.99.
 
+use super::rare::{self, RareSwitch as R, RareSwitches, is_nano, leading_number};
 use crate::faces::getopt::{Getopt, Spec};
 use capture::SNAPLEN_MAX;
 use sinks::face::tcpdump::{Dump, Stamp, TcpdumpOptions};
@@ -23,6 +24,8 @@ enum TcpdumpSwitch {
     Numbers,
     ShortNames,
     OwnNetworkOnly,
+    /// One of `rare.rs`.
+    Rare(R),
     Interface,
     NotPromiscuous,
     Direction,
@@ -68,6 +71,18 @@ const SWITCHES: &[Spec<T>] = &[
     spec(0, "nano", false, T::Nano),
     spec(0, "micro", false, T::Micro),
     spec(b'O', "no-optimize", false, T::Ignored),
+    spec(b'a', "", false, T::Ignored),
+    spec(b'b', "", false, T::Ignored),
+    spec(b'H', "", false, T::Ignored),
+    spec(b'u', "", false, T::Ignored),
+    spec(b'd', "", false, T::Rare(R::Program)),
+    spec(b'y', "linktype", true, T::Rare(R::LinkType)),
+    spec(b'V', "", true, T::Rare(R::FileList)),
+    spec(b'T', "", true, T::Rare(R::PacketType)),
+    spec(b'I', "monitor-mode", false, T::Rare(R::Monitor)),
+    spec(b'm', "", true, T::Rare(R::SmiModule)),
+    spec(b'E', "", true, T::Rare(R::EspSecret)),
+    spec(b'M', "", true, T::Rare(R::Md5Secret)),
     spec(b'p', "no-promiscuous-mode", false, T::NotPromiscuous),
     spec(b's', "snapshot-length", true, T::Snaplen),
     spec(b'B', "buffer-size", true, T::Buffer),
@@ -89,17 +104,20 @@ const SWITCHES: &[Spec<T>] = &[
 pub(super) enum TcpdumpCall {
     Help,
     Version,
+    /// A word that is no switch, or lacks its value: why.
+    Misused(String),
     /// `-D`
     Interfaces,
     /// `-L` of an interface.
     LinkTypes(Option<String>),
     /// `-J` of an interface.
     StampTypes(Option<String>),
-    Run(TcpdumpRun),
+    Run(Box<TcpdumpRun>),
 }
 
 /// A run over a file, or packets of an interface.
 pub(super) struct TcpdumpRun {
+    pub(super) rare: RareSwitches,
     /// `-r`
     pub(super) file: Option<PathBuf>,
     /// What goes with an interface.
@@ -142,6 +160,25 @@ pub(super) struct LiveSwitches {
     pub(super) user: Option<String>,
 }
 
+impl TcpdumpRun {
+    /// Packets come from files.
+    pub(super) fn reads_files(&self) -> bool {
+        self.file.is_some() || self.rare.file_list.is_some()
+    }
+
+    /// The files of `-r`, or those that the file of `-V` names, one a line.
+    pub(super) fn files(&self) -> Result<std::vec::IntoIter<PathBuf>, String> {
+        let Some(list) = &self.rare.file_list else {
+            return Ok(self.file.iter().cloned().collect::<Vec<_>>().into_iter());
+        };
+        let files = rare::listed_files(list)?;
+        if files.is_empty() {
+            return Err(format!("Nothing in {}", sys::escaped(list.as_os_str().as_encoded_bytes())));
+        }
+        Ok(files.into_iter())
+    }
+}
+
 /// Where the filter's text is.
 pub(super) enum FilterText {
     Words(String),
@@ -163,7 +200,13 @@ pub(super) fn parse(words: Vec<Vec<u8>>, plain: TcpdumpOptions) -> Result<Tcpdum
     let (mut named, mut own_network_only) = (true, false);
     let mut live = LiveSwitches::default();
     let mut getopt = Getopt::new(SWITCHES, words);
-    while let Some((what, value)) = getopt.next()? {
+    let mut rare = RareSwitches::default();
+    loop {
+        let (what, value) = match getopt.next() {
+            Ok(Some(next)) => next,
+            Ok(None) => break,
+            Err(message) => return Ok(TcpdumpCall::Misused(message)),
+        };
         match what {
             T::Line(b't') => stamps += 1,
             T::Line(letter) => set(&mut options, letter),
@@ -180,6 +223,7 @@ pub(super) fn parse(words: Vec<Vec<u8>>, plain: TcpdumpOptions) -> Result<Tcpdum
             T::OwnNetworkOnly => own_network_only = true,
             T::Ignored => {}
             T::ListInterfaces | T::ListLinkTypes | T::ListStampTypes => list = Some(what),
+            T::Rare(what) => rare.set(what, value)?,
             T::Help => return Ok(TcpdumpCall::Help),
             T::Version => return Ok(TcpdumpCall::Version),
             other => live.set(other, &value)?,
@@ -191,13 +235,13 @@ pub(super) fn parse(words: Vec<Vec<u8>>, plain: TcpdumpOptions) -> Result<Tcpdum
         Some(_) => return Ok(TcpdumpCall::StampTypes(live.iface)),
         None => {}
     }
-    if own_network_only && file.is_some() {
-        return Err("-f can not be used with -V or -r".to_owned());
-    }
-    options.stamp = stamp(stamps);
+    options.stamp = stamp(stamps)?;
+    options.packet_type = rare.packet_type;
+    rare.check(own_network_only, file.is_some())?;
     let words: Vec<String> = getopt.into_rest().iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
     let filter = filter_file.map_or_else(|| FilterText::Words(words.join(" ")), FilterText::File);
-    Ok(TcpdumpCall::Run(TcpdumpRun {
+    Ok(TcpdumpCall::Run(Box::new(TcpdumpRun {
+        rare,
         file,
         live,
         options,
@@ -208,7 +252,7 @@ pub(super) fn parse(words: Vec<Vec<u8>>, plain: TcpdumpOptions) -> Result<Tcpdum
         count_only,
         each_line,
         filter,
-    }))
+    })))
 }
 
 impl Default for LiveSwitches {
@@ -243,13 +287,14 @@ impl LiveSwitches {
                 };
             }
             T::Snaplen => {
-                let number = text().parse().ok().filter(|number| *number <= SNAPLEN_MAX);
+                let number = rare::number(value).filter(|number| *number <= SNAPLEN_MAX);
                 let number =
                     number.ok_or_else(|| format!("invalid snaplen {} (must be >= 0 and <= {SNAPLEN_MAX})", shown()))?;
                 self.snaplen = if number == 0 { SNAPLEN_MAX } else { number };
             }
             T::Buffer => {
-                let kib = text().parse().ok().filter(|kib| (1..=BUFFER_KIB_MAX).contains(kib));
+                let kib = leading_number(value).and_then(|kib| usize::try_from(kib).ok());
+                let kib = kib.filter(|kib| (1..=BUFFER_KIB_MAX).contains(kib));
                 self.buffer_bytes = Some(kib.ok_or_else(|| format!("invalid packet buffer size {}", shown()))? << 10);
             }
             T::Immediate => self.is_immediate = true,
@@ -266,24 +311,16 @@ impl LiveSwitches {
     }
 }
 
-fn is_nano(value: &[u8]) -> Result<bool, String> {
-    match value {
-        b"nano" => Ok(true),
-        b"micro" => Ok(false),
-        _ => Err("unsupported time stamp precision".to_owned()),
-    }
-}
-
-/// One time more than five is as five.
-fn stamp(times: usize) -> Stamp {
-    match times {
+fn stamp(times: usize) -> Result<Stamp, String> {
+    Ok(match times {
         0 => Stamp::TimeOfDay,
         1 => Stamp::None,
         2 => Stamp::Epoch,
         3 => Stamp::SincePrevious,
         4 => Stamp::Date,
-        _ => Stamp::SinceFirst,
-    }
+        5 => Stamp::SinceFirst,
+        _ => return Err("only -t, -tt, -ttt, -tttt and -ttttt are supported".to_owned()),
+    })
 }
 
 fn set(options: &mut TcpdumpOptions, letter: u8) {
@@ -309,6 +346,5 @@ fn set(options: &mut TcpdumpOptions, letter: u8) {
 
 fn packets(value: &[u8]) -> Result<u64, String> {
     let shown = sys::escaped(value);
-    let number = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
-    number.filter(|number| *number > 0).ok_or_else(|| format!("invalid packet count {shown}"))
+    leading_number(value).filter(|number| *number > 0).ok_or_else(|| format!("invalid packet count {shown}"))
 }

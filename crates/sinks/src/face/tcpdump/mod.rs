@@ -57,7 +57,7 @@ mod vxlan;
 pub use frame::CapturedBytes;
 pub use fuzz::fuzz_tcpdump;
 pub use names::PacketNames;
-pub use options::{Dump, InterfaceName, Stamp, TcpdumpOptions};
+pub use options::{Dump, InterfaceName, PacketType, Stamp, TcpdumpOptions};
 
 use line::Line;
 use record::rows::LinkType;

@@ -34,6 +34,15 @@ pub enum Dump {
     Text,
 }
 
+/// What every datagram carries, whatever its ports say (`-T`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PacketType {
+    /// DNS, over TCP as well.
+    Domain,
+    /// VXLAN.
+    Vxlan,
+}
+
 /// The name of a local interface by its number, if it has one: for packets captured on `any`.
 pub type InterfaceName<'n> = &'n dyn Fn(u32) -> Option<&'n str>;
 
@@ -60,6 +69,8 @@ pub struct TcpdumpOptions {
     pub dump: Dump,
     /// `-xx`, `-XX`, `-AA`: from the link-layer header on.
     pub dump_link_header: bool,
+    /// `-T`
+    pub packet_type: Option<PacketType>,
     /// `-N`: names of hosts end at their first dot.
     pub short_names: bool,
     /// The zone of local times.
@@ -80,6 +91,7 @@ impl TcpdumpOptions {
             numbers: false,
             dump: Dump::None,
             dump_link_header: false,
+            packet_type: None,
             short_names: false,
             zone,
         }

@@ -3,6 +3,7 @@
 
 use super::bytes::Printed;
 use super::line::Line;
+use super::options::PacketType;
 use super::{dhcp, dhcp6, dns, geneve, http, ntp, vxlan};
 
 /// Prints `length` bytes of a protocol, of which some were captured. The line stands behind `A.1 > B.2: `, of TCP
@@ -24,6 +25,19 @@ const UDP: &[(u16, Printer)] = &[
 
 /// Over TCP.
 const TCP: &[(u16, Printer)] = &[(53, dns::print_over_tcp), (80, http::print), (8080, http::print)];
+
+/// The printer of every datagram's payload (`-T`).
+pub(super) fn udp_of_type(kind: PacketType) -> Printer {
+    match kind {
+        PacketType::Domain => dns::print,
+        PacketType::Vxlan => vxlan::print,
+    }
+}
+
+/// The printer of every segment's payload; those that TCP does not carry are not decoded.
+pub(super) fn tcp_of_type(kind: PacketType) -> Option<Printer> {
+    (kind == PacketType::Domain).then_some(dns::print_over_tcp as Printer)
+}
 
 /// The printer of a datagram's payload, if its ports lead to one.
 #[inline]

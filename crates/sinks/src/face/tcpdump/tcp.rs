@@ -156,7 +156,11 @@ fn put_payload(line: &mut Line<'_>, flags: u8, (sport, dport): (u16, u16), bytes
     if flags & RST != 0 && line.verbose() > 0 {
         return put_reason(line, bytes, length);
     }
-    match ports::tcp(sport, dport, bytes) {
+    let printer = match line.options.packet_type {
+        Some(kind) => ports::tcp_of_type(kind),
+        None => ports::tcp(sport, dport, bytes),
+    };
+    match printer {
         Some(print) => print(line, bytes, length),
         None => Ok(()),
     }

@@ -45,6 +45,10 @@ pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8], len
     }
     let (said, rest) = (said - HEADER_BYTES, length - HEADER_BYTES);
     let rest = rest.min(said);
+    if let Some(kind) = line.options.packet_type {
+        // Bytes behind its length are read, too.
+        return ports::udp_of_type(kind)(line, behind(bytes, HEADER_BYTES), rest);
+    }
     let sums = line.verbose() > 1 || line.verbose() > 0 && packet.version == 6;
     if sums && !line.options.no_checksums && !packet.fragmented {
         put_checksum(line, packet, bytes, rest)?;

@@ -1,38 +1,14 @@
-//! DHCPv6 (RFC 8415): which message it is. What `-v` adds is not told.
+//! DHCPv6 (RFC 8415): which message it is; with `-v` its options.
 
-use super::bytes::{Printed, array};
+mod message;
+mod names;
+mod values;
+
+use super::bytes::Printed;
 use super::line::Line;
-use super::pieces::put;
 
-const KINDS: [&str; 15] = [
-    "solicit",
-    "advertise",
-    "request",
-    "confirm",
-    "renew",
-    "rebind",
-    "reply",
-    "release",
-    "decline",
-    "reconfigure",
-    "inf-req",
-    "relay-fwd",
-    "relay-reply",
-    "leasequery",
-    "leasequery-reply",
-];
-
-/// Prints a message.
-pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], _length: usize) -> Printed {
-    line.protocol = "dhcp6";
-    put!(line, "dhcp6");
-    line.or_cut(|line| {
-        let [kind, ..] = array::<4>(bytes, 0)?;
-        match usize::from(kind).checked_sub(1).and_then(|nth| KINDS.get(nth)) {
-            Some(name) => put!(line, " ", *name),
-            None => put!(line, " msgtype-", kind),
-        }
-        Ok(())
-    });
+/// Prints a message of `length` bytes.
+pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
+    line.or_cut(|line| message::put_message(line, bytes, length, 0));
     Ok(())
 }

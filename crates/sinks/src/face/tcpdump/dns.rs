@@ -8,6 +8,7 @@ mod name;
 mod record;
 mod words;
 
+pub(super) use self::name::put_name_from;
 use self::name::{put_name, skip_name};
 use self::record::put_record;
 use self::words::{OPERATIONS, RESPONSES, put_class, put_type};

@@ -1,6 +1,6 @@
 //! UDP (RFC 768).
 
-use super::bytes::{Printed, at_most, be16, behind};
+use super::bytes::{Printed, be16, behind};
 use super::line::Line;
 use super::network::{Network, UDP};
 use super::{checksum, ports};
@@ -45,15 +45,15 @@ pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8], len
     }
     let (said, rest) = (said - HEADER_BYTES, length - HEADER_BYTES);
     let rest = rest.min(said);
+    // Bytes behind its length are read, too.
+    let payload = behind(bytes, HEADER_BYTES);
     if let Some(kind) = line.options.packet_type {
-        // Bytes behind its length are read, too.
-        return ports::udp_of_type(kind)(line, behind(bytes, HEADER_BYTES), rest);
+        return ports::udp_of_type(kind)(line, payload, rest);
     }
     let sums = line.verbose() > 1 || line.verbose() > 0 && packet.version == 6;
     if sums && !line.options.no_checksums && !packet.fragmented {
         put_checksum(line, packet, bytes, rest)?;
     }
-    let payload = at_most(behind(bytes, HEADER_BYTES), rest);
     if line.options.quiet == 0 {
         if let Some(print) = ports::udp(sport, dport, payload) {
             return print(line, payload, rest);

@@ -38,11 +38,21 @@ fn bits(bytes: &[u8], at: usize) -> Printed<usize> {
     Ok(if bits == 0 { 256 } else { bits })
 }
 
+/// Characters of a name that are shown.
+const CHARACTERS_MAX: usize = 255;
+
 /// Appends a name with its last dot; returns where it ends, the pointer included. A length byte that is the last that
 /// was captured ends the name, as with the tool.
 pub(super) fn put_name(line: &mut Line<'_>, bytes: &[u8], start: usize) -> Printed<usize> {
-    // Pointers must lead before the one that led here: so the loop ends.
-    let mut bound = start;
+    put_name_from(line, bytes, 0, start)
+}
+
+/// The same where pointers count from `base`, even if that stands behind the name.
+pub(in super::super) fn put_name_from(line: &mut Line<'_>, bytes: &[u8], base: usize, start: usize) -> Printed<usize> {
+    // Pointers must lead before the one that led here: so the loop ends. The first of a name before `base` may lead
+    // anywhere.
+    let mut bound = start.wrapping_sub(base);
+    let mut characters = 0;
     let mut after = None;
     let mut length = u8_at(bytes, start)?;
     let mut at = start + 1;
@@ -66,14 +76,20 @@ pub(super) fn put_name(line: &mut Line<'_>, bytes: &[u8], start: usize) -> Print
                 return Err(Cut);
             }
             bound = target;
-            at = target;
+            at = base + target;
         } else {
-            at += put_label(line, bytes, at, length)?;
-            put!(line, ".");
+            at += put_label(line, bytes, at, length, &mut characters)?;
+            if characters <= CHARACTERS_MAX {
+                put!(line, ".");
+            }
+            characters += 1;
         }
         length = u8_at(bytes, at)?;
         at += 1;
         check_kind(line, bytes, at, length)?;
+    }
+    if characters > CHARACTERS_MAX {
+        put!(line, "<DOMAIN NAME TOO LONG>");
     }
     let skipped = match length & KIND {
         POINTER => 1,
@@ -93,13 +109,16 @@ fn check_kind(line: &mut Line<'_>, bytes: &[u8], at: usize, length: u8) -> Print
     Err(Cut)
 }
 
-/// Appends the label behind a length byte; returns how long it is.
-fn put_label(line: &mut Line<'_>, bytes: &[u8], at: usize, length: u8) -> Printed<usize> {
+/// Appends the label behind a length byte, as far as the name is not too long; returns how long it is. Adds its
+/// `characters`.
+fn put_label(line: &mut Line<'_>, bytes: &[u8], at: usize, length: u8, characters: &mut usize) -> Printed<usize> {
     if length == BIT_LABEL {
         return put_bit_label(line, bytes, at);
     }
-    put_characters(line, bytes, at, length.into())?;
-    Ok(length.into())
+    let length = usize::from(length);
+    put_characters(line, bytes, at, length.min(CHARACTERS_MAX.saturating_sub(*characters)))?;
+    *characters += length;
+    Ok(length)
 }
 
 /// Appends so many bytes of text, or those that were captured of them.

@@ -1,6 +1,8 @@
 //! ICMP (RFC 792, 950, 1256).
 
-use super::bytes::{Cut, Printed, array, be16, be32, behind, part, u8_at};
+mod extensions;
+
+use super::bytes::{Cut, Printed, array, at_most, be16, be32, behind, part, u8_at};
 use super::checksum;
 use super::line::{DEPTH_MAX, Line};
 use super::network::{Network, TCP, UDP};
@@ -29,7 +31,11 @@ pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8], len
         put_checksum(line, bytes, length)?;
     }
     if line.verbose() > 0 && matches!(kind, UNREACHABLE | 4 | REDIRECT | TIME_EXCEEDED | PARAMETER) {
-        return put_quoted(line, packet, bytes);
+        put_quoted(line, packet, bytes)?;
+        line.protocol = "icmp";
+    }
+    if line.verbose() > 0 && matches!(kind, UNREACHABLE | TIME_EXCEEDED | PARAMETER) {
+        extensions::print(line, bytes, length)?;
     }
     Ok(())
 }
@@ -58,7 +64,7 @@ fn put_quoted(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8]) -> Printe
     // As long as it says: what the router left out is not missed.
     let quoted = behind(bytes, 8);
     let total = usize::from(be16(quoted, 2)?);
-    (packet.again)(line, quoted, total)
+    (packet.again)(line, at_most(quoted, total), total)
 }
 
 fn put_message(line: &mut Line<'_>, bytes: &[u8]) -> Printed {

@@ -1,37 +1,57 @@
 //! ICMPv6 (RFC 4443), neighbour discovery (RFC 4861), MLD (RFC 2710, 3810).
 
-use super::bytes::{Cut, Printed, array, be16, be32, behind, part, u8_at};
+mod listeners;
+mod options;
+mod quoted;
+
+use super::bytes::{Printed, array, at_most, be16, be32, behind, part, u8_at};
 use super::checksum;
 use super::line::Line;
-use super::network::{ICMP6, Network, TCP, UDP};
+use super::network::{ICMP6, Network};
 use super::pieces::{HexWide, put};
+
+const ROUTER_SOLICITATION: u8 = 133;
+const ROUTER_ADVERTISEMENT: u8 = 134;
+const HOME_REPLY: u8 = 145;
+const MOBILE_ADVERTISEMENT: u8 = 147;
 
 /// Prints a message of `length` bytes.
 pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8], length: usize) -> Printed {
     line.protocol = "icmp6";
-    let kind = u8_at(bytes, 0)?;
+    if length == 0 {
+        line.put("ICMP6, length 0");
+        line.invalid();
+        return Ok(());
+    }
     if line.verbose() > 0 && !packet.fragmented {
         put_checksum(line, packet, bytes, length)?;
     }
+    let kind = u8_at(bytes, 0)?;
     line.put("ICMP6, ");
-    line.put(kind_name(kind).unwrap_or("unknown icmp6 type"));
-    if kind_name(kind).is_none() {
-        line.item(" (", kind);
-        line.byte(b')');
+    match kind_name(kind) {
+        Some(name) => line.put(name),
+        None => put!(line, "unknown icmp6 type (", kind, ")"),
     }
-    if line.verbose() > 0 && matches!(kind, 133..=137) {
-        line.put(", length ");
-        line.len(length);
+    if line.verbose() > 0 && matches!(kind, 133..=137 | HOME_REPLY | MOBILE_ADVERTISEMENT) {
+        put!(line, ", length ", length);
     }
-    put_body(line, packet, kind, bytes, length)?;
-    let is_unknown = kind == 1 && u8_at(bytes, 1)? > 4;
+    let code = u8_at(bytes, 1)?;
     let is_undecoded = kind_name(kind).is_none() || kind >= 200;
-    if !is_unknown && (line.verbose() == 0 || is_undecoded) {
-        line.put(", length ");
-        line.len(length);
+    if is_undecoded {
+        put!(line, ", length ", length);
     }
-    if (is_unknown || is_undecoded) && line.verbose() < 2 {
-        super::dump::put_hex_lines(line.out, "\n\t", bytes, false);
+    if is_undecoded || kind == 1 && code > 4 {
+        if !is_undecoded {
+            put!(line, ", unknown unreach code (", code, ")");
+        }
+        if line.verbose() < 2 {
+            super::dump::put_hex_lines(line.out, "\n\t", at_most(bytes, length), false);
+        }
+        return Ok(());
+    }
+    put_body(line, kind, code, bytes, length)?;
+    if line.verbose() == 0 {
+        put!(line, ", length ", length);
     }
     Ok(())
 }
@@ -81,237 +101,110 @@ fn put_checksum(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8], length:
     Ok(())
 }
 
-fn put_body(line: &mut Line<'_>, _: &Network<'_>, kind: u8, bytes: &[u8], length: usize) -> Printed {
+fn put_body(line: &mut Line<'_>, kind: u8, code: u8, bytes: &[u8], length: usize) -> Printed {
     match kind {
-        1 => {
-            put_unreachable(line, bytes)?;
+        1 => quoted::put_unreachable(line, code, behind(bytes, 8))?,
+        2 => put!(line, ", mtu ", be32(bytes, 4)?),
+        3 if code == 0 => {
+            let dest = array(bytes, 8 + 24)?;
+            line.put(" for ");
+            line.v6(dest);
         }
-        2 => {
-            line.item(", mtu ", be32(bytes, 4)?);
-        }
-        3 => match u8_at(bytes, 1)? {
-            0 => {
-                let dest = array(bytes, 8 + 24)?;
-                line.put(" for ");
-                line.v6(dest);
-            }
-            1 => line.put(" (reassembly)"),
-            code => {
-                line.item(", unknown code (", code);
-                line.byte(b')');
-            }
-        },
-        4 => {
-            let pointer = be32(bytes, 4)?;
-            // The header that it quotes has to be there.
-            part(bytes, 8, 40)?;
-            match u8_at(bytes, 1)? {
-                0 => line.item(", erroneous - octet ", pointer),
-                1 => line.item(", next header - octet ", pointer),
-                2 => line.item(", option - octet ", pointer),
-                3 => line.item(", incomplete header chain - octet ", pointer),
-                code => line.item(", code-#", code),
-            }
-        }
-        128 | 129 => {
-            let (id, seq) = (be16(bytes, 4)?, be16(bytes, 6)?);
-            line.item(", id ", id);
-            line.item(", seq ", seq);
-        }
-        133 | 135..=137 => put_neighbour(line, kind, bytes, length)?,
-        143 => line.item(", ", be16(bytes, 6)?),
-        130 if length >= QUERY2_BYTES => put_query2(line, bytes, length)?,
-        130..=132 => {
-            u8_at(bytes, 1)?;
-            // Where it is cut, only its kind is told.
-            if let (Ok(delay), Ok(group)) = (be16(bytes, 4), array(bytes, 8)) {
-                put!(line, "max resp delay: ", delay, " addr: ");
-                line.v6(group);
-            }
-        }
-        144 | 146 => put!(line, ", id 0x", HexWide(be16(bytes, 4)?.into(), 4)),
-        _ => {}
-    }
-    if kind == 143 {
-        line.put(" group record(s)");
-    }
-    Ok(())
-}
-
-/// Neighbour discovery.
-fn put_neighbour(line: &mut Line<'_>, kind: u8, bytes: &[u8], length: usize) -> Printed {
-    match kind {
-        133 => {
-            u8_at(bytes, 1)?;
-            put_options(line, bytes, 8, length)?;
-        }
-        135 => {
+        3 if code == 1 => line.put(" (reassembly)"),
+        3 => put!(line, ", unknown code (", code, ")"),
+        4 => put_parameter(line, code, bytes)?,
+        128 | 129 => put!(line, ", id ", be16(bytes, 4)?, ", seq ", be16(bytes, 6)?),
+        130..=132 | 143 => listeners::print(line, kind, bytes, length)?,
+        ROUTER_SOLICITATION => options::print(line, bytes, 8, length)?,
+        ROUTER_ADVERTISEMENT => put_router(line, bytes, length)?,
+        135 | 136 => {
             let target = array(bytes, 8)?;
-            line.put(", who has ");
+            line.put(if kind == 135 { ", who has " } else { ", tgt is " });
             line.v6(target);
-            put_options(line, bytes, 24, length)?;
-        }
-        136 => {
-            let target = array(bytes, 8)?;
-            line.put(", tgt is ");
-            line.v6(target);
-            if line.verbose() > 0 {
+            if kind == 136 && line.verbose() > 0 {
+                let flags = be32(bytes, 4)?;
                 line.put(", Flags [");
-                line.flags(&ADVERTISEMENT_FLAGS, "none", ", ", be32(bytes, 4)?);
+                line.flags(&ADVERTISEMENT_FLAGS, "none", ", ", flags);
                 line.byte(b']');
             }
-            put_options(line, bytes, 24, length)?;
+            options::print(line, bytes, 24, length)?;
         }
         137 => {
-            let (target, dest) = (array(bytes, 8)?, array(bytes, 24)?);
+            let (target, dest) = (array(bytes, 8), array(bytes, 24)?);
             line.put(", ");
             line.v6(dest);
+            let target = target?;
             line.put(" to ");
             line.v6(target);
-            put_options(line, bytes, 40, length)?;
+            options::print(line, bytes, 40, length)?;
         }
+        144 | 146 => put!(line, ", id 0x", HexWide(be16(bytes, 4)?.into(), 4)),
+        HOME_REPLY => put_home_agents(line, bytes, length)?,
+        MOBILE_ADVERTISEMENT => put_mobile(line, bytes, length)?,
         _ => {}
     }
-    Ok(())
-}
-
-/// A query of MLD 2, without its sources.
-const QUERY2_BYTES: usize = 28;
-
-fn put_query2(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
-    u8_at(bytes, 1)?;
-    put!(line, " v2");
-    be16(bytes, 4)?;
-    if line.verbose() > 0 {
-        let code = u32::from(be16(bytes, 4)?);
-        let delay = if code < 32768 { code } else { ((code & 0xfff) | 0x1000) << ((code >> 12 & 7) + 3) };
-        put!(line, " [max resp delay=", delay, "]");
-    }
-    let group = array(bytes, 8)?;
-    line.put(" [gaddr ");
-    line.v6(group);
-    if line.verbose() > 0 {
-        let flags = u8_at(bytes, 24)?;
-        put!(line, if flags & 8 != 0 { " sflag" } else { "" });
-        if flags & 7 != 0 {
-            put!(line, " robustness=", flags & 7);
-        }
-        let interval = u32::from(u8_at(bytes, 25)?);
-        let interval = if interval < 128 { interval } else { ((interval & 15) | 16) << ((interval >> 4 & 7) + 3) };
-        put!(line, " qqi=", interval);
-    }
-    let sources = usize::from(be16(bytes, 26)?);
-    if sources > 0 && QUERY2_BYTES + sources * 16 > length {
-        put!(line, " [invalid number of sources]");
-    } else if sources > 0 && line.verbose() > 1 {
-        put!(line, " {");
-        for nth in 0..sources {
-            let source = array(bytes, QUERY2_BYTES + nth * 16)?;
-            line.byte(b' ');
-            line.v6(source);
-        }
-        put!(line, " }");
-    } else if sources > 0 {
-        put!(line, ", ", sources, " source(s)");
-    }
-    put!(line, "]");
     Ok(())
 }
 
 const ADVERTISEMENT_FLAGS: [(u32, &str); 3] =
     [(0x8000_0000, "router"), (0x4000_0000, "solicited"), (0x2000_0000, "override")];
 
-/// Options of neighbour discovery, each on a line of its own.
-fn put_options(line: &mut Line<'_>, bytes: &[u8], from: usize, length: usize) -> Printed {
+fn put_parameter(line: &mut Line<'_>, code: u8, bytes: &[u8]) -> Printed {
+    // The header that it quotes has to be there.
+    part(bytes, 8, 40)?;
+    let what = match code {
+        0 => ", erroneous - octet ",
+        1 => ", next header - octet ",
+        2 => ", option - octet ",
+        3 => ", incomplete header chain - octet ",
+        _ => {
+            put!(line, ", code-#", code);
+            return Ok(());
+        }
+    };
+    put!(line, what, be32(bytes, 4)?);
+    Ok(())
+}
+
+const ROUTER_FLAGS: [(u32, &str); 4] =
+    [(0x80, "managed"), (0x40, "other stateful"), (0x20, "home agent"), (0x02, "ipv6 only")];
+
+/// What a router says of itself: with `-v`.
+fn put_router(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     if line.verbose() == 0 {
         return Ok(());
     }
-    let mut at = from;
-    while at < length && at < bytes.len() {
-        let [kind, eights] = array(bytes, at)?;
-        if eights == 0 {
-            return Err(Cut);
-        }
-        let len = usize::from(eights) * 8;
-        let option = part(bytes, at, len)?;
-        line.put("\n\t  ");
-        line.put(option_name(kind));
-        line.item(" option (", kind);
-        line.put("), length ");
-        line.len(len);
-        line.item(" (", eights);
-        line.put("): ");
-        match kind {
-            1 | 2 => line.mac(behind(option, 2)),
-            5 => {
-                line.put(" ");
-                line.dec(be32(option, 4)?);
-            }
-            _ => {}
-        }
-        if line.verbose() > 1 {
-            super::dump::put_hex_lines(line.out, "\n\t    ", behind(option, 2), false);
-        }
-        at += len;
-    }
-    Ok(())
+    let ([hops, flags], lifetime) = (array(bytes, 4)?, be16(bytes, 6)?);
+    let (reachable, retransmit) = (be32(bytes, 8)?, be32(bytes, 12)?);
+    put!(line, "\n\thop limit ", hops, ", Flags [");
+    line.flags(&ROUTER_FLAGS, "none", ", ", flags.into());
+    put!(line, "], pref ", options::preference(flags), ", router lifetime ", lifetime, "s, reachable time ", reachable);
+    put!(line, "ms, retrans timer ", retransmit, "ms");
+    options::print(line, bytes, 16, length)
 }
 
-fn option_name(kind: u8) -> &'static str {
-    match kind {
-        1 => "source link-address",
-        2 => "destination link-address",
-        3 => "prefix info",
-        4 => "redirected header",
-        5 => "mtu",
-        _ => "unknown",
-    }
-}
-
-fn put_unreachable(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
-    let quoted = behind(bytes, 8);
-    let code = u8_at(bytes, 1)?;
-    line.put(match code {
-        0 => ", unreachable route",
-        1 => ",  unreachable prohibited",
-        2 => ", beyond scope",
-        3 => ", unreachable address",
-        4 => ", unreachable port",
-        _ => ", unknown unreach code",
-    });
-    if code > 4 {
-        line.item(" (", code);
-        line.byte(b')');
+/// Agents of mobile hosts (RFC 6275): with `-v`.
+fn put_home_agents(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
+    if line.verbose() == 0 {
         return Ok(());
     }
-    let dest = array(quoted, 24)?;
-    match code {
-        4 => {
-            let port = be16(quoted, 42)?;
-            line.put(", ");
-            line.v6(dest);
-            match u8_at(quoted, 6)? {
-                proto @ (TCP | UDP) => {
-                    line.put(if proto == TCP { " tcp port " } else { " udp port " });
-                    line.port(proto, port);
-                }
-                proto => {
-                    line.item(" protocol ", proto);
-                    line.item(" port ", port);
-                }
-            }
-        }
-        2 => {
-            line.byte(b' ');
-            line.v6(dest);
-            line.put(", source address ");
-            line.v6(array(quoted, 8)?);
-        }
-        0 | 1 | 3 => {
-            line.byte(b' ');
-            line.v6(dest);
-        }
-        _ => {}
+    put!(line, ", id 0x", HexWide(be16(bytes, 4)?.into(), 4));
+    for at in (8..length).step_by(16) {
+        let agent = array(bytes, at)?;
+        line.put(", ");
+        line.v6(agent);
     }
     Ok(())
+}
+
+/// Prefixes of mobile hosts (RFC 6275): with `-v`.
+fn put_mobile(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
+    if line.verbose() == 0 {
+        return Ok(());
+    }
+    put!(line, ", id 0x", HexWide(be16(bytes, 4)?.into(), 4));
+    let flags = be16(bytes, 6)?;
+    put!(line, if flags & 0xc000 != 0 { " " } else { "" });
+    put!(line, if flags & 0x8000 != 0 { "M" } else { "" }, if flags & 0x4000 != 0 { "O" } else { "" });
+    options::print(line, bytes, 8, length)
 }

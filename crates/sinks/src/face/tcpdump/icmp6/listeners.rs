@@ -1,0 +1,122 @@
+//! Listeners of multicast (RFC 2710, 3810).
+
+use super::super::bytes::{Printed, array, be16, u8_at};
+use super::super::line::Line;
+use super::super::pieces::put;
+
+const QUERY: u8 = 130;
+const REPORT2: u8 = 143;
+/// A message of the first version.
+const QUERY1_BYTES: usize = 24;
+/// A record of a report, without its sources.
+const RECORD_BYTES: usize = 20;
+
+/// Prints what follows the kind of a message.
+pub(super) fn print(line: &mut Line<'_>, kind: u8, bytes: &[u8], length: usize) -> Printed {
+    match (kind, length) {
+        (REPORT2, _) => put_report2(line, bytes, length),
+        (QUERY, QUERY2_BYTES..) => put_query2(line, bytes, length),
+        (QUERY, length) if length != QUERY1_BYTES => {
+            put!(line, " unknown-version (len ", length, ") ");
+            Ok(())
+        }
+        _ => {
+            // Where it is cut, only its kind is told.
+            if let (Ok(delay), Ok(group)) = (be16(bytes, 4), array(bytes, 8)) {
+                put!(line, "max resp delay: ", delay, " addr: ");
+                line.v6(group);
+            }
+            Ok(())
+        }
+    }
+}
+
+/// A query of MLD 2, without its sources.
+const QUERY2_BYTES: usize = 28;
+
+fn put_query2(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
+    put!(line, " v2");
+    be16(bytes, 4)?;
+    if line.verbose() > 0 {
+        let code = u32::from(be16(bytes, 4)?);
+        let delay = if code < 32768 { code } else { ((code & 0xfff) | 0x1000) << ((code >> 12 & 7) + 3) };
+        put!(line, " [max resp delay=", delay, "]");
+    }
+    let group = array(bytes, 8)?;
+    line.put(" [gaddr ");
+    line.v6(group);
+    if line.verbose() > 0 {
+        let flags = u8_at(bytes, 24)?;
+        put!(line, if flags & 8 != 0 { " sflag" } else { "" });
+        if flags & 7 != 0 {
+            put!(line, " robustness=", flags & 7);
+        }
+        let interval = u32::from(u8_at(bytes, 25)?);
+        let interval = if interval < 128 { interval } else { ((interval & 15) | 16) << ((interval >> 4 & 7) + 3) };
+        put!(line, " qqi=", interval);
+    }
+    let sources = usize::from(be16(bytes, 26)?);
+    if sources > 0 && QUERY2_BYTES + sources * 16 > length {
+        put!(line, " [invalid number of sources]");
+    } else if sources > 0 && line.verbose() > 1 {
+        put!(line, " {");
+        for nth in 0..sources {
+            let source = array(bytes, QUERY2_BYTES + nth * 16)?;
+            line.byte(b' ');
+            line.v6(source);
+        }
+        put!(line, " }");
+    } else if sources > 0 {
+        put!(line, ", ", sources, " source(s)");
+    }
+    put!(line, "]");
+    Ok(())
+}
+
+fn put_report2(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
+    if length < 8 {
+        put!(line, " [invalid len ", length, "]");
+        return Ok(());
+    }
+    let records = be16(bytes, 6)?;
+    put!(line, ", ", records, " group record(s)");
+    if line.verbose() == 0 {
+        return Ok(());
+    }
+    let mut at = 8;
+    for _ in 0..records {
+        if length < at + RECORD_BYTES {
+            put!(line, " [invalid number of groups]");
+            return Ok(());
+        }
+        let group = array(bytes, at + 4)?;
+        put!(line, " [gaddr ");
+        line.v6(group);
+        let kind = u8_at(bytes, at)?;
+        match usize::from(kind).checked_sub(1).and_then(|nth| RECORDS.get(nth)) {
+            Some(name) => put!(line, " ", *name),
+            None => put!(line, "  [v2-report-#", kind, "]"),
+        }
+        let sources = usize::from(be16(bytes, at + 2)?);
+        let end = at + RECORD_BYTES + sources * 16;
+        if length < end {
+            put!(line, " [invalid number of sources ", sources, "]");
+            return Ok(());
+        }
+        if line.verbose() == 1 {
+            put!(line, ", ", sources, " source(s)]");
+        } else {
+            put!(line, " {");
+            for nth in 0..sources {
+                let source = array(bytes, at + RECORD_BYTES + nth * 16)?;
+                put!(line, " ");
+                line.v6(source);
+            }
+            put!(line, " }]");
+        }
+        at = end;
+    }
+    Ok(())
+}
+
+const RECORDS: [&str; 6] = ["is_in", "is_ex", "to_in", "to_ex", "allow", "block"];

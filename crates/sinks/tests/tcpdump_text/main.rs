@@ -8,6 +8,7 @@ mod harness;
 mod icmp;
 mod ip;
 mod link;
+mod lldp;
 mod protocols;
 mod sctp;
 mod security;

@@ -65,22 +65,25 @@ impl Drop for NameServer {
     }
 }
 
-/// The name of `10.0.0.50`, a hostile one for `10.0.0.51`, one of IPv6, and that all others have none.
+/// Addresses of `named.example.org`; the name of `10.0.0.50`, a hostile one for `10.0.0.51`, one of IPv6, and that all others have none.
 fn answer(query: &[u8]) -> Vec<u8> {
-    let name: &[u8] = match query.get(12..16) {
+    // The question is what the server repeats of a query: what else stands there (EDNS) is not.
+    let end = 12 + query[12..].iter().position(|byte| *byte == 0).unwrap() + 5;
+    let kind = query[end - 3];
+    let data: &[u8] = match query.get(12..16) {
         Some(b"\x0250\x01") => b"\x05fifty\x07example\x03org\0",
         Some(b"\x0251\x01") => b"\x05ev\x1bil\x03org\0",
         Some(b"\x01f\x01e") => b"\x03six\x04host\0",
+        Some(b"\x05nam") if kind == 1 => &[10, 0, 0, 50],
+        Some(b"\x05nam") if kind == 28 => &[0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xef],
         _ => b"",
     };
-    // The question is what the server repeats of a query: what else stands there (EDNS) is not.
-    let end = 12 + query[12..].iter().position(|byte| *byte == 0).unwrap() + 5;
     let mut bytes = query[..end].to_vec();
-    bytes[2..4].copy_from_slice(&[0x81, if name.is_empty() { 0x83 } else { 0x80 }]);
-    bytes[6..12].copy_from_slice(&[0, u8::from(!name.is_empty()), 0, 0, 0, 0]);
-    if !name.is_empty() {
-        bytes.extend_from_slice(&[0xc0, 12, 0, 12, 0, 1, 0, 0, 0, 60, 0, name.len() as u8]);
-        bytes.extend_from_slice(name);
+    bytes[2..4].copy_from_slice(&[0x81, if data.is_empty() { 0x83 } else { 0x80 }]);
+    bytes[6..12].copy_from_slice(&[0, u8::from(!data.is_empty()), 0, 0, 0, 0]);
+    if !data.is_empty() {
+        bytes.extend_from_slice(&[0xc0, 12, 0, kind, 0, 1, 0, 0, 0, 60, 0, data.len() as u8]);
+        bytes.extend_from_slice(data);
     }
     bytes
 }
@@ -292,4 +295,45 @@ fn root_silent_servers_hold_no_packet_back() {
     going.read_until("all packets", |lines| lines.len() == 400);
     assert_eq!(going.read[399], "IP 127.1.0.199.uname > 127.2.0.199.about: UDP, length 3");
     drop(silent);
+}
+
+/// Names in expressions: of files and of servers, of hosts, networks, ports, protocols.
+#[test]
+fn root_names_in_expressions_are_those_of_tcpdump() {
+    testkit::require_root!();
+    testkit::require_tool!("tcpdump");
+    let lab = Lab::new("tdwords");
+    let _server = NameServer::new(&lab);
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a.pcap");
+    pcap(&file, &frames());
+    let etc_dir = dir.path().join("etc");
+    fs::create_dir(&etc_dir).unwrap();
+    etc(&etc_dir, "");
+    fs::copy("/etc/protocols", etc_dir.join("protocols")).unwrap();
+    fs::write(etc_dir.join("networks"), "ours 10.0.0.1\n").unwrap();
+    for (expression, at_least) in [
+        ("host one", 10),
+        ("host one.example.org", 10),
+        ("host two and not host again", 0),
+        ("host named.example.org", 5),
+        ("src host six.example.org", 1),
+        ("ether host gateway.example", 10),
+        ("net ours", 10),
+        ("port uname or port about", 1),
+        ("tcp port ssh", 1),
+        ("ip proto st", 1),
+        ("host nosuch.example.org", 0),
+        ("net nosuch", 0),
+        ("port nosuch", 0),
+        ("ether host nosuch", 0),
+    ] {
+        let words = ["-n", "-r", file.to_str().unwrap(), expression];
+        let [theirs, ours]: [Output; 2] =
+            ["tcpdump", "netwren"].map(|program| inside(&lab, &etc_dir, program, &words).output().unwrap());
+        assert_eq!(text(&ours.stdout), text(&theirs.stdout), "{expression}");
+        assert_eq!(text(&ours.stderr), text(&theirs.stderr), "{expression}");
+        assert_eq!(ours.status.code(), theirs.status.code(), "{expression}");
+        assert!(text(&ours.stdout).lines().count() >= at_least, "{expression}: {}", text(&ours.stdout));
+    }
 }

@@ -50,6 +50,18 @@ fn entry(line: &[u8]) -> Option<([u8; 6], &[u8])> {
     parts.next().is_none().then_some((octets, name))
 }
 
+/// Any bytes as the files that names come from: they must not panic, and names hold neither blanks nor line feeds.
+pub fn fuzz_name_files(text: &[u8]) {
+    let (ethers, services) = (Ethers::parse(text), crate::services::Services::parse(text.to_vec()));
+    let names = ethers.names.each().map(|(_, name)| name).chain(services.names());
+    for name in names.chain(crate::hosts::hosts_names(text)) {
+        assert!(!name.is_empty() && !name.iter().any(u8::is_ascii_whitespace), "{}", name.escape_ascii());
+    }
+    for kind in ["hosts", "services", "ethers"] {
+        let _ = crate::name_switch::NamePlaces::parse(text, kind);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -21,7 +21,7 @@ impl NamePlaces {
         NamePlaces::parse(&text, kind)
     }
 
-    fn parse(text: &[u8], kind: &str) -> NamePlaces {
+    pub(crate) fn parse(text: &[u8], kind: &str) -> NamePlaces {
         let default = NamePlaces { files: true, dns: kind == "hosts" };
         text.split(|&b| b == b'\n').find_map(|line| places(line, kind)).unwrap_or(default)
     }

@@ -30,9 +30,14 @@ impl Services {
         Ok(())
     }
 
-    fn parse(text: Vec<u8>) -> Services {
+    pub(crate) fn parse(text: Vec<u8>) -> Services {
         let places = places(&text, entry);
         Services { names: Texts::new(text, places), protocols: Texts::default() }
+    }
+
+    /// Every name of a port.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &[u8]> {
+        self.names.each().map(|(_, name)| name)
     }
 
     /// What a port of a protocol is called; of raw sockets the IP protocol itself.

@@ -44,6 +44,10 @@ pub(crate) const ALL: &[Target] = &[
     Target::new("nflog", nflog::fuzz_nflog, &["nl"], LOG_RECORDS),
     Target::new("ulogd_formats", ulogd_formats, &["nl"], LOG_RECORDS),
     Target::new("tcpdump_text", sinks::face::tcpdump::fuzz_tcpdump, &[], PACKETS),
+    Target::new("tcpdump_frame", sinks::face::tcpdump::fuzz_tcpdump_frame, &[], CARRIED_BY_FRAMES),
+    Target::new("tcpdump_protocol", sinks::face::tcpdump::fuzz_tcpdump_protocol, &[], CARRIED_BY_IP),
+    Target::new("tcpdump_application", sinks::face::tcpdump::fuzz_tcpdump_application, &[], CARRIED_BY_PORTS),
+    Target::new("name_files", host::ethers::fuzz_name_files, &[], NAME_FILES),
     Target::new("syslog_formats", sinks::syslog::fuzz_syslog_formats, &[], SYSLOG_PARTS),
     Target { made: spool_files, ..Target::new("spool_segment", export::fuzz_spool_segment, &[], &[]) },
     Target { made: spool_files, ..Target::new("spool_position", export::fuzz_spool_position, &[], &[]) },
@@ -67,6 +71,74 @@ const PCAP_FILTERS: &[&[u8]] = &[
     b"ip6 net 2001:db8::/32 or fe80::1 or ::ffff:1.2.3.4 and icmp6[icmp6type] = icmp6-echo",
     b"geneve 7 and pppoes 42 and portrange 10-20 or ether host 2:0:0:0:0:1",
     b"ip6 protochain \\tcp and ether proto 0x42 or llc rnr or decnet host 1.13",
+];
+
+/// LLDP with entries of every organisation, ARP, IEEE 802.2 with a spanning tree, a tag.
+const CARRIED_BY_FRAMES: &[&[u8]] = &[
+    b"\0\x02\x07\x04\x02\0\0\0\0\x01\x04\x05\x05eth0\x06\x02\0\x78\x0a\x03sw1\x0e\x04\0\x14\0\x04\
+      \x10\x0c\x05\x01\xc0\0\x02\x01\x02\0\0\0\x09\0\
+      \xfe\x0a\0\x80\xc2\x03\0\x07\x03abc\xfe\x09\0\x12\x0f\x01\x03\x6c\0\0\x1e\
+      \xfe\x17\0\x12\xbb\x03\x02\x11\x02DE\x01\x03abc\x06\x04stre\0\0\0\0\
+      \xfe\x1a\0\x1b\x21\x02\x02\x0a\0\0\0\0\0\x01\0\0\0\x02\x06\x06\0\0\x80\0\xff\x08\x0a\0\0\0",
+    b"\x01\0\x01\x08\0\x06\x04\0\x01\x02\0\0\0\0\x01\x0a\0\0\x01\0\0\0\0\0\0\x0a\0\0\x02",
+    b"\x07\x42\x42\x03\0\0\x03\x02\x7c\x80\0\0\0\0\0\0\x01\0\0\0\0\x80\0\0\0\0\0\0\x02\x80\x01\0\0\x14\0\x02\0\x0f\
+      \0\0",
+    b"\x03\0\x07\x08\0\x45\0\0\x1c\0\x01\0\0\x40\x11\0\0\x7f\0\0\x01\x7f\0\0\x01\0\x01\0\x02\0\x08\0\0",
+];
+
+/// Protocol, version, message: advertisements of routers with every option, an error that quotes headers, one with
+/// labels of MPLS, reports of listeners.
+const CARRIED_BY_IP: &[&[u8]] = &[
+    b"\x3a\x01\x86\0\0\0\x40\xc8\x07\x08\0\0\x01\0\0\0\x02\0\x01\x01\x02\0\0\0\0\x01\
+      \x03\x04\x40\xc0\0\0\x0e\x10\xff\xff\xff\xff\0\0\0\0CCCCCCCCCCCCCCCC\
+      \x19\x03\0\0\0\0\0\x09CCCCCCCCCCCCCCCC\x18\x02\x30\x08\0\0\0\x09CCCCCCCC\
+      \x1f\x02\0\0\0\0\0\x09\x01a\xc0\x50\0\0\0\0\x05\x01\0\0\0\0\x05\0",
+    b"\x3a\x01\x01\x04\0\0\0\0\0\0\x60\0\0\0\0\x20\0\x40AAAAAAAAAAAAAAAABBBBBBBBBBBBBBBB\
+      \x2c\0\x01\x04\0\0\0\0\x33\0\0\x01\0\0\0\x09\x11\x01\0\0\0\0\0\x01\0\0\0\x02\0\x35\0\x35\0\x08\0\0",
+    b"\x01\0\x0b\0\0\0\0\x20\0\0\x45\0\0\x1c\0\x01\0\0\x40\x11\0\0\x7f\0\0\x01\x7f\0\0\x01\0\x01\0\x02\0\x08\0\0\
+      \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\
+      \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\
+      \x20\0\0\0\0\x0c\x01\x01\x12\x34\x5e\x07\x12\x34\x5f\x08\0\x06\x02\x09ab",
+    b"\x3a\x01\x8f\0\0\0\0\0\0\x01\x01\0\0\x01CCCCCCCCCCCCCCCCDDDDDDDDDDDDDDDD",
+    b"\x02\0\x22\0\0\0\0\0\0\x01\x01\0\0\x01\xef\x01\x01\x01\x0a\0\0\x01",
+    b"\x84\0\0\x01\0\x02\0\0\0\x03\0\0\0\0\x01\0\0\x14\0\0\0\x01\0\0\0\x02\0\x01\0\x01\0\0\0\x03",
+    b"\x2f\0\xb0\0\x65\x58\0\0\0\0\0\0\0\x09\0\0\0\x01\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x88\xcc\0\0",
+];
+
+/// A port's number in the list, message: a name that points, DHCP with every kind of option, time, DHCPv6 with options
+/// within options, VXLAN, HTTP.
+const CARRIED_BY_PORTS: &[&[u8]] = &[
+    b"\0\x12\x34\x81\x80\0\x01\0\x01\0\0\0\x01\x07example\x03com\0\0\x01\0\x01\xc0\x0c\0\x0f\0\x01\0\0\0\x09\0\x06\
+      \0\x0a\x01m\xc0\x0c\
+      \0\0\x29\x04\xd0\0\0\x80\0\0\x08\0\x08\0\x04\0\x01\x18\0",
+    b"\x01\x02\x01\x06\0\x01\x02\x03\x04\0\0\x80\0\0\0\0\0\x0a\0\0\x02\0\0\0\0\0\0\0\0\x02\0\0\0\0\x01\0\0\0\0\0\0\
+      \0\0\0\0\
+      server\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\
+      \0\0\0\0\0\0\0\
+      file\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\
+      \0\0\0\0\0\0\0\0\0\0\
+      \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\
+      \0\0\0\0\0\0\0\0\
+      \x63\x82\x53\x63\x35\x01\x02\x01\x04\xff\xff\xff\0\x37\x03\x01\x03\x06\x0c\x02ab\x3d\x07\x01\x02\0\0\0\0\x01\
+      \x51\x05\x05\x01\x02ho\x52\x06\x01\x04eth0\x79\x08\x18\x0a\0\x01\x0a\0\0\x01\x4d\x04\x03abc\x2e\x01\x08\0\xff",
+    b"\x02\x23\x02\x06\xe9\0\0\0\x01\0\0\0\x02GPS\0\xe0\0\0\0\x80\0\0\0\xe0\0\0\0\x80\0\0\0\xe0\0\0\0\x80\0\0\0\xe0\
+      \0\0\0\x80\0\0\0",
+    b"\x04\x0c\x02AAAAAAAAAAAAAAAABBBBBBBBBBBBBBBB\0\x09\0\x3a\x01\x01\x02\x03\0\x01\0\x0e\0\x01\0\x01\x01\x02\x03\
+      \x04\x02\0\0\0\0\x01\
+      \0\x03\0\x20\0\0\0\x09\0\0\0\x01\0\0\0\x02\0\x05\0\x10AAAAAAAAAAAAAAAA\0\x18\0\x05\x01a\xc0\x01\0\0\x40\0\x04\
+      \x02ab\0",
+    b"\x05\x08\0\0\0\0\0\x2a\0\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x88\xcc\0\0",
+    b"\x06\x01\0\x65\x58\0\0\x2a\0\x01\x02\x80\0\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x88\xcc\0\0",
+    b"\x08\0\x1d\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x07example\x03com\0\0\x01\0\x01",
+    b"\x09GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+];
+
+/// Files that names come from.
+const NAME_FILES: &[&[u8]] = &[
+    b"hosts: files [NOTFOUND=return] dns # x\nservices:db files\nethers : files\n",
+    b"02:0:00:00:00:1 name # x\n1:2:3:4:5 short\n",
+    b"ssh 22/tcp secure # x\nname\t4321/udp\nx 70000/tcp\n",
+    b"127.0.0.1 localhost\n::1 six # x\n::ffff:10.0.0.2 mapped\n300.0.0.1 no\n",
 ];
 
 /// Host name, prefix, user and text between zeros.
@@ -128,7 +200,8 @@ const PROCESSES: &[&[u8]] = &[
 /// The forms of paths that are known.
 const CGROUPS: &[&[u8]] = &[
     b"0::/system.slice/docker-01be9fb0c4dd8ca41f4bd0d667a6d8c08950d230f0ee38e79db38548de6d145e.scope\n",
-    b"1:name=systemd:/kubepods/besteffort/podc0ffee00-1234-4abc-8def-0123456789ab/01be9fb0c4dd8ca41f4bd0d667a6d8c08950d\
+    b"1:name=systemd:/kubepods/besteffort/podc0ffee00-1234-4abc-8def-0123456789ab/01be9fb0c4dd8ca41f4bd0d667a6d8c08\
+      950d\
       230f0ee38e79db38548de6d145e\n",
     b"0::/lxc.payload.box/system.slice/ssh.service\n4:pids:/default/plain1\n",
 ];
@@ -161,7 +234,8 @@ const WALK_ROWS: &[&[u8]] = &[
 
 /// Rows of the walk of connection tracking: IPv4 without parts; no length; a length that is not there.
 const CONNTRACK_WALK: &[&[u8]] = &[
-    b"\x0a\x02\x06\x03\x8e\x01\0\0\xe8\x03\0\0\x30\x39\0\x50\0\0\x03\0\0\0\0\0\x01\0\0\0\x09\0\0\0\x0a\0\0\x01\x0a\0\0\
+    b"\x0a\x02\x06\x03\x8e\x01\0\0\xe8\x03\0\0\x30\x39\0\x50\0\0\x03\0\0\0\0\0\x01\0\0\0\x09\0\0\0\x0a\0\0\x01\x0a\
+      \0\0\
       \x02",
     &[0, 2, 6, 3],
     &[200, 10, 132, 1, 0, 0, 0, 0],
@@ -169,7 +243,8 @@ const CONNTRACK_WALK: &[&[u8]] = &[
 
 /// A question for one PTR name and its answer, the name compressed; a name that points to itself.
 const DNS: &[&[u8]] = &[
-    b"\x12\x34\x81\x80\0\x01\0\x01\0\0\0\0\x011\x010\x010\x03127\x07in-addr\x04arpa\0\0\x0c\0\x01\xc0\x0c\0\x0c\0\x01\0\
+    b"\x12\x34\x81\x80\0\x01\0\x01\0\0\0\0\x011\x010\x010\x03127\x07in-addr\x04arpa\0\0\x0c\0\x01\xc0\x0c\0\x0c\0\
+      \x01\0\
       \0\0\x3c\0\x0b\x09localhost\0",
     b"\x12\x34\x81\x80\0\x01\0\x01\0\0\0\0\xc0\x0c\0\x0c\0\x01\xc0\x0c\0\x0c\0\x01\0\0\0\x3c\0\x02\xc0\x0c",
 ];
@@ -213,7 +288,8 @@ const CONNTRACK_LINES: &[&[u8]] = &[
     b"ipv4     2 tcp      6 119 TIME_WAIT src=10.0.0.1 dst=10.0.0.2 sport=4000 dport=80 packets=6 bytes=338 \
         src=10.0.0.2 dst=10.0.0.1 sport=80 dport=4000 packets=4 bytes=256 [ASSURED] mark=7 secctx=a zone=5 \
         delta-time=3 use=2\n",
-    b"ipv6     10 icmpv6   58 29 src=2001:0db8::1 dst=2001:0db8::2 type=128 code=0 id=77 [UNREPLIED] src=2001:0db8::2 \
+    b"ipv6     10 icmpv6   58 29 src=2001:0db8::1 dst=2001:0db8::2 type=128 code=0 id=77 [UNREPLIED] src=2001:0db8:\
+      :2 \
         dst=2001:0db8::1 type=129 code=0 id=77 mark=0 zone=0 use=2\n",
     b"ipv4     2 gre      47 src=10.0.0.1 dst=10.0.0.2 srckey=0x1f dstkey=0x0 src=10.0.0.2 dst=10.0.0.1 srckey=0x0 \
         dstkey=0x1f [OFFLOAD] mark=0 zone-orig=3 use=2\n",

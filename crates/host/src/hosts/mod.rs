@@ -27,6 +27,11 @@ use worker::Worker;
 /// Longest name kept; a longer one (escapes of hostile bytes) counts as none.
 const NAME_MAX: usize = 255;
 
+/// The names of a hosts file.
+pub(crate) fn hosts_names(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    files::hosts_entries(text).map(|(_, name)| name)
+}
+
 /// How to ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolverOptions {

@@ -7,7 +7,7 @@ mod filter;
 pub(crate) mod lateness;
 mod live;
 pub(crate) mod merge;
-mod names;
+pub(crate) mod names;
 mod needs;
 mod output_file;
 mod printed;

@@ -9,7 +9,7 @@ use sys::Host;
 /// Reads each file when a name is asked for that may stand in it, and asks for a host once: the programs for all link
 /// types know it by the same addresses, and those that are compiled later need no right to ask.
 #[derive(Debug, Default)]
-pub(super) struct HostNames {
+pub(crate) struct HostNames {
     texts: [OnceCell<String>; 4],
     hosts: RefCell<HashMap<String, Vec<IpAddr>>>,
 }

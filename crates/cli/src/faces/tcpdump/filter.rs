@@ -1,24 +1,24 @@
 //! The expression of a run, for a file or an interface, and what tcpdump calls link types.
 
-use super::switches::FilterText;
+use super::switches::{FilterText, TcpdumpRun};
 use capture::SNAPLEN_MAX;
-use pcapfilter::{Filter, FilterTarget, LinkType, NameFiles, Origin, Packet, compile};
+use pcapfilter::{Filter, FilterTarget, LinkType, Origin, Packet, compile};
 use sys::packet_ring::Instruction;
 
 /// Chooses packets; without an expression all.
 pub(super) struct PacketFilter(pub(super) Option<Filter>);
 
 impl PacketFilter {
-    /// Compiles the expression for the link type; the error is libpcap's message. `netmask` is the interface's, 0 if
-    /// there is none: `ip broadcast` knows then only 0.0.0.0 and 255.255.255.255.
+    /// Compiles the run's expression for the link type; the error is libpcap's message. `netmask` is the interface's, 0
+    /// if there is none: `ip broadcast` knows then only 0.0.0.0 and 255.255.255.255.
     pub(super) fn new(
-        text: &FilterText,
+        run: &TcpdumpRun,
         link_type: u32,
         origin: Origin,
         snaplen: u32,
         netmask: u32,
     ) -> Result<PacketFilter, String> {
-        let text = match text {
+        let text = match &run.filter {
             FilterText::Words(words) => words.clone(),
             FilterText::File(path) => std::fs::read_to_string(path).map_err(|error| {
                 let shown = sys::escaped(path.as_os_str().as_encoded_bytes());
@@ -31,19 +31,8 @@ impl PacketFilter {
         let link = LinkType::from_number(link_type)
             .ok_or_else(|| format!("filters are not there for link type {link_type}"))?;
         let target = FilterTarget { link, origin, snaplen, netmask: Some(netmask) };
-        let [services, protocols, networks, ethers, hosts] = ["services", "protocols", "networks", "ethers", "hosts"]
-            .map(|name| {
-                let bytes = std::fs::read(format!("/etc/{name}")).unwrap_or_default();
-                String::from_utf8_lossy(&bytes).into_owned()
-            });
-        let names = NameFiles {
-            services: &services,
-            protocols: &protocols,
-            networks: &networks,
-            ethers: &ethers,
-            hosts: &hosts,
-        };
-        compile(&text, &target, &names).map(|filter| PacketFilter(Some(filter))).map_err(|error| error.message)
+        let compiled = compile(&text, &target, &run.filter_names);
+        compiled.map(|filter| PacketFilter(Some(filter))).map_err(|error| error.message)
     }
 
     /// What the kernel runs, unless there is no expression.

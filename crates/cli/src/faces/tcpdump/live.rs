@@ -117,7 +117,7 @@ fn filter_for(run: &TcpdumpRun, device: &Device, link_type: LinkType, netmask: u
         Some(_) => Origin::Live { vlan_beside: true },
         None => Origin::File { is_swapped: false },
     };
-    PacketFilter::new(&run.filter, link_type.0.into(), origin, run.live.snaplen, netmask)
+    PacketFilter::new(run, link_type.0.into(), origin, run.live.snaplen, netmask)
 }
 
 /// A capture that is printed.

@@ -154,7 +154,7 @@ fn read(run: &TcpdumpRun) -> Result<(), String> {
             file.say_begin(true);
         }
         let origin = Origin::File { is_swapped: file.file.is_swapped() };
-        let filter = PacketFilter::new(&run.filter, file.link_type, origin, SNAPLEN_MAX, 0)?;
+        let filter = PacketFilter::new(run, file.link_type, origin, SNAPLEN_MAX, 0)?;
         file.check()?;
         if nth > 0 {
             file.say_begin(false);

@@ -22,7 +22,7 @@ pub(super) fn print(run: &TcpdumpRun) -> Result<String, String> {
         }
         (run.rare.link.unwrap_or(LinkType::Ethernet).number(), Origin::File { is_swapped: false }, 0)
     };
-    let filter = PacketFilter::new(&run.filter, link, origin, run.live.snaplen, netmask)?;
+    let filter = PacketFilter::new(run, link, origin, run.live.snaplen, netmask)?;
     let Some(filter) = filter.0 else {
         let all = pcapfilter::Instruction { code: 0x06, jt: 0, jf: 0, k: run.live.snaplen };
         return Ok(text(run.rare.program_form, &Program { instructions: vec![all] }));

@@ -1,6 +1,7 @@
 //! The switches of tcpdump 4.99.
 
 use super::rare::{self, RareSwitch as R, RareSwitches, is_nano, leading_number};
+use crate::commands::capture::names::HostNames;
 use crate::faces::getopt::{Getopt, Spec};
 use capture::SNAPLEN_MAX;
 use sinks::face::tcpdump::{Dump, Stamp, TcpdumpOptions};
@@ -138,6 +139,8 @@ pub(super) struct TcpdumpRun {
     pub(super) each_line: bool,
     /// The words of the filter, or what `-F` names.
     pub(super) filter: FilterText,
+    /// What names in it mean; each is asked for once.
+    pub(super) filter_names: HostNames,
 }
 
 /// The switches of a capture.
@@ -252,6 +255,7 @@ pub(super) fn parse(words: Vec<Vec<u8>>, plain: TcpdumpOptions) -> Result<Tcpdum
         count_only,
         each_line,
         filter,
+        filter_names: HostNames::default(),
     })))
 }
 

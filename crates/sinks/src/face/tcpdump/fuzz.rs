@@ -1,6 +1,6 @@
 //! Any bytes as a packet, for the fuzzer.
 
-use super::{CapturedBytes, Dump, PacketNames, Stamp, Tcpdump, TcpdumpOptions};
+use super::{CapturedBytes, Dump, PacketNames, PacketType, Stamp, Tcpdump, TcpdumpOptions};
 use record::rows::LinkType;
 
 /// What one byte of a packet adds to its lines at most, and what a packet without bytes does: hexadecimal below the
@@ -27,9 +27,8 @@ impl PacketNames for HostileNames {
     }
 }
 
-/// Prints any bytes as a packet of every link type, with and without the switches: it must neither panic nor write
-/// without bounds.
-pub fn fuzz_tcpdump(data: &[u8]) {
+/// The switches that packets are printed with.
+fn switches() -> [TcpdumpOptions; 4] {
     let plain = TcpdumpOptions::new(|_| None);
     let all = TcpdumpOptions {
         stamp: Stamp::Date,
@@ -40,25 +39,93 @@ pub fn fuzz_tcpdump(data: &[u8]) {
         dump_link_header: true,
         ..plain
     };
+    [plain, TcpdumpOptions { verbose: 1, ..plain }, all, TcpdumpOptions { quiet: 1, dump: Dump::Text, ..plain }]
+}
+
+/// Prints a packet: what is written must have bounds and not talk to a terminal.
+fn print_bounded(printer: &mut Tcpdump, link_type: LinkType, bytes: &[u8], more: u32, out: &mut Vec<u8>) {
+    let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX).saturating_add(more);
+    out.clear();
+    printer.print(&CapturedBytes { link_type, bytes, len, time_ns: u64::MAX }, &|_| None, out);
+    assert!(out.len() <= (bytes.len() + 16) * TEXT_A_BYTE, "{} bytes of text", out.len());
+    let is_shown = |byte: &u8| matches!(byte, b'\n' | b'\t' | b'\r' | b' '..=b'~');
+    assert!(out.iter().all(is_shown), "{}", out.escape_ascii());
+}
+
+/// Prints any bytes as a packet of every link type, with and without the switches: it must neither panic nor write
+/// without bounds.
+pub fn fuzz_tcpdump(data: &[u8]) {
     let mut out = Vec::new();
-    for options in
-        [plain, TcpdumpOptions { verbose: 1, ..plain }, all, TcpdumpOptions { quiet: 1, dump: Dump::Text, ..plain }]
-    {
+    for options in switches() {
         let mut printer = Tcpdump::new(options);
         if options.quiet == 0 {
             printer = printer.named(Box::new(HostileNames));
         }
         for link_type in [0, 1, 101, 108, 113, 276].map(LinkType) {
             for more in [0, 1, 70_000] {
-                let len = u32::try_from(data.len()).unwrap_or(u32::MAX).saturating_add(more);
-                out.clear();
-                printer.print(&CapturedBytes { link_type, bytes: data, len, time_ns: u64::MAX }, &|_| None, &mut out);
-                let is_shown = |byte: &u8| matches!(byte, b'\n' | b'\t' | b'\r' | b' '..=b'~');
-                assert!(out.iter().all(is_shown), "{}", out.escape_ascii());
-                assert!(out.len() <= (data.len() + 16) * TEXT_A_BYTE, "{} bytes of text", out.len());
+                print_bounded(&mut printer, link_type, data, more, &mut out);
             }
         }
     }
+}
+
+/// Prints a packet of one link type, whole and cut.
+fn print_one(link_type: LinkType, packet: &[u8], packet_type: Option<PacketType>) {
+    let mut out = Vec::new();
+    for options in switches() {
+        let mut printer = Tcpdump::new(TcpdumpOptions { packet_type, ..options }).named(Box::new(HostileNames));
+        for more in [0, 1] {
+            print_bounded(&mut printer, link_type, packet, more, &mut out);
+        }
+    }
+}
+
+/// What an Ethernet frame carries: the first byte chooses the type. The lengths of IEEE 802.3 lead to IEEE 802.2.
+const ETHER_TYPES: [u16; 9] = [0x88cc, 0x0806, 0x8035, 0x8100, 0x0800, 0x86dd, 3, 40, 1500];
+
+/// Prints any bytes as what an Ethernet frame carries.
+pub fn fuzz_tcpdump_frame(data: &[u8]) {
+    let Some((&first, rest)) = data.split_first() else { return };
+    let kind = ETHER_TYPES[usize::from(first) % ETHER_TYPES.len()].to_be_bytes();
+    print_one(LinkType::ETHERNET, &[&[2; 12][..], &kind, rest].concat(), None);
+}
+
+/// IPv4 or IPv6 with a length that is right, before `payload`.
+fn packet(six: bool, proto: u8, payload: &[u8]) -> Vec<u8> {
+    let len = |more: usize| u16::try_from(payload.len() + more).unwrap_or(u16::MAX).to_be_bytes();
+    if six {
+        return [&[0x60, 0, 0, 0][..], &len(0), &[proto, 64], &[0xfd; 32], payload].concat();
+    }
+    [&[0x45, 0][..], &len(20), &[0, 1, 0, 0, 64, proto, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2], payload].concat()
+}
+
+/// Prints any bytes as what IP carries: the first byte is the protocol, the lowest bit of the second the version.
+pub fn fuzz_tcpdump_protocol(data: &[u8]) {
+    let [proto, version, rest @ ..] = data else { return };
+    print_one(LinkType::RAW, &packet(version & 1 != 0, *proto, rest), None);
+}
+
+/// Ports that lead to a decoder; the last two are TCP's.
+const PORTS: [u16; 10] = [53, 67, 123, 5353, 546, 4789, 6081, 9, 53, 80];
+
+/// Prints any bytes as what UDP and TCP carry: the first byte chooses the port, its highest bits `-T`.
+pub fn fuzz_tcpdump_application(data: &[u8]) {
+    let Some((&first, rest)) = data.split_first() else { return };
+    let nth = usize::from(first & 63) % PORTS.len();
+    let port = PORTS[nth].to_be_bytes();
+    let kind = match first >> 6 {
+        1 => Some(PacketType::Domain),
+        2 => Some(PacketType::Vxlan),
+        _ => None,
+    };
+    let six = port == 546_u16.to_be_bytes();
+    let (proto, header) = if nth < 8 {
+        let len = u16::try_from(rest.len() + 8).unwrap_or(u16::MAX).to_be_bytes();
+        (17, [&[0, 9][..], &port, &len, &[0, 0]].concat())
+    } else {
+        (6, [&[0, 9][..], &port, &[0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10, 2, 0, 0, 0, 0, 0]].concat())
+    };
+    print_one(LinkType::RAW, &packet(six, proto, &[&header, rest].concat()), kind);
 }
 
 #[cfg(test)]
@@ -70,6 +137,9 @@ mod tests {
         #[test]
         fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             fuzz_tcpdump(&bytes);
+            fuzz_tcpdump_frame(&bytes);
+            fuzz_tcpdump_protocol(&bytes);
+            fuzz_tcpdump_application(&bytes);
         }
 
         #[test]

@@ -55,7 +55,7 @@ mod vendor_names;
 mod vxlan;
 
 pub use frame::CapturedBytes;
-pub use fuzz::fuzz_tcpdump;
+pub use fuzz::{fuzz_tcpdump, fuzz_tcpdump_application, fuzz_tcpdump_frame, fuzz_tcpdump_protocol};
 pub use names::PacketNames;
 pub use options::{Dump, InterfaceName, PacketType, Stamp, TcpdumpOptions};
 

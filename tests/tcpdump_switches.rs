@@ -155,6 +155,28 @@ fn root_programs_and_lists_are_those_of_tcpdump() {
     assert!(text(&ours.stderr).contains("tcpdump: pcap_loop: "), "{}", text(&ours.stderr));
 }
 
+/// Interfaces in files captured on all of them: tcpdump takes the names of the reader's host.
+#[test]
+fn root_names_of_interfaces_in_files_are_not_those_of_this_host() {
+    testkit::require_root!();
+    testkit::require_tool!("tcpdump");
+    let lab = Lab::new("tdsllnames");
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("lo");
+    pcap(&file, 276, 4);
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[44..48].copy_from_slice(&[0, 0, 0, 1]);
+    fs::write(&file, bytes).unwrap();
+    let print = |tool: &str, words: &[&str]| {
+        let words = [words, &["-n", "-t", "-r", "lo"]].concat();
+        text(&inside(&lab, dir.path(), tool, &words).output().unwrap().stdout)
+    };
+    let line = "In  IP 10.0.0.1.4000 > 10.0.0.2.4001: UDP, length 4\n";
+    assert_eq!(print("netwren", &[]), format!("?     {line}"));
+    assert_eq!(print("netwren", &["--bug-compatible"]), format!("lo    {line}"));
+    assert_eq!(print("tcpdump", &[]), format!("lo    {line}"));
+}
+
 /// What tcpdump takes and we refuse has a reason; what both refuse ends with the usage.
 #[test]
 fn root_what_is_refused_has_a_reason() {

@@ -3,6 +3,7 @@
 use super::filter::link_words;
 use host::Links;
 use record::rows::{Link, LinkType};
+use std::collections::HashMap;
 use sys::Host;
 
 /// `IFF_…` (include/uapi/linux/if.h).
@@ -75,6 +76,12 @@ pub(super) fn devices() -> Result<Vec<Device>, String> {
     all.push(Device { name: ANY.as_bytes().into(), link: None, is_connected: None });
     all.sort_by_key(Device::rank);
     Ok(all)
+}
+
+/// The names of this namespace's interfaces by their numbers; none if they cannot be read.
+pub(super) fn names() -> HashMap<u32, String> {
+    let links = devices().unwrap_or_default().into_iter().filter_map(|device| device.link);
+    links.map(|link| (link.index, sys::escaped(&link.name).into_string())).collect()
 }
 
 /// The one that `-i` means: by its name, by its number in the list of `-D`, or the first.

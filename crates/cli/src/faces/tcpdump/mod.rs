@@ -22,6 +22,7 @@ use record::SinkError;
 use record::rows::LinkType;
 use sinks::Out;
 use sinks::face::tcpdump::{CapturedBytes, Tcpdump, TcpdumpOptions};
+use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use switches::{TcpdumpCall, TcpdumpRun};
@@ -143,6 +144,8 @@ fn system_words(error: &std::io::Error) -> String {
 fn read(run: &TcpdumpRun) -> Result<(), String> {
     let mut out = Out::new(Stdout::new()).each_line(run.each_line);
     let (mut printer, names_end) = printer(run);
+    // Those of this host are not those of the file: only old defects show them.
+    let ifaces = if run.bug_compatible { interfaces::names() } else { HashMap::new() };
     let (mut packets, mut ended) = (0, Ok(()));
     for (nth, path) in run.files()?.enumerate() {
         if let Err(message) = std::mem::replace(&mut ended, Ok(())) {
@@ -159,7 +162,7 @@ fn read(run: &TcpdumpRun) -> Result<(), String> {
         if nth > 0 {
             file.say_begin(false);
         }
-        let printed = print_all(run, &mut file.file, &filter, &mut printer, &mut out);
+        let printed = print_all(run, &mut file.file, &filter, (&mut printer, &ifaces), &mut out);
         // What was printed before an error is shown before it is told.
         ended = match out.flush().and(printed) {
             Ok((more, message)) => {
@@ -193,7 +196,7 @@ fn print_all(
     run: &TcpdumpRun,
     file: &mut PacketFile,
     filter: &PacketFilter,
-    printer: &mut Tcpdump,
+    (printer, ifaces): (&mut Tcpdump, &HashMap<u32, String>),
     out: &mut Out<Stdout>,
 ) -> Result<(u64, Option<String>), SinkError> {
     let mut packets = 0;
@@ -209,7 +212,7 @@ fn print_all(
         }
         packets += 1;
         if !run.count_only {
-            put(printer, &packet, out)?;
+            put(printer, ifaces, &packet, out)?;
         }
         if run.count == Some(packets) {
             break None;
@@ -224,14 +227,19 @@ fn put_count(packets: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(if packets == 1 { b" packet\n" } else { b" packets\n" });
 }
 
-fn put(printer: &mut Tcpdump, packet: &FilePacket<'_>, out: &mut Out<Stdout>) -> Result<(), SinkError> {
+fn put(
+    printer: &mut Tcpdump,
+    ifaces: &HashMap<u32, String>,
+    packet: &FilePacket<'_>,
+    out: &mut Out<Stdout>,
+) -> Result<(), SinkError> {
     let bytes = CapturedBytes {
         link_type: link_type(packet.link_type),
         bytes: packet.bytes,
         len: packet.len,
         time_ns: packet.time_ns,
     };
-    printer.print(&bytes, &|_| None, out.buf());
+    printer.print(&bytes, &|number| ifaces.get(&number).map(String::as_str), out.buf());
     out.line_done()
 }
 

@@ -248,6 +248,8 @@ fn root_names_of_an_interface_are_those_of_tcpdump() {
     for (switches, expected) in [
         (&[][..], "IP fifty.example.org.uname > one.example.org.about: UDP, length 3"),
         (&["-N"], "IP fifty.uname > one.about: UDP, length 3"),
+        // Names are asked for without any right.
+        (&["-N", "-Z", "nobody"], "IP fifty.uname > one.about: UDP, length 3"),
         // The first network of the interface is 127.0.0.0/8.
         (&["-f"], "IP 10.0.0.50.uname > 10.0.0.1.about: UDP, length 3"),
         (&["-n"], "IP 10.0.0.50.4321 > 10.0.0.1.7999: UDP, length 3"),

@@ -65,7 +65,8 @@ impl Drop for NameServer {
     }
 }
 
-/// Addresses of `named.example.org`; the name of `10.0.0.50`, a hostile one for `10.0.0.51`, one of IPv6, and that all others have none.
+/// Addresses of `named.example.org`; the name of `10.0.0.50`, a hostile one for `10.0.0.51`, one of IPv6, and that all
+/// others have none.
 fn answer(query: &[u8]) -> Vec<u8> {
     // The question is what the server repeats of a query: what else stands there (EDNS) is not.
     let end = 12 + query[12..].iter().position(|byte| *byte == 0).unwrap() + 5;

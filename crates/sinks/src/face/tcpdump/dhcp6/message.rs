@@ -51,7 +51,7 @@ pub(super) fn put_message(line: &mut Line<'_>, bytes: &[u8], length: usize, dept
 }
 
 /// An option's value within the packet: names in it point behind it.
-struct Value<'v> {
+struct OptionValue<'v> {
     /// The packet.
     bytes: &'v [u8],
     at: usize,
@@ -59,7 +59,7 @@ struct Value<'v> {
     depth: u8,
 }
 
-impl<'v> Value<'v> {
+impl<'v> OptionValue<'v> {
     fn value(&self) -> &'v [u8] {
         at_most(behind(self.bytes, self.at), self.end - self.at)
     }
@@ -86,7 +86,7 @@ fn put_options(line: &mut Line<'_>, bytes: &[u8], (mut at, end): (usize, usize),
             return Ok(());
         };
         let (number, len) = (u16::from_be_bytes([high, low]), usize::from(u16::from_be_bytes(len)));
-        let value = Value { bytes, at: at + OPTION_BYTES, end: at + OPTION_BYTES + len, depth };
+        let value = OptionValue { bytes, at: at + OPTION_BYTES, end: at + OPTION_BYTES + len, depth };
         if value.end > end {
             line.cut();
             return Ok(());
@@ -103,7 +103,7 @@ fn put_options(line: &mut Line<'_>, bytes: &[u8], (mut at, end): (usize, usize),
 }
 
 /// False where the option is cut.
-fn put_value(line: &mut Line<'_>, number: u16, option: &Value<'_>) -> Printed<bool> {
+fn put_value(line: &mut Line<'_>, number: u16, option: &OptionValue<'_>) -> Printed<bool> {
     if !values::is_long_enough(number, option.len()) {
         put!(line, " ?)");
         return Ok(true);
@@ -156,7 +156,7 @@ fn put_value(line: &mut Line<'_>, number: u16, option: &Value<'_>) -> Printed<bo
 }
 
 /// Names of domains; false where one is cut.
-fn put_domains(line: &mut Line<'_>, option: &Value<'_>) -> Printed<bool> {
+fn put_domains(line: &mut Line<'_>, option: &OptionValue<'_>) -> Printed<bool> {
     let mut at = option.at;
     while at < option.end {
         put!(line, " ");
@@ -170,7 +170,7 @@ fn put_domains(line: &mut Line<'_>, option: &Value<'_>) -> Printed<bool> {
 }
 
 /// What a lease is asked for by.
-fn put_query(line: &mut Line<'_>, option: &Value<'_>) -> Printed {
+fn put_query(line: &mut Line<'_>, option: &OptionValue<'_>) -> Printed {
     let value = option.value();
     match u8_at(value, 0)? {
         1 => put!(line, " by-address"),
@@ -182,7 +182,7 @@ fn put_query(line: &mut Line<'_>, option: &Value<'_>) -> Printed {
 }
 
 /// RFC 5908. False where a server is cut.
-fn put_time_servers(line: &mut Line<'_>, option: &Value<'_>) -> Printed<bool> {
+fn put_time_servers(line: &mut Line<'_>, option: &OptionValue<'_>) -> Printed<bool> {
     let mut at = option.at;
     while at < option.end - 4 {
         let (kind, len) = (be16(option.bytes, at)?, usize::from(be16(option.bytes, at + 2)?));

@@ -100,6 +100,10 @@ const CARRIED_BY_IP: &[&[u8]] = &[
       \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\
       \x20\0\0\0\0\x0c\x01\x01\x12\x34\x5e\x07\x12\x34\x5f\x08\0\x06\x02\x09ab",
     b"\x3a\x01\x8f\0\0\0\0\0\0\x01\x01\0\0\x01CCCCCCCCCCCCCCCCDDDDDDDDDDDDDDDD",
+    // Node information with labels; a command that renumbers.
+    b"\x3a\x01\x8c\0\0\0\0\x02\0\x01\x01\x02\x03\x04\x05\x06\x07\x08\0\0\0\x09\x04host\x03org\0",
+    b"\x3a\x01\x8a\0\0\0\0\0\0\x09\x03\xf8\0\x64\0\0\0\0\x01\x07\x07\x30\x01\x80\0\0CCCCCCCCCCCCCCCC\
+      \x10\x30\xc0\x80\xff\xff\xff\xff\0\0\x01\0\xc0\0\0\0DDDDDDDDDDDDDDDD",
     b"\x02\0\x22\0\0\0\0\0\0\x01\x01\0\0\x01\xef\x01\x01\x01\x0a\0\0\x01",
     b"\x84\0\0\x01\0\x02\0\0\0\x03\0\0\0\0\x01\0\0\x14\0\0\0\x01\0\0\0\x02\0\x01\0\x01\0\0\0\x03",
     b"\x2f\0\xb0\0\x65\x58\0\0\0\0\0\0\0\x09\0\0\0\x01\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x88\xcc\0\0",

@@ -89,14 +89,13 @@ fn icmp6_messages() {
     check(LinkType::RAW, &damaged(&packets, 41, 140), VERBOSE);
 }
 
-/// Node information, renumbering and RPL, which are not decoded.
-const UNDECODED6: [u8; 4] = [138, 139, 140, 155];
 /// What changes what is told of a message.
 const VERBOSE: &[&str] = &["", "-v", "-vv", "-q", "-ve"];
 
 #[test]
 fn icmp6_kinds() {
-    let kinds = (0..=255).filter(|kind| !UNDECODED6.contains(kind)).map(|kind| {
+    // Routes of low-power networks (RPL) are not decoded.
+    let kinds = (0..=255).filter(|kind| *kind != 155).map(|kind| {
         let body: Vec<u8> = (1..61).collect();
         v6(58, &summed(true, 58, 2, [&[kind, 0, 0, 0][..], &body].concat()))
     });
@@ -161,7 +160,60 @@ fn neighbour_options() {
     packets.push(icmp6(147, 0, &[&[1, 2, 0xc0, 0][..], &prefix].concat()));
     packets.push(v6(58, b""));
     check(LinkType::RAW, &cut_at_each_byte(&packets), VERBOSE);
-    check(LinkType::RAW, &damaged(&packets, 41, 140), &["", "-v", "-vv"]);
+    check(LinkType::RAW, &damaged(&packets, 40, 140), &["", "-v", "-vv"]);
+}
+
+#[test]
+fn node_information() {
+    let head = |asked: u8, flags: u8| [0, asked, 0, flags, 1, 2, 3, 4, 5, 6, 7, 8];
+    let mut packets = vec![icmp6(139, 0, &[0; 8]), icmp6(139, 0, &[0; 5])];
+    for asked in 0..6 {
+        for (code, subject) in [
+            (0, &DEST6[..]),
+            (0, &DEST6[..9]),
+            (0, &[7; 20]),
+            (1, b"\x04host\x07example\0"),
+            (1, b"\x04host\x07example\0\0"),
+            (1, b"\x04host\x07exam"),
+            (1, b"\x04host\0ab"),
+            (1, b"\x06h\x1bst\xff\""),
+            (2, &[192, 0, 2, 1]),
+            (2, &[192, 0, 2, 1, 5]),
+            (2, &[192, 0]),
+            (9, b"x"),
+            (1, b""),
+        ] {
+            packets.push(icmp6(139, code, &[&head(asked, asked * 21)[..], subject].concat()));
+        }
+        for code in 0..4 {
+            let named = [&head(asked, 1)[..], &[0, 0, 0, 9], b"\x04host\x03org\0"].concat();
+            let addresses = [&head(asked, 0x7f)[..], &[0, 0, 0, 9], &DEST6, &[0, 0, 0, 8], &DEST6, &[1, 2]].concat();
+            packets.push(icmp6(140, code, &named));
+            packets.push(icmp6(140, code, &addresses));
+            packets.push(icmp6(140, code, &head(asked, 0)));
+        }
+    }
+    check(LinkType::RAW, &cut_at_each_byte(&packets), VERBOSE);
+    check(LinkType::RAW, &damaged(&packets, 41, 90), &["", "-v"]);
+}
+
+#[test]
+fn renumbering() {
+    let prefix = |code: u8, len: u8| [&[code, len, 7, 48, 1, 128, 0, 0][..], &DEST6].concat();
+    let new = |flags: u8, seconds: [u8; 4]| {
+        [&[16, 48, 0xc0, 0x80][..], &seconds, &[0, 0, 1, 0], &[flags, 0, 0, 0], &DEST6].concat()
+    };
+    let header = [0, 0, 0, 9, 3, 0xf8, 0, 100, 0, 0, 0, 0];
+    let mut packets = Vec::new();
+    for code in [0, 1, 2, 255] {
+        for (kind, len) in [(1, 3), (2, 7), (3, 11), (4, 4), (1, 2), (1, 15)] {
+            let uses = [new(0xc0, [0xff; 4]), new(1, [0, 0, 0, 5])].concat();
+            packets.push(icmp6(138, code, &[&header[..], &prefix(kind, len), &uses].concat()));
+        }
+    }
+    packets.push(icmp6(138, 0, &[0, 0, 0, 9, 3, 0, 0, 100, 0, 0, 0, 1]));
+    check(LinkType::RAW, &cut_at_each_byte(&packets), VERBOSE);
+    check(LinkType::RAW, &damaged(&packets, 41, 150), &["", "-v", "-vv"]);
 }
 
 /// Errors look for the port behind the headers of the packet that they quote.

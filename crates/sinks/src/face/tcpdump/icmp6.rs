@@ -1,8 +1,10 @@
 //! ICMPv6 (RFC 4443), neighbour discovery (RFC 4861), MLD (RFC 2710, 3810).
 
 mod listeners;
+mod nodes;
 mod options;
 mod quoted;
+mod renumbering;
 
 use super::bytes::{Printed, array, at_most, be16, be32, behind, part, u8_at};
 use super::checksum;
@@ -73,6 +75,8 @@ fn kind_name(kind: u8) -> Option<&'static str> {
         136 => "neighbor advertisement",
         137 => "redirect",
         138 => "router renumbering",
+        139 => "who-are-you request",
+        140 => "who-are-you reply",
         141 => "inverse neighbor solicitation",
         142 => "inverse neighbor advertisement",
         143 => "multicast listener report v2",
@@ -138,6 +142,8 @@ fn put_body(line: &mut Line<'_>, kind: u8, code: u8, bytes: &[u8], length: usize
             line.v6(target);
             options::print(line, bytes, 40, length)?;
         }
+        138 => renumbering::print(line, bytes)?,
+        139 | 140 => nodes::print(line, kind, bytes, length)?,
         144 | 146 => put!(line, ", id 0x", HexWide(be16(bytes, 4)?.into(), 4)),
         HOME_REPLY => put_home_agents(line, bytes, length)?,
         MOBILE_ADVERTISEMENT => put_mobile(line, bytes, length)?,

@@ -1,0 +1,175 @@
+//! Node information (RFC 4620): names and addresses of a host, asked of the host itself.
+
+use super::super::bytes::{Printed, array, be16, be32, behind, part, u8_at};
+use super::super::line::Line;
+use super::super::pieces::{Shown, put};
+
+const QUERY: u8 = 139;
+const HEADER_BYTES: usize = 16;
+/// What is asked for.
+const NOTHING: u16 = 0;
+const TYPES: u16 = 1;
+const NAME: u16 = 2;
+const ADDRESSES: u16 = 3;
+/// Kinds of addresses; the last one says that not all are there.
+const KINDS: [(u32, &str); 7] =
+    [(0x40, "a"), (0x20, "G"), (0x10, "S"), (0x08, "L"), (0x04, "C"), (0x02, "A"), (0x01, "T")];
+
+/// Prints a query, or a reply of `length` bytes.
+pub(super) fn print(line: &mut Line<'_>, kind: u8, bytes: &[u8], length: usize) -> Printed {
+    if kind == QUERY && bytes.len() == 12 {
+        put!(line, " who-are-you request");
+        return Ok(());
+    }
+    if kind == QUERY {
+        put!(line, " node information query");
+    }
+    if kind != QUERY && length > bytes.len() || bytes.len() < HEADER_BYTES {
+        line.cut();
+        return Ok(());
+    }
+    if kind == QUERY {
+        put_query(line, bytes)?
+    } else {
+        put_reply(line, bytes)?
+    }
+    put!(line, ")");
+    Ok(())
+}
+
+fn put_query(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
+    let (code, asked, flags) = (u8_at(bytes, 1)?, be16(bytes, 4)?, be16(bytes, 6)?);
+    put!(line, " (");
+    match asked {
+        NOTHING => put!(line, "noop"),
+        TYPES => put_types(line, flags),
+        NAME => put!(line, "DNS name"),
+        ADDRESSES => {
+            put!(line, "node addresses");
+            // Nothing is missing of what is asked for.
+            put_kinds(line, flags, KINDS.get(..6).unwrap_or_default());
+        }
+        _ => put!(line, "unknown"),
+    }
+    let (is_bare, verbose) = (bytes.len() == HEADER_BYTES, line.verbose() > 0);
+    if matches!(asked, NOTHING | TYPES) {
+        put!(line, if !is_bare && verbose { ", invalid len" } else { "" });
+        return Ok(());
+    }
+    if is_bare {
+        put!(line, ", 03 draft");
+        return Ok(());
+    }
+    let subject = behind(bytes, HEADER_BYTES);
+    match (code, subject.len()) {
+        (0, 16) => {
+            put!(line, ", subject=");
+            line.v6(array(subject, 0)?);
+        }
+        (2, 4) => {
+            put!(line, ", subject=");
+            line.v4(array(subject, 0)?);
+        }
+        (0, 17..) | (2, 5..) => put!(line, if verbose { ", invalid subject len" } else { "" }),
+        (0 | 2, _) => {}
+        (1, _) => {
+            put!(line, ", subject=DNS name");
+            put_name(line, subject)?;
+        }
+        _ => put!(line, ", unknown subject"),
+    }
+    Ok(())
+}
+
+fn put_reply(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
+    let (code, asked, flags) = (u8_at(bytes, 1)?, be16(bytes, 4)?, be16(bytes, 6)?);
+    let verbose = line.verbose() > 0;
+    let invalid = if verbose && bytes.len() != HEADER_BYTES { ", invalid length" } else { "" };
+    put!(line, " node information reply (");
+    match code {
+        0 => put!(line, if verbose { "success, " } else { "" }),
+        1 => put!(line, "refused", invalid),
+        2 => put!(line, "unknown", invalid),
+        _ => {}
+    }
+    if code != 0 {
+        return Ok(());
+    }
+    match asked {
+        NOTHING => put!(line, "noop", invalid),
+        TYPES => put_types(line, flags),
+        NAME => {
+            put!(line, "DNS name");
+            put_name(line, behind(bytes, HEADER_BYTES + 4))?;
+            if flags & 1 != 0 {
+                put!(line, " [TTL=", be32(bytes, HEADER_BYTES)?, "]");
+            }
+        }
+        ADDRESSES => {
+            put!(line, "node addresses");
+            for one in behind(bytes, HEADER_BYTES).chunks_exact(20) {
+                let (seconds, address) = (be32(one, 0)?, array(one, 4)?);
+                put!(line, " ");
+                line.v6(address);
+                put!(line, "(", seconds, ")");
+            }
+            put_kinds(line, flags, &KINDS);
+        }
+        _ => put!(line, "unknown"),
+    }
+    Ok(())
+}
+
+fn put_types(line: &mut Line<'_>, flags: u16) {
+    put!(line, "supported qtypes");
+    if flags != 0 {
+        put!(line, if flags & 1 != 0 { " [C]" } else { " []" });
+    }
+}
+
+fn put_kinds(line: &mut Line<'_>, flags: u16, kinds: &[(u32, &str)]) {
+    if flags != 0 {
+        put!(line, " [");
+        line.flags(kinds, "", "", flags.into());
+        put!(line, "]");
+    }
+}
+
+/// A name to the end of the message: in one piece, as an old draft has it, or as labels.
+fn put_name(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
+    let len = usize::from(u8_at(bytes, 0)?);
+    if len == bytes.len() - 1 {
+        put!(line, if line.verbose() > 0 { ", 03 draft" } else { "" }, ", \"", Shown(behind(bytes, 1)), "\"");
+        return Ok(());
+    }
+    put!(line, ", \"");
+    let mut rest = bytes;
+    while let Some((&len, more)) = rest.split_first() {
+        let len = usize::from(len);
+        if len == 0 {
+            // One more zero is a name that is not whole.
+            put!(
+                line,
+                if more.is_empty() {
+                    "."
+                } else if more == [0] {
+                    ""
+                } else {
+                    "???"
+                }
+            );
+            break;
+        }
+        let Ok(label) = part(more, 0, len) else {
+            put!(line, "???");
+            break;
+        };
+        put!(line, Shown(label));
+        rest = behind(more, len);
+        if rest.len() > 1 && rest.first() != Some(&0) {
+            put!(line, ".");
+        }
+    }
+    put!(line, "\"");
+    Ok(())
+}

@@ -7,6 +7,7 @@ mod capture;
 mod capture_copies;
 mod capture_filter;
 mod capture_latency;
+mod capture_owners;
 mod capture_read;
 mod capture_rights;
 mod capture_stats;

@@ -14,7 +14,7 @@ use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
 const COLUMNS: &str = "iface,dst,dport,len";
-const NOBODY: u32 = 65_534;
+pub(crate) const NOBODY: u32 = 65_534;
 
 fn send(lab: &Lab, port: u16) {
     lab.inside(|| {
@@ -24,7 +24,7 @@ fn send(lab: &Lab, port: u16) {
 }
 
 /// What the kernel says of each thread: its lines `NAME:` in this order.
-fn of_threads(pid: u32, names: &[&str]) -> Vec<Vec<String>> {
+pub(crate) fn of_threads(pid: u32, names: &[&str]) -> Vec<Vec<String>> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     let of_thread = |path: &Path| {
         let status = std::fs::read_to_string(path.join("status")).unwrap();

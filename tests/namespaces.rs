@@ -396,14 +396,14 @@ fn root_a_container_names_its_namespace() {
 }
 
 /// A process where Docker would put a container whose id begins with the pid; it goes back to the root.
-struct ContainerGroup {
+pub(crate) struct ContainerGroup {
     pid: u32,
     root: &'static std::path::Path,
 }
 
 impl ContainerGroup {
     /// None without the second hierarchy.
-    fn of(pid: u32) -> Option<ContainerGroup> {
+    pub(crate) fn of(pid: u32) -> Option<ContainerGroup> {
         let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
         let root =
             roots.into_iter().map(std::path::Path::new).find(|root| root.join("cgroup.controllers").is_file())?;

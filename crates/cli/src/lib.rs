@@ -61,6 +61,9 @@ pub fn main(mut args: impl Iterator<Item = OsString>) -> u8 {
     if name == export::PACKER {
         return shipping::packer::pack(&args.next().unwrap_or_default()) as u8;
     }
+    if name == commands::capture::owners::NAME {
+        return commands::capture::owners::run(args) as u8;
+    }
     if let Some(face) = faces::find(name) {
         return face(&faces::Call::new(args));
     }

@@ -80,7 +80,7 @@ pub(crate) struct Session {
     has_final_namespaces: Cell<bool>,
     caches: PillarCaches,
     run: Arc<RunState>,
-    _inside: Option<Inside>,
+    inside: RefCell<Option<Inside>>,
 }
 
 impl Session {
@@ -133,7 +133,7 @@ impl Session {
             has_final_namespaces: Cell::new(false),
             caches: PillarCaches::default(),
             run: RunState::begin(),
-            _inside: inside,
+            inside: RefCell::new(inside),
         })
     }
 
@@ -172,6 +172,14 @@ impl Session {
     /// From now on no namespaces are looked for: those that were found are all there are.
     pub(crate) fn keep_namespaces(&self) {
         self.has_final_namespaces.set(true);
+    }
+
+    /// From now on the thread stays in the namespace that was entered, also when the session ends: it has no right to
+    /// go back.
+    pub(crate) fn stay_inside(&self) {
+        if let Some(inside) = self.inside.take() {
+            inside.stay();
+        }
     }
 
     /// The namespaces that [`Session::find_namespaces`] found; none if only one is read.

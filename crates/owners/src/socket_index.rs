@@ -39,7 +39,7 @@ pub struct SocketIndex {
 const PORT_WORDS: usize = 65_536 / 64;
 
 /// Protocol, own address and port, the other's.
-type Connection = (u8, Addr, u16, Addr, u16);
+pub(crate) type Connection = (u8, Addr, u16, Addr, u16);
 
 impl SocketIndex {
     /// No socket yet. `several`: those of more than one namespace will be added, with the namespaces' makers.
@@ -171,6 +171,21 @@ impl SocketIndex {
             .copied()
     }
 
+    /// The inode of the socket of this connection, seen from its own end (the source).
+    pub(crate) fn connected_inode(&self, netns: u64, from: &CtTuple) -> Option<u32> {
+        self.connected_at(netns, from).copied()
+    }
+
+    /// The inode of the socket that takes what comes to the source of `from`, whoever sends.
+    pub(crate) fn bound_inode(&self, netns: u64, from: &CtTuple) -> Option<u32> {
+        self.bound_at(netns, from).copied()
+    }
+
+    /// The same for what is sent to a group or to all: by the port alone.
+    pub(crate) fn inode_of_port(&self, netns: u64, proto: u8, port: u16) -> Option<u32> {
+        self.bound.get(&(netns, proto, None, port)).copied()
+    }
+
     fn connected_at(&self, netns: u64, tuple: &CtTuple) -> Option<&u32> {
         let port = self.own_port(tuple)?;
         let connection = (tuple.proto, tuple.src.unmapped(), port, tuple.dst.unmapped(), tuple.dport()?);
@@ -189,7 +204,8 @@ impl SocketIndex {
         tuple.sport().filter(|port| self.ports[usize::from(*port) / 64] >> (port % 64) & 1 == 1)
     }
 
-    fn is_ours(&self, netns: u64, addr: Addr) -> bool {
+    /// True if the address, which is not mapped, is one of the namespace's.
+    pub(crate) fn is_ours(&self, netns: u64, addr: Addr) -> bool {
         addr.is_loopback() || self.ours.contains(&(netns, addr))
     }
 }

@@ -56,6 +56,9 @@ pub enum Get<T: Table> {
         /// Where to look.
         lookup: LookupId,
     },
+    /// Read from one of two places of the row, its two ends say: the cell shows the first that is not null, a filter
+    /// matches if either does.
+    Either(for<'r, 'b> fn(&'r T::Row<'b>) -> Value<'r>, for<'r, 'b> fn(&'r T::Row<'b>) -> Value<'r>),
 }
 
 impl<T: Table> Clone for Get<T> {
@@ -82,6 +85,10 @@ impl<T: Table> Get<T> {
                 let found = lookups.owners(key).first().map_or_else(|| orphan(row), |owner| of(key, owner));
                 lookups.value(lookup, found)
             }
+            Get::Either(first, second) => match first(row) {
+                Value::Null => second(row),
+                value => value,
+            },
         }
     }
 }
@@ -150,6 +157,16 @@ impl<T: Table> Field<T> {
         Field { name, kind, doc: "", kernel: "", show: Show::Asked, need: 0, get }
     }
 
+    /// A field read from one of two places of the row, the first that is not null.
+    pub const fn either(
+        name: &'static str,
+        kind: Kind,
+        first: for<'r, 'b> fn(&'r T::Row<'b>) -> Value<'r>,
+        second: for<'r, 'b> fn(&'r T::Row<'b>) -> Value<'r>,
+    ) -> Self {
+        Field { name, kind, doc: "", kernel: "", show: Show::Asked, need: 0, get: Get::Either(first, second) }
+    }
+
     /// The same field with its sentence.
     pub const fn doc(mut self, doc: &'static str) -> Self {
         self.doc = doc;
@@ -177,7 +194,7 @@ impl<T: Table> Field<T> {
     /// The lookup that this field's value comes from, if any.
     pub fn lookup(&self) -> Option<LookupId> {
         match self.get {
-            Get::Own(_) => None,
+            Get::Own(_) | Get::Either(..) => None,
             Get::Joined { lookup, .. } | Get::OwnersJoined { lookup, .. } => Some(lookup),
             Get::Owners { .. } => Some(LookupId::Owners),
         }
@@ -206,8 +223,8 @@ impl<T: Table> Field<T> {
 /// ```
 ///
 /// After the name stands its [`Kind`]; after `=` a constructor of [`Field`] (`own`, `joined`, `owners`,
-/// `owners_joined`) with the arguments that follow name and kind; then `kernel`, `needs` and `show` with their values
-/// where they differ from none, none and [`Show::Asked`].
+/// `owners_joined`, `either`) with the arguments that follow name and kind; then `kernel`, `needs` and `show` with
+/// their values where they differ from none, none and [`Show::Asked`].
 macro_rules! fields {
     ($f:ident: $(
         $(#[doc = $doc:literal])+

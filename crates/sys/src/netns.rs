@@ -223,6 +223,13 @@ impl Inside {
     }
 }
 
+impl Inside {
+    /// Stays: where the right to go back was given up.
+    pub fn stay(mut self) {
+        self.before = None;
+    }
+}
+
 impl Drop for Inside {
     fn drop(&mut self) {
         let Some(before) = self.before.take() else { return };

@@ -1,5 +1,6 @@
 //! The rows of `capture`.
-use std::os::fd::AsFd;
+use std::cell::Cell;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use record::rows::{CapturedPacket, CapturedPackets, Link, LinkType, PacketAim};
@@ -42,6 +43,15 @@ const STAMPED: u64 = 16;
 /// Longest time at the end in which packets are taken that the kernel has counted.
 const END_NS: u64 = 500_000_000;
 
+/// A file that ends a wait for packets as well.
+#[derive(Clone, Copy)]
+pub struct WakeUp<'h> {
+    /// It is waited for until something can be read.
+    pub file: BorrowedFd<'h>,
+    /// Becomes true when something can be; whoever reads makes it false again.
+    pub has_come: &'h Cell<bool>,
+}
+
 /// The interfaces, filter and pace of a [`PacketStream`].
 pub struct FollowPackets<'h> {
     /// Names of interfaces; none for all, those that come later, too.
@@ -70,6 +80,8 @@ pub struct FollowPackets<'h> {
     pub stop: &'h dyn Fn() -> bool,
     /// Returns how often figures were asked for so far (SIGUSR1).
     pub reports: &'h dyn Fn() -> u64,
+    /// What else ends a wait.
+    pub wake_up: Option<WakeUp<'h>>,
 }
 
 /// Packets from now on.
@@ -86,6 +98,7 @@ pub struct PacketStream<'h> {
     say: &'h dyn Fn(&str),
     stop: &'h dyn Fn() -> bool,
     reports: &'h dyn Fn() -> u64,
+    wake_up: Option<WakeUp<'h>>,
     reported: u64,
     /// Packets of the batch before; it ended because it was full.
     handed: u64,
@@ -136,6 +149,7 @@ impl<'h> PacketStream<'h> {
             say: follow.say,
             stop: follow.stop,
             reports: follow.reports,
+            wake_up: follow.wake_up,
             reported: (follow.reports)(),
             handed: 0,
             was_full: false,
@@ -213,11 +227,18 @@ impl<'h> PacketStream<'h> {
 
     fn poll(&mut self) -> Result<(), SysError> {
         let events = self.places.iter().filter_map(|place| place.events.as_ref());
-        let files: Vec<_> =
+        let mut files: Vec<_> =
             self.rings.iter().map(|ring| ring.ring.as_fd()).chain(events.map(|events| events.socket.as_fd())).collect();
+        let wake_at = files.len();
+        // Not while it waits to be read: each wait would end at once.
+        files.extend(self.wake_up.filter(|wake_up| !wake_up.has_come.get()).map(|wake_up| wake_up.file));
         let mut ready = Vec::new();
         wait_any(&files, IDLE_MS, &mut ready)?;
         for at in ready {
+            if let Some(wake_up) = self.wake_up.filter(|_| at == wake_at) {
+                wake_up.has_come.set(true);
+                continue;
+            }
             let Some(ring) = self.rings.get_mut(at) else {
                 // An interface has changed.
                 self.turn_ns = 0;

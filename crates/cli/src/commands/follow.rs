@@ -16,7 +16,7 @@ use crate::refreshing_lookups::RefreshingLookups;
 use crate::service::Notifier;
 use crate::session::Session;
 use crate::shipping::{Shipment, Shipped};
-use engine::{Plan, RenewedLookups, ResolvingSink, Run, RunError};
+use engine::{Plan, RenewedLookups, ResolvingSink, RowSink, Run, RunError};
 use host::{Containers, ProcessParts, Processes};
 use record::rows::{FlowEvents, SocketEvents};
 use record::{Accounting, LookupId, Lookups, Sink, Stream, StreamSource, Table};
@@ -170,14 +170,7 @@ fn follow<T: Shipped>(
         .collect();
     let wanted = asked::lookups(session.host(), plan.demand(), wanted, &mut notes);
     let enrichment = Enrichment::read(session, &wanted, &mut notes);
-    let base = enrichment.lookups();
-    let mut lookups = FollowedLookups {
-        session,
-        base,
-        refreshing: RefreshingLookups::new(session.host(), base),
-        processes: ProcessCache::processes(session.host(), parts(&wanted)),
-        places: ProcessCache::places(session.host()),
-    };
+    let mut lookups = FollowedLookups::new(session, enrichment.lookups(), &wanted);
     let mut names = request.resolve.map(|bound| DnsNames::new(session, bound, true));
     if names.is_some() {
         asked::host_names(session.host(), &mut notes);
@@ -218,6 +211,23 @@ fn follow<T: Shipped>(
     Ok(run)
 }
 
+/// Hands the rows of a stream, and the cells of the plan, to `rows`.
+pub(super) fn follow_rows<T: Table>(
+    session: &Session,
+    plan: &Plan<T>,
+    stream: &mut dyn Stream<T>,
+    rows: &mut dyn RowSink<T>,
+) -> Result<Run, RunError> {
+    let mut notes = Accounting::default();
+    session.find_namespaces(None, &mut notes);
+    let wanted: Vec<LookupId> = LookupId::ALL.into_iter().filter(|&id| plan.needs_lookup(id)).collect();
+    let enrichment = Enrichment::read(session, &wanted, &mut notes);
+    let mut lookups = FollowedLookups::new(session, enrichment.lookups(), &wanted);
+    let mut run = plan.follow_rows(stream, &mut lookups, rows, &|| false)?;
+    run.stats.add(&notes);
+    Ok(run)
+}
+
 /// Shows the rows of a stream in order, or in groups, once it has ended.
 fn read_to_its_end<T: Table>(
     plan: &Plan<T>,
@@ -239,6 +249,19 @@ struct FollowedLookups<'s> {
     refreshing: RefreshingLookups<'s>,
     processes: ProcessCache<'s, Processes>,
     places: ProcessCache<'s, Containers>,
+}
+
+impl<'s> FollowedLookups<'s> {
+    /// Over `base`, which was read before.
+    fn new(session: &'s Session, base: Lookups<'s>, wanted: &[LookupId]) -> FollowedLookups<'s> {
+        FollowedLookups {
+            session,
+            base,
+            refreshing: RefreshingLookups::new(session.host(), base),
+            processes: ProcessCache::processes(session.host(), parts(wanted)),
+            places: ProcessCache::places(session.host()),
+        }
+    }
 }
 
 impl RenewedLookups for FollowedLookups<'_> {

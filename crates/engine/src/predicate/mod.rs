@@ -123,6 +123,7 @@ impl<T: Table> Node<T> {
                 rule.cost()
                     + match get {
                         Get::Own(_) => 1,
+                        Get::Either(..) => 2,
                         Get::Joined { .. } => 10,
                         Get::Owners { .. } => 15,
                         Get::OwnersJoined { .. } => 25,
@@ -135,6 +136,9 @@ impl<T: Table> Node<T> {
     fn holds(&self, row: &T::Row<'_>, lookups: &Lookups<'_>) -> bool {
         match self {
             Node::Test { get: Get::Own(get), rule } => rule.holds(&get(row)),
+            Node::Test { get: Get::Either(first, second), rule } => {
+                rule.holds_for_any_of([first(row), second(row)].into_iter())
+            }
             Node::Test { get: Get::Joined { key, lookup }, rule } => rule.holds(&lookups.value(*lookup, key(row))),
             Node::Test { get: Get::Owners { key, part }, rule } => rule.holds_for_any(lookups.owners(key(row)), *part),
             Node::Test { get: Get::OwnersJoined { key, of, orphan, lookup }, rule } => {

@@ -451,3 +451,35 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn either_of_two_places_passes() {
+    use record::rows::{CapturedPacket, CapturedPackets, HolderWords, PacketSocket};
+    let socket = |uid| PacketSocket {
+        proto: record::Proto::Tcp,
+        state: record::State::LISTEN,
+        uid,
+        owners: Box::default(),
+        words: std::rc::Rc::new(HolderWords::default()),
+    };
+    let (one, other) = (socket(Some(1)), socket(Some(2)));
+    let both = CapturedPacket { src_socket: Some(&one), dst_socket: Some(&other), ..CapturedPacket::default() };
+    let sent = CapturedPacket { dst_socket: None, ..both };
+    let holds = |filter: &str, row: &CapturedPacket<'_>| {
+        let ast = crate::filter::parse(filter).unwrap();
+        let parts = crate::filter::bind::<CapturedPackets>(&ast).unwrap().into_conjuncts();
+        Predicate::<CapturedPackets>::new(&parts).unwrap().matches(row, &Lookups::none())
+    };
+    for (filter, of_both, of_sent) in [
+        ("uid = 1", true, true),
+        ("uid = 2", true, false),
+        ("uid = 3", false, false),
+        ("uid != 2", false, true),
+        ("uid > 1", true, false),
+        ("uid = null", false, false),
+        ("pid = null", true, true),
+        ("dst_uid = null", false, true),
+    ] {
+        assert_eq!((holds(filter, &both), holds(filter, &sent)), (of_both, of_sent), "{filter}");
+    }
+}

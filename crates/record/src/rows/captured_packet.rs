@@ -2,8 +2,9 @@
 
 use super::ip_proto;
 use super::packet::{PacketHeaders, TcpHeader, Transport};
+use super::packet_socket::{HolderWords, PacketSocket};
 use crate::table::table;
-use crate::{Key, LookupId, Owner, Show, Value};
+use crate::{Key, LookupId, Show, State, Value};
 
 /// One packet, as it was seen on an interface or stands in a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -38,12 +39,10 @@ pub struct CapturedPacket<'b> {
     pub info: &'b [u8],
     /// Link-layer addresses in words, sender first; not filled in unless somebody asked for them.
     pub macs: [[u8; 17]; 2],
-    /// Who holds the socket that sent it, if that is here; empty unless somebody asked for owners.
-    pub src_owners: &'b [Owner],
-    /// Who holds the socket that it is for, if that is here.
-    pub dst_owners: &'b [Owner],
-    /// When they were seen, on CLOCK_BOOTTIME in ns; 0 where that is not known.
-    pub owners_seen_ns: u64,
+    /// The socket that sent it, if that is here and known; `None` unless somebody asked for owners.
+    pub src_socket: Option<&'b PacketSocket>,
+    /// The socket that it is for, if that is here and known.
+    pub dst_socket: Option<&'b PacketSocket>,
 }
 
 /// What a frame begins with: `LINKTYPE_…` (<https://www.tcpdump.org/linktypes.html>).
@@ -147,8 +146,12 @@ pub mod capture_need {
     pub const INFO: u64 = 1;
     /// Link-layer addresses in words.
     pub const MACS: u64 = 1 << 1;
-    /// Processes at both ends: readings of sockets and owners.
+    /// Sockets at both ends, and the processes that hold them: readings of sockets and owners.
     pub const OWNERS: u64 = 1 << 2;
+    /// Containers, pods and units of these processes.
+    pub const PLACES: u64 = OWNERS | 1 << 3;
+    /// Their command lines.
+    pub const CMDLINES: u64 = OWNERS | 1 << 4;
 }
 
 const AIMS: &[&str] = &["host", "broadcast", "multicast", "other_host", "outgoing"];
@@ -251,6 +254,22 @@ fn vlan_id<'r>(tag: Option<u16>) -> Value<'r> {
     Value::number(tag.map(|tag| u32::from(tag & 0xfff)))
 }
 
+fn src_socket<'r>(row: &'r CapturedPacket<'_>, part: impl FnOnce(&'r PacketSocket) -> Value<'r>) -> Value<'r> {
+    row.src_socket.map_or(Value::Null, part)
+}
+
+fn dst_socket<'r>(row: &'r CapturedPacket<'_>, part: impl FnOnce(&'r PacketSocket) -> Value<'r>) -> Value<'r> {
+    row.dst_socket.map_or(Value::Null, part)
+}
+
+fn src_words<'r>(row: &'r CapturedPacket<'_>, part: fn(&'r HolderWords) -> &'r [u8]) -> Value<'r> {
+    src_socket(row, |socket| Value::nonempty(part(&socket.words)))
+}
+
+fn dst_words<'r>(row: &'r CapturedPacket<'_>, part: fn(&'r HolderWords) -> &'r [u8]) -> Value<'r> {
+    dst_socket(row, |socket| Value::nonempty(part(&socket.words)))
+}
+
 table! {
     /// The table of captured packets (`capture`).
     pub enum CapturedPackets of CapturedPacket = "capture";
@@ -329,13 +348,99 @@ table! {
     checksum_not_ready: Bool = own(|row| Value::Bool(row.checksum_not_ready)), kernel "TP_STATUS_CSUMNOTREADY";
     /// True for several TCP segments in one, which go over the wire one by one.
     super_packet: Bool = own(|row| Value::Bool(row.is_super_packet)), kernel "TP_STATUS_GSO_TCP";
+    /// Name of the process that sent the packet, the first one of several; null where that is not here or not known.
+    src_process: Text = own(|row| src_socket(row, PacketSocket::process)), needs capture_need::OWNERS;
+    /// Name of the process that it is for, the first one of several; null where that is not here or not known.
+    dst_process: Text = own(|row| dst_socket(row, PacketSocket::process)), needs capture_need::OWNERS;
+    /// Name of the process at the end that is here; where both are, of the one that sends. A filter takes either.
+    process: Text = either(
+        |row| src_socket(row, PacketSocket::process),
+        |row| dst_socket(row, PacketSocket::process),
+    ), needs capture_need::OWNERS;
+    /// That process: the one that sent the packet.
+    src_pid: Id = own(|row| src_socket(row, PacketSocket::pid)), needs capture_need::OWNERS;
+    /// That process: the one that it is for.
+    dst_pid: Id = own(|row| dst_socket(row, PacketSocket::pid)), needs capture_need::OWNERS;
+    /// Every holder of the socket that sent the packet: pid, process, fd.
+    src_owners: Owners = own(|row| src_socket(row, PacketSocket::owners)), needs capture_need::OWNERS;
+    /// Every holder of the socket that it is for: pid, process, fd.
+    dst_owners: Owners = own(|row| dst_socket(row, PacketSocket::owners)), needs capture_need::OWNERS;
+    /// Number of that process. A filter takes either end.
+    pid: Id = either(
+        |row| src_socket(row, PacketSocket::pid),
+        |row| dst_socket(row, PacketSocket::pid),
+    ), needs capture_need::OWNERS;
+    /// User id of the socket that sent the packet.
+    src_uid: Id = own(|row| src_socket(row, PacketSocket::uid)), needs capture_need::OWNERS;
+    /// User id of the socket that it is for.
+    dst_uid: Id = own(|row| dst_socket(row, PacketSocket::uid)), needs capture_need::OWNERS;
+    /// User id of the socket at the end that is here. A filter takes either end.
+    uid: Id = either(
+        |row| src_socket(row, PacketSocket::uid),
+        |row| dst_socket(row, PacketSocket::uid),
+    ), needs capture_need::OWNERS;
+    /// User of the socket that sent the packet.
+    src_user: Text = own(|row| src_words(row, |words| &words.user)), needs capture_need::OWNERS;
+    /// User of the socket that it is for.
+    dst_user: Text = own(|row| dst_words(row, |words| &words.user)), needs capture_need::OWNERS;
+    /// User of that socket. A filter takes either end.
+    user: Text = either(
+        |row| src_words(row, |words| &words.user),
+        |row| dst_words(row, |words| &words.user),
+    ), needs capture_need::OWNERS;
+    /// State of the socket that sent the packet when it was last looked at.
+    src_state: Name(State::NAMES) = own(|row| src_socket(row, PacketSocket::state)), needs capture_need::OWNERS;
+    /// State of the socket that it is for when it was last looked at.
+    dst_state: Name(State::NAMES) = own(|row| dst_socket(row, PacketSocket::state)), needs capture_need::OWNERS;
+    /// State of the socket at the end that is here, when it was last looked at. A filter takes either end.
+    state: Name(State::NAMES) = either(
+        |row| src_socket(row, PacketSocket::state),
+        |row| dst_socket(row, PacketSocket::state),
+    ), needs capture_need::OWNERS;
+    /// Container of the process that sent the packet: its name, else the start of its id.
+    src_container: Text = own(|row| src_words(row, |words| &words.container)), needs capture_need::PLACES;
+    /// Container of the process that it is for: its name, else the start of its id.
+    dst_container: Text = own(|row| dst_words(row, |words| &words.container)), needs capture_need::PLACES;
+    /// Container of the process at the end that is here. A filter takes either end.
+    container: Text = either(
+        |row| src_words(row, |words| &words.container),
+        |row| dst_words(row, |words| &words.container),
+    ), needs capture_need::PLACES;
+    /// Kubernetes pod of the process that sent the packet, as namespace/name.
+    src_pod: Text = own(|row| src_words(row, |words| &words.pod)), needs capture_need::PLACES;
+    /// Kubernetes pod of the process that it is for, as namespace/name.
+    dst_pod: Text = own(|row| dst_words(row, |words| &words.pod)), needs capture_need::PLACES;
+    /// Kubernetes pod of that process. A filter takes either end.
+    pod: Text = either(
+        |row| src_words(row, |words| &words.pod),
+        |row| dst_words(row, |words| &words.pod),
+    ), needs capture_need::PLACES;
+    /// Innermost systemd unit of the process that sent the packet.
+    src_unit: Text = own(|row| src_words(row, |words| &words.unit)), needs capture_need::PLACES;
+    /// Innermost systemd unit of the process that it is for.
+    dst_unit: Text = own(|row| dst_words(row, |words| &words.unit)), needs capture_need::PLACES;
+    /// Innermost systemd unit of that process. A filter takes either end.
+    unit: Text = either(
+        |row| src_words(row, |words| &words.unit),
+        |row| dst_words(row, |words| &words.unit),
+    ), needs capture_need::PLACES;
+    /// Command line of the process that sent the packet, its words joined by blanks.
+    src_cmdline: Text = own(|row| src_words(row, |words| &words.cmdline)), needs capture_need::CMDLINES;
+    /// Command line of the process that it is for, its words joined by blanks.
+    dst_cmdline: Text = own(|row| dst_words(row, |words| &words.cmdline)), needs capture_need::CMDLINES;
+    /// Command line of that process. A filter takes either end.
+    cmdline: Text = either(
+        |row| src_words(row, |words| &words.cmdline),
+        |row| dst_words(row, |words| &words.cmdline),
+    ), needs capture_need::CMDLINES;
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::{Addr, Lookups, Table, field_index};
+    use crate::{Addr, Comm, Lookups, Owner, Proto, Table, field_index};
+    use std::rc::Rc;
 
     fn cell<'r>(row: &'r CapturedPacket<'_>, name: &str) -> Value<'r> {
         CapturedPackets::FIELDS[field_index::<CapturedPackets>(name).unwrap()].cell(row, &Lookups::none())
@@ -368,5 +473,24 @@ mod tests {
             (Value::Name("out"), Value::Name("outgoing"))
         );
         assert!(PacketAim::of(5).is_none());
+    }
+
+    #[test]
+    fn the_sender_comes_first_where_both_ends_are_here() {
+        let socket = |pid, uid| PacketSocket {
+            proto: Proto::Udp,
+            state: State::CLOSE,
+            uid,
+            owners: [Owner { pid, fd: 3, process: Comm::new(b"x") }].into(),
+            words: Rc::default(),
+        };
+        let (client, server) = (socket(7, None), socket(8, Some(5)));
+        let row = CapturedPacket { src_socket: Some(&client), dst_socket: Some(&server), ..CapturedPacket::default() };
+        assert_eq!([cell(&row, "pid"), cell(&row, "src_pid"), cell(&row, "dst_pid")], [7, 7, 8].map(Value::U64));
+        assert_eq!([cell(&row, "uid"), cell(&row, "dst_uid")], [5, 5].map(Value::U64), "where it is known");
+        assert_eq!((cell(&row, "src_uid"), cell(&row, "container")), (Value::Null, Value::Null));
+        assert_eq!(cell(&row, "state"), Value::Name("unconn"));
+        let received = CapturedPacket { src_socket: None, ..row };
+        assert_eq!([cell(&received, "pid"), cell(&received, "src_pid")], [Value::U64(8), Value::Null]);
     }
 }

@@ -10,7 +10,7 @@ use crate::flags::request::Request;
 use engine::{Predicate, filter};
 use pcapfilter::{ExtraWord, FilterTarget, LinkType, Origin};
 use record::Table;
-use record::rows::CapturedPackets;
+use record::rows::{CapturedPackets, capture_need};
 
 /// The refusal of a name that is looked up, beside `or` or `not`.
 const BY_AND: &str = "is joined with words of pcap-filter by `and` only";
@@ -130,7 +130,8 @@ pub(super) fn own_test(request: &Request, text: &str, refusal: &str) -> Result<O
     expr.for_each_test(&mut |test| {
         let Some(field) = CapturedPackets::FIELDS.get(test.field) else { return };
         need |= field.need;
-        elsewhere = elsewhere.or(field.lookup().map(|_| field.name));
+        let is_elsewhere = field.lookup().is_some() || field.need & capture_need::OWNERS != 0;
+        elsewhere = elsewhere.or(is_elsewhere.then_some(field.name));
     });
     if let Some(name) = elsewhere {
         return Err(format!("`{name}` {refusal}"));
@@ -293,6 +294,7 @@ mod tests {
         for (text, says) in [
             ("port 53 and", "filter, column 12: can't parse filter expression: syntax error"),
             ("tcp port http-nope", "filter, column"),
+            ("port 53 or src_process = x", "`src_process` is joined with words of pcap-filter by `and` only"),
             ("port 53 or netns = x", "`netns` is joined with words of pcap-filter by `and` only"),
             ("dprot = 22", "dport"),
             ("port 53 or ttl = many", "many"),

@@ -1,19 +1,20 @@
 //! Packets of interfaces.
 
 use super::Capture;
+use super::owners::{Owners, Wake};
 use super::program::Programs;
-use super::writing::{finished, open_output, written};
-use crate::commands::follow::{self, StreamNotes};
+use super::writing::{PacketWriter, finished, open_output, written};
+use crate::commands::follow::{self, StreamNotes, Then};
 use crate::messages::say;
 use crate::outcome::Outcome;
-use crate::rights::Confined;
+use crate::rights::{Confined, NeededRights};
 use crate::session::Session;
-use capture::{CapturePlace, FollowPackets, PacketStream, Passes};
-use engine::{Plan, RunError};
+use ::owners::OwnedPackets;
+use capture::{CapturePlace, FollowPackets, PacketStream, Passes, complete};
+use engine::{Plan, Run, RunError};
 use host::{LinksReader, Namespace, Namespaces};
-use record::Accounting;
 use record::rows::{CapturedPacket, CapturedPackets, Link};
-use record::{SourceError, SourceFault};
+use record::{Accounting, SourceError, SourceFault, Stream};
 use std::cell::RefCell;
 use std::collections::HashMap;
 
@@ -36,6 +37,8 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         let links = |place: &CapturePlace| read_links(session, place, &readers);
         let is_late = || end_ns.is_some_and(|end_ns| sys::clock::monotonic_ns() >= end_ns);
         let stop = || is_late() || follow::is_over(&capture.request, session);
+        let owners = Owners::of(capture, plan).map_err(refused)?;
+        let wake = owners.as_ref().map(|owners| owners.feed.wake());
         let rings = places.len() * capture.ifaces.len().max(1);
         let programs = capture.filter.as_ref().map(|filter| Programs::live(filter, capture.live_snaplen()));
         let program = programs.as_ref().map(Programs::kernel).transpose().map_err(refused)?;
@@ -56,33 +59,62 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
             say: &say,
             stop: &stop,
             reports: &sys::signal::reports,
+            wake_up: wake.as_ref().map(Wake::of_capture),
         };
         let mut stream = PacketStream::open(follow).map_err(RunError::Source)?;
         if capture.request.explain {
             return then(&mut stream, StreamNotes::default());
         }
         let output = capture.output.as_deref().map(open_output).transpose()?;
+        session.stay_inside();
         needed.drop_capabilities().map_err(refused)?;
-        let mut run = match output {
-            Some(mut writer) => {
-                let mut run = written(&mut writer, plan, &mut Confined::new(&mut stream, &needed))?;
-                let report = stream.report();
-                let line = finished(writer, &mut run, Some(&report));
-                say(&format!("{report}; {line}, {} filtered", run.stats.filtered));
-                run
+        let reading = Reading { capture, plan, needed: &needed, writer: output };
+        let (mut run, writer) = match owners {
+            Some(Owners { mut feed, sockets, .. }) => {
+                reading.read(&mut OwnedPackets::new(&mut stream, complete, &mut feed, sockets), then)?
             }
-            None => {
-                let caveat = capture.request.all_netns.then(|| AT_THE_START.to_owned());
-                let notes = StreamNotes { caveat, ..StreamNotes::default() };
-                let run = then(&mut Confined::new(&mut stream, &needed), notes)?;
-                let (shown, filtered) = (run.stats.emitted, run.stats.filtered);
-                say(&format!("{}; {shown} shown, {filtered} filtered", stream.report()));
-                run
-            }
+            None => reading.read(&mut stream, then)?,
         };
+        let report = stream.report();
+        let (shown, filtered) = (run.stats.emitted, run.stats.filtered);
+        match writer {
+            Some(writer) => {
+                let line = finished(writer, &mut run, Some(&report));
+                say(&format!("{report}; {line}, {filtered} filtered"));
+            }
+            None => say(&format!("{report}; {shown} shown, {filtered} filtered")),
+        }
         run.stats.add(&notes);
         Ok(run)
     })
+}
+
+/// How packets are read, and where they go.
+struct Reading<'c> {
+    capture: &'c Capture,
+    plan: &'c Plan<CapturedPackets>,
+    needed: &'c NeededRights,
+    /// The file of `-w`.
+    writer: Option<PacketWriter>,
+}
+
+impl Reading<'_> {
+    /// Reads the stream to its end, after rights are given up.
+    fn read(
+        mut self,
+        stream: &mut dyn Stream<CapturedPackets>,
+        then: &mut Then<'_, CapturedPackets>,
+    ) -> Result<(Run, Option<PacketWriter>), RunError> {
+        let mut stream = Confined::new(stream, self.needed);
+        let run = match &mut self.writer {
+            Some(writer) => written(writer, self.plan, &mut stream)?,
+            None => {
+                let caveat = self.capture.request.all_netns.then(|| AT_THE_START.to_owned());
+                then(&mut stream, StreamNotes { caveat, ..StreamNotes::default() })?
+            }
+        };
+        Ok((run, self.writer))
+    }
 }
 
 /// The error of what was asked for: a filter that is none for these packets, a user that is not there.

@@ -10,6 +10,7 @@ pub(crate) mod merge;
 pub(crate) mod names;
 mod needs;
 mod output_file;
+pub(crate) mod owners;
 mod printed;
 mod program;
 mod read_file;
@@ -27,7 +28,7 @@ use crate::outcome::Outcome;
 use capture::Pacing;
 use export::{Format, Target, WhenFull};
 use filter::{JoinedFilter, PcapFilter};
-use record::rows::CapturedPackets;
+use record::rows::{CapturedPackets, capture_need};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -67,6 +68,8 @@ Examples:
   netwren capture -i lo 'sport = 53 or dport = 53'  names that are asked for, and the answers
   netwren capture 'not iface = lo' -o json --limit 1000   a thousand packets, one object a line
   netwren capture 'tcp_flags ~ syn and dst in 10.0.0.0/8' -c +ttl,vlan   who connects there
+  netwren capture --for 1 -c +src_process,src_pid,dst_process,dst_pid   who sends, and whom it is for
+  netwren capture --for 1 'process = curl and port 443' -c +container   packets of a process, by its name at either end
   netwren capture --all-netns 'proto = icmp'        pings in every network namespace there is
   netwren capture -i lo --to pcapng:FILE --rotate-size 100MiB   whole packets into files, eight of them
   netwren capture --to json:FILE 'dport in (22, 3389)'  lines into a file; SIGUSR1 tells the figures so far
@@ -141,6 +144,9 @@ fn run(line: &ParsedWords<'_>) -> Result<Outcome, String> {
                 Exit::Usage,
                 "the filter of --write tests what is in packets, not names that are looked up",
             )
+        }
+        Ok(plan) if capture.file.is_some() && plan.demand().need & capture_need::OWNERS != 0 => {
+            Outcome::because(Exit::Usage, "processes are those of this host now: --read FILE has none")
         }
         Ok(plan) => match &capture.file {
             Some(path) => file::shown(std::slice::from_ref(path), &capture, &plan),

@@ -167,6 +167,7 @@ impl LiveFace<'_> {
             say: &own,
             stop: &stop,
             reports: &|| 0,
+            wake_up: None,
         })
         .map_err(|error| refused(name, &error))?;
         let (printer, names_end) = self.printer();

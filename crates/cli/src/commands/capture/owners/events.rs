@@ -1,0 +1,94 @@
+//! Connections of TCP as they are established and end, as messages.
+
+use super::message::{MessageWriter, SocketWords};
+use super::options::OwnerOptions;
+use super::outbox::Outbox;
+use crate::commands::follow::follow_rows;
+use crate::session::{Session, SessionTarget};
+use engine::{Disposition, Plan, PlanRequest, RowSink};
+use record::rows::{EventKind, Socket, SocketEvent, SocketEvents, capture_need};
+use record::{Lookups, Owner, RowCells, Value, Via, field_index};
+use sockets::{Follow, LiveConnections};
+use std::cell::Cell;
+use sys::clock;
+
+/// Words about the holder, in the order of [`SocketWords::words`].
+const WORDS: [&str; 5] = ["user", "container", "pod", "unit", "cmdline"];
+
+/// Follows connections until nobody reads the messages; at once, if BPF cannot. Calls `begun` when what happens from
+/// then on is seen.
+pub(super) fn follow(options: OwnerOptions, messages: &Outbox, begun: &dyn Fn()) {
+    let target = SessionTarget { all_netns: options.all_netns, ..SessionTarget::default() };
+    let (Ok(session), Some(plan)) = (Session::open(target), plan(options.need)) else { return };
+    // Asked before each look at the ring: what had happened at the look before was sent since.
+    let looked_ns = Cell::new(0);
+    let look = || {
+        messages.note_sent(looked_ns.replace(clock::monotonic_ns()));
+        false
+    };
+    let follow = Follow {
+        via: Some(Via::Bpf),
+        netns_id: session.netns_id(),
+        all_netns: options.all_netns,
+        // Others may want to attach to the root cgroup while packets are captured.
+        hooks: false,
+        stop: &look,
+    };
+    let Ok(mut connections) = LiveConnections::open(session.host(), follow) else { return };
+    begun();
+    let mut sink = EventSink { messages, out: Vec::new(), has_ended: false };
+    // What is missing then is found by readings.
+    let _ = follow_rows(&session, &plan, &mut connections, &mut sink);
+}
+
+/// A cell for each of [`WORDS`]; constant ones where nobody asked.
+fn plan(need: u64) -> Option<Plan<SocketEvents>> {
+    let is_wanted = |name: &str| match name {
+        "user" => true,
+        "cmdline" => need & capture_need::CMDLINES == capture_need::CMDLINES,
+        _ => need & capture_need::PLACES == capture_need::PLACES,
+    };
+    // A number is no word.
+    let of = |name| field_index::<SocketEvents>(if is_wanted(name) { name } else { "netns_id" });
+    let columns: Option<Vec<usize>> = WORDS.into_iter().map(of).collect();
+    Plan::new(PlanRequest { columns: columns?, ..PlanRequest::default() }).ok()
+}
+
+/// Writes events as messages.
+struct EventSink<'m> {
+    messages: &'m Outbox,
+    out: Vec<u8>,
+    has_ended: bool,
+}
+
+impl RowSink<SocketEvents> for EventSink<'_> {
+    fn row(&mut self, row: &SocketEvent, cells: &mut dyn RowCells, _: &Lookups<'_>) -> Disposition {
+        if self.has_ended {
+            return Disposition::Closed;
+        }
+        let owner = row.holder.map(|holder| Owner { pid: holder.pid, fd: 0, process: holder.process });
+        let cells = cells.all();
+        let word = |at: usize| if let Some(Value::Bytes(word)) = cells.get(at) { *word } else { &[] };
+        let words = SocketWords {
+            uid: row.uid,
+            owners: owner.as_slice(),
+            words: [word(0), word(1), word(2), word(3), word(4)],
+        };
+        let ends = Socket {
+            netns_id: row.netns_id,
+            proto: row.proto,
+            state: row.state,
+            local: row.local,
+            peer: row.peer,
+            ..Socket::EMPTY
+        };
+        MessageWriter(&mut self.out).event(row.kind == EventKind::Open, row.time_ns, &ends, &words);
+        Disposition::Emitted
+    }
+
+    fn flush(&mut self) {
+        if !self.out.is_empty() {
+            self.has_ended = !self.messages.send(&mut self.out);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The end that reads packets.
+
+use super::super::Capture;
+use super::message::{First, OwnerMessage, SharedWords, first};
+use super::options::OwnerOptions;
+use super::process;
+use ::owners::{PacketSockets, SocketNews};
+use capture::WakeUp;
+use engine::Plan;
+use record::Accounting;
+use record::rows::{CapturedPackets, capture_need};
+use std::cell::Cell;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::rc::Rc;
+use std::time::Duration;
+use sys::clock;
+
+/// This program.
+const PROGRAM: &str = "/proc/self/exe";
+/// Bytes that are taken at one time: some 2,000 sockets, half a millisecond.
+const PORTION: usize = 256 << 10;
+/// Where nothing wakes us, what has come is taken so often.
+const TURN_NS: u64 = 20_000_000;
+/// The longest time that the first reading takes.
+const FIRST: Duration = Duration::from_secs(60);
+
+/// What is said once the other process has ended before us.
+const ENDED: &str = "owners are missing: the process that looks them up has ended";
+
+/// Who looks up owners, and what is known before the first packet.
+pub(in crate::commands::capture) struct Owners {
+    pub(in crate::commands::capture) feed: OwnerFeed,
+    pub(in crate::commands::capture) sockets: PacketSockets,
+}
+
+impl Owners {
+    /// Begins to look up owners where the plan, or what is written, needs them.
+    pub(in crate::commands::capture) fn of(
+        capture: &Capture,
+        plan: &Plan<CapturedPackets>,
+    ) -> Result<Option<Owners>, String> {
+        let need = plan.demand().need;
+        if need & capture_need::OWNERS == 0 || capture.request.explain {
+            return Ok(None);
+        }
+        OwnerFeed::start(OwnerOptions { all_netns: capture.request.all_netns, need }).map(Some)
+    }
+}
+
+/// What ends a wait for packets when the other process tells something.
+pub(in crate::commands::capture) struct Wake {
+    stream: Rc<UnixStream>,
+    has_come: Rc<Cell<bool>>,
+}
+
+impl Wake {
+    /// As the stream of packets wants it.
+    pub(in crate::commands::capture) fn of_capture(&self) -> WakeUp<'_> {
+        WakeUp { file: self.stream.as_fd(), has_come: &self.has_come }
+    }
+}
+
+/// Sockets and connections, as the other process tells them.
+pub(in crate::commands::capture) struct OwnerFeed {
+    stream: Rc<UnixStream>,
+    has_come: Rc<Cell<bool>>,
+    taken_ns: u64,
+    bytes: Vec<u8>,
+    shared: SharedWords,
+    is_asked: bool,
+    is_alive: bool,
+    /// What the newest reading could not read.
+    troubles: Accounting,
+}
+
+impl OwnerFeed {
+    /// Starts the other process in the calling thread's network namespace, and waits for its first reading.
+    fn start(options: OwnerOptions) -> Result<Owners, String> {
+        let failed = |error: io::Error| format!("cannot look up owners of packets: {error}");
+        let (stream, other) = UnixStream::pair().map_err(failed)?;
+        let mut command = Command::new(PROGRAM);
+        command.arg0(process::NAME).args(options.words()).env_clear();
+        command.stdin(OwnedFd::from(other)).stdout(Stdio::null()).stderr(Stdio::null());
+        // Ctrl-C is for us: it ends when we do.
+        command.process_group(0).spawn().map_err(failed)?;
+        drop(command);
+        let mut feed = OwnerFeed {
+            stream: Rc::new(stream),
+            has_come: Rc::default(),
+            taken_ns: 0,
+            bytes: Vec::new(),
+            shared: SharedWords::default(),
+            is_asked: true,
+            is_alive: true,
+            troubles: Accounting::default(),
+        };
+        let mut sockets = PacketSockets::default();
+        feed.stream.set_read_timeout(Some(FIRST)).map_err(failed)?;
+        while sockets.taken_ns() == 0 && feed.is_alive {
+            if !feed.read_portion(&mut sockets) {
+                return Err(format!("cannot look up owners of packets: no answer for {} s", FIRST.as_secs()));
+            }
+        }
+        feed.stream.set_nonblocking(true).map_err(failed)?;
+        Ok(Owners { feed, sockets })
+    }
+
+    /// What a wait for packets also waits for.
+    pub(in crate::commands::capture) fn wake(&self) -> Wake {
+        Wake { stream: Rc::clone(&self.stream), has_come: Rc::clone(&self.has_come) }
+    }
+
+    /// Takes what has come, some of it. False if there was nothing.
+    fn read_portion(&mut self, into: &mut PacketSockets) -> bool {
+        let had = self.bytes.len();
+        self.bytes.resize(had + PORTION, 0);
+        let read = match self.bytes.get_mut(had..) {
+            Some(place) => (&*self.stream).read(place),
+            None => Ok(0),
+        };
+        self.bytes.truncate(had + *read.as_ref().unwrap_or(&0));
+        match read {
+            Ok(0) => self.is_alive = false,
+            Ok(_) => self.decode(into),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
+            Err(_) => self.is_alive = false,
+        }
+        true
+    }
+
+    fn decode(&mut self, into: &mut PacketSockets) {
+        let mut at = 0;
+        loop {
+            let bytes = self.bytes.get(at..).unwrap_or_default();
+            let (message, taken) = match first(bytes, &mut self.shared) {
+                First::Whole(message, taken) => (message, taken),
+                First::Part => break,
+                First::Broken => {
+                    self.is_alive = false;
+                    break;
+                }
+            };
+            at += taken;
+            match message {
+                OwnerMessage::Begin(taken_ns) => {
+                    self.troubles = Accounting::default();
+                    into.begin(taken_ns);
+                }
+                OwnerMessage::Address(netns_id, addr) => into.add_address(netns_id, addr),
+                OwnerMessage::Socket(told) => into.add_socket(&told.ends(), told.known),
+                OwnerMessage::End => {
+                    self.is_asked = false;
+                    into.end();
+                }
+                OwnerMessage::Opened(at_ns, told) => into.opened(&told.ends(), told.known, at_ns),
+                OwnerMessage::Closed(at_ns, told) => into.closed(&told.ends(), told.known, at_ns),
+                OwnerMessage::Trouble(count, text) => {
+                    self.troubles.incomplete = true;
+                    self.troubles.add_reason(count, String::from_utf8_lossy(text).into_owned());
+                }
+            }
+        }
+        self.bytes.drain(..at);
+    }
+}
+
+impl SocketNews for &mut OwnerFeed {
+    fn take(&mut self, into: &mut PacketSockets, is_awaited: bool) {
+        let now_ns = clock::monotonic_ns();
+        let is_due = is_awaited || self.has_come.get() || now_ns.saturating_sub(self.taken_ns) > TURN_NS;
+        if !is_due || !self.is_alive {
+            return;
+        }
+        self.taken_ns = now_ns;
+        let may_be_more = self.read_portion(into) && self.is_alive;
+        self.has_come.set(may_be_more);
+    }
+
+    fn ask(&mut self) {
+        if self.is_asked || !self.is_alive {
+            return;
+        }
+        // A byte always finds room: one is on its way at most.
+        match (&*self.stream).write(&[1]) {
+            Ok(_) => self.is_asked = true,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => self.is_alive = false,
+        }
+    }
+
+    fn is_alive(&self) -> bool {
+        self.is_alive
+    }
+
+    fn now_ns(&self) -> u64 {
+        clock::monotonic_ns()
+    }
+
+    fn wait(&mut self) {
+        let _ = sys::wait_any(&[self.stream.as_fd()], 10, &mut Vec::new());
+    }
+
+    fn close(&mut self) -> Accounting {
+        let mut stats = std::mem::take(&mut self.troubles);
+        if !self.is_alive {
+            stats.incomplete = true;
+            stats.add_reason(1, ENDED);
+        }
+        stats
+    }
+}

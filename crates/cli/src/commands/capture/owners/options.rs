@@ -1,0 +1,24 @@
+//! What the process that looks up owners is to look up, as words of its command line.
+
+use std::ffi::OsString;
+
+/// What is looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::commands::capture) struct OwnerOptions {
+    /// In every network namespace.
+    pub(in crate::commands::capture) all_netns: bool,
+    /// Bits of `capture_need`.
+    pub(in crate::commands::capture) need: u64,
+}
+
+impl OwnerOptions {
+    /// As words of the command line.
+    pub(super) fn words(self) -> [String; 2] {
+        [u8::from(self.all_netns).to_string(), self.need.to_string()]
+    }
+
+    pub(super) fn parse(mut words: impl Iterator<Item = OsString>) -> Option<OwnerOptions> {
+        let mut number = || words.next()?.to_str()?.parse::<u64>().ok();
+        Some(OwnerOptions { all_netns: number()? == 1, need: number()? })
+    }
+}

@@ -1,0 +1,48 @@
+//! Where messages of the process that looks up owners go.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use sys::clock;
+
+/// The longest wait for events: their ring is looked at a hundred times a second.
+const EVENTS_NS_MAX: u64 = 100_000_000;
+
+/// Where messages go: each caller writes whole ones.
+#[derive(Clone)]
+pub(super) struct Outbox {
+    stream: Arc<Mutex<UnixStream>>,
+    /// What happened to connections before this time, on the monotonic clock, was sent.
+    sent_until_ns: Arc<AtomicU64>,
+}
+
+impl Outbox {
+    pub(super) fn new(stream: UnixStream) -> Outbox {
+        Outbox { stream: Arc::new(Mutex::new(stream)), sent_until_ns: Arc::new(AtomicU64::new(u64::MAX)) }
+    }
+
+    /// Writes whole messages, and empties `bytes`. False once nobody reads them.
+    pub(super) fn send(&self, bytes: &mut Vec<u8>) -> bool {
+        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        let sent = stream.write_all(bytes);
+        bytes.clear();
+        sent.is_ok()
+    }
+
+    /// Notes that events were sent which happened before `until_ns`; `u64::MAX` where none will come.
+    pub(super) fn note_sent(&self, until_ns: u64) {
+        self.sent_until_ns.store(until_ns, Ordering::Release);
+    }
+
+    /// Waits until events were sent that happened before `until_ns`: a connection that a reading no longer has is in
+    /// one of them.
+    pub(super) fn await_events(&self, until_ns: u64) {
+        let begin_ns = clock::monotonic_ns();
+        let is_late = || clock::monotonic_ns().saturating_sub(begin_ns) > EVENTS_NS_MAX;
+        while self.sent_until_ns.load(Ordering::Acquire) < until_ns && !is_late() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The process that looks up sockets and their owners.
+
+use super::events;
+use super::options::OwnerOptions;
+use super::outbox::Outbox;
+use super::reading::SocketReader;
+use crate::exit::Exit;
+use crate::session::{Session, SessionTarget};
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc;
+use std::time::Duration;
+use sys::caps::{Cap, CapSet};
+use sys::{clock, rights};
+
+/// The name that the program is called by to be this process.
+pub(crate) const NAME: &str = "netwren-owners";
+
+/// The shortest time between two readings.
+const PAUSE_NS: u64 = 50_000_000;
+/// The longest, for however many sockets: packets wait for a reading.
+const PAUSE_NS_MAX: u64 = 1_000_000_000;
+/// A pause is so many times as long as the reading before: a quarter of a CPU at most.
+const PAUSES: u64 = 3;
+
+/// What looking needs: descriptors of other users' processes, other namespaces, sockets and their events.
+const NEEDED: [Cap; 6] = [Cap::DacReadSearch, Cap::NetAdmin, Cap::SysPtrace, Cap::SysAdmin, Cap::Perfmon, Cap::Bpf];
+
+/// Looks up sockets whenever a byte comes from stdin, a socket, and writes messages there; until its other end is
+/// closed.
+pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Exit {
+    let Some(options) = OwnerOptions::parse(words) else { return Exit::Usage };
+    let Ok(stream) = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from) else { return Exit::Usage };
+    let Ok(asked) = stream.try_clone() else { return Exit::Failed };
+    // No socket at the other end: somebody has called us by hand.
+    if asked.peer_addr().is_err() {
+        return Exit::Usage;
+    }
+    // Who looks at processes shall see what this one is.
+    let _ = std::fs::write("/proc/self/comm", NAME);
+    let _ = rights::forbid_new();
+    let _ = rights::keep_only(CapSet::of(&NEEDED));
+    match told(options, &Outbox::new(stream), asked) {
+        Some(()) => Exit::Ok,
+        None => Exit::Failed,
+    }
+}
+
+fn told(options: OwnerOptions, messages: &Outbox, mut asked: UnixStream) -> Option<()> {
+    follow_events(options, messages.clone());
+    let target = SessionTarget { all_netns: options.all_netns, ..SessionTarget::default() };
+    let session = Session::open(target).ok()?;
+    let mut reader = SocketReader::new(&session, options.need);
+    loop {
+        let begun_ns = clock::monotonic_ns();
+        if !reader.read(messages) {
+            return Some(());
+        }
+        let lasted_ns = clock::monotonic_ns().saturating_sub(begun_ns);
+        let pause_ns = lasted_ns.saturating_mul(PAUSES).clamp(PAUSE_NS, PAUSE_NS_MAX);
+        let end_ns = clock::monotonic_ns().saturating_add(pause_ns);
+        match asked.read(&mut [0; 1]) {
+            Ok(0) => return Some(()),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return Some(()),
+        }
+        std::thread::sleep(Duration::from_nanos(end_ns.saturating_sub(clock::monotonic_ns())));
+    }
+}
+
+/// Follows connections on a thread of its own, from before the first reading on. Without BPF readings tell it all.
+fn follow_events(options: OwnerOptions, messages: Outbox) {
+    let (begun, has_begun) = mpsc::channel();
+    let thread = std::thread::Builder::new().name("events".into());
+    let started = thread.spawn(move || {
+        events::follow(options, &messages, &|| _ = begun.send(()));
+        messages.note_sent(u64::MAX);
+    });
+    if started.is_ok() {
+        // An error: it has ended without beginning.
+        let _ = has_begun.recv();
+    }
+}

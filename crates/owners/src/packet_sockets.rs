@@ -1,0 +1,241 @@
+//! The sockets that packets come from and go to, as the newest reading and the events since then tell.
+//!
+//! A packet is answered from a reading that is younger than it, or by a socket that has its addresses and ports
+//! already; else it has to wait. What it may not be answered from: a reading that is older than the beginning of its
+//! connection, whose ports may have been another process's.
+
+use crate::recent_connections::RecentConnections;
+use crate::socket_index::{Connection, SocketIndex};
+use record::rows::{CapturedPacket, CtTuple, PacketAim, PacketHeaders, PacketSocket, Socket, Transport, ip_proto};
+use record::{Addr, Proto};
+use std::collections::HashMap;
+
+/// SYN and ACK in the flags of TCP.
+const SYN: u8 = 2;
+const ACK: u8 = 16;
+
+/// The sockets of one reading.
+#[derive(Debug)]
+struct SocketsAt {
+    /// When it began, ns since 1970.
+    taken_ns: u64,
+    index: SocketIndex,
+    /// By inode.
+    sockets: HashMap<u32, PacketSocket>,
+}
+
+/// The sockets of the host, as far as they are known.
+#[derive(Debug)]
+pub struct PacketSockets {
+    now: SocketsAt,
+    /// The reading before: for packets that are older than the newest one.
+    before: SocketsAt,
+    /// A reading of which a part has come.
+    next: Option<SocketsAt>,
+    recent: RecentConnections,
+}
+
+/// What is known of one end of a packet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum EndAnswer<'s> {
+    /// It is not on this host, or no TCP and no UDP.
+    NotHere,
+    /// It is here, and no socket is found.
+    Unknown,
+    /// Its socket.
+    Found(&'s PacketSocket),
+    /// A younger reading may know it.
+    NotYet,
+}
+
+/// Both ends of a packet, that of the sender first.
+pub(crate) type PacketEnds<'s> = [EndAnswer<'s>; 2];
+
+/// One end of a packet.
+struct End<'q> {
+    netns_id: u64,
+    /// Seen from this end: the source is here.
+    from: &'q CtTuple,
+    is_sender: bool,
+    /// Flags of TCP.
+    flags: u8,
+    packet: &'q CapturedPacket<'q>,
+}
+
+impl SocketsAt {
+    fn new(taken_ns: u64) -> SocketsAt {
+        SocketsAt { taken_ns, index: SocketIndex::new(false), sockets: HashMap::new() }
+    }
+
+    fn connected(&self, end: &End<'_>) -> Option<&PacketSocket> {
+        self.sockets.get(&self.index.connected_inode(end.netns_id, end.from)?)
+    }
+
+    fn bound(&self, end: &End<'_>) -> Option<&PacketSocket> {
+        self.sockets.get(&self.index.bound_inode(end.netns_id, end.from)?)
+    }
+
+    fn any(&self, end: &End<'_>) -> Option<&PacketSocket> {
+        self.connected(end).or_else(|| self.bound(end))
+    }
+}
+
+impl Default for PacketSockets {
+    fn default() -> PacketSockets {
+        let none = || SocketsAt::new(0);
+        PacketSockets { now: none(), before: none(), next: None, recent: RecentConnections::default() }
+    }
+}
+
+impl PacketSockets {
+    /// A reading that began at `taken_ns` (since 1970) comes: its addresses and sockets follow, then
+    /// [`PacketSockets::end`]. Until then the one before holds.
+    pub fn begin(&mut self, taken_ns: u64) {
+        self.next = Some(SocketsAt::new(taken_ns));
+    }
+
+    /// An address of a namespace.
+    pub fn add_address(&mut self, netns_id: u64, addr: Addr) {
+        self.next.iter_mut().for_each(|next| next.index.add_address(netns_id, addr));
+    }
+
+    /// A socket with its namespace, ends and inode, and what is known of it.
+    pub fn add_socket(&mut self, ends: &Socket<'_>, known: PacketSocket) {
+        let Some(next) = &mut self.next else { return };
+        next.index.add_socket(ends);
+        next.sockets.insert(ends.inode, known);
+    }
+
+    /// The reading is whole.
+    pub fn end(&mut self) {
+        if let Some(next) = self.next.take() {
+            self.before = std::mem::replace(&mut self.now, next);
+            self.recent.forget(self.now.taken_ns);
+        }
+    }
+
+    /// A connection of TCP was established at `at_ns` (since 1970).
+    pub fn opened(&mut self, ends: &Socket<'_>, known: PacketSocket, at_ns: u64) {
+        self.recent.opened((ends.netns_id, connection(ends)), known, at_ns);
+    }
+
+    /// One has ended.
+    pub fn closed(&mut self, ends: &Socket<'_>, known: PacketSocket, at_ns: u64) {
+        self.recent.closed((ends.netns_id, connection(ends)), known, at_ns);
+        self.recent.forget(at_ns);
+    }
+
+    /// When the newest reading began, ns since 1970; 0 before the first.
+    pub fn taken_ns(&self) -> u64 {
+        self.now.taken_ns
+    }
+
+    /// Both ends of a packet.
+    #[inline]
+    pub(crate) fn ends(&self, packet: &CapturedPacket<'_>) -> PacketEnds<'_> {
+        let Some(headers) = packet.packet.as_ref().filter(|headers| has_socket(headers)) else {
+            return [EndAnswer::NotHere; 2];
+        };
+        let Some((sport, dport)) = headers.transport.ports() else { return [EndAnswer::NotHere; 2] };
+        let tuple = |src, dst, src_part, dst_part| CtTuple {
+            src,
+            dst,
+            src_part,
+            dst_part,
+            proto: headers.proto,
+            ..CtTuple::EMPTY
+        };
+        let (src, dst) = (headers.src, headers.dst);
+        let flags = if let Transport::Tcp(tcp) = headers.transport { tcp.flags & (SYN | ACK) } else { 0 };
+        let end =
+            |from: &CtTuple, is_sender| self.end_of(&End { netns_id: packet.netns_id, from, is_sender, flags, packet });
+        [end(&tuple(src, dst, sport, dport), true), end(&tuple(dst, src, dport, sport), false)]
+    }
+
+    /// The same where nothing can be waited for: by the newest reading, whatever its age.
+    pub(crate) fn ends_now(&self, packet: &CapturedPacket<'_>) -> PacketEnds<'_> {
+        // As if it were older than the reading.
+        let aged = CapturedPacket { time_ns: 0, ..*packet };
+        self.ends(&aged)
+    }
+
+    fn end_of(&self, end: &End<'_>) -> EndAnswer<'_> {
+        let found = match (end.from.proto, end.flags, end.is_sender) {
+            (ip_proto::TCP, SYN, true) => self.beginning(end),
+            // Whoever listens takes it; who accepts the connection is not decided yet.
+            (ip_proto::TCP, SYN, false) => self.now.bound(end).or_else(|| self.begun(end)),
+            (ip_proto::TCP, ..) => self.connection(end),
+            _ => self.now.any(end).or_else(|| self.of_group(end)),
+        };
+        match found {
+            Some(socket) => EndAnswer::Found(socket),
+            None if !self.now.index.is_ours(end.netns_id, end.from.src.unmapped()) => EndAnswer::NotHere,
+            None if !self.is_younger(end) => EndAnswer::NotYet,
+            None => self.late(end).map_or(EndAnswer::Unknown, EndAnswer::Found),
+        }
+    }
+
+    /// The socket that sends the first packet of a connection.
+    fn beginning(&self, end: &End<'_>) -> Option<&PacketSocket> {
+        self.begun(end).or_else(|| self.now.connected(end).filter(|_| self.is_younger(end)))
+    }
+
+    /// The socket of the connection that the packet began, if an event has told of it.
+    fn begun(&self, end: &End<'_>) -> Option<&PacketSocket> {
+        let (socket, opened_ns) = self.recent.get(&key(end))?;
+        (opened_ns >= end.packet.time_ns).then_some(socket)
+    }
+
+    fn connection(&self, end: &End<'_>) -> Option<&PacketSocket> {
+        if let Some((socket, _)) = self.recent.get(&key(end)) {
+            return Some(socket);
+        }
+        // A listener answers with SYN and ACK.
+        self.now
+            .connected(end)
+            .or_else(|| if end.flags == SYN | ACK && end.is_sender { self.now.bound(end) } else { None })
+    }
+
+    /// Those who listen to a group or to all, by the port.
+    #[inline]
+    fn of_group(&self, end: &End<'_>) -> Option<&PacketSocket> {
+        let to_many = matches!(end.packet.packet_type, Some(PacketAim::Broadcast | PacketAim::Multicast));
+        if !to_many || end.is_sender {
+            return None;
+        }
+        let (netns_id, from) = (end.netns_id, end.from);
+        self.now.sockets.get(&self.now.index.inode_of_port(netns_id, from.proto, from.sport()?)?)
+    }
+
+    /// What a packet that is older than the newest reading may be of, if that has no socket of its own for it.
+    fn late(&self, end: &End<'_>) -> Option<&PacketSocket> {
+        if end.from.proto == ip_proto::TCP && end.flags == SYN {
+            return None;
+        }
+        // Connections that nobody has accepted, or that nobody holds any more, are the listener's.
+        self.before.connected(end).or_else(|| self.now.bound(end)).or_else(|| self.before.bound(end))
+    }
+
+    /// True if the newest reading is younger than the packet.
+    fn is_younger(&self, end: &End<'_>) -> bool {
+        self.now.taken_ns > end.packet.time_ns
+    }
+}
+
+/// True for the protocols whose sockets are looked for.
+pub(crate) fn has_socket(headers: &PacketHeaders<'_>) -> bool {
+    matches!(headers.proto, ip_proto::TCP | ip_proto::UDP)
+}
+
+fn key(end: &End<'_>) -> (u64, Connection) {
+    let from = end.from;
+    (end.netns_id, (from.proto, from.src.unmapped(), from.src_part, from.dst.unmapped(), from.dst_part))
+}
+
+fn connection(ends: &Socket<'_>) -> Connection {
+    let proto = if ends.proto == Proto::Udp { ip_proto::UDP } else { ip_proto::TCP };
+    (proto, ends.local.addr.unmapped(), ends.local.port, ends.peer.addr.unmapped(), ends.peer.port)
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

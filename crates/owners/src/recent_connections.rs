@@ -1,0 +1,187 @@
+//! Connections that events reported: those that are open, and those that ended a moment ago, with their holders.
+//!
+//! Bounded, and divided so that no user fills it for all (docs/adr/0015): the first [`FREE`] connections take entries
+//! as they come; each further one is charged to its user, who may take a [`PART`]th of what is left. A connection
+//! without an entry is found in the socket table as long as it is there.
+
+use record::rows::PacketSocket;
+use std::collections::{HashMap, VecDeque};
+
+use crate::socket_index::Connection;
+
+/// Connections that take entries as they come.
+const FREE: usize = 1 << 16;
+/// Connections beyond those, by shares.
+const SHARED: usize = 1 << 15;
+/// A user may take one part in so many of what is left.
+const PART: usize = 8;
+/// How long a connection that has ended is remembered, for its last packets.
+const KEPT_NS: u64 = 3_000_000_000;
+
+/// Namespace, and the connection as its socket sees it.
+type RecentKey = (u64, Connection);
+
+#[derive(Debug)]
+struct Recent {
+    socket: PacketSocket,
+    /// When it was established, ns since 1970; 0 if before the first event.
+    opened_ns: u64,
+    is_charged: bool,
+    /// When it ended; 0 while it is open.
+    closed_ns: u64,
+}
+
+/// The connections. Memory: [`FREE`] + [`SHARED`] entries of some 200 bytes.
+#[derive(Debug, Default)]
+pub(crate) struct RecentConnections {
+    connections: HashMap<RecentKey, Recent>,
+    /// What each user has taken of the shared room.
+    charged: HashMap<u32, usize>,
+    /// Those that have ended, in this order.
+    ended: VecDeque<(u64, RecentKey)>,
+}
+
+impl RecentConnections {
+    /// A connection was established.
+    pub(crate) fn opened(&mut self, key: RecentKey, socket: PacketSocket, at_ns: u64) {
+        self.remove(&key);
+        let Some(is_charged) = self.charge(socket.uid) else { return };
+        self.connections.insert(key, Recent { socket, opened_ns: at_ns, is_charged, closed_ns: 0 });
+    }
+
+    /// A connection ended, held by `socket`; it may be older than the first event.
+    pub(crate) fn closed(&mut self, key: RecentKey, socket: PacketSocket, at_ns: u64) {
+        let opened_ns = match self.connections.get_mut(&key) {
+            // Who let go of it last may be another than who opened it, or nobody.
+            Some(recent) if socket.owners.is_empty() => {
+                recent.closed_ns = at_ns;
+                return self.ends(key, at_ns);
+            }
+            Some(recent) => recent.opened_ns,
+            None => 0,
+        };
+        self.remove(&key);
+        let Some(is_charged) = self.charge(socket.uid) else { return };
+        self.connections.insert(key, Recent { socket, opened_ns, is_charged, closed_ns: at_ns });
+        self.ends(key, at_ns);
+    }
+
+    fn ends(&mut self, key: RecentKey, at_ns: u64) {
+        self.ended.push_back((at_ns, key));
+        // More than these in a few seconds use the same ports again and again.
+        if self.ended.len() > 2 * (FREE + SHARED) {
+            self.forget(u64::MAX);
+        }
+    }
+
+    /// Forgets what ended some time before `now_ns`.
+    pub(crate) fn forget(&mut self, now_ns: u64) {
+        while let Some((ended_ns, key)) = self.ended.front().copied() {
+            if ended_ns.saturating_add(KEPT_NS) > now_ns {
+                return;
+            }
+            self.ended.pop_front();
+            if self.connections.get(&key).is_some_and(|recent| recent.closed_ns == ended_ns) {
+                self.remove(&key);
+            }
+        }
+    }
+
+    /// The socket of a connection, and when it was established.
+    #[inline]
+    pub(crate) fn get(&self, key: &RecentKey) -> Option<(&PacketSocket, u64)> {
+        // A holder that is not known may be known to a reading.
+        let recent = self.connections.get(key).filter(|recent| !recent.socket.owners.is_empty())?;
+        Some((&recent.socket, recent.opened_ns))
+    }
+
+    /// Takes an entry for a connection of this user: true if from the shared room, `None` if there is none for it.
+    fn charge(&mut self, uid: Option<u32>) -> Option<bool> {
+        if self.connections.len() < FREE {
+            return Some(false);
+        }
+        let of_user = self.charged.entry(account(uid)).or_default();
+        let share = (FREE + SHARED).saturating_sub(self.connections.len()) / PART;
+        if *of_user >= share {
+            return None;
+        }
+        *of_user += 1;
+        Some(true)
+    }
+
+    fn remove(&mut self, key: &RecentKey) {
+        let Some(Recent { socket, is_charged: true, .. }) = self.connections.remove(key) else { return };
+        if let Some(of_user) = self.charged.get_mut(&account(socket.uid)) {
+            *of_user = of_user.saturating_sub(1);
+            if *of_user == 0 {
+                self.charged.remove(&account(socket.uid));
+            }
+        }
+    }
+}
+
+/// Those of unknown users have one together.
+fn account(uid: Option<u32>) -> u32 {
+    uid.unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::rows::ip_proto;
+    use record::{Addr, Comm, Owner, Proto, State};
+    use std::rc::Rc;
+
+    fn key(number: u32) -> RecentKey {
+        let [a, b, c, d] = number.to_be_bytes();
+        (1, (ip_proto::TCP, Addr::V4([10, 0, a, b]), u16::from_be_bytes([c, d]), Addr::V4([10, 9, 9, 9]), 80))
+    }
+
+    fn socket(pid: u32, uid: u32) -> PacketSocket {
+        let owners = if pid == 0 { vec![] } else { vec![Owner { pid, fd: 3, process: Comm::new(b"x") }] };
+        PacketSocket {
+            proto: Proto::Tcp,
+            state: State::ESTABLISHED,
+            uid: Some(uid),
+            owners: owners.into(),
+            words: Rc::default(),
+        }
+    }
+
+    fn pid(recent: &RecentConnections, number: u32) -> Option<u32> {
+        recent.get(&key(number)).and_then(|(socket, _)| Some(socket.owners.first()?.pid))
+    }
+
+    #[test]
+    fn a_connection_is_known_for_a_while_after_its_end() {
+        let mut recent = RecentConnections::default();
+        recent.opened(key(1), socket(7, 0), 100);
+        recent.closed(key(1), socket(0, 0), 200);
+        recent.closed(key(2), socket(8, 0), 300);
+        recent.forget(200 + KEPT_NS - 1);
+        assert_eq!([pid(&recent, 1), pid(&recent, 2)], [Some(7), Some(8)]);
+        assert_eq!(recent.get(&key(1)).map(|(_, opened_ns)| opened_ns), Some(100));
+        // The same ports again: the end of the former is not its own.
+        recent.opened(key(1), socket(9, 0), 250);
+        recent.forget(200 + KEPT_NS);
+        assert_eq!(pid(&recent, 1), Some(9));
+        recent.forget(300 + KEPT_NS);
+        assert_eq!((pid(&recent, 2), recent.connections.len(), recent.ended.len()), (None, 1, 0));
+    }
+
+    #[test]
+    fn a_flood_by_one_user_costs_no_other_users_names() {
+        let mut recent = RecentConnections::default();
+        for number in 0..200_000 {
+            recent.opened(key(number), socket(7, 1000), 1);
+        }
+        assert!(recent.connections.len() < FREE + SHARED / PART + PART, "{}", recent.connections.len());
+        for number in 200_000..200_100 {
+            recent.opened(key(number), socket(8, 1001), 1);
+            assert_eq!(pid(&recent, number), Some(8));
+        }
+        (0..200_100).for_each(|number| recent.closed(key(number), socket(0, 1000), 2));
+        recent.forget(2 + KEPT_NS);
+        assert!(recent.connections.is_empty() && recent.charged.is_empty() && recent.ended.is_empty());
+    }
+}

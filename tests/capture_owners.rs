@@ -1,0 +1,256 @@
+//! `capture`: the processes that send packets, and those that they are for.
+
+use crate::capture::{command, rings};
+use crate::capture_read::{pcap_of, udp};
+use crate::capture_rights::{NOBODY, of_threads};
+use crate::going::Going;
+use crate::namespaces::ContainerGroup;
+use crate::run::{Ran, clean};
+use std::io::Write;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use sys::sandbox::{Limit, confine};
+use testkit::netns::Lab;
+
+/// Begins a capture in the lab; what is sent once this returns is seen.
+fn capture(lab: &Lab, columns: &str, args: &[&str]) -> Going<String> {
+    Going::past_header(command(lab, &[&["--columns", columns], args].concat()), columns, |line| line)
+}
+
+fn at(port: u16) -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, port).into()
+}
+
+/// A shell in the lab that sends a datagram from one socket to a port for each line that it is given.
+struct Sender {
+    child: Child,
+    lines: Option<ChildStdin>,
+}
+
+impl Sender {
+    fn start(lab: &Lab, port: u16, limits: &[Limit]) -> Sender {
+        let mut command = Command::new("bash");
+        let script = format!("exec 3<>/dev/udp/127.0.0.1/{port}; while read line; do echo $line >&3; done");
+        clean(&mut command).args(["-c", &script]).stdin(Stdio::piped());
+        confine(&mut command, &[&[Limit::Network(lab.path())], limits].concat()).unwrap();
+        let mut child = command.spawn().unwrap();
+        let lines = child.stdin.take();
+        Sender { child, lines }
+    }
+
+    fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn send(&mut self) {
+        self.lines.as_mut().unwrap().write_all(b"0123456\n").unwrap();
+    }
+
+    /// Closes its socket.
+    fn end(mut self) {
+        self.lines.take();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Over loopback both ends are here; a port without a listener has none, and a sender's port may be the next one's.
+#[test]
+fn root_both_ends_of_a_packet_have_their_process() {
+    testkit::require_root!();
+    let lab = Lab::new("capown");
+    let columns = "dport,src_process,src_pid,dst_process,dst_pid,process,uid,user,state";
+    let receiver = lab.inside(|| UdpSocket::bind(at(7109)).unwrap());
+    let mut going = capture(&lab, columns, &["udp and dport in (7109, 7110)"]);
+    let (mut to_us, mut to_nobody) = (Sender::start(&lab, 7109, &[]), Sender::start(&lab, 7110, &[]));
+    to_us.send();
+    going.read_until("a packet", |lines| lines.len() == 1);
+    to_nobody.send();
+    going.read_until("another one", |lines| lines.len() == 2);
+    let pids = [to_us.pid(), to_nobody.pid()];
+    to_us.end();
+    to_nobody.end();
+    let (lines, ran) = going.end();
+    drop(receiver);
+    let (own, comm) = (std::process::id(), std::fs::read_to_string("/proc/self/comm").unwrap());
+    let comm = comm.trim_end();
+    let expected = [
+        format!("7109\tbash\t{}\t{comm}\t{own}\tbash\t0\troot\testablished", pids[0]),
+        format!("7110\tbash\t{}\t-\t-\tbash\t0\troot\testablished", pids[1]),
+    ];
+    assert_eq!(lines, expected);
+    let says = "1 of 2 packets to or from here have no owner at an end that is here";
+    assert!(ran.stderr.contains(says), "{}", ran.stderr);
+    ran.ok();
+}
+
+/// It has ended before anybody could look for its sockets.
+#[test]
+fn root_a_short_connection_has_its_process() {
+    testkit::require_root!();
+    let lab = Lab::new("capshort");
+    let columns = "src_pid,dst_pid";
+    let args = ["tcp port 7111"];
+    let mut going = capture(&lab, columns, &args);
+    for round in 1..=3 {
+        lab.inside(|| {
+            let listener = TcpListener::bind(at(7111)).unwrap();
+            let client = TcpStream::connect(at(7111)).unwrap();
+            let (mut server, _) = listener.accept().unwrap();
+            server.write_all(b"0123456").unwrap();
+            drop((client, server));
+        });
+        // SYN, SYN and ACK, ACK, data, ACK, and what ends it.
+        going.read_until("its packets", |lines| lines.len() >= 6 * round);
+    }
+    let (lines, ran) = going.end();
+    if !ran_by_bpf(&lab) {
+        return testkit::loud("skipped: without BPF short connections have no owners");
+    }
+    let own = std::process::id();
+    // Who began it is known of each packet; who answers an end after the listener is gone may be the kernel alone.
+    assert!(lines.iter().all(|line| *line == format!("{own}\t{own}")), "{lines:?} {}", ran.stderr);
+    ran.ok();
+}
+
+/// True if connections can be followed by BPF here.
+fn ran_by_bpf(lab: &Lab) -> bool {
+    let mut command = Command::new(testkit::program::netwren());
+    clean(&mut command).args(["sockets", "--follow", "--via", "bpf", "--no-hooks", "--limit", "0"]);
+    confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
+    command.output().unwrap().status.success()
+}
+
+/// Whoever parses packets has no right to look; the process that does knows nothing of packets, and ends with it.
+#[test]
+fn root_another_users_process_is_named_after_rights_were_given_up() {
+    testkit::require_root!();
+    for args in [&["udp port 7112"][..], &["-Z", "nobody", "udp port 7112"]] {
+        let lab = Lab::new("capother");
+        let mut going = capture(&lab, "src_process,src_pid,src_uid,src_user", args);
+        let pid = going.child.id();
+        testkit::wait_until("no thread has rights", || {
+            let none = "0".repeat(16);
+            of_threads(pid, &["CapPrm", "CapEff", "CapBnd", "Seccomp"])
+                .iter()
+                .all(|thread| *thread == [&none, &none, &none, "2"])
+        });
+        let helpers = children(pid);
+        assert_eq!(helpers.len(), 1);
+        let name = std::fs::read_to_string(format!("/proc/{}/comm", helpers[0])).unwrap();
+        assert_eq!(name, "netwren-owners\n");
+        let mut sender = Sender::start(&lab, 7112, &[Limit::User { uid: NOBODY, gid: NOBODY }]);
+        sender.send();
+        going.read_until("a packet", |lines| !lines.is_empty());
+        let expected = format!("bash\t{}\t{NOBODY}\tnobody", sender.pid());
+        going.signal("-KILL");
+        assert_eq!(going.end().0[0], expected);
+        testkit::wait_until("the helper has ended", || {
+            !std::path::Path::new(&format!("/proc/{}", helpers[0])).exists()
+        });
+    }
+}
+
+/// The processes that this one has started.
+fn children(pid: u32) -> Vec<u32> {
+    let all = std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+    let is_child = |child: &u32| {
+        let status = std::fs::read_to_string(format!("/proc/{child}/status")).unwrap_or_default();
+        status.lines().any(|line| line == format!("PPid:\t{pid}"))
+    };
+    all.filter(is_child).collect()
+}
+
+#[test]
+fn root_packets_are_chosen_and_counted_by_their_process() {
+    testkit::require_root!();
+    let lab = Lab::new("capby");
+    let receiver = lab.inside(|| UdpSocket::bind(at(7113)).unwrap());
+    let (mut one, mut other) = (Sender::start(&lab, 7113, &[]), Sender::start(&lab, 7113, &[]));
+    let filter = format!("udp and process = bash and pid = {} and uid = 0 and state = established", one.pid());
+    let mut chosen = capture(&lab, "pid,dst_pid", &[&filter]);
+    // The receiver is found as well: an end that is here is all it takes.
+    let by_receiver = format!("dst_pid = {} or src_process = no-such", std::process::id());
+    let mut all = capture(&lab, "pid", &[&by_receiver]);
+    let words = ["--by", "pid", "--sum", "len", "-H", "dport = 7113"];
+    let groups: Going<String> = Going::spawn(command(&lab, &words), |line| line);
+    testkit::wait_until("the rings are there", || rings(&lab) == 3);
+    for _ in 0..3 {
+        one.send();
+        other.send();
+    }
+    one.send();
+    chosen.read_until("four of one", |lines| lines.len() == 4);
+    all.read_until("all", |lines| lines.len() == 7);
+    let own = std::process::id();
+    assert_eq!(chosen.end().0, vec![format!("{}\t{own}", one.pid()); 4]);
+    all.end().1.ok();
+    let (mut lines, ran) = groups.end();
+    lines.sort_unstable();
+    // A frame of loopback: 14 bytes, then 28 of headers, then what was sent.
+    let mut expected = [format!("{}\t4\t{}", one.pid(), 4 * 50), format!("{}\t3\t{}", other.pid(), 3 * 50)];
+    expected.sort_unstable();
+    assert_eq!(lines, expected, "{}", ran.stderr);
+    drop(receiver);
+    ran.ok();
+}
+
+/// The same addresses and ports in two namespaces.
+#[test]
+fn root_each_namespace_has_its_own_processes() {
+    testkit::require_root!();
+    let labs = [Lab::new("capns1"), Lab::new("capns2")];
+    let columns = "netns_id,src_pid";
+    let mut going = capture(&labs[0], columns, &["--all-netns", "udp port 7114 and src_process = bash"]);
+    let mut senders = labs.each_ref().map(|lab| Sender::start(lab, 7114, &[]));
+    senders.iter_mut().for_each(Sender::send);
+    going.read_until("two packets", |lines| lines.len() == 2);
+    let (mut lines, _) = going.end();
+    lines.sort_unstable();
+    let line = |(lab, sender): (&Lab, &Sender)| {
+        format!("{}\t{}", sys::NetNs::open(lab.path().to_str().unwrap()).unwrap().inode(), sender.pid())
+    };
+    let mut expected: Vec<String> = labs.iter().zip(&senders).map(line).collect();
+    expected.sort_unstable();
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn root_the_container_of_a_process_is_shown() {
+    testkit::require_root!();
+    let lab = Lab::new("capcont");
+    let mut sender = Sender::start(&lab, 7115, &[]);
+    let Some(_group) = ContainerGroup::of(sender.pid()) else { return };
+    let container = format!("{:012}", sender.pid());
+    let filter = format!("udp port 7115 and container = {container}");
+    let mut going = capture(&lab, "src_container,container,src_cmdline", &[&filter]);
+    sender.send();
+    going.read_until("a packet", |lines| !lines.is_empty());
+    let line = going.end().0.remove(0);
+    assert!(line.starts_with(&format!("{container}\t{container}\tbash -c exec 3<>/dev/udp/")), "{line}");
+}
+
+#[test]
+fn root_processes_are_those_of_live_packets() {
+    testkit::require_root!();
+    let lab = Lab::new("capnoown");
+    let path = lab.dir().join("a.pcap");
+    std::fs::write(&path, pcap_of(&[&udp(1000, b"ab")])).unwrap();
+    let path = path.to_str().unwrap();
+    for args in [&["-r", path, "-c", "+src_process"][..], &["-r", path, "process = bash"]] {
+        Ran::of(command(&lab, args).output().unwrap()).says(2, &["--read FILE has none"]);
+    }
+    let words = ["--for", "1", "port 53 or process = bash"];
+    Ran::of(command(&lab, &words).output().unwrap())
+        .says(2, &["`process` is joined with words of pcap-filter by `and`"]);
+    // A run in a namespace by its name ends as any other: there is no way back, and none is needed.
+    let mut named = Command::new(testkit::program::netwren());
+    clean(&mut named).args(["capture", "--netns", lab.name(), "--for", "0.1", "-H", "-c", "src_pid"]);
+    Ran::of(named.output().unwrap()).ok();
+}

@@ -201,6 +201,40 @@ fn root_packets_are_chosen_and_counted_by_their_process() {
     ran.ok();
 }
 
+/// Round after round: what each process has sent and received, and how much that is in a second.
+#[test]
+fn root_rounds_tell_who_sends_how_much() {
+    testkit::require_root!();
+    let lab = Lab::new("capwatch");
+    let receiver = lab.inside(|| UdpSocket::bind(at(7116)).unwrap());
+    let mut sender = Sender::start(&lab, 7116, &[]);
+    let columns = "pid\tcount\tsum_len\tpackets_per_s\tbytes_per_s";
+    let words = ["--by", "pid", "--watch=0.2", "udp port 7116"];
+    let mut going: Going<String> = Going::spawn(command(&lab, &words), |line| line);
+    testkit::wait_until("the ring is there", || rings(&lab) == 1);
+    let rows = |lines: &[String]| -> Vec<Vec<u64>> {
+        let is_row = |line: &&String| line.starts_with(|c: char| c.is_ascii_digit()) && !line.ends_with('Z');
+        lines.iter().filter(is_row).map(|line| line.split('\t').map(|cell| cell.parse().unwrap()).collect()).collect()
+    };
+    for rounds in 1..=3 {
+        sender.send();
+        sender.send();
+        // A round may end between the two.
+        going.read_until("them", |lines| rows(lines).iter().map(|row| row[1]).sum::<u64>() == 2 * rounds);
+    }
+    let pid = u64::from(sender.pid());
+    sender.end();
+    let (lines, ran) = going.end();
+    drop(receiver);
+    let found = rows(&lines);
+    assert!(lines.iter().filter(|line| *line == columns).count() >= 3, "{lines:?}");
+    assert!(found.iter().all(|row| row[0] == pid && row[2] == 50 * row[1]), "{lines:?}");
+    // The last round may be shorter, a late one longer: no rate is that of a round of five seconds.
+    assert!(found.iter().all(|row| row[3] > 0 && row[4] > row[2] / 5), "{lines:?}");
+    assert!(ran.stderr.contains("6 packets received"), "{}", ran.stderr);
+    ran.ok();
+}
+
 /// The same addresses and ports in two namespaces.
 #[test]
 fn root_each_namespace_has_its_own_processes() {

@@ -10,6 +10,17 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
+/// A column of groups that is shown by the second in a column of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct GroupRate {
+    /// The column.
+    pub(crate) of: &'static str,
+    /// Name of its rate.
+    pub(crate) name: &'static str,
+    /// Unit of its rate.
+    pub(crate) kind: Kind,
+}
+
 /// One command: the registry's entry, from which dispatch, help, man page, completion and schema come.
 pub(crate) struct Command {
     /// Its words on the command line: `nat stats`.
@@ -31,6 +42,8 @@ pub(crate) struct Command {
     pub(crate) null_words: &'static [(&'static str, &'static str)],
     /// Columns that stand in the plain table in place of the addresses, if the filter lets only this protocol through.
     pub(crate) columns_of_proto: &'static [(&'static str, &'static [&'static str])],
+    /// Columns of the groups of `--watch` over a stream that are shown by the second, too.
+    pub(crate) group_rates: &'static [GroupRate],
     /// Its part of `netwren` without a command.
     pub(crate) home: Option<HomePart>,
     /// Its part of `netwren record`.
@@ -54,6 +67,7 @@ impl Command {
         tables: &[],
         null_words: &[],
         columns_of_proto: &[],
+        group_rates: &[],
         home: None,
         recorded: None,
         run: None,

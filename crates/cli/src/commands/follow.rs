@@ -3,10 +3,11 @@
 use super::finish::finish;
 use super::plan::of_request;
 use super::reloading::{Reloading, Reread};
+use super::stream_rounds::StreamRounds;
 use crate::asked;
 use crate::enrich::Enrichment;
 use crate::exit::Exit;
-use crate::flags::request::Request;
+use crate::flags::request::{Repeat, Request};
 use crate::messages::say;
 use crate::names::DnsNames;
 use crate::outcome::Outcome;
@@ -189,9 +190,15 @@ fn follow<T: Shipped>(
         }
         (None, names) if !plan.is_streaming() => {
             let mut sink = output::sink(request);
-            match names {
-                Some(names) => read_to_its_end(plan, stream, &mut lookups, &mut ResolvingSink::new(&mut *sink, names))?,
-                None => read_to_its_end(plan, stream, &mut lookups, &mut *sink)?,
+            match (request.repeat, names) {
+                (Repeat::Every(period), names) => {
+                    let rounds = StreamRounds { plan, period, rates: request.group_rates };
+                    rounds.read(stream, &mut lookups, &mut *sink, names)?
+                }
+                (Repeat::Once, Some(names)) => {
+                    read_to_its_end(plan, stream, &mut lookups, &mut ResolvingSink::new(&mut *sink, names))?
+                }
+                (Repeat::Once, None) => read_to_its_end(plan, stream, &mut lookups, &mut *sink)?,
             }
         }
         (None, None) => plan.follow_renewed(stream, &mut lookups, &mut *output::sink(request), &stop)?,

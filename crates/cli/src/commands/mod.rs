@@ -20,6 +20,7 @@ pub(crate) mod routes;
 mod saved;
 pub(crate) mod sockets;
 mod source_provider;
+mod stream_rounds;
 pub(crate) mod support;
 mod table;
 mod unseen_owners;

@@ -312,6 +312,14 @@ pub(crate) const FLAGS: &[Flag] = &[
     ),
     flag(Scope::WATCH, "watch", Some('w'), Maybe("SECONDS", "1"), HOW, "Again every SECONDS until interrupted"),
     flag(
+        Scope::CAPTURE,
+        "watch",
+        None,
+        Maybe("SECONDS", "1"),
+        HOW,
+        "With --by: the groups of every SECONDS, with packets and bytes in a second",
+    ),
+    flag(
         Scope::FOLLOW,
         "follow",
         None,

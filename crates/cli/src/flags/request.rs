@@ -6,7 +6,7 @@ use super::parser;
 use super::ship::ShipRequest;
 #[cfg(test)]
 use crate::command::Command;
-use crate::command::ParsedWords;
+use crate::command::{GroupRate, ParsedWords};
 use crate::session::SessionTarget;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -107,6 +107,8 @@ pub(crate) struct Request {
     pub(crate) null_words: &'static [(&'static str, &'static str)],
     /// Columns in place of the addresses, by protocol, see [`Command::columns_of_proto`](crate::command::Command).
     pub(crate) columns_of_proto: &'static [(&'static str, &'static [&'static str])],
+    /// Columns of groups that are shown by the second, too.
+    pub(crate) group_rates: &'static [GroupRate],
 }
 
 impl Request {
@@ -161,6 +163,7 @@ impl Request {
             exit_code: words.has("exit-code"),
             null_words: words.command.null_words,
             columns_of_proto: words.command.columns_of_proto,
+            group_rates: words.command.group_rates,
         };
         request.check()?;
         if request.ship.is_some() && request.follow.is_none() && words.command.scope.meets(Scope::FOLLOW) {

@@ -19,15 +19,16 @@ mod summary_text;
 mod writing;
 
 use super::plan::of_request;
-use crate::command::{Command, ParsedWords, TableEntry};
+use crate::command::{Command, GroupRate, ParsedWords, TableEntry};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::parser;
-use crate::flags::request::Request;
+use crate::flags::request::{Repeat, Request};
 use crate::outcome::Outcome;
 use capture::Pacing;
 use export::{Format, Target, WhenFull};
 use filter::{JoinedFilter, PcapFilter};
+use record::Kind;
 use record::rows::{CapturedPackets, capture_need};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -40,6 +41,7 @@ pub(crate) static COMMAND: Command = Command {
     scope: SCOPE,
     refusals: REFUSALS,
     tables: &[TableEntry::of::<CapturedPackets>()],
+    group_rates: RATES,
     run: Some(run),
     ..Command::TABLE
 };
@@ -53,6 +55,12 @@ const SCOPE: Scope = Scope::ROWS
     .and(Scope::ALL_NETNS)
     .and(Scope::CAPTURE)
     .and(Scope::SHIP);
+
+/// What came in a second, of the groups of a round.
+const RATES: &[GroupRate] = &[
+    GroupRate { of: "count", name: "packets_per_s", kind: Kind::Count },
+    GroupRate { of: "sum_len", name: "bytes_per_s", kind: Kind::Bytes },
+];
 
 const REFUSALS: &[(&str, &str)] = &[
     ("record", "packets are recorded by --to pcapng:FILE, which every reader of packets knows"),
@@ -70,6 +78,8 @@ Examples:
   netwren capture 'tcp_flags ~ syn and dst in 10.0.0.0/8' -c +ttl,vlan   who connects there
   netwren capture --for 1 -c +src_process,src_pid,dst_process,dst_pid   who sends, and whom it is for
   netwren capture --for 1 'process = curl and port 443' -c +container   packets of a process, by its name at either end
+  netwren capture --by process --watch --for 3      who sends and receives how much in a second, each second
+  netwren capture --by process,dst,dport --watch=5 --for 1 -o json   the same of each of their services
   netwren capture --all-netns 'proto = icmp'        pings in every network namespace there is
   netwren capture -i lo --to pcapng:FILE --rotate-size 100MiB   whole packets into files, eight of them
   netwren capture --to json:FILE 'dport in (22, 3389)'  lines into a file; SIGUSR1 tells the figures so far
@@ -160,6 +170,9 @@ fn asked(line: &ParsedWords<'_>) -> Result<Capture, String> {
     let mut request = Request::of(line)?;
     let file = line.file("read").map(PathBuf::from);
     of_one_kind(line, &request, file.is_some())?;
+    if request.repeat != Repeat::Once {
+        in_rounds(&mut request)?;
+    }
     if let Some(ship) = request.ship.as_mut().filter(|_| file.is_some() && !line.is_given("when-full")) {
         // A file waits; what receivers do not take at once is not lost.
         ship.when_full = WhenFull::Block;
@@ -186,13 +199,38 @@ fn asked(line: &ParsedWords<'_>) -> Result<Capture, String> {
     })
 }
 
+/// Groups of rounds have bytes, and their rates; what has most comes first.
+fn in_rounds(request: &mut Request) -> Result<(), String> {
+    let shown = &mut request.shown;
+    if shown.by.is_none() {
+        return Err("--watch shows groups, round after round: it needs --by, as in --by process".to_owned());
+    }
+    let [sum, ..] = &mut shown.aggregates;
+    match sum {
+        Some(sum) if sum.split(',').any(|name| name.trim() == LENGTH) => {}
+        Some(sum) => sum.push_str(",len"),
+        None => *sum = Some(LENGTH.to_owned()),
+    }
+    shown.order = Some("sum_len:desc");
+    if let Some(sort) = &mut shown.sort {
+        // The order of rates is that of what they are made of.
+        for rate in RATES {
+            *sort = sort.replace(rate.name, rate.of);
+        }
+    }
+    Ok(())
+}
+
+/// Bytes of a packet, which groups add up.
+const LENGTH: &str = "len";
+
 /// Refuses what goes with interfaces only where there is a file, and groups that would be shipped.
 fn of_one_kind(line: &ParsedWords<'_>, request: &Request, is_file: bool) -> Result<(), String> {
-    let live = ["interface", "latency", "buffer", "no-promiscuous", "for", "all-netns", "netns"];
+    let live = ["interface", "latency", "buffer", "no-promiscuous", "for", "all-netns", "netns", "watch"];
     if let Some(flag) = live.into_iter().find(|flag| is_file && line.is_given(flag)) {
         return Err(format!("--{flag} goes with packets of interfaces, not with --read FILE"));
     }
-    let shown = ["to", "by", "sort", "sum", "max", "avg", "columns", "output", "resolve", "no-header"];
+    let shown = ["to", "by", "watch", "sort", "sum", "max", "avg", "columns", "output", "resolve", "no-header"];
     if let Some(flag) = shown.into_iter().find(|flag| line.has_file("write") && line.is_given(flag)) {
         return Err(format!("--{flag} goes with what is shown, not with --write FILE"));
     }
@@ -200,7 +238,7 @@ fn of_one_kind(line: &ParsedWords<'_>, request: &Request, is_file: bool) -> Resu
     if identity("read").is_some_and(|read| identity("write") == Some(read)) {
         return Err("--write would empty the file that is read".to_owned());
     }
-    let ordered = ["by", "sort"].into_iter().find(|flag| line.is_given(flag));
+    let ordered = ["by", "sort", "watch"].into_iter().find(|flag| line.is_given(flag));
     match ordered.filter(|_| request.ship.is_some()) {
         Some(flag) => Err(format!("--{flag} goes with what is shown: --to ships packets as they come")),
         None => Ok(()),
@@ -303,6 +341,19 @@ mod tests {
     }
 
     #[test]
+    fn groups_of_rounds_have_bytes_and_an_order() {
+        let shown = |line: &str| {
+            let shown = parse(line).unwrap().request.shown;
+            let [sum, ..] = shown.aggregates;
+            (sum.unwrap(), shown.sort.or(shown.order.map(str::to_owned)).unwrap())
+        };
+        let of = |sum: &str, sort: &str| (sum.to_owned(), sort.to_owned());
+        assert_eq!(shown("--by process --watch"), of("len", "sum_len:desc"));
+        assert_eq!(shown("--by process --watch --sum caplen"), of("caplen,len", "sum_len:desc"));
+        assert_eq!(shown("--by pid --watch=2 --sum len --sort packets_per_s:desc,pid"), of("len", "count:desc,pid"));
+    }
+
+    #[test]
     fn what_makes_no_sense_is_said() {
         for (line, says) in [
             ("--latency 5", "--latency takes auto, 0, or 1ms to 1000ms, not `5`"),
@@ -312,6 +363,9 @@ mod tests {
             ("--for x", "--for takes seconds"),
             ("-r x -i lo", "--interface goes with packets of interfaces, not with --read FILE"),
             ("-r x --by proto --to json:/tmp/x", "--by goes with what is shown"),
+            ("--watch", "--watch shows groups, round after round: it needs --by"),
+            ("-r x --by proto --watch", "--watch goes with packets of interfaces"),
+            ("--to json:x --by proto --watch", "--by goes with what is shown"),
             ("--record x", "packets are recorded by --to pcapng:FILE"),
         ] {
             let said = parse(line).unwrap_err().to_string();

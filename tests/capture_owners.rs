@@ -5,6 +5,7 @@ use crate::capture_read::{pcap_of, udp};
 use crate::capture_rights::{NOBODY, of_threads};
 use crate::going::Going;
 use crate::namespaces::ContainerGroup;
+use crate::packet_tools::peer;
 use crate::run::{Ran, clean};
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -233,6 +234,45 @@ fn root_rounds_tell_who_sends_how_much() {
     assert!(found.iter().all(|row| row[3] > 0 && row[4] > row[2] / 5), "{lines:?}");
     assert!(ran.stderr.contains("6 packets received"), "{}", ran.stderr);
     ran.ok();
+}
+
+/// In a file a comment says who it was: of the first packet of a connection, and where that changes.
+#[test]
+fn root_a_file_says_whose_packets_they_are() {
+    testkit::require_root!();
+    let lab = Lab::new("capnote");
+    let path = lab.dir().join("all.pcapng");
+    let receiver = lab.inside(|| UdpSocket::bind(at(7117)).unwrap());
+    let (mut one, mut other) = (Sender::start(&lab, 7117, &[]), Sender::start(&lab, 7117, &[]));
+    let words =
+        ["-w", path.to_str().unwrap(), "--comment", "src_process,src_pid,netns", "dport = 7117 and process = bash"];
+    let going: Going<String> = Going::spawn(command(&lab, &words), |line| line);
+    testkit::wait_until("the ring is there", || rings(&lab) == 1);
+    for _ in 0..3 {
+        one.send();
+        other.send();
+    }
+    let received = |receiver: &UdpSocket| receiver.recv(&mut [0; 99]).unwrap();
+    assert!((0..6).all(|_| received(&receiver) == 8));
+    let (_, ran) = going.end();
+    assert!(ran.stderr.contains("6 written to "), "{}", ran.stderr);
+    ran.ok();
+    let comments: Vec<String> =
+        [&one, &other].map(|sender| format!("src_process=bash src_pid={} netns={}", sender.pid(), lab.name())).to_vec();
+    let bytes = std::fs::read(&path).unwrap();
+    for comment in &comments {
+        assert_eq!(bytes.windows(comment.len()).filter(|part| *part == comment.as_bytes()).count(), 1, "{comment}");
+    }
+    if let Some(mut tshark) = peer("tshark") {
+        let args = ["-r", path.to_str().unwrap(), "-T", "fields", "-e", "frame.comment"];
+        let said = tshark.args(args).output().unwrap();
+        let said = String::from_utf8_lossy(&said.stdout).into_owned();
+        let mut lines: Vec<&str> = said.lines().filter(|line| !line.is_empty()).collect();
+        lines.sort_unstable();
+        let mut expected = comments;
+        expected.sort_unstable();
+        assert_eq!((lines, said.lines().count()), (expected.iter().map(String::as_str).collect(), 6));
+    }
 }
 
 /// The same addresses and ports in two namespaces.

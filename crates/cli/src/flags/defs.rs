@@ -569,6 +569,15 @@ pub(crate) const FLAGS: &[Flag] = &[
          names, as pcap if the name ends in .pcap",
     ),
     flag(
+        Scope::CAPTURE,
+        "comment",
+        None,
+        Value("FIELDS"),
+        OPTIONS,
+        "With --write: these fields of both ends (process, pid, container, src_process … and netns) as a comment of \
+         the first packet of each connection, and where they change",
+    ),
+    flag(
         Scope::COPIES,
         "write",
         Some('w'),

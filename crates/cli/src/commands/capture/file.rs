@@ -11,7 +11,7 @@ use crate::rights::Confined;
 use capture::{FileError, FilePackets, PacketFile, PassesInFile, ReadPackets, UnreadFile, stdin_is_ready};
 use engine::{Ended, Plan, Run, RunError};
 use record::rows::{CapturedPacket, CapturedPackets};
-use record::{Accounting, Demand, Each, Offer, SourceError, SourceFault, Stream, StreamState};
+use record::{Accounting, Demand, Each, Lookups, Offer, SourceError, SourceFault, Stream, StreamState};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
@@ -55,7 +55,7 @@ pub(super) fn shown(paths: &[PathBuf], capture: &Capture, plan: &Plan<CapturedPa
         let stats = Accounting::default();
         let mut stream = FilesInTurn { file: packets(file), others, packets: &packets, stop: &stop, stats };
         if let Some(mut writer) = output {
-            let mut run = written(&mut writer, plan, &mut stream)?;
+            let mut run = written(&mut writer, plan, &mut stream, Lookups::none())?;
             let line = finished(writer, &mut run, None);
             say(&format!("{} packets read; {line}", run.stats.seen));
             return Ok(run);

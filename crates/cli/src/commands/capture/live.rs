@@ -5,6 +5,7 @@ use super::owners::{Owners, Wake};
 use super::program::Programs;
 use super::writing::{PacketWriter, finished, open_output, written};
 use crate::commands::follow::{self, StreamNotes, Then};
+use crate::enrich::Enrichment;
 use crate::messages::say;
 use crate::outcome::Outcome;
 use crate::rights::{Confined, NeededRights};
@@ -14,7 +15,7 @@ use capture::{CapturePlace, FollowPackets, PacketStream, Passes, complete};
 use engine::{Plan, Run, RunError};
 use host::{LinksReader, Namespace, Namespaces};
 use record::rows::{CapturedPacket, CapturedPackets, Link};
-use record::{Accounting, SourceError, SourceFault, Stream};
+use record::{Accounting, LookupId, SourceError, SourceFault, Stream};
 use std::cell::RefCell;
 use std::collections::HashMap;
 
@@ -66,27 +67,36 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
             return then(&mut stream, StreamNotes::default());
         }
         let output = capture.output.as_deref().map(open_output).transpose()?;
+        let writer = output.map(|writer| if capture.has_comments { writer.with_notes(plan.columns()) } else { writer });
+        let wanted: &[LookupId] =
+            if writer.is_some() && plan.needs_lookup(LookupId::Netns) { &[LookupId::Netns] } else { &[] };
+        let names = Enrichment::read(session, wanted, &mut notes);
         session.stay_inside();
         needed.drop_capabilities().map_err(refused)?;
-        let reading = Reading { capture, plan, needed: &needed, writer: output };
+        let reading = Reading { capture, plan, needed: &needed, names: &names, writer };
         let (mut run, writer) = match owners {
             Some(Owners { mut feed, sockets, .. }) => {
                 reading.read(&mut OwnedPackets::new(&mut stream, complete, &mut feed, sockets), then)?
             }
             None => reading.read(&mut stream, then)?,
         };
-        let report = stream.report();
-        let (shown, filtered) = (run.stats.emitted, run.stats.filtered);
-        match writer {
-            Some(writer) => {
-                let line = finished(writer, &mut run, Some(&report));
-                say(&format!("{report}; {line}, {filtered} filtered"));
-            }
-            None => say(&format!("{report}; {shown} shown, {filtered} filtered")),
-        }
+        say_figures(&mut stream, writer, &mut run);
         run.stats.add(&notes);
         Ok(run)
     })
+}
+
+/// Writes the end of the file, and says how many packets came and what became of them.
+fn say_figures(stream: &mut PacketStream<'_>, writer: Option<PacketWriter>, run: &mut Run) {
+    let report = stream.report();
+    let (shown, filtered) = (run.stats.emitted, run.stats.filtered);
+    match writer {
+        Some(writer) => {
+            let line = finished(writer, run, Some(&report));
+            say(&format!("{report}; {line}, {filtered} filtered"));
+        }
+        None => say(&format!("{report}; {shown} shown, {filtered} filtered")),
+    }
 }
 
 /// How packets are read, and where they go.
@@ -94,6 +104,8 @@ struct Reading<'c> {
     capture: &'c Capture,
     plan: &'c Plan<CapturedPackets>,
     needed: &'c NeededRights,
+    /// Names of namespaces, for `-w`.
+    names: &'c Enrichment,
     /// The file of `-w`.
     writer: Option<PacketWriter>,
 }
@@ -107,7 +119,7 @@ impl Reading<'_> {
     ) -> Result<(Run, Option<PacketWriter>), RunError> {
         let mut stream = Confined::new(stream, self.needed);
         let run = match &mut self.writer {
-            Some(writer) => written(writer, self.plan, &mut stream)?,
+            Some(writer) => written(writer, self.plan, &mut stream, self.names.lookups())?,
             None => {
                 let caveat = self.capture.request.all_netns.then(|| AT_THE_START.to_owned());
                 then(&mut stream, StreamNotes { caveat, ..StreamNotes::default() })?

@@ -9,6 +9,7 @@ mod live;
 pub(crate) mod merge;
 pub(crate) mod names;
 mod needs;
+mod notes;
 mod output_file;
 pub(crate) mod owners;
 mod printed;
@@ -26,10 +27,12 @@ use crate::flags::parser;
 use crate::flags::request::{Repeat, Request};
 use crate::outcome::Outcome;
 use capture::Pacing;
+use engine::Plan;
 use export::{Format, Target, WhenFull};
 use filter::{JoinedFilter, PcapFilter};
-use record::Kind;
+use output_file::is_pcap;
 use record::rows::{CapturedPackets, capture_need};
+use record::{Kind, LookupId};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -85,6 +88,7 @@ Examples:
   netwren capture --to json:FILE 'dport in (22, 3389)'  lines into a file; SIGUSR1 tells the figures so far
   netwren capture -r dump.pcap 'proto = tcp' -c +ttl   packets of a file: pcap, pcapng, also .gz and .zst
   netwren capture --for 1 -w all.pcapng port 53         whole packets into a file; .pcap for the older format
+  netwren capture --for 1 -w all.pcapng --comment process,container   who it was, as a comment of each connection
   netwren capture -r dump.pcap --by proto,dport --sum len   what is in it
 ";
 
@@ -114,6 +118,8 @@ struct Capture {
     printed: Option<u8>,
     /// `-w`
     output: Option<PathBuf>,
+    /// `--comment`: the columns are its fields.
+    has_comments: bool,
     /// `-r`
     file: Option<PathBuf>,
     /// `-i`; none for all.
@@ -149,12 +155,10 @@ fn run(line: &ParsedWords<'_>) -> Result<Outcome, String> {
         return printed::filter(&capture, form);
     }
     Ok(match of_request(&capture.request) {
-        Ok(plan) if capture.output.is_some() && record::LookupId::ALL.into_iter().any(|id| plan.needs_lookup(id)) => {
-            Outcome::because(
-                Exit::Usage,
-                "the filter of --write tests what is in packets, not names that are looked up",
-            )
-        }
+        Ok(plan) if capture.output.is_some() && needs_names(&plan) => Outcome::because(
+            Exit::Usage,
+            "the filter of --write tests what is in packets, not names that are looked up",
+        ),
         Ok(plan) if capture.file.is_some() && plan.demand().need & capture_need::OWNERS != 0 => {
             Outcome::because(Exit::Usage, "processes are those of this host now: --read FILE has none")
         }
@@ -164,6 +168,11 @@ fn run(line: &ParsedWords<'_>) -> Result<Outcome, String> {
         },
         Err(wrong) => Outcome::because(Exit::Usage, wrong),
     })
+}
+
+/// True if names are looked up that may be new ones while packets come.
+fn needs_names(plan: &Plan<CapturedPackets>) -> bool {
+    LookupId::ALL.into_iter().any(|id| id != LookupId::Netns && plan.needs_lookup(id))
 }
 
 fn asked(line: &ParsedWords<'_>) -> Result<Capture, String> {
@@ -184,6 +193,7 @@ fn asked(line: &ParsedWords<'_>) -> Result<Capture, String> {
     request.shown.filter = joined.fields;
     Ok(Capture {
         output: line.file("write").map(PathBuf::from),
+        has_comments: comments(line, &mut request)?,
         filter: joined.pcap,
         printed: Some(line.count("print-filter")).filter(|count| *count > 0),
         file,
@@ -197,6 +207,20 @@ fn asked(line: &ParsedWords<'_>) -> Result<Capture, String> {
         is_verbose: line.has("verbose"),
         request,
     })
+}
+
+/// Makes columns of the fields of `--comment`; false if there are none.
+fn comments(line: &ParsedWords<'_>, request: &mut Request) -> Result<bool, String> {
+    let Some(fields) = line.value("comment") else { return Ok(false) };
+    let Some(path) = line.file("write") else {
+        return Err("--comment says what stands in a file: it needs --write FILE".to_owned());
+    };
+    if is_pcap(Path::new(path)) {
+        return Err("pcap has no comments: --comment needs a FILE that does not end in .pcap".to_owned());
+    }
+    notes::check(fields)?;
+    request.shown.columns = Some(fields.to_owned());
+    Ok(true)
 }
 
 /// Groups of rounds have bytes, and their rates; what has most comes first.
@@ -226,7 +250,7 @@ const LENGTH: &str = "len";
 
 /// Refuses what goes with interfaces only where there is a file, and groups that would be shipped.
 fn of_one_kind(line: &ParsedWords<'_>, request: &Request, is_file: bool) -> Result<(), String> {
-    let live = ["interface", "latency", "buffer", "no-promiscuous", "for", "all-netns", "netns", "watch"];
+    let live = ["interface", "latency", "buffer", "no-promiscuous", "for", "all-netns", "netns", "watch", "comment"];
     if let Some(flag) = live.into_iter().find(|flag| is_file && line.is_given(flag)) {
         return Err(format!("--{flag} goes with packets of interfaces, not with --read FILE"));
     }
@@ -363,6 +387,10 @@ mod tests {
             ("--for x", "--for takes seconds"),
             ("-r x -i lo", "--interface goes with packets of interfaces, not with --read FILE"),
             ("-r x --by proto --to json:/tmp/x", "--by goes with what is shown"),
+            ("--comment process", "--comment says what stands in a file: it needs --write FILE"),
+            ("-w x.pcap --comment process", "pcap has no comments"),
+            ("-w x --comment len", "--comment takes fields of both ends"),
+            ("-r y -w x --comment process", "--comment goes with packets of interfaces"),
             ("--watch", "--watch shows groups, round after round: it needs --by"),
             ("-r x --by proto --watch", "--watch goes with packets of interfaces"),
             ("--to json:x --by proto --watch", "--by goes with what is shown"),

@@ -22,7 +22,9 @@ impl Capture {
         Ok(NeededRights {
             account,
             caps: CapSet::of(caps),
-            reads_files: ship.is_some() || LookupId::ALL.into_iter().any(|id| plan.needs_lookup(id)),
+            // For a file of packets names are read before.
+            reads_files: ship.is_some()
+                || self.output.is_none() && LookupId::ALL.into_iter().any(|id| plan.needs_lookup(id)),
             writable: ship.map(writable).unwrap_or_default(),
             ships_files: ship.is_some(),
             uses_network: ship.is_some() || self.request.resolve.is_some(),

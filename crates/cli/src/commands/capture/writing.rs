@@ -1,11 +1,12 @@
 //! `-w`: packets into a file of their own, each whole or not in it.
 
+use super::notes::Notes;
 use super::output_file::{OutputFile, is_pcap, words_of};
 use crate::messages::say;
 use capture::CaptureReport;
 use engine::{CellsOf, Disposition, Plan, RenewedLookups, RowSink, Run, RunError};
 use record::rows::{CapturedPacket, CapturedPackets, LinkType};
-use record::{Lookups, RowCells, SourceError, SourceFault, Stream};
+use record::{Columns, Lookups, RowCells, SourceError, SourceFault, Stream};
 use sinks::packets::{CapturedPcap, CapturedPcapNg, IfaceOfSection, IfaceStatistics};
 use std::io;
 use std::path::Path;
@@ -27,6 +28,8 @@ enum Format {
 pub(super) struct PacketWriter {
     file: OutputFile,
     format: Format,
+    /// `--comment`
+    notes: Option<Notes>,
     written: Written,
     is_closed: bool,
     has_said: bool,
@@ -39,16 +42,28 @@ impl PacketWriter {
         Ok(PacketWriter {
             file: OutputFile::create(path)?,
             format: if is_pcap { Format::Pcap(CapturedPcap::new()) } else { Format::Pcapng(CapturedPcapNg::new()) },
+            notes: None,
             written: Written::default(),
             is_closed: false,
             has_said: false,
         })
     }
 
-    fn put(&mut self, row: &CapturedPacket<'_>) {
-        let has_place = match &mut self.format {
-            Format::Pcap(pcap) => pcap.write(row, &mut self.file.buffer),
-            Format::Pcapng(pcapng) => {
+    /// The same with a comment of the plan's columns.
+    pub(super) fn with_notes(self, columns: &Columns) -> PacketWriter {
+        PacketWriter { notes: Some(Notes::new(columns)), ..self }
+    }
+
+    fn put(&mut self, row: &CapturedPacket<'_>, cells: &mut dyn RowCells) {
+        let is_noted = self.notes.as_mut().is_some_and(|notes| notes.is_due(row, cells.all()));
+        let has_place = match (&mut self.format, &mut self.notes) {
+            (Format::Pcap(pcap), _) => pcap.write(row, &mut self.file.buffer),
+            (Format::Pcapng(pcapng), Some(notes)) if is_noted => {
+                let notes: Vec<(&str, &[u8])> = notes.of(cells.all()).collect();
+                pcapng.write_noted(row, &notes, &mut self.file.buffer);
+                true
+            }
+            (Format::Pcapng(pcapng), _) => {
                 pcapng.write(row, &mut self.file.buffer);
                 true
             }
@@ -98,8 +113,8 @@ impl PacketWriter {
 }
 
 impl RowSink<CapturedPackets> for PacketWriter {
-    fn row(&mut self, row: &CapturedPacket<'_>, _: &mut dyn RowCells, _: &Lookups<'_>) -> Disposition {
-        self.put(row);
+    fn row(&mut self, row: &CapturedPacket<'_>, cells: &mut dyn RowCells, _: &Lookups<'_>) -> Disposition {
+        self.put(row, cells);
         if self.is_closed { Disposition::Closed } else { Disposition::Emitted }
     }
 
@@ -112,12 +127,12 @@ impl RowSink<CapturedPackets> for PacketWriter {
     }
 }
 
-/// The filter of `-w` tests what is in packets.
-struct NoLookups;
+/// What is known before the first packet: names of namespaces.
+struct KnownBefore<'l>(Lookups<'l>);
 
-impl RenewedLookups for NoLookups {
+impl RenewedLookups for KnownBefore<'_> {
     fn with(&mut self, then: &mut dyn FnMut(&Lookups<'_>)) {
-        then(&Lookups::none());
+        then(&self.0);
     }
 }
 
@@ -135,8 +150,9 @@ pub(super) fn written(
     writer: &mut PacketWriter,
     plan: &Plan<CapturedPackets>,
     stream: &mut dyn Stream<CapturedPackets>,
+    lookups: Lookups<'_>,
 ) -> Result<Run, RunError> {
-    plan.follow_rows(stream, &mut NoLookups, writer, &|| false)
+    plan.follow_rows(stream, &mut KnownBefore(lookups), writer, &|| false)
 }
 
 /// Writes the end of the file, with the counts of each interface where `report` has them; returns the line about it.

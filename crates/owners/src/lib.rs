@@ -17,6 +17,7 @@ mod recent_connections;
 mod records;
 mod resolver;
 mod rounds;
+mod secret_hash;
 mod socket_index;
 
 pub use entries::OwnedEntries;

@@ -5,6 +5,7 @@
 //! connection, whose ports may have been another process's.
 
 use crate::recent_connections::RecentConnections;
+use crate::secret_hash::SecretHash;
 use crate::socket_index::{Connection, SocketIndex};
 use record::rows::{CapturedPacket, CtTuple, PacketAim, PacketHeaders, PacketSocket, Socket, Transport, ip_proto};
 use record::{Addr, Proto};
@@ -21,7 +22,7 @@ struct SocketsAt {
     taken_ns: u64,
     index: SocketIndex,
     /// By inode.
-    sockets: HashMap<u32, PacketSocket>,
+    sockets: HashMap<u32, PacketSocket, SecretHash>,
 }
 
 /// The sockets of the host, as far as they are known.
@@ -64,7 +65,7 @@ struct End<'q> {
 
 impl SocketsAt {
     fn new(taken_ns: u64) -> SocketsAt {
-        SocketsAt { taken_ns, index: SocketIndex::new(false), sockets: HashMap::new() }
+        SocketsAt { taken_ns, index: SocketIndex::new(false), sockets: HashMap::default() }
     }
 
     fn connected(&self, end: &End<'_>) -> Option<&PacketSocket> {

@@ -7,6 +7,7 @@
 use record::rows::PacketSocket;
 use std::collections::{HashMap, VecDeque};
 
+use crate::secret_hash::SecretHash;
 use crate::socket_index::Connection;
 
 /// Connections that take entries as they come.
@@ -21,6 +22,27 @@ const KEPT_NS: u64 = 3_000_000_000;
 /// Namespace, and the connection as its socket sees it.
 type RecentKey = (u64, Connection);
 
+/// A set of ports.
+#[derive(Debug)]
+struct OwnPorts(Box<[u64; 65_536 / 64]>);
+
+impl Default for OwnPorts {
+    fn default() -> OwnPorts {
+        OwnPorts(Box::new([0; 65_536 / 64]))
+    }
+}
+
+impl OwnPorts {
+    fn add(&mut self, port: u16) {
+        self.0[usize::from(port) / 64] |= 1 << (port % 64);
+    }
+
+    #[inline]
+    fn has(&self, port: u16) -> bool {
+        self.0[usize::from(port) / 64] >> (port % 64) & 1 == 1
+    }
+}
+
 #[derive(Debug)]
 struct Recent {
     socket: PacketSocket,
@@ -34,7 +56,9 @@ struct Recent {
 /// The connections. Memory: [`FREE`] + [`SHARED`] entries of some 200 bytes.
 #[derive(Debug, Default)]
 pub(crate) struct RecentConnections {
-    connections: HashMap<RecentKey, Recent>,
+    connections: HashMap<RecentKey, Recent, SecretHash>,
+    /// A bit for every port that a connection has as its own, or had: most questions end here.
+    ports: OwnPorts,
     /// What each user has taken of the shared room.
     charged: HashMap<u32, usize>,
     /// Those that have ended, in this order.
@@ -46,7 +70,7 @@ impl RecentConnections {
     pub(crate) fn opened(&mut self, key: RecentKey, socket: PacketSocket, at_ns: u64) {
         self.remove(&key);
         let Some(is_charged) = self.charge(socket.uid) else { return };
-        self.connections.insert(key, Recent { socket, opened_ns: at_ns, is_charged, closed_ns: 0 });
+        self.put(key, Recent { socket, opened_ns: at_ns, is_charged, closed_ns: 0 });
     }
 
     /// A connection ended, held by `socket`; it may be older than the first event.
@@ -62,8 +86,17 @@ impl RecentConnections {
         };
         self.remove(&key);
         let Some(is_charged) = self.charge(socket.uid) else { return };
-        self.connections.insert(key, Recent { socket, opened_ns, is_charged, closed_ns: at_ns });
+        self.put(key, Recent { socket, opened_ns, is_charged, closed_ns: at_ns });
         self.ends(key, at_ns);
+    }
+
+    fn put(&mut self, key: RecentKey, recent: Recent) {
+        if self.connections.is_empty() {
+            self.ports = OwnPorts::default();
+        }
+        let (_, (_, _, port, ..)) = key;
+        self.ports.add(port);
+        self.connections.insert(key, recent);
     }
 
     fn ends(&mut self, key: RecentKey, at_ns: u64) {
@@ -90,6 +123,10 @@ impl RecentConnections {
     /// The socket of a connection, and when it was established.
     #[inline]
     pub(crate) fn get(&self, key: &RecentKey) -> Option<(&PacketSocket, u64)> {
+        let (_, (_, _, port, ..)) = key;
+        if !self.ports.has(*port) {
+            return None;
+        }
         // A holder that is not known may be known to a reading.
         let recent = self.connections.get(key).filter(|recent| !recent.socket.owners.is_empty())?;
         Some((&recent.socket, recent.opened_ns))

@@ -10,6 +10,7 @@
 //! counts only if root made it, or the user who made the entry's own; and if two have the address, neither is named.
 
 use crate::checksum::PortSums;
+use crate::secret_hash::SecretHash;
 use record::rows::{Conntrack, CtTuple, Socket, Sockets, ip_proto};
 use record::{Addr, Demand, Expr, Op, Operand, Owner, Proto, Scope, Test, field_index};
 use std::collections::{HashMap, HashSet};
@@ -24,11 +25,11 @@ pub struct SocketIndex {
     /// A bit for every port that a socket has as its own: most questions end here on a host that forwards.
     ports: Box<[u64; PORT_WORDS]>,
     /// Namespace and connection as the socket sees it → inode.
-    connected: HashMap<(u64, Connection), u32>,
+    connected: HashMap<(u64, Connection), u32, SecretHash>,
     /// Namespace, protocol, address and port of sockets that take what comes → inode; without an address: any of ours.
-    bound: HashMap<(u64, u8, Option<Addr>, u16), u32>,
+    bound: HashMap<(u64, u8, Option<Addr>, u16), u32, SecretHash>,
     /// Addresses of the namespaces.
-    ours: HashSet<(u64, Addr)>,
+    ours: HashSet<(u64, Addr), SecretHash>,
     /// Where each address is; those of loopback are everywhere and left out. Empty if one namespace is read.
     homes: HashMap<Addr, Vec<u64>>,
     /// Who made the namespaces; none where that is not known.

@@ -69,6 +69,8 @@ pub(in crate::commands::capture) struct OwnerFeed {
     stream: Rc<UnixStream>,
     has_come: Rc<Cell<bool>>,
     taken_ns: u64,
+    portion: Vec<u8>,
+    /// What has come and is no whole message yet.
     bytes: Vec<u8>,
     shared: SharedWords,
     is_asked: bool,
@@ -92,6 +94,7 @@ impl OwnerFeed {
             stream: Rc::new(stream),
             has_come: Rc::default(),
             taken_ns: 0,
+            portion: vec![0; PORTION],
             bytes: Vec::new(),
             shared: SharedWords::default(),
             is_asked: true,
@@ -116,13 +119,9 @@ impl OwnerFeed {
 
     /// Takes what has come, some of it. False if there was nothing.
     fn read_portion(&mut self, into: &mut PacketSockets) -> bool {
-        let had = self.bytes.len();
-        self.bytes.resize(had + PORTION, 0);
-        let read = match self.bytes.get_mut(had..) {
-            Some(place) => (&*self.stream).read(place),
-            None => Ok(0),
-        };
-        self.bytes.truncate(had + *read.as_ref().unwrap_or(&0));
+        let read = (&*self.stream).read(&mut self.portion);
+        let taken = self.portion.get(..*read.as_ref().unwrap_or(&0)).unwrap_or_default();
+        self.bytes.extend_from_slice(taken);
         match read {
             Ok(0) => self.is_alive = false,
             Ok(_) => self.decode(into),

@@ -120,6 +120,41 @@ fn root_a_short_connection_has_its_process() {
     ran.ok();
 }
 
+/// A name server is asked by a socket that lives for a moment: whoever sends is told of by BPF.
+#[test]
+fn root_a_short_socket_of_udp_has_its_process() {
+    testkit::require_root!();
+    let lab = Lab::new("capdns");
+    let mut going = capture(&lab, "src_pid,dst_pid", &["udp port 7118"]);
+    let ends: [SocketAddr; 2] = [at(7118), (std::net::Ipv6Addr::LOCALHOST, 7118).into()];
+    for (round, server) in ends.into_iter().enumerate() {
+        lab.inside(|| {
+            let receiver = UdpSocket::bind(server).unwrap();
+            let sender = UdpSocket::bind((if server.is_ipv4() { "0.0.0.0" } else { "::" }, 0)).unwrap();
+            sender.send_to(b"?", server).unwrap();
+            let (_, peer) = receiver.recv_from(&mut [0; 9]).unwrap();
+            receiver.send_to(b"!", peer).unwrap();
+            sender.recv_from(&mut [0; 9]).unwrap();
+        });
+        going.read_until("question and answer", |lines| lines.len() == 2 * (round + 1));
+    }
+    let (lines, ran) = going.end();
+    let own = std::process::id();
+    if !sees_senders() {
+        return testkit::loud("skipped: before Linux 6.3, or without BPF, short sockets of UDP have no owners");
+    }
+    assert_eq!(lines, vec![format!("{own}\t{own}"); 4], "{}", ran.stderr);
+    ran.ok();
+}
+
+/// True if the kernel has the tracepoint that tells who sends, and BPF may use it.
+fn sees_senders() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse::<u32>().ok());
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    version >= (6, 3) && ran_by_bpf(&Lab::new("capbpf"))
+}
+
 /// True if connections can be followed by BPF here.
 fn ran_by_bpf(lab: &Lab) -> bool {
     let mut command = Command::new(testkit::program::netwren());

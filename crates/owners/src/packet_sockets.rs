@@ -126,6 +126,12 @@ impl PacketSockets {
         self.recent.forget(at_ns);
     }
 
+    /// A socket of UDP has sent at `at_ns`. Nothing tells when it is closed: it is forgotten after a while.
+    pub fn sends(&mut self, ends: &Socket<'_>, known: PacketSocket, at_ns: u64) {
+        self.recent.closed(sender(ends.netns_id, ends.local.addr, ends.local.port), known, at_ns);
+        self.recent.forget(at_ns);
+    }
+
     /// When the newest reading began, ns since 1970; 0 before the first.
     pub fn taken_ns(&self) -> u64 {
         self.now.taken_ns
@@ -213,6 +219,14 @@ impl PacketSockets {
         if end.from.proto == ip_proto::TCP && end.flags == SYN {
             return None;
         }
+        if end.from.proto == ip_proto::UDP {
+            let (own, port) = (end.from.src, end.from.src_part);
+            let at = |addr| self.recent.get(&sender(end.netns_id, addr, port)).map(|(socket, _)| socket);
+            // One that came and went between two readings.
+            if let Some(socket) = at(own).or_else(|| at(ANY)) {
+                return Some(socket);
+            }
+        }
         // Connections that nobody has accepted, or that nobody holds any more, are the listener's.
         self.before.connected(end).or_else(|| self.now.bound(end)).or_else(|| self.before.bound(end))
     }
@@ -221,6 +235,15 @@ impl PacketSockets {
     fn is_younger(&self, end: &End<'_>) -> bool {
         self.now.taken_ns > end.packet.time_ns
     }
+}
+
+/// No address of its own.
+const ANY: Addr = Addr::V4([0; 4]);
+
+/// The key of a socket of UDP that has sent, whomever to.
+fn sender(netns_id: u64, own: Addr, port: u16) -> (u64, Connection) {
+    let own = if own.is_unspecified() { ANY } else { own.unmapped() };
+    (netns_id, (ip_proto::UDP, own, port, ANY, 0))
 }
 
 /// True for the protocols whose sockets are looked for.

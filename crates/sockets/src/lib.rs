@@ -39,7 +39,7 @@ pub use choose::{
 };
 pub use destroy::{Closing, Cookie, Target, close, probe_closing};
 pub use events::netlink::destroyed::Destroyed;
-pub use events::{FlowSums, Follow, LiveConnections, probe_following};
+pub use events::{FlowSums, Follow, LiveConnections, UdpSenders, probe_following};
 pub use expected::tcp_sockets as count_tcp;
 pub use fuzz::{fuzz_proc_line, fuzz_sock_diag, fuzz_walk_block};
 pub use netlink::DecodeError;

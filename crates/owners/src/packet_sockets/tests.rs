@@ -124,3 +124,19 @@ fn events_tell_what_no_reading_has_seen() {
     sockets.opened(&ends(Proto::Tcp, (HERE, 80), Some((THERE, 9)), 0), known(22), 250);
     assert_eq!(pid(&sockets, packet(PSH, (HERE, 80), (THERE, 9), 260)), 22, "who accepted, not who listens");
 }
+
+#[test]
+fn a_sender_between_two_readings_is_known_for_a_while() {
+    let mut sockets = PacketSockets::default();
+    read(&mut sockets, 100, |_| {});
+    let question = packet(None, (HERE, 5000), (THERE, 53), 200);
+    sockets.sends(&ends(Proto::Udp, (ALL, 5000), None, 0), known(31), 210);
+    sockets.sends(&ends(Proto::Udp, (HERE, 5001), None, 0), known(32), 220);
+    assert_eq!(pids(&sockets, &question), [-2, 0], "a socket that is there may have the port by now");
+    read(&mut sockets, 300, |_| {});
+    assert_eq!(pids(&sockets, &question), [31, 0]);
+    assert_eq!(pids(&sockets, &packet(None, (THERE, 53), (HERE, 5001), 230)), [0, 32], "its answer");
+    assert_eq!(pids(&sockets, &packet(None, (HERE, 5002), (THERE, 53), 230)), [-1, 0]);
+    sockets.sends(&ends(Proto::Udp, (ALL, 9), None, 0), known(33), 10_000_000_000);
+    assert_eq!(pids(&sockets, &question), [-1, 0]);
+}

@@ -8,6 +8,7 @@ mod flow_key;
 mod flow_shares;
 mod flow_sums;
 pub(crate) mod netlink;
+mod udp_senders;
 
 use record::rows::{Direction, EventKind, SocketEvent, SocketEvents};
 use record::{Accounting, Demand, Each, Offer, SourceError, SourceFault, Stream, StreamState};
@@ -15,6 +16,7 @@ use sys::{Host, SysError};
 
 use crate::choose::Via;
 pub use flow_sums::FlowSums;
+pub use udp_senders::UdpSenders;
 
 use self::bpf::BpfEvents;
 use self::netlink::NetlinkEvents;

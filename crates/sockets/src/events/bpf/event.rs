@@ -2,7 +2,7 @@
 use netlink::DecodeError;
 use netlink::prefix::{array_at, u16_at, u32_at, u64_at};
 use record::rows::{Direction, Endpoint, EventKind, Holder, Reason, SocketEvent};
-use record::{Addr, Comm, State};
+use record::{Addr, Comm, Proto, State};
 
 use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6};
 
@@ -30,6 +30,8 @@ const FAMILY: usize = 89;
 
 const KIND_OPEN: u8 = 1;
 const KIND_CLOSE: u8 = 2;
+/// A socket of UDP sends (crates/bpf/c/udp_senders.bpf.c).
+const KIND_SENDS: u8 = 3;
 const DIRECTION_IN: u8 = 1;
 const DIRECTION_OUT: u8 = 2;
 
@@ -51,7 +53,7 @@ pub(crate) fn decode(event: Event<'_>, time_ns: u64) -> Result<SocketEvent, Deco
     let (wide, word) = (|at| u64_at(event, at).unwrap_or(0), |at| u32_at(event, at).unwrap_or(0));
     let byte = |at: usize| event.get(at).copied().unwrap_or(0);
     let kind = match byte(88) {
-        KIND_OPEN => EventKind::Open,
+        KIND_OPEN | KIND_SENDS => EventKind::Open,
         KIND_CLOSE => EventKind::Close,
         _ => return Err(DecodeError::Word("kind")),
     };
@@ -73,6 +75,7 @@ pub(crate) fn decode(event: Event<'_>, time_ns: u64) -> Result<SocketEvent, Deco
         time_ns,
         duration_us: (is_close && opened_ns != 0).then_some(lasted_us),
         netns_id: word(48).into(),
+        proto: if byte(88) == KIND_SENDS { Proto::Udp } else { Proto::Tcp },
         family,
         direction: match byte(90) {
             DIRECTION_IN => Direction::In,
@@ -92,7 +95,6 @@ pub(crate) fn decode(event: Event<'_>, time_ns: u64) -> Result<SocketEvent, Deco
         state,
         reason: is_close.then(|| reason_of(word(92), state)),
         cookie: wide(16),
-        ..SocketEvent::EMPTY
     })
 }
 

@@ -6,6 +6,8 @@ mod event;
 pub(crate) mod flow_sums;
 #[cfg(feature = "bpf")]
 pub(crate) mod programs;
+#[cfg(feature = "bpf")]
+pub(crate) mod udp_senders;
 
 use netlink::DecodeError;
 use netlink::prefix::u64_at;
@@ -252,6 +254,13 @@ mod tests {
         let (rows, stats) = read(vec![block(head, &[event6(1), event(1, 1, 0), event6(1), event(2, 4, 0)])]);
         assert_eq!((rows.len(), stats.failed), (4, 0));
         assert!(rows[0].contains("V6") && rows[2].contains("V6") && !rows[1].contains("V6"), "{rows:?}");
+    }
+
+    #[test]
+    fn senders_are_sockets_of_udp() {
+        let (rows, stats) = read(vec![block(Head::default(), &[event(3, 7, 0), event6(3), event(1, 1, 0)])]);
+        assert_eq!((rows.len(), stats.failed), (3, 0));
+        assert_eq!(rows.iter().map(|row| row.contains("proto: Udp")).collect::<Vec<_>>(), [true, true, false]);
     }
 
     #[test]

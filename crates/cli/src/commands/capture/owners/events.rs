@@ -1,29 +1,29 @@
-//! Connections of TCP as they are established and end, as messages.
+//! Connections of TCP as they are established and end, and sockets of UDP as they send, as messages.
 
-use super::message::{MessageWriter, SocketWords};
+use super::message::{MessageWriter, SocketWords, ToldEvent};
 use super::options::OwnerOptions;
-use super::outbox::Outbox;
+use super::outbox::{EventsOf, Outbox};
 use crate::commands::follow::follow_rows;
 use crate::session::{Session, SessionTarget};
 use engine::{Disposition, Plan, PlanRequest, RowSink};
 use record::rows::{EventKind, Socket, SocketEvent, SocketEvents, capture_need};
-use record::{Lookups, Owner, RowCells, Value, Via, field_index};
-use sockets::{Follow, LiveConnections};
+use record::{Lookups, Owner, Proto, RowCells, Stream, Value, Via, field_index};
+use sockets::{Follow, LiveConnections, UdpSenders};
 use std::cell::Cell;
 use sys::clock;
 
 /// Words about the holder, in the order of [`SocketWords::words`].
 const WORDS: [&str; 5] = ["user", "container", "pod", "unit", "cmdline"];
 
-/// Follows connections until nobody reads the messages; at once, if BPF cannot. Calls `begun` when what happens from
-/// then on is seen.
-pub(super) fn follow(options: OwnerOptions, messages: &Outbox, begun: &dyn Fn()) {
+/// Follows events until nobody reads the messages; at once, if BPF cannot. Calls `begun` when what happens from then on
+/// is seen.
+pub(super) fn follow(options: OwnerOptions, of: EventsOf, messages: &Outbox, begun: &dyn Fn()) {
     let target = SessionTarget { all_netns: options.all_netns, ..SessionTarget::default() };
     let (Ok(session), Some(plan)) = (Session::open(target), plan(options.need)) else { return };
     // Asked before each look at the ring: what had happened at the look before was sent since.
     let looked_ns = Cell::new(0);
     let look = || {
-        messages.note_sent(looked_ns.replace(clock::monotonic_ns()));
+        messages.note_sent(of, looked_ns.replace(clock::monotonic_ns()));
         false
     };
     let follow = Follow {
@@ -34,11 +34,24 @@ pub(super) fn follow(options: OwnerOptions, messages: &Outbox, begun: &dyn Fn())
         hooks: false,
         stop: &look,
     };
-    let Ok(mut connections) = LiveConnections::open(session.host(), follow) else { return };
-    begun();
     let mut sink = EventSink { messages, out: Vec::new(), has_ended: false };
-    // What is missing then is found by readings.
-    let _ = follow_rows(&session, &plan, &mut connections, &mut sink);
+    let mut read = |stream: &mut dyn Stream<SocketEvents>| {
+        begun();
+        // What is missing at its end is found by readings.
+        let _ = follow_rows(&session, &plan, stream, &mut sink);
+    };
+    match of {
+        EventsOf::Connections => {
+            if let Ok(mut connections) = LiveConnections::open(session.host(), follow) {
+                read(&mut connections);
+            }
+        }
+        EventsOf::Senders => {
+            if let Ok(mut senders) = UdpSenders::open(session.host(), follow) {
+                read(&mut senders);
+            }
+        }
+    }
 }
 
 /// A cell for each of [`WORDS`]; constant ones where nobody asked.
@@ -82,7 +95,12 @@ impl RowSink<SocketEvents> for EventSink<'_> {
             peer: row.peer,
             ..Socket::EMPTY
         };
-        MessageWriter(&mut self.out).event(row.kind == EventKind::Open, row.time_ns, &ends, &words);
+        let what = match (row.proto, row.kind) {
+            (Proto::Udp, _) => ToldEvent::Sends,
+            (_, EventKind::Open) => ToldEvent::Opened,
+            (_, EventKind::Close) => ToldEvent::Closed,
+        };
+        MessageWriter(&mut self.out).event(what, row.time_ns, &ends, &words);
         Disposition::Emitted
     }
 

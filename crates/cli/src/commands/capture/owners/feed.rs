@@ -1,7 +1,7 @@
 //! The end that reads packets.
 
 use super::super::Capture;
-use super::message::{First, OwnerMessage, SharedWords, first};
+use super::message::{First, OwnerMessage, SharedWords, ToldEvent, first};
 use super::options::OwnerOptions;
 use super::process;
 use ::owners::{PacketSockets, SocketNews};
@@ -156,8 +156,11 @@ impl OwnerFeed {
                     self.is_asked = false;
                     into.end();
                 }
-                OwnerMessage::Opened(at_ns, told) => into.opened(&told.ends(), told.known, at_ns),
-                OwnerMessage::Closed(at_ns, told) => into.closed(&told.ends(), told.known, at_ns),
+                OwnerMessage::Event(what, at_ns, told) => match what {
+                    ToldEvent::Opened => into.opened(&told.ends(), told.known, at_ns),
+                    ToldEvent::Closed => into.closed(&told.ends(), told.known, at_ns),
+                    ToldEvent::Sends => into.sends(&told.ends(), told.known, at_ns),
+                },
                 OwnerMessage::Trouble(count, text) => {
                     self.troubles.incomplete = true;
                     self.troubles.add_reason(count, String::from_utf8_lossy(text).into_owned());

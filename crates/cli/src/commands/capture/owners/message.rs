@@ -19,6 +19,19 @@ const END: u8 = 4;
 const OPENED: u8 = 5;
 const CLOSED: u8 = 6;
 const TROUBLE: u8 = 7;
+const SENDS: u8 = 8;
+
+/// What happened to a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum ToldEvent {
+    /// A connection was established.
+    Opened = OPENED,
+    /// It has ended.
+    Closed = CLOSED,
+    /// A socket of UDP sends.
+    Sends = SENDS,
+}
 
 /// What is said of one socket.
 #[derive(Debug)]
@@ -51,10 +64,8 @@ pub(super) enum OwnerMessage<'m> {
     Socket(ToldSocket),
     /// The reading is whole.
     End,
-    /// A connection was established at this time.
-    Opened(u64, ToldSocket),
-    /// A connection has ended.
-    Closed(u64, ToldSocket),
+    /// Something happened to a socket at this time.
+    Event(ToldEvent, u64, ToldSocket),
     /// Something could not be read: how often, and a sentence.
     Trouble(u64, &'m [u8]),
 }
@@ -90,8 +101,8 @@ impl MessageWriter<'_> {
         self.message(END, |_| {});
     }
 
-    pub(super) fn event(&mut self, is_open: bool, at_ns: u64, ends: &Socket<'_>, words: &SocketWords<'_>) {
-        self.message(if is_open { OPENED } else { CLOSED }, |out| {
+    pub(super) fn event(&mut self, what: ToldEvent, at_ns: u64, ends: &Socket<'_>, words: &SocketWords<'_>) {
+        self.message(what as u8, |out| {
             put_u64(out, at_ns);
             put_socket(out, ends, words);
         });
@@ -209,8 +220,9 @@ fn decode<'m>(from: &mut MessageReader<'m>, shared: &mut SharedWords) -> Option<
         ADDRESS => OwnerMessage::Address(from.u64()?, from.addr()?),
         SOCKET => OwnerMessage::Socket(from.socket(shared)?),
         END => OwnerMessage::End,
-        OPENED => OwnerMessage::Opened(from.u64()?, from.socket(shared)?),
-        CLOSED => OwnerMessage::Closed(from.u64()?, from.socket(shared)?),
+        OPENED => OwnerMessage::Event(ToldEvent::Opened, from.u64()?, from.socket(shared)?),
+        CLOSED => OwnerMessage::Event(ToldEvent::Closed, from.u64()?, from.socket(shared)?),
+        SENDS => OwnerMessage::Event(ToldEvent::Sends, from.u64()?, from.socket(shared)?),
         TROUBLE => OwnerMessage::Trouble(from.u64()?, from.word()?),
         _ => return None,
     })
@@ -310,8 +322,8 @@ mod tests {
         writer.address(7, Addr::V6([1; 16]));
         writer.socket(&ends(), &words);
         writer.end();
-        writer.event(true, 2, &ends(), &words);
-        writer.event(false, 3, &ends(), &SocketWords { uid: None, owners: &[], words: [b""; 5] });
+        writer.event(ToldEvent::Opened, 2, &ends(), &words);
+        writer.event(ToldEvent::Closed, 3, &ends(), &SocketWords { uid: None, owners: &[], words: [b""; 5] });
         writer.trouble(4, "no");
         out
     }
@@ -330,8 +342,8 @@ mod tests {
             OwnerMessage::Address(7, Addr::V6(_)),
             OwnerMessage::Socket(told),
             OwnerMessage::End,
-            OwnerMessage::Opened(2, opened),
-            OwnerMessage::Closed(3, closed),
+            OwnerMessage::Event(ToldEvent::Opened, 2, opened),
+            OwnerMessage::Event(ToldEvent::Closed, 3, closed),
             OwnerMessage::Trouble(4, b"no"),
         ] = &messages[..]
         else {

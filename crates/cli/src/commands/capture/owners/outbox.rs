@@ -10,17 +10,26 @@ use sys::clock;
 /// The longest wait for events: their ring is looked at a hundred times a second.
 const EVENTS_NS_MAX: u64 = 100_000_000;
 
+/// What events are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EventsOf {
+    /// Connections of TCP, as they are established and end.
+    Connections,
+    /// Sockets of UDP, as they send.
+    Senders,
+}
+
 /// Where messages go: each caller writes whole ones.
 #[derive(Clone)]
 pub(super) struct Outbox {
     stream: Arc<Mutex<UnixStream>>,
-    /// What happened to connections before this time, on the monotonic clock, was sent.
-    sent_until_ns: Arc<AtomicU64>,
+    /// What happened before these times, on the monotonic clock, was sent: to connections, to sockets of UDP.
+    sent_until_ns: Arc<[AtomicU64; 2]>,
 }
 
 impl Outbox {
     pub(super) fn new(stream: UnixStream) -> Outbox {
-        Outbox { stream: Arc::new(Mutex::new(stream)), sent_until_ns: Arc::new(AtomicU64::new(u64::MAX)) }
+        Outbox { stream: Arc::new(Mutex::new(stream)), sent_until_ns: Arc::new([u64::MAX; 2].map(AtomicU64::new)) }
     }
 
     /// Writes whole messages, and empties `bytes`. False once nobody reads them.
@@ -32,8 +41,10 @@ impl Outbox {
     }
 
     /// Notes that events were sent which happened before `until_ns`; `u64::MAX` where none will come.
-    pub(super) fn note_sent(&self, until_ns: u64) {
-        self.sent_until_ns.store(until_ns, Ordering::Release);
+    pub(super) fn note_sent(&self, of: EventsOf, until_ns: u64) {
+        if let Some(sent) = self.sent_until_ns.get(of as usize) {
+            sent.store(until_ns, Ordering::Release);
+        }
     }
 
     /// Waits until events were sent that happened before `until_ns`: a connection that a reading no longer has is in
@@ -41,7 +52,8 @@ impl Outbox {
     pub(super) fn await_events(&self, until_ns: u64) {
         let begin_ns = clock::monotonic_ns();
         let is_late = || clock::monotonic_ns().saturating_sub(begin_ns) > EVENTS_NS_MAX;
-        while self.sent_until_ns.load(Ordering::Acquire) < until_ns && !is_late() {
+        let is_sent = || self.sent_until_ns.iter().all(|sent| sent.load(Ordering::Acquire) >= until_ns);
+        while !is_sent() && !is_late() {
             std::thread::sleep(Duration::from_millis(1));
         }
     }

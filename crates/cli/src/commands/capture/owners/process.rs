@@ -2,7 +2,7 @@
 
 use super::events;
 use super::options::OwnerOptions;
-use super::outbox::Outbox;
+use super::outbox::{EventsOf, Outbox};
 use super::reading::SocketReader;
 use crate::exit::Exit;
 use crate::session::{Session, SessionTarget};
@@ -49,7 +49,9 @@ pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Exit {
 }
 
 fn told(options: OwnerOptions, messages: &Outbox, mut asked: UnixStream) -> Option<()> {
-    follow_events(options, messages.clone());
+    for of in [EventsOf::Connections, EventsOf::Senders] {
+        follow_events(options, of, messages.clone());
+    }
     let target = SessionTarget { all_netns: options.all_netns, ..SessionTarget::default() };
     let session = Session::open(target).ok()?;
     let mut reader = SocketReader::new(&session, options.need);
@@ -71,13 +73,13 @@ fn told(options: OwnerOptions, messages: &Outbox, mut asked: UnixStream) -> Opti
     }
 }
 
-/// Follows connections on a thread of its own, from before the first reading on. Without BPF readings tell it all.
-fn follow_events(options: OwnerOptions, messages: Outbox) {
+/// Follows events on a thread of their own, from before the first reading on. Without BPF readings tell it all.
+fn follow_events(options: OwnerOptions, of: EventsOf, messages: Outbox) {
     let (begun, has_begun) = mpsc::channel();
     let thread = std::thread::Builder::new().name("events".into());
     let started = thread.spawn(move || {
-        events::follow(options, &messages, &|| _ = begun.send(()));
-        messages.note_sent(u64::MAX);
+        events::follow(options, of, &messages, &|| _ = begun.send(()));
+        messages.note_sent(of, u64::MAX);
     });
     if started.is_ok() {
         // An error: it has ended without beginning.

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Dual BSD/GPL
+ *
+ * Processes that send by UDP: one event at the first send of a socket, and again after a while as long as it sends.
+ *
+ * A socket that asks a name server lives for some milliseconds: no reading of the socket table sees it. There is no
+ * event of its close: whoever reads forgets it after a while, which is why it is told again.
+ *
+ * Needs Linux 6.3 (sock_send_length).
+ */
+#include "kernel.h"
+#include "pids.h"
+
+LICENSE("Dual BSD/GPL");
+
+const volatile u32 only_netns = 0; /* inode of the one namespace; 0: all */
+const volatile u32 pidns = 0; /* inode of the reader's pid namespace; 0: the first one */
+
+enum { EVENT_SENDS = 3 };
+
+/* A socket that sends is told of so often. */
+#define AGAIN_NS 500000000
+
+struct told {
+	u64 ns;
+	u32 pid;
+	u32 pad;
+};
+
+/* Charged to each socket, and freed with it. */
+struct {
+	MAP_NUMBER(type, BPF_MAP_TYPE_SK_STORAGE);
+	MAP_NUMBER(map_flags, BPF_F_NO_PREALLOC);
+	MAP_TYPE(key, int);
+	MAP_TYPE(value, struct told);
+} told_sockets SEC(".maps");
+
+/* 8,000 events while the reader is busy, which looks a hundred times a second. */
+struct {
+	MAP_NUMBER(type, BPF_MAP_TYPE_RINGBUF);
+	MAP_NUMBER(max_entries, 1 << 20);
+} events SEC(".maps");
+
+/* As in sockets_events.bpf.c: decoded in crates/sockets/src/events/bpf/event.rs. */
+struct event {
+	u64 ns, opened_ns, cookie, cgroup;
+	u64 bytes_in, bytes_out;
+	u32 netns, pid, uid, rtt_us;
+	u32 retrans, segs_in, segs_out;
+	u32 local, peer; /* IPv4 */
+	u16 local_port, peer_port;
+	u8 kind, family, direction, state;
+	u32 error;
+	char comm[16];
+	u32 started;
+	u8 pad[4];
+};
+
+struct event6 {
+	struct event event;
+	u32 local[4], peer[4];
+	u8 pad[32];
+};
+
+u64 lost_ring; /* events that found the ring full */
+
+INLINE u32 netns_of(struct sock *sk)
+{
+	return PLAIN(struct sock, sk)->__sk_common.skc_net.net->ns.inum;
+}
+
+INLINE void set_sender(struct event *e, struct sock *sk, u64 ns, u32 pid)
+{
+	struct task_struct *task = bpf_get_current_task_btf(), *plain = PLAIN(struct task_struct, task);
+
+	*e = (struct event){ .ns = ns, .kind = EVENT_SENDS, .state = sk->__sk_common.skc_state };
+	e->netns = netns_of(sk);
+	e->local_port = sk->__sk_common.skc_num;
+	e->pid = pid;
+	e->uid = plain->cred->uid.val;
+	e->cgroup = plain->cgroups->dfl_cgrp->kn->id;
+	e->started = plain->group_leader->start_boottime >> 20;
+	memcpy(e->comm, task->comm, sizeof(e->comm));
+}
+
+INLINE void emit(struct sock *sk, u64 ns, u32 pid)
+{
+	if (sk->__sk_common.skc_family == AF_INET6) {
+		struct event6 *wide = bpf_ringbuf_reserve(&events, sizeof(*wide), 0);
+
+		if (!wide) {
+			COUNT_ONE(lost_ring);
+			return;
+		}
+		set_sender(&wide->event, sk, ns, pid);
+		wide->event.family = AF_INET6;
+		for (int i = 0; i < 4; i++) {
+			wide->local[i] = sk->__sk_common.skc_v6_rcv_saddr.in6_u.u6_addr32[i];
+			wide->peer[i] = 0;
+		}
+		bpf_ringbuf_submit(wide, BPF_RB_NO_WAKEUP);
+	} else {
+		struct event *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
+
+		if (!e) {
+			COUNT_ONE(lost_ring);
+			return;
+		}
+		set_sender(e, sk, ns, pid);
+		e->family = AF_INET;
+		e->local = sk->__sk_common.skc_rcv_saddr;
+		bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	}
+}
+
+SEC("tp_btf/sock_send_length")
+int on_datagram(u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+	struct told *told;
+	u64 ns;
+	u32 pid;
+
+	if (sk->sk_protocol != IPPROTO_UDP)
+		return 0;
+	if (sk->__sk_common.skc_family != AF_INET && sk->__sk_common.skc_family != AF_INET6)
+		return 0;
+	if (only_netns && netns_of(sk) != only_netns)
+		return 0;
+	told = bpf_sk_storage_get(&told_sockets, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	ns = bpf_ktime_get_ns();
+	pid = pid_in(bpf_get_current_task_btf(), pidns);
+	if (told) {
+		if (told->pid == pid && ns - told->ns < AGAIN_NS)
+			return 0;
+		told->pid = pid;
+		told->ns = ns;
+	}
+	emit(sk, ns, pid);
+	return 0;
+}

@@ -1,0 +1,57 @@
+//! The BPF program that tells which process sends by UDP: loaded, attached, its ring emptied into blocks.
+use bpf::{BpfError, EventProgram, KernelTypes, Link, Loaded, Ring, Spec, load_with};
+use sys::{Host, SysError, clock};
+
+use super::programs::only_netns;
+use super::{HEAD, Head};
+use crate::events::Follow;
+
+/// Built from crates/bpf/c/udp_senders.bpf.c.
+static OBJECT: &[u8] = include_bytes!("../../../../bpf/objects/udp_senders.o");
+const PROGRAM: &str = "on_datagram";
+
+/// The attached program and its ring.
+pub(crate) struct UdpProgram {
+    loaded: Loaded,
+    _link: Link,
+    ring: Ring,
+}
+
+impl UdpProgram {
+    /// Attaches the program. Needs kernel 6.3.
+    pub(crate) fn open(host: &Host, follow: &Follow<'_>) -> Result<UdpProgram, BpfError> {
+        let types = KernelTypes::read(host)?;
+        // Better no names than those of other processes with these numbers.
+        let pidns = sys::pidns::below_the_first()?.unwrap_or(0);
+        let only_netns = only_netns(follow);
+        let constants: [(&str, &[u8]); 2] =
+            [("only_netns", &only_netns.to_ne_bytes()), ("pidns", &pidns.to_ne_bytes())];
+        let spec = Spec { object: OBJECT, programs: &[PROGRAM], constants: &constants, entries: &[] };
+        let loaded = load_with(&types, &spec)?;
+        let link = loaded.program(PROGRAM)?.attach()?;
+        let ring = loaded.map("events")?.ring()?;
+        Ok(UdpProgram { loaded, _link: link, ring })
+    }
+}
+
+impl EventProgram for UdpProgram {
+    const HEADER: usize = HEAD;
+
+    fn take(&mut self, block: &mut Vec<u8>) -> Result<bool, SysError> {
+        let events = self.ring.consume(&mut |event| block.extend_from_slice(event))?;
+        Ok(events > 0)
+    }
+
+    fn write_header(&mut self, header: &mut [u8]) {
+        let head = Head {
+            epoch_ns: clock::wall_ns().wrapping_sub(clock::monotonic_ns()),
+            lost_ring: self.loaded.counter("lost_ring").unwrap_or(0),
+            ..Head::default()
+        };
+        header.copy_from_slice(&head.bytes());
+    }
+
+    fn wait(&self, timeout_ms: i32) -> Result<(), SysError> {
+        self.ring.wait(timeout_ms).map(drop)
+    }
+}

@@ -220,7 +220,9 @@ impl Resolver {
             return;
         }
         let room = self.addresses_max.saturating_sub(self.listed.len());
-        if self.forgets && state.slots.len() >= room {
+        // Half of them at a time: going through all for each new one would cost a flood of addresses too much.
+        let settled = (state.slots.len() as u64).saturating_sub(state.report.waiting);
+        if self.forgets && state.slots.len() >= room && settled >= room as u64 / 2 {
             state.slots.retain(|_, slot| matches!(slot, Slot::Waiting));
         }
         if state.slots.len() >= room {

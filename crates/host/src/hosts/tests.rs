@@ -298,3 +298,23 @@ fn names_that_no_host_can_have() {
         assert_eq!((one.is_some(), report.failed), (is_one, 0), "{name:?}");
     }
 }
+
+/// While no server answers, nothing is forgotten, and what is beyond the bound is counted.
+#[test]
+fn a_flood_of_addresses_is_bounded() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (_tmp, host) = host("");
+    let options = ResolverOptions {
+        servers: Some(vec![silent.local_addr().unwrap()]),
+        timeout: Duration::from_secs(600),
+        addresses_max: 4,
+        forgets: true,
+        ..ResolverOptions::default()
+    };
+    let resolver = Resolver::start(&host, &options).unwrap();
+    (0..10).for_each(|n| resolver.want(Addr::V4([192, 0, 2, n])));
+    let report = resolver.report();
+    assert_eq!((report.waiting, report.over), (4, 6));
+    assert_eq!(resolver.known(addr("192.0.2.3")), KnownName::Waiting);
+    assert_eq!(resolver.known(addr("192.0.2.4")), KnownName::Unasked);
+}

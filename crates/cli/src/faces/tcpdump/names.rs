@@ -110,14 +110,21 @@ impl RunNames {
     /// The name, or that there is none; `None` while servers are asked.
     fn find(&mut self, addr: Addr) -> Option<Option<Box<[u8]>>> {
         let Some(resolver) = self.resolver.clone() else { return Some(None) };
+        if self.is_foreign(addr) {
+            return Some(None);
+        }
         let mut known = resolver.known(addr);
-        if known == KnownName::Unasked && self.asks_servers && !self.is_foreign(addr) {
+        // These no server knows.
+        let is_asked = self.asks_servers && !addr.is_unspecified() && !addr.is_link_local_v6();
+        if known == KnownName::Unasked && is_asked {
             resolver.want(addr);
             known = self.wait_for(&resolver, addr);
         }
         match known {
-            KnownName::Name(name) if !self.is_foreign(addr) => Some(Some(name)),
+            KnownName::Name(name) => Some(Some(name)),
             KnownName::Waiting => None,
+            // Too many wait: it is asked for once there is room.
+            KnownName::Unasked if is_asked => None,
             _ => Some(None),
         }
     }
@@ -133,6 +140,7 @@ impl RunNames {
         let failed = resolver.report().failed;
         self.unanswered = match known {
             KnownName::Waiting => self.unanswered + 1,
+            KnownName::Unasked => self.unanswered,
             _ if failed != self.failed => self.unanswered + 1,
             _ => 0,
         };

@@ -5,6 +5,7 @@
 mod bad_days;
 mod capture;
 mod capture_copies;
+mod capture_files;
 mod capture_filter;
 mod capture_latency;
 mod capture_read;

@@ -23,6 +23,7 @@ mod nft;
 mod outcome;
 mod output;
 mod packet_delays;
+mod packet_files;
 mod pillar_cache;
 mod pillars;
 mod process_cache;
@@ -60,6 +61,9 @@ pub fn main(mut args: impl Iterator<Item = OsString>) -> u8 {
     let name = Path::new(&called).file_name().and_then(OsStr::to_str).unwrap_or("netwren");
     if name == export::PACKER {
         return shipping::packer::pack(&args.next().unwrap_or_default()) as u8;
+    }
+    if name == packet_files::RUNNER {
+        return packet_files::run_commands(args) as u8;
     }
     if let Some(face) = faces::find(name) {
         return face(&faces::Call::new(args));

@@ -558,7 +558,9 @@ pub(crate) const FLAGS: &[Flag] = &[
         File("FILE"),
         OPTIONS,
         "Write the packets to a file instead of showing them, - for standard output: as pcapng with the interfaces' \
-         names, as pcap if the name ends in .pcap",
+         names, as pcap if the name ends in .pcap. With --rotate-size, --rotate-age (from 1s on) or --rotate-packets \
+         files follow one another: all.pcapng stands for all_00001_20261124080512.pcapng, all_00002_… With \
+         --rotate-keep the last N are kept, the one that is written included, else all",
     ),
     flag(
         Scope::COPIES,
@@ -773,6 +775,23 @@ pub(crate) const FLAGS: &[Flag] = &[
         Nothing,
         SHIPPED,
         "Packs them by another process: PATH.1 becomes PATH.1.zst, which zstdcat reads",
+    ),
+    flag(
+        Scope::CAPTURE,
+        "rotate-packets",
+        None,
+        Value("N"),
+        SHIPPED,
+        "With --write: begins a new file after so many packets",
+    ),
+    flag(
+        Scope::CAPTURE,
+        "rotate-command",
+        None,
+        Value("PROGRAM"),
+        SHIPPED,
+        "With --write: run PROGRAM FILE once a file is complete, without a shell, with the caller's rights or those of \
+         -Z, behind others for the processor, at most four at a time. Failures are said and counted",
     ),
     flag(
         Scope::SHIP.and(Scope::FOLLOW),

@@ -1,8 +1,9 @@
 //! Packets of interfaces.
 
 use super::Capture;
+use super::opening::Opened;
 use super::program::Programs;
-use super::writing::{finished, open_output, written};
+use super::writing::{finished, written};
 use crate::commands::follow::{self, StreamNotes};
 use crate::messages::say;
 use crate::outcome::Outcome;
@@ -61,8 +62,9 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         if capture.request.explain {
             return then(&mut stream, StreamNotes::default());
         }
-        let output = capture.output.as_deref().map(open_output).transpose()?;
+        let output = Opened::of(capture)?;
         needed.drop_capabilities().map_err(refused)?;
+        let output = output.map(Opened::writer).transpose()?;
         let mut run = match output {
             Some(mut writer) => {
                 let mut run = written(&mut writer, plan, &mut Confined::new(&mut stream, &needed))?;

@@ -9,10 +9,11 @@ mod live;
 pub(crate) mod merge;
 pub(crate) mod names;
 mod needs;
-mod output_file;
+mod opening;
 mod printed;
 mod program;
 mod read_file;
+mod rotation;
 pub(crate) mod stats;
 mod summary_text;
 mod writing;
@@ -28,6 +29,7 @@ use capture::Pacing;
 use export::{Format, Target, WhenFull};
 use filter::{JoinedFilter, PcapFilter};
 use record::rows::CapturedPackets;
+use rotation::RotationRequest;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -72,6 +74,7 @@ Examples:
   netwren capture --to json:FILE 'dport in (22, 3389)'  lines into a file; SIGUSR1 tells the figures so far
   netwren capture -r dump.pcap 'proto = tcp' -c +ttl   packets of a file: pcap, pcapng, also .gz and .zst
   netwren capture --for 1 -w all.pcapng port 53         whole packets into a file; .pcap for the older format
+  netwren capture --for 1 -w all.pcap --rotate-age 1h --rotate-keep 24   a file each hour, those of a day
   netwren capture -r dump.pcap --by proto,dport --sum len   what is in it
 ";
 
@@ -101,6 +104,8 @@ struct Capture {
     printed: Option<u8>,
     /// `-w`
     output: Option<PathBuf>,
+    /// The `--rotate-…` flags with it.
+    rotation: Option<RotationRequest>,
     /// `-r`
     file: Option<PathBuf>,
     /// `-i`; none for all.
@@ -165,6 +170,7 @@ fn asked(line: &ParsedWords<'_>) -> Result<Capture, String> {
     request.shown.filter = joined.fields;
     Ok(Capture {
         output: line.file("write").map(PathBuf::from),
+        rotation: RotationRequest::of(line)?,
         filter: joined.pcap,
         printed: Some(line.count("print-filter")).filter(|count| *count > 0),
         file,
@@ -306,6 +312,12 @@ mod tests {
             ("--for x", "--for takes seconds"),
             ("-r x -i lo", "--interface goes with packets of interfaces, not with --read FILE"),
             ("-r x --by proto --to json:/tmp/x", "--by goes with what is shown"),
+            ("--rotate-packets 5", "--rotate-packets goes with --write FILE"),
+            ("-w - --rotate-size 1MiB", "--rotate-size goes with the name of a file"),
+            ("-w x --rotate-keep 5", "--rotate-keep needs --rotate-size, --rotate-age or --rotate-packets"),
+            ("-w x --rotate-command gzip", "--rotate-command needs --rotate-size"),
+            ("-w x --rotate-age 1h --rotate-zstd", "--rotate-zstd goes with --to; with --write, --rotate-command"),
+            ("-w x --rotate-packets 0", "--rotate-packets takes a number of packets"),
             ("--record x", "packets are recorded by --to pcapng:FILE"),
         ] {
             let said = parse(line).unwrap_err().to_string();

@@ -17,13 +17,16 @@ impl Capture {
     pub(super) fn needed_rights(&self, plan: &Plan<CapturedPackets>) -> Result<NeededRights, String> {
         let ship = self.request.ship.as_ref();
         let account = self.user.as_deref().map(account).transpose()?;
-        let is_somebody_elses = ship.is_some_and(|ship| files(ship).any(|path| !is_ours(path)));
+        let series = self.output.as_deref().filter(|_| self.rotation.is_some());
+        let mut paths = ship.into_iter().flat_map(files).chain(series);
+        let is_somebody_elses = paths.any(|path| !is_ours(path));
         let caps = if is_somebody_elses && account.is_none() { &[Cap::DacOverride][..] } else { &[] };
         Ok(NeededRights {
             account,
             caps: CapSet::of(caps),
             reads_files: ship.is_some() || LookupId::ALL.into_iter().any(|id| plan.needs_lookup(id)),
             writable: ship.map(writable).unwrap_or_default(),
+            makes_files_in: series.map(|path| folder_of(path).to_owned()).into_iter().collect(),
             ships_files: ship.is_some(),
             uses_network: ship.is_some() || self.request.resolve.is_some(),
             starts_programs: ship.and_then(|ship| ship.rotation).is_some_and(|rotation| rotation.packer.is_some()),
@@ -48,6 +51,11 @@ fn writable(ship: &ShipRequest) -> Vec<PathBuf> {
     spool.chain(control).filter(|path| path.is_dir()).collect()
 }
 
+/// The directory of a file.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// True if the file, or a new one in its folder, can be written without a right to other users' files.
 fn is_ours(path: &Path) -> bool {
     let euid = sys::caps::euid();
@@ -55,9 +63,8 @@ fn is_ours(path: &Path) -> bool {
         let bits = if facts.uid() == euid { bits << 6 } else { bits };
         facts.mode() & bits == bits
     };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let is_file_ours = fs::metadata(path).map_or(true, |facts| allows(&facts, 0o2));
-    is_file_ours && fs::metadata(folder).is_ok_and(|facts| allows(&facts, 0o3))
+    is_file_ours && fs::metadata(folder_of(path)).is_ok_and(|facts| allows(&facts, 0o3))
 }
 
 #[cfg(test)]

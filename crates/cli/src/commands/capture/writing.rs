@@ -1,7 +1,8 @@
 //! `-w`: packets into a file of their own, each whole or not in it.
 
-use super::output_file::{OutputFile, is_pcap, words_of};
+use super::rotation::Rotation;
 use crate::messages::say;
+use crate::packet_files::{BegunFile, OutputFile, is_pcap, words_of};
 use capture::CaptureReport;
 use engine::{CellsOf, Disposition, Plan, RenewedLookups, RowSink, Run, RunError};
 use record::rows::{CapturedPacket, CapturedPackets, LinkType};
@@ -23,10 +24,29 @@ enum Format {
     Pcapng(CapturedPcapNg),
 }
 
+impl Format {
+    fn of(path: &Path) -> Format {
+        if is_pcap(path) { Format::Pcap(CapturedPcap::new()) } else { Format::Pcapng(CapturedPcapNg::new()) }
+    }
+
+    /// Bytes that the end of the file has at most, the description of one more interface included.
+    fn end_bytes(&self) -> usize {
+        match self {
+            Format::Pcap(_) => 0,
+            Format::Pcapng(pcapng) => pcapng.end_bytes(),
+        }
+    }
+}
+
+/// Bytes beside the packet in its record, at most.
+const RECORD_BYTES: usize = 64;
+
 /// A file that packets are written into.
 pub(super) struct PacketWriter {
     file: OutputFile,
     format: Format,
+    /// `None`: all packets belong into this file.
+    rotation: Option<Rotation>,
     written: Written,
     is_closed: bool,
     has_said: bool,
@@ -35,17 +55,28 @@ pub(super) struct PacketWriter {
 impl PacketWriter {
     /// Makes the file, or empties the one that is there; `-` is standard output.
     pub(super) fn create(path: &Path) -> io::Result<PacketWriter> {
-        let is_pcap = is_pcap(path);
-        Ok(PacketWriter {
-            file: OutputFile::create(path)?,
-            format: if is_pcap { Format::Pcap(CapturedPcap::new()) } else { Format::Pcapng(CapturedPcapNg::new()) },
-            written: Written::default(),
-            is_closed: false,
-            has_said: false,
-        })
+        Ok(PacketWriter::new(path, OutputFile::create(path)?, None))
+    }
+
+    /// Makes the first of several files.
+    pub(super) fn begin(path: &Path, mut rotation: Rotation) -> io::Result<PacketWriter> {
+        let BegunFile { file, path: begun } = rotation.begin()?;
+        let file = OutputFile::new(file, begun.display().to_string())?;
+        Ok(PacketWriter::new(path, file, Some(rotation)))
+    }
+
+    fn new(path: &Path, file: OutputFile, rotation: Option<Rotation>) -> PacketWriter {
+        let format = Format::of(path);
+        PacketWriter { file, format, rotation, written: Written::default(), is_closed: false, has_said: false }
     }
 
     fn put(&mut self, row: &CapturedPacket<'_>) {
+        if let Some(rotation) = &mut self.rotation {
+            let more = row.frame.len() + RECORD_BYTES + self.format.end_bytes();
+            if rotation.state.is_full(self.file.bytes() + more as u64) {
+                self.rotate();
+            }
+        }
         let has_place = match &mut self.format {
             Format::Pcap(pcap) => pcap.write(row, &mut self.file.buffer),
             Format::Pcapng(pcapng) => {
@@ -56,8 +87,31 @@ impl PacketWriter {
         if !has_place {
             return self.refuse(1, "pcap has one link type only: name the file .pcapng");
         }
+        if let Some(rotation) = &mut self.rotation {
+            rotation.state.add_packet();
+        }
         if self.file.end_packet() {
             self.write_out();
+        }
+    }
+
+    /// Goes on in another file, which is open before this one is ended. Where there is none, goes on in this one.
+    #[cold]
+    fn rotate(&mut self) {
+        // A disk without room for a packet of this file has none for another.
+        self.write_out();
+        if self.file.is_empty() {
+            return;
+        }
+        let Some(begun) = self.rotation.as_mut().and_then(Rotation::begin_next) else { return };
+        self.end_file(&|_| IfaceStatistics::default());
+        match &mut self.format {
+            Format::Pcap(pcap) => *pcap = CapturedPcap::new(),
+            Format::Pcapng(pcapng) => pcapng.begin_section(),
+        }
+        self.file.replace(begun.file, begun.path.display().to_string());
+        if let Some(rotation) = &mut self.rotation {
+            rotation.moved_to(begun.path);
         }
     }
 
@@ -81,11 +135,14 @@ impl PacketWriter {
             Format::Pcap(pcap) if self.file.is_empty() => *pcap = CapturedPcap::new(),
             Format::Pcap(_) => {}
         }
+        if let Some(rotation) = self.rotation.as_mut().filter(|_| self.file.is_empty()) {
+            rotation.state.forget_packets();
+        }
         self.refuse(failure.packets, &failure.why);
     }
 
-    /// Writes the rest, with the counts of each interface.
-    fn finish(mut self, counts: &dyn Fn(&IfaceOfSection<'_>) -> IfaceStatistics) -> (Written, String) {
+    /// Writes the rest of the file, with the counts of each interface.
+    fn end_file(&mut self, counts: &dyn Fn(&IfaceOfSection<'_>) -> IfaceStatistics) {
         match &mut self.format {
             Format::Pcap(pcap) => pcap.begin(LinkType::ETHERNET, &mut self.file.buffer),
             Format::Pcapng(pcapng) => pcapng.finish_with(sys::clock::wall_ns(), counts, &mut self.file.buffer),
@@ -93,7 +150,6 @@ impl PacketWriter {
         if !self.is_closed {
             self.write_out();
         }
-        (self.written, self.file.name)
     }
 }
 
@@ -106,6 +162,9 @@ impl RowSink<CapturedPackets> for PacketWriter {
     fn end_batch(&mut self, _: &CellsOf<'_, CapturedPackets>) {}
 
     fn flush(&mut self) {
+        if self.rotation.as_mut().is_some_and(Rotation::is_due) {
+            self.rotate();
+        }
         if self.file.is_due() {
             self.write_out();
         }
@@ -121,13 +180,10 @@ impl RenewedLookups for NoLookups {
     }
 }
 
-/// Makes the file of `-w`.
-pub(super) fn open_output(path: &Path) -> Result<PacketWriter, RunError> {
-    let failed = |error: io::Error| {
-        let cause = format!("cannot write {}: {}", path.display(), words_of(&error)).into();
-        RunError::Source(SourceError { what: "packets", fault: SourceFault::Io, cause })
-    };
-    PacketWriter::create(path).map_err(failed)
+/// The error of a file that cannot be made.
+pub(super) fn not_made(path: &Path, error: &io::Error) -> RunError {
+    let cause = format!("cannot write {}: {}", path.display(), words_of(error)).into();
+    RunError::Source(SourceError { what: "packets", fault: SourceFault::Io, cause })
 }
 
 /// Writes the packets of the stream until it ends. [`finished`] writes what then waits.
@@ -153,7 +209,15 @@ pub(super) fn finished(writer: PacketWriter, run: &mut Run, report: Option<&Capt
             ..IfaceStatistics::default()
         }
     };
-    let (written, name) = writer.finish(&counts);
+    let PacketWriter { file, written, rotation, .. } = {
+        let mut writer = writer;
+        writer.end_file(&counts);
+        writer
+    };
+    let name = match rotation {
+        Some(rotation) => rotation.finish(file, &mut run.stats),
+        None => file.name,
+    };
     if written.not_written > 0 {
         run.stats.lost += written.not_written;
         run.stats.add_reason(written.not_written, format!("packets not written to {name}"));

@@ -58,6 +58,7 @@ mod syslog_receivers;
 mod tcpdump_face;
 mod tcpdump_live;
 mod tcpdump_names;
+mod tcpdump_saving;
 mod tcpdump_switches;
 mod trust;
 mod ulogd_databases;

@@ -86,10 +86,13 @@ fn serve(program: &OsStr, prefix: &[u8], paths: UnixStream, answers: &UnixStream
     });
 }
 
-/// True for the path of a file in the directory of `prefix`, or below it, with this beginning.
+/// True for the path of a file in the directory of `prefix`, or below it, with this beginning; an empty one stands for
+/// all below the current directory.
 fn is_ours(path: &[u8], prefix: &[u8]) -> bool {
-    let rest = path.strip_prefix(prefix);
-    rest.is_some_and(|rest| !rest.is_empty() && !rest.split(|byte| *byte == b'/').any(|part| part == b".."))
+    let Some(rest) = path.strip_prefix(prefix) else { return false };
+    let leads_away =
+        rest.split(|byte| *byte == b'/').any(|part| part == b"..") || prefix.is_empty() && rest.starts_with(b"/");
+    !path.is_empty() && !leads_away
 }
 
 fn work(program: &OsStr, paths: &Mutex<Receiver<OsString>>, failures: &Mutex<usize>, mut answers: &UnixStream) {
@@ -126,7 +129,7 @@ mod tests {
     fn only_files_of_ours_are_commands_run_with() {
         for (path, expected) in [
             ("dir/all_1.pcap", true),
-            ("dir/all_", false),
+            ("dir/all_", true),
             ("dir/other", false),
             ("dir/all_/../../etc/passwd", false),
             ("dir/all_/..", false),
@@ -136,5 +139,6 @@ mod tests {
         ] {
             assert_eq!(is_ours(path.as_bytes(), b"dir/all_"), expected, "{path}");
         }
+        assert!(is_ours(b"10.pcap", b"") && !is_ours(b"/etc/passwd", b"") && !is_ours(b"../x", b""));
     }
 }

@@ -1,7 +1,6 @@
 //! Names with a number and the time at which the file was begun, as dumpcap gives them:
 //! `all_00001_20261124080512.pcap`.
 
-use super::series::FileNames;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -39,8 +38,9 @@ impl NumberedNames {
     }
 }
 
-impl FileNames for NumberedNames {
-    fn next(&mut self) -> OsString {
+impl NumberedNames {
+    /// The next.
+    pub(crate) fn next(&mut self) -> OsString {
         self.number += 1;
         let time = sys::clock::format_local(c"%Y%m%d%H%M%S", (self.now)()).unwrap_or_default();
         let mut name = self.stem.clone();

@@ -17,15 +17,12 @@ use sys::{Errno, SysError};
 /// Names that are tried for one file, where others have put files there before.
 const NAMES_MAX: usize = 100;
 
-/// The names of files, one after the other, below one directory.
-pub(crate) trait FileNames {
-    /// The next.
-    fn next(&mut self) -> OsString;
-
-    /// True if a name may be that of a file of ours, which is emptied.
-    fn may_be_there(&self) -> bool {
-        false
-    }
+/// Which name the next file has.
+pub(crate) enum NextName<'n> {
+    /// The first of these that no file has.
+    New(&'n mut dyn FnMut() -> OsString),
+    /// This one, that of a file of ours perhaps, which is emptied.
+    Again(OsString),
 }
 
 /// A file that was begun.
@@ -53,7 +50,6 @@ pub(crate) struct FileSeries {
     folder: Folder,
     /// The directory as the user wrote it; empty for the current one.
     place: PathBuf,
-    names: Box<dyn FileNames>,
     /// How many are kept, the one that is written included; `None`: all.
     keep: Option<usize>,
     /// Those that are there, the oldest first; empty where all are kept.
@@ -64,12 +60,11 @@ pub(crate) struct FileSeries {
 
 impl FileSeries {
     /// Files in the directory `place`; empty stands for the current one.
-    pub(crate) fn open(place: &Path, names: Box<dyn FileNames>, keep: Option<usize>) -> io::Result<FileSeries> {
+    pub(crate) fn open(place: &Path, keep: Option<usize>) -> io::Result<FileSeries> {
         let folder = Folder::open_named(if place.as_os_str().is_empty() { Path::new(".") } else { place });
         Ok(FileSeries {
             folder: folder.map_err(of_call)?,
             place: place.to_owned(),
-            names,
             keep,
             kept: VecDeque::new(),
             commands: None,
@@ -84,11 +79,11 @@ impl FileSeries {
 
     /// Begins the next file, and removes the oldest if there are too many. Where the disk has no room for another file,
     /// the oldest goes first.
-    pub(crate) fn begin(&mut self) -> io::Result<BegunFile> {
-        let name = match self.make() {
+    pub(crate) fn begin(&mut self, mut next: NextName<'_>) -> io::Result<BegunFile> {
+        let name = match self.make(&mut next) {
             Err(error) if is_full(&error) && self.is_one_too_many(1) => {
                 self.remove_oldest();
-                self.make()
+                self.make(&mut next)
             }
             made => made,
         };
@@ -106,14 +101,17 @@ impl FileSeries {
         Ok(BegunFile { file, path })
     }
 
-    fn make(&mut self) -> io::Result<(OsString, File)> {
+    fn make(&mut self, next: &mut NextName<'_>) -> io::Result<(OsString, File)> {
+        let names = match next {
+            NextName::New(names) => names,
+            NextName::Again(name) => {
+                let file = self.folder.output(name).map_err(of_call).and_then(empty)?;
+                return Ok((name.clone(), file));
+            }
+        };
         let mut there = None;
         for _ in 0..NAMES_MAX {
-            let name = self.names.next();
-            if self.names.may_be_there() {
-                let file = self.folder.output(&name).map_err(of_call).and_then(empty)?;
-                return Ok((name, file));
-            }
+            let name = names();
             match self.folder.create_output(&name) {
                 Ok(file) => return Ok((name, file)),
                 Err(error) if error.errno == Errno::EXIST => there = Some(error),
@@ -170,20 +168,14 @@ mod tests {
     use super::*;
     use std::fs;
 
-    struct Names(Vec<&'static str>, bool);
-
-    impl FileNames for Names {
-        fn next(&mut self) -> OsString {
-            if self.0.len() > 1 { self.0.remove(0).into() } else { self.0[0].into() }
-        }
-
-        fn may_be_there(&self) -> bool {
-            self.1
-        }
+    fn series(dir: &Path, keep: Option<usize>) -> FileSeries {
+        FileSeries::open(dir, keep).unwrap()
     }
 
-    fn series(dir: &Path, names: &[&'static str], may_be_there: bool, keep: Option<usize>) -> FileSeries {
-        FileSeries::open(dir, Box::new(Names(names.to_vec(), may_be_there)), keep).unwrap()
+    fn begin(files: &mut FileSeries, names: &[&'static str]) -> io::Result<PathBuf> {
+        let mut names = names.iter();
+        let mut next = || names.next().copied().unwrap_or("a").into();
+        files.begin(NextName::New(&mut next)).map(|begun| begun.path)
     }
 
     fn listed(dir: &Path) -> Vec<String> {
@@ -196,19 +188,19 @@ mod tests {
     #[test]
     fn the_oldest_goes() {
         let dir = tempfile::tempdir().unwrap();
-        let mut files = series(dir.path(), &["a", "b", "c", "d"], false, Some(2));
-        for _ in 0..3 {
-            files.begin().unwrap();
+        let mut files = series(dir.path(), Some(2));
+        for name in ["a", "b", "c"] {
+            begin(&mut files, &[name]).unwrap();
         }
         assert_eq!(listed(dir.path()), ["b", "c"]);
         // A command has taken it away: that is no fault.
         fs::remove_file(dir.path().join("b")).unwrap();
-        assert_eq!(files.begin().unwrap().path, dir.path().join("d"));
+        assert_eq!(begin(&mut files, &["d"]).unwrap(), dir.path().join("d"));
         assert_eq!(listed(dir.path()), ["c", "d"]);
         let report = files.finish();
         assert_eq!((report.files, report.not_begun, report.not_removed), (4, 0, 0));
-        let mut all = series(dir.path(), &["x", "y", "z"], false, None);
-        (0..3).for_each(|_| _ = all.begin().unwrap());
+        let mut all = series(dir.path(), None);
+        ["x", "y", "z"].iter().for_each(|name| _ = begin(&mut all, &[name]).unwrap());
         assert_eq!(listed(dir.path()), ["c", "d", "x", "y", "z"]);
     }
 
@@ -218,9 +210,9 @@ mod tests {
         let at = |name: &str| dir.path().join(name);
         fs::write(at("a"), "as it was").unwrap();
         std::os::unix::fs::symlink(at("a"), at("b")).unwrap();
-        let mut files = series(dir.path(), &["a", "b", "c"], false, None);
-        assert_eq!(files.begin().unwrap().path, at("c"));
-        assert!(files.begin().is_err(), "all names are taken");
+        let mut files = series(dir.path(), None);
+        assert_eq!(begin(&mut files, &["a", "b", "c"]).unwrap(), at("c"));
+        assert!(begin(&mut files, &["a", "b", "c"]).is_err(), "all names are taken");
         assert_eq!(files.finish().not_begun, 1);
         assert_eq!(fs::read_to_string(at("a")).unwrap(), "as it was");
     }
@@ -231,13 +223,14 @@ mod tests {
         let at = |name: &str| dir.path().join(name);
         fs::write(at("a"), "before").unwrap();
         std::os::unix::fs::symlink(at("a"), at("link")).unwrap();
-        let mut files = series(dir.path(), &["a", "b", "a", "link"], true, Some(2));
-        files.begin().unwrap();
+        let mut files = series(dir.path(), Some(2));
+        let mut again = |name: &str| files.begin(NextName::Again(name.into())).map(drop);
+        again("a").unwrap();
         assert_eq!(fs::read_to_string(at("a")).unwrap(), "");
-        files.begin().unwrap();
+        again("b").unwrap();
         fs::write(at("a"), "before").unwrap();
-        files.begin().unwrap();
+        again("a").unwrap();
         assert_eq!((fs::read_to_string(at("a")).unwrap().as_str(), listed(dir.path()).len()), ("", 3));
-        assert!(files.begin().is_err());
+        assert!(again("link").is_err());
     }
 }

@@ -2,13 +2,12 @@
 
 use super::Capture;
 use crate::flags::ship::ShipRequest;
+use crate::packet_files::{folder_of, is_ours};
 use crate::rights::{NeededRights, account};
 use engine::Plan;
 use export::{Address, Target};
 use record::LookupId;
 use record::rows::CapturedPackets;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use sys::caps::{Cap, CapSet};
 
@@ -49,39 +48,4 @@ fn writable(ship: &ShipRequest) -> Vec<PathBuf> {
     let control = ship.control.iter().filter_map(|path| path.parent().map(Path::to_owned));
     // One that is not there yet cannot be named to the kernel; opening it was refused before.
     spool.chain(control).filter(|path| path.is_dir()).collect()
-}
-
-/// The directory of a file.
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// True if the file, or a new one in its folder, can be written without a right to other users' files.
-fn is_ours(path: &Path) -> bool {
-    let euid = sys::caps::euid();
-    let allows = |facts: &fs::Metadata, bits: u32| {
-        let bits = if facts.uid() == euid { bits << 6 } else { bits };
-        facts.mode() & bits == bits
-    };
-    let is_file_ours = fs::metadata(path).map_or(true, |facts| allows(&facts, 0o2));
-    is_file_ours && fs::metadata(folder_of(path)).is_ok_and(|facts| allows(&facts, 0o3))
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use std::os::unix::fs::PermissionsExt;
-
-    #[test]
-    fn a_folder_of_ones_own_needs_no_right_to_others() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("new");
-        assert!(is_ours(&path));
-        fs::write(&path, "").unwrap();
-        assert!(is_ours(&path));
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).unwrap();
-        assert!(!is_ours(&path));
-        assert!(!is_ours(Path::new("/proc/new")) && !is_ours(&dir.path().join("none/new")));
-    }
 }

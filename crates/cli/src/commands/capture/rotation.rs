@@ -4,8 +4,8 @@ use crate::command::ParsedWords;
 use crate::flags::rotation::{ROTATE_FLAGS, rotate_age, rotate_keep, rotate_size};
 use crate::messages::say;
 use crate::packet_files::{
-    BegunFile, CommandRequest, FileCommands, FileLimits, FileSeries, FileState, NumberedNames, OutputFile,
-    SeriesReport, words_of,
+    BegunFile, CommandRequest, FileCommands, FileLimits, FileSeries, FileState, NextName, NumberedNames, OutputFile,
+    SeriesReport, place_of, words_of,
 };
 use record::Accounting;
 use std::ffi::OsString;
@@ -69,14 +69,10 @@ impl RotationRequest {
     }
 }
 
-/// The directory of a file; empty for the current one.
-fn place_of(path: &Path) -> &Path {
-    path.parent().unwrap_or(Path::new(""))
-}
-
 /// The files that follow one another, and how far the current one is.
 pub(super) struct Rotation {
     series: FileSeries,
+    names: NumberedNames,
     pub(super) state: FileState,
     current: PathBuf,
     has_said: bool,
@@ -85,25 +81,29 @@ pub(super) struct Rotation {
 impl Rotation {
     /// Files beside `path`, none of which is begun yet.
     pub(super) fn open(path: &Path, request: &RotationRequest, commands: Option<FileCommands>) -> io::Result<Rotation> {
-        let names = Box::new(NumberedNames::new(path));
-        let mut series = FileSeries::open(place_of(path), names, request.keep)?;
+        let mut series = FileSeries::open(place_of(path), request.keep)?;
         if let Some(commands) = commands {
             series.run_with(commands);
         }
         let state = FileState::new(request.limits, sys::clock::boottime_ns());
-        Ok(Rotation { series, state, current: PathBuf::new(), has_said: false })
+        let names = NumberedNames::new(path);
+        Ok(Rotation { series, names, state, current: PathBuf::new(), has_said: false })
     }
 
     /// Begins the first file.
     pub(super) fn begin(&mut self) -> io::Result<BegunFile> {
-        let begun = self.series.begin()?;
+        let begun = self.make()?;
         self.current.clone_from(&begun.path);
         Ok(begun)
     }
 
+    fn make(&mut self) -> io::Result<BegunFile> {
+        self.series.begin(NextName::New(&mut || self.names.next()))
+    }
+
     /// Opens the next file. Where that fails the current one goes on, which is said once.
     pub(super) fn begin_next(&mut self) -> Option<BegunFile> {
-        match self.series.begin() {
+        match self.make() {
             Ok(begun) => Some(begun),
             Err(error) => {
                 self.state.postpone(sys::clock::boottime_ns());

@@ -319,3 +319,32 @@ fn root_a_full_disk_is_survived_by_a_series() {
         }
     }
 }
+
+/// `--to pcap:FILE` has one header whatever the interfaces: files are moved away for new ones, and go on in the next run.
+#[test]
+fn root_packets_are_shipped_as_pcap() {
+    testkit::require_root!();
+    let lab = Lab::new("cappcap");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("all.pcap");
+    let to = format!("pcap:{}", path.display());
+    for expected in [1500, 3000] {
+        let going: Going<String> =
+            Going::spawn(command(&lab, &["--to", &to, "--rotate-size", "1MiB", "dport = 7123"]), |line| line);
+        wait_until("the ring is there", || rings(&lab) == 1);
+        send(&lab, 1500);
+        let count = || {
+            let read =
+                |path: &PathBuf| netwren(&["capture", "-r", path.to_str().unwrap(), "-H", "-c", "dport"]);
+            files(dir.path(), "all").iter().map(|path| read(path).stdout.lines().count()).sum::<usize>()
+        };
+        wait_until("all are there", || count() == expected);
+        going.end().1.ok();
+    }
+    for path in files(dir.path(), "all") {
+        is_read_by("tcpdump", &["-n", "-r"], &path);
+        let read = netwren(&["capture", "-r", path.to_str().unwrap(), "-H", "-c", "proto,dport", "-n", "1"]).ok();
+        assert_eq!(read, "udp\t7123\n");
+    }
+    assert_eq!(files(dir.path(), "all").len(), 4);
+}

@@ -623,7 +623,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         Some('s'),
         Value("BYTES"),
         LISTENED_TO,
-        "Bytes of each packet that are captured, 262144 at most: 1918 if not said; --to pcapng:FILE takes all by \
+        "Bytes of each packet that are captured, 262144 at most: 1918 if not said; --to pcap:FILE and pcapng:FILE take all by \
          default",
     ),
     flag(

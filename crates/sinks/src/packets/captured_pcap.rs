@@ -50,6 +50,11 @@ impl CapturedPcap {
         }
     }
 
+    /// The file has its header, with this link type.
+    pub(super) fn skip_header(&mut self, link_type: LinkType) {
+        self.link_type = Some(link_type);
+    }
+
     /// Appends a record; false for a packet of another link type, for which the file has no place. Seconds have 32
     /// bits, which end in 2106.
     pub fn write(&mut self, row: &CapturedPacket<'_>, out: &mut Vec<u8>) -> bool {

@@ -5,7 +5,7 @@ use super::interfaces::{Device, chosen};
 use super::names::{self, NameWait, NamesEnd, Network4};
 use super::saving::{self, Saved, SavedKind, Saver, saved_link_type};
 use super::switches::{LiveSwitches, TcpdumpRun};
-use super::{cooked, put_count, say};
+use super::{put_count, say};
 use crate::packet_files::is_ours;
 use crate::rights::{NeededRights, account};
 use crate::shipping::zone;
@@ -18,6 +18,7 @@ use record::rows::{CapturedPacket, CapturedPackets, Link, LinkType};
 use record::{Demand, Next, SinkError, SourceError, SourceFault, Stream, StreamState};
 use sinks::Out;
 use sinks::face::tcpdump::{CapturedBytes, Tcpdump};
+use sinks::packets::{LOOPBACK, cook, cook_first};
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -306,10 +307,10 @@ impl LiveFace<'_> {
             ifindex: row.ifindex,
         });
         if let Some(link_type) = self.cooked {
-            let hardware = self.hardware.borrow().get(&row.ifindex).copied().unwrap_or(cooked::LOOPBACK);
+            let hardware = self.hardware.borrow().get(&row.ifindex).copied().unwrap_or(LOOPBACK);
             bytes.len = match link_type {
-                LinkType::SLL => cooked::cook_first(row, hardware, &mut printed.cooked),
-                _ => cooked::cook(row, hardware, &mut printed.cooked),
+                LinkType::SLL => cook_first(row, hardware, &mut printed.cooked),
+                _ => cook(row, hardware, &mut printed.cooked),
             };
             (bytes.link_type, bytes.bytes, metadata) = (link_type, &printed.cooked, None);
         }

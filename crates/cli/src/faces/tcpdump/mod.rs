@@ -1,7 +1,6 @@
 //! The face of tcpdump 4.99: its lines for the packets of interfaces and files. docs/tcpdump.md lists what is
 //! different.
 
-mod cooked;
 mod filter;
 mod interfaces;
 mod live;

@@ -320,7 +320,8 @@ fn root_a_full_disk_is_survived_by_a_series() {
     }
 }
 
-/// `--to pcap:FILE` has one header whatever the interfaces: files are moved away for new ones, and go on in the next run.
+/// `--to pcap:FILE` has one header whatever the interfaces: files are moved away for new ones, and the next run goes on
+/// with the last.
 #[test]
 fn root_packets_are_shipped_as_pcap() {
     testkit::require_root!();
@@ -334,8 +335,7 @@ fn root_packets_are_shipped_as_pcap() {
         wait_until("the ring is there", || rings(&lab) == 1);
         send(&lab, 1500);
         let count = || {
-            let read =
-                |path: &PathBuf| netwren(&["capture", "-r", path.to_str().unwrap(), "-H", "-c", "dport"]);
+            let read = |path: &PathBuf| netwren(&["capture", "-r", path.to_str().unwrap(), "-H", "-c", "dport"]);
             files(dir.path(), "all").iter().map(|path| read(path).stdout.lines().count()).sum::<usize>()
         };
         wait_until("all are there", || count() == expected);
@@ -347,4 +347,51 @@ fn root_packets_are_shipped_as_pcap() {
         assert_eq!(read, "udp\t7123\n");
     }
     assert_eq!(files(dir.path(), "all").len(), 4);
+}
+
+/// What was received, dropped, written and filtered is said while it goes on.
+#[test]
+fn root_figures_are_shown_while_packets_come() {
+    testkit::require_root!();
+    let lab = Lab::new("capfigures");
+    let dir = tempfile::tempdir().unwrap();
+    let (path, said) = (dir.path().join("a.pcapng"), dir.path().join("said"));
+    let words = ["-i", "lo", "--watch=0.1", "-w", path.to_str().unwrap(), "dport = 7123"];
+    let mut command = command(&lab, &words);
+    let mut running = command.stderr(std::fs::File::create(&said).unwrap()).spawn().unwrap();
+    wait_until("the ring is there", || rings(&lab) == 1);
+    send(&lab, 3);
+    let text = || std::fs::read_to_string(&said).unwrap();
+    // The datagrams, and an answer of the host to each, which is filtered.
+    let line = "netwren: 6 packets received, 0 dropped by the ring, 0 by interfaces";
+    let is_it = |text: &str| {
+        text.lines().any(|shown| shown.starts_with(line) && shown.ends_with("; 3 written, 0 not written, 3 filtered"))
+    };
+    wait_until("a line with all of them", || is_it(&text()));
+    let lines = text().lines().count();
+    wait_until("another one", || text().lines().count() > lines + 1);
+    assert!(Command::new("kill").args(["-INT", &running.id().to_string()]).status().unwrap().success());
+    assert!(running.wait().unwrap().success());
+    assert!(text().ends_with(" not written, 3 filtered\n"), "{}", text());
+    netwren(&["capture", "-r", "x", "--watch"]).says(2, &["--watch goes with packets of interfaces"]);
+}
+
+/// A file that is followed by another has the drops of its interface, too.
+#[test]
+fn root_each_file_has_statistics_of_its_interface() {
+    testkit::require_root!();
+    let lab = Lab::new("capisb");
+    let dir = tempfile::tempdir().unwrap();
+    let going = live(&lab, &dir.path().join("a.pcapng"), &["--rotate-packets", "5"]);
+    send(&lab, 12);
+    wait_until("three files", || files(dir.path(), "a_").len() == 3);
+    going.end().1.ok();
+    for path in files(dir.path(), "a_") {
+        let bytes = std::fs::read(&path).unwrap();
+        let block = |codes: &[u32]| codes.iter().flat_map(|code| (code | 8 << 16).to_le_bytes()).collect::<Vec<_>>();
+        for code in [5, 7, 8] {
+            let option = block(&[code]);
+            assert!(bytes[bytes.len() - 80..].windows(4).any(|window| window == option), "{code}: {}", path.display());
+        }
+    }
 }

@@ -10,6 +10,8 @@ pub struct CaptureReport {
     pub received: u64,
     /// Those that found no room in the ring.
     pub dropped_by_ring: u64,
+    /// Those that were taken out of it so far.
+    pub handed: u64,
     /// Those that interfaces dropped meanwhile, before a packet socket could see them.
     pub dropped_by_ifaces: Vec<IfaceDrops>,
     /// Bytes of all rings.

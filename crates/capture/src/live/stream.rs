@@ -68,8 +68,10 @@ pub struct FollowPackets<'h> {
     pub say: &'h dyn Fn(&str),
     /// Returns true once the run shall end.
     pub stop: &'h dyn Fn() -> bool,
-    /// Returns how often figures were asked for so far (SIGUSR1).
+    /// Returns how often figures were asked for so far: by SIGUSR1, by a clock.
     pub reports: &'h dyn Fn() -> u64,
+    /// Takes the figures once they were asked for.
+    pub on_report: &'h dyn Fn(&CaptureReport),
 }
 
 /// Packets from now on.
@@ -86,6 +88,7 @@ pub struct PacketStream<'h> {
     say: &'h dyn Fn(&str),
     stop: &'h dyn Fn() -> bool,
     reports: &'h dyn Fn() -> u64,
+    on_report: &'h dyn Fn(&CaptureReport),
     reported: u64,
     /// Packets of the batch before; it ended because it was full.
     handed: u64,
@@ -136,6 +139,7 @@ impl<'h> PacketStream<'h> {
             say: follow.say,
             stop: follow.stop,
             reports: follow.reports,
+            on_report: follow.on_report,
             reported: (follow.reports)(),
             handed: 0,
             was_full: false,
@@ -154,6 +158,7 @@ impl<'h> PacketStream<'h> {
             ring.count();
             report.received += ring.statistics.packets;
             report.dropped_by_ring += ring.statistics.drops;
+            report.handed += ring.handed;
             report.ring_bytes += ring.ring.bytes() as u64;
         }
         for (at, place) in self.places.iter_mut().enumerate() {
@@ -179,7 +184,7 @@ impl<'h> PacketStream<'h> {
         if reports != self.reported {
             self.reported = reports;
             let report = self.report();
-            (self.say)(&report.to_string());
+            (self.on_report)(&report);
         }
         (self.stop)()
     }

@@ -623,8 +623,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         Some('s'),
         Value("BYTES"),
         LISTENED_TO,
-        "Bytes of each packet that are captured, 262144 at most: 1918 if not said; --to pcap:FILE and pcapng:FILE take all by \
-         default",
+        "Bytes of each packet that are captured, 262144 at most: 1918 if not said; --to pcap:FILE and pcapng:FILE take \
+         all by default",
     ),
     flag(
         Scope::CAPTURE,
@@ -649,6 +649,15 @@ pub(crate) const FLAGS: &[Flag] = &[
         Nothing,
         LISTENED_TO,
         "Say on stderr which rights were given up before the first packet was looked at",
+    ),
+    flag(
+        Scope::CAPTURE,
+        "watch",
+        None,
+        Maybe("SECONDS", "1"),
+        LISTENED_TO,
+        "Show on stderr every SECONDS how many packets were received, dropped by the ring and by interfaces, written, \
+         not written and filtered so far, on a terminal in one line. SIGUSR1 asks for the same once",
     ),
     flag(Scope::CAPTURE, "for", None, Value("SECONDS"), LISTENED_TO, "How long; Ctrl-C ends it before"),
     flag(

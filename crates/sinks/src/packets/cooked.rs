@@ -82,9 +82,9 @@ fn sender<'p>(row: &CapturedPacket<'p>) -> Sender<'p> {
     Sender { protocol, skipped, address }
 }
 
-/// Writes packets of all interfaces as records of one pcap file, as tcpdump does it for `any`: nanoseconds, with "cooked"
-/// headers of version 2 in the place of those of the link layer. Whatever the interfaces, files have the same header, so
-/// that a run may go on with the file of another.
+/// Writes packets of all interfaces as records of one pcap file, as tcpdump does it for `any`: nanoseconds, with
+/// "cooked" headers of version 2 in the place of those of the link layer. Whatever the interfaces, files have the same
+/// header, so that a run may go on with the file of another.
 #[derive(Debug, Default)]
 pub struct CookedPcap {
     pcap: CapturedPcap,

@@ -57,7 +57,7 @@ pub(super) fn shown(paths: &[PathBuf], capture: &Capture, plan: &Plan<CapturedPa
         let mut stream = FilesInTurn { file: packets(file), others, packets: &packets, stop: &stop, stats };
         if let Some(mut writer) = output {
             let mut run = written(&mut writer, plan, &mut stream)?;
-            let line = finished(writer, &mut run, None);
+            let line = finished(writer, &mut run);
             say(&format!("{} packets read; {line}", run.stats.seen));
             return Ok(run);
         }

@@ -1,22 +1,24 @@
 //! Packets of interfaces.
 
 use super::Capture;
+use super::figures::Figures;
 use super::opening::Opened;
 use super::program::Programs;
-use super::writing::{finished, written};
+use super::writing::{PacketWriter, finished, written};
 use crate::commands::follow::{self, StreamNotes};
 use crate::messages::say;
 use crate::outcome::Outcome;
-use crate::rights::Confined;
+use crate::rights::{Confined, NeededRights};
 use crate::session::Session;
 use capture::{CapturePlace, FollowPackets, PacketStream, Passes};
-use engine::{Plan, RunError};
+use engine::{Plan, Run, RunError};
 use host::{LinksReader, Namespace, Namespaces};
 use record::Accounting;
 use record::rows::{CapturedPacket, CapturedPackets, Link};
 use record::{SourceError, SourceFault};
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 /// Captures until the time is over or somebody ends it.
 pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outcome {
@@ -33,6 +35,8 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         if let Err(error) = sys::signal::report_on_usr1() {
             say(&error.to_string());
         }
+        let figures = Rc::new(Figures::new(capture.watch, capture.rotation.is_some()));
+        let tell = |text: &str| figures.say(text);
         let readers = RefCell::default();
         let links = |place: &CapturePlace| read_links(session, place, &readers);
         let is_late = || end_ns.is_some_and(|end_ns| sys::clock::monotonic_ns() >= end_ns);
@@ -54,9 +58,10 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
             program,
             passes,
             links: &links,
-            say: &say,
+            say: &tell,
             stop: &stop,
-            reports: &sys::signal::reports,
+            reports: &|| figures.requests(),
+            on_report: &|report| figures.take(report),
         };
         let mut stream = PacketStream::open(follow).map_err(RunError::Source)?;
         if capture.request.explain {
@@ -66,17 +71,12 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         needed.drop_capabilities().map_err(refused)?;
         let output = output.map(Opened::writer).transpose()?;
         let mut run = match output {
-            Some(mut writer) => {
-                let mut run = written(&mut writer, plan, &mut Confined::new(&mut stream, &needed))?;
-                let report = stream.report();
-                let line = finished(writer, &mut run, Some(&report));
-                say(&format!("{report}; {line}, {} filtered", run.stats.filtered));
-                run
-            }
+            Some(writer) => saved(writer, plan, &mut stream, &needed, &figures)?,
             None => {
                 let caveat = capture.request.all_netns.then(|| AT_THE_START.to_owned());
                 let notes = StreamNotes { caveat, ..StreamNotes::default() };
                 let run = then(&mut Confined::new(&mut stream, &needed), notes)?;
+                figures.end();
                 let (shown, filtered) = (run.stats.emitted, run.stats.filtered);
                 say(&format!("{}; {shown} shown, {filtered} filtered", stream.report()));
                 run
@@ -85,6 +85,24 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         run.stats.add(&notes);
         Ok(run)
     })
+}
+
+/// Writes packets until the stream ends.
+fn saved(
+    mut writer: PacketWriter,
+    plan: &Plan<CapturedPackets>,
+    stream: &mut PacketStream<'_>,
+    needed: &NeededRights,
+    figures: &Rc<Figures>,
+) -> Result<Run, RunError> {
+    writer.tell(Rc::clone(figures));
+    let mut run = written(&mut writer, plan, &mut Confined::new(stream, needed))?;
+    let report = stream.report();
+    figures.take(&report);
+    figures.end();
+    let line = finished(writer, &mut run);
+    say(&format!("{report}; {line}, {} filtered", run.stats.filtered));
+    Ok(run)
 }
 
 /// The error of what was asked for: a filter that is none for these packets, a user that is not there.

@@ -2,6 +2,7 @@
 
 mod copying;
 pub(crate) mod cut;
+mod figures;
 mod file;
 mod filter;
 pub(crate) mod lateness;
@@ -23,7 +24,7 @@ use crate::command::{Command, ParsedWords, TableEntry};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::parser;
-use crate::flags::request::Request;
+use crate::flags::request::{Repeat, Request};
 use crate::outcome::Outcome;
 use capture::Pacing;
 use export::{Format, Target, WhenFull};
@@ -75,11 +76,14 @@ Examples:
   netwren capture -r dump.pcap 'proto = tcp' -c +ttl   packets of a file: pcap, pcapng, also .gz and .zst
   netwren capture --for 1 -w all.pcapng port 53         whole packets into a file; .pcap for the older format
   netwren capture --for 1 -w all.pcap --rotate-age 1h --rotate-keep 24   a file each hour, those of a day
+  netwren capture --for 1 -w all.pcapng --watch         how many so far, each second: received, dropped, written
   netwren capture -r dump.pcap --by proto,dport --sum len   what is in it
 ";
 
 /// The longest time of `--for`: ten years.
 const FOR_S: std::ops::RangeInclusive<f64> = 0.001..=315_360_000.0;
+/// How often figures are shown.
+const WATCH_S: std::ops::RangeInclusive<f64> = 0.1..=86_400.0;
 /// Room for what waits, where packets are cut; where they are whole.
 const BUFFER_BYTES: u32 = 16 << 20;
 const WHOLE_BUFFER_BYTES: u32 = 64 << 20;
@@ -120,6 +124,8 @@ struct Capture {
     promiscuous: bool,
     /// `--for`
     time: Option<Duration>,
+    /// `--watch`
+    watch: Option<Duration>,
     /// `-Z`
     user: Option<String>,
     /// `-v`
@@ -167,6 +173,8 @@ fn asked(line: &ParsedWords<'_>) -> Result<Capture, String> {
     let snaplen = number("snaplen", 16..=capture::SNAPLEN_MAX)?;
     let ifaces: Vec<String> = line.values("interface").iter().map(|name| (*name).to_owned()).collect();
     let joined = JoinedFilter::of(&request)?;
+    let watch = line.seconds("watch", WATCH_S)?;
+    request.repeat = Repeat::Once;
     request.shown.filter = joined.fields;
     Ok(Capture {
         output: line.file("write").map(PathBuf::from),
@@ -180,6 +188,7 @@ fn asked(line: &ParsedWords<'_>) -> Result<Capture, String> {
         snaplen,
         promiscuous: !line.has("no-promiscuous"),
         time: line.seconds("for", FOR_S)?,
+        watch,
         user: line.value("relinquish-privileges").map(str::to_owned),
         is_verbose: line.has("verbose"),
         request,
@@ -188,7 +197,7 @@ fn asked(line: &ParsedWords<'_>) -> Result<Capture, String> {
 
 /// Refuses what goes with interfaces only where there is a file, and groups that would be shipped.
 fn of_one_kind(line: &ParsedWords<'_>, request: &Request, is_file: bool) -> Result<(), String> {
-    let live = ["interface", "latency", "buffer", "no-promiscuous", "for", "all-netns", "netns"];
+    let live = ["interface", "latency", "buffer", "no-promiscuous", "for", "watch", "all-netns", "netns"];
     if let Some(flag) = live.into_iter().find(|flag| is_file && line.is_given(flag)) {
         return Err(format!("--{flag} goes with packets of interfaces, not with --read FILE"));
     }

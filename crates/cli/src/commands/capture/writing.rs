@@ -1,5 +1,6 @@
 //! `-w`: packets into a file of their own, each whole or not in it.
 
+use super::figures::{Figures, Written};
 use super::rotation::Rotation;
 use crate::messages::say;
 use crate::packet_files::{BegunFile, OutputFile, is_pcap, words_of};
@@ -10,14 +11,7 @@ use record::{Lookups, RowCells, SourceError, SourceFault, Stream};
 use sinks::packets::{CapturedPcap, CapturedPcapNg, IfaceOfSection, IfaceStatistics};
 use std::io;
 use std::path::Path;
-
-/// What became of the packets.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Written {
-    pub(super) packets: u64,
-    /// Those that found no room, or no place in a pcap file.
-    pub(super) not_written: u64,
-}
+use std::rc::Rc;
 
 enum Format {
     Pcap(CapturedPcap),
@@ -48,6 +42,10 @@ pub(super) struct PacketWriter {
     /// `None`: all packets belong into this file.
     rotation: Option<Rotation>,
     written: Written,
+    /// Packets that came.
+    taken: u64,
+    /// Where an interface is captured.
+    figures: Option<Rc<Figures>>,
     is_closed: bool,
     has_said: bool,
 }
@@ -67,10 +65,26 @@ impl PacketWriter {
 
     fn new(path: &Path, file: OutputFile, rotation: Option<Rotation>) -> PacketWriter {
         let format = Format::of(path);
-        PacketWriter { file, format, rotation, written: Written::default(), is_closed: false, has_said: false }
+        PacketWriter {
+            file,
+            format,
+            rotation,
+            written: Written::default(),
+            taken: 0,
+            figures: None,
+            is_closed: false,
+            has_said: false,
+        }
+    }
+
+    /// Has the figures told, and asks them for those of interfaces.
+    pub(super) fn tell(&mut self, figures: Rc<Figures>) {
+        figures.set_written(0, Written::default());
+        self.figures = Some(figures);
     }
 
     fn put(&mut self, row: &CapturedPacket<'_>) {
+        self.taken += 1;
         if let Some(rotation) = &mut self.rotation {
             let more = row.frame.len() + RECORD_BYTES + self.format.end_bytes();
             if rotation.state.is_full(self.file.bytes() + more as u64) {
@@ -104,7 +118,7 @@ impl PacketWriter {
             return;
         }
         let Some(begun) = self.rotation.as_mut().and_then(Rotation::begin_next) else { return };
-        self.end_file(&|_| IfaceStatistics::default());
+        self.end_file();
         match &mut self.format {
             Format::Pcap(pcap) => *pcap = CapturedPcap::new(),
             Format::Pcapng(pcapng) => pcapng.begin_section(),
@@ -141,11 +155,14 @@ impl PacketWriter {
         self.refuse(failure.packets, &failure.why);
     }
 
-    /// Writes the rest of the file, with the counts of each interface.
-    fn end_file(&mut self, counts: &dyn Fn(&IfaceOfSection<'_>) -> IfaceStatistics) {
+    /// Writes the rest of the file, with the counts of each interface as they were known last.
+    fn end_file(&mut self) {
+        let report = self.figures.as_ref().map(|figures| figures.report());
+        let counts =
+            |iface: &IfaceOfSection<'_>| report.as_ref().map_or_else(Default::default, |report| of(iface, report));
         match &mut self.format {
             Format::Pcap(pcap) => pcap.begin(LinkType::ETHERNET, &mut self.file.buffer),
-            Format::Pcapng(pcapng) => pcapng.finish_with(sys::clock::wall_ns(), counts, &mut self.file.buffer),
+            Format::Pcapng(pcapng) => pcapng.finish_with(sys::clock::wall_ns(), &counts, &mut self.file.buffer),
         }
         if !self.is_closed {
             self.write_out();
@@ -168,6 +185,20 @@ impl RowSink<CapturedPackets> for PacketWriter {
         if self.file.is_due() {
             self.write_out();
         }
+        if let Some(figures) = &self.figures {
+            figures.set_written(self.taken, self.written);
+        }
+    }
+}
+
+/// The counts of an interface since the capture began.
+fn of(iface: &IfaceOfSection<'_>, report: &CaptureReport) -> IfaceStatistics {
+    let name = sys::escaped(iface.name);
+    let dropped = report.dropped_by_ifaces.iter().filter(|drops| drops.iface == name).map(|drops| drops.packets).sum();
+    IfaceStatistics {
+        dropped_by_iface: Some(dropped),
+        dropped_by_system: Some(report.dropped_by_ring).filter(|_| iface.is_only),
+        ..IfaceStatistics::default()
     }
 }
 
@@ -195,25 +226,10 @@ pub(super) fn written(
     plan.follow_rows(stream, &mut NoLookups, writer, &|| false)
 }
 
-/// Writes the end of the file, with the counts of each interface where `report` has them; returns the line about it.
-pub(super) fn finished(writer: PacketWriter, run: &mut Run, report: Option<&CaptureReport>) -> String {
-    let dropped_by_system = report.map(|_| run.stats.lost);
-    let counts = |iface: &IfaceOfSection<'_>| {
-        let of_iface = |report: &CaptureReport| {
-            let name = sys::escaped(iface.name);
-            report.dropped_by_ifaces.iter().filter(|drops| drops.iface == name).map(|drops| drops.packets).sum()
-        };
-        IfaceStatistics {
-            dropped_by_iface: report.map(of_iface),
-            dropped_by_system: dropped_by_system.filter(|_| iface.is_only),
-            ..IfaceStatistics::default()
-        }
-    };
-    let PacketWriter { file, written, rotation, .. } = {
-        let mut writer = writer;
-        writer.end_file(&counts);
-        writer
-    };
+/// Writes the end of the file; returns the line about it.
+pub(super) fn finished(mut writer: PacketWriter, run: &mut Run) -> String {
+    writer.end_file();
+    let PacketWriter { file, written, rotation, .. } = writer;
     let name = match rotation {
         Some(rotation) => rotation.finish(file, &mut run.stats),
         None => file.name,

@@ -186,6 +186,7 @@ impl LiveFace<'_> {
             say: &own,
             stop: &stop,
             reports: &|| 0,
+            on_report: &|_| {},
         })
         .map_err(|error| refused(name, &error))?;
         let (printer, names_end) = self.printer();

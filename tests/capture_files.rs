@@ -395,3 +395,26 @@ fn root_each_file_has_statistics_of_its_interface() {
         }
     }
 }
+
+/// What the interface does not have is said, and each packet tells whose stamp it has.
+#[test]
+fn root_stamps_of_an_adapter_that_has_none_are_the_hosts() {
+    testkit::require_root!();
+    let lab = Lab::new("capstamps");
+    lab.ip(&["link", "add", "v0", "type", "veth", "peer", "name", "v1"]);
+    lab.ip(&["link", "set", "v0", "up"]);
+    let words = ["-i", "lo", "-i", "v0", "-j", "adapter_unsynced", "-c", "dport,stamp", "dport = 7123"];
+    let mut going = Going::past_header(command(&lab, &words), "dport,stamp", |line| line);
+    send(&lab, 1);
+    going.read_until("a packet", |lines| !lines.is_empty());
+    let (lines, ran) = going.end();
+    assert_eq!(lines, ["7123\thost"]);
+    for iface in ["lo", "v0"] {
+        let text = format!("netwren: {iface}: the driver has no such time stamps of its adapter: the host's are taken");
+        assert!(ran.stderr.contains(&text), "{}", ran.stderr);
+    }
+    ran.ok();
+    let all = Ran::of(command(&lab, &["--for", "0.1", "-H", "-j", "adapter_unsynced"]).output().unwrap());
+    assert!(!all.stderr.contains("the host's are taken"), "those that have clocks are asked: {}", all.stderr);
+    netwren(&["capture", "-r", "x", "-j", "host"]).says(2, &["--time-stamp-type goes with packets of interfaces"]);
+}

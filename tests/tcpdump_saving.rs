@@ -216,6 +216,7 @@ fn root_live_files_are_those_of_tcpdump() {
         &["-i", "lo", "-w", "x", "-U", "-s", "60", "udp"],
         &["-i", "lo", "-w", "x", "-C", "1", "-W", "2", "udp dst port 7123"],
         &["-i", "any", "-w", "x", "udp dst port 7123"],
+        &["-i", "lo", "-w", "x", "-j", "adapter_unsynced", "udp dst port 7123"],
         &["-i", "lo", "-w", "x", "-n", "-t", "-l", "--print", "udp dst port 7123"],
         &["-i", "lo", "-w", "x-%Y", "-G", "3600", "--nano", "-Z", "nobody", "udp dst port 7123"],
     ] {

@@ -2,9 +2,11 @@
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use record::rows::{CapturedPacket, CapturedPackets, Link, LinkType, PacketAim};
+use record::rows::{CapturedPacket, CapturedPackets, Link, LinkType, PacketAim, StampSource};
 use record::{Accounting, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, StreamState};
-use sys::packet_ring::{Frame, FrameStatus, Instruction, RingKind, RingRequest, accept_all, sleep_precisely};
+use sys::packet_ring::{
+    Frame, FrameStatus, Instruction, RingKind, RingRequest, StampClock, accept_all, sleep_precisely,
+};
 use sys::{SysError, clock, wait_any};
 
 use super::place::{CapturePlace, OpenPlace, ReadLinks};
@@ -58,6 +60,8 @@ pub struct FollowPackets<'h> {
     pub snaplen: u32,
     /// True to see what is for other hosts, too, on interfaces that were named.
     pub promiscuous: bool,
+    /// Whose clock stamps packets, where it can be had.
+    pub clock: StampClock,
     /// Chooses packets in the kernel, and how much of each is captured; `None`: all.
     pub program: Option<Vec<Instruction>>,
     /// Judges packets that the kernel's program lets through; `None`: it decides alone.
@@ -97,6 +101,8 @@ pub struct PacketStream<'h> {
     count_ns: u64,
     renew_ns: u64,
     latency: LatencyCounts,
+    /// Packets whose stamps are of an adapter's clock.
+    adapter_stamps: u64,
     info: Vec<u8>,
 }
 
@@ -127,6 +133,9 @@ impl<'h> PacketStream<'h> {
             (follow.say)(&format!("the kernel has memory for a ring of {} KiB only", bytes >> 10));
         }
         rings.iter().filter_map(OpenRing::caveat).for_each(|caveat| (follow.say)(&caveat));
+        if follow.clock != StampClock::Host {
+            rings.iter().filter_map(|ring| ring.stamp_by(follow.clock)).for_each(|caveat| (follow.say)(&caveat));
+        }
         sleep_precisely();
         Ok(PacketStream {
             places,
@@ -147,13 +156,18 @@ impl<'h> PacketStream<'h> {
             count_ns: clock::monotonic_ns(),
             renew_ns: 0,
             latency: LatencyCounts::default(),
+            adapter_stamps: 0,
             info: Vec::with_capacity(256),
         })
     }
 
     /// The figures so far.
     pub fn report(&mut self) -> CaptureReport {
-        let mut report = CaptureReport { latency: self.latency.clone(), ..CaptureReport::default() };
+        let mut report = CaptureReport {
+            latency: self.latency.clone(),
+            adapter_stamps: self.adapter_stamps,
+            ..CaptureReport::default()
+        };
         for ring in &mut self.rings {
             ring.count();
             report.received += ring.statistics.packets;
@@ -239,6 +253,7 @@ impl<'h> PacketStream<'h> {
     /// Hands out the packets that are there, those of several rings in the order of their stamps.
     fn hand_out(&mut self, need: u64, each: &mut Each<'_, CapturedPackets>) -> Next {
         let PacketStream { places, rings, passes, filtered, read_links, renew_ns, latency, info, handed, .. } = self;
+        let adapter_stamps = &mut self.adapter_stamps;
         let mut now_ns = 0;
         *handed = 0;
         while *handed < BATCH_MAX {
@@ -254,7 +269,11 @@ impl<'h> PacketStream<'h> {
             }
             *handed += 1;
             ring.handed += 1;
-            latency.add(now_ns.saturating_sub(frame.time_ns));
+            match frame.status.has(FrameStatus::STAMPED_BY_ADAPTER) {
+                // Its clock is not the host's.
+                true => *adapter_stamps += 1,
+                false => latency.add(now_ns.saturating_sub(frame.time_ns)),
+            }
             if place.links.get(frame.ifindex).is_none() {
                 renew_unknown(place, *read_links, renew_ns);
             }
@@ -338,6 +357,10 @@ fn row<'r>(frame: &Frame<'r>, place: &'r mut OpenPlace) -> CapturedPacket<'r> {
         packet_type: PacketAim::of(frame.packet_type.0),
         checksum_not_ready: frame.status.has(FrameStatus::CHECKSUM_NOT_READY),
         is_super_packet: frame.status.has(FrameStatus::GSO_TCP),
+        stamp: match frame.status.has(FrameStatus::STAMPED_BY_ADAPTER) {
+            true => Some(StampSource::Adapter),
+            false => Some(StampSource::Host),
+        },
         len: frame.len,
         frame: frame.bytes,
         ..CapturedPacket::default()

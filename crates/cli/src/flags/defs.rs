@@ -652,6 +652,17 @@ pub(crate) const FLAGS: &[Flag] = &[
     ),
     flag(
         Scope::CAPTURE,
+        "time-stamp-type",
+        Some('j'),
+        Word(&["host", "adapter", "adapter_unsynced"]),
+        LISTENED_TO,
+        "Whose clock stamps packets: the host's, or that of the network adapter, equal to the host's or as it is. Its \
+         driver is told to stamp all that it receives, and does so beyond the end of the run. Where there is no such \
+         clock that is said, and the host's is taken; the column `stamp` tells it of each packet",
+    )
+    .default("host"),
+    flag(
+        Scope::CAPTURE,
         "watch",
         None,
         Maybe("SECONDS", "1"),

@@ -55,6 +55,7 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
             buffer_bytes: capture.ring_bytes(rings),
             snaplen: capture.live_snaplen(),
             promiscuous: capture.promiscuous,
+            clock: capture.clock,
             program,
             passes,
             links: &links,

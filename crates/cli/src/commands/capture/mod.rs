@@ -33,6 +33,7 @@ use record::rows::CapturedPackets;
 use rotation::RotationRequest;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use sys::packet_ring::StampClock;
 
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
@@ -122,6 +123,8 @@ struct Capture {
     snaplen: Option<u32>,
     /// `--no-promiscuous` was not given.
     promiscuous: bool,
+    /// `--time-stamp-type`
+    clock: StampClock,
     /// `--for`
     time: Option<Duration>,
     /// `--watch`
@@ -187,6 +190,11 @@ fn asked(line: &ParsedWords<'_>) -> Result<Capture, String> {
         buffer_bytes: number("buffer", 1 << 16..=1 << 30)?,
         snaplen,
         promiscuous: !line.has("no-promiscuous"),
+        clock: match line.value("time-stamp-type") {
+            Some("adapter") => StampClock::Adapter,
+            Some("adapter_unsynced") => StampClock::AdapterUnsynced,
+            _ => StampClock::Host,
+        },
         time: line.seconds("for", FOR_S)?,
         watch,
         user: line.value("relinquish-privileges").map(str::to_owned),
@@ -197,7 +205,8 @@ fn asked(line: &ParsedWords<'_>) -> Result<Capture, String> {
 
 /// Refuses what goes with interfaces only where there is a file, and groups that would be shipped.
 fn of_one_kind(line: &ParsedWords<'_>, request: &Request, is_file: bool) -> Result<(), String> {
-    let live = ["interface", "latency", "buffer", "no-promiscuous", "for", "watch", "all-netns", "netns"];
+    let live =
+        ["interface", "latency", "buffer", "no-promiscuous", "time-stamp-type", "for", "watch", "all-netns", "netns"];
     if let Some(flag) = live.into_iter().find(|flag| is_file && line.is_given(flag)) {
         return Err(format!("--{flag} goes with packets of interfaces, not with --read FILE"));
     }

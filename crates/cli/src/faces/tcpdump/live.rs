@@ -25,7 +25,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use sys::Host;
 use sys::caps::{Cap, CapSet};
-use sys::packet_ring::{accept_all, one_direction};
+use sys::packet_ring::{StampClock, accept_all, one_direction};
 
 /// Room for packets without `-B`.
 const BUFFER_BYTES: usize = 32 << 20;
@@ -42,10 +42,7 @@ pub(super) fn capture(run: &TcpdumpRun) -> Result<(), String> {
     if run.is_printing() && !Tcpdump::knows(link_type) {
         return Err(format!("packet printing is not supported for link type {}: use -w", link_type.0));
     }
-    if let Some(stamp) = run.live.stamp_type.as_deref().filter(|stamp| *stamp != "host") {
-        let why = "That type of time stamp is not supported by that device";
-        say(&format!("tcpdump: WARNING: When trying to set timestamp type '{stamp}' on {name}: {why}"));
-    }
+    let clock = stamp_clock(run, &device, &name);
     // Both before rights are given up; the zone is read with its first use.
     let user = run.live.user.as_deref().map(account).transpose()?;
     let _ = zone(0);
@@ -57,6 +54,7 @@ pub(super) fn capture(run: &TcpdumpRun) -> Result<(), String> {
     let needed = needed_rights(run, user);
     let face = LiveFace {
         run,
+        clock,
         cooked: device.link.is_none().then_some(link_type),
         link_type,
         filter,
@@ -73,6 +71,17 @@ fn needed_rights(run: &TcpdumpRun, account: Option<Account>) -> NeededRights {
     let caps = if run.save.path.as_ref().is_some_and(overrides) { &[Cap::DacOverride][..] } else { &[] };
     let makes_files_in = saving::later_folder(&run.save).into_iter().collect();
     NeededRights { account, caps: CapSet::of(caps), makes_files_in, ..NeededRights::default() }
+}
+
+/// The clock of `-j`; what the device does not have is said.
+fn stamp_clock(run: &TcpdumpRun, device: &Device, name: &str) -> StampClock {
+    let Some(wanted) = run.live.stamp_type.as_deref() else { return StampClock::Host };
+    let clock = device.stamp_clocks().into_iter().find(|clock| super::interfaces::stamp_words(*clock).0 == wanted);
+    clock.unwrap_or_else(|| {
+        let why = "That type of time stamp is not supported by that device";
+        say(&format!("tcpdump: WARNING: When trying to set timestamp type '{wanted}' on {name}: {why}"));
+        StampClock::Host
+    })
 }
 
 /// The device of `-i`, and its name for messages.
@@ -138,6 +147,8 @@ fn filter_for(run: &TcpdumpRun, device: &Device, link_type: LinkType, netmask: u
 /// A capture that is printed.
 struct LiveFace<'r> {
     run: &'r TcpdumpRun,
+    /// `-j`
+    clock: StampClock,
     /// The "cooked" header of packets of all interfaces.
     cooked: Option<LinkType>,
     /// What lines are made from.
@@ -180,6 +191,7 @@ impl LiveFace<'_> {
             buffer_bytes: self.run.live.buffer_bytes.unwrap_or(BUFFER_BYTES).max(BUFFER_MIN),
             snaplen,
             promiscuous: self.run.live.promiscuous,
+            clock: self.clock,
             program: Some(self.program()),
             passes: None,
             links: &links,

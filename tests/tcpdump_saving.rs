@@ -213,7 +213,7 @@ fn root_live_files_are_those_of_tcpdump() {
     let lab = Lab::new("tdsave");
     for args in [
         &["-i", "lo", "-w", "x"][..],
-        &["-i", "lo", "-w", "x", "-U", "-s", "60", "udp"],
+        &["-i", "lo", "-w", "x", "-s", "60", "udp"],
         &["-i", "lo", "-w", "x", "-C", "1", "-W", "2", "udp dst port 7123"],
         &["-i", "any", "-w", "x", "udp dst port 7123"],
         &["-i", "lo", "-w", "x", "-j", "adapter_unsynced", "udp dst port 7123"],
@@ -226,7 +226,7 @@ fn root_live_files_are_those_of_tcpdump() {
             .map(|(name, dir)| {
                 // tcpdump may make files as a user of its own.
                 fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
-                let args = [&["-B", "32768"], args].concat();
+                let args = [&["-B", "32768", "-U"], args].concat();
                 Going::spawn(inside(&lab, dir.path(), name, &args), |line| line)
             })
             .collect();
@@ -234,9 +234,8 @@ fn root_live_files_are_those_of_tcpdump() {
         send(&lab, 7123, 2000);
         let count = |dir: &Path| contents(dir).values().map(|bytes| bytes.len().saturating_sub(24)).sum::<usize>();
         let enough = if args.contains(&"60") { 100_000 } else { 1_000_000 };
-        // It writes when its ring is emptied, a second later at most; what it has then is flushed by SIGUSR2.
+        // tcpdump empties its ring a second later at most.
         wait_until("both have all", || {
-            going.iter().for_each(|going| going.signal("-USR2"));
             dirs.iter().all(|dir| count(dir.path()) > enough && count(dir.path()) == count(dirs[0].path()))
         });
         let ends: Vec<_> = going.into_iter().map(Going::end).collect();
@@ -260,22 +259,27 @@ fn root_a_live_run_tells_how_many_it_has() {
     let lab = Lab::new("tdgot");
     let dir = tempfile::tempdir().unwrap();
     let args = ["-i", "lo", "-v", "-w", "x", "udp dst port 7123"];
-    let going: Going<String> = Going::spawn(inside(&lab, dir.path(), "netwren", &args), |line| line);
+    let said = lab.dir().join("said");
+    let mut command = inside(&lab, dir.path(), "netwren", &args);
+    let mut running = command.stderr(fs::File::create(&said).unwrap()).spawn().unwrap();
     wait_until("the ring is there", || rings(&lab) == 1);
     send(&lab, 7123, 3);
+    let signal = |name: &str| {
+        assert!(Command::new("kill").args([name, &running.id().to_string()]).status().unwrap().success());
+    };
+    // That asks for them to be written, and does not end the run.
+    signal("-USR2");
     wait_until("they are written", || contents(dir.path()).values().any(|bytes| bytes.len() > 24));
-    going.signal("-USR1");
-    let (_, ran) = going.end();
-    assert!(ran.stderr.starts_with("tcpdump: listening on lo, "), "{}", ran.stderr);
-    let figures = "3 packets captured, 3 packets received by filter, 0 packets dropped by kernel\n";
-    assert!(
-        ran.stderr.contains(figures)
-            || ran.stderr.ends_with("3 packets captured\n3 packets received by filter\n0 packets dropped by kernel\n"),
-        "{}",
-        ran.stderr
-    );
-    assert!(ran.stderr.contains("Got 3\r"), "{}", ran.stderr);
-    ran.ok();
+    let text = || fs::read_to_string(&said).unwrap();
+    wait_until("their number", || text().contains("Got 3\r"));
+    signal("-USR1");
+    let figures = "tcpdump: 3 packets captured, 3 packets received by filter, 0 packets dropped by kernel\n";
+    wait_until("the figures", || text().contains(figures));
+    signal("-INT");
+    assert!(running.wait().unwrap().success());
+    assert!(text().starts_with("tcpdump: listening on lo, "), "{}", text());
+    let end = "3 packets captured\n3 packets received by filter\n0 packets dropped by kernel\n";
+    assert!(text().ends_with(end), "{}", text());
 }
 
 /// Files end with their time, without traffic as well, and `-W` ends the run; the command gets all but the last.

@@ -5,6 +5,7 @@
 mod bad_days;
 mod capture;
 mod capture_copies;
+mod capture_files;
 mod capture_filter;
 mod capture_latency;
 mod capture_owners;
@@ -58,6 +59,7 @@ mod syslog_receivers;
 mod tcpdump_face;
 mod tcpdump_live;
 mod tcpdump_names;
+mod tcpdump_saving;
 mod tcpdump_switches;
 mod trust;
 mod ulogd_databases;

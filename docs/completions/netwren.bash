@@ -203,7 +203,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__capture)
-            opts="-c -n -o -H -N -i -w -d -r -s -Z -v -h --columns --by --sum --max --avg --sort --limit --resolve --output --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --interface --write --comment --print-filter --read --latency --buffer --snaplen --no-promiscuous --relinquish-privileges --verbose --for --to --when-full --queue-max --fold --rate --rate-by --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --rotate-zstd --control --tls-ca --tls-cert --tls-key --help stats cut merge latency"
+            opts="-c -n -o -H -N -i -w -d -r -s -Z -v -j -h --columns --by --sum --max --avg --sort --limit --resolve --output --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --interface --write --comment --print-filter --read --latency --buffer --snaplen --no-promiscuous --relinquish-privileges --verbose --time-stamp-type --for --to --when-full --queue-max --fold --rate --rate-by --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --rotate-zstd --rotate-packets --rotate-command --control --tls-ca --tls-cert --tls-key --help stats cut merge latency"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -325,6 +325,14 @@ _netwren() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --time-stamp-type)
+                    COMPREPLY=($(compgen -W "host adapter adapter_unsynced" -- "${cur}"))
+                    return 0
+                    ;;
+                -j)
+                    COMPREPLY=($(compgen -W "host adapter adapter_unsynced" -- "${cur}"))
+                    return 0
+                    ;;
                 --for)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -378,6 +386,14 @@ _netwren() {
                     return 0
                     ;;
                 --rotate-keep)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rotate-packets)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rotate-command)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

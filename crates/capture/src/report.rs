@@ -10,8 +10,12 @@ pub struct CaptureReport {
     pub received: u64,
     /// Those that found no room in the ring.
     pub dropped_by_ring: u64,
+    /// Those that were taken out of it so far.
+    pub handed: u64,
     /// Those that interfaces dropped meanwhile, before a packet socket could see them.
     pub dropped_by_ifaces: Vec<IfaceDrops>,
+    /// Packets whose stamps are of an adapter's clock.
+    pub adapter_stamps: u64,
     /// Bytes of all rings.
     pub ring_bytes: u64,
     /// From the kernel's stamp to the writer of rows.
@@ -38,6 +42,9 @@ impl fmt::Display for CaptureReport {
         }
         if !self.dropped_by_ifaces.is_empty() {
             f.write_str(")")?;
+        }
+        if self.adapter_stamps > 0 {
+            write!(f, "; {} stamped by adapters", self.adapter_stamps)?;
         }
         if let (Some(half), Some(most)) = (self.latency.at(500), self.latency.at(990)) {
             write!(f, "; {} from the kernel to here for half of them, {} for 99 of 100", Ns(half), Ns(most))?;
@@ -67,6 +74,9 @@ mod tests {
     fn a_line_says_it_all() {
         let mut report = CaptureReport { received: 1, ..CaptureReport::default() };
         assert_eq!(report.to_string(), "1 packet received, 0 dropped by the ring, 0 by interfaces");
+        report.adapter_stamps = 1;
+        assert!(report.to_string().ends_with(", 0 by interfaces; 1 stamped by adapters"));
+        report.adapter_stamps = 0;
         report.received = 100;
         report.dropped_by_ring = 7;
         let drops = |iface: &str, packets| IfaceDrops { iface: iface.into(), packets };

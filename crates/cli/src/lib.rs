@@ -23,6 +23,7 @@ mod nft;
 mod outcome;
 mod output;
 mod packet_delays;
+mod packet_files;
 mod pillar_cache;
 mod pillars;
 mod process_cache;
@@ -63,6 +64,9 @@ pub fn main(mut args: impl Iterator<Item = OsString>) -> u8 {
     }
     if name == commands::capture::owners::NAME {
         return commands::capture::owners::run(args) as u8;
+    }
+    if name == packet_files::RUNNER {
+        return packet_files::run_commands(args) as u8;
     }
     if let Some(face) = faces::find(name) {
         return face(&faces::Call::new(args));

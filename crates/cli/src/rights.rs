@@ -20,6 +20,8 @@ pub(crate) struct NeededRights {
     pub(crate) reads_files: bool,
     /// Directories that the parsing thread itself writes into.
     pub(crate) writable: Vec<PathBuf>,
+    /// Directories in which it makes files and removes them, and reads none.
+    pub(crate) makes_files_in: Vec<PathBuf>,
     /// Other threads open files, which they make and remove.
     pub(crate) ships_files: bool,
     /// Sockets are opened: for receivers, for names.
@@ -35,6 +37,11 @@ impl NeededRights {
     /// be changed.
     pub(crate) fn drop_capabilities(&self) -> Result<(), String> {
         self.note(rights::forbid_new().err().map(|error| error.to_string()));
+        self.become_account()
+    }
+
+    /// The same for a process that starts programs, which may have rights of their own.
+    pub(crate) fn become_account(&self) -> Result<(), String> {
         if let Some(account) = &self.account {
             rights::become_user(&account.ids)
                 .map_err(|error| format!("cannot become {}: {}", account.name, error.errno))?;
@@ -55,19 +62,26 @@ impl NeededRights {
         let root = [Path::new("/")];
         let readable: &[&Path] = if self.reads_files { &root } else { &[] };
         let writable: Vec<&Path> = self.writable.iter().map(PathBuf::as_path).collect();
-        self.note(Some(match rights::restrict_files(&FileRules { readable, writable: &writable }) {
-            Err(error) => format!("files can still be opened: {error}"),
-            Ok(None) => "files can still be opened: this kernel has no Landlock".to_owned(),
-            Ok(Some(_)) if readable.is_empty() && writable.is_empty() => "no file can be opened".to_owned(),
-            Ok(Some(_)) if writable.is_empty() => "no file can be opened for writing".to_owned(),
-            Ok(Some(_)) => {
-                let names: Vec<String> = writable.iter().map(|path| path.display().to_string()).collect();
-                format!("no file can be opened for writing but below {}", names.join(", "))
-            }
-        }));
+        let makeable: Vec<&Path> = self.makes_files_in.iter().map(PathBuf::as_path).collect();
+        self.note(Some(
+            match rights::restrict_files(&FileRules { readable, writable: &writable, makeable: &makeable }) {
+                Err(error) => format!("files can still be opened: {error}"),
+                Ok(None) => "files can still be opened: this kernel has no Landlock".to_owned(),
+                Ok(Some(_)) if writable.is_empty() && makeable.is_empty() => match readable {
+                    [] => "no file can be opened".to_owned(),
+                    _ => "no file can be opened for writing".to_owned(),
+                },
+                Ok(Some(_)) => {
+                    let paths = writable.iter().chain(&makeable);
+                    let names: Vec<String> = paths.map(|path| path.display().to_string()).collect();
+                    format!("no file can be opened for writing but below {}", names.join(", "))
+                }
+            },
+        ));
         let groups = CallGroups {
             reads_files: self.reads_files,
             writes_files: self.ships_files || !writable.is_empty(),
+            makes_files: !makeable.is_empty(),
             uses_network: self.uses_network,
             starts_programs: self.starts_programs,
         };

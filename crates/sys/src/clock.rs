@@ -1,6 +1,7 @@
 //! Clocks: monotonic, wall, broken-down local time, RFC 3339 text.
 mod jiffies;
 
+use std::ffi::CStr;
 use std::fmt;
 
 pub use jiffies::jiffies_per_second;
@@ -119,15 +120,34 @@ pub struct LocalTime {
     pub utc_offset_s: i32,
 }
 
-/// Local time of `seconds` since 1970; `None` if the C library cannot express it.
-pub fn local_time(seconds: i64) -> Option<LocalTime> {
+fn broken_down(seconds: i64) -> Option<libc::tm> {
     let seconds = libc::time_t::try_from(seconds).ok()?;
     // SAFETY: tm holds integers and a pointer, for which all bits zero (null) is a value.
     let mut tm: libc::tm = unsafe { std::mem::zeroed() };
     // SAFETY: both pointers are to live values of the right type; the result is only compared with null.
     let done = unsafe { !libc::localtime_r(&seconds, &mut tm).is_null() };
+    done.then_some(tm)
+}
+
+/// Longest text of [`format_local`].
+const FORMATTED_MAX: usize = 4096;
+
+/// Local time of `seconds` since 1970 in a format of strftime(3); `None` if the text is longer than 4,095 bytes, or
+/// empty though the format is not.
+pub fn format_local(format: &CStr, seconds: i64) -> Option<Vec<u8>> {
+    let tm = broken_down(seconds)?;
+    let mut text = vec![0_u8; FORMATTED_MAX];
+    // SAFETY: `text` has as many bytes as are said; `format` and `tm` are live.
+    let length = unsafe { libc::strftime(text.as_mut_ptr().cast(), text.len(), format.as_ptr(), &raw const tm) };
+    text.truncate(length);
+    (length > 0 || format.is_empty()).then_some(text)
+}
+
+/// Local time of `seconds` since 1970; `None` if the C library cannot express it.
+pub fn local_time(seconds: i64) -> Option<LocalTime> {
+    let tm = broken_down(seconds)?;
     let small = |n: i32| u8::try_from(n).unwrap_or(0);
-    done.then(|| LocalTime {
+    Some(LocalTime {
         year: tm.tm_year.saturating_add(1900),
         month: small(tm.tm_mon + 1),
         day: small(tm.tm_mday),
@@ -171,6 +191,18 @@ mod tests {
         let (a, b) = (monotonic_ns(), monotonic_ns());
         assert!(a > 0 && b >= a && boottime_ns() >= b);
         assert!(wall().seconds > 1_600_000_000);
+    }
+
+    #[test]
+    fn formats_are_those_of_strftime() {
+        let now = wall().seconds;
+        let local = local_time(now).unwrap();
+        let text = |format| format_local(format, now).map(|text| String::from_utf8(text).unwrap());
+        let date = format!("a-{:04}{:02}{:02}%", local.year, local.month, local.day);
+        assert_eq!(text(c"a-%Y%m%d%%").unwrap(), date);
+        assert_eq!(text(c"%s").unwrap(), now.to_string());
+        let long = std::ffi::CString::new("x".repeat(5000)).unwrap();
+        assert_eq!((text(c"").as_deref(), text(&long)), (Some(""), None));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A directory of our own, held open, and files in it by name: nobody can lead a name elsewhere between two calls.
 //!
 //! No link is followed. Files become the standard library's, for reading and writing at places.
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -25,6 +25,11 @@ impl Folder {
         let c_name = CString::new(name).map_err(|_| SysError::on_bytes("openat", name, Errno::INVAL))?;
         let fd = open_raw(libc::AT_FDCWD, &c_name, libc::O_RDONLY | libc::O_DIRECTORY, 0);
         fd.map(Folder).map_err(|errno| SysError::on_bytes("openat", name, errno))
+    }
+
+    /// Opens the directory at `path`, to which a link may lead: for a place that the caller of the program has named.
+    pub fn open_named(path: &Path) -> Result<Folder, SysError> {
+        crate::fs::open_dir(path).map(Folder)
     }
 
     /// Opens the directory `name` in it.
@@ -53,16 +58,36 @@ impl Folder {
         self.open_as(name, libc::O_RDWR | libc::O_NONBLOCK, 0).map(file)
     }
 
+    /// Makes the file `name`, which must not be there, to be written; the owner's group may read it.
+    pub fn create_output(&self, name: &OsStr) -> Result<File, SysError> {
+        self.open_bytes(name, libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL, 0o640).map(file)
+    }
+
+    /// Opens the file `name` to be written; makes it as [`Folder::create_output`] does where it is not there. What is
+    /// in it stays. Does not wait for whatever it may be.
+    pub fn output(&self, name: &OsStr) -> Result<File, SysError> {
+        self.open_bytes(name, libc::O_WRONLY | libc::O_CREAT | libc::O_NONBLOCK, 0o640).map(file)
+    }
+
+    fn open_bytes(&self, name: &OsStr, flags: libc::c_int, mode: libc::mode_t) -> Result<Fd, SysError> {
+        let bytes = name.as_bytes();
+        let failed = |errno| SysError::on_bytes("openat", bytes, errno);
+        let c_name = CString::new(bytes).map_err(|_| failed(Errno::INVAL))?;
+        open_raw(self.0.raw(), &c_name, flags, mode).map_err(failed)
+    }
+
     fn open_as(&self, name: &str, flags: libc::c_int, mode: libc::mode_t) -> Result<Fd, SysError> {
         open_raw(self.0.raw(), &c_name(name)?, flags, mode).map_err(|errno| SysError::new("openat", name, errno))
     }
 
     /// Removes the file `name`.
-    pub fn remove(&self, name: &str) -> Result<(), SysError> {
-        let c_name = c_name(name)?;
+    pub fn remove(&self, name: impl AsRef<OsStr>) -> Result<(), SysError> {
+        let name = name.as_ref().as_bytes();
+        let failed = |errno| SysError::on_bytes("unlinkat", name, errno);
+        let c_name = CString::new(name).map_err(|_| failed(Errno::INVAL))?;
         // SAFETY: `c_name` is a NUL-terminated string that lives through the call.
         let removed = call("unlinkat", || unsafe { libc::unlinkat(self.0.raw(), c_name.as_ptr(), 0) }.into());
-        removed.map(|_| ()).map_err(|errno| SysError::new("unlinkat", name, errno))
+        removed.map(|_| ()).map_err(failed)
     }
 
     /// Gives the file `name` the name `new_name`, in one step; one that had it before is gone.
@@ -169,6 +194,22 @@ mod tests {
         sub.remove("a").unwrap();
         sub.sync().unwrap();
         assert_eq!(sub.names(10).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn files_that_are_written_are_new_or_no_links() {
+        let tmp = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(tmp.path(), tmp.path().join("link")).unwrap();
+        let folder = Folder::open_named(&tmp.path().join("link")).unwrap();
+        let (name, link) = (OsStr::from_bytes(b"\xff.pcap"), OsStr::new("link"));
+        let made = folder.create_output(name).unwrap();
+        assert_eq!(made.metadata().unwrap().mode() & 0o777 & !0o640, 0);
+        assert_eq!(folder.create_output(name).unwrap_err().errno, Errno::EXIST);
+        assert_eq!(folder.output(name).unwrap().metadata().unwrap().ino(), made.metadata().unwrap().ino());
+        assert_eq!(folder.create_output(link).unwrap_err().errno, Errno::EXIST);
+        assert_eq!(folder.output(link).unwrap_err().errno, Errno::LOOP);
+        folder.remove(name).unwrap();
+        assert_eq!(folder.remove(name).unwrap_err().errno, Errno::NOENT);
     }
 
     #[test]

@@ -18,6 +18,7 @@ static HANGUP_ENDS_NOTHING: AtomicBool = AtomicBool::new(false);
 static HAD_TERMINAL: AtomicBool = AtomicBool::new(false);
 static HANGUPS: AtomicU64 = AtomicU64::new(0);
 static REPORTS: AtomicU64 = AtomicU64::new(0);
+static FLUSHES: AtomicU64 = AtomicU64::new(0);
 static POKE: AtomicI32 = AtomicI32::new(-1);
 
 /// Signals within this time are one request: timeout(1) sends its signal to the process and to its group, and a shell
@@ -66,6 +67,16 @@ pub fn report_on_usr1() -> Result<(), SysError> {
 /// How often figures were asked for since [`report_on_usr1`]. Free.
 pub fn reports() -> u64 {
     REPORTS.load(SeqCst)
+}
+
+/// From now on SIGUSR2, which would end the process, asks for what waits to be written ([`flushes`]).
+pub fn flush_on_usr2() -> Result<(), SysError> {
+    catch(libc::SIGUSR2)
+}
+
+/// How often that was asked for since [`flush_on_usr2`]. Free.
+pub fn flushes() -> u64 {
+    FLUSHES.load(SeqCst)
 }
 
 fn catch(signal: libc::c_int) -> Result<(), SysError> {
@@ -190,6 +201,7 @@ extern "C" fn on_signal(signal: libc::c_int) {
         libc::SIGWINCH => RESIZED.store(true, SeqCst),
         libc::SIGHUP => on_hangup(),
         libc::SIGUSR1 => _ = REPORTS.fetch_add(1, SeqCst),
+        libc::SIGUSR2 => _ = FLUSHES.fetch_add(1, SeqCst),
         _ => request(signal, clock::monotonic_ns()),
     }
     let one: u64 = 1;

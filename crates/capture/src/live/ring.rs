@@ -1,6 +1,6 @@
 //! The ring of one interface, or of all of a namespace, and how the interface fares.
 use sys::escaped;
-use sys::packet_ring::{PacketRing, RingRequest, RingStatistics, without_own_echo};
+use sys::packet_ring::{PacketRing, RingRequest, RingStatistics, StampClock, without_own_echo};
 
 use super::place::OpenPlace;
 
@@ -71,6 +71,19 @@ impl OpenRing {
     pub(super) fn caveat(&self) -> Option<String> {
         let iface = self.iface.as_ref().filter(|iface| iface.health == Health::Down)?;
         Some(format!("{} is down: it is captured once it is up", escaped(&iface.name)))
+    }
+
+    /// Asks for stamps of this clock; returns a sentence where it cannot be had.
+    pub(super) fn stamp_by(&self, clock: StampClock) -> Option<String> {
+        let iface = self.iface.as_ref().map(|iface| &*iface.name);
+        let error = self.ring.stamp_by(clock, iface).err()?;
+        let name = iface.map_or_else(|| "all interfaces".into(), escaped);
+        Some(match error.errno {
+            errno if errno == sys::Errno::OPNOTSUPP => {
+                format!("{name}: the driver has no such time stamps of its adapter: the host's are taken")
+            }
+            errno => format!("{name}: no time stamps of the adapter, the host's are taken: {errno}"),
+        })
     }
 
     /// Looks how the interface fares, binds anew to one that has its name now, and says what has changed.

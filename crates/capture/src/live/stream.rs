@@ -3,9 +3,11 @@ use std::cell::Cell;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use record::rows::{CapturedPacket, CapturedPackets, Link, LinkType, PacketAim};
+use record::rows::{CapturedPacket, CapturedPackets, Link, LinkType, PacketAim, StampSource};
 use record::{Accounting, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, StreamState};
-use sys::packet_ring::{Frame, FrameStatus, Instruction, RingKind, RingRequest, accept_all, sleep_precisely};
+use sys::packet_ring::{
+    Frame, FrameStatus, Instruction, RingKind, RingRequest, StampClock, accept_all, sleep_precisely,
+};
 use sys::{SysError, clock, wait_any};
 
 use super::place::{CapturePlace, OpenPlace, ReadLinks};
@@ -68,6 +70,8 @@ pub struct FollowPackets<'h> {
     pub snaplen: u32,
     /// True to see what is for other hosts, too, on interfaces that were named.
     pub promiscuous: bool,
+    /// Whose clock stamps packets, where it can be had.
+    pub clock: StampClock,
     /// Chooses packets in the kernel, and how much of each is captured; `None`: all.
     pub program: Option<Vec<Instruction>>,
     /// Judges packets that the kernel's program lets through; `None`: it decides alone.
@@ -78,10 +82,12 @@ pub struct FollowPackets<'h> {
     pub say: &'h dyn Fn(&str),
     /// Returns true once the run shall end.
     pub stop: &'h dyn Fn() -> bool,
-    /// Returns how often figures were asked for so far (SIGUSR1).
+    /// Returns how often figures were asked for so far: by SIGUSR1, by a clock.
     pub reports: &'h dyn Fn() -> u64,
     /// What else ends a wait.
     pub wake_up: Option<WakeUp<'h>>,
+    /// Takes the figures once they were asked for.
+    pub on_report: &'h dyn Fn(&CaptureReport),
 }
 
 /// Packets from now on.
@@ -99,6 +105,7 @@ pub struct PacketStream<'h> {
     stop: &'h dyn Fn() -> bool,
     reports: &'h dyn Fn() -> u64,
     wake_up: Option<WakeUp<'h>>,
+    on_report: &'h dyn Fn(&CaptureReport),
     reported: u64,
     /// Packets of the batch before; it ended because it was full.
     handed: u64,
@@ -107,6 +114,8 @@ pub struct PacketStream<'h> {
     count_ns: u64,
     renew_ns: u64,
     latency: LatencyCounts,
+    /// Packets whose stamps are of an adapter's clock.
+    adapter_stamps: u64,
     info: Vec<u8>,
 }
 
@@ -137,6 +146,9 @@ impl<'h> PacketStream<'h> {
             (follow.say)(&format!("the kernel has memory for a ring of {} KiB only", bytes >> 10));
         }
         rings.iter().filter_map(OpenRing::caveat).for_each(|caveat| (follow.say)(&caveat));
+        if follow.clock != StampClock::Host {
+            rings.iter().filter_map(|ring| ring.stamp_by(follow.clock)).for_each(|caveat| (follow.say)(&caveat));
+        }
         sleep_precisely();
         Ok(PacketStream {
             places,
@@ -150,6 +162,7 @@ impl<'h> PacketStream<'h> {
             stop: follow.stop,
             reports: follow.reports,
             wake_up: follow.wake_up,
+            on_report: follow.on_report,
             reported: (follow.reports)(),
             handed: 0,
             was_full: false,
@@ -157,17 +170,23 @@ impl<'h> PacketStream<'h> {
             count_ns: clock::monotonic_ns(),
             renew_ns: 0,
             latency: LatencyCounts::default(),
+            adapter_stamps: 0,
             info: Vec::with_capacity(256),
         })
     }
 
     /// The figures so far.
     pub fn report(&mut self) -> CaptureReport {
-        let mut report = CaptureReport { latency: self.latency.clone(), ..CaptureReport::default() };
+        let mut report = CaptureReport {
+            latency: self.latency.clone(),
+            adapter_stamps: self.adapter_stamps,
+            ..CaptureReport::default()
+        };
         for ring in &mut self.rings {
             ring.count();
             report.received += ring.statistics.packets;
             report.dropped_by_ring += ring.statistics.drops;
+            report.handed += ring.handed;
             report.ring_bytes += ring.ring.bytes() as u64;
         }
         for (at, place) in self.places.iter_mut().enumerate() {
@@ -193,7 +212,7 @@ impl<'h> PacketStream<'h> {
         if reports != self.reported {
             self.reported = reports;
             let report = self.report();
-            (self.say)(&report.to_string());
+            (self.on_report)(&report);
         }
         (self.stop)()
     }
@@ -255,6 +274,7 @@ impl<'h> PacketStream<'h> {
     /// Hands out the packets that are there, those of several rings in the order of their stamps.
     fn hand_out(&mut self, need: u64, each: &mut Each<'_, CapturedPackets>) -> Next {
         let PacketStream { places, rings, passes, filtered, read_links, renew_ns, latency, info, handed, .. } = self;
+        let adapter_stamps = &mut self.adapter_stamps;
         let mut now_ns = 0;
         *handed = 0;
         while *handed < BATCH_MAX {
@@ -270,7 +290,11 @@ impl<'h> PacketStream<'h> {
             }
             *handed += 1;
             ring.handed += 1;
-            latency.add(now_ns.saturating_sub(frame.time_ns));
+            match frame.status.has(FrameStatus::STAMPED_BY_ADAPTER) {
+                // Its clock is not the host's.
+                true => *adapter_stamps += 1,
+                false => latency.add(now_ns.saturating_sub(frame.time_ns)),
+            }
             if place.links.get(frame.ifindex).is_none() {
                 renew_unknown(place, *read_links, renew_ns);
             }
@@ -354,6 +378,10 @@ fn row<'r>(frame: &Frame<'r>, place: &'r mut OpenPlace) -> CapturedPacket<'r> {
         packet_type: PacketAim::of(frame.packet_type.0),
         checksum_not_ready: frame.status.has(FrameStatus::CHECKSUM_NOT_READY),
         is_super_packet: frame.status.has(FrameStatus::GSO_TCP),
+        stamp: match frame.status.has(FrameStatus::STAMPED_BY_ADAPTER) {
+            true => Some(StampSource::Adapter),
+            false => Some(StampSource::Host),
+        },
         len: frame.len,
         frame: frame.bytes,
         ..CapturedPacket::default()

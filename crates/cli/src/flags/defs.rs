@@ -317,7 +317,9 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Maybe("SECONDS", "1"),
         HOW,
-        "With --by: the groups of every SECONDS, with packets and bytes in a second",
+        "With --by: the groups of every SECONDS, with packets and bytes in a second. Without: on stderr, every SECONDS, \
+         how many packets were received, dropped by the ring and by interfaces, written, not written and filtered so \
+         far, on a terminal in one line; SIGUSR1 asks for the same once",
     ),
     flag(
         Scope::FOLLOW,
@@ -566,7 +568,9 @@ pub(crate) const FLAGS: &[Flag] = &[
         File("FILE"),
         OPTIONS,
         "Write the packets to a file instead of showing them, - for standard output: as pcapng with the interfaces' \
-         names, as pcap if the name ends in .pcap",
+         names, as pcap if the name ends in .pcap. With --rotate-size, --rotate-age (from 1s on) or --rotate-packets \
+         files follow one another: all.pcapng stands for all_00001_20261124080512.pcapng, all_00002_… With \
+         --rotate-keep the last N are kept, the one that is written included, else all",
     ),
     flag(
         Scope::CAPTURE,
@@ -638,8 +642,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         Some('s'),
         Value("BYTES"),
         LISTENED_TO,
-        "Bytes of each packet that are captured, 262144 at most: 1918 if not said; --to pcapng:FILE takes all by \
-         default",
+        "Bytes of each packet that are captured, 262144 at most: 1918 if not said; --to pcap:FILE and pcapng:FILE take \
+         all by default",
     ),
     flag(
         Scope::CAPTURE,
@@ -665,6 +669,17 @@ pub(crate) const FLAGS: &[Flag] = &[
         LISTENED_TO,
         "Say on stderr which rights were given up before the first packet was looked at",
     ),
+    flag(
+        Scope::CAPTURE,
+        "time-stamp-type",
+        Some('j'),
+        Word(&["host", "adapter", "adapter_unsynced"]),
+        LISTENED_TO,
+        "Whose clock stamps packets: the host's, or that of the network adapter, equal to the host's or as it is. Its \
+         driver is told to stamp all that it receives, and does so beyond the end of the run. Where there is no such \
+         clock that is said, and the host's is taken; the column `stamp` tells it of each packet",
+    )
+    .default("host"),
     flag(Scope::CAPTURE, "for", None, Value("SECONDS"), LISTENED_TO, "How long; Ctrl-C ends it before"),
     flag(
         Scope::SHIP.and(Scope::FOLLOW),
@@ -790,6 +805,23 @@ pub(crate) const FLAGS: &[Flag] = &[
         Nothing,
         SHIPPED,
         "Packs them by another process: PATH.1 becomes PATH.1.zst, which zstdcat reads",
+    ),
+    flag(
+        Scope::CAPTURE,
+        "rotate-packets",
+        None,
+        Value("N"),
+        SHIPPED,
+        "With --write: begins a new file after so many packets",
+    ),
+    flag(
+        Scope::CAPTURE,
+        "rotate-command",
+        None,
+        Value("PROGRAM"),
+        SHIPPED,
+        "With --write: run PROGRAM FILE once a file is complete, without a shell, with the caller's rights or those of \
+         -Z, behind others for the processor, at most four at a time. Failures are said and counted",
     ),
     flag(
         Scope::SHIP.and(Scope::FOLLOW),

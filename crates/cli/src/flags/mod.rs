@@ -4,4 +4,5 @@
 pub(crate) mod defs;
 pub(crate) mod parser;
 pub(crate) mod request;
+pub(crate) mod rotation;
 pub(crate) mod ship;

@@ -1,6 +1,7 @@
 //! `--to` and the flags that go with it.
 
 use super::parser;
+use super::rotation::{ROTATE_FLAGS, rotate_age, rotate_keep, rotate_size};
 use crate::command::ParsedWords;
 use crate::shipping::{RateBy, RepeatRequest, UlogdTuning, has_words};
 use export::{Address, Rate, Rotation, SyncWhen, Target, TlsFiles, WhenFull};
@@ -20,14 +21,10 @@ const SPOOL_MIN: u64 = 16 << 20;
 /// Flags of receivers by TLS.
 const TLS_FLAGS: [&str; 3] = ["tls-ca", "tls-cert", "tls-key"];
 
-/// Flags of files that are moved away for new ones.
-const ROTATE_FLAGS: [&str; 4] = ["rotate-size", "rotate-age", "rotate-keep", "rotate-zstd"];
 /// This program, whatever its file is called by now.
 const PACKER: &str = "/proc/self/exe";
 /// Rotated files that are kept.
 const ROTATE_KEEP: u32 = 7;
-/// Less would not hold a batch of messages.
-const ROTATE_MIN: u64 = 1 << 20;
 
 /// Where rows are shipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,7 +116,7 @@ impl ShipRequest {
             let mut alone = ["when-full", "queue-max", "spool", "control", "fold", "rate", "rate-by"]
                 .into_iter()
                 .chain(TLS_FLAGS)
-                .chain(ROTATE_FLAGS);
+                .chain(ROTATE_FLAGS.into_iter().filter(|_| !words.has_file("write")));
             let alone = alone.find(|flag| words.is_given(flag));
             return match alone {
                 Some(flag) => Err(format!("--{flag} needs --to: without it nothing is shipped")),
@@ -202,33 +199,14 @@ fn rotation(words: &ParsedWords<'_>, targets: &[Target]) -> Result<Option<Rotati
     if !targets.iter().any(|target| matches!(target.address, Address::File(_))) {
         return Err(format!("--{given} goes with a file: --to FORMAT:PATH"));
     }
-    let size = |text| {
-        let bytes = parser::bytes(text).filter(|bytes| *bytes >= ROTATE_MIN);
-        bytes.ok_or_else(|| format!("--rotate-size takes a size from 1MiB on, as 100MiB, not `{text}`"))
-    };
-    let age =
-        |text| age(text).ok_or_else(|| format!("--rotate-age takes 1m to 3650d, as 90m, 12h or 1d, not `{text}`"));
-    let keep = |text: &str| {
-        let number = text.parse::<u32>().ok().filter(|number| (1..=9999).contains(number));
-        number.ok_or_else(|| format!("--rotate-keep takes 1 to 9999 files, not `{text}`"))
-    };
-    let bytes_max = words.value("rotate-size").map(size).transpose()?;
-    let age_max = words.value("rotate-age").map(age).transpose()?;
+    let bytes_max = words.value("rotate-size").map(rotate_size).transpose()?;
+    let age_max = words.value("rotate-age").map(|text| rotate_age(text, 60)).transpose()?;
     if bytes_max.is_none() && age_max.is_none() {
         return Err(format!("--{given} needs --rotate-size or --rotate-age: nothing says when to rotate"));
     }
-    let keep = words.value("rotate-keep").map_or(Ok(ROTATE_KEEP), keep)?;
+    let keep = words.value("rotate-keep").map_or(Ok(ROTATE_KEEP), rotate_keep)?;
     let packer = words.is_given("rotate-zstd").then_some(PACKER);
     Ok(Some(Rotation { bytes_max, age_max, keep, packer }))
-}
-
-/// Minutes, hours or days.
-fn age(text: &str) -> Option<Duration> {
-    let (digits, unit_s) = [('m', 60), ('h', 3600), ('d', 86_400)]
-        .into_iter()
-        .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))?;
-    let seconds = digits.parse::<u64>().ok()?.checked_mul(unit_s)?;
-    (60..=3650 * 86_400).contains(&seconds).then(|| Duration::from_secs(seconds))
 }
 
 fn queue_max(text: &str) -> Result<usize, String> {
@@ -254,12 +232,5 @@ mod tests {
             ["10s", "5m", "1h", "10", "s", "-1s"].map(seconds),
             [Some(10), Some(300), Some(3600), None, None, None]
         );
-    }
-
-    #[test]
-    fn ages_have_a_unit() {
-        let seconds = |text| age(text).map(|age| age.as_secs());
-        assert_eq!(["90m", "12h", "1d"].map(seconds), [Some(5400), Some(43_200), Some(86_400)]);
-        assert_eq!(["", "m", "0m", "60", "60s", "-1d", "4000d", "99999999999999999999d"].map(seconds), [None; 8]);
     }
 }

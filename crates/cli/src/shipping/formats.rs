@@ -12,7 +12,7 @@ use record::rows::{
 };
 use record::{Columns, Likeness, LookupId, Lookups, RowCells, Varying};
 use sinks::JsonRows;
-use sinks::packets::{CapturedPcapNg, Pcap, PcapNg};
+use sinks::packets::{CapturedPcapNg, CookedPcap, Pcap, PcapNg};
 
 impl Shipped for SocketEvents {
     fn time_ns(row: &SocketEvent) -> u64 {
@@ -104,6 +104,7 @@ impl Shipped for CapturedPackets {
     fn own_writer(format: Format, _: Option<&UlogdTuning>) -> Option<Box<dyn RowWriter<CapturedPackets>>> {
         match format {
             Format::Pcapng => Some(Box::new(CapturedPcapNg::new())),
+            Format::Pcap => Some(Box::new(CookedPcap::new())),
             _ => None,
         }
     }
@@ -195,5 +196,15 @@ impl RowWriter<CapturedPackets> for CapturedPcapNg {
 
     fn write(&mut self, row: &CapturedPacket<'_>, _: &mut dyn RowCells, _: &Lookups<'_>, out: &mut Vec<u8>) {
         CapturedPcapNg::write(self, row, out);
+    }
+}
+
+impl RowWriter<CapturedPackets> for CookedPcap {
+    fn file_header(&mut self) -> Vec<u8> {
+        CookedPcap::header()
+    }
+
+    fn write(&mut self, row: &CapturedPacket<'_>, _: &mut dyn RowCells, _: &Lookups<'_>, out: &mut Vec<u8>) {
+        CookedPcap::write(self, row, out);
     }
 }

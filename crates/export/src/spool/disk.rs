@@ -133,7 +133,7 @@ impl Disk {
         // A removed file takes room as long as it is open.
         self.forget(segment.first);
         self.bytes -= segment.len;
-        let _ = self.place.folder.remove(&segment::name_of(segment.first));
+        let _ = self.place.folder.remove(segment::name_of(segment.first));
         Some(segment)
     }
 

@@ -23,6 +23,8 @@ pub struct CapturedPacket<'b> {
     pub packet_type: Option<PacketAim>,
     /// The checksum of a packet of this host is filled in by the device later.
     pub checksum_not_ready: bool,
+    /// Whose clock its time is of; `None` for a packet of a file.
+    pub stamp: Option<StampSource>,
     /// Several TCP segments in one: longer than what goes over the wire.
     pub is_super_packet: bool,
     /// Bytes that it had.
@@ -44,6 +46,27 @@ pub struct CapturedPacket<'b> {
     /// The socket that it is for, if that is here and known.
     pub dst_socket: Option<&'b PacketSocket>,
 }
+
+/// Whose clock a time is of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StampSource {
+    /// The host's.
+    Host,
+    /// That of the network adapter, which may be off by any time, and by the 37 s between TAI and UTC.
+    Adapter,
+}
+
+impl StampSource {
+    fn word(self) -> &'static str {
+        match self {
+            StampSource::Host => "host",
+            StampSource::Adapter => "adapter",
+        }
+    }
+}
+
+/// The words of the column `stamp`.
+const STAMPS: &[&str] = &["host", "adapter"];
 
 /// What a frame begins with: `LINKTYPE_…` (<https://www.tcpdump.org/linktypes.html>).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -346,6 +369,9 @@ table! {
     fragment_offset: Bytes = own(|row| number(row, |ip| Some(ip.fragment?.offset.into())));
     /// True where the checksum is filled in by the device, later: what stands in the packet is no error.
     checksum_not_ready: Bool = own(|row| Value::Bool(row.checksum_not_ready)), kernel "TP_STATUS_CSUMNOTREADY";
+    /// Whose clock its time is of: this host's, or that of the network adapter, which may differ.
+    stamp: Name(STAMPS) = own(|row| row.stamp.map_or(Value::Null, |stamp| Value::Name(stamp.word()))),
+        kernel "TP_STATUS_TS_RAW_HARDWARE";
     /// True for several TCP segments in one, which go over the wire one by one.
     super_packet: Bool = own(|row| Value::Bool(row.is_super_packet)), kernel "TP_STATUS_GSO_TCP";
     /// Name of the process that sent the packet, the first one of several; null where that is not here or not known.

@@ -38,7 +38,9 @@ mod tcp_info;
 mod tcp_info_fields;
 
 pub use capture_file::{CaptureFile, CaptureFileIface, CaptureFiles};
-pub use captured_packet::{ArpHeader, CapturedPacket, CapturedPackets, LinkHeader, LinkType, PacketAim, capture_need};
+pub use captured_packet::{
+    ArpHeader, CapturedPacket, CapturedPackets, LinkHeader, LinkType, PacketAim, StampSource, capture_need,
+};
 pub use conntrack::{
     Conntrack, CtCounters, CtState, CtStatus, CtTuple, Expectation, IcmpPart, NatKind, ip_proto, nat_need,
 };

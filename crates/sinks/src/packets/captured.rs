@@ -16,6 +16,11 @@ const NAME_MAX: usize = 64;
 const NOTES_MAX: usize = 16;
 const NOTE_MAX: usize = 256;
 
+/// Bytes of a block of statistics with all counts; of an interface with the longest name, each byte escaped, and the
+/// header of a section.
+const STATISTICS_BYTES_MAX: usize = 92;
+const IFACE_BYTES_MAX: usize = 512;
+
 /// An interface that has its block in the section.
 #[derive(Debug)]
 struct WrittenIface {
@@ -128,6 +133,11 @@ impl CapturedPcapNg {
             put_text(&mut self.text, value.get(..NOTE_MAX).unwrap_or(value));
         }
         put_option(out, COMMENT, &self.text);
+    }
+
+    /// Bytes that [`CapturedPcapNg::finish_with`] appends at most, with the description of one more interface.
+    pub fn end_bytes(&self) -> usize {
+        (self.ifaces.len() + 1) * STATISTICS_BYTES_MAX + IFACE_BYTES_MAX
     }
 
     /// Ends the section with the statistics of each interface: packets in the section, and, of the only one, those that

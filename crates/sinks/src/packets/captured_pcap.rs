@@ -2,20 +2,41 @@
 
 use record::rows::{CapturedPacket, LinkType};
 
-/// Magic number of little-endian files with nanoseconds, and the version.
+/// Magic numbers of files with nanoseconds, and with microseconds; the version.
 const MAGIC: u32 = 0xa1b2_3c4d;
+const MAGIC_MICROSECONDS: u32 = 0xa1b2_c3d4;
 const VERSION: u32 = 4 << 16 | 2;
 
 /// Writes rows as records of a pcap file. The first row's link type is the file's.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct CapturedPcap {
     link_type: Option<LinkType>,
+    snaplen: u32,
+    magic: u32,
+    /// Nanoseconds of a unit of the stamps.
+    unit_ns: u64,
+}
+
+impl Default for CapturedPcap {
+    fn default() -> CapturedPcap {
+        CapturedPcap::new()
+    }
 }
 
 impl CapturedPcap {
     /// A writer that has written nothing.
     pub fn new() -> CapturedPcap {
-        CapturedPcap::default()
+        CapturedPcap { link_type: None, snaplen: super::blocks::SNAPLEN, magic: MAGIC, unit_ns: 1 }
+    }
+
+    /// The same, whose header says that packets were cut to `snaplen` bytes.
+    pub fn cut_to(self, snaplen: u32) -> CapturedPcap {
+        CapturedPcap { snaplen, ..self }
+    }
+
+    /// The same with stamps in microseconds, which every reader knows.
+    pub fn in_microseconds(self) -> CapturedPcap {
+        CapturedPcap { magic: MAGIC_MICROSECONDS, unit_ns: 1000, ..self }
     }
 
     /// Appends what a file begins with, unless a packet has brought it.
@@ -23,10 +44,15 @@ impl CapturedPcap {
         if self.link_type.is_none() {
             self.link_type = Some(link_type);
             let link_type = if link_type == LinkType::UNKNOWN { super::captured::LINKTYPE_USER0 } else { link_type.0 };
-            for number in [MAGIC, VERSION, 0, 0, super::blocks::SNAPLEN, link_type.into()] {
+            for number in [self.magic, VERSION, 0, 0, self.snaplen, link_type.into()] {
                 out.extend_from_slice(&number.to_le_bytes());
             }
         }
+    }
+
+    /// The file has its header, with this link type.
+    pub(super) fn skip_header(&mut self, link_type: LinkType) {
+        self.link_type = Some(link_type);
     }
 
     /// Appends a record; false for a packet of another link type, for which the file has no place. Seconds have 32
@@ -37,7 +63,7 @@ impl CapturedPcap {
             return false;
         }
         let captured = u32::try_from(row.frame.len()).unwrap_or(u32::MAX);
-        let time = [(row.time_ns / 1_000_000_000) as u32, (row.time_ns % 1_000_000_000) as u32];
+        let time = [(row.time_ns / 1_000_000_000) as u32, (row.time_ns % 1_000_000_000 / self.unit_ns) as u32];
         for number in [time[0], time[1], captured, row.len.max(captured)] {
             out.extend_from_slice(&number.to_le_bytes());
         }
@@ -63,6 +89,11 @@ mod tests {
         assert!(writer.write(&row, &mut out));
         assert!(!writer.write(&CapturedPacket { link_type: LinkType::RAW, ..row }, &mut out));
         let numbers = [0xa1b2_3c4d, 0x4_0002, 0, 0, 262_144, 1, 1_795_265_034, 699_260_999, 3, 60u32];
+        let expected: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).chain(*b"abc").collect();
+        assert_eq!(out, expected);
+        let mut out = Vec::new();
+        CapturedPcap::new().cut_to(96).in_microseconds().write(&row, &mut out);
+        let numbers = [0xa1b2_c3d4, 0x4_0002, 0, 0, 96, 1, 1_795_265_034, 699_260, 3, 60u32];
         let expected: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).chain(*b"abc").collect();
         assert_eq!(out, expected);
     }

@@ -6,12 +6,14 @@
 mod blocks;
 mod captured;
 mod captured_pcap;
+mod cooked;
 mod copied;
 mod pcap;
 mod pcapng;
 
 pub use captured::{CapturedPcapNg, IfaceOfSection, IfaceStatistics};
 pub use captured_pcap::CapturedPcap;
+pub use cooked::{CookedPcap, LOOPBACK, cook, cook_first};
 pub use copied::{
     CopiedPacket, put_copied_block, put_copied_iface, put_copied_packet, put_copied_section, put_copied_statistics,
     put_counts,

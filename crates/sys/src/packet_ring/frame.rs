@@ -55,6 +55,10 @@ impl FrameStatus {
     pub const CHECKSUM_VALID: u32 = 1 << 7;
     /// Several TCP segments in one (since 6.0).
     pub const GSO_TCP: u32 = 1 << 8;
+    /// The stamp is the host's, of the moment when the packet was received.
+    pub const STAMPED_BY_HOST: u32 = 1 << 29;
+    /// The stamp is that of the adapter's clock.
+    pub const STAMPED_BY_ADAPTER: u32 = 1 << 31;
 
     /// True if one of these bits is set.
     pub fn has(self, bits: u32) -> bool {

@@ -9,10 +9,12 @@ mod mapping;
 mod program;
 mod slots;
 mod socket;
+mod stamps;
 
 pub use frame::{Frame, FrameStatus, PacketType};
 pub use program::{Instruction, PROGRAM_MAX, accept_all, one_direction, without_own_echo};
 pub use socket::{PacketRing, RingKind, RingRequest, RingStatistics};
+pub use stamps::{StampClock, stamp_clocks};
 
 /// From now on sleeps of the calling thread are late by 1 µs at most, instead of 50: `PR_SET_TIMERSLACK`.
 pub fn sleep_precisely() {

@@ -6,6 +6,7 @@ use super::frame::{Frame, TAG_BYTES};
 use super::mapping::{Mapping, word};
 use super::program::{self, Instruction, PROGRAM_MAX};
 use super::slots::Slots;
+use super::stamps::{self, StampClock};
 use crate::errno::{Errno, SysError};
 use crate::fd::Fd;
 use crate::socket::{AF_PACKET, SOCK_RAW, SOL_SOCKET, bind_bytes, get_bytes, open, set_bytes, set_number};
@@ -18,6 +19,7 @@ const PACKET_RX_RING: i32 = 5;
 const PACKET_STATISTICS: i32 = 6;
 const PACKET_VERSION: i32 = 10;
 const PACKET_RESERVE: i32 = 12;
+const PACKET_TIMESTAMP: i32 = 17;
 const PACKET_IGNORE_OUTGOING: i32 = 23;
 const PACKET_MR_PROMISC: u16 = 1;
 const TPACKET_V2: i32 = 1;
@@ -133,6 +135,20 @@ impl PacketRing {
         request[..4].copy_from_slice(&ifindex.to_ne_bytes());
         request[4..6].copy_from_slice(&PACKET_MR_PROMISC.to_ne_bytes());
         set_bytes(&self.fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &request)
+    }
+
+    /// Asks for stamps of this clock: of the named interface, whose driver is told to make them (CAP_NET_ADMIN, unless
+    /// it does already), or of all whose drivers make them. Each frame says whose stamp it has. Fails with EOPNOTSUPP
+    /// where the driver has no such clock.
+    pub fn stamp_by(&self, clock: StampClock, iface: Option<&[u8]>) -> Result<(), SysError> {
+        let failed = |errno| SysError::new("ioctl", "time stamps of the adapter", errno);
+        if let Some(iface) = iface.filter(|_| clock != StampClock::Host) {
+            if !stamps::clocks(self.fd.raw(), iface).map_err(failed)?.contains(&clock) {
+                return Err(failed(Errno::OPNOTSUPP));
+            }
+            stamps::stamp_all(self.fd.raw(), iface).map_err(failed)?;
+        }
+        set_number(&self.fd, SOL_PACKET, PACKET_TIMESTAMP, clock.bits() as i32)
     }
 
     /// Replaces the program. What is in the ring has passed the one before.

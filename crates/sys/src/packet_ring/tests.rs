@@ -101,6 +101,35 @@ fn root_what_finds_no_room_is_counted() {
     });
 }
 
+/// No adapter of these has a clock: each frame says that the host's was taken.
+#[test]
+fn root_stamps_say_whose_they_are() {
+    if !is_root() {
+        return;
+    }
+    for kind in [RingKind::Slots { slot_bytes: 2048 }, RingKind::Blocks { retire_ms: 1 }] {
+        with_own_netns(|| {
+            let mut ring = ring(kind, 1 << 20, &accept_all(1500));
+            for clock in [StampClock::Adapter, StampClock::AdapterUnsynced] {
+                assert_eq!(ring.stamp_by(clock, Some(b"lo")).unwrap_err().errno, Errno::OPNOTSUPP);
+                ring.stamp_by(clock, None).unwrap();
+            }
+            ring.stamp_by(StampClock::Host, Some(b"lo")).unwrap();
+            ring.stamp_by(StampClock::AdapterUnsynced, None).unwrap();
+            send(1);
+            let status = loop {
+                if let Some(frame) = ring.take() {
+                    break frame.status;
+                }
+            };
+            assert!(
+                status.has(FrameStatus::STAMPED_BY_HOST) && !status.has(FrameStatus::STAMPED_BY_ADAPTER),
+                "{kind:?}"
+            );
+        });
+    }
+}
+
 #[test]
 fn root_a_program_chooses_and_cuts() {
     if !is_root() {

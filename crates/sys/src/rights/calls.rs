@@ -10,6 +10,8 @@ pub struct CallGroups {
     pub reads_files: bool,
     /// Making, changing and removing files.
     pub writes_files: bool,
+    /// Making files in a directory that is open, and removing them.
+    pub makes_files: bool,
     /// Sockets of the internet and of this machine.
     pub uses_network: bool,
     /// Starting other programs.
@@ -137,6 +139,8 @@ const WRITING: &[libc::c_long] = &[
     libc::SYS_truncate,
 ];
 
+const MAKING: &[libc::c_long] = &[libc::SYS_openat, libc::SYS_unlinkat];
+
 const NETWORKING: &[libc::c_long] = &[
     libc::SYS_connect,
     libc::SYS_listen,
@@ -211,6 +215,7 @@ fn restrict(groups: CallGroups, in_all_threads: bool) -> Result<bool, SysError> 
         (true, ALWAYS, older::ALWAYS),
         (groups.reads_files || groups.writes_files, READING, older::READING),
         (groups.writes_files, WRITING, older::WRITING),
+        (groups.makes_files, MAKING, &[]),
         (groups.uses_network, NETWORKING, &[]),
         (groups.starts_programs, STARTING, older::STARTING),
     ];
@@ -267,6 +272,8 @@ mod tests {
         assert_eq!(plain, [true, true, false, false, false]);
         let reads_files = CallGroups { reads_files: true, ..CallGroups::default() };
         assert_eq!(tried(reads_files), Some([true, true, true, false, false]));
+        let makes_files = CallGroups { makes_files: true, ..CallGroups::default() };
+        assert_eq!(tried(makes_files), Some([true, true, true, false, false]));
         let groups = CallGroups { uses_network: true, ..reads_files };
         assert_eq!(tried(groups), Some([true, true, true, true, false]));
         let groups = CallGroups { starts_programs: true, ..reads_files };

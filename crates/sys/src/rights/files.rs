@@ -19,10 +19,15 @@ const RESTRICT_SELF: libc::c_long = 446;
 const CREATE_RULESET_VERSION: u32 = 1;
 const RULE_PATH_BENEATH: u32 = 1;
 const EXECUTE: u64 = 1;
+const WRITE_FILE: u64 = 1 << 1;
 const READ_FILE: u64 = 1 << 2;
 const READ_DIR: u64 = 1 << 3;
+const REMOVE_FILE: u64 = 1 << 5;
 const MAKE_CHAR: u64 = 1 << 6;
+const MAKE_REGULAR: u64 = 1 << 8;
 const MAKE_BLOCK: u64 = 1 << 11;
+/// Since the third version of the interface.
+const TRUNCATE: u64 = 1 << 14;
 /// How many kinds of access a version of the interface knows: those of files; further ones come at the end.
 const KINDS: [(u32, u32); 4] = [(1, 13), (2, 14), (3, 15), (5, 16)];
 /// `struct landlock_ruleset_attr` of the first version: the kinds of access that are refused without a rule.
@@ -35,6 +40,8 @@ pub struct FileRules<'r> {
     pub readable: &'r [&'r Path],
     /// May be read, written, made and removed.
     pub writable: &'r [&'r Path],
+    /// Regular files may be made, written and removed there, but not read.
+    pub makeable: &'r [&'r Path],
 }
 
 #[repr(C, packed)]
@@ -57,7 +64,10 @@ pub fn restrict_files(rules: &FileRules<'_>) -> Result<Option<u32>, SysError> {
     let ruleset = ruleset(handled).map_err(failed)?;
     let writes = handled & !(EXECUTE | MAKE_CHAR | MAKE_BLOCK);
     let readable = rules.readable.iter().map(|path| (path, READ_FILE | READ_DIR));
-    for (path, allowed) in readable.chain(rules.writable.iter().map(|path| (path, writes))) {
+    let makes = handled & (WRITE_FILE | MAKE_REGULAR | REMOVE_FILE | TRUNCATE);
+    let writable = rules.writable.iter().map(|path| (path, writes));
+    let makeable = rules.makeable.iter().map(|path| (path, makes));
+    for (path, allowed) in readable.chain(writable).chain(makeable) {
         let failed = |errno| SysError::on_bytes("landlock_add_rule", path.as_os_str().as_bytes(), errno);
         let place = OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open(path);
         let place = place.map_err(|error| failed(Errno(error.raw_os_error().unwrap_or(libc::EIO))))?;

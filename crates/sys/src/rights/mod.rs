@@ -146,7 +146,7 @@ mod tests {
         let tried = in_a_thread(move || {
             forbid_new().unwrap();
             let before = std::fs::File::open(&other).unwrap();
-            let abi = restrict_files(&FileRules { readable: &[], writable: &[&place] }).unwrap()?;
+            let abi = restrict_files(&FileRules { writable: &[&place], ..FileRules::default() }).unwrap()?;
             let write = kind(std::fs::write(place.join("new"), "y"));
             let read = kind(std::fs::read(&other).map(drop));
             Some((abi, write, read, std::io::read_to_string(before).unwrap()))
@@ -157,9 +157,34 @@ mod tests {
         let place = beside.clone();
         let readable = in_a_thread(move || {
             forbid_new().unwrap();
-            restrict_files(&FileRules { readable: &[Path::new("/")], writable: &[] }).unwrap();
+            restrict_files(&FileRules { readable: &[Path::new("/")], ..FileRules::default() }).unwrap();
             (std::fs::read(&place).is_ok(), kind(std::fs::write(&place, "z")))
         });
         assert_eq!(readable, (true, Some(std::io::ErrorKind::PermissionDenied)));
+    }
+
+    #[test]
+    fn where_files_are_made_none_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let (inner, beside) = (dir.path().join("in"), dir.path().join("beside"));
+        std::fs::create_dir(&inner).unwrap();
+        std::fs::write(inner.join("there"), "x").unwrap();
+        let kind = |result: std::io::Result<()>| result.err().map(|error| error.kind());
+        let place = inner.clone();
+        let tried = in_a_thread(move || {
+            forbid_new().unwrap();
+            restrict_files(&FileRules { makeable: &[&place], ..FileRules::default() }).unwrap()?;
+            Some([
+                kind(std::fs::write(place.join("new"), "y")),
+                kind(std::fs::write(place.join("there"), "y")),
+                kind(std::fs::remove_file(place.join("there"))),
+                kind(std::fs::read(place.join("new")).map(drop)),
+                kind(std::fs::write(&beside, "y")),
+                kind(std::fs::create_dir(place.join("dir"))),
+            ])
+        });
+        let denied = Some(std::io::ErrorKind::PermissionDenied);
+        assert!(tried.is_none_or(|tried| tried == [None, None, None, denied, denied, denied]), "{tried:?}");
+        assert_eq!(std::fs::read(inner.join("new")).unwrap(), b"y");
     }
 }

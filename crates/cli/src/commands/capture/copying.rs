@@ -1,9 +1,9 @@
 //! Records of files that are written into another file, with all that pcapng can say of them.
 
-use super::output_file::{OutputFile, is_pcap};
 use crate::exit::Exit;
 use crate::messages::say;
 use crate::outcome::Outcome;
+use crate::packet_files::{OutputFile, is_pcap};
 use capture::{FileError, FileIface, FileOptions, FilePacket, OtherBlock, blocks};
 use record::rows::{CapturedPacket, LinkType};
 use sinks::packets::{

@@ -2,13 +2,13 @@
 
 use super::copying::CopyWriter;
 use super::filter::{JoinedFilter, OwnTest, own_test};
-use super::output_file::{is_same, words_of};
 use super::program::Programs;
 use crate::command::{Command, ParsedWords, Positional};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
 use crate::outcome::Outcome;
+use crate::packet_files::{is_same, words_of};
 use crate::rights::NeededRights;
 use crate::session::Session;
 use capture::{FileError, FileRecord, PacketFile, UnreadFile, complete};

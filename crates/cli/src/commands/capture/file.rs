@@ -2,8 +2,9 @@
 
 use super::Capture;
 use super::live::refused;
+use super::opening::Opened;
 use super::program::Programs;
-use super::writing::{finished, open_output, written};
+use super::writing::{finished, written};
 use crate::commands::follow::{self, StreamNotes};
 use crate::messages::say;
 use crate::outcome::Outcome;
@@ -36,9 +37,9 @@ pub(super) fn shown(paths: &[PathBuf], capture: &Capture, plan: &Plan<CapturedPa
         let needed = capture.needed_rights(plan).map_err(refused)?;
         let file = UnreadFile::open(path).map_err(unreadable)?;
         let others = others.iter().map(|path| UnreadFile::open(path)).collect();
-        let output = capture.output.as_deref().filter(|_| !capture.request.explain);
-        let output = output.map(open_output).transpose()?;
+        let output = if capture.request.explain { None } else { Opened::of(capture)? };
         needed.drop_capabilities().map_err(refused)?;
+        let output = output.map(Opened::writer).transpose()?;
         if capture.request.ship.is_none() {
             // Before the header is parsed. The threads that ship are not there yet, and must open their files.
             needed.confine();
@@ -56,7 +57,7 @@ pub(super) fn shown(paths: &[PathBuf], capture: &Capture, plan: &Plan<CapturedPa
         let mut stream = FilesInTurn { file: packets(file), others, packets: &packets, stop: &stop, stats };
         if let Some(mut writer) = output {
             let mut run = written(&mut writer, plan, &mut stream, Lookups::none())?;
-            let line = finished(writer, &mut run, None);
+            let line = finished(writer, &mut run);
             say(&format!("{} packets read; {line}", run.stats.seen));
             return Ok(run);
         }

@@ -1,9 +1,11 @@
 //! Packets of interfaces.
 
 use super::Capture;
+use super::figures::Figures;
+use super::opening::Opened;
 use super::owners::{Owners, Wake};
 use super::program::Programs;
-use super::writing::{PacketWriter, finished, open_output, written};
+use super::writing::{PacketWriter, finished, written};
 use crate::commands::follow::{self, StreamNotes, Then};
 use crate::enrich::Enrichment;
 use crate::messages::say;
@@ -18,6 +20,7 @@ use record::rows::{CapturedPacket, CapturedPackets, Link};
 use record::{Accounting, LookupId, SourceError, SourceFault, Stream};
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 /// Captures until the time is over or somebody ends it.
 pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outcome {
@@ -34,6 +37,8 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         if let Err(error) = sys::signal::report_on_usr1() {
             say(&error.to_string());
         }
+        let figures = Rc::new(Figures::new(capture.watch, capture.rotation.is_some()));
+        let tell = |text: &str| figures.say(text);
         let readers = RefCell::default();
         let links = |place: &CapturePlace| read_links(session, place, &readers);
         let is_late = || end_ns.is_some_and(|end_ns| sys::clock::monotonic_ns() >= end_ns);
@@ -54,25 +59,27 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
             buffer_bytes: capture.ring_bytes(rings),
             snaplen: capture.live_snaplen(),
             promiscuous: capture.promiscuous,
+            clock: capture.clock,
             program,
             passes,
             links: &links,
-            say: &say,
+            say: &tell,
             stop: &stop,
-            reports: &sys::signal::reports,
+            reports: &|| figures.requests(),
+            on_report: &|report| figures.take(report),
             wake_up: wake.as_ref().map(Wake::of_capture),
         };
         let mut stream = PacketStream::open(follow).map_err(RunError::Source)?;
         if capture.request.explain {
             return then(&mut stream, StreamNotes::default());
         }
-        let output = capture.output.as_deref().map(open_output).transpose()?;
-        let writer = output.map(|writer| if capture.has_comments { writer.with_notes(plan.columns()) } else { writer });
+        let output = Opened::of(capture)?;
         let wanted: &[LookupId] =
-            if writer.is_some() && plan.needs_lookup(LookupId::Netns) { &[LookupId::Netns] } else { &[] };
+            if output.is_some() && plan.needs_lookup(LookupId::Netns) { &[LookupId::Netns] } else { &[] };
         let names = Enrichment::read(session, wanted, &mut notes);
         session.stay_inside();
         needed.drop_capabilities().map_err(refused)?;
+        let writer = output.map(|output| writer(output, capture, plan, &figures)).transpose()?;
         let reading = Reading { capture, plan, needed: &needed, names: &names, writer };
         let (mut run, writer) = match owners {
             Some(Owners { mut feed, sockets, .. }) => {
@@ -80,19 +87,35 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
             }
             None => reading.read(&mut stream, then)?,
         };
-        say_figures(&mut stream, writer, &mut run);
+        say_figures(&mut stream, writer, &figures, &mut run);
         run.stats.add(&notes);
         Ok(run)
     })
 }
 
+/// The writer of `-w`, after rights are given up.
+fn writer(
+    output: Opened,
+    capture: &Capture,
+    plan: &Plan<CapturedPackets>,
+    figures: &Rc<Figures>,
+) -> Result<PacketWriter, RunError> {
+    let mut writer = output.writer()?;
+    writer.tell(Rc::clone(figures));
+    Ok(if capture.has_comments { writer.with_notes(plan.columns()) } else { writer })
+}
+
 /// Writes the end of the file, and says how many packets came and what became of them.
-fn say_figures(stream: &mut PacketStream<'_>, writer: Option<PacketWriter>, run: &mut Run) {
+fn say_figures(stream: &mut PacketStream<'_>, writer: Option<PacketWriter>, figures: &Figures, run: &mut Run) {
     let report = stream.report();
     let (shown, filtered) = (run.stats.emitted, run.stats.filtered);
+    if writer.is_some() {
+        figures.take(&report);
+    }
+    figures.end();
     match writer {
         Some(writer) => {
-            let line = finished(writer, run, Some(&report));
+            let line = finished(writer, run);
             say(&format!("{report}; {line}, {filtered} filtered"));
         }
         None => say(&format!("{report}; {shown} shown, {filtered} filtered")),

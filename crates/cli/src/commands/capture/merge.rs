@@ -5,12 +5,12 @@
 
 use super::copying::{COMMENT, CopyWriter, ONE_LINK_TYPE, PacketCopy, each_option};
 use super::cut::cannot_write;
-use super::output_file::{is_pcap, is_same};
 use crate::command::{Command, ParsedWords, Positional};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
 use crate::outcome::Outcome;
+use crate::packet_files::{is_pcap, is_same};
 use crate::rights::NeededRights;
 use crate::session::Session;
 use capture::{FileError, FileFormat, FileIface, FileOptions, FileRecord, IfaceCounts, PacketFile, UnreadFile, blocks};

@@ -2,6 +2,7 @@
 
 mod copying;
 pub(crate) mod cut;
+mod figures;
 mod file;
 mod filter;
 pub(crate) mod lateness;
@@ -10,11 +11,12 @@ pub(crate) mod merge;
 pub(crate) mod names;
 mod needs;
 mod notes;
-mod output_file;
+mod opening;
 pub(crate) mod owners;
 mod printed;
 mod program;
 mod read_file;
+mod rotation;
 pub(crate) mod stats;
 mod summary_text;
 mod writing;
@@ -26,15 +28,17 @@ use crate::flags::defs::Scope;
 use crate::flags::parser;
 use crate::flags::request::{Repeat, Request};
 use crate::outcome::Outcome;
+use crate::packet_files::is_pcap;
 use capture::Pacing;
 use engine::Plan;
 use export::{Format, Target, WhenFull};
 use filter::{JoinedFilter, PcapFilter};
-use output_file::is_pcap;
 use record::rows::{CapturedPackets, capture_need};
 use record::{Kind, LookupId};
+use rotation::RotationRequest;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use sys::packet_ring::StampClock;
 
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
@@ -89,11 +93,15 @@ Examples:
   netwren capture -r dump.pcap 'proto = tcp' -c +ttl   packets of a file: pcap, pcapng, also .gz and .zst
   netwren capture --for 1 -w all.pcapng port 53         whole packets into a file; .pcap for the older format
   netwren capture --for 1 -w all.pcapng --comment process,container   who it was, as a comment of each connection
+  netwren capture --for 1 -w all.pcap --rotate-age 1h --rotate-keep 24   a file each hour, those of a day
+  netwren capture --for 1 -w all.pcapng --watch         how many so far, each second: received, dropped, written
   netwren capture -r dump.pcap --by proto,dport --sum len   what is in it
 ";
 
 /// The longest time of `--for`: ten years.
 const FOR_S: std::ops::RangeInclusive<f64> = 0.001..=315_360_000.0;
+/// How often figures are shown.
+const WATCH_S: std::ops::RangeInclusive<f64> = 0.1..=86_400.0;
 /// Room for what waits, where packets are cut; where they are whole.
 const BUFFER_BYTES: u32 = 16 << 20;
 const WHOLE_BUFFER_BYTES: u32 = 64 << 20;
@@ -120,6 +128,8 @@ struct Capture {
     output: Option<PathBuf>,
     /// `--comment`: the columns are its fields.
     has_comments: bool,
+    /// The `--rotate-…` flags with it.
+    rotation: Option<RotationRequest>,
     /// `-r`
     file: Option<PathBuf>,
     /// `-i`; none for all.
@@ -132,8 +142,12 @@ struct Capture {
     snaplen: Option<u32>,
     /// `--no-promiscuous` was not given.
     promiscuous: bool,
+    /// `--time-stamp-type`
+    clock: StampClock,
     /// `--for`
     time: Option<Duration>,
+    /// `--watch`
+    watch: Option<Duration>,
     /// `-Z`
     user: Option<String>,
     /// `-v`
@@ -179,8 +193,14 @@ fn asked(line: &ParsedWords<'_>) -> Result<Capture, String> {
     let mut request = Request::of(line)?;
     let file = line.file("read").map(PathBuf::from);
     of_one_kind(line, &request, file.is_some())?;
+    let mut watch = None;
     if request.repeat != Repeat::Once {
-        in_rounds(&mut request)?;
+        if request.shown.by.is_some() {
+            in_rounds(&mut request);
+        } else {
+            watch = line.seconds("watch", WATCH_S)?;
+            request.repeat = Repeat::Once;
+        }
     }
     if let Some(ship) = request.ship.as_mut().filter(|_| file.is_some() && !line.is_given("when-full")) {
         // A file waits; what receivers do not take at once is not lost.
@@ -194,6 +214,7 @@ fn asked(line: &ParsedWords<'_>) -> Result<Capture, String> {
     Ok(Capture {
         output: line.file("write").map(PathBuf::from),
         has_comments: comments(line, &mut request)?,
+        rotation: RotationRequest::of(line)?,
         filter: joined.pcap,
         printed: Some(line.count("print-filter")).filter(|count| *count > 0),
         file,
@@ -202,7 +223,13 @@ fn asked(line: &ParsedWords<'_>) -> Result<Capture, String> {
         buffer_bytes: number("buffer", 1 << 16..=1 << 30)?,
         snaplen,
         promiscuous: !line.has("no-promiscuous"),
+        clock: match line.value("time-stamp-type") {
+            Some("adapter") => StampClock::Adapter,
+            Some("adapter_unsynced") => StampClock::AdapterUnsynced,
+            _ => StampClock::Host,
+        },
         time: line.seconds("for", FOR_S)?,
+        watch,
         user: line.value("relinquish-privileges").map(str::to_owned),
         is_verbose: line.has("verbose"),
         request,
@@ -224,11 +251,8 @@ fn comments(line: &ParsedWords<'_>, request: &mut Request) -> Result<bool, Strin
 }
 
 /// Groups of rounds have bytes, and their rates; what has most comes first.
-fn in_rounds(request: &mut Request) -> Result<(), String> {
+fn in_rounds(request: &mut Request) {
     let shown = &mut request.shown;
-    if shown.by.is_none() {
-        return Err("--watch shows groups, round after round: it needs --by, as in --by process".to_owned());
-    }
     let [sum, ..] = &mut shown.aggregates;
     match sum {
         Some(sum) if sum.split(',').any(|name| name.trim() == LENGTH) => {}
@@ -242,7 +266,6 @@ fn in_rounds(request: &mut Request) -> Result<(), String> {
             *sort = sort.replace(rate.name, rate.of);
         }
     }
-    Ok(())
 }
 
 /// Bytes of a packet, which groups add up.
@@ -250,11 +273,22 @@ const LENGTH: &str = "len";
 
 /// Refuses what goes with interfaces only where there is a file, and groups that would be shipped.
 fn of_one_kind(line: &ParsedWords<'_>, request: &Request, is_file: bool) -> Result<(), String> {
-    let live = ["interface", "latency", "buffer", "no-promiscuous", "for", "all-netns", "netns", "watch", "comment"];
+    let live = [
+        "interface",
+        "latency",
+        "buffer",
+        "no-promiscuous",
+        "time-stamp-type",
+        "for",
+        "watch",
+        "all-netns",
+        "netns",
+        "comment",
+    ];
     if let Some(flag) = live.into_iter().find(|flag| is_file && line.is_given(flag)) {
         return Err(format!("--{flag} goes with packets of interfaces, not with --read FILE"));
     }
-    let shown = ["to", "by", "watch", "sort", "sum", "max", "avg", "columns", "output", "resolve", "no-header"];
+    let shown = ["to", "by", "sort", "sum", "max", "avg", "columns", "output", "resolve", "no-header"];
     if let Some(flag) = shown.into_iter().find(|flag| line.has_file("write") && line.is_given(flag)) {
         return Err(format!("--{flag} goes with what is shown, not with --write FILE"));
     }
@@ -262,7 +296,7 @@ fn of_one_kind(line: &ParsedWords<'_>, request: &Request, is_file: bool) -> Resu
     if identity("read").is_some_and(|read| identity("write") == Some(read)) {
         return Err("--write would empty the file that is read".to_owned());
     }
-    let ordered = ["by", "sort", "watch"].into_iter().find(|flag| line.is_given(flag));
+    let ordered = ["by", "sort"].into_iter().find(|flag| line.is_given(flag));
     match ordered.filter(|_| request.ship.is_some()) {
         Some(flag) => Err(format!("--{flag} goes with what is shown: --to ships packets as they come")),
         None => Ok(()),
@@ -391,9 +425,14 @@ mod tests {
             ("-w x.pcap --comment process", "pcap has no comments"),
             ("-w x --comment len", "--comment takes fields of both ends"),
             ("-r y -w x --comment process", "--comment goes with packets of interfaces"),
-            ("--watch", "--watch shows groups, round after round: it needs --by"),
             ("-r x --by proto --watch", "--watch goes with packets of interfaces"),
             ("--to json:x --by proto --watch", "--by goes with what is shown"),
+            ("--rotate-packets 5", "--rotate-packets goes with --write FILE"),
+            ("-w - --rotate-size 1MiB", "--rotate-size goes with the name of a file"),
+            ("-w x --rotate-keep 5", "--rotate-keep needs --rotate-size, --rotate-age or --rotate-packets"),
+            ("-w x --rotate-command gzip", "--rotate-command needs --rotate-size"),
+            ("-w x --rotate-age 1h --rotate-zstd", "--rotate-zstd goes with --to; with --write, --rotate-command"),
+            ("-w x --rotate-packets 0", "--rotate-packets takes a number of packets"),
             ("--record x", "packets are recorded by --to pcapng:FILE"),
         ] {
             let said = parse(line).unwrap_err().to_string();

@@ -2,13 +2,12 @@
 
 use super::Capture;
 use crate::flags::ship::ShipRequest;
+use crate::packet_files::{folder_of, is_ours};
 use crate::rights::{NeededRights, account};
 use engine::Plan;
 use export::{Address, Target};
 use record::LookupId;
 use record::rows::CapturedPackets;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use sys::caps::{Cap, CapSet};
 
@@ -17,7 +16,9 @@ impl Capture {
     pub(super) fn needed_rights(&self, plan: &Plan<CapturedPackets>) -> Result<NeededRights, String> {
         let ship = self.request.ship.as_ref();
         let account = self.user.as_deref().map(account).transpose()?;
-        let is_somebody_elses = ship.is_some_and(|ship| files(ship).any(|path| !is_ours(path)));
+        let series = self.output.as_deref().filter(|_| self.rotation.is_some());
+        let mut paths = ship.into_iter().flat_map(files).chain(series);
+        let is_somebody_elses = paths.any(|path| !is_ours(path));
         let caps = if is_somebody_elses && account.is_none() { &[Cap::DacOverride][..] } else { &[] };
         Ok(NeededRights {
             account,
@@ -26,6 +27,7 @@ impl Capture {
             reads_files: ship.is_some()
                 || self.output.is_none() && LookupId::ALL.into_iter().any(|id| plan.needs_lookup(id)),
             writable: ship.map(writable).unwrap_or_default(),
+            makes_files_in: series.map(|path| folder_of(path).to_owned()).into_iter().collect(),
             ships_files: ship.is_some(),
             uses_network: ship.is_some() || self.request.resolve.is_some(),
             starts_programs: ship.and_then(|ship| ship.rotation).is_some_and(|rotation| rotation.packer.is_some()),
@@ -48,35 +50,4 @@ fn writable(ship: &ShipRequest) -> Vec<PathBuf> {
     let control = ship.control.iter().filter_map(|path| path.parent().map(Path::to_owned));
     // One that is not there yet cannot be named to the kernel; opening it was refused before.
     spool.chain(control).filter(|path| path.is_dir()).collect()
-}
-
-/// True if the file, or a new one in its folder, can be written without a right to other users' files.
-fn is_ours(path: &Path) -> bool {
-    let euid = sys::caps::euid();
-    let allows = |facts: &fs::Metadata, bits: u32| {
-        let bits = if facts.uid() == euid { bits << 6 } else { bits };
-        facts.mode() & bits == bits
-    };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let is_file_ours = fs::metadata(path).map_or(true, |facts| allows(&facts, 0o2));
-    is_file_ours && fs::metadata(folder).is_ok_and(|facts| allows(&facts, 0o3))
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use std::os::unix::fs::PermissionsExt;
-
-    #[test]
-    fn a_folder_of_ones_own_needs_no_right_to_others() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("new");
-        assert!(is_ours(&path));
-        fs::write(&path, "").unwrap();
-        assert!(is_ours(&path));
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).unwrap();
-        assert!(!is_ours(&path));
-        assert!(!is_ours(Path::new("/proc/new")) && !is_ours(&dir.path().join("none/new")));
-    }
 }

@@ -57,6 +57,11 @@ impl Notes {
         Notes { names, is_of_direction, hasher: RandomState::new(), said: HashMap::new(), texts }
     }
 
+    /// Another file begins: what was said stands in the one before.
+    pub(super) fn begin_file(&mut self) {
+        self.said.clear();
+    }
+
     /// True if the packet gets a comment with these cells.
     pub(super) fn is_due(&mut self, row: &CapturedPacket<'_>, cells: &[Value<'_>]) -> bool {
         let said = self.hasher.hash_one(Said(cells));

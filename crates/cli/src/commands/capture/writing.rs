@@ -1,8 +1,10 @@
 //! `-w`: packets into a file of their own, each whole or not in it.
 
+use super::figures::{Figures, Written};
 use super::notes::Notes;
-use super::output_file::{OutputFile, is_pcap, words_of};
+use super::rotation::Rotation;
 use crate::messages::say;
+use crate::packet_files::{BegunFile, OutputFile, is_pcap, words_of};
 use capture::CaptureReport;
 use engine::{CellsOf, Disposition, Plan, RenewedLookups, RowSink, Run, RunError};
 use record::rows::{CapturedPacket, CapturedPackets, LinkType};
@@ -10,19 +12,29 @@ use record::{Columns, Lookups, RowCells, SourceError, SourceFault, Stream};
 use sinks::packets::{CapturedPcap, CapturedPcapNg, IfaceOfSection, IfaceStatistics};
 use std::io;
 use std::path::Path;
-
-/// What became of the packets.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Written {
-    pub(super) packets: u64,
-    /// Those that found no room, or no place in a pcap file.
-    pub(super) not_written: u64,
-}
+use std::rc::Rc;
 
 enum Format {
     Pcap(CapturedPcap),
     Pcapng(CapturedPcapNg),
 }
+
+impl Format {
+    fn of(path: &Path) -> Format {
+        if is_pcap(path) { Format::Pcap(CapturedPcap::new()) } else { Format::Pcapng(CapturedPcapNg::new()) }
+    }
+
+    /// Bytes that the end of the file has at most, the description of one more interface included.
+    fn end_bytes(&self) -> usize {
+        match self {
+            Format::Pcap(_) => 0,
+            Format::Pcapng(pcapng) => pcapng.end_bytes(),
+        }
+    }
+}
+
+/// Bytes beside the packet in its record, at most.
+const RECORD_BYTES: usize = 64;
 
 /// A file that packets are written into.
 pub(super) struct PacketWriter {
@@ -30,7 +42,13 @@ pub(super) struct PacketWriter {
     format: Format,
     /// `--comment`
     notes: Option<Notes>,
+    /// `None`: all packets belong into this file.
+    rotation: Option<Rotation>,
     written: Written,
+    /// Packets that came.
+    taken: u64,
+    /// Where an interface is captured.
+    figures: Option<Rc<Figures>>,
     is_closed: bool,
     has_said: bool,
 }
@@ -38,15 +56,35 @@ pub(super) struct PacketWriter {
 impl PacketWriter {
     /// Makes the file, or empties the one that is there; `-` is standard output.
     pub(super) fn create(path: &Path) -> io::Result<PacketWriter> {
-        let is_pcap = is_pcap(path);
-        Ok(PacketWriter {
-            file: OutputFile::create(path)?,
-            format: if is_pcap { Format::Pcap(CapturedPcap::new()) } else { Format::Pcapng(CapturedPcapNg::new()) },
+        Ok(PacketWriter::new(path, OutputFile::create(path)?, None))
+    }
+
+    /// Makes the first of several files.
+    pub(super) fn begin(path: &Path, mut rotation: Rotation) -> io::Result<PacketWriter> {
+        let BegunFile { file, path: begun } = rotation.begin()?;
+        let file = OutputFile::new(file, begun.display().to_string())?;
+        Ok(PacketWriter::new(path, file, Some(rotation)))
+    }
+
+    fn new(path: &Path, file: OutputFile, rotation: Option<Rotation>) -> PacketWriter {
+        let format = Format::of(path);
+        PacketWriter {
+            file,
+            format,
             notes: None,
+            rotation,
             written: Written::default(),
+            taken: 0,
+            figures: None,
             is_closed: false,
             has_said: false,
-        })
+        }
+    }
+
+    /// Has the figures told, and asks them for those of interfaces.
+    pub(super) fn tell(&mut self, figures: Rc<Figures>) {
+        figures.set_written(0, Written::default());
+        self.figures = Some(figures);
     }
 
     /// The same with a comment of the plan's columns.
@@ -55,6 +93,13 @@ impl PacketWriter {
     }
 
     fn put(&mut self, row: &CapturedPacket<'_>, cells: &mut dyn RowCells) {
+        self.taken += 1;
+        if let Some(rotation) = &mut self.rotation {
+            let more = row.frame.len() + RECORD_BYTES + self.format.end_bytes();
+            if rotation.state.is_full(self.file.bytes() + more as u64) {
+                self.rotate();
+            }
+        }
         let is_noted = self.notes.as_mut().is_some_and(|notes| notes.is_due(row, cells.all()));
         let has_place = match (&mut self.format, &mut self.notes) {
             (Format::Pcap(pcap), _) => pcap.write(row, &mut self.file.buffer),
@@ -71,8 +116,34 @@ impl PacketWriter {
         if !has_place {
             return self.refuse(1, "pcap has one link type only: name the file .pcapng");
         }
+        if let Some(rotation) = &mut self.rotation {
+            rotation.state.add_packet();
+        }
         if self.file.end_packet() {
             self.write_out();
+        }
+    }
+
+    /// Goes on in another file, which is open before this one is ended. Where there is none, goes on in this one.
+    #[cold]
+    fn rotate(&mut self) {
+        // A disk without room for a packet of this file has none for another.
+        self.write_out();
+        if self.file.is_empty() {
+            return;
+        }
+        let Some(begun) = self.rotation.as_mut().and_then(Rotation::begin_next) else { return };
+        self.end_file();
+        match &mut self.format {
+            Format::Pcap(pcap) => *pcap = CapturedPcap::new(),
+            Format::Pcapng(pcapng) => pcapng.begin_section(),
+        }
+        if let Some(notes) = &mut self.notes {
+            notes.begin_file();
+        }
+        self.file.replace(begun.file, begun.path.display().to_string());
+        if let Some(rotation) = &mut self.rotation {
+            rotation.moved_to(begun.path);
         }
     }
 
@@ -96,19 +167,24 @@ impl PacketWriter {
             Format::Pcap(pcap) if self.file.is_empty() => *pcap = CapturedPcap::new(),
             Format::Pcap(_) => {}
         }
+        if let Some(rotation) = self.rotation.as_mut().filter(|_| self.file.is_empty()) {
+            rotation.state.forget_packets();
+        }
         self.refuse(failure.packets, &failure.why);
     }
 
-    /// Writes the rest, with the counts of each interface.
-    fn finish(mut self, counts: &dyn Fn(&IfaceOfSection<'_>) -> IfaceStatistics) -> (Written, String) {
+    /// Writes the rest of the file, with the counts of each interface as they were known last.
+    fn end_file(&mut self) {
+        let report = self.figures.as_ref().map(|figures| figures.report());
+        let counts =
+            |iface: &IfaceOfSection<'_>| report.as_ref().map_or_else(Default::default, |report| of(iface, report));
         match &mut self.format {
             Format::Pcap(pcap) => pcap.begin(LinkType::ETHERNET, &mut self.file.buffer),
-            Format::Pcapng(pcapng) => pcapng.finish_with(sys::clock::wall_ns(), counts, &mut self.file.buffer),
+            Format::Pcapng(pcapng) => pcapng.finish_with(sys::clock::wall_ns(), &counts, &mut self.file.buffer),
         }
         if !self.is_closed {
             self.write_out();
         }
-        (self.written, self.file.name)
     }
 }
 
@@ -121,9 +197,26 @@ impl RowSink<CapturedPackets> for PacketWriter {
     fn end_batch(&mut self, _: &CellsOf<'_, CapturedPackets>) {}
 
     fn flush(&mut self) {
+        if self.rotation.as_mut().is_some_and(Rotation::is_due) {
+            self.rotate();
+        }
         if self.file.is_due() {
             self.write_out();
         }
+        if let Some(figures) = &self.figures {
+            figures.set_written(self.taken, self.written);
+        }
+    }
+}
+
+/// The counts of an interface since the capture began.
+fn of(iface: &IfaceOfSection<'_>, report: &CaptureReport) -> IfaceStatistics {
+    let name = sys::escaped(iface.name);
+    let dropped = report.dropped_by_ifaces.iter().filter(|drops| drops.iface == name).map(|drops| drops.packets).sum();
+    IfaceStatistics {
+        dropped_by_iface: Some(dropped),
+        dropped_by_system: Some(report.dropped_by_ring).filter(|_| iface.is_only),
+        ..IfaceStatistics::default()
     }
 }
 
@@ -136,13 +229,10 @@ impl RenewedLookups for KnownBefore<'_> {
     }
 }
 
-/// Makes the file of `-w`.
-pub(super) fn open_output(path: &Path) -> Result<PacketWriter, RunError> {
-    let failed = |error: io::Error| {
-        let cause = format!("cannot write {}: {}", path.display(), words_of(&error)).into();
-        RunError::Source(SourceError { what: "packets", fault: SourceFault::Io, cause })
-    };
-    PacketWriter::create(path).map_err(failed)
+/// The error of a file that cannot be made.
+pub(super) fn not_made(path: &Path, error: &io::Error) -> RunError {
+    let cause = format!("cannot write {}: {}", path.display(), words_of(error)).into();
+    RunError::Source(SourceError { what: "packets", fault: SourceFault::Io, cause })
 }
 
 /// Writes the packets of the stream until it ends. [`finished`] writes what then waits.
@@ -155,21 +245,14 @@ pub(super) fn written(
     plan.follow_rows(stream, &mut KnownBefore(lookups), writer, &|| false)
 }
 
-/// Writes the end of the file, with the counts of each interface where `report` has them; returns the line about it.
-pub(super) fn finished(writer: PacketWriter, run: &mut Run, report: Option<&CaptureReport>) -> String {
-    let dropped_by_system = report.map(|_| run.stats.lost);
-    let counts = |iface: &IfaceOfSection<'_>| {
-        let of_iface = |report: &CaptureReport| {
-            let name = sys::escaped(iface.name);
-            report.dropped_by_ifaces.iter().filter(|drops| drops.iface == name).map(|drops| drops.packets).sum()
-        };
-        IfaceStatistics {
-            dropped_by_iface: report.map(of_iface),
-            dropped_by_system: dropped_by_system.filter(|_| iface.is_only),
-            ..IfaceStatistics::default()
-        }
+/// Writes the end of the file; returns the line about it.
+pub(super) fn finished(mut writer: PacketWriter, run: &mut Run) -> String {
+    writer.end_file();
+    let PacketWriter { file, written, rotation, .. } = writer;
+    let name = match rotation {
+        Some(rotation) => rotation.finish(file, &mut run.stats),
+        None => file.name,
     };
-    let (written, name) = writer.finish(&counts);
     if written.not_written > 0 {
         run.stats.lost += written.not_written;
         run.stats.add_reason(written.not_written, format!("packets not written to {name}"));

@@ -5,6 +5,7 @@ use host::Links;
 use record::rows::{Link, LinkType};
 use std::collections::HashMap;
 use sys::Host;
+use sys::packet_ring::{StampClock, stamp_clocks};
 
 /// `IFF_…` (include/uapi/linux/if.h).
 const IFF_UP: u32 = 1;
@@ -34,6 +35,12 @@ impl Device {
     pub(super) fn link_types(&self) -> Vec<LinkType> {
         let of_link = |link: &Link| vec![LinkType::of_hardware(link.hardware)];
         self.link.as_ref().map_or_else(|| vec![LinkType::SLL, LinkType::SLL2], of_link)
+    }
+
+    /// The clocks that its packets may be stamped by.
+    pub(super) fn stamp_clocks(&self) -> Vec<StampClock> {
+        let of_link = |link: &Link| stamp_clocks(&link.name).ok();
+        self.link.as_ref().and_then(of_link).unwrap_or_else(|| vec![StampClock::Host])
     }
 
     /// libpcap's order (pcap.c, get_figure_of_merit): the smaller comes first, equal ones in the kernel's order.
@@ -124,5 +131,19 @@ pub(super) fn link_types(wanted: Option<&str>) -> Result<String, String> {
 /// `-J`
 pub(super) fn stamp_types(wanted: Option<&str>) -> Result<String, String> {
     let device = chosen(wanted)?;
-    Ok(format!("Time stamp types for {} (use option -j to set):\n  host (Host)\n", sys::escaped(&device.name)))
+    let mut text = format!("Time stamp types for {} (use option -j to set):\n", sys::escaped(&device.name));
+    for clock in device.stamp_clocks() {
+        let (name, about) = stamp_words(clock);
+        text += &format!("  {name} ({about})\n");
+    }
+    Ok(text)
+}
+
+/// Name and description of a type of time stamp (pcap-tstamp(7)).
+pub(super) fn stamp_words(clock: StampClock) -> (&'static str, &'static str) {
+    match clock {
+        StampClock::Host => ("host", "Host"),
+        StampClock::Adapter => ("adapter", "Adapter"),
+        StampClock::AdapterUnsynced => ("adapter_unsynced", "Adapter, not synced with system time"),
+    }
 }

@@ -3,23 +3,29 @@
 use super::filter::{PacketFilter, link_words};
 use super::interfaces::{Device, chosen};
 use super::names::{self, NameWait, NamesEnd, Network4};
+use super::saving::{self, Saved, SavedKind, Saver, saved_link_type};
 use super::switches::{LiveSwitches, TcpdumpRun};
-use super::{cooked, put_count, say};
+use super::{put_count, say};
+use crate::packet_files::is_ours;
 use crate::rights::{NeededRights, account};
 use crate::shipping::zone;
 use crate::stdout::Stdout;
 use capture::{CapturePlace, CaptureReport, FollowPackets, Pacing, PacketStream};
 use host::LinksReader;
+use host::users::Account;
 use pcapfilter::{Metadata, Origin, Packet};
 use record::rows::{CapturedPacket, CapturedPackets, Link, LinkType};
 use record::{Demand, Next, SinkError, SourceError, SourceFault, Stream, StreamState};
 use sinks::Out;
 use sinks::face::tcpdump::{CapturedBytes, Tcpdump};
+use sinks::packets::{LOOPBACK, cook, cook_first};
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::path::PathBuf;
 use sys::Host;
-use sys::packet_ring::{accept_all, one_direction};
+use sys::caps::{Cap, CapSet};
+use sys::packet_ring::{StampClock, accept_all, one_direction};
 
 /// Room for packets without `-B`.
 const BUFFER_BYTES: usize = 32 << 20;
@@ -33,23 +39,22 @@ const BUFFER_MIN: usize = 1 << 16;
 pub(super) fn capture(run: &TcpdumpRun) -> Result<(), String> {
     let (device, name) = self::device(run)?;
     let link_type = link_type(run, &device)?;
-    if !Tcpdump::knows(link_type) {
+    if run.is_printing() && !Tcpdump::knows(link_type) {
         return Err(format!("packet printing is not supported for link type {}: use -w", link_type.0));
     }
-    if let Some(stamp) = run.live.stamp_type.as_deref().filter(|stamp| *stamp != "host") {
-        let why = "That type of time stamp is not supported by that device";
-        say(&format!("tcpdump: WARNING: When trying to set timestamp type '{stamp}' on {name}: {why}"));
-    }
+    let clock = stamp_clock(run, &device, &name);
     // Both before rights are given up; the zone is read with its first use.
     let user = run.live.user.as_deref().map(account).transpose()?;
     let _ = zone(0);
     sys::Interrupt::install().map_err(|error| error.to_string())?;
     sys::signal::report_on_usr1().map_err(|error| error.to_string())?;
+    sys::signal::flush_on_usr2().map_err(|error| error.to_string())?;
     let network = own_network(run, &device, &name)?;
     let filter = filter_for(run, &device, link_type, broadcast_mask(run, network))?;
-    let needed = NeededRights { account: user, ..NeededRights::default() };
+    let needed = needed_rights(run, user);
     let face = LiveFace {
         run,
+        clock,
         cooked: device.link.is_none().then_some(link_type),
         link_type,
         filter,
@@ -58,6 +63,25 @@ pub(super) fn capture(run: &TcpdumpRun) -> Result<(), String> {
         hardware: RefCell::default(),
     };
     face.follow(&device, &needed, &name)
+}
+
+/// As tcpdump has it, CAP_DAC_OVERRIDE stays with `-w` where the directory belongs to another user than that of `-Z`.
+fn needed_rights(run: &TcpdumpRun, account: Option<Account>) -> NeededRights {
+    let overrides = |path: &PathBuf| account.is_some() || !is_ours(path);
+    let caps = if run.save.path.as_ref().is_some_and(overrides) { &[Cap::DacOverride][..] } else { &[] };
+    let makes_files_in = saving::later_folder(&run.save).into_iter().collect();
+    NeededRights { account, caps: CapSet::of(caps), makes_files_in, ..NeededRights::default() }
+}
+
+/// The clock of `-j`; what the device does not have is said.
+fn stamp_clock(run: &TcpdumpRun, device: &Device, name: &str) -> StampClock {
+    let Some(wanted) = run.live.stamp_type.as_deref() else { return StampClock::Host };
+    let clock = device.stamp_clocks().into_iter().find(|clock| super::interfaces::stamp_words(*clock).0 == wanted);
+    clock.unwrap_or_else(|| {
+        let why = "That type of time stamp is not supported by that device";
+        say(&format!("tcpdump: WARNING: When trying to set timestamp type '{wanted}' on {name}: {why}"));
+        StampClock::Host
+    })
 }
 
 /// The device of `-i`, and its name for messages.
@@ -123,6 +147,8 @@ fn filter_for(run: &TcpdumpRun, device: &Device, link_type: LinkType, netmask: u
 /// A capture that is printed.
 struct LiveFace<'r> {
     run: &'r TcpdumpRun,
+    /// `-j`
+    clock: StampClock,
     /// The "cooked" header of packets of all interfaces.
     cooked: Option<LinkType>,
     /// What lines are made from.
@@ -140,8 +166,11 @@ struct LiveFace<'r> {
 struct Printed {
     out: Out<Stdout>,
     printer: Tcpdump,
+    /// `-w`
+    saver: Option<Saver>,
     packets: u64,
     cooked: Vec<u8>,
+    got: GotLine,
 }
 
 impl LiveFace<'_> {
@@ -152,7 +181,8 @@ impl LiveFace<'_> {
         let reader = RefCell::new(LinksReader::default());
         let links = |_: &CapturePlace| self.read_links(&mut reader.borrow_mut(), &host, netns_id);
         let own = |text: &str| say(&format!("tcpdump: {text}"));
-        let stop = || self.ended.get() || sys::signal::is_requested() || sys::term::reader_is_gone(sys::term::STDOUT);
+        let is_unread = || self.run.uses_stdout() && sys::term::reader_is_gone(sys::term::STDOUT);
+        let stop = || self.ended.get() || sys::signal::is_requested() || is_unread();
         let mut stream = PacketStream::open(FollowPackets {
             ifaces: device.link.iter().map(|link| String::from_utf8_lossy(&link.name).into_owned()).collect(),
             places: vec![CapturePlace { netns_id, netns: None }],
@@ -161,6 +191,7 @@ impl LiveFace<'_> {
             buffer_bytes: self.run.live.buffer_bytes.unwrap_or(BUFFER_BYTES).max(BUFFER_MIN),
             snaplen,
             promiscuous: self.run.live.promiscuous,
+            clock: self.clock,
             program: Some(self.program()),
             passes: None,
             links: &links,
@@ -168,28 +199,40 @@ impl LiveFace<'_> {
             stop: &stop,
             reports: &|| 0,
             wake_up: None,
+            on_report: &|_| {},
         })
         .map_err(|error| refused(name, &error))?;
         let (printer, names_end) = self.printer();
+        let commands = Saver::commands(&self.run.save, self.run.live.user.as_deref())?;
         needed.drop_capabilities()?;
+        let nanoseconds = self.run.options.nanoseconds;
+        let kind = SavedKind { link_type: saved_link_type(self.link_type), snaplen, nanoseconds };
+        let saver = Saver::open(&self.run.save, kind, commands)?;
+        if needed.makes_files_in.is_empty() {
+            // The only file is open.
+            let _ = sys::rights::keep_only(CapSet::default());
+        }
         self.say_begin(name);
         let mut printed = Printed {
             out: Out::new(Stdout::new()).each_line(self.run.each_line),
             printer,
+            saver,
             packets: 0,
             cooked: Vec::new(),
+            got: GotLine::new(self.run),
         };
         needed.confine();
         let ended = self.print_all(&mut stream, &mut printed);
+        let saved = printed.saver.take().map_or(Ok(()), Saver::finish);
         self.say_end(&mut printed, &stream.report(), device.link.is_none());
         names_end.iter().for_each(NamesEnd::say);
-        ended
+        ended.and(saved)
     }
 
     /// What makes lines; with names, their files are read by then.
     fn printer(&self) -> (Tcpdump, Option<NamesEnd>) {
         let printer = Tcpdump::new(self.run.options);
-        if !self.run.named || self.run.count_only {
+        if !self.run.named || !self.run.is_printing() {
             return (printer, None);
         }
         let is_small = self.run.live.buffer_bytes.is_some_and(|bytes| bytes < BUFFER_BYTES);
@@ -217,7 +260,7 @@ impl LiveFace<'_> {
         let link = link_words(self.link_type.0.into());
         let snaplen = self.run.live.snaplen;
         let listening = format!("listening on {name}, link-type {link}, snapshot length {snaplen} bytes");
-        if self.run.options.verbose > 0 {
+        if self.run.options.verbose > 0 || self.run.save.path.is_some() {
             return say(&format!("tcpdump: {listening}"));
         }
         say("tcpdump: verbose output suppressed, use -v[v]... for full protocol decode");
@@ -228,7 +271,7 @@ impl LiveFace<'_> {
         let demand = Demand::<CapturedPackets>::new(&[], Vec::new());
         let (mut reports, mut failed) = (sys::signal::reports(), None);
         loop {
-            let mut each = |row: &CapturedPacket<'_>| match self.print(row, printed) {
+            let mut each = |row: &CapturedPacket<'_>| match self.take(row, printed) {
                 Ok(()) if self.run.count == Some(printed.packets) => {
                     self.ended.set(true);
                     Next::Stop
@@ -241,23 +284,35 @@ impl LiveFace<'_> {
                 }
             };
             let state = stream.next(&demand, &mut each).map_err(|error| error.to_string())?;
+            if let Some(saver) = printed.saver.as_mut().filter(|_| failed.is_none() && !self.ended.get()) {
+                failed = self.ends(saver.tick()).err();
+            }
+            printed.got.show(printed.packets);
             if let Err(error) = printed.out.flush() {
-                failed.get_or_insert(error);
+                failed.get_or_insert(Fault::Sink(error));
             }
             if sys::signal::reports() != reports {
                 reports = sys::signal::reports();
                 say(&format!("tcpdump: {}", self.figures(printed.packets, &stream.report()).join(", ")));
             }
             match failed {
-                Some(SinkError::Closed) => return Ok(()),
-                Some(error) => return Err(error.to_string()),
+                Some(Fault::Sink(SinkError::Closed)) => return Ok(()),
+                Some(Fault::Sink(error)) => return Err(error.to_string()),
+                Some(Fault::Save(message)) => return Err(message),
                 None if self.ended.get() || state == StreamState::Ended => return Ok(()),
                 None => {}
             }
         }
     }
 
-    fn print(&self, row: &CapturedPacket<'_>, printed: &mut Printed) -> Result<(), SinkError> {
+    /// Ends the run where no more is saved.
+    fn ends(&self, saved: Result<Saved, String>) -> Result<(), Fault> {
+        self.ended.set(self.ended.get() || saved.map_err(Fault::Save)? != Saved::Yes);
+        Ok(())
+    }
+
+    /// Saves a packet, and prints it.
+    fn take(&self, row: &CapturedPacket<'_>, printed: &mut Printed) -> Result<(), Fault> {
         let mut bytes =
             CapturedBytes { link_type: row.link_type, bytes: row.frame, len: row.len, time_ns: row.time_ns };
         let mut metadata = Some(Metadata {
@@ -266,10 +321,10 @@ impl LiveFace<'_> {
             ifindex: row.ifindex,
         });
         if let Some(link_type) = self.cooked {
-            let hardware = self.hardware.borrow().get(&row.ifindex).copied().unwrap_or(cooked::LOOPBACK);
+            let hardware = self.hardware.borrow().get(&row.ifindex).copied().unwrap_or(LOOPBACK);
             bytes.len = match link_type {
-                LinkType::SLL => cooked::cook_first(row, hardware, &mut printed.cooked),
-                _ => cooked::cook(row, hardware, &mut printed.cooked),
+                LinkType::SLL => cook_first(row, hardware, &mut printed.cooked),
+                _ => cook(row, hardware, &mut printed.cooked),
             };
             (bytes.link_type, bytes.bytes, metadata) = (link_type, &printed.cooked, None);
         }
@@ -278,7 +333,12 @@ impl LiveFace<'_> {
             return Ok(());
         }
         printed.packets += 1;
-        if self.run.count_only {
+        if let Some(saver) = &mut printed.saver {
+            let link_type = saved_link_type(bytes.link_type);
+            let saved = saver.save(&CapturedPacket { link_type, frame: bytes.bytes, len: bytes.len, ..*row });
+            self.ends(saved)?;
+        }
+        if !self.run.is_printing() {
             return Ok(());
         }
         let name: Cow<'_, str> = match std::str::from_utf8(row.iface) {
@@ -286,12 +346,12 @@ impl LiveFace<'_> {
             _ => sys::escaped(row.iface).into_string().into(),
         };
         printed.printer.print(&bytes, &|_| Some(&*name).filter(|name| !name.is_empty()), printed.out.buf());
-        printed.out.line_done()
+        printed.out.line_done().map_err(Fault::Sink)
     }
 
     fn say_end(&self, printed: &mut Printed, report: &CaptureReport, is_any: bool) {
         // As tcpdump does it: a line may have been torn.
-        if sys::signal::is_requested() {
+        if sys::signal::is_requested() && self.run.save.path.is_none() {
             printed.out.buf().push(b'\n');
         }
         if self.run.count_only {
@@ -319,6 +379,40 @@ impl LiveFace<'_> {
             lines.push(line(by_iface, "dropped by interface"));
         }
         lines
+    }
+}
+
+/// What ends a run.
+enum Fault {
+    Sink(SinkError),
+    Save(String),
+}
+
+/// With `-v` and without lines, how many packets there are, once a second.
+struct GotLine {
+    is_wanted: bool,
+    /// What was shown, and when.
+    shown: Option<u64>,
+    next_ns: u64,
+}
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+impl GotLine {
+    fn new(run: &TcpdumpRun) -> GotLine {
+        let is_wanted = run.options.verbose > 0 && run.save.path.is_some() && !run.is_printing();
+        GotLine { is_wanted, shown: None, next_ns: sys::clock::monotonic_ns().saturating_add(SECOND_NS) }
+    }
+
+    fn show(&mut self, packets: u64) {
+        if !self.is_wanted || sys::clock::monotonic_ns() < self.next_ns {
+            return;
+        }
+        self.next_ns = self.next_ns.saturating_add(SECOND_NS);
+        if self.shown != Some(packets) {
+            self.shown = Some(packets);
+            let _ = sys::out::Out::stderr().write_all(format!("Got {packets}\r").as_bytes());
+        }
     }
 }
 

@@ -1,13 +1,14 @@
 //! The face of tcpdump 4.99: its lines for the packets of interfaces and files. docs/tcpdump.md lists what is
 //! different.
 
-mod cooked;
 mod filter;
 mod interfaces;
 mod live;
 mod names;
 mod program;
 mod rare;
+mod save_switches;
+mod saving;
 mod switches;
 
 use super::Call;
@@ -19,7 +20,8 @@ use filter::PacketFilter;
 use names::{NameWait, NamesEnd};
 use pcapfilter::{Origin, Packet};
 use record::SinkError;
-use record::rows::LinkType;
+use record::rows::{CapturedPacket, LinkType};
+use saving::{Saved, SavedKind, Saver, saved_link_type};
 use sinks::Out;
 use sinks::face::tcpdump::{CapturedBytes, Tcpdump, TcpdumpOptions};
 use std::collections::HashMap;
@@ -31,15 +33,15 @@ const VERSION: &str = concat!("tcpdump version 4.99.3 (netwren ", env!("CARGO_PK
 
 const HELP: &str = "\
 Usage: tcpdump [-AbdDefhHIJKlLnNOpqStuUvxX#] [ -B size ] [ -c count ] [--count]
-		[ -F file ] [ -i interface ] [ --immediate-mode ] [ -j tstamptype ]
+		[ -C file_size ] [ -F file ] [ -G seconds ] [ -i interface ] [ --immediate-mode ] [ -j tstamptype ]
 		[ --number ] [ --print ] [ -Q in|out|inout ] [ -r file ] [ -s snaplen ]
 		[ -T type ] [ --version ] [ -V file ] [ -y datalinktype ]
 		[ --time-stamp-precision precision ] [ --micro ] [ --nano ]
+		[ -w file ] [ -W filecount ] [ -z postrotate-command ]
 		[ -Z user ] [ expression ]
 
 This is netwren in the place of tcpdump 4.99: the packets of an interface, or of a pcap or pcapng file (also .gz and
-.zst), in tcpdump's lines. Files are written by
-netwren capture -w FILE.
+.zst), in tcpdump's lines, or written into files (-w): pcap, or pcapng if the name ends in .pcapng.
 ";
 
 /// tcpdump's exit code for everything that goes wrong.
@@ -142,11 +144,19 @@ fn system_words(error: &std::io::Error) -> String {
 /// Prints the packets of the files, one after the other; the error is tcpdump's message. A file that ends badly does
 /// not keep the next one from being printed.
 fn read(run: &TcpdumpRun) -> Result<(), String> {
+    let mut saver = None;
+    let ended = read_files(run, &mut saver);
+    // What was read before an error is in the file.
+    ended.and(saver.map_or(Ok(()), Saver::finish))
+}
+
+fn read_files(run: &TcpdumpRun, saver: &mut Option<Saver>) -> Result<(), String> {
     let mut out = Out::new(Stdout::new()).each_line(run.each_line);
     let (mut printer, names_end) = printer(run);
     // Those of this host are not those of the file: only old defects show them.
     let ifaces = if run.bug_compatible { interfaces::names() } else { HashMap::new() };
     let (mut packets, mut ended) = (0, Ok(()));
+    let mut first_link = 0;
     for (nth, path) in run.files()?.enumerate() {
         if let Err(message) = std::mem::replace(&mut ended, Ok(())) {
             say(&format!("tcpdump: {message}"));
@@ -158,11 +168,22 @@ fn read(run: &TcpdumpRun) -> Result<(), String> {
         }
         let origin = Origin::File { is_swapped: file.file.is_swapped() };
         let filter = PacketFilter::new(run, file.link_type, origin, SNAPLEN_MAX, 0)?;
-        file.check()?;
+        if run.is_printing() {
+            file.check()?;
+        }
+        match saver {
+            None if nth == 0 => *saver = save(run, &file)?,
+            Some(_) if file.link_type != first_link => {
+                return Err(format!("{}: new dlt does not match original", sys::escaped(path.as_os_str().as_bytes())));
+            }
+            _ => {}
+        }
+        first_link = file.link_type;
         if nth > 0 {
             file.say_begin(false);
         }
-        let printed = print_all(run, &mut file.file, &filter, (&mut printer, &ifaces), &mut out);
+        let mut outputs = Outputs { printer: &mut printer, ifaces: &ifaces, saver: saver.as_mut(), out: &mut out };
+        let printed = print_all(run, &mut file.file, &filter, &mut outputs);
         // What was printed before an error is shown before it is told.
         ended = match out.flush().and(printed) {
             Ok((more, message)) => {
@@ -181,10 +202,29 @@ fn read(run: &TcpdumpRun) -> Result<(), String> {
     ended
 }
 
+/// Makes the file of `-w`, like the one that is read.
+fn save(run: &TcpdumpRun, file: &FileOfRun<'_>) -> Result<Option<Saver>, String> {
+    let commands = Saver::commands(&run.save, None)?;
+    let kind = SavedKind {
+        link_type: saved_link_type(link_type(file.link_type)),
+        snaplen: filter::shown_snaplen(file.snaplen),
+        nanoseconds: run.options.nanoseconds,
+    };
+    Saver::open(&run.save, kind, commands)
+}
+
+/// Where packets of files go.
+struct Outputs<'o> {
+    printer: &'o mut Tcpdump,
+    ifaces: &'o HashMap<u32, String>,
+    saver: Option<&'o mut Saver>,
+    out: &'o mut Out<Stdout>,
+}
+
 /// What makes lines, with names unless `-n` was given.
 fn printer(run: &TcpdumpRun) -> (Tcpdump, Option<NamesEnd>) {
     let printer = Tcpdump::new(run.options);
-    if !run.named || run.count_only {
+    if !run.named || !run.is_printing() {
         return (printer, None);
     }
     let (names, end) = names::start(NameWait::UntilAnswered, None);
@@ -196,8 +236,7 @@ fn print_all(
     run: &TcpdumpRun,
     file: &mut PacketFile,
     filter: &PacketFilter,
-    (printer, ifaces): (&mut Tcpdump, &HashMap<u32, String>),
-    out: &mut Out<Stdout>,
+    outputs: &mut Outputs<'_>,
 ) -> Result<(u64, Option<String>), SinkError> {
     let mut packets = 0;
     let ended = loop {
@@ -211,8 +250,19 @@ fn print_all(
             continue;
         }
         packets += 1;
-        if !run.count_only {
-            put(printer, ifaces, &packet, out)?;
+        if let Some(saver) = outputs.saver.as_deref_mut() {
+            match saver.save(&saved_row(&packet)) {
+                Ok(Saved::Yes) => {}
+                Ok(Saved::Closed) => break None,
+                Ok(Saved::LimitReached) => {
+                    say("pcap_stats: Statistics aren't available from savefiles");
+                    break None;
+                }
+                Err(message) => break Some(message),
+            }
+        }
+        if run.is_printing() {
+            put(outputs.printer, outputs.ifaces, &packet, outputs.out)?;
         }
         if run.count == Some(packets) {
             break None;
@@ -225,6 +275,20 @@ fn print_all(
 fn put_count(packets: u64, out: &mut Vec<u8>) {
     record::text::put_u64(out, packets);
     out.extend_from_slice(if packets == 1 { b" packet\n" } else { b" packets\n" });
+}
+
+/// The packet as it is written into another file.
+fn saved_row<'p>(packet: &FilePacket<'p>) -> CapturedPacket<'p> {
+    CapturedPacket {
+        time_ns: packet.time_ns,
+        ifindex: packet.number,
+        iface: packet.iface_name,
+        link_type: saved_link_type(link_type(packet.link_type)),
+        packet_type: packet.aim,
+        len: packet.len,
+        frame: packet.bytes,
+        ..CapturedPacket::default()
+    }
 }
 
 fn put(

@@ -1,6 +1,7 @@
 //! The switches of tcpdump 4.99.
 
 use super::rare::{self, RareSwitch as R, RareSwitches, is_nano, leading_number};
+use super::save_switches::{SaveSwitch as S, SaveSwitches};
 use crate::commands::capture::names::HostNames;
 use crate::faces::getopt::{Getopt, Spec};
 use capture::SNAPLEN_MAX;
@@ -27,6 +28,9 @@ enum TcpdumpSwitch {
     OwnNetworkOnly,
     /// One of `rare.rs`.
     Rare(R),
+    /// One of `save_switches.rs`.
+    Save(S),
+    Unbuffered,
     Interface,
     NotPromiscuous,
     Direction,
@@ -68,7 +72,12 @@ const SWITCHES: &[Spec<T>] = &[
     spec(b'r', "", true, T::File),
     spec(b'F', "", true, T::FilterFile),
     spec(b'l', "", false, T::EachLine),
-    spec(b'U', "packet-buffered", false, T::EachLine),
+    spec(b'U', "packet-buffered", false, T::Unbuffered),
+    spec(b'w', "", true, T::Save(S::Path)),
+    spec(b'C', "", true, T::Save(S::Size)),
+    spec(b'W', "", true, T::Save(S::Files)),
+    spec(b'G', "", true, T::Save(S::Seconds)),
+    spec(b'z', "", true, T::Save(S::Command)),
     spec(0, "nano", false, T::Nano),
     spec(0, "micro", false, T::Micro),
     spec(b'O', "no-optimize", false, T::Ignored),
@@ -89,7 +98,7 @@ const SWITCHES: &[Spec<T>] = &[
     spec(b'B', "buffer-size", true, T::Buffer),
     spec(b'Z', "relinquish-privileges", true, T::User),
     spec(0, "immediate-mode", false, T::Immediate),
-    spec(0, "print", false, T::Ignored),
+    spec(0, "print", false, T::Save(S::Print)),
     spec(b'i', "interface", true, T::Interface),
     spec(b'Q', "direction", true, T::Direction),
     spec(b'j', "time-stamp-type", true, T::StampType),
@@ -119,6 +128,7 @@ pub(super) enum TcpdumpCall {
 /// A run over a file, or packets of an interface.
 pub(super) struct TcpdumpRun {
     pub(super) rare: RareSwitches,
+    pub(super) save: SaveSwitches,
     /// `-r`
     pub(super) file: Option<PathBuf>,
     /// What goes with an interface.
@@ -164,6 +174,16 @@ pub(super) struct LiveSwitches {
 }
 
 impl TcpdumpRun {
+    /// Packets are shown as lines.
+    pub(super) fn is_printing(&self) -> bool {
+        self.save.is_printing(self.count_only)
+    }
+
+    /// Something is written to standard output.
+    pub(super) fn uses_stdout(&self) -> bool {
+        self.save.path.as_deref().is_none_or(|path| path == std::path::Path::new("-")) || self.is_printing()
+    }
+
     /// Packets come from files.
     pub(super) fn reads_files(&self) -> bool {
         self.file.is_some() || self.rare.file_list.is_some()
@@ -204,6 +224,7 @@ pub(super) fn parse(words: Vec<Vec<u8>>, plain: TcpdumpOptions) -> Result<Tcpdum
     let mut live = LiveSwitches::default();
     let mut getopt = Getopt::new(SWITCHES, words);
     let mut rare = RareSwitches::default();
+    let mut save = SaveSwitches::default();
     loop {
         let (what, value) = match getopt.next() {
             Ok(Some(next)) => next,
@@ -227,6 +248,8 @@ pub(super) fn parse(words: Vec<Vec<u8>>, plain: TcpdumpOptions) -> Result<Tcpdum
             T::Ignored => {}
             T::ListInterfaces | T::ListLinkTypes | T::ListStampTypes => list = Some(what),
             T::Rare(what) => rare.set(what, value)?,
+            T::Save(what) => save.set(what, value)?,
+            T::Unbuffered => (each_line, save.is_unbuffered) = (true, true),
             T::Help => return Ok(TcpdumpCall::Help),
             T::Version => return Ok(TcpdumpCall::Version),
             other => live.set(other, &value)?,
@@ -245,6 +268,7 @@ pub(super) fn parse(words: Vec<Vec<u8>>, plain: TcpdumpOptions) -> Result<Tcpdum
     let filter = filter_file.map_or_else(|| FilterText::Words(words.join(" ")), FilterText::File);
     Ok(TcpdumpCall::Run(Box::new(TcpdumpRun {
         rare,
+        save,
         file,
         live,
         options,

@@ -1,5 +1,6 @@
 //! Packets captured on all interfaces: their link-layer header becomes Linux "cooked".
 
+use super::captured_pcap::CapturedPcap;
 use record::rows::{CapturedPacket, LinkType};
 
 /// Bytes of the header (https://www.tcpdump.org/linktypes/LINKTYPE_LINUX_SLL2.html), and of an Ethernet one.
@@ -13,8 +14,11 @@ const ETH_P_IPV6: u16 = 0x86dd;
 const ETH_P_802_3: u16 = 1;
 const ETH_P_802_2: u16 = 4;
 const ETHER_TYPE_MIN: u16 = 1536;
+/// `ARPHRD_ETHER`, and `ARPHRD_NONE`, which has no header.
+const ARPHRD_ETHER: u16 = 1;
+const ARPHRD_NONE: u16 = 0xfffe;
 /// `ARPHRD_LOOPBACK`
-pub(super) const LOOPBACK: u16 = 772;
+pub const LOOPBACK: u16 = 772;
 
 /// What stands before a packet, its protocol and the sender's address taken from it.
 struct Sender<'p> {
@@ -26,7 +30,7 @@ struct Sender<'p> {
 
 /// Makes the packet in `out`, with a header of version 2; returns the bytes that it has with this header. One of an
 /// unknown kind of hardware stays whole behind it.
-pub(super) fn cook(row: &CapturedPacket<'_>, hardware: u16, out: &mut Vec<u8>) -> u32 {
+pub fn cook(row: &CapturedPacket<'_>, hardware: u16, out: &mut Vec<u8>) -> u32 {
     let Sender { protocol, skipped, address } = sender(row);
     out.clear();
     out.extend_from_slice(&protocol.to_be_bytes());
@@ -42,7 +46,7 @@ pub(super) fn cook(row: &CapturedPacket<'_>, hardware: u16, out: &mut Vec<u8>) -
 }
 
 /// The same with a header of version 1, which does not tell the interface.
-pub(super) fn cook_first(row: &CapturedPacket<'_>, hardware: u16, out: &mut Vec<u8>) -> u32 {
+pub fn cook_first(row: &CapturedPacket<'_>, hardware: u16, out: &mut Vec<u8>) -> u32 {
     let Sender { protocol, skipped, address } = sender(row);
     out.clear();
     out.extend_from_slice(&row.packet_type.map_or(0, |aim| aim as u16).to_be_bytes());
@@ -78,6 +82,38 @@ fn sender<'p>(row: &CapturedPacket<'p>) -> Sender<'p> {
     Sender { protocol, skipped, address }
 }
 
+/// Writes packets of all interfaces as records of one pcap file, as tcpdump does it for `any`: nanoseconds, with
+/// "cooked" headers of version 2 in the place of those of the link layer. Whatever the interfaces, files have the same
+/// header, so that a run may go on with the file of another.
+#[derive(Debug, Default)]
+pub struct CookedPcap {
+    pcap: CapturedPcap,
+    packet: Vec<u8>,
+}
+
+impl CookedPcap {
+    /// A writer that has written nothing.
+    pub fn new() -> CookedPcap {
+        CookedPcap::default()
+    }
+
+    /// What a file begins with.
+    pub fn header() -> Vec<u8> {
+        let mut header = Vec::new();
+        CapturedPcap::new().begin(LinkType::SLL2, &mut header);
+        header
+    }
+
+    /// Appends a record.
+    pub fn write(&mut self, row: &CapturedPacket<'_>, out: &mut Vec<u8>) {
+        let hardware = if row.link_type == LinkType::ETHERNET { ARPHRD_ETHER } else { ARPHRD_NONE };
+        let len = cook(row, hardware, &mut self.packet);
+        // Its header is the file's.
+        self.pcap.skip_header(LinkType::SLL2);
+        self.pcap.write(&CapturedPacket { link_type: LinkType::SLL2, frame: &self.packet, len, ..*row }, out);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,5 +140,10 @@ mod tests {
         let raw = CapturedPacket { link_type: LinkType::RAW, frame: &[0x60, 1], len: 2, ..row };
         assert_eq!((cook(&raw, 0xfffe, &mut out), &out[..2], &out[20..]), (22, &[0x86, 0xdd][..], &[0x60, 1][..]));
         assert_eq!(cook(&CapturedPacket { frame: &[1], len: 1, ..row }, 1, &mut out), 21);
+        let (mut writer, mut records) = (CookedPcap::new(), Vec::new());
+        [row, raw].iter().for_each(|row| writer.write(row, &mut records));
+        assert_eq!(records.len(), 16 + 20 + 14 + 16 + 20 + 2);
+        assert_eq!(records[..16], [0, 0, 0, 0, 0, 0, 0, 0, 34, 0, 0, 0, 0xee, 3, 0, 0]);
+        assert_eq!((CookedPcap::header().len(), CookedPcap::header()[20]), (24, 20), "276 is 1 << 8 | 20");
     }
 }

@@ -15,11 +15,11 @@ const DEV_NULL: u64 = 0x103;
 const WAIT: Duration = Duration::from_secs(1);
 
 /// The file, and what waits to be written.
-pub(super) struct OutputFile {
+pub(crate) struct OutputFile {
     /// Its name, for messages.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Records that wait to be written, one after the other.
-    pub(super) buffer: Vec<u8>,
+    pub(crate) buffer: Vec<u8>,
     file: File,
     is_regular: bool,
     /// Where in the buffer each packet ends.
@@ -30,28 +30,36 @@ pub(super) struct OutputFile {
 }
 
 /// Packets that were not written, and why.
-pub(super) struct NotWritten {
-    pub(super) packets: u64,
+pub(crate) struct NotWritten {
+    pub(crate) packets: u64,
     /// The kernel's words.
-    pub(super) why: String,
+    pub(crate) why: String,
     /// The reader has gone away.
-    pub(super) is_closed: bool,
+    pub(crate) is_closed: bool,
 }
 
 /// The file at `path`, empty. One that somebody else put there first is refused: who owns it may read the packets, and
 /// a link may lead to a file that nobody meant.
 fn emptied(path: &Path) -> io::Result<File> {
-    let belongs = |facts: &Metadata, whose: &str| match facts.uid() {
+    if let Some(link) = fs::symlink_metadata(path).ok().filter(Metadata::is_symlink) {
+        belongs(&link, "it is a link of")?;
+    }
+    empty(OpenOptions::new().write(true).create(true).truncate(false).mode(0o640).open(path)?)
+}
+
+/// The error if the file belongs to neither root nor this user.
+fn belongs(facts: &Metadata, whose: &str) -> io::Result<()> {
+    match facts.uid() {
         uid if uid == 0 || uid == sys::caps::euid() => Ok(()),
         uid => Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
             format!("{whose} user {uid}: remove it, or name another file"),
         )),
-    };
-    if let Some(link) = fs::symlink_metadata(path).ok().filter(Metadata::is_symlink) {
-        belongs(&link, "it is a link of")?;
     }
-    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o640).open(path)?;
+}
+
+/// Empties the file, unless somebody else put it there.
+pub(crate) fn empty(file: File) -> io::Result<File> {
     let facts = file.metadata()?;
     // A tcpdump that root runs with -w /dev/null gives that to its user.
     if !facts.file_type().is_char_device() || facts.rdev() != DEV_NULL {
@@ -65,16 +73,24 @@ fn emptied(path: &Path) -> io::Result<File> {
 
 impl OutputFile {
     /// Makes the file, or empties the one that is there; `-` is standard output.
-    pub(super) fn create(path: &Path) -> io::Result<OutputFile> {
+    pub(crate) fn create(path: &Path) -> io::Result<OutputFile> {
         let is_stdout = path == Path::new("-");
         let file = match is_stdout {
             true => File::from(io::stdout().as_fd().try_clone_to_owned()?),
             false => emptied(path)?,
         };
+        let name = if is_stdout { "standard output".to_owned() } else { path.display().to_string() };
+        let made = OutputFile::new(file, name)?;
+        // Standard output may be a file that others write into as well: nothing is taken back from it.
+        Ok(OutputFile { is_regular: made.is_regular && !is_stdout, ..made })
+    }
+
+    /// An empty file that is open.
+    pub(crate) fn new(file: File, name: String) -> io::Result<OutputFile> {
         Ok(OutputFile {
-            name: if is_stdout { "standard output".to_owned() } else { path.display().to_string() },
             buffer: Vec::with_capacity(CHUNK + (256 << 10)),
-            is_regular: !is_stdout && file.metadata()?.is_file(),
+            is_regular: file.metadata()?.is_file(),
+            name,
             file,
             ends: Vec::new(),
             bytes: 0,
@@ -82,32 +98,44 @@ impl OutputFile {
         })
     }
 
+    /// Goes on with another file, which is empty; what waited was written before.
+    pub(crate) fn replace(&mut self, file: File, name: String) {
+        self.is_regular = file.metadata().is_ok_and(|facts| facts.is_file());
+        (self.file, self.name, self.bytes) = (file, name, 0);
+    }
+
+    /// Bytes of the file, those that wait included.
+    #[inline]
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes + self.buffer.len() as u64
+    }
+
     /// Notes that the buffer ends with a whole packet; true if it is time to write.
     #[inline]
-    pub(super) fn end_packet(&mut self) -> bool {
+    pub(crate) fn end_packet(&mut self) -> bool {
         self.ends.push(self.buffer.len());
         self.is_full()
     }
 
     /// True if it is time to write.
     #[inline]
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.buffer.len() >= CHUNK
     }
 
     /// True if what waits should not wait any longer though there may be no more packets for now.
-    pub(super) fn is_due(&self) -> bool {
+    pub(crate) fn is_due(&self) -> bool {
         !self.buffer.is_empty() && (!self.is_regular || self.last.elapsed() > WAIT)
     }
 
     /// True if the file has nothing.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
     /// Writes what waits; returns how many packets were written. What finds no room is taken back, so that the file
     /// ends with a whole record.
-    pub(super) fn write_out(&mut self) -> (u64, Option<NotWritten>) {
+    pub(crate) fn write_out(&mut self) -> (u64, Option<NotWritten>) {
         let (mut at, mut failure) = (0, None);
         while let Some(rest) = self.buffer.get(at..).filter(|rest| !rest.is_empty()) {
             match self.file.write(rest) {
@@ -148,17 +176,17 @@ impl OutputFile {
 }
 
 /// The kernel's words, or those of std.
-pub(super) fn words_of(error: &io::Error) -> String {
+pub(crate) fn words_of(error: &io::Error) -> String {
     error.raw_os_error().map_or(error.to_string(), |errno| sys::Errno(errno).to_string())
 }
 
 /// True for the name of a file that is written as pcap.
-pub(super) fn is_pcap(path: &Path) -> bool {
+pub(crate) fn is_pcap(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "pcap")
 }
 
 /// True if both names lead to one file.
-pub(super) fn is_same(one: &Path, other: &Path) -> bool {
+pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
     let identity =
         |path: &Path| fs::metadata(path).ok().filter(Metadata::is_file).map(|facts| (facts.dev(), facts.ino()));
     identity(one).is_some_and(|of_one| identity(other) == Some(of_one))

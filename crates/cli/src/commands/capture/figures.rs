@@ -1,0 +1,141 @@
+//! What the reader and the writer of packets have counted, said while the capture goes on (`--watch`, SIGUSR1).
+
+use crate::messages::say;
+use capture::CaptureReport;
+use record::text::put_text;
+use std::cell::{Cell, RefCell};
+use std::time::Duration;
+use sys::term::{STDERR, STDOUT};
+
+/// What became of the packets.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Written {
+    pub(super) packets: u64,
+    /// Those that found no room, or no place in a pcap file.
+    pub(super) not_written: u64,
+}
+
+/// How often the figures are read for the statistics of files that are followed by others.
+const FOR_FILES: Duration = Duration::from_secs(1);
+/// Ends what stands on a line of a terminal: "erase to the end of the line".
+const ERASE: &[u8] = b"\x1b[K";
+
+/// The figures of a capture, for whoever asks.
+pub(super) struct Figures {
+    /// `--watch`
+    watch: Option<Duration>,
+    /// How often the reader is asked; `None`: only by SIGUSR1.
+    period: Option<Duration>,
+    begin_ns: u64,
+    /// What was said: on SIGUSR1, by `--watch`.
+    answered: Cell<u64>,
+    shown: Cell<u64>,
+    /// Of the reader, as it was asked last.
+    report: RefCell<CaptureReport>,
+    /// Of the writer: what came to it, and what became of it. `None` where rows are shown.
+    written: Cell<Option<(u64, Written)>>,
+    /// A line without an end stands on the terminal.
+    is_open: Cell<bool>,
+}
+
+impl Figures {
+    /// Nothing is counted yet; `writes_files` where files follow one another, which have statistics.
+    pub(super) fn new(watch: Option<Duration>, writes_files: bool) -> Figures {
+        Figures {
+            watch,
+            period: watch.or(writes_files.then_some(FOR_FILES)),
+            begin_ns: sys::clock::monotonic_ns(),
+            answered: Cell::new(sys::signal::reports()),
+            shown: Cell::new(0),
+            report: RefCell::default(),
+            written: Cell::new(None),
+            is_open: Cell::new(false),
+        }
+    }
+
+    fn periods(&self, period: Option<Duration>) -> u64 {
+        let elapsed = sys::clock::monotonic_ns().saturating_sub(self.begin_ns);
+        period.map_or(0, |period| u128::from(elapsed).checked_div(period.as_nanos()).unwrap_or(0) as u64)
+    }
+
+    /// How often the reader was asked for its figures so far.
+    pub(super) fn requests(&self) -> u64 {
+        sys::signal::reports() + self.periods(self.period)
+    }
+
+    /// Takes the figures of the reader, and says them if they were asked for.
+    pub(super) fn take(&self, report: &CaptureReport) {
+        self.report.replace(report.clone());
+        let (asked, shown) = (sys::signal::reports(), self.periods(self.watch));
+        if self.answered.replace(asked) != asked {
+            self.say(&self.line());
+        } else if self.shown.replace(shown) != shown {
+            self.show();
+        }
+    }
+
+    /// Takes those of the writer, to which so many packets have come.
+    pub(super) fn set_written(&self, taken: u64, written: Written) {
+        self.written.set(Some((taken, written)));
+    }
+
+    /// The latest figures of the reader.
+    pub(super) fn report(&self) -> CaptureReport {
+        self.report.borrow().clone()
+    }
+
+    /// The same in less than a line of a terminal.
+    fn short_line(&self) -> String {
+        let report = self.report.borrow();
+        let seconds = sys::clock::monotonic_ns().saturating_sub(self.begin_ns) / 1_000_000_000;
+        let by_ifaces: u64 = report.dropped_by_ifaces.iter().map(|drops| drops.packets).sum();
+        let (received, by_ring) = (report.received, report.dropped_by_ring);
+        let line = format!("{seconds} s: {received} received, {by_ring} dropped (ring), {by_ifaces} (interfaces)");
+        match self.written.get() {
+            None => line,
+            Some((taken, Written { packets, not_written })) => {
+                let filtered = report.handed.saturating_sub(taken);
+                format!("{line}, {packets} written, {not_written} not, {filtered} filtered")
+            }
+        }
+    }
+
+    fn line(&self) -> String {
+        let report = self.report.borrow();
+        match self.written.get() {
+            None => report.to_string(),
+            Some((taken, Written { packets, not_written })) => {
+                let filtered = report.handed.saturating_sub(taken);
+                format!("{report}; {packets} written, {not_written} not written, {filtered} filtered")
+            }
+        }
+    }
+
+    /// A line of its own; on a terminal in the place of the one before, unless rows are shown there.
+    fn show(&self) {
+        let has_rows = self.written.get().is_none() && sys::term::is_terminal(STDOUT);
+        if has_rows || !sys::term::is_terminal(STDERR) {
+            return say(&self.line());
+        }
+        let width = sys::term::width(STDERR).unwrap_or(80).saturating_sub(1);
+        let text: String = self.short_line().chars().take(width).collect();
+        let mut out = vec![b'\r'];
+        put_text(&mut out, text.as_bytes());
+        out.extend_from_slice(ERASE);
+        let _ = sys::out::Out::stderr().write_all(&out);
+        self.is_open.set(true);
+    }
+
+    /// Says something below the line that stands there.
+    pub(super) fn say(&self, text: &str) {
+        self.end();
+        say(text);
+    }
+
+    /// Ends the line that stands there.
+    pub(super) fn end(&self) {
+        if self.is_open.replace(false) {
+            let _ = sys::out::Out::stderr().write_all(b"\n");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The values of `--rotate-…`, which go with `--to` and with `--write`.
+
+use super::parser;
+use std::time::Duration;
+
+/// Flags of files that are moved away for new ones, or followed by others.
+pub(crate) const ROTATE_FLAGS: [&str; 4] = ["rotate-size", "rotate-age", "rotate-keep", "rotate-zstd"];
+/// Less would not hold a batch of messages.
+const ROTATE_MIN: u64 = 1 << 20;
+
+/// `--rotate-size`
+pub(crate) fn rotate_size(text: &str) -> Result<u64, String> {
+    let bytes = parser::bytes(text).filter(|bytes| *bytes >= ROTATE_MIN);
+    bytes.ok_or_else(|| format!("--rotate-size takes a size from 1MiB on, as 100MiB, not `{text}`"))
+}
+
+/// `--rotate-age`, so many seconds at least.
+pub(crate) fn rotate_age(text: &str, least_s: u64) -> Result<Duration, String> {
+    let least = if least_s < 60 { "1s" } else { "1m" };
+    let age = age(text).filter(|age| age.as_secs() >= least_s);
+    age.ok_or_else(|| format!("--rotate-age takes {least} to 3650d, as 90m, 12h or 1d, not `{text}`"))
+}
+
+/// `--rotate-keep`
+pub(crate) fn rotate_keep(text: &str) -> Result<u32, String> {
+    let number = text.parse::<u32>().ok().filter(|number| (1..=9999).contains(number));
+    number.ok_or_else(|| format!("--rotate-keep takes 1 to 9999 files, not `{text}`"))
+}
+
+fn age(text: &str) -> Option<Duration> {
+    let (digits, unit_s) = [('s', 1), ('m', 60), ('h', 3600), ('d', 86_400)]
+        .into_iter()
+        .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))?;
+    let seconds = digits.parse::<u64>().ok()?.checked_mul(unit_s)?;
+    (1..=3650 * 86_400).contains(&seconds).then(|| Duration::from_secs(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_have_a_unit() {
+        let seconds = |text| rotate_age(text, 60).ok().map(|age| age.as_secs());
+        assert_eq!(["90m", "12h", "1d", "60s"].map(seconds), [Some(5400), Some(43_200), Some(86_400), Some(60)]);
+        assert_eq!(["", "m", "0m", "60", "59s", "-1d", "4000d", "99999999999999999999d"].map(seconds), [None; 8]);
+        assert_eq!(rotate_age("1s", 1), Ok(Duration::from_secs(1)));
+        assert!(rotate_age("0s", 1).is_err());
+    }
+}

@@ -1,0 +1,121 @@
+//! Commands that are run with each file once it is complete.
+//!
+//! Another process starts them, which is there before this one gives its rights up, and is asked by a socket: it is
+//! [`super::command_runner`]. Nothing waits for it while packets come.
+
+use super::command_runner::{END, FAILED, RUNNER};
+use crate::messages::say;
+use std::ffi::OsStr;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// This program, whatever its file is called by now.
+const SELF: &str = "/proc/self/exe";
+/// How long commands are waited for at the end, and when that is said.
+const WAIT: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What became of the commands.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CommandsReport {
+    /// Files for which one was asked for.
+    pub(crate) asked: u64,
+    /// Those that could not be started, or ended with an error.
+    pub(crate) failed: u64,
+    /// Those that were not begun, because too many waited.
+    pub(crate) not_run: u64,
+    /// Those that have not ended yet.
+    pub(crate) unfinished: u64,
+}
+
+/// The process that runs them.
+pub(crate) struct FileCommands {
+    socket: UnixStream,
+    asked: u64,
+    not_run: u64,
+    /// Commands that have ended, those that failed included.
+    ended: u64,
+    failed: u64,
+}
+
+/// What is run with files.
+pub(crate) struct CommandRequest<'c> {
+    /// The program, which gets the file's path as its only argument.
+    pub(crate) program: &'c OsStr,
+    /// What the path of each file begins with: with no other path is it run.
+    pub(crate) prefix: &'c Path,
+    /// The user whose rights it has; without one, those of the caller.
+    pub(crate) user: Option<&'c str>,
+}
+
+impl FileCommands {
+    /// Starts the process; to be called before rights are given up.
+    pub(crate) fn start(request: &CommandRequest<'_>) -> io::Result<FileCommands> {
+        let (socket, theirs) = UnixStream::pair()?;
+        socket.set_nonblocking(true)?;
+        let mut command = Command::new(SELF);
+        command.arg0(RUNNER).arg(request.program).arg(request.prefix).args(request.user);
+        // Ctrl-C is for the capture: files that it has completed are taken care of all the same.
+        command.process_group(0).stdin(Stdio::from(OwnedFd::from(theirs))).spawn()?;
+        Ok(FileCommands { socket, asked: 0, not_run: 0, ended: 0, failed: 0 })
+    }
+
+    /// Has the command run with this file. Returns at once.
+    pub(crate) fn run_with(&mut self, path: &Path) {
+        self.take_ends();
+        self.asked += 1;
+        let mut name = path.as_os_str().as_bytes().to_vec();
+        name.push(END);
+        let why = match self.socket.write(&name) {
+            Ok(bytes) if bytes == name.len() => return,
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => super::words_of(&error),
+            _ => "too many wait for others to end".to_owned(),
+        };
+        self.not_run += 1;
+        if self.not_run == 1 {
+            say(&format!("{}: the command is not run: {why}", path.display()));
+        }
+    }
+
+    /// Counts those that have ended; false once the process has.
+    fn take_ends(&mut self) -> bool {
+        let mut ends = [0; 512];
+        loop {
+            match self.socket.read(&mut ends) {
+                Ok(0) => return false,
+                Ok(count) => {
+                    let ends = ends.get(..count).unwrap_or_default();
+                    self.ended += count as u64;
+                    self.failed += ends.iter().filter(|end| **end == FAILED).count() as u64;
+                }
+                Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
+            }
+        }
+    }
+
+    /// Waits until all have ended, or for ten seconds: those that have not go on.
+    pub(crate) fn finish(mut self) -> CommandsReport {
+        // An empty name is the last.
+        let _ = self.socket.write(&[END]);
+        let (begin, mut has_said) = (Instant::now(), false);
+        let unfinished = loop {
+            let is_there = self.take_ends();
+            let unfinished = self.asked.saturating_sub(self.not_run + self.ended);
+            if unfinished == 0 || !is_there || begin.elapsed() > WAIT {
+                break unfinished;
+            }
+            if !has_said && begin.elapsed() > PATIENCE {
+                has_said = true;
+                say(&format!("{unfinished} commands still run: they are waited for at most 10 seconds"));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        CommandsReport { asked: self.asked, failed: self.failed, not_run: self.not_run, unfinished }
+    }
+}

@@ -1,0 +1,68 @@
+//! Names with a number and the time at which the file was begun, as dumpcap gives them:
+//! `all_00001_20261124080512.pcap`.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+/// Names that are made of one name.
+#[derive(Debug)]
+pub(crate) struct NumberedNames {
+    /// `all_`
+    stem: OsString,
+    /// `.pcap`, or nothing.
+    ending: OsString,
+    number: u64,
+    now: fn() -> i64,
+}
+
+impl NumberedNames {
+    /// Names made of the last part of `path`.
+    pub(crate) fn new(path: &Path) -> NumberedNames {
+        NumberedNames::at(path, || sys::clock::wall().seconds)
+    }
+
+    fn at(path: &Path, now: fn() -> i64) -> NumberedNames {
+        let mut stem = path.file_stem().unwrap_or_default().to_owned();
+        stem.push("_");
+        let mut ending = OsString::new();
+        if let Some(extension) = path.extension() {
+            ending.push(".");
+            ending.push(extension);
+        }
+        NumberedNames { stem, ending, number: 0, now }
+    }
+
+    /// What each of the names begins with.
+    pub(crate) fn stem(&self) -> &std::ffi::OsStr {
+        &self.stem
+    }
+}
+
+impl NumberedNames {
+    /// The next.
+    pub(crate) fn next(&mut self) -> OsString {
+        self.number += 1;
+        let time = sys::clock::format_local(c"%Y%m%d%H%M%S", (self.now)()).unwrap_or_default();
+        let mut name = self.stem.clone();
+        name.push(format!("{:05}_{}", self.number, String::from_utf8_lossy(&time)));
+        name.push(&self.ending);
+        name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_number_and_time() {
+        let mut names = NumberedNames::at(Path::new("dir/all.pcapng"), || 1_700_000_000);
+        let first = names.next().into_string().unwrap_or_default();
+        assert!(first.starts_with("all_00001_202311") && first.ends_with(".pcapng"), "{first}");
+        assert_eq!(first.len(), "all_00001_20231114221320.pcapng".len());
+        names.number = 99_999;
+        assert!(names.next().into_string().unwrap_or_default().starts_with("all_100000_2023"));
+        let mut plain = NumberedNames::at(Path::new("dump"), || 1_700_000_000);
+        assert_eq!(plain.next().len(), "dump_00001_20231114221320".len());
+    }
+}

@@ -1,0 +1,236 @@
+//! Files that follow one another: the next one is opened before the one before is closed, the oldest are removed.
+//!
+//! Names are looked up in a directory that stays open, and no link is followed: who may change the directory's path
+//! meanwhile leads no file elsewhere.
+
+use super::file_commands::{CommandsReport, FileCommands};
+use super::output_file::{empty, words_of};
+use crate::messages::say;
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use sys::folder::Folder;
+use sys::{Errno, SysError};
+
+/// Names that are tried for one file, where others have put files there before.
+const NAMES_MAX: usize = 100;
+
+/// Which name the next file has.
+pub(crate) enum NextName<'n> {
+    /// The first of these that no file has.
+    New(&'n mut dyn FnMut() -> OsString),
+    /// This one, that of a file of ours perhaps, which is emptied.
+    Again(OsString),
+}
+
+/// A file that was begun.
+pub(crate) struct BegunFile {
+    pub(crate) file: File,
+    /// Its path as the user would write it.
+    pub(crate) path: PathBuf,
+}
+
+/// What became of the files.
+#[derive(Debug, Default)]
+pub(crate) struct SeriesReport {
+    /// Files that were begun.
+    pub(crate) files: u64,
+    /// Attempts to begin one that failed.
+    pub(crate) not_begun: u64,
+    /// Old ones that could not be removed.
+    pub(crate) not_removed: u64,
+    /// Of the commands.
+    pub(crate) commands: CommandsReport,
+}
+
+/// Files that follow one another.
+pub(crate) struct FileSeries {
+    folder: Folder,
+    /// The directory as the user wrote it; empty for the current one.
+    place: PathBuf,
+    /// How many are kept, the one that is written included; `None`: all.
+    keep: Option<usize>,
+    /// Those that are there, the oldest first; empty where all are kept.
+    kept: VecDeque<OsString>,
+    commands: Option<FileCommands>,
+    report: SeriesReport,
+}
+
+impl FileSeries {
+    /// Files in the directory `place`; empty stands for the current one.
+    pub(crate) fn open(place: &Path, keep: Option<usize>) -> io::Result<FileSeries> {
+        let folder = Folder::open_named(if place.as_os_str().is_empty() { Path::new(".") } else { place });
+        Ok(FileSeries {
+            folder: folder.map_err(of_call)?,
+            place: place.to_owned(),
+            keep,
+            kept: VecDeque::new(),
+            commands: None,
+            report: SeriesReport::default(),
+        })
+    }
+
+    /// Each file that is complete is given to these.
+    pub(crate) fn run_with(&mut self, commands: FileCommands) {
+        self.commands = Some(commands);
+    }
+
+    /// Begins the next file, and removes the oldest if there are too many. Where the disk has no room for another file,
+    /// the oldest goes first.
+    pub(crate) fn begin(&mut self, mut next: NextName<'_>) -> io::Result<BegunFile> {
+        let name = match self.make(&mut next) {
+            Err(error) if is_full(&error) && self.is_one_too_many(1) => {
+                self.remove_oldest();
+                self.make(&mut next)
+            }
+            made => made,
+        };
+        let (name, file) = name.inspect_err(|_| self.report.not_begun += 1)?;
+        self.report.files += 1;
+        let path = self.place.join(&name);
+        if self.keep.is_some() {
+            // A name that comes again is the newest of all now.
+            self.kept.retain(|kept| *kept != name);
+            self.kept.push_back(name);
+            while self.is_one_too_many(0) {
+                self.remove_oldest();
+            }
+        }
+        Ok(BegunFile { file, path })
+    }
+
+    fn make(&mut self, next: &mut NextName<'_>) -> io::Result<(OsString, File)> {
+        let names = match next {
+            NextName::New(names) => names,
+            NextName::Again(name) => {
+                let file = self.folder.output(name).map_err(of_call).and_then(empty)?;
+                return Ok((name.clone(), file));
+            }
+        };
+        let mut there = None;
+        for _ in 0..NAMES_MAX {
+            let name = names();
+            match self.folder.create_output(&name) {
+                Ok(file) => return Ok((name, file)),
+                Err(error) if error.errno == Errno::EXIST => there = Some(error),
+                Err(error) => return Err(of_call(error)),
+            }
+        }
+        Err(there.map_or_else(|| io::ErrorKind::NotFound.into(), of_call))
+    }
+
+    fn is_one_too_many(&self, more: usize) -> bool {
+        self.keep.is_some_and(|keep| self.kept.len() + more > keep)
+    }
+
+    fn remove_oldest(&mut self) {
+        let Some(name) = self.kept.pop_front() else { return };
+        match self.folder.remove(&name) {
+            // A command has moved it.
+            Ok(()) | Err(SysError { errno: Errno::NOENT, .. }) => {}
+            Err(error) => {
+                self.report.not_removed += 1;
+                if self.report.not_removed == 1 {
+                    let path = self.place.join(&name);
+                    say(&format!("{} cannot be removed: {}", path.display(), words_of(&of_call(error))));
+                }
+            }
+        }
+    }
+
+    /// The file is complete and closed.
+    pub(crate) fn completed(&mut self, path: &Path) {
+        if let Some(commands) = &mut self.commands {
+            commands.run_with(path);
+        }
+    }
+
+    /// Waits for the commands for a while.
+    pub(crate) fn finish(self) -> SeriesReport {
+        let commands = self.commands.map(FileCommands::finish).unwrap_or_default();
+        SeriesReport { commands, ..self.report }
+    }
+}
+
+fn of_call(error: SysError) -> io::Error {
+    io::Error::from_raw_os_error(error.errno.0)
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::fs;
+
+    fn series(dir: &Path, keep: Option<usize>) -> FileSeries {
+        FileSeries::open(dir, keep).unwrap()
+    }
+
+    fn begin(files: &mut FileSeries, names: &[&'static str]) -> io::Result<PathBuf> {
+        let mut names = names.iter();
+        let mut next = || names.next().copied().unwrap_or("a").into();
+        files.begin(NextName::New(&mut next)).map(|begun| begun.path)
+    }
+
+    fn listed(dir: &Path) -> Vec<String> {
+        let names = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn the_oldest_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut files = series(dir.path(), Some(2));
+        for name in ["a", "b", "c"] {
+            begin(&mut files, &[name]).unwrap();
+        }
+        assert_eq!(listed(dir.path()), ["b", "c"]);
+        // A command has taken it away: that is no fault.
+        fs::remove_file(dir.path().join("b")).unwrap();
+        assert_eq!(begin(&mut files, &["d"]).unwrap(), dir.path().join("d"));
+        assert_eq!(listed(dir.path()), ["c", "d"]);
+        let report = files.finish();
+        assert_eq!((report.files, report.not_begun, report.not_removed), (4, 0, 0));
+        let mut all = series(dir.path(), None);
+        ["x", "y", "z"].iter().for_each(|name| _ = begin(&mut all, &[name]).unwrap());
+        assert_eq!(listed(dir.path()), ["c", "d", "x", "y", "z"]);
+    }
+
+    #[test]
+    fn what_lies_there_is_neither_written_into_nor_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("a"), "as it was").unwrap();
+        std::os::unix::fs::symlink(at("a"), at("b")).unwrap();
+        let mut files = series(dir.path(), None);
+        assert_eq!(begin(&mut files, &["a", "b", "c"]).unwrap(), at("c"));
+        assert!(begin(&mut files, &["a", "b", "c"]).is_err(), "all names are taken");
+        assert_eq!(files.finish().not_begun, 1);
+        assert_eq!(fs::read_to_string(at("a")).unwrap(), "as it was");
+    }
+
+    #[test]
+    fn names_that_come_again_empty_our_own_files_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("a"), "before").unwrap();
+        std::os::unix::fs::symlink(at("a"), at("link")).unwrap();
+        let mut files = series(dir.path(), Some(2));
+        let mut again = |name: &str| files.begin(NextName::Again(name.into())).map(drop);
+        again("a").unwrap();
+        assert_eq!(fs::read_to_string(at("a")).unwrap(), "");
+        again("b").unwrap();
+        fs::write(at("a"), "before").unwrap();
+        again("a").unwrap();
+        assert_eq!((fs::read_to_string(at("a")).unwrap().as_str(), listed(dir.path()).len()), ("", 3));
+        assert!(again("link").is_err());
+    }
+}

@@ -1,0 +1,132 @@
+//! Whose clock stamps packets: the host's, or the network adapter's own (Documentation/networking/timestamping.rst).
+use std::os::fd::{AsFd, AsRawFd};
+
+use crate::errno::{Errno, SysError};
+use crate::syscall::call;
+
+/// include/uapi/linux/sockios.h
+const SIOCETHTOOL: libc::Ioctl = 0x8946;
+const SIOCSHWTSTAMP: libc::Ioctl = 0x89b0;
+const SIOCGHWTSTAMP: libc::Ioctl = 0x89b1;
+/// include/uapi/linux/ethtool.h
+const ETHTOOL_GET_TS_INFO: u32 = 0x41;
+/// include/uapi/linux/net_tstamp.h
+pub(super) const SYS_HARDWARE: u32 = 1 << 5;
+pub(super) const RAW_HARDWARE: u32 = 1 << 6;
+const FILTER_ALL: i32 = 1;
+/// Bytes of a name with its zero (include/uapi/linux/if.h).
+const IFNAMSIZ: usize = 16;
+
+/// Whose clock is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StampClock {
+    /// The host's.
+    #[default]
+    Host,
+    /// The adapter's, made equal to the host's by its driver.
+    Adapter,
+    /// The adapter's as it is.
+    AdapterUnsynced,
+}
+
+impl StampClock {
+    /// `SOF_TIMESTAMPING_…`
+    pub(super) fn bits(self) -> u32 {
+        match self {
+            StampClock::Host => 0,
+            StampClock::Adapter => SYS_HARDWARE,
+            StampClock::AdapterUnsynced => RAW_HARDWARE,
+        }
+    }
+}
+
+/// `struct ethtool_ts_info`
+#[repr(C)]
+#[derive(Default)]
+struct StampInfo {
+    command: u32,
+    stamps: u32,
+    clock: i32,
+    sent: u32,
+    reserved: [u32; 3],
+    filters: u32,
+    reserved_too: [u32; 3],
+}
+
+const _: () = assert!(size_of::<StampInfo>() == 44);
+
+/// `struct hwtstamp_config`
+#[repr(C)]
+#[derive(Default, Clone, Copy)]
+struct StampConfig {
+    flags: i32,
+    sent: i32,
+    received: i32,
+}
+
+/// `struct ifreq` with a pointer, and the rest of its 40 bytes.
+#[repr(C)]
+struct NamedRequest<T> {
+    name: [u8; IFNAMSIZ],
+    value: *mut T,
+    rest: [u64; 2],
+}
+
+const _: () = assert!(size_of::<NamedRequest<StampInfo>>() == 40 || size_of::<usize>() != 8);
+
+fn asked<T>(socket: i32, command: libc::Ioctl, iface: &[u8], value: &mut T) -> Result<(), Errno> {
+    let mut request = NamedRequest { name: [0; IFNAMSIZ], value: std::ptr::from_mut(value), rest: [0; 2] };
+    let place = request.name.get_mut(..iface.len()).filter(|_| iface.len() < IFNAMSIZ);
+    place.ok_or(Errno(libc::ENODEV))?.copy_from_slice(iface);
+    // SAFETY: `request` and the value that it points to are live for the whole call; the kernel reads 40 bytes of the
+    // first, and reads and writes the second, which is the struct of this command (see the callers).
+    call("ioctl", || unsafe { libc::ioctl(socket, command, &raw mut request) }.into()).map(|_| ())
+}
+
+/// Which stamps the driver of this interface gives to all received packets. The socket's namespace is that of the
+/// interface. Needs no privilege.
+pub(super) fn clocks(socket: i32, iface: &[u8]) -> Result<Vec<StampClock>, Errno> {
+    let mut info = StampInfo { command: ETHTOOL_GET_TS_INFO, ..StampInfo::default() };
+    match asked(socket, SIOCETHTOOL, iface, &mut info) {
+        Err(Errno::OPNOTSUPP | Errno::INVAL) => return Ok(vec![StampClock::Host]),
+        done => done?,
+    }
+    let takes_all = info.filters & 1 << FILTER_ALL != 0;
+    let adapters = [StampClock::Adapter, StampClock::AdapterUnsynced].into_iter();
+    let adapters = adapters.filter(|clock| takes_all && info.stamps & clock.bits() != 0);
+    Ok(std::iter::once(StampClock::Host).chain(adapters).collect())
+}
+
+/// Which stamps the driver of this interface, of one's own namespace, gives to all received packets.
+pub fn stamp_clocks(iface: &[u8]) -> Result<Vec<StampClock>, SysError> {
+    let failed = |errno| SysError::new("ioctl", "ETHTOOL_GET_TS_INFO", errno);
+    let socket = std::net::UdpSocket::bind((std::net::Ipv4Addr::UNSPECIFIED, 0))
+        .map_err(|error| failed(Errno(error.raw_os_error().unwrap_or(libc::EIO))))?;
+    clocks(socket.as_fd().as_raw_fd(), iface).map_err(failed)
+}
+
+/// Has the adapter stamp all received packets, if it does not yet; what is done with sent ones stays. Needs
+/// CAP_NET_ADMIN if it does not, and lasts until somebody changes it.
+pub(super) fn stamp_all(socket: i32, iface: &[u8]) -> Result<(), Errno> {
+    let mut config = StampConfig::default();
+    // Older drivers cannot be asked.
+    if asked(socket, SIOCGHWTSTAMP, iface, &mut config).is_ok() && config.received == FILTER_ALL {
+        return Ok(());
+    }
+    config.received = FILTER_ALL;
+    asked(socket, SIOCSHWTSTAMP, iface, &mut config)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn loopback_has_the_hosts_clock_and_what_is_not_there_fails() {
+        assert_eq!(stamp_clocks(b"lo").unwrap(), [StampClock::Host]);
+        for name in [&b"nosuch0"[..], b"a name that is too long"] {
+            assert_eq!(stamp_clocks(name).unwrap_err().errno, Errno(libc::ENODEV));
+        }
+    }
+}

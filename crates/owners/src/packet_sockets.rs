@@ -175,10 +175,22 @@ impl PacketSockets {
             _ => self.now.any(end).or_else(|| self.of_group(end)),
         };
         match found {
+            Some(socket) if socket.owners.is_empty() && socket.inode != 0 => self.ownerless(socket),
             Some(socket) => EndAnswer::Found(socket),
             None if !self.now.index.is_ours(end.netns_id, end.from.src.unmapped()) => EndAnswer::NotHere,
             None if !self.is_younger(end) => EndAnswer::NotYet,
             None => self.late(end).map_or(EndAnswer::Unknown, EndAnswer::Found),
+        }
+    }
+
+    /// A socket that nobody holds, as one reading says. A descriptor that is opened or moved meanwhile can escape it:
+    /// nobody is only who two of them have not found.
+    #[cold]
+    fn ownerless<'s>(&'s self, socket: &'s PacketSocket) -> EndAnswer<'s> {
+        match self.before.sockets.get(&socket.inode) {
+            Some(before) if before.owners.is_empty() => EndAnswer::Found(socket),
+            Some(before) => EndAnswer::Found(before),
+            None => EndAnswer::NotYet,
         }
     }
 

@@ -456,6 +456,7 @@ proptest! {
 fn either_of_two_places_passes() {
     use record::rows::{CapturedPacket, CapturedPackets, HolderWords, PacketSocket};
     let socket = |uid| PacketSocket {
+        inode: 0,
         proto: record::Proto::Tcp,
         state: record::State::LISTEN,
         uid,

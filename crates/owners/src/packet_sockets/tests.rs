@@ -10,6 +10,7 @@ const GROUP: Addr = Addr::V4([224, 0, 0, 251]);
 
 pub(crate) fn known(pid: u32) -> PacketSocket {
     PacketSocket {
+        inode: pid,
         proto: Proto::Tcp,
         state: State::ESTABLISHED,
         uid: Some(0),
@@ -139,4 +140,26 @@ fn a_sender_between_two_readings_is_known_for_a_while() {
     assert_eq!(pids(&sockets, &packet(None, (HERE, 5002), (THERE, 53), 230)), [-1, 0]);
     sockets.sends(&ends(Proto::Udp, (ALL, 9), None, 0), known(33), 10_000_000_000);
     assert_eq!(pids(&sockets, &question), [-1, 0]);
+}
+
+#[test]
+fn nobody_is_who_two_readings_have_not_found() {
+    let mut sockets = PacketSockets::default();
+    let nobody = |sockets: &mut PacketSockets| {
+        let known = PacketSocket { owners: Box::default(), ..known(41) };
+        sockets.add_socket(&ends(Proto::Udp, (ALL, 53), None, 41), known);
+    };
+    let question = packet(None, (THERE, 9), (HERE, 53), 200);
+    let end = |sockets: &PacketSockets| match sockets.ends(&question)[1] {
+        EndAnswer::Found(socket) => Some(socket.owners.len()),
+        other => (other != EndAnswer::NotYet).then_some(9),
+    };
+    read(&mut sockets, 100, nobody);
+    assert_eq!(end(&sockets), None, "the next reading may find who it is");
+    read(&mut sockets, 300, |sockets| add(sockets, Proto::Udp, (ALL, 53), None, 41));
+    assert_eq!(end(&sockets), Some(1));
+    read(&mut sockets, 400, nobody);
+    assert_eq!(end(&sockets), Some(1), "it escaped");
+    read(&mut sockets, 500, nobody);
+    assert_eq!(end(&sockets), Some(0));
 }

@@ -504,6 +504,7 @@ mod tests {
     #[test]
     fn the_sender_comes_first_where_both_ends_are_here() {
         let socket = |pid, uid| PacketSocket {
+            inode: 0,
             proto: Proto::Udp,
             state: State::CLOSE,
             uid,

@@ -6,6 +6,8 @@ use std::rc::Rc;
 /// The socket of this host at one end of a packet, and who holds it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PacketSocket {
+    /// Its inode; 0 where an event told of it.
+    pub inode: u32,
     /// Its protocol: TCP or UDP.
     pub proto: Proto,
     /// Its state when it was last looked at.

@@ -285,7 +285,7 @@ impl<'m> MessageReader<'m> {
         let owners: Option<Box<[Owner]>> = (0..count).map(|_| self.owner()).collect();
         let mut word = || self.word().map(Box::from);
         let words = HolderWords { user: word()?, container: word()?, pod: word()?, unit: word()?, cmdline: word()? };
-        let known = PacketSocket { proto, state, uid, owners: owners?, words: shared.share(words) };
+        let known = PacketSocket { inode, proto, state, uid, owners: owners?, words: shared.share(words) };
         Some(ToldSocket { netns_id, inode, local, peer, known })
     }
 

@@ -317,9 +317,9 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Maybe("SECONDS", "1"),
         HOW,
-        "With --by: the groups of every SECONDS, with packets and bytes in a second. Without: on stderr, every SECONDS, \
-         how many packets were received, dropped by the ring and by interfaces, written, not written and filtered so \
-         far, on a terminal in one line; SIGUSR1 asks for the same once",
+        "With --by: the groups of every SECONDS, with packets and bytes in a second. Without: on stderr, every \
+         SECONDS, how many packets were received, dropped by the ring and by interfaces, written, not written and \
+         filtered so far, on a terminal in one line; SIGUSR1 asks for the same once",
     ),
     flag(
         Scope::FOLLOW,

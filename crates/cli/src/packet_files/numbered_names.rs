@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 /// Names that are made of one name.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct NumberedNames {
     /// `all_`
     stem: OsString,

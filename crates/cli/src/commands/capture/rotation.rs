@@ -98,7 +98,11 @@ impl Rotation {
     }
 
     fn make(&mut self) -> io::Result<BegunFile> {
-        self.series.begin(NextName::New(&mut || self.names.next()))
+        let mut names = self.names.clone();
+        let begun = self.series.begin(NextName::New(&mut || names.next()))?;
+        // Where no file was made no number is missing.
+        self.names = names;
+        Ok(begun)
     }
 
     /// Opens the next file. Where that fails the current one goes on, which is said once.

@@ -176,6 +176,24 @@ fn root_a_file_is_parsed_without_rights() {
     assert_eq!(ran.ok(), "1000\n");
 }
 
+/// So are packets of files that the face of tcpdump reads, once their header is known.
+#[test]
+fn root_tcpdumps_packets_of_a_file_are_parsed_without_rights() {
+    testkit::require_root!();
+    let mut command = Command::new(testkit::program::netwren());
+    clean(&mut command).args(["tcpdump", "-n", "-t", "-r", "-"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    let (head, packets) = (24, pcap_of(&[&udp(1000, b"ab")]));
+    pipe.write_all(&packets[..head]).unwrap();
+    let pid = child.id();
+    testkit::wait_until("it has no rights", || of_threads(pid, &SETS) == [nothing(&"0".repeat(16))]);
+    pipe.write_all(&packets[head..]).unwrap();
+    drop(pipe);
+    let out = Ran::of(child.wait_with_output().unwrap()).ok();
+    assert!(out.contains("10.0.0.1.53 > 10.0.0.2.1000: "), "{out}");
+}
+
 /// No file is opened any more once the first packet may come.
 #[test]
 fn root_no_file_is_opened_while_packets_are_parsed() {

@@ -66,7 +66,7 @@ pub(super) fn capture(run: &TcpdumpRun) -> Result<(), String> {
 }
 
 /// As tcpdump has it, CAP_DAC_OVERRIDE stays with `-w` where the directory belongs to another user than that of `-Z`.
-fn needed_rights(run: &TcpdumpRun, account: Option<Account>) -> NeededRights {
+pub(super) fn needed_rights(run: &TcpdumpRun, account: Option<Account>) -> NeededRights {
     let overrides = |path: &PathBuf| account.is_some() || !is_ours(path);
     let caps = if run.save.path.as_ref().is_some_and(overrides) { &[Cap::DacOverride][..] } else { &[] };
     let makes_files_in = saving::later_folder(&run.save).into_iter().collect();

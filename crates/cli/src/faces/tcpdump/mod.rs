@@ -28,6 +28,7 @@ use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use switches::{TcpdumpCall, TcpdumpRun};
+use sys::caps::{Cap, CapSet};
 
 const VERSION: &str = concat!("tcpdump version 4.99.3 (netwren ", env!("CARGO_PKG_VERSION"), ")\n");
 
@@ -181,6 +182,8 @@ fn read_files(run: &TcpdumpRun, saver: &mut Option<Saver>) -> Result<(), String>
         first_link = file.link_type;
         if nth > 0 {
             file.say_begin(false);
+        } else {
+            confine(run)?;
         }
         let mut outputs = Outputs { printer: &mut printer, ifaces: &ifaces, saver: saver.as_mut(), out: &mut out };
         let printed = print_all(run, &mut file.file, &filter, &mut outputs);
@@ -200,6 +203,21 @@ fn read_files(run: &TcpdumpRun, saver: &mut Option<Saver>) -> Result<(), String>
     }
     names_end.iter().for_each(NamesEnd::say);
     ended
+}
+
+/// Gives up what packets of files are not parsed with. The file is open by then, and its header was read; those that a
+/// list names are still to be opened.
+fn confine(run: &TcpdumpRun) -> Result<(), String> {
+    // It is read with its first use.
+    let _ = zone(0);
+    let mut needed = live::needed_rights(run, None);
+    if run.rare.file_list.is_some() {
+        needed.reads_files = true;
+        needed.caps = CapSet(needed.caps.0 | CapSet::of(&[Cap::DacReadSearch]).0);
+    }
+    needed.drop_capabilities()?;
+    needed.confine();
+    Ok(())
 }
 
 /// Makes the file of `-w`, like the one that is read.

@@ -236,9 +236,15 @@ fn asked(line: &ParsedWords<'_>) -> Result<Capture, String> {
     })
 }
 
-/// Makes columns of the fields of `--comment`; false if there are none.
+/// Makes columns of the fields of `--comment`; false if there are none. What is only written has a column that costs
+/// nothing.
 fn comments(line: &ParsedWords<'_>, request: &mut Request) -> Result<bool, String> {
-    let Some(fields) = line.value("comment") else { return Ok(false) };
+    let Some(fields) = line.value("comment") else {
+        if line.has_file("write") {
+            request.shown.columns = Some(LENGTH.to_owned());
+        }
+        return Ok(false);
+    };
     let Some(path) = line.file("write") else {
         return Err("--comment says what stands in a file: it needs --write FILE".to_owned());
     };

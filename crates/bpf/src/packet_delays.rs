@@ -76,10 +76,12 @@ fn decode(value: &[u8]) -> PacketDelay {
     let count = |part: usize| value.get(PARTS + part * 4..)?.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
     let measured = number(MEASURED).filter(|measured| *measured > 0);
     let counts = (0..PARTS_COUNT).map_while(count).map(u64::from);
+    let longest_ns = measured.and_then(|_| number(MAX));
     PacketDelay {
         wakeups: number(WAKEUPS).unwrap_or(0),
-        median_ns: measured.and_then(|_| median(counts)),
-        longest_ns: measured.and_then(|_| number(MAX)),
+        // The middle of a part may lie behind all delays in it.
+        median_ns: longest_ns.and_then(|longest| Some(median(counts)?.min(longest))),
+        longest_ns,
     }
 }
 
@@ -130,6 +132,8 @@ mod tests {
             value[PARTS + 4 * part..][..4].copy_from_slice(&1_u32.to_ne_bytes());
         }
         assert_eq!(decode(&value), PacketDelay { wakeups: 5, median_ns: Some(11), longest_ns: Some(13) });
+        value[16..24].copy_from_slice(&10_u64.to_ne_bytes());
+        assert_eq!(decode(&value), PacketDelay { wakeups: 5, median_ns: Some(10), longest_ns: Some(10) });
         assert_eq!(decode(&value[..20]), PacketDelay { wakeups: 5, median_ns: None, longest_ns: None });
     }
 }

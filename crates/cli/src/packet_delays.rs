@@ -43,7 +43,7 @@ impl MeasuredDelays {
             Ok(cookies) => cookies,
             Err(why) => return why_not(why),
         };
-        match measured(session, &cookies) {
+        match measured(session, &cookies, session.sample().unwrap_or(SAMPLE)) {
             Ok(figures) => MeasuredDelays(figures),
             Err(why) => why_not(why),
         }
@@ -67,15 +67,20 @@ fn cookies(session: &Session) -> Result<Vec<u64>, String> {
 
 #[cfg(feature = "bpf")]
 mod bpf_delays {
-    use super::{FIGURES, SAMPLE, Session};
+    use super::{FIGURES, Session};
     use bpf::{PacketDelay, PacketDelays};
     use std::collections::HashMap;
+    use std::time::Duration;
 
     /// Measures the sockets with these cookies; the error is a sentence for the user.
-    pub(super) fn measured(session: &Session, cookies: &[u64]) -> Result<HashMap<u64, [Option<u64>; FIGURES]>, String> {
+    pub(super) fn measured(
+        session: &Session,
+        cookies: &[u64],
+        sample: Duration,
+    ) -> Result<HashMap<u64, [Option<u64>; FIGURES]>, String> {
         let says = |error: bpf::BpfError| error.to_string();
         let delays = PacketDelays::open(session.host(), cookies).map_err(says)?;
-        let sample_ns = u64::try_from(session.sample().unwrap_or(SAMPLE).as_nanos()).unwrap_or(u64::MAX);
+        let sample_ns = u64::try_from(sample.as_nanos()).unwrap_or(u64::MAX);
         // An interruption shows what was measured until then.
         let _ = session.sleep_until(sys::clock::monotonic_ns().saturating_add(sample_ns));
         let mut all = HashMap::new();
@@ -92,8 +97,13 @@ mod bpf_delays {
 mod bpf_delays {
     use super::{FIGURES, Session};
     use std::collections::HashMap;
+    use std::time::Duration;
 
-    pub(super) fn measured(_: &Session, _: &[u64]) -> Result<HashMap<u64, [Option<u64>; FIGURES]>, String> {
+    pub(super) fn measured(
+        _: &Session,
+        _: &[u64],
+        _: Duration,
+    ) -> Result<HashMap<u64, [Option<u64>; FIGURES]>, String> {
         Err("netwren was built without BPF".to_owned())
     }
 }

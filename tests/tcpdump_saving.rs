@@ -12,6 +12,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 use testkit::wait_until;
@@ -234,9 +235,14 @@ fn root_live_files_are_those_of_tcpdump() {
         send(&lab, 7123, 2000);
         let count = |dir: &Path| contents(dir).values().map(|bytes| bytes.len().saturating_sub(24)).sum::<usize>();
         let enough = if args.contains(&"60") { 100_000 } else { 1_000_000 };
-        // tcpdump empties its ring a second later at most.
+        // tcpdump empties its ring a second later at most: what has not grown for longer is all.
+        let mut last = (0, Instant::now());
         wait_until("both have all", || {
-            dirs.iter().all(|dir| count(dir.path()) > enough && count(dir.path()) == count(dirs[0].path()))
+            let counts = [0, 1].map(|nth: usize| count(dirs[nth].path()));
+            if counts[0] + counts[1] != last.0 {
+                last = (counts[0] + counts[1], Instant::now());
+            }
+            counts[0] > enough && counts[0] == counts[1] && last.1.elapsed() > Duration::from_millis(1_200)
         });
         let ends: Vec<_> = going.into_iter().map(Going::end).collect();
         let [theirs, ours] = dirs.map(|dir| {

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// How long delays are measured unless it is said otherwise.
 const SAMPLE: Duration = Duration::from_secs(2);
 
-/// Figures of a packet socket: wake-ups, the delay in their middle in µs, the longest. The lookup's key has the number.
+/// Figures of a packet socket: wake-ups, the median delay in µs, the longest. The lookup's key has the number.
 const FIGURES: usize = 3;
 
 /// The figures of packet sockets by their cookies.

@@ -40,7 +40,7 @@ impl NeededRights {
         self.become_account()
     }
 
-    /// The same for a process that starts programs, which may have rights of their own.
+    /// Gives up capabilities of a process that starts programs, which may have rights of their own.
     pub(crate) fn become_account(&self) -> Result<(), String> {
         if let Some(account) = &self.account {
             rights::become_user(&account.ids)

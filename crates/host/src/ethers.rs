@@ -31,7 +31,7 @@ impl Ethers {
         Ethers { names: Texts::new(arena, places) }
     }
 
-    /// What an address is called.
+    /// The name of an address.
     pub fn name(&self, address: [u8; 6]) -> Option<&[u8]> {
         self.names.get(address)
     }

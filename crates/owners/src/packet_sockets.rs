@@ -36,7 +36,7 @@ pub struct PacketSockets {
     recent: RecentConnections,
 }
 
-/// What is known of one end of a packet.
+/// The answer for one end of a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum EndAnswer<'s> {
     /// It is not on this host, or no TCP and no UDP.
@@ -159,7 +159,7 @@ impl PacketSockets {
         [end(&tuple(src, dst, sport, dport), true), end(&tuple(dst, src, dport, sport), false)]
     }
 
-    /// The same where nothing can be waited for: by the newest reading, whatever its age.
+    /// The answers where nothing can be waited for: by the newest reading, whatever its age.
     pub(crate) fn ends_now(&self, packet: &CapturedPacket<'_>) -> PacketEnds<'_> {
         // As if it were older than the reading.
         let aged = CapturedPacket { time_ns: 0, ..*packet };
@@ -226,7 +226,7 @@ impl PacketSockets {
         self.now.sockets.get(&self.now.index.inode_of_port(netns_id, from.proto, from.sport()?)?)
     }
 
-    /// What a packet that is older than the newest reading may be of, if that has no socket of its own for it.
+    /// A socket of an earlier reading that a packet older than the newest one may belong to.
     fn late(&self, end: &End<'_>) -> Option<&PacketSocket> {
         if end.from.proto == ip_proto::TCP && end.flags == SYN {
             return None;

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 const WAIT_NS: u64 = 500_000_000;
 /// Bytes of packets that wait, their frames and what is kept beside them. Beyond these the oldest go on.
 const WAITING_BYTES_MAX: usize = 32 << 20;
-/// What is kept of each packet beside its frame.
+/// Bytes that are kept of each packet beside its frame.
 const EACH_BYTES: usize = 200;
 /// While packets come, what was read is not older than this: ports may have gone over to other processes.
 const FRESH_NS: u64 = 1_000_000_000;
@@ -25,7 +25,7 @@ const UNKNOWN: &str = "have no owner at an end that is here: the socket had gone
 const HURRIED: &str = "packets could not wait until their sockets were looked for: too many came, or looking takes \
                        longer than half a second here";
 
-/// What keeps [`PacketSockets`] up to date.
+/// A source of news that keeps [`PacketSockets`] up to date.
 pub trait SocketNews {
     /// Hands on what has come; waits for nothing. `is_awaited`: a packet waits for it.
     fn take(&mut self, into: &mut PacketSockets, is_awaited: bool);

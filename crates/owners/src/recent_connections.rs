@@ -59,7 +59,7 @@ pub(crate) struct RecentConnections {
     connections: HashMap<RecentKey, Recent, SecretHash>,
     /// A bit for every port that a connection has as its own, or had: most questions end here.
     ports: OwnPorts,
-    /// What each user has taken of the shared room.
+    /// Entries of the shared room by user.
     charged: HashMap<u32, usize>,
     /// Those that have ended, in this order.
     ended: VecDeque<(u64, RecentKey)>,

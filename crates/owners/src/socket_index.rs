@@ -182,7 +182,7 @@ impl SocketIndex {
         self.bound_at(netns, from).copied()
     }
 
-    /// The same for what is sent to a group or to all: by the port alone.
+    /// The sockets of a packet to a group or to all: by the port alone.
     pub(crate) fn inode_of_port(&self, netns: u64, proto: u8, port: u16) -> Option<u32> {
         self.bound.get(&(netns, proto, None, port)).copied()
     }

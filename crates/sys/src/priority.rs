@@ -6,7 +6,7 @@ pub fn lower() -> Result<(), SysError> {
     set(10)
 }
 
-/// What others leave: nice value 19, the last. One system call.
+/// The last priority: nice value 19. One system call.
 pub fn lowest() -> Result<(), SysError> {
     set(19)
 }

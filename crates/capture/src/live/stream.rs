@@ -70,7 +70,7 @@ pub struct FollowPackets<'h> {
     pub snaplen: u32,
     /// True to see what is for other hosts, too, on interfaces that were named.
     pub promiscuous: bool,
-    /// Whose clock stamps packets, where it can be had.
+    /// The clock that stamps packets, where the interface has it.
     pub clock: StampClock,
     /// Chooses packets in the kernel, and how much of each is captured; `None`: all.
     pub program: Option<Vec<Instruction>>,
@@ -84,7 +84,7 @@ pub struct FollowPackets<'h> {
     pub stop: &'h dyn Fn() -> bool,
     /// Returns how often figures were asked for so far: by SIGUSR1, by a clock.
     pub reports: &'h dyn Fn() -> u64,
-    /// What else ends a wait.
+    /// A file that ends a wait as well.
     pub wake_up: Option<WakeUp<'h>>,
     /// Takes the figures once they were asked for.
     pub on_report: &'h dyn Fn(&CaptureReport),

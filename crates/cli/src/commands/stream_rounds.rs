@@ -19,7 +19,7 @@ pub(super) struct StreamRounds<'r, T: Table> {
     pub(super) rates: &'r [GroupRate],
 }
 
-/// What a round and its sink tell each other.
+/// State that a round shares with its sink.
 #[derive(Default)]
 struct RoundFacts {
     /// How long the round has lasted.

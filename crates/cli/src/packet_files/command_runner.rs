@@ -19,7 +19,7 @@ use sys::caps::CapSet;
 /// The name by which this program is called to be that process. Arguments: the program, the beginning of all paths, and
 /// the user if it is another.
 pub(crate) const RUNNER: &str = "netwren-file-commands";
-/// What ends a path on the socket.
+/// The byte that ends a path on the socket.
 pub(super) const END: u8 = 0;
 /// The answers: the command has ended well, or has not.
 const DONE: u8 = b'.';
@@ -112,7 +112,7 @@ fn work(program: &OsStr, paths: &Mutex<Receiver<OsString>>, failures: &Mutex<usi
     }
 }
 
-/// What went wrong.
+/// Failures of a command.
 fn run_one(program: &OsStr, path: &OsStr) -> Option<String> {
     match Command::new(program).arg(path).stdin(Stdio::null()).status() {
         Ok(status) if status.success() => None,

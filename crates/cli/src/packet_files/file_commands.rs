@@ -21,7 +21,7 @@ const SELF: &str = "/proc/self/exe";
 const WAIT: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What became of the commands.
+/// Counts of the commands.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CommandsReport {
     /// Files for which one was asked for.
@@ -44,11 +44,11 @@ pub(crate) struct FileCommands {
     failed: u64,
 }
 
-/// What is run with files.
+/// The program that is run with files.
 pub(crate) struct CommandRequest<'c> {
     /// The program, which gets the file's path as its only argument.
     pub(crate) program: &'c OsStr,
-    /// What the path of each file begins with: with no other path is it run.
+    /// The beginning of each file's path: the program is run with no other path.
     pub(crate) prefix: &'c Path,
     /// The user whose rights it has; without one, those of the caller.
     pub(crate) user: Option<&'c str>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// After a file could not be begun, the next attempt is not made before this time is over.
 const RETRY_NS: u64 = 1_000_000_000;
 
-/// What a file has at most; `None`: any amount.
+/// Limits of a file; `None`: any amount.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct FileLimits {
     /// Bytes, what ends the file included.

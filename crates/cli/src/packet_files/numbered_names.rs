@@ -32,7 +32,7 @@ impl NumberedNames {
         NumberedNames { stem, ending, number: 0, now }
     }
 
-    /// What each of the names begins with.
+    /// The beginning of each name.
     pub(crate) fn stem(&self) -> &std::ffi::OsStr {
         &self.stem
     }

@@ -32,7 +32,7 @@ pub(crate) struct BegunFile {
     pub(crate) path: PathBuf,
 }
 
-/// What became of the files.
+/// Counts of the files.
 #[derive(Debug, Default)]
 pub(crate) struct SeriesReport {
     /// Files that were begun.
@@ -41,7 +41,7 @@ pub(crate) struct SeriesReport {
     pub(crate) not_begun: u64,
     /// Old ones that could not be removed.
     pub(crate) not_removed: u64,
-    /// Of the commands.
+    /// Counts of the commands.
     pub(crate) commands: CommandsReport,
 }
 

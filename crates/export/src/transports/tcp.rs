@@ -50,7 +50,7 @@ pub(super) fn connect(receiver: &str) -> io::Result<TcpStream> {
 #[derive(Debug, Default)]
 pub(super) struct LargestWindow {
     bytes: u64,
-    /// What it had acknowledged at the last look.
+    /// Bytes that the receiver had acknowledged at the last look.
     acknowledged: u64,
 }
 

@@ -112,7 +112,7 @@ enum Slot {
     Failed,
 }
 
-/// What [`Resolver::known`] tells of an address.
+/// The answer of [`Resolver::known`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KnownName {
     /// Its name; hostile until escaped.
@@ -236,7 +236,7 @@ impl Resolver {
         self.shared.work.notify_one();
     }
 
-    /// What is known of an address by now. Returns at once.
+    /// The name of an address as far as it is known by now. Returns at once.
     pub fn known(&self, addr: Addr) -> KnownName {
         let addr = addr.unmapped();
         if let Some(name) = self.listed.get(&addr) {
@@ -250,7 +250,7 @@ impl Resolver {
         }
     }
 
-    /// What is known of a wanted address, once it is settled or `deadline` is reached.
+    /// The name of a wanted address, once it is settled or `deadline` is reached.
     pub fn wait_for(&self, addr: Addr, deadline: Instant) -> KnownName {
         let mut state = self.shared.lock();
         while matches!(state.slots.get(&addr.unmapped()), Some(Slot::Waiting)) {

@@ -23,7 +23,7 @@ pub struct CapturedPacket<'b> {
     pub packet_type: Option<PacketAim>,
     /// The checksum of a packet of this host is filled in by the device later.
     pub checksum_not_ready: bool,
-    /// Whose clock its time is of; `None` for a packet of a file.
+    /// The clock of its time; `None` for a packet of a file.
     pub stamp: Option<StampSource>,
     /// Several TCP segments in one: longer than what goes over the wire.
     pub is_super_packet: bool,
@@ -47,7 +47,7 @@ pub struct CapturedPacket<'b> {
     pub dst_socket: Option<&'b PacketSocket>,
 }
 
-/// Whose clock a time is of.
+/// The clock of a time stamp.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StampSource {
     /// The host's.

@@ -16,11 +16,11 @@ pub struct PacketSocket {
     pub uid: Option<u32>,
     /// Every holder; empty where none is known.
     pub owners: Box<[Owner]>,
-    /// What is known of the first holder in words.
+    /// Words about the first holder.
     pub words: Rc<HolderWords>,
 }
 
-/// What is known of the holder of a socket in words; each is empty where it is unknown, or where nobody asked for it.
+/// Words about the holder of a socket; each is empty where it is unknown or not needed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct HolderWords {
     /// The user that the socket belongs to.

@@ -34,7 +34,7 @@ impl CapturedPcap {
         CapturedPcap { snaplen, ..self }
     }
 
-    /// The same with stamps in microseconds, which every reader knows.
+    /// Returns a writer with stamps in microseconds, which every reader knows.
     pub fn in_microseconds(self) -> CapturedPcap {
         CapturedPcap { magic: MAGIC_MICROSECONDS, unit_ns: 1000, ..self }
     }

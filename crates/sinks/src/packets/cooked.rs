@@ -5,7 +5,7 @@ use record::rows::{CapturedPacket, LinkType};
 
 /// Bytes of the header (https://www.tcpdump.org/linktypes/LINKTYPE_LINUX_SLL2.html), and of an Ethernet one.
 const HEADER: usize = 20;
-/// The same of version 1.
+/// Bytes of the header of version 1.
 const FIRST_HEADER: usize = 16;
 const ETHERNET: usize = 14;
 /// EtherTypes; IEEE 802.3 with LLC, IPX without (include/uapi/linux/if_ether.h); the least that is no length.
@@ -20,7 +20,7 @@ const ARPHRD_NONE: u16 = 0xfffe;
 /// `ARPHRD_LOOPBACK`
 pub const LOOPBACK: u16 = 772;
 
-/// What stands before a packet, its protocol and the sender's address taken from it.
+/// Facts of a packet that stand in its "cooked" header.
 struct Sender<'p> {
     protocol: u16,
     /// Bytes of the link-layer header that it stands for.
@@ -45,7 +45,7 @@ pub fn cook(row: &CapturedPacket<'_>, hardware: u16, out: &mut Vec<u8>) -> u32 {
     row.len.saturating_sub(skipped as u32).saturating_add(HEADER as u32)
 }
 
-/// The same with a header of version 1, which does not tell the interface.
+/// Writes a header of version 1, which does not name the interface.
 pub fn cook_first(row: &CapturedPacket<'_>, hardware: u16, out: &mut Vec<u8>) -> u32 {
     let Sender { protocol, skipped, address } = sender(row);
     out.clear();
@@ -97,7 +97,7 @@ impl CookedPcap {
         CookedPcap::default()
     }
 
-    /// What a file begins with.
+    /// The header of a file.
     pub fn header() -> Vec<u8> {
         let mut header = Vec::new();
         CapturedPcap::new().begin(LinkType::SLL2, &mut header);

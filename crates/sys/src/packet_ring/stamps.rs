@@ -1,4 +1,4 @@
-//! Whose clock stamps packets: the host's, or the network adapter's own (Documentation/networking/timestamping.rst).
+//! The clock that stamps packets: the host's, or the network adapter's own (Documentation/networking/timestamping.rst).
 use std::os::fd::{AsFd, AsRawFd};
 
 use crate::errno::{Errno, SysError};
@@ -17,7 +17,7 @@ const FILTER_ALL: i32 = 1;
 /// Bytes of a name with its zero (include/uapi/linux/if.h).
 const IFNAMSIZ: usize = 16;
 
-/// Whose clock is asked for.
+/// The clock that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StampClock {
     /// The host's.

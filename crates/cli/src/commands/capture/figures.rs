@@ -1,4 +1,4 @@
-//! What the reader and the writer of packets have counted, said while the capture goes on (`--watch`, SIGUSR1).
+//! The counts of the reader and the writer of packets, shown while the capture goes on (`--watch`, SIGUSR1).
 
 use crate::messages::say;
 use capture::CaptureReport;
@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use sys::term::{STDERR, STDOUT};
 
-/// What became of the packets.
+/// Counts of packets that were written and of those that were not.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Written {
     pub(super) packets: u64,
@@ -27,12 +27,12 @@ pub(super) struct Figures {
     /// How often the reader is asked; `None`: only by SIGUSR1.
     period: Option<Duration>,
     begin_ns: u64,
-    /// What was said: on SIGUSR1, by `--watch`.
+    /// Requests that were answered: by SIGUSR1, by `--watch`.
     answered: Cell<u64>,
     shown: Cell<u64>,
-    /// Of the reader, as it was asked last.
+    /// The reader's counts when it was asked last.
     report: RefCell<CaptureReport>,
-    /// Of the writer: what came to it, and what became of it. `None` where rows are shown.
+    /// The writer's counts: packets that came, and those written. `None` where rows are shown.
     written: Cell<Option<(u64, Written)>>,
     /// A line without an end stands on the terminal.
     is_open: Cell<bool>,
@@ -84,7 +84,7 @@ impl Figures {
         self.report.borrow().clone()
     }
 
-    /// The same in less than a line of a terminal.
+    /// The counts in less than a line of a terminal.
     fn short_line(&self) -> String {
         let report = self.report.borrow();
         let seconds = sys::clock::monotonic_ns().saturating_sub(self.begin_ns) / 1_000_000_000;

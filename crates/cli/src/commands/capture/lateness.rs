@@ -31,7 +31,7 @@ TPACKET_V2 and V3, Linux 6.12, rights for BPF). --for 0 leaves that out. How lon
 
 const COLUMNS: &str =
     "process,pid,iface,packet_version,rx_blocks,rx_block_size,rx_retire_ms,fanout_id,late_ms,late_why";
-/// What is measured.
+/// The measured columns.
 const MEASURED: &str = ",wakeups,delay_us,delay_max_us";
 /// Seconds of `--for`.
 const FOR_S: std::ops::RangeInclusive<f64> = 0.0..=86_400.0;

@@ -63,7 +63,7 @@ const SCOPE: Scope = Scope::ROWS
     .and(Scope::CAPTURE)
     .and(Scope::SHIP);
 
-/// What came in a second, of the groups of a round.
+/// Rates by the second of the groups of a round.
 const RATES: &[GroupRate] = &[
     GroupRate { of: "count", name: "packets_per_s", kind: Kind::Count },
     GroupRate { of: "sum_len", name: "bytes_per_s", kind: Kind::Bytes },

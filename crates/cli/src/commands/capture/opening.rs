@@ -15,7 +15,7 @@ pub(super) enum Opened {
 }
 
 impl Opened {
-    /// What `-w` asks for; `None` without it.
+    /// The output that `-w` asks for; `None` without it.
     pub(super) fn of(capture: &Capture) -> Result<Option<Opened>, RunError> {
         let Some(path) = &capture.output else { return Ok(None) };
         let failed = |error: io::Error| not_made(path, &error);

@@ -26,7 +26,7 @@ pub(super) struct RotationRequest {
 }
 
 impl RotationRequest {
-    /// What the words ask for; none without a flag of rotation.
+    /// The rotation that the words ask for; none without a flag of rotation.
     pub(super) fn of(words: &ParsedWords<'_>) -> Result<Option<RotationRequest>, String> {
         let Some(path) = words.file("write") else {
             let alone = ["rotate-packets", "rotate-command"].into_iter().find(|flag| words.is_given(flag));

@@ -87,7 +87,7 @@ impl PacketWriter {
         self.figures = Some(figures);
     }
 
-    /// The same with a comment of the plan's columns.
+    /// Returns the writer with comments of the plan's columns.
     pub(super) fn with_notes(self, columns: &Columns) -> PacketWriter {
         PacketWriter { notes: Some(Notes::new(columns)), ..self }
     }
@@ -220,7 +220,7 @@ fn of(iface: &IfaceOfSection<'_>, report: &CaptureReport) -> IfaceStatistics {
     }
 }
 
-/// What is known before the first packet: names of namespaces.
+/// Lookups that are filled before the first packet: names of namespaces.
 struct KnownBefore<'l>(Lookups<'l>);
 
 impl RenewedLookups for KnownBefore<'_> {

@@ -151,7 +151,7 @@ struct LiveFace<'r> {
     clock: StampClock,
     /// The "cooked" header of packets of all interfaces.
     cooked: Option<LinkType>,
-    /// What lines are made from.
+    /// The bytes that lines are made from.
     link_type: LinkType,
     filter: PacketFilter,
     /// `-f`: the one whose hosts have names.
@@ -229,7 +229,7 @@ impl LiveFace<'_> {
         ended.and(saved)
     }
 
-    /// What makes lines; with names, their files are read by then.
+    /// The printer of lines; with names, their files are read by then.
     fn printer(&self) -> (Tcpdump, Option<NamesEnd>) {
         let printer = Tcpdump::new(self.run.options);
         if !self.run.named || !self.run.is_printing() {
@@ -382,7 +382,7 @@ impl LiveFace<'_> {
     }
 }
 
-/// What ends a run.
+/// Reasons for the end of a run.
 enum Fault {
     Sink(SinkError),
     Save(String),
@@ -391,7 +391,7 @@ enum Fault {
 /// With `-v` and without lines, how many packets there are, once a second.
 struct GotLine {
     is_wanted: bool,
-    /// What was shown, and when.
+    /// The count that was shown, and when.
     shown: Option<u64>,
     next_ns: u64,
 }

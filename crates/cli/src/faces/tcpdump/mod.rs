@@ -239,7 +239,7 @@ struct Outputs<'o> {
     out: &'o mut Out<Stdout>,
 }
 
-/// What makes lines, with names unless `-n` was given.
+/// The printer of lines, with names unless `-n` was given.
 fn printer(run: &TcpdumpRun) -> (Tcpdump, Option<NamesEnd>) {
     let printer = Tcpdump::new(run.options);
     if !run.named || !run.is_printing() {

@@ -54,7 +54,7 @@ struct RunNames {
     failed: u64,
 }
 
-/// What is said of names when the run ends.
+/// The report about names at the end of the run.
 pub(super) struct NamesEnd(Option<Rc<Resolver>>);
 
 /// Reads the files and starts the thread.

@@ -27,7 +27,7 @@ pub(super) enum RareSwitch {
     Md5Secret,
 }
 
-/// What they ask for.
+/// The values of these switches.
 #[derive(Debug, Default)]
 pub(super) struct RareSwitches {
     /// `-d`, `-dd`, `-ddd`: the form of the program that is printed; 0 for none.

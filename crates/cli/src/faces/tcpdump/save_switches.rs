@@ -22,7 +22,7 @@ pub(super) enum SaveSwitch {
     Print,
 }
 
-/// What they ask for.
+/// The values of these switches.
 #[derive(Debug, Default)]
 pub(super) struct SaveSwitches {
     /// `-w`

@@ -15,7 +15,7 @@ use sys::clock;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What became of a packet.
+/// Fates of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Saved {
     Yes,
@@ -30,7 +30,7 @@ enum SaveFormat {
     Pcapng(CapturedPcapNg),
 }
 
-/// What a file begins with.
+/// The header of a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SavedKind {
     pub(super) link_type: LinkType,
@@ -57,7 +57,7 @@ impl SavedKind {
 pub(super) struct SaveNames {
     /// The directory that does not change, as the user wrote it.
     pub(super) place: PathBuf,
-    /// What is below it: a format of strftime(3) with `-G`.
+    /// The name below it: a format of strftime(3) with `-G`.
     below: OsString,
     by_time: bool,
     /// Digits of the number with `-C`.
@@ -75,7 +75,7 @@ impl SaveNames {
         SaveNames { place, below, by_time, digits }
     }
 
-    /// What all paths begin with.
+    /// The beginning of all paths.
     fn prefix(&self) -> PathBuf {
         let fixed = self.below.as_bytes().split(|byte| *byte == b'%' && self.by_time).next().unwrap_or_default();
         self.place.join(OsStr::from_bytes(fixed))
@@ -106,7 +106,7 @@ struct Series {
     bytes_max: Option<u64>,
     files_max: Option<u64>,
     seconds: u64,
-    /// Of the file among those of `-C`.
+    /// The number of the file among those of `-C`.
     number: u64,
     /// When the last file by time was begun: the wall clock's, and that of one that is never set.
     begun_s: i64,

@@ -149,7 +149,7 @@ pub(super) struct TcpdumpRun {
     pub(super) each_line: bool,
     /// The words of the filter, or what `-F` names.
     pub(super) filter: FilterText,
-    /// What names in it mean; each is asked for once.
+    /// Addresses of names in the filter; each name is asked for once.
     pub(super) filter_names: HostNames,
 }
 

@@ -17,7 +17,7 @@ const ADDRESS_BYTES: usize = 6;
 const SERVER_NAME: (usize, usize) = (44, 64);
 const BOOT_FILE: (usize, usize) = (108, 128);
 const VENDOR: usize = 236;
-/// What options of DHCP (RFC 1048) and of Carnegie Mellon begin with.
+/// The first bytes of options of DHCP (RFC 1048) and of Carnegie Mellon.
 const DHCP: [u8; 4] = [99, 130, 83, 99];
 const CMU: [u8; 4] = *b"CMU\0";
 
@@ -68,7 +68,7 @@ fn put_message(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     }
 }
 
-/// What of the header is not as in most messages.
+/// Parts of the header that are not as in most messages.
 fn put_numbers(line: &mut Line<'_>, kind: u8, len: usize, bytes: &[u8]) -> Printed {
     let [hops, id @ .., _, _] = array::<7>(bytes, 3)?;
     let seconds = be16(bytes, 8)?;

@@ -175,7 +175,7 @@ fn put_parameter(line: &mut Line<'_>, code: u8, bytes: &[u8]) -> Printed {
 const ROUTER_FLAGS: [(u32, &str); 4] =
     [(0x80, "managed"), (0x40, "other stateful"), (0x20, "home agent"), (0x02, "ipv6 only")];
 
-/// What a router says of itself: with `-v`.
+/// A router's advertisement of itself: with `-v`.
 fn put_router(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     if line.verbose() == 0 {
         return Ok(());

@@ -96,7 +96,7 @@ fn put_entry(line: &mut Line<'_>, kind: u16, entry: &[u8]) -> Printed<bool> {
     Ok(true)
 }
 
-/// What a chassis or a port is known by.
+/// The identifier of a chassis or a port.
 fn put_id(line: &mut Line<'_>, names: &[&'static str; 7], ethernet: u8, network: u8, entry: &[u8]) -> Printed<bool> {
     part(entry, 0, 2)?;
     let (kind, id) = (u8_at(entry, 0)?, behind(entry, 1));
@@ -171,7 +171,7 @@ fn put_management(line: &mut Line<'_>, entry: &[u8]) -> Printed {
     Ok(())
 }
 
-/// What an organisation adds.
+/// Entries of organisations.
 fn put_private(line: &mut Line<'_>, entry: &[u8]) -> Printed<bool> {
     let organisation = be24(entry, 0)?;
     put!(line, ": OUI ", vendor_name(organisation), " (0x", HexWide(organisation.into(), 6), ")");

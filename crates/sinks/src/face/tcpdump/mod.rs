@@ -82,7 +82,7 @@ impl Tcpdump {
         Tcpdump { options, sequences: Sequences::default(), stamps: Stamps::new(), packets: 0, names: None }
     }
 
-    /// The same printer with names where `names` knows them, as without `-n`.
+    /// Returns the printer with names where `names` knows them, as without `-n`.
     #[must_use]
     pub fn named(self, names: Box<dyn PacketNames>) -> Tcpdump {
         Tcpdump { names: Some(names), ..self }

@@ -34,7 +34,7 @@ pub enum Dump {
     Text,
 }
 
-/// What every datagram carries, whatever its ports say (`-T`).
+/// The protocol of every datagram, whatever its ports say (`-T`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PacketType {
     /// DNS, over TCP as well.

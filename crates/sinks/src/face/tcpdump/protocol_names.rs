@@ -147,7 +147,7 @@ const NAMES: [&str; 143] = [
     "rohc",
 ];
 
-/// What a protocol is called.
+/// The name of a protocol.
 pub(super) fn protocol_name(proto: u8) -> Option<&'static str> {
     match proto {
         253 => Some("exptest-253"),

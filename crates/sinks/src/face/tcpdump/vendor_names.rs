@@ -30,7 +30,7 @@ const NAMES: [(u32, &str); 26] = [
     (0xd0f0db, "Ericsson"),
 ];
 
-/// What an organisation is called; `Unknown` for all but a few.
+/// The name of an organisation; `Unknown` for all but a few.
 pub(super) fn vendor_name(organisation: u32) -> &'static str {
     super::pieces::word_of(&NAMES, organisation).unwrap_or("Unknown")
 }

@@ -54,7 +54,7 @@ pub(super) fn follow(options: OwnerOptions, of: EventsOf, messages: &Outbox, beg
     }
 }
 
-/// A cell for each of [`WORDS`]; constant ones where nobody asked.
+/// A cell for each of [`WORDS`]; a constant one where the word is not needed.
 fn plan(need: u64) -> Option<Plan<SocketEvents>> {
     let is_wanted = |name: &str| match name {
         "user" => true,

@@ -28,10 +28,10 @@ const TURN_NS: u64 = 20_000_000;
 /// The longest time that the first reading takes.
 const FIRST: Duration = Duration::from_secs(60);
 
-/// What is said once the other process has ended before us.
+/// The message where the other process has ended before us.
 const ENDED: &str = "owners are missing: the process that looks them up has ended";
 
-/// Who looks up owners, and what is known before the first packet.
+/// The process that looks up owners, and the sockets that are known before the first packet.
 pub(in crate::commands::capture) struct Owners {
     pub(in crate::commands::capture) feed: OwnerFeed,
     pub(in crate::commands::capture) sockets: PacketSockets,
@@ -51,7 +51,7 @@ impl Owners {
     }
 }
 
-/// What ends a wait for packets when the other process tells something.
+/// Ends a wait for packets when the other process sends something.
 pub(in crate::commands::capture) struct Wake {
     stream: Rc<UnixStream>,
     has_come: Rc<Cell<bool>>,
@@ -70,12 +70,12 @@ pub(in crate::commands::capture) struct OwnerFeed {
     has_come: Rc<Cell<bool>>,
     taken_ns: u64,
     portion: Vec<u8>,
-    /// What has come and is no whole message yet.
+    /// Received bytes that are no whole message yet.
     bytes: Vec<u8>,
     shared: SharedWords,
     is_asked: bool,
     is_alive: bool,
-    /// What the newest reading could not read.
+    /// Reasons of the newest reading: what it could not read.
     troubles: Accounting,
 }
 
@@ -112,7 +112,7 @@ impl OwnerFeed {
         Ok(Owners { feed, sockets })
     }
 
-    /// What a wait for packets also waits for.
+    /// The socket that a wait for packets waits for as well.
     pub(in crate::commands::capture) fn wake(&self) -> Wake {
         Wake { stream: Rc::clone(&self.stream), has_come: Rc::clone(&self.has_come) }
     }

@@ -1,15 +1,15 @@
-//! What the process that looks owners up tells the one that reads packets, byte for byte. Both are the same program.
+//! Messages of the process that looks owners up to the one that reads packets. Both are the same program.
 
 use record::rows::{Endpoint, HolderWords, PacketSocket, Socket};
 use record::{Addr, Comm, Owner, Proto, State};
 use std::collections::HashSet;
 use std::rc::Rc;
 
-/// The longest message: what is longer was made by nobody.
+/// The longest message; a longer one is refused.
 const MESSAGE_MAX: usize = 64 << 10;
-/// Holders of one socket that are told.
+/// Holders of one socket in a message, at most.
 pub(super) const OWNERS_MAX: usize = 64;
-/// Bytes of a word (a command line, a container) that are told.
+/// Bytes of a word (a command line, a container) in a message, at most.
 const WORD_MAX: usize = 4096;
 
 const BEGIN: u8 = 1;
@@ -21,7 +21,7 @@ const CLOSED: u8 = 6;
 const TROUBLE: u8 = 7;
 const SENDS: u8 = 8;
 
-/// What happened to a socket.
+/// A change of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum ToldEvent {
@@ -33,7 +33,7 @@ pub(super) enum ToldEvent {
     Sends = SENDS,
 }
 
-/// What is said of one socket.
+/// The facts about one socket.
 #[derive(Debug)]
 pub(super) struct ToldSocket {
     netns_id: u64,
@@ -228,7 +228,7 @@ fn decode<'m>(from: &mut MessageReader<'m>, shared: &mut SharedWords) -> Option<
     })
 }
 
-/// What is left of a message.
+/// The rest of a message.
 struct MessageReader<'m>(&'m [u8]);
 
 impl<'m> MessageReader<'m> {

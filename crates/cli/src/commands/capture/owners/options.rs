@@ -1,8 +1,8 @@
-//! What the process that looks up owners is to look up, as words of its command line.
+//! Options of the process that looks up owners, as words of its command line.
 
 use std::ffi::OsString;
 
-/// What is looked up.
+/// The options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::commands::capture) struct OwnerOptions {
     /// In every network namespace.

@@ -10,7 +10,7 @@ use sys::clock;
 /// The longest wait for events: their ring is looked at a hundred times a second.
 const EVENTS_NS_MAX: u64 = 100_000_000;
 
-/// What events are about.
+/// Kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EventsOf {
     /// Connections of TCP, as they are established and end.
@@ -23,7 +23,7 @@ pub(super) enum EventsOf {
 #[derive(Clone)]
 pub(super) struct Outbox {
     stream: Arc<Mutex<UnixStream>>,
-    /// What happened before these times, on the monotonic clock, was sent: to connections, to sockets of UDP.
+    /// Events before these times, on the monotonic clock, were sent: of connections, of sockets of UDP.
     sent_until_ns: Arc<[AtomicU64; 2]>,
 }
 
@@ -32,7 +32,7 @@ impl Outbox {
         Outbox { stream: Arc::new(Mutex::new(stream)), sent_until_ns: Arc::new([u64::MAX; 2].map(AtomicU64::new)) }
     }
 
-    /// Writes whole messages, and empties `bytes`. False once nobody reads them.
+    /// Writes whole messages, and empties `bytes`. False once the reader has gone.
     pub(super) fn send(&self, bytes: &mut Vec<u8>) -> bool {
         let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
         let sent = stream.write_all(bytes);

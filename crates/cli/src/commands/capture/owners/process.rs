@@ -25,7 +25,7 @@ const PAUSE_NS_MAX: u64 = 1_000_000_000;
 /// A pause is so many times as long as the reading before: a quarter of a CPU at most.
 const PAUSES: u64 = 3;
 
-/// What looking needs: descriptors of other users' processes, other namespaces, sockets and their events.
+/// Capabilities for descriptors of other users' processes, other namespaces, sockets and their events.
 const NEEDED: [Cap; 6] = [Cap::DacReadSearch, Cap::NetAdmin, Cap::SysPtrace, Cap::SysAdmin, Cap::Perfmon, Cap::Bpf];
 
 /// Looks up sockets whenever a byte comes from stdin, a socket, and writes messages there; until its other end is

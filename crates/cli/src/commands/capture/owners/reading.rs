@@ -21,7 +21,7 @@ pub(super) struct SocketReader<'s> {
     session: &'s Session,
     demand: Demand<Sockets>,
     lookups: Vec<LookupId>,
-    /// Fields of [`WORDS`]; `None` for those that nobody asked for.
+    /// Fields of [`WORDS`]; `None` for those that are not needed.
     words: [Option<usize>; 5],
 }
 
@@ -46,7 +46,7 @@ impl<'s> SocketReader<'s> {
         SocketReader { session, demand, lookups, words }
     }
 
-    /// Takes a reading. False once nobody reads the messages.
+    /// Takes a reading. False once the reader of the messages has gone.
     pub(super) fn read(&mut self, messages: &Outbox) -> bool {
         let (mut out, mut stats) = (Vec::with_capacity(2 * PORTION), Accounting::default());
         let begun_ns = clock::monotonic_ns();

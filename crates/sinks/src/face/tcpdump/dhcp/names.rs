@@ -158,7 +158,7 @@ const MESSAGES: [(u8, &str); 12] = [
     (13, "LeaseActive"),
 ];
 
-/// What a message is.
+/// Types of messages.
 pub(super) fn message(kind: u8) -> Option<&'static str> {
     word_of(&MESSAGES, kind)
 }
@@ -169,7 +169,7 @@ pub(super) fn hardware(kind: u8) -> Option<&'static str> {
     word_of(&names, kind)
 }
 
-/// What a relay adds (RFC 3046, RFC 3993).
+/// Options of a relay (RFC 3046, RFC 3993).
 pub(super) fn relay_part(kind: u8) -> Option<&'static str> {
     word_of(&[(1, "Circuit-ID"), (2, "Remote-ID"), (6, "Subscriber-ID")], kind)
 }

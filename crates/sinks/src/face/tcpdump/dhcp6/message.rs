@@ -169,7 +169,7 @@ fn put_domains(line: &mut Line<'_>, option: &OptionValue<'_>) -> Printed<bool> {
     Ok(true)
 }
 
-/// What a lease is asked for by.
+/// Queries for a lease.
 fn put_query(line: &mut Line<'_>, option: &OptionValue<'_>) -> Printed {
     let value = option.value();
     match u8_at(value, 0)? {

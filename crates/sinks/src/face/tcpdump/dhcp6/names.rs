@@ -20,7 +20,7 @@ const MESSAGES: [&str; 15] = [
     "leasequery-reply",
 ];
 
-/// What a message is.
+/// Types of messages.
 pub(super) fn message(kind: u8) -> Option<&'static str> {
     usize::from(kind).checked_sub(1).and_then(|nth| MESSAGES.get(nth)).copied()
 }
@@ -77,7 +77,7 @@ const OPTIONS: [(u16, &str); 49] = [
     (112, "MUD-URL"),
 ];
 
-/// What an option is.
+/// Types of options.
 pub(super) fn option(number: u16) -> Option<&'static str> {
     word_of(&OPTIONS, number)
 }

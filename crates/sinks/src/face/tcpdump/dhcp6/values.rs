@@ -1,11 +1,11 @@
-//! What options of DHCPv6 hold, but for options and names within them.
+//! Values of options of DHCPv6, but for options and names within them.
 
 use super::super::bytes::{Printed, array, at_most, be16, be32, behind, part, u8_at};
 use super::super::line::Line;
 use super::super::pieces::{HexBytes, HexWide, Shown, put};
 use super::names;
 
-/// What is shown of identifiers that may hold anything.
+/// Bytes shown of identifiers that may hold anything.
 const SHOWN_BYTES: usize = 10;
 
 /// The name of an option, or its number.
@@ -84,7 +84,7 @@ pub(super) fn put_address(line: &mut Line<'_>, value: &[u8], at: usize) -> Print
     Ok(())
 }
 
-/// Who a client or a server is.
+/// The identifier of a client or a server.
 pub(super) fn put_identifier(line: &mut Line<'_>, value: &[u8]) -> Printed {
     match be16(value, 0)? {
         1 if value.len() >= 8 => {

@@ -47,7 +47,7 @@ pub(super) fn put_name(line: &mut Line<'_>, bytes: &[u8], start: usize) -> Print
     put_name_from(line, bytes, 0, start)
 }
 
-/// The same where pointers count from `base`, even if that stands behind the name.
+/// Prints a name whose pointers count from `base`, even if that stands behind the name.
 pub(in super::super) fn put_name_from(line: &mut Line<'_>, bytes: &[u8], base: usize, start: usize) -> Printed<usize> {
     // Pointers must lead before the one that led here: so the loop ends. The first of a name before `base` may lead
     // anywhere.

@@ -6,7 +6,7 @@ use super::super::pieces::{Shown, put};
 
 const QUERY: u8 = 139;
 const HEADER_BYTES: usize = 16;
-/// What is asked for.
+/// Types of queries.
 const NOTHING: u16 = 0;
 const TYPES: u16 = 1;
 const NAME: u16 = 2;

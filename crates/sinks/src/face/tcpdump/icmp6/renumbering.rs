@@ -10,7 +10,7 @@ const USE_BYTES: usize = 32;
 const COMMAND: u8 = 0;
 const FLAGS: [(u32, &str); 5] = [(0x80, "T"), (0x40, "R"), (0x20, "A"), (0x10, "S"), (0x08, "P")];
 
-/// Prints a message. Where it is cut, its length is told behind that.
+/// Prints a message. Where it is cut, its length stands behind the sign for that.
 pub(super) fn print(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
     if bytes.len() < HEADER_BYTES {
         line.cut();

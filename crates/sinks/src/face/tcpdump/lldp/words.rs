@@ -8,7 +8,7 @@ pub(super) fn of(words: &ManyWords, number: u16) -> Option<&'static str> {
     super::super::pieces::word_of(words, number)
 }
 
-/// What an entry is.
+/// Types of entries.
 pub(super) fn entry(kind: u16) -> Option<&'static str> {
     of(ENTRIES, kind)
 }
@@ -53,7 +53,7 @@ const ENTRIES: &ManyWords = &[
     (127, "Organization specific"),
 ];
 
-/// What a chassis is known by, from 1.
+/// Types of a chassis' identifier, from 1.
 pub(super) const CHASSIS: [&str; 7] = [
     "Chassis component",
     "Interface alias",
@@ -64,7 +64,7 @@ pub(super) const CHASSIS: [&str; 7] = [
     "Local",
 ];
 
-/// What a port is known by, from 1.
+/// Types of a port's identifier, from 1.
 pub(super) const PORTS: [&str; 7] = [
     "Interface alias",
     "Port component",
@@ -75,7 +75,7 @@ pub(super) const PORTS: [&str; 7] = [
     "Local",
 ];
 
-/// What a system can do.
+/// Capabilities of a system.
 pub(super) const CAPABILITIES: [(u32, &str); 8] = [
     (0x1, "Other"),
     (0x2, "Repeater"),
@@ -117,7 +117,7 @@ pub(super) const IEEE_802_3: &ManyWords =
 /// Whether speed is negotiated.
 pub(super) const NEGOTIATION: [(u32, &str); 2] = [(0x1, "supported"), (0x2, "enabled")];
 
-/// What is negotiated (RFC 3636).
+/// Modes that are negotiated (RFC 3636).
 pub(super) const SPEEDS: [(u32, &str); 15] = [
     (0x4000, "10BASE-T hdx"),
     (0x2000, "10BASE-T fdx"),
@@ -210,7 +210,7 @@ pub(super) const MEDIA: &ManyWords = &[
     (11, "Inventory - asset ID"),
 ];
 
-/// What an endpoint can do.
+/// Capabilities of an endpoint.
 pub(super) const MEDIA_CAPABILITIES: [(u32, &str); 6] = [
     (0x1, "LLDP-MED capabilities"),
     (0x2, "network policy"),
@@ -245,14 +245,14 @@ pub(super) const LOCATIONS: &ManyWords = &[(1, "coordinate-based LCI"), (2, "civ
 /// Units of an altitude.
 pub(super) const ALTITUDES: &ManyWords = &[(1, "meters"), (2, "floors")];
 
-/// What coordinates refer to.
+/// Reference systems of coordinates.
 pub(super) const DATUMS: &ManyWords = &[
     (1, "World Geodesic System 1984"),
     (2, "North American Datum 1983 (NAVD88)"),
     (3, "North American Datum 1983 (MLLW)"),
 ];
 
-/// Whose place it is.
+/// Subjects of a place.
 pub(super) const PLACES: &ManyWords = &[
     (0, "location of DHCP server"),
     (1, "location of the network element believed to be closest to the client"),
@@ -276,7 +276,7 @@ pub(super) const POWER_SOURCES: &ManyWords =
 /// How much power matters.
 pub(super) const POWER_PRIORITIES: &ManyWords = &[(1, "critical"), (2, "high"), (3, "low")];
 
-/// What a device is.
+/// Types of devices.
 pub(super) const INVENTORY: &ManyWords = &[
     (5, "Hardware revision"),
     (6, "Firmware revision"),

@@ -2,6 +2,7 @@
 
 use crate::going::Going;
 use crate::log::command;
+use crate::run::Ran;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use testkit::netns::Lab;
 
@@ -21,9 +22,25 @@ fn root_log_finds_who_sent_a_packet_and_whom_it_is_for() {
          }
          }",
     );
+    let own = std::process::id();
+    let comm = std::fs::read_to_string("/proc/self/comm").unwrap();
+    let comm = comm.trim_end();
+    let expected = [
+        format!("in\t7009\t{own}\t{comm}"),
+        "in\t7010\t-\t-".to_owned(),
+        format!("out\t7009\t{own}\t{comm}"),
+        format!("out\t7010\t{own}\t{comm}"),
+    ];
+    let (lines, ran) = testkit::until_equal(|| once(&lab), |(lines, _)| *lines == expected);
+    assert_eq!(lines, expected);
+    assert!(ran.stderr.contains("1 of 4 records of packets to or from here have no owner"), "{}", ran.stderr);
+}
+
+/// The records of two packets, sorted, and what the run said at its end.
+fn once(lab: &Lab) -> (Vec<String>, Ran) {
     let columns = "prefix,dport,pid,process";
     let args = ["--columns", columns, "--group", "5", "--latency", "10ms"];
-    let mut log: Going<String> = Going::past_header(command(&lab, &args), columns, |line| line);
+    let mut log: Going<String> = Going::past_header(command(lab, &args), columns, |line| line);
     let at = |port: u16| -> SocketAddr { (Ipv4Addr::LOCALHOST, port).into() };
     let (receiver, sender) = lab.inside(|| (UdpSocket::bind(at(7009)).unwrap(), UdpSocket::bind(at(0)).unwrap()));
     lab.inside(|| {
@@ -34,15 +51,5 @@ fn root_log_finds_who_sent_a_packet_and_whom_it_is_for() {
     let (mut lines, ran) = log.end();
     drop((receiver, sender));
     lines.sort_unstable();
-    let own = std::process::id();
-    let comm = std::fs::read_to_string("/proc/self/comm").unwrap();
-    let comm = comm.trim_end();
-    let expected = [
-        format!("in\t7009\t{own}\t{comm}"),
-        "in\t7010\t-\t-".to_owned(),
-        format!("out\t7009\t{own}\t{comm}"),
-        format!("out\t7010\t{own}\t{comm}"),
-    ];
-    assert_eq!(lines, expected);
-    assert!(ran.stderr.contains("1 of 4 records of packets to or from here have no owner"), "{}", ran.stderr);
+    (lines, ran)
 }

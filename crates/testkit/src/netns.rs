@@ -139,7 +139,7 @@ impl Lab {
         pid
     }
 
-    /// As [`wait_until`]; in vain, it shows the log groups, netlink sockets and rules inside.
+    /// As [`crate::wait_until`]; in vain, it shows the log groups, netlink sockets and rules inside.
     #[track_caller]
     pub fn wait_until(&self, what: &str, holds: impl FnMut() -> bool) {
         let told = || {

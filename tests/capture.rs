@@ -209,7 +209,7 @@ fn root_capture_says_which_right_and_which_interface_is_missing() {
     ran.says(4, &["there is no interface nope\\\\u{1b}; there are lo"]);
 }
 
-/// What TCP hands to an interface that cuts it up later is one packet here, longer than any frame.
+/// A packet of TCP that the interface cuts up later is one packet here, longer than any frame.
 #[test]
 fn root_capture_takes_packets_that_are_longer_than_frames() {
     testkit::require_root!();

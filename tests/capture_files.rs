@@ -164,7 +164,7 @@ fn live(lab: &Lab, output: &Path, args: &[&str]) -> Going<String> {
     going
 }
 
-/// What a capture says at its end: received, dropped by the ring, written, not written.
+/// The figures of a capture at its end: received, dropped by the ring, written, not written.
 fn figures(said: &str) -> [u64; 4] {
     let line = said.lines().find(|line| line.contains(" received, ")).unwrap_or_else(|| panic!("{said}"));
     let before = |words: &str| {
@@ -269,7 +269,7 @@ fn root_where_no_file_can_follow_the_one_before_goes_on() {
     ran.says(3, &["no file can follow ", "permission denied", "a file could not be begun"]);
 }
 
-/// What is on the disk when the process is killed can be read: all files but the last are whole.
+/// Files of a killed process can be read: all but the last are whole.
 #[test]
 fn root_a_killed_capture_leaves_whole_files() {
     testkit::require_root!();
@@ -360,7 +360,7 @@ fn root_packets_are_shipped_as_pcap() {
     assert_eq!(files(dir.path(), "all").len(), 4);
 }
 
-/// What was received, dropped, written and filtered is said while it goes on.
+/// The figures (received, dropped, written, filtered) are shown while it goes on.
 #[test]
 fn root_figures_are_shown_while_packets_come() {
     testkit::require_root!();
@@ -407,7 +407,7 @@ fn root_each_file_has_statistics_of_its_interface() {
     }
 }
 
-/// What the interface does not have is said, and each packet tells whose stamp it has.
+/// A clock that the interface does not have is named, and each packet has the clock of its stamp.
 #[test]
 fn root_stamps_of_an_adapter_that_has_none_are_the_hosts() {
     testkit::require_root!();

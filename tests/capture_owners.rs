@@ -120,7 +120,7 @@ fn root_a_short_connection_has_its_process() {
     right(&ran);
 }
 
-/// A name server is asked by a socket that lives for a moment: whoever sends is told of by BPF.
+/// A question to a name server comes from a socket that lives for a moment: BPF reports its sender.
 #[test]
 fn root_a_short_socket_of_udp_has_its_process() {
     testkit::require_root!();
@@ -310,7 +310,7 @@ fn root_a_file_says_whose_packets_they_are() {
     }
 }
 
-/// The same addresses and ports in two namespaces.
+/// Two namespaces use the same addresses and ports.
 #[test]
 fn root_each_namespace_has_its_own_processes() {
     testkit::require_root!();

@@ -35,7 +35,7 @@ fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     entries.map(|path| (name(&path), fs::read(&path).unwrap())).collect()
 }
 
-/// What both say of the same command line, and which files they make, each in an empty directory beside the sources.
+/// Compares what both say of a command line and which files they make, each in an empty directory beside the sources.
 fn both(dir: &Path, args: &[&str]) -> [(Output, BTreeMap<String, Vec<u8>>); 2] {
     ["tcpdump", "netwren"].map(|name| {
         let place = dir.join("place");

@@ -183,8 +183,8 @@ impl PacketSockets {
         }
     }
 
-    /// A socket that nobody holds, as one reading says. A descriptor that is opened or moved meanwhile can escape it:
-    /// nobody is only who two of them have not found.
+    /// A socket without a holder in one reading. A reading can miss a descriptor that is opened or moved meanwhile:
+    /// only a socket without a holder in two readings has none.
     #[cold]
     fn ownerless<'s>(&'s self, socket: &'s PacketSocket) -> EndAnswer<'s> {
         match self.before.sockets.get(&socket.inode) {

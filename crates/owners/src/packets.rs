@@ -1,7 +1,7 @@
 //! Packets with the sockets at both ends, and who holds these.
 //!
-//! What the packets say is looked up in [`PacketSockets`], which a process beside this one keeps up to date: nothing is
-//! read for a packet. One whose socket is not known yet waits for the next reading, and all that follow wait behind
+//! The ends of a packet are looked up in [`PacketSockets`], which a process beside this one keeps up to date: nothing
+//! is read for a packet. One whose socket is not known yet waits for the next reading, and all that follow wait behind
 //! it, so that the order stays: for a bounded time, in bounded memory, and the ring is emptied meanwhile.
 
 use crate::packet_sockets::{EndAnswer, PacketEnds, PacketSockets, has_socket};

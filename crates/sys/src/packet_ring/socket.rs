@@ -137,8 +137,8 @@ impl PacketRing {
         set_bytes(&self.fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &request)
     }
 
-    /// Asks for stamps of this clock: of the named interface, whose driver is told to make them (CAP_NET_ADMIN, unless
-    /// it does already), or of all whose drivers make them. Each frame says whose stamp it has. Fails with EOPNOTSUPP
+    /// Asks for stamps of this clock: of the named interface, whose driver then makes them (CAP_NET_ADMIN, unless it
+    /// does already), or of all whose drivers make them. Each frame says whose stamp it has. Fails with EOPNOTSUPP
     /// where the driver has no such clock.
     pub fn stamp_by(&self, clock: StampClock, iface: Option<&[u8]>) -> Result<(), SysError> {
         let failed = |errno| SysError::new("ioctl", "time stamps of the adapter", errno);

@@ -15,8 +15,8 @@ use sys::clock;
 /// Words about the holder, in the order of [`SocketWords::words`].
 const WORDS: [&str; 5] = ["user", "container", "pod", "unit", "cmdline"];
 
-/// Follows events until nobody reads the messages; at once, if BPF cannot. Calls `begun` when what happens from then on
-/// is seen.
+/// Follows events until the reader of the messages has gone; at once, if BPF cannot. Calls `begun` when what happens
+/// from then on is seen.
 pub(super) fn follow(options: OwnerOptions, of: EventsOf, messages: &Outbox, begun: &dyn Fn()) {
     let target = SessionTarget { all_netns: options.all_netns, ..SessionTarget::default() };
     let (Ok(session), Some(plan)) = (Session::open(target), plan(options.need)) else { return };

@@ -149,6 +149,11 @@ impl<'a> Type<'a> {
         self.kind == TypeKind::INT && u32_at(self.tail, 0).is_some_and(|word| word >> 16 & 0xff != 0)
     }
 
+    /// Number of parameters of a function's type; `None` for other kinds.
+    pub(crate) fn parameters(&self) -> Option<usize> {
+        (self.kind == TypeKind::PROTOTYPE).then_some(self.tail.len() / 8)
+    }
+
     /// The variables of a data section, as ids of types of kind variable.
     pub(crate) fn variables(&self) -> impl Iterator<Item = u32> + 'a {
         let tail = if self.kind == TypeKind::SECTION { self.tail } else { &[] };

@@ -12,6 +12,7 @@ const PROGRAMS: &[(&str, &str, u32)] = &[
     ("conntrack_walk", "walk_portion", 120_000),
     ("owners_files", "owners_files", 1000),
     ("packet_delays", "on_ready", 2300),
+    ("packet_drops", "on_drop", 26_000),
     ("sockets_iter", "sockets_iter", 9000),
     ("sockets_walk", "walk_ehash", 10_000),
     ("sockets_walk", "walk_listeners", 5200),

@@ -1,0 +1,213 @@
+//! Packets that the kernel drops (`c/packet_drops.bpf.c`).
+//!
+//! Needs Linux 5.10, BTF, CAP_BPF and CAP_PERFMON. Ends with the value, however the process ends. Start reading at
+//! [`PacketDrops::open`].
+use sys::Host;
+
+use crate::btf::{TypeKind, Types};
+use crate::error::BpfError;
+use crate::kernel_types::{KernelTypes, WantedTypes, kinds};
+use crate::link::Link;
+use crate::load::{Loaded, Spec, load_with};
+use crate::object::u64_at;
+
+const OBJECT: &[u8] = include_bytes!("../objects/packet_drops.o");
+const PROGRAM: &str = "on_drop";
+/// The maps of counts: one is for namespaces that belong to user namespaces, the last for what found no room.
+const MAPS: [&str; 3] = ["drops", "guest_drops", "merged_drops"];
+/// `struct drop_count` of one CPU.
+const COUNT_BYTES: usize = 16;
+
+/// Bytes of `struct drop_key`.
+pub const DROP_KEY_BYTES: usize = 24;
+/// Bytes of `struct drop_sample`.
+pub const DROP_SAMPLE_BYTES: usize = 240;
+
+/// The number of a reason that this kernel has not got.
+const NO_REASON: u32 = u32::MAX;
+/// What the names of reasons begin with.
+const PREFIX: &str = "SKB_DROP_REASON_";
+/// The same of parts of the kernel with reasons of their own, whose numbers are the upper 16 bits of a reason.
+const SUBSYSTEM_PREFIX: &str = "SKB_DROP_REASON_SUBSYS_";
+
+/// The kernel's names for reasons: a number means something else in the next kernel.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DropReasons {
+    /// `enum skb_drop_reason`: number and name, without what all names begin with. Empty before 5.17.
+    pub reasons: Vec<(u32, Box<str>)>,
+    /// `enum skb_drop_reason_subsys` (6.4).
+    pub subsystems: Vec<(u32, Box<str>)>,
+}
+
+/// Packets that are in no count, or not in the one that they belong to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DropLosses {
+    /// Counted by reason and place alone, because the map was full.
+    pub merged: u64,
+    /// Not counted, because that map was full, too.
+    pub lost: u64,
+    /// Drops in an interrupt of the program itself, which the kernel does not run again then.
+    pub missed: u64,
+}
+
+/// The program at work.
+#[derive(Debug)]
+pub struct PacketDrops {
+    loaded: Loaded,
+    _link: Link,
+    reasons: DropReasons,
+}
+
+/// How many keys are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DropRoom {
+    /// Of namespaces that belong to the host's first user namespace.
+    pub own: u32,
+    /// Of all other namespaces, which any user can make.
+    pub guests: u32,
+    /// Reasons and places of what finds no room in these.
+    pub merged: u32,
+}
+
+impl DropRoom {
+    /// Enough for hundreds of namespaces; 2 ms to make on two CPUs.
+    pub const USUAL: DropRoom = DropRoom { own: 4096, guests: 2048, merged: 1024 };
+}
+
+impl PacketDrops {
+    /// Loads the program and attaches it: from here on every drop counts, of the namespace with this inode or of all.
+    /// Those of no known namespace count in either case. Costs 10 to 20 ms.
+    pub fn open(host: &Host, only_netns: Option<u32>, room: DropRoom) -> Result<PacketDrops, BpfError> {
+        let types = KernelTypes::read(host)?;
+        let (reasons, arguments) = read_reasons(&types)?;
+        let number = |name| reasons.number(name).unwrap_or(NO_REASON).to_ne_bytes();
+        // Before 6.6 it was SKB_CONSUMED among the reasons; the name has not changed.
+        let (consumed, netfilter) = (number("SKB_CONSUMED"), number("NETFILTER_DROP"));
+        let spec = Spec {
+            object: OBJECT,
+            programs: &[PROGRAM],
+            constants: &[
+                ("only_netns", &only_netns.unwrap_or(0).to_ne_bytes()),
+                ("arguments", &arguments.to_ne_bytes()),
+                ("consumed", &consumed),
+                ("netfilter_drop", &netfilter),
+            ],
+            entries: &[
+                ("drops", room.own),
+                ("guest_drops", room.guests),
+                ("merged_drops", room.merged),
+                ("samples", room.own.saturating_add(room.guests).saturating_add(room.merged)),
+            ],
+        };
+        let loaded = load_with(&types, &spec)?;
+        let link = loaded.program(PROGRAM)?.attach()?;
+        Ok(PacketDrops { loaded, _link: link, reasons })
+    }
+
+    /// The kernel's names for reasons.
+    pub fn reasons(&self) -> &DropReasons {
+        &self.reasons
+    }
+
+    /// Calls back with each key, and its packets and bytes since the program was opened. One system call for a
+    /// thousand keys.
+    pub fn each(&self, mut each: impl FnMut(&[u8; DROP_KEY_BYTES], u64, u64)) -> Result<(), BpfError> {
+        for map in MAPS {
+            self.loaded.map(map)?.each(|key, value| {
+                let of_cpus = value.chunks_exact(COUNT_BYTES);
+                let (mut packets, mut bytes) = (0_u64, 0_u64);
+                for of_cpu in of_cpus {
+                    packets = packets.wrapping_add(u64_at(of_cpu, 0).unwrap_or(0));
+                    bytes = bytes.wrapping_add(u64_at(of_cpu, 8).unwrap_or(0));
+                }
+                if let Some(key) = key.first_chunk() {
+                    each(key, packets, bytes);
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Reads what the first packet of a key left into `sample`; false if it is not there yet. One system call.
+    pub fn sample(&self, key: &[u8; DROP_KEY_BYTES], sample: &mut [u8; DROP_SAMPLE_BYTES]) -> Result<bool, BpfError> {
+        self.loaded.map("samples")?.get(key, sample)
+    }
+
+    /// What is in no count. Three system calls.
+    pub fn losses(&self) -> Result<DropLosses, BpfError> {
+        Ok(DropLosses {
+            merged: self.loaded.counter("merged")?,
+            lost: self.loaded.counter("lost")?,
+            missed: self.loaded.program(PROGRAM)?.missed_runs()?,
+        })
+    }
+}
+
+impl DropReasons {
+    /// The number of the reason with this name.
+    pub fn number(&self, name: &str) -> Option<u32> {
+        self.reasons.iter().find(|(_, known)| **known == *name).map(|(number, _)| *number)
+    }
+}
+
+/// Reasons by name, and how many arguments the tracepoint has, in one pass over the kernel's types.
+fn read_reasons(types: &KernelTypes) -> Result<(DropReasons, u32), BpfError> {
+    let mut wanted = WantedTypes::new();
+    let of_enum = kinds(&[TypeKind::ENUM, TypeKind::ENUM64]);
+    let reasons = wanted.add("skb_drop_reason", of_enum);
+    let subsystems = wanted.add("skb_drop_reason_subsys", of_enum);
+    let tracepoint = wanted.add("btf_trace_kfree_skb", kinds(&[TypeKind::TYPEDEF]));
+    let found = types.find(&mut wanted)?;
+    let of_enum = |number: usize, prefix: &str| match wanted.found(number).first() {
+        Some((id, _)) => constants(&found, *id, prefix),
+        None => Vec::new(),
+    };
+    let names = DropReasons { reasons: of_enum(reasons, PREFIX), subsystems: of_enum(subsystems, SUBSYSTEM_PREFIX) };
+    let arguments = wanted.found(tracepoint).first().and_then(|(id, _)| tracepoint_arguments(&found, *id));
+    Ok((names, arguments.unwrap_or(2)))
+}
+
+/// Numbers and names of an enum, without `prefix`. Those behind the last reason are no reasons.
+fn constants(types: &Types<'_>, id: u32, prefix: &str) -> Vec<(u32, Box<str>)> {
+    let Some(found) = types.get(id) else { return Vec::new() };
+    let constant = |(name, value): (u32, u64)| {
+        let name = types.name(name);
+        let name = name.strip_prefix(prefix).unwrap_or(name);
+        let is_limit = matches!(name, "MAX" | "SUBSYS_MASK" | "SUBSYS_NUM" | "NUM");
+        Some((u32::try_from(value).ok().filter(|_| !is_limit && !name.is_empty())?, name.into()))
+    };
+    found.values().filter_map(constant).collect()
+}
+
+/// The arguments of the tracepoint that the typedef `btf_trace_NAME` stands for. The first is no program's.
+fn tracepoint_arguments(types: &Types<'_>, typedef: u32) -> Option<u32> {
+    let (_, pointer) = types.bare(typedef)?;
+    let (_, prototype) = types.bare(pointer.size_or_type)?;
+    u32::try_from(prototype.parameters()?.checked_sub(1)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_running_kernels_reasons() {
+        let Ok(types) = KernelTypes::read(&Host::live()) else {
+            println!("skipped: no types of the kernel here");
+            return;
+        };
+        let (names, arguments) = read_reasons(&types).unwrap();
+        assert!((2..=8).contains(&arguments), "{arguments}");
+        if arguments < 3 {
+            return;
+        }
+        let number = |name| names.number(name).unwrap_or_else(|| panic!("{name}: {names:?}"));
+        let all = ["NOT_SPECIFIED", "NO_SOCKET", "SOCKET_RCVBUFF", "NETFILTER_DROP", "IP_RPFILTER"];
+        let mut numbers: Vec<u32> = all.into_iter().map(number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!(numbers.len(), all.len());
+        assert!(names.number("MAX").is_none());
+    }
+}

@@ -115,6 +115,7 @@ fn is_endless(line: &str) -> bool {
         "capture stats ",
         "capture cut ",
         "capture merge ",
+        "netwren drops",
     ];
     if ending.iter().any(|words| line.contains(words)) {
         return false;
@@ -138,8 +139,9 @@ fn harmless(line: &str) -> String {
         .replace(" && systemctl reload netwren-log", "")
         .replace(" /run/", " ");
     let Some((before, length)) = line.split_once("--for ") else {
-        // It lasts ten seconds otherwise.
-        return if line.starts_with("netwren log top") { format!("{line} --for 0.2s") } else { line };
+        // They last ten seconds otherwise, or until somebody ends them.
+        let lasts = ["netwren log top", "netwren drops"].iter().any(|words| line.starts_with(words));
+        return if lasts { format!("{line} --for 0.2s") } else { line };
     };
     let after = length.split_once(' ').map_or("", |(_, after)| after);
     format!("{before}--for 0.2s {after}").trim_end().to_owned()

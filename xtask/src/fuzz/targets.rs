@@ -61,6 +61,19 @@ pub(crate) const ALL: &[Target] = &[
     Target::new("processes", host::processes::fuzz_processes, &[], PROCESSES),
     Target::new("ct_stats", conntrack::stats::fuzz_stats, &[], CT_STATS),
     Target::new("cgroup", host::containers::fuzz_cgroup, &[], CGROUPS),
+    Target::new("drops_block", drops::fuzz_block, &[], DROPS_BLOCKS),
+    Target::new("kernel_symbols", drops::fuzz_symbols, &[], KERNEL_SYMBOLS),
+];
+
+/// A reading without rows: magic, flags, five numbers.
+const DROPS_BLOCKS: &[&[u8]] = &[
+    b"nwdrops1\x01\0\0\0\0\0\0\0\0\xca\x9a;\0\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+];
+
+/// Lines of /proc/kallsyms.
+const KERNEL_SYMBOLS: &[&[u8]] = &[
+    b"0000000000000f00 T ip_rcv.isra.0\nffffffffc0001000 t nft_do_chain\t[nf_tables]\n",
+    b"0000000000000000 A fixed_percpu_data\n0000000000000000 T _stext\n",
 ];
 
 /// Expressions of every kind.

@@ -1,6 +1,6 @@
 //! The rounds of a table command: one, or with `--watch` one after the other.
 
-use super::source_provider::SourceProvider;
+use super::source_provider::{RoundTime, SourceProvider};
 use crate::asked;
 use crate::enrich::Enrichment;
 use crate::flags::request::{Repeat, Request};
@@ -47,10 +47,19 @@ impl<'r, T: Table, P: SourceProvider<T>> RoundReader<'r, T, P> {
             asked::host_names(self.session.host(), &mut all.stats);
         }
         while self.session.host().begin_round() {
+            let time = self.provider.open_round(self.session, self.request.repeat).map_err(RunError::Source)?;
             let round = clock.as_ref().map(|c| Round { n: c.current(), time_s: self.session.host().now().seconds });
             self.read(sink, names.as_mut(), round, &mut all)?;
             let Some(clock) = clock.as_mut() else { break };
-            if all.ended == Ended::Closed || all.ended == Ended::Stopped || !self.wait(clock) {
+            let is_over = match time {
+                RoundTime::Moment => !self.wait(clock),
+                RoundTime::Interval => {
+                    clock.next(now());
+                    false
+                }
+                RoundTime::LastInterval => true,
+            };
+            if all.ended == Ended::Closed || all.ended == Ended::Stopped || is_over {
                 break;
             }
         }

@@ -1,7 +1,8 @@
 //! What a table command must know besides its plan: how the rows are read.
 
+use crate::flags::request::Repeat;
 use crate::session::Session;
-use record::{Accounting, Expr, Field, Kind, LookupId, Lookups, Source, Table};
+use record::{Accounting, Expr, Field, Kind, LookupId, Lookups, Source, SourceError, Table};
 
 /// Makes the source of a table, once a round.
 pub(crate) trait SourceProvider<T: Table> {
@@ -24,6 +25,13 @@ pub(crate) trait SourceProvider<T: Table> {
         false
     }
 
+    /// Called before a round, and before what surrounds its rows is read. A table of what happens, and not of what is
+    /// there, waits here until the round is over. Fails if nothing can be read.
+    fn open_round(&self, session: &Session, repeat: Repeat) -> Result<RoundTime, SourceError> {
+        let _ = (session, repeat);
+        Ok(RoundTime::Moment)
+    }
+
     /// Makes the source for one round and calls `then` with it. Adds to `stats` why something could not be read.
     fn with_source<R>(
         &self,
@@ -32,6 +40,17 @@ pub(crate) trait SourceProvider<T: Table> {
         stats: &mut Accounting,
         then: impl FnOnce(&dyn Source<T>) -> R,
     ) -> R;
+}
+
+/// The time that the rows of a round are about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum RoundTime {
+    /// The moment of the round.
+    Moment,
+    /// The time since the round before; it is over.
+    Interval,
+    /// The same, and no round follows.
+    LastInterval,
 }
 
 /// What a filter can ask for that may be in another network namespace.

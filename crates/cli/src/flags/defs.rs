@@ -90,6 +90,9 @@ impl Scope {
     /// `capture latency`.
     pub(crate) const LATENCY: Scope = Scope(1 << 34);
 
+    /// `drops`.
+    pub(crate) const DROPS: Scope = Scope(1 << 36);
+
     /// Every table: rows with columns, an order, groups, rounds, namespaces and recordings.
     pub(crate) const TABLE: Scope = Scope::ROWS
         .and(Scope::COLUMNS)
@@ -311,6 +314,14 @@ pub(crate) const FLAGS: &[Flag] = &[
         "Colour; auto: on a terminal unless NO_COLOR is set",
     ),
     flag(Scope::WATCH, "watch", Some('w'), Maybe("SECONDS", "1"), HOW, "Again every SECONDS until interrupted"),
+    flag(
+        Scope::DROPS,
+        "watch",
+        None,
+        Maybe("SECONDS", "1"),
+        HOW,
+        "What was dropped every SECONDS, until interrupted: on a terminal without --for that is meant anyway",
+    ),
     flag(
         Scope::CAPTURE,
         "watch",
@@ -1006,6 +1017,22 @@ pub(crate) const FLAGS: &[Flag] = &[
         Value("SECONDS"),
         OPTIONS,
         "How long delays are measured (2); 0: not at all. Ctrl-C ends it before",
+    ),
+    flag(
+        Scope::DROPS,
+        "for",
+        None,
+        Value("SECONDS"),
+        OPTIONS,
+        "How long drops are counted; Ctrl-C ends it before. Without it: until interrupted",
+    ),
+    flag(
+        Scope::DROPS,
+        "all",
+        None,
+        Nothing,
+        OPTIONS,
+        "Also drops that are routine, such as unread data of a socket that was closed: their `benign` is true",
     ),
     flag(Scope::RECORD, "once", None, Nothing, OPTIONS, "One round"),
     flag(

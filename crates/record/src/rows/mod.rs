@@ -23,6 +23,7 @@ mod nat_event;
 mod nat_stats;
 mod nested;
 mod packet;
+mod packet_drop;
 mod packet_parts;
 mod packet_socket;
 mod proc_route;
@@ -62,6 +63,7 @@ pub use nat_advice::{AdviceNumber, NatAdvice, NatAdvices};
 pub use nat_event::{NatEvent, NatEventKind, NatEvents, nat_event_need};
 pub use nat_stats::{CtSetting, CtSettings, NatStat, NatStats, StatCounter, StatCounts, stat_need};
 pub use packet::{Fragment, IcmpHeader, PacketHeaders, TcpHeader, Transport};
+pub use packet_drop::{Drops, NetfilterHook, PacketDrop};
 pub use packet_socket::{HolderWords, PacketSocket};
 pub use proc_route::{ProcRoute, rtf};
 pub use route::{Route, Routes};
@@ -88,6 +90,7 @@ mod tests {
     #[test]
     fn fields_of_every_table_are_unique_and_documented() {
         are_unique_and_documented::<CapturedPackets>();
+        are_unique_and_documented::<Drops>();
         are_unique_and_documented::<Flows>();
         are_unique_and_documented::<FlowEvents>();
         are_unique_and_documented::<LogRecords>();

@@ -1,0 +1,72 @@
+//! Why drops could not be counted.
+use std::error::Error;
+use std::fmt;
+
+use record::{SourceError, SourceFault};
+use sys::{Errno, SysError};
+
+/// The thing that is read, for messages.
+const WHAT: &str = "dropped packets";
+
+/// What stands between the kernel's drops and their rows.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum DropsError {
+    /// netwren was built without BPF.
+    WithoutBpf,
+    /// The program could not be loaded or read: in words, and with the errno if there was one.
+    #[cfg(feature = "bpf")]
+    Bpf(bpf::BpfError),
+    /// A recording that holds no drops, or another system call.
+    Io(SysError),
+    /// A block of a recording that makes no sense.
+    Malformed(&'static str),
+}
+
+impl fmt::Display for DropsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DropsError::WithoutBpf => f.write_str("netwren was built without BPF, which counts them"),
+            #[cfg(feature = "bpf")]
+            DropsError::Bpf(error) => error.fmt(f),
+            DropsError::Io(SysError { errno: Errno::NOT_RECORDED, .. }) => {
+                f.write_str("not in the recording (`netwren drops --record FILE` records them)")
+            }
+            DropsError::Io(error) => error.fmt(f),
+            DropsError::Malformed(why) => write!(f, "the recording makes no sense: {why}"),
+        }
+    }
+}
+
+impl Error for DropsError {}
+
+#[cfg(feature = "bpf")]
+impl From<bpf::BpfError> for DropsError {
+    fn from(error: bpf::BpfError) -> DropsError {
+        DropsError::Bpf(error)
+    }
+}
+
+impl From<SysError> for DropsError {
+    fn from(error: SysError) -> DropsError {
+        DropsError::Io(error)
+    }
+}
+
+impl From<DropsError> for SourceError {
+    fn from(error: DropsError) -> SourceError {
+        let fault = match &error {
+            DropsError::WithoutBpf => SourceFault::Unsupported,
+            #[cfg(feature = "bpf")]
+            DropsError::Bpf(bpf::BpfError::Denied { .. }) => SourceFault::Denied,
+            #[cfg(feature = "bpf")]
+            DropsError::Bpf(error) if error.is_unavailable() => SourceFault::Unsupported,
+            #[cfg(feature = "bpf")]
+            DropsError::Bpf(_) => SourceFault::Io,
+            DropsError::Io(error) if error.errno.is_denied() => SourceFault::Denied,
+            DropsError::Io(_) => SourceFault::Io,
+            DropsError::Malformed(_) => SourceFault::Malformed,
+        };
+        SourceError { what: WHAT, fault, cause: Box::new(error) }
+    }
+}

@@ -1,0 +1,22 @@
+//! Targets for the fuzzer: any bytes as a reading, any text as the kernel's symbols.
+use crate::block::DropReading;
+use crate::symbols::Search;
+
+/// Decodes `data` as a reading and looks at every row.
+pub fn fuzz_block(data: &[u8]) {
+    if let Ok(reading) = DropReading::decode(data) {
+        reading.each(|row, _| {
+            std::hint::black_box((row.place.len(), row.stack.len(), row.meaning.len()));
+            true
+        });
+    }
+}
+
+/// Looks for addresses in `data` as lines of /proc/kallsyms.
+pub fn fuzz_symbols(data: &[u8]) {
+    let mut search = Search::new(vec![1, 0x1000, u64::MAX]);
+    data.split(|byte| *byte == b'\n').for_each(|line| search.line(line));
+    search.finish(|address, name| {
+        std::hint::black_box((address, name.len()));
+    });
+}

@@ -1,0 +1,23 @@
+//! Packets that the kernel drops, as rows: how many, why, where in the kernel, and what that means.
+//!
+//! A BPF program counts; [`DropCounter`] reads it and puts what was dropped since the last reading into a block of
+//! bytes, with the names of reasons and functions that occur in it; [`DropSource`] makes rows of such a block, which
+//! may come from a recording as well. Knows the kernel's reasons and functions; knows nothing of sockets, processes,
+//! rules or output. Start reading at [`DropSource`].
+#![forbid(unsafe_code)]
+
+mod block;
+mod counter;
+mod error;
+mod fuzz;
+mod hook;
+mod meaning;
+mod reasons;
+mod source;
+mod symbols;
+
+pub use counter::{DropCounter, DropScope};
+pub use error::DropsError;
+pub use fuzz::{fuzz_block, fuzz_symbols};
+pub use meaning::{Meaning, is_benign, meaning_of};
+pub use source::{DropOptions, DropSource};

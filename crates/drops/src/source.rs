@@ -1,0 +1,185 @@
+//! The rows of one round.
+use std::cell::RefCell;
+use std::fmt::Display;
+
+use record::rows::{Drops, PacketDrop};
+use record::{Accounting, Demand, Each, Expr, Next, Offer, RowStats, Scan, Source, SourceError, field_index};
+use sys::{Host, SysError};
+
+use crate::block::{DropReading, RoundHeader};
+use crate::counter::{DropCounter, DropScope};
+use crate::error::DropsError;
+
+const BACKEND: &str = "bpf";
+/// The key of a round on the tape.
+const TAPE_KEY: &str = "drops";
+
+/// Which rows are handed out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DropOptions {
+    /// Whose packets: the scope that the counter was opened with, of a replay the wanted one.
+    pub scope: DropScope,
+    /// With those that are routine.
+    pub all: bool,
+}
+
+/// What was dropped since the reading before.
+#[derive(Debug)]
+pub struct DropSource<'h> {
+    host: &'h Host,
+    options: DropOptions,
+    /// None: of a replay, and where nothing is counted.
+    counter: &'h RefCell<Option<DropCounter>>,
+}
+
+impl<'h> DropSource<'h> {
+    /// A source for rounds of `counter`.
+    pub fn new(host: &'h Host, options: DropOptions, counter: &'h RefCell<Option<DropCounter>>) -> DropSource<'h> {
+        DropSource { host, options, counter }
+    }
+
+    /// The block of this round; empty if nothing is counted.
+    fn block(&self) -> Result<Vec<u8>, DropsError> {
+        let (mut block, mut failure) = (Vec::new(), None);
+        let mut counter = self.counter.borrow_mut();
+        if counter.is_none() && !self.host.is_replay() {
+            return Ok(block);
+        }
+        let read = self.host.bytes(TAPE_KEY, "", &mut block, |into| {
+            let Some(counter) = counter.as_mut() else { return Ok(()) };
+            counter.read(self.host, into).map_err(|error| {
+                let error = failure.insert(error);
+                SysError::new("read", error.to_string(), sys::Errno::IO)
+            })
+        });
+        match (failure, read) {
+            (Some(error), _) => Err(error),
+            (None, read) => read.map(|()| block).map_err(DropsError::from),
+        }
+    }
+}
+
+impl Source<Drops> for DropSource<'_> {
+    fn prepare(&self, demand: &Demand<Drops>) -> Box<dyn Scan<Drops> + '_> {
+        let benign = field_index::<Drops>("benign");
+        let mut asks_for_benign = false;
+        let mut look = |expr: &Expr| expr.for_each_test(&mut |test| asks_for_benign |= Some(test.field) == benign);
+        demand.conjuncts.iter().for_each(&mut look);
+        Box::new(DropScan { source: self, all: self.options.all || asks_for_benign })
+    }
+}
+
+struct DropScan<'s, 'h> {
+    source: &'s DropSource<'h>,
+    all: bool,
+}
+
+impl Scan<Drops> for DropScan<'_, '_> {
+    fn offer(&self) -> Offer {
+        let scope = match self.source.options.scope {
+            DropScope::Netns(inode) => format!("packets of network namespace {inode} alone are counted"),
+            DropScope::AllNetns => "packets of every network namespace are counted".to_owned(),
+        };
+        let explain = vec![
+            "a BPF program at the tracepoint kfree_skb counts by reason, place, namespace, interface and protocol"
+                .to_owned(),
+            scope,
+        ];
+        Offer { backend: BACKEND, explain, ..Offer::default() }
+    }
+
+    fn run(&mut self, each: &mut Each<'_, Drops>) -> Result<Accounting, SourceError> {
+        let block = self.source.block()?;
+        let mut stats = RowStats::default();
+        stats.used(BACKEND);
+        if block.is_empty() {
+            return Ok(stats.close());
+        }
+        let reading = DropReading::decode(&block)?;
+        let mut left_out = LeftOut::default();
+        let is_one = !reading.header.all_netns;
+        reading.each(|row, is_merged| {
+            stats.arrived(1);
+            let out = if is_one && row.netns_id == 0 && !is_merged {
+                left_out.unplaced(row);
+                true
+            } else {
+                left_out.routine(row, self.all)
+            };
+            if out {
+                stats.filtered();
+                return true;
+            }
+            stats.row();
+            each(row) == Next::More
+        });
+        left_out.tell(&mut stats);
+        tell(&reading.header, &mut stats);
+        Ok(stats.close())
+    }
+}
+
+/// Packets whose rows are not handed out.
+#[derive(Default)]
+struct LeftOut {
+    routine: u64,
+    unplaced: u64,
+}
+
+impl LeftOut {
+    /// Counts a row of no known namespace.
+    fn unplaced(&mut self, row: &PacketDrop<'_>) {
+        let count = if row.benign { &mut self.routine } else { &mut self.unplaced };
+        *count += row.count;
+    }
+
+    /// True for a row that is routine, if those are not wanted.
+    fn routine(&mut self, row: &PacketDrop<'_>, all: bool) -> bool {
+        let out = row.benign && !all;
+        self.routine += if out { row.count } else { 0 };
+        out
+    }
+
+    fn tell(&self, stats: &mut RowStats) {
+        if self.routine > 0 {
+            stats.note(packets(self.routine, "routine and are not shown (--all shows them)", "was", "were"));
+        }
+        if self.unplaced > 0 {
+            let text = "in no known network namespace and are not shown (--all-netns shows them)";
+            stats.incomplete(self.unplaced, packets(self.unplaced, text, "was dropped", "were dropped"));
+        }
+    }
+}
+
+fn packets(count: u64, text: impl Display, one: &str, many: &str) -> String {
+    if count == 1 { format!("1 packet {one} {text}") } else { format!("{count} packets {many} {text}") }
+}
+
+/// Says what is missing in the counts.
+fn tell(header: &RoundHeader, stats: &mut RowStats) {
+    if header.merged > 0 {
+        stats.incomplete(
+            header.merged,
+            "packets are shown by reason and place alone: there are more namespaces, interfaces and protocols than \
+             room for their counts",
+        );
+    }
+    if header.lost > 0 {
+        stats.incomplete(header.lost, "dropped packets are in no count: there are more reasons and places than room");
+    }
+    if header.missed > 0 {
+        stats.incomplete(
+            header.missed,
+            "dropped packets are in no count: they were dropped in an interrupt of the counting of another one",
+        );
+    }
+    if header.names_hidden {
+        stats.note(
+            "places are addresses: the kernel hides the names of its functions (needs CAP_SYSLOG, and \
+             kernel.kptr_restrict below 2)",
+        );
+    }
+    if header.no_reasons {
+        stats.incomplete(0, "this kernel gives no reasons (Linux 5.17 does): the place tells");
+    }
+}

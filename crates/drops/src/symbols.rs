@@ -1,0 +1,157 @@
+//! Names of the kernel's functions (/proc/kallsyms, 10 MB of text): for those addresses alone that are asked for.
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use sys::{Blocks, FileBlocks, Host, Lines, SysError};
+
+/// Longest line that is kept: the kernel's names are shorter than 512 bytes (KSYM_NAME_LEN).
+const LINE_MAX: usize = 640;
+
+/// Names by address. Each address is looked for once; one without a name stays without.
+#[derive(Debug, Default)]
+pub(crate) struct Symbols {
+    names: HashMap<u64, Box<[u8]>>,
+    /// The kernel hides its addresses from this process.
+    hidden: bool,
+}
+
+impl Symbols {
+    /// The function at `address`, or empty.
+    pub(crate) fn name(&self, address: u64) -> &[u8] {
+        self.names.get(&address).map_or(&[], |name| name)
+    }
+
+    /// True if the kernel showed no address of any function.
+    pub(crate) fn are_hidden(&self) -> bool {
+        self.hidden
+    }
+
+    /// Finds the names of the addresses that were not looked for yet. Without new ones nothing is read; otherwise 50 to
+    /// 100 ms, most of them the kernel's.
+    pub(crate) fn find(&mut self, host: &Host, addresses: impl Iterator<Item = u64>) -> Result<(), SysError> {
+        let new = addresses.filter(|address| *address != 0 && !self.names.contains_key(address));
+        let mut search = Search::new(new.collect());
+        if search.addresses.is_empty() || self.hidden {
+            return Ok(());
+        }
+        let mut file = FileBlocks::open(&host.proc_path("kallsyms"))?;
+        let mut lines = Lines::new(LINE_MAX);
+        let mut each = |line: &[u8]| {
+            search.line(line);
+            ControlFlow::Continue(())
+        };
+        while let Some(block) = file.next()? {
+            let _ = lines.cut(block, &mut each);
+        }
+        let _ = lines.finish(&mut each);
+        self.hidden = search.is_hidden();
+        search.finish(|address, name| {
+            self.names.insert(address, name.into());
+        });
+        Ok(())
+    }
+}
+
+/// One pass over the lines: for each address the last function that begins before it.
+#[derive(Debug)]
+pub(crate) struct Search {
+    /// Ascending.
+    addresses: Vec<u64>,
+    /// For each address the best function so far: its beginning and name.
+    found: Vec<(u64, Box<[u8]>)>,
+    functions: u64,
+    at_zero: u64,
+}
+
+impl Search {
+    pub(crate) fn new(mut addresses: Vec<u64>) -> Search {
+        addresses.sort_unstable();
+        addresses.dedup();
+        let found = vec![Default::default(); addresses.len()];
+        Search { addresses, found, functions: 0, at_zero: 0 }
+    }
+
+    /// `ffffffff81000000 T name`, of a module with a tab and `[module]` after it. Other lines are passed.
+    pub(crate) fn line(&mut self, line: &[u8]) {
+        let mut words = line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|word| !word.is_empty());
+        let (Some(address), Some(kind), Some(name)) = (words.next(), words.next(), words.next()) else { return };
+        let (Some(begin), true) = (hex(address), matches!(kind, b"T" | b"t" | b"W" | b"w")) else { return };
+        self.functions += 1;
+        self.at_zero += u64::from(begin == 0);
+        // A return address may be the first byte behind a function that never returns: the call was before it.
+        let at = self.addresses.partition_point(|address| *address <= begin);
+        if let Some((best, of)) = self.found.get_mut(at).filter(|(best, _)| begin > *best) {
+            (*best, *of) = (begin, name.into());
+        }
+    }
+
+    /// True if there were functions, and every one at address 0.
+    pub(crate) fn is_hidden(&self) -> bool {
+        self.functions > 0 && self.functions == self.at_zero
+    }
+
+    /// Calls back with each address and the name of its function; empty if none begins before it.
+    pub(crate) fn finish(mut self, mut each: impl FnMut(u64, &[u8])) {
+        let mut before: (u64, Box<[u8]>) = Default::default();
+        for (address, found) in self.addresses.iter().zip(&mut self.found) {
+            // What begins before a lower address begins before this one, too.
+            if found.0 < before.0 {
+                *found = before.clone();
+            }
+            each(*address, plain(&found.1));
+            before = std::mem::take(found);
+        }
+    }
+}
+
+/// The name without what the compiler appends to its parts: `.isra.0`, `.constprop.0`, `.part.0`, `.cold`.
+fn plain(name: &[u8]) -> &[u8] {
+    let end = name.iter().skip(1).position(|byte| *byte == b'.').map_or(name.len(), |dot| dot + 1);
+    name.get(..end).unwrap_or(name)
+}
+
+fn hex(text: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(text).ok().filter(|text| text.len() <= 16)?;
+    u64::from_str_radix(text, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn search(text: &str, addresses: &[u64]) -> (Vec<(u64, String)>, bool) {
+        let mut search = Search::new(addresses.to_vec());
+        text.lines().for_each(|line| search.line(line.as_bytes()));
+        let (mut found, hidden) = (Vec::new(), search.is_hidden());
+        search.finish(|address, name| found.push((address, String::from_utf8_lossy(name).into_owned())));
+        (found, hidden)
+    }
+
+    const TEXT: &str = "0000000000000010 A percpu\n0000000000000100 T first\n0000000000000180 d data\n\
+        0000000000000200 t second.isra.0.cold\nnonsense\n0000000000000900 t last\t[a_module]\n\
+        0000000000000300 W .third\n";
+
+    #[test]
+    fn an_address_is_in_the_last_function_that_begins_before_it() {
+        let (found, hidden) = search(TEXT, &[0x901, 0x105, 0x1ff, 0x200, 0x205, 0x250, 0x300, 0x301, 0x50, 0x205]);
+        let names: Vec<(u64, &str)> = found.iter().map(|(address, name)| (*address, name.as_str())).collect();
+        let first = [(0x50, ""), (0x105, "first"), (0x1ff, "first"), (0x200, "first"), (0x205, "second")];
+        let last = [(0x250, "second"), (0x300, "second"), (0x301, ".third"), (0x901, "last")];
+        assert_eq!(names, [&first[..], &last[..]].concat());
+        assert!(!hidden);
+    }
+
+    #[test]
+    fn hidden_addresses_are_no_functions() {
+        let (found, hidden) = search("0000000000000000 T a\n0000000000000000 t b\n", &[5]);
+        assert!(hidden && found[0].1.is_empty(), "{found:?}");
+        assert!(!search("", &[5]).1);
+    }
+
+    #[test]
+    fn functions_of_the_running_kernel() {
+        let mut symbols = Symbols::default();
+        symbols.find(&Host::live(), [1, u64::MAX].into_iter()).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(symbols.name(1), b"");
+    }
+}

@@ -1,0 +1,156 @@
+//! Packets that the kernel drops, a row for each reason, place, network namespace, interface and protocol (`drops`).
+
+use crate::named_enum::named_enum;
+use crate::rows::ip_proto;
+use crate::table::table;
+use crate::{Addr, Key, LookupId, Show, Value};
+
+named_enum! {
+    /// A netfilter hook.
+    pub enum NetfilterHook {
+        /// Before routing.
+        Prerouting => "prerouting",
+        /// For this host.
+        Input => "input",
+        /// Through this host.
+        Forward => "forward",
+        /// From this host.
+        Output => "output",
+        /// After routing.
+        Postrouting => "postrouting",
+        /// As it comes from an interface.
+        Ingress => "ingress",
+        /// As it goes to an interface.
+        Egress => "egress",
+    }
+}
+
+/// Packets that were dropped for one reason at one place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PacketDrop<'b> {
+    /// Inode of the network namespace; 0: not known.
+    pub netns_id: u64,
+    /// Number of the interface that the packets came by or would have left by; 0: none.
+    pub ifindex: u32,
+    /// Packets of this round.
+    pub count: u64,
+    /// Packets since the run began.
+    pub total: u64,
+    /// Bytes of the packets of this round.
+    pub bytes: u64,
+    /// Packets by the second in this round, in thousandths.
+    pub per_s: u64,
+    /// The kernel's name of the reason; empty on kernels without reasons.
+    pub reason: &'b [u8],
+    /// The kernel's number of the reason.
+    pub reason_number: u32,
+    /// The function that dropped the packets; empty if the kernel hides its symbols.
+    pub place: &'b [u8],
+    /// The address in that function; 0 if the kernel hides addresses.
+    pub place_address: u64,
+    /// Where a rule, or connection tracking, dropped them.
+    pub hook: Option<NetfilterHook>,
+    /// EtherType of the first packet.
+    pub ethertype: u16,
+    /// IP protocol of the first packet.
+    pub l4: Option<u8>,
+    /// Addresses of the first packet.
+    pub ends: Option<(Addr, Addr)>,
+    /// Ports of the first packet.
+    pub ports: Option<(u16, u16)>,
+    /// Length of the first packet in bytes, as far as it was left when it was dropped.
+    pub first_bytes: u32,
+    /// The functions that led there, the innermost first, joined by commas.
+    pub stack: &'b [u8],
+    /// A sentence on the reason; empty if there is none.
+    pub meaning: &'static str,
+    /// Who can do something about it; empty if nobody needs to.
+    pub ask: &'static str,
+    /// Where to look next; empty without advice.
+    pub remedy: &'static str,
+    /// True if such drops are routine.
+    pub benign: bool,
+}
+
+/// Words of the field `proto`: those of IP, and ARP.
+const PROTOCOLS: &[&str] = &[
+    "tcp", "udp", "icmp", "icmpv6", "sctp", "udplite", "dccp", "gre", "esp", "ah", "igmp", "ipip", "ipv6", "ospf",
+    "pim", "vrrp", "l2tp", "other", "arp",
+];
+const ETH_P_ARP: u16 = 0x0806;
+
+impl PacketDrop<'_> {
+    fn proto(&self) -> Value<'static> {
+        match (self.l4, self.ethertype) {
+            (Some(number), _) => Value::Name(ip_proto::name(number)),
+            (None, ETH_P_ARP) => Value::Name("arp"),
+            (None, 0) => Value::Null,
+            _ => Value::Name("other"),
+        }
+    }
+}
+
+fn optional(number: u64) -> Value<'static> {
+    if number == 0 { Value::Null } else { Value::U64(number) }
+}
+
+table! {
+    /// The table of dropped packets (`drops`).
+    pub enum Drops of PacketDrop = "drops";
+
+    /// Packets dropped: in the run, with --watch in the round.
+    count: Count = own(|row| Value::U64(row.count)), show Show::Default;
+    /// Packets dropped by the second in that time.
+    per_s: Thousandths = own(|row| Value::Thousandths(row.per_s)), show Show::Default;
+    /// Why, by the kernel's name of the reason, which may differ from kernel to kernel; null before Linux 5.17.
+    reason: Text = own(|row| Value::nonempty(row.reason)), kernel "enum skb_drop_reason", show Show::Default;
+    /// Function of the kernel that dropped the packets; the address where the kernel hides the names of its functions.
+    place: Text = own(|row| Value::nonempty(row.place)), kernel "kfree_skb:location", show Show::Default;
+    /// Netfilter hook at which a rule, or connection tracking, dropped them.
+    hook: Name(NetfilterHook::NAMES) = own(|row| row.hook.map_or(Value::Null, |hook| Value::Name(hook.name()))),
+        show Show::Default;
+    /// Protocol: that of IP, arp, or other.
+    proto: Name(PROTOCOLS) = own(|row| row.proto()), show Show::Default;
+    /// Interface that the packets came by, or would have left by.
+    iface: Text = joined(LookupId::Ifaces, |row| Key::Pair(row.netns_id, row.ifindex)),
+        kernel "sk_buff:dev, skb_iif", show Show::Default;
+    /// Source address of the first packet.
+    src: Addr = own(|row| row.ends.map_or(Value::Null, |(src, _)| Value::Addr(src))), show Show::Default;
+    /// Destination address of the first packet.
+    dst: Addr = own(|row| row.ends.map_or(Value::Null, |(_, dst)| Value::Addr(dst))), show Show::Default;
+    /// Source port of the first packet.
+    sport: Port = own(|row| Value::number(row.ports.map(|(sport, _)| sport))), show Show::Wide;
+    /// Destination port of the first packet.
+    dport: Port = own(|row| Value::number(row.ports.map(|(_, dport)| dport))), show Show::Default;
+    /// What the reason means, at this place.
+    meaning: Text = own(|row| Value::nonempty(row.meaning.as_bytes())), show Show::Default;
+    /// Who can do something about it.
+    ask: Text = own(|row| Value::nonempty(row.ask.as_bytes())), show Show::Wide;
+    /// Where to look next, and what may mend it.
+    remedy: Text = own(|row| Value::nonempty(row.remedy.as_bytes())), show Show::Wide;
+    /// True if such drops are routine and no fault: rows of them are shown with --all or by a filter with `benign`.
+    benign: Bool = own(|row| Value::Bool(row.benign)), show Show::Wide;
+    /// Name of the network namespace; its number where it has none, null if the packets belonged to none.
+    netns: Text = joined(LookupId::Netns, |row| if row.netns_id == 0 { Key::None } else { Key::Id(row.netns_id) }),
+        show Show::Wide;
+    /// Inode of the network namespace.
+    netns_id: Id = own(|row| optional(row.netns_id));
+    /// Packets dropped since the run began.
+    total: Count = own(|row| Value::U64(row.total)), show Show::Wide;
+    /// Bytes of the packets, as far as they were left when they were dropped: in the run, with --watch in the round.
+    bytes: Bytes = own(|row| Value::U64(row.bytes)), kernel "sk_buff:len", show Show::Wide;
+    /// Number of the interface.
+    ifindex: Id = own(|row| optional(row.ifindex.into())), kernel "sk_buff:dev, skb_iif";
+    /// The kernel's number of the reason: another one in another kernel.
+    reason_number: Id = own(|row| Value::U64(row.reason_number.into())), kernel "enum skb_drop_reason";
+    /// Address in the function that dropped the packets.
+    place_address: Hex = own(|row| optional(row.place_address)), kernel "kfree_skb:location";
+    /// Functions that led to the first drop, the innermost first.
+    stack: Words(&[]) = own(|row| Value::Words(row.stack));
+    /// EtherType of the first packet.
+    ethertype: Hex = own(|row| optional(row.ethertype.into())), kernel "sk_buff:protocol";
+    /// Number of the first packet's IP protocol.
+    l4_number: Id = own(|row| Value::number(row.l4));
+    /// Length of the first packet, as far as it was left when it was dropped.
+    first_bytes: Bytes = own(|row| Value::U64(row.first_bytes.into())), kernel "sk_buff:len";
+}

@@ -1,0 +1,325 @@
+//! `netwren drops`: drops that are forced in namespaces of the test's own, counted to the packet.
+
+use crate::going::Going;
+use crate::run::{Ran, clean, command_for_anyone, netwren_in};
+use serde_json::Value;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::process::Command;
+use sys::Errno;
+use sys::caps::Cap;
+use sys::sandbox::{Limit, confine};
+use testkit::netns::Lab;
+use testkit::routed::Routed;
+
+/// `netwren drops ARGS` in a lab.
+pub(crate) fn command(lab: &Lab, args: &[&str]) -> Command {
+    let mut command = Command::new(testkit::program::netwren());
+    clean(&mut command).arg("drops").args(args);
+    confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
+    command
+}
+
+fn parse(line: String) -> Value {
+    serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+}
+
+/// Counts in a lab, once it counts.
+fn counting(lab: &Lab, args: &[&str]) -> Going<Value> {
+    let mut going = Going::spawn(command(lab, &[&["--watch=0.05", "-o", "json"], args].concat()), parse);
+    going.read_until("the first round", |read| !read.is_empty());
+    going
+}
+
+fn is_of(row: &Value, reason: &str) -> bool {
+    row["reason"] == reason
+}
+
+fn sum<'v>(rows: impl IntoIterator<Item = &'v Value>, reason: &str) -> u64 {
+    rows.into_iter().filter(|row| is_of(row, reason)).map(|row| row["count"].as_u64().unwrap()).sum()
+}
+
+/// The rows of a reason, once there are `count` packets and a round has passed without another one.
+#[track_caller]
+fn rows_of(mut going: Going<Value>, reason: &str, count: u64) -> Vec<Value> {
+    going.read_until(&format!("{count} {reason}"), |read| sum(read, reason) >= count);
+    let (read, ran) = going.end();
+    assert_eq!((ran.code, sum(&read, reason)), (0, count), "{}\n{read:?}", ran.stderr);
+    read.into_iter().filter(|row| is_of(row, reason)).collect()
+}
+
+/// Sends datagrams from `from` to `to`; those that a rule refuses to send are errors, which nobody minds.
+fn send(lab: &Lab, from: &str, to: (Ipv4Addr, u16), count: u32) {
+    lab.inside(|| {
+        let socket = UdpSocket::bind(from).unwrap();
+        for _ in 0..count {
+            // An ICMP error for the one before is the answer to some.
+            if socket.send_to(b"0123456789", to).is_err() {
+                let _ = socket.send_to(b"0123456789", to);
+            }
+        }
+    });
+}
+
+/// The same where nothing answers: each datagram is sent once.
+fn send_once(lab: &Lab, from: &str, to: (Ipv4Addr, u16), count: u32) {
+    lab.inside(|| {
+        let socket = UdpSocket::bind(from).unwrap();
+        (0..count).for_each(|_| drop(socket.send_to(b"0123456789", to)));
+    });
+}
+
+/// A counter of /proc/net/snmp or /proc/net/netstat in the lab.
+fn counter(lab: &Lab, file: &str, table: &str, name: &str) -> u64 {
+    let text = lab.inside(|| std::fs::read_to_string(format!("/proc/thread-self/net/{file}"))).unwrap();
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(&format!("{table}: ")));
+    let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
+    let at = names.split(' ').position(|found| found == name).unwrap();
+    values.split(' ').nth(at).unwrap().parse().unwrap()
+}
+
+const LOOPBACK: Ipv4Addr = Ipv4Addr::LOCALHOST;
+
+#[test]
+fn root_datagrams_to_a_closed_port() {
+    testkit::require_root!();
+    let lab = Lab::new("dropsport");
+    let going =
+        counting(&lab, &["--columns", "count,per_s,reason,place,proto,iface,src,dst,dport,meaning,benign,total"]);
+    send(&lab, "127.0.0.1:0", (LOOPBACK, 9), 500);
+    let rows = rows_of(going, "NO_SOCKET", 500);
+    let row = &rows[0];
+    assert_eq!(
+        (&row["proto"], &row["iface"], &row["dst"], &row["dport"]),
+        (&"udp".into(), &"lo".into(), &"127.0.0.1".into(), &9.into())
+    );
+    assert!(row["place"].as_str().unwrap().contains("udp") && row["per_s"].as_f64().unwrap() > 0.0, "{row}");
+    assert!(row["meaning"].as_str().unwrap().starts_with("nobody listens") && row["benign"] == false, "{row}");
+    assert_eq!(rows.last().unwrap()["total"], 500);
+}
+
+#[test]
+fn root_rules_by_hook_as_nft_counts() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = Lab::new("dropsnft");
+    lab.nft(
+        "table inet t {\n chain i {\n type filter hook input priority 0;\n udp dport 7 counter drop\n }\n\
+         chain o {\n type filter hook output priority 0;\n udp dport 8 counter drop\n }\n}\n",
+    );
+    let going = counting(&lab, &[]);
+    send_once(&lab, "127.0.0.1:0", (LOOPBACK, 7), 300);
+    send_once(&lab, "127.0.0.1:0", (LOOPBACK, 8), 100);
+    let rows = rows_of(going, "NETFILTER_DROP", 400);
+    let listed = lab.output("nft", &["list", "ruleset"]);
+    assert!(listed.contains("packets 300") && listed.contains("packets 100"), "{listed}");
+    for (hook, count) in [("input", 300), ("output", 100)] {
+        let of_hook: Vec<&Value> = rows.iter().filter(|row| row["hook"] == hook).collect();
+        assert_eq!(sum(of_hook.iter().copied(), "NETFILTER_DROP"), count, "{rows:?}");
+        assert!(of_hook.iter().all(|row| row["meaning"].as_str().unwrap().contains("nftables")), "{rows:?}");
+    }
+    if sys::Kernel::running().version() >= (6, 12) {
+        assert!(rows.iter().all(|row| row["place"] == "nft_do_chain"), "{rows:?}");
+    }
+}
+
+/// Source ports of a rule are used up: connection tracking drops, and no rule does.
+#[test]
+fn root_connection_tracking_is_told_from_rules() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = Lab::new("dropsct");
+    lab.nft(
+        "table ip t {\n chain p {\n type nat hook postrouting priority 100;\n\
+         udp dport 7 snat to 127.0.0.9:5000-5009\n }\n}\n",
+    );
+    // Nothing comes back, so that nothing but the source port is different.
+    let _there = lab.inside(|| UdpSocket::bind("127.0.0.1:7").unwrap());
+    let going = counting(&lab, &[]);
+    lab.inside(|| {
+        for _ in 0..50 {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let _ = socket.send_to(b"x", (LOOPBACK, 7));
+        }
+    });
+    let rows = rows_of(going, "NETFILTER_DROP", 40);
+    let stats = netwren_in(&lab, &["nat", "stats", "-o", "json", "--columns", "drop"]).ok();
+    assert_eq!(parse(stats)["drop"], 40);
+    let row = &rows[0];
+    assert_eq!((&row["place"], &row["hook"]), (&"nf_hook_slow".into(), &"postrouting".into()));
+    assert!(row["meaning"].as_str().unwrap().starts_with("connection tracking"), "{row}");
+}
+
+#[test]
+fn root_reverse_path_and_hop_limit() {
+    testkit::require_root!();
+    let lan = Routed::new("dropsway");
+    let set =
+        |file: &str| lan.router.inside(|| std::fs::write(format!("/proc/sys/net/ipv4/conf/{file}/rp_filter"), "1"));
+    set("all").unwrap();
+    set("c1").unwrap();
+    // ARP of the wrong address would be dropped by the same filter, so the router's is asked for before: it refuses.
+    lan.client.inside(|| {
+        let socket = UdpSocket::bind("192.0.2.10:0").unwrap();
+        socket.connect("192.0.2.1:7").unwrap();
+        socket.send(b"x").unwrap();
+        assert!(socket.recv(&mut [0]).is_err());
+    });
+    // An address that the router would answer by its other interface.
+    lan.client.ip(&["addr", "add", "172.17.0.99/32", "dev", "c0"]);
+    let going = counting(&lan.router, &[]);
+    send_once(&lan.client, "172.17.0.99:0", (Ipv4Addr::new(192, 0, 2, 1), 7), 50);
+    let rows = rows_of(going, "IP_RPFILTER", 50);
+    assert_eq!(counter(&lan.router, "netstat", "TcpExt", "IPReversePathFilter"), 50);
+    assert_eq!((&rows[0]["iface"], &rows[0]["src"]), (&"c1".into(), &"172.17.0.99".into()));
+
+    let going = counting(&lan.router, &[]);
+    let errors = counter(&lan.router, "snmp", "Ip", "InHdrErrors");
+    lan.client.inside(|| {
+        let socket = UdpSocket::bind("192.0.2.10:0").unwrap();
+        socket.set_ttl(1).unwrap();
+        // What ICMP says of the one before is an error of some calls.
+        let mut sent = 0;
+        while sent < 60 {
+            sent += u32::from(socket.send_to(b"x", "172.17.0.2:7").is_ok());
+        }
+    });
+    let name = if going.read.is_empty() { "" } else { "IP_INHDR" };
+    let reason = if sys::Kernel::running().version() > (6, 18) { "IP_TTL_EXCEEDED" } else { name };
+    let rows = rows_of(going, reason, 60);
+    assert_eq!(counter(&lan.router, "snmp", "Ip", "InHdrErrors") - errors, 60);
+    assert!(rows[0]["meaning"].as_str().unwrap().contains("hop limit"), "{rows:?}");
+}
+
+#[test]
+fn root_a_socket_that_nobody_reads() {
+    testkit::require_root!();
+    let lab = Lab::new("dropsrcv");
+    let there = lab.inside(|| UdpSocket::bind("127.0.0.1:0").unwrap());
+    let to = (LOOPBACK, there.local_addr().unwrap().port());
+    let mut going = counting(&lab, &[]);
+    send_once(&lab, "127.0.0.1:0", to, 2000);
+    let lost = counter(&lab, "snmp", "Udp", "RcvbufErrors");
+    assert!(lost > 100, "{lost}");
+    going.read_until("as many as the kernel counts", |read| sum(read, "SOCKET_RCVBUFF") >= lost);
+    // What it has not read is freed with it: routine, and of no interface.
+    drop(there);
+    let (read, ran) = going.end();
+    assert_eq!((ran.code, sum(&read, "SOCKET_RCVBUFF")), (0, lost), "{}", ran.stderr);
+    let row = read.iter().find(|row| is_of(row, "SOCKET_RCVBUFF")).unwrap();
+    assert_eq!((&row["iface"], &row["dport"]), (&"lo".into(), &to.1.into()), "{row}");
+    assert_eq!(sum(&read, "NOT_SPECIFIED"), 0, "{read:?}");
+}
+
+/// Ports are in no key: whoever scans makes one row.
+#[test]
+fn root_a_storm_of_random_ports_is_one_row() {
+    testkit::require_root!();
+    let lab = Lab::new("dropsstorm");
+    let going = counting(&lab, &["--columns", "count,reason,place,proto,total"]);
+    lab.inside(|| {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let own = socket.local_addr().unwrap().port();
+        let mut port = 1_u16;
+        let mut sent = 0;
+        while sent < 20_000 {
+            port = port.wrapping_mul(31).wrapping_add(7);
+            if port != 0 && port != own && socket.send_to(b"x", (Ipv4Addr::LOCALHOST, port)).is_ok() {
+                sent += 1;
+            }
+        }
+    });
+    let rows = rows_of(going, "NO_SOCKET", 20_000);
+    let rounds_with = rows.len();
+    assert!(rows.iter().all(|row| row["proto"] == "udp") && rounds_with < 2_000, "{rounds_with}");
+    assert_eq!(rows.last().unwrap()["total"], 20_000);
+}
+
+/// One table at the end, the scope, groups, and what a recording holds.
+#[test]
+fn root_one_table_of_one_namespace_and_its_recording() {
+    testkit::require_root!();
+    let (lab, other) = (Lab::new("dropsone"), Lab::new("dropstwo"));
+    let tape = lab.dir().join("drops.tape");
+    let tape = tape.to_str().unwrap();
+    let args = ["--by", "reason,proto", "-o", "json", "--record", tape, "reason = NO_SOCKET"];
+    let going: Going<Value> = Going::spawn(command(&lab, &args), parse);
+    // The program is there once something is counted by another one that was started later.
+    let pid = going.child.id();
+    testkit::wait_until("the program is attached", || program_of(pid).is_some());
+    send(&other, "127.0.0.1:0", (LOOPBACK, 9), 70);
+    send(&lab, "127.0.0.1:0", (LOOPBACK, 9), 30);
+    let (read, ran) = going.end();
+    assert_eq!((ran.code, read.len()), (0, 1), "{}", ran.stderr);
+    assert_eq!((&read[0]["sum_count"], &read[0]["proto"]), (&30.into(), &"udp".into()), "{read:?}");
+    let replayed = netwren_in(&lab, &["drops", "--replay", tape, "--columns", "count,reason,place", "-H"]).ok();
+    assert!(replayed.starts_with("30\tNO_SOCKET\t__udp") && replayed.lines().count() == 1, "{replayed}");
+}
+
+/// The number of the program that a process has attached.
+fn program_of(pid: u32) -> Option<u32> {
+    let files = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).ok()?;
+    let texts = files.flatten().filter_map(|file| std::fs::read_to_string(file.path()).ok());
+    // A link's, not a program's: then it is attached.
+    let links = texts.filter(|text| text.contains("link_type"));
+    let number = |text: String| text.lines().find_map(|line| line.strip_prefix("prog_id:")?.trim().parse().ok());
+    links.filter_map(number).next()
+}
+
+#[test]
+fn root_kill_leaves_nothing_behind() {
+    testkit::require_root!();
+    let lab = Lab::new("dropskill");
+    let going = counting(&lab, &[]);
+    let program = program_of(going.child.id()).expect("it is attached");
+    let is_there = || sys::bpf::loaded_programs().unwrap().iter().any(|loaded| loaded.id == program);
+    assert!(is_there());
+    going.signal("-KILL");
+    testkit::wait_until("the program is gone", || !is_there());
+}
+
+fn limited(lab: &Lab, args: &[&str], limits: &[Limit]) -> Ran {
+    let mut child = command_for_anyone(&[&["drops"], args].concat());
+    confine(&mut child, &[&[Limit::Network(lab.path())], limits].concat()).unwrap();
+    Ran::of(child.output().unwrap())
+}
+
+#[test]
+fn root_what_is_missing_is_said() {
+    testkit::require_root!();
+    let lab = Lab::new("dropsbad");
+    let without = |caps: &[Cap]| Limit::WithoutCaps(caps.to_vec());
+    let run = |limit: Limit| limited(&lab, &["--for", "0.1"], &[limit]);
+    run(without(&[Cap::Bpf, Cap::SysAdmin]))
+        .says(4, &["dropped packets", "CAP_BPF and CAP_PERFMON", "netwren support"]);
+    run(without(&[Cap::Perfmon, Cap::SysAdmin])).says(4, &["dropped packets", "CAP_BPF and CAP_PERFMON"]);
+    run(Limit::User { uid: 65_534, gid: 65_534 }).says(4, &["CAP_BPF and CAP_PERFMON"]);
+    run(Limit::NoBpf(Errno::PERM)).says(4, &["dropped packets", "operation not permitted"]);
+    run(Limit::NoBpf(Errno::NOSYS)).says(4, &["dropped packets", "not implemented"]);
+    let empty = tempfile::tempdir().unwrap();
+    let cover = Limit::Cover { with: empty.path().into(), place: "/sys/kernel/btf".into() };
+    run(cover).says(4, &["CONFIG_DEBUG_INFO_BTF"]);
+    // The two rights alone are enough.
+    assert_eq!(run(without(&[Cap::SysAdmin, Cap::NetAdmin])).code, 0);
+}
+
+/// Without names of functions the address and the reason are shown, and the hook is that of the packet's route.
+#[test]
+fn root_hidden_names_of_functions() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = Lab::new("dropshide");
+    lab.nft("table inet t {\n chain i {\n type filter hook input priority 0;\n udp dport 7 drop\n }\n}\n");
+    let mut child = command_for_anyone(&["drops", "--watch=0.05", "-o", "json"]);
+    // Without them the kernel shows every address as 0.
+    let limits = [Limit::Network(lab.path()), Limit::WithoutCaps(vec![Cap::Syslog, Cap::SysAdmin])];
+    confine(&mut child, &limits).unwrap();
+    let mut going: Going<Value> = Going::spawn(child, parse);
+    going.read_until("the first round", |read| !read.is_empty());
+    send_once(&lab, "127.0.0.1:0", (LOOPBACK, 7), 20);
+    going.read_until("20 drops", |read| sum(read, "NETFILTER_DROP") >= 20);
+    let (read, ran) = going.end();
+    assert_eq!((ran.code, sum(&read, "NETFILTER_DROP")), (0, 20), "{}", ran.stderr);
+    let row = read.iter().find(|row| is_of(row, "NETFILTER_DROP")).unwrap();
+    assert!(row["place"].as_str().unwrap().starts_with("0xffff") && row["hook"] == "input", "{row}");
+    assert!(ran.stderr.contains("CAP_SYSLOG"), "{}", ran.stderr);
+}

@@ -3,6 +3,7 @@
 use crate::going::Going;
 use crate::run::{Ran, clean, command_for_anyone, netwren_in};
 use serde_json::Value;
+use std::io::Read;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::process::Command;
 use sys::Errno;
@@ -322,4 +323,71 @@ fn root_hidden_names_of_functions() {
     let row = read.iter().find(|row| is_of(row, "NETFILTER_DROP")).unwrap();
     assert!(row["place"].as_str().unwrap().starts_with("0xffff") && row["hook"] == "input", "{row}");
     assert!(ran.stderr.contains("CAP_SYSLOG"), "{}", ran.stderr);
+}
+
+/// Follows drops in a lab, once the program is attached.
+fn following(lab: &Lab, args: &[&str]) -> Going<Value> {
+    let going = Going::spawn(command(lab, &[&["--events", "-o", "json"], args].concat()), parse);
+    testkit::wait_until("the program is attached", || program_of(going.child.id()).is_some());
+    going
+}
+
+#[test]
+fn root_events_are_single_packets() {
+    testkit::require_root!();
+    let lab = Lab::new("dropsev");
+    let tape = lab.dir().join("events.tape");
+    let tape = tape.to_str().unwrap();
+    let mut going = following(&lab, &["--stack", "--record", tape, "dport in (9, 10)"]);
+    for port in [9, 10, 11] {
+        send(&lab, "127.0.0.1:0", (LOOPBACK, port), 10);
+    }
+    going.read_until("20 packets", |read| read.len() >= 20);
+    let (read, ran) = going.end();
+    assert_eq!((ran.code, read.len()), (0, 20), "{}", ran.stderr);
+    for (row, port) in read.iter().zip([9; 10].iter().chain(&[10; 10])) {
+        assert_eq!((&row["reason"], &row["dport"]), (&"NO_SOCKET".into(), &(*port).into()), "{row}");
+        assert_eq!((&row["iface"], &row["proto"], &row["len"]), (&"lo".into(), &"udp".into(), &18.into()), "{row}");
+        let stack = row["stack"].as_array().unwrap();
+        assert!(stack[0] == row["place"] && stack.iter().any(|name| name == "udp_sendmsg"), "{row}");
+    }
+    let times: Vec<&str> = read.iter().map(|row| row["time"].as_str().unwrap()).collect();
+    assert!(times.is_sorted(), "{times:?}");
+    let args = ["drops", "--events", "--replay", tape, "--columns", "reason,dport", "-H", "dport = 10"];
+    assert_eq!(netwren_in(&lab, &args).ok(), "NO_SOCKET\t10\n".repeat(10));
+    let groups = netwren_in(&lab, &["drops", "--events", "--replay", tape, "--by", "dport", "-H"]).ok();
+    assert_eq!(groups, "9\t10\n10\t10\n11\t10\n", "a recording holds what the filter left out");
+}
+
+#[test]
+fn root_events_end_after_so_many() {
+    testkit::require_root!();
+    let lab = Lab::new("dropsend");
+    let mut going = following(&lab, &["--exit-after", "3"]);
+    send(&lab, "127.0.0.1:0", (LOOPBACK, 9), 10);
+    let mut stderr = String::new();
+    going.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    going.read.extend(going.lines.iter().map(parse));
+    let code = going.child.wait().unwrap().code();
+    assert_eq!((going.read.len(), code), (3, Some(0)), "{stderr}");
+    netwren_in(&lab, &["drops", "--exit-after", "3"]).says(2, &["--exit-after needs --events"]);
+    netwren_in(&lab, &["drops", "--events", "--watch"]).says(2, &["it needs --by"]);
+}
+
+/// A reader that is held up loses packets, and says how many to the packet.
+#[test]
+fn root_events_that_find_the_ring_full_are_counted() {
+    testkit::require_root!();
+    let lab = Lab::new("dropslost");
+    let going = following(&lab, &["--by", "reason", "--stats", "reason = NO_SOCKET"]);
+    send(&lab, "127.0.0.1:0", (LOOPBACK, 9), 10);
+    going.signal("-STOP");
+    send(&lab, "127.0.0.1:0", (LOOPBACK, 9), 60_000);
+    going.signal("-CONT");
+    let (read, ran) = going.end();
+    let shown = read.iter().filter_map(|row| row["count"].as_u64()).sum::<u64>();
+    let lost = read.iter().filter_map(|row| row["accounting"]["lost"].as_u64()).sum::<u64>();
+    assert!(lost > 1000, "{read:?}");
+    assert_eq!((shown + lost, ran.code), (60_010, 3), "{read:?} {}", ran.stderr);
+    assert!(ran.stderr.contains("drops are not shown: they came faster"), "{}", ran.stderr);
 }

@@ -671,12 +671,15 @@ complete -c netwren -n "__fish_netwren_using_subcommand drops" -s N -l netns -d 
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l for -d 'How long drops are counted; Ctrl-C ends it before. Without it: until interrupted' -r
+complete -c netwren -n "__fish_netwren_using_subcommand drops" -l exit-after -d 'With --events: end after N packets were shown' -r
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l exit-code -d 'Exit with 1 if no row was shown'
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
+complete -c netwren -n "__fish_netwren_using_subcommand drops" -l events -d 'Each dropped packet by itself, as it comes: about a microsecond more for each; with --by the groups of these, of addresses and ports as well'
+complete -c netwren -n "__fish_netwren_using_subcommand drops" -l stack -d 'The functions of the kernel that led to the drop, as column `stack`: of the first packet of a row, with --events of each, which costs 3 us more'
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l all -d 'Also drops that are routine, such as unread data of a socket that was closed: their `benign` is true'
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand record" -l for -d 'How long: a round every second, 10 seconds if nothing is said; Ctrl-C ends it before' -r

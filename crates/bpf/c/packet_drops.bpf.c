@@ -10,6 +10,9 @@
  * (any user can make them) have a map of their own and take no room of others. What finds its map full is counted by
  * reason and place alone: how many of these there are depends on the kernel's code and on nobody's packets.
  *
+ * The other program writes each drop into a ring instead. It wakes the reader when 64 KiB wait; until then the reader
+ * looks by itself.
+ *
  * Kernel >= 5.10.
  */
 #include "kernel.h"
@@ -18,7 +21,7 @@ LICENSE("Dual BSD/GPL");
 
 /* Inode of the one namespace whose packets are counted, with those of no known one; 0: all. */
 const volatile u32 only_netns = 0;
-/* Arguments of the tracepoint in this kernel: the reason is the third (5.17), the receiving socket the fourth (6.11). */
+/* Arguments of the tracepoint in this kernel: the third is the reason (5.17), the fourth the receiver (6.11). */
 const volatile u32 arguments = 2;
 /* The kernel's numbers of SKB_CONSUMED, which is no drop, and SKB_DROP_REASON_NETFILTER_DROP; none: ~0. */
 const volatile u32 consumed = ~0u;
@@ -98,8 +101,29 @@ struct {
 	MAP_TYPE(value, struct drop_sample);
 } samples SEC(".maps");
 
-/* Packets that were merged; that were not counted at all. */
-u64 merged, lost;
+struct {
+	MAP_NUMBER(type, BPF_MAP_TYPE_RINGBUF);
+	MAP_NUMBER(max_entries, 4 << 20);
+} events SEC(".maps");
+
+/* 1: an event has its stack. */
+const volatile u32 with_stack = 0;
+
+/* As far as it has no stack; then `struct drop_sample` is whole. */
+struct drop_event {
+	u64 ns; /* CLOCK_MONOTONIC */
+	struct drop_key key;
+	struct packet_ends ends;
+	s32 stack_bytes;
+};
+struct drop_event_stack {
+	u64 ns;
+	struct drop_key key;
+	struct drop_sample sample;
+};
+
+/* Packets that were merged; that were not counted at all; that found the ring full. */
+u64 merged, lost, lost_events;
 /* The address of the kernel's netns_operations, by which a namespace is told from other memory. */
 u64 netns_operations;
 
@@ -297,53 +321,120 @@ INLINE void take_sample(void *ctx, struct drop_key *key, struct packet_ends *end
 	bpf_map_update_elem(&samples, key, &sample, BPF_NOEXIST);
 }
 
-SEC("tp_btf/kfree_skb") int on_drop(u64 *ctx)
-{
-	struct sk_buff *skb = PLAIN(struct sk_buff, (struct sk_buff *)ctx[0]);
-	struct drop_key key = { .place = ctx[1] };
-	struct packet_ends ends = {};
-	struct sock *receiver = NULL;
-	struct net_device *dev = skb->dev;
-	struct home home = {}, of_receiver = {};
-	enum counted counted;
-	bool has_device;
+/* What is known of one drop. */
+struct drop {
+	struct drop_key key;
+	struct packet_ends ends;
+	struct home home;
 	u32 transport;
+};
 
+/* Fills in `drop`; false if it is not wanted. */
+INLINE bool look(u64 *ctx, struct sk_buff *skb, struct drop *drop)
+{
+	struct home of_receiver = {};
+	struct net_device *dev = skb->dev;
+	struct sock *receiver;
+	bool has_device;
+
+	drop->key.place = ctx[1];
 	if (arguments >= 3)
-		key.reason = ctx[2];
-	if (key.reason == consumed)
-		return 0;
+		drop->key.reason = ctx[2];
+	if (drop->key.reason == consumed)
+		return false;
 	if (!netns_operations)
 		learn_netns_operations();
-	has_device = dev && find_home(dev->nd_net.net, &home);
+	has_device = dev && find_home(dev->nd_net.net, &drop->home);
 	if (arguments >= 4 && ctx[3]) {
 		receiver = PLAIN(struct sock, (struct sock *)ctx[3]);
 		if (find_home(receiver->__sk_common.skc_net.net, &of_receiver))
-			home = of_receiver;
+			drop->home = of_receiver;
 	}
-	if (!home.netns && skb->sk)
-		find_home(skb->sk->__sk_common.skc_net.net, &home);
-	if (!home.netns && skb->_skb_refdst & SKB_DST_PTRMASK)
-		find_home_of_route((void *)(skb->_skb_refdst & SKB_DST_PTRMASK), &home);
-	if (only_netns && home.netns && home.netns != only_netns)
+	if (!drop->home.netns && skb->sk)
+		find_home(skb->sk->__sk_common.skc_net.net, &drop->home);
+	if (!drop->home.netns && skb->_skb_refdst & SKB_DST_PTRMASK)
+		find_home_of_route((void *)(skb->_skb_refdst & SKB_DST_PTRMASK), &drop->home);
+	if (only_netns && drop->home.netns && drop->home.netns != only_netns)
+		return false;
+	drop->key.netns = drop->home.netns;
+	drop->key.ifindex = has_device ? dev->ifindex : skb->skb_iif;
+	drop->transport = read_headers(skb, &drop->key, &drop->ends);
+	if (drop->key.reason == netfilter_drop)
+		drop->key.hook = hook_of(skb, drop->key.l3, has_device);
+	return true;
+}
+
+SEC("tp_btf/kfree_skb") int on_drop(u64 *ctx)
+{
+	struct sk_buff *skb = PLAIN(struct sk_buff, (struct sk_buff *)ctx[0]);
+	struct drop drop = {};
+	struct drop_key *key = &drop.key;
+	enum counted counted;
+	u32 bytes;
+
+	if (!look(ctx, skb, &drop))
 		return 0;
-	key.netns = home.netns;
-	key.ifindex = has_device ? dev->ifindex : skb->skb_iif;
-	transport = read_headers(skb, &key, &ends);
-	if (key.reason == netfilter_drop)
-		key.hook = hook_of(skb, key.l3, has_device);
-	counted = home.is_guest ? count(&guest_drops, &key, ends.bytes) : count(&drops, &key, ends.bytes);
+	bytes = drop.ends.bytes;
+	counted = drop.home.is_guest ? count(&guest_drops, key, bytes) : count(&drops, key, bytes);
 	if (counted == FULL) {
-		key = (struct drop_key){ .place = key.place, .reason = key.reason, .hook = HOOK_MERGED };
-		counted = count(&merged_drops, &key, ends.bytes);
+		*key = (struct drop_key){ .place = key->place, .reason = key->reason, .hook = HOOK_MERGED };
+		counted = count(&merged_drops, key, bytes);
 		if (counted == FULL)
 			COUNT_ONE(lost);
 		else
 			COUNT_ONE(merged);
 	}
 	if (counted == NEW) {
-		read_ports(skb, transport, &ends);
-		take_sample(ctx, &key, &ends);
+		read_ports(skb, drop.transport, &drop.ends);
+		take_sample(ctx, key, &drop.ends);
 	}
+	return 0;
+}
+
+/* The reader is woken as the events pass this mark, and not by each event above it: it looks every 10 ms anyway. */
+#define WAKE_BYTES (64 << 10)
+#define WAKE_WIDTH 1024
+
+INLINE u64 wake_flags(void)
+{
+	u64 above = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) - WAKE_BYTES;
+
+	return above < WAKE_WIDTH ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
+SEC("tp_btf/kfree_skb") int on_drop_event(u64 *ctx)
+{
+	struct sk_buff *skb = PLAIN(struct sk_buff, (struct sk_buff *)ctx[0]);
+	struct drop_event_stack *whole;
+	struct drop_event *event;
+	struct drop drop = {};
+
+	if (!look(ctx, skb, &drop))
+		return 0;
+	read_ports(skb, drop.transport, &drop.ends);
+	if (with_stack) {
+		whole = bpf_ringbuf_reserve(&events, sizeof(*whole), 0);
+		if (!whole) {
+			COUNT_ONE(lost_events);
+			return 0;
+		}
+		whole->ns = bpf_ktime_get_ns();
+		whole->key = drop.key;
+		whole->sample.ends = drop.ends;
+		whole->sample.stack_bytes =
+			bpf_get_stack(ctx, whole->sample.stack, sizeof(whole->sample.stack), 0);
+		bpf_ringbuf_submit(whole, wake_flags());
+		return 0;
+	}
+	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+	if (!event) {
+		COUNT_ONE(lost_events);
+		return 0;
+	}
+	event->ns = bpf_ktime_get_ns();
+	event->key = drop.key;
+	event->ends = drop.ends;
+	event->stack_bytes = 0;
+	bpf_ringbuf_submit(event, wake_flags());
 	return 0;
 }

@@ -44,7 +44,9 @@ pub use load::{Loaded, Spec, load, load_with};
 pub use maps::Map;
 pub use owners_files::OwnersFiles;
 pub use packet_delays::{PacketDelay, PacketDelays};
-pub use packet_drops::{DROP_KEY_BYTES, DROP_SAMPLE_BYTES, DropLosses, DropReasons, DropRoom, PacketDrops};
+pub use packet_drops::{
+    DROP_KEY_BYTES, DROP_SAMPLE_BYTES, DropLosses, DropReasons, DropRoom, PacketDropEvents, PacketDrops,
+};
 pub use probe::{Ability, FeatureProbe, probe};
 pub use program::Program;
 pub use ring_blocks::{EventProgram, RingBlocks};

@@ -2,7 +2,8 @@
 //!
 //! Needs Linux 5.10, BTF, CAP_BPF and CAP_PERFMON. Ends with the value, however the process ends. Start reading at
 //! [`PacketDrops::open`].
-use sys::Host;
+use sys::bpf::Ring;
+use sys::{Host, SysError};
 
 use crate::btf::{TypeKind, Types};
 use crate::error::BpfError;
@@ -13,6 +14,7 @@ use crate::object::u64_at;
 
 const OBJECT: &[u8] = include_bytes!("../objects/packet_drops.o");
 const PROGRAM: &str = "on_drop";
+const EVENT_PROGRAM: &str = "on_drop_event";
 /// The maps of counts: one is for namespaces that belong to user namespaces, the last for what found no room.
 const MAPS: [&str; 3] = ["drops", "guest_drops", "merged_drops"];
 /// `struct drop_count` of one CPU.
@@ -44,7 +46,7 @@ pub struct DropReasons {
 pub struct DropLosses {
     /// Counted by reason and place alone, because the map was full.
     pub merged: u64,
-    /// Not counted, because that map was full, too.
+    /// Not counted, because that map was full, too; of events: those that found the ring full.
     pub lost: u64,
     /// Drops in an interrupt of the program itself, which the kernel does not run again then.
     pub missed: u64,
@@ -78,29 +80,10 @@ impl PacketDrops {
     /// Loads the program and attaches it: from here on every drop counts, of the namespace with this inode or of all.
     /// Those of no known namespace count in either case. Costs 10 to 20 ms.
     pub fn open(host: &Host, only_netns: Option<u32>, room: DropRoom) -> Result<PacketDrops, BpfError> {
-        let types = KernelTypes::read(host)?;
-        let (reasons, arguments) = read_reasons(&types)?;
-        let number = |name| reasons.number(name).unwrap_or(NO_REASON).to_ne_bytes();
-        // Before 6.6 it was SKB_CONSUMED among the reasons; the name has not changed.
-        let (consumed, netfilter) = (number("SKB_CONSUMED"), number("NETFILTER_DROP"));
-        let spec = Spec {
-            object: OBJECT,
-            programs: &[PROGRAM],
-            constants: &[
-                ("only_netns", &only_netns.unwrap_or(0).to_ne_bytes()),
-                ("arguments", &arguments.to_ne_bytes()),
-                ("consumed", &consumed),
-                ("netfilter_drop", &netfilter),
-            ],
-            entries: &[
-                ("drops", room.own),
-                ("guest_drops", room.guests),
-                ("merged_drops", room.merged),
-                ("samples", room.own.saturating_add(room.guests).saturating_add(room.merged)),
-            ],
-        };
-        let loaded = load_with(&types, &spec)?;
-        let link = loaded.program(PROGRAM)?.attach()?;
+        let samples = room.own.saturating_add(room.guests).saturating_add(room.merged);
+        let entries =
+            [("drops", room.own), ("guest_drops", room.guests), ("merged_drops", room.merged), ("samples", samples)];
+        let (loaded, link, reasons) = attached(host, PROGRAM, only_netns, &[], &entries)?;
         Ok(PacketDrops { loaded, _link: link, reasons })
     }
 
@@ -148,6 +131,77 @@ impl DropReasons {
     pub fn number(&self, name: &str) -> Option<u32> {
         self.reasons.iter().find(|(_, known)| **known == *name).map(|(number, _)| *number)
     }
+}
+
+/// The program that writes each drop into a ring, at work.
+#[derive(Debug)]
+pub struct PacketDropEvents {
+    loaded: Loaded,
+    _link: Link,
+    ring: Ring,
+    reasons: DropReasons,
+}
+
+impl PacketDropEvents {
+    /// Loads the program and attaches it, as [`PacketDrops::open`] does; `with_stack`: each event has its stack, 3 us
+    /// more. `ring_bytes` (a power of two, whole pages) is the room for what waits to be read: an event takes 88 bytes,
+    /// 280 with its stack.
+    pub fn open(
+        host: &Host,
+        only_netns: Option<u32>,
+        with_stack: bool,
+        ring_bytes: u32,
+    ) -> Result<PacketDropEvents, BpfError> {
+        let with_stack = u32::from(with_stack).to_ne_bytes();
+        let (loaded, link, reasons) =
+            attached(host, EVENT_PROGRAM, only_netns, &[("with_stack", &with_stack)], &[("events", ring_bytes)])?;
+        let ring = loaded.map("events")?.ring()?;
+        Ok(PacketDropEvents { loaded, _link: link, ring, reasons })
+    }
+
+    /// The kernel's names for reasons.
+    pub fn reasons(&self) -> &DropReasons {
+        &self.reasons
+    }
+
+    /// Calls back with every event that waits; returns how many there were. No system call.
+    pub fn take(&mut self, each: &mut dyn FnMut(&[u8])) -> Result<u64, SysError> {
+        self.ring.consume(each)
+    }
+
+    /// Waits until 64 KiB of events are there, for `timeout_ms` at most. Look again after that time: fewer events wake
+    /// nobody.
+    pub fn wait(&self, timeout_ms: i32) -> Result<(), SysError> {
+        self.ring.wait(timeout_ms).map(drop)
+    }
+
+    /// Drops that found the ring full, and those that interrupted the program. Two system calls.
+    pub fn losses(&self) -> Result<DropLosses, BpfError> {
+        let missed = self.loaded.program(EVENT_PROGRAM)?.missed_runs()?;
+        Ok(DropLosses { merged: 0, lost: self.loaded.counter("lost_events")?, missed })
+    }
+}
+
+/// Loads one of the programs, fitted to the kernel's tracepoint and reasons, and attaches it.
+fn attached(
+    host: &Host,
+    program: &str,
+    only_netns: Option<u32>,
+    constants: &[(&str, &[u8])],
+    entries: &[(&str, u32)],
+) -> Result<(Loaded, Link, DropReasons), BpfError> {
+    let types = KernelTypes::read(host)?;
+    let (reasons, arguments) = read_reasons(&types)?;
+    let number = |name| reasons.number(name).unwrap_or(NO_REASON).to_ne_bytes();
+    let (netns, arguments) = (only_netns.unwrap_or(0).to_ne_bytes(), arguments.to_ne_bytes());
+    let (consumed, netfilter) = (number("SKB_CONSUMED"), number("NETFILTER_DROP"));
+    let own: [(&str, &[u8]); 4] =
+        [("only_netns", &netns), ("arguments", &arguments), ("consumed", &consumed), ("netfilter_drop", &netfilter)];
+    let constants = [&own[..], constants].concat();
+    let spec = Spec { object: OBJECT, programs: &[program], constants: &constants, entries };
+    let loaded = load_with(&types, &spec)?;
+    let link = loaded.program(program)?.attach()?;
+    Ok((loaded, link, reasons))
 }
 
 /// Reasons by name, and how many arguments the tracepoint has, in one pass over the kernel's types.

@@ -17,8 +17,8 @@ use crate::meaning::{is_benign, meaning_of};
 /// `netwren drops`, and the version of this layout.
 const MAGIC: u64 = u64::from_ne_bytes(*b"nwdrops1");
 const HEADER_BYTES: usize = 56;
-const KEY_BYTES: usize = 24;
-const SAMPLE_BYTES: usize = 240;
+pub(crate) const KEY_BYTES: usize = 24;
+pub(crate) const SAMPLE_BYTES: usize = 240;
 /// The hook in a key; one that no hook has marks packets that were counted by reason and place alone.
 const HOOK_AT: usize = 23;
 const MERGED: u8 = 255;
@@ -41,7 +41,7 @@ const HAS_ADDRESSES: u8 = 1;
 const HAS_PORTS: u8 = 2;
 const ETH_P_IPV6: u16 = 0x86dd;
 /// The reason of drops by rules and by connection tracking.
-const NETFILTER_DROP: &[u8] = b"NETFILTER_DROP";
+pub(crate) const NETFILTER_DROP: &[u8] = b"NETFILTER_DROP";
 
 /// What stands before the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -168,38 +168,49 @@ impl<'b> DropReading<'b> {
     fn row<'r>(&'r self, bytes: &[u8], words: &'r mut RowText) -> PacketDrop<'r> {
         let (key, rest) = bytes.split_at_checked(KEY_BYTES).unwrap_or_default();
         let (numbers, sample) = rest.split_at_checked(24).unwrap_or_default();
-        let (place_address, reason_number) = (u64_at(key, 0), u32_at(key, 8));
-        let reason = self.name(REASON, reason_number.into());
-        words.fill(self, place_address, sample);
-        let has = byte_at(sample, 39);
+        let packet = packet(key, sample);
+        let reason = self.name(REASON, packet.reason_number.into());
+        words.place.clear();
+        words.stack.clear();
+        put_function(&mut words.place, self.name(FUNCTION, packet.place_address), packet.place_address);
+        put_stack(&mut words.stack, packet.place_address, sample, |address| self.name(FUNCTION, address));
         let count = u64_at(numbers, 0);
         let meaning = meaning_of(reason, &words.place);
-        let by_rule = reason == NETFILTER_DROP;
         let by_stack = || hook::of_stack(stack(sample).map(|address| self.name(FUNCTION, address)));
-        let port = |at: usize| u16::from_be_bytes([byte_at(sample, at), byte_at(sample, at + 1)]);
         PacketDrop {
-            netns_id: u32_at(key, 12).into(),
-            ifindex: u32_at(key, 16),
             count,
             total: u64_at(numbers, 8),
             bytes: u64_at(numbers, 16),
             per_s: rate(count, self.header.round_ns),
             reason,
-            reason_number,
-            place_address,
-            hook: if by_rule { by_stack().or_else(|| hook::of_number(byte_at(key, HOOK_AT))) } else { None },
-            ethertype: u16_at(sample, 36),
-            l4: (has & HAS_ADDRESSES != 0).then(|| byte_at(sample, 38)),
-            ends: (has & HAS_ADDRESSES != 0).then(|| ends(sample)),
-            ports: (has & HAS_PORTS != 0).then(|| (port(32), port(34))),
-            first_bytes: u32_at(sample, 40),
+            hook: if reason == NETFILTER_DROP { by_stack().or(packet.hook) } else { None },
             meaning: meaning.says,
             ask: meaning.ask,
             remedy: meaning.remedy,
             benign: is_benign(reason, &words.place),
             place: &words.place,
             stack: &words.stack,
+            ..packet
         }
+    }
+}
+
+/// What stands in a key and a sample without a name.
+pub(crate) fn packet(key: &[u8], sample: &[u8]) -> PacketDrop<'static> {
+    let has = byte_at(sample, 39);
+    let port = |at: usize| u16::from_be_bytes([byte_at(sample, at), byte_at(sample, at + 1)]);
+    PacketDrop {
+        place_address: u64_at(key, 0),
+        reason_number: u32_at(key, 8),
+        netns_id: u32_at(key, 12).into(),
+        ifindex: u32_at(key, 16),
+        hook: hook::of_number(byte_at(key, HOOK_AT)),
+        ethertype: u16_at(sample, 36),
+        l4: (has & HAS_ADDRESSES != 0).then(|| byte_at(sample, 38)),
+        ends: (has & HAS_ADDRESSES != 0).then(|| ends(sample)),
+        ports: (has & HAS_PORTS != 0).then(|| (port(32), port(34))),
+        first_bytes: u32_at(sample, 40),
+        ..PacketDrop::default()
     }
 }
 
@@ -210,32 +221,28 @@ struct RowText {
     stack: Vec<u8>,
 }
 
-impl RowText {
-    fn fill(&mut self, reading: &DropReading<'_>, place: u64, sample: &[u8]) {
-        self.place.clear();
-        self.stack.clear();
-        put_function(&mut self.place, reading, place);
-        // The first frames are those of the program and of the tracepoint.
-        let own = stack(sample).take_while(|address| *address != place).count();
-        let own = if own == stack(sample).count() { 0 } else { own };
-        for address in stack(sample).skip(own) {
-            if !self.stack.is_empty() {
-                self.stack.push(b',');
-            }
-            put_function(&mut self.stack, reading, address);
-        }
-    }
-}
-
 /// The name of a function, or its address.
-fn put_function(into: &mut Vec<u8>, reading: &DropReading<'_>, address: u64) {
-    match reading.name(FUNCTION, address) {
+pub(crate) fn put_function(into: &mut Vec<u8>, name: &[u8], address: u64) {
+    match name {
         [] if address == 0 => {}
         [] => {
             into.extend_from_slice(b"0x");
             text::put_hex(into, address);
         }
         name => into.extend_from_slice(name),
+    }
+}
+
+/// The functions of a sample's stack, joined by commas, from the one that dropped the packet on.
+pub(crate) fn put_stack<'n>(into: &mut Vec<u8>, place: u64, sample: &[u8], name: impl Fn(u64) -> &'n [u8]) {
+    // The first frames are those of the program and of the tracepoint.
+    let own = stack(sample).take_while(|address| *address != place).count();
+    let own = if own == stack(sample).count() { 0 } else { own };
+    for address in stack(sample).skip(own) {
+        if !into.is_empty() {
+            into.push(b',');
+        }
+        put_function(into, name(address), address);
     }
 }
 
@@ -257,7 +264,7 @@ fn ends(sample: &[u8]) -> (Addr, Addr) {
 }
 
 /// The addresses of a sample's stack, the innermost first.
-fn stack(sample: &[u8]) -> impl Iterator<Item = u64> + use<> {
+pub(crate) fn stack(sample: &[u8]) -> impl Iterator<Item = u64> + use<> {
     let bytes = i32::from_ne_bytes(u32_at(sample, 44).to_ne_bytes());
     let frames = usize::try_from(bytes / 8).unwrap_or(0).min(FRAMES);
     let mut all = [0; FRAMES];
@@ -272,15 +279,15 @@ fn byte_at(bytes: &[u8], at: usize) -> u8 {
     bytes.get(at).copied().unwrap_or(0)
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> u16 {
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_ne_bytes([byte_at(bytes, at), byte_at(bytes, at + 1)])
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |four| u32::from_ne_bytes(*four))
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |eight| u64::from_ne_bytes(*eight))
 }
 

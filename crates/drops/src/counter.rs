@@ -1,6 +1,4 @@
 //! The counters of the program, read round after round.
-use std::collections::HashMap;
-
 use sys::Host;
 
 use crate::error::DropsError;
@@ -21,9 +19,11 @@ pub use without_bpf::DropCounter;
 
 #[cfg(feature = "bpf")]
 mod with_bpf {
+    use std::collections::HashMap;
+
     use bpf::{DROP_KEY_BYTES, DROP_SAMPLE_BYTES, DropLosses, DropRoom, PacketDrops};
 
-    use super::{DropScope, DropsError, HashMap, Host};
+    use super::{DropScope, DropsError, Host};
     use crate::block::{self, CountedDrops, FUNCTION, REASON, RoundHeader};
     use crate::reasons;
     use crate::symbols::Symbols;
@@ -62,7 +62,7 @@ mod with_bpf {
             rows.sort_by_key(|row| (std::cmp::Reverse(row.numbers[0]), row.key));
             let losses = self.program.losses()?;
             let addresses = rows.iter().flat_map(CountedDrops::addresses);
-            self.symbols.find(host, addresses)?;
+            self.symbols.find(host, addresses);
             let header = RoundHeader {
                 round_ns: now.saturating_sub(self.read_ns),
                 merged: losses.merged.wrapping_sub(self.losses.merged),

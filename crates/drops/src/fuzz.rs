@@ -1,5 +1,6 @@
 //! Targets for the fuzzer: any bytes as a reading, any text as the kernel's symbols.
 use crate::block::DropReading;
+use crate::event_block::EventDecoder;
 use crate::symbols::Search;
 
 /// Decodes `data` as a reading and looks at every row.
@@ -18,5 +19,13 @@ pub fn fuzz_symbols(data: &[u8]) {
     data.split(|byte| *byte == b'\n').for_each(|line| search.line(line));
     search.finish(|address, name| {
         std::hint::black_box((address, name.len()));
+    });
+}
+
+/// Decodes `data` as a block of single drops and looks at every row.
+pub fn fuzz_events(data: &[u8]) {
+    let _ = EventDecoder::default().decode(data, |row, _| {
+        std::hint::black_box((row.packet.place.len(), row.packet.stack.len(), row.packet.meaning.len()));
+        true
     });
 }

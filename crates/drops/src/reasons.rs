@@ -1,14 +1,11 @@
 //! The kernel's reasons: from its numbers to names.
-#[cfg(feature = "bpf")]
 use bpf::DropReasons;
 
 /// Bits of a reason below the number of the subsystem (`SKB_DROP_REASON_SUBSYS_SHIFT`).
-#[cfg(feature = "bpf")]
 const SUBSYSTEM_SHIFT: u32 = 16;
 
 /// The name of a reason. Reasons of a module (openvswitch, mac80211) stand in the module's own types: of these the
 /// module and the number are shown.
-#[cfg(feature = "bpf")]
 pub(crate) fn name(reasons: &DropReasons, number: u32) -> String {
     if let Some((_, name)) = reasons.reasons.iter().find(|(known, _)| *known == number) {
         return name.to_string();
@@ -21,7 +18,7 @@ pub(crate) fn name(reasons: &DropReasons, number: u32) -> String {
     }
 }
 
-#[cfg(all(test, feature = "bpf"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -155,6 +155,10 @@ fn packets(count: u64, text: impl Display, one: &str, many: &str) -> String {
     if count == 1 { format!("1 packet {one} {text}") } else { format!("{count} packets {many} {text}") }
 }
 
+/// What is said where functions have no names.
+pub(crate) const NAMES_HIDDEN: &str = "places are addresses: the kernel hides the names of its functions (needs \
+                                       CAP_SYSLOG, and kernel.kptr_restrict below 2)";
+
 /// Says what is missing in the counts.
 fn tell(header: &RoundHeader, stats: &mut RowStats) {
     if header.merged > 0 {
@@ -174,10 +178,7 @@ fn tell(header: &RoundHeader, stats: &mut RowStats) {
         );
     }
     if header.names_hidden {
-        stats.note(
-            "places are addresses: the kernel hides the names of its functions (needs CAP_SYSLOG, and \
-             kernel.kptr_restrict below 2)",
-        );
+        stats.note(NAMES_HIDDEN);
     }
     if header.no_reasons {
         stats.incomplete(0, "this kernel gives no reasons (Linux 5.17 does): the place tells");

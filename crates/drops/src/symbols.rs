@@ -27,29 +27,36 @@ impl Symbols {
     }
 
     /// Finds the names of the addresses that were not looked for yet. Without new ones nothing is read; otherwise 50 to
-    /// 100 ms, most of them the kernel's.
-    pub(crate) fn find(&mut self, host: &Host, addresses: impl Iterator<Item = u64>) -> Result<(), SysError> {
+    /// 100 ms, most of them the kernel's. A file that cannot be read hides the names as well.
+    pub(crate) fn find(&mut self, host: &Host, addresses: impl Iterator<Item = u64>) {
+        if self.hidden {
+            return;
+        }
         let new = addresses.filter(|address| *address != 0 && !self.names.contains_key(address));
         let mut search = Search::new(new.collect());
-        if search.addresses.is_empty() || self.hidden {
-            return Ok(());
+        if search.addresses.is_empty() {
+            return;
         }
-        let mut file = FileBlocks::open(&host.proc_path("kallsyms"))?;
-        let mut lines = Lines::new(LINE_MAX);
-        let mut each = |line: &[u8]| {
-            search.line(line);
-            ControlFlow::Continue(())
-        };
-        while let Some(block) = file.next()? {
-            let _ = lines.cut(block, &mut each);
-        }
-        let _ = lines.finish(&mut each);
-        self.hidden = search.is_hidden();
+        self.hidden = read(host, &mut search).is_err() || search.is_hidden();
         search.finish(|address, name| {
             self.names.insert(address, name.into());
         });
-        Ok(())
     }
+}
+
+/// Shows every line of the file to the search.
+fn read(host: &Host, search: &mut Search) -> Result<(), SysError> {
+    let mut file = FileBlocks::open(&host.proc_path("kallsyms"))?;
+    let mut lines = Lines::new(LINE_MAX);
+    let mut each = |line: &[u8]| {
+        search.line(line);
+        ControlFlow::Continue(())
+    };
+    while let Some(block) = file.next()? {
+        let _ = lines.cut(block, &mut each);
+    }
+    let _ = lines.finish(&mut each);
+    Ok(())
 }
 
 /// One pass over the lines: for each address the last function that begins before it.
@@ -151,7 +158,11 @@ mod tests {
     #[test]
     fn functions_of_the_running_kernel() {
         let mut symbols = Symbols::default();
-        symbols.find(&Host::live(), [1, u64::MAX].into_iter()).unwrap_or_else(|error| panic!("{error}"));
+        symbols.find(&Host::live(), [1, u64::MAX].into_iter());
         assert_eq!(symbols.name(1), b"");
+        let nowhere = Host::with_roots("/nonexistent".into(), "/sys".into(), "/etc".into());
+        let mut symbols = Symbols::default();
+        symbols.find(&nowhere, [1].into_iter());
+        assert!(symbols.are_hidden());
     }
 }

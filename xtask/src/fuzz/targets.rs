@@ -62,6 +62,7 @@ pub(crate) const ALL: &[Target] = &[
     Target::new("ct_stats", conntrack::stats::fuzz_stats, &[], CT_STATS),
     Target::new("cgroup", host::containers::fuzz_cgroup, &[], CGROUPS),
     Target::new("drops_block", drops::fuzz_block, &[], DROPS_BLOCKS),
+    Target::new("drop_events", drops::fuzz_events, &[], DROP_EVENTS),
     Target::new("kernel_symbols", drops::fuzz_symbols, &[], KERNEL_SYMBOLS),
 ];
 
@@ -69,6 +70,22 @@ pub(crate) const ALL: &[Target] = &[
 const DROPS_BLOCKS: &[&[u8]] = &[
     b"nwdrops1\x01\0\0\0\0\0\0\0\0\xca\x9a;\0\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
 ];
+
+/// A block of single drops: 80 bytes of events of 80 bytes, then a name.
+const DROP_EVENTS: &[&[u8]] = &[&drop_events()];
+
+const fn drop_events() -> [u8; 56 + 80 + 13] {
+    let (mut block, magic) = ([0; 56 + 80 + 13], *b"nwevent1");
+    let mut at = 0;
+    while at < magic.len() {
+        block[at] = magic[at];
+        at += 1;
+    }
+    (block[32], block[40]) = (80, 80);
+    // The place is 1; the name of function 1 is two bytes long.
+    (block[56 + 8], block[136], block[137], block[145]) = (1, 1, 1, 2);
+    block
+}
 
 /// Lines of /proc/kallsyms.
 const KERNEL_SYMBOLS: &[&[u8]] = &[

@@ -7,8 +7,8 @@ use super::tuning::UlogdTuning;
 use super::ulogd::OfGroup;
 use export::{Format, Target};
 use record::rows::{
-    CapturedPacket, CapturedPackets, FlowEvent, FlowEvents, LogRecord, LogRecords, NatEvent, NatEvents, SocketEvent,
-    SocketEvents,
+    CapturedPacket, CapturedPackets, DropEvent, DropEvents, FlowEvent, FlowEvents, LogRecord, LogRecords, NatEvent,
+    NatEvents, SocketEvent, SocketEvents,
 };
 use record::{Columns, Likeness, LookupId, Lookups, RowCells, Varying};
 use sinks::JsonRows;
@@ -45,6 +45,16 @@ impl Shipped for NatEvents {
 
     fn gate(request: &RepeatRequest) -> Option<Box<dyn RowGate<NatEvents>>> {
         Some(Box::new(KeyedGate::<NatEvents>::new(request)?))
+    }
+}
+
+impl Shipped for DropEvents {
+    fn time_ns(row: &DropEvent<'_>) -> u64 {
+        row.time_ns
+    }
+
+    fn msgid(_: &DropEvent<'_>) -> &'static str {
+        "drop"
     }
 }
 

@@ -63,7 +63,7 @@ pub use nat_advice::{AdviceNumber, NatAdvice, NatAdvices};
 pub use nat_event::{NatEvent, NatEventKind, NatEvents, nat_event_need};
 pub use nat_stats::{CtSetting, CtSettings, NatStat, NatStats, StatCounter, StatCounts, stat_need};
 pub use packet::{Fragment, IcmpHeader, PacketHeaders, TcpHeader, Transport};
-pub use packet_drop::{Drops, NetfilterHook, PacketDrop};
+pub use packet_drop::{DropEvent, DropEvents, Drops, NetfilterHook, PacketDrop, drop_need};
 pub use packet_socket::{HolderWords, PacketSocket};
 pub use proc_route::{ProcRoute, rtf};
 pub use route::{Route, Routes};
@@ -91,6 +91,7 @@ mod tests {
     fn fields_of_every_table_are_unique_and_documented() {
         are_unique_and_documented::<CapturedPackets>();
         are_unique_and_documented::<Drops>();
+        are_unique_and_documented::<DropEvents>();
         are_unique_and_documented::<Flows>();
         are_unique_and_documented::<FlowEvents>();
         are_unique_and_documented::<LogRecords>();

@@ -90,6 +90,31 @@ impl PacketDrop<'_> {
     }
 }
 
+impl<'b> PacketDrop<'b> {
+    /// Null where there is none: the packet's was not taken.
+    fn stack(&self) -> Value<'b> {
+        if self.stack.is_empty() { Value::Null } else { Value::Words(self.stack) }
+    }
+
+    fn hook(&self) -> Value<'static> {
+        self.hook.map_or(Value::Null, |hook| Value::Name(hook.name()))
+    }
+
+    fn netns(&self) -> Key {
+        if self.netns_id == 0 { Key::None } else { Key::Id(self.netns_id) }
+    }
+
+    /// The source (0) or the destination (1).
+    fn end(&self, which: usize) -> Value<'static> {
+        let end = self.ends.map(|(src, dst)| [src, dst]).and_then(|ends| ends.get(which).copied());
+        end.map_or(Value::Null, Value::Addr)
+    }
+
+    fn port(&self, which: usize) -> Value<'static> {
+        Value::number(self.ports.map(|(sport, dport)| [sport, dport]).and_then(|ports| ports.get(which).copied()))
+    }
+}
+
 fn optional(number: u64) -> Value<'static> {
     if number == 0 { Value::Null } else { Value::U64(number) }
 }
@@ -107,7 +132,7 @@ table! {
     /// Function of the kernel that dropped the packets; the address where the kernel hides the names of its functions.
     place: Text = own(|row| Value::nonempty(row.place)), kernel "kfree_skb:location", show Show::Default;
     /// Netfilter hook at which a rule, or connection tracking, dropped them.
-    hook: Name(NetfilterHook::NAMES) = own(|row| row.hook.map_or(Value::Null, |hook| Value::Name(hook.name()))),
+    hook: Name(NetfilterHook::NAMES) = own(|row| row.hook()),
         show Show::Default;
     /// Protocol: that of IP, arp, or other.
     proto: Name(PROTOCOLS) = own(|row| row.proto()), show Show::Default;
@@ -115,13 +140,13 @@ table! {
     iface: Text = joined(LookupId::Ifaces, |row| Key::Pair(row.netns_id, row.ifindex)),
         kernel "sk_buff:dev, skb_iif", show Show::Default;
     /// Source address of the first packet.
-    src: Addr = own(|row| row.ends.map_or(Value::Null, |(src, _)| Value::Addr(src))), show Show::Default;
+    src: Addr = own(|row| row.end(0)), show Show::Default;
     /// Destination address of the first packet.
-    dst: Addr = own(|row| row.ends.map_or(Value::Null, |(_, dst)| Value::Addr(dst))), show Show::Default;
+    dst: Addr = own(|row| row.end(1)), show Show::Default;
     /// Source port of the first packet.
-    sport: Port = own(|row| Value::number(row.ports.map(|(sport, _)| sport))), show Show::Wide;
+    sport: Port = own(|row| row.port(0)), show Show::Wide;
     /// Destination port of the first packet.
-    dport: Port = own(|row| Value::number(row.ports.map(|(_, dport)| dport))), show Show::Default;
+    dport: Port = own(|row| row.port(1)), show Show::Default;
     /// What the reason means, at this place.
     meaning: Text = own(|row| Value::nonempty(row.meaning.as_bytes())), show Show::Default;
     /// Who can do something about it.
@@ -131,7 +156,7 @@ table! {
     /// True if such drops are routine and no fault: rows of them are shown with --all or by a filter with `benign`.
     benign: Bool = own(|row| Value::Bool(row.benign)), show Show::Wide;
     /// Name of the network namespace; its number where it has none, null if the packets belonged to none.
-    netns: Text = joined(LookupId::Netns, |row| if row.netns_id == 0 { Key::None } else { Key::Id(row.netns_id) }),
+    netns: Text = joined(LookupId::Netns, |row| row.netns()),
         show Show::Wide;
     /// Inode of the network namespace.
     netns_id: Id = own(|row| optional(row.netns_id));
@@ -146,11 +171,79 @@ table! {
     /// Address in the function that dropped the packets.
     place_address: Hex = own(|row| optional(row.place_address)), kernel "kfree_skb:location";
     /// Functions that led to the first drop, the innermost first.
-    stack: Words(&[]) = own(|row| Value::Words(row.stack));
+    stack: Words(&[]) = own(|row| row.stack());
     /// EtherType of the first packet.
     ethertype: Hex = own(|row| optional(row.ethertype.into())), kernel "sk_buff:protocol";
     /// Number of the first packet's IP protocol.
     l4_number: Id = own(|row| Value::number(row.l4));
     /// Length of the first packet, as far as it was left when it was dropped.
     first_bytes: Bytes = own(|row| Value::U64(row.first_bytes.into())), kernel "sk_buff:len";
+}
+
+/// One dropped packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct DropEvent<'b> {
+    /// When, in ns since 1970.
+    pub time_ns: u64,
+    /// The packet; what counts many is 0.
+    pub packet: PacketDrop<'b>,
+}
+
+table! {
+    /// The table of single dropped packets (`drops --events`).
+    pub enum DropEvents of DropEvent = "drops --events";
+
+    /// When the packet was dropped.
+    time: Time = own(|row| Value::Time(row.time_ns)), show Show::Default;
+    /// Why, by the kernel's name of the reason, which may differ from kernel to kernel; null before Linux 5.17.
+    reason: Text = own(|row| Value::nonempty(row.packet.reason)), kernel "enum skb_drop_reason", show Show::Default;
+    /// Function of the kernel that dropped it; the address where the kernel hides the names of its functions.
+    place: Text = own(|row| Value::nonempty(row.packet.place)), kernel "kfree_skb:location", show Show::Default;
+    /// Netfilter hook at which a rule, or connection tracking, dropped it.
+    hook: Name(NetfilterHook::NAMES) = own(|row| row.packet.hook()), show Show::Default;
+    /// Protocol: that of IP, arp, or other.
+    proto: Name(PROTOCOLS) = own(|row| row.packet.proto()), show Show::Default;
+    /// Interface that it came by, or would have left by.
+    iface: Text = joined(LookupId::Ifaces, |row| Key::Pair(row.packet.netns_id, row.packet.ifindex)),
+        kernel "sk_buff:dev, skb_iif", show Show::Default;
+    /// Source address.
+    src: Addr = own(|row| row.packet.end(0)), show Show::Default;
+    /// Source port.
+    sport: Port = own(|row| row.packet.port(0)), show Show::Default;
+    /// Destination address.
+    dst: Addr = own(|row| row.packet.end(1)), show Show::Default;
+    /// Destination port.
+    dport: Port = own(|row| row.packet.port(1)), show Show::Default;
+    /// Length in bytes, as far as it was left when it was dropped.
+    len: Bytes = own(|row| Value::U64(row.packet.first_bytes.into())), kernel "sk_buff:len", show Show::Default;
+    /// What the reason means, at this place.
+    meaning: Text = own(|row| Value::nonempty(row.packet.meaning.as_bytes())), show Show::Wide;
+    /// Who can do something about it.
+    ask: Text = own(|row| Value::nonempty(row.packet.ask.as_bytes()));
+    /// Where to look next, and what may mend it.
+    remedy: Text = own(|row| Value::nonempty(row.packet.remedy.as_bytes()));
+    /// True if such drops are routine and no fault: they are shown with --all or by a filter with `benign`.
+    benign: Bool = own(|row| Value::Bool(row.packet.benign)), show Show::Wide;
+    /// Name of the network namespace; its number where it has none, null if the packet belonged to none.
+    netns: Text = joined(LookupId::Netns, |row| row.packet.netns()), show Show::Wide;
+    /// Inode of the network namespace.
+    netns_id: Id = own(|row| optional(row.packet.netns_id));
+    /// Number of the interface.
+    ifindex: Id = own(|row| optional(row.packet.ifindex.into())), kernel "sk_buff:dev, skb_iif";
+    /// The kernel's number of the reason: another one in another kernel.
+    reason_number: Id = own(|row| Value::U64(row.packet.reason_number.into())), kernel "enum skb_drop_reason";
+    /// Address in the function that dropped it.
+    place_address: Hex = own(|row| optional(row.packet.place_address)), kernel "kfree_skb:location";
+    /// Functions that led to the drop, the innermost first: 3 us more for each dropped packet.
+    stack: Words(&[]) = own(|row| row.packet.stack()), needs drop_need::STACK;
+    /// EtherType.
+    ethertype: Hex = own(|row| optional(row.packet.ethertype.into())), kernel "sk_buff:protocol";
+    /// Number of the IP protocol.
+    l4_number: Id = own(|row| Value::number(row.packet.l4));
+}
+
+/// Bits of [`crate::Field::need`] for [`DropEvents`].
+pub mod drop_need {
+    /// The stack of each drop.
+    pub const STACK: u64 = 1;
 }

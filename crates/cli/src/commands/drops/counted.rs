@@ -1,17 +1,11 @@
-//! `netwren drops [FILTER]`: packets that the kernel drops, counted while the command runs.
+//! Drops counted by reason and place, round by round.
 
-use super::plan;
-use super::source_provider::{RoundTime, SourceProvider};
-use super::table;
 use crate::asked::Asked;
-use crate::command::{Command, ParsedWords, TableEntry};
-use crate::exit::Exit;
-use crate::flags::defs::Scope;
-use crate::flags::request::{PERIODS_S, Repeat, Request};
-use crate::outcome::Outcome;
+use crate::commands::source_provider::{RoundTime, SourceProvider};
+use crate::flags::request::Repeat;
 use crate::pillar_cache::PillarCache;
 use crate::session::Session;
-use ::drops::{DropCounter, DropOptions, DropScope, DropSource};
+use ::drops::{DropCounter, DropOptions, DropSource};
 use record::rows::Drops;
 use record::{Accounting, Lookups, Source, SourceError};
 use std::any::Any;
@@ -19,54 +13,7 @@ use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use sys::Mode;
 
-/// The registry's entry.
-pub(crate) static COMMAND: Command = Command {
-    name: "drops",
-    about: "Packets that the kernel drops while it runs: how many, why, where, and what that means",
-    examples: EXAMPLES,
-    scope: Scope::TABLE.without(Scope::WATCH).and(Scope::DROPS),
-    refusals: &[("follow", "--follow does not go with `drops`: --watch shows what is dropped, round by round")],
-    tables: &[TableEntry::of::<Drops>()],
-    run: Some(run),
-    ..Command::TABLE
-};
-
-const EXAMPLES: &str = "\
-Examples:
-  netwren drops                                      until Ctrl-C: on a terminal every second, else one table
-  netwren drops --for 5                              what is dropped in five seconds, in this network namespace
-  netwren drops --for 5 --all-netns -o wide          in all of them, with advice
-  netwren drops 'reason = NETFILTER_DROP' --for 5    what rules and connection tracking drop
-  netwren drops 'hook = forward or proto = udp' --for 5 --columns +dport,stack
-  netwren drops --for 5 --by reason,place            groups: how many packets each
-  netwren drops --for 5 --all 'benign = true'        what is freed in routine ways
-  netwren drops --watch=2 --for 6 -o json
-Counting costs nothing while nothing is dropped, and about 0.2 us for each packet that is. It needs CAP_BPF and
-CAP_PERFMON, names of functions CAP_SYSLOG.
-";
-
-/// What groups are summed up by, if nothing else is said.
-const SUMS: &str = "count,bytes";
-
-fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
-    let mut request = Request::of(words)?;
-    request.sample = words.seconds("for", PERIODS_S)?;
-    let is_replay = request.replay.is_some();
-    if request.sample.is_none() && !is_replay && sys::term::is_terminal(sys::term::STDOUT) {
-        if let Repeat::Once = request.repeat {
-            request.repeat = Repeat::Every(Duration::from_secs(1));
-        }
-    }
-    if request.shown.by.is_some() && request.shown.aggregates.iter().all(Option::is_none) {
-        request.shown.aggregates[0] = Some(SUMS.to_owned());
-        request.shown.sort.get_or_insert_with(|| "sum_count:desc".to_owned());
-    }
-    let provider = DropProvider { all: words.has("all"), clock: Cell::default() };
-    Ok(match plan::of_request::<Drops>(&request) {
-        Ok(plan) => table::run(&request, &plan, &provider),
-        Err(wrong) => Outcome::because(Exit::Usage, wrong),
-    })
-}
+use super::scope;
 
 /// The counter of a session, from its first round on.
 #[derive(Default)]
@@ -87,7 +34,8 @@ struct SampleClock {
     rounds: u64,
 }
 
-struct DropProvider {
+/// Makes the source of each round.
+pub(super) struct DropProvider {
     all: bool,
     clock: Cell<SampleClock>,
 }
@@ -96,6 +44,11 @@ struct DropProvider {
 const LOOK_NS: u64 = 200_000_000;
 
 impl DropProvider {
+    /// `all`: with drops that are routine.
+    pub(super) fn new(all: bool) -> DropProvider {
+        DropProvider { all, clock: Cell::default() }
+    }
+
     /// Counts from now on.
     fn open(&self, session: &Session) -> Result<(), SourceError> {
         let open = session.cache::<OpenCounter>();
@@ -157,12 +110,5 @@ impl SourceProvider<Drops> for DropProvider {
             Mode::Live => then(&source),
             _ => then(&Asked::new(&source, session.host(), |_, demanded| demanded)),
         }
-    }
-}
-
-fn scope(session: &Session) -> DropScope {
-    match session.namespaces() {
-        Some(_) => DropScope::AllNetns,
-        None => DropScope::Netns(u32::try_from(session.netns_id()).unwrap_or(0)),
     }
 }

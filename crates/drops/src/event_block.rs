@@ -1,0 +1,218 @@
+//! Single drops as bytes: what a recording holds, and what rows are made of.
+//!
+//! ```text
+//! header  magic, what must be added to the events' clock for the time since 1970, drops that found the ring full,
+//!         drops that interrupted the program, bytes of events, bytes of one event, flags
+//! events  ns, key, sample as far as it is there
+//! names   kind, number, length, text: those that no block before had
+//! ```
+use std::collections::HashMap;
+
+use record::rows::{DropEvent, PacketDrop};
+
+use crate::block::{FUNCTION, KEY_BYTES, NETFILTER_DROP, REASON, packet, put_function, put_stack, stack, u64_at};
+use crate::error::DropsError;
+use crate::hook;
+use crate::meaning::{Meaning, is_benign, meaning_of};
+
+const MAGIC: u64 = u64::from_ne_bytes(*b"nwevent1");
+pub(crate) const HEADER_BYTES: usize = 56;
+/// An event without its stack, and with it.
+pub(crate) const EVENT_BYTES: usize = 80;
+pub(crate) const STACK_EVENT_BYTES: usize = 272;
+/// The kernel hides the names of its functions.
+pub(crate) const NAMES_HIDDEN: u64 = 1;
+/// Drops of every namespace are told.
+pub(crate) const ALL_NETNS: u64 = 1 << 1;
+const KEY_AT: usize = 8;
+const SAMPLE_AT: usize = KEY_AT + KEY_BYTES;
+
+/// What stands before the events of a block.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct EventHeader {
+    pub(crate) epoch_ns: u64,
+    /// Drops that found the ring full, so far.
+    pub(crate) lost: u64,
+    /// Drops that interrupted the program, so far.
+    pub(crate) missed: u64,
+    /// Bytes of all events of the block, and of one.
+    pub(crate) events: u64,
+    pub(crate) event: u64,
+    /// `NAMES_HIDDEN`, `ALL_NETNS`.
+    pub(crate) flags: u64,
+}
+
+impl EventHeader {
+    pub(crate) fn put(&self, into: &mut [u8]) {
+        let counts = [self.lost, self.missed, self.events, self.event, self.flags];
+        let numbers = [MAGIC, self.epoch_ns].into_iter().chain(counts);
+        for (place, number) in into.chunks_exact_mut(8).zip(numbers) {
+            place.copy_from_slice(&number.to_ne_bytes());
+        }
+    }
+}
+
+/// The place and the stack of an event.
+pub(crate) fn addresses(event: &[u8]) -> impl Iterator<Item = u64> {
+    let sample = event.get(SAMPLE_AT..).unwrap_or_default();
+    Some(u64_at(event, KEY_AT)).into_iter().chain(stack(sample))
+}
+
+/// The reason of an event.
+pub(crate) fn reason(event: &[u8]) -> u32 {
+    packet(event.get(KEY_AT..).unwrap_or_default(), &[]).reason_number
+}
+
+/// Appends a name.
+pub(crate) fn put_name(into: &mut Vec<u8>, kind: u8, number: u64, name: &[u8]) {
+    let name = name.get(..usize::from(u16::MAX)).unwrap_or(name);
+    into.push(kind);
+    into.extend_from_slice(&number.to_ne_bytes());
+    into.extend_from_slice(&u16::try_from(name.len()).unwrap_or(u16::MAX).to_ne_bytes());
+    into.extend_from_slice(name);
+}
+
+/// What all drops of one reason at one place have in common.
+#[derive(Debug)]
+struct KnownPlace {
+    reason: Box<[u8]>,
+    place: Box<[u8]>,
+    meaning: Meaning,
+    benign: bool,
+}
+
+/// Decodes the blocks of one run.
+#[derive(Debug, Default)]
+pub(crate) struct EventDecoder {
+    /// As many as the kernel's code has places and reasons, and their callers.
+    names: HashMap<(u8, u64), Box<[u8]>>,
+    places: HashMap<(u32, u64), KnownPlace>,
+}
+
+impl EventDecoder {
+    /// Reads any bytes without panicking: calls back with each event and the flags of the block until it answers false,
+    /// and returns the header.
+    pub(crate) fn decode(
+        &mut self,
+        block: &[u8],
+        mut each: impl FnMut(&DropEvent<'_>, u64) -> bool,
+    ) -> Result<EventHeader, DropsError> {
+        let cut = DropsError::Malformed("drops are cut short");
+        let (head, rest) = block.split_at_checked(HEADER_BYTES).ok_or(cut.clone())?;
+        let word = |n: usize| u64_at(head, n * 8);
+        if word(0) != MAGIC {
+            return Err(DropsError::Malformed("drops of another version"));
+        }
+        let [epoch_ns, events, event] = [word(1), word(4), word(5)];
+        let header = EventHeader { epoch_ns, lost: word(2), missed: word(3), events, event, flags: word(6) };
+        let bytes = usize::try_from(events).map_err(|_| cut.clone())?;
+        let (events, names) = rest.split_at_checked(bytes).ok_or(cut.clone())?;
+        self.learn(names)?;
+        let bytes = usize::try_from(event).ok().filter(|bytes| [EVENT_BYTES, STACK_EVENT_BYTES].contains(bytes));
+        let mut stack = Vec::new();
+        for event in events.chunks_exact(bytes.ok_or(DropsError::Malformed("drops of a strange length"))?) {
+            if !each(&self.row(event, epoch_ns, &mut stack), header.flags) {
+                break;
+            }
+        }
+        Ok(header)
+    }
+
+    fn learn(&mut self, mut names: &[u8]) -> Result<(), DropsError> {
+        while let Some((head, more)) = names.split_first_chunk::<11>() {
+            let [kind, number @ .., low, high] = *head;
+            let length = usize::from(u16::from_ne_bytes([low, high]));
+            let (name, more) = more.split_at_checked(length).ok_or(DropsError::Malformed("a name is cut short"))?;
+            self.names.insert((kind, u64::from_ne_bytes(number)), name.into());
+            names = more;
+        }
+        Ok(())
+    }
+
+    fn row<'r>(&'r mut self, event: &[u8], epoch_ns: u64, stack_text: &'r mut Vec<u8>) -> DropEvent<'r> {
+        let (key, sample) = event.get(KEY_AT..).and_then(|rest| rest.split_at_checked(KEY_BYTES)).unwrap_or_default();
+        let packet = packet(key, sample);
+        let names = &self.names;
+        let name = |address: u64| names.get(&(FUNCTION, address)).map_or(&[][..], |name| name);
+        let id = (packet.reason_number, packet.place_address);
+        let known = self.places.entry(id).or_insert_with(|| {
+            let reason = names.get(&(REASON, packet.reason_number.into())).map_or(&[][..], |name| name);
+            let mut place = Vec::new();
+            put_function(&mut place, name(packet.place_address), packet.place_address);
+            let (meaning, benign) = (meaning_of(reason, &place), is_benign(reason, &place));
+            KnownPlace { reason: reason.into(), place: place.into(), meaning, benign }
+        });
+        stack_text.clear();
+        put_stack(stack_text, packet.place_address, sample, name);
+        let by_stack = || hook::of_stack(stack(sample).map(name));
+        let hook = if *known.reason == *NETFILTER_DROP { by_stack().or(packet.hook) } else { None };
+        DropEvent {
+            time_ns: u64_at(event, 0).wrapping_add(epoch_ns),
+            packet: PacketDrop {
+                count: 1,
+                reason: &known.reason,
+                place: &known.place,
+                stack: stack_text,
+                meaning: known.meaning.says,
+                ask: known.meaning.ask,
+                remedy: known.meaning.remedy,
+                benign: known.benign,
+                hook,
+                ..packet
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const PLACE: u64 = 0xffff_ffff_8100_1234;
+
+    fn block(names: bool) -> Vec<u8> {
+        let mut events = vec![0; 2 * EVENT_BYTES];
+        for (n, event) in events.chunks_exact_mut(EVENT_BYTES).enumerate() {
+            event[..8].copy_from_slice(&(100 + n as u64).to_ne_bytes());
+            event[8..16].copy_from_slice(&PLACE.to_ne_bytes());
+            event[16..20].copy_from_slice(&3_u32.to_ne_bytes());
+        }
+        let mut block = vec![0; HEADER_BYTES];
+        let (events_bytes, event) = (events.len() as u64, EVENT_BYTES as u64);
+        let header = EventHeader { epoch_ns: 1000, lost: 5, missed: 1, events: events_bytes, event, flags: 0 };
+        header.put(&mut block);
+        block.extend(events);
+        if names {
+            put_name(&mut block, REASON, 3, b"NO_SOCKET");
+            put_name(&mut block, FUNCTION, PLACE, b"tcp_v4_rcv");
+        }
+        block
+    }
+
+    #[test]
+    fn names_come_once_and_stay() {
+        let mut decoder = EventDecoder::default();
+        let mut rows = Vec::new();
+        for names in [true, false] {
+            let header = decoder.decode(&block(names), |row, _| {
+                rows.push((row.time_ns, row.packet.reason.to_vec(), row.packet.place.to_vec()));
+                row.packet.meaning.starts_with("nobody")
+            });
+            assert_eq!((header.as_ref().unwrap().lost, header.unwrap().missed), (5, 1));
+        }
+        assert_eq!(rows.len(), 4);
+        assert_eq!(rows[3], (1101, b"NO_SOCKET".to_vec(), b"tcp_v4_rcv".to_vec()));
+    }
+
+    #[test]
+    fn cut_anywhere_nothing_panics() {
+        let whole = block(true);
+        for end in 0..whole.len() {
+            let _ = EventDecoder::default().decode(&whole[..end], |_, _| true);
+        }
+        let mut strange = whole.clone();
+        strange[40] = 3;
+        assert!(EventDecoder::default().decode(&strange, |_, _| true).is_err());
+    }
+}

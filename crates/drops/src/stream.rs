@@ -1,0 +1,162 @@
+//! Single drops as they come.
+use record::rows::{DropEvent, DropEvents, drop_need};
+use record::{Accounting, Demand, Each, Expr, Next, Offer, SourceError, Stream, StreamState, field_index};
+use sys::{Blocks, Host, SysError};
+
+use crate::counter::DropScope;
+use crate::error::DropsError;
+use crate::event_block::{self, EventDecoder, EventHeader};
+use crate::source::NAMES_HIDDEN;
+
+/// The key of the stream on the tape.
+const TAPE_KEY: &str = "drop events";
+const BACKEND: &str = "bpf";
+
+/// How single drops are followed.
+#[derive(Clone, Copy)]
+pub struct FollowDrops<'h> {
+    /// Whose packets.
+    pub scope: DropScope,
+    /// With those that are routine.
+    pub all: bool,
+    /// Asked every 10 ms: true ends the stream.
+    pub stop: &'h dyn Fn() -> bool,
+}
+
+/// Drops of one run.
+pub struct DropStream<'h> {
+    blocks: Box<dyn Blocks + 'h>,
+    all: bool,
+    decoder: EventDecoder,
+    header: EventHeader,
+    stats: Accounting,
+    unplaced: u64,
+    routine: u64,
+    failure: Option<DropsError>,
+}
+
+impl<'h> DropStream<'h> {
+    /// Loads the program and attaches it, or opens the recording: what is dropped from here on comes. Fails if nothing
+    /// can be told.
+    pub fn open(
+        host: &'h Host,
+        demand: &Demand<DropEvents>,
+        follow: FollowDrops<'h>,
+    ) -> Result<DropStream<'h>, SourceError> {
+        let with_stack = demand.need & drop_need::STACK != 0;
+        let blocks = open(host, with_stack, follow)?;
+        let benign = field_index::<DropEvents>("benign");
+        let mut asks_for_benign = false;
+        let mut look = |expr: &Expr| expr.for_each_test(&mut |test| asks_for_benign |= Some(test.field) == benign);
+        demand.conjuncts.iter().for_each(&mut look);
+        let mut stats = Accounting::default();
+        stats.used(BACKEND);
+        let (decoder, header, failure) = Default::default();
+        let all = follow.all || asks_for_benign;
+        Ok(DropStream { blocks, all, decoder, header, stats, unplaced: 0, routine: 0, failure })
+    }
+}
+
+#[cfg(feature = "bpf")]
+fn open<'h>(host: &'h Host, with_stack: bool, follow: FollowDrops<'h>) -> Result<Box<dyn Blocks + 'h>, DropsError> {
+    let mut failure = None;
+    let opened = host.stream(TAPE_KEY, "", || {
+        match crate::event_ring::EventRing::open(host, follow.scope, with_stack, follow.stop) {
+            Ok(ring) => Ok(Box::new(ring) as Box<dyn Blocks>),
+            Err(error) => Err(SysError::new("read", failure.insert(error).to_string(), sys::Errno::IO)),
+        }
+    });
+    match failure {
+        Some(error) => Err(error),
+        None => opened.map_err(DropsError::from),
+    }
+}
+
+#[cfg(not(feature = "bpf"))]
+fn open<'h>(host: &'h Host, _: bool, _: FollowDrops<'h>) -> Result<Box<dyn Blocks + 'h>, DropsError> {
+    if !host.is_replay() {
+        return Err(DropsError::WithoutBpf);
+    }
+    let none = || Err(SysError::new("read", "drops", sys::Errno::NOT_RECORDED));
+    host.stream(TAPE_KEY, "", none).map_err(DropsError::from)
+}
+
+/// What is done with one drop.
+enum Judged {
+    Shown,
+    Routine,
+    Unplaced,
+}
+
+fn judged(event: &DropEvent<'_>, is_one: bool, all: bool) -> Judged {
+    match event.packet.benign {
+        false if is_one && event.packet.netns_id == 0 => Judged::Unplaced,
+        true if !all || is_one && event.packet.netns_id == 0 => Judged::Routine,
+        _ => Judged::Shown,
+    }
+}
+
+impl Stream<DropEvents> for DropStream<'_> {
+    fn offer(&self, _: &Demand<DropEvents>) -> Offer {
+        let explain = vec![
+            "a BPF program at the tracepoint kfree_skb writes each drop into a ring of 4 MiB".to_owned(),
+            "the reader is woken when 64 KiB wait, and looks every 10 ms".to_owned(),
+        ];
+        Offer { backend: BACKEND, explain, ..Offer::default() }
+    }
+
+    fn next(&mut self, _: &Demand<DropEvents>, each: &mut Each<'_, DropEvents>) -> Result<StreamState, SourceError> {
+        let Some(block) = self.blocks.next().map_err(DropsError::from)? else { return Ok(StreamState::Ended) };
+        let all = self.all;
+        let (stats, unplaced, routine) = (&mut self.stats, &mut self.unplaced, &mut self.routine);
+        let decoded = self.decoder.decode(block, |event, flags| {
+            stats.seen += 1;
+            let left_out = match judged(event, flags & event_block::ALL_NETNS == 0, all) {
+                Judged::Shown => return each(event) == Next::More,
+                Judged::Routine => &mut *routine,
+                Judged::Unplaced => &mut *unplaced,
+            };
+            *left_out += 1;
+            stats.filtered += 1;
+            true
+        });
+        match decoded {
+            Ok(header) => self.header = header,
+            Err(error) => {
+                self.failure.get_or_insert(error);
+            }
+        }
+        Ok(StreamState::Open)
+    }
+
+    fn close(&mut self) -> Accounting {
+        let mut stats = std::mem::take(&mut self.stats);
+        let EventHeader { lost, missed, flags, .. } = self.header;
+        if flags & event_block::NAMES_HIDDEN != 0 {
+            stats.add_reason(0, NAMES_HIDDEN);
+        }
+        stats.lost += lost;
+        if lost > 0 {
+            stats.add_reason(
+                lost,
+                "drops are not shown: they came faster than they could be (without --events they count)",
+            );
+        }
+        if missed > 0 {
+            stats.incomplete = true;
+            stats.add_reason(missed, "drops are not shown: they interrupted the telling of another one");
+        }
+        if self.routine > 0 {
+            stats.add_reason(self.routine, "drops were routine and are not shown (--all shows them)");
+        }
+        if self.unplaced > 0 {
+            stats.incomplete = true;
+            stats.add_reason(self.unplaced, "drops were in no known network namespace and are not shown (--all-netns)");
+        }
+        if let Some(error) = self.failure.take() {
+            stats.incomplete = true;
+            stats.add_reason(1, error.to_string());
+        }
+        stats
+    }
+}

@@ -208,6 +208,8 @@ fn root_a_socket_that_nobody_reads() {
     assert_eq!((ran.code, sum(&read, "SOCKET_RCVBUFF")), (0, lost), "{}", ran.stderr);
     let row = read.iter().find(|row| is_of(row, "SOCKET_RCVBUFF")).unwrap();
     assert_eq!((&row["iface"], &row["dport"]), (&"lo".into(), &to.1.into()), "{row}");
+    // The socket that it was for is told since Linux 6.11; the namespace too, which is how it got here.
+    assert_eq!(row["pid"], std::process::id(), "{row}");
     assert_eq!(sum(&read, "NOT_SPECIFIED"), 0, "{read:?}");
 }
 

@@ -679,7 +679,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__drops)
-            opts="-c -n -o -H -N -h --columns --by --sum --max --avg --sort --limit --resolve --output --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --record --replay --for --events --stack --exit-after --all --help"
+            opts="-c -n -o -H -N -h --columns --by --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --owners-via --record --replay --for --events --stack --exit-after --all --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -747,6 +747,10 @@ _netwren() {
                     ;;
                 -N)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --owners-via)
+                    COMPREPLY=($(compgen -W "bpf proc" -- "${cur}"))
                     return 0
                     ;;
                 --record)

@@ -668,10 +668,13 @@ always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l watch -d 'What was dropped every SECONDS, until interrupted: on a terminal without --for that is meant anyway' -r
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand drops" -l owners-via -d 'Find owners by this interface instead of the cheaper one: bpf needs CAP_BPF and CAP_PERFMON and misses no process' -r -f -a "bpf\t''
+proc\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l for -d 'How long drops are counted; Ctrl-C ends it before. Without it: until interrupted' -r
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l exit-after -d 'With --events: end after N packets were shown' -r
+complete -c netwren -n "__fish_netwren_using_subcommand drops" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'

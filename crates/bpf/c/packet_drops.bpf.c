@@ -69,8 +69,9 @@ struct packet_ends {
 	u16 l3;		    /* host order */
 	u8 l4, has;	    /* HAS_… */
 	u32 bytes;
+	u32 inode, uid; /* of the socket that the packet was for, or that sent it */
 };
-enum { HAS_ADDRESSES = 1, HAS_PORTS = 2 };
+enum { HAS_ADDRESSES = 1, HAS_PORTS = 2, HAS_SOCKET = 4 };
 struct drop_sample {
 	struct packet_ends ends;
 	s32 stack_bytes; /* negative: an error */
@@ -292,6 +293,28 @@ INLINE void read_ports(struct sk_buff *skb, u32 transport, struct packet_ends *e
 	ends->has |= HAS_PORTS;
 }
 
+/* Of sockets that are whole: not of a request, nor of what is left of a connection. */
+INLINE void read_socket(u64 *ctx, struct sk_buff *skb, struct packet_ends *ends)
+{
+	struct sock *sk = skb->sk;
+	struct home home;
+	struct socket *so;
+
+	if (arguments >= 4 && ctx[3])
+		sk = PLAIN(struct sock, (struct sock *)ctx[3]);
+	if (!sk || !find_home(sk->__sk_common.skc_net.net, &home))
+		return;
+	if (sk->__sk_common.skc_state == TCP_TIME_WAIT || sk->__sk_common.skc_state == TCP_NEW_SYN_RECV)
+		return;
+	so = sk->sk_socket;
+	if (field_exists(sk->sk_ino))
+		ends->inode = sk->sk_ino;
+	else if (so)
+		ends->inode = READ((struct socket_alloc *)so, vfs_inode.i_ino);
+	ends->uid = sk->sk_uid.val;
+	ends->has |= HAS_SOCKET;
+}
+
 enum counted { FULL, COUNTED, NEW };
 
 INLINE enum counted count(void *map, struct drop_key *key, u32 bytes)
@@ -386,6 +409,7 @@ SEC("tp_btf/kfree_skb") int on_drop(u64 *ctx)
 	}
 	if (counted == NEW) {
 		read_ports(skb, drop.transport, &drop.ends);
+		read_socket(ctx, skb, &drop.ends);
 		take_sample(ctx, key, &drop.ends);
 	}
 	return 0;
@@ -412,6 +436,7 @@ SEC("tp_btf/kfree_skb") int on_drop_event(u64 *ctx)
 	if (!look(ctx, skb, &drop))
 		return 0;
 	read_ports(skb, drop.transport, &drop.ends);
+	read_socket(ctx, skb, &drop.ends);
 	if (with_stack) {
 		whole = bpf_ringbuf_reserve(&events, sizeof(*whole), 0);
 		if (!whole) {

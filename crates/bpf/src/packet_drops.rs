@@ -23,7 +23,7 @@ const COUNT_BYTES: usize = 16;
 /// Bytes of `struct drop_key`.
 pub const DROP_KEY_BYTES: usize = 24;
 /// Bytes of `struct drop_sample`.
-pub const DROP_SAMPLE_BYTES: usize = 240;
+pub const DROP_SAMPLE_BYTES: usize = 248;
 
 /// The number of a reason that this kernel has not got.
 const NO_REASON: u32 = u32::MAX;
@@ -144,8 +144,8 @@ pub struct PacketDropEvents {
 
 impl PacketDropEvents {
     /// Loads the program and attaches it, as [`PacketDrops::open`] does; `with_stack`: each event has its stack, 3 us
-    /// more. `ring_bytes` (a power of two, whole pages) is the room for what waits to be read: an event takes 88 bytes,
-    /// 280 with its stack.
+    /// more. `ring_bytes` (a power of two, whole pages) is the room for what waits to be read: an event takes 96 bytes,
+    /// 288 with its stack.
     pub fn open(
         host: &Host,
         only_netns: Option<u32>,

@@ -18,11 +18,12 @@ use crate::meaning::{is_benign, meaning_of};
 const MAGIC: u64 = u64::from_ne_bytes(*b"nwdrops1");
 const HEADER_BYTES: usize = 56;
 pub(crate) const KEY_BYTES: usize = 24;
-pub(crate) const SAMPLE_BYTES: usize = 240;
+pub(crate) const SAMPLE_BYTES: usize = 248;
 /// The hook in a key; one that no hook has marks packets that were counted by reason and place alone.
 const HOOK_AT: usize = 23;
 const MERGED: u8 = 255;
-const STACK_AT: usize = 48;
+const STACK_BYTES_AT: usize = 52;
+const STACK_AT: usize = 56;
 const FRAMES: usize = 24;
 /// Key, three numbers, sample.
 pub(crate) const ROW_BYTES: usize = KEY_BYTES + 24 + SAMPLE_BYTES;
@@ -36,9 +37,10 @@ const NO_REASONS: u64 = 1 << 2;
 pub(crate) const REASON: u8 = 0;
 pub(crate) const FUNCTION: u8 = 1;
 
-/// `HAS_ADDRESSES`, `HAS_PORTS` of the program.
+/// `HAS_…` of the program.
 const HAS_ADDRESSES: u8 = 1;
 const HAS_PORTS: u8 = 2;
+const HAS_SOCKET: u8 = 4;
 const ETH_P_IPV6: u16 = 0x86dd;
 /// The reason of drops by rules and by connection tracking.
 pub(crate) const NETFILTER_DROP: &[u8] = b"NETFILTER_DROP";
@@ -210,6 +212,8 @@ pub(crate) fn packet(key: &[u8], sample: &[u8]) -> PacketDrop<'static> {
         ends: (has & HAS_ADDRESSES != 0).then(|| ends(sample)),
         ports: (has & HAS_PORTS != 0).then(|| (port(32), port(34))),
         first_bytes: u32_at(sample, 40),
+        socket_inode: u32_at(sample, 44),
+        uid: (has & HAS_SOCKET != 0).then(|| u32_at(sample, 48)),
         ..PacketDrop::default()
     }
 }
@@ -265,7 +269,7 @@ fn ends(sample: &[u8]) -> (Addr, Addr) {
 
 /// The addresses of a sample's stack, the innermost first.
 pub(crate) fn stack(sample: &[u8]) -> impl Iterator<Item = u64> + use<> {
-    let bytes = i32::from_ne_bytes(u32_at(sample, 44).to_ne_bytes());
+    let bytes = i32::from_ne_bytes(u32_at(sample, STACK_BYTES_AT).to_ne_bytes());
     let frames = usize::try_from(bytes / 8).unwrap_or(0).min(FRAMES);
     let mut all = [0; FRAMES];
     for (n, to) in all.iter_mut().enumerate().take(frames) {
@@ -312,9 +316,9 @@ mod tests {
         sample[16..20].copy_from_slice(&[10, 0, 0, 2]);
         sample[32..36].copy_from_slice(&[5000_u16.to_be_bytes(), 53_u16.to_be_bytes()].concat());
         sample[36..38].copy_from_slice(&0x0800_u16.to_ne_bytes());
-        sample[38..40].copy_from_slice(&[17, HAS_ADDRESSES | HAS_PORTS]);
+        sample[38..40].copy_from_slice(&[17, HAS_ADDRESSES | HAS_PORTS | HAS_SOCKET]);
         sample[40..44].copy_from_slice(&60_u32.to_ne_bytes());
-        sample[44..48].copy_from_slice(&24_u32.to_ne_bytes());
+        sample[44..56].copy_from_slice(&[77_u32, 1000, 24].map(u32::to_ne_bytes).concat());
         for (n, address) in [1, PLACE, CALLER].into_iter().enumerate() {
             sample[STACK_AT + n * 8..][..8].copy_from_slice(&u64::to_ne_bytes(address));
         }
@@ -346,6 +350,7 @@ mod tests {
             assert_eq!((row.reason, row.place, row.stack), (names[0].2, names[1].2, &b"nft_do_chain,ip_forward"[..]));
             assert_eq!(row.hook.unwrap().name(), "forward", "the stack's, not the route's");
             assert_eq!(row.ends, Some((Addr::V4([10, 0, 0, 1]), Addr::V4([10, 0, 0, 2]))));
+            assert_eq!((row.socket_inode, row.uid), (77, Some(1000)));
             assert_eq!((row.ports, row.l4, row.ethertype), (Some((5000, 53)), Some(17), 0x0800));
             assert!(row.meaning.contains("nftables") && !row.benign && !is_merged);
             true

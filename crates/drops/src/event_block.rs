@@ -18,8 +18,8 @@ use crate::meaning::{Meaning, is_benign, meaning_of};
 const MAGIC: u64 = u64::from_ne_bytes(*b"nwevent1");
 pub(crate) const HEADER_BYTES: usize = 56;
 /// An event without its stack, and with it.
-pub(crate) const EVENT_BYTES: usize = 80;
-pub(crate) const STACK_EVENT_BYTES: usize = 272;
+pub(crate) const EVENT_BYTES: usize = 88;
+pub(crate) const STACK_EVENT_BYTES: usize = 280;
 /// The kernel hides the names of its functions.
 pub(crate) const NAMES_HIDDEN: u64 = 1;
 /// Drops of every namespace are told.

@@ -13,7 +13,7 @@ use crate::event_block::{
 use crate::reasons;
 use crate::symbols::Symbols;
 
-/// Room for events that wait: 47,000 drops, while names of functions are looked for.
+/// Room for events that wait: 43,000 drops, while names of functions are looked for.
 const RING_BYTES: u32 = 4 << 20;
 
 /// The program at work.

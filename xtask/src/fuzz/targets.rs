@@ -71,19 +71,19 @@ const DROPS_BLOCKS: &[&[u8]] = &[
     b"nwdrops1\x01\0\0\0\0\0\0\0\0\xca\x9a;\0\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
 ];
 
-/// A block of single drops: 80 bytes of events of 80 bytes, then a name.
+/// A block of single drops: 88 bytes of events of 88 bytes, then a name.
 const DROP_EVENTS: &[&[u8]] = &[&drop_events()];
 
-const fn drop_events() -> [u8; 56 + 80 + 13] {
-    let (mut block, magic) = ([0; 56 + 80 + 13], *b"nwevent1");
+const fn drop_events() -> [u8; 56 + 88 + 13] {
+    let (mut block, magic) = ([0; 56 + 88 + 13], *b"nwevent1");
     let mut at = 0;
     while at < magic.len() {
         block[at] = magic[at];
         at += 1;
     }
-    (block[32], block[40]) = (80, 80);
+    (block[32], block[40]) = (88, 88);
     // The place is 1; the name of function 1 is two bytes long.
-    (block[56 + 8], block[136], block[137], block[145]) = (1, 1, 1, 2);
+    (block[56 + 8], block[144], block[145], block[153]) = (1, 1, 1, 2);
     block
 }
 

@@ -3,7 +3,7 @@
 use crate::named_enum::named_enum;
 use crate::rows::ip_proto;
 use crate::table::table;
-use crate::{Addr, Key, LookupId, Show, Value};
+use crate::{Addr, Key, LookupId, Owner, Show, Value};
 
 named_enum! {
     /// A netfilter hook.
@@ -60,6 +60,10 @@ pub struct PacketDrop<'b> {
     pub ports: Option<(u16, u16)>,
     /// Length of the first packet in bytes, as far as it was left when it was dropped.
     pub first_bytes: u32,
+    /// Inode of the socket that the first packet was for, or that sent it; 0: none.
+    pub socket_inode: u32,
+    /// User of that socket.
+    pub uid: Option<u32>,
     /// The functions that led there, the innermost first, joined by commas.
     pub stack: &'b [u8],
     /// A sentence on the reason; empty if there is none.
@@ -96,6 +100,14 @@ impl<'b> PacketDrop<'b> {
         if self.stack.is_empty() { Value::Null } else { Value::Words(self.stack) }
     }
 
+    fn owners(&self) -> Key {
+        if self.socket_inode == 0 { Key::None } else { Key::Id(self.socket_inode.into()) }
+    }
+
+    fn user(&self) -> Key {
+        self.uid.map_or(Key::None, |uid| Key::Id(uid.into()))
+    }
+
     fn hook(&self) -> Value<'static> {
         self.hook.map_or(Value::Null, |hook| Value::Name(hook.name()))
     }
@@ -113,6 +125,18 @@ impl<'b> PacketDrop<'b> {
     fn port(&self, which: usize) -> Value<'static> {
         Value::number(self.ports.map(|(sport, dport)| [sport, dport]).and_then(|ports| ports.get(which).copied()))
     }
+}
+
+fn owners_key(row: &PacketDrop<'_>) -> Key {
+    row.owners()
+}
+
+fn no_key(_: &PacketDrop<'_>) -> Key {
+    Key::None
+}
+
+fn by_pid(_: Key, owner: &Owner) -> Key {
+    Key::Id(owner.pid.into())
 }
 
 fn optional(number: u64) -> Value<'static> {
@@ -147,6 +171,12 @@ table! {
     sport: Port = own(|row| row.port(0)), show Show::Wide;
     /// Destination port of the first packet.
     dport: Port = own(|row| row.port(1)), show Show::Default;
+    /// Process that holds the socket which the first packet was for, or which sent it, when the round ended.
+    process: Text = owners(owners_key, Some(|o| Value::Bytes(o.process.as_bytes()))), show Show::Default;
+    /// Number of that process.
+    pid: Id = owners(owners_key, Some(|o| Value::U64(o.pid.into()))), show Show::Wide;
+    /// Container of that process (docker, podman, containerd, LXC): its name, else the start of its id.
+    container: Text = owners_joined(LookupId::Containers, owners_key, by_pid, no_key), show Show::Wide;
     /// What the reason means, at this place.
     meaning: Text = own(|row| Value::nonempty(row.meaning.as_bytes())), show Show::Default;
     /// Who can do something about it.
@@ -160,6 +190,12 @@ table! {
         show Show::Wide;
     /// Inode of the network namespace.
     netns_id: Id = own(|row| optional(row.netns_id));
+    /// Number of the user of the socket that the first packet was for, or that sent it.
+    uid: Id = own(|row| Value::number(row.uid)), kernel "sk_uid";
+    /// Name of that user.
+    user: Text = joined(LookupId::Users, |row| row.user());
+    /// Inode of that socket, by which processes hold it.
+    socket_inode: Id = own(|row| optional(row.socket_inode.into()));
     /// Packets dropped since the run began.
     total: Count = own(|row| Value::U64(row.total)), show Show::Wide;
     /// Bytes of the packets, as far as they were left when they were dropped: in the run, with --watch in the round.
@@ -226,6 +262,12 @@ table! {
     benign: Bool = own(|row| Value::Bool(row.packet.benign)), show Show::Wide;
     /// Name of the network namespace; its number where it has none, null if the packet belonged to none.
     netns: Text = joined(LookupId::Netns, |row| row.packet.netns()), show Show::Wide;
+    /// Number of the user of the socket that the packet was for, or that sent it.
+    uid: Id = own(|row| Value::number(row.packet.uid)), kernel "sk_uid";
+    /// Name of that user.
+    user: Text = joined(LookupId::Users, |row| row.packet.user());
+    /// Inode of that socket, by which processes hold it.
+    socket_inode: Id = own(|row| optional(row.packet.socket_inode.into()));
     /// Inode of the network namespace.
     netns_id: Id = own(|row| optional(row.packet.netns_id));
     /// Number of the interface.

@@ -21,7 +21,7 @@ pub(crate) static COMMAND: Command = Command {
     name: "drops",
     about: "Packets that the kernel drops while it runs: how many, why, where, and what that means",
     examples: EXAMPLES,
-    scope: Scope::TABLE.without(Scope::WATCH).and(Scope::DROPS),
+    scope: Scope::TABLE.without(Scope::WATCH).and(Scope::OWNERS).and(Scope::OWNERS_VIA).and(Scope::DROPS),
     refusals: &[("follow", "--follow does not go with `drops`: --watch shows rounds, --events each packet")],
     tables: &[TableEntry::of::<Drops>(), TableEntry::of::<DropEvents>()],
     group_rates: &[GroupRate { of: "count", name: "per_s", kind: Kind::Thousandths }],
@@ -36,6 +36,7 @@ Examples:
   netwren drops --for 5 --all-netns -o wide          in all of them, with advice
   netwren drops 'reason = NETFILTER_DROP' --for 5    what rules and connection tracking drop
   netwren drops 'hook = forward or proto = udp' --for 5 --stack
+  netwren drops --for 5 --all-netns --columns count,reason,process,pid,container,dport 'process != null'
   netwren drops --for 5 --by reason,place            groups: how many packets each
   netwren drops --for 5 --all 'benign = true'        what is freed in routine ways
   netwren drops --watch=2 --for 6 -o json

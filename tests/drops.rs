@@ -3,8 +3,8 @@
 use crate::going::Going;
 use crate::run::{Ran, clean, command_for_anyone, netwren_in};
 use serde_json::Value;
-use std::io::Read;
-use std::net::{Ipv4Addr, UdpSocket};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::process::Command;
 use sys::Errno;
 use sys::caps::Cap;
@@ -392,4 +392,37 @@ fn root_events_that_find_the_ring_full_are_counted() {
     assert!(lost > 1000, "{read:?}");
     assert_eq!((shown + lost, ran.code), (60_010, 3), "{read:?} {}", ran.stderr);
     assert!(ran.stderr.contains("drops are not shown: they came faster"), "{}", ran.stderr);
+}
+
+/// Connections and datagrams that reach whom they are for, IPv4 and IPv6: what the kernel frees of them is routine.
+#[test]
+fn root_normal_work_shows_nothing() {
+    testkit::require_root!();
+    let lab = Lab::new("dropsidle");
+    let going = counting(&lab, &[]);
+    lab.inside(|| {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let listener = TcpListener::bind(address).unwrap();
+            for _ in 0..20 {
+                let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+                let (mut server, _) = listener.accept().unwrap();
+                client.write_all(b"question").unwrap();
+                client.shutdown(Shutdown::Write).unwrap();
+                let mut text = Vec::new();
+                server.read_to_end(&mut text).unwrap();
+                server.write_all(&text).unwrap();
+                drop(server);
+                client.read_to_end(&mut text).unwrap();
+                assert_eq!(text, b"questionquestion");
+            }
+            let (one, other) = (UdpSocket::bind(address).unwrap(), UdpSocket::bind(address).unwrap());
+            one.send_to(b"x", other.local_addr().unwrap()).unwrap();
+            other.recv(&mut [0]).unwrap();
+            // Closed with something unread.
+            one.send_to(b"x", other.local_addr().unwrap()).unwrap();
+        }
+    });
+    let (read, ran) = going.end();
+    let rows: Vec<&Value> = read.iter().filter(|row| row["count"].is_u64()).collect();
+    assert!(rows.is_empty() && ran.code == 0, "{rows:?} {}", ran.stderr);
 }

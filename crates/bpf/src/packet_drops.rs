@@ -127,6 +127,11 @@ impl PacketDrops {
 }
 
 impl DropReasons {
+    /// Reads the names from the kernel's types: 1 to 3 ms.
+    pub fn read(host: &Host) -> Result<DropReasons, BpfError> {
+        read_reasons(&KernelTypes::read(host)?).map(|(reasons, _)| reasons)
+    }
+
     /// The number of the reason with this name.
     pub fn number(&self, name: &str) -> Option<u32> {
         self.reasons.iter().find(|(_, known)| **known == *name).map(|(number, _)| *number)

@@ -301,6 +301,16 @@ fn root_what_is_missing_is_said() {
     let empty = tempfile::tempdir().unwrap();
     let cover = Limit::Cover { with: empty.path().into(), place: "/sys/kernel/btf".into() };
     run(cover).says(4, &["CONFIG_DEBUG_INFO_BTF"]);
+    let support = |limit: Limit| {
+        let mut child = command_for_anyone(&["support"]);
+        confine(&mut child, &[limit]).unwrap();
+        let text = Ran::of(child.output().unwrap()).stdout;
+        text.lines().find(|line| line.starts_with("counting drops")).unwrap_or_default().to_owned()
+    };
+    let line = support(without(&[Cap::Bpf, Cap::SysAdmin]));
+    assert!(line.contains("no\t") && line.contains("CAP_BPF and CAP_PERFMON"), "{line}");
+    let line = support(without(&[Cap::Syslog, Cap::SysAdmin]));
+    assert!(line.contains("yes\t") && line.contains("reasons and by address (names need CAP_SYSLOG)"), "{line}");
     // The two rights alone are enough.
     assert_eq!(run(without(&[Cap::SysAdmin, Cap::NetAdmin])).code, 0);
 }

@@ -87,6 +87,12 @@ impl PacketDrops {
         Ok(PacketDrops { loaded, _link: link, reasons })
     }
 
+    /// Loads the program with hardly any room and drops it again, unattached. Returns the kernel's names for reasons.
+    pub fn try_load(host: &Host) -> Result<DropReasons, BpfError> {
+        let entries = ["drops", "guest_drops", "merged_drops", "samples"].map(|map| (map, 1));
+        loaded(host, PROGRAM, None, &[], &entries).map(|(_, reasons)| reasons)
+    }
+
     /// The kernel's names for reasons.
     pub fn reasons(&self) -> &DropReasons {
         &self.reasons
@@ -187,7 +193,7 @@ impl PacketDropEvents {
     }
 }
 
-/// Loads one of the programs, fitted to the kernel's tracepoint and reasons, and attaches it.
+/// Loads one of the programs and attaches it.
 fn attached(
     host: &Host,
     program: &str,
@@ -195,6 +201,19 @@ fn attached(
     constants: &[(&str, &[u8])],
     entries: &[(&str, u32)],
 ) -> Result<(Loaded, Link, DropReasons), BpfError> {
+    let (loaded, reasons) = loaded(host, program, only_netns, constants, entries)?;
+    let link = loaded.program(program)?.attach()?;
+    Ok((loaded, link, reasons))
+}
+
+/// Loads one of the programs, fitted to the kernel's tracepoint and reasons.
+fn loaded(
+    host: &Host,
+    program: &str,
+    only_netns: Option<u32>,
+    constants: &[(&str, &[u8])],
+    entries: &[(&str, u32)],
+) -> Result<(Loaded, DropReasons), BpfError> {
     let types = KernelTypes::read(host)?;
     let (reasons, arguments) = read_reasons(&types)?;
     let number = |name| reasons.number(name).unwrap_or(NO_REASON).to_ne_bytes();
@@ -204,9 +223,7 @@ fn attached(
         [("only_netns", &netns), ("arguments", &arguments), ("consumed", &consumed), ("netfilter_drop", &netfilter)];
     let constants = [&own[..], constants].concat();
     let spec = Spec { object: OBJECT, programs: &[program], constants: &constants, entries };
-    let loaded = load_with(&types, &spec)?;
-    let link = loaded.program(program)?.attach()?;
-    Ok((loaded, link, reasons))
+    Ok((load_with(&types, &spec)?, reasons))
 }
 
 /// Reasons by name, and how many arguments the tracepoint has, in one pass over the kernel's types.

@@ -17,6 +17,7 @@ mod event_ring;
 mod fuzz;
 mod hook;
 mod meaning;
+mod probe;
 #[cfg(feature = "bpf")]
 mod reasons;
 mod source;
@@ -28,5 +29,6 @@ pub use counter::{DropCounter, DropScope};
 pub use error::DropsError;
 pub use fuzz::{fuzz_block, fuzz_events, fuzz_symbols};
 pub use meaning::{Meaning, is_benign, meaning_of};
+pub use probe::probe;
 pub use source::{DropOptions, DropSource};
 pub use stream::{DropStream, FollowDrops};

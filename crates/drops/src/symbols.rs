@@ -44,6 +44,16 @@ impl Symbols {
     }
 }
 
+/// True if the kernel shows this process where its functions are. Reads the beginning of the file.
+pub(crate) fn are_shown(host: &Host) -> bool {
+    let mut search = Search::new(Vec::new());
+    let Ok(mut file) = FileBlocks::open(&host.proc_path("kallsyms")) else { return false };
+    if let Ok(Some(block)) = file.next() {
+        block.split(|byte| *byte == b'\n').for_each(|line| search.line(line));
+    }
+    search.functions > search.at_zero
+}
+
 /// Shows every line of the file to the search.
 fn read(host: &Host, search: &mut Search) -> Result<(), SysError> {
     let mut file = FileBlocks::open(&host.proc_path("kallsyms"))?;

@@ -55,7 +55,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         .chain(owners())
         .chain([closing(&host, &modules), all_namespaces(&host), following(&host)])
         .chain(tracked(&host, &modules))
-        .chain([logged(&modules), captured()])
+        .chain([logged(&modules), captured(), dropped(&host)])
         .chain(bpf_lines(&host))
         .chain(rights())
         .collect();
@@ -126,6 +126,12 @@ fn logged(modules: &Modules<'_>) -> Feature {
 fn captured() -> Feature {
     let (works, words) = capture::probe();
     Feature { feature: "capturing packets".to_owned(), works, words }
+}
+
+/// Packets that the kernel drops.
+fn dropped(host: &Host) -> Feature {
+    let (works, words) = drops::probe(host);
+    Feature { feature: "counting drops".to_owned(), works, words }
 }
 
 /// What BPF programs of ours would find: one line an ability.

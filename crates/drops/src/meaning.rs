@@ -87,6 +87,15 @@ const AT_PLACES: &[(&str, &str, Meaning)] = &[
     ("NOT_SPECIFIED", "ip6_mc_input", of("it is for a multicast group that has no member here", "", "")),
     (
         "NOT_SPECIFIED",
+        "netlink_attachskb",
+        of(
+            "the receive buffer of a netlink socket is full: its program reads too slowly",
+            "application",
+            "`netwren sockets 'proto = netlink and socket_drops > 0'`",
+        ),
+    ),
+    (
+        "NOT_SPECIFIED",
         "tcp_rcv_state_process",
         of("the last acknowledgement of a connection that has ended (LAST_ACK)", "", ""),
     ),

@@ -1,6 +1,5 @@
 //! The rows of one round.
 use std::cell::RefCell;
-use std::fmt::Display;
 
 use record::rows::{Drops, PacketDrop};
 use record::{Accounting, Demand, Each, Expr, Next, Offer, RowStats, Scan, Source, SourceError, field_index};
@@ -113,9 +112,10 @@ impl Scan<Drops> for DropScan<'_, '_> {
             stats.row();
             each(row) == Next::More
         });
-        left_out.tell(&mut stats);
         tell(&reading.header, &mut stats);
-        Ok(stats.close())
+        let mut stats = stats.close();
+        left_out.tell(&mut stats);
+        Ok(stats)
     }
 }
 
@@ -140,19 +140,23 @@ impl LeftOut {
         out
     }
 
-    fn tell(&self, stats: &mut RowStats) {
-        if self.routine > 0 {
-            stats.note(packets(self.routine, "routine and are not shown (--all shows them)", "was", "were"));
-        }
-        if self.unplaced > 0 {
-            let text = "in no known network namespace and are not shown (--all-netns shows them)";
-            stats.incomplete(self.unplaced, packets(self.unplaced, text, "was dropped", "were dropped"));
-        }
+    fn tell(&self, stats: &mut Accounting) {
+        tell_left_out(self.routine, self.unplaced, stats);
     }
 }
 
-fn packets(count: u64, text: impl Display, one: &str, many: &str) -> String {
-    if count == 1 { format!("1 packet {one} {text}") } else { format!("{count} packets {many} {text}") }
+/// Says how many packets are not shown. One text each, so that rounds add up. Packets of no known namespace come from
+/// anywhere on the host, so they make the counts of one namespace no less whole.
+pub(crate) fn tell_left_out(routine: u64, unplaced: u64, stats: &mut Accounting) {
+    if routine > 0 {
+        stats.add_reason(routine, "a packet was freed in a routine way and is not shown: --all shows them");
+    }
+    if unplaced > 0 {
+        stats.add_reason(
+            unplaced,
+            "a packet was dropped that belongs to no known network namespace, and is not shown: --all-netns shows them",
+        );
+    }
 }
 
 /// What is said where functions have no names.
@@ -164,17 +168,17 @@ fn tell(header: &RoundHeader, stats: &mut RowStats) {
     if header.merged > 0 {
         stats.incomplete(
             header.merged,
-            "packets are shown by reason and place alone: there are more namespaces, interfaces and protocols than \
+            "a packet is shown by reason and place alone: there are more namespaces, interfaces and protocols than \
              room for their counts",
         );
     }
     if header.lost > 0 {
-        stats.incomplete(header.lost, "dropped packets are in no count: there are more reasons and places than room");
+        stats.incomplete(header.lost, "a dropped packet is in no count: there are more reasons and places than room");
     }
     if header.missed > 0 {
         stats.incomplete(
             header.missed,
-            "dropped packets are in no count: they were dropped in an interrupt of the counting of another one",
+            "a dropped packet is in no count: it was dropped in an interrupt of the counting of another one",
         );
     }
     if header.names_hidden {

@@ -6,7 +6,7 @@ use sys::{Blocks, Host, SysError};
 use crate::counter::DropScope;
 use crate::error::DropsError;
 use crate::event_block::{self, EventDecoder, EventHeader};
-use crate::source::NAMES_HIDDEN;
+use crate::source::{NAMES_HIDDEN, tell_left_out};
 
 /// The key of the stream on the tape.
 const TAPE_KEY: &str = "drop events";
@@ -139,20 +139,14 @@ impl Stream<DropEvents> for DropStream<'_> {
         if lost > 0 {
             stats.add_reason(
                 lost,
-                "drops are not shown: they came faster than they could be (without --events they count)",
+                "a drop is not shown: they came faster than they could be (without --events they count)",
             );
         }
         if missed > 0 {
             stats.incomplete = true;
-            stats.add_reason(missed, "drops are not shown: they interrupted the telling of another one");
+            stats.add_reason(missed, "a drop is not shown: it interrupted the telling of another one");
         }
-        if self.routine > 0 {
-            stats.add_reason(self.routine, "drops were routine and are not shown (--all shows them)");
-        }
-        if self.unplaced > 0 {
-            stats.incomplete = true;
-            stats.add_reason(self.unplaced, "drops were in no known network namespace and are not shown (--all-netns)");
-        }
+        tell_left_out(self.routine, self.unplaced, &mut stats);
         if let Some(error) = self.failure.take() {
             stats.incomplete = true;
             stats.add_reason(1, error.to_string());

@@ -10,6 +10,7 @@ use sys::packet_ring::{
 };
 use sys::{SysError, clock, wait_any};
 
+use super::links::KnownLink;
 use super::place::{CapturePlace, OpenPlace, ReadLinks};
 use super::ring::OpenRing;
 use crate::latency::LatencyCounts;
@@ -42,7 +43,8 @@ const TURN_NS: u64 = 20_000_000;
 const COUNT_NS: u64 = 10_000_000_000;
 /// How often an unknown interface makes the list be read again at most.
 const RENEW_NS: u64 = 100_000_000;
-/// The clock is read for every so many packets of a batch.
+/// The clock is read for every so many packets of a batch. Of packets in blocks, which come a thousand at a time, the
+/// lateness of those is counted alone.
 const STAMPED: u64 = 16;
 /// Longest time at the end in which packets are taken that the kernel has counted.
 const END_NS: u64 = 500_000_000;
@@ -114,6 +116,8 @@ pub struct PacketStream<'h> {
     count_ns: u64,
     renew_ns: u64,
     latency: LatencyCounts,
+    /// True if the lateness of each packet is counted.
+    measures_all: bool,
     /// Packets whose stamps are of an adapter's clock.
     adapter_stamps: u64,
     snaplen: u32,
@@ -169,6 +173,7 @@ impl<'h> PacketStream<'h> {
             count_ns: clock::monotonic_ns(),
             renew_ns: 0,
             latency: LatencyCounts::default(),
+            measures_all: matches!(kind, RingKind::Slots { .. }),
             adapter_stamps: 0,
             snaplen,
             truncated: 0,
@@ -276,42 +281,52 @@ impl<'h> PacketStream<'h> {
 
     /// Hands out the packets that are there, those of several rings in the order of their stamps.
     #[inline]
-    fn hand_out(&mut self, take: &mut impl FnMut(&Frame<'_>, &mut OpenPlace) -> Next) -> Next {
+    fn hand_out(&mut self, take: &mut impl FnMut(&Frame<'_>, u64, Option<&KnownLink>) -> Next) -> Next {
         let PacketStream { places, rings, read_links, renew_ns, latency, handed, .. } = self;
         let (adapter_stamps, snaplen, truncated) = (&mut self.adapter_stamps, self.snaplen, &mut self.truncated);
-        let mut now_ns = 0;
-        *handed = 0;
-        while *handed < BATCH_MAX {
-            let at = match &mut rings[..] {
-                [_] => Some(0),
-                rings => first(rings),
-            };
-            let Some(ring) = at.and_then(|at| rings.get_mut(at)) else { break };
-            let Some(place) = places.get_mut(ring.at) else { break };
-            let Some(frame) = ring.ring.take() else { break };
-            if *handed % STAMPED == 0 {
+        let (mut now_ns, mut nth, measures_all) = (0, 0, self.measures_all);
+        let mut hand = |frame: &Frame<'_>, place: &mut OpenPlace| {
+            let is_stamped = nth % STAMPED == 0;
+            nth += 1;
+            if is_stamped {
                 now_ns = clock::wall_ns();
             }
-            *handed += 1;
-            ring.handed += 1;
-            match frame.status.has(FrameStatus::STAMPED_BY_ADAPTER) {
+            if frame.status.has(FrameStatus::STAMPED_BY_ADAPTER) {
                 // Its clock is not the host's.
-                true => *adapter_stamps += 1,
-                false => latency.add(now_ns.saturating_sub(frame.time_ns)),
+                *adapter_stamps += 1;
+            } else if is_stamped || measures_all {
+                latency.add(now_ns.saturating_sub(frame.time_ns));
             }
             *truncated += u64::from(frame.bytes.len() < frame.len.min(snaplen) as usize);
             if place.links.get(frame.ifindex).is_none() {
                 renew_unknown(place, *read_links, renew_ns);
             }
-            if take(&frame, place) == Next::Stop {
-                return Next::Stop;
+            take(frame, place.place.netns_id, place.links.get(frame.ifindex))
+        };
+        *handed = 0;
+        let mut next = Next::More;
+        while *handed < BATCH_MAX && next == Next::More {
+            let (at, most) = match &mut rings[..] {
+                [_] => (Some(0), BATCH_MAX - *handed),
+                rings => (first(rings), 1),
+            };
+            let Some(ring) = at.and_then(|at| rings.get_mut(at)) else { break };
+            let Some(place) = places.get_mut(ring.at) else { break };
+            let taken = ring.ring.take_many(most, |frame| {
+                next = hand(frame, place);
+                next == Next::More
+            });
+            *handed += taken;
+            ring.handed += taken;
+            if taken == 0 {
+                break;
             }
         }
-        Next::More
+        next
     }
 
     /// Lets no further packet in and hands out those that are there.
-    fn finish(&mut self, take: &mut impl FnMut(&Frame<'_>, &mut OpenPlace) -> Next) -> Result<(), SysError> {
+    fn finish(&mut self, take: &mut impl FnMut(&Frame<'_>, u64, Option<&KnownLink>) -> Next) -> Result<(), SysError> {
         for ring in &self.rings {
             ring.ring.reject_all()?;
         }
@@ -333,7 +348,7 @@ impl<'h> PacketStream<'h> {
 
     fn next_batch(
         &mut self,
-        take: &mut impl FnMut(&Frame<'_>, &mut OpenPlace) -> Next,
+        take: &mut impl FnMut(&Frame<'_>, u64, Option<&KnownLink>) -> Next,
     ) -> Result<StreamState, SourceError> {
         let failed = |error| SourceError { what: WHAT, fault: SourceFault::Io, cause: Box::new(error) };
         self.wait().map_err(failed)?;
@@ -361,13 +376,12 @@ impl<'h> PacketStream<'h> {
         &mut self,
         each: &mut impl FnMut(&CapturedFrame<'_>) -> Next,
     ) -> Result<StreamState, SourceError> {
-        self.next_batch(&mut |frame, place| {
-            let netns_id = place.place.netns_id;
-            let link = place.links.get(frame.ifindex);
+        self.next_batch(&mut |frame, netns_id, link| {
             each(&CapturedFrame {
                 time_ns: frame.time_ns,
                 netns_id,
                 ifindex: frame.ifindex,
+                iface_version: link.map(|link| link.version),
                 len: frame.len,
                 link_type: LinkType::of_hardware(frame.hardware),
                 packet_type: PacketAim::of(frame.packet_type.0),
@@ -408,9 +422,7 @@ fn renew_unknown(place: &mut OpenPlace, read: ReadLinks<'_>, last_ns: &mut u64) 
 
 /// The row of a packet.
 #[inline]
-fn row<'r>(frame: &Frame<'r>, place: &'r mut OpenPlace) -> CapturedPacket<'r> {
-    let netns_id = place.place.netns_id;
-    let link = place.links.get(frame.ifindex);
+fn row<'r>(frame: &Frame<'r>, netns_id: u64, link: Option<&'r KnownLink>) -> CapturedPacket<'r> {
     CapturedPacket {
         time_ns: frame.time_ns,
         netns_id,
@@ -479,8 +491,8 @@ impl Stream<CapturedPackets> for PacketStream<'_> {
         each: &mut Each<'_, CapturedPackets>,
     ) -> Result<StreamState, SourceError> {
         let (passes, mut filtered, mut info) = (self.passes, 0, std::mem::take(&mut self.info));
-        let state = self.next_batch(&mut |frame, place| {
-            let row = row(frame, place);
+        let state = self.next_batch(&mut |frame, netns_id, link| {
+            let row = row(frame, netns_id, link);
             if passes.is_some_and(|passes| !passes(&row)) {
                 filtered += 1;
                 return Next::More;

@@ -5,6 +5,7 @@ use super::packet::{PacketHeaders, TcpHeader, Transport};
 use super::packet_socket::{HolderWords, PacketSocket};
 use crate::table::table;
 use crate::{Key, LookupId, Show, State, Value};
+use std::num::NonZeroU32;
 
 /// One packet, as it was seen on an interface or stands in a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -56,6 +57,9 @@ pub struct CapturedFrame<'b> {
     pub netns_id: u64,
     /// Number of the interface in its namespace, or in its file.
     pub ifindex: u32,
+    /// With the namespace it stands for number and name of the interface: the same for packets of the same one.
+    /// `None` where that is not known.
+    pub iface_version: Option<NonZeroU32>,
     /// Bytes that it had.
     pub len: u32,
     /// What the frame begins with.
@@ -76,6 +80,7 @@ impl<'b> CapturedPacket<'b> {
             time_ns: self.time_ns,
             netns_id: self.netns_id,
             ifindex: self.ifindex,
+            iface_version: None,
             len: self.len,
             link_type: self.link_type,
             packet_type: self.packet_type,

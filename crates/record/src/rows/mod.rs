@@ -39,7 +39,8 @@ mod tcp_info_fields;
 
 pub use capture_file::{CaptureFile, CaptureFileIface, CaptureFiles};
 pub use captured_packet::{
-    ArpHeader, CapturedFrame, CapturedPacket, CapturedPackets, LinkHeader, LinkType, PacketAim, StampSource, capture_need,
+    ArpHeader, CapturedFrame, CapturedPacket, CapturedPackets, LinkHeader, LinkType, PacketAim, StampSource,
+    capture_need,
 };
 pub use conntrack::{
     Conntrack, CtCounters, CtState, CtStatus, CtTuple, Expectation, IcmpPart, NatKind, ip_proto, nat_need,

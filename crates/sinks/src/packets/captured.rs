@@ -1,12 +1,13 @@
 //! Captured packets as pcapng: each interface with its name and link type, nanoseconds, the direction of each packet.
 
 use super::blocks::{
-    COMMENT, END_OF_OPTIONS, IF_NAME, IF_TIME_RESOLUTION, INBOUND, INTERFACE, NANOSECONDS, OUTBOUND, PACKET, PACKET_FLAGS, SNAPLEN,
-    begin_block, end_block, pad, put_option, put_section,
+    COMMENT, END_OF_OPTIONS, IF_NAME, IF_TIME_RESOLUTION, INBOUND, INTERFACE, NANOSECONDS, OUTBOUND, PACKET,
+    PACKET_FLAGS, SNAPLEN, begin_block, end_block, pad, put_option, put_section,
 };
 use super::copied::{put_copied_statistics, put_counts};
 use record::rows::{CapturedFrame, LinkType, PacketAim};
 use record::text::{put_text, put_u64};
+use std::num::NonZeroU32;
 
 /// What is written of a link type without a number: `LINKTYPE_USER0`.
 pub(super) const LINKTYPE_USER0: u16 = 147;
@@ -26,6 +27,7 @@ const IFACE_BYTES_MAX: usize = 512;
 struct WrittenIface {
     netns_id: u64,
     ifindex: u32,
+    version: Option<NonZeroU32>,
     link_type: LinkType,
     name: Box<[u8]>,
     /// Packets in the section.
@@ -198,13 +200,28 @@ impl CapturedPcapNg {
     }
 
     /// The number of the packet's interface in this section, whose block is written if it has none.
+    #[inline]
     fn number(&mut self, row: &CapturedFrame<'_>, out: &mut Vec<u8>) -> u32 {
+        let is_last = |last: &WrittenIface| {
+            row.iface_version.is_some()
+                && (last.version, last.netns_id, last.link_type) == (row.iface_version, row.netns_id, row.link_type)
+        };
+        if !self.ifaces.get(self.last).is_some_and(is_last) {
+            return self.other_number(row, out);
+        }
+        self.last as u32
+    }
+
+    fn other_number(&mut self, row: &CapturedFrame<'_>, out: &mut Vec<u8>) -> u32 {
         let is_it = |iface: &WrittenIface| {
             (iface.ifindex, iface.netns_id, iface.link_type) == (row.ifindex, row.netns_id, row.link_type)
                 && *iface.name == *row.iface
         };
         if !self.ifaces.get(self.last).is_some_and(is_it) {
             self.last = self.ifaces.iter().position(is_it).unwrap_or_else(|| self.add_iface(row, out));
+        }
+        if let Some(last) = self.ifaces.get_mut(self.last) {
+            last.version = row.iface_version;
         }
         self.last as u32
     }
@@ -231,6 +248,7 @@ impl CapturedPcapNg {
         self.ifaces.push(WrittenIface {
             netns_id: row.netns_id,
             ifindex: row.ifindex,
+            version: row.iface_version,
             link_type: row.link_type,
             name: row.iface.into(),
             packets: 0,
@@ -313,8 +331,7 @@ mod tests {
 
     #[test]
     fn a_name_that_nobody_gave_is_not_written() {
-        let of_file =
-            CapturedFrame { link_type: LinkType::ETHERNET, len: 1, frame: &[1], ..CapturedFrame::default() };
+        let of_file = CapturedFrame { link_type: LinkType::ETHERNET, len: 1, frame: &[1], ..CapturedFrame::default() };
         let (mut read, mut empty) = (Vec::new(), Vec::new());
         CapturedPcapNg::new().write(&of_file, &mut read);
         CapturedPcapNg::new().finish(7, Some(0), &mut empty);

@@ -139,12 +139,14 @@ impl Slot {
     /// The packet as it is in the slot.
     #[inline]
     fn frame<'m>(&self, status: u32, map: &'m mut Mapping) -> Option<Frame<'m>> {
-        let mut frame: Frame<'m> = self.bare(status);
-        if self.captured > 0 {
-            let tag = StrippedTag::of(status, self.tci, self.tpid);
-            put_bytes(&mut frame, map, self.start, self.captured, tag);
+        let bare = self.bare(status);
+        if self.captured == 0 {
+            return Some(bare);
         }
-        Some(frame)
+        let tag = StrippedTag::of(status, self.tci, self.tpid);
+        let begin = self.start - TAG_BYTES;
+        let memory = map.bytes_mut(begin, TAG_BYTES + self.captured)?;
+        Some(with_bytes(bare, memory, TAG_BYTES, self.captured, tag))
     }
 
     /// The packet as it waits at the socket; as it is in the slot where it does not.
@@ -167,22 +169,22 @@ impl Slot {
     }
 }
 
-/// Gives `frame` its `captured` bytes at `at`, and its tag.
+/// The packet with its `captured` bytes at `at`, behind at least [`TAG_BYTES`] of free room, and its tag.
 #[inline]
-pub(super) fn put_bytes<'m>(
-    frame: &mut Frame<'m>,
-    map: &'m mut Mapping,
+pub(super) fn with_bytes<'m>(
+    frame: Frame<'static>,
+    memory: &'m mut [u8],
     at: usize,
     captured: usize,
     tag: Option<StrippedTag>,
-) {
-    let mut start = at;
+) -> Frame<'m> {
+    let (mut start, mut len) = (at, frame.len);
     if let Some(tag) = tag {
-        let place = map.bytes_mut(at - TAG_BYTES, TAG_BYTES + captured);
+        let place = memory.get_mut(at.saturating_sub(TAG_BYTES)..at.saturating_add(captured));
         if place.is_some_and(|place| tag.put_back(place)) {
-            start = at - TAG_BYTES;
-            frame.len = frame.len.saturating_add(TAG_BYTES as u32);
+            start = at.saturating_sub(TAG_BYTES);
+            len = len.saturating_add(TAG_BYTES as u32);
         }
     }
-    frame.bytes = map.bytes(start, captured + (at - start)).unwrap_or_default();
+    Frame { bytes: memory.get(start..at.saturating_add(captured)).unwrap_or_default(), len, ..frame }
 }

@@ -123,10 +123,10 @@ fn root_stamps_say_whose_they_are() {
                     break frame.status;
                 }
             };
-            assert!(
-                status.has(FrameStatus::STAMPED_BY_HOST) && !status.has(FrameStatus::STAMPED_BY_ADAPTER),
-                "{kind:?}"
-            );
+            let at_reception = matches!(kind, RingKind::Slots { .. });
+            assert!(!status.has(FrameStatus::STAMPED_BY_ADAPTER), "{kind:?}");
+            // Another program of the host may have all packets stamped.
+            assert!(status.has(FrameStatus::STAMPED_BY_HOST) || !at_reception, "{kind:?}");
         });
     }
 }
@@ -196,9 +196,10 @@ fn root_where_memory_is_short_the_ring_is_smaller() {
         return;
     }
     for kind in [RingKind::Slots { slot_bytes: 2048, whole: None }, RingKind::Blocks { retire_ms: 1 }] {
+        // After the version, the reserve, the stamps of slots, and the direction; twice there is no memory.
+        let before = if matches!(kind, RingKind::Slots { .. }) { 4 } else { 3 };
         with_own_netns(|| {
-            // After the version, the reserve, the stamps and the direction; twice there is no memory.
-            arm("setsockopt", 4, 2, Fault::Fails(Errno::NOMEM));
+            arm("setsockopt", before, 2, Fault::Fails(Errno::NOMEM));
             let mut ring = ring(kind, 8 << 20, &accept_all(1500));
             disarm_all();
             assert_eq!(ring.bytes(), 2 << 20, "{kind:?}");
@@ -206,7 +207,7 @@ fn root_where_memory_is_short_the_ring_is_smaller() {
             assert_eq!(numbers(&mut ring), (0..30).collect::<Vec<u8>>(), "{kind:?}");
         });
         with_own_netns(|| {
-            arm("setsockopt", 4, 100, Fault::Fails(Errno::NOMEM));
+            arm("setsockopt", before, 100, Fault::Fails(Errno::NOMEM));
             let request = RingRequest {
                 ifindex: 1,
                 kind,

@@ -56,7 +56,7 @@ impl Slots {
             return None;
         }
         self.is_out = true;
-        let slot = Slot::read(map, at, self.slot_bytes)?;
+        let slot = SlotHeader::read(map, at, self.slot_bytes)?;
         match &mut self.whole {
             Some(whole) if status & FrameStatus::WAITS_WHOLE != 0 => slot.whole_frame(status, map, whole, fd),
             _ => slot.frame(status, map),
@@ -90,7 +90,7 @@ fn stamp(header: &[u8]) -> u64 {
 
 /// `struct tpacket2_hdr`: status, length, captured, u16 offset of the packet, u16 of its network header, seconds,
 /// nanoseconds, u16 VLAN tag, u16 kind of tag, padding; then `struct sockaddr_ll`.
-struct Slot {
+struct SlotHeader {
     len: u32,
     time_ns: u64,
     ifindex: u32,
@@ -104,13 +104,13 @@ struct Slot {
     captured: usize,
 }
 
-impl Slot {
+impl SlotHeader {
     #[inline]
-    fn read(map: &Mapping, at: usize, slot_bytes: usize) -> Option<Slot> {
+    fn read(map: &Mapping, at: usize, slot_bytes: usize) -> Option<SlotHeader> {
         let header = map.bytes(at, HEADER)?;
         let (captured, mac) = (word(header, 8) as usize, usize::from(half(header, 12)));
         let is_sound = mac >= HEADER + TAG_BYTES && mac.saturating_add(captured) <= slot_bytes;
-        Some(Slot {
+        Some(SlotHeader {
             len: word(header, 4),
             time_ns: stamp(header),
             ifindex: word(header, ADDRESS + 4),

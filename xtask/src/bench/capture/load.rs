@@ -1,5 +1,5 @@
-//! Packets with a number of their own, sent into one end of a pair of interfaces; what captures is at the other. Or,
-//! several times as fast, packets that the kernel makes there as if they had come in.
+//! Packets with a number of their own, sent into one end of a pair of interfaces; what captures is at the other.
+//! Or, several times as fast, packets that the kernel makes there as if they had come in.
 
 use super::super::log::packets::{index_of, open};
 use anyhow::{Result, ensure};
@@ -28,19 +28,30 @@ pub(super) fn pair() -> Lab {
     lab
 }
 
-/// Frames that come in for one call of the kernel: so many at least are there at once.
-const AT_ONCE: u32 = 256;
-/// `BPF_PROG_TYPE_XDP`; `r0 = XDP_PASS; exit`.
+/// `BPF_PROG_TYPE_XDP`
 const XDP: u32 = 6;
-const PASS: [[u8; 8]; 2] = [[0xb7, 0, 0, 0, 2, 0, 0, 0], [0x95, 0, 0, 0, 0, 0, 0, 0]];
+
+/// `r6 = delay; do { bpf_ktime_get_ns(); } while (--r6); return XDP_PASS`: a call of the kernel makes all frames, so
+/// the program itself takes the time between two of them.
+fn pass(delay: u32) -> Vec<[u8; 8]> {
+    let [a, b, c, d] = delay.to_le_bytes();
+    let wait = [
+        [0xb7, 6, 0, 0, a, b, c, d],
+        [0x85, 0, 0, 0, 5, 0, 0, 0],
+        [0x17, 6, 0, 0, 1, 0, 0, 0],
+        [0x55, 6, 0xfd, 0xff, 0, 0, 0, 0],
+    ];
+    let pass = [[0xb7, 0, 0, 0, 2, 0, 0, 0], [0x95, 0, 0, 0, 0, 0, 0, 0]];
+    if delay == 0 { pass.to_vec() } else { [&wait[..], &pass].concat() }
+}
 
 /// Where packets come from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
     /// A socket at the other end, which sends one after the other.
     Socket,
-    /// The kernel, on the receiving side: all alike.
-    Kernel,
+    /// The kernel, on the receiving side: all alike, with a delay between two of them in readings of its clock.
+    Kernel { delay: u32 },
 }
 
 /// What is sent.
@@ -66,8 +77,8 @@ impl Load {
     /// Sends them from the calling thread, which is in the namespace; `sent_ns` gets when each left, in ns since
     /// `begin`.
     pub(super) fn send(&self, begin: Instant, sent_ns: &[AtomicU64]) -> Result<Sent> {
-        if self.source == Source::Kernel {
-            return self.inject();
+        if let Source::Kernel { delay } = self.source {
+            return self.inject(delay);
         }
         ensure!(self.packets < 1 << 24, "a packet's number has 24 bits");
         let socket = open()?;
@@ -92,28 +103,21 @@ impl Load {
 }
 
 impl Load {
-    fn inject(&self) -> Result<Sent> {
+    fn inject(&self, delay: u32) -> Result<Sent> {
+        let instructions = pass(delay);
         let shape = bpf::ProgramShape {
             name: "nw_pass",
             kind: XDP,
             attach: 0,
             flags: 0,
             target: 0,
-            instructions: PASS.as_flattened(),
+            instructions: instructions.as_flattened(),
             licence: c"Dual BSD/GPL",
         };
         let program = bpf::load_program(&shape, &mut [])?;
         let (packet, index) = (packet(self.bytes), index_of(IFACE)?);
         let (start, cpu) = (Instant::now(), own_cpu_ns());
-        let mut sent = 0;
-        while sent < self.packets {
-            if let Some(rate) = self.rate {
-                wait_until_due(start, sent, rate);
-            }
-            let count = AT_ONCE.min(self.packets - sent);
-            bpf::inject(&program, &packet, index, count).map_err(|errno| anyhow::anyhow!("frames: {errno}"))?;
-            sent += count;
-        }
+        bpf::inject(&program, &packet, index, self.packets).map_err(|errno| anyhow::anyhow!("frames: {errno}"))?;
         let cpu_ns = (own_cpu_ns() - cpu) as f64 / f64::from(self.packets.max(1));
         Ok(Sent { took: start.elapsed(), cpu_ns })
     }
@@ -124,10 +128,6 @@ fn wait_for_turn(start: Instant, number: u32, rate: u32) {
     if rate > 20_000 && number % 16 > 0 {
         return;
     }
-    wait_until_due(start, number, rate);
-}
-
-fn wait_until_due(start: Instant, number: u32, rate: u32) {
     let due = Duration::from_secs_f64(f64::from(number) / f64::from(rate));
     while let Some(left) = due.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) {
         std::thread::sleep(if rate > 20_000 { left.min(AHEAD) } else { left });

@@ -13,12 +13,10 @@ use std::time::{Duration, Instant};
 const BURST: u32 = 3_000_000;
 /// Into files in memory: 600 MB of full packets, several times what rings hold.
 const FILED: u32 = 400_000;
-/// Rates of those, in packets a second: the first, and how much more each next one has.
-const FIRST_RATE: u32 = 200_000;
-const RATE_STEP: f64 = 1.12;
-const RATES: u32 = 20;
-/// A rate at which nobody loses, for what each packet costs then.
-const EASY_RATE: u32 = 150_000;
+/// Delays between two of those, in readings of the kernel's clock: nobody loses with the first, for what each packet
+/// costs then; each next one is shorter by a step.
+const EASY: u32 = 150;
+const STEP: u32 = 10;
 /// Packets of a run at 100,000 a second.
 const STEADY: u32 = 200_000;
 const SMALL: usize = 60;
@@ -112,7 +110,7 @@ impl Pairs {
 pub(super) fn to_nowhere(binary: &Path, rounds: u32, share: u32) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (bytes, most) in [(SMALL, 0.5), (FULL, 0.75)] {
-        let load = Load { source: Source::Kernel, packets: BURST / share, rate: None, bytes };
+        let load = Load { source: Source::Kernel { delay: 0 }, packets: BURST / share, rate: None, bytes };
         let mut alone = Vec::new();
         let what = format!("{bytes} bytes to /dev/null");
         let pairs = Pairs::of(&what, load, rounds, |_| {
@@ -140,7 +138,7 @@ pub(super) fn to_file(binary: &Path, rounds: u32, share: u32) -> Result<Vec<Row>
         let ours = Contestant::ours(binary, "capture -i IFACE -w").with(&folder.join("all.pcapng"));
         [ours, Contestant::tcpdump(&format!("{THEIRS} -w")).with(&folder.join("all.pcap"))]
     };
-    let load = Load { source: Source::Kernel, packets: FILED / share, rate: Some(EASY_RATE), bytes: FULL };
+    let load = Load { source: Source::Kernel { delay: EASY }, packets: FILED / share, rate: None, bytes: FULL };
     let pairs = Pairs::of("1514 bytes to a file", load, rounds, make)?;
     let mut rates = [Vec::new(), Vec::new()];
     for round in 1..=rounds {
@@ -157,7 +155,7 @@ pub(super) fn to_file(binary: &Path, rounds: u32, share: u32) -> Result<Vec<Row>
         ours: (our_label, ours),
         peer: Some((their_label, theirs)),
         goal: Goal::RatioAtLeast(1.3),
-        note: format!("{} packets at each rate, which goes up by {RATE_STEP} until one is lost", load.packets),
+        note: format!("{} packets at each rate, up to the first at which the ring has no room for one", load.packets),
     };
     Ok(vec![rate, pairs.row("CPU a packet to a file, 1514 bytes", "ns", Goal::RatioAtMost(0.8), |run| run.cpu_ns)])
 }
@@ -165,10 +163,9 @@ pub(super) fn to_file(binary: &Path, rounds: u32, share: u32) -> Result<Vec<Row>
 /// The highest rate at which nothing is lost, in thousands a second.
 fn loss_free(load: Load, make: &dyn Fn(&Path) -> Contestant) -> Result<f64> {
     let mut best: f64 = 0.0;
-    for step in 0..RATES {
-        let rate = (f64::from(FIRST_RATE) * RATE_STEP.powi(step as i32)) as u32;
+    for delay in (0..=EASY).rev().step_by(STEP as usize) {
         let folder = Folder::in_memory()?;
-        let run = measure(&make(&folder.0), Load { rate: Some(rate), ..load })?;
+        let run = measure(&make(&folder.0), Load { source: Source::Kernel { delay }, ..load })?;
         // Of tcpdump's packets the last are missing, which it has not seen yet: those are no loss of the ring.
         if run.figures.dropped > 0 {
             break;

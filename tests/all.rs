@@ -14,6 +14,7 @@ mod capture_rights;
 mod capture_stats;
 mod capture_write;
 mod contract;
+mod counters;
 mod examples;
 mod flow_direction;
 mod fold;

@@ -2,6 +2,7 @@
 
 mod acting;
 pub(crate) mod capture;
+pub(crate) mod counters;
 mod elsewhere;
 mod finish;
 pub(crate) mod flows;

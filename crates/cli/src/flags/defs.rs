@@ -90,6 +90,9 @@ impl Scope {
     /// `capture latency`.
     pub(crate) const LATENCY: Scope = Scope(1 << 34);
 
+    /// `counters`.
+    pub(crate) const COUNTERS: Scope = Scope(1 << 40);
+
     /// Every table: rows with columns, an order, groups, rounds, namespaces and recordings.
     pub(crate) const TABLE: Scope = Scope::ROWS
         .and(Scope::COLUMNS)
@@ -245,6 +248,16 @@ pub(crate) const FLAGS: &[Flag] = &[
         LOOKED_AT,
         "Memory that the advised table may take (512M, 2GiB: units of 1024); otherwise a tenth of the host's",
     ),
+    flag(
+        Scope::COUNTERS,
+        "for",
+        None,
+        Value("SECONDS"),
+        WHAT,
+        "The time between the two readings that are compared, 1 second if nothing is said; of a recording the time \
+         from its first round to the one that is read, which is the last one if nothing is said",
+    ),
+    flag(Scope::COUNTERS, "changed", None, Nothing, WHAT, "Only counters that changed"),
     flag(
         Scope::COLUMNS,
         "columns",

@@ -4,6 +4,7 @@ mod capture_file;
 mod captured_packet;
 mod conntrack;
 mod conntrack_fields;
+mod counter;
 mod diff;
 mod families;
 mod family_extras;
@@ -46,6 +47,7 @@ pub use conntrack::{
     Conntrack, CtCounters, CtState, CtStatus, CtTuple, Expectation, IcmpPart, NatKind, ip_proto, nat_need,
 };
 pub use conntrack_fields::Nat;
+pub use counter::{Counter, CounterKind, CounterNote, CounterSource, KernelCounters};
 pub use diff::{Change, Counters, DiffTable, Identity, Rate, RowDiff};
 pub use families::{SockType, TipcConnection, TipcPart, VsockPart, XdpPart, XdpStats, XdpUmem};
 pub use family_extras::{
@@ -89,6 +91,7 @@ mod tests {
     #[test]
     fn fields_of_every_table_are_unique_and_documented() {
         are_unique_and_documented::<CapturedPackets>();
+        are_unique_and_documented::<KernelCounters>();
         are_unique_and_documented::<Flows>();
         are_unique_and_documented::<FlowEvents>();
         are_unique_and_documented::<LogRecords>();

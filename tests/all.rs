@@ -15,6 +15,7 @@ mod capture_stats;
 mod capture_write;
 mod contract;
 mod counters;
+mod doctor;
 mod examples;
 mod flow_direction;
 mod fold;

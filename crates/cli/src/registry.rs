@@ -5,7 +5,7 @@
 
 use crate::command::Command;
 use crate::commands::nat::{advise, delete, events, list, stateless, stats, top};
-use crate::commands::{capture, counters, flows, kill, log, record, routes, sockets, support};
+use crate::commands::{capture, counters, doctor, flows, kill, log, record, routes, sockets, support};
 
 /// Every command, in the order of the help; those below another one after it.
 pub(crate) static COMMANDS: &[&Command] = &[
@@ -33,6 +33,7 @@ pub(crate) static COMMANDS: &[&Command] = &[
     &capture::cut::COMMAND,
     &capture::merge::COMMAND,
     &capture::lateness::COMMAND,
+    &doctor::COMMAND,
     &counters::COMMAND,
     &record::COMMAND,
     &support::COMMAND,

@@ -46,17 +46,14 @@ Examples:
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let request = Request::of(words)?;
-    let provider = CounterProvider {
-        window: window(words, &request)?,
-        repeat: request.repeat,
-        changed_only: words.has("changed"),
-        memory: RefCell::default(),
-    };
+    let window = window(words, &request)?;
+    let provider =
+        CounterProvider { changed_only: words.has("changed"), ..CounterProvider::new(&request, window, WINDOW) };
     Ok(table::show(&request, |_| Ok(provider)))
 }
 
 /// The time between two readings that the user asks for.
-fn window(words: &ParsedWords<'_>, request: &Request) -> Result<Option<Duration>, String> {
+pub(super) fn window(words: &ParsedWords<'_>, request: &Request) -> Result<Option<Duration>, String> {
     let window = words.seconds("for", PERIODS_S)?;
     if window.is_some() && request.repeat != Repeat::Once {
         return Err("--watch compares each round with the one before: leave out --for".to_owned());
@@ -72,14 +69,21 @@ fn save(session: &Session, stats: &mut Accounting) -> u64 {
 }
 
 /// Two readings, or one after the other.
-struct CounterProvider {
+pub(super) struct CounterProvider {
     window: Option<Duration>,
+    /// The window if the user asks for none.
+    usual: Duration,
     repeat: Repeat,
     changed_only: bool,
     memory: RefCell<CounterMemory>,
 }
 
 impl CounterProvider {
+    /// Readings as far apart as the request says: `window`, or the time of a round, or as is `usual`.
+    pub(super) fn new(request: &Request, window: Option<Duration>, usual: Duration) -> CounterProvider {
+        CounterProvider { window, usual, repeat: request.repeat, changed_only: false, memory: RefCell::default() }
+    }
+
     /// Waits until the second reading is due; of a recording, goes on to the round that has it.
     fn next(&self, session: &Session) -> NextReading {
         if session.host().is_replay() {
@@ -87,7 +91,7 @@ impl CounterProvider {
         }
         let window = match (self.window, self.repeat) {
             (Some(window), _) | (None, Repeat::Every(window)) => window,
-            (None, Repeat::Once) => WINDOW,
+            (None, Repeat::Once) => self.usual,
         };
         let window_ns = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX);
         if !session.sleep_until(sys::clock::monotonic_ns().saturating_add(window_ns)) {

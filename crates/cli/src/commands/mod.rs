@@ -3,6 +3,7 @@
 mod acting;
 pub(crate) mod capture;
 pub(crate) mod counters;
+pub(crate) mod doctor;
 mod elsewhere;
 mod finish;
 pub(crate) mod flows;

@@ -11,6 +11,7 @@ mod family_extras;
 mod family_extras_fields;
 mod family_fields;
 mod feature;
+mod finding;
 mod flow;
 mod flow_diff;
 mod flow_event;
@@ -54,6 +55,7 @@ pub use family_extras::{
     FamilyExtras, MptcpPart, NetlinkPart, NetlinkProtocol, PacketPart, PacketRing, PacketType, UlpPart,
 };
 pub use feature::{Feature, Features};
+pub use finding::{Confidence, Evidence, Finding, Findings, Remedy, Severity};
 pub use flow::{Direction, Flow, FlowRtt, FlowStates, Flows};
 pub use flow_diff::FlowKept;
 pub use flow_event::{FlowEvent, FlowEvents};
@@ -92,6 +94,7 @@ mod tests {
     fn fields_of_every_table_are_unique_and_documented() {
         are_unique_and_documented::<CapturedPackets>();
         are_unique_and_documented::<KernelCounters>();
+        are_unique_and_documented::<Findings>();
         are_unique_and_documented::<Flows>();
         are_unique_and_documented::<FlowEvents>();
         are_unique_and_documented::<LogRecords>();

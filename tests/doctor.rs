@@ -1,0 +1,245 @@
+//! `netwren doctor`: real faults are named first and with their process, a healthy host has no finding, and neither has
+//! one that was ill before.
+
+use crate::lab::furnished;
+use crate::namespaces::{ends_of_this_run, join};
+use crate::run::{Ran, netwren, netwren_in};
+use serde_json::Value;
+use std::io::Write;
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use testkit::HostKnob;
+use testkit::netns::Lab;
+use testkit::wait_until;
+
+/// A server that accepts nothing and reads nothing, and clients that do not mind, for a minute at most.
+const DEAF: &str = "
+import socket, time
+listener = socket.socket(); listener.bind(('127.0.0.1', 8080)); listener.listen(2)
+reader = socket.socket(2, 2); reader.setsockopt(1, 8, 4096); reader.bind(('127.0.0.1', 9999))
+sender, clients, end = socket.socket(2, 2), [], time.time() + 60
+while time.time() < end:
+    client = socket.socket(); client.setblocking(False); client.connect_ex(('127.0.0.1', 8080)); clients.append(client)
+    if len(clients) > 100: clients.pop(50).close()
+    sender.sendto(b'x' * 1000, ('127.0.0.1', 9999))
+    time.sleep(0.01)
+";
+
+fn findings(ran: Ran) -> Vec<Value> {
+    ran.ok().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn ids(findings: &[Value]) -> Vec<&str> {
+    findings.iter().map(|one| one["id"].as_str().unwrap()).collect()
+}
+
+/// What the counter `name` of nstat is at.
+fn counter(lab: &Lab, name: &str) -> u64 {
+    let text = lab.output("nstat", &["-asz", name]);
+    text.split_whitespace().skip_while(|word| *word != name).nth(1).map_or(0, |word| word.parse().unwrap())
+}
+
+fn doctor(lab: &Lab, words: &[&str]) -> Ran {
+    netwren_in(lab, &[&["doctor", "--for", "0.5"], words].concat())
+}
+
+#[test]
+fn root_a_server_that_neither_accepts_nor_reads_is_named() {
+    testkit::require_root!();
+    let (lab, tmp) = (Lab::new("drdeaf"), tempfile::tempdir().unwrap());
+    let pid = lab.spawn("python3", &["-c", DEAF]);
+    lab.wait_until("both overflow", || {
+        counter(&lab, "TcpExtListenOverflows") > 0 && counter(&lab, "UdpRcvbufErrors") > 0
+    });
+    let tape = tmp.path().join("sick");
+    let tape = tape.to_str().unwrap();
+    let found = findings(doctor(&lab, &["-o", "json", "--record", tape]));
+    assert_eq!(ids(&found)[..2], ["listen-overflow", "udp-rcvbuf"]);
+    let who = format!("python3 ({pid}) at 127.0.0.1:8080 accepts too slowly");
+    assert!(found[0]["title"].as_str().unwrap().starts_with(&who), "{}", found[0]);
+    assert!(found[1]["title"].as_str().unwrap().starts_with(&format!("python3 ({pid}) at 127.0.0.1:9999 reads")));
+    for finding in &found[..2] {
+        let first = &finding["evidence"][0];
+        let grown = first["after"].as_u64().unwrap() - first["before"].as_u64().unwrap();
+        assert_eq!(finding["lost"].as_u64(), Some(grown), "{finding}");
+        assert_eq!((&finding["severity"], &finding["confidence"]), (&"critical".into(), &"certain".into()));
+    }
+    // The same, told on another machine.
+    let again = findings(netwren(&["doctor", "--replay", tape, "-o", "json"]));
+    assert_eq!(again, found);
+    // A recording of everything is diagnosed as well.
+    let whole = tmp.path().join("whole");
+    let whole = whole.to_str().unwrap();
+    netwren_in(&lab, &["record", "--for", "1", whole]);
+    let name = format!("netns = {}", lab.name());
+    let of_whole = netwren(&["doctor", "--replay", whole, "-o", "json", &name, "and", "severity = critical"]);
+    assert!(
+        of_whole.stdout.starts_with("{\"severity\":\"critical\",\"id\":\"listen-overflow\""),
+        "{}",
+        of_whole.stdout
+    );
+    // As text, by area, and as an exit code.
+    let text = doctor(&lab, &["udp"]).ok();
+    assert!(text.starts_with("CRITICAL"), "{text}");
+    assert!(text.contains("\n  proof    UdpRcvbufErrors: ") && !text.contains("listen-overflow"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80 || line.starts_with("           sysctl")), "{text}");
+    assert_eq!(doctor(&lab, &["--exit-code=critical"]).code, 1);
+    assert_eq!(doctor(&lab, &["--exit-code", "interfaces"]).code, 0);
+    lab.close_all();
+    let well = |lab: &Lab| ids(&findings(doctor(lab, &["-o", "json", "udp", "listen-overflow"]))).is_empty();
+    wait_until("what is over is no finding", || well(&lab));
+}
+
+#[test]
+fn root_a_healthy_host_has_no_finding() {
+    testkit::require_root!();
+    let (quiet, busy) = (Lab::new("drquiet"), Lab::new("drbusy"));
+    assert_eq!(findings(doctor(&quiet, &["-o", "json", "netns != null"])), Vec::<Value>::new());
+    assert_eq!(doctor(&quiet, &["tcp", "udp", "routing"]).ok(), "nothing wrong was found by 25 checks\n");
+    // Ill before: totals prove nothing.
+    quiet.inside(|| {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        (0..50).for_each(|_| drop(socket.send_to(b"x", "192.0.2.1:9")));
+    });
+    assert_eq!(findings(doctor(&quiet, &["-o", "json", "netns != null"])), Vec::<Value>::new());
+    // A server that works, and is told much.
+    let (mut client, server) = busy.inside(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (client, listener.accept().unwrap().0)
+    });
+    let reader = std::thread::spawn(move || std::io::copy(&mut &server, &mut std::io::sink()).unwrap());
+    let writer = std::thread::spawn(move || (0..200).for_each(|_| client.write_all(&[0; 100_000]).unwrap()));
+    assert_eq!(findings(doctor(&busy, &["-o", "json", "netns != null"])), Vec::<Value>::new());
+    writer.join().unwrap();
+    assert_eq!(reader.join().unwrap(), 20_000_000);
+}
+
+#[test]
+fn root_sockets_of_every_state_are_no_illness() {
+    testkit::require_root!();
+    let lab = furnished("drfurnished");
+    let found = findings(doctor(&lab, &["-o", "json", "netns != null and severity != hint"]));
+    assert_eq!(found, Vec::<Value>::new());
+}
+
+#[test]
+fn root_a_full_table_of_connection_tracking_is_named_first() {
+    testkit::require_root!();
+    let lab = Lab::new("drct");
+    let _knob = HostKnob::set("/proc/sys/net/netfilter/nf_conntrack_max", "100");
+    lab.use_conntrack();
+    let script = "
+import socket, time
+sender, end, port = socket.socket(2, 2), time.time() + 60, 0
+while time.time() < end:
+    port = port % 60000 + 1
+    try: sender.sendto(b'x', ('127.0.0.1', port))
+    except OSError: pass
+    if port % 10 == 0: time.sleep(0.001)
+";
+    lab.spawn("python3", &["-c", script]);
+    let dropped = || {
+        let rows = netwren_in(&lab, &["nat", "stats", "-o", "json", "-c", "drop"]).stdout;
+        serde_json::from_str::<Value>(rows.lines().next().unwrap_or("{}")).unwrap()["drop"].as_u64().unwrap_or(0)
+    };
+    lab.wait_until("it drops", || dropped() > 0);
+    let found = findings(doctor(&lab, &["-o", "json"]));
+    assert_eq!(ids(&found)[0], "ct-full", "{found:?}");
+    assert!(found[0]["lost"].as_u64().unwrap() > 0);
+    let command = found[0]["remedy"][0]["command"].as_str().unwrap();
+    assert_eq!(command, "sysctl -w net.netfilter.nf_conntrack_max=200");
+    lab.close_all();
+    wait_until("no packet comes", || !ids(&findings(doctor(&lab, &["-o", "json"]))).contains(&"ct-full"));
+}
+
+#[test]
+fn root_packets_that_the_way_refuses_are_named() {
+    testkit::require_root!();
+    let (here, there) = (Lab::new("drway"), Lab::new("drfar"));
+    let ends = ends_of_this_run(10);
+    join((&here, &ends[0]), (&there, &ends[1]));
+    here.inside(|| {
+        for name in std::fs::read_dir("/proc/sys/net/ipv4/conf").unwrap() {
+            std::fs::write(name.unwrap().path().join("rp_filter"), "1").unwrap();
+        }
+    });
+    there.ip(&["addr", "add", "198.51.100.7/32", "dev", "lo"]);
+    // ARP is asked from an address that is answered.
+    there.inside(|| std::fs::write("/proc/sys/net/ipv4/conf/all/arp_announce", "2")).unwrap();
+    here.output(
+        "tc",
+        &[
+            "qdisc", "add", "dev", "lo", "root", "handle", "1:", "tbf", "rate", "8kbit", "burst", "1600", "limit",
+            "3000",
+        ],
+    );
+    let send = |lab: &Lab, from: &str, to: &str| {
+        let script = format!(
+            "import socket, time\ns, end = socket.socket(2, 2), time.time() + 60\ns.bind(('{from}', 0))\n\
+             while time.time() < end:\n    try: s.sendto(b'x' * 1000, ('{to}', 9))\n    except OSError: pass\n    \
+             time.sleep(0.005)"
+        );
+        lab.spawn("python3", &["-c", &script]);
+    };
+    send(&there, "198.51.100.7", &ends[0]);
+    send(&here, "127.0.0.1", "127.0.0.1");
+    send(&here, "0.0.0.0", "203.0.113.1");
+    here.wait_until("they are refused", || {
+        counter(&here, "TcpExtIPReversePathFilter") > 0
+            && counter(&here, "IpOutNoRoutes") > 0
+            && !here.output("tc", &["-s", "qdisc", "show", "dev", "lo"]).contains("dropped 0,")
+    });
+    let found = findings(doctor(&here, &["-o", "json", "netns != null"]));
+    let mut of = ids(&found);
+    of.sort_unstable();
+    for id in ["no-route", "qdisc-drop", "rp-filter"] {
+        assert!(of.contains(&id), "{id}: {of:?}");
+    }
+    let queue = found.iter().find(|one| one["id"] == "qdisc-drop").unwrap();
+    assert_eq!(queue["object"], "lo tbf 1: root");
+    // The other end is well.
+    assert_eq!(findings(doctor(&there, &["-o", "json", "netns != null"])), Vec::<Value>::new());
+}
+
+#[test]
+fn root_a_program_that_does_not_read_is_named() {
+    testkit::require_root!();
+    let lab = Lab::new("drunread");
+    let script = "
+import socket, time
+listener = socket.socket(); listener.bind(('127.0.0.1', 8081)); listener.listen()
+client = socket.create_connection(('127.0.0.1', 8081)); server = listener.accept()[0]
+client.setblocking(False)
+try:
+    while True: client.send(b'x' * 100000)
+except OSError: pass
+time.sleep(60)
+";
+    let pid = lab.spawn("python3", &["-c", script]);
+    lab.wait_until("it is full", || {
+        let queues = lab.output("ss", &["-Htn", "sport = :8081"]);
+        queues.split_whitespace().nth(1).is_some_and(|queue| queue.parse::<u64>().is_ok_and(|queue| queue > 100_000))
+    });
+    let mut found = Vec::new();
+    wait_until("nothing comes any more", || {
+        found = findings(doctor(&lab, &["-o", "json", "unread-queue"]));
+        !found.is_empty()
+    });
+    let title = found[0]["title"].as_str().unwrap();
+    assert!(
+        title.starts_with(&format!("python3 ({pid}) does not read from 127.0.0.1:8081 from 127.0.0.1:")),
+        "{title}"
+    );
+}
+
+#[test]
+fn root_what_is_wrong_with_the_words_is_said() {
+    testkit::require_root!();
+    let lab = Lab::new("drwords");
+    doctor(&lab, &["--exit-code=bad"]).says(2, &["critical, warning or hint"]);
+    doctor(&lab, &["tpc"]).says(2, &["tpc"]);
+    let explained = netwren(&["doctor", "--explain", "listen-overflow"]).ok();
+    assert!(explained.contains("refuted by") && !explained.contains("ct-full"), "{explained}");
+    let backends = netwren_in(&lab, &["doctor", "--explain", "severity = critical"]).ok();
+    assert!(backends.contains("two readings"), "{backends}");
+}

@@ -34,6 +34,8 @@ pub struct Queue {
     pub name: String,
     /// The process that holds it: `nginx (812)`; empty if that is unknown.
     pub owner: String,
+    /// The number of that process.
+    pub pid: Option<u32>,
     /// Bytes, or of a listener connections, that wait.
     pub queue: u32,
     /// The most that may wait; `None` if it is unknown.
@@ -51,6 +53,9 @@ pub struct PortsInUse {
     pub time_wait: u32,
 }
 
+/// Names the process that holds a socket, and its number.
+pub type NameOwner<'n> = dyn FnMut() -> (String, Option<u32>) + 'n;
+
 impl Queue {
     /// The socket and its process: `nginx (812) at 0.0.0.0:80`.
     pub fn words(&self) -> String {
@@ -61,7 +66,7 @@ impl Queue {
 impl SocketCensus {
     /// Counts a socket; `owner` names its process and is called only for sockets that are remembered. `ports` are the
     /// local ports that the kernel chooses.
-    pub fn add(&mut self, socket: &Socket<'_>, ports: (u16, u16), owner: &mut dyn FnMut() -> String) {
+    pub fn add(&mut self, socket: &Socket<'_>, ports: (u16, u16), owner: &mut NameOwner<'_>) {
         match (socket.proto, socket.state) {
             (Proto::Tcp, State::LISTEN) if socket.rqueue > 0 => {
                 let queue = queue(socket, socket.wqueue, owner);
@@ -80,7 +85,7 @@ impl SocketCensus {
         }
     }
 
-    fn add_connection(&mut self, socket: &Socket<'_>, ports: (u16, u16), owner: &mut dyn FnMut() -> String) {
+    fn add_connection(&mut self, socket: &Socket<'_>, ports: (u16, u16), owner: &mut NameOwner<'_>) {
         if socket.rqueue >= UNREAD_MIN {
             let limit = socket.skmem.and_then(|skmem| skmem.get(1));
             keep(&mut self.unread, queue(socket, limit, owner), &mut self.over);
@@ -102,12 +107,13 @@ fn keep(all: &mut Vec<Queue>, one: Queue, over: &mut u64) {
     if all.len() < SOCKETS_MAX { all.push(one) } else { *over += 1 }
 }
 
-fn queue(socket: &Socket<'_>, limit: Option<u32>, owner: &mut dyn FnMut() -> String) -> Queue {
+fn queue(socket: &Socket<'_>, limit: Option<u32>, owner: &mut NameOwner<'_>) -> Queue {
     let name = match socket.peer.is_none() {
         true => endpoint(&socket.local),
         false => format!("{} from {}", endpoint(&socket.local), endpoint(&socket.peer)),
     };
-    Queue { cookie: socket.cookie, name, owner: owner(), queue: socket.rqueue, limit, drops: None }
+    let (owner, pid) = owner();
+    Queue { cookie: socket.cookie, name, owner, pid, queue: socket.rqueue, limit, drops: None }
 }
 
 fn endpoint(end: &Endpoint) -> String {
@@ -126,7 +132,7 @@ mod tests {
     fn census_is_bounded() {
         let mut census = SocketCensus::default();
         let socket = Socket { proto: Proto::Tcp, state: State::LISTEN, rqueue: 1, ..Socket::EMPTY };
-        (0..SOCKETS_MAX + 2).for_each(|_| census.add(&socket, (1, 2), &mut String::new));
+        (0..SOCKETS_MAX + 2).for_each(|_| census.add(&socket, (1, 2), &mut || (String::new(), None)));
         assert_eq!((census.listeners.len(), census.over), (SOCKETS_MAX, 2));
     }
 }

@@ -8,6 +8,7 @@ mod checksum;
 mod ct_evicting;
 mod ct_filling;
 mod ct_full;
+mod fd_limit;
 mod link_flap;
 mod listen_overflow;
 mod mtu;
@@ -32,8 +33,8 @@ mod udp_rcvbuf;
 mod unread_queue;
 mod words;
 
-pub use census::{PortsInUse, Queue, SOCKETS_MAX, SocketCensus};
-pub use sample::{Moved, Sample};
+pub use census::{NameOwner, PortsInUse, Queue, SOCKETS_MAX, SocketCensus};
+pub use sample::{Descriptors, Moved, Sample};
 
 use record::rows::{Confidence, Evidence, Finding, Remedy, Severity};
 
@@ -59,6 +60,7 @@ pub const CHECKS: &[&Check] = &[
     &ct_full::CHECK,
     &snat_ports::CHECK,
     &port_exhaustion::CHECK,
+    &fd_limit::CHECK,
     &listen_overflow::CHECK,
     &softnet_drop::CHECK,
     &neigh_full::CHECK,

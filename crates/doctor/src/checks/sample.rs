@@ -14,6 +14,8 @@ pub struct Sample {
     pub window_ns: u64,
     counters: BTreeMap<CounterOf, Moved>,
     settings: BTreeMap<&'static str, Vec<i64>>,
+    /// File descriptors of processes that let connections wait.
+    pub descriptors: Vec<Descriptors>,
     /// Sockets at the first reading.
     pub before: SocketCensus,
     /// Sockets at the second reading.
@@ -30,6 +32,19 @@ pub struct Moved {
     pub before: Option<i64>,
     /// Its value at the second.
     pub after: i64,
+}
+
+/// File descriptors of a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Descriptors {
+    /// The process: `nginx (812)`.
+    pub owner: String,
+    /// Its number.
+    pub pid: u32,
+    /// Those that are open.
+    pub used: u64,
+    /// The most that it may have open.
+    pub limit: u64,
 }
 
 impl Moved {

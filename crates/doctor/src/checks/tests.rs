@@ -94,7 +94,7 @@ fn totals_that_stand_still_are_no_findings() {
 #[test]
 fn every_check_has_a_test_and_its_words() {
     for check in CHECKS {
-        let by_sockets = ["port-exhaustion", "unread-queue"].contains(&check.id);
+        let by_sockets = ["fd-limit", "port-exhaustion", "unread-queue"].contains(&check.id);
         assert!(by_sockets || ILL.iter().any(|(id, ..)| *id == check.id), "{}", check.id);
         assert!([check.about, check.rule, check.sources, check.refuted_by].iter().all(|text| text.len() > 9));
         assert_eq!(CHECKS.iter().filter(|other| other.id == check.id).count(), 1);
@@ -124,7 +124,15 @@ fn a_counter_that_began_anew_proves_nothing() {
 }
 
 fn queue(cookie: u64, name: &str, queue: u32, limit: u32) -> Queue {
-    Queue { cookie, name: name.into(), owner: "server (7)".into(), queue, limit: Some(limit), drops: Some(queue) }
+    Queue {
+        cookie,
+        name: name.into(),
+        owner: "server (7)".into(),
+        pid: Some(7),
+        queue,
+        limit: Some(limit),
+        drops: Some(queue),
+    }
 }
 
 #[test]
@@ -165,4 +173,17 @@ fn the_worst_comes_first() {
     let critical = Sample::of(ILL[0].2);
     let ids: Vec<&str> = diagnose(&[hint, warning, critical]).iter().map(|finding| finding.id).collect();
     assert_eq!(ids, ["ct-full", "rp-filter", "no-route"]);
+}
+
+#[test]
+fn a_server_out_of_descriptors_is_named_before_its_queue() {
+    let mut sample = Sample::of(&[(Netstat, "TcpExtListenOverflows", "", 0, 9)]);
+    sample.after.listeners = vec![queue(2, "0.0.0.0:81", 129, 128)];
+    sample.descriptors = vec![
+        Descriptors { owner: "server (7)".into(), pid: 7, used: 1024, limit: 1024 },
+        Descriptors { owner: "other (8)".into(), pid: 8, used: 900, limit: 1024 },
+    ];
+    let found = diagnose(&[sample]);
+    let ids: Vec<&str> = found.iter().map(|finding| finding.id).collect();
+    assert_eq!((ids, found[0].evidence.len()), (vec!["fd-limit", "listen-overflow"], 2));
 }

@@ -3,12 +3,13 @@
 use super::super::counters::CounterProvider;
 use super::super::saved;
 use super::super::source_provider::SourceProvider;
+use super::descriptors;
 use crate::pillars;
 use crate::session::Session;
 use doctor::checks::{SETTINGS, Sample, SocketCensus};
 use record::rows::{KernelCounters, Socket, Sockets};
 use record::{Accounting, Demand, Get, Lookups, Next, SourceError, Table, Value, field_index};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use sys::{Errno, Host, fs};
 
@@ -43,12 +44,14 @@ pub(super) struct Watch {
     counters: CounterProvider,
     /// Sockets of the round before.
     before: RefCell<Option<Censuses>>,
+    /// A moment before the owners of the round were read, in ns of CLOCK_BOOTTIME.
+    seen_ns: Cell<u64>,
 }
 
 impl Watch {
     /// A watch that reads counters so.
     pub(super) fn new(counters: CounterProvider) -> Watch {
-        Watch { counters, before: RefCell::default() }
+        Watch { counters, before: RefCell::default(), seen_ns: Cell::new(sys::clock::boottime_ns()) }
     }
 
     /// Two readings of each namespace, and of the host. Takes as long as the window is.
@@ -71,15 +74,18 @@ impl Watch {
             return Ok(Vec::new());
         }
         let after = read_sockets(session, lookups, &ports, stats);
+        let seen_ns = if session.host().is_replay() { u64::MAX } else { self.seen_ns.get() };
         let mut old = before;
         let mut new = Censuses::new();
         for (netns_id, census) in after {
             // The next round compares with it.
             new.insert(netns_id, census.clone());
             let Some(sample) = samples.get_mut(&Some(netns_id)) else { continue };
+            sample.descriptors = descriptors::read(session.host(), &census.listeners, seen_ns, stats);
             (sample.before, sample.after) = (old.remove(&netns_id).unwrap_or_default(), census);
         }
         self.before.replace(Some(new));
+        self.seen_ns.set(sys::clock::boottime_ns());
         add_settings(&mut samples, &settings);
         Ok(samples.into_values().collect())
     }
@@ -211,8 +217,8 @@ fn read_sockets(
     all
 }
 
-/// The process that holds a socket: `nginx (812)`.
-fn owner(socket: &Socket<'_>, lookups: &Lookups<'_>) -> String {
+/// The process that holds a socket, `nginx (812)`, and its number.
+fn owner(socket: &Socket<'_>, lookups: &Lookups<'_>) -> (String, Option<u32>) {
     let cell = |name| {
         let field = field_index::<Sockets>(name).and_then(|at| Sockets::FIELDS.get(at));
         field.map_or(Value::Null, |field| match field.get {
@@ -221,7 +227,9 @@ fn owner(socket: &Socket<'_>, lookups: &Lookups<'_>) -> String {
         })
     };
     match (cell("process"), cell("pid")) {
-        (Value::Bytes(process), Value::U64(pid)) => format!("{} ({pid})", String::from_utf8_lossy(process)),
-        _ => String::new(),
+        (Value::Bytes(process), Value::U64(pid)) => {
+            (format!("{} ({pid})", String::from_utf8_lossy(process)), u32::try_from(pid).ok())
+        }
+        _ => (String::new(), None),
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Watches (`gather`), lets `doctor` judge, shows findings as sentences (`text`) or as rows of a table.
 
+mod descriptors;
 mod explain;
 mod gather;
 mod text;

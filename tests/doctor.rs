@@ -3,10 +3,11 @@
 
 use crate::lab::furnished;
 use crate::namespaces::{ends_of_this_run, join, only};
-use crate::run::{Ran, netwren, netwren_in};
+use crate::run::{Ran, clean, netwren, netwren_in};
 use serde_json::Value;
 use std::io::Write;
 use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::process::Stdio;
 use testkit::HostKnob;
 use testkit::netns::Lab;
 use testkit::routed::Routed;
@@ -244,6 +245,26 @@ time.sleep(60)
         title.starts_with(&format!("python3 ({pid}) does not read from 127.0.0.1:8081 from 127.0.0.1:")),
         "{title}"
     );
+}
+
+#[test]
+fn root_a_watch_that_is_ended_early_has_checked_nothing() {
+    testkit::require_root!();
+    let lab = Lab::new("drended");
+    let mut command = lab.command(testkit::program::netwren());
+    let command = clean(&mut command).args(["doctor", "--for", "60"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    // It has handlers for signals, so it waits or is about to.
+    wait_until("it can be ended", || {
+        let text = std::fs::read_to_string(&status).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or("0");
+        text.contains("Name:\tnetwren") && u64::from_str_radix(line.trim(), 16).unwrap() & 2 != 0
+    });
+    std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!((ran.code, &*ran.stdout), (3, "nothing was checked\n"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("ended before the second reading"), "{}", ran.stderr);
 }
 
 #[test]

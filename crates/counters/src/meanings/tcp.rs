@@ -17,7 +17,7 @@ pub(super) const TCP: &[Meaning] = &[
     c("TcpEstabResets", "Established connections that ended by a reset."),
     g("TcpCurrEstab", "Connections that are established now, those that wait for the local close included."),
     c("TcpInSegs", "Segments received, wrong ones included."),
-    c("TcpOutSegs", "Segments sent, without retransmitted ones and resets."),
+    c("TcpOutSegs", "Segments sent, without those that were sent again."),
     c("TcpRetransSegs", "Segments sent again: the first copy, or its acknowledgement, was lost or late."),
     c("TcpInErrs", "Segments received that are wrong: length, checksum or header."),
     c("TcpOutRsts", "Resets sent: closed ports, connections that are gone, programs that close with unread data."),

@@ -70,7 +70,8 @@ impl Watch {
         // What is wrong with the first reading is wrong with the second one as well, and is said there.
         let before = kept.unwrap_or_else(|| read_sockets(session, lookups, &ports, &mut Accounting::default()));
         let mut samples = self.counters(session, lookups, stats)?;
-        if session.interrupted() {
+        if samples.is_empty() {
+            stats.incomplete = true;
             return Ok(Vec::new());
         }
         let after = read_sockets(session, lookups, &ports, stats);

@@ -72,7 +72,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         request.shown.columns = Some(TEXT_COLUMNS.to_owned());
     }
     let window = window(words, &request)?;
-    let worst = Cell::new(None);
+    let (worst, compared) = (Cell::new(None), Cell::new(0));
     let provide = |plan: &engine::Plan<Findings>| {
         let filter =
             Predicate::new(&plan.demand().conjuncts).map_err(|bad| PlanError::Plan(engine::PlanError::Pattern(bad)))?;
@@ -82,12 +82,13 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
             chosen: chosen.unwrap_or_default(),
             filter,
             worst: &worst,
+            compared: &compared,
         })
     };
     let outcome = match super::plan::of_request(&request).and_then(|plan| Ok((provide(&plan)?, plan))) {
         Err(wrong) => return Ok(Outcome::because(Exit::Usage, wrong)),
         Ok((provider, plan)) => table::show_through(&request, &plan, &provider, |_, mut sink, rounds| {
-            let mut prose = text::FindingText::new(CHECKS.len());
+            let mut prose = text::FindingText::new(CHECKS.len(), &compared);
             rounds(if wants_text { &mut prose as &mut dyn Sink } else { &mut *sink })
         }),
     };
@@ -134,6 +135,8 @@ struct DoctorProvider<'w> {
     filter: Predicate<Findings>,
     /// The worst severity of what was found so far.
     worst: &'w Cell<Option<Severity>>,
+    /// Samples of the round that were looked at.
+    compared: &'w Cell<usize>,
 }
 
 impl SourceProvider<Findings> for DoctorProvider<'_> {
@@ -169,10 +172,11 @@ impl Source<Findings> for Diagnosis<'_> {
 
 impl Diagnosis<'_> {
     fn read(&self, each: &mut record::Each<'_, Findings>) -> Result<Accounting, record::SourceError> {
-        let DoctorProvider { watch, chosen, filter, worst } = self.provider;
+        let DoctorProvider { watch, chosen, filter, worst, compared } = self.provider;
         let mut stats = Accounting::default();
         let begun_ns = gather::begun_ns(self.session.host());
         let samples = watch.samples(self.session, &self.lookups, &mut stats)?;
+        compared.set(samples.len());
         for mut finding in doctor::checks::diagnose(&samples) {
             if !chosen.is_empty() && !chosen.iter().any(|name| [finding.id, finding.area].contains(name)) {
                 continue;

@@ -4,21 +4,24 @@ use super::TEXT_COLUMNS;
 use crate::fold::fold;
 use record::text::{put_i64, put_text, put_timestamp, put_u64};
 use record::{Accounting, Columns, Next, Round, Sink, SinkError, Value};
+use std::cell::Cell;
 
 /// The width of the text.
 const WIDTH: usize = 80;
 
 /// Writes each finding as a paragraph when the round is over.
-pub(super) struct FindingText {
+pub(super) struct FindingText<'c> {
     text: String,
     findings: u64,
     checks: usize,
+    /// Samples of the round that were looked at.
+    compared: &'c Cell<usize>,
 }
 
-impl FindingText {
+impl FindingText<'_> {
     /// A writer for the findings of so many checks.
-    pub(super) fn new(checks: usize) -> FindingText {
-        FindingText { text: String::new(), findings: 0, checks }
+    pub(super) fn new(checks: usize, compared: &Cell<usize>) -> FindingText<'_> {
+        FindingText { text: String::new(), findings: 0, checks, compared }
     }
 
     /// A line that hangs below its own text.
@@ -27,7 +30,7 @@ impl FindingText {
     }
 }
 
-impl Sink for FindingText {
+impl Sink for FindingText<'_> {
     fn begin(&mut self, _: &Columns, round: Option<Round>) -> Result<(), SinkError> {
         (self.text, self.findings) = (String::new(), 0);
         if let Some(round) = round {
@@ -81,7 +84,9 @@ impl Sink for FindingText {
     }
 
     fn end(&mut self, totals: &Accounting) -> Result<(), SinkError> {
-        if self.findings == 0 {
+        if self.compared.get() == 0 {
+            self.text.push_str("nothing was checked\n");
+        } else if self.findings == 0 {
             let but = if totals.is_partial() { " of what could be seen" } else { "" };
             self.text.push_str(&format!("nothing wrong was found{but} by {} checks\n", self.checks));
         }
@@ -145,7 +150,8 @@ mod tests {
             Remedy { command: "sysctl -w a=2".into(), effect: "makes room".into(), risk: "takes memory".into() },
             Remedy { command: String::new(), effect: "send less".into(), risk: String::new() },
         ];
-        let mut prose = FindingText::new(7);
+        let compared = Cell::new(1);
+        let mut prose = FindingText::new(7, &compared);
         prose.begin(&Columns::default(), None).unwrap();
         let cells = [
             Value::Name("critical"),

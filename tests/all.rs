@@ -14,6 +14,8 @@ mod capture_rights;
 mod capture_stats;
 mod capture_write;
 mod contract;
+mod counters;
+mod doctor;
 mod drops;
 mod examples;
 mod flow_direction;

@@ -335,6 +335,8 @@ fn root_issue_10_what_was_not_recorded_is_said() {
         (&["nat", "stats"], 4, &["not in the recording", "netwren record FILE"]),
         (&["nat", "advise"], 4, &["not in the recording"]),
         (&["routes"], 4, &["holds no routes", "netwren record FILE"]),
+        (&["counters"], 4, &["cannot read counters: the recording holds none", "netwren record FILE"]),
+        (&["doctor"], 4, &["cannot read counters: the recording holds none", "netwren record FILE"]),
         (&["nat", "events"], 4, &["not in the recording", "netwren nat events --record FILE"]),
         (&["sockets", "--follow"], 4, &["not in the recording", "`--follow` with `--record FILE`"]),
         (&["flows", "--follow"], 4, &["not in the recording", "`--follow` with `--record FILE`"]),

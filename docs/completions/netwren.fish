@@ -34,6 +34,8 @@ complete -c netwren -n "__fish_netwren_needs_command" -f -a "nat" -d 'Connection
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "log" -d 'Packets that rules log (nft `log group`, iptables NFLOG), until interrupted'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "capture" -d 'Packets of interfaces, as they come, until interrupted; packets of files'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "drops" -d 'Packets that the kernel drops while it runs: how many, why, where, and what that means'
+complete -c netwren -n "__fish_netwren_needs_command" -f -a "doctor" -d 'What is wrong with this host\'s network, what proves it, what would mend it'
+complete -c netwren -n "__fish_netwren_needs_command" -f -a "counters" -d 'What the kernel counts, what moved in a second, and what each counter means'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "record" -d 'Save everything that netwren can show of this host to a file, to be asked later'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "support" -d 'What this kernel and these privileges allow, and what is used instead'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
@@ -685,6 +687,59 @@ complete -c netwren -n "__fish_netwren_using_subcommand drops" -l events -d 'Eac
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l stack -d 'The functions of the kernel that led to the drop, as column `stack`: of the first packet of a row, with --events of each, which costs 3 us more'
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l all -d 'Also drops that are routine, such as unread data of a socket that was closed: their `benign` is true'
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -s h -l help -d 'Print help'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l for -d 'How long the host is watched, 3 seconds if nothing is said; of a recording the time from its first round to the one that is compared with it, which is the last one if nothing is said' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l sum -d 'With --by: also the sum of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l max -d 'With --by: also the largest value of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l avg -d 'With --by: also the mean of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor" -s n -l limit -d 'At most N rows' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+wide\t''
+json\t''
+csv\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand doctor" -s w -l watch -d 'Again every SECONDS until interrupted' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l exit-code -d 'Exit with 1 if there is a finding of this severity or a worse one: critical, warning, hint; before 3 for what could not be seen' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand doctor" -s H -l no-header -d 'No header line'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor" -s h -l help -d 'Print help'
+complete -c netwren -n "__fish_netwren_using_subcommand counters" -l for -d 'The time between the two readings that are compared, 1 second if nothing is said; of a recording the time from its first round to the one that is read, which is the last one if nothing is said' -r
+complete -c netwren -n "__fish_netwren_using_subcommand counters" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
+complete -c netwren -n "__fish_netwren_using_subcommand counters" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
+complete -c netwren -n "__fish_netwren_using_subcommand counters" -l sum -d 'With --by: also the sum of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand counters" -l max -d 'With --by: also the largest value of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand counters" -l avg -d 'With --by: also the mean of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand counters" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
+complete -c netwren -n "__fish_netwren_using_subcommand counters" -s n -l limit -d 'At most N rows' -r
+complete -c netwren -n "__fish_netwren_using_subcommand counters" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+wide\t''
+json\t''
+csv\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand counters" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand counters" -s w -l watch -d 'Again every SECONDS until interrupted' -r
+complete -c netwren -n "__fish_netwren_using_subcommand counters" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand counters" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand counters" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand counters" -l changed -d 'Only counters that changed'
+complete -c netwren -n "__fish_netwren_using_subcommand counters" -s H -l no-header -d 'No header line'
+complete -c netwren -n "__fish_netwren_using_subcommand counters" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
+complete -c netwren -n "__fish_netwren_using_subcommand counters" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
+complete -c netwren -n "__fish_netwren_using_subcommand counters" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
+complete -c netwren -n "__fish_netwren_using_subcommand counters" -l exit-code -d 'Exit with 1 if no row was shown'
+complete -c netwren -n "__fish_netwren_using_subcommand counters" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
+complete -c netwren -n "__fish_netwren_using_subcommand counters" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand record" -l for -d 'How long: a round every second, 10 seconds if nothing is said; Ctrl-C ends it before' -r
 complete -c netwren -n "__fish_netwren_using_subcommand record" -l max-size -d 'The largest size of the file, 1GiB if nothing is said: where it is reached the recording stops' -r
 complete -c netwren -n "__fish_netwren_using_subcommand record" -l once -d 'One round'
@@ -697,16 +752,18 @@ wide\t''
 json\t''
 csv\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand support" -s h -l help -d 'Print help'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops record support help" -f -a "sockets" -d 'Sockets of every family with their owners'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops record support help" -f -a "flows" -d 'Host-to-host flows: who talks to whom, who opened it, how many connections'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops record support help" -f -a "routes" -d 'Routes of IPv4 and IPv6, of all routing tables: a row for each next hop'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops record support help" -f -a "nat" -d 'Connection tracking: who talks through this host, whose addresses are rewritten, who answers'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops record support help" -f -a "log" -d 'Packets that rules log (nft `log group`, iptables NFLOG), until interrupted'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops record support help" -f -a "capture" -d 'Packets of interfaces, as they come, until interrupted; packets of files'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops record support help" -f -a "drops" -d 'Packets that the kernel drops while it runs: how many, why, where, and what that means'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops record support help" -f -a "record" -d 'Save everything that netwren can show of this host to a file, to be asked later'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops record support help" -f -a "support" -d 'What this kernel and these privileges allow, and what is used instead'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops record support help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops doctor counters record support help" -f -a "sockets" -d 'Sockets of every family with their owners'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops doctor counters record support help" -f -a "flows" -d 'Host-to-host flows: who talks to whom, who opened it, how many connections'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops doctor counters record support help" -f -a "routes" -d 'Routes of IPv4 and IPv6, of all routing tables: a row for each next hop'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops doctor counters record support help" -f -a "nat" -d 'Connection tracking: who talks through this host, whose addresses are rewritten, who answers'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops doctor counters record support help" -f -a "log" -d 'Packets that rules log (nft `log group`, iptables NFLOG), until interrupted'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops doctor counters record support help" -f -a "capture" -d 'Packets of interfaces, as they come, until interrupted; packets of files'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops doctor counters record support help" -f -a "drops" -d 'Packets that the kernel drops while it runs: how many, why, where, and what that means'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops doctor counters record support help" -f -a "doctor" -d 'What is wrong with this host\'s network, what proves it, what would mend it'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops doctor counters record support help" -f -a "counters" -d 'What the kernel counts, what moved in a second, and what each counter means'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops doctor counters record support help" -f -a "record" -d 'Save everything that netwren can show of this host to a file, to be asked later'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops doctor counters record support help" -f -a "support" -d 'What this kernel and these privileges allow, and what is used instead'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops doctor counters record support help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from sockets" -f -a "kill" -d 'Close TCP and UDP sockets of any owner; without --yes only show which'
 complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from nat" -f -a "top" -d 'Who and what fills the table: entries counted by some fields, the most first, with their share'
 complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from nat" -f -a "stats" -d 'What connection tracking counts: entries, limits, what was dropped and what could not go in'

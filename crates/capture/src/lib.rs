@@ -22,7 +22,7 @@ pub use files::{
 pub use latency::LatencyCounts;
 pub use live::place::CapturePlace;
 pub use live::stream::{FollowPackets, PacketStream, SNAPLEN, SNAPLEN_MAX, WakeUp};
-pub use pace::{Pacing, Wait};
+pub use pace::{Delivery, Pacing, Wait};
 pub use probe::probe;
 pub use report::{CaptureReport, IfaceDrops};
 pub use row::{Passes, complete, is_of_interface};

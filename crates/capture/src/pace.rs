@@ -11,6 +11,18 @@ const MANY: u64 = 8;
 /// Fewer than these in a sleep, and packets are rare again.
 const FEW: u64 = 4;
 
+/// How packets get from the kernel to the reader.
+#[derive(Debug, Clone)]
+pub enum Delivery {
+    /// Each as soon as it is there, as far as the pace allows: for lines and streams that somebody waits for.
+    AtOnce(Pacing),
+    /// Many together, once a block of the ring is full or after so many milliseconds: for files. It costs least.
+    InBlocks {
+        /// From 1 on.
+        retire_ms: u32,
+    },
+}
+
 /// Chooses how to wait. Pure.
 #[derive(Debug, Clone)]
 pub struct Pacing {

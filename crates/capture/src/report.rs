@@ -16,6 +16,8 @@ pub struct CaptureReport {
     pub dropped_by_ifaces: Vec<IfaceDrops>,
     /// Packets whose stamps are of an adapter's clock.
     pub adapter_stamps: u64,
+    /// Packets whose end found no room, though they were to be captured to it.
+    pub truncated: u64,
     /// Bytes of all rings.
     pub ring_bytes: u64,
     /// From the kernel's stamp to the writer of rows.
@@ -42,6 +44,9 @@ impl fmt::Display for CaptureReport {
         }
         if !self.dropped_by_ifaces.is_empty() {
             f.write_str(")")?;
+        }
+        if self.truncated > 0 {
+            write!(f, "; {} cut for want of room (raise with --buffer)", self.truncated)?;
         }
         if self.adapter_stamps > 0 {
             write!(f, "; {} stamped by adapters", self.adapter_stamps)?;

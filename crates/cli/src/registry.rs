@@ -5,7 +5,7 @@
 
 use crate::command::Command;
 use crate::commands::nat::{advise, delete, events, list, stateless, stats, top};
-use crate::commands::{capture, drops, flows, kill, log, record, routes, sockets, support};
+use crate::commands::{capture, counters, doctor, drops, flows, kill, log, record, routes, sockets, support};
 
 /// Every command, in the order of the help; those below another one after it.
 pub(crate) static COMMANDS: &[&Command] = &[
@@ -34,6 +34,8 @@ pub(crate) static COMMANDS: &[&Command] = &[
     &capture::merge::COMMAND,
     &capture::lateness::COMMAND,
     &drops::COMMAND,
+    &doctor::COMMAND,
+    &counters::COMMAND,
     &record::COMMAND,
     &support::COMMAND,
 ];

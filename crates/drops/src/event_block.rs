@@ -13,7 +13,7 @@ use record::rows::{DropEvent, PacketDrop};
 use crate::block::{FUNCTION, KEY_BYTES, NETFILTER_DROP, REASON, packet, put_function, put_stack, stack, u64_at};
 use crate::error::DropsError;
 use crate::hook;
-use crate::meaning::{Meaning, is_benign, meaning_of};
+use crate::meaning::{DropMeaning, is_benign, meaning_of};
 
 const MAGIC: u64 = u64::from_ne_bytes(*b"nwevent1");
 pub(crate) const HEADER_BYTES: usize = 56;
@@ -77,7 +77,7 @@ pub(crate) fn put_name(into: &mut Vec<u8>, kind: u8, number: u64, name: &[u8]) {
 struct KnownPlace {
     reason: Box<[u8]>,
     place: Box<[u8]>,
-    meaning: Meaning,
+    meaning: DropMeaning,
     benign: bool,
 }
 

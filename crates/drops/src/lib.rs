@@ -28,7 +28,7 @@ mod symbols;
 pub use counter::{DropCounter, DropScope};
 pub use error::DropsError;
 pub use fuzz::{fuzz_block, fuzz_events, fuzz_symbols};
-pub use meaning::{Meaning, is_benign, meaning_of};
+pub use meaning::{DropMeaning, is_benign, meaning_of};
 pub use probe::probe;
 pub use source::{DropOptions, DropSource};
 pub use stream::{DropStream, FollowDrops};

@@ -4,7 +4,7 @@
 
 /// The words on a reason; empty where there is nothing to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Meaning {
+pub struct DropMeaning {
     /// A sentence.
     pub says: &'static str,
     /// Who can do something about it.
@@ -13,12 +13,12 @@ pub struct Meaning {
     pub remedy: &'static str,
 }
 
-const fn of(says: &'static str, ask: &'static str, remedy: &'static str) -> Meaning {
-    Meaning { says, ask, remedy }
+const fn of(says: &'static str, ask: &'static str, remedy: &'static str) -> DropMeaning {
+    DropMeaning { says, ask, remedy }
 }
 
 /// What the reason means when the function `place` dropped the packet.
-pub fn meaning_of(reason: &[u8], place: &[u8]) -> Meaning {
+pub fn meaning_of(reason: &[u8], place: &[u8]) -> DropMeaning {
     let of_place = AT_PLACES.iter().find(|(of, at, _)| of.as_bytes() == reason && at.as_bytes() == place);
     if let Some((_, _, meaning)) = of_place {
         return *meaning;
@@ -52,7 +52,7 @@ const BENIGN_AT: &[(&str, &str)] = &[
 ];
 
 /// Words for a reason at one place.
-const AT_PLACES: &[(&str, &str, Meaning)] = &[
+const AT_PLACES: &[(&str, &str, DropMeaning)] = &[
     (
         "NETFILTER_DROP",
         "nft_do_chain",
@@ -114,7 +114,7 @@ const AT_PLACES: &[(&str, &str, Meaning)] = &[
 ];
 
 /// The reasons.
-const REASONS: &[(&[&str], Meaning)] = &[
+const REASONS: &[(&[&str], DropMeaning)] = &[
     (
         &["NOT_SPECIFIED"],
         of("the kernel gives no reason here: the place tells", "", "--columns +stack shows how it came there"),
@@ -445,7 +445,7 @@ const REASONS: &[(&[&str], Meaning)] = &[
 ];
 
 /// Reasons that begin with the same word.
-const FAMILIES: &[(&str, Meaning)] = &[
+const FAMILIES: &[(&str, DropMeaning)] = &[
     ("TCP_MD5", of("the signature of TCP (MD5) is missing or wrong", "routing", "key of the BGP session")),
     ("TCP_AO", of("the signature of TCP (AO) is missing or wrong", "routing", "key and key number of the BGP session")),
     ("TCP_AUTH", of("the signature of TCP is malformed", "routing", "key of the BGP session")),

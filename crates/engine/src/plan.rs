@@ -92,6 +92,11 @@ impl<T: Table> Plan<T> {
         fields.into_iter().any(|field| field.needs_lookup(id))
     }
 
+    /// True if no row is left out: there is neither a filter nor a limit.
+    pub fn takes_all(&self) -> bool {
+        self.demand.conjuncts.is_empty() && self.limit.is_none()
+    }
+
     /// True if every row goes out as it comes.
     pub fn is_streaming(&self) -> bool {
         matches!(self.work, Work::Stream)

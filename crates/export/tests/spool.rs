@@ -19,8 +19,15 @@ fn options(bytes_max: u64) -> SpoolOptions {
     SpoolOptions { sync: SyncWhen::Never, ..SpoolOptions::new(bytes_max) }
 }
 
+/// A child of another test has our lock until its exec.
 fn open(dir: &Path, options: SpoolOptions) -> (Spool, Recovered) {
-    Spool::open(dir, TARGET, options).unwrap()
+    let begin = Instant::now();
+    loop {
+        match Spool::open(dir, TARGET, options) {
+            Err(SpoolError::InUse { .. }) if begin.elapsed() < Duration::from_secs(60) => std::thread::yield_now(),
+            opened => return opened.unwrap(),
+        }
+    }
 }
 
 fn batch<S: AsRef<str>>(texts: impl IntoIterator<Item = S>) -> Batch {

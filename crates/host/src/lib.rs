@@ -9,7 +9,6 @@
 pub mod addresses;
 pub mod cgroups;
 pub mod containers;
-pub mod counters;
 mod error;
 pub mod ethers;
 pub mod groups;
@@ -39,7 +38,6 @@ mod words;
 
 pub use cgroups::{Cgroups, CgroupsReport};
 pub use containers::Containers;
-pub use counters::Counters;
 pub use error::HostError;
 pub use ethers::Ethers;
 pub use groups::Groups;

@@ -251,6 +251,14 @@ impl Host {
         }
     }
 
+    /// True if a replay has a round after the one that was begun last; false for all that is no replay.
+    pub fn has_more_rounds(&self) -> bool {
+        match &self.tape {
+            Tape::Reading(reader) => reader.has_more_rounds(),
+            _ => false,
+        }
+    }
+
     /// The wall clock; in a replay that of the recorded round.
     pub fn now(&self) -> WallTime {
         match &self.tape {

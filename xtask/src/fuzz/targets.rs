@@ -60,6 +60,7 @@ pub(crate) const ALL: &[Target] = &[
     Target::new("owners", host::owners::fuzz_owners, &[], OWNERS),
     Target::new("processes", host::processes::fuzz_processes, &[], PROCESSES),
     Target::new("ct_stats", conntrack::stats::fuzz_stats, &[], CT_STATS),
+    Target::new("counters", counters::fuzz_counters, &[], COUNTERS),
     Target::new("cgroup", host::containers::fuzz_cgroup, &[], CGROUPS),
     Target::new("drops_block", drops::fuzz_block, &[], DROPS_BLOCKS),
     Target::new("drop_events", drops::fuzz_events, &[], DROP_EVENTS),
@@ -192,6 +193,17 @@ const LINKS: &[&[u8]] = &[
     b"\0\0\x01\0\x02\0\0\0\x43\x10\0\0\0\0\0\0\x09\0\x03\0eth0\0\0\0\0\x0c\0\x17\0\x01\0\0\0\0\0\0\0",
     b"\x02\x18\0\0\x02\0\0\0\x08\0\x02\0\xc0\0\x02\x01\x09\0\x03\0eth0\0\0\0\0",
     b"fe8000000000000000fc00fffe000001 04 40 20 80     eth0\n",
+];
+
+/// The forms of counters in /proc/net; an interface whose counters are cut; a queueing discipline.
+const COUNTERS: &[&[u8]] = &[
+    b"sockets: used 20\nTCP: inuse 1 orphan 0 tw 54 alloc 7 mem\n",
+    b"Tcp: RtoAlgorithm MaxConn\nTcp: 1 -1\nUdp: InDatagrams NoPorts\nUdp: 5\n",
+    b"Ip6InReceives                   \t115\nIp6Odd x\n",
+    b"0000000a 1 2 0 0 0 0 0 0 3 4 5 7 6 8\nentries allocs\n00000003 0000000f\n",
+    b"\0\0\x01\0\x02\0\0\0\0\0\0\0\0\0\0\0\x07\0\x03\0va\0\0\x10\0\x17\0\x01\0\0\0\0\0\0\0\0\0\0",
+    b"\0\0\0\0\x07\0\0\0\0\0\x01\x80\xff\xff\xff\xff\0\0\0\0\x08\0\x01\0tbf\0\
+      \x14\0\x07\0\x10\0\x03\0\x01\0\0\0\x02\0\0\0\x03\0\0\0",
 ];
 
 /// A route with metrics; one with two next hops, the second of them cut; a line of ipv6_route.

@@ -24,6 +24,7 @@ const HOUSE: &[Place] = &[
     Place { name: "packet", layer: 1, ours: &["record"], theirs: &[] },
     Place { name: "sockets", layer: 2, ours: &["record", "sys", "netlink", "bpf"], theirs: &[] },
     Place { name: "conntrack", layer: 2, ours: &["record", "sys", "netlink", "bpf"], theirs: &[] },
+    Place { name: "counters", layer: 2, ours: &["record", "sys", "netlink"], theirs: &[] },
     Place { name: "nflog", layer: 2, ours: &["record", "sys", "netlink", "packet"], theirs: &[] },
     Place { name: "capture", layer: 2, ours: &["record", "sys", "packet"], theirs: &["flate2", "ruzstd"] },
     Place { name: "drops", layer: 2, ours: &["record", "sys", "bpf"], theirs: &[] },

@@ -1,5 +1,6 @@
 //! The interfaces of a namespace: their names, and when they change.
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 
 use record::rows::{Link, LinkType};
 use sys::{Errno, NetlinkSocket, SysError, escaped};
@@ -20,6 +21,8 @@ const LINKS_MAX: usize = 1 << 17;
 #[derive(Debug)]
 pub(super) struct KnownLink {
     pub(super) index: u32,
+    /// Another one whenever the name changes, and of no other interface of the namespace.
+    pub(super) version: NonZeroU32,
     pub(super) name: Box<[u8]>,
     pub(super) is_up: bool,
     /// False once it is gone; packets of it may still wait.
@@ -36,6 +39,8 @@ pub(super) struct LinkTable {
     places: HashMap<u32, usize>,
     /// The place of the interface of the packet before.
     last: usize,
+    /// Versions given so far.
+    versions: u32,
 }
 
 impl LinkTable {
@@ -46,18 +51,24 @@ impl LinkTable {
         for link in now {
             let drops = link.stats.map_or(0, |stats| stats.rx_dropped.saturating_add(stats.rx_missed_errors));
             let (count, at) = (self.links.len(), self.places.get(&link.index).copied());
+            let version = NonZeroU32::MIN.saturating_add(self.versions);
             match at.and_then(|at| self.links.get_mut(at)) {
                 Some(known) => {
-                    known.name.clone_from(&link.name);
+                    if known.name != link.name {
+                        self.versions = self.versions.saturating_add(1);
+                        (known.name, known.version) = (link.name.clone(), version);
+                    }
                     known.link_type = LinkType::of_hardware(link.hardware);
                     (known.is_up, known.is_there) = (link.flags & IFF_UP != 0, true);
                     // A namesake with the same number counts from 0.
                     known.drops = [known.drops[0].min(drops), drops];
                 }
                 None if count < LINKS_MAX => {
+                    self.versions = self.versions.saturating_add(1);
                     self.places.insert(link.index, count);
                     self.links.push(KnownLink {
                         index: link.index,
+                        version,
                         name: link.name.clone(),
                         is_up: link.flags & IFF_UP != 0,
                         is_there: true,
@@ -153,9 +164,12 @@ mod tests {
         table.renew(&[link(1, "lo", 0), link(2, "eth0", 10)]);
         assert_eq!(&*table.get(2).unwrap().name, b"eth0");
         assert!(table.get(3).is_none());
+        let versions = |table: &mut LinkTable| [1, 2].map(|index| table.get(index).unwrap().version.get());
+        assert_eq!(versions(&mut table), [1, 2]);
         table.renew(&[link(1, "lo", 0), link(2, "wan", 15), link(3, "eth0", 4)]);
         assert_eq!(&*table.get(2).unwrap().name, b"wan");
         assert_eq!(table.named(b"eth0").unwrap().index, 3);
+        assert_eq!(versions(&mut table), [1, 3], "what has another name");
         let drops: Vec<(String, u64)> =
             table.drops(&[]).iter().map(|drops| (drops.iface.to_string(), drops.packets)).collect();
         assert_eq!(drops, [("wan".to_owned(), 5), ("eth0".to_owned(), 4)]);

@@ -3,17 +3,18 @@ use std::cell::Cell;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use record::rows::{CapturedPacket, CapturedPackets, Link, LinkType, PacketAim, StampSource};
+use record::rows::{CapturedFrame, CapturedPacket, CapturedPackets, Link, LinkType, PacketAim, StampSource};
 use record::{Accounting, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, StreamState};
 use sys::packet_ring::{
     Frame, FrameStatus, Instruction, RingKind, RingRequest, StampClock, accept_all, sleep_precisely,
 };
 use sys::{SysError, clock, wait_any};
 
+use super::links::KnownLink;
 use super::place::{CapturePlace, OpenPlace, ReadLinks};
 use super::ring::OpenRing;
 use crate::latency::LatencyCounts;
-use crate::pace::{Pacing, Wait};
+use crate::pace::{Delivery, Pacing, Wait};
 use crate::report::CaptureReport;
 use crate::row::{Passes, complete};
 
@@ -26,8 +27,10 @@ const BACKEND: &str = "packet socket";
 pub const SNAPLEN: u32 = 1918;
 /// No packet is longer: what tcpdump takes at most.
 pub const SNAPLEN_MAX: u32 = 262_144;
-/// Longer ones go into blocks: slots would be mostly empty.
+/// Longer ones do not get longer slots, which would be mostly empty: the rest of a packet is read from the socket.
 const SLOT_SNAPLEN_MAX: u32 = 3968;
+/// Bytes of a slot where packets may be longer than one.
+const SLOT_BYTES: usize = 2048;
 /// The kernel's header of a slot, and where the packet begins in it.
 const SLOT_HEADER: u32 = 128;
 /// Most rows of a batch: then they are written, and stop is asked for.
@@ -40,7 +43,8 @@ const TURN_NS: u64 = 20_000_000;
 const COUNT_NS: u64 = 10_000_000_000;
 /// How often an unknown interface makes the list be read again at most.
 const RENEW_NS: u64 = 100_000_000;
-/// The clock is read for every so many packets of a batch.
+/// The clock is read for every so many packets of a batch. Of packets in blocks, which come a thousand at a time, the
+/// lateness of those is counted alone.
 const STAMPED: u64 = 16;
 /// Longest time at the end in which packets are taken that the kernel has counted.
 const END_NS: u64 = 500_000_000;
@@ -60,10 +64,8 @@ pub struct FollowPackets<'h> {
     pub ifaces: Vec<String>,
     /// The namespaces.
     pub places: Vec<CapturePlace>,
-    /// How to wait for packets.
-    pub pace: Pacing,
-    /// Milliseconds after which a block is handed over that is not full, where there are blocks.
-    pub retire_ms: u32,
+    /// How packets are handed over.
+    pub delivery: Delivery,
     /// Bytes of each ring.
     pub buffer_bytes: usize,
     /// Bytes of each packet that are captured.
@@ -114,24 +116,25 @@ pub struct PacketStream<'h> {
     count_ns: u64,
     renew_ns: u64,
     latency: LatencyCounts,
+    /// True if the lateness of each packet is counted.
+    measures_all: bool,
     /// Packets whose stamps are of an adapter's clock.
     adapter_stamps: u64,
+    snaplen: u32,
+    /// Packets of which the kernel kept less than that.
+    truncated: u64,
     info: Vec<u8>,
 }
 
 impl<'h> PacketStream<'h> {
     /// Opens the rings: packets from now on are in them. Needs CAP_NET_RAW.
     pub fn open(follow: FollowPackets<'h>) -> Result<PacketStream<'h>, SourceError> {
-        let FollowPackets { ifaces, places, pace, retire_ms, buffer_bytes, snaplen, promiscuous, .. } = follow;
+        let FollowPackets { ifaces, places, delivery, buffer_bytes, snaplen, promiscuous, .. } = follow;
         let failed = |text: String| SourceError { what: WHAT, fault: SourceFault::Io, cause: text.into() };
         let open = |place| OpenPlace::open(place, follow.links).map_err(failed);
         let places: Vec<OpenPlace> = places.into_iter().map(open).collect::<Result<_, _>>()?;
         let program = follow.program.unwrap_or_else(|| accept_all(snaplen));
-        let slot_bytes = (snaplen + SLOT_HEADER).next_power_of_two() as usize;
-        let kind = match snaplen {
-            0..=SLOT_SNAPLEN_MAX => RingKind::Slots { slot_bytes },
-            _ => RingKind::Blocks { retire_ms },
-        };
+        let (kind, pace) = form(delivery, snaplen);
         let request = RingRequest {
             ifindex: 0,
             kind,
@@ -170,7 +173,10 @@ impl<'h> PacketStream<'h> {
             count_ns: clock::monotonic_ns(),
             renew_ns: 0,
             latency: LatencyCounts::default(),
+            measures_all: matches!(kind, RingKind::Slots { .. }),
             adapter_stamps: 0,
+            snaplen,
+            truncated: 0,
             info: Vec::with_capacity(256),
         })
     }
@@ -180,6 +186,7 @@ impl<'h> PacketStream<'h> {
         let mut report = CaptureReport {
             latency: self.latency.clone(),
             adapter_stamps: self.adapter_stamps,
+            truncated: self.truncated,
             ..CaptureReport::default()
         };
         for ring in &mut self.rings {
@@ -266,58 +273,66 @@ impl<'h> PacketStream<'h> {
             if ring.ring.next_ns().is_none() {
                 // Its interface went down or away, which would wake us for ever; notifications say which.
                 ring.ring.take_error();
+                ring.ring.keep_early();
             }
         }
         Ok(())
     }
 
     /// Hands out the packets that are there, those of several rings in the order of their stamps.
-    fn hand_out(&mut self, need: u64, each: &mut Each<'_, CapturedPackets>) -> Next {
-        let PacketStream { places, rings, passes, filtered, read_links, renew_ns, latency, info, handed, .. } = self;
-        let adapter_stamps = &mut self.adapter_stamps;
-        let mut now_ns = 0;
-        *handed = 0;
-        while *handed < BATCH_MAX {
-            let at = match &mut rings[..] {
-                [_] => Some(0),
-                rings => first(rings),
-            };
-            let Some(ring) = at.and_then(|at| rings.get_mut(at)) else { break };
-            let Some(place) = places.get_mut(ring.at) else { break };
-            let Some(frame) = ring.ring.take() else { break };
-            if *handed % STAMPED == 0 {
+    #[inline]
+    fn hand_out(&mut self, take: &mut impl FnMut(&Frame<'_>, u64, Option<&KnownLink>) -> Next) -> Next {
+        let PacketStream { places, rings, read_links, renew_ns, latency, handed, .. } = self;
+        let (adapter_stamps, snaplen, truncated) = (&mut self.adapter_stamps, self.snaplen, &mut self.truncated);
+        let (mut now_ns, mut nth, measures_all) = (0, 0, self.measures_all);
+        let mut hand = |frame: &Frame<'_>, place: &mut OpenPlace| {
+            let is_stamped = nth % STAMPED == 0;
+            nth += 1;
+            if is_stamped {
                 now_ns = clock::wall_ns();
             }
-            *handed += 1;
-            ring.handed += 1;
-            match frame.status.has(FrameStatus::STAMPED_BY_ADAPTER) {
+            if frame.status.has(FrameStatus::STAMPED_BY_ADAPTER) {
                 // Its clock is not the host's.
-                true => *adapter_stamps += 1,
-                false => latency.add(now_ns.saturating_sub(frame.time_ns)),
+                *adapter_stamps += 1;
+            } else if is_stamped || measures_all {
+                latency.add(now_ns.saturating_sub(frame.time_ns));
             }
+            *truncated += u64::from(frame.bytes.len() < frame.len.min(snaplen) as usize);
             if place.links.get(frame.ifindex).is_none() {
                 renew_unknown(place, *read_links, renew_ns);
             }
-            let row = row(&frame, place);
-            if passes.is_some_and(|passes| !passes(&row)) {
-                *filtered += 1;
-                continue;
-            }
-            if each(&complete(row, need, info)) == Next::Stop {
-                return Next::Stop;
+            take(frame, place.place.netns_id, place.links.get(frame.ifindex))
+        };
+        *handed = 0;
+        let mut next = Next::More;
+        while *handed < BATCH_MAX && next == Next::More {
+            let (at, most) = match &mut rings[..] {
+                [_] => (Some(0), BATCH_MAX - *handed),
+                rings => (first(rings), 1),
+            };
+            let Some(ring) = at.and_then(|at| rings.get_mut(at)) else { break };
+            let Some(place) = places.get_mut(ring.at) else { break };
+            let taken = ring.ring.take_many(most, |frame| {
+                next = hand(frame, place);
+                next == Next::More
+            });
+            *handed += taken;
+            ring.handed += taken;
+            if taken == 0 {
+                break;
             }
         }
-        Next::More
+        next
     }
 
     /// Lets no further packet in and hands out those that are there.
-    fn finish(&mut self, need: u64, each: &mut Each<'_, CapturedPackets>) -> Result<(), SysError> {
+    fn finish(&mut self, take: &mut impl FnMut(&Frame<'_>, u64, Option<&KnownLink>) -> Next) -> Result<(), SysError> {
         for ring in &self.rings {
             ring.ring.reject_all()?;
         }
         let begin_ns = clock::monotonic_ns();
         loop {
-            if self.hand_out(need, each) == Next::Stop {
+            if self.hand_out(take) == Next::Stop {
                 return Ok(());
             }
             let is_all = self.rings.iter_mut().all(OpenRing::count);
@@ -331,13 +346,17 @@ impl<'h> PacketStream<'h> {
         }
     }
 
-    fn next_batch(&mut self, need: u64, each: &mut Each<'_, CapturedPackets>) -> Result<StreamState, SysError> {
-        self.wait()?;
+    fn next_batch(
+        &mut self,
+        take: &mut impl FnMut(&Frame<'_>, u64, Option<&KnownLink>) -> Next,
+    ) -> Result<StreamState, SourceError> {
+        let failed = |error| SourceError { what: WHAT, fault: SourceFault::Io, cause: Box::new(error) };
+        self.wait().map_err(failed)?;
         if self.turn(clock::monotonic_ns()) {
-            self.finish(need, each)?;
+            self.finish(take).map_err(failed)?;
             return Ok(StreamState::Ended);
         }
-        if self.hand_out(need, each) == Next::Stop {
+        if self.hand_out(take) == Next::Stop {
             return Ok(StreamState::Open);
         }
         self.was_full = self.handed >= BATCH_MAX;
@@ -345,6 +364,43 @@ impl<'h> PacketStream<'h> {
             self.rings.iter_mut().for_each(|ring| ring.ring.give_back());
         }
         Ok(StreamState::Open)
+    }
+
+    /// True if packets are judged here, by what is in their headers: [`PacketStream::next_captured`] does not.
+    pub fn is_judging(&self) -> bool {
+        self.passes.is_some()
+    }
+
+    /// As `next`, but hands packets out as they lie in the ring: a few ns each, where a row costs a few dozen.
+    pub fn next_captured(
+        &mut self,
+        each: &mut impl FnMut(&CapturedFrame<'_>) -> Next,
+    ) -> Result<StreamState, SourceError> {
+        self.next_batch(&mut |frame, netns_id, link| {
+            each(&CapturedFrame {
+                time_ns: frame.time_ns,
+                netns_id,
+                ifindex: frame.ifindex,
+                iface_version: link.map(|link| link.version),
+                len: frame.len,
+                link_type: LinkType::of_hardware(frame.hardware),
+                packet_type: PacketAim::of(frame.packet_type.0),
+                iface: link.map_or(b"", |link| &link.name),
+                frame: frame.bytes,
+            })
+        })
+    }
+}
+
+/// The form of the rings, and how to wait for packets in them.
+fn form(delivery: Delivery, snaplen: u32) -> (RingKind, Pacing) {
+    let exact = (snaplen + SLOT_HEADER).next_power_of_two() as usize;
+    match delivery {
+        Delivery::InBlocks { retire_ms } => (RingKind::Blocks { retire_ms }, Pacing::new(None)),
+        Delivery::AtOnce(pace) if snaplen <= SLOT_SNAPLEN_MAX => {
+            (RingKind::Slots { slot_bytes: exact, whole: None }, pace)
+        }
+        Delivery::AtOnce(pace) => (RingKind::Slots { slot_bytes: SLOT_BYTES, whole: Some(snaplen) }, pace),
     }
 }
 
@@ -366,9 +422,7 @@ fn renew_unknown(place: &mut OpenPlace, read: ReadLinks<'_>, last_ns: &mut u64) 
 
 /// The row of a packet.
 #[inline]
-fn row<'r>(frame: &Frame<'r>, place: &'r mut OpenPlace) -> CapturedPacket<'r> {
-    let netns_id = place.place.netns_id;
-    let link = place.links.get(frame.ifindex);
+fn row<'r>(frame: &Frame<'r>, netns_id: u64, link: Option<&'r KnownLink>) -> CapturedPacket<'r> {
     CapturedPacket {
         time_ns: frame.time_ns,
         netns_id,
@@ -436,11 +490,18 @@ impl Stream<CapturedPackets> for PacketStream<'_> {
         demand: &Demand<CapturedPackets>,
         each: &mut Each<'_, CapturedPackets>,
     ) -> Result<StreamState, SourceError> {
-        self.next_batch(demand.need, each).map_err(|error| SourceError {
-            what: WHAT,
-            fault: SourceFault::Io,
-            cause: Box::new(error),
-        })
+        let (passes, mut filtered, mut info) = (self.passes, 0, std::mem::take(&mut self.info));
+        let state = self.next_batch(&mut |frame, netns_id, link| {
+            let row = row(frame, netns_id, link);
+            if passes.is_some_and(|passes| !passes(&row)) {
+                filtered += 1;
+                return Next::More;
+            }
+            each(&complete(row, demand.need, &mut info))
+        });
+        self.filtered += filtered;
+        self.info = info;
+        state
     }
 
     fn close(&mut self) -> Accounting {
@@ -453,6 +514,10 @@ impl Stream<CapturedPackets> for PacketStream<'_> {
             let kib = report.ring_bytes >> 10;
             let text = format!("packets lost: the ring of {kib} KiB was full (raise with --buffer)");
             stats.add_reason(report.dropped_by_ring, text);
+        }
+        if report.truncated > 0 {
+            stats.incomplete = true;
+            stats.add_reason(report.truncated, "long packets cut: no room for all of them (raise with --buffer)");
         }
         stats
     }

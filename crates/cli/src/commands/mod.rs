@@ -2,6 +2,8 @@
 
 mod acting;
 pub(crate) mod capture;
+pub(crate) mod counters;
+pub(crate) mod doctor;
 pub(crate) mod drops;
 mod elsewhere;
 mod finish;

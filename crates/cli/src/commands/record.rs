@@ -13,7 +13,7 @@ use crate::outcome::Outcome;
 use crate::output;
 use crate::pillars;
 use crate::session::{Session, SessionTarget};
-use host::{Counters, HostError, Ifaces, Links};
+use host::{HostError, Ifaces, Links};
 use record::Accounting;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -161,7 +161,7 @@ fn round(session: &Session, commands: Commands, stats: &mut Accounting, counted:
     }
 }
 
-/// Links, routes as /proc has them, and counters of the namespace that the calling thread is in.
+/// Links, and routes as /proc has them, of the namespace that the calling thread is in.
 fn network(host: &Host, netns_id: u64, stats: &mut Accounting) {
     let mut note = |result: Result<(), HostError>| match result {
         // IPv6 is turned off, or the protocol is not built in: the file is not there.
@@ -174,8 +174,6 @@ fn network(host: &Host, netns_id: u64, stats: &mut Accounting) {
     note(Links::read(host, netns_id, None).and_then(|mut links| Ok(links.read_inet6(host, netns_id, None)?)));
     note(Ifaces::read(host, netns_id).map(drop));
     note(host::routes::Routes6::read(host, netns_id, None).map(drop).map_err(Into::into));
-    note(Counters::read_sockets(host, netns_id, None).map(drop));
-    note(Counters::read_protocols(host, netns_id, None).map(drop));
 }
 
 #[cfg(test)]

@@ -11,7 +11,9 @@ impl Scope {
     /// No command.
     pub(crate) const NONE: Scope = Scope(0);
     /// The command writes rows.
-    pub(crate) const ROWS: Scope = Scope(1);
+    pub(crate) const ROWS: Scope = Scope(1).and(Scope::MATCHES);
+    /// Rows are what is looked for: `--exit-code` says whether there is one.
+    pub(crate) const MATCHES: Scope = Scope(1 << 41);
     /// `--columns` chooses the columns.
     pub(crate) const COLUMNS: Scope = Scope(1 << 1);
     /// Rows can be sorted.
@@ -90,6 +92,10 @@ impl Scope {
     /// `capture latency`.
     pub(crate) const LATENCY: Scope = Scope(1 << 34);
 
+    /// `doctor`.
+    pub(crate) const DOCTOR: Scope = Scope(1 << 42);
+    /// `counters`.
+    pub(crate) const COUNTERS: Scope = Scope(1 << 40);
     /// `drops`.
     pub(crate) const DROPS: Scope = Scope(1 << 36);
 
@@ -249,6 +255,25 @@ pub(crate) const FLAGS: &[Flag] = &[
         "Memory that the advised table may take (512M, 2GiB: units of 1024); otherwise a tenth of the host's",
     ),
     flag(
+        Scope::COUNTERS,
+        "for",
+        None,
+        Value("SECONDS"),
+        WHAT,
+        "The time between the two readings that are compared, 1 second if nothing is said; of a recording the time \
+         from its first round to the one that is read, which is the last one if nothing is said",
+    ),
+    flag(
+        Scope::DOCTOR,
+        "for",
+        None,
+        Value("SECONDS"),
+        WHAT,
+        "How long the host is watched, 3 seconds if nothing is said; of a recording the time from its first round to \
+         the one that is compared with it, which is the last one if nothing is said",
+    ),
+    flag(Scope::COUNTERS, "changed", None, Nothing, WHAT, "Only counters that changed"),
+    flag(
         Scope::COLUMNS,
         "columns",
         Some('c'),
@@ -373,7 +398,16 @@ pub(crate) const FLAGS: &[Flag] = &[
         HOW,
         "Do not run: say which kernel interface would be read, what the kernel filters and what is left",
     ),
-    flag(Scope::ROWS, "exit-code", None, Nothing, HOW, "Exit with 1 if no row was shown"),
+    flag(Scope::MATCHES, "exit-code", None, Nothing, HOW, "Exit with 1 if no row was shown"),
+    flag(
+        Scope::DOCTOR,
+        "exit-code",
+        None,
+        Maybe("SEVERITY", "warning"),
+        HOW,
+        "Exit with 1 if there is a finding of this severity or a worse one: critical, warning, hint; before 3 for what \
+         could not be seen",
+    ),
     flag(
         Scope::ROWS,
         "netns",

@@ -7,8 +7,9 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Bytes that are written at one time; a pipe gets less, as soon as there are no more packets for now.
-const CHUNK: usize = 1 << 20;
+/// Bytes that are written at one time: they stay in the cache of a processor. A pipe gets less, as soon as there are no
+/// more packets for now.
+const CHUNK: usize = 128 << 10;
 /// The device /dev/null: major number 1, minor number 3 (drivers/char/mem.c).
 const DEV_NULL: u64 = 0x103;
 /// How long a packet waits at most before it is written into a file.

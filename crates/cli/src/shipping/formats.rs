@@ -205,7 +205,7 @@ impl RowWriter<CapturedPackets> for CapturedPcapNg {
     }
 
     fn write(&mut self, row: &CapturedPacket<'_>, _: &mut dyn RowCells, _: &Lookups<'_>, out: &mut Vec<u8>) {
-        CapturedPcapNg::write(self, row, out);
+        CapturedPcapNg::write(self, &row.captured(), out);
     }
 }
 

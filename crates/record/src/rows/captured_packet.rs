@@ -5,6 +5,7 @@ use super::packet::{PacketHeaders, TcpHeader, Transport};
 use super::packet_socket::{HolderWords, PacketSocket};
 use crate::table::table;
 use crate::{Key, LookupId, Show, State, Value};
+use std::num::NonZeroU32;
 
 /// One packet, as it was seen on an interface or stands in a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -45,6 +46,48 @@ pub struct CapturedPacket<'b> {
     pub src_socket: Option<&'b PacketSocket>,
     /// The socket that it is for, if that is here and known.
     pub dst_socket: Option<&'b PacketSocket>,
+}
+
+/// A packet as it was captured, its headers unread: what files of packets have of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CapturedFrame<'b> {
+    /// When it was received or sent, in ns since 1970.
+    pub time_ns: u64,
+    /// Inode of the network namespace; 0 for a packet of a file.
+    pub netns_id: u64,
+    /// Number of the interface in its namespace, or in its file.
+    pub ifindex: u32,
+    /// With the namespace it stands for number and name of the interface: the same for packets of the same one.
+    /// `None` where that is not known.
+    pub iface_version: Option<NonZeroU32>,
+    /// Bytes that it had.
+    pub len: u32,
+    /// What the frame begins with.
+    pub link_type: LinkType,
+    /// Whom it is for; `None` where a file does not say.
+    pub packet_type: Option<PacketAim>,
+    /// Name of the interface; empty where it is not known.
+    pub iface: &'b [u8],
+    /// What was captured, from the link-layer header on.
+    pub frame: &'b [u8],
+}
+
+impl<'b> CapturedPacket<'b> {
+    /// The packet without what was read of its headers.
+    #[inline]
+    pub fn captured(&self) -> CapturedFrame<'b> {
+        CapturedFrame {
+            time_ns: self.time_ns,
+            netns_id: self.netns_id,
+            ifindex: self.ifindex,
+            iface_version: None,
+            len: self.len,
+            link_type: self.link_type,
+            packet_type: self.packet_type,
+            iface: self.iface,
+            frame: self.frame,
+        }
+    }
 }
 
 /// The clock of a time stamp.

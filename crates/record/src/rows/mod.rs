@@ -4,12 +4,14 @@ mod capture_file;
 mod captured_packet;
 mod conntrack;
 mod conntrack_fields;
+mod counter;
 mod diff;
 mod families;
 mod family_extras;
 mod family_extras_fields;
 mod family_fields;
 mod feature;
+mod finding;
 mod flow;
 mod flow_diff;
 mod flow_event;
@@ -40,18 +42,21 @@ mod tcp_info_fields;
 
 pub use capture_file::{CaptureFile, CaptureFileIface, CaptureFiles};
 pub use captured_packet::{
-    ArpHeader, CapturedPacket, CapturedPackets, LinkHeader, LinkType, PacketAim, StampSource, capture_need,
+    ArpHeader, CapturedFrame, CapturedPacket, CapturedPackets, LinkHeader, LinkType, PacketAim, StampSource,
+    capture_need,
 };
 pub use conntrack::{
     Conntrack, CtCounters, CtState, CtStatus, CtTuple, Expectation, IcmpPart, NatKind, ip_proto, nat_need,
 };
 pub use conntrack_fields::Nat;
+pub use counter::{Counter, CounterKind, CounterNote, CounterSource, KernelCounters};
 pub use diff::{Change, Counters, DiffTable, Identity, Rate, RowDiff};
 pub use families::{SockType, TipcConnection, TipcPart, VsockPart, XdpPart, XdpStats, XdpUmem};
 pub use family_extras::{
     FamilyExtras, MptcpPart, NetlinkPart, NetlinkProtocol, PacketPart, PacketRing, PacketType, UlpPart,
 };
 pub use feature::{Feature, Features};
+pub use finding::{Confidence, Evidence, Finding, Findings, Remedy, Severity};
 pub use flow::{Direction, Flow, FlowRtt, FlowStates, Flows};
 pub use flow_diff::FlowKept;
 pub use flow_event::{FlowEvent, FlowEvents};
@@ -90,6 +95,8 @@ mod tests {
     #[test]
     fn fields_of_every_table_are_unique_and_documented() {
         are_unique_and_documented::<CapturedPackets>();
+        are_unique_and_documented::<KernelCounters>();
+        are_unique_and_documented::<Findings>();
         are_unique_and_documented::<Drops>();
         are_unique_and_documented::<DropEvents>();
         are_unique_and_documented::<Flows>();

@@ -1,12 +1,13 @@
 //! Captured packets as pcapng: each interface with its name and link type, nanoseconds, the direction of each packet.
 
 use super::blocks::{
-    COMMENT, END_OF_OPTIONS, IF_NAME, IF_TIME_RESOLUTION, INBOUND, INTERFACE, NANOSECONDS, OUTBOUND, PACKET, SNAPLEN,
-    begin_block, end_block, pad, put_option, put_section,
+    COMMENT, END_OF_OPTIONS, IF_NAME, IF_TIME_RESOLUTION, INBOUND, INTERFACE, NANOSECONDS, OUTBOUND, PACKET,
+    PACKET_FLAGS, SNAPLEN, begin_block, end_block, pad, put_option, put_section,
 };
 use super::copied::{put_copied_statistics, put_counts};
-use record::rows::{CapturedPacket, LinkType, PacketAim};
+use record::rows::{CapturedFrame, LinkType, PacketAim};
 use record::text::{put_text, put_u64};
+use std::num::NonZeroU32;
 
 /// What is written of a link type without a number: `LINKTYPE_USER0`.
 pub(super) const LINKTYPE_USER0: u16 = 147;
@@ -26,6 +27,7 @@ const IFACE_BYTES_MAX: usize = 512;
 struct WrittenIface {
     netns_id: u64,
     ifindex: u32,
+    version: Option<NonZeroU32>,
     link_type: LinkType,
     name: Box<[u8]>,
     /// Packets in the section.
@@ -84,41 +86,60 @@ impl CapturedPcapNg {
 
     /// Appends one packet to `out`, after the header of the section and the block of its interface if it is the first
     /// there.
-    pub fn write(&mut self, row: &CapturedPacket<'_>, out: &mut Vec<u8>) {
-        self.write_noted(row, &[], out);
+    #[inline]
+    pub fn write(&mut self, packet: &CapturedFrame<'_>, out: &mut Vec<u8>) {
+        let number = self.begin_packet(packet, out);
+        let flags = packet.packet_type.map(flags);
+        let padding = packet.frame.len().wrapping_neg() % 4;
+        let options = if flags.is_some() { FLAGS_BYTES } else { 0 };
+        let length = PACKET_HEAD + packet.frame.len() + padding + options + 4;
+        // What is behind the packet: up to three bytes that fill, perhaps the flags, the length.
+        let mut tail = [0; 3 + FLAGS_BYTES + 4];
+        let end = 3 + options;
+        if let Some(flags) = flags {
+            tail[3..7].copy_from_slice(&[PACKET_FLAGS as u8, 0, 4, 0]);
+            tail[7..11].copy_from_slice(&flags.to_le_bytes());
+        }
+        tail[end..end + 4].copy_from_slice(&(length as u32).to_le_bytes());
+        out.reserve(length);
+        put_head(packet, number, length, out);
+        out.extend_from_slice(packet.frame);
+        out.extend_from_slice(tail.get(3 - padding..end + 4).unwrap_or_default());
     }
 
     /// The same with notes about the packet, as one comment: `src_process=ssh netns=blue`. Values are escaped, and cut
     /// at 256 bytes. A comment costs as many bytes as its text: a caller that writes it with the first packet of a
     /// connection, and where it changes, keeps files small.
-    pub fn write_noted(&mut self, row: &CapturedPacket<'_>, notes: &[(&str, &[u8])], out: &mut Vec<u8>) {
+    pub fn write_noted(&mut self, packet: &CapturedFrame<'_>, notes: &[(&str, &[u8])], out: &mut Vec<u8>) {
+        if notes.is_empty() {
+            return self.write(packet, out);
+        }
+        let number = self.begin_packet(packet, out);
+        let start = out.len();
+        put_head(packet, number, 0, out);
+        out.extend_from_slice(packet.frame);
+        pad(out, packet.frame.len());
+        if let Some(aim) = packet.packet_type {
+            put_option(out, PACKET_FLAGS, &flags(aim).to_le_bytes());
+        }
+        self.put_comment(notes, out);
+        put_option(out, END_OF_OPTIONS, &[]);
+        end_block(out, start);
+    }
+
+    /// Begins the section if there is none, and counts the packet; returns the number of its interface.
+    #[inline]
+    fn begin_packet(&mut self, packet: &CapturedFrame<'_>, out: &mut Vec<u8>) -> u32 {
         if !self.in_section {
             self.in_section = true;
             self.ifaces.clear();
             put_section(out);
         }
-        let number = self.number(row, out);
+        let number = self.number(packet, out);
         if let Some(iface) = self.ifaces.get_mut(self.last) {
             iface.packets += 1;
         }
-        let captured = u32::try_from(row.frame.len()).unwrap_or(u32::MAX);
-        let start = begin_block(out, PACKET);
-        let time = [(row.time_ns >> 32) as u32, row.time_ns as u32];
-        for field in [number, time[0], time[1], captured, row.len.max(captured)] {
-            out.extend_from_slice(&field.to_le_bytes());
-        }
-        out.extend_from_slice(row.frame);
-        pad(out, row.frame.len());
-        if let Some(aim) = row.packet_type {
-            put_option(out, super::blocks::PACKET_FLAGS, &flags(aim).to_le_bytes());
-        }
-        if !notes.is_empty() {
-            self.put_comment(notes, out);
-        }
-        if row.packet_type.is_some() || !notes.is_empty() {
-            put_option(out, END_OF_OPTIONS, &[]);
-        }
-        end_block(out, start);
+        number
     }
 
     #[cold]
@@ -164,7 +185,7 @@ impl CapturedPcapNg {
             put_section(out);
         }
         if self.ifaces.is_empty() {
-            self.add_iface(&CapturedPacket { link_type: LinkType::ETHERNET, ..CapturedPacket::default() }, out);
+            self.add_iface(&CapturedFrame { link_type: LinkType::ETHERNET, ..CapturedFrame::default() }, out);
         }
         let is_only = self.ifaces.len() == 1;
         for (number, iface) in self.ifaces.iter().enumerate() {
@@ -179,7 +200,19 @@ impl CapturedPcapNg {
     }
 
     /// The number of the packet's interface in this section, whose block is written if it has none.
-    fn number(&mut self, row: &CapturedPacket<'_>, out: &mut Vec<u8>) -> u32 {
+    #[inline]
+    fn number(&mut self, row: &CapturedFrame<'_>, out: &mut Vec<u8>) -> u32 {
+        let is_last = |last: &WrittenIface| {
+            row.iface_version.is_some()
+                && (last.version, last.netns_id, last.link_type) == (row.iface_version, row.netns_id, row.link_type)
+        };
+        if !self.ifaces.get(self.last).is_some_and(is_last) {
+            return self.other_number(row, out);
+        }
+        self.last as u32
+    }
+
+    fn other_number(&mut self, row: &CapturedFrame<'_>, out: &mut Vec<u8>) -> u32 {
         let is_it = |iface: &WrittenIface| {
             (iface.ifindex, iface.netns_id, iface.link_type) == (row.ifindex, row.netns_id, row.link_type)
                 && *iface.name == *row.iface
@@ -187,10 +220,13 @@ impl CapturedPcapNg {
         if !self.ifaces.get(self.last).is_some_and(is_it) {
             self.last = self.ifaces.iter().position(is_it).unwrap_or_else(|| self.add_iface(row, out));
         }
+        if let Some(last) = self.ifaces.get_mut(self.last) {
+            last.version = row.iface_version;
+        }
         self.last as u32
     }
 
-    fn add_iface(&mut self, row: &CapturedPacket<'_>, out: &mut Vec<u8>) -> usize {
+    fn add_iface(&mut self, row: &CapturedFrame<'_>, out: &mut Vec<u8>) -> usize {
         let link_type = if row.link_type == LinkType::UNKNOWN { LINKTYPE_USER0 } else { row.link_type.0 };
         let start = begin_block(out, INTERFACE);
         out.extend_from_slice(&u32::from(link_type).to_le_bytes());
@@ -212,12 +248,30 @@ impl CapturedPcapNg {
         self.ifaces.push(WrittenIface {
             netns_id: row.netns_id,
             ifindex: row.ifindex,
+            version: row.iface_version,
             link_type: row.link_type,
             name: row.iface.into(),
             packets: 0,
         });
         self.ifaces.len() - 1
     }
+}
+
+/// Type, length, interface, stamp (two halves), bytes captured, bytes of the packet.
+const PACKET_HEAD: usize = 28;
+/// `epb_flags` and the end of options.
+const FLAGS_BYTES: usize = 12;
+
+#[inline]
+fn put_head(packet: &CapturedFrame<'_>, number: u32, length: usize, out: &mut Vec<u8>) {
+    let captured = u32::try_from(packet.frame.len()).unwrap_or(u32::MAX);
+    let time = [(packet.time_ns >> 32) as u32, packet.time_ns as u32];
+    let fields = [PACKET, length as u32, number, time[0], time[1], captured, packet.len.max(captured)];
+    let mut head = [0; PACKET_HEAD];
+    for (place, field) in head.chunks_exact_mut(4).zip(fields) {
+        place.copy_from_slice(&field.to_le_bytes());
+    }
+    out.extend_from_slice(&head);
 }
 
 /// `epb_flags`: direction, and whom it is for.
@@ -242,7 +296,7 @@ mod tests {
     fn each_interface_has_its_block_and_each_packet_its_number() {
         let mut writer = CapturedPcapNg::new();
         let mut out = Vec::new();
-        let packet = CapturedPacket {
+        let packet = CapturedFrame {
             time_ns: (7 << 32) + 9,
             ifindex: 2,
             iface: b"eth0",
@@ -250,10 +304,10 @@ mod tests {
             packet_type: Some(PacketAim::Outgoing),
             len: 100,
             frame: &[1, 2, 3, 4, 5],
-            ..CapturedPacket::default()
+            ..CapturedFrame::default()
         };
-        let other = CapturedPacket { ifindex: 3, iface: b"wg0", link_type: LinkType::RAW, ..packet };
-        for row in [packet, other, packet, CapturedPacket { iface: b"wan", ..packet }] {
+        let other = CapturedFrame { ifindex: 3, iface: b"wg0", link_type: LinkType::RAW, ..packet };
+        for row in [packet, other, packet, CapturedFrame { iface: b"wan", ..packet }] {
             writer.write(&row, &mut out);
         }
         let written = blocks(&out);
@@ -277,8 +331,7 @@ mod tests {
 
     #[test]
     fn a_name_that_nobody_gave_is_not_written() {
-        let of_file =
-            CapturedPacket { link_type: LinkType::ETHERNET, len: 1, frame: &[1], ..CapturedPacket::default() };
+        let of_file = CapturedFrame { link_type: LinkType::ETHERNET, len: 1, frame: &[1], ..CapturedFrame::default() };
         let (mut read, mut empty) = (Vec::new(), Vec::new());
         CapturedPcapNg::new().write(&of_file, &mut read);
         CapturedPcapNg::new().finish(7, Some(0), &mut empty);
@@ -290,14 +343,14 @@ mod tests {
 
     #[test]
     fn notes_are_a_comment_and_counts_of_each_interface_statistics() {
-        let row = |iface: &'static [u8], ifindex| CapturedPacket {
+        let row = |iface: &'static [u8], ifindex| CapturedFrame {
             netns_id: 1,
             ifindex,
             iface,
             link_type: LinkType::ETHERNET,
             len: 4,
             frame: &[1, 2, 3, 4],
-            ..CapturedPacket::default()
+            ..CapturedFrame::default()
         };
         let (mut writer, mut out) = (CapturedPcapNg::new(), Vec::new());
         let notes: [(&str, &[u8]); 2] = [("src_process", b"ss\x1bh"), ("netns", &[b'x'; 300])];

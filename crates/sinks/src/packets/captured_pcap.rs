@@ -1,6 +1,6 @@
 //! Captured packets as pcap: one link type, nanoseconds, no names of interfaces.
 
-use record::rows::{CapturedPacket, LinkType};
+use record::rows::{CapturedFrame, LinkType};
 
 /// Magic numbers of files with nanoseconds, and with microseconds; the version.
 const MAGIC: u32 = 0xa1b2_3c4d;
@@ -57,7 +57,8 @@ impl CapturedPcap {
 
     /// Appends a record; false for a packet of another link type, for which the file has no place. Seconds have 32
     /// bits, which end in 2106.
-    pub fn write(&mut self, row: &CapturedPacket<'_>, out: &mut Vec<u8>) -> bool {
+    #[inline]
+    pub fn write(&mut self, row: &CapturedFrame<'_>, out: &mut Vec<u8>) -> bool {
         self.begin(row.link_type, out);
         if self.link_type != Some(row.link_type) {
             return false;
@@ -79,15 +80,15 @@ mod tests {
     #[test]
     fn one_link_type_has_a_place() {
         let (mut writer, mut out) = (CapturedPcap::new(), Vec::new());
-        let row = CapturedPacket {
+        let row = CapturedFrame {
             time_ns: 1_795_265_034_699_260_999,
             link_type: LinkType::ETHERNET,
             len: 60,
             frame: b"abc",
-            ..CapturedPacket::default()
+            ..CapturedFrame::default()
         };
         assert!(writer.write(&row, &mut out));
-        assert!(!writer.write(&CapturedPacket { link_type: LinkType::RAW, ..row }, &mut out));
+        assert!(!writer.write(&CapturedFrame { link_type: LinkType::RAW, ..row }, &mut out));
         let numbers = [0xa1b2_3c4d, 0x4_0002, 0, 0, 262_144, 1, 1_795_265_034, 699_260_999, 3, 60u32];
         let expected: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).chain(*b"abc").collect();
         assert_eq!(out, expected);

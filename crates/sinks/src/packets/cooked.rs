@@ -1,7 +1,7 @@
 //! Packets captured on all interfaces: their link-layer header becomes Linux "cooked".
 
 use super::captured_pcap::CapturedPcap;
-use record::rows::{CapturedPacket, LinkType};
+use record::rows::{CapturedFrame, CapturedPacket, LinkType};
 
 /// Bytes of the header (https://www.tcpdump.org/linktypes/LINKTYPE_LINUX_SLL2.html), and of an Ethernet one.
 const HEADER: usize = 20;
@@ -110,7 +110,7 @@ impl CookedPcap {
         let len = cook(row, hardware, &mut self.packet);
         // Its header is the file's.
         self.pcap.skip_header(LinkType::SLL2);
-        self.pcap.write(&CapturedPacket { link_type: LinkType::SLL2, frame: &self.packet, len, ..*row }, out);
+        self.pcap.write(&CapturedFrame { link_type: LinkType::SLL2, frame: &self.packet, len, ..row.captured() }, out);
     }
 }
 

@@ -15,6 +15,6 @@ pub use map::{Batch, Map, MapShape, ValueTypes, load_types};
 pub use mapped::{Mapped, map_file};
 pub use program::{
     LOG_BYTES_MAX, NetfilterPlace, ProgramShape, attach_iterator, attach_netfilter, attach_raw_tracepoint, attach_to,
-    load_program, open_iterator, run,
+    inject, load_program, open_iterator, run,
 };
 pub use ring::Ring;

@@ -3,7 +3,7 @@ use std::sync::atomic::Ordering;
 
 use super::frame::{Frame, FrameStatus, PacketType, StrippedTag, TAG_BYTES};
 use super::mapping::{Mapping, half, word};
-use super::slots::put_bytes;
+use super::slots::with_bytes;
 
 /// `struct tpacket_block_desc`: version, offset of private bytes, then status, packets, offset of the first, …
 const STATUS: usize = 8;
@@ -91,31 +91,81 @@ impl Blocks {
         if !self.open(map) {
             return None;
         }
-        let start = self.block * self.block_bytes;
-        let Some(header) = self.header(map) else {
-            // No kernel writes such an offset: what is left of the block cannot be found.
-            self.left = 0;
-            return None;
-        };
-        let (at, captured) = (self.next, word(header, 12) as usize);
-        let (next, mac, status) = (word(header, 0) as usize, usize::from(half(header, 24)), word(header, 20));
-        let tag = StrippedTag::of(status, word(header, 32) as u16, half(header, 36));
-        let mut frame = Frame {
-            bytes: &[],
-            len: word(header, 16),
-            time_ns: stamp(header),
-            ifindex: word(header, ADDRESS + 4),
-            hardware: half(header, ADDRESS + 8),
-            packet_type: PacketType(header.get(ADDRESS + 10).copied().unwrap_or(0)),
-            status: FrameStatus(status),
-        };
-        self.left -= 1;
-        self.next = at.saturating_add(next);
-        let end = at.saturating_add(mac).saturating_add(captured);
-        if mac >= HEADER + TAG_BYTES && end <= self.block_bytes {
-            put_bytes(&mut frame, map, start + at + mac, captured, tag);
+        let block = map.bytes_mut(self.block * self.block_bytes, self.block_bytes)?;
+        let packet = Packet::read(block, self.next);
+        self.left = if packet.is_some() { self.left - 1 } else { 0 };
+        let packet = packet?;
+        self.next = packet.next;
+        Some(packet.frame(block))
+    }
+
+    /// Hands the next packets of one block to `take`, at most so many, until it returns false; returns how many.
+    #[inline]
+    pub(super) fn take_many(&mut self, map: &mut Mapping, most: u64, mut take: impl FnMut(&Frame<'_>) -> bool) -> u64 {
+        if !self.open(map) {
+            return 0;
         }
-        Some(frame)
+        let Some(block) = map.bytes_mut(self.block * self.block_bytes, self.block_bytes) else { return 0 };
+        let (mut left, mut next, mut taken) = (self.left, self.next, 0);
+        while left > 0 && taken < most {
+            let Some(packet) = Packet::read(block, next) else {
+                left = 0;
+                break;
+            };
+            (left, next, taken) = (left - 1, packet.next, taken + 1);
+            if !take(&packet.frame(block)) {
+                break;
+            }
+        }
+        (self.left, self.next) = (left, next);
+        taken
+    }
+}
+
+/// `struct tpacket3_hdr` of a packet, and where its bytes are in the block.
+struct Packet {
+    /// Offset of the next one.
+    next: usize,
+    start: usize,
+    captured: usize,
+    tag: Option<StrippedTag>,
+    frame: Frame<'static>,
+}
+
+impl Packet {
+    /// Reads the header at `at`; `None` beyond the end: no kernel writes such an offset, and what is left of the block
+    /// cannot be found.
+    #[inline]
+    fn read(block: &[u8], at: usize) -> Option<Packet> {
+        let header = block.get(at..at.checked_add(HEADER)?)?;
+        let (captured, mac, status) = (word(header, 12) as usize, usize::from(half(header, 24)), word(header, 20));
+        let end = at.saturating_add(mac).saturating_add(captured);
+        let is_sound = mac >= HEADER + TAG_BYTES && end <= block.len();
+        Some(Packet {
+            next: at.saturating_add(word(header, 0) as usize),
+            start: at + mac,
+            captured: if is_sound { captured } else { 0 },
+            tag: StrippedTag::of(status, word(header, 32) as u16, half(header, 36)),
+            frame: Frame {
+                bytes: &[],
+                len: word(header, 16),
+                time_ns: stamp(header),
+                ifindex: word(header, ADDRESS + 4),
+                hardware: half(header, ADDRESS + 8),
+                packet_type: PacketType(header.get(ADDRESS + 10).copied().unwrap_or(0)),
+                status: FrameStatus(status),
+            },
+        })
+    }
+
+    /// The packet with its bytes, and its tag back in its place.
+    #[inline]
+    fn frame(self, block: &mut [u8]) -> Frame<'_> {
+        let Packet { start, captured, tag, .. } = self;
+        if captured > 0 {
+            return with_bytes(self.frame, block, start, captured, tag);
+        }
+        self.frame
     }
 }
 

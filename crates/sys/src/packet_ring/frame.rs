@@ -43,6 +43,8 @@ pub struct FrameStatus(pub u32);
 impl FrameStatus {
     /// The frame is the reader's.
     pub(super) const USER: u32 = 1;
+    /// The slot was too short for it: the whole packet waits at the socket (`TP_STATUS_COPY`).
+    pub(super) const WAITS_WHOLE: u32 = 1 << 1;
     /// Packets were dropped before it.
     pub const LOSING: u32 = 1 << 2;
     /// The checksum is filled in by the device later: what stands there is no error.

@@ -10,6 +10,7 @@ mod program;
 mod slots;
 mod socket;
 mod stamps;
+mod whole;
 
 pub use frame::{Frame, FrameStatus, PacketType};
 pub use program::{Instruction, PROGRAM_MAX, accept_all, one_direction, without_own_echo};

@@ -3,6 +3,8 @@ use std::sync::atomic::Ordering;
 
 use super::frame::{Frame, FrameStatus, PacketType, StrippedTag, TAG_BYTES};
 use super::mapping::{Mapping, half, word};
+use super::whole::WholePackets;
+use crate::fd::Fd;
 
 /// Offset of `struct sockaddr_ll` behind `struct tpacket2_hdr`, and bytes of both.
 const ADDRESS: usize = 32;
@@ -18,12 +20,14 @@ pub(super) struct Slots {
     next: usize,
     /// True if it was handed out already, but not given back.
     is_out: bool,
+    /// Reads what is longer than a slot; `None`: it stays cut.
+    whole: Option<WholePackets>,
 }
 
 impl Slots {
-    pub(super) fn new(slot_bytes: usize, block_bytes: usize, blocks: usize) -> Slots {
+    pub(super) fn new(slot_bytes: usize, block_bytes: usize, blocks: usize, whole: Option<WholePackets>) -> Slots {
         let slots = block_bytes / slot_bytes * blocks;
-        Slots { slot_bytes, block_bytes, slots, next: 0, is_out: false }
+        Slots { slot_bytes, block_bytes, slots, next: 0, is_out: false, whole }
     }
 
     /// Offset of the next slot. A slot does not go beyond its block.
@@ -43,7 +47,7 @@ impl Slots {
 
     /// Gives the packet before back and hands out the next one.
     #[inline]
-    pub(super) fn take<'m>(&mut self, map: &'m mut Mapping) -> Option<Frame<'m>> {
+    pub(super) fn take<'m>(&'m mut self, map: &'m mut Mapping, fd: &Fd) -> Option<Frame<'m>> {
         self.give_back(map);
         let at = self.offset();
         // Acquire: what the kernel wrote before it handed the slot over is seen after this.
@@ -52,7 +56,18 @@ impl Slots {
             return None;
         }
         self.is_out = true;
-        read_slot(map, at, self.slot_bytes, status)
+        let slot = SlotHeader::read(map, at, self.slot_bytes)?;
+        match &mut self.whole {
+            Some(whole) if status & FrameStatus::WAITS_WHOLE != 0 => slot.whole_frame(status, map, whole, fd),
+            _ => slot.frame(status, map),
+        }
+    }
+
+    /// Keeps packets that wait at the socket although the slot of none is there yet.
+    pub(super) fn keep_early(&mut self, fd: &Fd) {
+        if let Some(whole) = &mut self.whole {
+            whole.keep_early(fd);
+        }
     }
 
     /// Gives the packet that is out back to the kernel.
@@ -75,45 +90,101 @@ fn stamp(header: &[u8]) -> u64 {
 
 /// `struct tpacket2_hdr`: status, length, captured, u16 offset of the packet, u16 of its network header, seconds,
 /// nanoseconds, u16 VLAN tag, u16 kind of tag, padding; then `struct sockaddr_ll`.
-///
-/// A slot that makes no sense, which no kernel writes, is a packet without bytes.
-#[inline]
-fn read_slot(map: &mut Mapping, at: usize, slot_bytes: usize, status: u32) -> Option<Frame<'_>> {
-    let header = map.bytes(at, HEADER)?;
-    let tag = StrippedTag::of(status, half(header, 24), half(header, 26));
-    let mut frame = Frame {
-        bytes: &[],
-        len: word(header, 4),
-        time_ns: stamp(header),
-        ifindex: word(header, ADDRESS + 4),
-        hardware: half(header, ADDRESS + 8),
-        packet_type: PacketType(header.get(ADDRESS + 10).copied().unwrap_or(0)),
-        status: FrameStatus(status),
-    };
-    let (captured, mac) = (word(header, 8) as usize, usize::from(half(header, 12)));
-    if mac < HEADER + TAG_BYTES || mac.saturating_add(captured) > slot_bytes {
-        return Some(frame);
-    }
-    put_bytes(&mut frame, map, at + mac, captured, tag);
-    Some(frame)
+struct SlotHeader {
+    len: u32,
+    time_ns: u64,
+    ifindex: u32,
+    hardware: u16,
+    packet_type: PacketType,
+    tci: u16,
+    tpid: u16,
+    /// Where the packet's bytes are in the ring, and how many; none in a slot that makes no sense, which no kernel
+    /// writes.
+    start: usize,
+    captured: usize,
 }
 
-/// Gives `frame` its `captured` bytes at `at`, and its tag.
+impl SlotHeader {
+    #[inline]
+    fn read(map: &Mapping, at: usize, slot_bytes: usize) -> Option<SlotHeader> {
+        let header = map.bytes(at, HEADER)?;
+        let (captured, mac) = (word(header, 8) as usize, usize::from(half(header, 12)));
+        let is_sound = mac >= HEADER + TAG_BYTES && mac.saturating_add(captured) <= slot_bytes;
+        Some(SlotHeader {
+            len: word(header, 4),
+            time_ns: stamp(header),
+            ifindex: word(header, ADDRESS + 4),
+            hardware: half(header, ADDRESS + 8),
+            packet_type: PacketType(header.get(ADDRESS + 10).copied().unwrap_or(0)),
+            tci: half(header, 24),
+            tpid: half(header, 26),
+            start: if is_sound { at + mac } else { at + HEADER + TAG_BYTES },
+            captured: if is_sound { captured } else { 0 },
+        })
+    }
+
+    #[inline]
+    fn bare(&self, status: u32) -> Frame<'static> {
+        Frame {
+            bytes: &[],
+            len: self.len,
+            time_ns: self.time_ns,
+            ifindex: self.ifindex,
+            hardware: self.hardware,
+            packet_type: self.packet_type,
+            status: FrameStatus(status),
+        }
+    }
+
+    /// The packet as it is in the slot.
+    #[inline]
+    fn frame<'m>(&self, status: u32, map: &'m mut Mapping) -> Option<Frame<'m>> {
+        let bare = self.bare(status);
+        if self.captured == 0 {
+            return Some(bare);
+        }
+        let tag = StrippedTag::of(status, self.tci, self.tpid);
+        let begin = self.start - TAG_BYTES;
+        let memory = map.bytes_mut(begin, TAG_BYTES + self.captured)?;
+        Some(with_bytes(bare, memory, TAG_BYTES, self.captured, tag))
+    }
+
+    /// The packet as it waits at the socket; as it is in the slot where it does not.
+    #[cold]
+    fn whole_frame<'m>(
+        &self,
+        status: u32,
+        map: &'m mut Mapping,
+        whole: &'m mut WholePackets,
+        fd: &Fd,
+    ) -> Option<Frame<'m>> {
+        let beginning = map.bytes(self.start, self.captured)?;
+        let Some(place) = whole.of(fd, self.len as usize, beginning) else { return self.frame(status, map) };
+        let mut frame: Frame<'m> = self.bare(status);
+        let tag = StrippedTag::of(status, self.tci, self.tpid);
+        let has_tag = tag.is_some_and(|tag| tag.put_back(place));
+        frame.len = frame.len.saturating_add(if has_tag { TAG_BYTES as u32 } else { 0 });
+        frame.bytes = place.get(if has_tag { 0 } else { TAG_BYTES }..).unwrap_or_default();
+        Some(frame)
+    }
+}
+
+/// The packet with its `captured` bytes at `at`, behind at least [`TAG_BYTES`] of free room, and its tag.
 #[inline]
-pub(super) fn put_bytes<'m>(
-    frame: &mut Frame<'m>,
-    map: &'m mut Mapping,
+pub(super) fn with_bytes<'m>(
+    frame: Frame<'static>,
+    memory: &'m mut [u8],
     at: usize,
     captured: usize,
     tag: Option<StrippedTag>,
-) {
-    let mut start = at;
+) -> Frame<'m> {
+    let (mut start, mut len) = (at, frame.len);
     if let Some(tag) = tag {
-        let place = map.bytes_mut(at - TAG_BYTES, TAG_BYTES + captured);
+        let place = memory.get_mut(at.saturating_sub(TAG_BYTES)..at.saturating_add(captured));
         if place.is_some_and(|place| tag.put_back(place)) {
-            start = at - TAG_BYTES;
-            frame.len = frame.len.saturating_add(TAG_BYTES as u32);
+            start = at.saturating_sub(TAG_BYTES);
+            len = len.saturating_add(TAG_BYTES as u32);
         }
     }
-    frame.bytes = map.bytes(start, captured + (at - start)).unwrap_or_default();
+    Frame { bytes: memory.get(start..at.saturating_add(captured)).unwrap_or_default(), len, ..frame }
 }

@@ -7,6 +7,7 @@ use super::mapping::{Mapping, word};
 use super::program::{self, Instruction, PROGRAM_MAX};
 use super::slots::Slots;
 use super::stamps::{self, StampClock};
+use super::whole::WholePackets;
 use crate::errno::{Errno, SysError};
 use crate::fd::Fd;
 use crate::socket::{AF_PACKET, SOCK_RAW, SOL_SOCKET, bind_bytes, get_bytes, open, set_bytes, set_number};
@@ -17,6 +18,7 @@ const SOL_PACKET: i32 = 263;
 const PACKET_ADD_MEMBERSHIP: i32 = 1;
 const PACKET_RX_RING: i32 = 5;
 const PACKET_STATISTICS: i32 = 6;
+const PACKET_COPY_THRESH: i32 = 7;
 const PACKET_VERSION: i32 = 10;
 const PACKET_RESERVE: i32 = 12;
 const PACKET_TIMESTAMP: i32 = 17;
@@ -37,10 +39,13 @@ const WHAT: &str = "packet socket";
 /// Which form the ring has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RingKind {
-    /// A slot for each packet, handed over at once. What does not fit into a slot is cut off.
+    /// A slot for each packet, handed over at once.
     Slots {
         /// Bytes of a slot: a power of two.
         slot_bytes: usize,
+        /// Bytes that are captured of packets that do not fit into a slot, for a system call each; `None`: they are
+        /// cut to fit.
+        whole: Option<u32>,
     },
     /// Blocks of packets of any length, handed over when they are full or that time is over.
     Blocks {
@@ -104,12 +109,18 @@ impl PacketRing {
         let version = if matches!(request.kind, RingKind::Slots { .. }) { TPACKET_V2 } else { TPACKET_V3 };
         set_number(&fd, SOL_PACKET, PACKET_VERSION, version)?;
         set_number(&fd, SOL_PACKET, PACKET_RESERVE, TAG_BYTES as i32)?;
-        // One stamp for each packet, the same for every socket; without it each socket takes its own.
-        let _ = set_number(&fd, SOL_SOCKET, libc::SO_TIMESTAMPNS, 1);
+        if version == TPACKET_V2 {
+            // Packets are stamped when they are received, before any delay; without it when they are copied into the
+            // ring, some 0.5 µs later. It costs each packet of the host a reading of the clock: not for files.
+            let _ = set_number(&fd, SOL_SOCKET, libc::SO_TIMESTAMPNS, 1);
+        }
         if request.ignore_outgoing {
             set_number(&fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)?;
         }
         let (reader, bytes) = make_ring(&fd, request)?;
+        if matches!(request.kind, RingKind::Slots { whole: Some(_), .. }) {
+            keep_whole_packets(&fd, bytes)?;
+        }
         let map = Mapping::of(&fd, bytes).map_err(|errno| SysError::new("mmap", WHAT, errno))?;
         let ring = PacketRing { fd, map, reader, bytes, statistics: RingStatistics::default() };
         ring.attach(request.program)?;
@@ -189,8 +200,28 @@ impl PacketRing {
     #[inline]
     pub fn take(&mut self) -> Option<Frame<'_>> {
         match &mut self.reader {
-            RingReader::Slots(slots) => slots.take(&mut self.map),
+            RingReader::Slots(slots) => slots.take(&mut self.map, &self.fd),
             RingReader::Blocks(blocks) => blocks.take(&mut self.map),
+        }
+    }
+
+    /// Hands some of the packets that are there to `take`, at most `most` of them, until it returns false; returns how
+    /// many. 0 if there is none for now. Of a ring of blocks this is the fastest way.
+    #[inline]
+    pub fn take_many(&mut self, most: u64, mut take: impl FnMut(&Frame<'_>) -> bool) -> u64 {
+        match &mut self.reader {
+            RingReader::Slots(slots) => {
+                let mut taken = 0;
+                while taken < most {
+                    let Some(frame) = slots.take(&mut self.map, &self.fd) else { break };
+                    taken += 1;
+                    if !take(&frame) {
+                        break;
+                    }
+                }
+                taken
+            }
+            RingReader::Blocks(blocks) => blocks.take_many(&mut self.map, most, take),
         }
     }
 
@@ -219,6 +250,13 @@ impl PacketRing {
         Ok(*all)
     }
 
+    /// To be called when a wait ended although no packet is there: what waits at the socket would end each wait.
+    pub fn keep_early(&mut self) {
+        if let RingReader::Slots(slots) = &mut self.reader {
+            slots.keep_early(&self.fd);
+        }
+    }
+
     /// The error that waits at the socket, if one does: ENETDOWN where the interface went down or away. Without
     /// this call, poll returns at once for ever.
     pub fn take_error(&self) -> Option<Errno> {
@@ -232,6 +270,15 @@ impl AsFd for PacketRing {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+/// Lets packets that are longer than a slot wait at the socket, too: about as many bytes of them as the ring has.
+fn keep_whole_packets(fd: &Fd, bytes: usize) -> Result<(), SysError> {
+    set_number(fd, SOL_PACKET, PACKET_COPY_THRESH, 1)?;
+    let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
+    // Beyond net.core.rmem_max with CAP_NET_ADMIN only.
+    set_number(fd, SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes)
+        .or_else(|_| set_number(fd, SOL_SOCKET, libc::SO_RCVBUF, bytes))
 }
 
 /// Asks the kernel for a ring, for half of it if there is no memory, and so on.
@@ -252,12 +299,13 @@ fn make_ring(fd: &Fd, request: &RingRequest<'_>) -> Result<(RingReader, usize), 
 fn plan(kind: RingKind, bytes: usize) -> (RingReader, Vec<u32>) {
     let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     match kind {
-        RingKind::Slots { slot_bytes } => {
+        RingKind::Slots { slot_bytes, whole } => {
             let slot = slot_bytes.next_power_of_two().clamp(SLOT_BYTES_MIN, bytes);
             let block = BLOCK_BYTES.max(slot).min(bytes);
             let blocks = bytes / block;
             let fields = vec![small(block), small(blocks), small(slot), small(block / slot * blocks)];
-            (RingReader::Slots(Slots::new(slot, block, blocks)), fields)
+            let whole = whole.map(|snaplen| WholePackets::new(snaplen as usize));
+            (RingReader::Slots(Slots::new(slot, block, blocks, whole)), fields)
         }
         RingKind::Blocks { retire_ms } => {
             let block = BLOCK_BYTES.min(bytes / 4);

@@ -69,6 +69,11 @@ impl TapeReader {
         begun < self.index.rounds.len().max(1)
     }
 
+    /// True if another round can begin.
+    pub(crate) fn has_more_rounds(&self) -> bool {
+        self.begun.get() < self.index.rounds.len().max(1)
+    }
+
     /// The time of the round that runs, or of the beginning.
     pub(crate) fn now(&self) -> WallTime {
         let round = self.begun.get().checked_sub(1);

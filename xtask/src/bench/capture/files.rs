@@ -2,7 +2,7 @@
 
 use super::super::log::Folder;
 use super::contestant::Contestant;
-use super::load::{Load, pair};
+use super::load::{Load, Source, pair};
 use super::report::{Goal, Row};
 use crate::bench::scale;
 use anyhow::{Context, Result, ensure};
@@ -21,7 +21,7 @@ const HOSTS: (u32, u32) = (1_000, 200);
 pub(super) fn text(binary: &Path, rounds: u32, share: u32) -> Result<Vec<Row>> {
     let folder = Folder::in_memory()?;
     let file = folder.0.join("all.pcap");
-    let load = Load { packets: LINES / share, rate: Some(150_000), bytes: 100 };
+    let load = Load { source: Source::Socket, packets: LINES / share, rate: Some(150_000), bytes: 100 };
     let lab = pair();
     let listening = Contestant::ours(binary, "capture -i IFACE -w").with(&file).start(&lab, Stdio::null())?;
     lab.inside(|| load.send(Instant::now(), &[]))?;
@@ -79,7 +79,7 @@ pub(super) fn last_packets(binary: &Path, rounds: u32) -> Result<Vec<Row>> {
             let file = folder.0.join("all.pcap");
             let listening = contestant.clone().with(&file).start(&lab, Stdio::null())?;
             std::thread::sleep(Duration::from_millis(200));
-            lab.inside(|| Load { packets, rate: None, bytes: 100 }.send(Instant::now(), &[]))?;
+            lab.inside(|| Load { source: Source::Socket, packets, rate: None, bytes: 100 }.send(Instant::now(), &[]))?;
             std::thread::sleep(pause);
             let _ = listening.end()?;
             list.push(records(&std::fs::read(&file)?) as f64);

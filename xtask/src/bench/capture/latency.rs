@@ -1,7 +1,7 @@
 //! How long a packet takes from the sender to the line about it at the other end of a pipe.
 
 use super::contestant::Contestant;
-use super::load::{Load, number_in, pair};
+use super::load::{Load, Source, number_in, pair};
 use super::report::{Goal, Row};
 use anyhow::{Context, Result};
 use std::io::Read;
@@ -39,7 +39,7 @@ pub(super) fn rows(binary: &Path, rounds: u32, is_quick: bool) -> Result<Vec<Row
     let mut rows = Vec::new();
     for (rate, packets) in RATES {
         let packets = if is_quick { packets.min(rate) } else { packets };
-        let load = Load { packets, rate: Some(rate), bytes: 100 };
+        let load = Load { source: Source::Socket, packets, rate: Some(rate), bytes: 100 };
         let mut rounds_of = [const { Vec::new() }; 3];
         for round in 1..=rounds {
             println!("bench: latency at {rate}/s, round {round}");

@@ -1,9 +1,11 @@
 //! Packets with a number of their own, sent into one end of a pair of interfaces; what captures is at the other.
+//! Or, several times as fast, packets that the kernel makes there as if they had come in.
 
-use super::super::log::packets::open;
+use super::super::log::packets::{index_of, open};
 use anyhow::{Result, ensure};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use sys::bpf;
 use testkit::netns::Lab;
 
 /// The interface that contestants capture.
@@ -26,9 +28,36 @@ pub(super) fn pair() -> Lab {
     lab
 }
 
+/// `BPF_PROG_TYPE_XDP`
+const XDP: u32 = 6;
+
+/// `r6 = delay; do { bpf_ktime_get_ns(); } while (--r6); return XDP_PASS`: a call of the kernel makes all frames, so
+/// the program itself takes the time between two of them.
+fn pass(delay: u32) -> Vec<[u8; 8]> {
+    let [a, b, c, d] = delay.to_le_bytes();
+    let wait = [
+        [0xb7, 6, 0, 0, a, b, c, d],
+        [0x85, 0, 0, 0, 5, 0, 0, 0],
+        [0x17, 6, 0, 0, 1, 0, 0, 0],
+        [0x55, 6, 0xfd, 0xff, 0, 0, 0, 0],
+    ];
+    let pass = [[0xb7, 0, 0, 0, 2, 0, 0, 0], [0x95, 0, 0, 0, 0, 0, 0, 0]];
+    if delay == 0 { pass.to_vec() } else { [&wait[..], &pass].concat() }
+}
+
+/// Where packets come from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// A socket at the other end, which sends one after the other.
+    Socket,
+    /// The kernel, on the receiving side: all alike, with a delay between two of them in readings of its clock.
+    Kernel { delay: u32 },
+}
+
 /// What is sent.
 #[derive(Clone, Copy)]
 pub(super) struct Load {
+    pub(super) source: Source,
     pub(super) packets: u32,
     /// Packets a second; as fast as it goes without.
     pub(super) rate: Option<u32>,
@@ -48,6 +77,9 @@ impl Load {
     /// Sends them from the calling thread, which is in the namespace; `sent_ns` gets when each left, in ns since
     /// `begin`.
     pub(super) fn send(&self, begin: Instant, sent_ns: &[AtomicU64]) -> Result<Sent> {
+        if let Source::Kernel { delay } = self.source {
+            return self.inject(delay);
+        }
         ensure!(self.packets < 1 << 24, "a packet's number has 24 bits");
         let socket = open()?;
         let mut packet = packet(self.bytes);
@@ -65,6 +97,27 @@ impl Load {
                 std::thread::yield_now();
             }
         }
+        let cpu_ns = (own_cpu_ns() - cpu) as f64 / f64::from(self.packets.max(1));
+        Ok(Sent { took: start.elapsed(), cpu_ns })
+    }
+}
+
+impl Load {
+    fn inject(&self, delay: u32) -> Result<Sent> {
+        let instructions = pass(delay);
+        let shape = bpf::ProgramShape {
+            name: "nw_pass",
+            kind: XDP,
+            attach: 0,
+            flags: 0,
+            target: 0,
+            instructions: instructions.as_flattened(),
+            licence: c"Dual BSD/GPL",
+        };
+        let program = bpf::load_program(&shape, &mut [])?;
+        let (packet, index) = (packet(self.bytes), index_of(IFACE)?);
+        let (start, cpu) = (Instant::now(), own_cpu_ns());
+        bpf::inject(&program, &packet, index, self.packets).map_err(|errno| anyhow::anyhow!("frames: {errno}"))?;
         let cpu_ns = (own_cpu_ns() - cpu) as f64 / f64::from(self.packets.max(1));
         Ok(Sent { took: start.elapsed(), cpu_ns })
     }

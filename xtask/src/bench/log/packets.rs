@@ -54,9 +54,7 @@ pub(crate) fn send(count: u32, rate: Option<u32>) -> Result<Duration> {
 
 /// A packet socket at one end of the pair, which sends as any other does.
 pub(crate) fn open() -> Result<UdpSocket> {
-    let index = std::fs::read_to_string("/sys/class/net/from0/ifindex");
-    // /sys shows the namespace in which it was mounted: asked of the kernel where that is another one.
-    let index = index.ok().and_then(|text| text.trim().parse::<i32>().ok()).map_or_else(by_name, Ok)?;
+    let index = index_of("from0")?;
     let fd = socket::open(socket::AF_PACKET, socket::SOCK_RAW, 0)?;
     let mut address = [0u8; 20];
     address[..2].copy_from_slice(&(socket::AF_PACKET as u16).to_ne_bytes());
@@ -65,10 +63,18 @@ pub(crate) fn open() -> Result<UdpSocket> {
     Ok(UdpSocket::from(OwnedFd::from(fd)))
 }
 
-fn by_name() -> Result<i32> {
-    let out = std::process::Command::new("ip").args(["-o", "link", "show", "from0"]).output()?;
+/// The number of an interface of the calling thread's namespace.
+pub(crate) fn index_of(iface: &str) -> Result<u32> {
+    // /sys shows the namespace in which it was mounted: asked of the kernel where that is another one.
+    let index = std::fs::read_to_string(format!("/sys/class/net/{iface}/ifindex"));
+    index.ok().and_then(|text| text.trim().parse().ok()).map_or_else(|| by_name(iface), Ok)
+}
+
+fn by_name(iface: &str) -> Result<u32> {
+    let out = std::process::Command::new("ip").args(["-o", "link", "show", iface]).output()?;
     let text = String::from_utf8(out.stdout)?;
-    text.split(':').next().and_then(|index| index.trim().parse().ok()).context("ip shows no index of from0")
+    let index = text.split(':').next().and_then(|index| index.trim().parse().ok());
+    index.with_context(|| format!("ip shows no index of {iface}"))
 }
 
 /// Of ten packets five are TCP, three UDP, two ICMP.

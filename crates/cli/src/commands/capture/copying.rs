@@ -106,7 +106,7 @@ impl CopyWriter {
         match &mut self.pcap {
             None => put_copied_packet(&packet.copied, &mut self.file.buffer),
             Some(pcap) => {
-                if !pcap.write(&packet.row, &mut self.file.buffer) {
+                if !pcap.write(&packet.row.captured(), &mut self.file.buffer) {
                     self.refuse(1, ONE_LINK_TYPE);
                     return;
                 }

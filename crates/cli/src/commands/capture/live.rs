@@ -5,7 +5,7 @@ use super::figures::Figures;
 use super::opening::Opened;
 use super::owners::{Owners, Wake};
 use super::program::Programs;
-use super::writing::{PacketWriter, finished, written};
+use super::writing::{PacketWriter, all_written, finished, written};
 use crate::commands::follow::{self, StreamNotes, Then};
 use crate::enrich::Enrichment;
 use crate::messages::say;
@@ -54,8 +54,7 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         let follow = FollowPackets {
             ifaces: capture.ifaces.clone(),
             places,
-            pace: capture.pace(),
-            retire_ms: capture.retire_ms(),
+            delivery: capture.delivery(),
             buffer_bytes: capture.ring_bytes(rings),
             snaplen: capture.live_snaplen(),
             promiscuous: capture.promiscuous,
@@ -81,12 +80,7 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         needed.drop_capabilities().map_err(refused)?;
         let writer = output.map(|output| writer(output, capture, plan, &figures)).transpose()?;
         let reading = Reading { capture, plan, needed: &needed, names: &names, writer };
-        let (mut run, writer) = match owners {
-            Some(Owners { mut feed, sockets, .. }) => {
-                reading.read(&mut OwnedPackets::new(&mut stream, complete, &mut feed, sockets), then)?
-            }
-            None => reading.read(&mut stream, then)?,
-        };
+        let (mut run, writer) = reading.read_all(&mut stream, owners, then)?;
         say_figures(&mut stream, writer, &figures, &mut run);
         run.stats.add(&notes);
         Ok(run)
@@ -134,6 +128,31 @@ struct Reading<'c> {
 }
 
 impl Reading<'_> {
+    /// Reads the packets to their end, with their owners or as they are.
+    fn read_all(
+        mut self,
+        stream: &mut PacketStream<'_>,
+        owners: Option<Owners>,
+        then: &mut Then<'_, CapturedPackets>,
+    ) -> Result<(Run, Option<PacketWriter>), RunError> {
+        if let Some(Owners { mut feed, sockets, .. }) = owners {
+            return self.read(&mut OwnedPackets::new(stream, complete, &mut feed, sockets), then);
+        }
+        match self.writer_of_all(stream) {
+            Some(mut writer) => {
+                self.needed.confine();
+                Ok((all_written(&mut writer, stream)?, Some(writer)))
+            }
+            None => self.read(stream, then),
+        }
+    }
+
+    /// The writer, if every packet goes into the file as it is: nobody needs to look into it.
+    fn writer_of_all(&mut self, stream: &PacketStream<'_>) -> Option<PacketWriter> {
+        let looks_into = self.capture.has_comments || !self.plan.takes_all() || stream.is_judging();
+        if looks_into { None } else { self.writer.take() }
+    }
+
     /// Reads the stream to its end, after rights are given up.
     fn read(
         mut self,

@@ -29,7 +29,7 @@ use crate::flags::parser;
 use crate::flags::request::{Repeat, Request};
 use crate::outcome::Outcome;
 use crate::packet_files::is_pcap;
-use capture::Pacing;
+use capture::{Delivery, Pacing};
 use engine::Plan;
 use export::{Format, Target, WhenFull};
 use filter::{JoinedFilter, PcapFilter};
@@ -108,9 +108,7 @@ const WHOLE_BUFFER_BYTES: u32 = 64 << 20;
 /// With more rings than these each has this room.
 const RINGS_MANY: usize = 4;
 const SMALL_BUFFER_BYTES: u32 = 4 << 20;
-/// How late a block of packets may be where latency is not said.
-const RETIRE_MS: u32 = 10;
-/// The same for files: each hand-over is a timer of the kernel, also while nothing comes.
+/// How late a block of packets for a file may be: each hand-over is a timer of the kernel, also while nothing comes.
 const FILE_RETIRE_MS: u32 = 125;
 /// The word for all interfaces.
 const ANY: &str = "any";
@@ -341,20 +339,22 @@ impl Capture {
         self.snaplen.unwrap_or(if stores { capture::SNAPLEN_MAX } else { capture::SNAPLEN })
     }
 
-    fn pace(&self) -> Pacing {
-        Pacing::new(match self.latency {
+    /// What goes to files alone comes in blocks.
+    fn delivery(&self) -> Delivery {
+        let sleep = match self.latency {
             Latency::Auto => Some(Pacing::AUTO),
             Latency::None => None,
             Latency::Ms(ms) => Some(Duration::from_millis(ms.into())),
-        })
-    }
-
-    fn retire_ms(&self) -> u32 {
+        };
+        let to_files = match &self.output {
+            Some(path) => path != Path::new("-"),
+            None => self.live_snaplen() > capture::SNAPLEN && self.request.ship.is_some(),
+        };
         match self.latency {
-            Latency::Auto if self.output.as_deref().is_some_and(|path| path != Path::new("-")) => FILE_RETIRE_MS,
-            Latency::Auto => RETIRE_MS,
-            Latency::None => 1,
-            Latency::Ms(ms) => ms,
+            _ if !to_files => Delivery::AtOnce(Pacing::new(sleep)),
+            Latency::Auto => Delivery::InBlocks { retire_ms: FILE_RETIRE_MS },
+            Latency::None => Delivery::InBlocks { retire_ms: 1 },
+            Latency::Ms(ms) => Delivery::InBlocks { retire_ms: ms },
         }
     }
 
@@ -399,8 +399,15 @@ mod tests {
         let capture = parse("--to pcapng:/tmp/x").unwrap();
         assert_eq!((capture.live_snaplen(), capture.ring_bytes(1)), (capture::SNAPLEN_MAX, 64 << 20));
         assert_eq!(parse("--to json:/tmp/x").unwrap().live_snaplen(), capture::SNAPLEN);
-        let retire = |line: &str| parse(line).unwrap().retire_ms();
-        assert_eq!((retire("-w x"), retire("-w -"), retire("-w x --latency 5ms")), (125, 10, 5));
+        let retire = |line: &str| match parse(line).unwrap().delivery() {
+            Delivery::InBlocks { retire_ms } => Some(retire_ms),
+            Delivery::AtOnce(_) => None,
+        };
+        assert_eq!(
+            (retire("-w x"), retire("-w x --latency 5ms"), retire("--to pcap:x")),
+            (Some(125), Some(5), Some(125))
+        );
+        assert_eq!((retire("-w -"), retire(""), retire("-s 9000"), retire("--to json:x")), (None, None, None, None));
         assert_eq!(parse("--to pcapng:/tmp/x -s 64").unwrap().live_snaplen(), 64);
     }
 

@@ -5,10 +5,10 @@ use super::notes::Notes;
 use super::rotation::Rotation;
 use crate::messages::say;
 use crate::packet_files::{BegunFile, OutputFile, is_pcap, words_of};
-use capture::CaptureReport;
-use engine::{CellsOf, Disposition, Plan, RenewedLookups, RowSink, Run, RunError};
-use record::rows::{CapturedPacket, CapturedPackets, LinkType};
-use record::{Columns, Lookups, RowCells, SourceError, SourceFault, Stream};
+use capture::{CaptureReport, PacketStream};
+use engine::{CellsOf, Disposition, Ended, Plan, RenewedLookups, RowSink, Run, RunError};
+use record::rows::{CapturedFrame, CapturedPacket, CapturedPackets, LinkType};
+use record::{Columns, Lookups, Next, RowCells, SourceError, SourceFault, Stream, StreamState};
 use sinks::packets::{CapturedPcap, CapturedPcapNg, IfaceOfSection, IfaceStatistics};
 use std::io;
 use std::path::Path;
@@ -93,29 +93,45 @@ impl PacketWriter {
     }
 
     fn put(&mut self, row: &CapturedPacket<'_>, cells: &mut dyn RowCells) {
+        let is_noted = self.notes.as_mut().is_some_and(|notes| notes.is_due(row, cells.all()));
+        if !is_noted {
+            return self.put_captured(&row.captured());
+        }
+        self.begin_packet(row.frame.len());
+        if let (Format::Pcapng(pcapng), Some(notes)) = (&mut self.format, &mut self.notes) {
+            let notes: Vec<(&str, &[u8])> = notes.of(cells.all()).collect();
+            pcapng.write_noted(&row.captured(), &notes, &mut self.file.buffer);
+        }
+        self.end_packet();
+    }
+
+    #[inline]
+    fn put_captured(&mut self, packet: &CapturedFrame<'_>) {
+        self.begin_packet(packet.frame.len());
+        match &mut self.format {
+            Format::Pcap(pcap) => {
+                if !pcap.write(packet, &mut self.file.buffer) {
+                    return self.refuse(1, "pcap has one link type only: name the file .pcapng");
+                }
+            }
+            Format::Pcapng(pcapng) => pcapng.write(packet, &mut self.file.buffer),
+        }
+        self.end_packet();
+    }
+
+    #[inline]
+    fn begin_packet(&mut self, bytes: usize) {
         self.taken += 1;
-        if let Some(rotation) = &mut self.rotation {
-            let more = row.frame.len() + RECORD_BYTES + self.format.end_bytes();
+        if let Some(rotation) = &self.rotation {
+            let more = bytes + RECORD_BYTES + self.format.end_bytes();
             if rotation.state.is_full(self.file.bytes() + more as u64) {
                 self.rotate();
             }
         }
-        let is_noted = self.notes.as_mut().is_some_and(|notes| notes.is_due(row, cells.all()));
-        let has_place = match (&mut self.format, &mut self.notes) {
-            (Format::Pcap(pcap), _) => pcap.write(row, &mut self.file.buffer),
-            (Format::Pcapng(pcapng), Some(notes)) if is_noted => {
-                let notes: Vec<(&str, &[u8])> = notes.of(cells.all()).collect();
-                pcapng.write_noted(row, &notes, &mut self.file.buffer);
-                true
-            }
-            (Format::Pcapng(pcapng), _) => {
-                pcapng.write(row, &mut self.file.buffer);
-                true
-            }
-        };
-        if !has_place {
-            return self.refuse(1, "pcap has one link type only: name the file .pcapng");
-        }
+    }
+
+    #[inline]
+    fn end_packet(&mut self) {
         if let Some(rotation) = &mut self.rotation {
             rotation.state.add_packet();
         }
@@ -243,6 +259,39 @@ pub(super) fn written(
     lookups: Lookups<'_>,
 ) -> Result<Run, RunError> {
     plan.follow_rows(stream, &mut KnownBefore(lookups), writer, &|| false)
+}
+
+/// Writes all packets of a capture as they lie in the ring, until it ends or the reader goes away.
+pub(super) fn all_written(writer: &mut PacketWriter, stream: &mut PacketStream<'_>) -> Result<Run, RunError> {
+    let (mut ended, mut failed) = (Ended::Whole, None);
+    writer.flush();
+    loop {
+        let state = stream.next_captured(&mut |packet| {
+            writer.put_captured(packet);
+            if writer.is_closed { Next::Stop } else { Next::More }
+        });
+        writer.flush();
+        match state {
+            _ if writer.is_closed => {
+                ended = Ended::Closed;
+                break;
+            }
+            Ok(StreamState::Open) => {}
+            Ok(StreamState::Ended) => break,
+            Err(error) if writer.taken == 0 => return Err(RunError::Source(error)),
+            Err(error) => {
+                failed = Some(error.to_string());
+                break;
+            }
+        }
+    }
+    let mut stats = stream.close();
+    stats.emitted = writer.taken;
+    if let Some(text) = failed {
+        stats.incomplete = true;
+        stats.add_reason(0, text);
+    }
+    Ok(Run { stats, ended })
 }
 
 /// Writes the end of the file; returns the line about it.

@@ -6,41 +6,37 @@ use super::run::ask;
 use crate::messages::say;
 use crate::output;
 use crate::session::Session;
-use host::Counters;
+use counters::{CounterReading, read_sockets};
+use record::rows::CounterSource::{Snmp, Sockstat, Sockstat6};
 use record::{Lookups, Next, Op, Operand, Proto};
 use sinks::face::ss::{Layout, Options, OwnTcp, SockStat, put_summary};
 
 /// Prints the summary; false if it could not be written.
 pub(super) fn print(session: &Session, bug_compatible: bool) -> bool {
     let (host, netns) = (session.host(), session.netns_id());
-    let read = |what: Result<Counters, host::HostError>| {
-        what.unwrap_or_else(|error| {
-            say(&error.to_string());
-            Counters::default()
-        })
-    };
-    let stat =
-        sockstat(&read(Counters::read_sockets(host, netns, None)), &read(Counters::read_protocols(host, netns, None)));
+    let stat = sockstat(&read_sockets(host, netns).unwrap_or_else(|error| {
+        say(&error.to_string());
+        CounterReading::default()
+    }));
     let own = (!bug_compatible).then(|| own_tcp(session, &stat));
     let mut text = Vec::new();
     put_summary(&mut text, &stat, own);
     output::print(&String::from_utf8_lossy(&text)) as u8 == 0
 }
 
-fn sockstat(sockets: &Counters, protocols: &Counters) -> SockStat {
-    let number =
-        |counters: &Counters, group, name| counters.get(group, name).and_then(|n| i64::try_from(n).ok()).unwrap_or(0);
-    let used = |group| number(sockets, group, "inuse");
+fn sockstat(reading: &CounterReading) -> SockStat {
+    let number = |source, name| reading.get(source, name).and_then(|n| i64::try_from(n).ok()).unwrap_or(0);
+    let used = |name, name6| (number(Sockstat, name), number(Sockstat6, name6));
     SockStat {
-        sockets: number(sockets, "sockets", "used"),
-        established: number(protocols, "Tcp", "CurrEstab"),
-        tcp_alloc: number(sockets, "TCP", "alloc"),
-        tcp_orphans: number(sockets, "TCP", "orphan"),
-        tcp_time_wait: number(sockets, "TCP", "tw"),
-        tcp: (used("TCP"), used("TCP6")),
-        udp: (used("UDP"), used("UDP6")),
-        raw: (used("RAW"), used("RAW6")),
-        frag: (used("FRAG"), used("FRAG6")),
+        sockets: number(Sockstat, "sockets.used"),
+        established: number(Snmp, "TcpCurrEstab"),
+        tcp_alloc: number(Sockstat, "TCP.alloc"),
+        tcp_orphans: number(Sockstat, "TCP.orphan"),
+        tcp_time_wait: number(Sockstat, "TCP.tw"),
+        tcp: used("TCP.inuse", "TCP6.inuse"),
+        udp: used("UDP.inuse", "UDP6.inuse"),
+        raw: used("RAW.inuse", "RAW6.inuse"),
+        frag: used("FRAG.inuse", "FRAG6.inuse"),
     }
 }
 

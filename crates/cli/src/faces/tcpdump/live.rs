@@ -10,7 +10,7 @@ use crate::packet_files::is_ours;
 use crate::rights::{NeededRights, account};
 use crate::shipping::zone;
 use crate::stdout::Stdout;
-use capture::{CapturePlace, CaptureReport, FollowPackets, Pacing, PacketStream};
+use capture::{CapturePlace, CaptureReport, Delivery, FollowPackets, Pacing, PacketStream};
 use host::LinksReader;
 use host::users::Account;
 use pcapfilter::{Metadata, Origin, Packet};
@@ -29,9 +29,8 @@ use sys::packet_ring::{StampClock, accept_all, one_direction};
 
 /// Room for packets without `-B`.
 const BUFFER_BYTES: usize = 32 << 20;
-/// How late a block of packets may be; with `--immediate-mode`.
-const RETIRE_MS: u32 = 10;
-const IMMEDIATE_MS: u32 = 1;
+/// How late a block of packets for a file may be.
+const RETIRE_MS: u32 = 100;
 /// A ring has at least a block.
 const BUFFER_MIN: usize = 1 << 16;
 
@@ -186,8 +185,7 @@ impl LiveFace<'_> {
         let mut stream = PacketStream::open(FollowPackets {
             ifaces: device.link.iter().map(|link| String::from_utf8_lossy(&link.name).into_owned()).collect(),
             places: vec![CapturePlace { netns_id, netns: None }],
-            pace: Pacing::new(if self.run.live.is_immediate { None } else { Some(Pacing::AUTO) }),
-            retire_ms: if self.run.live.is_immediate { IMMEDIATE_MS } else { RETIRE_MS },
+            delivery: delivery(self.run),
             buffer_bytes: self.run.live.buffer_bytes.unwrap_or(BUFFER_BYTES).max(BUFFER_MIN),
             snaplen,
             promiscuous: self.run.live.promiscuous,
@@ -375,10 +373,21 @@ impl LiveFace<'_> {
             line(report.received, "received by filter"),
             line(report.dropped_by_ring, "dropped by kernel"),
         ];
-        if by_iface > 0 {
-            lines.push(line(by_iface, "dropped by interface"));
-        }
+        let rare =
+            [(by_iface, "dropped by interface"), (report.truncated, "cut by kernel for want of room (raise -B)")];
+        lines.extend(rare.iter().filter(|(count, _)| *count > 0).map(|(count, what)| line(*count, what)));
         lines
+    }
+}
+
+/// Nobody waits for the packets that are only saved, unless they are flushed one by one.
+fn delivery(run: &TcpdumpRun) -> Delivery {
+    if run.live.is_immediate {
+        return Delivery::AtOnce(Pacing::new(None));
+    }
+    match run.uses_stdout() || run.save.is_unbuffered {
+        true => Delivery::AtOnce(Pacing::new(Some(Pacing::AUTO))),
+        false => Delivery::InBlocks { retire_ms: RETIRE_MS },
     }
 }
 

@@ -220,9 +220,9 @@ impl Saver {
             })?;
         }
         let has_place = match &mut self.format {
-            SaveFormat::Pcap(pcap) => pcap.write(row, &mut self.file.buffer),
+            SaveFormat::Pcap(pcap) => pcap.write(&row.captured(), &mut self.file.buffer),
             SaveFormat::Pcapng(pcapng) => {
-                pcapng.write(row, &mut self.file.buffer);
+                pcapng.write(&row.captured(), &mut self.file.buffer);
                 true
             }
         };

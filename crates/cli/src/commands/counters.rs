@@ -1,0 +1,187 @@
+//! `netwren counters [FILTER]`: what the kernel counts, in words.
+
+use super::saved;
+use super::source_provider::SourceProvider;
+use super::table;
+use crate::asked::Asked;
+use crate::command::{Command, ParsedWords, SavedPart, TableEntry};
+use crate::flags::defs::Scope;
+use crate::flags::request::{PERIODS_S, Repeat, Request};
+use crate::outcome::Outcome;
+use crate::session::Session;
+use conntrack::stats::{Stats, StatsError};
+use counters::{CounterMemory, CounterReader, CounterReading, CounterTable, NextReading, Width};
+use record::rows::{CounterSource, KernelCounters, StatCounter};
+use record::{Accounting, Lookups, RowStats, Source};
+use std::cell::RefCell;
+use std::time::Duration;
+use sys::{Errno, Host, Mode};
+
+/// The time between the two readings, if nothing is said.
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// The registry's entry. Any user can make interfaces in a network namespace of his own, so a recording takes them
+/// late.
+pub(crate) static COMMAND: Command = Command {
+    name: "counters",
+    about: "What the kernel counts, what moved in a second, and what each counter means",
+    examples: EXAMPLES,
+    scope: Scope::TABLE.without(Scope::NAMES).and(Scope::COUNTERS),
+    tables: &[TableEntry::of::<KernelCounters>()],
+    recorded: Some(SavedPart { rows: None, is_large: true, read: save }),
+    run: Some(run),
+    ..Command::TABLE
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  netwren counters --changed                              what moved in a second, in words
+  netwren counters 'name ~ \"(?i)drop|err|fail\"' --changed --for 2
+  netwren counters 'source = iface and delta > 0' --sort per_s:desc --limit 10
+  netwren counters --changed --all-netns --by netns,source --sum delta
+  netwren counters name = TcpExtListenOverflows -o json   one of them: value, delta, rate, meaning
+  netwren counters --columns name,meaning                 what each one means
+  netwren counters --changed --record before-after.nw     to be asked later
+";
+
+fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+    let request = Request::of(words)?;
+    let window = window(words, &request)?;
+    let provider =
+        CounterProvider { changed_only: words.has("changed"), ..CounterProvider::new(&request, window, WINDOW) };
+    Ok(table::show(&request, |_| Ok(provider)))
+}
+
+/// The time between two readings that the user asks for.
+pub(super) fn window(words: &ParsedWords<'_>, request: &Request) -> Result<Option<Duration>, String> {
+    let window = words.seconds("for", PERIODS_S)?;
+    if window.is_some() && request.repeat != Repeat::Once {
+        return Err("--watch compares each round with the one before: leave out --for".to_owned());
+    }
+    Ok(window)
+}
+
+/// Saves one reading: a replay compares those of its rounds.
+fn save(session: &Session, stats: &mut Accounting) -> u64 {
+    let namespaces = session.namespaces();
+    let reader = CounterReader::new(session.host(), session.ways(namespaces.as_deref()), &add_conntrack);
+    saved::read(&CounterTable::of_one(reader), &saved::every_field::<KernelCounters>(0), stats)
+}
+
+/// Two readings, or one after the other.
+pub(super) struct CounterProvider {
+    window: Option<Duration>,
+    /// The window if the user asks for none.
+    usual: Duration,
+    repeat: Repeat,
+    changed_only: bool,
+    memory: RefCell<CounterMemory>,
+}
+
+impl CounterProvider {
+    /// Readings as far apart as the request says: `window`, or the time of a round, or as is `usual`.
+    pub(super) fn new(request: &Request, window: Option<Duration>, usual: Duration) -> CounterProvider {
+        CounterProvider { window, usual, repeat: request.repeat, changed_only: false, memory: RefCell::default() }
+    }
+
+    /// Waits until the second reading is due; of a recording, goes on to the round that has it.
+    fn next(&self, session: &Session) -> NextReading {
+        if session.host().is_replay() {
+            return self.next_of_recording(session);
+        }
+        let window = match (self.window, self.repeat) {
+            (Some(window), _) | (None, Repeat::Every(window)) => window,
+            (None, Repeat::Once) => self.usual,
+        };
+        let window_ns = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX);
+        if !session.sleep_until(sys::clock::monotonic_ns().saturating_add(window_ns)) {
+            return NextReading::Ended;
+        }
+        session.host().begin_round();
+        NextReading::Begun
+    }
+
+    /// Of `--watch` the next round, else the first one that is as late as `--for` says, or the last one.
+    fn next_of_recording(&self, session: &Session) -> NextReading {
+        let (host, begun_ns) = (session.host(), session.steady_ns());
+        let mut found = NextReading::Missing;
+        while host.has_more_rounds() && host.begin_round() {
+            found = NextReading::Begun;
+            let gone = Duration::from_nanos(session.steady_ns().saturating_sub(begun_ns));
+            if self.repeat != Repeat::Once || self.window.is_some_and(|window| gone >= window) {
+                break;
+            }
+        }
+        found
+    }
+}
+
+impl SourceProvider<KernelCounters> for CounterProvider {
+    fn with_source<R>(
+        &self,
+        session: &Session,
+        _: Lookups<'_>,
+        _: &mut Accounting,
+        then: impl FnOnce(&dyn Source<KernelCounters>) -> R,
+    ) -> R {
+        let namespaces = session.namespaces();
+        let reader = CounterReader::new(session.host(), session.ways(namespaces.as_deref()), &add_conntrack);
+        let next = || self.next(session);
+        let source = CounterTable::of_two(reader, &self.memory, &next).changed_only(self.changed_only);
+        match session.host().mode() {
+            Mode::Live => then(&source),
+            _ => then(&Asked::new(&source, session.host(), |_, demanded| demanded)),
+        }
+    }
+}
+
+/// Adds the counters of connection tracking, of all CPUs together; none where it is not loaded.
+fn add_conntrack(host: &Host, netns_id: u64, reading: &mut CounterReading, stats: &mut RowStats) {
+    match conntrack::stats::read(host, netns_id, 0, None) {
+        Ok(found) => {
+            if let Some(via) = found.via {
+                stats.used(via.name());
+            }
+            if let Some(why) = &found.without {
+                stats.incomplete(1, format!("no counters of connection tracking: {why}"));
+            }
+            add_stats(reading, &found);
+        }
+        Err(StatsError::Absent) => {}
+        Err(StatsError::Unreadable(error)) if error.errno == Errno::NOT_RECORDED => {
+            stats.unanswered("the recording does not hold the counters of connection tracking");
+        }
+        Err(error) => stats.incomplete(1, format!("no counters of connection tracking: {error}")),
+    }
+}
+
+fn add_stats(reading: &mut CounterReading, found: &Stats) {
+    let mut add = |name, value: Option<u64>| {
+        let Some(value) = value else { return };
+        // A sum of counters of 32 bits: where one of them passes its end the sum is smaller, no difference is shown.
+        reading.add(CounterSource::Conntrack, name, None, value.into(), Width::Bits64);
+    };
+    add("entries", found.entries);
+    add("max", found.max);
+    let sum = found.sum();
+    StatCounter::ALL.into_iter().for_each(|counter| add(counter.name(), sum.get(counter)));
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::flags::parser;
+
+    #[test]
+    fn windows_and_what_does_not_go_together() {
+        let of = |line: &str| parser::parse_line(&COMMAND, line, |words| window(words, &Request::of(words)?));
+        assert_eq!(of("source = udp").unwrap(), None);
+        assert_eq!(of("--for 0.5 --changed").unwrap(), Some(Duration::from_millis(500)));
+        for (line, says) in
+            [("--for 1 --watch", "leave out --for"), ("--for ever", "--for takes seconds"), ("--resolve", "belongs to")]
+        {
+            assert!(of(line).unwrap_err().to_string().contains(says), "{line}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! How many files the processes have open that let connections wait.
+
+use doctor::checks::{Descriptors, Queue};
+use host::processes::Identity;
+use record::Accounting;
+use sys::{Errno, Host, SysError};
+
+/// Processes that are looked at: those with the longest queues.
+const PROCESSES_MAX: usize = 64;
+
+/// The descriptors of the processes that hold `listeners`, as owners were read after `seen_ns`: a process that started
+/// later may be another one with the number, and is left out.
+pub(super) fn read(host: &Host, listeners: &[Queue], seen_ns: u64, stats: &mut Accounting) -> Vec<Descriptors> {
+    let mut holders: Vec<(u32, u32, &str)> =
+        listeners.iter().filter_map(|one| Some((one.queue, one.pid?, &*one.owner))).collect();
+    holders.sort_unstable_by(|a, b| b.cmp(a));
+    let mut found: Vec<Descriptors> = Vec::new();
+    let mut looked_at = Vec::new();
+    for (_, pid, owner) in holders {
+        if looked_at.contains(&pid) {
+            continue;
+        }
+        if looked_at.len() == PROCESSES_MAX {
+            stats.incomplete = true;
+            stats.add_reason(1, "file descriptors of more than 64 processes with waiting connections are not counted");
+            break;
+        }
+        looked_at.push(pid);
+        match of_process(host, pid, seen_ns) {
+            Ok(Some((used, limit))) => found.push(Descriptors { owner: owner.to_owned(), pid, used, limit }),
+            Ok(None) => {}
+            Err(error) if error.errno.is_gone() => {}
+            Err(error) if error.errno == Errno::NOT_RECORDED => {
+                stats.unanswered = true;
+                stats.add_reason(
+                    0,
+                    "the recording does not hold the file descriptors of processes (`doctor --record` records them)",
+                );
+            }
+            Err(error) => {
+                stats.incomplete = true;
+                stats.add_reason(1, format!("file descriptors are not counted: {error}"));
+            }
+        }
+    }
+    found
+}
+
+/// Open descriptors and their limit; nothing if another process has the number.
+fn of_process(host: &Host, pid: u32, seen_ns: u64) -> Result<Option<(u64, u64)>, SysError> {
+    let before = Identity::read(host, pid)?;
+    let (mut names, mut limits) = (Vec::new(), Vec::new());
+    host.read_names(&format!("/proc/{pid}/fd"), &mut names)?;
+    host.read_file(&format!("/proc/{pid}/limits"), &mut limits)?;
+    let is_same = Identity::read(host, pid)? == before && !before.started_after(seen_ns);
+    let used = names.iter().filter(|byte| **byte == 0).count();
+    Ok(soft_limit(&limits).filter(|_| is_same).map(|limit| (used as u64, limit)))
+}
+
+/// The soft limit of open files in /proc/PID/limits; `None` if there is no limit.
+fn soft_limit(text: &[u8]) -> Option<u64> {
+    let line = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Max open files"))?;
+    std::str::from_utf8(line).ok()?.split_ascii_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_as_the_kernel_writes_them() {
+        let text = b"Limit                     Soft Limit           Hard Limit           Units     \n\
+                     Max processes             63341                63341                processes \n\
+                     Max open files            1024                 524288               files     \n";
+        assert_eq!(soft_limit(text), Some(1024));
+        assert_eq!(soft_limit(b"Max open files            unlimited            unlimited            files\n"), None);
+        assert_eq!(soft_limit(b"Max open files"), None);
+    }
+}

@@ -1,0 +1,38 @@
+//! `netwren doctor --explain`: how checks come to their findings.
+
+use crate::fold::fold;
+use doctor::checks::CHECKS;
+use std::fmt::Write;
+
+/// The width of the text.
+const WIDTH: usize = 80;
+
+/// What is said of the checks of these names and areas; of all if there is none.
+pub(super) fn text(chosen: &[&str]) -> String {
+    let mut text = String::new();
+    for check in CHECKS {
+        if !chosen.is_empty() && !chosen.iter().any(|name| [check.id, check.area].contains(name)) {
+            continue;
+        }
+        let _ = writeln!(text, "{} ({})", check.id, check.area);
+        let _ = writeln!(text, "  finds       {}", check.about);
+        let _ = writeln!(text, "  if          {}", check.rule);
+        let _ = writeln!(text, "  from        {}", check.sources);
+        let _ = writeln!(text, "  refuted by  {}", check.refuted_by);
+    }
+    fold(&text, WIDTH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_an_area_or_all() {
+        assert!(text(&["ct-full"]).starts_with("ct-full (conntrack)\n  finds       The table of connection tracking"));
+        assert_eq!(text(&[]).matches("refuted by").count(), CHECKS.len());
+        let conntrack = CHECKS.iter().filter(|check| check.area == "conntrack").count();
+        assert_eq!(text(&["conntrack"]).matches("refuted by").count(), conntrack);
+        assert!(text(&[]).lines().all(|line| line.chars().count() <= WIDTH));
+    }
+}

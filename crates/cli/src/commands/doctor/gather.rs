@@ -1,0 +1,236 @@
+//! What the checks look at: two readings of counters and sockets, and settings.
+
+use super::super::counters::CounterProvider;
+use super::super::saved;
+use super::super::source_provider::SourceProvider;
+use super::descriptors;
+use crate::pillars;
+use crate::session::Session;
+use doctor::checks::{SETTINGS, Sample, SocketCensus};
+use record::rows::{KernelCounters, Socket, Sockets};
+use record::{Accounting, Demand, Get, Lookups, Next, SourceError, Table, Value, field_index};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use sys::{Errno, Host, fs};
+
+/// Ports that the kernel chooses where the setting cannot be read: as it comes.
+const PORTS: (u16, u16) = (32_768, 60_999);
+
+/// What is asked of sockets.
+const OF_SOCKETS: &[&str] = &[
+    "proto",
+    "state",
+    "local_addr",
+    "local_port",
+    "peer_addr",
+    "peer_port",
+    "recv_q",
+    "accept_q",
+    "accept_q_max",
+    "rcvbuf",
+    "drops",
+    "cookie",
+    "inode",
+];
+
+/// Sockets of namespaces, by their inodes.
+type Censuses = BTreeMap<u64, SocketCensus>;
+
+/// NetnsSettings of a namespace.
+type NetnsSettings = Vec<(&'static str, Vec<i64>)>;
+
+/// Watches the host, round after round.
+pub(super) struct Watch {
+    counters: CounterProvider,
+    /// Sockets of the round before.
+    before: RefCell<Option<Censuses>>,
+    /// A moment before the owners of the round were read, in ns of CLOCK_BOOTTIME.
+    seen_ns: Cell<u64>,
+}
+
+impl Watch {
+    /// A watch that reads counters so.
+    pub(super) fn new(counters: CounterProvider) -> Watch {
+        Watch { counters, before: RefCell::default(), seen_ns: Cell::new(sys::clock::boottime_ns()) }
+    }
+
+    /// Two readings of each namespace, and of the host. Takes as long as the window is.
+    pub(super) fn samples(
+        &self,
+        session: &Session,
+        lookups: &Lookups<'_>,
+        stats: &mut Accounting,
+    ) -> Result<Vec<Sample>, SourceError> {
+        let mut settings: BTreeMap<u64, NetnsSettings> = BTreeMap::new();
+        session.in_each_namespace(&mut |netns_id| {
+            settings.insert(netns_id, read_settings(session.host(), netns_id, stats));
+        });
+        let ports = |netns_id: u64| settings.get(&netns_id).and_then(port_range).unwrap_or(PORTS);
+        let kept = self.before.take();
+        // What is wrong with the first reading is wrong with the second one as well, and is said there.
+        let before = kept.unwrap_or_else(|| read_sockets(session, lookups, &ports, &mut Accounting::default()));
+        let mut samples = self.counters(session, lookups, stats)?;
+        if samples.is_empty() {
+            stats.incomplete = true;
+            return Ok(Vec::new());
+        }
+        let after = read_sockets(session, lookups, &ports, stats);
+        let seen_ns = if session.host().is_replay() { u64::MAX } else { self.seen_ns.get() };
+        let mut old = before;
+        let mut new = Censuses::new();
+        for (netns_id, census) in after {
+            // The next round compares with it.
+            new.insert(netns_id, census.clone());
+            let Some(sample) = samples.get_mut(&Some(netns_id)) else { continue };
+            sample.descriptors = descriptors::read(session.host(), &census.listeners, seen_ns, stats);
+            (sample.before, sample.after) = (old.remove(&netns_id).unwrap_or_default(), census);
+        }
+        self.before.replace(Some(new));
+        self.seen_ns.set(sys::clock::boottime_ns());
+        add_settings(&mut samples, &settings);
+        Ok(samples.into_values().collect())
+    }
+
+    /// Two readings of the counters.
+    fn counters(
+        &self,
+        session: &Session,
+        lookups: &Lookups<'_>,
+        stats: &mut Accounting,
+    ) -> Result<BTreeMap<Option<u64>, Sample>, SourceError> {
+        let mut samples: BTreeMap<Option<u64>, Sample> = BTreeMap::new();
+        let demand = saved::every_field::<KernelCounters>(0);
+        let mut notes = Accounting::default();
+        let read = self.counters.with_source(session, *lookups, &mut notes, |source| {
+            source.run(&demand, &mut |row| {
+                let sample = samples.entry(row.netns_id);
+                sample.or_insert_with(|| Sample::new(row.netns_id)).add_counter(row);
+                Next::More
+            })
+        })?;
+        note(stats, &notes);
+        note(stats, &read);
+        Ok(samples)
+    }
+}
+
+/// Adds what could not be seen; the rows are none of the findings'.
+fn note(stats: &mut Accounting, read: &Accounting) {
+    stats.incomplete |= read.lacks_rows();
+    stats.unanswered |= read.unanswered;
+    read.why.iter().for_each(|why| stats.add_reason(why.count, why.text.clone()));
+    read.via.iter().for_each(|via| stats.used(via));
+}
+
+/// The host is compared with the settings of the first namespace that has them.
+fn add_settings(samples: &mut BTreeMap<Option<u64>, Sample>, settings: &BTreeMap<u64, NetnsSettings>) {
+    for (netns_id, all) in settings {
+        for (name, numbers) in all {
+            for id in [Some(*netns_id), None] {
+                if let Some(sample) = samples.get_mut(&id).filter(|sample| sample.setting(name, 0).is_none()) {
+                    sample.add_setting(name, numbers.clone());
+                }
+            }
+        }
+    }
+}
+
+/// When a watch begins, in ns since 1970; a recording holds it.
+pub(super) fn begun_ns(host: &Host) -> u64 {
+    let (now_ns, mut bytes) = (host.now().since_1970_ns(), Vec::new());
+    let read = host.bytes("doctor/begun", "", &mut bytes, |into| {
+        into.extend_from_slice(&now_ns.to_le_bytes());
+        Ok(())
+    });
+    // Without it the time of the round is near enough.
+    read.ok().and_then(|()| bytes.as_slice().try_into().ok()).map_or(now_ns, u64::from_le_bytes)
+}
+
+/// Saves what the checks need beyond the tables.
+pub(super) fn save(session: &Session, stats: &mut Accounting) -> u64 {
+    begun_ns(session.host());
+    session.in_each_namespace(&mut |netns_id| drop(read_settings(session.host(), netns_id, stats)));
+    0
+}
+
+/// The settings of the namespace that the calling thread is in. Some are the first namespace's alone.
+fn read_settings(host: &Host, netns_id: u64, stats: &mut Accounting) -> NetnsSettings {
+    let (mut found, mut text) = (NetnsSettings::new(), Vec::new());
+    for name in SETTINGS {
+        let path = format!("/proc/sys/net/{name}");
+        let read = host
+            .bytes(&format!("{path}@{netns_id}"), "", &mut text, |into| fs::read_file(&host.real_path(&path), into));
+        match read {
+            Ok(()) => {
+                let words = String::from_utf8_lossy(&text);
+                found.push((name, words.split_whitespace().filter_map(|word| word.parse().ok()).collect()));
+            }
+            Err(error) if error.errno == Errno::NOENT => {}
+            Err(error) if error.errno == Errno::NOT_RECORDED => {
+                stats.unanswered = true;
+                stats.add_reason(0, "the recording holds no settings (`netwren record FILE` records everything)");
+            }
+            Err(error) => {
+                stats.incomplete = true;
+                stats.add_reason(1, error.to_string());
+            }
+        }
+    }
+    found
+}
+
+fn port_range(settings: &NetnsSettings) -> Option<(u16, u16)> {
+    let (_, numbers) = settings.iter().find(|(name, _)| *name == "ipv4/ip_local_port_range")?;
+    let [first, last] = numbers.as_slice() else { return None };
+    Some((u16::try_from(*first).ok()?, u16::try_from(*last).ok()?))
+}
+
+/// One pass over the sockets of TCP and UDP.
+fn read_sockets(
+    session: &Session,
+    lookups: &Lookups<'_>,
+    ports: &dyn Fn(u64) -> (u16, u16),
+    stats: &mut Accounting,
+) -> Censuses {
+    let mut all = Censuses::new();
+    let fields: Vec<usize> = OF_SOCKETS.iter().filter_map(|name| field_index::<Sockets>(name)).collect();
+    let filter = engine::filter::conjuncts::<Sockets>("proto in (tcp, udp)").unwrap_or_default();
+    let demand = Demand::new(&fields, filter);
+    let read = pillars::with_sockets(session, None, &|_| true, |sockets| {
+        sockets.run(&demand, &mut |socket| {
+            let census = all.entry(socket.netns_id).or_default();
+            census.add(socket, ports(socket.netns_id), &mut || owner(socket, lookups));
+            Next::More
+        })
+    });
+    match read {
+        Ok(read) => note(stats, &read),
+        Err(error) => {
+            stats.incomplete = true;
+            stats.add_reason(1, format!("sockets are not checked: {error}"));
+        }
+    }
+    let over: u64 = all.values().map(|census| census.over).sum();
+    if over > 0 {
+        stats.incomplete = true;
+        stats.add_reason(over, "sockets with queues, or destinations, beyond the first 65,536 are not checked");
+    }
+    all
+}
+
+/// The process that holds a socket, `nginx (812)`, and its number.
+fn owner(socket: &Socket<'_>, lookups: &Lookups<'_>) -> (String, Option<u32>) {
+    let cell = |name| {
+        let field = field_index::<Sockets>(name).and_then(|at| Sockets::FIELDS.get(at));
+        field.map_or(Value::Null, |field| match field.get {
+            Get::Owners { .. } => field.get.cell(socket, lookups),
+            _ => Value::Null,
+        })
+    };
+    match (cell("process"), cell("pid")) {
+        (Value::Bytes(process), Value::U64(pid)) => {
+            (format!("{} ({pid})", String::from_utf8_lossy(process)), u32::try_from(pid).ok())
+        }
+        _ => (String::new(), None),
+    }
+}

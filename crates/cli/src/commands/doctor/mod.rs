@@ -1,0 +1,225 @@
+//! `netwren doctor [AREA]`: what is wrong with the network of this host, and what would mend it.
+//!
+//! Watches (`gather`), lets `doctor` judge, shows findings as sentences (`text`) or as rows of a table.
+
+mod descriptors;
+mod explain;
+mod gather;
+mod text;
+
+use super::counters::{CounterProvider, window};
+use super::plan::PlanError;
+use super::source_provider::SourceProvider;
+use super::table;
+use crate::command::{Command, ParsedWords, SavedPart, TableEntry};
+use crate::exit::Exit;
+use crate::flags::defs::Scope;
+use crate::flags::request::{Format, Request};
+use crate::outcome::Outcome;
+use crate::output;
+use crate::session::Session;
+use doctor::checks::CHECKS;
+use engine::Predicate;
+use gather::Watch;
+use record::rows::{Findings, Severity};
+use record::{Accounting, LookupId, Lookups, Sink, Source, full_scan};
+use std::cell::Cell;
+use std::time::Duration;
+
+/// How long the host is watched if nothing is said.
+const WINDOW: Duration = Duration::from_secs(3);
+
+/// The registry's entry.
+pub(crate) static COMMAND: Command = Command {
+    name: "doctor",
+    about: "What is wrong with this host's network, what proves it, what would mend it",
+    examples: EXAMPLES,
+    scope: Scope::TABLE.without(Scope::NAMES).without(Scope::MATCHES).and(Scope::DOCTOR),
+    tables: &[TableEntry::of::<Findings>()],
+    recorded: Some(SavedPart { rows: None, is_large: false, read: gather::save }),
+    run: Some(run),
+    ..Command::TABLE
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  netwren doctor                                  what is wrong, the worst first, with the command that mends it
+  netwren doctor tcp conntrack --all-netns        of these areas, in every network namespace
+  netwren doctor --for 1 -o json                  findings with their numbers, for programs
+  netwren doctor 'severity = critical' --for 1
+  netwren doctor --explain listen-overflow        how it is found, and what would refute it
+  netwren doctor --explain                        every check
+  netwren doctor --for 1 --exit-code=critical || echo something is lost
+  netwren record --for 5 sick.nw && netwren doctor --replay sick.nw
+A check looks at what moves while it watches, and at what is there now: a counter of yesterday is no finding.
+";
+
+/// Columns of the text.
+const TEXT_COLUMNS: &str = "severity,id,netns,title,cost,confidence,evidence,remedy,since";
+
+fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+    let mut request = Request::of(words)?;
+    let chosen = chosen(&request.shown.filter);
+    if chosen.is_some() {
+        request.shown.filter.clear();
+    }
+    if request.explain && (chosen.is_some() || request.shown.filter.is_empty()) {
+        return Ok(output::print(&explain::text(&chosen.unwrap_or_default())).into());
+    }
+    let level = level(words)?;
+    let wants_text = wants_text(&request);
+    if wants_text {
+        request.shown.columns = Some(TEXT_COLUMNS.to_owned());
+    }
+    let window = window(words, &request)?;
+    let (worst, compared) = (Cell::new(None), Cell::new(0));
+    let provide = |plan: &engine::Plan<Findings>| {
+        let filter =
+            Predicate::new(&plan.demand().conjuncts).map_err(|bad| PlanError::Plan(engine::PlanError::Pattern(bad)))?;
+        let counters = CounterProvider::new(&request, window, WINDOW);
+        Ok::<_, PlanError>(DoctorProvider {
+            watch: Watch::new(counters),
+            chosen: chosen.unwrap_or_default(),
+            filter,
+            worst: &worst,
+            compared: &compared,
+        })
+    };
+    let outcome = match super::plan::of_request(&request).and_then(|plan| Ok((provide(&plan)?, plan))) {
+        Err(wrong) => return Ok(Outcome::because(Exit::Usage, wrong)),
+        Ok((provider, plan)) => table::show_through(&request, &plan, &provider, |_, mut sink, rounds| {
+            let mut prose = text::FindingText::new(CHECKS.len(), &compared);
+            rounds(if wants_text { &mut prose as &mut dyn Sink } else { &mut *sink })
+        }),
+    };
+    Ok(with_code(outcome, level, worst.get()))
+}
+
+/// The exit code with `--exit-code`: a finding that is bad enough wins over what could not be seen.
+fn with_code(outcome: Outcome, level: Option<Severity>, worst: Option<Severity>) -> Outcome {
+    let is_found = level.zip(worst).is_some_and(|(level, worst)| worst <= level);
+    match outcome.exit {
+        Exit::Ok | Exit::Partial if is_found => Outcome { exit: Exit::NoMatch, ..outcome },
+        _ => outcome,
+    }
+}
+
+/// The severity that `--exit-code` asks for; none without it.
+fn level(words: &ParsedWords<'_>) -> Result<Option<Severity>, String> {
+    let Some(written) = words.value("exit-code").filter(|_| words.is_given("exit-code")) else { return Ok(None) };
+    match Severity::ALL.into_iter().find(|severity| severity.name() == written) {
+        Some(severity) => Ok(Some(severity)),
+        None => Err(format!("--exit-code takes critical, warning or hint, not `{written}`")),
+    }
+}
+
+/// The areas and checks that the words name, if they name nothing else.
+fn chosen(words: &str) -> Option<Vec<&'static str>> {
+    let known = |word| CHECKS.iter().find_map(|check| [check.id, check.area].into_iter().find(|name| *name == word));
+    let names: Option<Vec<&'static str>> = words.split_whitespace().map(known).collect();
+    names.filter(|names| !names.is_empty())
+}
+
+/// True if the user asks for nothing but what is wrong.
+fn wants_text(request: &Request) -> bool {
+    let shown = &request.shown;
+    let others = [&shown.columns, &shown.by, &shown.sort].into_iter().any(Option::is_some);
+    request.format == Format::Table && !shown.wide && !others
+}
+
+/// Watches once a round.
+struct DoctorProvider<'w> {
+    watch: Watch,
+    /// Areas and checks; all if there is none.
+    chosen: Vec<&'static str>,
+    filter: Predicate<Findings>,
+    /// The worst severity of what was found so far.
+    worst: &'w Cell<Option<Severity>>,
+    /// Samples of the round that were looked at.
+    compared: &'w Cell<usize>,
+}
+
+impl SourceProvider<Findings> for DoctorProvider<'_> {
+    fn needs_lookup(&self, id: LookupId) -> bool {
+        id == LookupId::Owners
+    }
+
+    fn with_source<R>(
+        &self,
+        session: &Session,
+        lookups: Lookups<'_>,
+        _: &mut Accounting,
+        then: impl FnOnce(&dyn Source<Findings>) -> R,
+    ) -> R {
+        then(&Diagnosis { provider: self, session, lookups })
+    }
+}
+
+/// The findings of one round.
+struct Diagnosis<'d> {
+    provider: &'d DoctorProvider<'d>,
+    session: &'d Session,
+    lookups: Lookups<'d>,
+}
+
+impl Source<Findings> for Diagnosis<'_> {
+    fn prepare(&self, _: &record::Demand<Findings>) -> Box<dyn record::Scan<Findings> + '_> {
+        let explain =
+            "two readings of the kernel's counters and sockets, compared by the checks of `netwren doctor --explain`";
+        full_scan::<Findings, _>("netwren", explain, |each| self.read(each))
+    }
+}
+
+impl Diagnosis<'_> {
+    fn read(&self, each: &mut record::Each<'_, Findings>) -> Result<Accounting, record::SourceError> {
+        let DoctorProvider { watch, chosen, filter, worst, compared } = self.provider;
+        let mut stats = Accounting::default();
+        let begun_ns = gather::begun_ns(self.session.host());
+        let samples = watch.samples(self.session, &self.lookups, &mut stats)?;
+        compared.set(samples.len());
+        for mut finding in doctor::checks::diagnose(&samples) {
+            if !chosen.is_empty() && !chosen.iter().any(|name| [finding.id, finding.area].contains(name)) {
+                continue;
+            }
+            let began = finding.evidence.first().is_some_and(|one| one.before == Some(0) && one.after > 0);
+            finding.since_ns = began.then_some(begun_ns);
+            if filter.matches(&finding, &self.lookups) {
+                worst.set(Some(worst.get().map_or(finding.severity, |worst| worst.min(finding.severity))));
+            }
+            stats.seen += 1;
+            if each(&finding) == record::Next::Stop {
+                break;
+            }
+        }
+        Ok(stats)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::flags::parser;
+
+    #[test]
+    fn areas_checks_and_filters() {
+        assert_eq!(chosen("tcp ct-full"), Some(vec!["tcp", "ct-full"]));
+        assert_eq!((chosen(""), chosen("severity = critical"), chosen("tcp and")), (None, None, None));
+    }
+
+    #[test]
+    fn exit_codes() {
+        let of = |line: &str| parser::parse_line(&COMMAND, line, level);
+        assert_eq!(of("tcp").unwrap(), None);
+        assert_eq!(of("--exit-code").unwrap(), Some(Severity::Warning));
+        assert_eq!(of("--exit-code=critical tcp").unwrap(), Some(Severity::Critical));
+        assert!(of("--exit-code=bad").unwrap_err().to_string().contains("critical, warning or hint"));
+        let code = |exit: Exit, level, worst| with_code(exit.into(), level, worst).exit;
+        let (critical, warning) = (Some(Severity::Critical), Some(Severity::Warning));
+        assert_eq!(code(Exit::Partial, warning, critical), Exit::NoMatch);
+        assert_eq!(code(Exit::Ok, critical, warning), Exit::Ok);
+        assert_eq!(code(Exit::Partial, critical, None), Exit::Partial);
+        assert_eq!(code(Exit::Failed, warning, critical), Exit::Failed);
+        assert_eq!(code(Exit::Ok, None, critical), Exit::Ok);
+    }
+}

@@ -1,0 +1,64 @@
+//! What a counter changed by.
+//!
+//! A counter that is smaller than before has passed the end of its bits, or it began anew: its interface, queueing
+//! discipline or namespace is another one that got the same name. Which of the two it is only the size of the step can
+//! tell, so a difference is shown only if the step is one that a host can make.
+
+use record::rows::{CounterKind, CounterNote};
+
+use crate::reading::Width;
+
+/// Steps a second of a 32-bit counter that a host can make; a faster one is none.
+const STEPS_PER_S_MAX: u64 = 100_000_000;
+
+/// The difference, and what is special about it.
+pub(crate) fn difference(
+    kind: CounterKind,
+    width: Width,
+    before: i128,
+    now: i128,
+    window_ns: u64,
+) -> (Option<i128>, Option<CounterNote>) {
+    if now >= before || kind == CounterKind::Gauge {
+        return (now.checked_sub(before), None);
+    }
+    let step = i128::from(u32::MAX) + 1 - before + now;
+    let seconds = window_ns.div_ceil(1_000_000_000).max(1);
+    let most = i128::from(STEPS_PER_S_MAX) * i128::from(seconds);
+    if width == Width::Bits32 && (0..=most.min(u32::MAX.into())).contains(&step) {
+        return (Some(step), Some(CounterNote::Wrapped));
+    }
+    (None, Some(CounterNote::Reset))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_counter_that_wraps_or_begins_anew() {
+        let of = |width, before, now| difference(CounterKind::Counter, width, before, now, 1_000_000_000);
+        let end = i128::from(u32::MAX);
+        assert_eq!(of(Width::Bits64, 5, 7), (Some(2), None));
+        assert_eq!(of(Width::Bits32, end, 0), (Some(1), Some(CounterNote::Wrapped)));
+        assert_eq!(of(Width::Bits32, end - 10, 20), (Some(31), Some(CounterNote::Wrapped)));
+        assert_eq!(of(Width::Bits32, 3_000_000_000, 10), (None, Some(CounterNote::Reset)), "1.3 G in a second");
+        assert_eq!(of(Width::Bits32, 7, 5), (None, Some(CounterNote::Reset)));
+        assert_eq!(of(Width::Bits64, end, 0), (None, Some(CounterNote::Reset)));
+        assert_eq!(of(Width::Bits32, end + 9, 0), (None, Some(CounterNote::Reset)), "no value of 32 bits");
+        let gauge = difference(CounterKind::Gauge, Width::Bits32, 7, 5, 1);
+        assert_eq!(gauge, (Some(-2), None));
+    }
+
+    proptest! {
+        #[test]
+        fn no_difference_is_invented(before: u32, step in 0u32..1_000_000) {
+            let now = before.wrapping_add(step);
+            let (delta, note) =
+                difference(CounterKind::Counter, Width::Bits32, before.into(), now.into(), 1_000_000_000);
+            prop_assert_eq!(delta, Some(step.into()));
+            prop_assert_eq!(note.is_some(), now < before);
+        }
+    }
+}

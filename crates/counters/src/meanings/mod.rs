@@ -1,0 +1,166 @@
+//! A sentence for each counter that the kernel has, up to 6.18: one table a source, in the kernel's order.
+
+mod host;
+mod icmp;
+mod icmp6;
+mod iface;
+mod ip;
+mod ip6;
+mod mptcp;
+mod sockstat;
+mod tcp;
+mod tcp_ext;
+mod udp;
+
+use record::rows::{CounterKind, CounterSource, NatStats};
+use record::{Field, Table};
+
+/// What a counter means.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Meaning {
+    /// Its name as `nstat` writes it.
+    pub name: &'static str,
+    /// Whether it only grows.
+    pub kind: CounterKind,
+    /// The sentence.
+    pub text: &'static str,
+}
+
+/// One that only grows.
+const fn c(name: &'static str, text: &'static str) -> Meaning {
+    Meaning { name, kind: CounterKind::Counter, text }
+}
+
+/// One that goes up and down, or a setting.
+const fn g(name: &'static str, text: &'static str) -> Meaning {
+    Meaning { name, kind: CounterKind::Gauge, text }
+}
+
+/// The tables of a source, in the order of its file.
+fn tables(source: CounterSource) -> &'static [&'static [Meaning]] {
+    match source {
+        CounterSource::Snmp => &[ip::IP, icmp::ICMP, tcp::TCP, udp::UDP, udp::UDPLITE],
+        CounterSource::Netstat => &[tcp_ext::TCP_EXT, ip::IP_EXT, mptcp::MPTCP_EXT],
+        CounterSource::Snmp6 => &[ip6::IP6, icmp6::ICMP6, udp::UDP6, udp::UDPLITE6],
+        CounterSource::Sockstat => &[sockstat::SOCKSTAT],
+        CounterSource::Sockstat6 => &[sockstat::SOCKSTAT6],
+        CounterSource::Softnet => &[host::SOFTNET],
+        CounterSource::Neigh => &[host::NEIGH],
+        CounterSource::Iface => &[iface::IFACE],
+        CounterSource::Qdisc => &[iface::QDISC],
+        CounterSource::Conntrack => &[CONNTRACK],
+    }
+}
+
+/// Counters of connection tracking: their sentences are those of the table `nat stats`.
+const CONNTRACK: &[Meaning] = &[
+    of_nat_stats("entries", CounterKind::Gauge),
+    of_nat_stats("max", CounterKind::Gauge),
+    of_nat_stats("drop", CounterKind::Counter),
+    of_nat_stats("early_drop", CounterKind::Counter),
+    of_nat_stats("insert_failed", CounterKind::Counter),
+    of_nat_stats("invalid", CounterKind::Counter),
+    of_nat_stats("search_restart", CounterKind::Counter),
+    of_nat_stats("clash_resolve", CounterKind::Counter),
+    of_nat_stats("chaintoolong", CounterKind::Counter),
+    of_nat_stats("error", CounterKind::Counter),
+    of_nat_stats("expect_new", CounterKind::Counter),
+    of_nat_stats("expect_create", CounterKind::Counter),
+    of_nat_stats("expect_delete", CounterKind::Counter),
+    of_nat_stats("found", CounterKind::Counter),
+    of_nat_stats("insert", CounterKind::Counter),
+    of_nat_stats("new", CounterKind::Counter),
+    of_nat_stats("ignore", CounterKind::Counter),
+    of_nat_stats("delete", CounterKind::Counter),
+];
+
+const fn of_nat_stats(name: &'static str, kind: CounterKind) -> Meaning {
+    let fields: &[Field<NatStats>] = NatStats::FIELDS;
+    let mut at = 0;
+    while !are_equal(fields[at].name.as_bytes(), name.as_bytes()) {
+        at += 1;
+    }
+    Meaning { name, kind, text: fields[at].doc }
+}
+
+const fn are_equal(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut at = 0;
+    while at < a.len() && a[at] == b[at] {
+        at += 1;
+    }
+    at == a.len()
+}
+
+/// What the counter `name` of `source` means; `None` if that is not known.
+pub fn describe(source: CounterSource, name: &str) -> Option<&'static Meaning> {
+    tables(source).iter().copied().flatten().find(|meaning| meaning.name == name)
+}
+
+/// [`describe`]; `at` is the place behind the one that was found last, where the kernel's order leads to the next one.
+pub(crate) fn find(source: CounterSource, name: &str, at: &mut usize) -> Option<&'static Meaning> {
+    let all = || tables(source).iter().copied().flatten();
+    if let Some(next) = nth(source, *at).filter(|next| next.name == name) {
+        *at += 1;
+        return Some(next);
+    }
+    let (place, found) = all().enumerate().find(|(_, meaning)| meaning.name == name)?;
+    *at = place + 1;
+    Some(found)
+}
+
+fn nth(source: CounterSource, mut at: usize) -> Option<&'static Meaning> {
+    for table in tables(source) {
+        match at.checked_sub(table.len()) {
+            Some(rest) => at = rest,
+            None => return table.get(at),
+        }
+    }
+    None
+}
+
+/// Names that end in a number, which stand in no table.
+const NUMBERED: &[(&str, &str)] = &[
+    ("IcmpMsgInType", "ICMP messages received of the type that ends the name."),
+    ("IcmpMsgOutType", "ICMP messages sent of the type that ends the name."),
+    ("Icmp6InType", "ICMPv6 messages received of the type that ends the name."),
+    ("Icmp6OutType", "ICMPv6 messages sent of the type that ends the name."),
+];
+
+/// What a counter with a number in its name means; an empty sentence for any other. Counters that are not known count,
+/// as nearly all do.
+pub(crate) fn of_numbered(name: &str) -> (CounterKind, &'static str) {
+    let is_it = |(prefix, _): &&(&str, &str)| {
+        name.strip_prefix(prefix).is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
+    };
+    (CounterKind::Counter, NUMBERED.iter().find(is_it).map_or("", |(_, text)| text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_counter_stands_once_with_a_sentence() {
+        for source in CounterSource::ALL {
+            let all: Vec<&Meaning> = tables(source).iter().copied().flatten().collect();
+            assert!(!all.is_empty());
+            for (at, meaning) in all.iter().enumerate() {
+                assert!(meaning.text.len() > 10 && meaning.text.ends_with('.'), "{}: {}", meaning.name, meaning.text);
+                assert!(all[..at].iter().all(|other| other.name != meaning.name), "{} stands twice", meaning.name);
+                let mut next = at;
+                assert_eq!(find(source, meaning.name, &mut next), Some(*meaning));
+                assert_eq!((next, find(source, meaning.name, &mut 100_000)), (at + 1, Some(*meaning)));
+            }
+        }
+    }
+
+    #[test]
+    fn names_with_numbers() {
+        assert!(of_numbered("IcmpMsgInType3").1.contains("received"));
+        assert!(of_numbered("Icmp6OutType143").1.contains("sent"));
+        assert_eq!([of_numbered("IcmpMsgInType").1, of_numbered("Icmp6InType1x").1], ["", ""]);
+    }
+}

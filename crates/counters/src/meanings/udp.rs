@@ -1,0 +1,86 @@
+//! UDP and UDP-Lite, of IPv4 and IPv6.
+
+use super::{Meaning, c};
+
+/// `Udp` of /proc/net/snmp.
+pub(super) const UDP: &[Meaning] = &[
+    c("UdpInDatagrams", "UDP datagrams that programs received over IPv4."),
+    c(
+        "UdpNoPorts",
+        "UDP datagrams over IPv4 for a port that no socket has: a service is missing, or a sender is wrong.",
+    ),
+    c(
+        "UdpInErrors",
+        "UDP datagrams over IPv4 that were dropped: full receive buffers, wrong checksums and others together.",
+    ),
+    c("UdpOutDatagrams", "UDP datagrams sent over IPv4."),
+    c(
+        "UdpRcvbufErrors",
+        "UDP datagrams over IPv4 dropped because the receive buffer of their socket was full: its program reads too \
+         slowly.",
+    ),
+    c(
+        "UdpSndbufErrors",
+        "UDP datagrams over IPv4 not sent because the send buffer, or the queue of the device, was full.",
+    ),
+    c("UdpInCsumErrors", "UDP datagrams over IPv4 dropped because their checksum is wrong: damaged on the way."),
+    c("UdpIgnoredMulti", "Multicast UDP datagrams over IPv4 that no socket wanted."),
+    c(
+        "UdpMemErrors",
+        "UDP datagrams over IPv4 dropped because all UDP sockets together use too much memory (udp_mem).",
+    ),
+];
+
+/// `UdpLite` of /proc/net/snmp.
+pub(super) const UDPLITE: &[Meaning] = &[
+    c("UdpLiteInDatagrams", "UDP-Lite datagrams that programs received over IPv4."),
+    c("UdpLiteNoPorts", "UDP-Lite datagrams over IPv4 for a port that no socket has."),
+    c("UdpLiteInErrors", "UDP-Lite datagrams over IPv4 that were dropped, for all reasons."),
+    c("UdpLiteOutDatagrams", "UDP-Lite datagrams sent over IPv4."),
+    c("UdpLiteRcvbufErrors", "UDP-Lite datagrams over IPv4 dropped because the receive buffer was full."),
+    c("UdpLiteSndbufErrors", "UDP-Lite datagrams over IPv4 not sent because the send buffer was full."),
+    c("UdpLiteInCsumErrors", "UDP-Lite datagrams over IPv4 dropped because their checksum is wrong."),
+    c("UdpLiteIgnoredMulti", "Multicast UDP-Lite datagrams over IPv4 that no socket wanted."),
+    c("UdpLiteMemErrors", "UDP-Lite datagrams over IPv4 dropped because there was too little memory."),
+];
+
+/// `Udp6` of /proc/net/snmp6.
+pub(super) const UDP6: &[Meaning] = &[
+    c("Udp6InDatagrams", "UDP datagrams that programs received over IPv6."),
+    c(
+        "Udp6NoPorts",
+        "UDP datagrams over IPv6 for a port that no socket has: a service is missing, or a sender is wrong.",
+    ),
+    c(
+        "Udp6InErrors",
+        "UDP datagrams over IPv6 that were dropped: full receive buffers, wrong checksums and others together.",
+    ),
+    c("Udp6OutDatagrams", "UDP datagrams sent over IPv6."),
+    c(
+        "Udp6RcvbufErrors",
+        "UDP datagrams over IPv6 dropped because the receive buffer of their socket was full: its program reads too \
+         slowly.",
+    ),
+    c(
+        "Udp6SndbufErrors",
+        "UDP datagrams over IPv6 not sent because the send buffer, or the queue of the device, was full.",
+    ),
+    c("Udp6InCsumErrors", "UDP datagrams over IPv6 dropped because their checksum is wrong or missing."),
+    c("Udp6IgnoredMulti", "Multicast UDP datagrams over IPv6 that no socket wanted."),
+    c(
+        "Udp6MemErrors",
+        "UDP datagrams over IPv6 dropped because all UDP sockets together use too much memory (udp_mem).",
+    ),
+];
+
+/// `UdpLite6` of /proc/net/snmp6.
+pub(super) const UDPLITE6: &[Meaning] = &[
+    c("UdpLite6InDatagrams", "UDP-Lite datagrams that programs received over IPv6."),
+    c("UdpLite6NoPorts", "UDP-Lite datagrams over IPv6 for a port that no socket has."),
+    c("UdpLite6InErrors", "UDP-Lite datagrams over IPv6 that were dropped, for all reasons."),
+    c("UdpLite6OutDatagrams", "UDP-Lite datagrams sent over IPv6."),
+    c("UdpLite6RcvbufErrors", "UDP-Lite datagrams over IPv6 dropped because the receive buffer was full."),
+    c("UdpLite6SndbufErrors", "UDP-Lite datagrams over IPv6 not sent because the send buffer was full."),
+    c("UdpLite6InCsumErrors", "UDP-Lite datagrams over IPv6 dropped because their checksum is wrong."),
+    c("UdpLite6MemErrors", "UDP-Lite datagrams over IPv6 dropped because there was too little memory."),
+];

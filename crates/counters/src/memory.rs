@@ -1,0 +1,95 @@
+//! The reading before, and how the counters of two readings find each other.
+
+use std::collections::{BTreeMap, HashMap};
+
+use record::rows::CounterSource;
+
+use crate::reading::{CounterReading, CounterValue, Object};
+
+/// The reading before, by namespace.
+#[derive(Debug, Default)]
+pub struct CounterMemory {
+    before: BTreeMap<Option<u64>, CounterReading>,
+    /// When it began, on the clock of the recording.
+    at_ns: Option<u64>,
+}
+
+impl CounterMemory {
+    /// When the reading before began; `None` if there was none.
+    pub(crate) fn at_ns(&self) -> Option<u64> {
+        self.at_ns
+    }
+
+    /// The reading before of a namespace, or of the host.
+    pub(crate) fn before(&self, netns_id: Option<u64>) -> Option<&CounterReading> {
+        self.before.get(&netns_id)
+    }
+
+    /// Forgets the reading before and keeps a new one.
+    pub(crate) fn replace(&mut self, at_ns: Option<u64>, readings: BTreeMap<Option<u64>, CounterReading>) {
+        (self.at_ns, self.before) = (at_ns, readings);
+    }
+}
+
+/// What identifies a counter in its namespace.
+type CounterKey<'b> = (CounterSource, Option<&'b Object>, &'b str);
+
+/// Finds the counters of one reading in the one before. Both have the kernel's order, so the next one usually stands
+/// behind the last that was found; only if it does not, an index is made.
+pub(crate) struct Matches<'b> {
+    before: &'b CounterReading,
+    /// Place behind the last one that was found.
+    at: usize,
+    index: Option<HashMap<CounterKey<'b>, usize>>,
+}
+
+impl<'b> Matches<'b> {
+    pub(crate) fn new(before: &'b CounterReading) -> Matches<'b> {
+        Matches { before, at: 0, index: None }
+    }
+
+    /// The value before of a counter of `reading`; `None` if it was not there.
+    pub(crate) fn value(&mut self, reading: &CounterReading, counted: &CounterValue) -> Option<i128> {
+        let wanted = key(reading, counted);
+        let found = match self.before.counted().get(self.at) {
+            Some(next) if key(self.before, next) == wanted => self.at,
+            _ => *self.index.get_or_insert_with(|| index(self.before)).get(&wanted)?,
+        };
+        self.at = found + 1;
+        self.before.counted().get(found).map(|one| one.value)
+    }
+}
+
+fn key<'r>(reading: &'r CounterReading, counted: &'r CounterValue) -> CounterKey<'r> {
+    (counted.source, reading.object(counted), counted.name.text())
+}
+
+fn index(reading: &CounterReading) -> HashMap<CounterKey<'_>, usize> {
+    reading.counted().iter().enumerate().map(|(at, one)| (key(reading, one), at)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reading::Width;
+
+    fn reading(ifaces: &[(u32, &str, i128)]) -> CounterReading {
+        let mut reading = CounterReading::default();
+        for (index, name, value) in ifaces {
+            let object = reading.add_object(Object::iface(*index, name.as_bytes()));
+            for (name, value) in [("rx_packets", *value), ("tx_packets", *value + 1)] {
+                reading.add(CounterSource::Iface, name, Some(object), value, Width::Bits64);
+            }
+        }
+        reading
+    }
+
+    #[test]
+    fn interfaces_that_came_went_or_took_a_name() {
+        let before = reading(&[(1, "lo", 10), (2, "va", 20), (3, "vb", 30)]);
+        let now = reading(&[(3, "vb", 31), (4, "va", 0), (1, "lo", 11)]);
+        let mut matches = Matches::new(&before);
+        let values: Vec<Option<i128>> = now.counted().iter().map(|one| matches.value(&now, one)).collect();
+        assert_eq!(values, [Some(30), Some(31), None, None, Some(10), Some(11)]);
+    }
+}

@@ -1,0 +1,248 @@
+//! Reads all counters once: those of the host, then those of each namespace.
+
+use std::ops::ControlFlow;
+
+use netlink::{DumpEnd, DumpError};
+use record::rows::CounterSource;
+use record::{MergedStats, Next, RowStats, SourceError, SourceFault};
+use sys::{Errno, Host, NetnsTarget, NotEntered, SysError, fs};
+
+use crate::reading::CounterReading;
+use crate::{links, qdiscs, texts};
+
+/// A dump that the kernel interrupted (an interface came or went) is repeated this often.
+const TRIES: u32 = 3;
+
+/// What the recording knows an entering by.
+const PURPOSE: &str = " counters";
+
+/// Adds counters that another crate reads, of the namespace that the calling thread is in.
+pub type ReadMore<'r> = dyn Fn(&Host, u64, &mut CounterReading, &mut RowStats) + 'r;
+
+/// Reads counters of network namespaces and of the host.
+pub struct CounterReader<'h> {
+    host: &'h Host,
+    targets: Vec<NetnsTarget<'h>>,
+    more: &'h ReadMore<'h>,
+}
+
+impl<'h> CounterReader<'h> {
+    /// A reader of the namespaces `targets`; entering another one than the current needs CAP_SYS_ADMIN.
+    pub fn new(host: &'h Host, targets: Vec<NetnsTarget<'h>>, more: &'h ReadMore<'h>) -> CounterReader<'h> {
+        CounterReader { host, targets, more }
+    }
+
+    /// The host that is read.
+    pub(crate) fn host(&self) -> &'h Host {
+        self.host
+    }
+
+    /// Reads everything once: nine small files and two dumps a namespace, 0.5 ms and 5 µs an interface. Hands each
+    /// reading to `each` with the inode of its namespace, the first one, of the host, without.
+    pub(crate) fn read_all(
+        &self,
+        many: &mut MergedStats,
+        each: &mut dyn FnMut(Option<u64>, CounterReading, &mut RowStats) -> Next,
+    ) {
+        let mut not_entered = NotEntered::default();
+        let mut of_host = NetnsReading::new(self.host, None);
+        of_host.read_host();
+        if of_host.close(many, each) == Next::Stop {
+            return;
+        }
+        for target in &self.targets {
+            match target.enter_for(self.host, PURPOSE) {
+                Ok(_inside) => {
+                    let mut one = NetnsReading::new(self.host, Some(target.netns_id));
+                    one.read_netns(target.netns_id, self.more);
+                    if one.close(many, each) == Next::Stop {
+                        break;
+                    }
+                }
+                Err(error) => not_entered.add(target, error),
+            }
+        }
+        many.gone(not_entered.gone);
+        not_entered.unreadable.into_iter().for_each(|why| many.not_entered(why.error.errno.is_denied(), why));
+    }
+}
+
+/// How many sockets there are, and the protocols' counters, of the namespace that the calling thread is in. Files that
+/// are missing (no IPv6) are left out. 0.2 ms.
+pub fn read_sockets(host: &Host, netns_id: u64) -> Result<CounterReading, SysError> {
+    let mut one = NetnsReading::new(host, Some(netns_id));
+    one.read_protocols(netns_id);
+    match one.first_error.filter(|_| !one.has_read) {
+        Some(error) => Err(error),
+        None => Ok(one.reading),
+    }
+}
+
+/// The reading of one namespace, or of the host, as it grows.
+struct NetnsReading<'h> {
+    host: &'h Host,
+    netns_id: Option<u64>,
+    reading: CounterReading,
+    stats: RowStats,
+    has_read: bool,
+    first_error: Option<SysError>,
+    text: Vec<u8>,
+}
+
+impl<'h> NetnsReading<'h> {
+    fn new(host: &'h Host, netns_id: Option<u64>) -> NetnsReading<'h> {
+        let (reading, stats, text) = Default::default();
+        NetnsReading { host, netns_id, reading, stats, has_read: false, first_error: None, text }
+    }
+
+    /// Counters that are the same in all namespaces. Those of neighbour tables only the first namespace has.
+    fn read_host(&mut self) {
+        self.file("/proc/thread-self/net/softnet_stat", "", texts::add_softnet);
+        for (table, file) in [("arp", "arp_cache"), ("ndisc", "ndisc_cache")] {
+            for process in ["thread-self", "1"] {
+                let path = format!("/proc/{process}/net/stat/{file}");
+                if self.file(&path, "", |reading, text| texts::add_neigh(reading, table, text)) {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn read_netns(&mut self, netns_id: u64, more: &ReadMore<'_>) {
+        self.read_protocols(netns_id);
+        self.read_links(netns_id);
+        self.read_qdiscs(netns_id);
+        more(self.host, netns_id, &mut self.reading, &mut self.stats);
+    }
+
+    fn read_protocols(&mut self, netns_id: u64) {
+        let at = &format!("@{netns_id}");
+        for (name, source) in [("snmp", CounterSource::Snmp), ("netstat", CounterSource::Netstat)] {
+            let path = format!("/proc/thread-self/net/{name}");
+            self.file(&path, at, |reading, text| texts::add_two_lines(reading, source, text));
+        }
+        self.file("/proc/thread-self/net/snmp6", at, |reading, text| {
+            texts::add_single(reading, CounterSource::Snmp6, text)
+        });
+        for (name, source) in [("sockstat", CounterSource::Sockstat), ("sockstat6", CounterSource::Sockstat6)] {
+            let path = format!("/proc/thread-self/net/{name}");
+            self.file(&path, at, |reading, text| texts::add_pairs(reading, source, text));
+        }
+    }
+
+    /// Adds a file, which the recording knows by its path and `at`. False: it is not there (no IPv6, other namespace).
+    fn file(&mut self, path: &str, at: &str, add: impl FnOnce(&mut CounterReading, &[u8]) -> u64) -> bool {
+        let mut text = std::mem::take(&mut self.text);
+        let host = self.host;
+        let read = host.bytes(&format!("{path}{at}"), "", &mut text, |into| fs::read_file(&host.real_path(path), into));
+        let is_absent = read.as_ref().is_err_and(|error| error.errno == Errno::NOENT);
+        match read {
+            Ok(()) => {
+                self.has_read = true;
+                self.stats.used("proc");
+                let skipped = add(&mut self.reading, &text);
+                if skipped > 0 {
+                    self.stats.arrived(skipped);
+                    self.stats.failed_rows(skipped, Some(format!("lines of {path}")));
+                }
+            }
+            Err(_) if is_absent => {}
+            Err(error) => self.failed("counters", error.errno == Errno::NOT_RECORDED, error.to_string(), Some(error)),
+        }
+        self.text = text;
+        !is_absent
+    }
+
+    fn failed(&mut self, what: &str, is_not_recorded: bool, words: String, error: Option<SysError>) {
+        if is_not_recorded {
+            let text = format!("the recording does not hold all {what} (`netwren record FILE` records everything)");
+            self.stats.unanswered(text);
+        } else {
+            self.stats.incomplete(1, words);
+        }
+        self.first_error = self.first_error.take().or(error);
+    }
+
+    fn read_links(&mut self, netns_id: u64) {
+        let (request, key) = (links::request(), format!("counters/links@{netns_id}"));
+        let query = links::query(&request, &key);
+        self.dump(query, links::RTM_NEWLINK, links::add);
+    }
+
+    fn read_qdiscs(&mut self, netns_id: u64) {
+        let mut ifaces: Vec<(u32, Box<[u8]>)> = self.reading.objects().iter().map(by_number).collect();
+        ifaces.sort_unstable();
+        let (request, key) = (qdiscs::request(), format!("counters/qdiscs@{netns_id}"));
+        let query = qdiscs::query(&request, &key);
+        self.dump(query, qdiscs::RTM_NEWQDISC, |reading, payload| qdiscs::add(reading, payload, &ifaces));
+    }
+
+    /// Adds the messages of a dump; where the table changed meanwhile, those of another one in their place.
+    fn dump(
+        &mut self,
+        query: netlink::Query<'_>,
+        kind: u16,
+        mut add: impl FnMut(&mut CounterReading, &[u8]) -> Option<()>,
+    ) {
+        let before = self.reading.clone();
+        let mut end = Ok(DumpEnd::default());
+        let mut undecoded = 0;
+        for _ in 0..TRIES {
+            (undecoded, self.reading) = (0, before.clone());
+            let reading = &mut self.reading;
+            end = netlink::dump(self.host, &query, |part| {
+                if part.kind == kind && add(reading, part.payload).is_none() {
+                    undecoded += 1;
+                }
+                ControlFlow::Continue(())
+            });
+            if !end.as_ref().is_ok_and(|end| end.interrupted) {
+                break;
+            }
+        }
+        self.stats.arrived(undecoded);
+        self.stats.failed_rows(undecoded, Some(query.what));
+        match end {
+            Ok(end) => {
+                self.has_read = true;
+                self.stats.used("netlink");
+                if end.interrupted {
+                    self.stats
+                        .incomplete(0, format!("{} changed while they were read: some may be missing", query.what));
+                }
+            }
+            // A kernel without queueing disciplines.
+            Err(error) if error.errno() == Some(Errno::OPNOTSUPP) => {}
+            Err(error) => {
+                let is_not_recorded = matches!(&error, DumpError::Io(io) if io.errno == Errno::NOT_RECORDED);
+                self.failed(query.what, is_not_recorded, error.to_string(), None);
+            }
+        }
+    }
+
+    /// The reading is whole: it goes to `each`, its row counts to `many`.
+    fn close(
+        mut self,
+        many: &mut MergedStats,
+        each: &mut dyn FnMut(Option<u64>, CounterReading, &mut RowStats) -> Next,
+    ) -> Next {
+        if self.reading.over > 0 {
+            let over = self.reading.over;
+            self.stats.incomplete(over, "counters of a namespace beyond the first 1,048,576 are left out");
+        }
+        let failure = self.first_error.take().filter(|_| !self.has_read && self.netns_id.is_some());
+        let next = if failure.is_none() { each(self.netns_id, self.reading, &mut self.stats) } else { Next::More };
+        match failure {
+            None => many.add(Ok(self.stats.close())),
+            Some(error) => {
+                let fault = if error.errno.is_denied() { SourceFault::Denied } else { SourceFault::Io };
+                many.add(Err(SourceError { what: "counters", fault, cause: Box::new(error) }));
+            }
+        }
+        next
+    }
+}
+
+fn by_number(object: &crate::Object) -> (u32, Box<[u8]>) {
+    (object.ifindex, object.iface.clone())
+}

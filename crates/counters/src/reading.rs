@@ -1,0 +1,164 @@
+//! One reading: all counters of a network namespace, or of the host, at one moment.
+
+use record::rows::CounterSource;
+
+use crate::meanings::{self, Meaning};
+
+/// Counters of one reading kept at most: 40,000 interfaces. What is over is counted ([`CounterReading::over`]).
+pub const COUNTERS_MAX: usize = 1 << 20;
+
+/// Counters at one moment, in the kernel's order.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct CounterReading {
+    counted: Vec<CounterValue>,
+    objects: Vec<Object>,
+    /// Counters beyond [`COUNTERS_MAX`], not kept.
+    pub over: u64,
+    /// Where in its table the last described counter stands: the next one is expected behind it.
+    at: usize,
+}
+
+/// One counter and its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CounterValue {
+    /// Where the kernel keeps it.
+    pub source: CounterSource,
+    /// Its name, and its meaning if it is known.
+    pub name: CounterName,
+    /// Index of its object in [`CounterReading::object`]; `None` if it is of the namespace or the host.
+    pub object: Option<u32>,
+    /// Its value.
+    pub value: i128,
+    /// How many bits the kernel counts with.
+    pub width: Width,
+}
+
+/// The name of a counter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CounterName {
+    /// One that has a sentence.
+    Known(&'static Meaning),
+    /// One of a newer kernel, or whose name has a number in it.
+    Other(Box<str>),
+}
+
+/// How many bits the kernel counts with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Width {
+    /// 32: a busy counter passes the end.
+    Bits32,
+    /// 64.
+    Bits64,
+}
+
+/// A CPU, an interface or a queueing discipline: whatever has counters of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Object {
+    /// Number of the CPU.
+    pub cpu: Option<u32>,
+    /// Number of the interface; 0 for a CPU. Another interface may have the name of one that is gone.
+    pub ifindex: u32,
+    /// CounterName of the interface; empty for a CPU.
+    pub iface: Box<[u8]>,
+    /// The queueing discipline as tc writes it; empty for others.
+    pub qdisc: Box<[u8]>,
+    /// All of it in words.
+    pub label: Box<[u8]>,
+}
+
+impl Object {
+    /// A CPU.
+    pub fn cpu(cpu: u32) -> Object {
+        Object { cpu: Some(cpu), label: format!("cpu{cpu}").into_bytes().into(), ..Object::default() }
+    }
+
+    /// An interface.
+    pub fn iface(ifindex: u32, name: &[u8]) -> Object {
+        Object { ifindex, iface: name.into(), label: name.into(), ..Object::default() }
+    }
+
+    /// A queueing discipline of an interface.
+    pub fn qdisc(ifindex: u32, iface: &[u8], qdisc: &[u8]) -> Object {
+        Object { qdisc: qdisc.into(), label: [iface, b" ", qdisc].concat().into(), ..Object::iface(ifindex, iface) }
+    }
+}
+
+impl CounterName {
+    /// The name as text.
+    pub fn text(&self) -> &str {
+        match self {
+            CounterName::Known(meaning) => meaning.name,
+            CounterName::Other(name) => name,
+        }
+    }
+}
+
+impl CounterReading {
+    /// All counters, in the kernel's order.
+    pub fn counted(&self) -> &[CounterValue] {
+        &self.counted
+    }
+
+    /// The object of a counter.
+    pub fn object(&self, counted: &CounterValue) -> Option<&Object> {
+        self.objects.get(counted.object? as usize)
+    }
+
+    /// The value of a counter that is of no object; `None` if this kernel has none of that name. A linear search.
+    pub fn get(&self, source: CounterSource, name: &str) -> Option<i128> {
+        let is_it = |one: &&CounterValue| one.source == source && one.object.is_none() && one.name.text() == name;
+        self.counted.iter().find(is_it).map(|one| one.value)
+    }
+
+    /// Adds an object; the counters that follow can name it by the number that is returned.
+    pub(crate) fn add_object(&mut self, object: Object) -> u32 {
+        let at = u32::try_from(self.objects.len()).unwrap_or(u32::MAX);
+        self.objects.push(object);
+        at
+    }
+
+    /// The objects that were added, with their numbers.
+    pub(crate) fn objects(&self) -> &[Object] {
+        &self.objects
+    }
+
+    /// Adds a counter. Costs nothing but its place where the kernel's order is that of the table of meanings.
+    pub fn add(&mut self, source: CounterSource, name: &str, object: Option<u32>, value: i128, width: Width) {
+        if self.counted.len() >= COUNTERS_MAX {
+            self.over += 1;
+            return;
+        }
+        let name = match meanings::find(source, name, &mut self.at) {
+            Some(meaning) => CounterName::Known(meaning),
+            None => CounterName::Other(name.into()),
+        };
+        self.counted.push(CounterValue { source, name, object, value, width });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_bounded() {
+        let mut reading = CounterReading::default();
+        (0..COUNTERS_MAX + 3).for_each(|_| reading.add(CounterSource::Iface, "mtu", None, 1, Width::Bits32));
+        assert_eq!((reading.counted().len(), reading.over), (COUNTERS_MAX, 3));
+    }
+
+    #[test]
+    fn known_names_take_no_memory_and_unknown_ones_stay_as_they_are() {
+        let mut reading = CounterReading::default();
+        let cpu = reading.add_object(Object::cpu(3));
+        reading.add(CounterSource::Snmp, "UdpNoPorts", None, 7, Width::Bits64);
+        reading.add(CounterSource::Snmp, "UdpOfTomorrow", None, 8, Width::Bits64);
+        reading.add(CounterSource::Softnet, "dropped", Some(cpu), 9, Width::Bits32);
+        let [known, other, of_cpu] = reading.counted() else { unreachable!() };
+        assert!(matches!(known.name, CounterName::Known(_)) && matches!(other.name, CounterName::Other(_)));
+        assert_eq!(other.name.text(), "UdpOfTomorrow");
+        assert_eq!(reading.object(of_cpu).map(|object| &*object.label), Some(&b"cpu3"[..]));
+        assert_eq!(reading.get(CounterSource::Snmp, "UdpNoPorts"), Some(7));
+        assert_eq!(reading.get(CounterSource::Softnet, "dropped"), None, "of a CPU");
+    }
+}

@@ -1,0 +1,234 @@
+//! Two readings as rows of the table `counters`.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use record::rows::{Counter, CounterNote, KernelCounters};
+use record::{
+    Accounting, Demand, Each, MergedStats, Next, RowStats, Scan, Source, SourceError, SourceFault, full_scan,
+};
+use sys::{Errno, Host};
+
+use crate::difference::difference;
+use crate::meanings;
+use crate::memory::{CounterMemory, Matches};
+use crate::reader::CounterReader;
+use crate::reading::{CounterName, CounterReading, CounterValue};
+
+/// How the second reading comes about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NextReading {
+    /// The time is over: it can be read.
+    Begun,
+    /// The user ended the run.
+    Ended,
+    /// The recording has only one.
+    Missing,
+}
+
+/// The counters of two readings as rows. The first reading is that of the round before or, if there was none, made
+/// here.
+pub struct CounterTable<'h> {
+    reader: CounterReader<'h>,
+    compared: Option<Compared<'h>>,
+    /// True if counters that did not change are left out.
+    changed_only: bool,
+}
+
+struct Compared<'h> {
+    memory: &'h RefCell<CounterMemory>,
+    next: &'h dyn Fn() -> NextReading,
+}
+
+impl<'h> CounterTable<'h> {
+    /// The rows of one reading, without differences.
+    pub fn of_one(reader: CounterReader<'h>) -> CounterTable<'h> {
+        CounterTable { reader, compared: None, changed_only: false }
+    }
+
+    /// The rows of two readings; `next` waits between them, `memory` keeps the second one for the next round.
+    pub fn of_two(
+        reader: CounterReader<'h>,
+        memory: &'h RefCell<CounterMemory>,
+        next: &'h dyn Fn() -> NextReading,
+    ) -> CounterTable<'h> {
+        CounterTable { reader, compared: Some(Compared { memory, next }), changed_only: false }
+    }
+
+    /// The same; if `changed_only`, without the counters that did not change.
+    pub fn changed_only(self, changed_only: bool) -> CounterTable<'h> {
+        CounterTable { changed_only, ..self }
+    }
+
+    fn read(&self, each: &mut Each<'_, KernelCounters>) -> Result<Accounting, SourceError> {
+        let mut many = MergedStats::default();
+        if let Some(compared) = &self.compared {
+            if !self.first_reading(compared, &mut many)? {
+                return Ok(many.stats);
+            }
+        }
+        self.second_reading(&mut many, each)?;
+        many.finish()
+    }
+
+    /// Makes the first reading if there is none; false if the run ended before the second.
+    fn first_reading(&self, compared: &Compared<'h>, many: &mut MergedStats) -> Result<bool, SourceError> {
+        if compared.memory.borrow().at_ns().is_some() {
+            return Ok(true);
+        }
+        let at_ns = clock_ns(self.reader.host())?;
+        let mut readings = BTreeMap::new();
+        // What is wrong with it is wrong with the second one as well, and is said there.
+        self.reader.read_all(&mut MergedStats::default(), &mut |netns_id, reading, _| {
+            readings.insert(netns_id, reading);
+            Next::More
+        });
+        compared.memory.borrow_mut().replace(Some(at_ns), readings);
+        match (compared.next)() {
+            NextReading::Begun => {}
+            NextReading::Ended => {
+                many.stats.add_reason(0, "ended before the second reading: nothing was compared");
+                return Ok(false);
+            }
+            NextReading::Missing => {
+                compared.memory.borrow_mut().replace(None, BTreeMap::new());
+                many.stats.unanswered = true;
+                many.stats.add_reason(0, "the recording holds one reading of the counters: no differences are known");
+            }
+        }
+        Ok(true)
+    }
+
+    fn second_reading(&self, many: &mut MergedStats, each: &mut Each<'_, KernelCounters>) -> Result<(), SourceError> {
+        let now_ns = clock_ns(self.reader.host())?;
+        let mut readings = BTreeMap::new();
+        let mut differences = Differences {
+            changed_only: self.changed_only,
+            window_ns: self.compared.as_ref().and_then(|compared| {
+                compared.memory.borrow().at_ns().map(|before_ns| now_ns.saturating_sub(before_ns))
+            }),
+            resets: 0,
+        };
+        self.reader.read_all(many, &mut |netns_id, reading, stats| {
+            let memory = self.compared.as_ref().map(|compared| compared.memory.borrow());
+            let before = memory.as_ref().and_then(|memory| memory.before(netns_id));
+            let next = differences.rows(netns_id, &reading, before, stats, each);
+            drop(memory);
+            if self.compared.is_some() {
+                readings.insert(netns_id, reading);
+            }
+            next
+        });
+        if differences.resets > 0 {
+            many.stats.add_reason(differences.resets, "a counter began anew: no difference is shown for it");
+        }
+        if let Some(compared) = &self.compared {
+            compared.memory.borrow_mut().replace(Some(now_ns), readings);
+        }
+        Ok(())
+    }
+}
+
+impl Source<KernelCounters> for CounterTable<'_> {
+    fn prepare(&self, _: &Demand<KernelCounters>) -> Box<dyn Scan<KernelCounters> + '_> {
+        let explain = "two readings of /proc/net/{snmp,netstat,snmp6,sockstat,sockstat6,softnet_stat,stat}, of \
+        interfaces \
+                       and queueing disciplines by rtnetlink (RTM_GETLINK, RTM_GETQDISC), of connection tracking by \
+                       ctnetlink or /proc/net/stat";
+        full_scan::<KernelCounters, _>("proc", explain, |each| self.read(each))
+    }
+}
+
+/// Makes rows of the readings of one moment.
+struct Differences {
+    changed_only: bool,
+    window_ns: Option<u64>,
+    /// Counters that began anew.
+    resets: u64,
+}
+
+impl Differences {
+    fn rows(
+        &mut self,
+        netns_id: Option<u64>,
+        reading: &CounterReading,
+        before: Option<&CounterReading>,
+        stats: &mut RowStats,
+        each: &mut Each<'_, KernelCounters>,
+    ) -> Next {
+        let mut matches = before.map(Matches::new);
+        for counted in reading.counted() {
+            stats.arrived(1);
+            let value_before = matches.as_mut().and_then(|matches| matches.value(reading, counted));
+            let row = self.row(netns_id, reading, counted, value_before);
+            let is_changed = match (row.delta, row.note) {
+                (Some(0), None) => false,
+                (_, Some(CounterNote::New)) => row.value != 0,
+                _ => true,
+            };
+            if self.changed_only && !is_changed {
+                stats.filtered();
+                continue;
+            }
+            stats.row();
+            if each(&row) == Next::Stop {
+                return Next::Stop;
+            }
+        }
+        Next::More
+    }
+
+    fn row<'r>(
+        &mut self,
+        netns_id: Option<u64>,
+        reading: &'r CounterReading,
+        counted: &'r CounterValue,
+        before: Option<i128>,
+    ) -> Counter<'r> {
+        let meaning = match &counted.name {
+            CounterName::Known(meaning) => (meaning.kind, meaning.text),
+            CounterName::Other(name) => meanings::of_numbered(name),
+        };
+        let (kind, meaning) = meaning;
+        let (delta, note) = match (self.window_ns, before) {
+            (None, _) => (None, None),
+            (Some(_), None) => (None, Some(CounterNote::New)),
+            (Some(window_ns), Some(before)) => difference(kind, counted.width, before, counted.value, window_ns),
+        };
+        self.resets += u64::from(note == Some(CounterNote::Reset));
+        let object = reading.object(counted);
+        let part = |part: fn(&crate::Object) -> &[u8]| object.map(part).filter(|text| !text.is_empty());
+        Counter {
+            netns_id,
+            source: counted.source,
+            name: counted.name.text().as_bytes(),
+            iface: part(|object| &object.iface),
+            cpu: object.and_then(|object| object.cpu),
+            qdisc: part(|object| &object.qdisc),
+            object: part(|object| &object.label).unwrap_or_default(),
+            value: counted.value,
+            delta,
+            window_ns: self.window_ns,
+            kind,
+            note,
+            meaning,
+        }
+    }
+}
+
+/// The steady clock, which a recording holds, too: rates of a replay are those of the run.
+fn clock_ns(host: &Host) -> Result<u64, SourceError> {
+    let mut bytes = Vec::new();
+    let read = host.bytes("counters/clock", "", &mut bytes, |into| {
+        into.extend_from_slice(&sys::clock::monotonic_ns().to_le_bytes());
+        Ok(())
+    });
+    match read {
+        Ok(()) => Ok(bytes.as_slice().try_into().map_or(0, u64::from_le_bytes)),
+        Err(error) if error.errno == Errno::NOT_RECORDED => {
+            let cause = "the recording holds none (`netwren record FILE` records everything)".into();
+            Err(SourceError { what: "counters", fault: SourceFault::Io, cause })
+        }
+        Err(error) => Err(SourceError { what: "counters", fault: SourceFault::Io, cause: Box::new(error) }),
+    }
+}

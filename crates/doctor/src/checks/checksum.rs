@@ -1,0 +1,46 @@
+//! Packets that are damaged on the way.
+
+use record::rows::CounterSource::{Netstat, Snmp, Snmp6};
+use record::rows::{Confidence, Severity};
+
+use super::{Check, Findings, Sample};
+
+pub(super) const CHECK: Check = Check {
+    id: "checksum",
+    area: "interfaces",
+    about: "Packets come in with a wrong checksum: something on the way damages them.",
+    rule: "InCsumErrors of TCP, UDP, ICMP or IP grew.",
+    sources: "/proc/net/snmp, netstat, snmp6: InCsumErrors",
+    refuted_by: "a program that sends raw packets with wrong checksums, or a network card that checks wrongly.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    let counters = [
+        (Snmp, "TcpInCsumErrors"),
+        (Snmp, "UdpInCsumErrors"),
+        (Snmp, "IcmpInCsumErrors"),
+        (Netstat, "IpExtInCsumErrors"),
+        (Snmp6, "Udp6InCsumErrors"),
+        (Snmp6, "Icmp6InCsumErrors"),
+    ];
+    let lost: u64 = counters.iter().map(|(source, name)| sample.grown(*source, name)).sum();
+    if lost == 0 {
+        return;
+    }
+    let proof = counters.map(|(source, name)| sample.evidence(source, name, None));
+    found
+        .add(Severity::Warning, Confidence::Certain, "packets come in damaged: their checksum is wrong".to_owned())
+        .proof(proof.into_iter().flatten())
+        .lost(lost, "packets dropped")
+        .remedy(
+            "netwren counters 'source = iface and name ~ error and delta > 0'",
+            "shows which interface has errors",
+            "",
+        )
+        .remedy(
+            "ethtool -K IFACE rx off",
+            "lets the CPU check in place of the network card",
+            "more CPU for each packet",
+        );
+}

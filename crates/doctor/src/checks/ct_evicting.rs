@@ -1,0 +1,32 @@
+//! The table of connection tracking makes room by throwing out entries.
+
+use record::rows::CounterSource::Conntrack;
+use record::rows::{Confidence, Severity};
+
+use super::{Check, Findings, Sample};
+
+pub(super) const CHECK: Check = Check {
+    id: "ct-evicting",
+    area: "conntrack",
+    about: "The table of connection tracking is full and throws out half-open connections to make room.",
+    rule: "`early_drop` grew and `drop` did not.",
+    sources: "ctnetlink or /proc/net/stat/nf_conntrack: early_drop, drop",
+    refuted_by: "`early_drop` that stands still in `netwren nat stats --watch`.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    let evicted = sample.grown(Conntrack, "early_drop");
+    if evicted == 0 || sample.grown(Conntrack, "drop") > sample.grown(Conntrack, "insert_failed") {
+        return;
+    }
+    let max = sample.counter(Conntrack, "max").map(|max| max.after);
+    let proof = [sample.evidence(Conntrack, "early_drop", None), sample.evidence(Conntrack, "entries", max)];
+    let title = "the connection-tracking table has no room: half-open connections are thrown out of it".to_owned();
+    found
+        .add(Severity::Warning, Confidence::Certain, title)
+        .object("nf_conntrack")
+        .proof(proof.into_iter().flatten())
+        .lost(evicted, "entries thrown out")
+        .remedy("netwren nat advise", "says what the limit should be, and what that costs", "");
+}

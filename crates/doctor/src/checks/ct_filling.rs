@@ -1,0 +1,37 @@
+//! The table of connection tracking is nearly full.
+
+use record::rows::CounterSource::Conntrack;
+use record::rows::{Confidence, Severity};
+
+use super::{Check, Findings, Sample};
+
+/// Entries in percent of the limit from which on it is said.
+const FILL_PERCENT: i64 = 80;
+
+pub(super) const CHECK: Check = Check {
+    id: "ct-filling",
+    area: "conntrack",
+    about: "The table of connection tracking is nearly full.",
+    rule: "The table has at least 80 % of its limit, and nothing is dropped or thrown out yet.",
+    sources: "nf_conntrack_count, nf_conntrack_max",
+    refuted_by: "entries that have expired and only wait to be collected: `netwren nat expired = true`.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    let (Some(entries), Some(max)) = (sample.counter(Conntrack, "entries"), sample.counter(Conntrack, "max")) else {
+        return;
+    };
+    let is_lost = ["drop", "early_drop"].iter().any(|name| sample.grown(Conntrack, name) > 0);
+    let (entries, limit) = (entries.after, max.after);
+    if is_lost || limit <= 0 || entries.saturating_mul(100) < limit.saturating_mul(FILL_PERCENT) {
+        return;
+    }
+    let title = format!("the connection-tracking table is nearly full: {entries} of {limit} entries");
+    found
+        .add(Severity::Warning, Confidence::Certain, title)
+        .object("nf_conntrack")
+        .proof(sample.evidence(Conntrack, "entries", Some(limit)))
+        .cost("nothing yet; from 95 % on entries are thrown out, then packets of new connections are dropped")
+        .remedy("netwren nat advise", "says what the limit should be, when it is reached, what that costs", "");
+}

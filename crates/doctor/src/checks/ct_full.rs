@@ -1,0 +1,46 @@
+//! The table of connection tracking is full: packets of new connections are dropped.
+
+use record::rows::CounterSource::Conntrack;
+use record::rows::{Confidence, Severity};
+
+use super::{Check, Findings, Sample};
+
+/// Entries in percent of the limit from which on the table counts as full: the kernel begins to evict there.
+const FULL_PERCENT: i64 = 95;
+
+pub(super) const CHECK: Check = Check {
+    id: "ct-full",
+    area: "conntrack",
+    about: "The table of connection tracking is full and drops packets of new connections.",
+    rule: "`drop` grew by more than `insert_failed` while the table had at least 95 % of its limit at one of the \
+           readings.",
+    sources: "ctnetlink or /proc/net/stat/nf_conntrack: drop, insert_failed; nf_conntrack_count, nf_conntrack_max",
+    refuted_by: "`drop` that stands still in `netwren nat stats --watch`, or entries far below the limit.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    // A packet whose entry could not go in counts in both.
+    let dropped = sample.grown(Conntrack, "drop").saturating_sub(sample.grown(Conntrack, "insert_failed"));
+    let (Some(entries), Some(max)) = (sample.counter(Conntrack, "entries"), sample.counter(Conntrack, "max")) else {
+        return;
+    };
+    let (most, limit) = (entries.before.unwrap_or(entries.after).max(entries.after), max.after);
+    if dropped == 0 || most.saturating_mul(100) < limit.saturating_mul(FULL_PERCENT) {
+        return;
+    }
+    let title = format!("the connection-tracking table is full ({most} of {limit}): new connections are dropped");
+    let proof = ["drop", "insert_failed", "early_drop"].map(|name| sample.evidence(Conntrack, name, None));
+    found
+        .add(Severity::Critical, Confidence::Certain, title)
+        .object("nf_conntrack")
+        .proof(sample.evidence(Conntrack, "entries", Some(limit)))
+        .proof(proof.into_iter().flatten())
+        .lost(dropped, "packets of new connections dropped")
+        .remedy(
+            format!("sysctl -w net.netfilter.nf_conntrack_max={}", limit.saturating_mul(2)),
+            "makes room for twice as many entries; must be set in the first network namespace",
+            "an entry takes 256 to 384 bytes of kernel memory; `netwren nat advise` reckons it",
+        )
+        .remedy("netwren nat top", "shows who fills the table", "");
+}

@@ -1,0 +1,45 @@
+//! Servers that cannot accept because they have too many files open.
+
+use record::rows::{Confidence, Severity};
+
+use super::words::state;
+use super::{Check, Findings, Sample};
+
+/// Open descriptors in percent of the limit from which on it is said.
+const MANY_PERCENT: u64 = 90;
+
+pub(super) const CHECK: Check = Check {
+    id: "fd-limit",
+    area: "tcp",
+    about: "A server with waiting connections has nearly as many files open as it may: accept() fails.",
+    rule: "A process that lets connections wait has at least 90 % of its limit of file descriptors open.",
+    sources: "accept queues by sock_diag; /proc/PID/fd, /proc/PID/limits",
+    refuted_by: "`ls /proc/PID/fd | wc -l` far below \"Max open files\" in /proc/PID/limits.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    for one in &sample.descriptors {
+        if one.limit == 0 || one.used.saturating_mul(100) < one.limit.saturating_mul(MANY_PERCENT) {
+            continue;
+        }
+        let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let is_over = one.used >= one.limit;
+        let severity = if is_over { Severity::Critical } else { Severity::Warning };
+        let title = format!("{} has {} of {} file descriptors open", one.owner, one.used, one.limit);
+        let waiting = sample.after.listeners.iter().filter(|listener| listener.pid == Some(one.pid));
+        found
+            .add(severity, Confidence::Certain, title)
+            .object(one.owner.clone())
+            .proof([state("open file descriptors", number(one.used), Some(number(one.limit)))])
+            .proof(waiting.take(8).map(|listener| {
+                state(format!("accept queue of {}", listener.name), listener.queue, listener.limit.map(i64::from))
+            }))
+            .cost(if is_over { "accept() fails: connections wait, then are lost" } else { "soon accept() fails" })
+            .remedy(
+                format!("prlimit --pid {} --nofile={}", one.pid, one.limit.saturating_mul(4)),
+                "lets the process open four times as many, until it ends; LimitNOFILE= in its unit keeps it",
+                "a program that never closes what it opens needs mending, not a higher limit",
+            );
+    }
+}

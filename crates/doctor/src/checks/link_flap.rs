@@ -1,0 +1,36 @@
+//! Links that go up and down.
+
+use record::rows::CounterSource::Iface;
+use record::rows::{Confidence, Severity};
+
+use super::words::of_object;
+use super::{Check, Findings, Sample};
+
+pub(super) const CHECK: Check = Check {
+    id: "link-flap",
+    area: "interfaces",
+    about: "The link of an interface goes down.",
+    rule: "carrier_down_count of an interface grew.",
+    sources: "RTM_GETLINK: IFLA_CARRIER_DOWN_COUNT",
+    refuted_by: "an administrator who set the interface down just now.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    for (iface, moved) in sample.objects(Iface, "carrier_down_count").filter(|(_, moved)| moved.grown() > 0) {
+        let (name, times) = (String::from_utf8_lossy(iface), moved.grown());
+        let is_up = sample.objects(Iface, "carrier").any(|(other, carrier)| other == iface && carrier.after == 1);
+        let now = if is_up { "is up again" } else { "is down now" };
+        let plural = if times == 1 { "" } else { "s" };
+        found
+            .add(
+                Severity::Warning,
+                Confidence::Certain,
+                format!("the link of {name} went down {times} time{plural} and {now}"),
+            )
+            .object(name.clone())
+            .proof([of_object("carrier_down_count", iface, moved, None)])
+            .cost("nothing goes over the interface meanwhile; neighbours and routes are found anew")
+            .remedy("", "look at the cable, the switch port, or the process that holds the other end", "");
+    }
+}

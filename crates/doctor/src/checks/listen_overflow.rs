@@ -1,0 +1,70 @@
+//! Accept queues that are full: connections are not taken in.
+
+use record::rows::CounterSource::Netstat;
+use record::rows::{Confidence, Severity};
+
+use super::words::state;
+use super::{Check, Findings, Queue, Sample};
+
+pub(super) const CHECK: Check = Check {
+    id: "listen-overflow",
+    area: "tcp",
+    about: "The accept queue of a listener is full: its program accepts too slowly.",
+    rule: "TcpExtListenOverflows grew, or a listener has more connections waiting than its backlog at both readings.",
+    sources: "/proc/net/netstat: ListenOverflows, ListenDrops; accept queues of listeners by sock_diag",
+    refuted_by: "accept queues that are empty in `netwren sockets 'state = listen' --watch`.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    let lost = sample.grown(Netstat, "TcpExtListenOverflows");
+    let full: Vec<&Queue> = sample.after.listeners.iter().filter(|one| is_full(one)).collect();
+    if lost > 0 {
+        return overflow(sample, found, lost, &full);
+    }
+    let was_full = |one: &Queue| sample.before.listeners.iter().any(|before| before == one && is_full(before));
+    for listener in full.into_iter().filter(|one| one.cookie != 0 && was_full(one)) {
+        let title = format!("{} does not accept: its queue is full", listener.words());
+        found
+            .add(Severity::Warning, Confidence::Certain, title)
+            .object(listener.name.clone())
+            .proof([state(format!("accept queue of {}", listener.name), listener.queue, listener.limit.map(i64::from))])
+            .cost("nothing while nobody connects; the next connections are lost")
+            .remedy("", "find out why the program does not accept: is it stopped, or out of file descriptors?", "");
+    }
+}
+
+/// The kernel takes one connection more than the backlog.
+fn is_full(listener: &Queue) -> bool {
+    listener.limit.is_some_and(|limit| listener.queue > limit)
+}
+
+fn overflow(sample: &Sample, found: &mut Findings<'_>, lost: u64, full: &[&Queue]) {
+    let worst = full.iter().max_by_key(|one| one.queue);
+    let (title, object) = match worst {
+        Some(one) => (format!("{} accepts too slowly: its accept queue is full", one.words()), one.name.clone()),
+        None => ("an accept queue overflows: its program accepts too slowly".to_owned(), String::new()),
+    };
+    let limit_of_all = sample.setting("core/somaxconn", 0);
+    let is_capped = worst.is_some_and(|one| one.limit.map(i64::from) == limit_of_all);
+    let queues = full
+        .iter()
+        .take(8)
+        .map(|one| state(format!("accept queue of {}", one.name), one.queue, one.limit.map(i64::from)));
+    let proof = ["TcpExtListenOverflows", "TcpExtListenDrops"].map(|name| sample.evidence(Netstat, name, None));
+    let draft = found
+        .add(Severity::Critical, Confidence::Certain, title)
+        .object(object)
+        .proof(proof.into_iter().flatten())
+        .proof(queues)
+        .lost(lost, "connections not taken in")
+        .remedy("", "let the program accept faster: more workers, nothing slow between two accepts", "");
+    if is_capped {
+        let double = limit_of_all.unwrap_or(0).saturating_mul(2);
+        draft.remedy(
+            format!("sysctl -w net.core.somaxconn={double}"),
+            "lets programs ask for a longer queue; the program must be restarted, with a larger backlog",
+            "clients wait longer in place of failing",
+        );
+    }
+}

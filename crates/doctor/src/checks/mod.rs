@@ -1,0 +1,191 @@
+//! What is wrong with a host: one file a check, each a rule over two readings.
+//!
+//! Start reading at [`diagnose`]. A check looks at one [`Sample`], of a network namespace or of the host, and adds a
+//! finding if a counter moved within the window or a state is there now: totals since boot prove nothing.
+
+mod census;
+mod checksum;
+mod ct_evicting;
+mod ct_filling;
+mod ct_full;
+mod fd_limit;
+mod link_flap;
+mod listen_overflow;
+mod mtu;
+mod neigh_full;
+mod nic_drops;
+mod nic_errors;
+mod no_route;
+mod orphans;
+mod port_exhaustion;
+mod qdisc_drop;
+mod rcv_prune;
+mod retransmits;
+mod rp_filter;
+mod sample;
+mod snat_ports;
+mod softnet_drop;
+mod syn_cookies;
+mod syn_retrans;
+mod tcp_memory;
+mod tw_overflow;
+mod udp_rcvbuf;
+mod unread_queue;
+mod words;
+
+pub use census::{NameOwner, PortsInUse, Queue, SOCKETS_MAX, SocketCensus};
+pub use sample::{Descriptors, Moved, Sample};
+
+use record::rows::{Confidence, Evidence, Finding, Remedy, Severity};
+
+/// A check: what it finds, how it is explained.
+pub struct Check {
+    /// Its name, and that of its findings.
+    pub id: &'static str,
+    /// The part of the network that it is about.
+    pub area: &'static str,
+    /// What it looks for, in a sentence.
+    pub about: &'static str,
+    /// When there is a finding.
+    pub rule: &'static str,
+    /// Where the numbers are from.
+    pub sources: &'static str,
+    /// What would show that the finding is wrong.
+    pub refuted_by: &'static str,
+    run: fn(&Sample, &mut Findings),
+}
+
+/// Every check, the one whose findings harm most first.
+pub const CHECKS: &[&Check] = &[
+    &ct_full::CHECK,
+    &snat_ports::CHECK,
+    &port_exhaustion::CHECK,
+    &fd_limit::CHECK,
+    &listen_overflow::CHECK,
+    &softnet_drop::CHECK,
+    &neigh_full::CHECK,
+    &tcp_memory::CHECK,
+    &udp_rcvbuf::CHECK,
+    &rp_filter::CHECK,
+    &no_route::CHECK,
+    &nic_errors::CHECK,
+    &link_flap::CHECK,
+    &qdisc_drop::CHECK,
+    &nic_drops::CHECK,
+    &mtu::CHECK,
+    &checksum::CHECK,
+    &ct_evicting::CHECK,
+    &ct_filling::CHECK,
+    &syn_cookies::CHECK,
+    &orphans::CHECK,
+    &tw_overflow::CHECK,
+    &rcv_prune::CHECK,
+    &unread_queue::CHECK,
+    &retransmits::CHECK,
+    &syn_retrans::CHECK,
+];
+
+/// Settings that checks compare with: files below /proc/sys/net, of the namespace that reads them.
+pub const SETTINGS: &[&str] = &[
+    "core/somaxconn",
+    "ipv4/ip_local_port_range",
+    "ipv4/neigh/default/gc_thresh3",
+    "ipv4/tcp_max_orphans",
+    "ipv4/tcp_max_tw_buckets",
+    "ipv4/tcp_mem",
+    "ipv6/neigh/default/gc_thresh3",
+];
+
+/// What the checks found in the samples: the most harmful first.
+pub fn diagnose(samples: &[Sample]) -> Vec<Finding> {
+    let mut all: Vec<(usize, Finding)> = Vec::new();
+    for sample in samples {
+        for (rank, check) in CHECKS.iter().enumerate() {
+            let mut findings = Findings { check, sample, found: Vec::new() };
+            (check.run)(sample, &mut findings);
+            all.extend(findings.found.into_iter().map(|finding| (rank, finding)));
+        }
+    }
+    all.sort_by_key(|(rank, finding)| (finding.severity, *rank, std::cmp::Reverse(finding.lost)));
+    all.into_iter().map(|(_, finding)| finding).collect()
+}
+
+/// The findings of one check in one sample.
+pub(crate) struct Findings<'s> {
+    check: &'s Check,
+    sample: &'s Sample,
+    found: Vec<Finding>,
+}
+
+impl Findings<'_> {
+    /// Adds a finding with its cause; what proves it follows.
+    fn add(&mut self, severity: Severity, confidence: Confidence, title: String) -> FindingBuilder<'_> {
+        let (check, sample) = (self.check, self.sample);
+        self.found.push(Finding {
+            netns_id: sample.netns_id,
+            id: check.id,
+            area: check.area,
+            severity,
+            confidence,
+            object: String::new(),
+            title,
+            evidence: Vec::new(),
+            cost: String::new(),
+            lost: None,
+            since_ns: None,
+            window_ns: sample.window_ns,
+            remedy: Vec::new(),
+        });
+        // It was pushed just now.
+        FindingBuilder { finding: self.found.last_mut(), sample }
+    }
+}
+
+/// A finding that gets its proof.
+pub(crate) struct FindingBuilder<'f> {
+    finding: Option<&'f mut Finding>,
+    sample: &'f Sample,
+}
+
+impl FindingBuilder<'_> {
+    fn with(mut self, change: impl FnOnce(&mut Finding)) -> Self {
+        if let Some(finding) = self.finding.as_deref_mut() {
+            change(finding);
+        }
+        self
+    }
+
+    /// The socket, interface or table that it is about.
+    fn object(self, object: impl Into<String>) -> Self {
+        self.with(|finding| finding.object = object.into())
+    }
+
+    /// The numbers that prove it. Counters that stand still prove nothing, unless they are compared with a limit.
+    fn proof(self, evidence: impl IntoIterator<Item = Evidence>) -> Self {
+        let proves = |one: &Evidence| one.limit.is_some() || one.before != Some(one.after);
+        self.with(|finding| finding.evidence.extend(evidence.into_iter().filter(proves)))
+    }
+
+    /// How many of `things` are lost, which is also what it costs.
+    fn lost(self, count: u64, things: &str) -> Self {
+        let per_s = count as f64 / self.sample.seconds().max(0.001);
+        self.with(|finding| {
+            finding.lost = Some(count);
+            finding.cost = format!("{count} {things} in {:.1} s, {per_s:.1} a second", finding.window_ns as f64 / 1e9);
+        })
+    }
+
+    /// What it costs.
+    fn cost(self, cost: impl Into<String>) -> Self {
+        self.with(|finding| finding.cost = cost.into())
+    }
+
+    /// A command that would mend it, what it does, what may go wrong.
+    fn remedy(self, command: impl Into<String>, effect: &str, risk: &str) -> Self {
+        let remedy = Remedy { command: command.into(), effect: effect.to_owned(), risk: risk.to_owned() };
+        self.with(|finding| finding.remedy.push(remedy))
+    }
+}
+
+#[cfg(test)]
+mod tests;

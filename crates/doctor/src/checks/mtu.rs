@@ -1,0 +1,42 @@
+//! Packets that are too large for the next link.
+
+use record::rows::CounterSource::{Snmp, Snmp6};
+use record::rows::{Confidence, Severity};
+
+use super::{Check, Findings, Sample};
+
+pub(super) const CHECK: Check = Check {
+    id: "mtu",
+    area: "routing",
+    about: "Packets are dropped because they are larger than the next link takes.",
+    rule: "IpFragFails, Ip6FragFails or Ip6InTooBigErrors grew by at least 3.",
+    sources: "/proc/net/snmp: FragFails; snmp6: Ip6FragFails, Ip6InTooBigErrors",
+    refuted_by: "senders that then send smaller packets: path MTU discovery drops a few of each path.",
+    run,
+};
+
+/// What path MTU discovery drops before it knows.
+const FEW: u64 = 3;
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    let counters = [(Snmp, "IpFragFails"), (Snmp6, "Ip6FragFails"), (Snmp6, "Ip6InTooBigErrors")];
+    let lost: u64 = counters.iter().map(|(source, name)| sample.grown(*source, name)).sum();
+    if lost < FEW {
+        return;
+    }
+    let proof = counters.map(|(source, name)| sample.evidence(source, name, None));
+    found
+        .add(
+            Severity::Warning,
+            Confidence::Certain,
+            "packets are too large for the link that they must take".to_owned(),
+        )
+        .proof(proof.into_iter().flatten())
+        .lost(lost, "packets dropped")
+        .remedy("ip link show", "shows the MTU of each interface: those of one path must agree", "")
+        .remedy(
+            "nft add rule inet filter forward tcp flags syn tcp option maxseg size set rt mtu",
+            "makes TCP agree on a size that fits (the table and chain are examples)",
+            "",
+        );
+}

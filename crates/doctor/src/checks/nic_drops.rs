@@ -1,0 +1,47 @@
+//! Interfaces that drop whole packets.
+
+use record::rows::CounterSource::Iface;
+use record::rows::{Confidence, Severity};
+
+use super::words::{of_object, percent};
+use super::{Check, Findings, Sample};
+
+/// Drops of which at least this many, and one percent of all packets, are more than what nobody here speaks.
+const SOME: u64 = 10;
+
+pub(super) const CHECK: Check = Check {
+    id: "nic-drops",
+    area: "interfaces",
+    about: "An interface drops packets that are whole.",
+    rule: "rx_dropped or tx_dropped of an interface grew by at least 10, and by 1 % of its packets.",
+    sources: "RTM_GETLINK: IFLA_STATS64",
+    refuted_by: "protocols that this host does not speak (LLDP, other VLANs): those count in rx_dropped and harm \
+                 nobody.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    for (dropped, packets, way) in
+        [("rx_dropped", "rx_packets", "received"), ("tx_dropped", "tx_packets", "to be sent")]
+    {
+        for (iface, moved) in sample.objects(Iface, dropped) {
+            let all = sample.objects(Iface, packets).find(|(other, _)| *other == iface);
+            let (lost, all) = (moved.grown(), all.map_or(0, |(_, moved)| moved.grown()));
+            if lost < SOME || lost.saturating_mul(100) < all {
+                continue;
+            }
+            let name = String::from_utf8_lossy(iface);
+            let share = percent(lost, all.saturating_add(lost));
+            found
+                .add(Severity::Warning, Confidence::Likely, format!("{name} drops packets {way}: {share} of them"))
+                .object(name.clone())
+                .proof([of_object(dropped, iface, moved, None)])
+                .lost(lost, "packets dropped")
+                .remedy(
+                    "netwren counters 'source = iface and delta > 0' --for 3",
+                    "shows what else the interface counts",
+                    "",
+                );
+        }
+    }
+}

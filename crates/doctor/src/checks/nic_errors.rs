@@ -1,0 +1,52 @@
+//! Interfaces that receive or send damaged packets, or overrun.
+
+use record::rows::CounterSource::Iface;
+use record::rows::{Confidence, Severity};
+use std::collections::BTreeMap;
+
+use super::words::{argument, of_object};
+use super::{Check, Findings, Sample};
+
+pub(super) const CHECK: Check = Check {
+    id: "nic-errors",
+    area: "interfaces",
+    about: "An interface receives damaged packets, cannot send, or runs out of room.",
+    rule: "rx_errors, tx_errors, rx_missed_errors, rx_fifo_errors or rx_over_errors of an interface grew.",
+    sources: "RTM_GETLINK: IFLA_STATS64",
+    refuted_by: "`ip -s -s link show` that stands still.",
+    run,
+};
+
+/// Counters of errors; the first two are sums of others.
+const ERRORS: &[&str] =
+    &["rx_errors", "tx_errors", "rx_missed_errors", "rx_fifo_errors", "rx_over_errors", "rx_crc_errors"];
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    let mut ifaces: BTreeMap<&[u8], Vec<(&str, super::Moved)>> = BTreeMap::new();
+    for name in ERRORS {
+        for (iface, moved) in sample.objects(Iface, name).filter(|(_, moved)| moved.grown() > 0) {
+            ifaces.entry(iface).or_default().push((name, moved));
+        }
+    }
+    for (iface, errors) in ifaces {
+        let name = String::from_utf8_lossy(iface);
+        let is_overrun = errors.iter().any(|(name, _)| name.contains("missed") || name.contains("fifo"));
+        let lost = errors.iter().map(|(_, moved)| moved.grown()).max().unwrap_or(0);
+        let what = if is_overrun { "loses packets: its ring is full" } else { "has damaged packets" };
+        let command = argument(&name, "IFACE");
+        let draft = found
+            .add(Severity::Warning, Confidence::Certain, format!("{name} {what}"))
+            .object(name.clone())
+            .proof(errors.iter().map(|(error, moved)| of_object(error, iface, *moved, None)))
+            .lost(lost, "packets lost");
+        if is_overrun {
+            draft.remedy(format!("ethtool -G {command} rx 4096"), "a larger ring", "the link may go down for a moment");
+        } else {
+            draft.remedy(
+                format!("ethtool -S {command}"),
+                "says which errors; then look at cable, plug, optics, duplex",
+                "",
+            );
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The ports that the kernel chooses for connections are nearly used up towards one destination.
+
+use record::rows::{Confidence, Severity};
+
+use super::words::state;
+use super::{Check, Findings, Sample};
+
+/// PortsInUse in percent of the range from which on it is said, and from which on it is critical.
+const MANY_PERCENT: i64 = 80;
+const ALL_PERCENT: i64 = 98;
+
+pub(super) const CHECK: Check = Check {
+    id: "port-exhaustion",
+    area: "tcp",
+    about: "The local ports that the kernel chooses are nearly used up towards one destination.",
+    rule: "Connections from one local address to one address and port have at least 80 % of ip_local_port_range.",
+    sources: "the socket table; net.ipv4.ip_local_port_range",
+    refuted_by: "connections whose programs chose their ports themselves: `netwren sockets 'autobound = false'`.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    let name = "ipv4/ip_local_port_range";
+    let (Some(first), Some(last)) = (sample.setting(name, 0), sample.setting(name, 1)) else { return };
+    let range = last.saturating_sub(first).saturating_add(1);
+    for ((local, peer, port), ports) in &sample.after.destinations {
+        let used = i64::from(ports.used);
+        if range <= 0 || used.saturating_mul(100) < range.saturating_mul(MANY_PERCENT) {
+            continue;
+        }
+        let is_all = used.saturating_mul(100) >= range.saturating_mul(ALL_PERCENT);
+        let severity = if is_all { Severity::Critical } else { Severity::Warning };
+        let title =
+            format!("the local ports of {local} towards {peer} port {port} are nearly used up: {used} of {range}");
+        found
+            .add(severity, Confidence::Certain, title)
+            .object(format!("{local} to {peer} port {port}"))
+            .proof([
+                state("local ports in use", used, Some(range)),
+                state("of these in TIME_WAIT", i64::from(ports.time_wait), None),
+            ])
+            .cost("connect() gets slow, then fails with EADDRNOTAVAIL")
+            .remedy("", "keep connections open and use them again", "")
+            .remedy(
+                "sysctl -w net.ipv4.ip_local_port_range=\"10240 65535\"",
+                "more ports",
+                "a service that listens on one of them may find it taken",
+            );
+    }
+}

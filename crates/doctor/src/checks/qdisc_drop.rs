@@ -1,0 +1,38 @@
+//! Queues that drop what they should send.
+
+use record::rows::CounterSource::Qdisc;
+use record::rows::{Confidence, Severity};
+
+use super::words::{of_object, percent};
+use super::{Check, Findings, Sample};
+
+pub(super) const CHECK: Check = Check {
+    id: "qdisc-drop",
+    area: "interfaces",
+    about: "The queue of an interface drops packets: more is sent than the link, or its limit, takes.",
+    rule: "`drops` of a queueing discipline grew: by at least 10 and 1 % of its packets a warning, else a hint.",
+    sources: "RTM_GETQDISC: TCA_STATS2",
+    refuted_by: "a rate limit that is meant: then dropping is what it is for.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    for (object, drops) in sample.objects(Qdisc, "drops").filter(|(_, moved)| moved.grown() > 0) {
+        let of = |name| sample.objects(Qdisc, name).find(|(other, _)| *other == object).map(|(_, moved)| moved);
+        let (lost, sent) = (drops.grown(), of("packets").map_or(0, |moved| moved.grown()));
+        let is_much = lost >= 10 && lost.saturating_mul(100) >= sent.saturating_add(lost);
+        let severity = if is_much { Severity::Warning } else { Severity::Hint };
+        let name = String::from_utf8_lossy(object);
+        let share = percent(lost, sent.saturating_add(lost));
+        let waiting = [("qlen", of("qlen")), ("backlog", of("backlog")), ("packets", of("packets"))];
+        let waiting = waiting.into_iter().filter_map(|(name, moved)| Some(of_object(name, object, moved?, None)));
+        found
+            .add(severity, Confidence::Certain, format!("the queue {name} drops {share} of what it should send"))
+            .object(name.clone())
+            .proof([of_object("drops", object, drops, None)])
+            .proof(waiting)
+            .lost(lost, "packets dropped")
+            .remedy("", "send less, or give the link more bandwidth, or its limit a higher rate", "")
+            .remedy("", "a longer queue (limit) drops less", "packets wait longer in it");
+    }
+}

@@ -1,0 +1,46 @@
+//! Receive buffers of TCP that are full.
+
+use record::rows::CounterSource::Netstat;
+use record::rows::{Confidence, Severity};
+
+use super::{Check, Findings, Sample};
+
+/// Counters of data that was thrown away for lack of room.
+const LOST: &[&str] = &[
+    "TcpExtRcvPruned",
+    "TcpExtOfoPruned",
+    "TcpExtTCPRcvQDrop",
+    "TcpExtTCPOFODrop",
+    "TcpExtTCPBacklogDrop",
+    "TcpExtTCPZeroWindowDrop",
+];
+
+pub(super) const CHECK: Check = Check {
+    id: "rcv-prune",
+    area: "tcp",
+    about: "Segments that came are thrown away because a receive buffer is full; the peer must send them again.",
+    rule: "RcvPruned, OfoPruned, TCPRcvQDrop, TCPOFODrop, TCPBacklogDrop or TCPZeroWindowDrop grew by at least 5.",
+    sources: "/proc/net/netstat",
+    refuted_by: "receive queues that are empty in `netwren sockets 'recv_q > 64k' --watch`.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    let lost: u64 = LOST.iter().map(|name| sample.grown(Netstat, name)).sum();
+    if lost < 5 {
+        return;
+    }
+    let proof = LOST.iter().filter_map(|name| sample.evidence(Netstat, name, None));
+    let worst = sample.after.unread.iter().max_by_key(|one| one.queue);
+    let title = match worst {
+        Some(one) => format!("segments are thrown away: {} reads too slowly", one.words()),
+        None => "segments are thrown away: a program reads too slowly for its receive buffer".to_owned(),
+    };
+    found
+        .add(Severity::Warning, Confidence::Likely, title)
+        .object(worst.map_or_else(String::new, |one| one.name.clone()))
+        .proof(proof)
+        .lost(lost, "segments thrown away")
+        .remedy("netwren sockets 'proto = tcp' --sort recv_q:desc --limit 10", "shows who does not read", "")
+        .remedy("", "a larger third number in net.ipv4.tcp_rmem", "each socket may take that much memory");
+}

@@ -1,0 +1,46 @@
+//! Segments that must be sent again.
+
+use record::rows::CounterSource::{Netstat, Snmp};
+use record::rows::{Confidence, Severity};
+
+use super::words::percent;
+use super::{Check, Findings, Sample};
+
+/// Fewer segments than these prove nothing.
+const SENT_MIN: u64 = 100;
+
+pub(super) const CHECK: Check = Check {
+    id: "retransmits",
+    area: "tcp",
+    about: "Many segments are sent again: the path, or the peer, loses them.",
+    rule: "At least 20 segments, and 2 % of those that were sent, are sent again.",
+    sources: "/proc/net/snmp: RetransSegs, OutSegs; netstat: TCPTimeouts, TCPFastRetrans, TCPDSACKRecv",
+    refuted_by: "TCPDSACKRecv that grows as fast: then the first copies had arrived, and packets are only late.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    let (again, sent) = (sample.grown(Snmp, "TcpRetransSegs"), sample.grown(Snmp, "TcpOutSegs"));
+    let all = again.saturating_add(sent);
+    if again < 20 || all < SENT_MIN || again.saturating_mul(50) < all {
+        return;
+    }
+    let is_late = sample.grown(Netstat, "TcpExtTCPDSACKRecv").saturating_mul(2) > again;
+    let why = if is_late { "most first copies had arrived: they are late, or overtaken" } else { "they are lost" };
+    let of_netstat = ["TcpExtTCPTimeouts", "TcpExtTCPFastRetrans", "TcpExtTCPLostRetransmit", "TcpExtTCPDSACKRecv"];
+    let proof = ["TcpRetransSegs", "TcpOutSegs"].map(|name| sample.evidence(Snmp, name, None));
+    found
+        .add(
+            Severity::Warning,
+            Confidence::Certain,
+            format!("{} of TCP segments are sent again: {why}", percent(again, all)),
+        )
+        .proof(proof.into_iter().flatten())
+        .proof(of_netstat.into_iter().filter_map(|name| sample.evidence(Netstat, name, None)))
+        .cost(format!("{again} segments sent again; each timeout holds a connection up for 200 ms or more"))
+        .remedy(
+            "netwren sockets 'retrans_total > 0' --by peer_addr --sum retrans_total --limit 10",
+            "shows towards whom: one network means its path, all mean the own link",
+            "",
+        );
+}

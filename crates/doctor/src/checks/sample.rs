@@ -1,0 +1,130 @@
+//! What checks look at: two readings of one network namespace, or of the host.
+
+use record::rows::{Counter, CounterSource, Evidence};
+use std::collections::BTreeMap;
+
+use super::census::SocketCensus;
+
+/// Two readings of one network namespace, or of the host, and what was there at the second.
+#[derive(Debug, Default)]
+pub struct Sample {
+    /// Inode of the network namespace; `None` for the host.
+    pub netns_id: Option<u64>,
+    /// The time between the readings in nanoseconds.
+    pub window_ns: u64,
+    counters: BTreeMap<CounterOf, Moved>,
+    settings: BTreeMap<&'static str, Vec<i64>>,
+    /// File descriptors of processes that let connections wait.
+    pub descriptors: Vec<Descriptors>,
+    /// Sockets at the first reading.
+    pub before: SocketCensus,
+    /// Sockets at the second reading.
+    pub after: SocketCensus,
+}
+
+/// A counter by its source, name and object, which is empty if it is of the namespace.
+type CounterOf = (u8, Box<str>, Box<[u8]>);
+
+/// A counter at both readings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moved {
+    /// Its value at the first; `None` if the difference is unknown.
+    pub before: Option<i64>,
+    /// Its value at the second.
+    pub after: i64,
+}
+
+/// File descriptors of a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Descriptors {
+    /// The process: `nginx (812)`.
+    pub owner: String,
+    /// Its number.
+    pub pid: u32,
+    /// Those that are open.
+    pub used: u64,
+    /// The most that it may have open.
+    pub limit: u64,
+}
+
+impl Moved {
+    /// What it grew by; 0 if it did not, or if that is unknown.
+    pub fn grown(&self) -> u64 {
+        self.before.and_then(|before| u64::try_from(self.after.checked_sub(before)?).ok()).unwrap_or(0)
+    }
+}
+
+impl Sample {
+    /// A sample without anything yet, of a network namespace or of the host.
+    pub fn new(netns_id: Option<u64>) -> Sample {
+        Sample { netns_id, ..Sample::default() }
+    }
+
+    /// Adds a counter of the table `counters`. One that passed the end of its bits has the value before that its
+    /// difference says.
+    pub fn add_counter(&mut self, row: &Counter<'_>) {
+        let number = |n: i128| i64::try_from(n).ok();
+        let Some(after) = number(row.value) else { return };
+        let before = row.delta.and_then(|delta| number(row.value.checked_sub(delta)?));
+        self.window_ns = row.window_ns.unwrap_or(self.window_ns);
+        let name = String::from_utf8_lossy(row.name).into();
+        self.counters.insert((row.source as u8, name, row.object.into()), Moved { before, after });
+    }
+
+    /// Adds a setting: the numbers of a file below /proc/sys/net.
+    pub fn add_setting(&mut self, name: &'static str, numbers: Vec<i64>) {
+        self.settings.insert(name, numbers);
+    }
+
+    /// A number of a setting; `None` if it was not read.
+    pub fn setting(&self, name: &str, place: usize) -> Option<i64> {
+        self.settings.get(name)?.get(place).copied()
+    }
+
+    /// A counter of the namespace or the host.
+    pub fn counter(&self, source: CounterSource, name: &str) -> Option<Moved> {
+        self.objects(source, name).find(|(object, _)| object.is_empty()).map(|(_, moved)| moved)
+    }
+
+    /// What a counter of the namespace or the host grew by; 0 if it is not there.
+    pub fn grown(&self, source: CounterSource, name: &str) -> u64 {
+        self.counter(source, name).map_or(0, |moved| moved.grown())
+    }
+
+    /// The counters of this name of all objects, with the objects.
+    pub fn objects<'s>(
+        &'s self,
+        source: CounterSource,
+        name: &str,
+    ) -> impl Iterator<Item = (&'s [u8], Moved)> + use<'s> {
+        let first = (source as u8, Box::from(name), Box::from(&b""[..]));
+        let name: Box<str> = name.into();
+        let all = self.counters.range(first..);
+        all.take_while(move |((at, known, _), _)| *at == source as u8 && *known == name)
+            .map(|((_, _, object), moved)| (&**object, *moved))
+    }
+
+    /// A counter as evidence; nothing if it is not there.
+    pub fn evidence(&self, source: CounterSource, name: &str, limit: Option<i64>) -> Option<Evidence> {
+        let Moved { before, after } = self.counter(source, name)?;
+        Some(Evidence { counter: name.to_owned(), before, after, limit })
+    }
+
+    /// The length of the window in seconds.
+    pub fn seconds(&self) -> f64 {
+        self.window_ns as f64 / 1e9
+    }
+}
+
+#[cfg(test)]
+impl Sample {
+    /// A sample of three seconds with these counters: source, name, object, before, after.
+    pub(crate) fn of(counters: &[(CounterSource, &str, &str, i64, i64)]) -> Sample {
+        let mut sample = Sample { netns_id: Some(7), window_ns: 3_000_000_000, ..Sample::default() };
+        for (source, name, object, before, after) in counters {
+            let key = (*source as u8, Box::from(*name), Box::from(object.as_bytes()));
+            sample.counters.insert(key, Moved { before: Some(*before), after: *after });
+        }
+        sample
+    }
+}

@@ -1,0 +1,42 @@
+//! Words for sentences and commands.
+
+use record::rows::Evidence;
+
+use super::Moved;
+
+/// A name from outside as part of a command: what a shell would take for more than a word becomes a placeholder.
+pub(crate) fn argument<'n>(name: &'n str, placeholder: &'n str) -> &'n str {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-' | b':' | b'@');
+    let is_word = !name.is_empty() && !name.starts_with('-') && name.bytes().all(is_plain);
+    if is_word { name } else { placeholder }
+}
+
+/// The counter of an object as evidence.
+pub(crate) fn of_object(name: &str, object: &[u8], moved: Moved, limit: Option<i64>) -> Evidence {
+    let Moved { before, after } = moved;
+    Evidence { counter: format!("{name} of {}", String::from_utf8_lossy(object)), before, after, limit }
+}
+
+/// A state that was read once as evidence.
+pub(crate) fn state(name: impl Into<String>, value: impl Into<i64>, limit: Option<i64>) -> Evidence {
+    Evidence { counter: name.into(), before: None, after: value.into(), limit }
+}
+
+/// `part` of `whole` in percent with one decimal, as text.
+pub(crate) fn percent(part: u64, whole: u64) -> String {
+    format!("{:.1} %", part as f64 * 100.0 / whole.max(1) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_a_shell_would_run_is_no_part_of_a_command() {
+        assert_eq!(argument("eth0.5", "IFACE"), "eth0.5");
+        for hostile in ["$(id)", "a;b", "", "-x", "a b", "a\nb", "`x`"] {
+            assert_eq!(argument(hostile, "IFACE"), "IFACE");
+        }
+        assert_eq!(percent(1, 3), "33.3 %");
+    }
+}

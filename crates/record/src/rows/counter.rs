@@ -1,0 +1,171 @@
+//! Counters of the kernel with what they changed by in a window of time, one row each (`counters`).
+
+use crate::named_enum::named_enum;
+use crate::table::table;
+use crate::{Key, LookupId, Show, Value};
+
+named_enum! {
+    /// Where the kernel keeps a counter.
+    pub enum CounterSource {
+        /// /proc/net/snmp
+        Snmp => "snmp",
+        /// /proc/net/netstat
+        Netstat => "netstat",
+        /// /proc/net/snmp6
+        Snmp6 => "snmp6",
+        /// /proc/net/sockstat
+        Sockstat => "sockstat",
+        /// /proc/net/sockstat6
+        Sockstat6 => "sockstat6",
+        /// /proc/net/softnet_stat, of each CPU.
+        Softnet => "softnet",
+        /// /proc/net/stat/arp_cache and ndisc_cache, of all CPUs.
+        Neigh => "neigh",
+        /// RTM_GETLINK, of each interface.
+        Iface => "iface",
+        /// RTM_GETQDISC, of each queueing discipline.
+        Qdisc => "qdisc",
+        /// ctnetlink or /proc/net/stat/nf_conntrack, of all CPUs.
+        Conntrack => "conntrack",
+    }
+}
+
+named_enum! {
+    /// What the values of a counter mean.
+    pub enum CounterKind {
+        /// Only grows: what matters is the difference.
+        Counter => "counter",
+        /// Goes up and down, or is set: what matters is the value.
+        Gauge => "gauge",
+    }
+}
+
+named_enum! {
+    /// What is special about the difference of a counter.
+    pub enum CounterNote {
+        /// The first reading did not have it.
+        New => "new",
+        /// It passed the end of its 32 bits; the difference is right all the same.
+        Wrapped => "wrapped",
+        /// It is smaller than before, so it began anew; the difference is unknown.
+        Reset => "reset",
+    }
+}
+
+/// A counter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Counter<'b> {
+    /// Inode of the network namespace; `None` for counters of the whole host.
+    pub netns_id: Option<u64>,
+    /// Where the kernel keeps it.
+    pub source: CounterSource,
+    /// Its name, as `nstat` writes it.
+    pub name: &'b [u8],
+    /// Name of its interface.
+    pub iface: Option<&'b [u8]>,
+    /// Its CPU.
+    pub cpu: Option<u32>,
+    /// Its queueing discipline, as `tc qdisc` writes it: `fq_codel 8001: parent 1:2`.
+    pub qdisc: Option<&'b [u8]>,
+    /// Its interface, CPU or queueing discipline; empty if it is of the namespace.
+    pub object: &'b [u8],
+    /// Its value at the end of the window.
+    pub value: i128,
+    /// What it changed by; `None` if that is unknown.
+    pub delta: Option<i128>,
+    /// The window in nanoseconds; `None` before there was a first reading.
+    pub window_ns: Option<u64>,
+    /// What its values mean.
+    pub kind: CounterKind,
+    /// What is special about the difference.
+    pub note: Option<CounterNote>,
+    /// The sentence; empty for counters that this program does not know.
+    pub meaning: &'static str,
+}
+
+impl Counter<'_> {
+    /// Thousandths of the difference by the second; `None` for gauges.
+    fn per_s(&self) -> Option<u64> {
+        let window_ns = u128::from(self.window_ns.filter(|ns| *ns > 0)?);
+        let delta = u128::try_from(self.delta.filter(|_| self.kind == CounterKind::Counter)?).ok()?;
+        u64::try_from(delta.checked_mul(1_000_000_000_000)? / window_ns).ok()
+    }
+}
+
+/// A number that may be negative; null if it is none of 64 bits.
+fn number(n: i128) -> Value<'static> {
+    match (u64::try_from(n), i64::try_from(n)) {
+        (Ok(n), _) => Value::U64(n),
+        (_, Ok(n)) => Value::I64(n),
+        _ => Value::Null,
+    }
+}
+
+table! {
+    /// The table of the kernel's counters (`counters`).
+    pub enum KernelCounters of Counter = "counters";
+
+    /// Name of the network namespace; its number where it has none; null for counters of the whole host.
+    netns: Text = joined(LookupId::Netns, |row| row.netns_id.map_or(Key::None, Key::Id)), show Show::Wide;
+    /// Inode of the network namespace; null for counters of the whole host.
+    netns_id: Id = own(|row| Value::number(row.netns_id));
+    /// Where the kernel keeps it.
+    source: Name(CounterSource::NAMES) = own(|row| Value::Name(row.source.name())), show Show::Default;
+    /// Name of the counter as nstat, ip and tc write it.
+    name: Text = own(|row| Value::Bytes(row.name)), show Show::Default;
+    /// Its interface, CPU or queueing discipline; null for counters of the namespace or the host.
+    object: Text = own(|row| Value::nonempty(row.object)), show Show::Default;
+    /// Name of its interface.
+    iface: Text = own(|row| Value::text(row.iface)), kernel "IFLA_IFNAME", show Show::Wide;
+    /// Number of its CPU.
+    cpu: Id = own(|row| Value::number(row.cpu)), show Show::Wide;
+    /// Its queueing discipline with handle and parent, as tc writes them.
+    qdisc: Text = own(|row| Value::text(row.qdisc)), kernel "TCA_KIND", show Show::Wide;
+    /// Value at the end of the window; of counters the total since the namespace, interface or host was made.
+    value: Count = own(|row| number(row.value)), show Show::Default;
+    /// What it changed by in the window; null if that is unknown (`note`). Negative for gauges that fell.
+    delta: Count = own(|row| row.delta.map_or(Value::Null, number)), show Show::Default;
+    /// `delta` by the second; null for gauges.
+    per_s: Thousandths = own(|row| row.per_s().map_or(Value::Null, Value::Thousandths)), show Show::Default;
+    /// counter: only grows; gauge: goes up and down, or is a setting.
+    kind: Name(CounterKind::NAMES) = own(|row| Value::Name(row.kind.name())), show Show::Wide;
+    /// new: not in the first reading; wrapped: passed the end of its 32 bits; reset: smaller than before, so `delta`
+    /// is unknown.
+    note: Name(CounterNote::NAMES) = own(|row| row.note.map_or(Value::Null, |note| Value::Name(note.name()))),
+        show Show::Wide;
+    /// The time between the two readings.
+    window_us: DurationUs = own(|row| Value::number(row.window_ns.map(|ns| ns / 1000))), show Show::Wide;
+    /// What it counts, in a sentence; null for counters that netwren does not know.
+    meaning: Text = own(|row| Value::nonempty(row.meaning.as_bytes())), show Show::Default;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_of_counters_alone() {
+        let row = Counter {
+            netns_id: None,
+            source: CounterSource::Snmp,
+            name: b"UdpNoPorts",
+            iface: None,
+            cpu: None,
+            qdisc: None,
+            object: b"",
+            value: 600,
+            delta: Some(500),
+            window_ns: Some(2_000_000_000),
+            kind: CounterKind::Counter,
+            note: None,
+            meaning: "",
+        };
+        assert_eq!(row.per_s(), Some(250_000));
+        assert_eq!(Counter { kind: CounterKind::Gauge, ..row }.per_s(), None);
+        assert_eq!(Counter { delta: Some(-1), ..row }.per_s(), None);
+        assert_eq!(Counter { window_ns: Some(0), ..row }.per_s(), None);
+        assert_eq!(Counter { delta: Some(i128::MAX), ..row }.per_s(), None, "more than a number holds");
+        let max = i128::from(u64::MAX);
+        assert_eq!([number(max), number(max + 1), number(-1)], [Value::U64(u64::MAX), Value::Null, Value::I64(-1)]);
+    }
+}

@@ -186,6 +186,9 @@ impl Batch {
 
     /// How many messages are whole in the first `bytes` bytes.
     pub fn whole_in(&self, bytes: usize) -> usize {
+        if bytes >= self.bytes.len() {
+            return self.ends.len();
+        }
         self.ends.partition_point(|end| *end as usize <= bytes)
     }
 

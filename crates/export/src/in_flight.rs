@@ -56,9 +56,10 @@ impl InFlight {
     /// before.
     pub(crate) fn confirm(&mut self, unconfirmed: u64) -> u64 {
         let confirmed = self.sent.saturating_sub(unconfirmed).max(self.confirmed);
-        let newly = self.messages_in(confirmed) - self.messages_in(self.confirmed);
-        self.confirmed = confirmed;
-        newly
+        let before = std::mem::replace(&mut self.confirmed, confirmed);
+        // Batches that were confirmed before stay until they cannot be asked for again: there may be many.
+        let unconfirmed = self.parts.iter().rev().take_while(|part| part.end() > before as i64);
+        unconfirmed.map(|part| (part.whole_in(confirmed) - part.whole_in(before)) as u64).sum()
     }
 
     /// Forgets batches of which nothing can be asked for again: they lie more than `window` bytes before what is

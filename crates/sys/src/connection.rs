@@ -1,8 +1,9 @@
 //! What the kernel knows of a TCP connection: how much the other end has not acknowledged, and how much it takes.
+//! Sending and receiving without waiting.
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use crate::errno::Errno;
-use crate::syscall::call;
+use crate::syscall::{call, length};
 
 /// Offsets in struct tcp_info (include/uapi/linux/tcp.h): `tcpi_bytes_acked`, since 4.1, `tcpi_snd_wnd`, since 5.4.
 const BYTES_ACKED: usize = 120;
@@ -44,6 +45,25 @@ pub fn peer_progress(connection: BorrowedFd<'_>) -> Result<PeerProgress, Errno> 
     })
 }
 
+/// Sends what goes without waiting, also where the socket waits by itself; how many bytes that was. A connection that
+/// has ended is an error and no signal. One system call.
+pub fn send_now(connection: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
+    let (fd, from, size) = (connection.as_raw_fd(), bytes.as_ptr().cast(), bytes.len());
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: `from` points to `size` borrowed bytes.
+    let sent = call("send", || unsafe { libc::send(fd, from, size, flags) } as i64)?;
+    Ok(length(sent, size))
+}
+
+/// Receives what is there, also where the socket waits by itself; 0 once the other end has ended the connection. One
+/// system call.
+pub fn receive_now(connection: BorrowedFd<'_>, into: &mut [u8]) -> Result<usize, Errno> {
+    let (fd, to, size) = (connection.as_raw_fd(), into.as_mut_ptr().cast(), into.len());
+    // SAFETY: `to` points to `size` exclusively borrowed bytes; the kernel writes no more.
+    let received = call("recv", || unsafe { libc::recv(fd, to, size, libc::MSG_DONTWAIT) } as i64)?;
+    Ok(length(received, size))
+}
+
 /// Ends the connection if the other end acknowledges nothing for so long (TCP_USER_TIMEOUT).
 pub fn set_user_timeout(connection: BorrowedFd<'_>, ms: u32) -> Result<(), Errno> {
     let bytes = ms.to_ne_bytes();
@@ -65,21 +85,35 @@ mod tests {
     #[test]
     fn what_nobody_reads_stays_unacknowledged() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (_receiver, _) = listener.accept().unwrap();
         assert_eq!(unacknowledged(sender.as_fd()), Ok(0));
         assert!(peer_progress(sender.as_fd()).unwrap().window > 1000);
         set_user_timeout(sender.as_fd(), 5000).unwrap();
-        sender.set_nonblocking(true).unwrap();
         let mut written = 0u64;
-        while let Ok(bytes) = sender.write(&[7; 65_536]) {
-            written += bytes as u64;
-        }
+        let last = loop {
+            match send_now(sender.as_fd(), &[7; 65_536]) {
+                Ok(bytes) => written += bytes as u64,
+                Err(errno) => break errno,
+            }
+        };
+        assert_eq!((last, receive_now(sender.as_fd(), &mut [0; 8])), (Errno::AGAIN, Err(Errno::AGAIN)));
         let waiting = unacknowledged(sender.as_fd()).unwrap();
         assert!(waiting > 0 && waiting < written, "{waiting} of {written}");
         let acknowledged = peer_progress(sender.as_fd()).unwrap().acknowledged;
         // The SYN counts as a byte.
         assert!((written - waiting..=written + 1).contains(&acknowledged), "{acknowledged} of {written}");
         assert_eq!(unacknowledged(std::fs::File::open("/dev/null").unwrap().as_fd()), Err(Errno(libc::ENOTTY)));
+    }
+    #[test]
+    fn what_is_there_is_received_without_waiting() {
+        let (mut ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        ours.write_all(b"word").unwrap();
+        let mut place = [0; 8];
+        assert_eq!((receive_now(theirs.as_fd(), &mut place), &place[..4]), (Ok(4), &b"word"[..]));
+        assert_eq!(receive_now(theirs.as_fd(), &mut place), Err(Errno::AGAIN));
+        drop(ours);
+        assert_eq!(receive_now(theirs.as_fd(), &mut place), Ok(0));
+        assert_eq!(send_now(theirs.as_fd(), b"word"), Err(Errno(libc::EPIPE)));
     }
 }

@@ -4,7 +4,9 @@ use super::{Taken, is_later};
 use crate::Batch;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
+use sys::connection::{receive_now, send_now};
 
 /// How long a receiver may take nothing before the caller has its turn.
 pub(super) const PATIENCE: Duration = Duration::from_millis(200);
@@ -55,6 +57,25 @@ pub(super) fn end(mut stream: &TcpStream) {
     let mut next = settings.and_then(|()| stream.shutdown(Shutdown::Write)).map(|()| 1);
     while matches!(next, Ok(1..)) && Instant::now() < until {
         next = stream.read(&mut answer);
+    }
+}
+
+/// A stream on which nothing waits, whatever its own settings.
+pub(super) struct WithoutWait<'s, S: AsFd>(pub(super) &'s S);
+
+impl<S: AsFd> Read for WithoutWait<'_, S> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        receive_now(self.0.as_fd(), into).map_err(|errno| io::Error::from_raw_os_error(errno.0))
+    }
+}
+
+impl<S: AsFd> Write for WithoutWait<'_, S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        send_now(self.0.as_fd(), bytes).map_err(|errno| io::Error::from_raw_os_error(errno.0))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -1,6 +1,6 @@
 //! TCP. What the receiver's kernel has acknowledged is delivered.
 
-use super::stream::{PATIENCE, closed, drain, end, write_some};
+use super::stream::{PATIENCE, WithoutWait, closed, drain, end, write_some};
 use super::{AtOnce, Taken, Transport, named, resolve};
 use crate::Batch;
 use std::io::{self, ErrorKind};
@@ -96,11 +96,7 @@ impl Transport for Tcp {
     }
 
     fn send_at_once(&mut self, batch: &Batch, at: usize) -> io::Result<Taken> {
-        let stream = self.stream()?;
-        stream.set_nonblocking(true)?;
-        let taken = write_some(stream, batch, at);
-        stream.set_nonblocking(false)?;
-        taken
+        write_some(&mut WithoutWait(self.stream()?), batch, at)
     }
 
     fn unconfirmed(&mut self) -> io::Result<u64> {
@@ -122,11 +118,7 @@ impl Transport for Tcp {
     }
 
     fn check(&mut self) -> io::Result<()> {
-        let stream = self.stream()?;
-        stream.set_nonblocking(true)?;
-        let outcome = drain(stream);
-        stream.set_nonblocking(false)?;
-        self.talks = outcome?;
+        self.talks = drain(&mut WithoutWait(self.stream()?))?;
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Unix sockets: streams, and datagrams as /dev/log takes them.
 
-use super::stream::{PATIENCE, closed, drain, write_some};
+use super::stream::{PATIENCE, WithoutWait, closed, drain, write_some};
 use super::udp::send_each;
 use super::{Taken, Transport, named};
 use crate::Batch;
@@ -59,11 +59,7 @@ impl Transport for UnixConnection {
     }
 
     fn check(&mut self) -> io::Result<()> {
-        let stream = self.stream.as_mut().ok_or_else(closed)?;
-        stream.set_nonblocking(true)?;
-        let outcome = drain(stream);
-        stream.set_nonblocking(false)?;
-        outcome.map(drop)
+        drain(&mut WithoutWait(self.stream.as_ref().ok_or_else(closed)?)).map(drop)
     }
 
     fn close(&mut self) {

@@ -78,10 +78,30 @@ impl<'m> Attr<'m> {
         prefix::array_at(self.payload, 0).ok_or(self.short(N))
     }
 
+    /// The same, borrowed: larger ones are not copied.
+    #[inline]
+    pub fn chunk<const N: usize>(&self) -> Result<&'m [u8; N], AttrError> {
+        self.payload.first_chunk().ok_or(self.short(N))
+    }
+
     /// The payload up to its first NUL: a C string, in whatever encoding.
     #[inline]
     pub fn c_str(&self) -> &'m [u8] {
-        self.payload.split(|byte| *byte == 0).next().unwrap_or_default()
+        // The kernel's texts end with their NUL, and are looked at eight bytes at a time.
+        let (chunks, mut at) = (self.payload.chunks_exact(8), 0);
+        for chunk in chunks.filter_map(|chunk| chunk.first_chunk()) {
+            let word = u64::from_le_bytes(*chunk);
+            // The lowest of these bits belongs to the first byte that is zero.
+            let zeros = word.wrapping_sub(0x0101_0101_0101_0101) & !word & 0x8080_8080_8080_8080;
+            if zeros != 0 {
+                at += (zeros.trailing_zeros() / 8) as usize;
+                return self.payload.get(..at).unwrap_or_default();
+            }
+            at += 8;
+        }
+        let rest = self.payload.get(at..).unwrap_or_default();
+        at += rest.iter().position(|byte| *byte == 0).unwrap_or(rest.len());
+        self.payload.get(..at).unwrap_or_default()
     }
 
     /// The attributes inside.

@@ -10,25 +10,33 @@ use record::rows::{Fragment, IcmpHeader, PacketHeaders, TcpHeader, Transport, ip
 /// Reads a packet that begins with its IPv4 or IPv6 header; `None` if it is neither, or that header is not whole.
 #[inline]
 pub fn read_headers(packet: &[u8]) -> Option<PacketHeaders<'_>> {
-    match packet.first()? >> 4 {
-        4 => v4(packet),
-        6 => v6(packet),
-        _ => None,
+    let mut headers = None;
+    read_headers_into(packet, &mut headers);
+    headers
+}
+
+/// The same, written where it stays: moving what was just written in parts waits for these parts.
+#[inline]
+pub fn read_headers_into<'p>(packet: &'p [u8], into: &mut Option<PacketHeaders<'p>>) {
+    *into = None;
+    match packet.first().map(|byte| byte >> 4) {
+        Some(4) => v4(packet, into),
+        Some(6) => v6(packet, into),
+        _ => {}
     }
 }
 
 #[inline]
-fn v4(packet: &[u8]) -> Option<PacketHeaders<'_>> {
-    let head: &[u8; 20] = packet.first_chunk()?;
+fn v4<'p>(packet: &'p [u8], into: &mut Option<PacketHeaders<'p>>) {
+    let Some(head) = packet.first_chunk::<20>() else { return };
     let header_bytes = usize::from(head[0] & 0xf) * 4;
     if header_bytes < head.len() {
-        return None;
+        return;
     }
     let parts = u16::from_be_bytes([head[6], head[7]]);
     let (offset, more) = ((parts & 0x1fff) * 8, parts & 0x2000 != 0);
-    let payload = packet.get(header_bytes..).unwrap_or_default();
-    let is_first = offset == 0;
-    Some(PacketHeaders {
+    let (header, payload) = packet.split_at_checked(header_bytes).unwrap_or((packet, &[]));
+    let headers = into.insert(PacketHeaders {
         src: Addr::V4([head[12], head[13], head[14], head[15]]),
         dst: Addr::V4([head[16], head[17], head[18], head[19]]),
         proto: head[9],
@@ -38,36 +46,39 @@ fn v4(packet: &[u8]) -> Option<PacketHeaders<'_>> {
         id: u16::from_be_bytes([head[4], head[5]]).into(),
         dont_fragment: parts & 0x4000 != 0,
         fragment: (offset != 0 || more).then_some(Fragment { offset, more }),
-        transport: if is_first { transport(head[9], payload) } else { Transport::Other },
-        header: packet.get(..header_bytes).unwrap_or(packet),
+        transport: Transport::Other,
+        header,
         payload,
-    })
+    });
+    if offset == 0 {
+        read_transport(head[9], payload, &mut headers.transport);
+    }
 }
 
-fn v6(packet: &[u8]) -> Option<PacketHeaders<'_>> {
+fn v6<'p>(packet: &'p [u8], into: &mut Option<PacketHeaders<'p>>) {
     const HEAD: usize = 40;
-    let (src, dst) = (array(packet, 8)?, array(packet, 24)?);
-    let [first, second, .., len_high, len_low, next, ttl]: [u8; 8] = array(packet, 0)?;
-    let mut headers = PacketHeaders {
-        src: Addr::V6(src),
-        dst: Addr::V6(dst),
+    let Some(head) = packet.first_chunk::<HEAD>() else { return };
+    let [.., length_high, length_low, next, ttl] = *head.first_chunk::<8>().unwrap_or(&[0; 8]);
+    let addr = |at: usize| Addr::V6(array(head, at).unwrap_or_default());
+    let headers = into.insert(PacketHeaders {
+        src: addr(8),
+        dst: addr(24),
         proto: next,
-        length: HEAD as u32 + u32::from(u16::from_be_bytes([len_high, len_low])),
+        length: HEAD as u32 + u32::from(u16::from_be_bytes([length_high, length_low])),
         ttl,
-        tos: first << 4 | second >> 4,
+        tos: head[0] << 4 | head[1] >> 4,
         id: 0,
         dont_fragment: false,
         fragment: None,
         transport: Transport::Other,
         header: packet,
         payload: packet.get(HEAD..).unwrap_or_default(),
-    };
-    skip_extensions(&mut headers);
+    });
+    skip_extensions(headers);
     headers.header = packet.get(..packet.len() - headers.payload.len()).unwrap_or_default();
     if headers.fragment.is_none_or(|fragment| fragment.offset == 0) {
-        headers.transport = transport(headers.proto, headers.payload);
+        read_transport(headers.proto, headers.payload, &mut headers.transport);
     }
-    Some(headers)
 }
 
 /// Goes past the extension headers of IPv6 (RFC 8200, section 4), at most as many as a sensible packet has. One
@@ -104,43 +115,48 @@ mod extension {
     pub(super) const DESTINATION: u8 = 60;
 }
 
+/// Reads the header behind the network header, where it is known, into its place.
 #[inline]
-fn transport(proto: u8, bytes: &[u8]) -> Transport {
-    let found = match proto {
-        ip_proto::TCP => tcp(bytes).or_else(|| ports(bytes)),
-        ip_proto::UDP | ip_proto::UDPLITE | ip_proto::SCTP | ip_proto::DCCP => ports(bytes),
-        ip_proto::ICMP => icmp(bytes, &[0, 8, 13, 14, 15, 16, 17, 18]),
-        ip_proto::ICMPV6 => icmp(bytes, &[128, 129]),
-        _ => None,
-    };
-    found.unwrap_or(Transport::Other)
+fn read_transport(proto: u8, bytes: &[u8], into: &mut Transport) {
+    match proto {
+        ip_proto::TCP => match bytes.first_chunk() {
+            Some(head) => *into = tcp(head),
+            None => ports(bytes, into),
+        },
+        ip_proto::UDP | ip_proto::UDPLITE | ip_proto::SCTP | ip_proto::DCCP => ports(bytes, into),
+        ip_proto::ICMP => icmp(bytes, &[0, 8, 13, 14, 15, 16, 17, 18], into),
+        ip_proto::ICMPV6 => icmp(bytes, &[128, 129], into),
+        _ => {}
+    }
 }
 
 #[inline]
-fn ports(bytes: &[u8]) -> Option<Transport> {
-    let [s0, s1, d0, d1] = array(bytes, 0)?;
-    Some(Transport::Ports { sport: u16::from_be_bytes([s0, s1]), dport: u16::from_be_bytes([d0, d1]) })
+fn ports(bytes: &[u8], into: &mut Transport) {
+    if let Some([s0, s1, d0, d1]) = bytes.first_chunk() {
+        let (sport, dport) = (u16::from_be_bytes([*s0, *s1]), u16::from_be_bytes([*d0, *d1]));
+        *into = Transport::Ports { sport, dport };
+    }
 }
 
+/// The first bytes of a TCP header, up to its window.
 #[inline]
-fn tcp(bytes: &[u8]) -> Option<Transport> {
-    let ports: [u8; 4] = array(bytes, 0)?;
-    let window: [u8; 2] = array(bytes, 14)?;
-    Some(Transport::Tcp(TcpHeader {
-        sport: u16::from_be_bytes([ports[0], ports[1]]),
-        dport: u16::from_be_bytes([ports[2], ports[3]]),
-        seq: u32::from_be_bytes(array(bytes, 4)?),
-        ack: u32::from_be_bytes(array(bytes, 8)?),
-        flags: *bytes.get(13)?,
-        window: u16::from_be_bytes(window),
-    }))
+fn tcp(head: &[u8; 16]) -> Transport {
+    Transport::Tcp(TcpHeader {
+        sport: u16::from_be_bytes([head[0], head[1]]),
+        dport: u16::from_be_bytes([head[2], head[3]]),
+        seq: u32::from_be_bytes([head[4], head[5], head[6], head[7]]),
+        ack: u32::from_be_bytes([head[8], head[9], head[10], head[11]]),
+        flags: head[13],
+        window: u16::from_be_bytes([head[14], head[15]]),
+    })
 }
 
 /// Types of `with_id` carry an identifier.
-fn icmp(bytes: &[u8], with_id: &[u8]) -> Option<Transport> {
-    let [kind, code]: [u8; 2] = array(bytes, 0)?;
-    let id = if with_id.contains(&kind) { array(bytes, 4).map(u16::from_be_bytes) } else { None };
-    Some(Transport::Icmp(IcmpHeader { kind, code, id }))
+fn icmp(bytes: &[u8], with_id: &[u8], into: &mut Transport) {
+    if let Some([kind, code]) = array(bytes, 0) {
+        let id = if with_id.contains(&kind) { array(bytes, 4).map(u16::from_be_bytes) } else { None };
+        *into = Transport::Icmp(IcmpHeader { kind, code, id });
+    }
 }
 
 #[cfg(test)]

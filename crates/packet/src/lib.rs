@@ -15,7 +15,7 @@ mod link;
 mod tuple;
 
 pub use fuzz::fuzz_headers;
-pub use headers::read_headers;
+pub use headers::{read_headers, read_headers_into};
 pub use info::{INFO_BYTES_MAX, put_info};
 pub use link::{fuzz_frame, mac_text, read_frame};
 pub use tuple::{PacketTuple, packet_tuple};

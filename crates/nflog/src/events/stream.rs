@@ -11,9 +11,10 @@ use record::{Accounting, Demand, Each, Next, Offer, SourceError, SourceFault, St
 use sys::{Blocks, Errno, Host, SysError};
 
 use crate::events::netlink::groups::{self, Delivery, GroupSocket};
+use crate::events::netlink::layout::Layouts;
 use crate::events::netlink::other_netns::{Elsewhere, FindOtherNetns};
 use crate::events::netlink::reader::{OpenedReader, open_reader};
-use crate::events::netlink::record::{decode_into, is_record};
+use crate::events::netlink::record::is_record;
 use crate::events::netlink::scanner::Scanner;
 use crate::events::netlink::sequence::Sequences;
 use crate::events::preview::{self, Preview};
@@ -42,7 +43,7 @@ pub struct FollowLog<'h> {
     /// Finds other namespaces, whose groups of these numbers are read as well; they are not handed over. It is called
     /// now, and later by a thread of its own: once a second, and when mounts change.
     pub others: Option<FindOtherNetns>,
-    /// Returns true once the run shall end. Called some twenty times a second.
+    /// Returns true once the run shall end. Called some five times a second, and when a signal comes.
     pub stop: &'h dyn Fn() -> bool,
     /// Where the number of records that the kernel could not deliver stands while the stream is read, as far as gaps in
     /// their numbers have shown it.
@@ -67,6 +68,7 @@ pub struct LogStream<'h> {
     blocks: Box<dyn Blocks + 'h>,
     groups: Vec<u16>,
     header: BatchHeader,
+    layouts: Layouts,
     sequences: Sequences,
     /// [`FollowLog::lost`]
     lost: Arc<AtomicU64>,
@@ -127,6 +129,7 @@ impl<'h> LogStream<'h> {
             blocks,
             groups,
             header: BatchHeader::default(),
+            layouts: Layouts::default(),
             sequences,
             lost,
             seen: 0,
@@ -199,6 +202,7 @@ impl<'h> LogStream<'h> {
             blocks,
             groups,
             header,
+            layouts,
             sequences,
             seen,
             failed,
@@ -243,7 +247,7 @@ impl<'h> LogStream<'h> {
                     LogRecord { time_ns: received_ns, netns_id, received_ns, since_ns, ..LogRecord::default() };
                 let decoded = match message {
                     Ok(message) if !is_record(&message) => continue,
-                    Ok(message) => decode_into(message.payload, &mut row, unknown_attrs),
+                    Ok(message) => layouts.decode_into(message.payload, &mut row, unknown_attrs),
                     Err(error) => Err(DecodeError::Short { what: "nlmsghdr", claims: error.claims, has: error.has }),
                 };
                 if let Err(error) = decoded {

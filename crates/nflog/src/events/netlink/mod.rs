@@ -1,5 +1,6 @@
 //! Log records by nfnetlink_log.
 pub(crate) mod groups;
+pub(crate) mod layout;
 pub(crate) mod other_netns;
 pub(crate) mod reader;
 pub(crate) mod record;

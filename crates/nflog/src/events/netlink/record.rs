@@ -1,6 +1,6 @@
 //! One message of nfnetlink_log as a row.
-use netlink::{Attr, AttrError, Attrs, DecodeError, Message, prefix};
-use packet::read_headers;
+use netlink::{Attr, Attrs, DecodeError, Message, prefix};
+use packet::read_headers_into;
 use record::rows::{CtAttrs, LogRecord};
 
 use crate::uapi::{NFGENMSG, NFNL_SUBSYS_ULOG, NFULA_VLAN_TCI, msg, nfula};
@@ -42,23 +42,23 @@ pub(crate) fn decode_into<'b>(
         match attr.kind {
             nfula::PACKET_HDR => {
                 // struct nfulnl_msg_packet_hdr: hw_protocol be16, hook u8, padding.
-                let [high, low, hook, _] = attr.array()?;
-                (row.ether_type, row.hook) = (u16::from_be_bytes([high, low]), hook);
+                let [high, low, hook, _] = attr.chunk()?;
+                (row.ether_type, row.hook) = (u16::from_be_bytes([*high, *low]), *hook);
             }
             nfula::PREFIX => row.prefix = attr.c_str(),
             nfula::PAYLOAD => row.payload = attr.payload,
             nfula::SEQ => row.seq = Some(attr.be32()?),
             nfula::IFINDEX_INDEV => row.in_ifindex = Some(attr.be32()?),
             nfula::IFINDEX_OUTDEV => row.out_ifindex = Some(attr.be32()?),
-            nfula::TIMESTAMP => row.time_ns = timestamp_ns(&attr)?,
+            nfula::TIMESTAMP => row.time_ns = time_ns(attr.chunk()?),
             nfula::HWHEADER => row.hw_header = attr.payload,
             nfula::HWADDR => row.hw_addr = hardware_address(attr.payload),
             nfula::HWTYPE => row.hw_type = Some(attr.be16()?),
             nfula::HWLEN => {}
-            _ => rarer(row, &attr, unknown_attrs)?,
+            _ => rarer(row, attr, unknown_attrs)?,
         }
     }
-    row.packet = read_headers(row.payload);
+    read_headers_into(row.payload, &mut row.packet);
     Ok(())
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn decode_into<'b>(
 const NO_ENTRY: CtAttrs<'static> = CtAttrs { attrs: &[], info: u32::MAX };
 
 #[inline(never)]
-fn rarer<'b>(row: &mut LogRecord<'b>, attr: &Attr<'b>, unknown_attrs: &mut u64) -> Result<(), DecodeError> {
+fn rarer<'b>(row: &mut LogRecord<'b>, attr: Attr<'b>, unknown_attrs: &mut u64) -> Result<(), DecodeError> {
     match attr.kind {
         nfula::MARK => row.mark = Some(attr.be32()?),
         nfula::UID => row.uid = Some(attr.be32()?),
@@ -91,17 +91,17 @@ fn rarer<'b>(row: &mut LogRecord<'b>, attr: &Attr<'b>, unknown_attrs: &mut u64) 
 }
 
 /// struct nfulnl_msg_packet_hw: hw_addrlen be16, padding, eight bytes of which so many count.
-fn hardware_address(bytes: &[u8]) -> &[u8] {
+#[inline]
+pub(super) fn hardware_address(bytes: &[u8]) -> &[u8] {
     let Some(([high, low, _, _], address)) = bytes.split_first_chunk() else { return &[] };
     address.get(..usize::from(u16::from_be_bytes([*high, *low]))).unwrap_or_default()
 }
 
 /// struct nfulnl_msg_packet_timestamp: sec be64, usec be64.
-fn timestamp_ns(attr: &Attr<'_>) -> Result<u64, AttrError> {
-    let bytes: [u8; 16] = attr.array()?;
-    let (sec, usec) = bytes.split_at(8);
-    let number = |bytes: &[u8]| prefix::be64_at(bytes, 0).unwrap_or(0);
-    Ok(number(sec).saturating_mul(1_000_000_000).saturating_add(number(usec).saturating_mul(1_000)))
+#[inline]
+pub(super) fn time_ns(stamp: &[u8; 16]) -> u64 {
+    let number = |at: usize| prefix::be64_at(stamp, at).unwrap_or(0);
+    number(0).saturating_mul(1_000_000_000).saturating_add(number(8).saturating_mul(1_000))
 }
 
 #[cfg(test)]

@@ -39,6 +39,8 @@ pub(crate) struct OutputState {
     pub(crate) reopen: bool,
     /// Delivery was left to the thread: it may have been about to sleep.
     pub(crate) is_left: bool,
+    /// Somebody waits for [`OutputShared::room`]: to wake nobody is a system call.
+    pub(crate) is_waited_for: bool,
 }
 
 impl OutputShared {
@@ -120,6 +122,7 @@ enum NextStep {
 
 /// What the thread of an output does.
 pub(crate) fn run(shared: &OutputShared) {
+    let mut seen = (0, Instant::now());
     loop {
         let mut delivery = shared.delivery();
         match delivery.step(shared) {
@@ -128,6 +131,7 @@ pub(crate) fn run(shared: &OutputShared) {
                 drop(delivery);
                 shared.sleep(duration);
                 shared.delivery().look_now(shared);
+                shared.trim(&mut seen);
             }
             NextStep::Pause(duration) => {
                 drop(delivery);
@@ -152,6 +156,19 @@ impl OutputShared {
         let is_left = std::mem::take(&mut state.is_left);
         if state.deadline.is_none() && !state.reopen && !is_left && state.store.end() == state.held {
             let _ = self.work.wait_timeout(state, duration);
+        }
+    }
+
+    /// Gives memory back that a burst has left, once nothing was handed over for some time: `seen` tells how many
+    /// messages there were when it was looked last, and since when.
+    fn trim(&self, seen: &mut (u64, Instant)) {
+        let mut state = self.lock();
+        let end = state.store.end();
+        if seen.0 != end {
+            *seen = (end, Instant::now());
+        } else if seen.1.elapsed() >= LOOK_EVERY && state.store.free_spares() {
+            drop(state);
+            sys::memory::trim();
         }
     }
 
@@ -375,7 +392,9 @@ impl Delivery {
         if let Some(number) = needed_no_more {
             state.store.release(number)?;
             state.settle();
-            shared.room.notify_one();
+            if std::mem::take(&mut state.is_waited_for) {
+                shared.room.notify_one();
+            }
         }
         Ok(())
     }

@@ -117,6 +117,10 @@ impl Store for MemoryStore {
         self.spares.take()
     }
 
+    fn free_spares(&mut self) -> bool {
+        self.spares.free()
+    }
+
     fn end(&self) -> u64 {
         self.end
     }

@@ -67,6 +67,7 @@ impl Output {
             deadline: None,
             reopen: false,
             is_left: false,
+            is_waited_for: false,
         };
         let delivery = Delivery::new(transport, held, delivered_bytes_max);
         let shared = Arc::new(OutputShared::new(delivery, state));
@@ -104,6 +105,7 @@ impl Output {
                     if self.when_full == WhenFull::Block && !self.is_over(stop, &mut until) =>
                 {
                     batch = back;
+                    state.is_waited_for = true;
                     let waited = self.shared.room.wait_timeout(state, Duration::from_millis(100));
                     state = waited.unwrap_or_else(PoisonError::into_inner).0;
                 }

@@ -22,6 +22,11 @@ impl Spares {
     pub(crate) fn take(&mut self) -> Option<Batch> {
         self.0.pop().map(Batch::emptied)
     }
+
+    /// Frees all; true if there were some.
+    pub(crate) fn free(&mut self) -> bool {
+        !std::mem::take(&mut self.0).is_empty()
+    }
 }
 
 #[cfg(test)]
@@ -45,5 +50,6 @@ mod tests {
         spares.put(Arc::new(used));
         let again = spares.take().unwrap_or_default();
         assert_eq!((again.len(), again.first(), again.has_room()), (0, 0, true));
+        assert_eq!((spares.free(), spares.free(), spares.take()), (true, false, None));
     }
 }

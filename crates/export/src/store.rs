@@ -86,6 +86,11 @@ pub trait Store: Send {
         None
     }
 
+    /// Frees the memory that is kept for [`Store::spare`]; true if there was some.
+    fn free_spares(&mut self) -> bool {
+        false
+    }
+
     /// Number that the next message will get.
     fn end(&self) -> u64;
 

@@ -22,6 +22,7 @@ pub mod fs;
 mod host;
 mod kernel;
 mod lines;
+pub mod memory;
 mod modules;
 mod netlink;
 pub mod netns;

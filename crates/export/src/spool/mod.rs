@@ -403,6 +403,10 @@ impl Store for Spool {
         self.spares.take()
     }
 
+    fn free_spares(&mut self) -> bool {
+        self.spares.free()
+    }
+
     fn end(&self) -> u64 {
         self.end
     }

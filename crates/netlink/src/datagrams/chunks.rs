@@ -29,6 +29,11 @@ impl Chunk {
         Chunk { bytes: vec![0; sizes.bytes].into(), filled: BATCH_HEADER, datagram_bytes_max }
     }
 
+    /// One without room.
+    pub(super) fn none() -> Chunk {
+        Chunk { bytes: Box::default(), filled: BATCH_HEADER, datagram_bytes_max: 0 }
+    }
+
     /// Empties it.
     pub(super) fn clear(&mut self) {
         self.filled = BATCH_HEADER;
@@ -111,8 +116,7 @@ impl ChunkSender {
     /// other end has gone: then nothing more can be sent.
     pub fn send(&mut self, chunk: &mut Chunk, header: &BatchHeader) -> bool {
         chunk.set_header(header);
-        let nothing = Chunk { bytes: Box::default(), filled: BATCH_HEADER, datagram_bytes_max: 0 };
-        let filled = std::mem::replace(chunk, nothing);
+        let filled = std::mem::replace(chunk, Chunk::none());
         if self.filled.send(Ok(filled)).is_err() {
             return false;
         }
@@ -127,6 +131,18 @@ impl ChunkSender {
         let Some(next) = next else { return false };
         *chunk = Chunk { filled: BATCH_HEADER, ..next };
         true
+    }
+
+    /// Makes a chunk of one without room.
+    pub(super) fn fill_in(&self, chunk: &mut Chunk) {
+        if chunk.bytes.is_empty() {
+            *chunk = Chunk::new(self.sizes);
+        }
+    }
+
+    /// Frees the empty chunks that have come back.
+    pub(super) fn free_spares(&mut self) {
+        self.chunks -= self.empty.try_iter().count();
     }
 
     /// Sends the reason why the reader ends before it was asked to.

@@ -18,6 +18,11 @@ use super::reader::{IDLE_CHECKS, STOP_CHECK_MS};
 
 /// The second thread receives once the first has been busy for so long. What comes meanwhile, the kernel keeps.
 const BUSY_MAX: Duration = Duration::from_millis(50);
+/// How long the first thread waits for datagrams before it asks whether the run shall end, and hands out a block without
+/// frames. A signal ends the wait. More often would cost a wake-up between any two datagrams of a steady stream.
+const WAIT_MS: u64 = IDLE_CHECKS as u64 * STOP_CHECK_MS;
+/// Memory of a burst is given back once nothing was to be done for so long.
+const CALM: Duration = Duration::from_millis(20);
 /// How long the second thread waits for datagrams before it looks whether the first wants to receive again.
 const TURN_MS: i32 = 20;
 
@@ -45,6 +50,8 @@ struct BothThreads<R> {
     /// True if the first thread wants to receive again.
     is_wanted: AtomicBool,
     is_over: AtomicBool,
+    /// True if the second thread has memory that it needs no more.
+    has_spares: AtomicBool,
     /// Goes off where the first thread has been busy for too long: what the second thread waits for.
     alarm: Alarm,
 }
@@ -62,7 +69,7 @@ impl<R> BothThreads<R> {
     fn end_work(&self) {
         if self.busy_since.load(Relaxed) != 0 {
             self.busy_since.store(0, SeqCst);
-            self.alarm.set(Duration::ZERO);
+            self.alarm.set(if self.has_spares.load(Relaxed) { CALM } else { Duration::ZERO });
         }
     }
 
@@ -92,6 +99,8 @@ pub struct DirectReader<'h, R: Receive + 'static> {
     stop: &'h dyn Fn() -> bool,
     is_ending: bool,
     is_ended: bool,
+    /// True if nothing was left when this thread last received: then it waits before it receives again.
+    was_emptied: bool,
     /// Hangups so far: one more is a reason to hand out a block.
     hangups: u64,
     thread: Option<JoinHandle<()>>,
@@ -109,7 +118,7 @@ enum Turn {
 
 impl<'h, R: Receive + 'static> DirectReader<'h, R> {
     /// Receives from `sockets`, into one chunk of `own_bytes`; the second thread, called `name`, into chunks of
-    /// `sizes`. `stop` is called some twenty times a second and returns true once the run shall end.
+    /// `sizes`. `stop` is called some five times a second, and when a signal comes; it returns true once the run shall end.
     pub fn start(
         name: &str,
         sizes: ChunkSizes,
@@ -122,10 +131,11 @@ impl<'h, R: Receive + 'static> DirectReader<'h, R> {
             busy_since: AtomicU64::new(0),
             is_wanted: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
+            has_spares: AtomicBool::new(false),
             alarm: Alarm::new()?,
         });
         let (output, relieved) = chunk_queue(sizes);
-        let relief = Relief { shared: Arc::clone(&shared), output, chunk: Chunk::new(sizes) };
+        let relief = Relief { shared: Arc::clone(&shared), output, chunk: Chunk::none() };
         let thread = Builder::new().name(name.into()).spawn(move || relief.run());
         let thread = thread.map_err(|error| {
             SysError::new("clone", "the reader of events", Errno(error.raw_os_error().unwrap_or(0)))
@@ -139,6 +149,7 @@ impl<'h, R: Receive + 'static> DirectReader<'h, R> {
             stop,
             is_ending: false,
             is_ended: false,
+            was_emptied: false,
             hangups: 0,
             thread: Some(thread),
         })
@@ -153,6 +164,7 @@ impl<'h, R: Receive + 'static> DirectReader<'h, R> {
         };
         // What the other thread has received came before what waits now.
         if let Ok(chunk) = self.relieved.filled.try_recv() {
+            self.was_emptied = false;
             return Ok(Turn::Relieved(chunk?));
         }
         shared.is_wanted.store(false, Relaxed);
@@ -161,15 +173,8 @@ impl<'h, R: Receive + 'static> DirectReader<'h, R> {
             // What comes from now on may be a successor's: the other thread must not take it.
             shared.is_over.store(true, SeqCst);
             self.is_ended = sockets.end(&mut self.own)?;
-        } else if sockets.receive(&mut self.own)? {
-            shared.end_work();
-            if self.own.is_empty() {
-                // Nothing waited: now it is waited for.
-                if !sockets.wait(STOP_CHECK_MS as i32)? {
-                    return Ok(Turn::Nothing);
-                }
-                sockets.receive(&mut self.own)?;
-            }
+        } else {
+            self.receive(&shared, &mut sockets)?;
         }
         if self.own.is_empty() {
             return Ok(if self.is_ended { Turn::Ended } else { Turn::Nothing });
@@ -180,8 +185,23 @@ impl<'h, R: Receive + 'static> DirectReader<'h, R> {
         Ok(Turn::Own)
     }
 
+    /// Receives into `own`, after a wait if nothing waits.
+    fn receive(&mut self, shared: &BothThreads<R>, sockets: &mut R) -> Result<(), SysError> {
+        if !self.was_emptied {
+            self.was_emptied = sockets.receive(&mut self.own)?;
+        }
+        if self.was_emptied && self.own.is_empty() {
+            shared.end_work();
+            sockets.wait(WAIT_MS as i32)?;
+            // Also where nothing came: this is when new sockets are looked for.
+            self.was_emptied = sockets.receive(&mut self.own)?;
+        }
+        Ok(())
+    }
+
     /// A turn while the second thread receives.
     fn relieved_turn(&mut self) -> Result<Turn, SysError> {
+        self.was_emptied = false;
         match self.relieved.filled.try_recv() {
             Ok(chunk) => return Ok(Turn::Relieved(chunk?)),
             Err(_) => self.shared.is_wanted.store(true, Relaxed),
@@ -199,7 +219,6 @@ impl<R: Receive + 'static> Blocks for DirectReader<'_, R> {
         if let Some(chunk) = self.chunk.take() {
             self.relieved.give_back(chunk);
         }
-        let mut checks = 0;
         while !self.is_ended {
             self.is_ending = self.is_ending || (self.stop)();
             match self.turn()? {
@@ -210,12 +229,12 @@ impl<R: Receive + 'static> Blocks for DirectReader<'_, R> {
                     return Ok(Some(batch));
                 }
                 Turn::Relieved(chunk) => return Ok(Some(self.chunk.insert(chunk).batch())),
-                Turn::Nothing => checks += 1,
+                Turn::Nothing => {}
                 Turn::Ended => return Ok(None),
             }
             // A hangup is heard where rows are made, which waits for batches: one without records will do.
             let hangups = sys::signal::hangups();
-            if checks >= IDLE_CHECKS && !self.idle.is_empty() || hangups != self.hangups {
+            if !self.idle.is_empty() || hangups != self.hangups {
                 self.hangups = hangups;
                 self.idle.resize(BATCH_HEADER, 0);
                 return Ok(Some(&self.idle));
@@ -254,6 +273,10 @@ impl<R: Receive> Relief<R> {
                 if let Err(error) = self.relieve() {
                     return self.output.fail(error);
                 }
+            } else if self.shared.busy_since.load(SeqCst) == 0 && self.shared.has_spares.swap(false, Relaxed) {
+                self.chunk = Chunk::none();
+                self.output.free_spares();
+                sys::memory::trim();
             }
             // A first thread that has work without a pause does not set it again. At the end it stays as it is set.
             if self.shared.busy_since.load(SeqCst) != 0 && !self.shared.is_over.load(SeqCst) {
@@ -270,6 +293,8 @@ impl<R: Receive> Relief<R> {
             return Ok(());
         }
         shared.is_wanted.store(false, Relaxed);
+        shared.has_spares.store(true, Relaxed);
+        self.output.fill_in(&mut self.chunk);
         loop {
             let is_all = sockets.receive(&mut self.chunk)?;
             let is_last = shared.is_wanted.load(Relaxed) || shared.is_over.load(SeqCst);

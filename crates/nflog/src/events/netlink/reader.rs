@@ -3,6 +3,7 @@ use std::collections::VecDeque;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use netlink::datagrams::{BatchHeader, Chunk, ChunkSizes, DirectReader, Receive};
 use sys::{SysError, clock, wait_any};
@@ -21,6 +22,45 @@ const DATAGRAMS_PER_TURN: usize = 64;
 /// Most datagrams received at the end from a group that stays bound: more come all the time.
 const DATAGRAMS_AT_END: usize = 4096;
 
+/// Least time between two wake-ups that find something: datagrams that come faster are received several at a time, since
+/// a wake-up costs as much as some hundred records.
+const WAKE_UPS_APART: Duration = Duration::from_millis(10);
+/// No part of the latency larger than one in so many is spent on that.
+const PART_OF_LATENCY: u32 = 5;
+/// In a receive buffer of so many bytes the kernel keeps what comes meanwhile: a million records a second are 4 MiB.
+const BUFFER_MIN: u64 = 8 << 20;
+
+/// Keeps wake-ups apart.
+struct WakeUps {
+    apart: Duration,
+    /// The last one that found something.
+    last: Option<Instant>,
+    /// True if the one before was not long before it: to sleep costs as much as a wake-up, where no other is saved.
+    are_many: bool,
+}
+
+impl WakeUps {
+    fn new(latency: Duration, buffer_bytes: u64) -> WakeUps {
+        let apart = WAKE_UPS_APART.min(latency / PART_OF_LATENCY);
+        WakeUps { apart: if buffer_bytes < BUFFER_MIN { Duration::ZERO } else { apart }, last: None, are_many: false }
+    }
+
+    /// How long to sleep before something is waited for.
+    fn pause(&self) -> Option<Duration> {
+        if !self.are_many {
+            return None;
+        }
+        self.apart.checked_sub(self.last?.elapsed()).filter(|pause| !pause.is_zero())
+    }
+
+    /// Notes what a wake-up has found.
+    fn note(&mut self, is_something: bool) {
+        let now = Instant::now();
+        self.are_many = is_something && self.last.is_some_and(|last| now.duration_since(last) < 2 * self.apart);
+        self.last = is_something.then_some(now);
+    }
+}
+
 /// The sockets of all groups.
 pub(crate) struct GroupSockets {
     sockets: Vec<Arc<GroupSocket>>,
@@ -38,6 +78,7 @@ pub(crate) struct GroupSockets {
     netns_id: u64,
     /// The counts that go into the next batch.
     header: BatchHeader,
+    wake_ups: WakeUps,
     /// True at the end: groups stay bound.
     keep_bound: Arc<AtomicBool>,
     /// See [`Succession::turns`].
@@ -127,7 +168,11 @@ impl Receive for GroupSockets {
         if let Some(turns) = &self.turns {
             turns.fetch_add(1, Relaxed);
         }
+        if let Some(pause) = self.wake_ups.pause() {
+            std::thread::sleep(pause);
+        }
         self.look(ms)?;
+        self.wake_ups.note(!self.ready.is_empty());
         Ok(!self.ready.is_empty())
     }
 
@@ -250,6 +295,7 @@ pub(crate) fn open_reader<'h>(
         ready: Vec::new(),
         netns_id,
         header: BatchHeader { buffer_bytes, ..BatchHeader::default() },
+        wake_ups: WakeUps::new(delivery.latency, buffer_bytes),
         keep_bound: Arc::clone(&succession.keep_bound),
         turns: succession.turns.clone(),
         ending: (0, None),
@@ -298,5 +344,35 @@ impl OwnGroups {
             sockets.push(Arc::new(bound));
         }
         Ok(OwnGroups { sockets, early, taken_over, refused })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn wake_ups_keep_apart_where_they_are_many_and_records_can_wait() {
+        let ms = Duration::from_millis;
+        for (latency, buffer, apart) in [(50, 16 << 20, 10), (1000, 16 << 20, 10), (10, 16 << 20, 2), (50, 1 << 20, 0)]
+        {
+            let mut wake_ups = WakeUps::new(ms(latency), buffer);
+            assert_eq!((wake_ups.apart, wake_ups.pause()), (ms(apart), None));
+            wake_ups.note(true);
+            assert_eq!(wake_ups.pause(), None, "the first");
+            // As if the next one came at once, whatever the machine is at.
+            let soon = Instant::now() + ms(60_000);
+            wake_ups.last = Some(soon);
+            wake_ups.note(true);
+            assert_eq!(wake_ups.are_many, apart > 0);
+            wake_ups.last = Some(soon);
+            assert_eq!(wake_ups.pause(), Some(ms(apart)).filter(|_| apart > 0));
+            wake_ups.last = Instant::now().checked_sub(ms(100));
+            wake_ups.note(true);
+            assert_eq!(wake_ups.pause(), None, "the last one is long ago");
+            wake_ups.note(false);
+            assert_eq!((wake_ups.pause(), wake_ups.last), (None, None));
+        }
     }
 }

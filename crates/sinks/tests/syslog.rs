@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
-use record::{Addr, Column, Columns, Kind, Value};
+use record::{Addr, Column, Columns, Kind, RowCells, Value};
 use sinks::face::conntrack::{Civil, Clock};
 use sinks::syslog::{Message, Origin, Priority, Rfc3164, Rfc5424, frame_line, frame_octets};
 
@@ -60,6 +60,19 @@ fn a_log_record_by_example() {
          in=\"eth0\" dst=\"2001:db8::1\" dport=\"443\" tcp_flags=\"syn,ack\" mark=\"0xff\"][meta sequenceId=\"1\"] \
          in: IN=eth0 OUT= MARK=0xff "
     );
+}
+
+#[test]
+fn a_text_that_is_appended_is_the_same_as_one_that_is_copied() {
+    let cells = cells(b"in: ", b"eth0");
+    let mut writer = Rfc5424::new(&origin(), "log", &columns());
+    for text in [&b""[..], b"\n", b"x", b"x\n", b"a\\b\x01\n", b"\xff", "\u{fc}\n".as_bytes(), &[b'y'; 300]] {
+        let (mut copied, mut appended) = (Vec::from(b"before"), Vec::from(b"before"));
+        writer.put(&message(&cells, Some(text)), &mut copied);
+        let put = |_: &mut dyn RowCells, out: &mut Vec<u8>| out.extend_from_slice(text);
+        writer.put_with(&message(&cells, None), &mut &cells[..], None, &mut appended, put);
+        assert_eq!(String::from_utf8_lossy(&appended), String::from_utf8_lossy(&copied));
+    }
 }
 
 #[test]

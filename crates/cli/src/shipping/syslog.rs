@@ -84,8 +84,17 @@ pub(super) fn writer<T: Shipped>(
 impl<T: Shipped> RowWriter<T> for SyslogWriter<T> {
     #[inline]
     fn write(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>, out: &mut Vec<u8>) {
-        self.put_text(row, cells, lookups);
-        self.put(row, cells, T::likeness(row), out);
+        let SyslogForm::New(form) = &mut self.form else {
+            self.put_text(row, cells, lookups);
+            return self.put(row, cells, T::likeness(row), out);
+        };
+        let Some(writer) = &mut self.text else { return self.put(row, cells, T::likeness(row), out) };
+        self.written += 1;
+        let message = message_of::<T>(row, self.written, None);
+        let likeness = T::likeness(row);
+        let text = |cells: &mut dyn RowCells, out: &mut Vec<u8>| writer.write(row, cells, lookups, out);
+        let put = |out: &mut Vec<u8>| form.put_with(&message, cells, likeness.as_ref(), out, text);
+        framed(self.framing, out, put);
     }
 
     fn write_noted(
@@ -117,19 +126,24 @@ impl<T: Shipped> SyslogWriter<T> {
     #[inline]
     fn put(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, likeness: Option<Likeness<'_>>, out: &mut Vec<u8>) {
         self.written += 1;
-        let message = Message {
-            time_ns: T::time_ns(row),
-            sequence_id: self.written,
-            msgid: T::msgid(row),
-            cells: &[],
-            text: self.text.is_some().then_some(&self.line),
-        };
+        let message = message_of::<T>(row, self.written, self.text.is_some().then_some(&self.line));
         let form = &mut self.form;
-        match self.framing {
-            Framing::Datagram => form.put(&message, cells, likeness.as_ref(), out),
-            Framing::Octets => frame_octets(out, |out| form.put(&message, cells, likeness.as_ref(), out)),
-            Framing::Line => frame_line(out, |out| form.put(&message, cells, likeness.as_ref(), out)),
-        }
+        framed(self.framing, out, |out| form.put(&message, cells, likeness.as_ref(), out));
+    }
+}
+
+/// The message of a row, but for its cells.
+#[inline]
+fn message_of<'m, T: Shipped>(row: &T::Row<'_>, sequence_id: u64, text: Option<&'m [u8]>) -> Message<'m> {
+    Message { time_ns: T::time_ns(row), sequence_id, msgid: T::msgid(row), cells: &[], text }
+}
+
+#[inline]
+fn framed(framing: Framing, out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {
+    match framing {
+        Framing::Datagram => put(out),
+        Framing::Octets => frame_octets(out, put),
+        Framing::Line => frame_line(out, put),
     }
 }
 

@@ -1,7 +1,7 @@
 //! RFC 5424: structured messages.
 
 use super::pairs::{Pairs, Style};
-use super::words::{name, put_line_of_text};
+use super::words::{name, put_line_of_text, settle_text};
 use super::{APP_NAME, Message, Origin};
 use crate::native::put_piece;
 use record::text::{Line, TimestampWriter};
@@ -36,6 +36,24 @@ pub struct Rfc5424 {
     text: Pairs,
     times: TimestampWriter,
     line: Line,
+    msgid: MsgId,
+}
+
+/// The kind of the last message: most are of one kind, which is looked at once.
+struct MsgId {
+    of: &'static str,
+    written: &'static [u8],
+}
+
+impl MsgId {
+    #[inline]
+    fn of(&mut self, msgid: &'static str) -> &'static [u8] {
+        if !std::ptr::eq(self.of, msgid) {
+            let fits = (1..=WORD_MAX).contains(&msgid.len()) && msgid.bytes().all(|byte| byte.is_ascii_graphic());
+            *self = MsgId { of: msgid, written: if fits { msgid.as_bytes() } else { b"-" } };
+        }
+        self.written
+    }
 }
 
 impl Rfc5424 {
@@ -59,6 +77,7 @@ impl Rfc5424 {
             text: Pairs::new(Style::Text, columns, key),
             times: TimestampWriter::new(),
             line: Line::new(),
+            msgid: MsgId { of: "", written: b"-" },
         }
     }
 
@@ -83,17 +102,8 @@ impl Rfc5424 {
         likeness: Option<&Likeness<'_>>,
         out: &mut Vec<u8>,
     ) {
+        self.put_head(message, cells, likeness, out);
         let line = &mut self.line;
-        put_piece(line, out, &self.before_time);
-        let time = self.times.text(message.time_ns);
-        line.short(time.get(..MICROSECONDS).unwrap_or_default());
-        put_piece(line, out, &self.behind_time);
-        put_msgid(line, message.msgid);
-        put_piece(line, out, &self.element);
-        self.params.put(line, out, cells, likeness);
-        put_piece(line, out, b"][meta sequenceId=\"");
-        line.decimal(message.sequence_id.wrapping_sub(1) % SEQUENCE_ID_MAX + 1);
-        line.short(b"\"]");
         match message.text {
             Some([] | [b'\n']) => line.drain(out),
             Some(text) => {
@@ -108,6 +118,46 @@ impl Rfc5424 {
             }
         }
     }
+
+    /// The same, where `text` appends the text for people, in place of the message's: it is not copied.
+    #[inline]
+    pub fn put_with(
+        &mut self,
+        message: &Message<'_>,
+        cells: &mut dyn RowCells,
+        likeness: Option<&Likeness<'_>>,
+        out: &mut Vec<u8>,
+        text: impl FnOnce(&mut dyn RowCells, &mut Vec<u8>),
+    ) {
+        self.put_head(message, cells, likeness, out);
+        self.line.byte(b' ');
+        self.line.drain(out);
+        let begin = out.len();
+        text(cells, out);
+        settle_text(out, begin);
+    }
+
+    /// Everything before the blank and the text.
+    #[inline]
+    fn put_head(
+        &mut self,
+        message: &Message<'_>,
+        cells: &mut dyn RowCells,
+        likeness: Option<&Likeness<'_>>,
+        out: &mut Vec<u8>,
+    ) {
+        let line = &mut self.line;
+        put_piece(line, out, &self.before_time);
+        let time = self.times.text(message.time_ns);
+        line.short(time.get(..MICROSECONDS).unwrap_or_default());
+        put_piece(line, out, &self.behind_time);
+        line.short(self.msgid.of(message.msgid));
+        put_piece(line, out, &self.element);
+        self.params.put(line, out, cells, likeness);
+        put_piece(line, out, b"][meta sequenceId=\"");
+        line.decimal(message.sequence_id.wrapping_sub(1) % SEQUENCE_ID_MAX + 1);
+        line.short(b"\"]");
+    }
 }
 
 /// The name of a column in the element.
@@ -117,10 +167,4 @@ fn param_name(column: &Column, is_log: bool) -> Option<&str> {
         "oif" if is_log => Some("out"),
         name => Some(name),
     }
-}
-
-#[inline]
-fn put_msgid(line: &mut Line, msgid: &'static str) {
-    let fits = (1..=WORD_MAX).contains(&msgid.len()) && msgid.bytes().all(|byte| byte.is_ascii_graphic());
-    line.short(if fits { msgid.as_bytes() } else { b"-" });
 }

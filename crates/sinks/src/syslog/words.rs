@@ -22,6 +22,23 @@ pub(super) fn put_line_of_text(out: &mut Vec<u8>, text: &[u8]) {
     put_escaped(out, text);
 }
 
+/// The same for a text that stands in `out` from `begin` on. Without a text the blank before it goes, too.
+#[inline]
+pub(super) fn settle_text(out: &mut Vec<u8>, begin: usize) {
+    let text = out.get(begin..).unwrap_or_default();
+    if text.last() == Some(&b'\n') {
+        out.pop();
+    }
+    let text = out.get(begin..).unwrap_or_default();
+    if text.is_empty() {
+        out.truncate(begin.saturating_sub(1));
+    } else if !is_printable_ascii(text) {
+        let text = text.to_vec();
+        out.truncate(begin);
+        put_escaped(out, &text);
+    }
+}
+
 #[cold]
 fn put_escaped(out: &mut Vec<u8>, text: &[u8]) {
     // Cut at backslashes: that `put_text` would double them is left out.

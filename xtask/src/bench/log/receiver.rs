@@ -3,15 +3,23 @@
 use anyhow::Result;
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 use testkit::netns::Lab;
+
+/// Room that is made and touched before anything comes: more than a burst of the longest messages. A receiver that waits
+/// for memory is a slow one, and holds senders up.
+const ROOM: usize = 320 << 20;
+/// Room for at least so much is kept free.
+const READ: usize = 1 << 20;
 
 /// Takes connections one after the other, in a namespace.
 pub(super) struct Receiver {
     pub(super) addr: SocketAddr,
-    bytes: Arc<Mutex<Vec<u8>>>,
+    /// None once it was waited for.
+    thread: Option<JoinHandle<Vec<u8>>>,
     count: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
 }
@@ -21,11 +29,11 @@ impl Receiver {
         let listener = lab.inside(|| TcpListener::bind("127.0.0.1:0"))?;
         listener.set_nonblocking(true)?;
         let addr = listener.local_addr()?;
-        let receiver = Receiver { addr, bytes: Arc::default(), count: Arc::default(), stop: Arc::default() };
-        let (bytes, count, stop) =
-            (Arc::clone(&receiver.bytes), Arc::clone(&receiver.count), Arc::clone(&receiver.stop));
-        std::thread::spawn(move || take(&listener, &bytes, &count, &stop));
-        Ok(receiver)
+        let (count, stop) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
+        let (counted, stopped) = (Arc::clone(&count), Arc::clone(&stop));
+        let room = vec![b' '; ROOM];
+        let thread = std::thread::spawn(move || take(&listener, room, &counted, &stopped));
+        Ok(Receiver { addr, thread: Some(thread), count, stop })
     }
 
     /// Bytes so far.
@@ -34,14 +42,21 @@ impl Receiver {
     }
 
     /// Everything that was received.
-    pub(super) fn into_bytes(self) -> Vec<u8> {
+    pub(super) fn into_bytes(mut self) -> Vec<u8> {
         self.stop.store(true, Ordering::Relaxed);
-        std::mem::take(&mut *self.bytes.lock().unwrap_or_else(PoisonError::into_inner))
+        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
     }
 }
 
-fn take(listener: &TcpListener, bytes: &Mutex<Vec<u8>>, count: &AtomicU64, stop: &AtomicBool) {
-    let mut place = vec![0; 1 << 20];
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What was received, in `bytes`, which are overwritten.
+fn take(listener: &TcpListener, mut bytes: Vec<u8>, count: &AtomicU64, stop: &AtomicBool) -> Vec<u8> {
+    let mut at = 0;
     while !stop.load(Ordering::Relaxed) {
         let Ok((mut stream, _)) = listener.accept() else {
             std::thread::sleep(Duration::from_millis(5));
@@ -50,15 +65,18 @@ fn take(listener: &TcpListener, bytes: &Mutex<Vec<u8>>, count: &AtomicU64, stop:
         let _ = stream.set_nonblocking(false);
         let _ = stream.set_read_timeout(Some(Duration::from_millis(100)));
         while !stop.load(Ordering::Relaxed) {
-            match stream.read(&mut place) {
+            if bytes.len() - at < READ {
+                bytes.resize(at + READ, b' ');
+            }
+            match stream.read(&mut bytes[at..]) {
                 Ok(0) => break,
-                Ok(read) => {
-                    bytes.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&place[..read]);
-                    count.fetch_add(read as u64, Ordering::Relaxed);
-                }
+                Ok(read) => at += read,
                 Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock) => {}
                 Err(_) => break,
             }
+            count.store(at as u64, Ordering::Relaxed);
         }
     }
+    bytes.truncate(at);
+    bytes
 }

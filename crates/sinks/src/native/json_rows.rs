@@ -27,6 +27,15 @@ impl CellPen for JsonPen<'_> {
             key.put_with(cell, line, out);
         }
     }
+
+    fn around(&self, column: usize, cell: &Value<'_>) -> Option<(&[u8], Option<u8>)> {
+        let key = self.0.get(column)?;
+        match cell {
+            Value::U64(_) => Some((key.plain.text(), None)),
+            Value::Addr(_) => Some((key.quoted.text(), Some(b'"'))),
+            _ => None,
+        }
+    }
 }
 
 /// What stands before the cells of a column: one store for the punctuation, the name, and what the cell begins with.

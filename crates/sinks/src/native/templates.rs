@@ -22,6 +22,13 @@ pub(crate) trait CellPen {
     /// out. `line` has room for some pieces, what is long goes to `out` behind it.
     fn put_cell(&mut self, column: usize, cell: &Value<'_>, line: &mut Cursor<'_>, out: &mut Vec<u8>);
 
+    /// The text before a number in decimal or an address, and the byte behind it: what [`CellPen::put_cell`] appends
+    /// where the cell is not the first. `None` for a cell that it writes otherwise.
+    fn around(&self, column: usize, cell: &Value<'_>) -> Option<(&[u8], Option<u8>)> {
+        let _ = (column, cell);
+        None
+    }
+
     /// True if the column is written, and not as those behind others if none is before it.
     fn may_be_first(&self, column: usize) -> bool {
         let _ = column;
@@ -60,6 +67,25 @@ struct Piece {
     bytes: usize,
     /// None behind the last text.
     column: Option<usize>,
+    /// What a cell of one form has around it: bytes of the shared text that follow, and a byte behind the cell.
+    around: Option<(CellForm, usize, Option<u8>)>,
+}
+
+/// Forms of cells that are written here.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CellForm {
+    Number,
+    Addr,
+}
+
+impl CellForm {
+    fn of(cell: &Value<'_>) -> Option<CellForm> {
+        match cell {
+            Value::U64(_) => Some(CellForm::Number),
+            Value::Addr(_) => Some(CellForm::Addr),
+            _ => None,
+        }
+    }
 }
 
 impl Templates {
@@ -150,10 +176,15 @@ impl Template {
             }
             // What is first must be known beforehand.
             self.is_usable &= !self.shared.is_empty() || !pen.may_be_first(column);
-            self.pieces.push(Piece { begin, bytes: self.shared.len() - begin, column: Some(column) });
+            let bytes = self.shared.len() - begin;
+            let around = CellForm::of(&cell).zip(pen.around(column, &cell)).map(|(form, (before, behind))| {
+                self.shared.extend_from_slice(before);
+                (form, before.len(), behind)
+            });
+            self.pieces.push(Piece { begin, bytes, column: Some(column), around });
             begin = self.shared.len();
         }
-        self.pieces.push(Piece { begin, bytes: self.shared.len() - begin, column: None });
+        self.pieces.push(Piece { begin, bytes: self.shared.len() - begin, column: None, around: None });
         self.shared.extend_from_slice(&[0; CHUNK]);
     }
 
@@ -165,9 +196,26 @@ impl Template {
         let mut cursor = Cursor::new(line);
         for piece in &self.pieces {
             cursor.make_room(out);
-            self.put_shared(piece, &mut cursor, out);
-            if let Some(column) = piece.column {
-                pen.put_cell(column, &cells.cell(column), &mut cursor, out);
+            let Some(column) = piece.column else {
+                self.put_shared(piece.begin, piece.bytes, &mut cursor, out);
+                continue;
+            };
+            let (cell, bytes) = (cells.cell(column), piece.bytes);
+            match (cell, piece.around) {
+                (Value::U64(n), Some((CellForm::Number, before, behind))) => {
+                    self.put_shared(piece.begin, bytes + before, &mut cursor, out);
+                    cursor.decimal(n);
+                    behind.into_iter().for_each(|byte| cursor.byte(byte));
+                }
+                (Value::Addr(addr), Some((CellForm::Addr, before, behind))) => {
+                    self.put_shared(piece.begin, bytes + before, &mut cursor, out);
+                    cursor.addr(addr);
+                    behind.into_iter().for_each(|byte| cursor.byte(byte));
+                }
+                _ => {
+                    self.put_shared(piece.begin, bytes, &mut cursor, out);
+                    pen.put_cell(column, &cell, &mut cursor, out);
+                }
             }
         }
         cursor.done();
@@ -175,14 +223,14 @@ impl Template {
 
     /// Whole chunks, of which the last one's end is overwritten by what follows.
     #[inline(always)]
-    fn put_shared(&self, piece: &Piece, line: &mut Cursor<'_>, out: &mut Vec<u8>) {
-        let (mut at, mut rest) = (piece.begin, piece.bytes);
+    fn put_shared(&self, begin: usize, bytes: usize, line: &mut Cursor<'_>, out: &mut Vec<u8>) {
+        let (mut at, mut rest) = (begin, bytes);
         while rest > 0 {
             if let Some(chunk) = self.shared.get(at..).and_then(|text| text.first_chunk::<CHUNK>()) {
                 line.chunk(chunk, rest);
             }
             (at, rest) = (at + CHUNK, rest.saturating_sub(CHUNK));
-            if (at - piece.begin) % RUN == 0 {
+            if (at - begin) % RUN == 0 {
                 line.make_room(out);
             }
         }

@@ -139,6 +139,12 @@ impl CellPen for PairPen<'_> {
         }
     }
 
+    fn around(&self, column: usize, cell: &Value<'_>) -> Option<(&[u8], Option<u8>)> {
+        let pair = self.columns.get(column).filter(|pair| !pair.key.is_empty())?;
+        let is_plain = matches!(cell, Value::Addr(_)) || matches!(cell, Value::U64(_)) && !pair.hex;
+        is_plain.then(|| (pair.key.text(), None))
+    }
+
     /// The first pair is written without what closes the value before.
     fn may_be_first(&self, column: usize) -> bool {
         self.columns.get(column).is_some_and(|pair| !pair.key.is_empty())

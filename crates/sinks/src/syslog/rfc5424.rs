@@ -15,6 +15,8 @@ const WORD_MAX: usize = 32;
 const HOSTNAME_MAX: usize = 255;
 /// Bytes of a time with microseconds, more than which RFC 5424 does not allow, without the `Z`.
 const MICROSECONDS: usize = 26;
+/// Digits of the microseconds.
+const DIGITS: usize = 6;
 /// Numbers of messages go from 1 to this.
 const SEQUENCE_ID_MAX: u64 = 0x7fff_ffff;
 
@@ -36,24 +38,17 @@ pub struct Rfc5424 {
     text: Pairs,
     times: TimestampWriter,
     line: Line,
-    msgid: MsgId,
+    head: Head,
 }
 
-/// The kind of the last message: most are of one kind, which is looked at once.
-struct MsgId {
-    of: &'static str,
-    written: &'static [u8],
-}
-
-impl MsgId {
-    #[inline]
-    fn of(&mut self, msgid: &'static str) -> &'static [u8] {
-        if !std::ptr::eq(self.of, msgid) {
-            let fits = (1..=WORD_MAX).contains(&msgid.len()) && msgid.bytes().all(|byte| byte.is_ascii_graphic());
-            *self = MsgId { of: msgid, written: if fits { msgid.as_bytes() } else { b"-" } };
-        }
-        self.written
-    }
+/// What messages of one kind and one second begin with, up to the name of the element.
+#[derive(Default)]
+struct Head {
+    second: Option<u64>,
+    msgid: &'static str,
+    text: Vec<u8>,
+    /// Where the microseconds stand in it.
+    digits_at: usize,
 }
 
 impl Rfc5424 {
@@ -77,7 +72,7 @@ impl Rfc5424 {
             text: Pairs::new(Style::Text, columns, key),
             times: TimestampWriter::new(),
             line: Line::new(),
-            msgid: MsgId { of: "", written: b"-" },
+            head: Head::default(),
         }
     }
 
@@ -146,18 +141,44 @@ impl Rfc5424 {
         likeness: Option<&Likeness<'_>>,
         out: &mut Vec<u8>,
     ) {
+        let (second, us) = (message.time_ns / 1_000_000_000, (message.time_ns / 1000 % 1_000_000) as u32);
+        if self.head.second != Some(second) || !std::ptr::eq(self.head.msgid, message.msgid) {
+            self.make_head(second, message);
+        }
+        let digits_at = out.len() + self.head.digits_at;
+        out.extend_from_slice(&self.head.text);
+        if let Some(place) = out.get_mut(digits_at..).and_then(|rest| rest.first_chunk_mut()) {
+            *place = six_digits(us);
+        }
         let line = &mut self.line;
-        put_piece(line, out, &self.before_time);
-        let time = self.times.text(message.time_ns);
-        line.short(time.get(..MICROSECONDS).unwrap_or_default());
-        put_piece(line, out, &self.behind_time);
-        line.short(self.msgid.of(message.msgid));
-        put_piece(line, out, &self.element);
         self.params.put(line, out, cells, likeness);
         put_piece(line, out, b"][meta sequenceId=\"");
         line.decimal(message.sequence_id.wrapping_sub(1) % SEQUENCE_ID_MAX + 1);
         line.short(b"\"]");
     }
+
+    #[inline(never)]
+    fn make_head(&mut self, second: u64, message: &Message<'_>) {
+        let msgid = message.msgid;
+        let fits = (1..=WORD_MAX).contains(&msgid.len()) && msgid.bytes().all(|byte| byte.is_ascii_graphic());
+        let time = self.times.text(message.time_ns);
+        let parts: [&[u8]; 5] = [
+            &self.before_time,
+            time.get(..MICROSECONDS).unwrap_or_default(),
+            &self.behind_time,
+            if fits { msgid.as_bytes() } else { b"-" },
+            &self.element,
+        ];
+        let digits_at = self.before_time.len() + MICROSECONDS - DIGITS;
+        self.head = Head { second: Some(second), msgid, text: parts.concat(), digits_at };
+    }
+}
+
+/// Six digits with leading zeros.
+#[inline]
+fn six_digits(n: u32) -> [u8; 6] {
+    let digit = |n: u32| b'0' + (n % 10) as u8;
+    [100_000, 10_000, 1000, 100, 10, 1].map(|unit| digit(n / unit))
 }
 
 /// The name of a column in the element.

@@ -79,6 +79,8 @@ impl Logemu {
             + 5 * row.prefix.len()
             + byte(row.prefix, row.prefix.len() / 2)
             + byte(row.hw_header, 11)
+            // IPv4 and IPv6 of one neighbour.
+            + 7 * byte(row.hw_header, 13)
             + 3 * (row.in_ifindex.unwrap_or(0) + row.out_ifindex.unwrap_or(0)) as usize;
         let slot = mix % BEGINS;
         if !self.begins[slot].is_of(row, self.time.second()) {

@@ -192,8 +192,11 @@ impl<'h, R: Receive + 'static> DirectReader<'h, R> {
         }
         if self.was_emptied && self.own.is_empty() {
             shared.end_work();
-            sockets.wait(WAIT_MS as i32)?;
-            // Also where nothing came: this is when new sockets are looked for.
+            if !sockets.wait(WAIT_MS as i32)? {
+                // New sockets are taken over when it is received next: the caller may find out about them before.
+                self.was_emptied = false;
+                return Ok(());
+            }
             self.was_emptied = sockets.receive(&mut self.own)?;
         }
         Ok(())

@@ -177,8 +177,9 @@ impl Rfc5424 {
 /// Six digits with leading zeros.
 #[inline]
 fn six_digits(n: u32) -> [u8; 6] {
-    let digit = |n: u32| b'0' + (n % 10) as u8;
-    [100_000, 10_000, 1000, 100, 10, 1].map(|unit| digit(n / unit))
+    let pair = |n: u32| (b'0' + (n / 10) as u8, b'0' + (n % 10) as u8);
+    let ((a, b), (c, d), (e, f)) = (pair(n / 10_000 % 100), pair(n / 100 % 100), pair(n % 100));
+    [a, b, c, d, e, f]
 }
 
 /// The name of a column in the element.

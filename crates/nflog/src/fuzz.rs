@@ -3,16 +3,23 @@ use std::hint::black_box;
 
 use netlink::Messages;
 use netlink::datagrams::DatagramFrames;
-use record::rows::LogRecords;
+use record::rows::{LogRecord, LogRecords};
 use record::{Lookups, Table};
 
 use crate::decode_record;
+use crate::events::netlink::layout::RecordLayouts;
 
 /// Reads bytes as one payload, as messages, and as a block of datagrams; looks at every cell.
 pub fn fuzz_nflog(data: &[u8]) {
     let framed = DatagramFrames::of(data).map_while(Result::ok).flat_map(|frame| Messages::new(frame.bytes));
     let payloads = Messages::new(data).chain(framed).map_while(Result::ok).map(|message| message.payload);
+    let mut layouts = RecordLayouts::default();
     for payload in payloads.chain([data]) {
+        // By a layout of its own, if it is well-formed.
+        for _ in 0..2 {
+            let mut row = LogRecord::default();
+            black_box(layouts.decode_into(payload, &mut row, &mut 0).is_ok());
+        }
         if let Ok(row) = decode_record(payload, 0, &mut 0) {
             for field in LogRecords::FIELDS {
                 black_box(field.cell(&row, &Lookups::none()));

@@ -18,8 +18,9 @@ use super::reader::{IDLE_CHECKS, STOP_CHECK_MS};
 
 /// The second thread receives once the first has been busy for so long. What comes meanwhile, the kernel keeps.
 const BUSY_MAX: Duration = Duration::from_millis(50);
-/// How long the first thread waits for datagrams before it asks whether the run shall end, and hands out a block without
-/// frames. A signal ends the wait. More often would cost a wake-up between any two datagrams of a steady stream.
+/// How long the first thread waits for datagrams before it asks whether the run shall end, and hands out a block
+/// without frames. A signal ends the wait. More often would cost a wake-up between any two datagrams of a steady
+/// stream.
 const WAIT_MS: u64 = IDLE_CHECKS as u64 * STOP_CHECK_MS;
 /// Memory of a burst is given back once nothing was to be done for so long.
 const CALM: Duration = Duration::from_millis(20);
@@ -118,7 +119,8 @@ enum Turn {
 
 impl<'h, R: Receive + 'static> DirectReader<'h, R> {
     /// Receives from `sockets`, into one chunk of `own_bytes`; the second thread, called `name`, into chunks of
-    /// `sizes`. `stop` is called some five times a second, and when a signal comes; it returns true once the run shall end.
+    /// `sizes`. `stop` is called some five times a second, and when a signal comes; it returns true once the run shall
+    /// end.
     pub fn start(
         name: &str,
         sizes: ChunkSizes,

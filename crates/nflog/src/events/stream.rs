@@ -11,7 +11,7 @@ use record::{Accounting, Demand, Each, Next, Offer, SourceError, SourceFault, St
 use sys::{Blocks, Errno, Host, SysError};
 
 use crate::events::netlink::groups::{self, Delivery, GroupSocket};
-use crate::events::netlink::layout::Layouts;
+use crate::events::netlink::layout::RecordLayouts;
 use crate::events::netlink::other_netns::{Elsewhere, FindOtherNetns};
 use crate::events::netlink::reader::{OpenedReader, open_reader};
 use crate::events::netlink::record::is_record;
@@ -68,7 +68,7 @@ pub struct LogStream<'h> {
     blocks: Box<dyn Blocks + 'h>,
     groups: Vec<u16>,
     header: BatchHeader,
-    layouts: Layouts,
+    layouts: RecordLayouts,
     sequences: Sequences,
     /// [`FollowLog::lost`]
     lost: Arc<AtomicU64>,
@@ -129,7 +129,7 @@ impl<'h> LogStream<'h> {
             blocks,
             groups,
             header: BatchHeader::default(),
-            layouts: Layouts::default(),
+            layouts: RecordLayouts::default(),
             sequences,
             lost,
             seen: 0,

@@ -9,8 +9,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use testkit::netns::Lab;
 
-/// Room that is made and touched before anything comes: more than a burst of the longest messages. A receiver that waits
-/// for memory is a slow one, and holds senders up.
+/// Room that is made and touched before anything comes: more than a burst of the longest messages. A receiver that
+/// waits for memory is a slow one, and holds senders up.
 const ROOM: usize = 320 << 20;
 /// Room for at least so much is kept free.
 const READ: usize = 1 << 20;

@@ -21,11 +21,11 @@ const MISSES_MAX: u8 = 8;
 
 /// Layouts of the last records.
 #[derive(Debug)]
-pub(crate) struct Layouts(Box<[Layout; SLOTS]>);
+pub(crate) struct RecordLayouts(Box<[RecordLayout; SLOTS]>);
 
 /// Where the attributes of a message stand.
 #[derive(Debug, Clone, Copy, Default)]
-struct Layout {
+struct RecordLayout {
     /// Bytes of the message; 0 without a layout.
     bytes: usize,
     /// The head of each attribute, in the order of the message: its offset, and how it stands there.
@@ -36,13 +36,13 @@ struct Layout {
     misses: u8,
 }
 
-impl Default for Layouts {
-    fn default() -> Layouts {
-        Layouts(Box::new([Layout::default(); SLOTS]))
+impl Default for RecordLayouts {
+    fn default() -> RecordLayouts {
+        RecordLayouts(Box::new([RecordLayout::default(); SLOTS]))
     }
 }
 
-impl Layouts {
+impl RecordLayouts {
     /// The same as [`decode_into`].
     #[inline]
     pub(crate) fn decode_into<'b>(
@@ -63,7 +63,7 @@ impl Layouts {
     }
 }
 
-impl Layout {
+impl RecordLayout {
     #[inline]
     fn is_of(&self, message: &[u8]) -> bool {
         let is_there = |(at, head): &(u16, u32)| prefix::u32_at(message, usize::from(*at)) == Some(*head);
@@ -111,12 +111,12 @@ impl Layout {
             self.misses += 1;
             return;
         }
-        *self = Layout::of(message).unwrap_or_default();
+        *self = RecordLayout::of(message).unwrap_or_default();
     }
 
     /// The layout of a message that is well-formed; `None` if it has attributes that most have not.
-    fn of(message: &[u8]) -> Option<Layout> {
-        let mut layout = Layout { bytes: message.len(), ..Layout::default() };
+    fn of(message: &[u8]) -> Option<RecordLayout> {
+        let mut layout = RecordLayout { bytes: message.len(), ..RecordLayout::default() };
         let mut at = NFGENMSG;
         for attr in Attrs::new(message.get(NFGENMSG..)?) {
             let attr = attr.ok()?;
@@ -175,7 +175,7 @@ mod tests {
         bytes
     }
 
-    fn both(layouts: &mut Layouts, message: &[u8]) {
+    fn both(layouts: &mut RecordLayouts, message: &[u8]) {
         let (mut row, mut unknown, mut expected_unknown) = (LogRecord { time_ns: 9, ..LogRecord::default() }, 0, 0);
         let decoded = layouts.decode_into(message, &mut row, &mut unknown).map(|()| row);
         assert_eq!(decoded, decode_record(message, 9, &mut expected_unknown));
@@ -186,9 +186,9 @@ mod tests {
 
     #[test]
     fn a_layout_is_known_again() {
-        let mut layouts = Layouts::default();
+        let mut layouts = RecordLayouts::default();
         let usual = |number| message(&USUAL.map(|kind| (kind, number)), 0);
-        let is_known = |layouts: &Layouts, message: &[u8]| layouts.0.iter().any(|layout| layout.is_of(message));
+        let is_known = |layouts: &RecordLayouts, message: &[u8]| layouts.0.iter().any(|layout| layout.is_of(message));
         for number in [7, 8, 9] {
             both(&mut layouts, &usual(number));
             assert!(is_known(&layouts, &usual(200)));
@@ -214,7 +214,7 @@ mod tests {
         fn messages_read_the_same(
             messages in prop::collection::vec((0usize..4, 0usize..10, 0u16..24, any::<u8>(), 0usize..6, 0u8..4), 1..60),
         ) {
-            let mut layouts = Layouts::default();
+            let mut layouts = RecordLayouts::default();
             for (shape, changed, kind, number, cut, is_cut) in messages {
                 let mut attrs = USUAL.map(|kind| (kind, number)).to_vec();
                 match shape {
@@ -229,7 +229,7 @@ mod tests {
 
         #[test]
         fn any_heads_read_the_same(messages in prop::collection::vec(prop::collection::vec(0u8..24, 0..64), 1..60)) {
-            let mut layouts = Layouts::default();
+            let mut layouts = RecordLayouts::default();
             for message in messages {
                 both(&mut layouts, &message);
             }

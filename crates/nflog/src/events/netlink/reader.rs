@@ -22,8 +22,8 @@ const DATAGRAMS_PER_TURN: usize = 64;
 /// Most datagrams received at the end from a group that stays bound: more come all the time.
 const DATAGRAMS_AT_END: usize = 4096;
 
-/// Least time between two wake-ups that find something: datagrams that come faster are received several at a time, since
-/// a wake-up costs as much as some hundred records.
+/// Least time between two wake-ups that find something: datagrams that come faster are received several at a time,
+/// since a wake-up costs as much as some hundred records.
 const WAKE_UPS_APART: Duration = Duration::from_millis(10);
 /// No part of the latency larger than one in so many is spent on that.
 const PART_OF_LATENCY: u32 = 5;

@@ -1,11 +1,12 @@
 //! `netwren drops`: drops that are forced in namespaces of the test's own, counted to the packet.
 
 use crate::going::Going;
-use crate::run::{Ran, clean, command_for_anyone, netwren_in};
+use crate::run::{Ran, clean, command_for_anyone, netwren, netwren_in};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::process::Command;
+use std::sync::OnceLock;
 use sys::Errno;
 use sys::caps::Cap;
 use sys::sandbox::{Limit, confine};
@@ -20,6 +21,30 @@ pub(crate) fn command(lab: &Lab, args: &[&str]) -> Command {
     clean(&mut command).arg("drops").args(args);
     confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
     command
+}
+
+/// False, said loudly, where the program was built without BPF: then it says so.
+fn counts_drops() -> bool {
+    static COUNTS: OnceLock<bool> = OnceLock::new();
+    *COUNTS.get_or_init(|| {
+        let tried = netwren(&["drops", "--for", "0.1"]);
+        let is_without = tried.stderr.contains("netwren was built without BPF");
+        if is_without {
+            assert_eq!((tried.code, &*tried.stdout), (4, ""), "{}", tried.stderr);
+            eprintln!("skipped: {}", tried.stderr);
+        }
+        !is_without
+    })
+}
+
+/// Leaves the test where drops cannot be counted.
+macro_rules! require_drops {
+    () => {
+        testkit::require_root!();
+        if !counts_drops() {
+            return;
+        }
+    };
 }
 
 fn parse(line: String) -> Value {
@@ -84,7 +109,7 @@ const LOOPBACK: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
 #[test]
 fn root_datagrams_to_a_closed_port() {
-    testkit::require_root!();
+    require_drops!();
     let lab = Lab::new("dropsport");
     let going =
         counting(&lab, &["--columns", "count,per_s,reason,place,proto,iface,src,dst,dport,meaning,benign,total"]);
@@ -102,7 +127,7 @@ fn root_datagrams_to_a_closed_port() {
 
 #[test]
 fn root_rules_by_hook_as_nft_counts() {
-    testkit::require_root!();
+    require_drops!();
     testkit::require_tool!("nft");
     let lab = Lab::new("dropsnft");
     lab.nft(
@@ -128,7 +153,7 @@ fn root_rules_by_hook_as_nft_counts() {
 /// Source ports of a rule are used up: connection tracking drops, and no rule does.
 #[test]
 fn root_connection_tracking_is_told_from_rules() {
-    testkit::require_root!();
+    require_drops!();
     testkit::require_tool!("nft");
     let lab = Lab::new("dropsct");
     lab.nft(
@@ -154,7 +179,7 @@ fn root_connection_tracking_is_told_from_rules() {
 /// The table is full of entries that may not be thrown out: every new connection is a drop, as ctnetlink counts.
 #[test]
 fn root_a_full_table_of_connection_tracking() {
-    testkit::require_root!();
+    require_drops!();
     testkit::require_tool!("nft");
     // The size is the machine's: nobody else uses the table meanwhile.
     let _size = HostKnob::set("/proc/sys/net/netfilter/nf_conntrack_max", "1000");
@@ -177,7 +202,7 @@ fn root_a_full_table_of_connection_tracking() {
 
 #[test]
 fn root_reverse_path_and_hop_limit() {
-    testkit::require_root!();
+    require_drops!();
     let lan = Routed::new("dropsway");
     let set =
         |file: &str| lan.router.inside(|| std::fs::write(format!("/proc/sys/net/ipv4/conf/{file}/rp_filter"), "1"));
@@ -218,7 +243,7 @@ fn root_reverse_path_and_hop_limit() {
 
 #[test]
 fn root_a_socket_that_nobody_reads() {
-    testkit::require_root!();
+    require_drops!();
     let lab = Lab::new("dropsrcv");
     let there = lab.inside(|| UdpSocket::bind("127.0.0.1:0").unwrap());
     let to = (LOOPBACK, there.local_addr().unwrap().port());
@@ -241,7 +266,7 @@ fn root_a_socket_that_nobody_reads() {
 /// Ports are in no key: whoever scans makes one row.
 #[test]
 fn root_a_storm_of_random_ports_is_one_row() {
-    testkit::require_root!();
+    require_drops!();
     let lab = Lab::new("dropsstorm");
     let going = counting(&lab, &["--columns", "count,reason,place,proto,total"]);
     lab.inside(|| {
@@ -265,7 +290,7 @@ fn root_a_storm_of_random_ports_is_one_row() {
 /// One table at the end, the scope, groups, and what a recording holds.
 #[test]
 fn root_one_table_of_one_namespace_and_its_recording() {
-    testkit::require_root!();
+    require_drops!();
     let (lab, other) = (Lab::new("dropsone"), Lab::new("dropstwo"));
     let tape = lab.dir().join("drops.tape");
     let tape = tape.to_str().unwrap();
@@ -295,7 +320,7 @@ fn program_of(pid: u32) -> Option<u32> {
 
 #[test]
 fn root_kill_leaves_nothing_behind() {
-    testkit::require_root!();
+    require_drops!();
     let lab = Lab::new("dropskill");
     let going = counting(&lab, &[]);
     let program = program_of(going.child.id()).expect("it is attached");
@@ -313,7 +338,7 @@ fn limited(lab: &Lab, args: &[&str], limits: &[Limit]) -> Ran {
 
 #[test]
 fn root_what_is_missing_is_said() {
-    testkit::require_root!();
+    require_drops!();
     let lab = Lab::new("dropsbad");
     let without = |caps: &[Cap]| Limit::WithoutCaps(caps.to_vec());
     let run = |limit: Limit| limited(&lab, &["--for", "0.1"], &[limit]);
@@ -343,7 +368,7 @@ fn root_what_is_missing_is_said() {
 /// Without names of functions the address and the reason are shown, and the hook is that of the packet's route.
 #[test]
 fn root_hidden_names_of_functions() {
-    testkit::require_root!();
+    require_drops!();
     testkit::require_tool!("nft");
     let lab = Lab::new("dropshide");
     lab.nft("table inet t {\n chain i {\n type filter hook input priority 0;\n udp dport 7 drop\n }\n}\n");
@@ -371,7 +396,7 @@ fn following(lab: &Lab, args: &[&str]) -> Going<Value> {
 
 #[test]
 fn root_events_are_single_packets() {
-    testkit::require_root!();
+    require_drops!();
     let lab = Lab::new("dropsev");
     let tape = lab.dir().join("events.tape");
     let tape = tape.to_str().unwrap();
@@ -398,7 +423,7 @@ fn root_events_are_single_packets() {
 
 #[test]
 fn root_events_end_after_so_many() {
-    testkit::require_root!();
+    require_drops!();
     let lab = Lab::new("dropsend");
     let mut going = following(&lab, &["--exit-after", "3"]);
     send(&lab, "127.0.0.1:0", (LOOPBACK, 9), 10);
@@ -414,7 +439,7 @@ fn root_events_end_after_so_many() {
 /// A reader that is held up loses packets, and says how many to the packet.
 #[test]
 fn root_events_that_find_the_ring_full_are_counted() {
-    testkit::require_root!();
+    require_drops!();
     let lab = Lab::new("dropslost");
     let going = following(&lab, &["--by", "reason", "--stats", "reason = NO_SOCKET"]);
     send(&lab, "127.0.0.1:0", (LOOPBACK, 9), 10);
@@ -434,7 +459,7 @@ fn root_events_that_find_the_ring_full_are_counted() {
 /// Connections and datagrams that reach whom they are for, IPv4 and IPv6: what the kernel frees of them is routine.
 #[test]
 fn root_normal_work_shows_nothing() {
-    testkit::require_root!();
+    require_drops!();
     let lab = Lab::new("dropsidle");
     let going = counting(&lab, &[]);
     lab.inside(|| {

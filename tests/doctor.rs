@@ -34,7 +34,7 @@ fn ids(findings: &[Value]) -> Vec<&str> {
     findings.iter().map(|one| one["id"].as_str().unwrap()).collect()
 }
 
-/// What the counter `name` of nstat is at.
+/// The value of the counter `name`, by nstat.
 fn counter(lab: &Lab, name: &str) -> u64 {
     let text = lab.output("nstat", &["-asz", name]);
     text.split_whitespace().skip_while(|word| *word != name).nth(1).map_or(0, |word| word.parse().unwrap())

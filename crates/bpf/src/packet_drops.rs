@@ -27,9 +27,9 @@ pub const DROP_SAMPLE_BYTES: usize = 248;
 
 /// The number of a reason that this kernel has not got.
 const NO_REASON: u32 = u32::MAX;
-/// What the names of reasons begin with.
+/// The prefix of every name of a reason.
 const PREFIX: &str = "SKB_DROP_REASON_";
-/// The same of parts of the kernel with reasons of their own, whose numbers are the upper 16 bits of a reason.
+/// The prefix of names of subsystems. A subsystem's number is the upper 16 bits of its reasons.
 const SUBSYSTEM_PREFIX: &str = "SKB_DROP_REASON_SUBSYS_";
 
 /// The kernel's names for reasons: a number means something else in the next kernel.
@@ -122,7 +122,7 @@ impl PacketDrops {
         self.loaded.map("samples")?.get(key, sample)
     }
 
-    /// What is in no count. Three system calls.
+    /// Reads the counts of lost packets. Three system calls.
     pub fn losses(&self) -> Result<DropLosses, BpfError> {
         Ok(DropLosses {
             merged: self.loaded.counter("merged")?,
@@ -180,8 +180,8 @@ impl PacketDropEvents {
         self.ring.consume(each)
     }
 
-    /// Waits until 64 KiB of events are there, for `timeout_ms` at most. Look again after that time: fewer events wake
-    /// nobody.
+    /// Waits until 64 KiB of events are there, for `timeout_ms` at most. Fewer events do not end the wait: read the
+    /// ring after it in any case.
     pub fn wait(&self, timeout_ms: i32) -> Result<(), SysError> {
         self.ring.wait(timeout_ms).map(drop)
     }

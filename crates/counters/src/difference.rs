@@ -1,4 +1,4 @@
-//! What a counter changed by.
+//! The difference between two readings of a counter.
 //!
 //! A counter that is smaller than before has passed the end of its bits, or it began anew: its interface, queueing
 //! discipline or namespace is another one that got the same name. Which of the two it is only the size of the step can

@@ -31,7 +31,7 @@ impl CounterMemory {
     }
 }
 
-/// What identifies a counter in its namespace.
+/// The identity of a counter in its namespace.
 type CounterKey<'b> = (CounterSource, Option<&'b Object>, &'b str);
 
 /// Finds the counters of one reading in the one before. Both have the kernel's order, so the next one usually stands

@@ -13,6 +13,7 @@ use record::{Addr, text};
 use crate::error::DropsError;
 use crate::hook;
 use crate::meaning::{is_benign, meaning_of};
+use crate::names::{FUNCTION, REASON, put_name, read_names};
 
 /// `netwren drops`, and the version of this layout.
 const MAGIC: u64 = u64::from_ne_bytes(*b"nwdrops1");
@@ -33,10 +34,6 @@ const ALL_NETNS: u64 = 1;
 const NAMES_HIDDEN: u64 = 1 << 1;
 const NO_REASONS: u64 = 1 << 2;
 
-/// Kinds of names.
-pub(crate) const REASON: u8 = 0;
-pub(crate) const FUNCTION: u8 = 1;
-
 /// `HAS_…` of the program.
 const HAS_ADDRESSES: u8 = 1;
 const HAS_PORTS: u8 = 2;
@@ -45,7 +42,7 @@ const ETH_P_IPV6: u16 = 0x86dd;
 /// The reason of drops by rules and by connection tracking.
 pub(crate) const NETFILTER_DROP: &[u8] = b"NETFILTER_DROP";
 
-/// What stands before the rows.
+/// The header of a block of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct RoundHeader {
     /// How long the round lasted.
@@ -104,11 +101,7 @@ pub(crate) fn encode<'n>(
         into.extend_from_slice(&row.sample);
     }
     for (kind, number, name) in names {
-        let name = name.get(..usize::from(u16::MAX)).unwrap_or(name);
-        into.push(kind);
-        into.extend_from_slice(&number.to_ne_bytes());
-        into.extend_from_slice(&u16::try_from(name.len()).unwrap_or(u16::MAX).to_ne_bytes());
-        into.extend_from_slice(name);
+        put_name(into, kind, number, name);
     }
 }
 
@@ -140,16 +133,10 @@ impl<'b> DropReading<'b> {
             no_reasons: flags & NO_REASONS != 0,
         };
         let rows_bytes = usize::try_from(word(6)).ok().and_then(|rows| rows.checked_mul(ROW_BYTES));
-        let (rows, mut rest) = rest.split_at_checked(rows_bytes.ok_or(cut.clone())?).ok_or(cut.clone())?;
+        let (rows, rest) = rest.split_at_checked(rows_bytes.ok_or(cut.clone())?).ok_or(cut.clone())?;
         let mut names = HashMap::new();
-        while let Some((head, more)) = rest.split_first_chunk::<11>() {
-            let [kind, number @ .., low, high] = *head;
-            let length = usize::from(u16::from_ne_bytes([low, high]));
-            let (name, more) = more.split_at_checked(length).ok_or(cut.clone())?;
-            names.insert((kind, u64::from_ne_bytes(number)), name);
-            rest = more;
-        }
-        if rest.is_empty() { Ok(DropReading { header, rows, names }) } else { Err(cut) }
+        read_names(rest, |kind, number, name| _ = names.insert((kind, number), name))?;
+        Ok(DropReading { header, rows, names })
     }
 
     /// Calls back with each row, and whether it stands for packets of several namespaces and interfaces, until it
@@ -197,7 +184,7 @@ impl<'b> DropReading<'b> {
     }
 }
 
-/// What stands in a key and a sample without a name.
+/// The numbers of a key and a sample as a row; the caller adds the names.
 pub(crate) fn packet(key: &[u8], sample: &[u8]) -> PacketDrop<'static> {
     let has = byte_at(sample, 39);
     let port = |at: usize| u16::from_be_bytes([byte_at(sample, at), byte_at(sample, at + 1)]);

@@ -3,7 +3,7 @@ use sys::Host;
 
 use crate::error::DropsError;
 
-/// Whose packets are counted.
+/// The namespaces whose packets are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DropScope {
     /// Those of the network namespace with this inode.
@@ -24,7 +24,8 @@ mod with_bpf {
     use bpf::{DROP_KEY_BYTES, DROP_SAMPLE_BYTES, DropLosses, DropRoom, PacketDrops};
 
     use super::{DropScope, DropsError, Host};
-    use crate::block::{self, CountedDrops, FUNCTION, REASON, RoundHeader};
+    use crate::block::{self, CountedDrops, RoundHeader};
+    use crate::names::{FUNCTION, REASON};
     use crate::reasons;
     use crate::symbols::Symbols;
 

@@ -8,7 +8,7 @@ use sys::{Errno, SysError};
 /// The thing that is read, for messages.
 const WHAT: &str = "dropped packets";
 
-/// What stands between the kernel's drops and their rows.
+/// A fault on the way from the kernel's drops to their rows.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum DropsError {

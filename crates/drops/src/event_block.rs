@@ -10,10 +10,11 @@ use std::collections::HashMap;
 
 use record::rows::{DropEvent, PacketDrop};
 
-use crate::block::{FUNCTION, KEY_BYTES, NETFILTER_DROP, REASON, packet, put_function, put_stack, stack, u64_at};
+use crate::block::{KEY_BYTES, NETFILTER_DROP, packet, put_function, put_stack, stack, u64_at};
 use crate::error::DropsError;
 use crate::hook;
 use crate::meaning::{DropMeaning, is_benign, meaning_of};
+use crate::names::{FUNCTION, REASON, read_names};
 
 const MAGIC: u64 = u64::from_ne_bytes(*b"nwevent1");
 pub(crate) const HEADER_BYTES: usize = 56;
@@ -27,7 +28,7 @@ pub(crate) const ALL_NETNS: u64 = 1 << 1;
 const KEY_AT: usize = 8;
 const SAMPLE_AT: usize = KEY_AT + KEY_BYTES;
 
-/// What stands before the events of a block.
+/// The header of a block of events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct EventHeader {
     pub(crate) epoch_ns: u64,
@@ -63,16 +64,7 @@ pub(crate) fn reason(event: &[u8]) -> u32 {
     packet(event.get(KEY_AT..).unwrap_or_default(), &[]).reason_number
 }
 
-/// Appends a name.
-pub(crate) fn put_name(into: &mut Vec<u8>, kind: u8, number: u64, name: &[u8]) {
-    let name = name.get(..usize::from(u16::MAX)).unwrap_or(name);
-    into.push(kind);
-    into.extend_from_slice(&number.to_ne_bytes());
-    into.extend_from_slice(&u16::try_from(name.len()).unwrap_or(u16::MAX).to_ne_bytes());
-    into.extend_from_slice(name);
-}
-
-/// What all drops of one reason at one place have in common.
+/// The words that all drops of one reason at one place share.
 #[derive(Debug)]
 struct KnownPlace {
     reason: Box<[u8]>,
@@ -118,15 +110,8 @@ impl EventDecoder {
         Ok(header)
     }
 
-    fn learn(&mut self, mut names: &[u8]) -> Result<(), DropsError> {
-        while let Some((head, more)) = names.split_first_chunk::<11>() {
-            let [kind, number @ .., low, high] = *head;
-            let length = usize::from(u16::from_ne_bytes([low, high]));
-            let (name, more) = more.split_at_checked(length).ok_or(DropsError::Malformed("a name is cut short"))?;
-            self.names.insert((kind, u64::from_ne_bytes(number)), name.into());
-            names = more;
-        }
-        Ok(())
+    fn learn(&mut self, names: &[u8]) -> Result<(), DropsError> {
+        read_names(names, |kind, number, name| _ = self.names.insert((kind, number), name.into()))
     }
 
     fn row<'r>(&'r mut self, event: &[u8], epoch_ns: u64, stack_text: &'r mut Vec<u8>) -> DropEvent<'r> {
@@ -168,6 +153,7 @@ impl EventDecoder {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::names::put_name;
 
     const PLACE: u64 = 0xffff_ffff_8100_1234;
 

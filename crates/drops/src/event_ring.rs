@@ -4,12 +4,12 @@ use std::collections::HashSet;
 use bpf::{EventProgram, PacketDropEvents, RingBlocks};
 use sys::{Host, SysError, clock};
 
-use crate::block::{FUNCTION, REASON};
 use crate::counter::DropScope;
 use crate::error::DropsError;
 use crate::event_block::{
-    ALL_NETNS, EVENT_BYTES, EventHeader, HEADER_BYTES, NAMES_HIDDEN, STACK_EVENT_BYTES, addresses, put_name, reason,
+    ALL_NETNS, EVENT_BYTES, EventHeader, HEADER_BYTES, NAMES_HIDDEN, STACK_EVENT_BYTES, addresses, reason,
 };
+use crate::names::{FUNCTION, REASON, put_name};
 use crate::reasons;
 use crate::symbols::Symbols;
 

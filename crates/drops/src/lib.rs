@@ -17,6 +17,7 @@ mod event_ring;
 mod fuzz;
 mod hook;
 mod meaning;
+mod names;
 mod probe;
 #[cfg(feature = "bpf")]
 mod reasons;

@@ -1,4 +1,4 @@
-//! What reasons mean, who can do something about them, and what to look at next.
+//! The meaning of reasons, who can act on them, and the next thing to look at.
 //!
 //! By name, never by number: numbers differ from kernel to kernel. Names change as well, so an entry may have several.
 
@@ -7,9 +7,9 @@
 pub struct DropMeaning {
     /// A sentence.
     pub says: &'static str,
-    /// Who can do something about it.
+    /// The role that can act.
     pub ask: &'static str,
-    /// Where to look next, and what may mend it.
+    /// The next thing to look at, and the remedy.
     pub remedy: &'static str,
 }
 
@@ -17,7 +17,7 @@ const fn of(says: &'static str, ask: &'static str, remedy: &'static str) -> Drop
     DropMeaning { says, ask, remedy }
 }
 
-/// What the reason means when the function `place` dropped the packet.
+/// Explains a reason for a packet that the function `place` dropped.
 pub fn meaning_of(reason: &[u8], place: &[u8]) -> DropMeaning {
     let of_place = AT_PLACES.iter().find(|(of, at, _)| of.as_bytes() == reason && at.as_bytes() == place);
     if let Some((_, _, meaning)) = of_place {

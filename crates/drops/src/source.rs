@@ -13,16 +13,16 @@ const BACKEND: &str = "bpf";
 /// The key of a round on the tape.
 const TAPE_KEY: &str = "drops";
 
-/// Which rows are handed out.
+/// The choice of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DropOptions {
-    /// Whose packets: the scope that the counter was opened with, of a replay the wanted one.
+    /// The counted namespaces: of a live run those that the counter was opened with, of a replay the requested ones.
     pub scope: DropScope,
-    /// With those that are routine.
+    /// True to include drops that are routine.
     pub all: bool,
 }
 
-/// What was dropped since the reading before.
+/// The source of `drops`: packets dropped since the previous reading.
 #[derive(Debug)]
 pub struct DropSource<'h> {
     host: &'h Host,
@@ -159,7 +159,7 @@ pub(crate) fn tell_left_out(routine: u64, unplaced: u64, stats: &mut Accounting)
     }
 }
 
-/// What is said where functions have no names.
+/// The note for hidden names of functions.
 pub(crate) const NAMES_HIDDEN: &str = "places are addresses: the kernel hides the names of its functions (needs \
                                        CAP_SYSLOG, and kernel.kptr_restrict below 2)";
 

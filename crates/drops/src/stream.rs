@@ -15,9 +15,9 @@ const BACKEND: &str = "bpf";
 /// How single drops are followed.
 #[derive(Clone, Copy)]
 pub struct FollowDrops<'h> {
-    /// Whose packets.
+    /// The namespaces whose packets are shown.
     pub scope: DropScope,
-    /// With those that are routine.
+    /// True to include drops that are routine.
     pub all: bool,
     /// Asked every 10 ms: true ends the stream.
     pub stop: &'h dyn Fn() -> bool,
@@ -81,7 +81,7 @@ fn open<'h>(host: &'h Host, _: bool, _: FollowDrops<'h>) -> Result<Box<dyn Block
     host.stream(TAPE_KEY, "", none).map_err(DropsError::from)
 }
 
-/// What is done with one drop.
+/// The outcome of one drop.
 enum Judged {
     Shown,
     Routine,

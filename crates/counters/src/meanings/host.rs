@@ -1,4 +1,4 @@
-//! What the whole host counts: packets in the queues of CPUs, neighbours.
+//! Counters of the whole host: packets in the queues of CPUs, neighbours.
 
 use super::{Meaning, c, g};
 

@@ -2,7 +2,7 @@
 
 use super::{Meaning, c, g};
 
-/// What rtnetlink says of an interface.
+/// Meanings of the counters and states of an interface (rtnetlink).
 pub(super) const IFACE: &[Meaning] = &[
     g("mtu", "Setting: the largest packet that the interface sends, in bytes."),
     g("carrier", "1 if the link is up, 0 if its cable, its peer or its driver is not."),
@@ -50,7 +50,7 @@ pub(super) const IFACE: &[Meaning] = &[
     ),
 ];
 
-/// What rtnetlink says of a queueing discipline.
+/// Meanings of the counters of a queueing discipline (rtnetlink).
 pub(super) const QDISC: &[Meaning] = &[
     c("bytes", "Bytes sent through the queue."),
     c("packets", "Packets sent through the queue."),

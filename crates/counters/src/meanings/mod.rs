@@ -15,7 +15,7 @@ mod udp;
 use record::rows::{CounterKind, CounterSource, NatStats};
 use record::{Field, Table};
 
-/// What a counter means.
+/// The meaning of a counter.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Meaning {
     /// Its name as `nstat` writes it.
@@ -94,7 +94,7 @@ const fn are_equal(a: &[u8], b: &[u8]) -> bool {
     at == a.len()
 }
 
-/// What the counter `name` of `source` means; `None` if that is not known.
+/// The meaning of the counter `name` of `source`; `None` if it is unknown.
 pub fn describe(source: CounterSource, name: &str) -> Option<&'static Meaning> {
     tables(source).iter().copied().flatten().find(|meaning| meaning.name == name)
 }
@@ -129,8 +129,8 @@ const NUMBERED: &[(&str, &str)] = &[
     ("Icmp6OutType", "ICMPv6 messages sent of the type that ends the name."),
 ];
 
-/// What a counter with a number in its name means; an empty sentence for any other. Counters that are not known count,
-/// as nearly all do.
+/// The meaning of a counter with a number in its name; an empty sentence for any other. The kind of an unknown counter
+/// is taken for a count, as nearly all are.
 pub(crate) fn of_numbered(name: &str) -> (CounterKind, &'static str) {
     let is_it = |(prefix, _): &&(&str, &str)| {
         name.strip_prefix(prefix).is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))

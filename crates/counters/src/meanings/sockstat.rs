@@ -1,4 +1,4 @@
-//! How many sockets there are.
+//! Numbers of sockets.
 
 use super::{Meaning, g};
 

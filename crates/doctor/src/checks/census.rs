@@ -10,7 +10,7 @@ pub const SOCKETS_MAX: usize = 65_536;
 /// A queue of unread bytes from which on a socket is remembered.
 const UNREAD_MIN: u32 = 64 << 10;
 
-/// What was seen of the sockets of a namespace.
+/// The sockets of a namespace, as far as checks need them.
 #[derive(Debug, Default, Clone)]
 pub struct SocketCensus {
     /// Listeners of TCP whose accept queue is not empty.

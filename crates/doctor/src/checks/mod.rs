@@ -1,4 +1,4 @@
-//! What is wrong with a host: one file a check, each a rule over two readings.
+//! The checks of `doctor`: one file each, a rule over two readings.
 //!
 //! Start reading at [`diagnose`]. A check looks at one [`Sample`], of a network namespace or of the host, and adds a
 //! finding if a counter moved within the window or a state is there now: totals since boot prove nothing.
@@ -50,7 +50,7 @@ pub struct Check {
     pub rule: &'static str,
     /// Where the numbers are from.
     pub sources: &'static str,
-    /// What would show that the finding is wrong.
+    /// The observation that would refute the finding.
     pub refuted_by: &'static str,
     run: fn(&Sample, &mut Findings),
 }
@@ -96,7 +96,7 @@ pub const SETTINGS: &[&str] = &[
     "ipv6/neigh/default/gc_thresh3",
 ];
 
-/// What the checks found in the samples: the most harmful first.
+/// Runs every check on the samples. Returns the findings, the most harmful first.
 pub fn diagnose(samples: &[Sample]) -> Vec<Finding> {
     let mut all: Vec<(usize, Finding)> = Vec::new();
     for sample in samples {

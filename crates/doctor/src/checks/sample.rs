@@ -1,4 +1,4 @@
-//! What checks look at: two readings of one network namespace, or of the host.
+//! The sample of a check: two readings of one network namespace, or of the host.
 
 use record::rows::{Counter, CounterSource, Evidence};
 use std::collections::BTreeMap;

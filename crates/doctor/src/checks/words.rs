@@ -4,11 +4,12 @@ use record::rows::Evidence;
 
 use super::Moved;
 
-/// A name from outside as part of a command: what a shell would take for more than a word becomes a placeholder.
-pub(crate) fn argument<'n>(name: &'n str, placeholder: &'n str) -> &'n str {
+/// A name from outside as an argument of a command that is shown: `generic` (`IFACE`) in place of a name that a shell
+/// would take for more than a word, so that no copied command runs it.
+pub(crate) fn argument<'n>(name: &'n str, generic: &'n str) -> &'n str {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-' | b':' | b'@');
     let is_word = !name.is_empty() && !name.starts_with('-') && name.bytes().all(is_plain);
-    if is_word { name } else { placeholder }
+    if is_word { name } else { generic }
 }
 
 /// The counter of an object as evidence.

@@ -20,7 +20,7 @@ pub struct CapturedPacket<'b> {
     pub iface: &'b [u8],
     /// What the frame begins with.
     pub link_type: LinkType,
-    /// Whom it is for; `None` where a file does not say.
+    /// The addressee; `None` where a file does not say.
     pub packet_type: Option<PacketAim>,
     /// The checksum of a packet of this host is filled in by the device later.
     pub checksum_not_ready: bool,
@@ -57,14 +57,14 @@ pub struct CapturedFrame<'b> {
     pub netns_id: u64,
     /// Number of the interface in its namespace, or in its file.
     pub ifindex: u32,
-    /// With the namespace it stands for number and name of the interface: the same for packets of the same one.
+    /// A number that changes with the number or the name of the interface, unique in the namespace.
     /// `None` where that is not known.
     pub iface_version: Option<NonZeroU32>,
     /// Bytes that it had.
     pub len: u32,
     /// What the frame begins with.
     pub link_type: LinkType,
-    /// Whom it is for; `None` where a file does not say.
+    /// The addressee; `None` where a file does not say.
     pub packet_type: Option<PacketAim>,
     /// Name of the interface; empty where it is not known.
     pub iface: &'b [u8],

@@ -31,7 +31,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// What the values of a counter mean.
+    /// The kind of a counter's values.
     pub enum CounterKind {
         /// Only grows: what matters is the difference.
         Counter => "counter",

@@ -1,4 +1,4 @@
-//! What is wrong with a host: one row a finding (`doctor`).
+//! Findings of `doctor`: one row for each fault of a host.
 
 use crate::named_enum::named_enum;
 use crate::table::fields;
@@ -55,7 +55,7 @@ pub struct Finding {
     pub since_ns: Option<u64>,
     /// The window in nanoseconds.
     pub window_ns: u64,
-    /// What would mend it, the best first.
+    /// Remedies, the best first.
     pub remedy: Vec<Remedy>,
 }
 

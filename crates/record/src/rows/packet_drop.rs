@@ -68,7 +68,7 @@ pub struct PacketDrop<'b> {
     pub stack: &'b [u8],
     /// A sentence on the reason; empty if there is none.
     pub meaning: &'static str,
-    /// Who can do something about it; empty if nobody needs to.
+    /// The role that can act; empty if no action is needed.
     pub ask: &'static str,
     /// Where to look next; empty without advice.
     pub remedy: &'static str,
@@ -177,11 +177,11 @@ table! {
     pid: Id = owners(owners_key, Some(|o| Value::U64(o.pid.into()))), show Show::Wide;
     /// Container of that process (docker, podman, containerd, LXC): its name, else the start of its id.
     container: Text = owners_joined(LookupId::Containers, owners_key, by_pid, no_key), show Show::Wide;
-    /// What the reason means, at this place.
+    /// The meaning of the reason at this place.
     meaning: Text = own(|row| Value::nonempty(row.meaning.as_bytes())), show Show::Default;
-    /// Who can do something about it.
+    /// The role that can act.
     ask: Text = own(|row| Value::nonempty(row.ask.as_bytes())), show Show::Wide;
-    /// Where to look next, and what may mend it.
+    /// The next thing to look at, and the remedy.
     remedy: Text = own(|row| Value::nonempty(row.remedy.as_bytes())), show Show::Wide;
     /// True if such drops are routine and no fault: rows of them are shown with --all or by a filter with `benign`.
     benign: Bool = own(|row| Value::Bool(row.benign)), show Show::Wide;
@@ -252,11 +252,11 @@ table! {
     dport: Port = own(|row| row.packet.port(1)), show Show::Default;
     /// Length in bytes, as far as it was left when it was dropped.
     len: Bytes = own(|row| Value::U64(row.packet.first_bytes.into())), kernel "sk_buff:len", show Show::Default;
-    /// What the reason means, at this place.
+    /// The meaning of the reason at this place.
     meaning: Text = own(|row| Value::nonempty(row.packet.meaning.as_bytes())), show Show::Wide;
-    /// Who can do something about it.
+    /// The role that can act.
     ask: Text = own(|row| Value::nonempty(row.packet.ask.as_bytes()));
-    /// Where to look next, and what may mend it.
+    /// The next thing to look at, and the remedy.
     remedy: Text = own(|row| Value::nonempty(row.packet.remedy.as_bytes()));
     /// True if such drops are routine and no fault: they are shown with --all or by a filter with `benign`.
     benign: Bool = own(|row| Value::Bool(row.packet.benign)), show Show::Wide;

@@ -41,7 +41,7 @@ pub struct Rfc5424 {
     head: Head,
 }
 
-/// What messages of one kind and one second begin with, up to the name of the element.
+/// The head that all messages of one kind and one second share, up to the name of the element.
 #[derive(Default)]
 struct Head {
     second: Option<u64>,

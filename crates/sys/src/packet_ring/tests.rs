@@ -234,7 +234,7 @@ fn packets(ring: &mut PacketRing, wanted: usize) -> Vec<Vec<u8>> {
         if found.len() >= wanted {
             break;
         }
-        std::thread::sleep(std::time::Duration::from_millis(1));
+        crate::wait_any(&[ring.as_fd()], 10, &mut Vec::new()).unwrap();
     }
     found
 }
@@ -268,7 +268,7 @@ fn root_what_is_longer_than_a_slot_is_captured_whole() {
     }
 }
 
-/// Beyond the room at the socket the beginning is captured: the length says that there was more.
+/// A packet beyond the room at the socket is cut: its length says that there was more.
 #[test]
 fn root_whole_packets_beyond_the_room_are_cut() {
     if !is_root() {

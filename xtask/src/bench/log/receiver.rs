@@ -54,7 +54,7 @@ impl Drop for Receiver {
     }
 }
 
-/// What was received, in `bytes`, which are overwritten.
+/// Views the received `bytes`, which are overwritten.
 fn take(listener: &TcpListener, mut bytes: Vec<u8>, count: &AtomicU64, stop: &AtomicBool) -> Vec<u8> {
     let mut at = 0;
     while !stop.load(Ordering::Relaxed) {

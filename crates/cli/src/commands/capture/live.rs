@@ -147,7 +147,8 @@ impl Reading<'_> {
         }
     }
 
-    /// The writer, if every packet goes into the file as it is: nobody needs to look into it.
+    /// Takes the writer out if every packet goes into the file unparsed; `None` if a filter, a limit or a comment needs
+    /// headers.
     fn writer_of_all(&mut self, stream: &PacketStream<'_>) -> Option<PacketWriter> {
         let looks_into = self.capture.has_comments || !self.plan.takes_all() || stream.is_judging();
         if looks_into { None } else { self.writer.take() }

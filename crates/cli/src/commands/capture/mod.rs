@@ -339,7 +339,7 @@ impl Capture {
         self.snaplen.unwrap_or(if stores { capture::SNAPLEN_MAX } else { capture::SNAPLEN })
     }
 
-    /// What goes to files alone comes in blocks.
+    /// The delivery that the output needs: blocks for files, packets at once for everything else.
     fn delivery(&self) -> Delivery {
         let sleep = match self.latency {
             Latency::Auto => Some(Pacing::AUTO),

@@ -1,4 +1,4 @@
-//! How many files the processes have open that let connections wait.
+//! Open files of the processes whose connections wait.
 
 use doctor::checks::{Descriptors, Queue};
 use host::processes::Identity;

@@ -7,7 +7,7 @@ use std::fmt::Write;
 /// The width of the text.
 const WIDTH: usize = 80;
 
-/// What is said of the checks of these names and areas; of all if there is none.
+/// The explanation of the checks with these names or areas; of all checks if the list is empty.
 pub(super) fn text(chosen: &[&str]) -> String {
     let mut text = String::new();
     for check in CHECKS {

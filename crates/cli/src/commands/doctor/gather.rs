@@ -1,4 +1,4 @@
-//! What the checks look at: two readings of counters and sockets, and settings.
+//! The samples that checks compare: two readings of counters and sockets, and settings.
 
 use super::super::counters::CounterProvider;
 use super::super::saved;
@@ -16,7 +16,7 @@ use sys::{Errno, Host, fs};
 /// Ports that the kernel chooses where the setting cannot be read: as it comes.
 const PORTS: (u16, u16) = (32_768, 60_999);
 
-/// What is asked of sockets.
+/// The fields of sockets that checks need.
 const OF_SOCKETS: &[&str] = &[
     "proto",
     "state",

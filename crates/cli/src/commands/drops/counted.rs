@@ -40,7 +40,7 @@ pub(super) struct DropProvider {
     clock: Cell<SampleClock>,
 }
 
-/// While nothing is to be written, nobody but us notices that the reader of the output has gone.
+/// Time between two tests for a closed output pipe, while nothing is written.
 const LOOK_NS: u64 = 200_000_000;
 
 impl DropProvider {

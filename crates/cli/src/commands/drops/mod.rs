@@ -46,7 +46,7 @@ Counting costs nothing while nothing is dropped, and about 0.2 us for each packe
 CAP_PERFMON, names of functions CAP_SYSLOG.
 ";
 
-/// What groups are summed up by, if nothing else is said.
+/// The default of `--sum` with `--by`.
 const SUMS: &str = "count,bytes";
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
@@ -95,7 +95,7 @@ fn of_events(mut request: Request, words: &ParsedWords<'_>) -> Result<Outcome, S
     })
 }
 
-/// Whose drops a session is about.
+/// The namespaces whose drops a session counts.
 fn scope(session: &Session) -> DropScope {
     match session.namespaces() {
         Some(_) => DropScope::AllNetns,

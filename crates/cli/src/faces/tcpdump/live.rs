@@ -380,7 +380,7 @@ impl LiveFace<'_> {
     }
 }
 
-/// Nobody waits for the packets that are only saved, unless they are flushed one by one.
+/// Packets come in blocks if they are only saved and not flushed one by one; else at once.
 fn delivery(run: &TcpdumpRun) -> Delivery {
     if run.live.is_immediate {
         return Delivery::AtOnce(Pacing::new(None));

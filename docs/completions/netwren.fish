@@ -668,7 +668,7 @@ csv\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand drops" -l watch -d 'What was dropped every SECONDS, until interrupted: on a terminal without --for that is meant anyway' -r
+complete -c netwren -n "__fish_netwren_using_subcommand drops" -l watch -d 'A round of drops every SECONDS until interrupted; the default on a terminal without --for' -r
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l owners-via -d 'Find owners by this interface instead of the cheaper one: bpf needs CAP_BPF and CAP_PERFMON and misses no process' -r -f -a "bpf\t''
 proc\t''"
@@ -687,7 +687,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand drops" -l events -d 'Eac
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l stack -d 'The functions of the kernel that led to the drop, as column `stack`: of the first packet of a row, with --events of each, which costs 3 us more'
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l all -d 'Also drops that are routine, such as unread data of a socket that was closed: their `benign` is true'
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -s h -l help -d 'Print help'
-complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l for -d 'How long the host is watched, 3 seconds if nothing is said; of a recording the time from its first round to the one that is compared with it, which is the last one if nothing is said' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l for -d 'How long the host is watched (default 3); of a recording: time from its first round to the one that is compared with it (default: the last one)' -r
 complete -c netwren -n "__fish_netwren_using_subcommand doctor" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
 complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
 complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l sum -d 'With --by: also the sum of these fields' -r
@@ -713,7 +713,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l cost -d 'What
 complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
 complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
 complete -c netwren -n "__fish_netwren_using_subcommand doctor" -s h -l help -d 'Print help'
-complete -c netwren -n "__fish_netwren_using_subcommand counters" -l for -d 'The time between the two readings that are compared, 1 second if nothing is said; of a recording the time from its first round to the one that is read, which is the last one if nothing is said' -r
+complete -c netwren -n "__fish_netwren_using_subcommand counters" -l for -d 'Time between the two readings that are compared (default 1); of a recording: time from its first round to the one that is compared with it (default: the last one)' -r
 complete -c netwren -n "__fish_netwren_using_subcommand counters" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
 complete -c netwren -n "__fish_netwren_using_subcommand counters" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
 complete -c netwren -n "__fish_netwren_using_subcommand counters" -l sum -d 'With --by: also the sum of these fields' -r

@@ -13,7 +13,7 @@ use crate::{links, qdiscs, texts};
 /// A dump that the kernel interrupted (an interface came or went) is repeated this often.
 const TRIES: u32 = 3;
 
-/// What the recording knows an entering by.
+/// The name that a recording gives to the entry of a namespace.
 const PURPOSE: &str = " counters";
 
 /// Adds counters that another crate reads, of the namespace that the calling thread is in.

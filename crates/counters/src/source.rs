@@ -15,7 +15,7 @@ use crate::memory::{CounterMemory, Matches};
 use crate::reader::CounterReader;
 use crate::reading::{CounterName, CounterReading, CounterValue};
 
-/// How the second reading comes about.
+/// The outcome of the wait for the second reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextReading {
     /// The time is over: it can be read.
@@ -131,9 +131,8 @@ impl<'h> CounterTable<'h> {
 
 impl Source<KernelCounters> for CounterTable<'_> {
     fn prepare(&self, _: &Demand<KernelCounters>) -> Box<dyn Scan<KernelCounters> + '_> {
-        let explain = "two readings of /proc/net/{snmp,netstat,snmp6,sockstat,sockstat6,softnet_stat,stat}, of \
-        interfaces \
-                       and queueing disciplines by rtnetlink (RTM_GETLINK, RTM_GETQDISC), of connection tracking by \
+        let explain = "two readings: /proc/net/{snmp,netstat,snmp6,sockstat,sockstat6,softnet_stat,stat}; interfaces and \
+                       queueing disciplines by rtnetlink (RTM_GETLINK, RTM_GETQDISC); connection tracking by \
                        ctnetlink or /proc/net/stat";
         full_scan::<KernelCounters, _>("proc", explain, |each| self.read(each))
     }

@@ -260,8 +260,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Value("SECONDS"),
         WHAT,
-        "The time between the two readings that are compared, 1 second if nothing is said; of a recording the time \
-         from its first round to the one that is read, which is the last one if nothing is said",
+        "Time between the two readings that are compared (default 1); of a recording: time from its first round to the \
+         one that is compared with it (default: the last one)",
     ),
     flag(
         Scope::DOCTOR,
@@ -269,8 +269,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Value("SECONDS"),
         WHAT,
-        "How long the host is watched, 3 seconds if nothing is said; of a recording the time from its first round to \
-         the one that is compared with it, which is the last one if nothing is said",
+        "How long the host is watched (default 3); of a recording: time from its first round to the one that is \
+         compared with it (default: the last one)",
     ),
     flag(Scope::COUNTERS, "changed", None, Nothing, WHAT, "Only counters that changed"),
     flag(
@@ -345,7 +345,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Maybe("SECONDS", "1"),
         HOW,
-        "What was dropped every SECONDS, until interrupted: on a terminal without --for that is meant anyway",
+        "A round of drops every SECONDS until interrupted; the default on a terminal without --for",
     ),
     flag(
         Scope::CAPTURE,

@@ -85,21 +85,8 @@ impl Blocks {
         if is_inside { map.bytes(self.block * self.block_bytes + self.next, HEADER) } else { None }
     }
 
-    /// Hands out the next packet. The blocks before are given back.
-    #[inline]
-    pub(super) fn take<'m>(&mut self, map: &'m mut Mapping) -> Option<Frame<'m>> {
-        if !self.open(map) {
-            return None;
-        }
-        let block = map.bytes_mut(self.block * self.block_bytes, self.block_bytes)?;
-        let packet = Packet::read(block, self.next);
-        self.left = if packet.is_some() { self.left - 1 } else { 0 };
-        let packet = packet?;
-        self.next = packet.next;
-        Some(packet.frame(block))
-    }
-
-    /// Hands the next packets of one block to `take`, at most so many, until it returns false; returns how many.
+    /// Hands the next packets of one block to `take`, at most so many, until it returns false; returns how many. The
+    /// blocks before are given back.
     #[inline]
     pub(super) fn take_many(&mut self, map: &mut Mapping, most: u64, mut take: impl FnMut(&Frame<'_>) -> bool) -> u64 {
         if !self.open(map) {

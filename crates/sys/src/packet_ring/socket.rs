@@ -184,7 +184,7 @@ impl PacketRing {
         self.attach(&program::reject_all())
     }
 
-    /// The stamp of the packet that [`PacketRing::take`] hands out next; `None` if there is none for now.
+    /// The stamp of the packet that [`PacketRing::take_many`] hands out next; `None` if there is none for now.
     #[inline]
     pub fn next_ns(&mut self) -> Option<u64> {
         match &mut self.reader {
@@ -196,17 +196,9 @@ impl PacketRing {
         }
     }
 
-    /// Gives the packet before back to the kernel and hands out the next one. No system call.
-    #[inline]
-    pub fn take(&mut self) -> Option<Frame<'_>> {
-        match &mut self.reader {
-            RingReader::Slots(slots) => slots.take(&mut self.map, &self.fd),
-            RingReader::Blocks(blocks) => blocks.take(&mut self.map),
-        }
-    }
-
     /// Hands some of the packets that are there to `take`, at most `most` of them, until it returns false; returns how
-    /// many. 0 if there is none for now. Of a ring of blocks this is the fastest way.
+    /// many: 0 if there is none for now. Gives those before back to the kernel. No system call, but one for each packet
+    /// that is longer than its slot.
     #[inline]
     pub fn take_many(&mut self, most: u64, mut take: impl FnMut(&Frame<'_>) -> bool) -> u64 {
         match &mut self.reader {

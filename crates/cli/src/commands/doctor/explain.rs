@@ -11,7 +11,7 @@ const WIDTH: usize = 80;
 pub(super) fn text(chosen: &[&str]) -> String {
     let mut text = String::new();
     for check in CHECKS {
-        if !chosen.is_empty() && !chosen.iter().any(|name| [check.id, check.area].contains(name)) {
+        if !super::is_chosen(chosen, check.id, check.area) {
             continue;
         }
         let _ = writeln!(text, "{} ({})", check.id, check.area);

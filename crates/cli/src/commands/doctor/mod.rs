@@ -66,6 +66,13 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     if request.explain && (chosen.is_some() || request.shown.filter.is_empty()) {
         return Ok(output::print(&explain::text(&chosen.unwrap_or_default())).into());
     }
+    let scope = text::ChecksShown {
+        checks: CHECKS
+            .iter()
+            .filter(|check| is_chosen(chosen.as_deref().unwrap_or_default(), check.id, check.area))
+            .count(),
+        is_filtered: !request.shown.filter.is_empty(),
+    };
     let level = level(words)?;
     let wants_text = wants_text(&request);
     if wants_text {
@@ -88,7 +95,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let outcome = match super::plan::of_request(&request).and_then(|plan| Ok((provide(&plan)?, plan))) {
         Err(wrong) => return Ok(Outcome::because(Exit::Usage, wrong)),
         Ok((provider, plan)) => table::show_through(&request, &plan, &provider, |_, mut sink, rounds| {
-            let mut prose = text::FindingText::new(CHECKS.len(), &compared);
+            let mut prose = text::FindingText::new(scope, &compared);
             rounds(if wants_text { &mut prose as &mut dyn Sink } else { &mut *sink })
         }),
     };
@@ -118,6 +125,11 @@ fn chosen(words: &str) -> Option<Vec<&'static str>> {
     let known = |word| CHECKS.iter().find_map(|check| [check.id, check.area].into_iter().find(|name| *name == word));
     let names: Option<Vec<&'static str>> = words.split_whitespace().map(known).collect();
     names.filter(|names| !names.is_empty())
+}
+
+/// True if the user chose this check, or none.
+fn is_chosen(chosen: &[&str], id: &str, area: &str) -> bool {
+    chosen.is_empty() || chosen.iter().any(|name| [id, area].contains(name))
 }
 
 /// True if the user asks for nothing but what is wrong.
@@ -178,7 +190,7 @@ impl Diagnosis<'_> {
         let samples = watch.samples(self.session, &self.lookups, &mut stats)?;
         compared.set(samples.len());
         for mut finding in doctor::checks::diagnose(&samples) {
-            if !chosen.is_empty() && !chosen.iter().any(|name| [finding.id, finding.area].contains(name)) {
+            if !is_chosen(chosen, finding.id, finding.area) {
                 continue;
             }
             let began = finding.evidence.first().is_some_and(|one| one.before == Some(0) && one.after > 0);

@@ -9,19 +9,28 @@ use std::cell::Cell;
 /// The width of the text.
 const WIDTH: usize = 80;
 
+/// The checks whose findings are shown.
+#[derive(Clone, Copy)]
+pub(super) struct ChecksShown {
+    /// How many.
+    pub(super) checks: usize,
+    /// True if a filter chooses among their findings.
+    pub(super) is_filtered: bool,
+}
+
 /// Writes each finding as a paragraph when the round is over.
 pub(super) struct FindingText<'c> {
     text: String,
     findings: u64,
-    checks: usize,
+    scope: ChecksShown,
     /// Samples of the round that were looked at.
     compared: &'c Cell<usize>,
 }
 
 impl FindingText<'_> {
-    /// A writer for the findings of so many checks.
-    pub(super) fn new(checks: usize, compared: &Cell<usize>) -> FindingText<'_> {
-        FindingText { text: String::new(), findings: 0, checks, compared }
+    /// A writer for the findings of these checks.
+    pub(super) fn new(scope: ChecksShown, compared: &Cell<usize>) -> FindingText<'_> {
+        FindingText { text: String::new(), findings: 0, scope, compared }
     }
 
     /// A line that hangs below its own text.
@@ -88,7 +97,10 @@ impl Sink for FindingText<'_> {
             self.text.push_str("nothing was checked\n");
         } else if self.findings == 0 {
             let but = if totals.is_partial() { " of what could be seen" } else { "" };
-            self.text.push_str(&format!("nothing wrong was found{but} by {} checks\n", self.checks));
+            let ChecksShown { checks, is_filtered } = self.scope;
+            let what = if is_filtered { "nothing that matches the filter" } else { "nothing wrong" };
+            let plural = if checks == 1 { "" } else { "s" };
+            self.text.push_str(&format!("{what} was found{but} by {checks} check{plural}\n"));
         }
         sys::Out::stdout().write_all(self.text.as_bytes()).map_err(|error| match error {
             sys::OutError::Closed => SinkError::Closed,
@@ -151,7 +163,7 @@ mod tests {
             Remedy { command: String::new(), effect: "send less".into(), risk: String::new() },
         ];
         let compared = Cell::new(1);
-        let mut prose = FindingText::new(7, &compared);
+        let mut prose = FindingText::new(ChecksShown { checks: 7, is_filtered: false }, &compared);
         prose.begin(&Columns::default(), None).unwrap();
         let cells = [
             Value::Name("critical"),

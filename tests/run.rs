@@ -70,14 +70,19 @@ pub(crate) fn command_for_anyone(args: &[&str]) -> Command {
 
 /// Runs `netwren ARGS` here.
 pub(crate) fn netwren(args: &[&str]) -> Ran {
-    Ran::of(command(args).output().expect("netwren starts"))
+    ran(command(args))
 }
 
 /// Runs `netwren ARGS` in a lab.
 pub(crate) fn netwren_in(lab: &testkit::netns::Lab, args: &[&str]) -> Ran {
     let mut command = lab.command(testkit::program::netwren());
     clean(&mut command).args(args);
-    Ran::of(command.output().expect("netwren starts"))
+    ran(command)
+}
+
+fn ran(mut command: Command) -> Ran {
+    let output = testkit::told_if_late(&format!("{command:?}"), || command.output());
+    Ran::of(output.expect("netwren starts"))
 }
 
 /// A copy of the binary that any user may run: the checkout may lie in a folder that is root's alone. Named like a

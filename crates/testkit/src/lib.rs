@@ -21,6 +21,7 @@ pub mod root;
 pub mod routed;
 mod socket_filter;
 pub mod tables;
+mod tasks;
 pub mod tool;
 mod traffic;
 pub mod unpacked;
@@ -32,7 +33,7 @@ pub use knob::HostKnob;
 pub use socket_filter::{attach_filter, try_filter};
 pub use sys::allocator;
 pub use traffic::{Listener, Pair};
-pub use wait::{until_equal, wait_until};
+pub use wait::{told_if_late, until_equal, wait_until};
 
 /// Says something that the test harness does not swallow, as it does with `eprintln`.
 pub fn loud(line: &str) {

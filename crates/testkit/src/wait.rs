@@ -1,5 +1,8 @@
 //! Waiting for a condition instead of for a time.
 
+use crate::loud;
+use crate::tasks::children;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// Longest wait. A healthy condition holds within milliseconds; the bound is for a
@@ -18,7 +21,7 @@ pub fn wait_until(what: &str, holds: impl FnMut() -> bool) {
     wait_or_tell(what, String::new, holds);
 }
 
-/// As [`wait_until`]; where it waited in vain, `told` is added: how things stand then.
+/// As [`wait_until`]; where it waited in vain, `told` is added, how things stand then.
 ///
 /// # Panics
 /// When the condition never held.
@@ -28,9 +31,27 @@ pub(crate) fn wait_or_tell(what: &str, told: impl Fn() -> String, mut holds: imp
     let mut looks = 0_u64;
     while !holds() {
         looks += 1;
-        assert!(start.elapsed() < BOUND, "waited {BOUND:?} in vain for: {what} ({looks} looks){}", told());
+        if start.elapsed() >= BOUND {
+            let (told, children) = (told(), children());
+            panic!("waited {BOUND:?} in vain for: {what} ({looks} looks){told}\n{children}");
+        }
         std::thread::sleep(PAUSE);
     }
+}
+
+/// What `run` returns. If that takes half of the longest wait, the programs that run then are told.
+pub fn told_if_late<T>(what: &str, run: impl FnOnce() -> T) -> T {
+    let (running, ended) = channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            if ended.recv_timeout(BOUND / 2) == Err(RecvTimeoutError::Timeout) {
+                loud(&format!("{what} has not ended after {:?}\n{}", BOUND / 2, children()));
+            }
+        });
+        let returned = run();
+        drop(running);
+        returned
+    })
 }
 
 /// How often two programs that show the same moving thing are asked before a difference is one.

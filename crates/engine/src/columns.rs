@@ -1,8 +1,9 @@
 //! Which columns are shown: `--columns`, the default and wide sets, `--no-owner`.
 
 use crate::nearest::nearest;
+use crate::words;
 use record::rows::Flow;
-use record::{Column, Columns, Field, Kind, LookupId, Show, Table, field_index};
+use record::{Column, Columns, Field, Kind, LookupId, Show, Table};
 use std::fmt;
 
 /// What is shown if nothing is said.
@@ -75,12 +76,12 @@ fn named<T: Table>(name: &str, owners: bool) -> Result<Vec<usize>, UnknownColumn
         "all" => Ok(set::<T>(Show::Asked, owners)),
         "wide" => Ok(set::<T>(Show::Wide, owners)),
         "default" => Ok(set::<T>(Show::Default, owners)),
-        _ => match field_index::<T>(name) {
-            Some(index) => Ok(vec![index]),
-            None => {
+        _ => match words::fields::<T>(name) {
+            unknown if unknown.is_empty() => {
                 let hint = nearest(name, T::FIELDS.iter().map(|f| f.name));
                 Err(UnknownColumn { name: name.into(), table: T::NAME, hint })
             }
+            known => Ok(known),
         },
     }
 }
@@ -161,6 +162,8 @@ mod tests {
             ("+rtt_us", format!("{lean} rtt_us")),
             ("-state,+inode", format!("{} inode", lean.replace(" state", ""))),
             ("pid,+state", "pid state".to_owned()),
+            ("peer,rtt,port", "peer_addr peer_port rtt_us local_port".to_owned()),
+            ("-peer,-local", "proto state recv_q send_q".to_owned()),
             ("default,pid", format!("{lean} pid")),
             ("state,-state", String::new()),
         ] {
@@ -174,7 +177,7 @@ mod tests {
     #[test]
     fn unknown_columns_propose() {
         let say = |spec| resolve::<Sockets>(Some(spec), Base::Default, true).unwrap_err().to_string();
-        assert_eq!(say("state,+rtt"), "unknown column `rtt` of sockets; did you mean `rtt_us`?");
+        assert_eq!(say("state,+rtt_u"), "unknown column `rtt_u` of sockets; did you mean `rtt_us`?");
         assert_eq!(say("-qqqqqq"), "unknown column `qqqqqq` of sockets; `netwren sockets --columns help` lists them");
         assert_eq!(say("+"), "unknown column `` of sockets; `netwren sockets --columns help` lists them");
     }

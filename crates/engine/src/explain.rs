@@ -151,6 +151,10 @@ fn test_text<T: Table>(test: &Test) -> String {
         Some(Kind::Thousandths) => operand_text(operand, |n| format!("{}.{:03}", n / 1000, n % 1000)),
         _ => operand_text(operand, |n| n.to_string()),
     };
+    let operand = match test.operand {
+        Operand::Field(other) => T::FIELDS.get(other).map_or("?", |field| field.name).to_owned(),
+        _ => operand,
+    };
     format!("{name} {op} {operand}")
 }
 
@@ -188,6 +192,8 @@ fn operand_text(operand: &Operand, number: impl Fn(u64) -> String) -> String {
         Operand::Glob(pattern) => format!("glob {}", quoted(pattern)),
         // Never here: the test shows what the member is compared with.
         Operand::Member { name, .. } => (*name).to_owned(),
+        // Never here either: the test names the field.
+        Operand::Field(_) => String::new(),
     }
 }
 

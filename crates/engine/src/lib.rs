@@ -23,6 +23,7 @@ pub mod run;
 #[cfg(test)]
 mod testing;
 pub mod watch;
+pub mod words;
 
 pub use answers::Unanswered;
 pub use diff::{DiffSource, DiffState};

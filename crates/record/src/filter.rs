@@ -48,6 +48,19 @@ pub enum Op {
     NotMatch,
 }
 
+impl Op {
+    /// The operator of the same comparison seen from its right side.
+    pub fn turned(self) -> Op {
+        match self {
+            Op::Lt => Op::Gt,
+            Op::Le => Op::Ge,
+            Op::Gt => Op::Lt,
+            Op::Ge => Op::Le,
+            same => same,
+        }
+    }
+}
+
 /// The right side of a comparison, already in the field's unit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operand {
@@ -87,6 +100,8 @@ pub enum Operand {
     },
     /// A shell pattern (`*`, `?`, `[…]`) as ss takes for unix paths.
     Glob(Box<[u8]>),
+    /// Another field of the row, of the same kind; its index.
+    Field(usize),
 }
 
 /// Addresses and ports that an end may have; what is `None` may be anything.
@@ -116,12 +131,17 @@ impl Expr {
         }
     }
 
-    /// Calls `each` for every comparison in the tree.
+    /// Calls `each` for every comparison in the tree; for one of two fields twice, once from each side.
     pub fn for_each_test(&self, each: &mut dyn FnMut(&Test)) {
         match self {
             Expr::And(parts) | Expr::Or(parts) => parts.iter().for_each(|p| p.for_each_test(each)),
             Expr::Not(part) => part.for_each_test(each),
-            Expr::Test(test) => each(test),
+            Expr::Test(test) => {
+                each(test);
+                if let Operand::Field(other) = test.operand {
+                    each(&Test { field: other, op: test.op.turned(), operand: Operand::Field(test.field) });
+                }
+            }
         }
     }
 }

@@ -136,10 +136,11 @@ impl Clock for FilterClock<'_> {
 /// The columns with those that `--sort` names behind them: an order that is not seen is not believed.
 fn with_sort_keys<T: Table>(sort: Option<&str>, mut columns: Vec<usize>) -> Vec<usize> {
     for key in Sort::parse_list(sort.unwrap_or("")) {
-        match record::field_index::<T>(&key.name) {
-            Some(index) if !columns.contains(&index) => columns.push(index),
-            // An unknown name is the plan's to refuse.
-            _ => {}
+        // An unknown name is the plan's to refuse.
+        for index in engine::words::fields::<T>(&key.name) {
+            if !columns.contains(&index) {
+                columns.push(index);
+            }
         }
     }
     columns
@@ -154,7 +155,7 @@ fn all_of_one_round<T: Table>(request: &Request, conjuncts: &[Expr]) -> Result<(
     let named = lists.into_iter().flat_map(|(place, list)| names_in(list.as_deref()).map(move |name| (place, name)));
     let sorted = Sort::parse_list(shown.sort.as_deref().unwrap_or("")).into_iter().map(|key| ("--sort", key.name));
     for (place, name) in named.chain(sorted) {
-        if let Some(name) = record::field_index::<T>(&name).and_then(compared::<T>) {
+        if let Some(name) = engine::words::fields::<T>(&name).into_iter().find_map(compared::<T>) {
             return Err(PlanError::OneRound { place, name });
         }
     }
@@ -173,20 +174,16 @@ fn compared<T: Table>(index: usize) -> Option<&'static str> {
 
 /// The first such field that a filter tests.
 fn tested<T: Table>(expr: &Expr) -> Option<&'static str> {
-    match expr {
-        Expr::And(parts) | Expr::Or(parts) => parts.iter().find_map(tested::<T>),
-        Expr::Not(part) => tested::<T>(part),
-        Expr::Test(test) => compared::<T>(test.field),
-    }
+    let mut found = None;
+    expr.for_each_test(&mut |test| found = found.or_else(|| compared::<T>(test.field)));
+    found
 }
 
 /// Those of the columns that stand there without being named in `--columns`.
 fn usual<T: Table>(spec: Option<&str>, columns: &[usize]) -> Vec<usize> {
-    let named = |column: usize| {
-        let name = T::FIELDS.get(column).map(|field| field.name);
-        spec.unwrap_or("").split(',').any(|item| Some(item.trim().trim_start_matches('+')) == name)
-    };
-    columns.iter().copied().filter(|&column| !named(column)).collect()
+    let items = spec.unwrap_or("").split(',').map(|item| item.trim().trim_start_matches('+'));
+    let named: Vec<usize> = items.flat_map(engine::words::fields::<T>).collect();
+    columns.iter().copied().filter(|column| !named.contains(column)).collect()
 }
 
 /// Columns behind the usual ones when all namespaces are read.

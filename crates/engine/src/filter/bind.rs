@@ -6,6 +6,7 @@ use super::error::{Fault, FilterError};
 use super::literal::{self, BadNumber, Unit};
 use super::names::{Meaning, meaning};
 use super::time;
+use crate::columns::kind_in_words;
 use crate::nearest::nearest;
 use crate::predicate::compile_regex;
 use record::{Expr, Kind, Member, Op, Operand, Table, Test};
@@ -24,19 +25,54 @@ fn bind_node<T: Table>(text: &str, node: &Node) -> Result<Expr, FilterError> {
         Node::Or(parts) => Expr::Or(all(parts)?),
         Node::Not(part) => Expr::Not(Box::new(bind_node::<T>(text, part)?)),
         Node::Test(test) => match meaning::<T>(text, test)? {
-            Meaning::Endpoint { addr, port } => {
-                Binder { text, test, field: addr, member: None, unit: None }.endpoint(port)?
-            }
+            Meaning::Ends(ends) => of_ends::<T>(text, test, &ends)?,
             Meaning::Member { field, member } => {
-                Binder { text, test, field, member: Some(member), unit: Unit::of(member.kind) }.field(member.kind)?
+                let (unit, field_of) = (Unit::of(member.kind), field_of::<T>);
+                Binder { text, test, field, member: Some(member), unit, field_of }.field(member.kind)?
             }
             Meaning::Field(field) => {
                 let Some(found) = T::FIELDS.get(field) else { return Ok(Expr::Or(Vec::new())) };
-                Binder { text, test, field, member: None, unit: Unit::of(found.kind) }.field(found.kind)?
+                let (unit, field_of) = (Unit::of(found.kind), field_of::<T>);
+                Binder { text, test, field, member: None, unit, field_of }.field(found.kind)?
             }
         },
     })
 }
+
+/// The comparison with the ends of a connection, or with one part of them: `=` holds if it does for one end, `!=` if it
+/// does for each.
+fn of_ends<T: Table>(
+    text: &str,
+    test: &Comparison,
+    ends: &[(Option<usize>, Option<usize>)],
+) -> Result<Expr, FilterError> {
+    let one = |(addr, port): &(Option<usize>, Option<usize>)| {
+        let (field, port) = match (addr, port) {
+            (Some(addr), port) => (*addr, *port),
+            (None, Some(port)) => (*port, None),
+            (None, None) => return Ok(Expr::Or(Vec::new())),
+        };
+        let kind = T::FIELDS.get(field).map_or(Kind::Port, |field| field.kind);
+        let binder = Binder { text, test, field, member: None, unit: Unit::of(kind), field_of: field_of::<T> };
+        port.map_or_else(|| binder.field(kind), |port| binder.endpoint(port))
+    };
+    let parts = ends.iter().map(one).collect::<Result<Vec<_>, _>>()?;
+    let is_negated = matches!(test.cmp, Cmp::Ne | Cmp::NotIn | Cmp::NotMatch);
+    Ok(match <[Expr; 1]>::try_from(parts) {
+        Ok([only]) => only,
+        Err(parts) if is_negated => Expr::And(parts),
+        Err(parts) => Expr::Or(parts),
+    })
+}
+
+/// Index and kind of the field that a word stands for in `T`, if it stands for one field.
+fn field_of<T: Table>(word: &str) -> Option<(usize, Kind)> {
+    let [index] = crate::words::fields::<T>(word)[..] else { return None };
+    T::FIELDS.get(index).map(|field| (index, field.kind))
+}
+
+/// [`field_of`] of the table that is bound to.
+type FieldOf = fn(&str) -> Option<(usize, Kind)>;
 
 /// One comparison on its way to one or more tests of `field`.
 struct Binder<'a> {
@@ -47,6 +83,8 @@ struct Binder<'a> {
     member: Option<&'static Member>,
     /// What its numbers may be followed by.
     unit: Option<Unit>,
+    /// The fields of the table.
+    field_of: FieldOf,
 }
 
 impl Binder<'_> {
@@ -123,6 +161,9 @@ impl Binder<'_> {
         if self.test.cmp.is_match() {
             return Ok(vec![self.pattern(kind, values)?]);
         }
+        if let Some(test) = self.other_field(kind, values)? {
+            return Ok(vec![test]);
+        }
         if let Some(op) = self.ordering() {
             return self.ordered(kind, op, values).map(|test| vec![test]);
         }
@@ -146,6 +187,22 @@ impl Binder<'_> {
             Kind::Time => self.times(op, values).map(|test| vec![test]),
             _ => self.numbers(kind, op, values),
         }
+    }
+
+    /// The comparison with another field of the row, if the value is the name of one: of a number, an address or a
+    /// time, whose values look different. Both must count the same.
+    fn other_field(&self, kind: Kind, values: &[&Literal]) -> Result<Option<Expr>, FilterError> {
+        let is_comparable = kind.is_number() || matches!(kind, Kind::Addr | Kind::Time);
+        let [value] = values else { return Ok(None) };
+        let word = value.as_str().filter(|_| is_comparable && self.member.is_none() && !value.quoted);
+        let Some((other, other_kind)) = word.and_then(self.field_of) else { return Ok(None) };
+        if std::mem::discriminant(&kind) != std::mem::discriminant(&other_kind) {
+            let (here, there) = (kind_in_words(kind), kind_in_words(other_kind));
+            let message = format!("`{}` is of the kind {here}, this of the kind {there}", self.test.name);
+            return Err(self.bad(value, &message));
+        }
+        let op = self.ordering().or(self.equality()).unwrap_or(Op::Eq);
+        Ok(Some(self.one(op, Operand::Field(other))))
     }
 
     /// A comparison by `~` or `!~`. The pattern is compiled here once to find its mistakes; the plan compiles it again.

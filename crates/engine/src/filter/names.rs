@@ -4,27 +4,22 @@ use super::ast::{Comparison, Literal};
 use super::error::{Fault, FilterError};
 use super::literal::{self, Unit};
 use crate::nearest::nearest;
-use record::{Member, Table, field_index};
+use crate::words;
+use record::{Kind, Member, Table, field_index};
 
 /// What a name stands for.
 pub(super) enum Meaning {
     /// One field.
     Field(usize),
-    /// `local`, `peer`: an address field and its port field.
-    Endpoint { addr: usize, port: usize },
+    /// `local`, `peer`, `port`: address fields and port fields of one end or of several.
+    Ends(Vec<(Option<usize>, Option<usize>)>),
     /// `owners.pid`: a member of the objects in a list.
     Member { field: usize, member: &'static Member },
 }
 
-/// Units that a name may leave out, in the order in which they are tried.
-const SUFFIXES: &[&str] = &["us", "ms", "s", "bps", "bytes"];
-
-/// True if `name` means something in the filters of `T`: a field, a field without its unit, `local`, `peer`.
+/// True if `name` means something in the filters of `T`: a field, a field without its unit, a word for ends.
 pub fn knows<T: Table>(name: &str) -> bool {
-    field_index::<T>(name).is_some()
-        || member::<T>(name).is_some()
-        || endpoint::<T>(name).is_some()
-        || with_unit::<T>(name).next().is_some()
+    member::<T>(name).is_some() || !words::fields::<T>(name).is_empty()
 }
 
 /// Finds what the name of `test` means in `T`.
@@ -33,17 +28,21 @@ pub fn knows<T: Table>(name: &str) -> bool {
 /// exists: `timer > 1s` means `timer_ms`, `timer = keepalive` means `timer`.
 pub(super) fn meaning<T: Table>(text: &str, test: &Comparison) -> Result<Meaning, FilterError> {
     let exact = field_index::<T>(&test.name);
-    let by_unit = with_unit::<T>(&test.name).find(|&i| takes_units_of::<T>(i, &test.values));
+    let by_unit = words::with_unit::<T>(&test.name).find(|&i| takes_units_of::<T>(i, &test.values));
     match (exact, by_unit) {
         (Some(i), Some(j)) if !takes_units_of::<T>(i, &test.values) => return Ok(Meaning::Field(j)),
         (Some(i), _) => return Ok(Meaning::Field(i)),
         (None, Some(j)) => return Ok(Meaning::Field(j)),
         (None, None) => {}
     }
-    if let Some(meaning) = endpoint::<T>(&test.name).or_else(|| member::<T>(&test.name)) {
+    let ends = words::ends::<T>(&test.name);
+    if !ends.is_empty() {
+        return Ok(Meaning::Ends(ends));
+    }
+    if let Some(meaning) = words::renamed::<T>(&test.name).map(Meaning::Field).or_else(|| member::<T>(&test.name)) {
         return Ok(meaning);
     }
-    let candidate = with_unit::<T>(&test.name).next();
+    let candidate = words::with_unit::<T>(&test.name).next();
     match candidate.and_then(|i| T::FIELDS.get(i)) {
         Some(_) if test.values.iter().all(Literal::is_null) => Ok(Meaning::Field(candidate.unwrap_or(0))),
         Some(field) => {
@@ -54,9 +53,29 @@ pub(super) fn meaning<T: Table>(text: &str, test: &Comparison) -> Result<Meaning
     }
 }
 
-/// True for `local` and `peer` in a table that has address and port of that end.
-pub(super) fn is_endpoint<T: Table>(name: &str) -> bool {
-    endpoint::<T>(name).is_some()
+/// What the values of a name are, where they may be service names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ports {
+    /// Ports.
+    Alone,
+    /// Addresses with ports.
+    OfEnds,
+}
+
+/// How a field or a word called `name` holds ports; `None` if it holds none.
+pub(super) fn ports<T: Table>(name: &str) -> Option<Ports> {
+    if let Some(field) = field_index::<T>(name).and_then(|index| T::FIELDS.get(index)) {
+        return match field.kind {
+            Kind::Port => Some(Ports::Alone),
+            Kind::Endpoint => Some(Ports::OfEnds),
+            _ => None,
+        };
+    }
+    match words::ends::<T>(name).first()? {
+        (None, Some(_)) => Some(Ports::Alone),
+        (Some(_), Some(_)) => Some(Ports::OfEnds),
+        _ => None,
+    }
 }
 
 /// A name that is no field: says which field was probably meant.
@@ -80,26 +99,6 @@ fn unknown<T: Table>(text: &str, test: &Comparison) -> FilterError {
 fn takes_units_of<T: Table>(index: usize, values: &[Literal]) -> bool {
     let Some(unit) = T::FIELDS.get(index).and_then(|f| Unit::of(f.kind)) else { return false };
     values.iter().all(|v| !v.quoted && v.as_str().is_some_and(|text| literal::carries(unit, text)))
-}
-
-/// Fields called `name` with a unit behind.
-fn with_unit<T: Table>(name: &str) -> impl Iterator<Item = usize> {
-    SUFFIXES.iter().filter_map(move |suffix| {
-        let is_it = |field: &str| {
-            field.strip_prefix(name).and_then(|rest| rest.strip_prefix('_')).is_some_and(|rest| rest == *suffix)
-        };
-        T::FIELDS.iter().position(|f| is_it(f.name))
-    })
-}
-
-/// `local` and `peer` as the two fields that they stand for.
-fn endpoint<T: Table>(name: &str) -> Option<Meaning> {
-    let (addr, port) = match name {
-        "local" => ("local_addr", "local_port"),
-        "peer" => ("peer_addr", "peer_port"),
-        _ => return None,
-    };
-    Some(Meaning::Endpoint { addr: field_index::<T>(addr)?, port: field_index::<T>(port)? })
 }
 
 /// `owners.pid`: a list's field, a dot, a member.

@@ -2,8 +2,8 @@
 
 use super::ast::{Ast, Cmp, Comparison, Literal, Node};
 use super::literal;
-use super::names::is_endpoint;
-use record::{Kind, Table, field_index};
+use super::names::{Ports, ports};
+use record::Table;
 use std::sync::Arc;
 
 /// The ports that a name stands for, ascending; none for an unknown name.
@@ -29,11 +29,8 @@ fn node<T: Table>(from: &Node, ports_of: &mut PortsOf<'_>) -> Node {
 
 /// The same comparison with port numbers in place of service names. A name with several ports becomes a list.
 fn comparison<T: Table>(test: &Comparison, ports_of: &mut PortsOf<'_>) -> Comparison {
-    let kind = field_index::<T>(&test.name).and_then(|field| T::FIELDS.get(field)).map(|field| field.kind);
-    let of_ends = kind == Some(Kind::Endpoint) || kind.is_none() && is_endpoint::<T>(&test.name);
-    if !(of_ends || kind == Some(Kind::Port)) || test.cmp.is_match() {
-        return test.clone();
-    }
+    let Some(ports) = ports::<T>(&test.name).filter(|_| !test.cmp.is_match()) else { return test.clone() };
+    let of_ends = ports == Ports::OfEnds;
     let values: Vec<Literal> = test.values.iter().flat_map(|value| numbered(value, of_ends, ports_of)).collect();
     let (cmp, is_list) = match (test.cmp, values.len() == test.values.len()) {
         (cmp, true) => (cmp, test.is_list),

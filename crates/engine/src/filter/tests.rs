@@ -4,6 +4,7 @@ use super::*;
 use crate::explain::expr_text;
 use proptest::prelude::*;
 use record::rows::{Flows, Sockets};
+use record::{Expr, Operand};
 
 /// The bound filter in words, or the error as shown.
 fn bound<T: Table>(text: &str) -> String {
@@ -40,6 +41,44 @@ fn every_operator() {
         ("local_port = 8000-8999", "local_port in (8000-8999)"),
         ("local_port != 8000-8999", "local_port not in (8000-8999)"),
     ]);
+}
+
+#[test]
+fn issue_15_words_for_ends() {
+    check(&[
+        ("port = 443", "local_port = 443 or peer_port = 443"),
+        ("port != 443", "local_port != 443 and peer_port != 443"),
+        ("port in (80, 443)", "local_port in (80, 443) or peer_port in (80, 443)"),
+        ("addr = 10.0.0.1", "local_addr = 10.0.0.1 or peer_addr = 10.0.0.1"),
+        ("ip in 10.0.0.0/8", "local_addr in (10.0.0.0/8) or peer_addr in (10.0.0.0/8)"),
+        ("source = 10.0.0.1:80", "local_addr = 10.0.0.1 and local_port = 80"),
+        ("dst = :443", "peer_port = 443"),
+        ("sport = 22", "local_port = 22"),
+        ("program = sshd", "process = sshd"),
+        ("addr > 10.0.0.1", "local_addr > 10.0.0.1 or peer_addr > 10.0.0.1"),
+        ("port = 99999", "filter, column 8: ports end at 65535\n  port = 99999\n         ^^^^^"),
+    ]);
+    let nat = |text| bound::<record::rows::Nat>(text);
+    assert_eq!(nat("dport = 53"), "orig_dport = 53");
+    assert_eq!(nat("port = 53"), "orig_sport = 53 or orig_dport = 53 or reply_sport = 53 or reply_dport = 53");
+    assert_eq!(bound::<record::rows::CapturedPackets>("host = 10.0.0.1"), "src = 10.0.0.1 or dst = 10.0.0.1");
+}
+
+#[test]
+fn issue_15_two_fields_are_compared() {
+    check(&[
+        ("accept_q > accept_q_max", "accept_q > accept_q_max"),
+        ("local_port = peer_port", "local_port = peer_port"),
+        ("local_addr != peer_addr", "local_addr != peer_addr"),
+        ("rtt_us > min_rtt", "rtt_us > min_rtt_us"),
+        ("process = user", "process = user"),
+    ]);
+    let other_kind = bound::<Sockets>("rtt_us > pid");
+    assert!(other_kind.contains("column 10: `rtt_us` is of the kind microseconds, this of the kind number"), "{other_kind}");
+    let Expr::Test(test) = bind::<Sockets>(&parse("accept_q > accept_q_max").unwrap()).unwrap() else { panic!() };
+    assert!(matches!(test.operand, Operand::Field(_)));
+    let Expr::Test(test) = bind::<Sockets>(&parse("process = user").unwrap()).unwrap() else { panic!() };
+    assert!(matches!(test.operand, Operand::Words(_)), "a word of a text is a text");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::error::PlanError;
 use super::request::{Fold, PlanRequest, Sort};
 use crate::columns;
+use crate::words;
 use record::{Column, Columns, Field, Kind, Table, field_index};
 
 /// What happens to rows that passed the filter.
@@ -49,12 +50,13 @@ fn rows<T: Table>(request: &PlanRequest) -> Result<Projection, PlanError> {
     let columns = columns::of::<T>(&fields);
     let mut keys = Vec::with_capacity(request.sort.len());
     for sort in &request.sort {
-        let index = find::<T>("--sort", &sort.name)?;
-        let place = fields.iter().position(|&f| f == index).unwrap_or_else(|| {
-            fields.push(index);
-            fields.len() - 1
-        });
-        keys.push((place, sort.descending));
+        for index in find::<T>("--sort", &sort.name)? {
+            let place = fields.iter().position(|&f| f == index).unwrap_or_else(|| {
+                fields.push(index);
+                fields.len() - 1
+            });
+            keys.push((place, sort.descending));
+        }
     }
     let work = if keys.is_empty() { Work::Stream } else { Work::Sort(keys) };
     Ok(Projection { fields, columns, work })
@@ -64,23 +66,27 @@ fn rows<T: Table>(request: &PlanRequest) -> Result<Projection, PlanError> {
 fn grouped<T: Table>(request: &PlanRequest) -> Result<Projection, PlanError> {
     let mut fields = Vec::new();
     for name in &request.by {
-        let index = find::<T>("--by", name)?;
-        if let Some(kind) = field::<T>(index).map(|field| field.kind).filter(|kind| kind.is_list()) {
-            let why = match kind {
-                Kind::Owners => "a list of owners makes no group; take `process` or `pid`",
-                _ => "a list makes no group",
-            };
-            return Err(PlanError::Unfit { option: "--by", name: name.clone(), why });
-        }
-        if !fields.contains(&index) {
-            fields.push(index);
+        for index in find::<T>("--by", name)? {
+            if let Some(kind) = field::<T>(index).map(|field| field.kind).filter(|kind| kind.is_list()) {
+                let why = match kind {
+                    Kind::Owners => "a list of owners makes no group; take `process` or `pid`",
+                    _ => "a list makes no group",
+                };
+                return Err(PlanError::Unfit { option: "--by", name: name.clone(), why });
+            }
+            if !fields.contains(&index) {
+                fields.push(index);
+            }
         }
     }
     let keys = fields.len();
     let mut columns = columns::of::<T>(&fields);
     columns.0.push(Column { name: "count".into(), kind: Kind::Count });
     for (fold, name) in &request.folds {
-        let index = find::<T>(option_of(*fold), name)?;
+        let option = option_of(*fold);
+        let [index] = find::<T>(option, name)?[..] else {
+            return Err(PlanError::Unfit { option, name: name.clone(), why: "it stands for several fields" });
+        };
         let Some(field) = field::<T>(index) else { continue };
         fits(*fold, field)?;
         fields.push(index);
@@ -96,16 +102,29 @@ fn group_order<T: Table>(sort: &[Sort], columns: &Columns, count: usize) -> Resu
     if sort.is_empty() {
         return Ok(vec![(count, true)]);
     }
-    let place = |sort: &Sort| match columns.0.iter().position(|c| c.name == sort.name) {
-        Some(place) => Ok((place, sort.descending)),
-        None => Err(match PlanError::unknown("--sort", &sort.name, columns.0.iter().map(|c| &*c.name)) {
-            PlanError::UnknownField { option, name, hint: None } if field_index::<T>(&name).is_some() => {
-                PlanError::Unfit { option, name, why: "it is no column of these groups" }
-            }
-            unknown => unknown,
-        }),
-    };
-    sort.iter().map(place).collect()
+    let mut order = Vec::with_capacity(sort.len());
+    for sort in sort {
+        let places = places::<T>(&sort.name, columns);
+        if places.is_empty() {
+            return Err(match PlanError::unknown("--sort", &sort.name, columns.0.iter().map(|c| &*c.name)) {
+                PlanError::UnknownField { option, name, hint: None } if field_index::<T>(&name).is_some() => {
+                    PlanError::Unfit { option, name, why: "it is no column of these groups" }
+                }
+                unknown => unknown,
+            });
+        }
+        order.extend(places.into_iter().map(|place| (place, sort.descending)));
+    }
+    Ok(order)
+}
+
+/// Where the column called `name` stands, or those of the fields that it stands for.
+fn places<T: Table>(name: &str, columns: &Columns) -> Vec<usize> {
+    let place = |name: &str| columns.0.iter().position(|column| *column.name == *name);
+    match place(name) {
+        Some(place) => vec![place],
+        None => words::fields::<T>(name).into_iter().filter_map(field::<T>).filter_map(|f| place(f.name)).collect(),
+    }
 }
 
 /// The option that asks for a fold, for messages.
@@ -133,7 +152,10 @@ fn field<T: Table>(index: usize) -> Option<&'static Field<T>> {
     T::FIELDS.get(index)
 }
 
-/// The index of the field that `option` names.
-fn find<T: Table>(option: &'static str, name: &str) -> Result<usize, PlanError> {
-    field_index::<T>(name).ok_or_else(|| PlanError::unknown(option, name, T::FIELDS.iter().map(|f| f.name)))
+/// The indexes of the fields that `option` names.
+fn find<T: Table>(option: &'static str, name: &str) -> Result<Vec<usize>, PlanError> {
+    match words::fields::<T>(name) {
+        unknown if unknown.is_empty() => Err(PlanError::unknown(option, name, T::FIELDS.iter().map(|f| f.name))),
+        known => Ok(known),
+    }
 }

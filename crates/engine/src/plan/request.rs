@@ -1,6 +1,7 @@
 //! What a command asks for, before any name is looked up.
 
-use record::{Expr, Table, field_index};
+use crate::words;
+use record::{Expr, Table};
 
 /// What a command asks for: the user's columns, filter, groups, order and limit, names not yet looked up.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +36,7 @@ impl PlanRequest {
         let grouped = self.is_grouped();
         let named = |field: &&usize| grouped || !self.usual.contains(field);
         let mut asked: Vec<usize> = fields.iter().filter(named).copied().collect();
-        asked.extend(self.sort.iter().filter_map(|sort| field_index::<T>(&sort.name)).filter(|_| !grouped));
+        asked.extend(self.sort.iter().flat_map(|sort| words::fields::<T>(&sort.name)).filter(|_| !grouped));
         for part in &self.conjuncts {
             part.for_each_test(&mut |test| asked.push(test.field));
         }

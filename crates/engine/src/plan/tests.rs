@@ -15,7 +15,7 @@ fn error(change: impl FnOnce(&mut PlanRequest)) -> String {
 
 #[test]
 fn what_does_not_fit_is_refused() {
-    assert_eq!(error(|r| r.by = vec!["peer".into()]), "unknown field `peer` in --by; did you mean `peer_addr`?");
+    assert_eq!(error(|r| r.by = vec!["peer_a".into()]), "unknown field `peer_a` in --by; did you mean `peer_addr`?");
     assert_eq!(
         error(|r| r.by = vec!["zzzz".into()]),
         "unknown field `zzzz` in --by; `--columns help` lists the fields"
@@ -24,7 +24,10 @@ fn what_does_not_fit_is_refused() {
         error(|r| r.by = vec!["owners".into()]),
         "--by cannot take `owners`: a list of owners makes no group; take `process` or `pid`"
     );
-    assert_eq!(error(|r| r.sort = Sort::parse_list("rtt")), "unknown field `rtt` in --sort; did you mean `rtt_us`?");
+    assert_eq!(
+        error(|r| r.sort = Sort::parse_list("rtt_u")),
+        "unknown field `rtt_u` in --sort; did you mean `rtt_us`?"
+    );
     assert_eq!(
         error(|r| r.sort = Sort::parse_list("pid:down")),
         "unknown field `pid:down` in --sort; did you mean `pid:desc`?"
@@ -72,6 +75,20 @@ fn only_what_is_used_is_demanded() {
     assert_eq!(demand.need, need::COOKIE | need::UID);
     assert!(plan.needs_lookup(LookupId::Users) && !plan.needs_lookup(LookupId::Owners) && !plan.is_streaming());
     assert_eq!(plan.columns().0.len(), 1);
+}
+
+#[test]
+fn issue_15_words_stand_for_fields_in_groups_and_orders() {
+    let mut request = request(&["state"], "");
+    request.by = vec!["peer".into(), "rtt".into()];
+    request.sort = Sort::parse_list("port:desc,rtt");
+    let plan = Plan::<Sockets>::new(request).unwrap();
+    let names: Vec<&str> = plan.columns().0.iter().map(|column| &*column.name).collect();
+    assert_eq!(names, ["peer_addr", "peer_port", "rtt_us", "count"]);
+    let Work::Group(grouping) = &plan.work else { panic!("groups") };
+    assert_eq!(grouping.order, [(1, true), (2, false)]);
+    let several = error(|r| r.folds = vec![(Fold::Max, "port".into())]);
+    assert_eq!(several, "--max cannot take `port`: it stands for several fields");
 }
 
 #[test]

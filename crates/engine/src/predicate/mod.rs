@@ -7,7 +7,7 @@ mod rule;
 
 use crate::glob;
 use record::{Expr, Get, Lookups, Op, Operand, Push, Table, Test};
-use rule::Rule;
+use rule::{Orders, Rule};
 use std::fmt;
 
 /// Largest compiled regular expression in bytes, and the same for its lazily built tables.
@@ -48,6 +48,8 @@ enum Node<T: Table> {
     Not(Box<Node<T>>),
     /// A field is read and held against a rule.
     Test { get: Get<T>, rule: Rule },
+    /// Two fields are read and compared.
+    Fields { left: Get<T>, right: Get<T>, orders: Orders, negated: bool },
 }
 
 impl<T: Table> Predicate<T> {
@@ -107,6 +109,14 @@ impl<T: Table> Node<T> {
             Expr::And(parts) => Node::And(all(parts)?),
             Expr::Or(parts) => Node::Or(all(parts)?),
             Expr::Not(part) => Node::Not(Box::new(Node::compile(part)?)),
+            Expr::Test(Test { field, op, operand: Operand::Field(other) }) => {
+                match (T::FIELDS.get(*field), T::FIELDS.get(*other), Orders::of(*op)) {
+                    (Some(left), Some(right), Some(orders)) => {
+                        Node::Fields { left: left.get, right: right.get, orders, negated: *op == Op::Ne }
+                    }
+                    _ => Node::Or(Vec::new()),
+                }
+            }
             Expr::Test(test) => match T::FIELDS.get(test.field) {
                 Some(field) => Node::Test { get: field.get, rule: Rule::compile(test, field.kind)? },
                 None => Node::Or(Vec::new()),
@@ -119,16 +129,8 @@ impl<T: Table> Node<T> {
         match self {
             Node::And(parts) | Node::Or(parts) => parts.iter().map(Node::cost).fold(1, u32::saturating_add),
             Node::Not(part) => part.cost(),
-            Node::Test { get, rule } => {
-                rule.cost()
-                    + match get {
-                        Get::Own(_) => 1,
-                        Get::Either(..) => 2,
-                        Get::Joined { .. } => 10,
-                        Get::Owners { .. } => 15,
-                        Get::OwnersJoined { .. } => 25,
-                    }
-            }
+            Node::Test { get, rule } => rule.cost() + cost_of(get),
+            Node::Fields { left, right, .. } => 1 + cost_of(left) + cost_of(right),
         }
     }
 
@@ -149,10 +151,24 @@ impl<T: Table> Node<T> {
                     owners => rule.holds_for_any_of(owners.iter().map(|owner| look(of(key, owner)))),
                 }
             }
+            Node::Fields { left, right, orders, negated } => {
+                orders.take_cells(&left.cell(row, lookups), &right.cell(row, lookups), *negated)
+            }
             Node::And(parts) => parts.iter().all(|part| part.holds(row, lookups)),
             Node::Or(parts) => parts.iter().any(|part| part.holds(row, lookups)),
             Node::Not(part) => !part.holds(row, lookups),
         }
+    }
+}
+
+/// Rough price of reading a cell.
+fn cost_of<T: Table>(get: &Get<T>) -> u32 {
+    match get {
+        Get::Own(_) => 1,
+        Get::Either(..) => 2,
+        Get::Joined { .. } => 10,
+        Get::Owners { .. } => 15,
+        Get::OwnersJoined { .. } => 25,
     }
 }
 

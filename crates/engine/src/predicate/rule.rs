@@ -60,7 +60,7 @@ struct Nets {
 
 /// Which outcomes of a comparison pass.
 #[derive(Clone, Copy)]
-struct Orders {
+pub(super) struct Orders {
     less: bool,
     equal: bool,
     greater: bool,
@@ -68,7 +68,7 @@ struct Orders {
 
 impl Orders {
     /// The outcomes that pass under an operator. Not-equal is equal here: the rule negates the result.
-    fn of(op: Op) -> Option<Orders> {
+    pub(super) fn of(op: Op) -> Option<Orders> {
         let (less, equal, greater) = match op {
             Op::Eq | Op::Ne => (false, true, false),
             Op::Lt => (true, false, false),
@@ -87,6 +87,21 @@ impl Orders {
             Ordering::Equal => self.equal,
             Ordering::Greater => self.greater,
         }
+    }
+
+    /// True if two cells of one kind compare so; false if one of them is absent.
+    pub(super) fn take_cells(self, left: &Value<'_>, right: &Value<'_>, negated: bool) -> bool {
+        let order = match (left, right) {
+            (Value::U64(left), Value::U64(right))
+            | (Value::Time(left), Value::Time(right))
+            | (Value::Thousandths(left), Value::Thousandths(right)) => left.cmp(right),
+            (Value::I64(left), Value::I64(right)) => left.cmp(right),
+            (Value::U64(left), Value::I64(right)) => i64::try_from(*left).map_or(Ordering::Greater, |n| n.cmp(right)),
+            (Value::I64(left), Value::U64(right)) => i64::try_from(*right).map_or(Ordering::Less, |n| left.cmp(&n)),
+            (Value::Addr(left), Value::Addr(right)) => left.cmp(right),
+            _ => return false,
+        };
+        self.take(order) != negated
     }
 }
 
@@ -225,7 +240,7 @@ fn compare(op: Op, operand: &Operand, kind: Kind) -> Want {
         Operand::Words(words) => compile_words(words, kind),
         Operand::Endpoints(tests) => Want::Endpoints(tests.as_slice().into()),
         Operand::Glob(pattern) => Want::Glob(pattern.clone()),
-        Operand::Regex(_) | Operand::Member { .. } => Want::Nothing,
+        Operand::Regex(_) | Operand::Member { .. } | Operand::Field(_) => Want::Nothing,
     }
 }
 

@@ -327,6 +327,12 @@ fn naive(expr: &Expr, row: &Socket<'_>, known: &Known) -> bool {
         Expr::And(parts) => parts.iter().all(|p| naive(p, row, known)),
         Expr::Or(parts) => parts.iter().any(|p| naive(p, row, known)),
         Expr::Not(part) => !naive(part, row, known),
+        Expr::Test(Test { field, op, operand: Operand::Field(other) }) => {
+            let number = |field| values(row, field, known).first().map(|value| value.parse::<u64>().unwrap());
+            let (Some(left), Some(right)) = (number(*field), number(*other)) else { return false };
+            let test = Test { field: *field, op: *op, operand: Operand::Number(right) };
+            naive_is(&left.to_string(), &test) != (*op == Op::Ne)
+        }
         Expr::Test(test) => {
             let values = values(row, test.field, known);
             if values.is_empty() {
@@ -356,7 +362,9 @@ fn naive_is(value: &str, test: &Test) -> bool {
         Operand::Addr(to) => order(addr(value).cmp(to)),
         Operand::Prefixes(prefixes) => prefixes.iter().any(|p| p.contains(addr(value))),
         Operand::Words(words) => words.iter().any(|w| **w == *value.as_bytes()),
-        Operand::Endpoints(_) | Operand::Member { .. } => unreachable!("sockets have no such field"),
+        Operand::Endpoints(_) | Operand::Member { .. } | Operand::Field(_) => {
+            unreachable!("sockets have no such field")
+        }
         Operand::Regex(pattern) => value.contains(&**pattern),
         Operand::Glob(pattern) => value.starts_with(std::str::from_utf8(&pattern[..pattern.len() - 1]).unwrap()),
     }
@@ -412,7 +420,12 @@ fn any_test() -> impl Strategy<Value = Expr> {
     prop_oneof![
         (number.clone(), order.clone(), (0u64..4).prop_map(Operand::Number)),
         (number.clone(), same.clone(), proptest::collection::vec(range, 0..6).prop_map(Operand::Ranges)),
-        (number, same.clone(), (0u64..4, 0u64..4).prop_map(|(v, mask)| Operand::Masked { value: v & mask, mask })),
+        (
+            number.clone(),
+            same.clone(),
+            (0u64..4, 0u64..4).prop_map(|(v, mask)| Operand::Masked { value: v & mask, mask })
+        ),
+        (number.clone(), order.clone(), number.prop_map(|other| Operand::Field(field(other)))),
         (Just("peer_addr"), order, any_addr().prop_map(Operand::Addr)),
         (Just("peer_addr"), same.clone(), proptest::collection::vec(prefix, 0..4).prop_map(Operand::Prefixes)),
         (text.clone(), same.clone(), words.prop_map(Operand::Words)),

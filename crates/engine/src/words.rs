@@ -1,0 +1,180 @@
+//! Words that people know from other tools, as the fields that they stand for in a table.
+//!
+//! A field's own name always wins. The other words are the same for all tables: `port` is the port of either end, in
+//! filters, columns, groups and orders alike.
+
+use record::{Table, field_index};
+
+/// Address and port of one end of a connection or packet.
+#[derive(Clone, Copy)]
+struct End {
+    addr: &'static str,
+    port: &'static str,
+}
+
+const fn end(addr: &'static str, port: &'static str) -> End {
+    End { addr, port }
+}
+
+/// How tables call the ends: what sends first, what it is for, the others. A table is asked by the first row that it
+/// has fields of.
+const ENDS: [[&[End]; 3]; 3] = [
+    [&[end("local_addr", "local_port")], &[end("peer_addr", "peer_port")], &[]],
+    [&[end("src", "sport")], &[end("dst", "dport")], &[]],
+    [
+        &[end("orig_src", "orig_sport")],
+        &[end("orig_dst", "orig_dport")],
+        &[end("reply_src", "reply_sport"), end("reply_dst", "reply_dport")],
+    ],
+];
+
+/// Which ends a word means.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    Source,
+    Destination,
+    All,
+}
+
+/// Which parts of them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The address.
+    Addr,
+    /// The port.
+    Port,
+    /// Both.
+    Whole,
+}
+
+/// The words for ends, by meaning.
+const OF_ENDS: &[(&[&str], Ends, Part)] = &[
+    (&["local", "source", "src", "from"], Ends::Source, Part::Whole),
+    (&["peer", "remote", "foreign", "destination", "dst", "dest", "to"], Ends::Destination, Part::Whole),
+    (&["addr", "address", "ip", "host"], Ends::All, Part::Addr),
+    (&["port"], Ends::All, Part::Port),
+    (&["sport", "src_port", "source_port", "lport", "localport"], Ends::Source, Part::Port),
+    (
+        &["dport", "dst_port", "dest_port", "destination_port", "rport", "remote_port", "peerport"],
+        Ends::Destination,
+        Part::Port,
+    ),
+    (&["saddr", "src_addr", "source_addr", "laddr", "src_ip", "local_ip"], Ends::Source, Part::Addr),
+    (&["daddr", "dst_addr", "dest_addr", "raddr", "dst_ip", "peer_ip", "remote_addr"], Ends::Destination, Part::Addr),
+];
+
+/// Words for one field.
+const OF_FIELDS: &[(&str, &str)] = &[
+    ("program", "process"),
+    ("comm", "process"),
+    ("command", "process"),
+    ("interface", "iface"),
+    ("dev", "iface"),
+    ("device", "iface"),
+    ("namespace", "netns"),
+    ("protocol", "proto"),
+    ("recvq", "recv_q"),
+    ("sendq", "send_q"),
+    ("username", "user"),
+];
+
+/// Units that a field's name ends with and a word may leave out, in the order in which they are tried.
+const SUFFIXES: [&str; 5] = ["us", "ms", "s", "bps", "bytes"];
+
+/// The fields that `word` stands for in `T`, as indexes: the field of this name, else those of the ends that it means,
+/// the field with the unit left out, or the one that other tools call so. Empty for a word without a meaning.
+pub fn fields<T: Table>(word: &str) -> Vec<usize> {
+    if let Some(index) = field_index::<T>(word) {
+        return vec![index];
+    }
+    let ends = ends::<T>(word);
+    if !ends.is_empty() {
+        return ends.into_iter().flat_map(|(addr, port)| addr.into_iter().chain(port)).collect();
+    }
+    with_unit::<T>(word).chain(renamed::<T>(word)).take(1).collect()
+}
+
+/// The ends that `word` means in `T`, each with the fields of the parts that it means; empty if it means none.
+pub(crate) fn ends<T: Table>(word: &str) -> Vec<(Option<usize>, Option<usize>)> {
+    let Some((_, which, part)) = OF_ENDS.iter().find(|(words, ..)| words.contains(&word)) else { return Vec::new() };
+    let found = |end: &End| {
+        let (addr, port) = (field_index::<T>(end.addr), field_index::<T>(end.port));
+        (addr.filter(|_| *part != Part::Port), port.filter(|_| *part != Part::Addr))
+    };
+    let is_there = |ends: &&[&[End]; 3]| ends[0].iter().any(|end| field_index::<T>(end.addr).is_some());
+    let Some([source, destination, others]) = ENDS.iter().find(is_there) else { return Vec::new() };
+    let wanted: &[&[End]] = match which {
+        Ends::Source => &[source],
+        Ends::Destination => &[destination],
+        Ends::All => &[source, destination, others],
+    };
+    let all = wanted.iter().flat_map(|ends| ends.iter().map(found));
+    all.filter(|(addr, port)| addr.is_some() || port.is_some()).collect()
+}
+
+/// The field of `T` that other tools call `word`.
+pub(crate) fn renamed<T: Table>(word: &str) -> Option<usize> {
+    let (_, name) = OF_FIELDS.iter().find(|(other, _)| *other == word)?;
+    field_index::<T>(name)
+}
+
+/// Fields called `word` with a unit behind.
+pub(crate) fn with_unit<T: Table>(word: &str) -> impl Iterator<Item = usize> {
+    SUFFIXES.iter().filter_map(move |suffix| {
+        let is_it = |field: &str| {
+            field.strip_prefix(word).and_then(|rest| rest.strip_prefix('_')).is_some_and(|rest| rest == *suffix)
+        };
+        T::FIELDS.iter().position(|field| is_it(field.name))
+    })
+}
+
+/// The words above that mean something in `T` and are no field's name, for help and completion.
+pub fn others<T: Table>() -> impl Iterator<Item = &'static str> {
+    let all = OF_ENDS.iter().flat_map(|(words, ..)| words.iter().copied());
+    let all = all.chain(OF_FIELDS.iter().map(|(word, _)| *word));
+    all.filter(|word| field_index::<T>(word).is_none() && !fields::<T>(word).is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::rows::{CapturedPackets, Flows, Nat, Routes, Sockets};
+
+    fn names<T: Table>(word: &str) -> String {
+        let name = |index: usize| T::FIELDS.get(index).map_or("", |field| field.name);
+        fields::<T>(word).into_iter().map(name).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn issue_15_words_of_other_tools_mean_fields() {
+        for (word, sockets, nat) in [
+            ("port", "local_port peer_port", "orig_sport orig_dport reply_sport reply_dport"),
+            ("addr", "local_addr peer_addr", "orig_src orig_dst reply_src reply_dst"),
+            ("peer", "peer_addr peer_port", "orig_dst orig_dport"),
+            ("source", "local_addr local_port", "orig_src orig_sport"),
+            ("dport", "peer_port", "orig_dport"),
+            ("rtt", "rtt_us", ""),
+            ("timeout", "", "timeout_s"),
+            ("program", "process", "process"),
+            ("client", "", "client"),
+            ("state", "state", "state"),
+            ("qqq", "", ""),
+        ] {
+            assert_eq!((names::<Sockets>(word).as_str(), names::<Nat>(word).as_str()), (sockets, nat), "{word}");
+        }
+        assert_eq!(names::<CapturedPackets>("port"), "sport dport");
+        assert_eq!(names::<CapturedPackets>("src"), "src", "a field's own name");
+        assert_eq!(names::<Routes>("source"), "source");
+        assert_eq!(names::<Routes>("port"), "");
+        assert_eq!(names::<Flows>("dst"), "peer_addr peer_port");
+    }
+
+    #[test]
+    fn every_word_is_some_table_s() {
+        let known: Vec<&str> = others::<Sockets>().chain(others::<CapturedPackets>()).collect();
+        let all = OF_ENDS.iter().flat_map(|(words, ..)| words.iter()).chain(OF_FIELDS.iter().map(|(word, _)| word));
+        for word in all {
+            assert!(known.contains(word), "{word}");
+        }
+    }
+}

@@ -89,7 +89,10 @@ fn issue_10_man_pages_have_the_examples_of_the_help() {
         assert_eq!(examples(&page), examples(&help), "{name}");
         pages += 1;
     }
-    assert_eq!(std::fs::read_dir(man).unwrap().count(), pages, "a page without a command, or the other way round");
+    let filters = std::fs::read_to_string(man.join("netwren-filters.7")).unwrap();
+    assert!(filters.contains("netwren sockets (aqaccept_q > accept_q_max(aq".replace("(aq", "\\(aq").as_str()));
+    let others = std::fs::read_dir(man).unwrap().count() - 1;
+    assert_eq!(others, pages, "a page without a command, or the other way round");
 }
 
 /// What the README calls by a name is there.
@@ -229,7 +232,9 @@ fn root_issue_10_every_example_runs() {
     lab.track(testkit::conntrack::mixed(50));
     lab.nft("table inet logged { chain o { type filter hook output priority 0; meta l4proto udp log group 1; }; }");
     let bin = with_program(&lab);
-    let of_helps = helps().into_iter().flat_map(|(_, help)| examples(&help));
+    let filters = netwren(&["help", "filters"]).ok();
+    assert!(examples(&filters).len() >= 10, "{filters}");
+    let of_helps = helps().into_iter().flat_map(|(_, help)| examples(&help)).chain(examples(&filters));
     let mut seen = BTreeSet::new();
     // In order: a recording is made before it is read.
     let all: Vec<String> = of_readme().into_iter().chain(of_helps).filter(|line| seen.insert(line.clone())).collect();

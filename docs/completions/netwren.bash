@@ -34,6 +34,9 @@ _netwren() {
             netwren,help)
                 cmd="netwren__subcmd__help"
                 ;;
+            netwren,listeners)
+                cmd="netwren__subcmd__listeners"
+                ;;
             netwren,log)
                 cmd="netwren__subcmd__log"
                 ;;
@@ -81,6 +84,9 @@ _netwren() {
                 ;;
             netwren__subcmd__help,help)
                 cmd="netwren__subcmd__help__subcmd__help"
+                ;;
+            netwren__subcmd__help,listeners)
+                cmd="netwren__subcmd__help__subcmd__listeners"
                 ;;
             netwren__subcmd__help,log)
                 cmd="netwren__subcmd__help__subcmd__log"
@@ -203,7 +209,7 @@ _netwren() {
 
     case "${cmd}" in
         netwren)
-            opts="-h -V --replay --help --version sockets flows routes nat log capture drops doctor counters record support help"
+            opts="-h -V --replay --help --version sockets listeners flows routes nat log capture drops doctor counters record support help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -221,7 +227,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__capture)
-            opts="-c -n -o -H -N -i -w -d -r -s -Z -v -j -h --columns --by --sum --max --avg --sort --limit --resolve --output --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --interface --write --comment --print-filter --read --latency --buffer --snaplen --no-promiscuous --relinquish-privileges --verbose --time-stamp-type --for --to --when-full --queue-max --fold --rate --rate-by --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --rotate-zstd --rotate-packets --rotate-command --control --tls-ca --tls-cert --tls-key --help stats cut merge latency"
+            opts="-c -n -o -H -N -i -w -d -r -s -Z -v -j -h --columns --by --sum --max --avg --sort --limit --resolve --output --json --csv --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --interface --write --comment --print-filter --read --latency --buffer --snaplen --no-promiscuous --relinquish-privileges --verbose --time-stamp-type --for --to --when-full --queue-max --fold --rate --rate-by --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --rotate-zstd --rotate-packets --rotate-command --control --tls-ca --tls-cert --tls-key --help stats cut merge latency"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -493,7 +499,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__capture__subcmd__latency)
-            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --for --help"
+            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --process --pid --container --no-owner --resolve --output --json --csv --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --for --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -532,6 +538,18 @@ _netwren() {
                     return 0
                     ;;
                 -n)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --process)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pid)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --container)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -617,7 +635,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__capture__subcmd__stats)
-            opts="-c -n -o -H -N -h --columns --by --sum --max --avg --sort --limit --resolve --output --no-header --color --stats --cost --exit-code --netns --help"
+            opts="-c -n -o -H -N -h --columns --by --sum --max --avg --sort --limit --resolve --output --json --csv --no-header --color --stats --cost --exit-code --netns --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -691,7 +709,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__counters)
-            opts="-c -n -o -H -w -N -h --for --changed --columns --by --sum --max --avg --sort --limit --output --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --record --replay --help"
+            opts="-c -n -o -H -w -N -h --for --changed --columns --by --sum --max --avg --sort --limit --output --json --csv --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --record --replay --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -781,7 +799,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__doctor)
-            opts="-c -n -o -H -w -N -h --for --columns --by --sum --max --avg --sort --limit --output --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --record --replay --help"
+            opts="-c -n -o -H -w -N -h --for --columns --by --sum --max --avg --sort --limit --output --json --csv --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --record --replay --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -875,7 +893,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__drops)
-            opts="-c -n -o -H -N -h --columns --by --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --owners-via --record --replay --for --events --stack --exit-after --all --help"
+            opts="-c -n -o -H -N -h --columns --by --sum --max --avg --sort --limit --process --pid --container --user --no-owner --resolve --output --json --csv --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --owners-via --record --replay --for --events --stack --exit-after --all --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -914,6 +932,22 @@ _netwren() {
                     return 0
                     ;;
                 -n)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --process)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pid)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --container)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --user)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -973,7 +1007,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__flows)
-            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --follow --no-hooks --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --to --when-full --queue-max --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --rotate-zstd --control --tls-ca --tls-cert --tls-key --help"
+            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --process --pid --container --no-owner --resolve --output --json --csv --no-header --color --watch --follow --no-hooks --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --to --when-full --queue-max --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --rotate-zstd --control --tls-ca --tls-cert --tls-key --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1012,6 +1046,18 @@ _netwren() {
                     return 0
                     ;;
                 -n)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --process)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pid)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --container)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1131,7 +1177,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__help)
-            opts="sockets flows routes nat log capture drops doctor counters record support help"
+            opts="sockets listeners flows routes nat log capture drops doctor counters record support help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1271,6 +1317,20 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        netwren__subcmd__help__subcmd__listeners)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1564,8 +1624,122 @@ _netwren() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        netwren__subcmd__listeners)
+            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --process --pid --container --user --no-owner --resolve --output --json --csv --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --columns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -c)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --by)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sum)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --avg)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sort)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --limit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -n)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --process)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pid)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --container)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --resolve)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --watch)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -w)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -N)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --via)
+                    COMPREPLY=($(compgen -W "netlink proc bpf" -- "${cur}"))
+                    return 0
+                    ;;
+                --owners-via)
+                    COMPREPLY=($(compgen -W "bpf proc" -- "${cur}"))
+                    return 0
+                    ;;
+                --record)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --replay)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         netwren__subcmd__log)
-            opts="-c -n -o -H -N -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --record --replay --group --config --latency --copy --buffer --to --when-full --queue-max --fold --rate --rate-by --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --rotate-zstd --control --take-over --tls-ca --tls-cert --tls-key --help check setup tail top status"
+            opts="-c -n -o -H -N -h --columns --limit --resolve --output --json --csv --no-header --color --stats --cost --explain --exit-code --netns --all-netns --record --replay --group --config --latency --copy --buffer --to --when-full --queue-max --fold --rate --rate-by --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --rotate-zstd --control --take-over --tls-ca --tls-cert --tls-key --help check setup tail top status"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1789,7 +1963,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__log__subcmd__tail)
-            opts="-n -o -H -N -h --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --record --replay --group --latency --copy --buffer --help"
+            opts="-n -o -H -N -h --limit --resolve --output --json --csv --no-header --color --stats --cost --explain --exit-code --netns --all-netns --record --replay --group --latency --copy --buffer --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1859,7 +2033,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__log__subcmd__top)
-            opts="-n -o -H -N -h --by --sum --max --avg --sort --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --record --replay --group --latency --copy --buffer --for --help"
+            opts="-n -o -H -N -h --by --sum --max --avg --sort --limit --resolve --output --json --csv --no-header --color --stats --cost --explain --exit-code --netns --all-netns --record --replay --group --latency --copy --buffer --for --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1953,7 +2127,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__nat)
-            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --table --help top stats events advise delete stateless"
+            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --process --pid --container --no-owner --resolve --output --json --csv --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --table --help top stats events advise delete stateless"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1992,6 +2166,18 @@ _netwren() {
                     return 0
                     ;;
                 -n)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --process)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pid)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --container)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2055,7 +2241,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__nat__subcmd__advise)
-            opts="-c -N -o -h --samples --interval --memory --columns --by --sum --max --avg --sort --netns --all-netns --record --replay --output --apply --timeouts --yes --help"
+            opts="-c -N -o -h --samples --interval --memory --columns --by --sum --max --avg --sort --json --csv --netns --all-netns --record --replay --output --apply --timeouts --yes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2133,7 +2319,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__nat__subcmd__delete)
-            opts="-c -n -o -H -N -h --columns --sort --limit --no-owner --resolve --output --no-header --color --stats --cost --exit-code --netns --yes --all --help"
+            opts="-c -n -o -H -N -h --columns --sort --limit --process --pid --container --no-owner --resolve --output --json --csv --no-header --color --stats --cost --exit-code --netns --yes --all --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2156,6 +2342,18 @@ _netwren() {
                     return 0
                     ;;
                 -n)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --process)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pid)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --container)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2191,7 +2389,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__nat__subcmd__events)
-            opts="-c -n -o -H -N -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --event --buffer --to --when-full --queue-max --fold --rate --rate-by --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --rotate-zstd --control --tls-ca --tls-cert --tls-key --resync --help"
+            opts="-c -n -o -H -N -h --columns --limit --resolve --output --json --csv --no-header --color --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --event --buffer --to --when-full --queue-max --fold --rate --rate-by --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --rotate-zstd --control --tls-ca --tls-cert --tls-key --resync --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2381,7 +2579,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__nat__subcmd__stateless__subcmd__verify)
-            opts="-o -h --within --output --netns --help"
+            opts="-o -h --json --within --output --netns --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2411,7 +2609,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__nat__subcmd__stats)
-            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --output --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --via --record --replay --per-cpu --help"
+            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --output --json --csv --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --via --record --replay --per-cpu --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2501,7 +2699,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__nat__subcmd__top)
-            opts="-n -o -H -w -N -h --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --table --help"
+            opts="-n -o -H -w -N -h --sum --max --avg --sort --limit --process --pid --container --no-owner --resolve --output --json --csv --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --table --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2528,6 +2726,18 @@ _netwren() {
                     return 0
                     ;;
                 -n)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --process)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pid)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --container)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2613,7 +2823,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__routes)
-            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --resolve --output --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --record --replay --help"
+            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --resolve --output --json --csv --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --record --replay --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2703,7 +2913,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__sockets)
-            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --follow --no-hooks --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --to --when-full --queue-max --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --rotate-zstd --control --tls-ca --tls-cert --tls-key --help kill"
+            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --process --pid --container --user --no-owner --resolve --output --json --csv --no-header --color --watch --follow --no-hooks --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --to --when-full --queue-max --spool --spool-max --spool-age --spool-sync --rotate-size --rotate-age --rotate-keep --rotate-zstd --control --tls-ca --tls-cert --tls-key --help kill"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2742,6 +2952,22 @@ _netwren() {
                     return 0
                     ;;
                 -n)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --process)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pid)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --container)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --user)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2861,7 +3087,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__sockets__subcmd__kill)
-            opts="-c -n -o -H -N -h --columns --sort --limit --no-owner --resolve --output --no-header --color --stats --cost --exit-code --netns --yes --all --help"
+            opts="-c -n -o -H -N -h --columns --sort --limit --process --pid --container --user --no-owner --resolve --output --json --csv --no-header --color --stats --cost --exit-code --netns --yes --all --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2884,6 +3110,22 @@ _netwren() {
                     return 0
                     ;;
                 -n)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --process)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pid)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --container)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --user)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2919,7 +3161,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__support)
-            opts="-c -o -h --columns --by --sort --output --help"
+            opts="-c -o -h --columns --by --sort --output --json --csv --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -28,6 +28,7 @@ complete -c netwren -n "__fish_netwren_needs_command" -l replay -d 'Listeners an
 complete -c netwren -n "__fish_netwren_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c netwren -n "__fish_netwren_needs_command" -s V -l version -d 'Print version'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "sockets" -d 'Sockets of every family with their owners'
+complete -c netwren -n "__fish_netwren_needs_command" -f -a "listeners" -d 'Sockets that take what anybody sends: TCP that listens, UDP with a port and no peer'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "flows" -d 'Host-to-host flows: who talks to whom, who opened it, how many connections'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "routes" -d 'Routes of IPv4 and IPv6, of all routing tables: a row for each next hop'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "nat" -d 'Connection tracking: who talks through this host, whose addresses are rewritten, who answers'
@@ -46,6 +47,10 @@ complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l avg -d 'With --by: also the mean of these fields' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -s n -l limit -d 'At most N rows' -r
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l process -d 'Only what belongs to this process: short for `process = NAME` in the filter; several: `a,b`' -r
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l pid -d 'Only what belongs to this process, by its number' -r
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l container -d 'Only what belongs to this container' -r
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l user -d 'Only what belongs to this user' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
@@ -83,6 +88,8 @@ complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l tls-cert -d 'With --to …+tls: our own certificate (PEM), for receivers that demand one. Each connection reads the three files anew' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l tls-key -d 'With --tls-cert: its key (PEM, without a passphrase), if it is in another file' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l json -d 'Short for -o json'
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l csv -d 'Short for -o csv'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l no-hooks -d 'With --follow: attach nothing to the root cgroup\'s getpeername hooks, where others without BPF_F_ALLOW_MULTI are refused meanwhile; who accepted is then known by the first send or receive'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
@@ -96,6 +103,10 @@ complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -s n -l limit -d 'At most N rows' -r
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l process -d 'Only what belongs to this process: short for `process = NAME` in the filter; several: `a,b`' -r
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l pid -d 'Only what belongs to this process, by its number' -r
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l container -d 'Only what belongs to this container' -r
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l user -d 'Only what belongs to this user' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
@@ -106,6 +117,8 @@ always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l json -d 'Short for -o json'
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l csv -d 'Short for -o csv'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
@@ -113,6 +126,44 @@ complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l yes -d 'Close the sockets; each row says in `result` what became of it'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l all -d 'Every TCP and UDP socket of the namespace, instead of a filter'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -s h -l help -d 'Print help'
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l sum -d 'With --by: also the sum of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l max -d 'With --by: also the largest value of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l avg -d 'With --by: also the mean of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -s n -l limit -d 'At most N rows' -r
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l process -d 'Only what belongs to this process: short for `process = NAME` in the filter; several: `a,b`' -r
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l pid -d 'Only what belongs to this process, by its number' -r
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l container -d 'Only what belongs to this container' -r
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l user -d 'Only what belongs to this user' -r
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+wide\t''
+json\t''
+csv\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -s w -l watch -d 'Again every SECONDS until interrupted' -r
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l via -d 'Read by this kernel interface instead of the best one' -r -f -a "netlink\t''
+proc\t''
+bpf\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l owners-via -d 'Find owners by this interface instead of the cheaper one: bpf needs CAP_BPF and CAP_PERFMON and misses no process' -r -f -a "bpf\t''
+proc\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l json -d 'Short for -o json'
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l csv -d 'Short for -o csv'
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -s H -l no-header -d 'No header line'
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l exit-code -d 'Exit with 1 if no row was shown'
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -s c -l columns -d 'Columns, by name: `a,b`; `+a`, `-a`, `all`, `help`' -r
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l sum -d 'With --by: also the sum of these fields' -r
@@ -120,6 +171,9 @@ complete -c netwren -n "__fish_netwren_using_subcommand flows" -l max -d 'With -
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l avg -d 'With --by: also the mean of these fields' -r
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -s n -l limit -d 'At most N rows' -r
+complete -c netwren -n "__fish_netwren_using_subcommand flows" -l process -d 'Only what belongs to this process: short for `process = NAME` in the filter; several: `a,b`' -r
+complete -c netwren -n "__fish_netwren_using_subcommand flows" -l pid -d 'Only what belongs to this process, by its number' -r
+complete -c netwren -n "__fish_netwren_using_subcommand flows" -l container -d 'Only what belongs to this container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
@@ -157,6 +211,8 @@ complete -c netwren -n "__fish_netwren_using_subcommand flows" -l tls-ca -d 'Wit
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l tls-cert -d 'With --to …+tls: our own certificate (PEM), for receivers that demand one. Each connection reads the three files anew' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l tls-key -d 'With --tls-cert: its key (PEM, without a passphrase), if it is in another file' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
+complete -c netwren -n "__fish_netwren_using_subcommand flows" -l json -d 'Short for -o json'
+complete -c netwren -n "__fish_netwren_using_subcommand flows" -l csv -d 'Short for -o csv'
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l no-hooks -d 'With --follow: attach nothing to the root cgroup\'s getpeername hooks, where others without BPF_F_ALLOW_MULTI are refused meanwhile; who accepted is then known by the first send or receive'
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
@@ -185,6 +241,8 @@ complete -c netwren -n "__fish_netwren_using_subcommand routes" -s w -l watch -d
 complete -c netwren -n "__fish_netwren_using_subcommand routes" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
 complete -c netwren -n "__fish_netwren_using_subcommand routes" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand routes" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand routes" -l json -d 'Short for -o json'
+complete -c netwren -n "__fish_netwren_using_subcommand routes" -l csv -d 'Short for -o csv'
 complete -c netwren -n "__fish_netwren_using_subcommand routes" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand routes" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand routes" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
@@ -199,6 +257,9 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l avg -d 'With --by: also the mean of these fields' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -s n -l limit -d 'At most N rows' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l process -d 'Only what belongs to this process: short for `process = NAME` in the filter; several: `a,b`' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l pid -d 'Only what belongs to this process, by its number' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l container -d 'Only what belongs to this container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
@@ -221,6 +282,8 @@ dying\t''
 unconfirmed\t''
 expect\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l json -d 'Short for -o json'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l csv -d 'Short for -o csv'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
@@ -239,6 +302,9 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l avg -d 'With --by: also the mean of these fields' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -s n -l limit -d 'At most N rows' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l process -d 'Only what belongs to this process: short for `process = NAME` in the filter; several: `a,b`' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l pid -d 'Only what belongs to this process, by its number' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l container -d 'Only what belongs to this container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
@@ -261,6 +327,8 @@ dying\t''
 unconfirmed\t''
 expect\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l json -d 'Short for -o json'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l csv -d 'Short for -o csv'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
@@ -289,6 +357,8 @@ proc\t''
 bpf\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l json -d 'Short for -o json'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l csv -d 'Short for -o csv'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
@@ -341,6 +411,8 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l tls-ca -d 'With --to …+tls: certificates (PEM) of the authorities that may have signed the receiver\'s; without it those that the system trusts' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l tls-cert -d 'With --to …+tls: our own certificate (PEM), for receivers that demand one. Each connection reads the three files anew' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l tls-key -d 'With --tls-cert: its key (PEM, without a passphrase), if it is in another file' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l json -d 'Short for -o json'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l csv -d 'Short for -o csv'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
@@ -366,6 +438,8 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 wide\t''
 json\t''
 csv\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l json -d 'Short for -o json'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l csv -d 'Short for -o csv'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l all-netns -d 'Every network namespace of this host, as without it; with --timeouts they are set in all of them'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l apply -d 'Set limit and buckets as advised and keep them in /etc/sysctl.d; without --yes only show it'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l timeouts -d 'With --apply: also the timeouts that are advised, each in its network namespace'
@@ -374,6 +448,9 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -s n -l limit -d 'At most N rows' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l process -d 'Only what belongs to this process: short for `process = NAME` in the filter; several: `a,b`' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l pid -d 'Only what belongs to this process, by its number' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l container -d 'Only what belongs to this container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
@@ -384,6 +461,8 @@ always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l json -d 'Short for -o json'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l csv -d 'Short for -o csv'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
@@ -436,6 +515,8 @@ complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l tls-ca -d 'With --to …+tls: certificates (PEM) of the authorities that may have signed the receiver\'s; without it those that the system trusts' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l tls-cert -d 'With --to …+tls: our own certificate (PEM), for receivers that demand one. Each connection reads the three files anew' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l tls-key -d 'With --tls-cert: its key (PEM, without a passphrase), if it is in another file' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l json -d 'Short for -o json'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l csv -d 'Short for -o csv'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
@@ -480,6 +561,8 @@ complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -l latency -d 'How long records may gather in the kernel: 10ms to 10s. The longer, the cheaper' -r
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -l copy -d 'Bytes of each packet that the kernel copies, from the network header on; --to pcap:FILE and pcapng:FILE take all by default' -r
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -l buffer -d 'Room for what waits to be read, for each group: 16MiB hold some 60,000 records' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -l json -d 'Short for -o json'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -l csv -d 'Short for -o csv'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
@@ -509,6 +592,8 @@ complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l copy -d 'Bytes of each packet that the kernel copies, from the network header on; --to pcap:FILE and pcapng:FILE take all by default' -r
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l buffer -d 'Room for what waits to be read, for each group: 16MiB hold some 60,000 records' -r
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l for -d 'How long records are counted (10); Ctrl-C ends it before' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l json -d 'Short for -o json'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l csv -d 'Short for -o csv'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
@@ -576,6 +661,8 @@ complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l tls-ca -d 'With --to …+tls: certificates (PEM) of the authorities that may have signed the receiver\'s; without it those that the system trusts' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l tls-cert -d 'With --to …+tls: our own certificate (PEM), for receivers that demand one. Each connection reads the three files anew' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l tls-key -d 'With --tls-cert: its key (PEM, without a passphrase), if it is in another file' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l json -d 'Short for -o json'
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l csv -d 'Short for -o csv'
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
@@ -607,6 +694,8 @@ complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from stats" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from stats" -l json -d 'Short for -o json'
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from stats" -l csv -d 'Short for -o csv'
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from stats" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from stats" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from stats" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
@@ -627,6 +716,9 @@ complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l avg -d 'With --by: also the mean of these fields' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -s n -l limit -d 'At most N rows' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l process -d 'Only what belongs to this process: short for `process = NAME` in the filter; several: `a,b`' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l pid -d 'Only what belongs to this process, by its number' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l container -d 'Only what belongs to this container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
@@ -646,6 +738,8 @@ complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l for -d 'How long delays are measured (2); 0: not at all. Ctrl-C ends it before' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l json -d 'Short for -o json'
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l csv -d 'Short for -o csv'
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
@@ -660,6 +754,10 @@ complete -c netwren -n "__fish_netwren_using_subcommand drops" -l max -d 'With -
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l avg -d 'With --by: also the mean of these fields' -r
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -s n -l limit -d 'At most N rows' -r
+complete -c netwren -n "__fish_netwren_using_subcommand drops" -l process -d 'Only what belongs to this process: short for `process = NAME` in the filter; several: `a,b`' -r
+complete -c netwren -n "__fish_netwren_using_subcommand drops" -l pid -d 'Only what belongs to this process, by its number' -r
+complete -c netwren -n "__fish_netwren_using_subcommand drops" -l container -d 'Only what belongs to this container' -r
+complete -c netwren -n "__fish_netwren_using_subcommand drops" -l user -d 'Only what belongs to this user' -r
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
@@ -677,6 +775,8 @@ complete -c netwren -n "__fish_netwren_using_subcommand drops" -l replay -d 'Rea
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l for -d 'How long drops are counted; Ctrl-C ends it before. Without it: until interrupted' -r
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l exit-after -d 'With --events: end after N packets were shown' -r
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
+complete -c netwren -n "__fish_netwren_using_subcommand drops" -l json -d 'Short for -o json'
+complete -c netwren -n "__fish_netwren_using_subcommand drops" -l csv -d 'Short for -o csv'
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
@@ -707,6 +807,8 @@ complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l exit-code -d 
 complete -c netwren -n "__fish_netwren_using_subcommand doctor" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
 complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l json -d 'Short for -o json'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l csv -d 'Short for -o csv'
 complete -c netwren -n "__fish_netwren_using_subcommand doctor" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
@@ -733,6 +835,8 @@ complete -c netwren -n "__fish_netwren_using_subcommand counters" -s N -l netns 
 complete -c netwren -n "__fish_netwren_using_subcommand counters" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand counters" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand counters" -l changed -d 'Only counters that changed'
+complete -c netwren -n "__fish_netwren_using_subcommand counters" -l json -d 'Short for -o json'
+complete -c netwren -n "__fish_netwren_using_subcommand counters" -l csv -d 'Short for -o csv'
 complete -c netwren -n "__fish_netwren_using_subcommand counters" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand counters" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand counters" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
@@ -751,19 +855,22 @@ complete -c netwren -n "__fish_netwren_using_subcommand support" -s o -l output 
 wide\t''
 json\t''
 csv\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand support" -l json -d 'Short for -o json'
+complete -c netwren -n "__fish_netwren_using_subcommand support" -l csv -d 'Short for -o csv'
 complete -c netwren -n "__fish_netwren_using_subcommand support" -s h -l help -d 'Print help'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops doctor counters record support help" -f -a "sockets" -d 'Sockets of every family with their owners'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops doctor counters record support help" -f -a "flows" -d 'Host-to-host flows: who talks to whom, who opened it, how many connections'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops doctor counters record support help" -f -a "routes" -d 'Routes of IPv4 and IPv6, of all routing tables: a row for each next hop'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops doctor counters record support help" -f -a "nat" -d 'Connection tracking: who talks through this host, whose addresses are rewritten, who answers'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops doctor counters record support help" -f -a "log" -d 'Packets that rules log (nft `log group`, iptables NFLOG), until interrupted'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops doctor counters record support help" -f -a "capture" -d 'Packets of interfaces, as they come, until interrupted; packets of files'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops doctor counters record support help" -f -a "drops" -d 'Packets that the kernel drops while it runs: how many, why, where, and what that means'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops doctor counters record support help" -f -a "doctor" -d 'What is wrong with this host\'s network, what proves it, what would mend it'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops doctor counters record support help" -f -a "counters" -d 'What the kernel counts, what moved in a second, and what each counter means'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops doctor counters record support help" -f -a "record" -d 'Save everything that netwren can show of this host to a file, to be asked later'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops doctor counters record support help" -f -a "support" -d 'What this kernel and these privileges allow, and what is used instead'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log capture drops doctor counters record support help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "sockets" -d 'Sockets of every family with their owners'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "listeners" -d 'Sockets that take what anybody sends: TCP that listens, UDP with a port and no peer'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "flows" -d 'Host-to-host flows: who talks to whom, who opened it, how many connections'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "routes" -d 'Routes of IPv4 and IPv6, of all routing tables: a row for each next hop'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "nat" -d 'Connection tracking: who talks through this host, whose addresses are rewritten, who answers'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "log" -d 'Packets that rules log (nft `log group`, iptables NFLOG), until interrupted'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "capture" -d 'Packets of interfaces, as they come, until interrupted; packets of files'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "drops" -d 'Packets that the kernel drops while it runs: how many, why, where, and what that means'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "doctor" -d 'What is wrong with this host\'s network, what proves it, what would mend it'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "counters" -d 'What the kernel counts, what moved in a second, and what each counter means'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "record" -d 'Save everything that netwren can show of this host to a file, to be asked later'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "support" -d 'What this kernel and these privileges allow, and what is used instead'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from sockets" -f -a "kill" -d 'Close TCP and UDP sockets of any owner; without --yes only show which'
 complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from nat" -f -a "top" -d 'Who and what fills the table: entries counted by some fields, the most first, with their share'
 complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from nat" -f -a "stats" -d 'What connection tracking counts: entries, limits, what was dropped and what could not go in'

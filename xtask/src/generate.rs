@@ -53,6 +53,7 @@ fn files() -> Result<Files> {
     let mut files = Files::new();
     let command = cli::commands();
     pages(&command, &mut files)?;
+    files.insert("docs/man/netwren-filters.7".into(), filters_page().into_bytes());
     completions(&command, &mut files);
     files.insert("docs/schema.md".into(), cli::schema_markdown().into_bytes());
     Ok(files)
@@ -73,6 +74,17 @@ fn pages(command: &Command, files: &mut Files) -> Result<()> {
         files.insert(Path::new("docs/man").join(format!("{name}.1")), page);
     }
     Ok(())
+}
+
+/// netwren-filters(7): the text of `netwren help filters` as it is.
+fn filters_page() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let text: Vec<String> = cli::filters_help().lines().map(roff).collect();
+    format!(
+        ".TH NETWREN\\-FILTERS 7 \"\" \"netwren {version}\" netwren\n.SH NAME\nnetwren\\-filters \\- the language of \
+         filters\n.SH DESCRIPTION\n.nf\n{}\n.fi\n.SH \"SEE ALSO\"\n\\fBnetwren\\fR(1), \\fBnetwren\\-sockets\\fR(1)\n",
+        text.join("\n")
+    )
 }
 
 /// The sections that clap does not know of.

@@ -210,6 +210,17 @@ impl<'w> ParsedWords<'w> {
         self.matches.try_get_one::<String>(flag).ok().flatten().map(String::as_str)
     }
 
+    /// The word of the format: `--json`, `--csv`, or what `-o` says or means without being given.
+    pub(crate) fn output(&self) -> Option<&'w str> {
+        ["json", "csv"].into_iter().find(|word| self.has(word)).or_else(|| self.value("output"))
+    }
+
+    /// The values of a flag that may be given several times, as one list: each adds to those before.
+    pub(crate) fn list(&self, flag: &str) -> Option<String> {
+        let values = self.values(flag);
+        (!values.is_empty()).then(|| values.join(","))
+    }
+
     /// The same, to be kept.
     pub(crate) fn text(&self, flag: &str) -> Option<String> {
         self.value(flag).map(str::to_owned)

@@ -25,7 +25,9 @@ fn parsed(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let command = words.command;
     let of_follow = command.tables.get(1).filter(|_| words.value("follow").is_some());
     match (of_follow.or(command.tables.first()), command.run) {
-        (Some(table), _) if words.value("columns") == Some("help") => Ok(output::print_prose(&(table.help)()).into()),
+        (Some(table), _) if words.list("columns").as_deref() == Some("help") => {
+            Ok(output::print_prose(&(table.help)()).into())
+        }
         (_, Some(run)) => run(words),
         (_, None) => Err(format!("`{}` needs another word", command.name)),
     }

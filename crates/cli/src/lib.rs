@@ -16,6 +16,7 @@ mod exit;
 mod faces;
 mod flags;
 mod fold;
+mod help;
 mod local_time;
 mod messages;
 mod names;
@@ -76,6 +77,11 @@ pub fn main(mut args: impl Iterator<Item = OsString>) -> u8 {
     if let Some(face) = first.to_str().and_then(faces::find) {
         return face(&faces::Call::new(words.into_iter().skip(1)));
     }
+    if let Some(exit) =
+        words.split_first().filter(|(first, _)| *first == "help").and_then(|(_, topic)| help::run(topic, COMMANDS))
+    {
+        return exit as u8;
+    }
     match dispatch::run(words.clone(), COMMANDS) {
         Some(exit) => exit as u8,
         None => without_command(words) as u8,
@@ -102,6 +108,11 @@ pub fn commands() -> clap::Command {
 /// docs/schema.md: every table with every field.
 pub fn schema_markdown() -> String {
     schema::markdown(COMMANDS)
+}
+
+/// The text of `netwren help filters`, for its man page.
+pub fn filters_help() -> &'static str {
+    help::FILTERS
 }
 
 /// The fields that the command of this name shows, for its man page; none if it has no table of its own.

@@ -10,6 +10,7 @@ use crate::commands::{capture, counters, doctor, drops, flows, kill, log, record
 /// Every command, in the order of the help; those below another one after it.
 pub(crate) static COMMANDS: &[&Command] = &[
     &sockets::COMMAND,
+    &sockets::LISTENERS_COMMAND,
     &kill::COMMAND,
     &flows::COMMAND,
     &routes::COMMAND,

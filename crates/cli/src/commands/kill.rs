@@ -69,7 +69,7 @@ pub(crate) static COMMAND: Command = Command {
     name: "sockets kill",
     about: "Close TCP and UDP sockets of any owner; without --yes only show which",
     examples: EXAMPLES,
-    scope: Scope::ACTION.and(Scope::CLOSING),
+    scope: Scope::ACTION.and(Scope::USERS).and(Scope::CLOSING),
     refusals: &[("replay", "a recording has no sockets to close: leave out --replay")],
     tables: &[TableEntry::of::<Sockets>()],
     run: Some(run),

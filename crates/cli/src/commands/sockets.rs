@@ -26,18 +26,12 @@ pub(crate) static COMMAND: Command = Command {
     name: "sockets",
     about: "Sockets of every family with their owners",
     examples: EXAMPLES,
-    scope: Scope::OWNED_TABLE.and(Scope::FOLLOW),
+    scope: Scope::OWNED_TABLE.and(Scope::USERS).and(Scope::FOLLOW),
     tables: &[TableEntry::of::<Sockets>(), TableEntry::of::<SocketEvents>()],
     columns_of_proto: COLUMNS_OF_PROTO,
     home: Some(HomePart {
         title: "Listeners",
-        words: &[
-            "--columns",
-            "proto,local_addr,local_port,accept_q,accept_q_max,process,pid,user",
-            "--sort",
-            "proto,local_port",
-            LISTENERS,
-        ],
+        words: &["--columns", COLUMNS_OF_LISTENERS, "--sort", "proto,local_port", LISTENERS],
     }),
     recorded: Some(SavedPart { rows: Some("sockets"), is_large: true, read: save }),
     run: Some(run),
@@ -64,8 +58,48 @@ const COLUMNS_OF_PROTO: &[(&str, &[&str])] = &[
     ("netlink", &["netlink_protocol", "portid"]),
 ];
 
+/// What is shown of them.
+const COLUMNS_OF_LISTENERS: &str = "proto,local_addr,local_port,accept_q,accept_q_max,process,pid,user";
+
+/// The same with `--no-owner`.
+const COLUMNS_WITHOUT_OWNER: &str = "proto,local_addr,local_port,accept_q,accept_q_max,user";
+
 /// Which sockets take what anybody sends.
 const LISTENERS: &str = "state = listen and proto = tcp or proto = udp and state = unconn and local_port != null";
+
+/// `netwren listeners`: the table of the home screen.
+pub(crate) static LISTENERS_COMMAND: Command = Command {
+    name: "listeners",
+    about: "Sockets that take what anybody sends: TCP that listens, UDP with a port and no peer",
+    examples: EXAMPLES_OF_LISTENERS,
+    scope: Scope::OWNED_TABLE.and(Scope::USERS),
+    tables: &[TableEntry::of::<Sockets>()],
+    run: Some(run_listeners),
+    ..Command::TABLE
+};
+
+const EXAMPLES_OF_LISTENERS: &str = "\
+Examples:
+  netwren listeners                                     who listens
+  netwren listeners port = 443                          on this port
+  netwren listeners 'accept_q > accept_q_max'           whose queue is full
+  netwren listeners --all-netns --container web         in a container
+";
+
+fn run_listeners(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+    let mut request = Request::of(words)?;
+    let shown = &mut request.shown;
+    shown.filter = match shown.filter.trim() {
+        "" => LISTENERS.to_owned(),
+        filter => format!("({filter}) and ({LISTENERS})"),
+    };
+    if !shown.wide && shown.by.is_none() {
+        let columns = if shown.no_owner { COLUMNS_WITHOUT_OWNER } else { COLUMNS_OF_LISTENERS };
+        shown.columns.get_or_insert_with(|| columns.to_owned());
+        shown.order = Some("proto,local_port");
+    }
+    self::shown(&request)
+}
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let request = &Request::of(words)?;

@@ -99,6 +99,9 @@ impl Scope {
     /// `drops`.
     pub(crate) const DROPS: Scope = Scope(1 << 36);
 
+    /// Rows have a user.
+    pub(crate) const USERS: Scope = Scope(1 << 55);
+
     /// Every table: rows with columns, an order, groups, rounds, namespaces and recordings.
     pub(crate) const TABLE: Scope = Scope::ROWS
         .and(Scope::COLUMNS)
@@ -277,12 +280,19 @@ pub(crate) const FLAGS: &[Flag] = &[
         Scope::COLUMNS,
         "columns",
         Some('c'),
-        Value("LIST"),
+        Values("LIST"),
         WHAT,
         "Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` \
          explains them all",
     ),
-    flag(Scope::FLOWS, "columns", Some('c'), Value("LIST"), WHAT, "Columns, by name: `a,b`; `+a`, `-a`, `all`, `help`"),
+    flag(
+        Scope::FLOWS,
+        "columns",
+        Some('c'),
+        Values("LIST"),
+        WHAT,
+        "Columns, by name: `a,b`; `+a`, `-a`, `all`, `help`",
+    ),
     flag(
         Scope::BY,
         "by",
@@ -304,6 +314,17 @@ pub(crate) const FLAGS: &[Flag] = &[
          kernel's order",
     ),
     flag(Scope::ROWS, "limit", Some('n'), Value("N"), WHAT, "At most N rows"),
+    flag(
+        Scope::OWNERS,
+        "process",
+        None,
+        Values("NAME"),
+        WHAT,
+        "Only what belongs to this process: short for `process = NAME` in the filter; several: `a,b`",
+    ),
+    flag(Scope::OWNERS, "pid", None, Values("PID"), WHAT, "Only what belongs to this process, by its number"),
+    flag(Scope::OWNERS, "container", None, Values("NAME"), WHAT, "Only what belongs to this container"),
+    flag(Scope::USERS, "user", None, Values("NAME"), WHAT, "Only what belongs to this user"),
     flag(
         Scope::OWNERS,
         "no-owner",
@@ -329,6 +350,15 @@ pub(crate) const FLAGS: &[Flag] = &[
         "table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a \
          line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe",
     ),
+    flag(
+        Scope::ROWS.and(Scope::SUPPORT).and(Scope::VERIFY).and(Scope::ADVICE),
+        "json",
+        None,
+        Nothing,
+        HOW,
+        "Short for -o json",
+    ),
+    flag(Scope::ROWS.and(Scope::SUPPORT).and(Scope::ADVICE), "csv", None, Nothing, HOW, "Short for -o csv"),
     flag(Scope::ROWS, "no-header", Some('H'), Nothing, HOW, "No header line"),
     flag(
         Scope::ROWS,

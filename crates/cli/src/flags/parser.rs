@@ -26,7 +26,10 @@ pub(crate) fn tree(commands: Commands) -> clap::Command {
         )
         .args(of_scope(Scope::HOME).map(arg))
         .args_conflicts_with_subcommands(true)
-        .after_help("`netwren COMMAND --help` shows a command's flags and examples.");
+        .after_help(
+            "`netwren COMMAND --help` shows a command's flags and examples, `netwren help filters` the language of \
+             filters, `netwren help columns TABLE` the fields of a table.",
+        );
     with_below(root, "", commands)
 }
 
@@ -75,7 +78,7 @@ fn filter() -> Arg {
         .value_name("FILTER")
         .num_args(0..)
         .trailing_var_arg(false)
-        .help("Which rows: `field op value`, joined by and, or, not, ( ); see `--columns help` for the fields")
+        .help("Which rows: `field op value`, joined by and, or, not, ( ); see `netwren help filters`, and `--columns help` for the fields")
 }
 
 fn of_scope(scope: Scope) -> impl Iterator<Item = &'static Flag> {
@@ -99,7 +102,7 @@ fn arg(flag: &Flag) -> Arg {
         Takes::Counted => arg.action(ArgAction::Count),
         // A value may begin with a dash: `--columns -pid`.
         Takes::Value(name) => arg.value_name(name).allow_hyphen_values(true),
-        Takes::Values(name) => arg.value_name(name).action(ArgAction::Append),
+        Takes::Values(name) => arg.value_name(name).allow_hyphen_values(true).action(ArgAction::Append),
         Takes::File(name) => arg.value_name(name).value_parser(value_parser!(PathBuf)),
         Takes::Maybe(name, default) => {
             arg.value_name(name).num_args(0..=1).require_equals(true).default_missing_value(default)

@@ -119,7 +119,7 @@ impl Request {
 
     /// The same with the fields of groups and the words of the filter from elsewhere.
     pub(crate) fn grouped_by(words: &ParsedWords<'_>, by: Option<String>, filter: &[&str]) -> Result<Request, String> {
-        let output = words.value("output").unwrap_or("table");
+        let output = words.output().unwrap_or("table");
         let format = match output {
             "json" => Format::Json,
             "csv" => Format::Csv,
@@ -128,7 +128,7 @@ impl Request {
         let ship = ShipRequest::of(words)?;
         let wide = output == "wide" || format == Format::Json || ship.is_some();
         let request = Request {
-            shown: Shown { by, filter: filter.join(" "), ..Shown::of(words, wide)? },
+            shown: Shown { by, filter: narrowed(filter.join(" "), words)?, ..Shown::of(words, wide)? },
             format,
             header: !words.has("no-header"),
             color: match words.value("color") {
@@ -226,7 +226,7 @@ impl Shown {
         };
         Ok(Shown {
             filter: String::new(),
-            columns: words.text("columns"),
+            columns: words.list("columns"),
             wide,
             no_owner: words.has("no-owner"),
             by: None,
@@ -238,13 +238,41 @@ impl Shown {
     }
 }
 
+/// Flags that are short for a comparison in the filter.
+const SHORT_FILTERS: [&str; 4] = ["process", "pid", "container", "user"];
+
+/// The filter with what its short forms add: `--process nginx` is `process in ("nginx")`.
+fn narrowed(mut filter: String, words: &ParsedWords<'_>) -> Result<String, String> {
+    for field in SHORT_FILTERS {
+        let Some(list) = words.list(field) else { continue };
+        let values = list.split(',').map(str::trim).filter(|value| !value.is_empty());
+        let values: Vec<String> = values.map(|value| short_value(field, value)).collect::<Result<_, _>>()?;
+        if values.is_empty() {
+            return Err(format!("--{field} takes names, as in --{field} a,b"));
+        }
+        let test = format!("{field} in ({})", values.join(", "));
+        filter = if filter.trim().is_empty() { test } else { format!("({filter}) and {test}") };
+    }
+    Ok(filter)
+}
+
+/// A value as the filter has it: in quotes, a pid as the number that it is.
+fn short_value(field: &str, value: &str) -> Result<String, String> {
+    if field == "pid" {
+        let number: u32 =
+            value.parse().map_err(|_| format!("--pid takes numbers, not `{value}`; --process takes names"))?;
+        return Ok(number.to_string());
+    }
+    Ok(format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\"")))
+}
+
 #[cfg(test)]
 impl Request {
     /// The request of a line of words behind a table that takes every flag of tables.
     pub(crate) fn of_line(line: &str) -> Result<Request, clap::Error> {
         static TABLE: Command = Command {
             name: "sockets",
-            scope: Scope::OWNED_TABLE.and(Scope::FOLLOW),
+            scope: Scope::OWNED_TABLE.and(Scope::USERS).and(Scope::FOLLOW),
             run: Some(|_| Ok(crate::exit::Exit::Ok.into())),
             ..Command::TABLE
         };
@@ -268,6 +296,28 @@ mod tests {
         assert_eq!(request.shown.limit, Some(3));
         assert_eq!(request.format, Format::Json);
         assert!(request.shown.wide);
+    }
+
+    #[test]
+    fn issue_15_short_filters_add_to_the_filter() {
+        for (line, filter) in [
+            ("--process nginx", "process in (\"nginx\")"),
+            ("--pid 1,2 --user root", "(pid in (1, 2)) and user in (\"root\")"),
+            ("state = listen or pid = 7 --container web", "(state = listen or pid = 7) and container in (\"web\")"),
+            ("--process a\"b\\", "process in (\"a\\\"b\\\\\")"),
+        ] {
+            assert_eq!(parse(line).unwrap().shown.filter, filter, "{line}");
+        }
+        for (line, says) in [("--pid nginx", "--process takes names"), ("--process ,", "--process takes names")] {
+            assert!(parse(line).unwrap_err().to_string().contains(says), "{line}");
+        }
+    }
+
+    #[test]
+    fn issue_15_what_is_repeated_adds_up() {
+        assert_eq!(parse("-c state -c pid,uid").unwrap().shown.columns.as_deref(), Some("state,pid,uid"));
+        assert_eq!((parse("--json").unwrap().format, parse("--csv").unwrap().format), (Format::Json, Format::Csv));
+        assert!(parse("--json").unwrap().shown.wide);
     }
 
     #[test]

@@ -74,7 +74,10 @@ fn issue_15_two_fields_are_compared() {
         ("process = user", "process = user"),
     ]);
     let other_kind = bound::<Sockets>("rtt_us > pid");
-    assert!(other_kind.contains("column 10: `rtt_us` is of the kind microseconds, this of the kind number"), "{other_kind}");
+    assert!(
+        other_kind.contains("column 10: `rtt_us` is of the kind microseconds, this of the kind number"),
+        "{other_kind}"
+    );
     let Expr::Test(test) = bind::<Sockets>(&parse("accept_q > accept_q_max").unwrap()).unwrap() else { panic!() };
     assert!(matches!(test.operand, Operand::Field(_)));
     let Expr::Test(test) = bind::<Sockets>(&parse("process = user").unwrap()).unwrap() else { panic!() };

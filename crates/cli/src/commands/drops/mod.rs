@@ -21,7 +21,12 @@ pub(crate) static COMMAND: Command = Command {
     name: "drops",
     about: "Packets that the kernel drops while it runs: how many, why, where, and what that means",
     examples: EXAMPLES,
-    scope: Scope::TABLE.without(Scope::WATCH).and(Scope::OWNERS).and(Scope::OWNERS_VIA).and(Scope::DROPS),
+    scope: Scope::TABLE
+        .without(Scope::WATCH)
+        .and(Scope::OWNERS)
+        .and(Scope::OWNERS_VIA)
+        .and(Scope::USERS)
+        .and(Scope::DROPS),
     refusals: &[("follow", "--follow does not go with `drops`: --watch shows rounds, --events each packet")],
     tables: &[TableEntry::of::<Drops>(), TableEntry::of::<DropEvents>()],
     group_rates: &[GroupRate { of: "count", name: "per_s", kind: Kind::Thousandths }],

@@ -26,7 +26,7 @@ Examples:
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let path = words.file("control").ok_or("which run? --control FILE, the same as it was started with")?;
-    let format = words.value("output").and_then(ReportFormat::of).unwrap_or(ReportFormat::Text);
+    let format = words.output().and_then(ReportFormat::of).unwrap_or(ReportFormat::Text);
     Ok(match ask(path, format) {
         Ok(report) => output::print(&report).into(),
         Err(error) => Outcome::because(Exit::Failed, error),

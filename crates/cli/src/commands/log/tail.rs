@@ -29,7 +29,7 @@ Examples:
 ";
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
-    let log = in_words(asked(words)?, words.is_given("output"));
+    let log = in_words(asked(words)?, words.is_given("output") || words.has("json") || words.has("csv"));
     Ok(match of_request::<LogRecords>(&log.request) {
         Ok(plan) => followed(&log, &plan, None),
         Err(wrong) => Outcome::because(Exit::Usage, wrong),

@@ -114,7 +114,7 @@ fn plan_asked(words: &ParsedWords<'_>) -> Result<Task, String> {
 
 fn verify_asked(words: &ParsedWords<'_>) -> Result<Task, String> {
     let within = words.seconds("within", WATCHED_S)?.unwrap_or(WATCHED);
-    Ok(Task::Verify { within, json: words.value("output") == Some("json") })
+    Ok(Task::Verify { within, json: words.output() == Some("json") })
 }
 
 fn done(words: &ParsedWords<'_>, task: Task) -> Outcome {

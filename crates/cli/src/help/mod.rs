@@ -1,0 +1,62 @@
+//! `netwren help filters`, `netwren help columns [TABLE]`: help that is no command's.
+
+use crate::exit::Exit;
+use crate::flags::parser::Commands;
+use crate::messages::say;
+use crate::output;
+use engine::nearest;
+use std::ffi::OsString;
+
+/// The filter language, with examples that are run by a test.
+pub(crate) const FILTERS: &str = include_str!("filters.txt");
+
+/// Shows the topic that the words behind `help` name; `None` if they name none.
+pub(crate) fn run(words: &[OsString], commands: Commands) -> Option<Exit> {
+    let words: Vec<&str> = words.iter().map(|word| word.to_str().unwrap_or_default()).collect();
+    match words[..] {
+        ["filters" | "filter"] => Some(output::print(FILTERS)),
+        ["columns" | "fields"] => Some(output::print(&tables(commands))),
+        ["columns" | "fields", ref table @ ..] => Some(columns(&table.join(" "), commands)),
+        _ => None,
+    }
+}
+
+/// The tables, a line each.
+fn tables(commands: Commands) -> String {
+    let mut text = String::from("Tables, each with fields for --columns, --by, --sort and filters:\n\n");
+    for command in commands.iter().filter(|command| !command.tables.is_empty()) {
+        text.push_str(&format!("  netwren help columns {}\n", command.name));
+    }
+    text.push_str("\nThe same for one command: `netwren COMMAND --columns help`.\n");
+    text
+}
+
+/// The fields of the table that a command shows.
+fn columns(name: &str, commands: Commands) -> Exit {
+    let tables = || commands.iter().filter(|command| !command.tables.is_empty());
+    let found = tables().find(|command| command.name == name).and_then(|command| command.tables.first());
+    match found {
+        Some(table) => output::print_prose(&(table.help)()),
+        None => {
+            let hint = nearest(name, tables().map(|command| command.name));
+            let hint = hint.map_or_else(
+                || "`netwren help columns` lists the tables".to_owned(),
+                |hint| format!("did you mean `netwren help columns {hint}`?"),
+            );
+            say(&format!("no table is called `{}`; {hint}", name.escape_debug()));
+            Exit::Usage
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn issue_15_the_language_fits_a_terminal() {
+        for line in FILTERS.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+}

@@ -18,6 +18,7 @@ mod counters;
 mod doctor;
 mod drops;
 mod examples;
+mod first_guesses;
 mod flow_direction;
 mod fold;
 mod follow;

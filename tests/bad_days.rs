@@ -84,7 +84,7 @@ fn root_a_process_name_may_be_anything() {
     testkit::require_root!();
     let lab = Lab::new("comm");
     let script = "import ctypes,socket,sys\nctypes.CDLL(None).prctl(15, b'\\x1b[1m\\n\"x')\n\
-                  s=socket.socket(); s.bind(('127.0.0.1',0)); s.listen()\nimport time; time.sleep(60)";
+                  s=socket.socket(); s.bind(('127.0.0.1',0)); s.listen()\nimport time; time.sleep(3600)";
     if !testkit::tool::require("python3") {
         return;
     }

@@ -120,12 +120,19 @@ pub(crate) struct TableEntry {
     pub(crate) fields: fn() -> Vec<FieldEntry>,
     /// The text of `--columns help`.
     pub(crate) help: fn() -> String,
+    /// True for a word that its filters know.
+    pub(crate) knows: fn(&str) -> bool,
 }
 
 impl TableEntry {
     /// The entry of `T`.
     pub(crate) const fn of<T: Table>() -> TableEntry {
-        TableEntry { name: T::NAME, fields: field_entries::<T>, help: columns::help::<T> }
+        TableEntry {
+            name: T::NAME,
+            fields: field_entries::<T>,
+            help: columns::help::<T>,
+            knows: engine::filter::knows::<T>,
+        }
     }
 }
 

@@ -79,7 +79,7 @@ fn is_about_sockets(name: &str) -> bool {
 }
 
 fn prepare(request: &Request) -> Result<(Plan<Flows>, FlowProvider), PlanError> {
-    let ast = filter::parse(&request.shown.filter)?;
+    let ast = super::plan::parse::<Flows>(&request.shown.filter)?;
     let (of_sockets, of_flows) = filter::split(&ast, is_about_sockets)?;
     let plan = plan::<Flows>(request, &of_flows)?;
     let conjuncts = bind::<Sockets>(request, &of_sockets)?.into_conjuncts();

@@ -63,7 +63,12 @@ impl From<engine::PlanError> for PlanError {
 
 /// The plan of `request` over `T`, whose fields are all that its filter tests.
 pub(super) fn of_request<T: Table>(request: &Request) -> Result<Plan<T>, PlanError> {
-    plan(request, &engine::filter::parse(&request.shown.filter)?)
+    plan(request, &parse::<T>(&request.shown.filter)?)
+}
+
+/// Parses a filter of `T`. An error proposes what was probably meant.
+pub(super) fn parse<T: Table>(filter: &str) -> Result<Ast, FilterError> {
+    engine::filter::parse(filter).map_err(FilterError::proposing::<T>)
 }
 
 /// The plan of `request` over `T`; `filter` is the part of the filter that is about `T`'s fields.
@@ -113,7 +118,7 @@ pub(super) fn bind<T: Table>(request: &Request, filter: &Ast) -> Result<Expr, Fi
     };
     let filter = engine::filter::name_ports::<T>(filter, &mut ports_of);
     let clock = FilterClock { replay: request.replay.as_deref() };
-    engine::filter::bind::<T>(&engine::filter::resolve_times::<T>(&filter, &clock))
+    engine::filter::bind::<T>(&engine::filter::resolve_times::<T>(&filter, &clock)).map_err(FilterError::proposing::<T>)
 }
 
 /// The clock that times in a filter refer to: the wall clock, in a replay the time at which the recording began.

@@ -3,6 +3,7 @@
 //! Only the command that is named is built: the whole tree costs 0.2 ms at every start.
 
 use super::defs::{FLAGS, Flag, Scope, Takes};
+use super::unknown;
 use crate::command::{Command, ParsedWords, Positional};
 use clap::builder::PossibleValuesParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -177,13 +178,13 @@ pub(crate) fn parse<T>(
         clap = with_below(clap, command.name, commands);
     }
     let name = OsString::from(command.word());
-    let parsed = clap.try_get_matches_from_mut(std::iter::once(name).chain(words));
+    let parsed = clap.try_get_matches_from_mut(std::iter::once(&name).chain(&words));
     let text = match parsed {
         Ok(matches) => match read(&ParsedWords::new(&matches, command, commands)) {
             Ok(read) => return Ok(read),
             Err(text) => text,
         },
-        Err(error) => match refusal(&error, command, commands) {
+        Err(error) => match refusal(&error, &words, command, commands) {
             Some(text) => text,
             None => return Err(error),
         },
@@ -191,26 +192,15 @@ pub(crate) fn parse<T>(
     Err(clap.error(ErrorKind::ValueValidation, text))
 }
 
-/// What is said of a flag that belongs to other commands; none if the error is another one.
-fn refusal(error: &clap::Error, command: &Command, commands: Commands) -> Option<String> {
+/// What is said of an option that the command does not take; none if the error is another one.
+fn refusal(error: &clap::Error, words: &[OsString], command: &Command, commands: Commands) -> Option<String> {
     let (ErrorKind::UnknownArgument, Some(ContextValue::String(word))) =
         (error.kind(), error.get(ContextKind::InvalidArg))
     else {
         return None;
     };
-    let word = word.split('=').next().unwrap_or_default();
-    let is_it = |flag: &&Flag| match word.strip_prefix("--") {
-        Some(long) => flag.long == long,
-        None => word.strip_prefix('-').is_some_and(|letter| flag.short.is_some_and(|short| letter.starts_with(short))),
-    };
-    let long = FLAGS.iter().find(is_it)?.long;
-    if let Some((_, text)) = command.refusals.iter().find(|(refused, _)| *refused == long) {
-        return Some((*text).to_owned());
-    }
-    let takes = |other: &&&Command| FLAGS.iter().any(|flag| flag.long == long && flag.scope.meets(other.scope));
-    let others: Vec<String> = commands.iter().filter(takes).map(|other| format!("`{}`", other.name)).collect();
-    let belongs = if others.is_empty() { "`netwren` alone".to_owned() } else { others.join(", ") };
-    Some(format!("--{long} does not go with `{}`: it belongs to {belongs}", command.name))
+    // What is no option is a word too many.
+    word.starts_with('-').then(|| unknown::refusal(word, words, command, commands))
 }
 
 /// `8MiB`, `64k`, `1000000`: a number of bytes. A unit is a power of 1024, whatever the rest of its name is.

@@ -126,6 +126,8 @@ impl Request {
             _ => Format::Table,
         };
         let ship = ShipRequest::of(words)?;
+        let (repeat, filter) = period(words, "watch", filter)?;
+        let (follow, filter) = period(words, "follow", filter)?;
         let wide = output == "wide" || format == Format::Json || ship.is_some();
         let request = Request {
             shown: Shown { by, filter: narrowed(filter.join(" "), words)?, ..Shown::of(words, wide)? },
@@ -136,8 +138,8 @@ impl Request {
                 Some("never") => Some(false),
                 _ => None,
             },
-            repeat: words.seconds("watch", PERIODS_S)?.map_or(Repeat::Once, Repeat::Every),
-            follow: words.seconds("follow", PERIODS_S)?,
+            repeat: repeat.map_or(Repeat::Once, Repeat::Every),
+            follow,
             no_hooks: words.has("no-hooks"),
             ship,
             resolve: words.seconds("resolve", PERIODS_S)?,
@@ -238,6 +240,25 @@ impl Shown {
     }
 }
 
+/// A larger number behind `--watch` is rather a port.
+const SECONDS_BEHIND_MAX: f64 = 60.0;
+
+/// The seconds of a flag, and the words of the filter. `--watch 2` is `--watch=2`: no filter begins with a number.
+fn period<'f, 'w>(
+    words: &ParsedWords<'_>,
+    flag: &str,
+    filter: &'f [&'w str],
+) -> Result<(Option<Duration>, &'f [&'w str]), String> {
+    let usual = words.seconds(flag, PERIODS_S)?;
+    let Some((number, rest)) = filter.split_first().filter(|_| usual.is_some()) else { return Ok((usual, filter)) };
+    match number.strip_suffix('s').unwrap_or(number).parse::<f64>() {
+        Ok(seconds) if (*PERIODS_S.start()..=SECONDS_BEHIND_MAX).contains(&seconds) => {
+            Ok((Some(Duration::from_secs_f64(seconds)), rest))
+        }
+        _ => Ok((usual, filter)),
+    }
+}
+
 /// Flags that are short for a comparison in the filter.
 const SHORT_FILTERS: [&str; 4] = ["process", "pid", "container", "user"];
 
@@ -322,8 +343,14 @@ mod tests {
 
     #[test]
     fn values_may_be_left_out_or_begin_with_a_dash() {
+        let two_seconds = Repeat::Every(Duration::from_secs(2));
         assert_eq!(parse("--watch").unwrap().repeat, Repeat::Every(Duration::from_secs(1)));
         assert_eq!(parse("--watch=0.5s state = listen").unwrap().repeat, Repeat::Every(Duration::from_millis(500)));
+        for line in ["-w 2 state = listen", "--watch 2s state = listen", "--watch=2 state = listen"] {
+            let request = parse(line).unwrap();
+            assert_eq!((request.repeat, &*request.shown.filter), (two_seconds, "state = listen"), "{line}");
+        }
+        assert_eq!(parse("--watch 8080").unwrap().shown.filter, "8080", "that is rather a port");
         assert_eq!(parse("--columns -pid,-process").unwrap().shown.columns.as_deref(), Some("-pid,-process"));
     }
 

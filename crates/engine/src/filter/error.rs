@@ -1,5 +1,6 @@
 //! What is wrong with a filter, with the place.
 
+use record::Table;
 use std::fmt;
 
 /// How many characters of a long filter are shown around the mistake, on either side.
@@ -41,6 +42,8 @@ pub struct FilterError {
     pub message: Box<str>,
     /// The word that was probably meant.
     pub hint: Option<Box<str>>,
+    /// The command with the filter that was probably meant.
+    pub command: Option<Box<str>>,
 }
 
 impl FilterError {
@@ -59,7 +62,15 @@ impl FilterError {
             fault,
             message: message.into(),
             hint: None,
+            command: None,
         }
+    }
+
+    /// The same error; where no single word was meant, with the command whose filter of `T` was
+    /// ([`meant`](super::meant)).
+    pub fn proposing<T: Table>(self) -> FilterError {
+        let guess = if self.hint.is_none() { super::meant::<T>(&self.text) } else { None };
+        FilterError { command: guess.map(|filter| format!("netwren {} '{filter}'", T::NAME).into()), ..self }
     }
 
     pub(super) fn hint(mut self, hint: Option<&str>) -> FilterError {
@@ -90,7 +101,11 @@ impl fmt::Display for FilterError {
             write!(f, "; did you mean `{hint}`?")?;
         }
         let (text, offset) = self.window();
-        write!(f, "\n  {text}\n  {:offset$}{:^<len$}", "", "", len = self.len.min(SHOWN_AROUND))
+        write!(f, "\n  {text}\n  {:offset$}{:^<len$}", "", "", len = self.len.min(SHOWN_AROUND))?;
+        match &self.command {
+            Some(command) => write!(f, "\nperhaps: {command}"),
+            None => Ok(()),
+        }
     }
 }
 

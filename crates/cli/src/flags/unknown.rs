@@ -1,0 +1,108 @@
+//! What is said of an option that there is not: the one that was meant, a filter, or the face of the tool that has it.
+
+use super::defs::{FLAGS, Flag};
+use super::parser::Commands;
+use crate::command::Command;
+use engine::nearest;
+use std::ffi::OsString;
+
+/// Options of other tools and what is done here instead.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("--dry-run", "without --yes nothing is done, only shown: leave it out"),
+    ("--list", "rows are listed without an option: leave it out"),
+    ("--count", "--by FIELD counts, as in --by state"),
+    ("--format", "-o chooses the format: table, wide, json or csv"),
+    ("--fields", "--columns chooses the columns"),
+    ("--numeric", "addresses and ports are numbers unless --resolve asks for names: leave it out"),
+];
+
+/// Commands and the faces of the tools that their users know.
+const FACES: &[(&str, &str)] =
+    &[("sockets", "ss"), ("listeners", "ss"), ("nat", "conntrack"), ("capture", "tcpdump"), ("flows", "lstf")];
+
+/// Switches of tools and the fields of the filter that they choose by.
+const SWITCHES: &[(&str, &str, &str)] = &[
+    ("nat", "-s", "src"),
+    ("nat", "-d", "dst"),
+    ("nat", "-p", "proto"),
+    ("nat delete", "-s", "src"),
+    ("nat delete", "-d", "dst"),
+    ("nat delete", "-p", "proto"),
+];
+
+/// What is said where `command` does not take `word`; `words` are all that were given.
+pub(crate) fn refusal(word: &str, words: &[OsString], command: &Command, commands: Commands) -> String {
+    let word = word.split('=').next().unwrap_or_default();
+    let is_it = |flag: &&Flag| match word.strip_prefix("--") {
+        Some(long) => flag.long == long,
+        None => word.strip_prefix('-').is_some_and(|letter| flag.short.is_some_and(|short| letter.starts_with(short))),
+    };
+    let because = |text: &str| format!("there is no {} of `netwren {}`: {text}", word.escape_debug(), command.name);
+    let as_filter = |name: &str| {
+        let value = value_of(word, words);
+        because(&format!("it is a field of the filter: netwren {} '{name} = {value}'", command.name))
+    };
+    if let Some((.., field)) = SWITCHES.iter().find(|(of, switch, _)| *of == command.name && *switch == word) {
+        return as_filter(field);
+    }
+    if let Some(long) = FLAGS.iter().find(is_it).map(|flag| flag.long) {
+        if let Some((_, text)) = command.refusals.iter().find(|(refused, _)| *refused == long) {
+            return (*text).to_owned();
+        }
+        return of_others(long, command, commands);
+    }
+    if let Some((_, text)) = ELSEWHERE.iter().find(|(other, _)| *other == word) {
+        let others: Vec<OsString> = words.iter().filter(|given| *given != word).cloned().collect();
+        let without = format!("\nperhaps: netwren {} {}", command.name, line(&others));
+        return because(text) + if text.ends_with("leave it out") { without.trim_end() } else { "" };
+    }
+    if let Some(name) = word.strip_prefix("--").map(|name| name.replace('-', "_")) {
+        if command.tables.first().is_some_and(|table| (table.knows)(&name)) {
+            return as_filter(&name);
+        }
+        let own = FLAGS.iter().filter(|flag| flag.scope.meets(command.scope)).map(|flag| flag.long);
+        if let Some(near) = nearest(&name, own) {
+            return because(&format!("did you mean --{near}?"));
+        }
+    }
+    let face = FACES.iter().find(|(of, _)| *of == command.name).filter(|_| !word.starts_with("--"));
+    match face {
+        Some((_, face)) => {
+            because(&format!("switches of {face} go with `netwren {face}`: netwren {face} {}", line(words)))
+        }
+        None => because(&format!("`netwren {} --help` lists what there is", command.name)),
+    }
+}
+
+/// What is said of an option of other commands.
+fn of_others(long: &str, command: &Command, commands: Commands) -> String {
+    let takes = |other: &&&Command| FLAGS.iter().any(|flag| flag.long == long && flag.scope.meets(other.scope));
+    let others: Vec<String> = commands.iter().filter(takes).map(|other| format!("`{}`", other.name)).collect();
+    let belongs = if others.is_empty() { "`netwren` alone".to_owned() } else { others.join(", ") };
+    format!("--{long} does not go with `{}`: it belongs to {belongs}", command.name)
+}
+
+/// The value that was given with an option, as a filter has it.
+fn value_of(option: &str, words: &[OsString]) -> String {
+    let mut words = words.iter().filter_map(|word| word.to_str());
+    let value = words.find_map(|word| match word.strip_prefix(option) {
+        Some("") => Some(""),
+        Some(rest) => rest.strip_prefix('='),
+        None => None,
+    });
+    let value = match value {
+        Some("") => words.next().filter(|next| !next.starts_with('-')),
+        value => value,
+    };
+    let is_plain = |text: &&str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:/-".contains(&b));
+    value.filter(is_plain).unwrap_or("…").to_owned()
+}
+
+/// The words as a line for the shell, if they are short and of one line.
+fn line(words: &[OsString]) -> String {
+    let is_plain = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:/-=".contains(&b));
+    let can_be_quoted = |text: &&str| text.bytes().all(|b| matches!(b, b' '..=b'~') && b != b'\'');
+    let quoted = |text: &str| if is_plain(text) { text.to_owned() } else { format!("'{text}'") };
+    let words: Option<Vec<String>> = words.iter().map(|word| word.to_str().filter(can_be_quoted).map(quoted)).collect();
+    words.map_or_else(|| "…".to_owned(), |words| words.join(" "))
+}

@@ -1,0 +1,209 @@
+//! What somebody who knows ss, conntrack or tcpdump meant by words that are no filter: `dst 10.1.2.3`, `tcp port 80`,
+//! `listen`, `sport = :22`.
+
+use super::ast::Cmp;
+use super::bind::bind;
+use super::endpoint;
+use super::literal;
+use super::names::{Ports, ports};
+use super::parser::parse;
+use crate::nearest::nearest;
+use crate::words;
+use record::{Kind, Table, field_index};
+
+/// Words before a filter that ask for a list, which is what a table shows anyway.
+const LISTING: &[&str] = &["list", "ls", "show", "dump", "all", "get"];
+/// More words are no slip of somebody who is used to another tool.
+const WORDS_MAX: usize = 64;
+
+/// The filter of `T` that `text` was probably meant to be; `None` where no guess binds. Text in quotes is not guessed at.
+pub fn meant<T: Table>(text: &str) -> Option<String> {
+    let spaced = text.replace('(', " ( ").replace(')', " ) ");
+    let words: Vec<&str> = spaced.split_whitespace().collect();
+    if words.len() > WORDS_MAX || text.contains(['"', '\'']) {
+        return None;
+    }
+    let mut rest = words.as_slice();
+    if rest.first().is_some_and(|word| LISTING.contains(word)) {
+        rest = rest.get(1..)?;
+    }
+    let mut guess = String::new();
+    let mut is_complete = false;
+    while let Some((word, after)) = rest.split_first() {
+        let (part, taken) = match joining(word) {
+            Some(joins) => (joins.to_owned(), 1),
+            None => comparison::<T>(word, after)?,
+        };
+        let begins = joining(word).is_none() || matches!(*word, "not" | "!" | "(");
+        if is_complete && begins {
+            guess.push_str(" and");
+        }
+        if !guess.is_empty() {
+            guess.push(' ');
+        }
+        guess.push_str(&part);
+        is_complete = joining(word).is_none() || *word == ")";
+        rest = rest.get(taken..)?;
+    }
+    let is_better = guess != text.trim() && parse(&guess).and_then(|ast| bind::<T>(&ast)).is_ok();
+    is_better.then_some(guess)
+}
+
+/// The word as a filter has it, if it joins comparisons.
+fn joining(word: &str) -> Option<&'static str> {
+    let known = [("and", "and"), ("&&", "and"), ("or", "or"), ("||", "or"), ("not", "not"), ("!", "not")];
+    let known = known.into_iter().chain([("(", "("), (")", ")")]);
+    known.into_iter().find(|(written, _)| word.eq_ignore_ascii_case(written)).map(|(_, joins)| joins)
+}
+
+/// The comparison that begins with `word`, and how many words it takes.
+fn comparison<T: Table>(word: &str, after: &[&str]) -> Option<(String, usize)> {
+    if let Some((name, sign, value)) = split(word) {
+        return match (value, after.first()) {
+            ("", Some(value)) => Some((written::<T>(name, sign, value)?, 2)),
+            _ => Some((written::<T>(name, sign, value)?, 1)),
+        };
+    }
+    // `dst port 80`, `src host 10.1.2.3`
+    if let (Some(name), Some(value)) = (of_two(word, after.first().copied()), after.get(1)) {
+        return Some((written::<T>(name, "=", value)?, 3));
+    }
+    let is_name = !words::fields::<T>(word).is_empty() || named(word) != word;
+    match after {
+        [sign, value, ..] if is_sign(sign) => Some((written::<T>(word, sign, value)?, 3)),
+        [signed, ..] if is_name && split(signed).is_some_and(|(name, ..)| name.is_empty()) => {
+            let (_, sign, value) = split(signed)?;
+            Some((written::<T>(word, sign, value)?, 2))
+        }
+        [value, ..] if is_name && joining(value).is_none() => Some((written::<T>(word, "=", value)?, 2)),
+        _ => Some((alone::<T>(word)?, 1)),
+    }
+}
+
+/// `port=80` in its three parts.
+fn split(word: &str) -> Option<(&str, &'static str, &str)> {
+    let at = word.find(['=', '!', '<', '>', '~'])?;
+    let (name, rest) = word.split_at(at);
+    let (sign, _) = Cmp::SIGNS.iter().find(|(sign, _)| rest.starts_with(sign))?;
+    Some((name, sign, rest.get(sign.len()..)?))
+}
+
+fn is_sign(word: &str) -> bool {
+    Cmp::SIGNS.iter().any(|(sign, _)| *sign == word)
+}
+
+/// The word of an end for two words of tcpdump.
+fn of_two(first: &str, second: Option<&str>) -> Option<&'static str> {
+    match (first, second?) {
+        ("src" | "source", "port") => Some("sport"),
+        ("dst" | "dest" | "destination", "port") => Some("dport"),
+        ("src" | "source", "host" | "net") => Some("saddr"),
+        ("dst" | "dest" | "destination", "host" | "net") => Some("daddr"),
+        _ => None,
+    }
+}
+
+/// Words of other tools for fields that are called otherwise here.
+fn named(word: &str) -> &str {
+    match word {
+        "net" => "addr",
+        "listening" | "status" => "state",
+        other => other,
+    }
+}
+
+/// `name sign value` as a filter has it; `None` for a name that means nothing.
+fn written<T: Table>(name: &str, sign: &str, value: &str) -> Option<String> {
+    let name = if words::fields::<T>(name).is_empty() { named(name) } else { name };
+    let fields = words::fields::<T>(name);
+    let kind = fields.first().and_then(|index| T::FIELDS.get(*index)).map(|field| field.kind)?;
+    let (name, value) = match ports::<T>(name) {
+        // ss writes a port as `:22`; an address means the ends.
+        Some(Ports::Alone) => (name, value.trim_start_matches(['*', ':']).to_owned()),
+        _ => match kind {
+            Kind::Name(known) | Kind::Words(known) if !known.is_empty() => (name, word_of(known, value)?.to_owned()),
+            _ => (name, value.to_owned()),
+        },
+    };
+    let is_prefix = value.contains('/') && kind == Kind::Addr && literal::prefix(&value).is_some();
+    let sign = match sign {
+        "=" | "==" if is_prefix => "in",
+        "!=" if is_prefix => "not in",
+        sign => sign,
+    };
+    Some(format!("{name} {sign} {value}"))
+}
+
+/// The comparison that a single word stands for.
+fn alone<T: Table>(word: &str) -> Option<String> {
+    let knows = |name: &str| !words::fields::<T>(name).is_empty();
+    let port = word.strip_prefix(':').unwrap_or(word);
+    if knows("port") && port.parse::<u16>().is_ok() {
+        return Some(format!("port = {port}"));
+    }
+    if knows("addr") && literal::prefix(word).is_some() {
+        return Some(format!("addr {} {word}", if word.contains('/') { "in" } else { "=" }));
+    }
+    if knows("peer") && endpoint::parse(word).is_some() {
+        return Some(format!("(source = {word} or destination = {word})"));
+    }
+    let of_words = |name: &str| match T::FIELDS.get(field_index::<T>(name)?)?.kind {
+        Kind::Name(known) | Kind::Words(known) => Some(format!("{name} = {}", word_of(known, word)?)),
+        _ => None,
+    };
+    if word.eq_ignore_ascii_case("unreplied") && of_words("status").is_none() && knows("status") {
+        return Some("not status = seen_reply".to_owned());
+    }
+    let is_plain =
+        !word.starts_with('-') && word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'));
+    let of_process = || (is_plain && knows("process")).then(|| format!("process = {word}"));
+    ["proto", "state", "status", "nat", "event", "area"].into_iter().find_map(of_words).or_else(of_process)
+}
+
+/// The word among `known` that was written, or is near to it.
+fn word_of(known: &[&'static str], written: &str) -> Option<&'static str> {
+    let plain = written.to_ascii_lowercase().replace('-', "_");
+    let plain = plain.trim_end_matches("ing");
+    let same = known.iter().copied().find(|word| *word == plain);
+    same.or_else(|| nearest(plain, known.iter().copied()).and_then(|near| known.iter().copied().find(|w| *w == near)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::rows::{Nat, Routes, Sockets};
+
+    #[test]
+    fn issue_15_words_of_other_tools_lead_to_filters() {
+        for (written, guess) in [
+            ("listen", "state = listen"),
+            ("state established", "state = established"),
+            ("state estab", "state = established"),
+            ("listening", "state = listen"),
+            ("dst 10.1.2.3", "dst = 10.1.2.3"),
+            ("dst 10.0.0.0/8", "dst in 10.0.0.0/8"),
+            ("sport = :22", "sport = 22"),
+            ("( sport = :22 or dport = :22 )", "( sport = 22 or dport = 22 )"),
+            ("tcp port 80", "proto = tcp and port = 80"),
+            ("host 10.1.2.3 and port 443", "host = 10.1.2.3 and port = 443"),
+            ("dst port 53", "dport = 53"),
+            ("net 10.0.0.0/8", "addr in 10.0.0.0/8"),
+            ("8080", "port = 8080"),
+            (":8080", "port = 8080"),
+            ("10.1.2.3", "addr = 10.1.2.3"),
+            ("10.1.2.3:443", "(source = 10.1.2.3:443 or destination = 10.1.2.3:443)"),
+            ("tcp listen", "proto = tcp and state = listen"),
+            ("nginx", "process = nginx"),
+            ("list state=listen", "state = listen"),
+            ("peer=10.0.0.0/8 close-wait", "peer in 10.0.0.0/8 and state = close_wait"),
+            ("not listen", "not state = listen"),
+        ] {
+            assert_eq!(meant::<Sockets>(written).as_deref(), Some(guess), "{written}");
+        }
+        assert_eq!(meant::<Nat>("list dport 53 unreplied").as_deref(), Some("dport = 53 and not status = seen_reply"));
+        for none in ["process = \"a b\" listen", "state = listen", "a b c d = =", "-t"] {
+            assert_eq!(meant::<Sockets>(none), None, "{none}");
+        }
+        assert_eq!(meant::<Routes>("8080"), None);
+    }
+}

@@ -30,7 +30,7 @@ const ENDS: [[&[End]; 3]; 3] = [
 
 /// Which ends a word means.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ends {
+enum WhichEnds {
     Source,
     Destination,
     All,
@@ -38,7 +38,7 @@ enum Ends {
 
 /// Which parts of them.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum EndPart {
     /// The address.
     Addr,
     /// The port.
@@ -48,19 +48,23 @@ pub(crate) enum Part {
 }
 
 /// The words for ends, by meaning.
-const OF_ENDS: &[(&[&str], Ends, Part)] = &[
-    (&["local", "source", "src", "from"], Ends::Source, Part::Whole),
-    (&["peer", "remote", "foreign", "destination", "dst", "dest", "to"], Ends::Destination, Part::Whole),
-    (&["addr", "address", "ip", "host"], Ends::All, Part::Addr),
-    (&["port"], Ends::All, Part::Port),
-    (&["sport", "src_port", "source_port", "lport", "localport"], Ends::Source, Part::Port),
+const OF_ENDS: &[(&[&str], WhichEnds, EndPart)] = &[
+    (&["local", "source", "src", "from"], WhichEnds::Source, EndPart::Whole),
+    (&["peer", "remote", "foreign", "destination", "dst", "dest", "to"], WhichEnds::Destination, EndPart::Whole),
+    (&["addr", "address", "ip", "host"], WhichEnds::All, EndPart::Addr),
+    (&["port"], WhichEnds::All, EndPart::Port),
+    (&["sport", "src_port", "source_port", "lport", "localport"], WhichEnds::Source, EndPart::Port),
     (
         &["dport", "dst_port", "dest_port", "destination_port", "rport", "remote_port", "peerport"],
-        Ends::Destination,
-        Part::Port,
+        WhichEnds::Destination,
+        EndPart::Port,
     ),
-    (&["saddr", "src_addr", "source_addr", "laddr", "src_ip", "local_ip"], Ends::Source, Part::Addr),
-    (&["daddr", "dst_addr", "dest_addr", "raddr", "dst_ip", "peer_ip", "remote_addr"], Ends::Destination, Part::Addr),
+    (&["saddr", "src_addr", "source_addr", "laddr", "src_ip", "local_ip"], WhichEnds::Source, EndPart::Addr),
+    (
+        &["daddr", "dst_addr", "dest_addr", "raddr", "dst_ip", "peer_ip", "remote_addr"],
+        WhichEnds::Destination,
+        EndPart::Addr,
+    ),
 ];
 
 /// Words for one field.
@@ -99,14 +103,14 @@ pub(crate) fn ends<T: Table>(word: &str) -> Vec<(Option<usize>, Option<usize>)> 
     let Some((_, which, part)) = OF_ENDS.iter().find(|(words, ..)| words.contains(&word)) else { return Vec::new() };
     let found = |end: &End| {
         let (addr, port) = (field_index::<T>(end.addr), field_index::<T>(end.port));
-        (addr.filter(|_| *part != Part::Port), port.filter(|_| *part != Part::Addr))
+        (addr.filter(|_| *part != EndPart::Port), port.filter(|_| *part != EndPart::Addr))
     };
     let is_there = |ends: &&[&[End]; 3]| ends[0].iter().any(|end| field_index::<T>(end.addr).is_some());
     let Some([source, destination, others]) = ENDS.iter().find(is_there) else { return Vec::new() };
     let wanted: &[&[End]] = match which {
-        Ends::Source => &[source],
-        Ends::Destination => &[destination],
-        Ends::All => &[source, destination, others],
+        WhichEnds::Source => &[source],
+        WhichEnds::Destination => &[destination],
+        WhichEnds::All => &[source, destination, others],
     };
     let all = wanted.iter().flat_map(|ends| ends.iter().map(found));
     all.filter(|(addr, port)| addr.is_some() || port.is_some()).collect()

@@ -5,7 +5,7 @@ use super::ast::Cmp;
 use super::bind::bind;
 use super::endpoint;
 use super::literal;
-use super::names::{Ports, ports};
+use super::names::{PortsOfName, ports};
 use super::parser::parse;
 use crate::nearest::nearest;
 use crate::words;
@@ -119,7 +119,7 @@ fn written<T: Table>(name: &str, sign: &str, value: &str) -> Option<String> {
     let kind = fields.first().and_then(|index| T::FIELDS.get(*index)).map(|field| field.kind)?;
     let (name, value) = match ports::<T>(name) {
         // ss writes a port as `:22`; an address means the ends.
-        Some(Ports::Alone) => (name, value.trim_start_matches(['*', ':']).to_owned()),
+        Some(PortsOfName::Alone) => (name, value.trim_start_matches(['*', ':']).to_owned()),
         _ => match kind {
             Kind::Name(known) | Kind::Words(known) if !known.is_empty() => (name, word_of(known, value)?.to_owned()),
             _ => (name, value.to_owned()),

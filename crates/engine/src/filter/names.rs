@@ -55,7 +55,7 @@ pub(super) fn meaning<T: Table>(text: &str, test: &Comparison) -> Result<Meaning
 
 /// What the values of a name are, where they may be service names.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ports {
+pub(super) enum PortsOfName {
     /// Ports.
     Alone,
     /// Addresses with ports.
@@ -63,17 +63,17 @@ pub(super) enum Ports {
 }
 
 /// How a field or a word called `name` holds ports; `None` if it holds none.
-pub(super) fn ports<T: Table>(name: &str) -> Option<Ports> {
+pub(super) fn ports<T: Table>(name: &str) -> Option<PortsOfName> {
     if let Some(field) = field_index::<T>(name).and_then(|index| T::FIELDS.get(index)) {
         return match field.kind {
-            Kind::Port => Some(Ports::Alone),
-            Kind::Endpoint => Some(Ports::OfEnds),
+            Kind::Port => Some(PortsOfName::Alone),
+            Kind::Endpoint => Some(PortsOfName::OfEnds),
             _ => None,
         };
     }
     match words::ends::<T>(name).first()? {
-        (None, Some(_)) => Some(Ports::Alone),
-        (Some(_), Some(_)) => Some(Ports::OfEnds),
+        (None, Some(_)) => Some(PortsOfName::Alone),
+        (Some(_), Some(_)) => Some(PortsOfName::OfEnds),
         _ => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::ast::{Ast, Cmp, Comparison, Literal, Node};
 use super::literal;
-use super::names::{Ports, ports};
+use super::names::{PortsOfName, ports};
 use record::Table;
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ fn node<T: Table>(from: &Node, ports_of: &mut PortsOf<'_>) -> Node {
 /// The same comparison with port numbers in place of service names. A name with several ports becomes a list.
 fn comparison<T: Table>(test: &Comparison, ports_of: &mut PortsOf<'_>) -> Comparison {
     let Some(ports) = ports::<T>(&test.name).filter(|_| !test.cmp.is_match()) else { return test.clone() };
-    let of_ends = ports == Ports::OfEnds;
+    let of_ends = ports == PortsOfName::OfEnds;
     let values: Vec<Literal> = test.values.iter().flat_map(|value| numbered(value, of_ends, ports_of)).collect();
     let (cmp, is_list) = match (test.cmp, values.len() == test.values.len()) {
         (cmp, true) => (cmp, test.is_list),

@@ -87,6 +87,9 @@ impl Command {
     }
 }
 
+/// The commands of the registry.
+pub(crate) type Commands = &'static [&'static Command];
+
 /// The words that a command takes besides flags.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Positional {

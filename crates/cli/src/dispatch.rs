@@ -1,8 +1,8 @@
 //! From the words of the command line to a command's outcome.
 
-use crate::command::{Command, ParsedWords};
+use crate::command::{Command, Commands, ParsedWords};
 use crate::exit::Exit;
-use crate::flags::parser::{self, Commands};
+use crate::flags::parser;
 use crate::messages::say;
 use crate::outcome::Outcome;
 use crate::output;

@@ -1,7 +1,6 @@
 //! The field tables as documents: `--columns help` and docs/schema.md.
 
-use crate::command::TableEntry;
-use crate::flags::parser::Commands;
+use crate::command::{Commands, TableEntry};
 use record::{Kind, Show};
 use std::fmt::Write;
 

@@ -1,9 +1,8 @@
 //! `netwren` alone: the tables of the home screen, who listens and who talks; of a recording: who did then.
 
-use crate::command::HomePart;
+use crate::command::{Commands, HomePart};
 use crate::dispatch;
 use crate::exit::Exit;
-use crate::flags::parser::Commands;
 use crate::messages::say;
 use crate::output;
 use std::ffi::OsString;

@@ -68,7 +68,7 @@ pub(super) fn of_request<T: Table>(request: &Request) -> Result<Plan<T>, PlanErr
 
 /// Parses a filter of `T`. An error proposes what was probably meant.
 pub(super) fn parse<T: Table>(filter: &str) -> Result<Ast, FilterError> {
-    engine::filter::parse(filter).map_err(FilterError::proposing::<T>)
+    engine::filter::parse(filter).map_err(engine::filter::proposing::<T>)
 }
 
 /// The plan of `request` over `T`; `filter` is the part of the filter that is about `T`'s fields.
@@ -118,7 +118,8 @@ pub(super) fn bind<T: Table>(request: &Request, filter: &Ast) -> Result<Expr, Fi
     };
     let filter = engine::filter::name_ports::<T>(filter, &mut ports_of);
     let clock = FilterClock { replay: request.replay.as_deref() };
-    engine::filter::bind::<T>(&engine::filter::resolve_times::<T>(&filter, &clock)).map_err(FilterError::proposing::<T>)
+    engine::filter::bind::<T>(&engine::filter::resolve_times::<T>(&filter, &clock))
+        .map_err(engine::filter::proposing::<T>)
 }
 
 /// The clock that times in a filter refer to: the wall clock, in a replay the time at which the recording began.

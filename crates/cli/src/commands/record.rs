@@ -3,10 +3,10 @@
 //! The sources are those of the other commands, with the widest demand; only their reading is wanted, so their rows go
 //! nowhere. Each is read once a round: a replay plays the streams of a round in the order in which they were recorded.
 
-use crate::command::{Command, ParsedWords, Positional};
+use crate::command::{Command, Commands, ParsedWords, Positional};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
-use crate::flags::parser::{Commands, bytes};
+use crate::flags::parser::bytes;
 use crate::flags::request::PERIODS_S;
 use crate::messages::footer_lines;
 use crate::outcome::Outcome;

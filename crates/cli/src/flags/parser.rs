@@ -4,15 +4,12 @@
 
 use super::defs::{FLAGS, Flag, Scope, Takes};
 use super::unknown;
-use crate::command::{Command, ParsedWords, Positional};
+use crate::command::{Command, Commands, ParsedWords, Positional};
 use clap::builder::PossibleValuesParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, value_parser};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
-
-/// The commands of the registry.
-pub(crate) type Commands = &'static [&'static Command];
 
 /// The whole tree: for man pages, completions and `netwren --help`.
 pub(crate) fn tree(commands: Commands) -> clap::Command {
@@ -75,11 +72,10 @@ fn positional(positional: Positional) -> Vec<Arg> {
 }
 
 fn filter() -> Arg {
-    Arg::new("filter")
-        .value_name("FILTER")
-        .num_args(0..)
-        .trailing_var_arg(false)
-        .help("Which rows: `field op value`, joined by and, or, not, ( ); see `netwren help filters`, and `--columns help` for the fields")
+    Arg::new("filter").value_name("FILTER").num_args(0..).trailing_var_arg(false).help(
+        "Which rows: `field op value`, joined by and, or, not, ( ); see `netwren help filters`, and `--columns \
+             help` for the fields",
+    )
 }
 
 fn of_scope(scope: Scope) -> impl Iterator<Item = &'static Flag> {

@@ -1,8 +1,7 @@
 //! What is said of an option that there is not: the one that was meant, a filter, or the face of the tool that has it.
 
 use super::defs::{FLAGS, Flag};
-use super::parser::Commands;
-use crate::command::Command;
+use crate::command::{Command, Commands};
 use engine::nearest;
 use std::ffi::OsString;
 

@@ -1,7 +1,7 @@
 //! `netwren help filters`, `netwren help columns [TABLE]`: help that is no command's.
 
+use crate::command::Commands;
 use crate::exit::Exit;
-use crate::flags::parser::Commands;
 use crate::messages::say;
 use crate::output;
 use engine::nearest;

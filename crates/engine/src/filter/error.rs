@@ -1,6 +1,5 @@
 //! What is wrong with a filter, with the place.
 
-use record::Table;
 use std::fmt;
 
 /// How many characters of a long filter are shown around the mistake, on either side.
@@ -64,13 +63,6 @@ impl FilterError {
             hint: None,
             command: None,
         }
-    }
-
-    /// The same error; where no single word was meant, with the command whose filter of `T` was
-    /// ([`meant`](super::meant)).
-    pub fn proposing<T: Table>(self) -> FilterError {
-        let guess = if self.hint.is_none() { super::meant::<T>(&self.text) } else { None };
-        FilterError { command: guess.map(|filter| format!("netwren {} '{filter}'", T::NAME).into()), ..self }
     }
 
     pub(super) fn hint(mut self, hint: Option<&str>) -> FilterError {

@@ -4,6 +4,7 @@
 use super::ast::Cmp;
 use super::bind::bind;
 use super::endpoint;
+use super::error::FilterError;
 use super::literal;
 use super::names::{PortsOfName, ports};
 use super::parser::parse;
@@ -16,7 +17,14 @@ const LISTING: &[&str] = &["list", "ls", "show", "dump", "all", "get"];
 /// More words are no slip of somebody who is used to another tool.
 const WORDS_MAX: usize = 64;
 
-/// The filter of `T` that `text` was probably meant to be; `None` where no guess binds. Text in quotes is not guessed at.
+/// The same error; where no single word was meant, with the command whose filter of `T` was ([`meant`]).
+pub fn proposing<T: Table>(error: FilterError) -> FilterError {
+    let guess = if error.hint.is_none() { meant::<T>(&error.text) } else { None };
+    FilterError { command: guess.map(|filter| format!("netwren {} '{filter}'", T::NAME).into()), ..error }
+}
+
+/// The filter of `T` that `text` was probably meant to be; `None` where no guess binds. Text in quotes is not guessed
+/// at.
 pub fn meant<T: Table>(text: &str) -> Option<String> {
     let spaced = text.replace('(', " ( ").replace(')', " ) ");
     let words: Vec<&str> = spaced.split_whitespace().collect();

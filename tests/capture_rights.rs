@@ -3,7 +3,7 @@
 use crate::capture::{command, rings};
 use crate::capture_read::{pcap_of, udp};
 use crate::going::Going;
-use crate::run::{Ran, clean, netwren};
+use crate::run::{Ran, clean, command_for_anyone, netwren};
 use std::io::Write;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -222,14 +222,12 @@ fn root_without_rights_there_is_nothing_to_give_up() {
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let path = dir.path().join("a.pcap");
     std::fs::write(&path, pcap_of(&[&udp(1000, b"ab")])).unwrap();
-    let mut command = Command::new(testkit::program::netwren());
-    clean(&mut command).args(["capture", "-r", path.to_str().unwrap(), "-v", "-H", "-c", "dport"]);
+    let mut command = command_for_anyone(&["capture", "-r", path.to_str().unwrap(), "-v", "-H", "-c", "dport"]);
     confine(&mut command, &[Limit::User { uid: NOBODY, gid: NOBODY }]).unwrap();
     let ran = Ran::of(command.output().unwrap());
     assert!(ran.stderr.contains("rights: there were no capabilities to give up"), "{}", ran.stderr);
     assert_eq!(ran.ok(), "1000\n");
-    let mut command = Command::new(testkit::program::netwren());
-    clean(&mut command).args(["capture", "-r", path.to_str().unwrap(), "-Z", "root"]);
+    let mut command = command_for_anyone(&["capture", "-r", path.to_str().unwrap(), "-Z", "root"]);
     confine(&mut command, &[Limit::User { uid: NOBODY, gid: NOBODY }]).unwrap();
     Ran::of(command.output().unwrap()).says(4, &["cannot become root: operation not permitted"]);
 }

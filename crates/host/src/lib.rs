@@ -9,6 +9,7 @@
 pub mod addresses;
 pub mod cgroups;
 pub mod containers;
+pub mod drop_rules;
 mod error;
 pub mod ethers;
 pub mod groups;
@@ -28,7 +29,9 @@ pub mod owners;
 pub mod ports;
 pub mod processes;
 pub mod routes;
+mod rule_chains;
 pub mod rule_changes;
+pub mod rule_matches;
 pub mod rule_texts;
 pub mod services;
 pub mod snat_rules;

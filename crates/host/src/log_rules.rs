@@ -3,9 +3,9 @@
 //! Rules of iptables that nft shows as `xt` are not among them: their words are not in the listing. (Since 1.8.8
 //! iptables-nft writes NFLOG as nft's own `log`.) All text is that of whoever made the rules.
 
+use crate::rule_chains::{Chains, table_of, word};
 use record::rows::VERDICTS;
 use serde_json::Value as Json;
-use std::collections::{HashMap, HashSet};
 
 /// A rule with `log group N`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,14 +52,6 @@ pub fn parse(listing: &[u8]) -> Option<Vec<LogRule>> {
     Some(objects.iter().filter_map(|object| object.get("rule")).flat_map(|rule| of_rule(rule, &chains)).collect())
 }
 
-fn word<'j>(object: &'j Json, name: &str) -> &'j str {
-    object.get(name).and_then(Json::as_str).unwrap_or_default()
-}
-
-fn table_of(object: &Json) -> String {
-    format!("{} {}", word(object, "family"), word(object, "table"))
-}
-
 fn of_rule(rule: &Json, chains: &Chains) -> Vec<LogRule> {
     let statements = rule.get("expr").and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
     let of_log = |(at, log): (usize, &Json)| {
@@ -85,84 +77,6 @@ fn of_rule(rule: &Json, chains: &Chains) -> Vec<LogRule> {
 fn verdict_of(statement: &Json) -> Option<&'static str> {
     let (word, _) = statement.as_object()?.iter().next()?;
     VERDICTS.iter().find(|verdict| *verdict == word).copied()
-}
-
-/// A table and a chain of it.
-type Chain = (String, String);
-
-/// From where chains are reached.
-#[derive(Default)]
-struct Chains {
-    /// Hooks of chains that have one.
-    hooks: HashMap<Chain, String>,
-    /// Chains from which a chain is jumped to.
-    jumps: HashMap<Chain, Vec<Chain>>,
-    /// Tables with a named map of verdicts: its elements come and go without a change of rules.
-    mapped: HashSet<String>,
-}
-
-impl Chains {
-    fn of(objects: &[Json]) -> Chains {
-        let mut chains = Chains::default();
-        for object in objects {
-            if let Some(chain) = object.get("chain") {
-                if let Some(hook) = chain.get("hook").and_then(Json::as_str) {
-                    let of = (table_of(chain), word(chain, "name").to_owned());
-                    chains.hooks.insert(of, hook.to_owned());
-                }
-            } else if let Some(map) = object.get("map").filter(|map| word(map, "map") == "verdict") {
-                chains.mapped.insert(table_of(map));
-            } else if let Some(rule) = object.get("rule") {
-                let from = (table_of(rule), word(rule, "chain").to_owned());
-                let expressions = rule.get("expr").unwrap_or(&Json::Null);
-                for_each_target(expressions, &mut |target| {
-                    let to = (from.0.clone(), target.to_owned());
-                    chains.jumps.entry(to).or_default().push(from.clone());
-                });
-            }
-        }
-        chains
-    }
-
-    /// The hooks from which this chain is reached; `None`: perhaps any.
-    fn hooks(&self, table: &str, chain: &str) -> Option<Vec<String>> {
-        let mut waiting = vec![(table.to_owned(), chain.to_owned())];
-        let mut met: HashSet<Chain> = HashSet::new();
-        let mut found = Vec::new();
-        while let Some(chain) = waiting.pop() {
-            if let Some(hook) = self.hooks.get(&chain) {
-                found.push(hook.clone());
-                // Nothing jumps to a chain with a hook.
-                continue;
-            }
-            if self.mapped.contains(&chain.0) {
-                return None;
-            }
-            if met.insert(chain.clone()) {
-                waiting.extend(self.jumps.get(&chain).into_iter().flatten().cloned());
-            }
-        }
-        found.sort_unstable();
-        found.dedup();
-        Some(found)
-    }
-}
-
-/// Calls `each` with the chains that an expression jumps or goes to, those in maps without a name as well. serde_json
-/// bounds the depth.
-fn for_each_target(expression: &Json, each: &mut dyn FnMut(&str)) {
-    match expression {
-        Json::Array(parts) => parts.iter().for_each(|part| for_each_target(part, each)),
-        Json::Object(members) => {
-            for (name, member) in members {
-                match member.get("target").and_then(Json::as_str) {
-                    Some(target) if matches!(name.as_str(), "jump" | "goto") => each(target),
-                    _ => for_each_target(member, each),
-                }
-            }
-        }
-        _ => {}
-    }
 }
 
 #[cfg(test)]

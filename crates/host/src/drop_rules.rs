@@ -1,0 +1,212 @@
+//! Rules and chains of nft that can drop packets, from what `nft -j list ruleset` prints.
+//!
+//! A rule counts as one that can drop wherever that is not excluded: where it says `drop` or `reject`, where verdicts
+//! of a named map may say so, where its words are those of iptables that nft does not list. All text is that of whoever
+//! made the rules.
+
+use crate::rule_chains::{Chains, table_of, word};
+use crate::rule_matches::{self, PacketFacts};
+use serde_json::Value as Json;
+
+/// A rule that can drop packets, or a chain whose policy does.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DropRule {
+    /// Family and name of the table, as nft writes them: `inet filter`.
+    pub table: String,
+    /// Name of the chain.
+    pub chain: String,
+    /// Number of the rule in its table; `None`: the policy of the chain.
+    pub handle: Option<u64>,
+    /// Packets that its counter had seen, if it has one before its verdict.
+    pub counted: Option<u64>,
+    /// True if every packet that the counter sees is dropped: nothing but logging stands between them.
+    pub counts_drops: bool,
+    /// Words of the hooks from which its chain is reached; `None`: any, because verdicts of a named map may lead there.
+    hooks: Option<Vec<String>>,
+    /// What stands before its verdict; empty where the rule changes packets itself.
+    matches: Vec<Json>,
+}
+
+impl DropRule {
+    /// Whether a packet like this can have been dropped by the rule at one of these hooks, in nft's words.
+    pub fn can_drop(&self, hooks: &[&str], facts: &PacketFacts) -> bool {
+        let is_reached = |hooks: &[&str]| {
+            self.hooks.as_ref().is_none_or(|reached| reached.iter().any(|hook| hooks.contains(&hook.as_str())))
+        };
+        let is_reached = match (self.table.split(' ').next().unwrap_or_default(), facts.ethertype) {
+            ("ip", Some(ethertype)) if ethertype != 0x0800 => false,
+            ("ip6", Some(ethertype)) if ethertype != 0x86dd => false,
+            ("arp", ethertype) => ethertype.is_none_or(|ethertype| ethertype == 0x0806),
+            // Packets in a bridge have no route, from which their hook could be told.
+            ("bridge", _) => true,
+            _ => is_reached(hooks),
+        };
+        is_reached && !rule_matches::exclude(&self.matches, facts)
+    }
+
+    /// True if it is the same rule, in another listing of the same namespace.
+    pub fn is_same(&self, other: &DropRule) -> bool {
+        (self.handle, &self.table, &self.chain) == (other.handle, &other.table, &other.chain)
+    }
+}
+
+/// The rules and policies of a listing that can drop, in its order; `None` if it is no listing.
+pub fn parse(listing: &[u8]) -> Option<Vec<DropRule>> {
+    let listing: Json = serde_json::from_str(&String::from_utf8_lossy(listing)).ok()?;
+    let objects = listing.get("nftables")?.as_array()?;
+    let chains = Chains::of(objects);
+    let parsed = |object: &Json| match (object.get("rule"), object.get("chain")) {
+        (Some(rule), _) => of_rule(rule, &chains),
+        (None, Some(chain)) => of_policy(chain),
+        (None, None) => None,
+    };
+    Some(objects.iter().filter_map(parsed).collect())
+}
+
+fn of_policy(chain: &Json) -> Option<DropRule> {
+    if word(chain, "policy") != "drop" {
+        return None;
+    }
+    Some(DropRule {
+        table: table_of(chain),
+        chain: word(chain, "name").to_owned(),
+        hooks: Some(vec![word(chain, "hook").to_owned()]),
+        ..DropRule::default()
+    })
+}
+
+fn of_rule(rule: &Json, chains: &Chains) -> Option<DropRule> {
+    let statements = rule.get("expr").and_then(Json::as_array)?;
+    let at = statements.iter().position(can_drop).or_else(|| target_of_iptables(statements))?;
+    let before = statements.get(..at)?;
+    let counter = before.iter().rposition(|statement| statement.get("counter").is_some());
+    let counted = counter.and_then(|at| before.get(at)?.get("counter")?.get("packets")?.as_u64());
+    let is_log = |statement: &Json| statement.get("log").is_some();
+    let follows = counter.and_then(|at| before.get(at + 1..)).is_some_and(|between| between.iter().all(is_log));
+    let is_verdict = |statement: &Json| statement.get("drop").is_some() || statement.get("reject").is_some();
+    let is_plain = statements.get(at).is_some_and(is_verdict);
+    let changes = before.iter().any(|statement| statement.get("mangle").is_some());
+    let (table, chain) = (table_of(rule), word(rule, "chain").to_owned());
+    Some(DropRule {
+        hooks: chains.hooks(&table, &chain),
+        table,
+        chain,
+        handle: rule.get("handle").and_then(Json::as_u64),
+        counted,
+        counts_drops: counted.is_some() && follows && is_plain,
+        matches: if changes { Vec::new() } else { statements.get(..=at)?.to_vec() },
+    })
+}
+
+/// Statements other than verdicts that drop packets which they cannot treat.
+const MAY_DROP: [&str; 3] = ["masquerade", "redirect", "synproxy"];
+/// Verdicts that end a rule without a drop.
+const NO_DROPS: [&str; 5] = ["accept", "jump", "goto", "return", "queue"];
+
+/// The last match or target of iptables in a rule that has no verdict of nft: it may be a target that drops.
+fn target_of_iptables(statements: &[Json]) -> Option<usize> {
+    let has = |name: &str| statements.iter().any(|statement| statement.get(name).is_some());
+    if NO_DROPS.into_iter().any(has) {
+        return None;
+    }
+    statements.iter().rposition(|statement| statement.get("xt").is_some())
+}
+
+/// True if a statement drops packets, or may.
+fn can_drop(statement: &Json) -> bool {
+    let Some(members) = statement.as_object() else { return true };
+    let Some((name, value)) = members.iter().next() else { return false };
+    match name.as_str() {
+        "drop" | "reject" => true,
+        // A map without a name has its verdicts here; those of one with a name come and go.
+        "vmap" => value.get("data").is_none_or(|data| data.is_string() || has_drop(data)),
+        name => MAY_DROP.contains(&name),
+    }
+}
+
+/// True if a verdict in it is `drop`. serde_json bounds the depth.
+fn has_drop(data: &Json) -> bool {
+    match data {
+        Json::Array(parts) => parts.iter().any(has_drop),
+        Json::Object(members) => members.iter().any(|(name, member)| name == "drop" || has_drop(member)),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use proptest::prelude::*;
+
+    fn listing(objects: &[&str]) -> Vec<DropRule> {
+        parse(format!("{{\"nftables\":[{}]}}", objects.join(",")).as_bytes()).unwrap()
+    }
+
+    fn rule(expressions: &str) -> Option<DropRule> {
+        let rule = format!(
+            "{{\"rule\":{{\"family\":\"inet\",\"table\":\"t\",\"chain\":\"i\",\"handle\":8,\"expr\":[{expressions}]}}}}"
+        );
+        let chain = "{\"chain\":{\"family\":\"inet\",\"table\":\"t\",\"name\":\"i\",\"hook\":\"input\"}}";
+        listing(&[chain, &rule]).pop()
+    }
+
+    const PORT_7: &str = "{\"match\":{\"op\":\"==\",\"left\":{\"payload\":{\"protocol\":\"udp\",\"field\":\"dport\"}},\
+                          \"right\":7}}";
+    const COUNTER: &str = "{\"counter\":{\"packets\":20,\"bytes\":1}}";
+
+    /// What nft 1.0.6 prints.
+    #[test]
+    fn rules_that_can_drop() {
+        let found = rule(&format!("{PORT_7},{COUNTER},{{\"log\":null}},{{\"drop\":null}}")).unwrap();
+        assert_eq!((found.table.as_str(), found.chain.as_str(), found.handle), ("inet t", "i", Some(8)));
+        assert_eq!((found.counted, found.counts_drops), (Some(20), true));
+        let udp = PacketFacts { ethertype: Some(0x0800), l4: Some(17), ..PacketFacts::default() };
+        assert!(found.can_drop(&["input"], &udp) && !found.can_drop(&["output"], &udp));
+        assert!(!found.can_drop(&["input"], &PacketFacts { l4: Some(6), ..udp }));
+        assert!(!found.can_drop(&["input"], &PacketFacts { ports: Some((1, 8)), ..udp }));
+        let before = rule(&format!("{COUNTER},{PORT_7},{{\"reject\":{{}}}}")).unwrap();
+        assert_eq!((before.counted, before.counts_drops), (Some(20), false), "it counts others, too");
+        for (expressions, expected) in [
+            ("{\"accept\":null}", false),
+            ("{\"vmap\":{\"key\":1,\"data\":{\"set\":[[23,{\"drop\":null}]]}}}", true),
+            ("{\"vmap\":{\"key\":1,\"data\":{\"set\":[[23,{\"accept\":null}]]}}}", false),
+            ("{\"vmap\":{\"key\":1,\"data\":\"@m\"}}", true),
+            ("{\"masquerade\":null}", true),
+            ("{\"xt\":null},{\"counter\":{\"packets\":1}},{\"xt\":null}", true),
+            ("{\"xt\":null},{\"accept\":null}", false),
+            ("{\"log\":{\"prefix\":\"drop\"}}", false),
+        ] {
+            assert_eq!(rule(expressions).is_some_and(|found| found.handle == Some(8)), expected, "{expressions}");
+        }
+        let changed = format!("{PORT_7},{{\"mangle\":{{}}}},{{\"drop\":null}}");
+        assert!(rule(&changed).unwrap().can_drop(&["input"], &PacketFacts { ports: Some((1, 9)), ..udp }));
+    }
+
+    #[test]
+    fn policies_and_families() {
+        let chain = |family: &str, hook: &str| {
+            format!(
+                "{{\"chain\":{{\"family\":\"{family}\",\"table\":\"t\",\"name\":\"c\",\"hook\":\"{hook}\",\
+                 \"policy\":\"drop\"}}}}"
+            )
+        };
+        let can = |family: &str, ethertype: Option<u16>| {
+            let facts = PacketFacts { ethertype, ..PacketFacts::default() };
+            listing(&[&chain(family, "input")])[0].can_drop(&["input"], &facts)
+        };
+        assert!(can("ip", Some(0x0800)) && can("inet", Some(0x0800)) && can("ip", None) && can("bridge", Some(0x0800)));
+        assert!(!can("ip", Some(0x86dd)) && !can("ip6", Some(0x0800)) && !can("arp", Some(0x0800)));
+        let accepts = chain("ip", "input").replace("drop", "accept");
+        assert_eq!(listing(&[&accepts]), []);
+        assert_eq!(listing(&[&chain("ip", "input")])[0].handle, None);
+        assert_eq!((parse(b""), parse(b"{}")), (None, None));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = parse(&bytes);
+        }
+    }
+}

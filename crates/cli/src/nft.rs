@@ -5,10 +5,25 @@ use std::io::{self, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
+use sys::{Errno, SysError};
 
 /// Where nft may lie. Never looked for by PATH: whoever sets it for a run as root would choose the program. All of
 /// these are root's alone on every distribution (NixOS has the last).
 const PLACES: [&str; 5] = ["/usr/sbin/nft", "/sbin/nft", "/usr/bin/nft", "/bin/nft", "/run/current-system/sw/bin/nft"];
+
+/// How much a listing may be: whoever owns a namespace decides how long its listing is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ListingBounds {
+    /// Bytes of a listing at most.
+    pub(crate) bytes_max: usize,
+    /// How long it may take.
+    pub(crate) patience: Duration,
+}
+
+impl ListingBounds {
+    /// Enough for any rules that are meant to be used.
+    pub(crate) const USUAL: ListingBounds = ListingBounds { bytes_max: 16 << 20, patience: Duration::from_secs(2) };
+}
 
 /// What nft did not do.
 #[derive(Debug)]
@@ -56,6 +71,34 @@ pub(crate) fn list(words: &[&str]) -> Result<String, NftError> {
 /// nft begins anew for ever: `bytes_max` bytes at most, and no longer than `patience`.
 pub(crate) fn list_within(words: &[&str], bytes_max: usize, patience: Duration) -> Result<Vec<u8>, NftError> {
     read_within(start(words)?, bytes_max, patience)
+}
+
+/// Appends the rules of the calling thread's namespace, without the elements of sets, of which there may be millions:
+/// the bytes of the JSON listing, that listing, and `with_texts` the one for people, which has the texts of rules.
+pub(crate) fn put_ruleset(with_texts: bool, bounds: ListingBounds, into: &mut Vec<u8>) -> Result<(), SysError> {
+    let ListingBounds { bytes_max, patience } = bounds;
+    let list = |words: &[&str]| list_within(words, bytes_max, patience).map_err(|error| failed(&error));
+    let json = list(&["--json", "--terse", "list", "ruleset"])?;
+    let texts = if with_texts { list(&["--handle", "--stateless", "--terse", "list", "ruleset"])? } else { Vec::new() };
+    into.extend_from_slice(&(json.len() as u64).to_ne_bytes());
+    into.extend_from_slice(&json);
+    into.extend_from_slice(&texts);
+    Ok(())
+}
+
+/// The JSON and the texts that [`put_ruleset`] has appended; `None` for other bytes.
+pub(crate) fn split_ruleset(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk()?;
+    rest.split_at_checked(usize::try_from(u64::from_ne_bytes(*length)).ok()?)
+}
+
+fn failed(error: &NftError) -> SysError {
+    let errno = match error {
+        NftError::Io(error) => error.raw_os_error().map_or(Errno::INVAL, Errno),
+        NftError::Missing => Errno::NOENT,
+        NftError::Refused(_) => Errno::INVAL,
+    };
+    SysError::new("run", "nft", errno)
 }
 
 fn read_within(mut child: Child, bytes_max: usize, patience: Duration) -> Result<Vec<u8>, NftError> {

@@ -1,19 +1,14 @@
 //! Reads the rules of one namespace, again whenever they have changed.
 
 use super::book::{Listing, RuleBook, RuleMatch, Window};
-use crate::nft::{self, NftError};
+use crate::nft::{self, ListingBounds};
 use crate::refreshing_lookups::Budget;
 use host::log_rules;
 use host::rule_changes::RuleChanges;
 use host::rule_texts::RuleTexts;
 use record::rows::LogRecord;
-use std::time::Duration;
 use sys::{Errno, Host, SysError, clock};
 
-/// Bytes of a listing at most: whoever owns a namespace decides how long its listing is.
-const LISTING_BYTES_MAX: usize = 16 << 20;
-/// How long a listing may take.
-const PATIENCE: Duration = Duration::from_secs(2);
 /// Listing the rules of a namespace may take one part in so many of the time, and so much of it at once after a pause.
 const SHARE_OF_TIME: u64 = 10;
 const CREDIT_NS_MAX: u64 = 2_000_000_000;
@@ -47,9 +42,9 @@ pub(super) enum Answer<'b> {
     Late,
 }
 
-/// A listing as it stands on the tape: its number, the earliest time of it, the latest of the one before, all in native
-/// byte order; the JSON's length; JSON; texts.
-const HEAD: usize = 32;
+/// What stands before a listing on the tape: its number, the earliest time of it, the latest of the one before, all in
+/// native byte order.
+const HEAD: usize = 24;
 
 impl NetnsRules {
     /// Lists the rules of the namespace that the calling thread is in, and hears of changes from now on.
@@ -109,13 +104,12 @@ impl NetnsRules {
         let malformed = || SysError::new("read", "nft's list of rules", Errno::INVAL);
         let (head, listing) = bytes.split_at_checked(HEAD).ok_or_else(malformed)?;
         let number = |at: usize| head.get(at..at + 8)?.try_into().ok().map(u64::from_ne_bytes);
-        let [number, from_ns, until_ns, json] = [0, 8, 16, 24].map(|at| number(at).unwrap_or(0));
+        let [number, from_ns, until_ns] = [0, 8, 16].map(|at| number(at).unwrap_or(0));
         // The tape gives its last one again and again.
         if number <= self.number {
             return Ok(false);
         }
-        let json = usize::try_from(json).ok().and_then(|length| listing.split_at_checked(length));
-        let (json, texts) = json.ok_or_else(malformed)?;
+        let (json, texts) = nft::split_ruleset(listing).ok_or_else(malformed)?;
         let rules = log_rules::parse(json).ok_or_else(malformed)?;
         self.book.end(until_ns);
         self.book.add(Listing::new(from_ns, rules, &RuleTexts::parse(texts)));
@@ -135,22 +129,7 @@ impl NetnsRules {
 
 /// What nft prints, after the head.
 fn listed(head: [u64; 3], with_texts: bool, into: &mut Vec<u8>) -> Result<(), SysError> {
-    let list = |words: &[&str]| nft::list_within(words, LISTING_BYTES_MAX, PATIENCE).map_err(|error| failed(&error));
-    // Without the elements of sets, of which there may be millions.
-    let json = list(&["--json", "--terse", "list", "ruleset"])?;
-    let texts = if with_texts { list(&["--handle", "--stateless", "--terse", "list", "ruleset"])? } else { Vec::new() };
+    let start = into.len();
     head.iter().for_each(|number| into.extend_from_slice(&number.to_ne_bytes()));
-    into.extend_from_slice(&(json.len() as u64).to_ne_bytes());
-    into.extend_from_slice(&json);
-    into.extend_from_slice(&texts);
-    Ok(())
-}
-
-fn failed(error: &NftError) -> SysError {
-    let errno = match error {
-        NftError::Io(error) => error.raw_os_error().map_or(Errno::INVAL, Errno),
-        NftError::Missing => Errno::NOENT,
-        NftError::Refused(_) => Errno::INVAL,
-    };
-    SysError::new("run", "nft", errno)
+    nft::put_ruleset(with_texts, ListingBounds::USUAL, into).inspect_err(|_| into.truncate(start))
 }

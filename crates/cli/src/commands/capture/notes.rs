@@ -3,8 +3,8 @@
 //! A comment is about as long as a small packet. So it stands at the first packet of a connection, and where what it
 //! says has changed.
 
+use crate::packet_files::put_comment_value;
 use record::rows::{CapturedPacket, CapturedPackets, Transport, capture_need};
-use record::text::{put_i64, put_u64};
 use record::{Addr, Columns, Kind, Table, Value, field_index};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -78,7 +78,7 @@ impl Notes {
     pub(super) fn of<'n>(&'n mut self, cells: &[Value<'_>]) -> impl Iterator<Item = (&'n str, &'n [u8])> {
         for (text, cell) in self.texts.iter_mut().zip(cells) {
             text.clear();
-            put_value(text, cell);
+            put_comment_value(text, cell);
         }
         let notes = self.names.iter().zip(&self.texts);
         notes.filter(|(_, text)| !text.is_empty()).map(|(name, text)| (&**name, text.as_slice()))
@@ -98,16 +98,6 @@ impl Hash for Said<'_, '_> {
                 _ => state.write_u8(0),
             }
         }
-    }
-}
-
-fn put_value(out: &mut Vec<u8>, value: &Value<'_>) {
-    match value {
-        Value::Bytes(text) => out.extend_from_slice(text),
-        Value::Name(word) => out.extend_from_slice(word.as_bytes()),
-        Value::U64(number) => put_u64(out, *number),
-        Value::I64(number) => put_i64(out, *number),
-        _ => {}
     }
 }
 

@@ -10,8 +10,8 @@
  * (any user can make them) have a map of their own and take no room of others. What finds its map full is counted by
  * reason and place alone: how many of these there are depends on the kernel's code and on nobody's packets.
  *
- * The other program writes each drop into a ring instead. It wakes the reader when 64 KiB wait; until then the reader
- * looks by itself.
+ * The other programs write each drop into a ring instead, one of them with the beginning of the packet. They wake the
+ * reader when 64 KiB wait; until then the reader looks by itself.
  *
  * Kernel >= 5.10.
  */
@@ -27,7 +27,7 @@ const volatile u32 arguments = 2;
 const volatile u32 consumed = ~0u;
 const volatile u32 netfilter_drop = ~0u;
 
-struct net_device { int ifindex; possible_net_t nd_net; } CORE;
+struct net_device { int ifindex; unsigned short type; possible_net_t nd_net; } CORE;
 struct dst_entry { struct net_device *dev; } CORE;
 struct rtable { struct dst_entry dst; u16 rt_type; u8 rt_is_input; } CORE;
 struct rt6_info { u32 rt6i_flags; } CORE;
@@ -35,10 +35,10 @@ struct sk_buff {
 	struct net_device *dev;
 	struct sock *sk;
 	unsigned long _skb_refdst;
-	unsigned char *head;
-	u32 len;
+	unsigned char *head, *data;
+	u32 len, tail;
 	int skb_iif;
-	u16 protocol, network_header;
+	u16 protocol, network_header, mac_header;
 } CORE;
 
 enum { ETH_P_IP = 0x0800, ETH_P_ARP = 0x0806, ETH_P_IPV6 = 0x86dd };
@@ -121,6 +121,25 @@ struct drop_event_stack {
 	u64 ns;
 	struct drop_key key;
 	struct drop_sample sample;
+};
+
+/* Bytes of an event's packet. */
+const volatile u32 snaplen = 128;
+#define SNAPLEN_MAX 4096
+
+enum { LINKTYPE_NONE, LINKTYPE_ETHERNET, LINKTYPE_RAW = 101 };
+enum { ARPHRD_ETHER = 1, ARPHRD_LOOPBACK = 772, ETHERNET_BYTES = 14, VLAN_BYTES = 4 };
+
+/* The packet as it was when it was dropped: from its link-layer header on, or from that of IP. */
+struct drop_event_frame {
+	u64 ns;
+	struct drop_key key;
+	struct packet_ends ends;
+	s32 stack_bytes;
+	u32 len;	/* of the packet from there on */
+	u16 captured;	/* bytes of it below */
+	u16 link_type;	/* LINKTYPE_NONE: where it begins is not known */
+	u8 bytes[];
 };
 
 /* Packets that were merged; that were not counted at all; that found the ring full. */
@@ -350,6 +369,7 @@ struct drop {
 	struct packet_ends ends;
 	struct home home;
 	u32 transport;
+	bool has_device;
 };
 
 /* Fills in `drop`; false if it is not wanted. */
@@ -358,7 +378,6 @@ INLINE bool look(u64 *ctx, struct sk_buff *skb, struct drop *drop)
 	struct home of_receiver = {};
 	struct net_device *dev = skb->dev;
 	struct sock *receiver;
-	bool has_device;
 
 	drop->key.place = ctx[1];
 	if (arguments >= 3)
@@ -367,7 +386,7 @@ INLINE bool look(u64 *ctx, struct sk_buff *skb, struct drop *drop)
 		return false;
 	if (!netns_operations)
 		learn_netns_operations();
-	has_device = dev && find_home(dev->nd_net.net, &drop->home);
+	drop->has_device = dev && find_home(dev->nd_net.net, &drop->home);
 	if (arguments >= 4 && ctx[3]) {
 		receiver = PLAIN(struct sock, (struct sock *)ctx[3]);
 		if (find_home(receiver->__sk_common.skc_net.net, &of_receiver))
@@ -380,10 +399,10 @@ INLINE bool look(u64 *ctx, struct sk_buff *skb, struct drop *drop)
 	if (only_netns && drop->home.netns && drop->home.netns != only_netns)
 		return false;
 	drop->key.netns = drop->home.netns;
-	drop->key.ifindex = has_device ? dev->ifindex : skb->skb_iif;
+	drop->key.ifindex = drop->has_device ? dev->ifindex : skb->skb_iif;
 	drop->transport = read_headers(skb, &drop->key, &drop->ends);
 	if (drop->key.reason == netfilter_drop)
-		drop->key.hook = hook_of(skb, drop->key.l3, has_device);
+		drop->key.hook = hook_of(skb, drop->key.l3, drop->has_device);
 	return true;
 }
 
@@ -460,6 +479,70 @@ SEC("tp_btf/kfree_skb") int on_drop_event(u64 *ctx)
 	event->key = drop.key;
 	event->ends = drop.ends;
 	event->stack_bytes = 0;
+	bpf_ringbuf_submit(event, wake_flags());
+	return 0;
+}
+
+/* True if the packet has a header of Ethernet, perhaps with a tag, right before that of its network protocol. */
+INLINE bool has_ethernet(struct sk_buff *skb, bool has_device)
+{
+	u32 bytes = (u32)skb->network_header - skb->mac_header;
+	u16 type;
+
+	if (!has_device || skb->mac_header == NOT_SET || skb->network_header == NOT_SET)
+		return false;
+	type = skb->dev->type;
+	return (type == ARPHRD_ETHER || type == ARPHRD_LOOPBACK) &&
+	       (bytes == ETHERNET_BYTES || bytes == ETHERNET_BYTES + VLAN_BYTES);
+}
+
+/* Copies the beginning of what of the packet lies in one piece. */
+INLINE void copy_frame(struct sk_buff *skb, struct drop *drop, struct drop_event_frame *event)
+{
+	u32 start = skb->network_header, data = skb->data - skb->head, there;
+
+	event->len = skb->len;
+	event->captured = 0;
+	event->link_type = LINKTYPE_NONE;
+	if (has_ethernet(skb, drop->has_device)) {
+		start = skb->mac_header;
+		event->link_type = LINKTYPE_ETHERNET;
+	} else if (drop->ends.has) {
+		event->link_type = LINKTYPE_RAW;
+	} else {
+		return;
+	}
+	there = skb->tail > start ? skb->tail - start : 0;
+	if (there > snaplen)
+		there = snaplen;
+	event->len = skb->len + data - start;
+	/* Never: the verifier of older kernels wants to see a bound. */
+	if (there > SNAPLEN_MAX)
+		return;
+	if (!bpf_probe_read_kernel(event->bytes, there, skb->head + start))
+		event->captured = there;
+}
+
+SEC("tp_btf/kfree_skb") int on_drop_frame(u64 *ctx)
+{
+	struct sk_buff *skb = PLAIN(struct sk_buff, (struct sk_buff *)ctx[0]);
+	struct drop_event_frame *event;
+	struct drop drop = {};
+
+	if (!look(ctx, skb, &drop))
+		return 0;
+	read_ports(skb, drop.transport, &drop.ends);
+	read_socket(ctx, skb, &drop.ends);
+	event = bpf_ringbuf_reserve(&events, sizeof(*event) + snaplen, 0);
+	if (!event) {
+		COUNT_ONE(lost_events);
+		return 0;
+	}
+	event->ns = bpf_ktime_get_ns();
+	event->key = drop.key;
+	event->ends = drop.ends;
+	event->stack_bytes = 0;
+	copy_frame(skb, &drop, event);
 	bpf_ringbuf_submit(event, wake_flags());
 	return 0;
 }

@@ -32,7 +32,6 @@ mod portion;
 mod probe;
 mod program;
 mod relocate;
-mod ring_blocks;
 pub mod sockets_iter;
 pub mod sockets_walk;
 
@@ -45,9 +44,10 @@ pub use maps::Map;
 pub use owners_files::OwnersFiles;
 pub use packet_delays::{PacketDelay, PacketDelays};
 pub use packet_drops::{
-    DROP_KEY_BYTES, DROP_SAMPLE_BYTES, DropLosses, DropReasons, DropRoom, PacketDropEvents, PacketDrops,
+    DROP_KEY_BYTES, DROP_SAMPLE_BYTES, DROP_SNAPLEN_MAX, DropEventParts, DropLosses, DropReasons, DropRoom,
+    PacketDropEvents, PacketDrops,
 };
 pub use probe::{Ability, FeatureProbe, probe};
 pub use program::Program;
-pub use ring_blocks::{EventProgram, RingBlocks};
 pub use sys::bpf::{Mapped, Ring};
+pub use sys::{EventProgram, RingBlocks};

@@ -15,6 +15,7 @@ use crate::object::u64_at;
 const OBJECT: &[u8] = include_bytes!("../objects/packet_drops.o");
 const PROGRAM: &str = "on_drop";
 const EVENT_PROGRAM: &str = "on_drop_event";
+const FRAME_PROGRAM: &str = "on_drop_frame";
 /// The maps of counts: one is for namespaces that belong to user namespaces, the last for what found no room.
 const MAPS: [&str; 3] = ["drops", "guest_drops", "merged_drops"];
 /// `struct drop_count` of one CPU.
@@ -24,6 +25,9 @@ const COUNT_BYTES: usize = 16;
 pub const DROP_KEY_BYTES: usize = 24;
 /// Bytes of `struct drop_sample`.
 pub const DROP_SAMPLE_BYTES: usize = 248;
+
+/// The most bytes of a packet that an event has (`SNAPLEN_MAX`).
+pub const DROP_SNAPLEN_MAX: u32 = 4096;
 
 /// The number of a reason that this kernel has not got.
 const NO_REASON: u32 = u32::MAX;
@@ -144,9 +148,21 @@ impl DropReasons {
     }
 }
 
+/// What an event has beside its key and the ends of the packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DropEventParts {
+    /// Nothing.
+    Plain,
+    /// The stack that led to the drop: 3 us more.
+    Stack,
+    /// So many bytes of the packet at most; no more than [`DROP_SNAPLEN_MAX`].
+    Frame(u32),
+}
+
 /// The program that writes each drop into a ring, at work.
 #[derive(Debug)]
 pub struct PacketDropEvents {
+    program: &'static str,
     loaded: Loaded,
     _link: Link,
     ring: Ring,
@@ -154,20 +170,24 @@ pub struct PacketDropEvents {
 }
 
 impl PacketDropEvents {
-    /// Loads the program and attaches it, as [`PacketDrops::open`] does; `with_stack`: each event has its stack, 3 us
-    /// more. `ring_bytes` (a power of two, whole pages) is the room for what waits to be read: an event takes 96 bytes,
-    /// 288 with its stack.
+    /// Loads the program and attaches it, as [`PacketDrops::open`] does. `ring_bytes` (a power of two, whole pages) is
+    /// the room for what waits to be read: an event takes 96 bytes, 288 with its stack, 104 and those of the packet.
     pub fn open(
         host: &Host,
         only_netns: Option<u32>,
-        with_stack: bool,
+        parts: DropEventParts,
         ring_bytes: u32,
     ) -> Result<PacketDropEvents, BpfError> {
-        let with_stack = u32::from(with_stack).to_ne_bytes();
+        let (program, name, value) = match parts {
+            DropEventParts::Plain => (EVENT_PROGRAM, "with_stack", 0),
+            DropEventParts::Stack => (EVENT_PROGRAM, "with_stack", 1),
+            DropEventParts::Frame(snaplen) => (FRAME_PROGRAM, "snaplen", snaplen.min(DROP_SNAPLEN_MAX)),
+        };
+        let constant = u32::to_ne_bytes(value);
         let (loaded, link, reasons) =
-            attached(host, EVENT_PROGRAM, only_netns, &[("with_stack", &with_stack)], &[("events", ring_bytes)])?;
+            attached(host, program, only_netns, &[(name, &constant)], &[("events", ring_bytes)])?;
         let ring = loaded.map("events")?.ring()?;
-        Ok(PacketDropEvents { loaded, _link: link, ring, reasons })
+        Ok(PacketDropEvents { program, loaded, _link: link, ring, reasons })
     }
 
     /// The kernel's names for reasons.
@@ -188,7 +208,7 @@ impl PacketDropEvents {
 
     /// Drops that found the ring full, and those that interrupted the program. Two system calls.
     pub fn losses(&self) -> Result<DropLosses, BpfError> {
-        let missed = self.loaded.program(EVENT_PROGRAM)?.missed_runs()?;
+        let missed = self.loaded.program(self.program)?.missed_runs()?;
         Ok(DropLosses { merged: 0, lost: self.loaded.counter("lost_events")?, missed })
     }
 }

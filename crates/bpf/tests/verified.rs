@@ -14,6 +14,7 @@ const PROGRAMS: &[(&str, &str, u32)] = &[
     ("packet_delays", "on_ready", 2300),
     ("packet_drops", "on_drop", 7300),
     ("packet_drops", "on_drop_event", 8300),
+    ("packet_drops", "on_drop_frame", 20_600),
     ("sockets_iter", "sockets_iter", 9000),
     ("sockets_walk", "walk_ehash", 10_000),
     ("sockets_walk", "walk_listeners", 5200),

@@ -33,6 +33,7 @@ pub(crate) const ROW_BYTES: usize = KEY_BYTES + 24 + SAMPLE_BYTES;
 const ALL_NETNS: u64 = 1;
 const NAMES_HIDDEN: u64 = 1 << 1;
 const NO_REASONS: u64 = 1 << 2;
+const BY_TRACE: u64 = 1 << 3;
 
 /// `HAS_…` of the program.
 const HAS_ADDRESSES: u8 = 1;
@@ -59,6 +60,8 @@ pub(crate) struct RoundHeader {
     pub(crate) names_hidden: bool,
     /// The kernel gives no reasons.
     pub(crate) no_reasons: bool,
+    /// Counted from the kernel's trace.
+    pub(crate) by_trace: bool,
 }
 
 /// One key's numbers and sample.
@@ -92,7 +95,8 @@ pub(crate) fn encode<'n>(
     let flag = |set: bool, flag: u64| if set { flag } else { 0 };
     let flags = flag(header.all_netns, ALL_NETNS)
         | flag(header.names_hidden, NAMES_HIDDEN)
-        | flag(header.no_reasons, NO_REASONS);
+        | flag(header.no_reasons, NO_REASONS)
+        | flag(header.by_trace, BY_TRACE);
     let words = [MAGIC, flags, header.round_ns, header.merged, header.lost, header.missed, rows.len() as u64];
     words.iter().for_each(|word| into.extend_from_slice(&word.to_ne_bytes()));
     for row in rows {
@@ -131,6 +135,7 @@ impl<'b> DropReading<'b> {
             all_netns: flags & ALL_NETNS != 0,
             names_hidden: flags & NAMES_HIDDEN != 0,
             no_reasons: flags & NO_REASONS != 0,
+            by_trace: flags & BY_TRACE != 0,
         };
         let rows_bytes = usize::try_from(word(6)).ok().and_then(|rows| rows.checked_mul(ROW_BYTES));
         let (rows, rest) = rest.split_at_checked(rows_bytes.ok_or(cut.clone())?).ok_or(cut.clone())?;
@@ -194,6 +199,7 @@ pub(crate) fn packet(key: &[u8], sample: &[u8]) -> PacketDrop<'static> {
         netns_id: u32_at(key, 12).into(),
         ifindex: u32_at(key, 16),
         hook: hook::of_number(byte_at(key, HOOK_AT)),
+        route_hook: hook::of_number(byte_at(key, HOOK_AT)),
         ethertype: u16_at(sample, 36),
         l4: (has & HAS_ADDRESSES != 0).then(|| byte_at(sample, 38)),
         ends: (has & HAS_ADDRESSES != 0).then(|| ends(sample)),

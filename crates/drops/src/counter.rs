@@ -1,137 +1,136 @@
-//! The counters of the program, read round after round.
+//! The counters of drops, read round after round.
+use std::collections::HashMap;
+
 use sys::Host;
 
+use crate::backend::{BackendLosses, CountsDrops, DropScope, DropsVia};
+use crate::block::{self, CountedDrops, KEY_BYTES, RoundHeader, SAMPLE_BYTES};
 use crate::error::DropsError;
+use crate::names::{FUNCTION, REASON};
+use crate::reasons;
+use crate::symbols::Symbols;
+use crate::trace_backend::TraceCounts;
 
-/// The namespaces whose packets are counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DropScope {
-    /// Those of the network namespace with this inode.
-    Netns(u32),
-    /// Those of every namespace.
-    AllNetns,
+/// Counts drops from when it is opened to when it goes.
+#[derive(Debug)]
+pub struct DropCounter {
+    backend: Box<dyn CountsDrops>,
+    scope: DropScope,
+    /// Packets and bytes of each key at the last reading. As many as the backend has room for.
+    before: HashMap<[u8; KEY_BYTES], (u64, u64)>,
+    losses: BackendLosses,
+    read_ns: u64,
+    symbols: Symbols,
+    /// A reading that nobody has taken yet.
+    ahead: Option<Vec<u8>>,
 }
 
-#[cfg(feature = "bpf")]
-pub use with_bpf::DropCounter;
-#[cfg(not(feature = "bpf"))]
-pub use without_bpf::DropCounter;
-
-#[cfg(feature = "bpf")]
-mod with_bpf {
-    use std::collections::HashMap;
-
-    use bpf::{DROP_KEY_BYTES, DROP_SAMPLE_BYTES, DropLosses, DropRoom, PacketDrops};
-
-    use super::{DropScope, DropsError, Host};
-    use crate::block::{self, CountedDrops, RoundHeader};
-    use crate::names::{FUNCTION, REASON};
-    use crate::reasons;
-    use crate::symbols::Symbols;
-
-    /// Counts drops from when it is opened to when it goes.
-    #[derive(Debug)]
-    pub struct DropCounter {
-        program: PacketDrops,
-        scope: DropScope,
-        /// Packets and bytes of each key at the last reading. As many as the program's maps hold.
-        before: HashMap<[u8; DROP_KEY_BYTES], (u64, u64)>,
-        losses: DropLosses,
-        read_ns: u64,
-        symbols: Symbols,
+impl DropCounter {
+    /// Counts what is dropped from here on, by BPF (10 to 20 ms), else by the kernel's trace; or by `via` alone.
+    pub fn open(host: &Host, scope: DropScope, via: Option<DropsVia>) -> Result<DropCounter, DropsError> {
+        let by_trace = || Ok(Box::new(TraceCounts::open(host)?) as _);
+        let backend = crate::choose::by(via, || by_bpf(host, scope), by_trace)?;
+        let read_ns = sys::clock::monotonic_ns();
+        let (before, losses, symbols) = Default::default();
+        Ok(DropCounter { backend, scope, before, losses, read_ns, symbols, ahead: None })
     }
 
-    impl DropCounter {
-        /// Loads the program and attaches it: what is dropped from here on counts. 10 to 20 ms.
-        pub fn open(host: &Host, scope: DropScope) -> Result<DropCounter, DropsError> {
-            let netns = match scope {
-                DropScope::Netns(inode) => Some(inode),
-                DropScope::AllNetns => None,
-            };
-            let program = PacketDrops::open(host, netns, DropRoom::USUAL)?;
-            let read_ns = sys::clock::monotonic_ns();
-            let (before, losses, symbols) = Default::default();
-            Ok(DropCounter { program, scope, before, losses, read_ns, symbols })
-        }
+    /// The interface that counts.
+    pub fn via(&self) -> DropsVia {
+        self.backend.via()
+    }
 
-        /// Puts what was dropped since the last reading into `block`. One system call for each new kind of drop, some
-        /// more for all; and where a function has no name yet 50 to 100 ms.
-        pub(crate) fn read(&mut self, host: &Host, into: &mut Vec<u8>) -> Result<(), DropsError> {
-            let now = sys::clock::monotonic_ns();
-            let mut rows = self.rows()?;
-            // The most first.
-            rows.sort_by_key(|row| (std::cmp::Reverse(row.numbers[0]), row.key));
-            let losses = self.program.losses()?;
-            let addresses = rows.iter().flat_map(CountedDrops::addresses);
-            self.symbols.find(host, addresses);
-            let header = RoundHeader {
-                round_ns: now.saturating_sub(self.read_ns),
-                merged: losses.merged.wrapping_sub(self.losses.merged),
-                lost: losses.lost.wrapping_sub(self.losses.lost),
-                missed: losses.missed.wrapping_sub(self.losses.missed),
-                all_netns: self.scope == DropScope::AllNetns,
-                names_hidden: self.symbols.are_hidden(),
-                no_reasons: self.program.reasons().reasons.is_empty(),
-            };
-            (self.read_ns, self.losses) = (now, losses);
-            let names = self.names(&rows);
-            let names = names.iter().map(|(kind, number, name)| (*kind, *number, &**name));
-            block::encode(into, &header, &rows, names);
-            Ok(())
-        }
+    /// Takes what waits in the kernel; to be called some times a second. Nothing waits with BPF.
+    pub fn drain(&mut self) -> Result<(), DropsError> {
+        self.backend.drain()
+    }
 
-        /// The keys that have counted something since the last reading.
-        fn rows(&mut self) -> Result<Vec<CountedDrops>, DropsError> {
-            let mut rows = Vec::new();
-            let before = &mut self.before;
-            self.program.each(|key, packets, bytes| {
-                let (had_packets, had_bytes) = before.insert(*key, (packets, bytes)).unwrap_or_default();
-                if packets != had_packets {
-                    let numbers = [packets.wrapping_sub(had_packets), packets, bytes.wrapping_sub(had_bytes)];
-                    rows.push(CountedDrops { key: *key, numbers, sample: [0; DROP_SAMPLE_BYTES] });
-                }
-            })?;
-            for row in &mut rows {
-                self.program.sample(&row.key, &mut row.sample)?;
+    /// Makes a reading, which the source then takes; false if nothing was dropped since the one before.
+    pub fn read_ahead(&mut self, host: &Host) -> Result<bool, DropsError> {
+        let mut block = Vec::new();
+        let has_rows = self.read_now(host, &mut block)?;
+        self.ahead = Some(block);
+        Ok(has_rows)
+    }
+
+    /// Puts the reading that was made ahead into `into`, or one that is made now.
+    pub(crate) fn read(&mut self, host: &Host, into: &mut Vec<u8>) -> Result<(), DropsError> {
+        if let Some(ahead) = self.ahead.take() {
+            into.extend_from_slice(&ahead);
+            return Ok(());
+        }
+        self.read_now(host, into).map(drop)
+    }
+
+    /// Puts what was dropped since the last reading into `into`; false if that is nothing. One system call for each new
+    /// kind of drop, some more for all; and where a function has no name yet 50 to 100 ms.
+    fn read_now(&mut self, host: &Host, into: &mut Vec<u8>) -> Result<bool, DropsError> {
+        let now = sys::clock::monotonic_ns();
+        let mut rows = self.rows()?;
+        // The most first.
+        rows.sort_by_key(|row| (std::cmp::Reverse(row.numbers[0]), row.key));
+        let losses = self.backend.losses()?;
+        let addresses = rows.iter().flat_map(CountedDrops::addresses);
+        self.symbols.find(host, addresses);
+        let by_trace = self.backend.via() == DropsVia::Tracefs;
+        let header = RoundHeader {
+            round_ns: now.saturating_sub(self.read_ns),
+            merged: losses.merged.wrapping_sub(self.losses.merged),
+            lost: losses.lost.wrapping_sub(self.losses.lost),
+            missed: losses.missed.wrapping_sub(self.losses.missed),
+            all_netns: self.scope == DropScope::AllNetns || by_trace,
+            names_hidden: self.symbols.are_hidden(),
+            no_reasons: self.backend.reasons().reasons.is_empty(),
+            by_trace,
+        };
+        (self.read_ns, self.losses) = (now, losses);
+        let names = self.names(&rows);
+        let names = names.iter().map(|(kind, number, name)| (*kind, *number, &**name));
+        block::encode(into, &header, &rows, names);
+        Ok(!rows.is_empty())
+    }
+
+    /// The keys that have counted something since the last reading.
+    fn rows(&mut self) -> Result<Vec<CountedDrops>, DropsError> {
+        let mut rows = Vec::new();
+        let before = &mut self.before;
+        self.backend.each(&mut |key, packets, bytes| {
+            let (had_packets, had_bytes) = before.insert(*key, (packets, bytes)).unwrap_or_default();
+            if packets != had_packets {
+                let numbers = [packets.wrapping_sub(had_packets), packets, bytes.wrapping_sub(had_bytes)];
+                rows.push(CountedDrops { key: *key, numbers, sample: [0; SAMPLE_BYTES] });
             }
-            Ok(rows)
+        })?;
+        for row in &mut rows {
+            self.backend.sample(&row.key, &mut row.sample)?;
         }
+        Ok(rows)
+    }
 
-        /// The names that occur in these rows.
-        fn names(&self, rows: &[CountedDrops]) -> Vec<(u8, u64, Vec<u8>)> {
-            let mut names: Vec<(u8, u64)> = rows
-                .iter()
-                .flat_map(|row| row.addresses().map(|at| (FUNCTION, at)).chain([(REASON, row.reason().into())]))
-                .collect();
-            names.sort_unstable();
-            names.dedup();
-            let names_of = self.program.reasons();
-            let text = |(kind, number): (u8, u64)| match kind {
-                FUNCTION => Some(self.symbols.name(number)).filter(|name| !name.is_empty()).map(<[u8]>::to_vec),
-                _ if names_of.reasons.is_empty() => None,
-                _ => Some(reasons::name(names_of, u32::try_from(number).unwrap_or(u32::MAX)).into_bytes()),
-            };
-            names.into_iter().filter_map(|(kind, number)| Some((kind, number, text((kind, number))?))).collect()
-        }
+    /// The names that occur in these rows.
+    fn names(&self, rows: &[CountedDrops]) -> Vec<(u8, u64, Vec<u8>)> {
+        let mut names: Vec<(u8, u64)> = rows
+            .iter()
+            .flat_map(|row| row.addresses().map(|at| (FUNCTION, at)).chain([(REASON, row.reason().into())]))
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        let names_of = self.backend.reasons();
+        let text = |(kind, number): (u8, u64)| match kind {
+            FUNCTION => Some(self.symbols.name(number)).filter(|name| !name.is_empty()).map(<[u8]>::to_vec),
+            _ if names_of.reasons.is_empty() => None,
+            _ => Some(reasons::name(names_of, u32::try_from(number).unwrap_or(u32::MAX)).into_bytes()),
+        };
+        names.into_iter().filter_map(|(kind, number)| Some((kind, number, text((kind, number))?))).collect()
     }
 }
 
+#[cfg(feature = "bpf")]
+fn by_bpf(host: &Host, scope: DropScope) -> Result<Box<dyn CountsDrops>, DropsError> {
+    Ok(Box::new(crate::bpf_backend::BpfCounts::open(host, scope)?))
+}
+
 #[cfg(not(feature = "bpf"))]
-mod without_bpf {
-    use super::{DropScope, DropsError, Host};
-
-    /// Cannot be opened without BPF.
-    #[derive(Debug)]
-    pub struct DropCounter(());
-
-    impl DropCounter {
-        /// Fails: netwren was built without BPF.
-        pub fn open(_: &Host, _: DropScope) -> Result<DropCounter, DropsError> {
-            Err(DropsError::WithoutBpf)
-        }
-
-        pub(crate) fn read(&mut self, _: &Host, _: &mut Vec<u8>) -> Result<(), DropsError> {
-            Err(DropsError::WithoutBpf)
-        }
-    }
+fn by_bpf(_: &Host, _: DropScope) -> Result<Box<dyn CountsDrops>, DropsError> {
+    Err(DropsError::WithoutBpf)
 }

@@ -17,6 +17,15 @@ pub enum DropsError {
     /// The program could not be loaded or read: in words, and with the errno if there was one.
     #[cfg(feature = "bpf")]
     Bpf(bpf::BpfError),
+    /// The kernel's trace cannot be had.
+    NoTrace(Box<str>),
+    /// Neither BPF nor the kernel's trace can be had.
+    Neither {
+        /// What BPF fails with.
+        bpf: Box<DropsError>,
+        /// What the trace fails with.
+        trace: Box<DropsError>,
+    },
     /// A recording that holds no drops, or another system call.
     Io(SysError),
     /// A block of a recording that makes no sense.
@@ -29,6 +38,8 @@ impl fmt::Display for DropsError {
             DropsError::WithoutBpf => f.write_str("netwren was built without BPF, which counts them"),
             #[cfg(feature = "bpf")]
             DropsError::Bpf(error) => error.fmt(f),
+            DropsError::NoTrace(why) => write!(f, "{why}"),
+            DropsError::Neither { bpf, trace } => write!(f, "{bpf}; nor by the kernel's trace: {trace}"),
             DropsError::Io(SysError { errno: Errno::NOT_RECORDED, .. }) => {
                 f.write_str("not in the recording (`netwren drops --record FILE` records them)")
             }
@@ -55,8 +66,12 @@ impl From<SysError> for DropsError {
 
 impl From<DropsError> for SourceError {
     fn from(error: DropsError) -> SourceError {
-        let fault = match &error {
-            DropsError::WithoutBpf => SourceFault::Unsupported,
+        let cause = match &error {
+            DropsError::Neither { bpf, .. } => &**bpf,
+            error => error,
+        };
+        let fault = match cause {
+            DropsError::WithoutBpf | DropsError::NoTrace(_) | DropsError::Neither { .. } => SourceFault::Unsupported,
             #[cfg(feature = "bpf")]
             DropsError::Bpf(bpf::BpfError::Denied { .. }) => SourceFault::Denied,
             #[cfg(feature = "bpf")]

@@ -3,14 +3,14 @@
 //! ```text
 //! header  magic, what must be added to the events' clock for the time since 1970, drops that found the ring full,
 //!         drops that interrupted the program, bytes of events, bytes of one event, flags
-//! events  ns, key, sample as far as it is there
+//! events  ns, key, sample as far as it is there; with packets: length, bytes that are here, link type, bytes
 //! names   kind, number, length, text: those that no block before had
 //! ```
 use std::collections::HashMap;
 
-use record::rows::{DropEvent, PacketDrop};
+use record::rows::{DropEvent, DroppedFrame, LinkType, PacketDrop};
 
-use crate::block::{KEY_BYTES, NETFILTER_DROP, packet, put_function, put_stack, stack, u64_at};
+use crate::block::{KEY_BYTES, NETFILTER_DROP, packet, put_function, put_stack, stack, u16_at, u32_at, u64_at};
 use crate::error::DropsError;
 use crate::hook;
 use crate::meaning::{DropMeaning, is_benign, meaning_of};
@@ -21,10 +21,18 @@ pub(crate) const HEADER_BYTES: usize = 56;
 /// An event without its stack, and with it.
 pub(crate) const EVENT_BYTES: usize = 88;
 pub(crate) const STACK_EVENT_BYTES: usize = 280;
+/// An event with its packet, before the bytes of that.
+pub(crate) const FRAME_EVENT_BYTES: usize = EVENT_BYTES + 8;
+/// The most bytes of a packet (`SNAPLEN_MAX` of the program).
+pub(crate) const SNAPLEN_MAX: usize = 4096;
 /// The kernel hides the names of its functions.
 pub(crate) const NAMES_HIDDEN: u64 = 1;
 /// Drops of every namespace are told.
 pub(crate) const ALL_NETNS: u64 = 1 << 1;
+/// Events have packets.
+pub(crate) const WITH_FRAMES: u64 = 1 << 2;
+/// Events are of the kernel's trace.
+pub(crate) const BY_TRACE: u64 = 1 << 3;
 const KEY_AT: usize = 8;
 const SAMPLE_AT: usize = KEY_AT + KEY_BYTES;
 
@@ -39,7 +47,7 @@ pub(crate) struct EventHeader {
     /// Bytes of all events of the block, and of one.
     pub(crate) events: u64,
     pub(crate) event: u64,
-    /// `NAMES_HIDDEN`, `ALL_NETNS`.
+    /// `NAMES_HIDDEN`, `ALL_NETNS`, `WITH_FRAMES`, `BY_TRACE`.
     pub(crate) flags: u64,
 }
 
@@ -100,10 +108,16 @@ impl EventDecoder {
         let bytes = usize::try_from(events).map_err(|_| cut.clone())?;
         let (events, names) = rest.split_at_checked(bytes).ok_or(cut.clone())?;
         self.learn(names)?;
-        let bytes = usize::try_from(event).ok().filter(|bytes| [EVENT_BYTES, STACK_EVENT_BYTES].contains(bytes));
+        let has_frames = header.flags & WITH_FRAMES != 0;
+        let is_known = |bytes: &usize| match has_frames {
+            true => (FRAME_EVENT_BYTES..=FRAME_EVENT_BYTES + SNAPLEN_MAX).contains(bytes),
+            false => [EVENT_BYTES, STACK_EVENT_BYTES].contains(bytes),
+        };
+        let bytes = usize::try_from(event).ok().filter(is_known);
         let mut stack = Vec::new();
         for event in events.chunks_exact(bytes.ok_or(DropsError::Malformed("drops of a strange length"))?) {
-            if !each(&self.row(event, epoch_ns, &mut stack), header.flags) {
+            let frame = has_frames.then(|| frame_of(event));
+            if !each(&DropEvent { frame, ..self.row(event, epoch_ns, &mut stack) }, header.flags) {
                 break;
             }
         }
@@ -133,6 +147,7 @@ impl EventDecoder {
         let hook = if *known.reason == *NETFILTER_DROP { by_stack().or(packet.hook) } else { None };
         DropEvent {
             time_ns: u64_at(event, 0).wrapping_add(epoch_ns),
+            frame: None,
             packet: PacketDrop {
                 count: 1,
                 reason: &known.reason,
@@ -146,6 +161,17 @@ impl EventDecoder {
                 ..packet
             },
         }
+    }
+}
+
+/// The packet of an event.
+fn frame_of(event: &[u8]) -> DroppedFrame<'_> {
+    let (_, frame) = event.split_at_checked(EVENT_BYTES).unwrap_or_default();
+    let (head, bytes) = frame.split_at_checked(8).unwrap_or_default();
+    DroppedFrame {
+        len: u32_at(head, 0),
+        link_type: Some(LinkType(u16_at(head, 6))).filter(|link_type| link_type.0 != 0),
+        bytes: bytes.get(..usize::from(u16_at(head, 4))).unwrap_or(bytes),
     }
 }
 
@@ -189,6 +215,27 @@ mod tests {
         }
         assert_eq!(rows.len(), 4);
         assert_eq!(rows[3], (1101, b"NO_SOCKET".to_vec(), b"tcp_v4_rcv".to_vec()));
+    }
+
+    #[test]
+    fn packets_come_with_their_bytes() {
+        let mut events = vec![0; FRAME_EVENT_BYTES + 4];
+        events[EVENT_BYTES..].copy_from_slice(&[60, 0, 0, 0, 3, 0, 101, 0, 0x45, 1, 2, 3]);
+        let mut block = vec![0; HEADER_BYTES];
+        let bytes = events.len() as u64;
+        EventHeader { events: bytes, event: bytes, flags: WITH_FRAMES, ..EventHeader::default() }.put(&mut block);
+        block.extend(events);
+        let mut frames = 0;
+        let mut look = |row: &DropEvent<'_>, _| {
+            frames += 1;
+            let frame = DroppedFrame { len: 60, link_type: Some(LinkType(101)), bytes: &[0x45, 1, 2] };
+            row.frame == Some(frame)
+        };
+        EventDecoder::default().decode(&block, &mut look).unwrap();
+        assert_eq!(frames, 1);
+        for end in 0..block.len() {
+            let _ = EventDecoder::default().decode(&block[..end], |_, _| true);
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Targets for the fuzzer: any bytes as a reading, any text as the kernel's symbols.
+//! Targets for the fuzzer: any bytes as a reading or as the kernel's trace, any text as the kernel's symbols.
 use crate::block::DropReading;
 use crate::event_block::EventDecoder;
 use crate::symbols::Search;
@@ -17,8 +17,8 @@ pub fn fuzz_block(data: &[u8]) {
 pub fn fuzz_symbols(data: &[u8]) {
     let mut search = Search::new(vec![1, 0x1000, u64::MAX]);
     data.split(|byte| *byte == b'\n').for_each(|line| search.line(line));
-    search.finish(|address, name| {
-        std::hint::black_box((address, name.len()));
+    search.finish(|address, begin, name| {
+        std::hint::black_box((address, begin, name.len()));
     });
 }
 
@@ -28,4 +28,9 @@ pub fn fuzz_events(data: &[u8]) {
         std::hint::black_box((row.packet.place.len(), row.packet.stack.len(), row.packet.meaning.len()));
         true
     });
+}
+
+/// Reads `data` as a page of the kernel's trace, and as the format of its events.
+pub fn fuzz_trace(data: &[u8]) {
+    crate::trace::fuzz(data);
 }

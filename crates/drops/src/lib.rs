@@ -1,35 +1,39 @@
 //! Packets that the kernel drops, as rows: how many, why, where in the kernel, and what that means.
 //!
-//! A BPF program counts; [`DropCounter`] reads it and puts what was dropped since the last reading into a block of
-//! bytes, with the names of reasons and functions that occur in it; [`DropSource`] makes rows of such a block, which
-//! may come from a recording as well. [`DropStream`] tells each drop by itself, through a ring. Knows the kernel's
-//! reasons and functions; knows nothing of sockets, processes, rules or output. Start reading at [`DropSource`].
+//! A BPF program counts, or else the kernel's own trace is read; [`DropCounter`] puts what was dropped since the last
+//! reading into a block of bytes, with the names of reasons and functions that occur in it; [`DropSource`] makes rows
+//! of such a block, which may come from a recording as well. [`DropStream`] tells each drop by itself, through a ring.
+//! Knows the kernel's reasons and functions; knows nothing of sockets, processes, rules or output. Start reading at
+//! [`DropSource`].
 #![forbid(unsafe_code)]
 
-#[cfg_attr(not(feature = "bpf"), allow(dead_code))]
+mod backend;
 mod block;
+#[cfg(feature = "bpf")]
+mod bpf_backend;
+mod choose;
 mod counter;
 mod error;
-#[cfg_attr(not(feature = "bpf"), allow(dead_code))]
 mod event_block;
-#[cfg(feature = "bpf")]
-mod event_ring;
+mod event_source;
 mod fuzz;
 mod hook;
 mod meaning;
 mod names;
 mod probe;
-#[cfg(feature = "bpf")]
 mod reasons;
 mod source;
 mod stream;
-#[cfg_attr(not(feature = "bpf"), allow(dead_code))]
 mod symbols;
+mod trace;
+mod trace_backend;
 
-pub use counter::{DropCounter, DropScope};
+pub use backend::{DropScope, DropsVia};
+pub use counter::DropCounter;
 pub use error::DropsError;
-pub use fuzz::{fuzz_block, fuzz_events, fuzz_symbols};
+pub use fuzz::{fuzz_block, fuzz_events, fuzz_symbols, fuzz_trace};
 pub use meaning::{DropMeaning, is_benign, meaning_of};
 pub use probe::probe;
 pub use source::{DropOptions, DropSource};
-pub use stream::{DropStream, FollowDrops};
+pub use stream::{DropStream, FollowDrops, SNAPLEN_MAX};
+pub use symbols::Symbols;

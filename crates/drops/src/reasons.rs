@@ -1,12 +1,12 @@
 //! The kernel's reasons: from its numbers to names.
-use bpf::DropReasons;
+use crate::backend::ReasonNames;
 
 /// Bits of a reason below the number of the subsystem (`SKB_DROP_REASON_SUBSYS_SHIFT`).
 const SUBSYSTEM_SHIFT: u32 = 16;
 
 /// The name of a reason. Reasons of a module (openvswitch, mac80211) stand in the module's own types: of these the
 /// module and the number are shown.
-pub(crate) fn name(reasons: &DropReasons, number: u32) -> String {
+pub(crate) fn name(reasons: &ReasonNames, number: u32) -> String {
     if let Some((_, name)) = reasons.reasons.iter().find(|(known, _)| *known == number) {
         return name.to_string();
     }
@@ -24,7 +24,7 @@ mod tests {
 
     #[test]
     fn a_reason_without_a_name_keeps_its_number() {
-        let reasons = DropReasons {
+        let reasons = ReasonNames {
             reasons: vec![(2, "NOT_SPECIFIED".into())],
             subsystems: vec![(0, "CORE".into()), (3, "OPENVSWITCH".into())],
         };

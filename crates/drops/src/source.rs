@@ -5,11 +5,11 @@ use record::rows::{Drops, PacketDrop};
 use record::{Accounting, Demand, Each, Expr, Next, Offer, RowStats, Scan, Source, SourceError, field_index};
 use sys::{Host, SysError};
 
+use crate::backend::{DropScope, DropsVia};
 use crate::block::{DropReading, RoundHeader};
-use crate::counter::{DropCounter, DropScope};
+use crate::counter::DropCounter;
 use crate::error::DropsError;
 
-const BACKEND: &str = "bpf";
 /// The key of a round on the tape.
 const TAPE_KEY: &str = "drops";
 
@@ -83,18 +83,20 @@ impl Scan<Drops> for DropScan<'_, '_> {
             "a BPF program at the tracepoint kfree_skb counts by reason, place, namespace, interface and protocol"
                 .to_owned(),
             scope,
+            "without BPF: the kernel's trace of that tracepoint (tracefs), of every namespace".to_owned(),
         ];
-        Offer { backend: BACKEND, explain, ..Offer::default() }
+        let via = self.source.counter.borrow().as_ref().map_or(DropsVia::Bpf, DropCounter::via);
+        Offer { backend: via.name(), explain, ..Offer::default() }
     }
 
     fn run(&mut self, each: &mut Each<'_, Drops>) -> Result<Accounting, SourceError> {
         let block = self.source.block()?;
         let mut stats = RowStats::default();
-        stats.used(BACKEND);
         if block.is_empty() {
             return Ok(stats.close());
         }
         let reading = DropReading::decode(&block)?;
+        stats.used(if reading.header.by_trace { DropsVia::Tracefs } else { DropsVia::Bpf }.name());
         let mut left_out = LeftOut::default();
         let is_one = !reading.header.all_netns;
         reading.each(|row, is_merged| {
@@ -163,6 +165,10 @@ pub(crate) fn tell_left_out(routine: u64, unplaced: u64, stats: &mut Accounting)
 pub(crate) const NAMES_HIDDEN: &str = "places are addresses: the kernel hides the names of its functions (needs \
                                        CAP_SYSLOG, and kernel.kptr_restrict below 2)";
 
+/// What is said of rows from the kernel's trace.
+pub(crate) const BY_TRACE: &str = "drops are read from the kernel's trace, not by BPF: it knows reason, place and \
+                                   EtherType alone, and those of every network namespace are shown";
+
 /// Says what is missing in the counts.
 fn tell(header: &RoundHeader, stats: &mut RowStats) {
     if header.merged > 0 {
@@ -180,6 +186,9 @@ fn tell(header: &RoundHeader, stats: &mut RowStats) {
             header.missed,
             "a dropped packet is in no count: it was dropped in an interrupt of the counting of another one",
         );
+    }
+    if header.by_trace {
+        stats.incomplete(0, BY_TRACE);
     }
     if header.names_hidden {
         stats.note(NAMES_HIDDEN);

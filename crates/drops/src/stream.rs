@@ -3,14 +3,17 @@ use record::rows::{DropEvent, DropEvents, drop_need};
 use record::{Accounting, Demand, Each, Expr, Next, Offer, SourceError, Stream, StreamState, field_index};
 use sys::{Blocks, Host, SysError};
 
-use crate::counter::DropScope;
+use crate::backend::{DropScope, DropsVia};
 use crate::error::DropsError;
 use crate::event_block::{self, EventDecoder, EventHeader};
-use crate::source::{NAMES_HIDDEN, tell_left_out};
+use crate::event_source::{EventParts, EventSource};
+use crate::source::{BY_TRACE, NAMES_HIDDEN, tell_left_out};
 
 /// The key of the stream on the tape.
 const TAPE_KEY: &str = "drop events";
-const BACKEND: &str = "bpf";
+
+/// The most bytes of a packet that are read.
+pub const SNAPLEN_MAX: u32 = event_block::SNAPLEN_MAX as u32;
 
 /// How single drops are followed.
 #[derive(Clone, Copy)]
@@ -19,6 +22,10 @@ pub struct FollowDrops<'h> {
     pub scope: DropScope,
     /// True to include drops that are routine.
     pub all: bool,
+    /// Bytes of each packet that are read, [`SNAPLEN_MAX`] at most; `None`: none. Then there are no stacks.
+    pub snaplen: Option<u32>,
+    /// The interface; `None`: the best that opens.
+    pub via: Option<DropsVia>,
     /// Asked every 10 ms: true ends the stream.
     pub stop: &'h dyn Fn() -> bool,
 }
@@ -27,6 +34,7 @@ pub struct FollowDrops<'h> {
 pub struct DropStream<'h> {
     blocks: Box<dyn Blocks + 'h>,
     all: bool,
+    via: Option<DropsVia>,
     decoder: EventDecoder,
     header: EventHeader,
     stats: Accounting,
@@ -43,42 +51,34 @@ impl<'h> DropStream<'h> {
         demand: &Demand<DropEvents>,
         follow: FollowDrops<'h>,
     ) -> Result<DropStream<'h>, SourceError> {
-        let with_stack = demand.need & drop_need::STACK != 0;
-        let blocks = open(host, with_stack, follow)?;
+        let blocks = open(host, demand.need & drop_need::STACK != 0, follow)?;
         let benign = field_index::<DropEvents>("benign");
         let mut asks_for_benign = false;
         let mut look = |expr: &Expr| expr.for_each_test(&mut |test| asks_for_benign |= Some(test.field) == benign);
         demand.conjuncts.iter().for_each(&mut look);
-        let mut stats = Accounting::default();
-        stats.used(BACKEND);
+        let stats = Accounting::default();
         let (decoder, header, failure) = Default::default();
         let all = follow.all || asks_for_benign;
-        Ok(DropStream { blocks, all, decoder, header, stats, unplaced: 0, routine: 0, failure })
+        Ok(DropStream { blocks, all, via: follow.via, decoder, header, stats, unplaced: 0, routine: 0, failure })
     }
 }
 
-#[cfg(feature = "bpf")]
 fn open<'h>(host: &'h Host, with_stack: bool, follow: FollowDrops<'h>) -> Result<Box<dyn Blocks + 'h>, DropsError> {
     let mut failure = None;
-    let opened = host.stream(TAPE_KEY, "", || {
-        match crate::event_ring::EventRing::open(host, follow.scope, with_stack, follow.stop) {
-            Ok(ring) => Ok(Box::new(ring) as Box<dyn Blocks>),
+    let parts = match follow.snaplen {
+        Some(snaplen) => EventParts::Frame(snaplen),
+        None if with_stack => EventParts::Stack,
+        None => EventParts::Plain,
+    };
+    let opened =
+        host.stream(TAPE_KEY, "", || match EventSource::open(host, follow.scope, parts, follow.via, follow.stop) {
+            Ok(source) => Ok(Box::new(source) as Box<dyn Blocks>),
             Err(error) => Err(SysError::new("read", failure.insert(error).to_string(), sys::Errno::IO)),
-        }
-    });
+        });
     match failure {
         Some(error) => Err(error),
         None => opened.map_err(DropsError::from),
     }
-}
-
-#[cfg(not(feature = "bpf"))]
-fn open<'h>(host: &'h Host, _: bool, _: FollowDrops<'h>) -> Result<Box<dyn Blocks + 'h>, DropsError> {
-    if !host.is_replay() {
-        return Err(DropsError::WithoutBpf);
-    }
-    let none = || Err(SysError::new("read", "drops", sys::Errno::NOT_RECORDED));
-    host.stream(TAPE_KEY, "", none).map_err(DropsError::from)
 }
 
 /// The outcome of one drop.
@@ -99,10 +99,12 @@ fn judged(event: &DropEvent<'_>, is_one: bool, all: bool) -> Judged {
 impl Stream<DropEvents> for DropStream<'_> {
     fn offer(&self, _: &Demand<DropEvents>) -> Offer {
         let explain = vec![
-            "a BPF program at the tracepoint kfree_skb writes each drop into a ring of 4 MiB".to_owned(),
+            "a BPF program at the tracepoint kfree_skb writes each drop into a ring of 4 MiB, of 16 MiB with packets"
+                .to_owned(),
             "the reader is woken when 64 KiB wait, and looks every 10 ms".to_owned(),
+            "without BPF: the kernel's trace of that tracepoint (tracefs)".to_owned(),
         ];
-        Offer { backend: BACKEND, explain, ..Offer::default() }
+        Offer { backend: self.via.unwrap_or(DropsVia::Bpf).name(), explain, ..Offer::default() }
     }
 
     fn next(&mut self, _: &Demand<DropEvents>, each: &mut Each<'_, DropEvents>) -> Result<StreamState, SourceError> {
@@ -132,6 +134,12 @@ impl Stream<DropEvents> for DropStream<'_> {
     fn close(&mut self) -> Accounting {
         let mut stats = std::mem::take(&mut self.stats);
         let EventHeader { lost, missed, flags, .. } = self.header;
+        let by_trace = flags & event_block::BY_TRACE != 0;
+        stats.used(if by_trace { DropsVia::Tracefs } else { DropsVia::Bpf }.name());
+        if by_trace {
+            stats.incomplete = true;
+            stats.add_reason(0, BY_TRACE);
+        }
         if flags & event_block::NAMES_HIDDEN != 0 {
             stats.add_reason(0, NAMES_HIDDEN);
         }

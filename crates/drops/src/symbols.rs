@@ -9,16 +9,23 @@ const LINE_MAX: usize = 640;
 
 /// Names by address. Each address is looked for once; one without a name stays without.
 #[derive(Debug, Default)]
-pub(crate) struct Symbols {
-    names: HashMap<u64, Box<[u8]>>,
+pub struct Symbols {
+    /// Where the function begins, and its whole name.
+    names: HashMap<u64, (u64, Box<[u8]>)>,
     /// The kernel hides its addresses from this process.
     hidden: bool,
 }
 
 impl Symbols {
-    /// The function at `address`, or empty.
+    /// The function at `address` without what the compiler appends to its parts, or empty.
     pub(crate) fn name(&self, address: u64) -> &[u8] {
-        self.names.get(&address).map_or(&[], |name| name)
+        self.names.get(&address).map_or(&[], |(_, name)| plain(name))
+    }
+
+    /// The whole name of the function at `address`, and how far behind its beginning that is.
+    pub fn place(&self, address: u64) -> Option<(&[u8], u64)> {
+        let (begin, name) = self.names.get(&address).filter(|(_, name)| !name.is_empty())?;
+        Some((name, address.saturating_sub(*begin)))
     }
 
     /// True if the kernel showed no address of any function.
@@ -28,7 +35,7 @@ impl Symbols {
 
     /// Finds the names of the addresses that were not looked for yet. Without new ones nothing is read; otherwise 50 to
     /// 100 ms, most of them the kernel's. A file that cannot be read hides the names as well.
-    pub(crate) fn find(&mut self, host: &Host, addresses: impl Iterator<Item = u64>) {
+    pub fn find(&mut self, host: &Host, addresses: impl Iterator<Item = u64>) {
         if self.hidden {
             return;
         }
@@ -38,8 +45,8 @@ impl Symbols {
             return;
         }
         self.hidden = read(host, &mut search).is_err() || search.is_hidden();
-        search.finish(|address, name| {
-            self.names.insert(address, name.into());
+        search.finish(|address, begin, name| {
+            self.names.insert(address, (begin, name.into()));
         });
     }
 }
@@ -107,15 +114,15 @@ impl Search {
         self.functions > 0 && self.functions == self.at_zero
     }
 
-    /// Calls back with each address and the name of its function; empty if none begins before it.
-    pub(crate) fn finish(mut self, mut each: impl FnMut(u64, &[u8])) {
+    /// Calls back with each address, the beginning of its function and its name; empty if none begins before it.
+    pub(crate) fn finish(mut self, mut each: impl FnMut(u64, u64, &[u8])) {
         let mut before: (u64, Box<[u8]>) = Default::default();
         for (address, found) in self.addresses.iter().zip(&mut self.found) {
             // What begins before a lower address begins before this one, too.
             if found.0 < before.0 {
                 *found = before.clone();
             }
-            each(*address, plain(&found.1));
+            each(*address, found.0, &found.1);
             before = std::mem::take(found);
         }
     }
@@ -140,7 +147,7 @@ mod tests {
         let mut search = Search::new(addresses.to_vec());
         text.lines().for_each(|line| search.line(line.as_bytes()));
         let (mut found, hidden) = (Vec::new(), search.is_hidden());
-        search.finish(|address, name| found.push((address, String::from_utf8_lossy(name).into_owned())));
+        search.finish(|address, _, name| found.push((address, String::from_utf8_lossy(plain(name)).into_owned())));
         (found, hidden)
     }
 

@@ -64,12 +64,21 @@ pub(crate) const ALL: &[Target] = &[
     Target::new("cgroup", host::containers::fuzz_cgroup, &[], CGROUPS),
     Target::new("drops_block", drops::fuzz_block, &[], DROPS_BLOCKS),
     Target::new("drop_events", drops::fuzz_events, &[], DROP_EVENTS),
+    Target::new("drop_trace", drops::fuzz_trace, &[], DROP_TRACES),
     Target::new("kernel_symbols", drops::fuzz_symbols, &[], KERNEL_SYMBOLS),
 ];
 
 /// A reading without rows: magic, flags, five numbers.
 const DROPS_BLOCKS: &[&[u8]] = &[
     b"nwdrops1\x01\0\0\0\0\0\0\0\0\xca\x9a;\0\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+];
+
+/// A page of the kernel's trace with one event, and the format of its events.
+const DROP_TRACES: &[&[u8]] = &[
+    b"\x17\x35\x35\x15\0\x58\x18\0\x30\0\0\0\0\0\0\0\x0a\0\0\0\x07\0\x10\x01\x07\x2a\0\0\
+      aaaaaaaabbbbbbbbcccccccc\0\x08\0\0\x0c\0\0\0",
+    b"ID: 7\nfield:void * location;\toffset:16;\tsize:8;\nfield:unsigned short protocol;\toffset:32;\tsize:2;\n\
+      print fmt: __print_symbolic(REC->reason, { 2, \"NOT_SPECIFIED\" })\n",
 ];
 
 /// A block of single drops: 88 bytes of events of 88 bytes, then a name.

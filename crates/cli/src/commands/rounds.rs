@@ -106,7 +106,10 @@ impl<'r, T: Table, P: SourceProvider<T>> RoundReader<'r, T, P> {
 
     /// The lookups that the plan or the source needs; of a replay only those that the recording holds.
     fn wanted_lookups(&self, stats: &mut Accounting) -> Vec<LookupId> {
-        let is_needed = |id: &LookupId| self.plan.needs_lookup(*id) || self.provider.needs_lookup(*id);
+        let is_needed = |id: &LookupId| {
+            let is_asked_for = self.plan.needs_lookup(*id) || self.provider.needs_lookup(*id);
+            is_asked_for && self.provider.can_use_lookup(self.session, *id)
+        };
         let needed = LookupId::ALL.into_iter().filter(is_needed).collect();
         asked::lookups(self.session.host(), self.plan.demand(), needed, stats)
     }

@@ -12,6 +12,12 @@ pub(crate) trait SourceProvider<T: Table> {
         false
     }
 
+    /// False if no row of this round needs this lookup, which is then not read. Asked after the round was opened.
+    fn can_use_lookup(&self, session: &Session, id: LookupId) -> bool {
+        let _ = (session, id);
+        true
+    }
+
     /// True if the source itself checks that this lookup answers as in the round before, for each row that it reports
     /// as unchanged.
     fn compares(&self, id: LookupId) -> bool {

@@ -479,6 +479,15 @@ pub(crate) const FLAGS: &[Flag] = &[
         "Read by this kernel interface instead of the best one",
     ),
     flag(
+        Scope::DROPS,
+        "via",
+        None,
+        Word(&drops::DropsVia::NAMES),
+        WHERE,
+        "Read by this kernel interface instead of the best one. tracefs knows reason, place and EtherType alone, of \
+         every network namespace, and is used where BPF cannot be had",
+    ),
+    flag(
         Scope::OWNERS_VIA,
         "owners-via",
         None,
@@ -1107,6 +1116,23 @@ pub(crate) const FLAGS: &[Flag] = &[
         OPTIONS,
         "The functions of the kernel that led to the drop, as column `stack`: of the first packet of a row, with \
          --events of each, which costs 3 us more",
+    ),
+    flag(
+        Scope::DROPS,
+        "write",
+        Some('w'),
+        File("FILE"),
+        OPTIONS,
+        "Write the dropped packets to a pcapng file instead of showing them, - for standard output; a comment of each \
+         says reason, place and hook, or the fields of --columns",
+    ),
+    flag(
+        Scope::DROPS,
+        "snaplen",
+        None,
+        Value("BYTES"),
+        OPTIONS,
+        "With -w: at most so many bytes of each packet, 128 if not said, 4096 at most",
     ),
     flag(Scope::DROPS, "exit-after", None, Value("N"), OPTIONS, "With --events: end after N packets were shown"),
     flag(

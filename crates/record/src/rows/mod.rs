@@ -6,6 +6,7 @@ mod conntrack;
 mod conntrack_fields;
 mod counter;
 mod diff;
+mod dropping_rule;
 mod families;
 mod family_extras;
 mod family_extras_fields;
@@ -51,6 +52,7 @@ pub use conntrack::{
 pub use conntrack_fields::Nat;
 pub use counter::{Counter, CounterKind, CounterNote, CounterSource, KernelCounters};
 pub use diff::{Change, Counters, DiffTable, Identity, Rate, RowDiff};
+pub use dropping_rule::{DroppingRule, RuleBasis};
 pub use families::{SockType, TipcConnection, TipcPart, VsockPart, XdpPart, XdpStats, XdpUmem};
 pub use family_extras::{
     FamilyExtras, MptcpPart, NetlinkPart, NetlinkProtocol, PacketPart, PacketRing, PacketType, UlpPart,
@@ -68,7 +70,7 @@ pub use nat_advice::{AdviceNumber, NatAdvice, NatAdvices};
 pub use nat_event::{NatEvent, NatEventKind, NatEvents, nat_event_need};
 pub use nat_stats::{CtSetting, CtSettings, NatStat, NatStats, StatCounter, StatCounts, stat_need};
 pub use packet::{Fragment, IcmpHeader, PacketHeaders, TcpHeader, Transport};
-pub use packet_drop::{DropEvent, DropEvents, Drops, NetfilterHook, PacketDrop, drop_need};
+pub use packet_drop::{DropEvent, DropEvents, DroppedFrame, Drops, NetfilterHook, PacketDrop, drop_need};
 pub use packet_socket::{HolderWords, PacketSocket};
 pub use proc_route::{ProcRoute, rtf};
 pub use route::{Route, Routes};

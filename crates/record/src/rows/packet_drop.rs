@@ -1,7 +1,10 @@
 //! Packets that the kernel drops, a row for each reason, place, network namespace, interface and protocol (`drops`).
 
 use crate::named_enum::named_enum;
+use crate::rows::captured_packet::LinkType;
+use crate::rows::dropping_rule::{DroppingRule, RuleBasis};
 use crate::rows::ip_proto;
+use crate::rows::logging_rule::text;
 use crate::table::table;
 use crate::{Addr, Key, LookupId, Owner, Show, Value};
 
@@ -50,6 +53,10 @@ pub struct PacketDrop<'b> {
     pub place_address: u64,
     /// Where a rule, or connection tracking, dropped them.
     pub hook: Option<NetfilterHook>,
+    /// The hook that the packets' route tells: one of a few at which they may have been.
+    pub route_hook: Option<NetfilterHook>,
+    /// The rule that dropped them; `None` unless somebody asked for it and it is known.
+    pub rule: Option<&'b DroppingRule<'b>>,
     /// EtherType of the first packet.
     pub ethertype: u16,
     /// IP protocol of the first packet.
@@ -82,13 +89,16 @@ const PROTOCOLS: &[&str] = &[
     "pim", "vrrp", "l2tp", "other", "arp",
 ];
 const ETH_P_ARP: u16 = 0x0806;
+const ETH_P_IP: u16 = 0x0800;
+const ETH_P_IPV6: u16 = 0x86dd;
 
 impl PacketDrop<'_> {
     fn proto(&self) -> Value<'static> {
         match (self.l4, self.ethertype) {
             (Some(number), _) => Value::Name(ip_proto::name(number)),
             (None, ETH_P_ARP) => Value::Name("arp"),
-            (None, 0) => Value::Null,
+            // That of IP is not known.
+            (None, 0 | ETH_P_IP | ETH_P_IPV6) => Value::Null,
             _ => Value::Name("other"),
         }
     }
@@ -110,6 +120,15 @@ impl<'b> PacketDrop<'b> {
 
     fn hook(&self) -> Value<'static> {
         self.hook.map_or(Value::Null, |hook| Value::Name(hook.name()))
+    }
+
+    /// A part of the rule that dropped them.
+    fn of_rule<V>(&self, part: fn(&DroppingRule<'b>) -> Option<V>) -> Option<V> {
+        self.rule.and_then(part)
+    }
+
+    fn basis(&self) -> Value<'static> {
+        self.rule.map_or(Value::Null, |rule| Value::Name(rule.basis.name()))
     }
 
     fn netns(&self) -> Key {
@@ -158,6 +177,21 @@ table! {
     /// Netfilter hook at which a rule, or connection tracking, dropped them.
     hook: Name(NetfilterHook::NAMES) = own(|row| row.hook()),
         show Show::Default;
+    /// Rule of nft that dropped them, with its place: `inet t chain handle 4: TEXT`. Where several can have, their
+    /// places after `one of N:`; null where no rule dropped them, or none that nft lists. Needs Linux 6.12.
+    rule: Text = own(|row| Value::text(row.rule.map(|rule| rule.text))), show Show::Default, needs drop_need::RULE;
+    /// How certain that rule is: no other can have dropped them, its counter has moved by as many packets, or it is one
+    /// of several candidates.
+    rule_basis: Name(RuleBasis::NAMES) = own(|row| row.basis()), show Show::Wide, needs drop_need::RULE;
+    /// How many rules and policies of chains can have dropped them.
+    rule_candidates: Count = own(|row| Value::number(row.of_rule(|rule| Some(rule.candidates)))),
+        needs drop_need::RULE;
+    /// Table of that rule, with its family; null where several rules can have dropped them.
+    rule_table: Text = own(|row| text(row.of_rule(|rule| rule.table))), needs drop_need::RULE;
+    /// Chain of that rule.
+    rule_chain: Text = own(|row| text(row.of_rule(|rule| rule.chain))), needs drop_need::RULE;
+    /// Number of that rule in its table (nft -a list ruleset); null of a policy.
+    rule_handle: Id = own(|row| Value::number(row.of_rule(|rule| rule.handle))), needs drop_need::RULE;
     /// Protocol: that of IP, arp, or other.
     proto: Name(PROTOCOLS) = own(|row| row.proto()), show Show::Default;
     /// Interface that the packets came by, or would have left by.
@@ -199,7 +233,7 @@ table! {
     /// Packets dropped since the run began.
     total: Count = own(|row| Value::U64(row.total)), show Show::Wide;
     /// Bytes of the packets, as far as they were left when they were dropped: in the run, with --watch in the round.
-    bytes: Bytes = own(|row| Value::U64(row.bytes)), kernel "sk_buff:len", show Show::Wide;
+    bytes: Bytes = own(|row| optional(row.bytes)), kernel "sk_buff:len", show Show::Wide;
     /// Number of the interface.
     ifindex: Id = own(|row| optional(row.ifindex.into())), kernel "sk_buff:dev, skb_iif";
     /// The kernel's number of the reason: another one in another kernel.
@@ -223,6 +257,19 @@ pub struct DropEvent<'b> {
     pub time_ns: u64,
     /// The packet; what counts many is 0.
     pub packet: PacketDrop<'b>,
+    /// Its bytes, if they were asked for.
+    pub frame: Option<DroppedFrame<'b>>,
+}
+
+/// The bytes of a dropped packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DroppedFrame<'b> {
+    /// Bytes that the packet had, from the first of `bytes` on.
+    pub len: u32,
+    /// What it begins with; `None` where that is not known: then there are no bytes.
+    pub link_type: Option<LinkType>,
+    /// The beginning of the packet.
+    pub bytes: &'b [u8],
 }
 
 table! {
@@ -237,6 +284,21 @@ table! {
     place: Text = own(|row| Value::nonempty(row.packet.place)), kernel "kfree_skb:location", show Show::Default;
     /// Netfilter hook at which a rule, or connection tracking, dropped it.
     hook: Name(NetfilterHook::NAMES) = own(|row| row.packet.hook()), show Show::Default;
+    /// Rule of nft that dropped it, with its place: `inet t chain handle 4: TEXT`. Where several can have, their
+    /// places after `one of N:`; null where no rule dropped it, or none that nft lists. Needs Linux 6.12.
+    rule: Text = own(|row| Value::text(row.packet.rule.map(|rule| rule.text))), show Show::Wide, needs drop_need::RULE;
+    /// How certain that rule is: no other can have dropped it, its counter has moved by as many packets, or it is one
+    /// of several candidates.
+    rule_basis: Name(RuleBasis::NAMES) = own(|row| row.packet.basis()), show Show::Wide, needs drop_need::RULE;
+    /// How many rules and policies of chains can have dropped it.
+    rule_candidates: Count = own(|row| Value::number(row.packet.of_rule(|rule| Some(rule.candidates)))),
+        needs drop_need::RULE;
+    /// Table of that rule, with its family; null where several rules can have dropped it.
+    rule_table: Text = own(|row| text(row.packet.of_rule(|rule| rule.table))), needs drop_need::RULE;
+    /// Chain of that rule.
+    rule_chain: Text = own(|row| text(row.packet.of_rule(|rule| rule.chain))), needs drop_need::RULE;
+    /// Number of that rule in its table (nft -a list ruleset); null of a policy.
+    rule_handle: Id = own(|row| Value::number(row.packet.of_rule(|rule| rule.handle))), needs drop_need::RULE;
     /// Protocol: that of IP, arp, or other.
     proto: Name(PROTOCOLS) = own(|row| row.packet.proto()), show Show::Default;
     /// Interface that it came by, or would have left by.
@@ -251,7 +313,7 @@ table! {
     /// Destination port.
     dport: Port = own(|row| row.packet.port(1)), show Show::Default;
     /// Length in bytes, as far as it was left when it was dropped.
-    len: Bytes = own(|row| Value::U64(row.packet.first_bytes.into())), kernel "sk_buff:len", show Show::Default;
+    len: Bytes = own(|row| optional(row.packet.first_bytes.into())), kernel "sk_buff:len", show Show::Default;
     /// The meaning of the reason at this place.
     meaning: Text = own(|row| Value::nonempty(row.packet.meaning.as_bytes())), show Show::Wide;
     /// The role that can act.
@@ -284,8 +346,10 @@ table! {
     l4_number: Id = own(|row| Value::number(row.packet.l4));
 }
 
-/// Bits of [`crate::Field::need`] for [`DropEvents`].
+/// Bits of [`crate::Field::need`] for [`Drops`] and [`DropEvents`].
 pub mod drop_need {
     /// The stack of each drop.
     pub const STACK: u64 = 1;
+    /// The rule that dropped the packets.
+    pub const RULE: u64 = 1 << 1;
 }

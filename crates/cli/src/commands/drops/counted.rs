@@ -5,14 +5,15 @@ use crate::commands::source_provider::{RoundTime, SourceProvider};
 use crate::flags::request::Repeat;
 use crate::pillar_cache::PillarCache;
 use crate::session::Session;
-use ::drops::{DropCounter, DropOptions, DropSource};
-use record::rows::Drops;
-use record::{Accounting, Lookups, Source, SourceError};
+use ::drops::{DropCounter, DropOptions, DropSource, DropsVia};
+use record::rows::{Drops, drop_need};
+use record::{Accounting, Demand, LookupId, Lookups, Source, SourceError};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use sys::Mode;
 
+use super::rules::{OpenRules, RuledDrops};
 use super::scope;
 
 /// The counter of a session, from its first round on.
@@ -37,23 +38,40 @@ struct SampleClock {
 /// Makes the source of each round.
 pub(super) struct DropProvider {
     all: bool,
+    /// True if rules are shown or filtered by.
+    rules: bool,
+    /// `--via`
+    via: Option<DropsVia>,
     clock: Cell<SampleClock>,
+    /// True if nothing was dropped in this round.
+    is_quiet: Cell<bool>,
 }
 
 /// Time between two tests for a closed output pipe, while nothing is written.
 const LOOK_NS: u64 = 200_000_000;
+/// The same where drops wait for the reader.
+const DRAIN_NS: u64 = 20_000_000;
 
 impl DropProvider {
     /// `all`: with drops that are routine.
-    pub(super) fn new(all: bool) -> DropProvider {
-        DropProvider { all, clock: Cell::default() }
+    pub(super) fn new(all: bool, via: Option<DropsVia>, demand: &Demand<Drops>) -> DropProvider {
+        DropProvider {
+            all,
+            via,
+            rules: demand.need & drop_need::RULE != 0,
+            clock: Cell::default(),
+            is_quiet: Cell::default(),
+        }
     }
 
     /// Counts from now on.
     fn open(&self, session: &Session) -> Result<(), SourceError> {
         let open = session.cache::<OpenCounter>();
         if open.0.borrow().is_none() {
-            open.0.replace(Some(DropCounter::open(session.host(), scope(session))?));
+            if self.rules {
+                session.cache::<OpenRules>().open(session);
+            }
+            open.0.replace(Some(DropCounter::open(session.host(), scope(session), self.via)?));
             self.clock.set(SampleClock { begin_ns: sys::clock::monotonic_ns(), rounds: 0 });
         }
         Ok(())
@@ -84,17 +102,29 @@ impl SourceProvider<Drops> for DropProvider {
         }
         self.open(session)?;
         let (end, is_last) = self.end_of_round(session.sample(), repeat);
+        let mut counter = session.cache::<OpenCounter>().0.borrow_mut();
+        let is_drained = counter.as_ref().is_some_and(|counter| counter.via() == DropsVia::Tracefs);
+        let look_ns = if is_drained { DRAIN_NS } else { LOOK_NS };
         loop {
+            if let Some(counter) = counter.as_mut() {
+                counter.drain()?;
+            }
             let now = sys::clock::monotonic_ns();
             let is_over = now >= end;
-            let goes_on = is_over || session.sleep_until(end.min(now.saturating_add(LOOK_NS)));
-            if !goes_on || sys::term::reader_is_gone(sys::term::STDOUT) {
-                return Ok(RoundTime::LastInterval);
-            }
-            if is_over {
-                return Ok(if is_last { RoundTime::LastInterval } else { RoundTime::Interval });
+            let goes_on = is_over || session.sleep_until(end.min(now.saturating_add(look_ns)));
+            let is_ended = !goes_on || sys::term::reader_is_gone(sys::term::STDOUT);
+            if is_ended || is_over {
+                if let Some(counter) = counter.as_mut() {
+                    self.is_quiet.set(!counter.read_ahead(session.host())?);
+                }
+                return Ok(if is_ended || is_last { RoundTime::LastInterval } else { RoundTime::Interval });
             }
         }
+    }
+
+    /// Owners are looked for among all processes of the host: not for rounds without a row. A recording has them all.
+    fn can_use_lookup(&self, session: &Session, _: LookupId) -> bool {
+        !self.is_quiet.get() || session.host().mode() != Mode::Live
     }
 
     fn with_source<R>(
@@ -105,7 +135,8 @@ impl SourceProvider<Drops> for DropProvider {
         then: impl FnOnce(&dyn Source<Drops>) -> R,
     ) -> R {
         let options = DropOptions { scope: scope(session), all: self.all };
-        let source = DropSource::new(session.host(), options, &session.cache::<OpenCounter>().0);
+        let drops = DropSource::new(session.host(), options, &session.cache::<OpenCounter>().0);
+        let source = RuledDrops { drops: &drops, session };
         match session.host().mode() {
             Mode::Live => then(&source),
             _ => then(&Asked::new(&source, session.host(), |_, demanded| demanded)),

@@ -1,15 +1,31 @@
-//! `netwren drops --events`: each dropped packet, as it comes.
+//! `netwren drops --events`, `-w FILE`: each dropped packet, as it comes.
 
+use super::file::DropFile;
+use super::rules::RuledEvents;
 use super::scope;
-use crate::commands::follow::{self, StreamNotes};
+use crate::commands::follow::{self, StreamNotes, Then};
 use crate::flags::request::Request;
+use crate::messages::say;
 use crate::outcome::Outcome;
-use ::drops::{DropStream, FollowDrops};
-use engine::{Plan, RunError};
-use record::rows::DropEvents;
+use crate::session::Session;
+use ::drops::{DropStream, DropsVia, FollowDrops};
+use engine::{Plan, Run, RunError};
+use record::rows::{DropEvents, drop_need};
+use record::{Accounting, Stream};
+use std::path::PathBuf;
 
-/// Follows drops until the time is over or somebody ends it; `all`: those that are routine, too.
-pub(super) fn followed(request: &Request, plan: &Plan<DropEvents>, all: bool) -> Outcome {
+/// How single drops are followed.
+pub(super) struct EventRequest {
+    /// With those that are routine.
+    pub(super) all: bool,
+    /// The file that they are written into, and how many bytes of each.
+    pub(super) file: Option<(PathBuf, u32)>,
+    /// `--via`
+    pub(super) via: Option<DropsVia>,
+}
+
+/// Follows drops until the time is over or somebody ends it.
+pub(super) fn followed(request: &Request, plan: &Plan<DropEvents>, events: &EventRequest) -> Outcome {
     let end_ns = request.sample.map(|time| {
         let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         sys::clock::monotonic_ns().saturating_add(time_ns)
@@ -17,8 +33,35 @@ pub(super) fn followed(request: &Request, plan: &Plan<DropEvents>, all: bool) ->
     follow::run(request, plan, |session, then| {
         let is_late = || end_ns.is_some_and(|end_ns| sys::clock::monotonic_ns() >= end_ns);
         let stop = || is_late() || follow::is_over(request, session);
-        let follow = FollowDrops { scope: scope(session), all, stop: &stop };
+        let snaplen = events.file.as_ref().map(|(_, snaplen)| *snaplen);
+        let follow = FollowDrops { scope: scope(session), all: events.all, snaplen, via: events.via, stop: &stop };
         let mut stream = DropStream::open(session.host(), plan.demand(), follow).map_err(RunError::Source)?;
-        then(&mut stream, StreamNotes::default())
+        let to = Destination { request, plan, events, session };
+        if plan.demand().need & drop_need::RULE == 0 {
+            return to.read(&mut stream, then);
+        }
+        // What cannot be found is said when lookups are read.
+        session.find_namespaces(None, &mut Accounting::default());
+        to.read(&mut RuledEvents::new(&mut stream, session), then)
     })
+}
+
+/// Where drops go.
+struct Destination<'d> {
+    request: &'d Request,
+    plan: &'d Plan<DropEvents>,
+    events: &'d EventRequest,
+    session: &'d Session,
+}
+
+impl Destination<'_> {
+    fn read(&self, stream: &mut dyn Stream<DropEvents>, then: &mut Then<'_, DropEvents>) -> Result<Run, RunError> {
+        let Some((path, _)) = self.events.file.as_ref().filter(|_| !self.request.explain) else {
+            return then(stream, StreamNotes::default());
+        };
+        let mut file = DropFile::create(path, self.plan)?;
+        let mut run = follow::follow_rows(self.session, self.plan, stream, &mut file)?;
+        say(&file.finish(&mut run));
+        Ok(run)
+    }
 }

@@ -2,6 +2,8 @@
 
 mod counted;
 mod events;
+mod file;
+mod rules;
 
 use super::{plan, table};
 use crate::command::{Command, GroupRate, ParsedWords, TableEntry};
@@ -9,11 +11,14 @@ use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::{PERIODS_S, Repeat, Request};
 use crate::outcome::Outcome;
+use crate::packet_files::is_pcap;
 use crate::session::Session;
-use ::drops::DropScope;
+use ::drops::{DropScope, DropsVia, SNAPLEN_MAX};
 use counted::DropProvider;
+use events::EventRequest;
 use record::Kind;
 use record::rows::{DropEvents, Drops};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The registry's entry.
@@ -47,8 +52,11 @@ Examples:
   netwren drops --watch=2 --for 6 -o json
   netwren drops --events --for 5 'dport = 53'        each packet: time, reason, place, addresses, ports
   netwren drops --events --for 5 --by src,dst,dport --limit 10    whose packets are dropped most
+  netwren drops -w drops.pcapng --for 5 'hook != null'    packets for Wireshark, with reason and place as comments
+  netwren drops --for 5 'rule != null' -c count,rule,rule_basis,src,dport     which rules of nft drop
 Counting costs nothing while nothing is dropped, and about 0.2 us for each packet that is. It needs CAP_BPF and
-CAP_PERFMON, names of functions CAP_SYSLOG.
+CAP_PERFMON, names of functions CAP_SYSLOG, rules of nft CAP_NET_ADMIN. Without BPF the kernel's trace is read, as root:
+reason, place and EtherType alone, of every network namespace.
 ";
 
 /// The default of `--sum` with `--by`.
@@ -61,8 +69,11 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         let columns = request.shown.columns.take();
         request.shown.columns = Some(columns.map_or("+stack".to_owned(), |columns| format!("{columns},stack")));
     }
-    if words.has("events") {
+    if words.has("events") || words.is_given("write") {
         return of_events(request, words);
+    }
+    if words.value("snaplen").is_some() {
+        return Err("--snaplen needs -w FILE".to_owned());
     }
     if words.value("exit-after").is_some() {
         return Err("--exit-after needs --events: counts have no order".to_owned());
@@ -77,7 +88,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         request.shown.sort.get_or_insert_with(|| "sum_count:desc".to_owned());
     }
     Ok(match plan::of_request::<Drops>(&request) {
-        Ok(plan) => table::run(&request, &plan, &DropProvider::new(words.has("all"))),
+        Ok(plan) => table::run(&request, &plan, &DropProvider::new(words.has("all"), via(words), plan.demand())),
         Err(wrong) => Outcome::because(Exit::Usage, wrong),
     })
 }
@@ -94,10 +105,49 @@ fn of_events(mut request: Request, words: &ParsedWords<'_>) -> Result<Outcome, S
         let wrong = || format!("--exit-after takes a number of packets, not `{text}`");
         request.shown.limit = Some(packets.ok_or_else(wrong)?);
     }
+    let file = output_file(&mut request, words)?;
+    let events = EventRequest { all: words.has("all"), file, via: via(words) };
     Ok(match plan::of_request::<DropEvents>(&request) {
-        Ok(plan) => events::followed(&request, &plan, words.has("all")),
+        Ok(plan) => events::followed(&request, &plan, &events),
         Err(wrong) => Outcome::because(Exit::Usage, wrong),
     })
+}
+
+/// The file of `-w` with the bytes of each packet. Its plan has the columns of comments.
+fn output_file(request: &mut Request, words: &ParsedWords<'_>) -> Result<Option<(PathBuf, u32)>, String> {
+    let snaplen = words.value("snaplen");
+    let Some(path) = words.file("write") else {
+        return if snaplen.is_some() { Err("--snaplen needs -w FILE".to_owned()) } else { Ok(None) };
+    };
+    if request.shown.by.is_some() || request.shown.sort.is_some() || request.repeat != Repeat::Once {
+        return Err("-w does not go with --by, --sort and --watch: a file has all packets as they come".to_owned());
+    }
+    if words.has("stack") {
+        return Err("-w does not go with --stack: a file has the packets themselves".to_owned());
+    }
+    if is_pcap(path) {
+        return Err("-w writes pcapng, which has room for reasons: name the file .pcapng".to_owned());
+    }
+    let bytes = snaplen.map_or(Some(SNAPLEN), |text| text.parse().ok());
+    let bytes = bytes.filter(|bytes| (1..=SNAPLEN_MAX).contains(bytes));
+    let bytes = bytes.ok_or_else(|| format!("--snaplen takes 1 to {SNAPLEN_MAX} bytes"))?;
+    let usual = format!("{}{}", file::COLUMNS, if request.all_netns { ",netns" } else { "" });
+    request.shown.columns = Some(match request.shown.columns.take() {
+        None => usual,
+        Some(columns) => match columns.strip_prefix('+') {
+            Some(more) => format!("{usual},{more}"),
+            None => format!("iface,{columns}"),
+        },
+    });
+    Ok(Some((path.to_owned(), bytes)))
+}
+
+/// Bytes of each packet in a file, if nothing else is said: the headers, and some more.
+const SNAPLEN: u32 = 128;
+
+/// The interface that `--via` names.
+fn via(words: &ParsedWords<'_>) -> Option<DropsVia> {
+    words.value("via").and_then(DropsVia::of_name)
 }
 
 /// The namespaces whose drops a session counts.

@@ -1,7 +1,8 @@
-//! A ring buffer of events as blocks: for the tape, and for the decoder.
+//! A ring buffer of events of the kernel as blocks: for the tape, and for the decoder.
 //!
 //! No thread of its own: the ring is the buffer, and taking what waits in it costs 20 to 60 ns per event.
-use sys::{Blocks, SysError};
+use crate::blocks::Blocks;
+use crate::errno::SysError;
 
 /// The ring is looked at this often even without a wake-up: programs wake the reader only when 64 KiB wait.
 const LOOK_MS: i32 = 10;

@@ -1,0 +1,119 @@
+//! `-w`: dropped packets into a pcapng file, each with the reason and the place as its comment.
+
+use crate::packet_files::{OutputFile, put_comment_value, words_of};
+use engine::{Disposition, Plan, RowSink, Run, RunError};
+use record::rows::{CapturedFrame, DropEvent, DropEvents, DroppedFrame, LinkType};
+use record::{Lookups, RowCells, SourceError, SourceFault, Value};
+use sinks::packets::CapturedPcapNg;
+use std::path::Path;
+
+/// Columns of comments, if the user names none. The first column of all is the interface, which is in no comment.
+pub(super) const COLUMNS: &str = "iface,reason,place,hook";
+
+/// A file that dropped packets are written into.
+pub(super) struct DropFile {
+    file: OutputFile,
+    pcapng: CapturedPcapNg,
+    /// Names and texts of a comment.
+    names: Vec<Box<str>>,
+    texts: Vec<Vec<u8>>,
+    written: u64,
+    not_written: u64,
+    /// Why packets are not written.
+    failure: Option<String>,
+    /// Packets of which the file has no bytes.
+    without_bytes: u64,
+    is_closed: bool,
+}
+
+impl DropFile {
+    /// Makes the file, or empties the one that is there; `-` is standard output. The columns are those of the plan.
+    pub(super) fn create(path: &Path, plan: &Plan<DropEvents>) -> Result<DropFile, RunError> {
+        let file = OutputFile::create(path).map_err(|error| {
+            let cause = format!("cannot write {}: {}", path.display(), words_of(&error)).into();
+            RunError::Source(SourceError { what: "dropped packets", fault: SourceFault::Io, cause })
+        })?;
+        let names: Vec<Box<str>> = plan.columns().0.iter().skip(1).map(|column| column.name.clone()).collect();
+        Ok(DropFile {
+            file,
+            pcapng: CapturedPcapNg::new(),
+            texts: vec![Vec::new(); names.len()],
+            names,
+            written: 0,
+            not_written: 0,
+            failure: None,
+            without_bytes: 0,
+            is_closed: false,
+        })
+    }
+
+    fn put(&mut self, event: &DropEvent<'_>, cells: &[Value<'_>]) {
+        let frame = event.frame.unwrap_or(DroppedFrame { len: event.packet.first_bytes, link_type: None, bytes: &[] });
+        let (iface, cells) = cells.split_first().unwrap_or((&Value::Null, &[]));
+        let packet = CapturedFrame {
+            time_ns: event.time_ns,
+            netns_id: event.packet.netns_id,
+            ifindex: event.packet.ifindex,
+            link_type: frame.link_type.unwrap_or(LinkType::RAW),
+            len: frame.len,
+            iface: if let Value::Bytes(name) = iface { name } else { &[] },
+            frame: frame.bytes,
+            ..CapturedFrame::default()
+        };
+        self.without_bytes += u64::from(frame.bytes.is_empty());
+        for (text, cell) in self.texts.iter_mut().zip(cells) {
+            text.clear();
+            put_comment_value(text, cell);
+        }
+        let notes = self.names.iter().zip(&self.texts).filter(|(_, text)| !text.is_empty());
+        let notes: Vec<(&str, &[u8])> = notes.map(|(name, text)| (&**name, text.as_slice())).collect();
+        self.pcapng.write_noted(&packet, &notes, &mut self.file.buffer);
+        if self.file.end_packet() {
+            self.write_out();
+        }
+    }
+
+    /// Writes what waits. After a failure what follows names its interfaces anew: their blocks may be among what was
+    /// taken back.
+    fn write_out(&mut self) {
+        let (packets, failure) = self.file.write_out();
+        self.written += packets;
+        let Some(failure) = failure else { return };
+        self.pcapng.begin_section();
+        self.is_closed = failure.is_closed;
+        self.not_written += failure.packets;
+        self.failure.get_or_insert(failure.why);
+    }
+
+    /// Writes the end of the file; returns the line about it.
+    pub(super) fn finish(mut self, run: &mut Run) -> String {
+        self.pcapng.finish(sys::clock::wall_ns(), None, &mut self.file.buffer);
+        if !self.is_closed {
+            self.write_out();
+        }
+        let name = &self.file.name;
+        if self.not_written > 0 {
+            let why = self.failure.map_or_else(String::new, |why| format!(": {why}"));
+            run.stats.lost += self.not_written;
+            run.stats.add_reason(self.not_written, format!("packets not written to {name}{why}"));
+        }
+        if self.without_bytes > 0 {
+            let text = "packets are in the file without their bytes: where they begin was not known";
+            run.stats.add_reason(self.without_bytes, text);
+        }
+        format!("{} dropped packets written to {name}, {} not written", self.written, self.not_written)
+    }
+}
+
+impl RowSink<DropEvents> for DropFile {
+    fn row(&mut self, event: &DropEvent<'_>, cells: &mut dyn RowCells, _: &Lookups<'_>) -> Disposition {
+        self.put(event, cells.all());
+        if self.is_closed { Disposition::Closed } else { Disposition::Emitted }
+    }
+
+    fn flush(&mut self) {
+        if self.file.is_due() {
+            self.write_out();
+        }
+    }
+}

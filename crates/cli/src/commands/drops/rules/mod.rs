@@ -1,0 +1,325 @@
+//! The rule that dropped packets: put into rows before filter and columns see them. Only for runs that show rules, or
+//! filter by them.
+
+mod listing;
+
+use crate::pillar_cache::PillarCache;
+use crate::refreshing_lookups::Budget;
+use crate::session::Session;
+use host::rule_matches::PacketFacts;
+use listing::{DroppedPackets, DroppingRules, FoundRule};
+use record::rows::{DropEvent, DropEvents, Drops, NetfilterHook, PacketDrop, drop_need};
+use record::{Accounting, Addr, Demand, Each, Offer, Scan, Source, SourceError, Stream, StreamState, scan_through};
+use std::any::Any;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use sys::SysError;
+
+/// Namespaces whose rules are kept; then all but the run's own are forgotten, and listed again as they are needed.
+const NAMESPACES_MAX: usize = 32;
+/// Listing rules may take one part in so many of the time, and so much of it at once after a pause: those of the run's
+/// own namespace, and those of all others together.
+const SHARE_OF_TIME: u64 = 10;
+const CREDIT_NS_MAX: u64 = 1_000_000_000;
+/// Kinds of packets whose rule is remembered between two listings; then all are forgotten.
+const KINDS_MAX: usize = 4096;
+
+/// The reason and the place of drops by rules of nft, since Linux 6.12. Before, connection tracking has the same place.
+const BY_RULE: (&[u8], &[u8]) = (b"NETFILTER_DROP", b"nft_do_chain");
+
+/// Rules of a session's namespaces, from its first round on.
+#[derive(Default)]
+pub(super) struct OpenRules(RefCell<Netnses>);
+
+impl PillarCache for OpenRules {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// What is known of a dropped packet, and its namespace.
+type PacketKind = (u64, Option<NetfilterHook>, u16, Option<u8>, Option<(Addr, Addr)>, Option<(u16, u16)>, Option<u64>);
+
+struct Netnses {
+    rules: Vec<DroppingRules>,
+    /// Time for the run's own namespace, and for others.
+    budgets: [Budget; 2],
+    /// Namespaces whose rules are listed in this round, or could not be.
+    listed: Vec<u64>,
+    kinds: HashMap<PacketKind, Option<Rc<FoundRule>>>,
+    counts: UnnamedCounts,
+    /// Blocks of events since rules have changed.
+    blocks: u32,
+}
+
+impl Default for Netnses {
+    fn default() -> Netnses {
+        let budgets = [(); 2].map(|()| Budget::new(SHARE_OF_TIME, CREDIT_NS_MAX));
+        let (rules, listed, kinds, counts) = Default::default();
+        Netnses { rules, budgets, listed, kinds, counts, blocks: 0 }
+    }
+}
+
+/// Packets whose rule is not told, by reason.
+#[derive(Default)]
+struct UnnamedCounts {
+    unknown: u64,
+    late: u64,
+    failed: u64,
+    trouble: Option<SysError>,
+}
+
+impl OpenRules {
+    /// Lists the rules of the session's own namespace, before packets are counted: what its counters then have moved by
+    /// is what was dropped in the run. What cannot be listed is said of packets that need it.
+    pub(super) fn open(&self, session: &Session) {
+        let mut all = self.0.borrow_mut();
+        if all.rules.is_empty() && all.counts.trouble.is_none() {
+            all.open_netns(session, session.netns_id());
+        }
+    }
+
+    fn begin_round(&self) {
+        let mut all = self.0.borrow_mut();
+        all.listed.clear();
+        all.kinds.clear();
+    }
+
+    /// Finds the rule of packets of a round.
+    fn of_row(&self, session: &Session, row: &PacketDrop<'_>) -> Option<Rc<FoundRule>> {
+        let mut all = self.0.borrow_mut();
+        all.list_once(session, row.netns_id);
+        all.find(row, false)
+    }
+
+    /// Finds the rule of one packet.
+    fn of_event(&self, session: &Session, row: &PacketDrop<'_>) -> Option<Rc<FoundRule>> {
+        let mut all = self.0.borrow_mut();
+        if !all.rules.iter().any(|rules| rules.netns_id == row.netns_id) && !all.listed.contains(&row.netns_id) {
+            all.listed.push(row.netns_id);
+            all.open_netns(session, row.netns_id);
+        }
+        all.find(row, true)
+    }
+
+    /// Lists rules again where they have changed. To be called before each block of events.
+    fn refresh(&self, session: &Session) {
+        let mut all = self.0.borrow_mut();
+        let all = &mut *all;
+        all.blocks = all.blocks.saturating_add(1);
+        for rules in &mut all.rules {
+            if rules.have_changed() {
+                all.blocks = 0;
+                if let Err(error) = relisted(session, &all.budgets, rules) {
+                    all.counts.trouble.get_or_insert(error);
+                }
+                // The listing says itself whether rules have changed before it.
+                rules.note_change();
+                all.kinds.clear();
+            } else if all.blocks == 2 {
+                // What comes from now on was dropped after the listing.
+                rules.forget_earlier();
+                all.kinds.clear();
+            }
+        }
+    }
+
+    /// Says of how many packets the rule is not told, and why.
+    fn tell(&self, stats: &mut Accounting) {
+        let counts = std::mem::take(&mut self.0.borrow_mut().counts);
+        if let Some(error) = counts.trouble.filter(|_| counts.failed > 0) {
+            stats.incomplete = true;
+            stats.add_reason(counts.failed, format!("packets that a rule dropped are shown without it: {error}"));
+        }
+        for (count, text) in [
+            (counts.unknown, "packets were dropped by no rule that nft lists as they were dropped"),
+            (counts.late, "packets without their rule: rules may not be listed that often"),
+        ] {
+            if count > 0 {
+                stats.add_reason(count, text);
+            }
+        }
+    }
+}
+
+/// Lists the rules of a namespace again; if it is too soon for that they are those of before, and may have changed.
+fn relisted(session: &Session, budgets: &[Budget; 2], rules: &mut DroppingRules) -> Result<(), SysError> {
+    let netns_id = rules.netns_id;
+    let mut listed = Ok(());
+    let is_allowed = in_time(session, budgets, netns_id, &mut || {
+        in_netns(session, netns_id, &mut || listed = rules.list_again(session.host()));
+    });
+    if !is_allowed {
+        rules.note_change();
+    }
+    listed
+}
+
+/// Calls `list` if there is time for it; false if not.
+fn in_time(session: &Session, budgets: &[Budget; 2], netns_id: u64, list: &mut dyn FnMut()) -> bool {
+    let [own, others] = budgets;
+    let budget = if netns_id == session.netns_id() { own } else { others };
+    let begun_ns = sys::clock::monotonic_ns();
+    // A recording has what there was time for.
+    if !session.host().is_replay() && !budget.allows(begun_ns) {
+        return false;
+    }
+    list();
+    budget.used(sys::clock::monotonic_ns().saturating_sub(begun_ns));
+    true
+}
+
+fn in_netns(session: &Session, netns_id: u64, visit: &mut dyn FnMut()) {
+    if netns_id == session.netns_id() { visit() } else { session.in_namespace(netns_id, visit) }
+}
+
+impl Netnses {
+    /// Lists the rules of a namespace for the first time.
+    fn open_netns(&mut self, session: &Session, netns_id: u64) {
+        let own = session.netns_id();
+        if self.rules.len() >= NAMESPACES_MAX {
+            self.rules.retain(|rules| rules.netns_id == own);
+        }
+        let (rules, trouble) = (&mut self.rules, &mut self.counts.trouble);
+        in_time(session, &self.budgets, netns_id, &mut || {
+            in_netns(session, netns_id, &mut || match DroppingRules::open(session.host(), netns_id, netns_id == own) {
+                Ok(opened) => rules.push(opened),
+                Err(error) => _ = trouble.get_or_insert(error),
+            });
+        });
+    }
+
+    /// Lists the rules of a namespace once a round.
+    fn list_once(&mut self, session: &Session, netns_id: u64) {
+        if self.listed.contains(&netns_id) {
+            return;
+        }
+        self.listed.push(netns_id);
+        let known = self.rules.iter_mut().find(|rules| rules.netns_id == netns_id);
+        match known.map(|rules| relisted(session, &self.budgets, rules)) {
+            None => self.open_netns(session, netns_id),
+            Some(Ok(())) => {}
+            Some(Err(error)) => {
+                self.rules.retain(|rules| rules.netns_id != netns_id);
+                self.counts.trouble.get_or_insert(error);
+            }
+        }
+    }
+
+    /// `is_one`: a single packet, whose addresses and ports are its own. Of many they are those of the first.
+    fn find(&mut self, row: &PacketDrop<'_>, is_one: bool) -> Option<Rc<FoundRule>> {
+        let facts = PacketFacts {
+            ethertype: (row.ethertype != 0).then_some(row.ethertype),
+            l4: row.l4,
+            ends: row.ends.filter(|_| is_one),
+            ports: row.ports.filter(|_| is_one),
+        };
+        let count = Some(row.count).filter(|_| !is_one);
+        let kind = (row.netns_id, row.route_hook, row.ethertype, row.l4, facts.ends, facts.ports, count);
+        let Some(rules) = self.rules.iter().find(|rules| rules.netns_id == row.netns_id) else {
+            let missing = if self.counts.trouble.is_some() { &mut self.counts.failed } else { &mut self.counts.late };
+            *missing += row.count;
+            return None;
+        };
+        if self.kinds.len() >= KINDS_MAX {
+            self.kinds.clear();
+        }
+        let found = self.kinds.entry(kind).or_insert_with(|| {
+            rules.find(&DroppedPackets { hooks: hooks_of(row.route_hook), facts, count }).map(Rc::new)
+        });
+        self.counts.unknown += if found.is_none() { row.count } else { 0 };
+        found.clone()
+    }
+}
+
+/// The hooks at which a packet can have been, by its route: one that comes by loopback has its route before it arrives,
+/// one that goes back the way it came looks as if it had been forwarded already.
+fn hooks_of(hook: Option<NetfilterHook>) -> &'static [&'static str] {
+    match hook {
+        Some(NetfilterHook::Prerouting | NetfilterHook::Ingress) => &["prerouting", "ingress"],
+        Some(NetfilterHook::Input) => &["input", "prerouting", "ingress"],
+        Some(NetfilterHook::Forward) => &["forward", "postrouting", "egress"],
+        Some(NetfilterHook::Output) => &["output", "postrouting", "egress"],
+        Some(NetfilterHook::Postrouting | NetfilterHook::Egress) => &["postrouting", "egress", "forward", "output"],
+        None => &["prerouting", "input", "forward", "output", "postrouting", "ingress", "egress"],
+    }
+}
+
+fn is_by_rule(row: &PacketDrop<'_>) -> bool {
+    (row.reason, row.place) == BY_RULE && row.netns_id != 0
+}
+
+/// Drops with their rules.
+pub(super) struct RuledDrops<'a> {
+    pub(super) drops: &'a dyn Source<Drops>,
+    pub(super) session: &'a Session,
+}
+
+impl Source<Drops> for RuledDrops<'_> {
+    fn prepare(&self, demand: &Demand<Drops>) -> Box<dyn Scan<Drops> + '_> {
+        let inner = self.drops.prepare(demand);
+        if demand.need & drop_need::RULE == 0 {
+            return inner;
+        }
+        let (rules, session) = (self.session.cache::<OpenRules>(), self.session);
+        scan_through(inner, move |inner, cache, each| {
+            rules.open(session);
+            rules.begin_round();
+            let mut stats = inner.run_with(cache, &mut |row| {
+                let found = if is_by_rule(row) { rules.of_row(session, row) } else { None };
+                let rule = found.as_ref().map(|found| found.shown());
+                each(&PacketDrop { rule: rule.as_ref(), ..*row })
+            })?;
+            rules.tell(&mut stats);
+            Ok(stats)
+        })
+    }
+}
+
+/// Single drops with their rules.
+pub(super) struct RuledEvents<'a> {
+    events: &'a mut dyn Stream<DropEvents>,
+    session: &'a Session,
+    rules: OpenRules,
+}
+
+impl<'a> RuledEvents<'a> {
+    /// The drops of `events` with rules of the session's namespaces, which are listed now.
+    pub(super) fn new(events: &'a mut dyn Stream<DropEvents>, session: &'a Session) -> RuledEvents<'a> {
+        let rules = OpenRules::default();
+        rules.open(session);
+        RuledEvents { events, session, rules }
+    }
+}
+
+impl Stream<DropEvents> for RuledEvents<'_> {
+    fn offer(&self, demand: &Demand<DropEvents>) -> Offer {
+        let mut offer = self.events.offer(demand);
+        offer.explain.push("rules by nft: listed now, and again when they change".to_owned());
+        offer
+    }
+
+    fn next(
+        &mut self,
+        demand: &Demand<DropEvents>,
+        each: &mut Each<'_, DropEvents>,
+    ) -> Result<StreamState, SourceError> {
+        let (rules, session, mut is_first) = (&self.rules, self.session, true);
+        self.events.next(demand, &mut |event| {
+            if std::mem::take(&mut is_first) {
+                rules.refresh(session);
+            }
+            let packet = &event.packet;
+            let found = if is_by_rule(packet) { rules.of_event(session, packet) } else { None };
+            let rule = found.as_ref().map(|found| found.shown());
+            each(&DropEvent { packet: PacketDrop { rule: rule.as_ref(), ..*packet }, ..*event })
+        })
+    }
+
+    fn close(&mut self) -> Accounting {
+        let mut stats = self.events.close();
+        self.rules.tell(&mut stats);
+        stats
+    }
+}

@@ -4,6 +4,7 @@
 //! to a writer in `sinks::face`. Nothing here reads the kernel.
 
 pub(crate) mod conntrack;
+pub(crate) mod dropwatch;
 mod getopt;
 pub(crate) mod lstf;
 pub(crate) mod netstat;
@@ -37,6 +38,7 @@ const FACES: &[(&str, Run)] = &[
     ("conntrack", conntrack::run),
     ("tcpdump", tcpdump::run),
     ("ulogd", ulogd::run),
+    ("dropwatch", dropwatch::run),
 ];
 
 /// The face called `name`, if there is one.

@@ -3,6 +3,7 @@
 //! A writer knows layout and words; switches, exit codes and the order of questions are the command line's job.
 
 pub mod conntrack;
+pub mod dropwatch;
 pub mod lstf;
 pub mod netstat;
 pub mod ss;

@@ -16,6 +16,8 @@ mod capture_write;
 mod contract;
 mod counters;
 mod doctor;
+mod drop_backends;
+mod drop_rules;
 mod drops;
 mod examples;
 mod first_guesses;

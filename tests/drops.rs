@@ -24,7 +24,7 @@ pub(crate) fn command(lab: &Lab, args: &[&str]) -> Command {
 }
 
 /// False, said loudly, where the program was built without BPF: then it says so.
-fn counts_drops() -> bool {
+pub(crate) fn counts_drops() -> bool {
     static COUNTS: OnceLock<bool> = OnceLock::new();
     *COUNTS.get_or_init(|| {
         let tried = netwren(&["drops", "--for", "0.1"]);
@@ -47,7 +47,7 @@ macro_rules! require_drops {
     };
 }
 
-fn parse(line: String) -> Value {
+pub(crate) fn parse(line: String) -> Value {
     serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
 }
 
@@ -58,11 +58,11 @@ fn counting(lab: &Lab, args: &[&str]) -> Going<Value> {
     going
 }
 
-fn is_of(row: &Value, reason: &str) -> bool {
+pub(crate) fn is_of(row: &Value, reason: &str) -> bool {
     row["reason"] == reason
 }
 
-fn sum<'v>(rows: impl IntoIterator<Item = &'v Value>, reason: &str) -> u64 {
+pub(crate) fn sum<'v>(rows: impl IntoIterator<Item = &'v Value>, reason: &str) -> u64 {
     rows.into_iter().filter(|row| is_of(row, reason)).map(|row| row["count"].as_u64().unwrap()).sum()
 }
 
@@ -89,7 +89,7 @@ fn send(lab: &Lab, from: &str, to: (Ipv4Addr, u16), count: u32) {
 }
 
 /// The same where nothing answers: each datagram is sent once.
-fn send_once(lab: &Lab, from: &str, to: (Ipv4Addr, u16), count: u32) {
+pub(crate) fn send_once(lab: &Lab, from: &str, to: (Ipv4Addr, u16), count: u32) {
     lab.inside(|| {
         let socket = UdpSocket::bind(from).unwrap();
         (0..count).for_each(|_| drop(socket.send_to(b"0123456789", to)));
@@ -105,7 +105,7 @@ fn counter(lab: &Lab, file: &str, table: &str, name: &str) -> u64 {
     values.split(' ').nth(at).unwrap().parse().unwrap()
 }
 
-const LOOPBACK: Ipv4Addr = Ipv4Addr::LOCALHOST;
+pub(crate) const LOOPBACK: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
 #[test]
 fn root_datagrams_to_a_closed_port() {
@@ -147,6 +147,14 @@ fn root_rules_by_hook_as_nft_counts() {
     }
     if sys::Kernel::running().version() >= (6, 12) {
         assert!(rows.iter().all(|row| row["place"] == "nft_do_chain"), "{rows:?}");
+        for (hook, chain, text) in
+            [("input", "i", "udp dport 7 counter drop"), ("output", "o", "udp dport 8 counter drop")]
+        {
+            let row = rows.iter().find(|row| row["hook"] == hook).unwrap();
+            let rule = row["rule"].as_str().unwrap();
+            let is_it = rule.starts_with(&format!("inet t {chain} handle ")) && rule.ends_with(&format!(": {text}"));
+            assert!(is_it && row["rule_basis"] == "certain", "{row}");
+        }
     }
 }
 
@@ -309,7 +317,7 @@ fn root_one_table_of_one_namespace_and_its_recording() {
 }
 
 /// The number of the program that a process has attached.
-fn program_of(pid: u32) -> Option<u32> {
+pub(crate) fn program_of(pid: u32) -> Option<u32> {
     let files = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).ok()?;
     let texts = files.flatten().filter_map(|file| std::fs::read_to_string(file.path()).ok());
     // A link's, not a program's: then it is attached.
@@ -363,6 +371,8 @@ fn root_what_is_missing_is_said() {
     assert!(line.contains("yes\t") && line.contains("reasons and by address (names need CAP_SYSLOG)"), "{line}");
     // The two rights alone are enough.
     assert_eq!(run(without(&[Cap::SysAdmin, Cap::NetAdmin])).code, 0);
+    limited(&lab, &["--for", "0.1", "--via", "bpf"], &[Limit::NoBpf(Errno::PERM)])
+        .says(4, &["operation not permitted"]);
 }
 
 /// Without names of functions the address and the reason are shown, and the hook is that of the packet's route.
@@ -388,7 +398,7 @@ fn root_hidden_names_of_functions() {
 }
 
 /// Follows drops in a lab, once the program is attached.
-fn following(lab: &Lab, args: &[&str]) -> Going<Value> {
+pub(crate) fn following(lab: &Lab, args: &[&str]) -> Going<Value> {
     let going = Going::spawn(command(lab, &[&["--events", "-o", "json"], args].concat()), parse);
     testkit::wait_until("the program is attached", || program_of(going.child.id()).is_some());
     going
@@ -487,4 +497,22 @@ fn root_normal_work_shows_nothing() {
     let (read, ran) = going.end();
     let rows: Vec<&Value> = read.iter().filter(|row| row["count"].is_u64()).collect();
     assert!(rows.is_empty() && ran.code == 0, "{rows:?} {}", ran.stderr);
+}
+
+/// Who looks for the holders of sockets looks at every process of the host: not where nothing was dropped.
+#[test]
+fn root_rounds_without_drops_look_for_no_process() {
+    require_drops!();
+    let lab = Lab::new("dropsquiet");
+    let calls = |args: &[&str]| {
+        let ran = netwren_in(&lab, &[&["drops", "--for", "0.05", "--cost"], args].concat());
+        let before = ran.stderr.split(" system calls").next().unwrap_or_default().to_owned();
+        before
+            .rsplit(' ')
+            .next()
+            .and_then(|count| count.parse::<u64>().ok())
+            .unwrap_or_else(|| panic!("{}", ran.stderr))
+    };
+    // What belongs to no namespace may be dropped at any time, and is a row until it is left out.
+    testkit::wait_until("a round without drops", || calls(&[]) <= calls(&["--no-owner"]));
 }

@@ -81,7 +81,7 @@ fn version_is_told() {
 #[test]
 fn a_link_is_a_face() {
     let dir = tempfile::tempdir().unwrap();
-    for name in ["ss", "netstat", "lstf", "ulogd"] {
+    for name in ["ss", "netstat", "lstf", "ulogd", "dropwatch"] {
         let link = dir.path().join(name);
         std::os::unix::fs::symlink(testkit::program::netwren(), &link).unwrap();
         let called = std::process::Command::new(&link).arg("--help").output().unwrap();

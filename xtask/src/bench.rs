@@ -7,6 +7,7 @@
 
 mod capture;
 mod contestants;
+mod drops;
 mod equal;
 pub(crate) mod generator;
 pub(crate) mod live;
@@ -31,8 +32,8 @@ use tasks::Task;
 use testkit::netns::Lab;
 
 /// What can be asked for by name.
-pub(crate) const NAMES: [&str; 10] =
-    ["start", "sockets", "flows", "owners", "namespaces", "live", "nat", "nat-events", "log", "capture"];
+pub(crate) const NAMES: [&str; 11] =
+    ["start", "sockets", "flows", "owners", "namespaces", "live", "nat", "nat-events", "log", "capture", "drops"];
 
 /// What to run.
 pub(crate) struct Options {
@@ -79,7 +80,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let binary = binary()?;
     let binaries = Binaries { ours: binary.clone(), before: options.against.clone() };
     for name in NAMES.iter().filter(|name| options.names.is_empty() || options.names.iter().any(|n| n == *name)) {
-        if options.against.is_some() && matches!(*name, "live" | "nat-events" | "log" | "capture") {
+        if options.against.is_some() && matches!(*name, "live" | "nat-events" | "log" | "capture" | "drops") {
             println!("bench {name}: --against is for whole runs and for refreshes");
             continue;
         }
@@ -97,6 +98,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
         if *name == "capture" {
             capture::run(options, &binary)?;
+            continue;
+        }
+        if *name == "drops" {
+            drops::run(options, &binary)?;
             continue;
         }
         if *name == "nat" {

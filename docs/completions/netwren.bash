@@ -893,7 +893,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__drops)
-            opts="-c -n -o -H -N -h --columns --by --sum --max --avg --sort --limit --process --pid --container --user --no-owner --resolve --output --json --csv --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --owners-via --record --replay --for --events --stack --exit-after --all --help"
+            opts="-c -n -o -H -N -w -h --columns --by --sum --max --avg --sort --limit --process --pid --container --user --no-owner --resolve --output --json --csv --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --for --events --stack --write --snaplen --exit-after --all --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -979,6 +979,10 @@ _netwren() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --via)
+                    COMPREPLY=($(compgen -W "bpf tracefs" -- "${cur}"))
+                    return 0
+                    ;;
                 --owners-via)
                     COMPREPLY=($(compgen -W "bpf proc" -- "${cur}"))
                     return 0
@@ -992,6 +996,18 @@ _netwren() {
                     return 0
                     ;;
                 --for)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --write)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -w)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --snaplen)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -768,11 +768,15 @@ always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l watch -d 'A round of drops every SECONDS until interrupted; the default on a terminal without --for' -r
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand drops" -l via -d 'Read by this kernel interface instead of the best one. tracefs knows reason, place and EtherType alone, of every network namespace, and is used where BPF cannot be had' -r -f -a "bpf\t''
+tracefs\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l owners-via -d 'Find owners by this interface instead of the cheaper one: bpf needs CAP_BPF and CAP_PERFMON and misses no process' -r -f -a "bpf\t''
 proc\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l for -d 'How long drops are counted; Ctrl-C ends it before. Without it: until interrupted' -r
+complete -c netwren -n "__fish_netwren_using_subcommand drops" -s w -l write -d 'Write the dropped packets to a pcapng file instead of showing them, - for standard output; a comment of each says reason, place and hook, or the fields of --columns' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand drops" -l snaplen -d 'With -w: at most so many bytes of each packet, 128 if not said, 4096 at most' -r
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l exit-after -d 'With --events: end after N packets were shown' -r
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l json -d 'Short for -o json'

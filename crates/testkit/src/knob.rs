@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 pub struct HostKnob {
     path: PathBuf,
     saved: PathBuf,
+    /// Further files and where their values are kept.
+    more: Vec<(PathBuf, PathBuf)>,
     // Last fields: let go after the value is back.
     _lock: MachineLock,
     _alone: Option<Alone>,
@@ -33,19 +35,38 @@ impl HostKnob {
         let lock = MachineLock::take("knob");
         fs::create_dir_all(store).unwrap_or_else(|e| panic!("cannot make {}: {e}", store.display()));
         restore_all(store);
-        let old = fs::read_to_string(&path).unwrap_or_else(|e| panic!("cannot read {}: {e}", path.display()));
-        let saved = store.join(path.to_string_lossy().replace('/', "%"));
-        fs::write(&saved, &old).unwrap_or_else(|e| panic!("cannot write {}: {e}", saved.display()));
-        let knob = HostKnob { path, saved, _lock: lock, _alone: alone };
+        let saved = save_in(store, &path);
+        let knob = HostKnob { path, saved, more: Vec::new(), _lock: lock, _alone: alone };
         fs::write(&knob.path, value).unwrap_or_else(|e| panic!("cannot write {}: {e}", knob.path.display()));
         knob
+    }
+
+    /// The same with another file; the value of the last one comes back first.
+    ///
+    /// # Panics
+    /// As [`HostKnob::set`].
+    pub fn and(mut self, path: impl Into<PathBuf>, value: &str) -> HostKnob {
+        let path = path.into();
+        let saved = save_in(&shared_dir().join("knobs"), &path);
+        self.more.push((path.clone(), saved));
+        fs::write(&path, value).unwrap_or_else(|e| panic!("cannot write {}: {e}", path.display()));
+        self
     }
 }
 
 impl Drop for HostKnob {
     fn drop(&mut self) {
+        self.more.iter().rev().for_each(|(path, saved)| restore(path, saved));
         restore(&self.path, &self.saved);
     }
+}
+
+/// Keeps the value of a file for later; returns where.
+fn save_in(store: &Path, path: &Path) -> PathBuf {
+    let old = fs::read_to_string(path).unwrap_or_else(|e| panic!("cannot read {}: {e}", path.display()));
+    let saved = store.join(path.to_string_lossy().replace('/', "%"));
+    fs::write(&saved, &old).unwrap_or_else(|e| panic!("cannot write {}: {e}", saved.display()));
+    saved
 }
 
 /// Puts back whatever a killed test left changed. The caller holds the lock.

@@ -21,6 +21,7 @@ pub mod log_rules;
 mod mounts;
 pub mod name_switch;
 pub mod namespaces;
+pub mod neighbours;
 pub mod netns;
 mod netns_table;
 pub mod networks;

@@ -22,6 +22,7 @@ const RTM_GETADDR: u16 = 22;
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
+const IFLA_MASTER: u16 = 10;
 const IFLA_TXQLEN: u16 = 13;
 const IFLA_MAP: u16 = 14;
 const IFLA_STATS64: u16 = 23;
@@ -174,6 +175,7 @@ fn link(part: &Answer<'_>) -> Option<Link> {
             IFLA_IFNAME => link.name = attr.c_str().into(),
             IFLA_ADDRESS => link.address = attr.payload.into(),
             IFLA_MTU => link.mtu = attr.u32().unwrap_or(0),
+            IFLA_MASTER => link.master = attr.u32().unwrap_or(0),
             IFLA_TXQLEN => link.tx_queue = attr.u32().unwrap_or(0),
             IFLA_MAP => link.map = map(&attr),
             IFLA_STATS64 => link.stats = stats(&attr),
@@ -258,8 +260,8 @@ fn addr6(line: &[u8]) -> Option<LinkAddr6> {
     let mut words = words(line);
     let addr = hex16(words.next()?)?;
     let _index = words.next()?;
-    let (prefix_len, scope, _flags) = (hex_u8(words.next()?)?, hex_u8(words.next()?)?, words.next()?);
-    Some(LinkAddr6 { iface: words.next()?.into(), addr, prefix_len, scope })
+    let (prefix_len, scope, flags) = (hex_u8(words.next()?)?, hex_u8(words.next()?)?, hex_u8(words.next()?)?);
+    Some(LinkAddr6 { iface: words.next()?.into(), addr, prefix_len, scope, flags })
 }
 
 /// Takes any bytes as messages and lines about interfaces. For the fuzzer: it must neither panic nor fail to end.

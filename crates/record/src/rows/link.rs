@@ -15,6 +15,8 @@ pub struct Link {
     pub hardware: u16,
     /// Bytes of the largest packet.
     pub mtu: u32,
+    /// Number of the bridge or bond that it is a port of; 0: none.
+    pub master: u32,
     /// Packets that its queue holds.
     pub tx_queue: u32,
     /// Hardware address.
@@ -93,6 +95,9 @@ pub struct LinkAddr6 {
     pub prefix_len: u8,
     /// `IPV6_ADDR_SCOPE_MASK` of the address's type (include/net/ipv6.h): 0 global, 0x10 host, 0x20 link, 0x40 site.
     pub scope: u8,
+    /// `IFA_F_…` (include/uapi/linux/if_addr.h), the lowest eight: 8 is a duplicate, 0x40 one that is not known yet to
+    /// be none.
+    pub flags: u8,
 }
 
 /// Membership of an interface in a multicast group.

@@ -420,8 +420,10 @@ mod tests {
             broadcast: [192, 0, 2, 255],
             prefix_len: 24,
         };
-        let other = LinkAddr6 { iface: b"lo".as_slice().into(), addr: [0; 16], prefix_len: 128, scope: 0x10 };
-        let six = LinkAddr6 { iface: b"eth0".as_slice().into(), addr: [0xfd; 16], prefix_len: 64, scope: 0 };
+        let other =
+            LinkAddr6 { iface: b"lo".as_slice().into(), addr: [0; 16], prefix_len: 128, scope: 0x10, flags: 0x80 };
+        let six =
+            LinkAddr6 { iface: b"eth0".as_slice().into(), addr: [0xfd; 16], prefix_len: 64, scope: 0, flags: 0x80 };
         let addrs6 = [other, six];
         let row = Interface { name: b"eth0", link: &link, alias: false, addr: Some(&addr), addrs6: &addrs6 };
         let want = "\

@@ -10,24 +10,27 @@ pub(super) const CHECK: Check = Check {
     id: "link-flap",
     area: "interfaces",
     about: "The link of an interface goes down.",
-    rule: "carrier_down_count of an interface grew.",
+    rule: "carrier_down_count of an interface grew; by more than one it is critical.",
     sources: "RTM_GETLINK: IFLA_CARRIER_DOWN_COUNT",
     refuted_by: "an administrator who set the interface down just now.",
     run,
 };
+
+/// Times that the link of an interface went down within the window.
+pub(super) fn times(sample: &Sample, name: &str) -> u64 {
+    let of = sample.objects(Iface, "carrier_down_count").find(|(iface, _)| *iface == name.as_bytes());
+    of.map_or(0, |(_, moved)| moved.grown())
+}
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
     for (iface, moved) in sample.objects(Iface, "carrier_down_count").filter(|(_, moved)| moved.grown() > 0) {
         let (name, times) = (String::from_utf8_lossy(iface), moved.grown());
         let is_up = sample.objects(Iface, "carrier").any(|(other, carrier)| other == iface && carrier.after == 1);
         let now = if is_up { "is up again" } else { "is down now" };
+        let severity = if times > 1 { Severity::Critical } else { Severity::Warning };
         let plural = if times == 1 { "" } else { "s" };
         found
-            .add(
-                Severity::Warning,
-                Confidence::Certain,
-                format!("the link of {name} went down {times} time{plural} and {now}"),
-            )
+            .add(severity, Confidence::Certain, format!("the link of {name} went down {times} time{plural} and {now}"))
             .object(name.clone())
             .proof([of_object("carrier_down_count", iface, moved, None)])
             .cost("nothing goes over the interface meanwhile; neighbours and routes are found anew")

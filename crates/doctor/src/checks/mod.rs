@@ -3,38 +3,76 @@
 //! Start reading at [`diagnose`]. A check looks at one [`Sample`], of a network namespace or of the host, and adds a
 //! finding if a counter moved within the window or a state is there now: totals since boot prove nothing.
 
+mod asymmetric_route;
+mod bridge_nf;
+mod cause;
 mod census;
 mod checksum;
+mod close_wait;
+mod closed_port;
+mod ct_chains;
 mod ct_evicting;
 mod ct_filling;
 mod ct_full;
+mod ct_invalid;
+mod ct_unreplied;
+mod dad_failed;
+mod dns_silent;
 mod fd_limit;
+mod forwarding_off;
+mod iface_down;
+mod ipv6_off;
 mod link_flap;
 mod listen_overflow;
+mod losers;
+mod martian;
+mod moved;
 mod mtu;
+mod mtu_mismatch;
+mod neigh_failed;
 mod neigh_full;
+mod netlink_overrun;
+mod nfqueue;
 mod nic_drops;
 mod nic_errors;
 mod no_route;
 mod orphans;
+mod otherhost;
+mod packet_drop;
+mod packet_drops;
+mod packet_late;
+mod paws;
+mod peer_window;
+mod pmtu_blackhole;
 mod port_exhaustion;
 mod qdisc_drop;
 mod rcv_prune;
+mod reassembly;
+mod refused;
 mod retransmits;
+mod route_refuses;
 mod rp_filter;
+mod rule_drop;
 mod sample;
 mod snat_ports;
+mod socket_filter;
 mod softnet_drop;
+mod softnet_squeeze;
+mod surroundings;
 mod syn_cookies;
 mod syn_retrans;
+mod tc_xdp_drop;
 mod tcp_memory;
+mod ttl_expired;
 mod tw_overflow;
 mod udp_rcvbuf;
 mod unread_queue;
 mod words;
 
-pub use census::{NameOwner, PortsInUse, Queue, SOCKETS_MAX, SocketCensus};
-pub use sample::{Descriptors, Moved, Sample};
+pub use census::{LateReader, NameOwner, PortsInUse, Queue, SOCKETS_MAX, SocketCensus, Stuck, Unclosed};
+pub use moved::Moved;
+pub use sample::{Descriptors, Sample};
+pub use surroundings::{DESTINATIONS_MAX, DropSeen, FlowCensus, LinkSeen, NeighbourSeen, NfQueue, Surroundings};
 
 use record::rows::{Confidence, Evidence, Finding, Remedy, Severity};
 
@@ -59,6 +97,7 @@ pub struct Check {
 pub const CHECKS: &[&Check] = &[
     &ct_full::CHECK,
     &snat_ports::CHECK,
+    &ct_chains::CHECK,
     &port_exhaustion::CHECK,
     &fd_limit::CHECK,
     &listen_overflow::CHECK,
@@ -66,34 +105,72 @@ pub const CHECKS: &[&Check] = &[
     &neigh_full::CHECK,
     &tcp_memory::CHECK,
     &udp_rcvbuf::CHECK,
-    &rp_filter::CHECK,
-    &no_route::CHECK,
-    &nic_errors::CHECK,
+    &nfqueue::CHECK,
+    &dad_failed::CHECK,
+    &iface_down::CHECK,
     &link_flap::CHECK,
-    &qdisc_drop::CHECK,
-    &nic_drops::CHECK,
+    &neigh_failed::CHECK,
+    &route_refuses::CHECK,
+    &forwarding_off::CHECK,
+    &rp_filter::CHECK,
+    &bridge_nf::CHECK,
+    &rule_drop::CHECK,
+    &tc_xdp_drop::CHECK,
+    &ttl_expired::CHECK,
+    &mtu_mismatch::CHECK,
     &mtu::CHECK,
+    &martian::CHECK,
+    &ipv6_off::CHECK,
+    &no_route::CHECK,
+    &otherhost::CHECK,
+    &nic_errors::CHECK,
+    &qdisc_drop::CHECK,
     &checksum::CHECK,
+    &nic_drops::CHECK,
     &ct_evicting::CHECK,
     &ct_filling::CHECK,
+    &asymmetric_route::CHECK,
+    &ct_invalid::CHECK,
+    &dns_silent::CHECK,
+    &netlink_overrun::CHECK,
+    &packet_drops::CHECK,
     &syn_cookies::CHECK,
     &orphans::CHECK,
     &tw_overflow::CHECK,
+    &paws::CHECK,
+    &pmtu_blackhole::CHECK,
     &rcv_prune::CHECK,
     &unread_queue::CHECK,
+    &peer_window::CHECK,
+    &close_wait::CHECK,
+    &reassembly::CHECK,
+    &ct_unreplied::CHECK,
+    &closed_port::CHECK,
+    &refused::CHECK,
     &retransmits::CHECK,
     &syn_retrans::CHECK,
+    &socket_filter::CHECK,
+    &softnet_squeeze::CHECK,
+    &packet_late::CHECK,
+    &packet_drop::CHECK,
 ];
 
 /// Settings that checks compare with: files below /proc/sys/net, of the namespace that reads them.
 pub const SETTINGS: &[&str] = &[
+    "bridge/bridge-nf-call-iptables",
     "core/somaxconn",
+    "ipv4/ip_forward",
     "ipv4/ip_local_port_range",
     "ipv4/neigh/default/gc_thresh3",
     "ipv4/tcp_max_orphans",
     "ipv4/tcp_max_tw_buckets",
     "ipv4/tcp_mem",
+    "ipv4/tcp_syncookies",
+    "ipv6/conf/all/forwarding",
     "ipv6/neigh/default/gc_thresh3",
+    "netfilter/nf_conntrack_buckets",
+    "netfilter/nf_conntrack_tcp_timeout_syn_sent",
+    "netfilter/nf_conntrack_udp_timeout",
 ];
 
 /// Runs every check on the samples. Returns the findings, the most harmful first.
@@ -173,6 +250,11 @@ impl FindingBuilder<'_> {
             finding.lost = Some(count);
             finding.cost = format!("{count} {things} in {:.1} s, {per_s:.1} a second", finding.window_ns as f64 / 1e9);
         })
+    }
+
+    /// What it costs beside what is lost.
+    fn also_cost(self, cost: impl Into<String>) -> Self {
+        self.with(|finding| finding.cost = format!("{}; {}", finding.cost, cost.into()))
     }
 
     /// What it costs.

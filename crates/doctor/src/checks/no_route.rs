@@ -1,21 +1,25 @@
 //! Packets for which there is no route.
 
+use record::Addr;
 use record::rows::CounterSource::{Netstat, Snmp, Snmp6};
 use record::rows::{Confidence, Severity};
 
+use super::surroundings::DropSeen;
 use super::{Check, Findings, Sample};
 
 pub(super) const CHECK: Check = Check {
     id: "no-route",
     area: "routing",
     about: "Packets are dropped because no route leads to their destination.",
-    rule: "IpOutNoRoutes or IpExtInNoRoutes grew; of IPv6 Ip6OutNoRoutes or Ip6InNoRoutes, which is a hint only, as \
-           programs try IPv6 where there is none.",
+    rule: "IpOutNoRoutes or IpExtInNoRoutes grew by at least 3; of IPv6 Ip6OutNoRoutes or Ip6InNoRoutes (not of \
+           multicast), which is a hint only, as programs try IPv6 where there is none.",
     sources: "/proc/net/snmp, netstat, snmp6",
     refuted_by: "`ip route get ADDRESS` that answers for the addresses that are meant.",
     run,
 };
 
+/// Packets below which nothing is said: a program tried once.
+const FEW: u64 = 3;
 /// Packets from which on it is more than a hint.
 const SOME: u64 = 5;
 
@@ -24,8 +28,11 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         ("IPv4", [(Snmp, "IpOutNoRoutes"), (Netstat, "IpExtInNoRoutes")]),
         ("IPv6", [(Snmp6, "Ip6OutNoRoutes"), (Snmp6, "Ip6InNoRoutes")]),
     ] {
-        let lost: u64 = counters.iter().map(|(source, name)| sample.grown(*source, name)).sum();
-        if lost == 0 {
+        let lost = match (family, &sample.around.drops) {
+            ("IPv6", Some(drops)) => sample.grown(Snmp6, "Ip6OutNoRoutes") + to_hosts(drops),
+            _ => counters.iter().map(|(source, name)| sample.grown(*source, name)).sum(),
+        };
+        if lost < FEW {
             continue;
         }
         let severity = if family == "IPv4" && lost >= SOME { Severity::Warning } else { Severity::Hint };
@@ -41,4 +48,14 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             .lost(lost, "packets dropped")
             .remedy("netwren routes 'destination = default'", "shows whether there is a default route", "");
     }
+}
+
+/// Packets of IPv6 that came and had no route. Those to multicast groups have none on a router that does not forward
+/// such groups.
+fn to_hosts(drops: &[DropSeen]) -> u64 {
+    let is_one = |one: &&DropSeen| {
+        let to = one.ends.map(|(_, to)| to);
+        one.reason == "IP_INNOROUTES" && to.is_some_and(|to| matches!(to, Addr::V6(_)) && !to.is_multicast())
+    };
+    drops.iter().filter(is_one).map(|one| one.count).sum()
 }

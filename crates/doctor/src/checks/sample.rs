@@ -4,6 +4,8 @@ use record::rows::{Counter, CounterSource, Evidence};
 use std::collections::BTreeMap;
 
 use super::census::SocketCensus;
+use super::moved::Moved;
+use super::surroundings::Surroundings;
 
 /// Two readings of one network namespace, or of the host, and what was there at the second.
 #[derive(Debug, Default)]
@@ -20,19 +22,12 @@ pub struct Sample {
     pub before: SocketCensus,
     /// Sockets at the second reading.
     pub after: SocketCensus,
+    /// Drops, interfaces, neighbours, flows.
+    pub around: Surroundings,
 }
 
 /// A counter by its source, name and object, which is empty if it is of the namespace.
 type CounterOf = (u8, Box<str>, Box<[u8]>);
-
-/// A counter at both readings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moved {
-    /// Its value at the first; `None` if the difference is unknown.
-    pub before: Option<i64>,
-    /// Its value at the second.
-    pub after: i64,
-}
 
 /// File descriptors of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,13 +40,6 @@ pub struct Descriptors {
     pub used: u64,
     /// The most that it may have open.
     pub limit: u64,
-}
-
-impl Moved {
-    /// What it grew by; 0 if it did not, or if that is unknown.
-    pub fn grown(&self) -> u64 {
-        self.before.and_then(|before| u64::try_from(self.after.checked_sub(before)?).ok()).unwrap_or(0)
-    }
 }
 
 impl Sample {
@@ -121,10 +109,15 @@ impl Sample {
     /// A sample of three seconds with these counters: source, name, object, before, after.
     pub(crate) fn of(counters: &[(CounterSource, &str, &str, i64, i64)]) -> Sample {
         let mut sample = Sample { netns_id: Some(7), window_ns: 3_000_000_000, ..Sample::default() };
+        sample.counters_of(counters);
+        sample
+    }
+
+    /// Adds these counters.
+    pub(crate) fn counters_of(&mut self, counters: &[(CounterSource, &str, &str, i64, i64)]) {
         for (source, name, object, before, after) in counters {
             let key = (*source as u8, Box::from(*name), Box::from(object.as_bytes()));
-            sample.counters.insert(key, Moved { before: Some(*before), after: *after });
+            self.counters.insert(key, Moved { before: Some(*before), after: *after });
         }
-        sample
     }
 }

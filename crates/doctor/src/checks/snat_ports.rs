@@ -9,7 +9,7 @@ pub(super) const CHECK: Check = Check {
     id: "snat-ports",
     area: "conntrack",
     about: "New connections find no free source port of source NAT: the table has room all the same.",
-    rule: "`insert_failed` grew by at least 5, and the table has less than 80 % of its limit.",
+    rule: "`insert_failed` grew by at least 5 more than `chaintoolong`, and the table has less than 80 % of its limit.",
     sources: "ctnetlink or /proc/net/stat/nf_conntrack: insert_failed, drop; nf_conntrack_count, nf_conntrack_max",
     refuted_by: "ranges of source ports with room in `netwren nat top snat_port_use`: then two packets of one new flow \
                  met on two CPUs.",
@@ -20,7 +20,9 @@ pub(super) const CHECK: Check = Check {
 const FEW: u64 = 5;
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
-    let failed = sample.grown(Conntrack, "insert_failed");
+    // A chain that is too long counts as a failure, too.
+    let too_long = sample.grown(Conntrack, "chaintoolong");
+    let failed = sample.grown(Conntrack, "insert_failed").saturating_sub(too_long);
     let (Some(entries), Some(max)) = (sample.counter(Conntrack, "entries"), sample.counter(Conntrack, "max")) else {
         return;
     };

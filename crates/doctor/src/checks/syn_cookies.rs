@@ -9,14 +9,25 @@ pub(super) const CHECK: Check = Check {
     id: "syn-cookies",
     area: "tcp",
     about: "The queue of half-open connections of a listener is full: a flood of SYNs, or a backlog that is too short.",
-    rule: "SyncookiesSent, TCPReqQFullDoCookies or TCPReqQFullDrop grew.",
-    sources: "/proc/net/netstat",
+    rule: "SyncookiesSent, TCPReqQFullDoCookies or TCPReqQFullDrop grew; without cookies ListenDrops by more than \
+           ListenOverflows.",
+    sources: "/proc/net/netstat; net.ipv4.tcp_syncookies",
     refuted_by: "SyncookiesRecv that grows as fast: then the connections are wanted, and the backlog is too short.",
     run,
 };
 
+/// SYNs that were dropped near the end of the queue, where no cookies may be sent: the kernel counts them as drops of
+/// listeners that are no overflows.
+fn without_cookies(sample: &Sample) -> u64 {
+    let listen = |name| sample.grown(Netstat, name);
+    match sample.setting("ipv4/tcp_syncookies", 0) {
+        Some(0) => listen("TcpExtListenDrops").saturating_sub(listen("TcpExtListenOverflows")),
+        _ => 0,
+    }
+}
+
 fn run(sample: &Sample, found: &mut Findings<'_>) {
-    let dropped = sample.grown(Netstat, "TcpExtTCPReqQFullDrop");
+    let dropped = sample.grown(Netstat, "TcpExtTCPReqQFullDrop").saturating_add(without_cookies(sample));
     let cookies =
         sample.grown(Netstat, "TcpExtTCPReqQFullDoCookies").max(sample.grown(Netstat, "TcpExtSyncookiesSent"));
     if dropped == 0 && cookies == 0 {
@@ -32,6 +43,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         "TcpExtSyncookiesFailed",
         "TcpExtTCPReqQFullDoCookies",
         "TcpExtTCPReqQFullDrop",
+        "TcpExtListenDrops",
     ];
     let (severity, confidence) = match dropped {
         0 => (Severity::Warning, Confidence::Likely),

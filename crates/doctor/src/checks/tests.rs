@@ -66,7 +66,194 @@ const ILL: &[(&str, Severity, &[Row])] = &[
     ("rcv-prune", Severity::Warning, &[(Netstat, "TcpExtRcvPruned", "", 0, 5)]),
     ("retransmits", Severity::Warning, &[(Snmp, "TcpRetransSegs", "", 0, 50), (Snmp, "TcpOutSegs", "", 0, 1000)]),
     ("syn-retrans", Severity::Warning, &[(Netstat, "TcpExtTCPSynRetrans", "", 0, 50)]),
+    ("ct-chains", Severity::Critical, &[(Conntrack, "chaintoolong", "", 0, 5), (Conntrack, "insert_failed", "", 0, 5)]),
+    ("ct-invalid", Severity::Warning, &[(Conntrack, "invalid", "", 3, 50), (Snmp, "IpInReceives", "", 0, 900)]),
+    ("ttl-expired", Severity::Warning, &[(Snmp, "IcmpOutTimeExcds", "", 0, 20)]),
+    ("paws", Severity::Warning, &[(Netstat, "TcpExtPAWSEstab", "", 0, 20)]),
+    ("reassembly", Severity::Warning, &[(Snmp, "IpReasmFails", "", 0, 20)]),
+    ("closed-port", Severity::Warning, &[(Snmp, "UdpNoPorts", "", 0, 20)]),
+    ("refused", Severity::Warning, &[(Snmp, "IcmpInDestUnreachs", "", 0, 20)]),
+    ("refused", Severity::Warning, &[(Snmp, "TcpAttemptFails", "", 0, 20), (Snmp, "TcpActiveOpens", "", 0, 90)]),
+    (
+        "otherhost",
+        Severity::Warning,
+        &[(Iface, "rx_otherhost_dropped", "eth0", 0, 20), (Iface, "rx_packets", "eth0", 0, 40)],
+    ),
+    ("softnet-squeeze", Severity::Hint, &[(Softnet, "time_squeeze", "cpu0", 0, 900)]),
 ];
+
+/// Makes a sample ill.
+type MakeIll = fn(&mut Sample);
+
+/// What surrounds a namespace while each check finds something.
+const AROUND: &[(&str, Severity, MakeIll)] = &[
+    ("rule-drop", Severity::Warning, |sample| {
+        let hook = Some(record::rows::NetfilterHook::Forward);
+        dropped(sample, DropSeen { hook, ..drop_of("NETFILTER_DROP", "nft_do_chain", 9) });
+    }),
+    ("rule-drop", Severity::Hint, |sample| {
+        // To a port that is not served: that is what rules are for.
+        let hook = Some(record::rows::NetfilterHook::Input);
+        dropped(sample, DropSeen { hook, ports: Some((40_000, 23)), ..drop_of("NETFILTER_DROP", "nft_do_chain", 9) });
+    }),
+    ("tc-xdp-drop", Severity::Warning, |sample| dropped(sample, drop_of("XDP", "do_xdp_generic", 9))),
+    ("socket-filter", Severity::Hint, |sample| dropped(sample, drop_of("SOCKET_FILTER", "sk_filter_trim_cap", 90))),
+    ("ttl-expired", Severity::Warning, |sample| dropped(sample, drop_of("IP_INHDR", "ip_forward", 20))),
+    ("martian", Severity::Warning, |sample| dropped(sample, drop_of("IP_LOCAL_SOURCE", "ip_rcv_finish_core", 9))),
+    ("ipv6-off", Severity::Warning, |sample| dropped(sample, drop_of("IPV6DISABLED", "ip6_rcv_core", 9))),
+    ("mtu-mismatch", Severity::Warning, |sample| dropped(sample, drop_of("NOT_SPECIFIED", "__dev_forward_skb2", 9))),
+    ("nfqueue", Severity::Critical, |sample| dropped(sample, drop_of("NOT_SPECIFIED", "nf_queue", 9))),
+    ("nfqueue", Severity::Critical, |sample| {
+        let (dropped, user_dropped) = (Moved { before: Some(1), after: 8 }, Moved { before: None, after: 8 });
+        sample.around.queues.push(NfQueue { number: 3, waiting: 1024, dropped, user_dropped });
+    }),
+    ("packet-drop", Severity::Hint, |sample| dropped(sample, drop_of("XFRM_POLICY", "xfrm_output_resume", 9))),
+    ("packet-drops", Severity::Warning, |sample| dropped(sample, drop_of("PACKET_SOCK_ERROR", "tpacket_rcv", 9))),
+    ("netlink-overrun", Severity::Warning, |sample| {
+        sample.before.netlink = vec![queue(4, "netlink netfilter port 7", 1, 1)];
+        sample.after.netlink = vec![queue(4, "netlink netfilter port 7", 9, 1)];
+    }),
+    ("route-refuses", Severity::Warning, |sample| {
+        dropped(sample, drop_of("NOT_SPECIFIED", "ip_error", 9));
+        sample.around.refused.push(("203.0.113.0/24".into(), "blackhole"));
+    }),
+    ("neigh-failed", Severity::Critical, |sample| {
+        sample.around.neighbours.push(NeighbourSeen { addr: PEER, iface: "eth0".into() });
+        sample.around.gateways.push(PEER);
+    }),
+    ("neigh-failed", Severity::Hint, |sample| {
+        sample.around.neighbours.push(NeighbourSeen { addr: PEER, iface: "eth0".into() });
+    }),
+    ("iface-down", Severity::Critical, |sample| {
+        let link = LinkSeen { name: "eth0".into(), flags: 1, has_address: true, ..LinkSeen::default() };
+        sample.around.links.push(link);
+        dropped(sample, drop_of("NOT_SPECIFIED", "noop_enqueue", 9));
+    }),
+    ("bridge-nf", Severity::Warning, |sample| {
+        sample.add_setting("bridge/bridge-nf-call-iptables", vec![1]);
+        sample.around.links.push(LinkSeen { name: "eth0".into(), is_bridge_port: true, ..LinkSeen::default() });
+        dropped(sample, drop_of("NETFILTER_DROP", "nft_do_chain", 9));
+    }),
+    ("forwarding-off", Severity::Warning, |sample| {
+        sample.add_setting("ipv4/ip_forward", vec![0]);
+        sample.counters_of(&[(Snmp, "IpInAddrErrors", "", 0, 9)]);
+    }),
+    ("dad-failed", Severity::Critical, |sample| sample.around.duplicates.push(("eth0".into(), PEER))),
+    ("asymmetric-route", Severity::Warning, |sample| {
+        (0..9).for_each(|_| sample.around.flows.add_silent(PEER));
+        sample.counters_of(&[(Conntrack, "invalid", "", 0, 90)]);
+    }),
+    ("dns-silent", Severity::Warning, |sample| (0..5).for_each(|_| sample.around.flows.add_query(PEER, false))),
+    ("dns-silent", Severity::Warning, |sample| {
+        sample.before.resolvers = vec![queue(4, "a", 0, 0)];
+        sample.after.resolvers = vec![queue(4, "a", 0, 0)];
+    }),
+    ("ct-unreplied", Severity::Warning, |sample| {
+        (sample.around.flows.entries, sample.around.flows.unanswered) = (500, 200);
+    }),
+    ("pmtu-blackhole", Severity::Warning, |sample| {
+        (sample.before.stuck, sample.after.stuck) = (vec![stuck(1, false)], vec![stuck(1, false)]);
+        sample.after.at_ease.insert(PEER, 1);
+    }),
+    ("pmtu-blackhole", Severity::Warning, |sample| {
+        let two = || vec![stuck(1, false), stuck(2, false)];
+        (sample.before.stuck, sample.after.stuck) = (two(), two());
+    }),
+    ("peer-window", Severity::Warning, |sample| {
+        (sample.before.stuck, sample.after.stuck) = (vec![stuck(1, true)], vec![stuck(1, true)]);
+    }),
+    ("close-wait", Severity::Warning, |sample| {
+        let many = Unclosed { count: 60, example: "a".into() };
+        sample.before.unclosed.insert("server (7)".into(), many.clone());
+        sample.after.unclosed.insert("server (7)".into(), many);
+    }),
+    ("packet-late", Severity::Hint, |sample| {
+        sample.after.late.push(LateReader { owner: "tcpdump (7)".into(), late_ms: 500 });
+    }),
+];
+
+const PEER: record::Addr = record::Addr::V4([192, 0, 2, 9]);
+
+fn drop_of(reason: &str, place: &str, count: u64) -> DropSeen {
+    let (reason, place, iface) = (reason.to_owned(), place.to_owned(), "eth0".to_owned());
+    DropSeen { reason, place, iface, proto: "tcp", ends: Some((PEER, PEER)), count, ..DropSeen::default() }
+}
+
+fn dropped(sample: &mut Sample, one: DropSeen) {
+    sample.around.drops.get_or_insert_default().push(one);
+}
+
+fn stuck(cookie: u64, is_window: bool) -> Stuck {
+    let (name, owner) = (format!("socket {cookie}"), String::new());
+    Stuck { cookie, name, peer: PEER, owner, is_window, send_q: 9000, again: 3, acked: Some(100) }
+}
+
+#[test]
+fn each_check_finds_what_surrounds_it() {
+    for (id, severity, make_ill) in AROUND {
+        let mut sample = Sample::of(&[]);
+        make_ill(&mut sample);
+        let found = diagnose(&[sample]);
+        let finding = found.first().unwrap_or_else(|| panic!("{id}"));
+        assert_eq!((finding.id, finding.severity), (*id, *severity), "{found:?}");
+        assert!(!finding.evidence.is_empty() && !finding.cost.is_empty() && !finding.remedy.is_empty(), "{finding:?}");
+    }
+}
+
+#[test]
+fn what_is_routine_is_no_finding() {
+    let silent = |make: MakeIll| {
+        let mut sample = Sample::of(&[]);
+        make(&mut sample);
+        assert_eq!(diagnose(&[sample]), []);
+    };
+    silent(|sample| dropped(sample, drop_of("UNHANDLED_PROTO", "__netif_receive_skb_core", 900)));
+    silent(|sample| dropped(sample, drop_of("NOT_SPECIFIED", "somewhere", 40)));
+    // Checks of a load balancer, which end half-open connections, and late answers to clients that are gone.
+    silent(|sample| sample.counters_of(&[(Snmp, "TcpAttemptFails", "", 0, 90), (Snmp, "TcpActiveOpens", "", 0, 2)]));
+    silent(|sample| {
+        sample.add_setting("ipv4/ip_local_port_range", vec![32_768, 60_999]);
+        sample.counters_of(&[(Snmp, "TcpOutRsts", "", 0, 90)]);
+        dropped(sample, DropSeen { ports: Some((80, 40_000)), ..drop_of("NO_SOCKET", "tcp_v4_rcv", 90) });
+    });
+    // SYNs of scanners, answered in vain.
+    silent(|sample| sample.counters_of(&[(Netstat, "TcpExtTCPSynRetrans", "", 0, 9)]));
+    // A router of many flows, some of them unanswered, and some packets that fit none.
+    silent(|sample| {
+        (0..9).for_each(|_| sample.around.flows.add_silent(PEER));
+        sample.around.flows.entries = 90_000;
+        sample.counters_of(&[(Conntrack, "invalid", "", 0, 90), (Snmp, "IpInReceives", "", 0, 900_000)]);
+    });
+    // What a firewall keeps out of closed ports, beside much that it lets pass.
+    silent(|sample| {
+        let hook = Some(record::rows::NetfilterHook::Input);
+        dropped(sample, DropSeen { hook, ports: Some((40_000, 23)), ..drop_of("NETFILTER_DROP", "nft_do_chain", 9) });
+        sample.counters_of(&[(Snmp, "IpInReceives", "", 0, 500)]);
+    });
+    silent(|sample| dropped(sample, drop_of("XFRM_POLICY", "xfrm_output_resume", 4)));
+    // An interface that is down and that nobody needs: a bridge without containers.
+    silent(|sample| {
+        let link = LinkSeen { name: "docker0".into(), flags: 1, has_address: true, ..LinkSeen::default() };
+        sample.around.links.push(link);
+    });
+    // Others forward on purpose, and a router sees no answers of what it only passes on.
+    silent(|sample| sample.counters_of(&[(Snmp, "IpInAddrErrors", "", 0, 9)]));
+    silent(|sample| sample.around.flows.add_silent(PEER));
+    silent(|sample| sample.after.resolvers = vec![queue(4, "a", 0, 0)]);
+    silent(|sample| sample.after.stuck = vec![stuck(1, true), stuck(2, false)]);
+    // A connection that moved much before its path went away is no proof for its size.
+    silent(|sample| {
+        let two = || [1, 2].map(|cookie| Stuck { acked: Some(90_000), ..stuck(cookie, false) }).to_vec();
+        (sample.before.stuck, sample.after.stuck) = (two(), two());
+    });
+}
+
+#[test]
+fn what_connection_tracking_drops_is_no_rule() {
+    let mut sample = Sample::of(ILL[0].2);
+    dropped(&mut sample, drop_of("NETFILTER_DROP", "nf_hook_slow", 52));
+    assert!(diagnose(&[sample]).iter().all(|one| one.id != "rule-drop"));
+}
 
 #[test]
 fn each_check_finds_what_it_is_for() {
@@ -95,7 +282,8 @@ fn totals_that_stand_still_are_no_findings() {
 fn every_check_has_a_test_and_its_words() {
     for check in CHECKS {
         let by_sockets = ["fd-limit", "port-exhaustion", "unread-queue"].contains(&check.id);
-        assert!(by_sockets || ILL.iter().any(|(id, ..)| *id == check.id), "{}", check.id);
+        let is_around = AROUND.iter().any(|(id, ..)| *id == check.id);
+        assert!(by_sockets || is_around || ILL.iter().any(|(id, ..)| *id == check.id), "{}", check.id);
         assert!([check.about, check.rule, check.sources, check.refuted_by].iter().all(|text| text.len() > 9));
         assert_eq!(CHECKS.iter().filter(|other| other.id == check.id).count(), 1);
     }

@@ -2,7 +2,7 @@
 
 use record::rows::Evidence;
 
-use super::Moved;
+use super::moved::Moved;
 
 /// A name from outside as an argument of a command that is shown: `generic` (`IFACE`) in place of a name that a shell
 /// would take for more than a word, so that no copied command runs it.

@@ -4,6 +4,8 @@ use super::super::counters::CounterProvider;
 use super::super::saved;
 use super::super::source_provider::SourceProvider;
 use super::descriptors;
+use super::lacks::note;
+use super::surroundings::{self, DropWatch};
 use crate::pillars;
 use crate::session::Session;
 use doctor::checks::{SETTINGS, Sample, SocketCensus};
@@ -28,9 +30,16 @@ const OF_SOCKETS: &[&str] = &[
     "accept_q",
     "accept_q_max",
     "rcvbuf",
-    "drops",
+    "socket_drops",
     "cookie",
     "inode",
+    "timer",
+    "timer_retransmits",
+    "send_q",
+    "bytes_acked",
+    "late_ms",
+    "netlink_protocol",
+    "portid",
 ];
 
 /// Sockets of namespaces, by their inodes.
@@ -42,6 +51,7 @@ type NetnsSettings = Vec<(&'static str, Vec<i64>)>;
 /// Watches the host, round after round.
 pub(super) struct Watch {
     counters: CounterProvider,
+    drops: DropWatch,
     /// Sockets of the round before.
     before: RefCell<Option<Censuses>>,
     /// A moment before the owners of the round were read, in ns of CLOCK_BOOTTIME.
@@ -51,7 +61,12 @@ pub(super) struct Watch {
 impl Watch {
     /// A watch that reads counters so.
     pub(super) fn new(counters: CounterProvider) -> Watch {
-        Watch { counters, before: RefCell::default(), seen_ns: Cell::new(sys::clock::boottime_ns()) }
+        Watch {
+            counters,
+            drops: DropWatch::default(),
+            before: RefCell::default(),
+            seen_ns: Cell::new(sys::clock::boottime_ns()),
+        }
     }
 
     /// Two readings of each namespace, and of the host. Takes as long as the window is.
@@ -65,6 +80,8 @@ impl Watch {
         session.in_each_namespace(&mut |netns_id| {
             settings.insert(netns_id, read_settings(session.host(), netns_id, stats));
         });
+        let look = surroundings::first_look(session, stats);
+        self.drops.begin(session, stats);
         let ports = |netns_id: u64| settings.get(&netns_id).and_then(port_range).unwrap_or(PORTS);
         let kept = self.before.take();
         // What is wrong with the first reading is wrong with the second one as well, and is said there.
@@ -74,6 +91,7 @@ impl Watch {
             stats.incomplete = true;
             return Ok(Vec::new());
         }
+        self.drops.read(session, &mut samples, stats);
         let after = read_sockets(session, lookups, &ports, stats);
         let seen_ns = if session.host().is_replay() { u64::MAX } else { self.seen_ns.get() };
         let mut old = before;
@@ -88,6 +106,7 @@ impl Watch {
         self.before.replace(Some(new));
         self.seen_ns.set(sys::clock::boottime_ns());
         add_settings(&mut samples, &settings);
+        surroundings::add(session, &mut samples, &look, stats);
         Ok(samples.into_values().collect())
     }
 
@@ -112,14 +131,6 @@ impl Watch {
         note(stats, &read);
         Ok(samples)
     }
-}
-
-/// Adds what could not be seen; the rows are none of the findings'.
-fn note(stats: &mut Accounting, read: &Accounting) {
-    stats.incomplete |= read.lacks_rows();
-    stats.unanswered |= read.unanswered;
-    read.why.iter().for_each(|why| stats.add_reason(why.count, why.text.clone()));
-    read.via.iter().for_each(|via| stats.used(via));
 }
 
 /// The host is compared with the settings of the first namespace that has them.
@@ -150,6 +161,7 @@ pub(super) fn begun_ns(host: &Host) -> u64 {
 pub(super) fn save(session: &Session, stats: &mut Accounting) -> u64 {
     begun_ns(session.host());
     session.in_each_namespace(&mut |netns_id| drop(read_settings(session.host(), netns_id, stats)));
+    surroundings::save(session, stats);
     0
 }
 
@@ -185,7 +197,7 @@ fn port_range(settings: &NetnsSettings) -> Option<(u16, u16)> {
     Some((u16::try_from(*first).ok()?, u16::try_from(*last).ok()?))
 }
 
-/// One pass over the sockets of TCP and UDP.
+/// One pass over the sockets of TCP, UDP, netlink and packet sockets.
 fn read_sockets(
     session: &Session,
     lookups: &Lookups<'_>,
@@ -194,7 +206,7 @@ fn read_sockets(
 ) -> Censuses {
     let mut all = Censuses::new();
     let fields: Vec<usize> = OF_SOCKETS.iter().filter_map(|name| field_index::<Sockets>(name)).collect();
-    let filter = engine::filter::conjuncts::<Sockets>("proto in (tcp, udp)").unwrap_or_default();
+    let filter = engine::filter::conjuncts::<Sockets>("proto in (tcp, udp, netlink, packet)").unwrap_or_default();
     let demand = Demand::new(&fields, filter);
     let read = pillars::with_sockets(session, None, &|_| true, |sockets| {
         sockets.run(&demand, &mut |socket| {

@@ -5,6 +5,8 @@
 mod descriptors;
 mod explain;
 mod gather;
+mod lacks;
+mod surroundings;
 mod text;
 
 use super::counters::{CounterProvider, window};

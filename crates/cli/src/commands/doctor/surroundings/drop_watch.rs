@@ -1,0 +1,99 @@
+//! Drops by reason and place, counted while the host is watched.
+
+use super::Samples;
+use crate::commands::saved;
+use crate::session::Session;
+use ::drops::{DropCounter, DropOptions, DropScope, DropSource, DropsError, DropsVia};
+use doctor::checks::{DropSeen, Surroundings};
+use record::rows::{Drops, PacketDrop, ip_proto};
+use record::{Accounting, Next, Source, SourceFault};
+use std::cell::RefCell;
+
+/// Kinds of drops that are remembered of a namespace.
+const DROPS_MAX: usize = 4096;
+
+/// Counts drops while the host is watched.
+#[derive(Default)]
+pub(in crate::commands::doctor) struct DropWatch(RefCell<Option<DropCounter>>);
+
+impl DropWatch {
+    /// Counts from now on, if it does not yet. Some 15 ms.
+    pub(in crate::commands::doctor) fn begin(&self, session: &Session, stats: &mut Accounting) {
+        if session.host().is_replay() || self.0.borrow().is_some() {
+            return;
+        }
+        match DropCounter::open(session.host(), scope(session), Some(DropsVia::Bpf)) {
+            Ok(counter) => drop(self.0.replace(Some(counter))),
+            // A program without BPF, or a kernel without it, counts none: the checks have their other sources.
+            Err(error @ DropsError::WithoutBpf) => stats.add_reason(0, format!("drops are not counted: {error}")),
+            Err(error) => {
+                stats.incomplete = true;
+                stats.add_reason(0, format!("drops are not counted by reason: {error}"));
+            }
+        }
+    }
+
+    /// Adds what was dropped since the last reading.
+    pub(in crate::commands::doctor) fn read(&self, session: &Session, samples: &mut Samples, stats: &mut Accounting) {
+        if self.0.borrow().is_none() && !session.host().is_replay() {
+            return;
+        }
+        let options = DropOptions { scope: scope(session), all: false };
+        let source = DropSource::new(session.host(), options, &self.0);
+        let demand = saved::every_field::<Drops>(0);
+        let mut over = 0;
+        let read = source.run(&demand, &mut |row| {
+            if let Some(sample) = samples.get_mut(&Some(row.netns_id)) {
+                over += add_drop(&mut sample.around, row);
+            }
+            Next::More
+        });
+        match read {
+            Ok(_) => samples.values_mut().for_each(|sample| {
+                sample.around.drops.get_or_insert_default();
+            }),
+            Err(error) if session.host().is_replay() && error.fault == SourceFault::Io => {
+                stats.unanswered = true;
+                stats.add_reason(0, "the recording holds no drops by reason (`netwren doctor --record` records them)");
+            }
+            Err(error) => {
+                stats.incomplete = true;
+                stats.add_reason(1, format!("drops are not counted by reason: {error}"));
+            }
+        }
+        if over > 0 {
+            stats.incomplete = true;
+            stats.add_reason(over, "kinds of drops beyond the first 4,096 of a network namespace are not checked");
+        }
+    }
+}
+
+fn scope(session: &Session) -> DropScope {
+    match session.namespaces() {
+        Some(_) => DropScope::AllNetns,
+        None => DropScope::Netns(u32::try_from(session.netns_id()).unwrap_or(0)),
+    }
+}
+
+/// Adds a kind of drop; 1 if there are too many.
+fn add_drop(around: &mut Surroundings, row: &PacketDrop<'_>) -> u64 {
+    let drops = around.drops.get_or_insert_default();
+    if drops.len() >= DROPS_MAX {
+        return 1;
+    }
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    drops.push(DropSeen {
+        reason: text(row.reason),
+        place: text(row.place),
+        hook: row.hook,
+        // The name follows with the interfaces.
+        iface: if row.ifindex == 0 { String::new() } else { row.ifindex.to_string() },
+        proto: row.l4.map_or("", ip_proto::name),
+        ends: row.ends,
+        ports: row.ports,
+        count: row.count,
+        meaning: row.meaning,
+        remedy: row.remedy,
+    });
+    0
+}

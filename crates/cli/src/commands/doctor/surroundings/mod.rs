@@ -1,0 +1,153 @@
+//! What surrounds counters and sockets: drops, interfaces, neighbours, routes, queues, flows.
+
+mod drop_watch;
+mod flows;
+mod queues;
+mod routes;
+
+pub(super) use drop_watch::DropWatch;
+
+use crate::session::Session;
+use doctor::checks::{DropSeen, LinkSeen, NeighbourSeen, Sample, Surroundings};
+use host::neighbours::{self, SilentNeighbour};
+use host::{HostError, Links};
+use queues::Queues;
+use record::{Accounting, Addr};
+use std::collections::BTreeMap;
+use sys::{Errno, Host};
+
+/// `IFA_F_DADFAILED`, include/uapi/linux/if_addr.h.
+const DUPLICATE: u8 = 8;
+
+/// Samples by namespace; the host's has none.
+type Samples = BTreeMap<Option<u64>, Sample>;
+
+/// What is compared with the second reading.
+#[derive(Default)]
+pub(super) struct FirstLook {
+    queues: Queues,
+    /// Neighbours without an answer, by namespace.
+    silent: BTreeMap<u64, Vec<SilentNeighbour>>,
+}
+
+/// What is read of a namespace at the second reading.
+pub(super) fn add(session: &Session, samples: &mut Samples, before: &FirstLook, stats: &mut Accounting) {
+    let (host, mut wants_routes) = (session.host(), false);
+    session.in_each_namespace(&mut |netns_id| {
+        let Some(sample) = samples.get_mut(&Some(netns_id)) else { return };
+        let names = add_links(host, netns_id, &mut sample.around, stats);
+        add_neighbours(host, sample, &names, before.silent.get(&netns_id).map_or(&[], Vec::as_slice), stats);
+        let around = &mut sample.around;
+        let now = queues::read(host, netns_id, stats).into_values();
+        around.queues = now.map(|queue| queues::since(&before.queues, netns_id, queue)).collect();
+        wants_routes |= around.drops.iter().flatten().any(DropSeen::is_refused) || !around.neighbours.is_empty();
+    });
+    if wants_routes {
+        routes::add(session, samples, stats);
+    }
+    flows::add(session, samples, stats);
+}
+
+/// Adds what a reading could not do. What the kernel does not have is no lack.
+fn note<T>(result: Result<T, HostError>, stats: &mut Accounting) -> Option<T> {
+    match result {
+        Ok(found) => return Some(found),
+        Err(HostError::Sys(sys::SysError { errno: Errno::NOENT, .. })) => {}
+        Err(error) if error.is_not_recorded() => {
+            stats.unanswered = true;
+            stats.add_reason(
+                0,
+                "the recording holds no interfaces or neighbours (`netwren record FILE` records everything)",
+            );
+        }
+        Err(error) => {
+            stats.incomplete = true;
+            stats.add_reason(1, error.to_string());
+        }
+    }
+    None
+}
+
+/// Adds the interfaces; returns their names by number.
+fn add_links(host: &Host, netns_id: u64, around: &mut Surroundings, stats: &mut Accounting) -> BTreeMap<u32, String> {
+    let read = Links::read(host, netns_id, None);
+    let Some(mut links) = note(read, stats) else { return BTreeMap::new() };
+    let _ = note(links.read_inet6(host, netns_id, None).map_err(HostError::from), stats);
+    if links.over > 0 {
+        stats.incomplete = true;
+        stats.add_reason(links.over, "interfaces and addresses beyond the first 1,048,576 are not checked");
+    }
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    for link in &links.links {
+        let of_four = links.addrs.iter().any(|addr| addr.index == link.index);
+        let of_six = links.addrs6.iter().any(|addr| addr.iface == link.name && addr.scope == 0);
+        around.links.push(LinkSeen {
+            name: text(&link.name),
+            flags: link.flags,
+            mtu: link.mtu,
+            has_address: of_four || of_six,
+            is_bridge_port: link.master != 0,
+        });
+    }
+    let duplicates = links.addrs6.iter().filter(|addr| addr.flags & DUPLICATE != 0);
+    around.duplicates = duplicates.map(|addr| (text(&addr.iface), Addr::V6(addr.addr))).collect();
+    let names: BTreeMap<u32, String> = links.links.iter().map(|link| (link.index, text(&link.name))).collect();
+    for one in around.drops.iter_mut().flatten() {
+        if let Some(name) = one.iface.parse().ok().and_then(|index| names.get(&index)) {
+            one.iface.clone_from(name);
+        } else if !one.iface.is_empty() {
+            one.iface.insert_str(0, "if");
+        }
+    }
+    names
+}
+
+/// Neighbours without an answer of the namespace that the calling thread is in.
+fn silent(host: &Host, netns_id: u64, stats: &mut Accounting) -> Vec<SilentNeighbour> {
+    let (silent, over) = note(neighbours::silent(host, netns_id, None), stats).unwrap_or_default();
+    if over > 0 {
+        stats.incomplete = true;
+        stats.add_reason(over, "neighbours without an answer beyond the first 65,536 are not checked");
+    }
+    silent
+}
+
+/// Adds neighbours that were asked for in vain within the window; `before` are those without an answer at its
+/// beginning.
+fn add_neighbours(
+    host: &Host,
+    sample: &mut Sample,
+    names: &BTreeMap<u32, String>,
+    before: &[SilentNeighbour],
+    stats: &mut Accounting,
+) {
+    let Some(netns_id) = sample.netns_id else { return };
+    let window_s = u32::try_from(sample.window_ns.div_ceil(1_000_000_000)).unwrap_or(u32::MAX);
+    let was_silent = |one: &SilentNeighbour| {
+        before.iter().any(|old| (old.ifindex, old.addr) == (one.ifindex, one.addr) && window_s > 0)
+    };
+    let of_window = silent(host, netns_id, stats).into_iter().filter(|one| match one.is_given_up {
+        true => one.used_s.is_none_or(|used_s| used_s <= window_s),
+        // One that has been asked for less than a second may still answer.
+        false => was_silent(one) || one.since_s.is_none_or(|since_s| since_s >= 1),
+    });
+    let iface = |index: u32| names.get(&index).cloned().unwrap_or_else(|| format!("if{index}"));
+    sample.around.neighbours =
+        of_window.map(|one| NeighbourSeen { addr: one.addr, iface: iface(one.ifindex) }).collect();
+}
+
+/// What is read of the namespaces at the first reading.
+pub(super) fn first_look(session: &Session, stats: &mut Accounting) -> FirstLook {
+    let mut look = FirstLook::default();
+    session.in_each_namespace(&mut |netns_id| {
+        let of_netns = queues::read(session.host(), netns_id, stats).into_values();
+        look.queues.extend(of_netns.map(|queue| ((netns_id, queue.number), queue)));
+        look.silent.insert(netns_id, silent(session.host(), netns_id, stats));
+    });
+    look
+}
+
+/// Reads what is neither in a table nor read for every recording: for a recording of everything.
+pub(super) fn save(session: &Session, stats: &mut Accounting) {
+    first_look(session, stats);
+}

@@ -1,0 +1,48 @@
+//! Connections of which only one direction passes this host.
+
+use record::rows::CounterSource::Conntrack;
+use record::rows::{Confidence, Severity};
+
+use super::words::state;
+use super::{Check, Findings, Sample};
+
+/// Flows to one destination from which on it is said.
+const SOME: u32 = 3;
+
+pub(super) const CHECK: Check = Check {
+    id: "asymmetric-route",
+    area: "routing",
+    about: "Connections go through this host on the way there only, or on the way back only.",
+    rule: "At least 3 TCP flows to one destination that began within the window, and 5 % of all entries, have no \
+           answer, and `invalid` grew by at least two packets for each: their clients go on sending.",
+    sources: "ctnetlink or /proc/net/stat/nf_conntrack: invalid; entries of connection tracking without answer",
+    refuted_by: "answers that come by this host: `netwren capture 'tcp and host ADDRESS'`.",
+    run,
+};
+
+/// True if connections that were never answered here go on all the same: their answers go another way.
+pub(super) fn is_one_way(sample: &Sample) -> bool {
+    let flows = &sample.around.flows;
+    let silent: u64 = flows.silent.values().map(|count| u64::from(*count)).sum();
+    let is_some = flows.silent.values().any(|count| *count >= SOME);
+    let is_share = silent.saturating_mul(20) >= flows.entries;
+    is_some && is_share && sample.grown(Conntrack, "invalid") >= silent.saturating_mul(2)
+}
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    if !is_one_way(sample) {
+        return;
+    }
+    let invalid = sample.grown(Conntrack, "invalid");
+    let flows = &sample.around.flows.silent;
+    let Some((to, count)) = flows.iter().max_by_key(|(_, count)| **count) else { return };
+    let title = format!("connections to {to} pass here on the way there only: their answers go another way");
+    found
+        .add(Severity::Warning, Confidence::Likely, title)
+        .object(to.to_string())
+        .proof([state(format!("connections to {to} without an answer here"), i64::from(*count), None)])
+        .proof(sample.evidence(Conntrack, "invalid", None))
+        .lost(invalid, "packets that fit no flow: firewalls drop them, NAT does not translate them")
+        .remedy("netwren nat 'state = syn_sent' --by orig_dst --limit 10", "shows the destinations", "")
+        .remedy("", "let both directions go by the same router, or do not track these packets (notrack)", "");
+}

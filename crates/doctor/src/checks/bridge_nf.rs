@@ -1,0 +1,42 @@
+//! Bridged frames that pass the packet filter of IP.
+
+use record::rows::CounterSource::Conntrack;
+use record::rows::{Confidence, Severity};
+
+use super::words::state;
+use super::{Check, Findings, Sample};
+
+pub(super) const CHECK: Check = Check {
+    id: "bridge-nf",
+    area: "firewall",
+    about: "Frames between ports of a bridge pass the rules of IP, and rules drop some of them.",
+    rule: "bridge-nf-call-iptables is 1, and rules dropped packets within the window on a bridge.",
+    sources: "net.bridge.bridge-nf-call-iptables; the tracepoint kfree_skb by BPF",
+    refuted_by: "drops that do not go with `sysctl -w net.bridge.bridge-nf-call-iptables=0`.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    if sample.setting("bridge/bridge-nf-call-iptables", 0) != Some(1) {
+        return;
+    }
+    let dropped = sample.around.dropped("rule-drop");
+    let is_bridged = |name: &str| sample.around.links.iter().any(|link| link.name == name && link.is_bridge_port);
+    let Some(first) = dropped.all.iter().find(|one| is_bridged(&one.iface)) else { return };
+    found
+        .add(
+            Severity::Warning,
+            Confidence::Likely,
+            format!("rules of IP drop frames that are only bridged on {}{}", first.iface, dropped.example()),
+        )
+        .object(first.iface.clone())
+        .proof([state("net.bridge.bridge-nf-call-iptables", 1, Some(0))])
+        .proof(dropped.evidence())
+        .proof(sample.evidence(Conntrack, "entries", None))
+        .lost(first.count, "frames dropped")
+        .remedy(
+            "sysctl -w net.bridge.bridge-nf-call-iptables=0",
+            "lets bridged frames pass without rules and connection tracking",
+            "firewalls of containers (kube-proxy, docker) that need it do not work then",
+        );
+}

@@ -1,0 +1,105 @@
+//! The check that explains a drop, by its reason and place.
+//!
+//! Reasons go by name: their numbers differ from kernel to kernel. Older kernels know fewer of them, and leave it to
+//! the place.
+
+/// Reasons at one place that a check explains.
+const AT_PLACES: &[(&str, &str, &str)] = &[
+    ("NETFILTER_DROP", "nf_hook_slow", "rule-drop"),
+    ("IP_INHDR", "ip_forward", "ttl-expired"),
+    ("IP_INHDR", "ip6_forward", "ttl-expired"),
+    ("NOT_SPECIFIED", "nf_queue", "nfqueue"),
+    ("NOT_SPECIFIED", "nf_reinject", "nfqueue"),
+    ("NOT_SPECIFIED", "ip_error", "route-refuses"),
+    ("NOT_SPECIFIED", "dst_discard_out", "route-refuses"),
+    ("NOT_SPECIFIED", "dst_discard", "route-refuses"),
+    ("NOT_SPECIFIED", "dst_discard_sk", "route-refuses"),
+    ("NOT_SPECIFIED", "ip6_pkt_drop", "route-refuses"),
+    ("NOT_SPECIFIED", "ip6_pkt_discard", "route-refuses"),
+    ("NOT_SPECIFIED", "ip6_pkt_prohibit", "route-refuses"),
+    ("NOT_SPECIFIED", "__dev_forward_skb", "mtu-mismatch"),
+    ("NOT_SPECIFIED", "__dev_forward_skb2", "mtu-mismatch"),
+    ("NOT_SPECIFIED", "noop_enqueue", "iface-down"),
+    ("NOT_SPECIFIED", "netlink_attachskb", "netlink-overrun"),
+    ("NOT_SPECIFIED", "netlink_broadcast_filtered", "netlink-overrun"),
+    ("NOT_SPECIFIED", "netlink_unicast", "netlink-overrun"),
+    ("NOT_SPECIFIED", "tpacket_rcv", "packet-drops"),
+    ("NOT_SPECIFIED", "packet_rcv", "packet-drops"),
+    ("NOT_SPECIFIED", "tcp_conn_request", "syn-cookies"),
+];
+
+/// Reasons that a check explains wherever they occur.
+const REASONS: &[(&str, &[&str])] = &[
+    ("rule-drop", &["NETFILTER_DROP"]),
+    ("tc-xdp-drop", &["TC_INGRESS", "TC_EGRESS", "XDP", "BPF_CGROUP_EGRESS", "CAN_RX_INVALID_FRAME"]),
+    ("socket-filter", &["SOCKET_FILTER"]),
+    ("rp-filter", &["IP_RPFILTER"]),
+    ("forwarding-off", &["IP_INADDRERRORS"]),
+    ("no-route", &["IP_INNOROUTES", "IP_OUTNOROUTES"]),
+    ("ttl-expired", &["IP_TTL_EXCEEDED"]),
+    ("checksum", &["TCP_CSUM", "UDP_CSUM", "IP_CSUM", "ICMP_CSUM", "SKB_CSUM"]),
+    ("neigh-failed", &["NEIGH_FAILED", "NEIGH_DEAD", "NEIGH_QUEUEFULL"]),
+    ("neigh-full", &["NEIGH_CREATEFAIL"]),
+    ("mtu", &["PKT_TOO_BIG"]),
+    ("martian", &["IP_LOCAL_SOURCE", "IP_INVALID_SOURCE", "IP_INVALID_DEST", "IP_LOCALNET"]),
+    ("ipv6-off", &["IPV6DISABLED"]),
+    ("closed-port", &["NO_SOCKET"]),
+    ("qdisc-drop", &["QDISC_DROP", "QDISC_OVERLIMIT", "QDISC_BURST_DROP", "QDISC_CONGESTED"]),
+    ("softnet-drop", &["CPU_BACKLOG"]),
+    ("packet-drops", &["PACKET_SOCK_ERROR"]),
+    ("paws", &["TCP_RFC7323_PAWS", "TCP_RFC7323_PAWS_ACK", "TCP_RFC7323_TW_PAWS"]),
+    ("rcv-prune", &["TCP_OVERWINDOW", "TCP_ZEROWINDOW", "TCP_OFO_QUEUE_PRUNE", "TCP_OFO_DROP", "SOCKET_BACKLOG"]),
+    ("reassembly", &["FRAG_REASM_TIMEOUT", "DUP_FRAG", "FRAG_TOO_FAR"]),
+    ("iface-down", &["DEV_READY"]),
+];
+
+/// Reasons of packets whose protocol this host does not speak.
+const FOREIGN: &[&str] = &["UNHANDLED_PROTO", "NOT_DROPPED_YET"];
+
+/// Reasons that say nothing by themselves.
+pub(super) const VAGUE: &[&str] = &["NOT_SPECIFIED", ""];
+
+/// The check that explains packets of the protocol `proto` dropped for `reason` at the function `place`; `packet-drop`
+/// if it is none of its own; `` if nothing is to be said.
+pub(super) fn cause_of(reason: &str, place: &str, proto: &str) -> &'static str {
+    if let Some((.., id)) = AT_PLACES.iter().find(|(of, at, _)| *of == reason && *at == place) {
+        return id;
+    }
+    if matches!(reason, "SOCKET_RCVBUFF" | "PROTO_MEM") {
+        return match (place, proto) {
+            (_, "udp") => "udp-rcvbuf",
+            (_, "tcp") => "rcv-prune",
+            (place, _) if place.starts_with("netlink_") => "netlink-overrun",
+            (place, _) if place.contains("packet_rcv") => "packet-drops",
+            _ => "packet-drop",
+        };
+    }
+    match REASONS.iter().find(|(_, reasons)| reasons.contains(&reason)) {
+        Some((id, _)) => id,
+        None if FOREIGN.contains(&reason) => "",
+        None => "packet-drop",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::CHECKS;
+    use super::*;
+
+    #[test]
+    fn places_and_reasons() {
+        assert_eq!(cause_of("IP_INHDR", "ip_forward", "udp"), "ttl-expired");
+        assert_eq!(cause_of("IP_INHDR", "ip_rcv_core", "udp"), "packet-drop");
+        assert_eq!(cause_of("SOCKET_RCVBUFF", "sock_queue_rcv_skb_reason", "udp"), "udp-rcvbuf");
+        assert_eq!(cause_of("UNHANDLED_PROTO", "somewhere", ""), "");
+    }
+
+    #[test]
+    fn every_cause_is_a_check() {
+        let of_places = AT_PLACES.iter().map(|(.., id)| *id);
+        let others = ["udp-rcvbuf", "rcv-prune", "netlink-overrun", "packet-drops", "packet-drop"];
+        for id in of_places.chain(REASONS.iter().map(|(id, _)| *id)).chain(others) {
+            assert!(CHECKS.iter().any(|check| check.id == id), "{id}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Programs that do not close what their peers have closed.
+
+use record::rows::{Confidence, Evidence, Severity};
+
+use super::{Check, Findings, Sample};
+
+/// Connections from which on a process that does not close them is named.
+const MANY: u32 = 50;
+
+pub(super) const CHECK: Check = Check {
+    id: "close-wait",
+    area: "tcp",
+    about: "A program does not close connections that its peers have closed: they pile up in CLOSE_WAIT.",
+    rule: "A process has at least 50 connections in CLOSE_WAIT at both readings, and not fewer at the second.",
+    sources: "states of connections by sock_diag",
+    refuted_by: "a number that falls in `netwren sockets 'state = close_wait' --by process --watch`.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    for (owner, now) in &sample.after.unclosed {
+        let before = sample.before.unclosed.get(owner).map_or(0, |of| of.count);
+        if before < MANY || now.count < before {
+            continue;
+        }
+        let who = if owner.is_empty() { "a program" } else { &**owner };
+        found
+            .add(
+                Severity::Warning,
+                Confidence::Certain,
+                format!("{who} does not close {} connections that its peers have closed", now.count),
+            )
+            .object(owner.clone())
+            .proof([Evidence {
+                counter: format!("connections in CLOSE_WAIT, such as {}", now.example),
+                before: Some(before.into()),
+                after: now.count.into(),
+                limit: Some(MANY.into()),
+            }])
+            .cost("a file descriptor and memory each, until the program has no more")
+            .remedy(
+                "netwren sockets 'state = close_wait' --by process,local_port --limit 10",
+                "shows whose they are",
+                "",
+            )
+            .remedy(
+                "",
+                "a bug of the program: it must close when it reads the end of a connection; a restart helps",
+                "",
+            );
+    }
+}

@@ -1,0 +1,61 @@
+//! Packets for ports that no program serves.
+
+use record::Proto;
+use record::rows::CounterSource::{Snmp, Snmp6};
+use record::rows::{Confidence, Severity};
+
+use super::surroundings::DropSeen;
+use super::{Check, Findings, Sample};
+
+/// Fewer are the noise of a network.
+const SOME: u64 = 10;
+
+pub(super) const CHECK: Check = Check {
+    id: "closed-port",
+    area: "services",
+    about: "Packets come for a port that no program serves.",
+    rule: "At least 10 datagrams (UdpNoPorts, Udp6NoPorts) or segments (dropped as NO_SOCKET, with resets sent) came \
+           for a closed port.",
+    sources: "/proc/net/snmp, snmp6: NoPorts, OutRsts; the tracepoint kfree_skb by BPF",
+    refuted_by: "a scan: then many ports are asked, by `netwren drops 'reason = NO_SOCKET' --events --for 5`.",
+    run,
+};
+
+/// True for a late answer to a client that is gone: from a port of a service to one that the kernel had chosen.
+fn is_answer(sample: &Sample, one: &DropSeen) -> bool {
+    let bound = |at| sample.setting("ipv4/ip_local_port_range", at);
+    let (Some(first), Some(last), Some((from, to))) = (bound(0), bound(1), one.ports) else { return false };
+    let is_chosen = |port: u16| (first..=last).contains(&i64::from(port));
+    is_chosen(to) && !is_chosen(from)
+}
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    let dropped = sample.around.dropped(CHECK.id);
+    let datagrams = sample.grown(Snmp, "UdpNoPorts") + sample.grown(Snmp6, "Udp6NoPorts");
+    let of_tcp = dropped.all.iter().filter(|one| one.proto == "tcp" && !is_answer(sample, one));
+    let of_tcp: u64 = of_tcp.map(|one| one.count).sum();
+    let segments = of_tcp.min(sample.grown(Snmp, "TcpOutRsts"));
+    let lost = datagrams.saturating_add(segments);
+    if lost < SOME {
+        return;
+    }
+    let proto = if datagrams >= segments { "udp" } else { "tcp" };
+    let port = dropped.all.iter().find(|one| one.proto == proto).and_then(|one| Some(one.ports?.1));
+    let which = port.map_or("a port".to_owned(), |port| format!("{proto} port {port}"));
+    let kind = if proto == "udp" { Proto::Udp } else { Proto::Tcp };
+    let is_elsewhere = port.is_some_and(|port| sample.after.served.contains(&(kind, port)));
+    let at = if is_elsewhere { " at the address that is asked" } else { "" };
+    let proof = [
+        sample.evidence(Snmp, "UdpNoPorts", None),
+        sample.evidence(Snmp6, "Udp6NoPorts", None),
+        sample.evidence(Snmp, "TcpOutRsts", None),
+    ];
+    found
+        .add(Severity::Warning, Confidence::Likely, format!("no program serves {which}{at}, but packets come for it"))
+        .object(port.map_or(String::new(), |port| format!("{proto} port {port}")))
+        .proof(proof.into_iter().flatten())
+        .proof(dropped.evidence())
+        .lost(lost, "packets refused")
+        .remedy("netwren sockets --listening", "shows what is served: a service that is down is missing there", "")
+        .remedy("", "start the service, let it listen on that address, or let the clients not ask for it", "");
+}

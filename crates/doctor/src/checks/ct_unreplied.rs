@@ -1,0 +1,34 @@
+//! Flows that never get an answer.
+
+use record::rows::{Confidence, Severity};
+
+use super::words::{percent, state};
+use super::{Check, Findings, Sample};
+
+/// Flows from which on it is said.
+const SOME: u64 = 100;
+
+pub(super) const CHECK: Check = Check {
+    id: "ct-unreplied",
+    area: "conntrack",
+    about: "Many of the tracked flows never got an answer: a scan, a service that is down, half of a path.",
+    rule: "At least 100 entries used within the window, and 30 % of all, have no answer.",
+    sources: "the table of connection tracking: status without seen_reply, timeout",
+    refuted_by: "protocols that never answer: syslog, flow records, multicast.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    let flows = &sample.around.flows;
+    if flows.unanswered < SOME || flows.unanswered.saturating_mul(10) < flows.entries.saturating_mul(3) {
+        return;
+    }
+    let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    let title = format!("{} of the tracked flows get no answer", percent(flows.unanswered, flows.entries));
+    found
+        .add(Severity::Warning, Confidence::Likely, title)
+        .object("nf_conntrack")
+        .proof([state("entries used now without an answer", number(flows.unanswered), Some(number(flows.entries)))])
+        .cost("room in the table; clients that wait for nothing")
+        .remedy("netwren nat 'not status = seen_reply' --by orig_dst --limit 10", "shows towards whom", "");
+}

@@ -1,0 +1,36 @@
+//! IPv6 addresses that another host has as well.
+
+use record::rows::{Confidence, Severity};
+
+use super::words::state;
+use super::{Check, Findings, Sample};
+
+pub(super) const CHECK: Check = Check {
+    id: "dad-failed",
+    area: "addresses",
+    about: "An IPv6 address of this host is used by another one: the kernel does not use it.",
+    rule: "An address has the flag dadfailed at the second reading.",
+    sources: "/proc/net/if_inet6: flags",
+    refuted_by: "`ip -6 addr show` without dadfailed.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    for (iface, addr) in &sample.around.duplicates {
+        let name = super::words::argument(iface, "IFACE");
+        found
+            .add(
+                Severity::Critical,
+                Confidence::Certain,
+                format!("the address {addr} of {iface} is used by another host: this one does not use it"),
+            )
+            .object(addr.to_string())
+            .proof([state(format!("dadfailed of {addr}"), 1, None)])
+            .cost("the address is not reachable here; whoever asks for it reaches the other host")
+            .remedy(
+                format!("ip -6 addr del {addr} dev {name}"),
+                "takes the address away; then give one that is free",
+                "a service that is bound to it fails",
+            );
+    }
+}

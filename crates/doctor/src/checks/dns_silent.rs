@@ -1,0 +1,54 @@
+//! DNS servers that do not answer.
+
+use record::Addr;
+use record::rows::CounterSource::{Snmp, Snmp6};
+use record::rows::{Confidence, Severity};
+
+use super::words::state;
+use super::{Check, Findings, Sample};
+
+/// Queries without an answer from which on tracked ones count.
+const SOME: u32 = 3;
+/// A window that is longer than a server may take, in seconds.
+const PATIENCE_S: f64 = 0.9;
+
+pub(super) const CHECK: Check = Check {
+    id: "dns-silent",
+    area: "services",
+    about: "A DNS server does not answer: every name costs seconds, or is not found.",
+    rule: "The same socket waited for a DNS server at both readings, 0.9 s or more apart, and fewer datagrams came \
+           than went; or at least 3 tracked \
+           queries to it, and half of all, have no answer.",
+    sources: "UDP sockets that are connected to port 53, by sock_diag; entries of connection tracking to port 53",
+    refuted_by: "`netwren capture 'udp port 53'` that shows answers.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    // A program that keeps its sockets open has its answers.
+    let moved = |name: &str| sample.grown(Snmp, &format!("Udp{name}")) + sample.grown(Snmp6, &format!("Udp6{name}"));
+    let (asked, got) = (moved("OutDatagrams"), moved("InDatagrams"));
+    let is_long = sample.seconds() >= PATIENCE_S && (got == 0 || got < asked);
+    let waits = |cookie: u64| cookie != 0 && sample.before.resolvers.iter().any(|before| before.cookie == cookie);
+    let waiting: Vec<_> = sample.after.resolvers.iter().filter(|one| is_long && waits(one.cookie)).collect();
+    let bad = |(all, silent): (u32, u32)| silent >= SOME && silent.saturating_mul(2) >= all;
+    let tracked = sample.around.flows.queries.iter().filter(|(_, of)| bad(**of)).max_by_key(|(_, of)| of.1);
+    let title = match (tracked, waiting.first()) {
+        (Some((server, _)), _) => format!("the DNS server {} does not answer", server.unmapped()),
+        (None, Some(one)) => format!("the DNS server does not answer: {} waits", one.words()),
+        (None, None) => return,
+    };
+    let of_tracked = tracked.map(|(server, (all, silent))| {
+        state(format!("queries to {} without an answer", server.unmapped()), *silent, Some(i64::from(*all)))
+    });
+    let of_sockets = waiting.iter().take(4).map(|one| state(format!("{} waits", one.words()), 1, None));
+    found
+        .add(Severity::Warning, Confidence::Likely, title)
+        .object(tracked.map_or(String::new(), |(server, _): (&Addr, _)| server.unmapped().to_string()))
+        .proof(of_tracked)
+        .proof(of_sockets)
+        .proof(["UdpOutDatagrams", "UdpInDatagrams"].into_iter().filter_map(|name| sample.evidence(Snmp, name, None)))
+        .cost("whoever asks for a name waits five seconds or more")
+        .remedy("cat /etc/resolv.conf", "shows the servers that are asked", "")
+        .remedy("", "look whether the server runs and is reachable, and whether a firewall drops port 53", "");
+}

@@ -1,0 +1,46 @@
+//! Packets for others that come here, where nothing is forwarded.
+
+use record::rows::CounterSource::{Snmp, Snmp6};
+use record::rows::{Confidence, Severity};
+
+use super::{Check, Findings, Sample};
+
+/// Packets that a wrong broadcast or an old address of a neighbour may send.
+const SOME: u64 = 5;
+
+pub(super) const CHECK: Check = Check {
+    id: "forwarding-off",
+    area: "routing",
+    about: "Packets for other hosts come to this one, which does not forward.",
+    rule: "IpInAddrErrors or Ip6InAddrErrors grew by at least 5 while ip_forward (forwarding) is 0.",
+    sources: "/proc/net/snmp: InAddrErrors; snmp6; net.ipv4.ip_forward, net.ipv6.conf.all.forwarding",
+    refuted_by: "a neighbour that has an old address of this host, and sends here by mistake.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    for (source, counter, setting) in
+        [(Snmp, "IpInAddrErrors", "ipv4/ip_forward"), (Snmp6, "Ip6InAddrErrors", "ipv6/conf/all/forwarding")]
+    {
+        let lost = sample.grown(source, counter);
+        let forwards = sample.setting(setting, 0);
+        if lost < SOME || forwards != Some(0) {
+            continue;
+        }
+        let dropped = sample.around.dropped(CHECK.id);
+        let name = setting.replace('/', ".");
+        let title = format!("packets for other hosts are dropped: forwarding is off{}", dropped.example());
+        found
+            .add(Severity::Warning, Confidence::Likely, title)
+            .object(format!("net.{name}"))
+            .proof(sample.evidence(source, counter, None))
+            .proof([super::words::state(format!("net.{name}"), 0, Some(1))])
+            .proof(dropped.evidence())
+            .lost(lost, "packets dropped")
+            .remedy(
+                format!("sysctl -w net.{name}=1"),
+                "lets this host forward",
+                "it then forwards whatever its firewall lets pass",
+            );
+    }
+}

@@ -1,0 +1,61 @@
+//! Interfaces with an address that are down while packets want to go there.
+
+use record::rows::CounterSource::Snmp;
+use record::rows::{Confidence, Severity};
+
+use super::surroundings::{LinkSeen, SET_DOWN};
+use super::words::state;
+use super::{Check, Findings, Sample};
+
+/// Packets without a route, or given up, from which on an interface that is down explains them.
+const SOME: u64 = 3;
+
+pub(super) const CHECK: Check = Check {
+    id: "iface-down",
+    area: "interfaces",
+    about: "An interface that has an address is down or has no carrier, and packets are lost.",
+    rule: "Packets were dropped by an interface without carrier; or an interface with an address is set down, or has \
+           no carrier, while IpOutNoRoutes or neighbours without an answer on it are lost.",
+    sources: "flags and addresses by RTM_GETLINK, RTM_GETADDR; /proc/net/snmp: OutNoRoutes; the tracepoint kfree_skb",
+    refuted_by: "`ip link show` that has the interface as UP and LOWER_UP.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    let dropped = sample.around.dropped(CHECK.id);
+    let unrouted = sample.grown(Snmp, "IpOutNoRoutes");
+    let lost_on = |link: &LinkSeen| {
+        let drops = dropped.all.iter().filter(|one| one.iface == link.name).map(|one| one.count).sum::<u64>();
+        let is_asked = sample.around.neighbours.iter().any(|one| one.iface == link.name);
+        // An interface that is set down takes its routes along.
+        let is_unrouted = link.down() == Some(SET_DOWN) && unrouted >= SOME;
+        (drops, drops > 0 || is_asked || is_unrouted)
+    };
+    // The loopback interface has its address only while it is up.
+    for link in sample.around.links.iter().filter(|link| link.has_address || link.name == "lo") {
+        let Some(how) = link.down() else { continue };
+        // One that goes up and down is a finding of its own.
+        if super::link_flap::times(sample, &link.name) > 1 {
+            continue;
+        }
+        let (drops, is_lost) = lost_on(link);
+        if !is_lost {
+            continue;
+        }
+        let name = super::words::argument(&link.name, "IFACE");
+        let draft = found
+            .add(Severity::Critical, Confidence::Likely, format!("{} {how}, and packets want to go there", link.name))
+            .object(link.name.clone())
+            .proof([state(format!("flags of {}", link.name), i64::from(link.flags), None)])
+            .proof(sample.evidence(Snmp, "IpOutNoRoutes", None))
+            .proof(dropped.evidence());
+        let draft = match drops.max(unrouted) {
+            0 => draft.cost("every packet that should go over it is lost"),
+            lost => draft.lost(lost, "packets lost"),
+        };
+        match how {
+            SET_DOWN => draft.remedy(format!("ip link set {name} up"), "sets it up", ""),
+            _ => draft.remedy("", "look at the cable, the switch port, or the process at the other end", ""),
+        };
+    }
+}

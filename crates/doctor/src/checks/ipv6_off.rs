@@ -1,0 +1,37 @@
+//! Packets of IPv6 that come to an interface where it is off.
+
+use record::rows::{Confidence, Severity};
+
+use super::{Check, Findings, Sample};
+
+/// Fewer are the noise of a network whose other hosts speak IPv6.
+const SOME: u64 = 5;
+
+pub(super) const CHECK: Check = Check {
+    id: "ipv6-off",
+    area: "addresses",
+    about: "IPv6 packets come to an interface where IPv6 is disabled.",
+    rule: "At least 5 packets, of TCP or UDP among them, were dropped with the reason IPV6DISABLED.",
+    sources: "the tracepoint kfree_skb by BPF; net.ipv6.conf.IFACE.disable_ipv6",
+    refuted_by: "0 in net.ipv6.conf.IFACE.disable_ipv6.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    let dropped = sample.around.dropped(CHECK.id);
+    let Some(first) = dropped.all.first().filter(|_| dropped.count >= SOME) else { return };
+    let is_meant = dropped.all.iter().any(|one| ["tcp", "udp"].contains(&one.proto));
+    let severity = if is_meant { Severity::Warning } else { Severity::Hint };
+    let name = super::words::argument(&first.iface, "IFACE");
+    let title = format!("IPv6 is disabled on {}, and packets come for it{}", first.iface, dropped.example());
+    found
+        .add(severity, Confidence::Certain, title)
+        .object(first.iface.clone())
+        .proof(dropped.evidence())
+        .lost(dropped.count, "packets dropped")
+        .remedy(
+            format!("sysctl -w net.ipv6.conf.{name}.disable_ipv6=0"),
+            "lets the interface speak IPv6",
+            "services are reachable by IPv6 then, past rules for IPv4 alone",
+        );
+}

@@ -1,0 +1,41 @@
+//! Sockets whose own count of drops grew.
+
+use record::rows::Evidence;
+
+use super::census::Queue;
+
+/// A socket that dropped something within the window.
+pub(super) struct Loser<'s> {
+    /// The socket at the second reading.
+    pub(super) socket: &'s Queue,
+    /// Drops at the first reading; `None` if they are unknown.
+    pub(super) before: Option<u32>,
+    /// What it dropped within the window.
+    pub(super) grown: u32,
+}
+
+impl Loser<'_> {
+    /// Its drops as evidence.
+    pub(super) fn evidence(&self) -> Evidence {
+        Evidence {
+            counter: format!("drops of {}", self.socket.name),
+            before: self.before.map(i64::from),
+            after: self.socket.drops.unwrap_or(0).into(),
+            limit: None,
+        }
+    }
+}
+
+/// The sockets of `after` that dropped more than they had in `before`, the most first. A socket is compared with itself
+/// by its cookie; one that was not remembered before had dropped nothing.
+pub(super) fn losers<'s>(before: &[Queue], after: &'s [Queue]) -> Vec<Loser<'s>> {
+    let of = |socket: &'s Queue| {
+        let old = before.iter().find(|old| old.cookie == socket.cookie && socket.cookie != 0);
+        let before = old.map_or(Some(0), |old| old.drops);
+        let grown = socket.drops?.checked_sub(before?)?;
+        (grown > 0).then_some(Loser { socket, before, grown })
+    };
+    let mut all: Vec<Loser<'s>> = after.iter().filter_map(of).collect();
+    all.sort_by_key(|one| std::cmp::Reverse(one.grown));
+    all
+}

@@ -1,0 +1,45 @@
+//! Frames that are larger than the interface at the other end takes.
+
+use record::rows::{Confidence, Severity};
+
+use super::words::state;
+use super::{Check, Findings, Sample};
+
+pub(super) const CHECK: Check = Check {
+    id: "mtu-mismatch",
+    area: "interfaces",
+    about: "Two ends of a link have a different MTU: large frames are dropped.",
+    rule: "At least 3 frames were dropped because the interface that should receive them has a smaller MTU.",
+    sources: "the tracepoint kfree_skb by BPF: __dev_forward_skb; rx_length_errors; MTU by RTM_GETLINK",
+    refuted_by: "`ip link show` with the same MTU at both ends.",
+    run,
+};
+
+/// Frames from which on it is said.
+const FEW: u64 = 3;
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    let dropped = sample.around.dropped(CHECK.id);
+    if dropped.count < FEW {
+        return;
+    }
+    let iface = dropped.all.iter().find(|one| !one.iface.is_empty()).map_or("", |one| &*one.iface);
+    let on = if iface.is_empty() { String::new() } else { format!(" of {iface}") };
+    let links = sample.around.links.iter().filter(|link| link.name != "lo").take(8);
+    found
+        .add(
+            Severity::Warning,
+            Confidence::Likely,
+            format!("large frames are dropped: the two ends of the link{on} have a different MTU"),
+        )
+        .object(iface)
+        .proof(dropped.evidence())
+        .proof(links.map(|link| state(format!("MTU of {}", link.name), link.mtu, None)))
+        .lost(dropped.count, "frames dropped")
+        .remedy("ip link show", "shows the MTU of each interface, here and at the other end", "")
+        .remedy(
+            "ip link set IFACE mtu 1500",
+            "gives an end the MTU of the other one",
+            "connections there use it at once",
+        );
+}

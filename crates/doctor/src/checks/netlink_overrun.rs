@@ -1,0 +1,43 @@
+//! Programs that miss messages of the kernel.
+
+use record::rows::{Confidence, Severity};
+
+use super::losers::{Loser, losers};
+use super::{Check, Findings, Sample};
+
+pub(super) const CHECK: Check = Check {
+    id: "netlink-overrun",
+    area: "netlink",
+    about: "A program reads messages of the kernel too slowly and misses some: what it knows is wrong from then on.",
+    rule: "The drops of a netlink socket grew, or messages were dropped because such a socket was full.",
+    sources: "drops of each netlink socket by netlink_diag (SK_MEMINFO); the tracepoint kfree_skb by BPF",
+    refuted_by: "drops that stand still in `netwren sockets 'proto = netlink and socket_drops > 0' --watch`.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    let all = losers(&sample.before.netlink, &sample.after.netlink);
+    let lost: u64 = all.iter().map(|one| u64::from(one.grown)).sum();
+    let dropped = sample.around.dropped(CHECK.id);
+    if lost == 0 && dropped.count == 0 {
+        return;
+    }
+    let is_netfilter = all.first().is_some_and(|one| one.socket.name.contains("netfilter"));
+    let what = if is_netfilter { "log records, events or packets of netfilter" } else { "messages of the kernel" };
+    let title = match all.first() {
+        Some(one) => format!("{} misses {what}: its buffer is full", one.socket.words()),
+        None => "a program misses messages of the kernel: the buffer of its netlink socket is full".to_owned(),
+    };
+    found
+        .add(Severity::Warning, Confidence::Certain, title)
+        .object(all.first().map_or(String::new(), |one| one.socket.name.clone()))
+        .proof(all.iter().take(8).map(Loser::evidence))
+        .proof(dropped.evidence())
+        .lost(lost.max(dropped.count), "messages missed")
+        .remedy("", "let the program read faster, or ask for a larger buffer (SO_RCVBUFFORCE)", "")
+        .remedy(
+            "sysctl -w net.core.rmem_max=8388608",
+            "lets programs ask for so much",
+            "each may take that much memory",
+        );
+}

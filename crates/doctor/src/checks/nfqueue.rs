@@ -1,0 +1,51 @@
+//! Packets that rules hand to a program which does not take them.
+
+use record::rows::{Confidence, Evidence, Severity};
+
+use super::surroundings::NfQueue;
+use super::{Check, Findings, Sample};
+
+pub(super) const CHECK: Check = Check {
+    id: "nfqueue",
+    area: "firewall",
+    about: "A rule queues packets to a program that is not there, or too slow.",
+    rule: "A queue of nfnetlink_queue dropped packets (queue_dropped, user_dropped grew), or packets were dropped in \
+           nf_queue: no program reads the queue.",
+    sources: "/proc/net/netfilter/nfnetlink_queue; the tracepoint kfree_skb by BPF",
+    refuted_by: "`queue_dropped` that stands still in /proc/net/netfilter/nfnetlink_queue.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    let lost_of = |queue: &NfQueue| queue.dropped.grown().saturating_add(queue.user_dropped.grown());
+    let queues: Vec<&NfQueue> = sample.around.queues.iter().filter(|queue| lost_of(queue) > 0).collect();
+    let dropped = sample.around.dropped(CHECK.id);
+    let lost = queues.iter().map(|queue| lost_of(queue)).sum::<u64>().max(dropped.count);
+    if lost == 0 {
+        return;
+    }
+    let title = match queues.first() {
+        Some(queue) => format!("queue {} of packets is full: its program is too slow", queue.number),
+        None if sample.around.queues.is_empty() => {
+            "a rule queues packets, but no program reads the queue: they are dropped".to_owned()
+        }
+        None => "a rule queues packets to a queue that no program reads, or that is full".to_owned(),
+    };
+    let proof = queues.iter().flat_map(|queue| {
+        let of = |name: &str, moved: super::Moved| Evidence {
+            counter: format!("{name} of queue {}", queue.number),
+            before: moved.before,
+            after: moved.after,
+            limit: None,
+        };
+        [of("queue_dropped", queue.dropped), of("user_dropped", queue.user_dropped)]
+    });
+    found
+        .add(Severity::Critical, Confidence::Certain, title)
+        .object(queues.first().map_or(String::new(), |queue| format!("queue {}", queue.number)))
+        .proof(proof)
+        .proof(dropped.evidence())
+        .lost(lost, "packets dropped")
+        .remedy("nft list ruleset", "shows the rules that queue; `queue flags bypass` lets packets pass without it", "")
+        .remedy("", "start the program that reads the queue, or let it read faster, by more queues say", "");
+}

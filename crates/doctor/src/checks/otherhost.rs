@@ -1,0 +1,44 @@
+//! Frames that are for another hardware address or VLAN.
+
+use record::rows::CounterSource::Iface;
+use record::rows::{Confidence, Severity};
+
+use super::words::{of_object, percent};
+use super::{Check, Findings, Sample};
+
+/// Frames from which on, and the share of all from which on, it is more than a switch that forgot an address.
+const SOME: u64 = 10;
+const MANY_PERCENT: u64 = 10;
+
+pub(super) const CHECK: Check = Check {
+    id: "otherhost",
+    area: "interfaces",
+    about: "Frames come in that are for another hardware address, or for a VLAN that this host does not have.",
+    rule: "rx_otherhost_dropped of an interface grew by at least 10, and by 10 % of what came.",
+    sources: "RTM_GETLINK: IFLA_STATS64",
+    refuted_by: "an interface in promiscuous mode (somebody captures) at a port that mirrors: that is what it is for.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    for (iface, moved) in sample.objects(Iface, "rx_otherhost_dropped") {
+        let came = sample.objects(Iface, "rx_packets").find(|(other, _)| *other == iface);
+        let (lost, came) = (moved.grown(), came.map_or(0, |(_, moved)| moved.grown()));
+        if lost < SOME || lost.saturating_mul(100) < came.saturating_mul(MANY_PERCENT) {
+            continue;
+        }
+        let name = String::from_utf8_lossy(iface);
+        let share = percent(lost, came.max(lost));
+        found
+            .add(
+                Severity::Warning,
+                Confidence::Likely,
+                format!("{share} of the frames on {name} are for another hardware address or VLAN"),
+            )
+            .object(name.clone())
+            .proof([of_object("rx_otherhost_dropped", iface, moved, None)])
+            .lost(lost, "frames dropped")
+            .remedy("netwren capture -i IFACE -e --limit 20", "shows addresses and VLANs of the frames", "")
+            .remedy("", "look for a wrong or old neighbour entry at the sender, a missing VLAN interface here", "");
+    }
+}

@@ -1,0 +1,37 @@
+//! Programs that capture and miss packets.
+
+use record::rows::{Confidence, Severity};
+
+use super::losers::{Loser, losers};
+use super::{Check, Findings, Sample};
+
+pub(super) const CHECK: Check = Check {
+    id: "packet-drops",
+    area: "capture",
+    about: "A program that captures reads too slowly: packets are missing in what it shows or writes.",
+    rule: "The drops of a packet socket grew, or packets were dropped because the ring or queue of one was full.",
+    sources: "drops of each packet socket by packet_diag (SK_MEMINFO); the tracepoint kfree_skb by BPF (its ring)",
+    refuted_by: "the program's own count of dropped packets that stands still.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    let all = losers(&sample.before.packet, &sample.after.packet);
+    let lost: u64 = all.iter().map(|one| u64::from(one.grown)).sum();
+    let dropped = sample.around.dropped(CHECK.id);
+    if lost == 0 && dropped.count == 0 {
+        return;
+    }
+    let title = match all.first() {
+        Some(one) if !one.socket.owner.is_empty() => format!("{} misses packets that it captures", one.socket.owner),
+        _ => "a program misses packets that it captures: its ring or queue is full".to_owned(),
+    };
+    found
+        .add(Severity::Warning, Confidence::Certain, title)
+        .object(all.first().map_or(String::new(), |one| one.socket.owner.clone()))
+        .proof(all.iter().take(8).map(Loser::evidence))
+        .proof(dropped.evidence())
+        .lost(lost.max(dropped.count), "packets not captured; the traffic itself goes on")
+        .remedy("netwren sockets 'proto = packet' -o wide", "shows who captures", "")
+        .remedy("", "a larger ring (tcpdump -B), a narrower filter, a faster disk", "");
+}

@@ -1,0 +1,43 @@
+//! Segments whose time stamp is older than one that came before.
+
+use record::rows::CounterSource::Netstat;
+use record::rows::{Confidence, Severity};
+
+use super::{Check, Findings, Sample};
+
+/// Old duplicates that every network has now and then.
+const SOME: u64 = 10;
+
+const COUNTERS: &[&str] =
+    &["TcpExtPAWSActive", "TcpExtPAWSEstab", "TcpExtPAWSTimewait", "TcpExtPAWSOldAck", "TcpExtBeyondWindow"];
+
+pub(super) const CHECK: Check = Check {
+    id: "paws",
+    area: "tcp",
+    about: "Segments are refused because their time stamp is older than one seen before.",
+    rule: "PAWSEstab, PAWSActive, PAWSTimewait and PAWSOldAck together grew by at least 10.",
+    sources: "/proc/net/netstat; the tracepoint kfree_skb by BPF: TCP_RFC7323_PAWS",
+    refuted_by: "old duplicates of a path that reorders by seconds.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    let of_paws = COUNTERS.iter().filter(|name| name.contains("PAWS"));
+    let lost: u64 = of_paws.map(|name| sample.grown(Netstat, name)).sum();
+    if lost < SOME {
+        return;
+    }
+    let dropped = sample.around.dropped(CHECK.id);
+    let title = "segments are refused for their old time stamps: several hosts, or clocks, behind one address";
+    found
+        .add(Severity::Warning, Confidence::Likely, format!("{title}{}", dropped.example()))
+        .proof(COUNTERS.iter().filter_map(|name| sample.evidence(Netstat, name, None)))
+        .proof(dropped.evidence())
+        .lost(lost, "segments dropped")
+        .remedy("", "look at what sits between: a load balancer or NAT that mixes time stamps of several hosts", "")
+        .remedy(
+            "sysctl -w net.ipv4.tcp_timestamps=0",
+            "does without time stamps in new connections",
+            "no protection against wrapped sequence numbers, coarser measuring of round trips",
+        );
+}

@@ -1,0 +1,38 @@
+//! Fragments that do not become a packet again.
+
+use record::rows::CounterSource::{Snmp, Snmp6};
+use record::rows::{Confidence, Severity};
+
+use super::{Check, Findings, Sample};
+
+/// Fewer are the noise of a network.
+const SOME: u64 = 5;
+
+const COUNTERS: [(record::rows::CounterSource, &str); 4] =
+    [(Snmp, "IpReasmFails"), (Snmp, "IpReasmTimeout"), (Snmp6, "Ip6ReasmFails"), (Snmp6, "Ip6ReasmTimeout")];
+
+pub(super) const CHECK: Check = Check {
+    id: "reassembly",
+    area: "routing",
+    about: "Fragmented packets come incomplete, or there is no room to put them together.",
+    rule: "IpReasmFails or Ip6ReasmFails grew by at least 5.",
+    sources: "/proc/net/snmp, snmp6: ReasmFails, ReasmTimeout; /proc/net/sockstat: FRAG memory",
+    refuted_by: "senders of single fragments on purpose.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    let lost = sample.grown(Snmp, "IpReasmFails") + sample.grown(Snmp6, "Ip6ReasmFails");
+    if lost < SOME {
+        return;
+    }
+    let proof = COUNTERS.iter().filter_map(|(source, name)| sample.evidence(*source, name, None));
+    let title = "fragmented packets are lost: not all of their fragments come, or there is no room for them";
+    found
+        .add(Severity::Warning, Confidence::Certain, title.to_owned())
+        .proof(proof)
+        .proof(sample.evidence(record::rows::CounterSource::Sockstat, "FRAG.memory", None))
+        .lost(lost, "packets not put together")
+        .remedy("", "let the sender send datagrams that fit the MTU of the path", "")
+        .remedy("sysctl -w net.ipv4.ipfrag_high_thresh=8388608", "more room for fragments that wait", "kernel memory");
+}

@@ -1,0 +1,44 @@
+//! Packets that a route of the type blackhole, unreachable or prohibit refuses.
+
+use record::rows::{Confidence, Severity};
+
+use super::words::state;
+use super::{Check, Findings, Sample};
+
+/// Packets from which on it is more than a hint.
+const SOME: u64 = 5;
+
+pub(super) const CHECK: Check = Check {
+    id: "route-refuses",
+    area: "routing",
+    about: "A route is there to drop what goes to it: blackhole, unreachable or prohibit.",
+    rule: "Packets were dropped where the kernel refuses a destination: by a route of such a type, which is named if \
+           the routing tables hold one, or by a rule of policy routing.",
+    sources: "the tracepoint kfree_skb by BPF: ip_error, dst_discard, ip6_pkt_drop; routes by rtnetlink",
+    refuted_by: "`ip route get ADDRESS` that names a next hop.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    let dropped = sample.around.dropped(CHECK.id);
+    let routes = &sample.around.refused;
+    if dropped.count == 0 {
+        return;
+    }
+    let severity = if dropped.count >= SOME { Severity::Warning } else { Severity::Hint };
+    let title = match routes.as_slice() {
+        [(first, kind)] => format!("the {kind} route to {first} drops packets{}", dropped.example()),
+        [] => format!("a rule of policy routing refuses packets{}", dropped.example()),
+        _ => format!("a route that refuses packets drops them{}", dropped.example()),
+    };
+    let shown = routes.iter().take(4).map(|(to, kind)| state(format!("{kind} route to {to}"), 1, None));
+    found
+        .add(severity, Confidence::Certain, title)
+        .object(routes.first().map_or(String::new(), |(to, _)| to.clone()))
+        .proof(dropped.evidence())
+        .proof(shown)
+        .lost(dropped.count, "packets dropped")
+        .remedy("netwren routes 'type in (blackhole, unreachable, prohibit)'", "shows those routes", "")
+        .remedy("ip rule show", "shows the rules of policy routing", "")
+        .remedy("", "delete the route or rule, or add a better one to the destination, if it is wanted", "");
+}

@@ -1,0 +1,86 @@
+//! Packets that a rule of the packet filter drops.
+
+use record::Proto;
+use record::rows::CounterSource::{Conntrack, Snmp, Snmp6};
+use record::rows::{Confidence, NetfilterHook, Severity};
+
+use super::surroundings::DropSeen;
+use super::words::percent;
+use super::{Check, Findings, Sample};
+
+/// Drops of which at least this many, and one percent of the packets, are more than the noise of a network.
+const SOME: u64 = 5;
+/// Fewer of those that are waited for are no finding.
+const FEW: u64 = 3;
+/// Of packets to closed ports this share of all is a hint.
+const MANY_PERCENT: u64 = 10;
+
+pub(super) const CHECK: Check = Check {
+    id: "rule-drop",
+    area: "firewall",
+    about: "A rule, or the policy of a chain, drops packets that somebody waits for.",
+    rule: "At least 5 packets, and 1 % of all, were dropped by nftables or iptables: on their way out, through this \
+           host, or to a port that is served here. From 3 on such packets are a hint, and so are at least 5 to closed \
+           ports that are 10 % of all.",
+    sources: "the tracepoint kfree_skb by BPF: NETFILTER_DROP; /proc/net/snmp: InReceives, OutRequests; listeners",
+    refuted_by: "a rule that is meant to drop them: then the sender is wrong.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    let dropped = sample.around.dropped(CHECK.id);
+    // Connection tracking drops at the same place, and counts what it drops.
+    let of_tracking = sample.grown(Conntrack, "drop");
+    let at_hooks: u64 = dropped.all.iter().filter(|one| one.place == "nf_hook_slow").map(|one| one.count).sum();
+    // The two are not read at the same moment: most of them are enough to know that all are.
+    let of_tracking = if of_tracking.saturating_mul(2) >= at_hooks { at_hooks } else { of_tracking };
+    let count = dropped.count.saturating_sub(of_tracking);
+    let Some(first) = dropped.all.first().filter(|_| count > 0) else { return };
+    let all: u64 = ["IpInReceives", "IpOutRequests"].iter().map(|name| sample.grown(Snmp, name)).sum::<u64>()
+        + ["Ip6InReceives", "Ip6OutRequests"].iter().map(|name| sample.grown(Snmp6, name)).sum::<u64>();
+    let is_waited_for = dropped.all.iter().any(|one| is_waited_for(sample, one));
+    let is_share = |percent: u64| count.saturating_mul(100) >= all.saturating_mul(percent);
+    let severity = match is_waited_for {
+        true if count >= SOME && is_share(1) => Severity::Warning,
+        true if count >= FEW => Severity::Hint,
+        false if count >= SOME && is_share(MANY_PERCENT) && dropped.all.iter().any(|one| is_to_host(one)) => {
+            Severity::Hint
+        }
+        _ => return,
+    };
+    let hook = first.hook.map_or(String::new(), |hook| format!(" at the hook {}", hook.name()));
+    let title = format!("a rule or policy of the packet filter drops packets{hook}{}", dropped.example());
+    found
+        .add(severity, Confidence::Certain, title)
+        .object(first.hook.map_or("", NetfilterHook::name))
+        .proof(dropped.evidence())
+        .lost(count, "packets dropped")
+        .also_cost(format!("{} of the packets of this network namespace", percent(count, all.max(count))))
+        .remedy("nft list ruleset", "shows the rules: look for drop, and for policies", "")
+        .remedy("", "let the packets pass by a rule before the one that drops them, if they are wanted", "");
+}
+
+/// True if the packet is for one host, not for a group.
+fn is_to_host(one: &DropSeen) -> bool {
+    one.ends.is_some_and(|(_, to)| !to.is_multicast())
+}
+
+/// True if the packet is this host's own, or passes it, or is for a port that is served here.
+fn is_waited_for(sample: &Sample, one: &DropSeen) -> bool {
+    match one.hook {
+        Some(NetfilterHook::Output | NetfilterHook::Postrouting | NetfilterHook::Forward | NetfilterHook::Egress) => {
+            true
+        }
+        _ => {
+            let proto = match one.proto {
+                "tcp" => Proto::Tcp,
+                "udp" => Proto::Udp,
+                _ => return false,
+            };
+            let Some((from, to)) = one.ports else { return false };
+            let is_served = sample.after.served.contains(&(proto, to));
+            // An answer from a service, to a port that the kernel chose.
+            is_served || from < 1024 && to >= 1024
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Packets that the filter of a socket refuses.
+
+use record::rows::{Confidence, Severity};
+
+use super::{Check, Findings, Sample};
+
+/// Fewer are no finding: a program may refuse what it does not want.
+const MANY: u64 = 20;
+
+pub(super) const CHECK: Check = Check {
+    id: "socket-filter",
+    area: "firewall",
+    about: "The filter that a program attached to its socket refuses what comes for it.",
+    rule: "At least 20 packets were dropped with the reason SOCKET_FILTER.",
+    sources: "the tracepoint kfree_skb by BPF",
+    refuted_by: "a program that chooses its packets by such a filter.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    let dropped = sample.around.dropped(CHECK.id);
+    if dropped.count < MANY {
+        return;
+    }
+    let title = format!("the filter of a socket refuses packets{}", dropped.example());
+    found
+        .add(Severity::Hint, Confidence::Likely, title)
+        .proof(dropped.evidence())
+        .lost(dropped.count, "packets refused")
+        .remedy("netwren drops 'reason = SOCKET_FILTER' --for 5 -o wide", "shows whose socket it is", "");
+}

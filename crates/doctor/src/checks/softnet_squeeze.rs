@@ -1,0 +1,41 @@
+//! CPUs that do not get through the packets that wait for them.
+
+use record::rows::CounterSource::Softnet;
+use record::rows::{Confidence, Severity};
+
+use super::words::of_object;
+use super::{Check, Findings, Sample};
+
+/// Times a second from which on it is more than what a busy host does anyway.
+const OFTEN_PER_S: f64 = 50.0;
+
+pub(super) const CHECK: Check = Check {
+    id: "softnet-squeeze",
+    area: "cpu",
+    about: "A CPU stops taking packets because its time or budget is over, again and again.",
+    rule: "`time_squeeze` of a CPU grew by more than 50 a second.",
+    sources: "/proc/net/softnet_stat, column 3",
+    refuted_by: "CPUs that are idle in between: `netwren counters 'source = softnet' --watch` beside top(1).",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    for (cpu, moved) in sample.objects(Softnet, "time_squeeze") {
+        let times = moved.grown();
+        if (times as f64) < OFTEN_PER_S * sample.seconds().max(0.1) {
+            continue;
+        }
+        let name = String::from_utf8_lossy(cpu);
+        found
+            .add(Severity::Hint, Confidence::Likely, format!("{name} does not get through its packets in time"))
+            .object(name.clone())
+            .proof([of_object("time_squeeze", cpu, moved, None)])
+            .cost("packets wait longer; nothing is lost yet")
+            .remedy(
+                "sysctl -w net.core.netdev_budget=600 net.core.netdev_budget_usecs=8000",
+                "more packets in one go",
+                "programs on the CPU wait longer",
+            )
+            .remedy("", "spread the packets over CPUs: more queues (ethtool -L), or receive packet steering", "");
+    }
+}

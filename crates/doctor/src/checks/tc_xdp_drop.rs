@@ -1,0 +1,38 @@
+//! Packets that a program on an interface drops.
+
+use record::rows::{Confidence, Severity};
+
+use super::{Check, Findings, Sample};
+
+/// Drops from which on it is more than a hint.
+const SOME: u64 = 5;
+
+pub(super) const CHECK: Check = Check {
+    id: "tc-xdp-drop",
+    area: "firewall",
+    about: "A filter of tc, or a BPF program on an interface or cgroup, drops packets.",
+    rule: "Packets were dropped with the reasons TC_INGRESS, TC_EGRESS, XDP or BPF_CGROUP_EGRESS; from 5 on a warning.",
+    sources: "the tracepoint kfree_skb by BPF; programs of XDP that run in the driver drop before it",
+    refuted_by: "a program that is meant to drop them, a policer say.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    let dropped = sample.around.dropped(CHECK.id);
+    let Some(first) = dropped.all.first() else { return };
+    let severity = if dropped.count >= SOME { Severity::Warning } else { Severity::Hint };
+    let who = match first.reason.as_str() {
+        "XDP" => "an XDP program",
+        "BPF_CGROUP_EGRESS" => "a BPF program of a cgroup",
+        "TC_EGRESS" => "a filter of tc on the way out",
+        _ => "a filter of tc on the way in",
+    };
+    let on = if first.iface.is_empty() { String::new() } else { format!(" on {}", first.iface) };
+    found
+        .add(severity, Confidence::Certain, format!("{who}{on} drops packets{}", dropped.example()))
+        .object(first.iface.clone())
+        .proof(dropped.evidence())
+        .lost(dropped.count, "packets dropped")
+        .remedy("bpftool net show", "shows the programs of interfaces", "")
+        .remedy("tc -s filter show dev IFACE ingress", "shows filters of an interface with what they dropped", "");
+}

@@ -9,6 +9,7 @@ mod findings;
 mod fresh;
 mod fuzz;
 mod generate;
+mod incidents;
 mod kernels;
 mod lab;
 mod objects;
@@ -45,6 +46,9 @@ fn chore() -> Result<()> {
         Some(("fuzz", args)) => fuzz::run(&fuzz_options(args)),
         Some(("fresh", args)) => fresh::run(&strings(args, "release"), &strings(args, "command")),
         Some(("kernels", args)) => kernels::run(&strings(args, "kernel"), &bench::binary()?),
+        Some(("incidents", args)) => {
+            incidents::run(&strings(args, "name"), args.get_flag("quick"), args.get_flag("record"))
+        }
         Some(("lab", args)) => lab::run(&lab_options(args)),
         Some(("bench", args)) => bench::run(&bench_options(args)?),
         Some(("faults", args)) => {
@@ -70,6 +74,7 @@ fn commands() -> Command {
         .subcommand(fuzz_command())
         .subcommand(fresh_command())
         .subcommand(kernels_command())
+        .subcommand(incidents_command())
         .subcommand(lab_command())
         .subcommand(bench_command())
         .subcommand(faults_command())
@@ -112,6 +117,14 @@ fn kernels_command() -> Command {
     Command::new("kernels")
         .about("Boots Debian's kernels in an emulator and compares every backend there (needs qemu and busybox)")
         .arg(Arg::new("kernel").num_args(0..).value_parser(kernels::NAMES.to_vec()).help("default: all"))
+}
+
+fn incidents_command() -> Command {
+    Command::new("incidents")
+        .about("Makes faults in network namespaces and shows what doctor says of them; writes docs/incidents.md (root)")
+        .arg(Arg::new("name").num_args(0..).help("those whose name or finding has this in it; nothing is written"))
+        .arg(Arg::new("record").long("record").num_args(0).help("writes fixtures/incidents: one for each finding"))
+        .arg(Arg::new("quick").long("quick").num_args(0).help("those that the tests play; nothing is written"))
 }
 
 fn lab_command() -> Command {

@@ -1,0 +1,101 @@
+//! One of the twins: hosts, fault, traffic, and the answer of `doctor`.
+
+use super::scenes::{At, Incident};
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+use testkit::knob::HostKnob;
+use testkit::netns::Lab;
+use testkit::routed::Routed;
+
+/// The helpers of the traffic.
+const TRAFFIC: &str = include_str!("traffic.py");
+
+/// How long `doctor` watches.
+const WATCHES_S: &str = "2";
+
+/// What `doctor` said.
+pub(super) struct Answer {
+    /// The findings, the first one first; of the namespace, and of the machine where the incident changes it.
+    pub(super) ids: Vec<String>,
+}
+
+/// Plays the incident, or its healthy twin; `doctor` records into `tape`.
+pub(super) fn play(incident: &Incident, is_ill: bool, binary: &Path, tape: Option<&Path>) -> Result<Answer> {
+    // Before anything is made: it waits for whoever else has changed the machine.
+    let mut knobs = incident.knobs.iter().filter(|_| is_ill);
+    let _knob = knobs
+        .next()
+        .map(|(path, value)| knobs.fold(HostKnob::set(*path, value), |knob, (path, value)| knob.and(*path, value)));
+    let hosts = Routed::new("inc");
+    [&hosts.client, &hosts.router, &hosts.server].into_iter().for_each(Lab::shares_conntrack);
+    let of = |at: At| match at {
+        At::Client => &hosts.client,
+        At::Router => &hosts.router,
+        At::Server | At::Machine => &hosts.server,
+    };
+    for (at, line) in incident.set_up {
+        shell(of(*at), line, &hosts)?;
+    }
+    let twin = if is_ill { "ill" } else { "healthy" };
+    let mut waiting = Vec::new();
+    // The fault is there before the clients come, and after the servers have begun.
+    let (servers, clients): (Vec<_>, Vec<_>) = incident.traffic.iter().copied().partition(|(at, _)| *at == At::Server);
+    for (place, (at, script)) in servers.into_iter().chain(clients).enumerate() {
+        let lab = of(at);
+        let ready = lab.dir().join(format!("ready-{place}"));
+        let path = ready.display().to_string();
+        lab.spawn("python3", &["-c", &format!("{TRAFFIC}\n{script}\nwhile going(): time.sleep(0.2)"), twin, &path]);
+        waiting.push(ready);
+        if place == 0 {
+            testkit::wait_until("the first host is ready", || waiting.iter().all(|file| file.exists()));
+            for (at, line) in incident.fault.iter().filter(|_| is_ill) {
+                shell(of(*at), line, &hosts)?;
+            }
+        }
+    }
+    testkit::wait_until("the traffic runs", || waiting.iter().all(|file| file.exists()));
+    diagnose(incident, of(incident.at), binary, tape)
+}
+
+/// A line of a shell in one of the hosts.
+fn shell(lab: &Lab, line: &str, hosts: &Routed) -> Result<()> {
+    let mut command = lab.command("sh");
+    let out = command.args(["-ec", line]).env("SERVER_NETNS", hosts.server.name()).output()?;
+    ensure!(out.status.success(), "{line}: {}", String::from_utf8_lossy(&out.stderr).trim_end());
+    Ok(())
+}
+
+fn diagnose(incident: &Incident, lab: &Lab, binary: &Path, tape: Option<&Path>) -> Result<Answer> {
+    let mut command = match (incident.at, tape) {
+        (At::Machine, _) => Command::new(binary),
+        (_, None) => lab.command(binary),
+        // In a process namespace of its own: a recording tells of no other process of the machine.
+        (_, Some(_)) => {
+            let mut command = lab.command("unshare");
+            command.args(["--pid", "--fork", "--mount-proc"]).arg(binary);
+            command
+        }
+    };
+    let with_machine = !incident.knobs.is_empty();
+    command.args(["doctor", "--for", WATCHES_S, "-o", "json"]);
+    if let Some(tape) = tape {
+        command.arg("--record").arg(tape);
+    }
+    let out = command.output()?;
+    let says = String::from_utf8_lossy(&out.stderr);
+    ensure!(matches!(out.status.code(), Some(0 | 3)), "doctor: {}: {says}", out.status);
+    let mut ids = Vec::new();
+    for line in String::from_utf8_lossy(&out.stdout).lines() {
+        let row: Value = serde_json::from_str(line).with_context(|| line.to_owned())?;
+        let is_of_machine = row["netns_id"].is_null() && row["netns"].is_null();
+        if let Some(id) = row["id"].as_str().filter(|_| with_machine || !is_of_machine) {
+            ids.push(id.to_owned());
+        }
+    }
+    if std::env::var_os("INCIDENTS_TELL").is_some() {
+        println!("{}{says}", String::from_utf8_lossy(&out.stdout));
+    }
+    Ok(Answer { ids })
+}

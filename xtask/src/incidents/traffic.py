@@ -1,0 +1,363 @@
+"""What the hosts of an incident do: servers, clients, packets. Every helper ends by itself."""
+import os
+import select
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+ILL = sys.argv[1] == "ill"
+READY = sys.argv[2]
+END = time.time() + 40
+CLIENT, SERVER = "192.0.2.10", "172.17.0.2"
+held = []
+
+
+def going():
+    return time.time() < END
+
+
+def ready(after=0.0):
+    """Says that the traffic runs as it should, `after` so many seconds."""
+    time.sleep(after)
+    open(READY, "w").close()
+
+
+def run(line):
+    subprocess.run(line, shell=True, check=False, stderr=subprocess.DEVNULL)
+
+
+def background(work, *args):
+    thread = threading.Thread(target=work, args=args, daemon=True)
+    thread.start()
+    return thread
+
+
+def listen(port, backlog=128, family=socket.AF_INET):
+    listener = socket.socket(family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("", port))
+    listener.listen(backlog)
+    held.append(listener)
+    return listener
+
+
+def answer(connection, size):
+    try:
+        with connection:
+            if connection.recv(4096):
+                connection.sendall(b"x" * size)
+    except OSError:
+        pass
+
+
+def web(port, size=2000, backlog=128):
+    """Answers every connection with so many bytes, and closes it."""
+    listener = listen(port, backlog)
+
+    def serve():
+        while going():
+            background(answer, listener.accept()[0], size)
+
+    background(serve)
+
+
+def sink(port):
+    """Reads whatever comes by TCP."""
+    listener = listen(port)
+
+    def read(connection):
+        try:
+            while connection.recv(1 << 16):
+                pass
+        except OSError:
+            pass
+
+    def serve():
+        while going():
+            background(read, listener.accept()[0])
+
+    background(serve)
+
+
+def ask(host, port, every=0.03, size=100):
+    """One connection after the other; nobody waits for one that does not come about longer than a second and a half."""
+
+    def once():
+        try:
+            with socket.create_connection((host, port), timeout=3) as connection:
+                connection.settimeout(3)
+                connection.sendall(b"x" * size)
+                while connection.recv(1 << 16):
+                    pass
+        except OSError:
+            pass
+
+    def loop():
+        while going():
+            if threading.active_count() < 60:
+                background(once)
+            time.sleep(every)
+
+    background(loop)
+
+
+def hold(host, port, count, every=0.002):
+    """Opens so many connections and keeps them."""
+    for _ in range(count):
+        connection = socket.socket()
+        connection.setblocking(False)
+        connection.connect_ex((host, port))
+        held.append(connection)
+        time.sleep(every)
+
+
+def upload(host, port, every=0.01):
+    """Sends much over one connection."""
+
+    def loop():
+        while going():
+            try:
+                with socket.create_connection((host, port), timeout=3) as connection:
+                    connection.settimeout(20)
+                    while going():
+                        connection.sendall(b"x" * 30000)
+                        time.sleep(every)
+            except OSError:
+                time.sleep(0.1)
+
+    background(loop)
+
+
+def take(receiver):
+    """Reads the answers that are there."""
+    try:
+        while True:
+            receiver.recv(65536)
+    except OSError:
+        pass
+
+
+def datagrams(host, port, size=100, every=0.005, source="", ttl=None, family=socket.AF_INET):
+    """Sends datagrams at a steady rate."""
+    sender = socket.socket(family, socket.SOCK_DGRAM)
+    if source:
+        sender.bind((source, 0))
+    if ttl:
+        sender.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, ttl)
+    held.append(sender)
+    sender.setblocking(False)
+
+    def loop():
+        while going():
+            try:
+                sender.sendto(b"x" * size, (host, port))
+            except OSError:
+                pass
+            take(sender)
+            time.sleep(every)
+
+    background(loop)
+
+
+def flows(host, ports, every=0.005, sources=1):
+    """A datagram to each port in turn, from so many sockets."""
+    senders = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(sources)]
+    held.extend(senders)
+    [sender.setblocking(False) for sender in senders]
+
+    def loop():
+        while going():
+            for sender in senders:
+                take(sender)
+                for port in ports:
+                    try:
+                        sender.sendto(b"x", (host, port))
+                    except OSError:
+                        pass
+                    if every:
+                        time.sleep(every)
+
+    background(loop)
+
+
+def echo(*ports, family=socket.AF_INET, answers=True):
+    """Takes datagrams at these ports, and sends each back."""
+    takers = []
+    for port in ports:
+        taker = socket.socket(family, socket.SOCK_DGRAM)
+        taker.bind(("", port))
+        takers.append(taker)
+    held.extend(takers)
+
+    def loop():
+        while going():
+            for taker in select.select(takers, [], [], 1)[0]:
+                data, source = taker.recvfrom(65536)
+                if answers:
+                    taker.sendto(data, source)
+
+    background(loop)
+
+
+def resolve(host):
+    """Asks a name server, and waits five seconds for it as the resolver of the C library does."""
+
+    def loop():
+        while going():
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
+                asker.settimeout(5)
+                asker.connect((host, 53))
+                try:
+                    asker.send(b"\x12\x34\1\0\0\1\0\0\0\0\0\0\4name\0\0\1\0\1")
+                    asker.recv(512)
+                except OSError:
+                    pass
+            time.sleep(0.05)
+
+    for _ in range(4):
+        background(loop)
+
+
+def checksum(data):
+    if len(data) % 2:
+        data += b"\0"
+    total = sum(struct.unpack("!%dH" % (len(data) // 2), data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def ip_packet(source, target, proto, payload):
+    head = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(payload), 7, 0, 64, proto, 0,
+                       socket.inet_aton(source), socket.inet_aton(target))
+    return head + payload
+
+
+def tcp_segment(source, target, sport, dport, seq, ack, flags, options=b"", data=b""):
+    head = struct.pack("!HHIIBBHHH", sport, dport, seq & 0xFFFFFFFF, ack & 0xFFFFFFFF,
+                       (20 + len(options)) // 4 << 4, flags, 64000, 0, 0) + options
+    pseudo = socket.inet_aton(source) + socket.inet_aton(target) + struct.pack("!BBH", 0, 6, len(head) + len(data))
+    total = checksum(pseudo + head + data)
+    return head[:16] + struct.pack("!H", total) + head[18:] + data
+
+
+def raw():
+    sender = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+    held.append(sender)
+    return sender
+
+
+def syns(host, port, sources, every=0.002):
+    """SYNs from addresses that do not answer."""
+    sender = raw()
+
+    def loop():
+        number = 0
+        while going():
+            number += 1
+            source = sources % (number % 250 + 1)
+            segment = tcp_segment(source, host, 1024 + number % 60000, port, number * 7919, 0, 2)
+            sender.sendto(ip_packet(source, host, 6, segment), (host, 0))
+            time.sleep(every)
+
+    background(loop)
+
+
+def netlink(protocol, groups=0, buffer=2048):
+    """A netlink socket that is never read."""
+    listener = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+    listener.bind((0, groups))
+    held.append(listener)
+    return listener
+
+
+def nfnetlink(listener, kind, group, *attributes):
+    """A request to netfilter: its header, then attributes of (type, bytes)."""
+    body = struct.pack("!BBH", 2, 0, group)
+    for number, data in attributes:
+        body += struct.pack("=HH", 4 + len(data), number) + data + b"\0" * (-len(data) % 4)
+    listener.send(struct.pack("=IHHII", 16 + len(body), kind, 1, 0, 0) + body)
+
+
+def read_log_group(group):
+    """Binds a log group and reads nothing."""
+    listener = netlink(12)
+    nfnetlink(listener, 4 << 8 | 1, group, (1, b"\1"))
+    nfnetlink(listener, 4 << 8 | 1, group, (2, struct.pack("!IBB", 65535, 2, 0)))
+
+
+def every(seconds, work):
+    """Does something again and again, whatever becomes of it."""
+
+    def loop():
+        while going():
+            try:
+                work()
+            except OSError:
+                pass
+            time.sleep(seconds)
+
+    background(loop)
+
+
+def whole_ip_packet(source, target, proto, payload):
+    """An IP packet with its checksum: a packet socket does not fill it in."""
+    packet = ip_packet(source, target, proto, payload)
+    return packet[:10] + struct.pack("!H", checksum(packet[:20])) + packet[12:]
+
+
+def tagged(vlan):
+    """Frames to the router with this VLAN; without a tag if it is 0."""
+    sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+    sender.bind(("c0", 0))
+    taker = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    taker.bind(("", 999))
+    taker.setblocking(False)
+    held.extend([sender, taker])
+    tag = struct.pack("!HH", 0x8100, vlan) if vlan else b""
+    packet = whole_ip_packet(CLIENT, SERVER, 17, struct.pack("!HHHH", 999, 7, 12, 0) + b"data")
+    frame = b"\2\0\0\0\0\1" + b"\2\0\0\0\0\3" + tag + b"\x08\0" + packet
+    every(0.01, lambda: (take(taker), sender.send(frame)))
+
+
+def damaged(total):
+    """Datagrams with this checksum; 0 is none."""
+    sender = raw()
+    taker = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    taker.bind(("", 999))
+    taker.setblocking(False)
+    held.append(taker)
+    packet = ip_packet(CLIENT, SERVER, 17, struct.pack("!HHHH", 999, 7, 12, total) + b"data")
+    every(0.01, lambda: (take(taker), sender.sendto(packet, (SERVER, 0))))
+
+
+def old_stamps(port):
+    """Segments of an upload, as the server expects the next one, with a time stamp of long ago."""
+    tap = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
+    tap.bind(("c0", 3))
+    held.append(tap)
+    sender = raw()
+
+    def copy():
+        packet = tap.recv(2048)
+        if len(packet) < 52 or packet[9] != 6 or packet[20:22] != struct.pack("!H", port):
+            return
+        sport, ack, seq = struct.unpack("!HII", packet[22:32])
+        # The server's answer: its own stamp, then the newest one of ours.
+        own, ours = struct.unpack("!II", packet[44:52])
+        stamp = b"\1\1\x08\x0a" + struct.pack("!II", (ours - 100000) & 0xFFFFFFFF, own)
+        segment = tcp_segment(CLIENT, SERVER, sport, port, seq, ack, 24, stamp, b"old")
+        sender.sendto(ip_packet(CLIENT, SERVER, 6, segment), (SERVER, 0))
+
+    every(0.005, copy)
+
+
+def strays(port):
+    """Acknowledgements of connections that never began."""
+    sender = raw()
+    packet = ip_packet(CLIENT, SERVER, 6, tcp_segment(CLIENT, SERVER, 999, port, 5, 5, 16))
+    every(0.01, lambda: sender.sendto(packet, (SERVER, 0)))

@@ -109,9 +109,9 @@ fn root_a_healthy_host_has_no_finding() {
     let (quiet, busy) = (Lab::new("drquiet"), Lab::new("drbusy"));
     assert_eq!(findings(doctor(&quiet, &["-o", "json", "netns != null"])), Vec::<Value>::new());
     let all = doctor(&quiet, &["conntrack"]).ok_but_owners();
-    assert_eq!(all, "nothing wrong was found by 4 checks\n", "those of the area");
+    assert_eq!(all, "nothing wrong was found by 7 checks\n", "those of the area");
     let filtered = doctor(&quiet, &["netns != null and severity = critical"]).ok_but_owners();
-    assert_eq!(filtered, "nothing that matches the filter was found by 26 checks\n");
+    assert_eq!(filtered, "nothing that matches the filter was found by 58 checks\n");
     // Ill before: totals prove nothing.
     quiet.inside(|| {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -351,4 +351,29 @@ time.sleep(60)
     assert!((64..70).contains(&used), "{found:?}");
     assert_eq!(found[0]["title"], format!("python3 ({pid}) has {used} of 64 file descriptors open"));
     assert_eq!(found[0]["evidence"][1]["counter"], "accept queue of 127.0.0.1:8082");
+}
+
+/// Recordings of incidents and of their healthy twins, by the finding that is expected: see HOW there.
+fn recorded_incidents() -> Vec<(String, std::path::PathBuf)> {
+    let folder = testkit::program::workspace().join("fixtures/incidents/6.18");
+    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let id = |path: &std::path::Path| Some(path.file_name()?.to_str()?.strip_suffix(".ill.tape")?.to_owned());
+    files.filter_map(|path| Some((id(&path)?, path))).collect()
+}
+
+#[test]
+fn replay_recorded_incidents_are_diagnosed_as_they_were() {
+    let all = recorded_incidents();
+    assert!(all.len() >= 40, "{}", all.len());
+    for (id, ill) in all {
+        let found = |tape: &std::path::Path, filter: &str| {
+            let ran = netwren(&["doctor", "--replay", tape.to_str().unwrap(), "-o", "json", filter]);
+            assert_eq!(ran.code, 0, "{id}: {}", ran.stderr);
+            lines(&ran.stdout)
+        };
+        let first = found(&ill, "severity != null");
+        assert_eq!(ids(&first).first(), Some(&&*id), "{:?}", ids(&first));
+        let well = ill.with_file_name(format!("{id}.well.tape"));
+        assert_eq!(found(&well, "netns != null"), Vec::<Value>::new(), "{id}");
+    }
 }

@@ -50,6 +50,7 @@ mod packet_files;
 mod packet_tools;
 mod pcapng_made;
 mod postgres;
+mod profile;
 mod receivers;
 mod recordings;
 mod routes;

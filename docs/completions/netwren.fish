@@ -791,34 +791,98 @@ complete -c netwren -n "__fish_netwren_using_subcommand drops" -l events -d 'Eac
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l stack -d 'The functions of the kernel that led to the drop, as column `stack`: of the first packet of a row, with --events of each, which costs 3 us more'
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l all -d 'Also drops that are routine, such as unread data of a socket that was closed: their `benign` is true'
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -s h -l help -d 'Print help'
-complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l for -d 'How long the host is watched (default 3); of a recording: time from its first round to the one that is compared with it (default: the last one)' -r
-complete -c netwren -n "__fish_netwren_using_subcommand doctor" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
-complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
-complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l sum -d 'With --by: also the sum of these fields' -r
-complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l max -d 'With --by: also the largest value of these fields' -r
-complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l avg -d 'With --by: also the mean of these fields' -r
-complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
-complete -c netwren -n "__fish_netwren_using_subcommand doctor" -s n -l limit -d 'At most N rows' -r
-complete -c netwren -n "__fish_netwren_using_subcommand doctor" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -l for -d 'How long the host is watched (default 3); of a recording: time from its first round to the one that is compared with it (default: the last one)' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -l sum -d 'With --by: also the sum of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -l max -d 'With --by: also the largest value of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -l avg -d 'With --by: also the mean of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -s n -l limit -d 'At most N rows' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
 json\t''
 csv\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand doctor" -s w -l watch -d 'Again every SECONDS until interrupted' -r
-complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l exit-code -d 'Exit with 1 if there is a finding of this severity or a worse one: critical, warning, hint; before 3 for what could not be seen' -r
-complete -c netwren -n "__fish_netwren_using_subcommand doctor" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
-complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
-complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
-complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l json -d 'Short for -o json'
-complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l csv -d 'Short for -o csv'
-complete -c netwren -n "__fish_netwren_using_subcommand doctor" -s H -l no-header -d 'No header line'
-complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
-complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
-complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
-complete -c netwren -n "__fish_netwren_using_subcommand doctor" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
-complete -c netwren -n "__fish_netwren_using_subcommand doctor" -s h -l help -d 'Print help'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -s w -l watch -d 'Again every SECONDS until interrupted' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -l exit-code -d 'Exit with 1 if there is a finding of this severity or a worse one: critical, warning, hint; before 3 for what could not be seen' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -l json -d 'Short for -o json'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -l csv -d 'Short for -o csv'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -s H -l no-header -d 'No header line'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -s h -l help -d 'Print help'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -a "softirq" -d 'What CPUs do in the kernel\'s network code: connection tracking, NAT, rules, TCP, drivers, copying …'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -a "path" -d 'How long packets take from one stage of netfilter to the next, and where they get lost'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -l sum -d 'With --by: also the sum of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -l max -d 'With --by: also the largest value of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -l avg -d 'With --by: also the mean of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -s n -l limit -d 'At most N rows' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+wide\t''
+json\t''
+csv\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -s w -l watch -d 'Again every SECONDS until interrupted' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -l for -d 'How long samples are taken (3); Ctrl-C ends it before' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -l hz -d 'Samples a second of each CPU (999): a sample costs it 5 to 20 us in a virtual machine' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -l via -d 'Sample by this interface instead of the best one: bpf counts in the kernel, perf hands every sample over, proc knows softirqs as a whole' -r -f -a "bpf\t''
+perf\t''
+proc\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -l json -d 'Short for -o json'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -l csv -d 'Short for -o csv'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -s H -l no-header -d 'No header line'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -l exit-code -d 'Exit with 1 if no row was shown'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -l stack -d 'Call chains in place of groups, those with the most samples first'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -l per-cpu -d 'Groups of each CPU by itself'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -l all -d 'Also what is not the network\'s: programs, the rest of the kernel, idle time'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -s h -l help -d 'Print help'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -l sum -d 'With --by: also the sum of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -l max -d 'With --by: also the largest value of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -l avg -d 'With --by: also the mean of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -s n -l limit -d 'At most N rows' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+wide\t''
+json\t''
+csv\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -s w -l watch -d 'Again every SECONDS until interrupted' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -l for -d 'How long packets count, and pay for it (2); Ctrl-C ends it before' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -l json -d 'Short for -o json'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -l csv -d 'Short for -o csv'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -s H -l no-header -d 'No header line'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -l exit-code -d 'Exit with 1 if no row was shown'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -l all -d 'Also stages that no packet came to'
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand counters" -l for -d 'Time between the two readings that are compared (default 1); of a recording: time from its first round to the one that is compared with it (default: the last one)' -r
 complete -c netwren -n "__fish_netwren_using_subcommand counters" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
 complete -c netwren -n "__fish_netwren_using_subcommand counters" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
@@ -891,3 +955,5 @@ complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_su
 complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "cut" -d 'Write a part of a file of packets into another: by time, FILTER, number, length'
 complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "merge" -d 'Write the packets of several files into one, in the order of their times'
 complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "latency" -d 'Packet sockets of every program: how late each one\'s ring gives packets out, and why'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from doctor" -f -a "softirq" -d 'What CPUs do in the kernel\'s network code: connection tracking, NAT, rules, TCP, drivers, copying …'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from doctor" -f -a "path" -d 'How long packets take from one stage of netfilter to the next, and where they get lost'

@@ -14,6 +14,7 @@
  * Kernel >= 6.12 (the tracepoint). A wake-up costs about 0.2 us more, a packet in a block of V3 nothing.
  */
 #include "kernel.h"
+#include "parts.h"
 
 LICENSE("Dual BSD/GPL");
 
@@ -56,7 +57,7 @@ struct v2_head {
 	u32 sec, nsec;
 };
 
-/* Four parts to each power of two of ns: a part is at most a quarter wide. crates/bpf/src/packet_delays.rs decodes. */
+/* Of a histogram (parts.h): an hour has its part. */
 #define PARTS 168
 struct delays {
 	u64 wakeups;  /* of the reader */
@@ -110,21 +111,6 @@ INLINE u64 stamp_of_slot(struct packet_sock *po)
 	if (bpf_probe_read_kernel(&head, sizeof(head), (void *)at))
 		return 0;
 	return head.status & TP_STATUS_TS_RAW_HARDWARE ? 0 : head.sec * SECOND + head.nsec;
-}
-
-/* The power of two below `ns`, and its two bits below that one. */
-INLINE u32 part_of(u64 ns)
-{
-	u32 power = 0;
-
-	if (ns < 4)
-		return ns;
-#pragma clang loop unroll(full)
-	for (u32 step = 32; step; step /= 2) {
-		if (ns >> power >> step)
-			power += step;
-	}
-	return power * 4 - 4 + (ns >> (power - 2) & 3);
 }
 
 SEC("tp_btf/sk_data_ready") int on_ready(u64 *ctx)

@@ -22,6 +22,14 @@ enum Bytes {
 }
 
 impl KernelTypes {
+    /// No types at all: for programs that look at none, which then load on kernels without BTF as well.
+    pub fn none() -> KernelTypes {
+        // A header of 24 bytes (struct btf_header), no types, one empty string.
+        let words = [24, 0, 0, 0, 1_u32].map(u32::to_ne_bytes);
+        let bytes = [&0xeb9f_u16.to_ne_bytes()[..], &[1, 0], words.as_flattened(), &[0]].concat();
+        KernelTypes { kernel: Bytes::Read(bytes), module: None }
+    }
+
     /// Maps the file where the kernel supports it (Linux 6.16, no copy); otherwise reads it in 1.5 ms, one system call
     /// per page. Fails if the kernel has no BTF.
     ///

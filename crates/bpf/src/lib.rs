@@ -15,6 +15,7 @@ pub mod conntrack_new;
 mod conntrack_table;
 pub mod conntrack_walk;
 mod core_relocations;
+mod cpu_samples;
 mod error;
 mod fuzz;
 mod kernel_types;
@@ -28,13 +29,16 @@ mod owners_files;
 mod packet_delays;
 mod packet_drops;
 mod patch;
+mod path_stages;
 mod portion;
 mod probe;
 mod program;
 mod relocate;
 pub mod sockets_iter;
 pub mod sockets_walk;
+mod time_parts;
 
+pub use cpu_samples::{CpuSamples, CpuTally, SampledChain};
 pub use error::BpfError;
 pub use fuzz::{fuzz_btf, fuzz_object};
 pub use kernel_types::KernelTypes;
@@ -47,6 +51,7 @@ pub use packet_drops::{
     DROP_KEY_BYTES, DROP_SAMPLE_BYTES, DROP_SNAPLEN_MAX, DropEventParts, DropLosses, DropReasons, DropRoom,
     PacketDropEvents, PacketDrops,
 };
+pub use path_stages::{Arrivals, GivesWay, PLACES_MAX, PathPlace, PathStages};
 pub use probe::{Ability, FeatureProbe, probe};
 pub use program::Program;
 pub use sys::bpf::{Mapped, Ring};

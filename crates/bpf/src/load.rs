@@ -87,7 +87,41 @@ pub fn load_with(types: &KernelTypes, spec: &Spec<'_>) -> Result<Loaded, BpfErro
     Ok(Loaded { programs, maps: tables.open.into_iter().map(|(_, map)| map).collect(), variables })
 }
 
+/// Loads the programs of `spec` once for each of `variants`, which are their constants, over common maps. They have no
+/// variables beside constants. The kernel's types are searched for each of them.
+pub(crate) fn load_variants(
+    types: &KernelTypes,
+    spec: &Spec<'_>,
+    variants: &[&[(&str, &[u8])]],
+) -> Result<Loaded, BpfError> {
+    let object = Object::parse(spec.object)?;
+    let own = own_types(&object)?;
+    let licence = CString::new(object.licence()).unwrap_or_default();
+    let specs: Vec<Spec<'_>> = variants.iter().map(|constants| Spec { constants, ..*spec }).collect();
+    let mut tables = Tables { object: &object, declared: declared(&object, &own)?, spec, open: Vec::new() };
+    let mut programs = Vec::new();
+    for spec in &specs {
+        tables.spec = spec;
+        for name in spec.programs {
+            let mut wanted = WantedTypes::new();
+            let mut builder = ProgramBuilder::new(&object, &own, name, &mut wanted)?;
+            let kernel = types.find(&mut wanted)?;
+            builder.relocate(&own, &kernel, &wanted)?;
+            builder.link(&mut tables, &wanted)?;
+            programs.push(builder.load(&licence, &wanted)?);
+        }
+        // The program holds its own constants.
+        tables.open.retain(|(_, map)| !map.name().starts_with(".rodata"));
+    }
+    Ok(Loaded { programs, maps: tables.open.into_iter().map(|(_, map)| map).collect(), variables: Vec::new() })
+}
+
 impl Loaded {
+    /// Every program, in the order in which they were asked for.
+    pub(crate) fn programs(&self) -> &[Program] {
+        &self.programs
+    }
+
     /// The program with this function name. Fails if `spec` did not name it.
     pub fn program(&self, name: &str) -> Result<&Program, BpfError> {
         let found = self.programs.iter().find(|program| program.name() == name);

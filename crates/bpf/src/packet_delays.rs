@@ -7,6 +7,7 @@ use sys::Host;
 use crate::error::BpfError;
 use crate::link::Link;
 use crate::load::{Loaded, Spec, load};
+use crate::time_parts::quantile;
 
 const OBJECT: &[u8] = include_bytes!("../objects/packet_delays.o");
 
@@ -17,8 +18,6 @@ const MAX: usize = 16;
 const PARTS: usize = 24;
 /// `PARTS` of the program.
 const PARTS_COUNT: usize = 168;
-/// The program sorts delays into four parts for each power of two.
-const PARTS_OF_POWER: u32 = 4;
 
 /// The program at work, and the figures of the sockets that it looks at.
 #[derive(Debug)]
@@ -80,30 +79,9 @@ fn decode(value: &[u8]) -> PacketDelay {
     PacketDelay {
         wakeups: number(WAKEUPS).unwrap_or(0),
         // The middle of a part may lie behind all delays in it.
-        median_ns: longest_ns.and_then(|longest| Some(median(counts)?.min(longest))),
+        median_ns: longest_ns.and_then(|longest| Some(quantile(counts, 50)?.min(longest))),
         longest_ns,
     }
-}
-
-/// The middle of the part that the median lies in.
-fn median(counts: impl Iterator<Item = u64> + Clone) -> Option<u64> {
-    let half = counts.clone().sum::<u64>().div_ceil(2);
-    let mut below = 0;
-    let part = counts.enumerate().find_map(|(part, count)| {
-        below += count;
-        (below >= half && below > 0).then_some(part)
-    });
-    let (from, to) = bounds(u32::try_from(part?).ok()?);
-    Some(from + (to - from) / 2)
-}
-
-/// The first number of a part, and the first behind it.
-fn bounds(part: u32) -> (u64, u64) {
-    let from = |part: u32| match part {
-        0..PARTS_OF_POWER => u64::from(part),
-        _ => u64::from(PARTS_OF_POWER + part % PARTS_OF_POWER) << (part / PARTS_OF_POWER - 1),
-    };
-    (from(part), from(part + 1))
 }
 
 #[cfg(test)]
@@ -111,14 +89,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_follow_one_another() {
-        let firsts: Vec<u64> = (0..12).map(|part| bounds(part).0).collect();
-        assert_eq!(firsts, [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14]);
-        let longest = bounds(PARTS_COUNT as u32 - 1);
-        assert!(longest.1 > 3600 * 1_000_000_000, "an hour has its part: {longest:?}");
-        for part in 0..PARTS_COUNT as u32 {
-            assert_eq!(bounds(part).1, bounds(part + 1).0);
-        }
+    fn an_hour_has_its_part() {
+        let longest = crate::time_parts::bounds(PARTS_COUNT as u32 - 1);
+        assert!(longest.1 > 3600 * 1_000_000_000, "{longest:?}");
     }
 
     #[test]

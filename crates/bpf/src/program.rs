@@ -1,5 +1,6 @@
 //! Programs: their types, running them, attaching them.
 use sys::bpf::NetfilterPlace;
+use sys::perf::CpuClock;
 use sys::{Errno, Fd, SysError, bpf};
 
 use crate::btf::TypeKind;
@@ -21,6 +22,8 @@ pub(crate) enum ProgramType<'a> {
     PeerName(u32),
     /// `netfilter`: runs for packets at a netfilter hook.
     Netfilter,
+    /// `perf_event`: runs for samples of a timer.
+    PerfEvent,
 }
 
 /// `BPF_F_SLEEPABLE`
@@ -43,6 +46,7 @@ impl<'a> ProgramType<'a> {
         let program_type = match section.split_once('/') {
             None if section == "syscall" => ProgramType::Called,
             None if section == "netfilter" => ProgramType::Netfilter,
+            None if section == "perf_event" => ProgramType::PerfEvent,
             Some(("tp_btf", name)) => ProgramType::Tracepoint(name),
             Some(("iter", name)) => ProgramType::Iterator(name),
             Some(("cgroup", "sock_create")) => ProgramType::Cgroup(SOCK_CREATE),
@@ -63,6 +67,7 @@ impl<'a> ProgramType<'a> {
             ProgramType::Cgroup(attach) => (9, attach, 0),
             ProgramType::PeerName(attach) => (18, attach, 0),
             ProgramType::Netfilter => (32, NETFILTER, 0),
+            ProgramType::PerfEvent => (7, 0, 0),
         }
     }
 
@@ -71,7 +76,11 @@ impl<'a> ProgramType<'a> {
         match self {
             ProgramType::Tracepoint(name) => Some((format!("btf_trace_{name}"), TypeKind::TYPEDEF, "tracepoint", name)),
             ProgramType::Iterator(name) => Some((format!("bpf_iter_{name}"), TypeKind::FUNCTION, "iterator", name)),
-            ProgramType::Called | ProgramType::Cgroup(_) | ProgramType::PeerName(_) | ProgramType::Netfilter => None,
+            ProgramType::Called
+            | ProgramType::Cgroup(_)
+            | ProgramType::PeerName(_)
+            | ProgramType::Netfilter
+            | ProgramType::PerfEvent => None,
         }
     }
 
@@ -85,6 +94,7 @@ impl<'a> ProgramType<'a> {
             ProgramType::Cgroup(_) => ("cgroup/sock_create", "4.10"),
             ProgramType::PeerName(_) => ("cgroup/getpeername", "5.8"),
             ProgramType::Netfilter => ("netfilter", "6.4"),
+            ProgramType::PerfEvent => ("perf_event", "4.9"),
         }
     }
 
@@ -113,6 +123,7 @@ enum Attach {
     Iterator(u32),
     Cgroup(u32),
     Netfilter,
+    PerfEvent,
 }
 
 impl Program {
@@ -124,6 +135,7 @@ impl Program {
             ProgramType::Iterator(_) => Attach::Iterator(number),
             ProgramType::Cgroup(_) | ProgramType::PeerName(_) => Attach::Cgroup(number),
             ProgramType::Netfilter => Attach::Netfilter,
+            ProgramType::PerfEvent => Attach::PerfEvent,
         };
         Program { name: name.into(), fd, attach }
     }
@@ -191,6 +203,14 @@ impl Program {
             Err(Errno::BUSY) => Err(BpfError::Taken { hook: hook_name(place.hook), priority: place.priority }),
             Err(errno) => Err(self.failed("bpf_link_create", errno)),
         }
+    }
+
+    /// Lets a `perf_event` program run for each sample of a timer, as long as the timer is open.
+    pub fn run_at(&self, clock: &CpuClock) -> Result<(), BpfError> {
+        if self.attach != Attach::PerfEvent {
+            return Err(self.not("perf_event program"));
+        }
+        Ok(clock.run(&self.fd)?)
     }
 
     fn not(&self, kind: &'static str) -> BpfError {

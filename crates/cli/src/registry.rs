@@ -36,6 +36,8 @@ pub(crate) static COMMANDS: &[&Command] = &[
     &capture::lateness::COMMAND,
     &drops::COMMAND,
     &doctor::COMMAND,
+    &doctor::softirq::COMMAND,
+    &doctor::path::COMMAND,
     &counters::COMMAND,
     &record::COMMAND,
     &support::COMMAND,

@@ -24,9 +24,10 @@ mod probe;
 mod reasons;
 mod source;
 mod stream;
-mod symbols;
 mod trace;
 mod trace_backend;
+
+use sys::symbols;
 
 pub use backend::{DropScope, DropsVia};
 pub use counter::DropCounter;

@@ -65,6 +65,8 @@ pub(crate) const ALL: &[Target] = &[
     Target::new("drops_block", drops::fuzz_block, &[], DROPS_BLOCKS),
     Target::new("drop_events", drops::fuzz_events, &[], DROP_EVENTS),
     Target::new("drop_trace", drops::fuzz_trace, &[], DROP_TRACES),
+    Target::new("cpu_samples", profile::fuzz_samples, &[], CPU_SAMPLES),
+    Target::new("path_stages", profile::fuzz_stages, &[], PATH_STAGES),
     Target::new("kernel_symbols", drops::fuzz_symbols, &[], KERNEL_SYMBOLS),
 ];
 
@@ -94,6 +96,36 @@ const fn drop_events() -> [u8; 56 + 88 + 13] {
     (block[32], block[40]) = (88, 88);
     // The place is 1; the name of function 1 is two bytes long.
     (block[56 + 8], block[144], block[145], block[153]) = (1, 1, 1, 2);
+    block
+}
+
+/// One CPU and one call chain of one function with its name: seven words of header, six of the CPU, four of the chain.
+const CPU_SAMPLES: &[&[u8]] = &[&words::<{ 8 * 17 + 11 }>(
+    *b"nwsampl1",
+    &[(24, 64), (32, 99), (40, 1), (48, 1), (64, 100), (112, 7), (120, 1), (128, 255)],
+    b"ff tcp_rcv\n",
+)];
+
+/// One stage of IPv4: eight words of header, thirteen of the row.
+const PATH_STAGES: &[&[u8]] = &[&words::<{ 8 * 21 }>(*b"nwstage1", &[(56, 1), (104, 100), (120, 90)], b"")];
+
+/// A block of words: its magic, single bytes at their places, zeros between, and its end.
+const fn words<const N: usize>(magic: [u8; 8], bytes: &[(usize, u8)], end: &[u8]) -> [u8; N] {
+    let (mut block, mut at) = ([0; N], 0);
+    while at < magic.len() {
+        block[at] = magic[at];
+        at += 1;
+    }
+    at = 0;
+    while at < bytes.len() {
+        block[bytes[at].0] = bytes[at].1;
+        at += 1;
+    }
+    at = 0;
+    while at < end.len() {
+        block[N - end.len() + at] = end[at];
+        at += 1;
+    }
     block
 }
 

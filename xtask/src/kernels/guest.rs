@@ -152,6 +152,48 @@ entries 'nat = dnat' --via netlink > /a; entries 'nat = dnat' --via bpf > /b
 compare "nat of one kind --via bpf" netlink
 netwren nat --cost --limit 1 > /dev/null 2> /err; say "nat cost: $(cat /err)"
 netwren nat advise > /rows 2> /err; say "nat advise: $(head -n 3 /rows | tr '\n' ' ')"
+"#;
+
+/// Commands that watch for a while, by every way that they have. What a kernel lacks they say; that a program is turned
+/// away, or an exit code that tells of no reason, is a mistake of ours.
+const WATCHING: &str = r#"
+answered() {
+    if grep -q "kernel refused" /err || [ $code = 1 ] || [ $code = 2 ] || [ $code -gt 4 ]; then
+        say "$1: DIFFERENT from an answer: exit $code: $(head -n 2 /err | tr '\n' ' ')"
+    elif [ $code = 4 ]; then say "$1: not here: $(head -n 1 /err)"
+    else say "$1: exit $code, $(wc -l < /rows) lines $(head -n 1 /err)"; fi
+}
+tried() { name=$1; shift; "$@" > /rows 2> /err; code=$?; answered "$name"; }
+knock() { n=0; while [ $n -lt $1 ]; do nc 127.0.0.1 9 < /dev/null 2> /dev/null; n=$((n + 1)); done; }
+tried "counters" netwren counters --for 0.5 --changed
+tried "doctor" netwren doctor --for 1
+tried "doctor on a recording" netwren record --for 1 /tape
+tried "doctor --replay" netwren doctor --replay /tape
+tried "home" netwren
+tried "capture latency" netwren capture latency --for 0.5
+# Twenty connections to a closed port: a dropped SYN each.
+: > /rows; netwren drops --watch=0.5 --columns count,place -H > /rows 2> /err & follower=$!
+sleep 3; knock 20
+dropped() { awk '$2 ~ /^tcp_v4_rcv/ { n += $1 } END { print n + 0 }' /rows; }
+all_dropped() { [ "$(dropped)" -ge 20 ] || ! alive; }
+until_true all_dropped; kill -INT $follower 2> /dev/null; wait $follower; code=$?
+if [ $code = 4 ]; then answered "drops"; else judged "drops" "$(dropped) dropped" "20 dropped"; fi
+# Under a load of connections, samples must find TCP at work.
+(while [ ! -e /stop ]; do knock 10; done) & load=$!
+for via in bpf perf proc; do
+    tried "doctor softirq --via $via" netwren doctor softirq --for 2 --via $via
+    if [ $code = 0 ] && ! grep -q "^tcp" /rows; then say "doctor softirq --via $via: DIFFERENT from tcp at work"; fi
+done
+: > /stop; wait $load
+# Ten connections: a SYN and its refusal each.
+: > /rows; netwren doctor path --for 30 --columns hook,stage,packets,lost -H > /rows 2> /err & follower=$!
+begun_or_gone() { grep -q "while this runs" /err || ! alive; }
+until_true begun_or_gone; knock 10; kill -INT $follower 2> /dev/null; wait $follower; code=$?
+if [ $code = 4 ]; then answered "doctor path"; else
+    stages=$(awk '{ n[$3 " " $4]++ } END { for (k in n) print n[k] " stages " k }' /rows)
+    judged "doctor path" "$stages" "26 stages 20 0"
+    while read -r line; do say "  doctor path: $line"; done < /err
+fi
 say end
 poweroff -f
 "#;
@@ -184,7 +226,7 @@ pub(super) fn initrd(kernel: &Kernel, binary: &Path, folder: &Path) -> Result<Pa
     fs::write(tree.join("nat.nft"), RULES)?;
     copy_modules(kernel, &tree)?;
     let init = tree.join("init");
-    fs::write(&init, INIT)?;
+    fs::write(&init, [INIT, WATCHING].concat())?;
     fs::set_permissions(&init, fs::Permissions::from_mode(0o755))?;
     pack(&tree, &folder.join("initrd.gz"))
 }

@@ -28,6 +28,7 @@ const HOUSE: &[Place] = &[
     Place { name: "nflog", layer: 2, ours: &["record", "sys", "netlink", "packet"], theirs: &[] },
     Place { name: "capture", layer: 2, ours: &["record", "sys", "packet"], theirs: &["flate2", "ruzstd"] },
     Place { name: "drops", layer: 2, ours: &["record", "sys", "bpf"], theirs: &[] },
+    Place { name: "profile", layer: 2, ours: &["record", "sys", "bpf"], theirs: &[] },
     Place {
         name: "host",
         layer: 2,

@@ -10,7 +10,7 @@ use crate::session::Session;
 use engine::{Ended, Plan, RenderedRows, ResolvingSink, Rounds, Run, RunError};
 use host::{NetnsNames, Owners};
 use record::{Accounting, LookupId, Round, Sink, Table};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 /// Reads the rounds of one plan. Keeps what a round needs of the one before.
@@ -25,13 +25,16 @@ pub(super) struct RoundReader<'r, T: Table, P: SourceProvider<T>> {
     rendered: RefCell<RenderedRows>,
     /// The names of namespaces that stand in `rendered`.
     netns_names: RefCell<Option<NetnsNames>>,
+    /// The time that the rows of the round are about.
+    time: Cell<RoundTime>,
 }
 
 impl<'r, T: Table, P: SourceProvider<T>> RoundReader<'r, T, P> {
     /// A reader before its first round.
     pub(super) fn new(request: &'r Request, session: &'r Session, plan: &'r Plan<T>, provider: &'r P) -> Self {
         let (owners, rendered, netns_names) = Default::default();
-        RoundReader { request, session, plan, provider, owners, rendered, netns_names }
+        let time = Cell::new(RoundTime::Moment);
+        RoundReader { request, session, plan, provider, owners, rendered, netns_names, time }
     }
 
     /// Reads round after round into the sink, until the request, the reader of the output or the user ends the run.
@@ -48,6 +51,7 @@ impl<'r, T: Table, P: SourceProvider<T>> RoundReader<'r, T, P> {
         }
         while self.session.host().begin_round() {
             let time = self.provider.open_round(self.session, self.request.repeat).map_err(RunError::Source)?;
+            self.time.set(time);
             let round = clock.as_ref().map(|c| Round { n: c.current(), time_s: self.session.host().now().seconds });
             self.read(sink, names.as_mut(), round, &mut all)?;
             let Some(clock) = clock.as_mut() else { break };
@@ -81,7 +85,8 @@ impl<'r, T: Table, P: SourceProvider<T>> RoundReader<'r, T, P> {
         let wanted = self.wanted_lookups(&mut stats);
         let enrichment = Enrichment::read(self.session, &wanted, &mut stats).after(self.owners.take());
         let lookups = enrichment.lookups();
-        let stop = || self.session.interrupted();
+        // Of an interval that an interruption ended, what there was until then is shown.
+        let stop = || self.time.get() == RoundTime::Moment && self.session.interrupted();
         let mut rendered = self.can_reuse_rows(&wanted).then(|| self.rendered.borrow_mut());
         if !enrichment.answers_as_before(self.netns_names.borrow().as_ref()) {
             rendered.iter_mut().for_each(|rendered| rendered.clear());

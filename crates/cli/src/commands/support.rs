@@ -56,6 +56,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         .chain([closing(&host, &modules), all_namespaces(&host), following(&host)])
         .chain(tracked(&host, &modules))
         .chain([logged(&modules), captured(), dropped(&host)])
+        .chain(profiled(&host))
         .chain(bpf_lines(&host))
         .chain(rights())
         .collect();
@@ -132,6 +133,15 @@ fn captured() -> Feature {
 fn dropped(host: &Host) -> Feature {
     let (works, words) = drops::probe(host);
     Feature { feature: "counting drops".to_owned(), works, words }
+}
+
+/// Where the kernel spends time on packets.
+fn profiled(host: &Host) -> [Feature; 2] {
+    let feature = |name: &str, (works, words)| Feature { feature: name.to_owned(), works, words };
+    [
+        feature("sampling CPUs", profile::probe_sampling(host)),
+        feature("stages between netfilter hooks", profile::probe_stages()),
+    ]
 }
 
 /// What BPF programs of ours would find: one line an ability.

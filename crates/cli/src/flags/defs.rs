@@ -96,6 +96,10 @@ impl Scope {
     pub(crate) const DOCTOR: Scope = Scope(1 << 42);
     /// `counters`.
     pub(crate) const COUNTERS: Scope = Scope(1 << 40);
+    /// `doctor softirq`.
+    pub(crate) const SOFTIRQ: Scope = Scope(1 << 48);
+    /// `doctor path`.
+    pub(crate) const PATH: Scope = Scope(1 << 49);
     /// `drops`.
     pub(crate) const DROPS: Scope = Scope(1 << 36);
 
@@ -1091,6 +1095,57 @@ pub(crate) const FLAGS: &[Flag] = &[
         OPTIONS,
         "How long delays are measured (2); 0: not at all. Ctrl-C ends it before",
     ),
+    flag(
+        Scope::SOFTIRQ,
+        "for",
+        None,
+        Value("SECONDS"),
+        OPTIONS,
+        "How long samples are taken (3); Ctrl-C ends it before",
+    ),
+    flag(
+        Scope::SOFTIRQ,
+        "hz",
+        None,
+        Value("N"),
+        OPTIONS,
+        "Samples a second of each CPU (999): a sample costs it 5 to 20 us in a virtual machine",
+    ),
+    flag(
+        Scope::SOFTIRQ,
+        "stack",
+        None,
+        Nothing,
+        OPTIONS,
+        "Call chains in place of groups, those with the most samples first",
+    ),
+    flag(Scope::SOFTIRQ, "per-cpu", None, Nothing, OPTIONS, "Groups of each CPU by itself"),
+    flag(
+        Scope::SOFTIRQ,
+        "all",
+        None,
+        Nothing,
+        OPTIONS,
+        "Also what is not the network's: programs, the rest of the kernel, idle time",
+    ),
+    flag(
+        Scope::SOFTIRQ,
+        "via",
+        None,
+        Word(&["bpf", "perf", "proc"]),
+        OPTIONS,
+        "Sample by this interface instead of the best one: bpf counts in the kernel, perf hands every sample over, \
+         proc knows softirqs as a whole",
+    ),
+    flag(
+        Scope::PATH,
+        "for",
+        None,
+        Value("SECONDS"),
+        OPTIONS,
+        "How long packets count, and pay for it (2); Ctrl-C ends it before",
+    ),
+    flag(Scope::PATH, "all", None, Nothing, OPTIONS, "Also stages that no packet came to"),
     flag(
         Scope::DROPS,
         "for",

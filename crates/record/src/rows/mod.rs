@@ -5,6 +5,7 @@ mod captured_packet;
 mod conntrack;
 mod conntrack_fields;
 mod counter;
+mod cpu_group;
 mod diff;
 mod dropping_rule;
 mod families;
@@ -29,6 +30,7 @@ mod packet;
 mod packet_drop;
 mod packet_parts;
 mod packet_socket;
+mod path_stage;
 mod proc_route;
 mod route;
 mod sctp;
@@ -51,6 +53,7 @@ pub use conntrack::{
 };
 pub use conntrack_fields::Nat;
 pub use counter::{Counter, CounterKind, CounterNote, CounterSource, KernelCounters};
+pub use cpu_group::{CallChain, CallChains, CodeContext, CodeGroup, CpuGroup, CpuGroups};
 pub use diff::{Change, Counters, DiffTable, Identity, Rate, RowDiff};
 pub use dropping_rule::{DroppingRule, RuleBasis};
 pub use families::{SockType, TipcConnection, TipcPart, VsockPart, XdpPart, XdpStats, XdpUmem};
@@ -72,6 +75,7 @@ pub use nat_stats::{CtSetting, CtSettings, NatStat, NatStats, StatCounter, StatC
 pub use packet::{Fragment, IcmpHeader, PacketHeaders, TcpHeader, Transport};
 pub use packet_drop::{DropEvent, DropEvents, DroppedFrame, Drops, NetfilterHook, PacketDrop, drop_need};
 pub use packet_socket::{HolderWords, PacketSocket};
+pub use path_stage::{PathFamily, PathStage, PathStages, StageName};
 pub use proc_route::{ProcRoute, rtf};
 pub use route::{Route, Routes};
 pub use sctp::{SctpNumbers, SctpPart, SctpState, sctp_addrs};
@@ -98,6 +102,9 @@ mod tests {
     fn fields_of_every_table_are_unique_and_documented() {
         are_unique_and_documented::<CapturedPackets>();
         are_unique_and_documented::<KernelCounters>();
+        are_unique_and_documented::<CpuGroups>();
+        are_unique_and_documented::<CallChains>();
+        are_unique_and_documented::<PathStages>();
         are_unique_and_documented::<Findings>();
         are_unique_and_documented::<Drops>();
         are_unique_and_documented::<DropEvents>();

@@ -62,7 +62,7 @@ pub fn map_file(path: &Path) -> Result<Mapped, SysError> {
 }
 
 /// A mapping of `bytes` bytes, rounded up to pages.
-pub(super) fn map(
+pub(crate) fn map(
     fd: &Fd,
     bytes: usize,
     offset: usize,
@@ -78,7 +78,7 @@ pub(super) fn map(
 
 /// # Safety
 /// `start` came from [`map`] with the same `bytes`, and nothing refers to the memory any more.
-pub(super) unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
+pub(crate) unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
     // SAFETY: the caller vouches for it. It cannot fail for a mapping that exists.
     let _ = call("munmap", || unsafe { libc::munmap(start.as_ptr().cast(), bytes) }.into());
 }

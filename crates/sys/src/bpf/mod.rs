@@ -6,7 +6,7 @@
 mod call;
 mod list;
 mod map;
-mod mapped;
+pub(crate) mod mapped;
 mod program;
 mod ring;
 

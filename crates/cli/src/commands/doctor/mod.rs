@@ -1,11 +1,14 @@
 //! `netwren doctor [AREA]`: what is wrong with the network of this host, and what would mend it.
 //!
-//! Watches (`gather`), lets `doctor` judge, shows findings as sentences (`text`) or as rows of a table.
+//! Watches (`gather`), lets `doctor` judge, shows findings as sentences (`text`) or as rows of a table. Below it are
+//! the commands that say where time goes: `softirq`, `path`.
 
 mod descriptors;
 mod explain;
 mod gather;
 mod lacks;
+pub(crate) mod path;
+pub(crate) mod softirq;
 mod surroundings;
 mod text;
 

@@ -2,7 +2,7 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use sys::{Blocks, FileBlocks, Host, Lines, SysError};
+use crate::{Blocks, FileBlocks, Host, Lines, SysError};
 
 /// Longest line that is kept: the kernel's names are shorter than 512 bytes (KSYM_NAME_LEN).
 const LINE_MAX: usize = 640;
@@ -18,7 +18,7 @@ pub struct Symbols {
 
 impl Symbols {
     /// The function at `address` without what the compiler appends to its parts, or empty.
-    pub(crate) fn name(&self, address: u64) -> &[u8] {
+    pub fn name(&self, address: u64) -> &[u8] {
         self.names.get(&address).map_or(&[], |(_, name)| plain(name))
     }
 
@@ -29,7 +29,7 @@ impl Symbols {
     }
 
     /// True if the kernel showed no address of any function.
-    pub(crate) fn are_hidden(&self) -> bool {
+    pub fn are_hidden(&self) -> bool {
         self.hidden
     }
 
@@ -52,7 +52,7 @@ impl Symbols {
 }
 
 /// True if the kernel shows this process where its functions are. Reads the beginning of the file.
-pub(crate) fn are_shown(host: &Host) -> bool {
+pub fn are_shown(host: &Host) -> bool {
     let mut search = Search::new(Vec::new());
     let Ok(mut file) = FileBlocks::open(&host.proc_path("kallsyms")) else { return false };
     if let Ok(Some(block)) = file.next() {
@@ -76,9 +76,9 @@ fn read(host: &Host, search: &mut Search) -> Result<(), SysError> {
     Ok(())
 }
 
-/// One pass over the lines: for each address the last function that begins before it.
+/// One pass over the lines of /proc/kallsyms: for each address the last function that begins before it.
 #[derive(Debug)]
-pub(crate) struct Search {
+pub struct Search {
     /// Ascending.
     addresses: Vec<u64>,
     /// For each address the best function so far: its beginning and name.
@@ -88,7 +88,8 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    pub(crate) fn new(mut addresses: Vec<u64>) -> Search {
+    /// Looks for these addresses.
+    pub fn new(mut addresses: Vec<u64>) -> Search {
         addresses.sort_unstable();
         addresses.dedup();
         let found = vec![Default::default(); addresses.len()];
@@ -96,7 +97,7 @@ impl Search {
     }
 
     /// `ffffffff81000000 T name`, of a module with a tab and `[module]` after it. Other lines are passed.
-    pub(crate) fn line(&mut self, line: &[u8]) {
+    pub fn line(&mut self, line: &[u8]) {
         let mut words = line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|word| !word.is_empty());
         let (Some(address), Some(kind), Some(name)) = (words.next(), words.next(), words.next()) else { return };
         let (Some(begin), true) = (hex(address), matches!(kind, b"T" | b"t" | b"W" | b"w")) else { return };
@@ -110,12 +111,12 @@ impl Search {
     }
 
     /// True if there were functions, and every one at address 0.
-    pub(crate) fn is_hidden(&self) -> bool {
+    pub fn is_hidden(&self) -> bool {
         self.functions > 0 && self.functions == self.at_zero
     }
 
     /// Calls back with each address, the beginning of its function and its name; empty if none begins before it.
-    pub(crate) fn finish(mut self, mut each: impl FnMut(u64, u64, &[u8])) {
+    pub fn finish(mut self, mut each: impl FnMut(u64, u64, &[u8])) {
         let mut before: (u64, Box<[u8]>) = Default::default();
         for (address, found) in self.addresses.iter().zip(&mut self.found) {
             // What begins before a lower address begins before this one, too.

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Dual BSD/GPL
+ *
+ * A histogram of times: four parts to each power of two of ns, so that a part is at most a quarter wide.
+ * crates/bpf/src/time_parts.rs decodes.
+ */
+#pragma once
+#include "helpers.h"
+
+/* The power of two below `ns`, and its two bits below that one. */
+INLINE u32 part_of(u64 ns)
+{
+	u32 power = 0;
+
+	if (ns < 4)
+		return ns;
+#pragma clang loop unroll(full)
+	for (u32 step = 32; step; step /= 2) {
+		if (ns >> power >> step)
+			power += step;
+	}
+	return power * 4 - 4 + (ns >> (power - 2) & 3);
+}

@@ -1,0 +1,120 @@
+//! What the kernel does on each CPU, by samples of a timer (`c/cpu_samples.bpf.c`).
+//!
+//! Needs Linux 5.10, CAP_BPF and CAP_PERFMON; no BTF. Ends with the value, however the process ends.
+use std::collections::HashMap;
+
+use sys::perf::{CpuClock, online_cpus};
+use sys::{Errno, Host, SysError};
+
+use crate::error::BpfError;
+use crate::kernel_types::KernelTypes;
+use crate::load::{Loaded, Spec, load_with};
+use crate::object::{u32_at, u64_at};
+
+const OBJECT: &[u8] = include_bytes!("../objects/cpu_samples.o");
+const PROGRAM: &str = "on_sample";
+/// `struct tally`
+const TALLY_BYTES: usize = 32;
+
+/// The program at work on every CPU that is online.
+#[derive(Debug)]
+pub struct CpuSamples {
+    loaded: Loaded,
+    clocks: Vec<CpuClock>,
+}
+
+/// The samples of one CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CpuTally {
+    /// All of them.
+    pub samples: u64,
+    /// Of these in user space.
+    pub user: u64,
+    /// Of these in no count, because the map was full.
+    pub lost: u64,
+    /// Of these counted without their functions, because the map of ways was full.
+    pub unknown: u64,
+}
+
+/// A call chain and how often a CPU was met on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SampledChain {
+    /// Addresses of the functions, the innermost first; empty if they are not known.
+    pub frames: Vec<u64>,
+    /// The CPU.
+    pub cpu: u32,
+    /// Samples.
+    pub count: u64,
+}
+
+impl CpuSamples {
+    /// Loads the program and attaches it to a timer of each CPU, `hz` samples a second: 2 to 5 ms. Counts from
+    /// [`CpuSamples::start`] on.
+    pub fn open(host: &Host, hz: u32) -> Result<CpuSamples, BpfError> {
+        let loaded = load()?;
+        let mut clocks = Vec::new();
+        for cpu in online_cpus(host)? {
+            let clock = match CpuClock::open(cpu, hz) {
+                Ok(clock) => clock,
+                // It went offline just now.
+                Err(SysError { errno: Errno::NODEV, .. }) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            loaded.program(PROGRAM)?.run_at(&clock)?;
+            clocks.push(clock);
+        }
+        Ok(CpuSamples { loaded, clocks })
+    }
+
+    /// Loads the program and drops it again.
+    pub fn try_load() -> Result<(), BpfError> {
+        load().map(drop)
+    }
+
+    /// Starts the timers. One system call a CPU.
+    pub fn start(&self) -> Result<(), BpfError> {
+        Ok(self.clocks.iter().try_for_each(CpuClock::start)?)
+    }
+
+    /// Stops the timers. One system call a CPU.
+    pub fn stop(&self) -> Result<(), BpfError> {
+        Ok(self.clocks.iter().try_for_each(CpuClock::stop)?)
+    }
+
+    /// The CPUs that are sampled, with their counts. One system call.
+    pub fn tallies(&self) -> Result<Vec<(u32, CpuTally)>, BpfError> {
+        let map = self.loaded.map("tallies")?;
+        let mut all = vec![0; map.value_bytes()];
+        map.get(&0_u32.to_ne_bytes(), &mut all)?;
+        let of = |clock: &CpuClock| {
+            let at = clock.cpu() as usize * TALLY_BYTES;
+            let word = |n: usize| u64_at(&all, at + n * 8).unwrap_or(0);
+            (clock.cpu(), CpuTally { samples: word(0), user: word(1), lost: word(2), unknown: word(3) })
+        };
+        Ok(self.clocks.iter().map(of).collect())
+    }
+
+    /// Every way and every CPU that was met on it. One system call for a thousand.
+    pub fn ways(&self) -> Result<Vec<SampledChain>, BpfError> {
+        let mut frames: HashMap<u64, Vec<u64>> = HashMap::new();
+        self.loaded.map("ways")?.each(|key, value| {
+            let words = value.chunks_exact(8).filter_map(|word| u64_at(word, 0));
+            frames.insert(u64_at(key, 0).unwrap_or(0), words.take_while(|word| *word != 0).collect());
+        })?;
+        let mut all = Vec::new();
+        self.loaded.map("counts")?.each(|key, value| {
+            let hash = u64_at(key, 0).unwrap_or(0);
+            all.push(SampledChain {
+                frames: frames.get(&hash).cloned().unwrap_or_default(),
+                cpu: u32_at(key, 8).unwrap_or(0),
+                count: u64_at(value, 0).unwrap_or(0),
+            });
+        })?;
+        Ok(all)
+    }
+}
+
+fn load() -> Result<Loaded, BpfError> {
+    let spec = Spec { object: OBJECT, programs: &[PROGRAM], constants: &[], entries: &[] };
+    load_with(&KernelTypes::none(), &spec)
+}

@@ -1,0 +1,173 @@
+//! `netwren doctor softirq [FILTER]`: what CPUs do in the kernel's network code.
+
+use super::super::counters::window;
+use super::super::source_provider::{RoundTime, SourceProvider};
+use super::super::{plan, table};
+use crate::asked::Asked;
+use crate::command::{Command, ParsedWords, TableEntry};
+use crate::exit::Exit;
+use crate::flags::defs::Scope;
+use crate::flags::request::{Repeat, Request};
+use crate::outcome::Outcome;
+use crate::session::Session;
+use profile::{ChainSource, ProfileError, SampleOptions, SampleSource, Sampler, SamplerBackend};
+use record::rows::{CallChains, CpuGroups};
+use record::{Accounting, Lookups, Source, SourceError, Table};
+use std::cell::RefCell;
+use std::time::Duration;
+use sys::Mode;
+
+/// How long samples are taken if nothing is said.
+const WINDOW: Duration = Duration::from_secs(3);
+/// Samples a second of each CPU: no divisor of the kernel's own timers' rates.
+const HZ: u32 = 999;
+/// What `--hz` takes.
+const HZ_RANGE: std::ops::RangeInclusive<u32> = 1..=10_000;
+/// Time between two calls that make room for samples.
+const STEP_NS: u64 = 100_000_000;
+
+/// The registry's entry.
+pub(crate) static COMMAND: Command = Command {
+    name: "doctor softirq",
+    about: "What CPUs do in the kernel's network code: connection tracking, NAT, rules, TCP, drivers, copying …",
+    examples: EXAMPLES,
+    scope: Scope::TABLE.without(Scope::NAMES).without(Scope::ALL_NETNS).and(Scope::SOFTIRQ),
+    tables: &[TableEntry::of::<CpuGroups>(), TableEntry::of::<CallChains>()],
+    run: Some(run),
+    ..Command::TABLE
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  netwren doctor softirq                          where CPUs spend their time on packets, in three seconds
+  netwren doctor softirq --for 10 --per-cpu       of each CPU by itself
+  netwren doctor softirq --for 1 --all -o json    with programs, the rest of the kernel and idle time
+  netwren doctor softirq --for 5 --stack --limit 5    the hottest call chains
+  netwren doctor softirq --for 5 'group in (conntrack, nat, rules)'
+Samples are those of a timer, 999 a second on each CPU (--hz): code that runs with interrupts off is seen where it
+switches them on again. It needs CAP_BPF and CAP_PERFMON, names of functions CAP_SYSLOG; without BPF every sample is
+handed over, and without either /proc/stat says how much of each CPU goes to softirqs.
+";
+
+fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+    let request = Request::of(words)?;
+    let provider = SampleProvider {
+        options: SampleOptions { per_cpu: words.has("per-cpu"), all: words.has("all") },
+        hz: hz(words)?,
+        via: SamplerBackend::ALL.into_iter().find(|backend| words.value("via") == Some(backend.name())),
+        window: window(words, &request)?.unwrap_or(WINDOW),
+        sampler: RefCell::default(),
+    };
+    if words.has("stack") {
+        if provider.options.per_cpu {
+            return Err("--per-cpu does not go with --stack: a call chain says on which CPU it was met most".to_owned());
+        }
+        return Ok(shown::<CallChains>(&request, &provider));
+    }
+    Ok(shown::<CpuGroups>(&request, &provider))
+}
+
+fn shown<T: Table>(request: &Request, provider: &SampleProvider) -> Outcome
+where
+    SampleProvider: SourceProvider<T>,
+{
+    match plan::of_request::<T>(request) {
+        Ok(plan) => table::run(request, &plan, provider),
+        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+    }
+}
+
+fn hz(words: &ParsedWords<'_>) -> Result<u32, String> {
+    let Some(written) = words.value("hz") else { return Ok(HZ) };
+    let (least, most) = (HZ_RANGE.start(), HZ_RANGE.end());
+    let hz = written.parse().ok().filter(|hz| HZ_RANGE.contains(hz));
+    hz.ok_or_else(|| format!("--hz takes a number from {least} to {most}, not `{written}`"))
+}
+
+/// Samples once a round.
+struct SampleProvider {
+    options: SampleOptions,
+    hz: u32,
+    via: Option<SamplerBackend>,
+    window: Duration,
+    /// The sampler of the round.
+    sampler: RefCell<Option<Sampler>>,
+}
+
+impl SampleProvider {
+    /// Samples until the round is over.
+    fn sample(&self, session: &Session, repeat: Repeat) -> Result<RoundTime, SourceError> {
+        if session.host().is_replay() {
+            return Ok(RoundTime::Moment);
+        }
+        let (window, over) = match repeat {
+            Repeat::Once => (self.window, RoundTime::LastInterval),
+            Repeat::Every(period) => (period, RoundTime::Interval),
+        };
+        let mut sampler = Sampler::start(session.host(), self.hz, self.via).map_err(ProfileError::of_samples)?;
+        let end_ns = sys::clock::monotonic_ns().saturating_add(u64::try_from(window.as_nanos()).unwrap_or(u64::MAX));
+        let mut goes_on = true;
+        while goes_on && sys::clock::monotonic_ns() < end_ns {
+            goes_on = session.sleep_until(end_ns.min(sys::clock::monotonic_ns().saturating_add(STEP_NS)));
+            sampler.empty();
+        }
+        self.sampler.replace(Some(sampler));
+        Ok(if goes_on { over } else { RoundTime::LastInterval })
+    }
+
+    /// Calls `then` with the source, which says in recordings and replays what it lacks.
+    fn through<T: Table, R>(session: &Session, source: &dyn Source<T>, then: impl FnOnce(&dyn Source<T>) -> R) -> R {
+        match session.host().mode() {
+            Mode::Live => then(source),
+            _ => then(&Asked::new(source, session.host(), |_, demanded| demanded)),
+        }
+    }
+}
+
+impl SourceProvider<CpuGroups> for SampleProvider {
+    fn open_round(&self, session: &Session, repeat: Repeat) -> Result<RoundTime, SourceError> {
+        self.sample(session, repeat)
+    }
+
+    fn with_source<R>(
+        &self,
+        session: &Session,
+        _: Lookups<'_>,
+        _: &mut Accounting,
+        then: impl FnOnce(&dyn Source<CpuGroups>) -> R,
+    ) -> R {
+        SampleProvider::through(session, &SampleSource::new(session.host(), self.options, &self.sampler), then)
+    }
+}
+
+impl SourceProvider<CallChains> for SampleProvider {
+    fn open_round(&self, session: &Session, repeat: Repeat) -> Result<RoundTime, SourceError> {
+        self.sample(session, repeat)
+    }
+
+    fn with_source<R>(
+        &self,
+        session: &Session,
+        _: Lookups<'_>,
+        _: &mut Accounting,
+        then: impl FnOnce(&dyn Source<CallChains>) -> R,
+    ) -> R {
+        SampleProvider::through(session, &ChainSource::new(session.host(), self.options, &self.sampler), then)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::flags::parser;
+
+    #[test]
+    fn rates() {
+        let of = |line: &str| parser::parse_line(&COMMAND, line, hz);
+        assert_eq!((of("").unwrap(), of("--hz 49").unwrap()), (HZ, 49));
+        for wrong in ["--hz 0", "--hz 10001", "--hz many"] {
+            assert!(of(wrong).unwrap_err().to_string().contains("from 1 to 10000"), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Why nothing could be measured.
+use std::error::Error;
+use std::fmt;
+
+use record::{SourceError, SourceFault};
+use sys::{Errno, SysError};
+
+/// A fault on the way from the kernel to the rows.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum ProfileError {
+    /// netwren was built without BPF.
+    WithoutBpf,
+    /// A program could not be loaded or read.
+    #[cfg(feature = "bpf")]
+    Bpf(bpf::BpfError),
+    /// A recording that holds nothing of this kind, or another system call.
+    Io(SysError),
+    /// A block of a recording that makes no sense.
+    Malformed(&'static str),
+}
+
+impl ProfileError {
+    /// The error as that of a source of samples.
+    pub fn of_samples(self) -> SourceError {
+        self.of("what CPUs do in the kernel")
+    }
+
+    /// The error as that of a source of stages.
+    pub fn of_stages(self) -> SourceError {
+        self.of("stages of packets")
+    }
+
+    fn of(self, what: &'static str) -> SourceError {
+        let fault = match &self {
+            ProfileError::WithoutBpf => SourceFault::Unsupported,
+            #[cfg(feature = "bpf")]
+            ProfileError::Bpf(bpf::BpfError::Denied { .. }) => SourceFault::Denied,
+            #[cfg(feature = "bpf")]
+            ProfileError::Bpf(error) if error.is_unavailable() => SourceFault::Unsupported,
+            #[cfg(feature = "bpf")]
+            ProfileError::Bpf(_) => SourceFault::Io,
+            ProfileError::Io(error) if error.errno.is_denied() => SourceFault::Denied,
+            ProfileError::Io(_) => SourceFault::Io,
+            ProfileError::Malformed(_) => SourceFault::Malformed,
+        };
+        SourceError { what, fault, cause: Box::new(self) }
+    }
+}
+
+impl fmt::Display for ProfileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ProfileError::WithoutBpf => f.write_str("netwren was built without BPF, which measures them"),
+            #[cfg(feature = "bpf")]
+            ProfileError::Bpf(error) => error.fmt(f),
+            ProfileError::Io(SysError { errno: Errno::NOT_RECORDED, .. }) => {
+                f.write_str("not in the recording (the same command with `--record FILE` records them)")
+            }
+            ProfileError::Io(error) => error.fmt(f),
+            ProfileError::Malformed(why) => write!(f, "the recording makes no sense: {why}"),
+        }
+    }
+}
+
+impl Error for ProfileError {}
+
+#[cfg(feature = "bpf")]
+impl From<bpf::BpfError> for ProfileError {
+    fn from(error: bpf::BpfError) -> ProfileError {
+        ProfileError::Bpf(error)
+    }
+}
+
+impl From<SysError> for ProfileError {
+    fn from(error: SysError) -> ProfileError {
+        ProfileError::Io(error)
+    }
+}

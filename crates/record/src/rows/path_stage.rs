@@ -1,0 +1,157 @@
+//! Stages of the way of packets through netfilter's hooks (`doctor path`).
+
+use crate::named_enum::named_enum;
+use crate::rows::NetfilterHook;
+use crate::table::fields;
+use crate::{Field, Key, LookupId, Show, Table, Value};
+
+named_enum! {
+    /// The family of addresses of packets.
+    pub enum PathFamily {
+        /// IPv4.
+        Ip => "ip",
+        /// IPv6.
+        Ip6 => "ip6",
+    }
+}
+
+named_enum! {
+    /// A stage: what has its place between two priorities of a hook, or between two hooks.
+    pub enum StageName {
+        /// Nothing.
+        Empty => "empty",
+        /// Fragments are put together.
+        Defrag => "defrag",
+        /// Rules before connection tracking.
+        Raw => "raw",
+        /// Connection tracking.
+        Conntrack => "conntrack",
+        /// Rules that change packets.
+        Mangle => "mangle",
+        /// NAT of destinations.
+        Dstnat => "dstnat",
+        /// Rules that let packets through or not.
+        Filter => "filter",
+        /// NAT of sources.
+        Srcnat => "srcnat",
+        /// What comes after all of these.
+        Late => "late",
+        /// The way to the next hook.
+        Routing => "routing",
+    }
+}
+
+impl StageName {
+    /// What has its place there, in a sentence.
+    pub fn about(self) -> &'static str {
+        match self {
+            StageName::Empty => "nothing is between these two places: what measuring a stage itself shows",
+            StageName::Defrag => "fragments wait here to be put together (held ones count as lost)",
+            StageName::Raw => "chains `raw` of nftables and iptables: notrack, early drops",
+            StageName::Conntrack => "connection tracking finds or makes the packet's entry",
+            StageName::Mangle => "chains `mangle` of nftables and iptables",
+            StageName::Dstnat => "destination NAT: chains `nat` that publish or redirect",
+            StageName::Filter => "chains `filter` of nftables and iptables",
+            StageName::Srcnat => "source NAT: chains `nat` that masquerade",
+            StageName::Late => "what stands after the usual priorities: security, helpers",
+            StageName::Routing => "between two hooks: route, forwarding, the IP layer's own work",
+        }
+    }
+}
+
+/// One stage and what packets met there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PathStage {
+    /// Inode of the network namespace.
+    pub netns_id: u64,
+    /// The family.
+    pub family: PathFamily,
+    /// The hook; of the way between two hooks the one that is always on it.
+    pub hook: NetfilterHook,
+    /// The stage.
+    pub stage: StageName,
+    /// The priorities between which it lies, the first and the last; none between two hooks.
+    pub priorities: Option<(i32, i32)>,
+    /// Packets that came to it.
+    pub packets: u64,
+    /// Of these those that did not come out.
+    pub lost: u64,
+    /// Of these those whose time is known.
+    pub measured: u64,
+    /// The sum of the times in ns.
+    pub sum_ns: u64,
+    /// The time that half of the packets did not exceed, in ns.
+    pub median_ns: Option<u64>,
+    /// The time that 99 of 100 packets did not exceed, in ns.
+    pub p99_ns: Option<u64>,
+    /// The longest time in ns.
+    pub max_ns: Option<u64>,
+    /// How long packets counted.
+    pub window_ns: u64,
+}
+
+impl PathStage {
+    fn mean_ns(&self) -> Option<u64> {
+        self.sum_ns.checked_div(self.measured)
+    }
+
+    fn priority(&self, which: fn((i32, i32)) -> i32) -> Value<'static> {
+        match self.priorities.map(which) {
+            Some(priority) => u64::try_from(priority).map_or(Value::I64(priority.into()), Value::U64),
+            None => Value::Null,
+        }
+    }
+}
+
+/// ns as thousandths of a µs.
+fn us(ns: Option<u64>) -> Value<'static> {
+    ns.map_or(Value::Null, Value::Thousandths)
+}
+
+/// The table of stages between netfilter's hooks (`doctor path`).
+#[derive(Clone, Copy, Debug)]
+pub enum PathStages {}
+
+type F = Field<PathStages>;
+
+impl Table for PathStages {
+    type Row<'b> = PathStage;
+    const NAME: &'static str = "doctor path";
+    const FIELDS: &'static [F] = fields! { F:
+        /// Name of the network namespace; its number where it has none.
+        netns: Text = joined(LookupId::Netns, |row| Key::Id(row.netns_id)), show Show::Wide;
+        /// Inode of the network namespace.
+        netns_id: Id = own(|row| Value::U64(row.netns_id));
+        /// Packets of IPv4 or IPv6.
+        family: Name(PathFamily::NAMES) = own(|row| Value::Name(row.family.name())), show Show::Default;
+        /// The netfilter hook. Stage routing: of prerouting the way from it to input or forward, of postrouting the way
+        /// to it from forward or output.
+        hook: Name(NetfilterHook::NAMES) = own(|row| Value::Name(row.hook.name())), show Show::Default;
+        /// What has its place there; empty: nothing, which shows what measuring itself takes.
+        stage: Name(StageName::NAMES) = own(|row| Value::Name(row.stage.name())), show Show::Default;
+        /// Packets that came to the stage.
+        packets: Count = own(|row| Value::U64(row.packets)), show Show::Default;
+        /// Packets that did not come out of it: dropped, queued for a program, or held as fragments.
+        lost: Count = own(|row| Value::U64(row.lost)), show Show::Default;
+        /// The mean time in the stage, in microseconds.
+        mean_us: Thousandths = own(|row| us(row.mean_ns())), show Show::Default;
+        /// The time that half of the packets do not exceed, in microseconds, exact to an eighth.
+        median_us: Thousandths = own(|row| us(row.median_ns)), show Show::Wide;
+        /// The time that 99 of 100 packets do not exceed, in microseconds, exact to an eighth.
+        p99_us: Thousandths = own(|row| us(row.p99_ns)), show Show::Default;
+        /// The longest time, in microseconds.
+        max_us: Thousandths = own(|row| us(row.max_ns)), show Show::Default;
+        /// Packets whose time is known: not of those that changed the CPU or the buffer on the way.
+        measured: Count = own(|row| Value::U64(row.measured)), show Show::Wide;
+        /// The sum of these times.
+        sum_us: Thousandths = own(|row| Value::Thousandths(row.sum_ns)), show Show::Wide;
+        /// The first priority that belongs to the stage; null between two hooks.
+        first_priority: Count = own(|row| row.priority(|(first, _)| first)), show Show::Wide;
+        /// The last priority that belongs to the stage; null between two hooks.
+        last_priority: Count = own(|row| row.priority(|(_, last)| last)), show Show::Wide;
+        /// What happens there.
+        about: Text = own(|row| Value::nonempty(row.stage.about().as_bytes())), show Show::Default;
+        /// How long packets counted.
+        window_us: DurationUs = own(|row| Value::U64(row.window_ns / 1000)), show Show::Wide;
+    };
+}

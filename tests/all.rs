@@ -43,6 +43,7 @@ mod nat_events;
 mod nat_session_log;
 mod nat_sizes;
 mod nat_stateless;
+mod nstat_face;
 mod owners;
 mod packet_files;
 mod packet_tools;

@@ -19,8 +19,8 @@ pub(crate) fn tree(commands: Commands) -> clap::Command {
         .long_about(
             "One look at a host's network. Without a command: listeners and flows with their owners.\n\n\
              The faces of old tools take the tools' own switches and print their bytes: `netwren ss …`, \
-             `netwren netstat …`, `netwren lstf …`, `netwren conntrack …`, `netwren ulogd …`, or a link of that name \
-             to the binary.",
+             `netwren netstat …`, `netwren nstat …`, `netwren lstf …`, `netwren conntrack …`, `netwren ulogd …`, or a \
+             link of that name to the binary.",
         )
         .args(of_scope(Scope::HOME).map(arg))
         .args_conflicts_with_subcommands(true)

@@ -24,6 +24,7 @@ mod fold;
 mod follow;
 mod going;
 mod goldens;
+mod home;
 mod identity;
 mod kill;
 mod lab;

@@ -445,10 +445,7 @@ fn root_record_everything_answers_everything() {
         answers(&ran, &format!("{question:?}"));
     }
     let home = netwren(&["--replay", &tape]).stdout;
-    assert!(
-        home.starts_with("Recorded at 20") && home.contains("\nListeners\n") && home.contains("\nFlows\n"),
-        "{home}"
-    );
+    assert!(home.contains("\nsockets ") && home.contains("\nflows"), "{home}");
     // Rows of all namespaces are shown; nothing in the row tells of which.
     let mixed = "network namespaces of the recording: --all-netns shows of which";
     for question in [&["sockets"][..], &["flows"], &["nat", "top"], &["routes"], &[]] {

@@ -510,7 +510,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         File("FILE"),
         OPTIONS,
-        "Listeners and flows of a recording, as they were then (`netwren record FILE` makes one)",
+        "The host as it was when it was recorded (`netwren record FILE`)",
     ),
     flag(
         Scope::CT_TABLE,

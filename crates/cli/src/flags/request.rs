@@ -26,6 +26,8 @@ pub(crate) enum Format {
     Csv,
     /// Log records in words (`log tail`).
     LogTail,
+    /// The home screen (`netwren` alone).
+    Home,
 }
 
 /// Which columns, and which rows.

@@ -11,6 +11,7 @@ use record::rows::{KernelCounters, Socket, Sockets};
 use record::{Accounting, Demand, Get, Lookups, Next, SourceError, Table, Value, field_index};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::time::Duration;
 use sys::{Errno, Host, fs};
 
 /// Ports that the kernel chooses where the setting cannot be read: as it comes.
@@ -40,7 +41,7 @@ type Censuses = BTreeMap<u64, SocketCensus>;
 type NetnsSettings = Vec<(&'static str, Vec<i64>)>;
 
 /// Watches the host, round after round.
-pub(super) struct Watch {
+pub(in crate::commands) struct Watch {
     counters: CounterProvider,
     /// Sockets of the round before.
     before: RefCell<Option<Censuses>>,
@@ -50,12 +51,17 @@ pub(super) struct Watch {
 
 impl Watch {
     /// A watch that reads counters so.
-    pub(super) fn new(counters: CounterProvider) -> Watch {
+    pub(in crate::commands) fn new(counters: CounterProvider) -> Watch {
         Watch { counters, before: RefCell::default(), seen_ns: Cell::new(sys::clock::boottime_ns()) }
     }
 
+    /// The same with another time between the two readings of its first round; `None`: as the request says.
+    pub(in crate::commands) fn shorten(&self, window: Option<Duration>) {
+        self.counters.set_window(window);
+    }
+
     /// Two readings of each namespace, and of the host. Takes as long as the window is.
-    pub(super) fn samples(
+    pub(in crate::commands) fn samples(
         &self,
         session: &Session,
         lookups: &Lookups<'_>,

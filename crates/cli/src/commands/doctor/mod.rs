@@ -20,7 +20,7 @@ use crate::output;
 use crate::session::Session;
 use doctor::checks::CHECKS;
 use engine::Predicate;
-use gather::Watch;
+pub(super) use gather::Watch;
 use record::rows::{Findings, Severity};
 use record::{Accounting, LookupId, Lookups, Sink, Source, full_scan};
 use std::cell::Cell;

@@ -60,6 +60,7 @@ mod service;
 mod service_unit;
 mod shipping;
 mod sqlite;
+mod support;
 mod syscalls;
 mod syslog_receivers;
 mod tcpdump_face;

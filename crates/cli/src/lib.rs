@@ -7,6 +7,7 @@
 
 mod append_map;
 mod asked;
+mod bundle;
 mod command;
 mod commands;
 mod config;

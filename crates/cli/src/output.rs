@@ -10,6 +10,9 @@ use sinks::{Csv, FormatOptions, HomeText, HomeTextOptions, Json, LogTail, LogTai
 
 /// The sink for this request on standard output.
 pub(crate) fn sink(request: &Request) -> Box<dyn Sink> {
+    if let Some(bundle) = &request.bundle {
+        return bundle.sink();
+    }
     let terminal = sys::term::is_terminal(1);
     let out = Out::new(Stdout::new());
     let options = FormatOptions {

@@ -52,6 +52,11 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     Ok(table::show(&request, |_| Ok(provider)))
 }
 
+/// Shows the counters of the usual window.
+pub(super) fn shown(request: &Request) -> Result<Outcome, String> {
+    Ok(table::show(request, |_| Ok(CounterProvider::new(request, None, WINDOW))))
+}
+
 /// The time between two readings that the user asks for.
 pub(super) fn window(words: &ParsedWords<'_>, request: &Request) -> Result<Option<Duration>, String> {
     let window = words.seconds("for", PERIODS_S)?;

@@ -488,6 +488,15 @@ pub(crate) const FLAGS: &[Flag] = &[
          process",
     ),
     flag(
+        Scope::SUPPORT,
+        "bundle",
+        None,
+        File("FILE"),
+        DONE,
+        "Write all of it, with the tables of the host, to a new file for a bug report: names and addresses are \
+         pseudonyms in it",
+    ),
+    flag(
         Scope::PLACES.and(Scope::ADVICE),
         "record",
         None,

@@ -56,7 +56,7 @@ pub use families::{SockType, TipcConnection, TipcPart, VsockPart, XdpPart, XdpSt
 pub use family_extras::{
     FamilyExtras, MptcpPart, NetlinkPart, NetlinkProtocol, PacketPart, PacketRing, PacketType, UlpPart,
 };
-pub use feature::{Feature, Features};
+pub use feature::{Feature, FeatureState, Features};
 pub use finding::{Confidence, Evidence, Finding, Findings, Remedy, Severity};
 pub use flow::{Direction, Flow, FlowRtt, FlowStates, Flows};
 pub use flow_diff::FlowKept;

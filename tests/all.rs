@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod bad_days;
+mod baseline;
 mod capture;
 mod capture_copies;
 mod capture_files;

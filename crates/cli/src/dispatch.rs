@@ -28,8 +28,9 @@ fn outcome(command: &'static Command, words: Vec<OsString>, commands: Commands) 
 
 fn parsed(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let command = words.command;
-    let of_follow = command.tables.get(1).filter(|_| words.value("follow").is_some());
-    match (of_follow.or(command.tables.first()), command.run) {
+    let is_other = words.value("follow").is_some() || words.has_file("baseline");
+    let other = command.tables.get(1).filter(|_| is_other);
+    match (other.or(command.tables.first()), command.run) {
         (Some(table), _) if words.list("columns").as_deref() == Some("help") => {
             Ok(output::print_prose(&(table.help)()).into())
         }

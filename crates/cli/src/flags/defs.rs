@@ -275,6 +275,15 @@ pub(crate) const FLAGS: &[Flag] = &[
         "How long the host is watched (default 3); of a recording: time from its first round to the one that is \
          compared with it (default: the last one)",
     ),
+    flag(
+        Scope::DOCTOR,
+        "baseline",
+        None,
+        File("FILE"),
+        WHAT,
+        "What changed since the host was recorded (`netwren record FILE`) when it was well: findings, settings, \
+         listeners, and rates that are three times as high",
+    ),
     flag(Scope::COUNTERS, "changed", None, Nothing, WHAT, "Only counters that changed"),
     flag(
         Scope::COLUMNS,

@@ -1,5 +1,6 @@
 //! The tables: one module each, with the row and its field table.
 
+mod baseline_change;
 mod capture_file;
 mod captured_packet;
 mod conntrack;
@@ -41,6 +42,7 @@ mod socket_fields;
 mod tcp_info;
 mod tcp_info_fields;
 
+pub use baseline_change::{BaselineChange, BaselineChanges, BaselineVerb, ChangedThing};
 pub use capture_file::{CaptureFile, CaptureFileIface, CaptureFiles};
 pub use captured_packet::{
     ArpHeader, CapturedFrame, CapturedPacket, CapturedPackets, LinkHeader, LinkType, PacketAim, StampSource,
@@ -99,6 +101,7 @@ mod tests {
         are_unique_and_documented::<CapturedPackets>();
         are_unique_and_documented::<KernelCounters>();
         are_unique_and_documented::<Findings>();
+        are_unique_and_documented::<BaselineChanges>();
         are_unique_and_documented::<Drops>();
         are_unique_and_documented::<DropEvents>();
         are_unique_and_documented::<Flows>();

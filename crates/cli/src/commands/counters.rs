@@ -95,7 +95,7 @@ impl CounterProvider {
         }
     }
 
-    /// The same with another window; without one, that of the request or the usual one.
+    /// Sets the window; `None` stands for the time of a round or the usual window.
     pub(super) fn set_window(&self, window: Option<Duration>) {
         self.window.set(window);
     }

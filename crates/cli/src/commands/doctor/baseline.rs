@@ -1,6 +1,6 @@
 //! `netwren doctor --baseline FILE`: what is not as it was when the host was recorded.
 
-use super::descriptors::NOT_RECORDED;
+use super::descriptors::forgive_missing;
 use super::gather::Watch;
 use crate::asked;
 use crate::commands::counters::CounterProvider;
@@ -74,10 +74,7 @@ fn recorded(request: &Request, file: &Path, listeners: &Plan<Sockets>) -> Result
     let then = observe(&session, &watch, listeners, &mut stats);
     session.finish(&mut stats);
     // A recording of `record` has no descriptors: a process that is at its limit now is a new finding then.
-    if stats.why.iter().any(|why| why.text == NOT_RECORDED) {
-        stats.why.retain(|why| why.text != NOT_RECORDED);
-        stats.unanswered = !stats.why.is_empty();
-    }
+    forgive_missing(&mut stats);
     match then {
         Ok(then) => Ok((then, stats)),
         Err(error) => Err(Outcome::because(Exit::Failed, format!("the baseline is of no use: {error}"))),

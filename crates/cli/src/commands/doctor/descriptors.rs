@@ -9,8 +9,16 @@ use sys::{Errno, Host, SysError};
 const PROCESSES_MAX: usize = 64;
 
 /// The reason where a recording has none.
-pub(super) const NOT_RECORDED: &str =
+const NOT_RECORDED: &str =
     "the recording does not hold the file descriptors of processes (`doctor --record` records them)";
+
+/// Takes back that a recording has none, which `record` does not ask for: whoever shows more than findings of them.
+pub(in crate::commands) fn forgive_missing(stats: &mut Accounting) {
+    if stats.why.iter().any(|why| why.text == NOT_RECORDED) {
+        stats.why.retain(|why| why.text != NOT_RECORDED);
+        stats.unanswered = !stats.why.is_empty();
+    }
+}
 
 /// The descriptors of the processes that hold `listeners`, as owners were read after `seen_ns`: a process that started
 /// later may be another one with the number, and is left out.

@@ -55,7 +55,7 @@ impl Watch {
         Watch { counters, before: RefCell::default(), seen_ns: Cell::new(sys::clock::boottime_ns()) }
     }
 
-    /// The same with another time between the two readings of its first round; `None`: as the request says.
+    /// Sets the time between the two readings of the first round; `None`: as the request says.
     pub(in crate::commands) fn shorten(&self, window: Option<Duration>) {
         self.counters.set_window(window);
     }

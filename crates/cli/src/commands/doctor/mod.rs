@@ -19,6 +19,7 @@ use crate::flags::request::{Format, Request};
 use crate::outcome::Outcome;
 use crate::output;
 use crate::session::Session;
+pub(super) use descriptors::forgive_missing;
 use doctor::checks::CHECKS;
 use engine::Predicate;
 pub(super) use gather::Watch;

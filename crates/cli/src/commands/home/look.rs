@@ -2,6 +2,7 @@
 
 use super::{HomeProvider, losses, parts};
 use crate::asked;
+use crate::commands::doctor::forgive_missing;
 use crate::commands::drops::scope;
 use crate::commands::source_provider::SourceProvider;
 use crate::enrich::Enrichment;
@@ -45,6 +46,7 @@ pub(super) fn look(provider: &HomeProvider, session: &Session) -> (HomeScreen, A
         unseen.failed(&error);
         Vec::new()
     });
+    forgive_missing(&mut unseen.part);
     unseen.close("counters");
     let after = is_first.then(|| Enrichment::read(session, &wanted, &mut unseen.part));
     unseen.close("owners");
@@ -167,6 +169,8 @@ struct Unseen {
     /// The row counts of the part that is being read.
     part: Accounting,
     texts: Vec<String>,
+    /// What stands on the screen alone: nothing is missing that could be had.
+    notes: Vec<String>,
     /// True if the screen lacks something that was there to be seen.
     is_partial: bool,
     via: Vec<&'static str>,
@@ -207,8 +211,12 @@ impl Unseen {
     /// Drops are known by counters alone. Where a right is missing the screen lacks what others would see; where there
     /// is no BPF, or a recording has no drops, nothing else could be had.
     fn causes_of_drops(&mut self, error: &SourceError, host: &Host) {
-        self.is_partial |= error.fault != SourceFault::Unsupported && !host.is_replay();
-        self.texts.push(format!("causes of drops: {}; counters of losses are shown", error.cause));
+        let text = format!("causes of drops: {}; counters of losses are shown", error.cause);
+        if error.fault == SourceFault::Unsupported || host.is_replay() {
+            return self.notes.push(text);
+        }
+        self.is_partial = true;
+        self.texts.push(text);
     }
 
     /// Puts the sentences on the screen; returns the row counts of the look.
@@ -217,7 +225,7 @@ impl Unseen {
         if self.is_partial {
             self.texts.iter().for_each(|text| stats.add_reason(1, text.clone()));
         }
-        screen.unseen = self.texts;
+        screen.unseen = [self.texts, self.notes].concat();
         stats
     }
 }

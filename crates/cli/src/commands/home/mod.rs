@@ -95,7 +95,6 @@ impl HomeProvider {
             |members: &[record::Member]| Some(members.iter().map(|member| member.name).collect::<Vec<_>>().join(","));
         let flows = Shown {
             columns: columns(record::rows::HomeScreen::FLOWS),
-            // Names that are the user's own choice are no part of what is shown, so the order need not be seen.
             order: Some("bytes_out_per_s:desc,bytes_in_per_s:desc,connections:desc"),
             limit: Some(LIST_MAX),
             ..Shown::default()

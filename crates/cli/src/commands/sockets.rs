@@ -61,7 +61,8 @@ const COLUMNS_OF_LISTENERS: &str = "proto,local_addr,local_port,accept_q,accept_
 const COLUMNS_WITHOUT_OWNER: &str = "proto,local_addr,local_port,accept_q,accept_q_max,user";
 
 /// Which sockets take what anybody sends.
-pub(super) const LISTENERS: &str = "state = listen and proto = tcp or proto = udp and state = unconn and local_port != null";
+pub(super) const LISTENERS: &str =
+    "state = listen and proto = tcp or proto = udp and state = unconn and local_port != null";
 
 /// `netwren listeners`.
 pub(crate) static LISTENERS_COMMAND: Command = Command {

@@ -4,12 +4,12 @@
 //! address or a name cannot slip through in a form that nobody thought of.
 
 use crate::bundle::BundleWriter;
-use crate::command::Command;
+use crate::command::{Command, Commands};
 use crate::commands::made_rows::MadeRows;
 use crate::commands::netns_command::NetnsCommand;
 use crate::commands::{counters, flows, home, routes, sockets};
 use crate::exit::Exit;
-use crate::flags::parser::{self, Commands};
+use crate::flags::parser;
 use crate::flags::request::Request;
 use crate::outcome::Outcome;
 use crate::output;

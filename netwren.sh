@@ -14,8 +14,8 @@ usage() {
     cat <<'END'
 usage: ./netwren.sh COMMAND
 
-  run [-- ARGS]     build the release binary and run it; without ARGS: this host's
-                    listeners and flows with their owners
+  run [-- ARGS]     build the release binary and run it; without ARGS:
+                    the whole host on one screen
   test              install what tests need, then everything that must pass
   build             the static release binary, at $CARGO_TARGET_DIR/netwren (target/netwren)
   install [PREFIX]  binary, man pages, shell completions (PREFIX: /usr/local; DESTDIR is honoured)

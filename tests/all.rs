@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod bad_days;
+mod baseline;
 mod capture;
 mod capture_copies;
 mod capture_files;
@@ -26,6 +27,7 @@ mod fold;
 mod follow;
 mod going;
 mod goldens;
+mod home;
 mod identity;
 mod kill;
 mod lab;
@@ -45,6 +47,7 @@ mod nat_events;
 mod nat_session_log;
 mod nat_sizes;
 mod nat_stateless;
+mod nstat_face;
 mod owners;
 mod packet_files;
 mod packet_tools;
@@ -61,6 +64,7 @@ mod service;
 mod service_unit;
 mod shipping;
 mod sqlite;
+mod support;
 mod syscalls;
 mod syslog_receivers;
 mod tcpdump_face;

@@ -34,6 +34,9 @@ _netwren() {
             netwren,help)
                 cmd="netwren__subcmd__help"
                 ;;
+            netwren,home)
+                cmd="netwren__subcmd__home"
+                ;;
             netwren,listeners)
                 cmd="netwren__subcmd__listeners"
                 ;;
@@ -90,6 +93,9 @@ _netwren() {
                 ;;
             netwren__subcmd__help,help)
                 cmd="netwren__subcmd__help__subcmd__help"
+                ;;
+            netwren__subcmd__help,home)
+                cmd="netwren__subcmd__help__subcmd__home"
                 ;;
             netwren__subcmd__help,listeners)
                 cmd="netwren__subcmd__help__subcmd__listeners"
@@ -221,12 +227,56 @@ _netwren() {
 
     case "${cmd}" in
         netwren)
-            opts="-h -V --replay --help --version sockets listeners flows routes nat log capture drops doctor counters record support help"
+            opts="-c -n -o -H -w -N -h -V --columns --limit --output --json --csv --no-header --color --watch --stats --cost --netns --all-netns --replay --help --version home sockets listeners flows routes nat log capture drops doctor counters record support help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --columns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -c)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --limit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -n)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --watch)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -w)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -N)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --replay)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -811,13 +861,17 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__doctor)
-            opts="-c -n -o -H -w -N -h --for --columns --by --sum --max --avg --sort --limit --output --json --csv --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --record --replay --help softirq path"
+            opts="-c -n -o -H -w -N -h --for --baseline --columns --by --sum --max --avg --sort --limit --output --json --csv --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --record --replay --help softirq path"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --for)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --baseline)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1393,7 +1447,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__help)
-            opts="sockets listeners flows routes nat log capture drops doctor counters record support help"
+            opts="home sockets listeners flows routes nat log capture drops doctor counters record support help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1561,6 +1615,20 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        netwren__subcmd__help__subcmd__home)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1861,6 +1929,68 @@ _netwren() {
                 return 0
             fi
             case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        netwren__subcmd__home)
+            opts="-c -n -o -H -w -N -h --columns --limit --output --json --csv --no-header --color --watch --stats --cost --netns --all-netns --replay --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --columns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -c)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --limit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -n)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --watch)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -w)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -N)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --replay)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -3405,7 +3535,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__support)
-            opts="-c -o -h --columns --by --sort --output --json --csv --help"
+            opts="-c -o -h --columns --by --sort --output --json --csv --bundle --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3433,6 +3563,10 @@ _netwren() {
                     ;;
                 -o)
                     COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    return 0
+                    ;;
+                --bundle)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_netwren_global_optspecs
-    string join \n replay= h/help V/version
+    string join \n c/columns= n/limit= o/output= json csv H/no-header color= w/watch= stats cost N/netns= all-netns replay= h/help V/version
 end
 
 function __fish_netwren_needs_command
@@ -24,9 +24,27 @@ function __fish_netwren_using_subcommand
     contains -- $cmd[1] $argv
 end
 
-complete -c netwren -n "__fish_netwren_needs_command" -l replay -d 'Listeners and flows of a recording, as they were then (`netwren record FILE` makes one)' -r -F
+complete -c netwren -n "__fish_netwren_needs_command" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
+complete -c netwren -n "__fish_netwren_needs_command" -s n -l limit -d 'At most N rows' -r
+complete -c netwren -n "__fish_netwren_needs_command" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+wide\t''
+json\t''
+csv\t''"
+complete -c netwren -n "__fish_netwren_needs_command" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c netwren -n "__fish_netwren_needs_command" -s w -l watch -d 'Again every SECONDS until interrupted' -r
+complete -c netwren -n "__fish_netwren_needs_command" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_needs_command" -l replay -d 'The host as it was when it was recorded (`netwren record FILE`)' -r -F
+complete -c netwren -n "__fish_netwren_needs_command" -l json -d 'Short for -o json'
+complete -c netwren -n "__fish_netwren_needs_command" -l csv -d 'Short for -o csv'
+complete -c netwren -n "__fish_netwren_needs_command" -s H -l no-header -d 'No header line'
+complete -c netwren -n "__fish_netwren_needs_command" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
+complete -c netwren -n "__fish_netwren_needs_command" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
+complete -c netwren -n "__fish_netwren_needs_command" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
 complete -c netwren -n "__fish_netwren_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c netwren -n "__fish_netwren_needs_command" -s V -l version -d 'Print version'
+complete -c netwren -n "__fish_netwren_needs_command" -f -a "home" -d 'The whole host on one screen; `netwren` without a command is the same'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "sockets" -d 'Sockets of every family with their owners'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "listeners" -d 'Sockets that take what anybody sends: TCP that listens, UDP with a port and no peer'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "flows" -d 'Host-to-host flows: who talks to whom, who opened it, how many connections'
@@ -40,6 +58,25 @@ complete -c netwren -n "__fish_netwren_needs_command" -f -a "counters" -d 'What 
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "record" -d 'Save everything that netwren can show of this host to a file, to be asked later'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "support" -d 'What this kernel and these privileges allow, and what is used instead'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c netwren -n "__fish_netwren_using_subcommand home" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
+complete -c netwren -n "__fish_netwren_using_subcommand home" -s n -l limit -d 'At most N rows' -r
+complete -c netwren -n "__fish_netwren_using_subcommand home" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+wide\t''
+json\t''
+csv\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand home" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand home" -s w -l watch -d 'Again every SECONDS until interrupted' -r
+complete -c netwren -n "__fish_netwren_using_subcommand home" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand home" -l replay -d 'The host as it was when it was recorded (`netwren record FILE`)' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand home" -l json -d 'Short for -o json'
+complete -c netwren -n "__fish_netwren_using_subcommand home" -l csv -d 'Short for -o csv'
+complete -c netwren -n "__fish_netwren_using_subcommand home" -s H -l no-header -d 'No header line'
+complete -c netwren -n "__fish_netwren_using_subcommand home" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
+complete -c netwren -n "__fish_netwren_using_subcommand home" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
+complete -c netwren -n "__fish_netwren_using_subcommand home" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
+complete -c netwren -n "__fish_netwren_using_subcommand home" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l sum -d 'With --by: also the sum of these fields' -r
@@ -792,6 +829,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand drops" -l stack -d 'The 
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l all -d 'Also drops that are routine, such as unread data of a socket that was closed: their `benign` is true'
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -l for -d 'How long the host is watched (default 3); of a recording: time from its first round to the one that is compared with it (default: the last one)' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -l baseline -d 'What changed since the host was recorded (`netwren record FILE`) when it was well: findings, settings, listeners, and rates that are three times as high' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
 complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
 complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -l sum -d 'With --by: also the sum of these fields' -r
@@ -923,22 +961,24 @@ complete -c netwren -n "__fish_netwren_using_subcommand support" -s o -l output 
 wide\t''
 json\t''
 csv\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand support" -l bundle -d 'Write all of it, with the tables of the host, to a new file for a bug report: names and addresses are pseudonyms in it' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand support" -l json -d 'Short for -o json'
 complete -c netwren -n "__fish_netwren_using_subcommand support" -l csv -d 'Short for -o csv'
 complete -c netwren -n "__fish_netwren_using_subcommand support" -s h -l help -d 'Print help'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "sockets" -d 'Sockets of every family with their owners'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "listeners" -d 'Sockets that take what anybody sends: TCP that listens, UDP with a port and no peer'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "flows" -d 'Host-to-host flows: who talks to whom, who opened it, how many connections'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "routes" -d 'Routes of IPv4 and IPv6, of all routing tables: a row for each next hop'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "nat" -d 'Connection tracking: who talks through this host, whose addresses are rewritten, who answers'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "log" -d 'Packets that rules log (nft `log group`, iptables NFLOG), until interrupted'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "capture" -d 'Packets of interfaces, as they come, until interrupted; packets of files'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "drops" -d 'Packets that the kernel drops while it runs: how many, why, where, and what that means'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "doctor" -d 'What is wrong with this host\'s network, what proves it, what would mend it'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "counters" -d 'What the kernel counts, what moved in a second, and what each counter means'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "record" -d 'Save everything that netwren can show of this host to a file, to be asked later'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "support" -d 'What this kernel and these privileges allow, and what is used instead'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from home sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "home" -d 'The whole host on one screen; `netwren` without a command is the same'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from home sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "sockets" -d 'Sockets of every family with their owners'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from home sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "listeners" -d 'Sockets that take what anybody sends: TCP that listens, UDP with a port and no peer'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from home sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "flows" -d 'Host-to-host flows: who talks to whom, who opened it, how many connections'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from home sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "routes" -d 'Routes of IPv4 and IPv6, of all routing tables: a row for each next hop'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from home sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "nat" -d 'Connection tracking: who talks through this host, whose addresses are rewritten, who answers'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from home sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "log" -d 'Packets that rules log (nft `log group`, iptables NFLOG), until interrupted'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from home sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "capture" -d 'Packets of interfaces, as they come, until interrupted; packets of files'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from home sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "drops" -d 'Packets that the kernel drops while it runs: how many, why, where, and what that means'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from home sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "doctor" -d 'What is wrong with this host\'s network, what proves it, what would mend it'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from home sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "counters" -d 'What the kernel counts, what moved in a second, and what each counter means'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from home sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "record" -d 'Save everything that netwren can show of this host to a file, to be asked later'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from home sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "support" -d 'What this kernel and these privileges allow, and what is used instead'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from home sockets listeners flows routes nat log capture drops doctor counters record support help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from sockets" -f -a "kill" -d 'Close TCP and UDP sockets of any owner; without --yes only show which'
 complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from nat" -f -a "top" -d 'Who and what fills the table: entries counted by some fields, the most first, with their share'
 complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from nat" -f -a "stats" -d 'What connection tracking counts: entries, limits, what was dropped and what could not go in'

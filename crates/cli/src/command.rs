@@ -44,8 +44,6 @@ pub(crate) struct Command {
     pub(crate) columns_of_proto: &'static [(&'static str, &'static [&'static str])],
     /// Columns of the groups of `--watch` over a stream that are shown by the second, too.
     pub(crate) group_rates: &'static [GroupRate],
-    /// Its part of `netwren` without a command.
-    pub(crate) home: Option<HomePart>,
     /// Its part of `netwren record`.
     pub(crate) recorded: Option<SavedPart>,
     /// Runs the command. The error says what is wrong with the words. `None`: the command is a word before others.
@@ -68,7 +66,6 @@ impl Command {
         null_words: &[],
         columns_of_proto: &[],
         group_rates: &[],
-        home: None,
         recorded: None,
         run: None,
     };
@@ -158,15 +155,6 @@ pub struct FieldEntry {
     pub kind: Kind,
     /// When it is shown unasked.
     pub show: Show,
-}
-
-/// A table of the home screen.
-#[derive(Clone, Copy)]
-pub(crate) struct HomePart {
-    /// The line over it.
-    pub(crate) title: &'static str,
-    /// The words behind the command.
-    pub(crate) words: &'static [&'static str],
 }
 
 /// The part of a command that `netwren record` saves.

@@ -11,20 +11,26 @@ use std::ffi::OsString;
 /// Runs the command that the words name, and prints its messages; `None` if they name none.
 pub(crate) fn run(mut words: Vec<OsString>, commands: Commands) -> Option<Exit> {
     let command = parser::find(&mut words, commands)?;
+    Some(run_command(command, words, commands))
+}
+
+/// Runs a command with its words, and prints its messages.
+pub(crate) fn run_command(command: &'static Command, words: Vec<OsString>, commands: Commands) -> Exit {
     let Outcome { exit, messages } = outcome(command, words, commands);
     messages.iter().for_each(|line| say(line));
-    Some(exit)
+    exit
 }
 
 /// Runs a command with its words; its messages are left to the caller.
-pub(crate) fn outcome(command: &'static Command, words: Vec<OsString>, commands: Commands) -> Outcome {
+fn outcome(command: &'static Command, words: Vec<OsString>, commands: Commands) -> Outcome {
     parser::parse(command, words, commands, parsed).unwrap_or_else(|error| output::refused(&error).into())
 }
 
 fn parsed(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let command = words.command;
-    let of_follow = command.tables.get(1).filter(|_| words.value("follow").is_some());
-    match (of_follow.or(command.tables.first()), command.run) {
+    let is_other = words.value("follow").is_some() || words.has_file("baseline");
+    let other = command.tables.get(1).filter(|_| is_other);
+    match (other.or(command.tables.first()), command.run) {
         (Some(table), _) if words.list("columns").as_deref() == Some("help") => {
             Ok(output::print_prose(&(table.help)()).into())
         }

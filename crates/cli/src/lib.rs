@@ -7,6 +7,7 @@
 
 mod append_map;
 mod asked;
+mod bundle;
 mod command;
 mod commands;
 mod config;
@@ -44,7 +45,7 @@ pub use flags::defs::{VARIABLES, Variable};
 use flags::parser;
 use registry::COMMANDS;
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The message where the program has more rights than its caller. Its options open, write and load what the caller
 /// names (`--record`, `--netns PATH`, `ss -D FILE`), so it must not lend its rights to whoever may start it.
@@ -73,8 +74,7 @@ pub fn main(mut args: impl Iterator<Item = OsString>) -> u8 {
         return face(&faces::Call::new(args));
     }
     let words: Vec<OsString> = args.collect();
-    let Some(first) = words.first() else { return commands::overview::overview(None, COMMANDS) as u8 };
-    if let Some(face) = first.to_str().and_then(faces::find) {
+    if let Some(face) = words.first().and_then(|first| first.to_str()).and_then(faces::find) {
         return face(&faces::Call::new(words.into_iter().skip(1)));
     }
     if let Some(exit) =
@@ -88,14 +88,11 @@ pub fn main(mut args: impl Iterator<Item = OsString>) -> u8 {
     }
 }
 
-/// `--replay FILE`, `--help`, `--version`, `help COMMAND`, and words that are no command.
+/// The home screen, `--help`, `--version`, `help COMMAND`, and words that are no command.
 fn without_command(words: Vec<OsString>) -> Exit {
-    let words = std::iter::once(OsString::from("netwren")).chain(words);
-    match parser::tree(COMMANDS).try_get_matches_from(words) {
-        Ok(matches) => match matches.get_one::<PathBuf>("replay") {
-            Some(file) => commands::overview::overview(Some(file), COMMANDS),
-            None => Exit::Usage,
-        },
+    let line = std::iter::once(OsString::from("netwren")).chain(words.clone());
+    match parser::tree(COMMANDS).try_get_matches_from(line) {
+        Ok(_) => dispatch::run_command(&commands::home::COMMAND, words, COMMANDS),
         Err(error) => output::refused(&error),
     }
 }

@@ -6,10 +6,13 @@ use crate::fold::fold;
 use crate::local_time::local_time;
 use crate::stdout::Stdout;
 use record::Sink;
-use sinks::{Csv, FormatOptions, Json, LogTail, LogTailOptions, Out, TableWriter, Text};
+use sinks::{Csv, FormatOptions, HomeText, HomeTextOptions, Json, LogTail, LogTailOptions, Out, TableWriter, Text};
 
 /// The sink for this request on standard output.
 pub(crate) fn sink(request: &Request) -> Box<dyn Sink> {
+    if let Some(bundle) = &request.bundle {
+        return bundle.sink();
+    }
     let terminal = sys::term::is_terminal(1);
     let out = Out::new(Stdout::new());
     let options = FormatOptions {
@@ -21,6 +24,7 @@ pub(crate) fn sink(request: &Request) -> Box<dyn Sink> {
     };
     match request.format {
         Format::LogTail => Box::new(log_tail(request, out, options.color)),
+        Format::Home => Box::new(HomeText::new(out, HomeTextOptions { color: options.color, width: terminal_width() })),
         Format::Json => Box::new(Json::new(out, options)),
         Format::Csv => Box::new(Csv::new(out, options)),
         Format::Table if terminal || request.color == Some(true) => Box::new(TableWriter::new(out, options)),
@@ -30,13 +34,17 @@ pub(crate) fn sink(request: &Request) -> Box<dyn Sink> {
 
 /// Log records in words, cut where the terminal ends.
 fn log_tail(request: &Request, out: Out<Stdout>, color: bool) -> LogTail<Stdout> {
-    let stdout = sys::term::STDOUT;
-    let width = sys::term::is_terminal(stdout).then(|| sys::term::width(stdout).unwrap_or(80));
     let clock = |seconds: u64| {
         let at = local_time(i64::try_from(seconds).ok()?)?;
         Some([at.hour, at.minute, at.second])
     };
-    LogTail::new(out, LogTailOptions { color, width, with_netns: request.all_netns, clock })
+    LogTail::new(out, LogTailOptions { color, width: terminal_width(), with_netns: request.all_netns, clock })
+}
+
+/// Columns of the terminal that standard output is; `None` if it is none.
+fn terminal_width() -> Option<usize> {
+    let stdout = sys::term::STDOUT;
+    sys::term::is_terminal(stdout).then(|| sys::term::width(stdout).unwrap_or(80))
 }
 
 /// Prints a text that is no table, as it is.

@@ -1,14 +1,15 @@
 //! The registry: every native command, once.
 //!
-//! Dispatch, help, man pages, completions, `--columns help`, the schema, the home screen and `netwren record` come from
+//! Dispatch, help, man pages, completions, `--columns help`, the schema and `netwren record` come from
 //! this list. Another table is a field table in `record`, a source, and an entry here.
 
 use crate::command::Command;
 use crate::commands::nat::{advise, delete, events, list, stateless, stats, top};
-use crate::commands::{capture, counters, doctor, drops, flows, kill, log, record, routes, sockets, support};
+use crate::commands::{capture, counters, doctor, drops, flows, home, kill, log, record, routes, sockets, support};
 
 /// Every command, in the order of the help; those below another one after it.
 pub(crate) static COMMANDS: &[&Command] = &[
+    &home::COMMAND,
     &sockets::COMMAND,
     &sockets::LISTENERS_COMMAND,
     &kill::COMMAND,

@@ -4,6 +4,7 @@
 //! no command line. What cannot be told from the samples is `None`, never a guess.
 #![forbid(unsafe_code)]
 
+pub mod baseline;
 pub mod checks;
 pub mod nat;
 pub mod stateless;

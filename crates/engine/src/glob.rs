@@ -4,7 +4,7 @@
 ///
 /// No recursion: after a mismatch only the last `*` takes one byte more, so the cost is at most the product of both
 /// lengths. A `[` that is never closed stands for itself.
-pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
+pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while let Some(&byte) = text.get(t) {

@@ -29,6 +29,7 @@ pub use answers::Unanswered;
 pub use diff::{DiffSource, DiffState};
 pub use explain::{explain, expr_text};
 pub use filter::{Ast, FilterError};
+pub use glob::matches as glob_matches;
 pub use nearest::nearest;
 pub use plan::{Fold, Plan, PlanError, PlanRequest, Sort};
 pub use predicate::{BadPattern, Predicate};

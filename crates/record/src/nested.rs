@@ -1,6 +1,6 @@
 //! Lists and objects that rows hold, and values that outlive their row.
 
-use crate::{List, Object, Owner, Value};
+use crate::{List, Member, Object, Owner, Value};
 use std::fmt;
 
 /// An item of a list that is kept in a `Vec`.
@@ -70,6 +70,32 @@ pub struct OwnedList(Vec<OwnedValue>);
 /// An object that outlives its row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnedObject(Vec<(&'static str, OwnedValue)>);
+
+impl OwnedObject {
+    /// An object with these members and these values, in their order. Members without a value are null.
+    pub fn of<'v>(members: &'static [Member], values: impl IntoIterator<Item = Value<'v>>) -> OwnedObject {
+        let mut values = values.into_iter();
+        let value = |values: &mut dyn Iterator<Item = Value<'v>>| values.next().unwrap_or(Value::Null).into();
+        OwnedObject(members.iter().map(|member| (member.name, value(&mut values))).collect())
+    }
+
+    /// The value of a member; null if there is none of that name.
+    pub fn get(&self, name: &str) -> Value<'_> {
+        self.0.iter().find(|(known, _)| *known == name).map_or(Value::Null, |(_, value)| value.value())
+    }
+}
+
+impl FromIterator<OwnedValue> for OwnedList {
+    fn from_iter<I: IntoIterator<Item = OwnedValue>>(items: I) -> OwnedList {
+        OwnedList(items.into_iter().collect())
+    }
+}
+
+impl FromIterator<(&'static str, OwnedValue)> for OwnedObject {
+    fn from_iter<I: IntoIterator<Item = (&'static str, OwnedValue)>>(members: I) -> OwnedObject {
+        OwnedObject(members.into_iter().collect())
+    }
+}
 
 impl List for OwnedList {
     fn for_each(&self, each: &mut dyn FnMut(Value<'_>)) {

@@ -5,12 +5,14 @@
 #![forbid(unsafe_code)]
 
 pub mod face;
+mod home;
 mod log_tail;
 mod native;
 mod out;
 pub mod packets;
 pub mod syslog;
 
+pub use home::{HomeText, HomeTextOptions};
 pub use log_tail::{LOG_TAIL_COLUMNS, LogTail, LogTailOptions};
 pub use native::{Csv, FormatOptions, Json, JsonRows, TableWriter, Text, put_json_value};
 pub use out::Out;

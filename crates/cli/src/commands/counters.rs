@@ -13,7 +13,7 @@ use conntrack::stats::{Stats, StatsError};
 use counters::{CounterMemory, CounterReader, CounterReading, CounterTable, NextReading, Width};
 use record::rows::{CounterSource, KernelCounters, StatCounter};
 use record::{Accounting, Lookups, RowStats, Source};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use sys::{Errno, Host, Mode};
 
@@ -52,6 +52,11 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     Ok(table::show(&request, |_| Ok(provider)))
 }
 
+/// Shows the counters of the usual window.
+pub(super) fn shown(request: &Request) -> Result<Outcome, String> {
+    Ok(table::show(request, |_| Ok(CounterProvider::new(request, None, WINDOW))))
+}
+
 /// The time between two readings that the user asks for.
 pub(super) fn window(words: &ParsedWords<'_>, request: &Request) -> Result<Option<Duration>, String> {
     let window = words.seconds("for", PERIODS_S)?;
@@ -70,7 +75,7 @@ fn save(session: &Session, stats: &mut Accounting) -> u64 {
 
 /// Two readings, or one after the other.
 pub(super) struct CounterProvider {
-    window: Option<Duration>,
+    window: Cell<Option<Duration>>,
     /// The window if the user asks for none.
     usual: Duration,
     repeat: Repeat,
@@ -81,7 +86,18 @@ pub(super) struct CounterProvider {
 impl CounterProvider {
     /// Readings as far apart as the request says: `window`, or the time of a round, or as is `usual`.
     pub(super) fn new(request: &Request, window: Option<Duration>, usual: Duration) -> CounterProvider {
-        CounterProvider { window, usual, repeat: request.repeat, changed_only: false, memory: RefCell::default() }
+        CounterProvider {
+            window: Cell::new(window),
+            usual,
+            repeat: request.repeat,
+            changed_only: false,
+            memory: RefCell::default(),
+        }
+    }
+
+    /// Sets the window; `None` stands for the time of a round or the usual window.
+    pub(super) fn set_window(&self, window: Option<Duration>) {
+        self.window.set(window);
     }
 
     /// Waits until the second reading is due; of a recording, goes on to the round that has it.
@@ -89,7 +105,7 @@ impl CounterProvider {
         if session.host().is_replay() {
             return self.next_of_recording(session);
         }
-        let window = match (self.window, self.repeat) {
+        let window = match (self.window.get(), self.repeat) {
             (Some(window), _) | (None, Repeat::Every(window)) => window,
             (None, Repeat::Once) => self.usual,
         };
@@ -108,7 +124,7 @@ impl CounterProvider {
         while host.has_more_rounds() && host.begin_round() {
             found = NextReading::Begun;
             let gone = Duration::from_nanos(session.steady_ns().saturating_sub(begun_ns));
-            if self.repeat != Repeat::Once || self.window.is_some_and(|window| gone >= window) {
+            if self.repeat != Repeat::Once || self.window.get().is_some_and(|window| gone >= window) {
                 break;
             }
         }

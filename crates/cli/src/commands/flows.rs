@@ -4,7 +4,7 @@ use super::follow;
 use super::plan::{PlanError, bind, plan};
 use super::source_provider::{SourceProvider, Subject};
 use super::table;
-use crate::command::{Command, HomePart, ParsedWords, SavedPart, TableEntry};
+use crate::command::{Command, ParsedWords, SavedPart, TableEntry};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::{Repeat, Request};
@@ -16,7 +16,7 @@ use flows::{Conjunct, Ephemeral, FlowSource, NetnsAddresses, Ranges};
 use host::ports::LocalPorts;
 use record::Via;
 use record::rows::{Flow, FlowEvents, Flows, Sockets};
-use record::{Accounting, Demand, Expr, LookupId, Lookups, Source, Table};
+use record::{Accounting, Demand, Expr, LookupId, Lookups, Next, Source, Table};
 use std::cell::RefCell;
 
 /// The registry's entry.
@@ -27,7 +27,6 @@ pub(crate) static COMMAND: Command = Command {
     scope: Scope::OWNED_TABLE.and(Scope::FOLLOW).and(Scope::FLOWS).without(Scope::COLUMNS),
     tables: &[TableEntry::of::<Flows>(), TableEntry::of::<FlowEvents>()],
     null_words: &[("local_addr", "many"), ("local_port", "many"), ("peer_addr", "many"), ("peer_port", "many")],
-    home: Some(HomePart { title: "Flows", words: &["--limit", "20"] }),
     recorded: Some(SavedPart { rows: None, is_large: false, read: save }),
     run: Some(run),
     ..Command::TABLE
@@ -47,6 +46,11 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     if let Some(interval) = request.follow {
         return Ok(follow::flows(request, interval));
     }
+    shown(request)
+}
+
+/// Shows the flows that there are.
+pub(super) fn shown(request: &Request) -> Result<Outcome, String> {
     Ok(match prepare(request) {
         Ok((plan, reading)) => table::run(request, &plan, &reading),
         Err(wrong) => Outcome::because(Exit::Usage, wrong),
@@ -93,7 +97,14 @@ fn prepare(request: &Request) -> Result<(Plan<Flows>, FlowProvider), PlanError> 
     Ok((plan, FlowProvider { via: request.via, conjuncts, tests, owners, memory }))
 }
 
-struct FlowProvider {
+/// The plan of flows whose rates are known from a second reading on, also without `--watch`.
+pub(super) fn compared(request: &Request) -> Result<(Plan<Flows>, FlowProvider), PlanError> {
+    let (plan, provider) = prepare(request)?;
+    Ok((plan, FlowProvider { memory: Some(Rounds::default()), ..provider }))
+}
+
+/// Makes the source of flows, once a round.
+pub(super) struct FlowProvider {
     via: Option<Via>,
     conjuncts: Vec<Expr>,
     tests: Vec<Predicate<Sockets>>,
@@ -107,6 +118,15 @@ struct FlowProvider {
 struct Rounds {
     sockets: RefCell<DiffState<Sockets>>,
     flows: RefCell<DiffState<Flows>>,
+}
+
+impl FlowProvider {
+    /// Reads the flows that the next reading is compared with; shows none.
+    pub(super) fn remember(&self, session: &Session, lookups: Lookups<'_>, plan: &Plan<Flows>) {
+        // What is wrong with it is wrong with the next one as well, and is said there.
+        let mut stats = Accounting::default();
+        let _ = self.with_source(session, lookups, &mut stats, |flows| flows.run(plan.demand(), &mut |_| Next::More));
+    }
 }
 
 impl SourceProvider<Flows> for FlowProvider {

@@ -6,7 +6,7 @@ use crate::flags::request::{Format, Request};
 use crate::outcome::Outcome;
 use crate::output;
 use engine::Plan;
-use record::{Accounting, Demand, Lookups, Next, Scan, Source, Table, full_scan};
+use record::{Accounting, Demand, Lookups, Next, Scan, Sink, Source, Table, full_scan};
 
 /// The request that the rows are shown by.
 pub(super) struct MadeRows<T: Table> {
@@ -28,10 +28,14 @@ impl<T: Table> MadeRows<T> {
         self.request.format == Format::Table && !shown.wide && shown.filter.is_empty() && !chosen
     }
 
-    /// Writes the rows.
+    /// Writes the rows on standard output.
     pub(super) fn write<'b>(&self, rows: &[T::Row<'b>]) -> Outcome {
-        let mut sink = output::sink(&self.request);
-        match self.plan.run(&Made::<T> { rows }, &Lookups::none(), &mut *sink, None, &|| false) {
+        self.write_to(&mut *output::sink(&self.request), rows)
+    }
+
+    /// Writes the rows into a sink.
+    pub(super) fn write_to<'b>(&self, sink: &mut dyn Sink, rows: &[T::Row<'b>]) -> Outcome {
+        match self.plan.run(&Made::<T> { rows }, &Lookups::none(), sink, None, &|| false) {
             Ok(_) => Exit::Ok.into(),
             Err(error) => Outcome::because(Exit::Failed, error),
         }

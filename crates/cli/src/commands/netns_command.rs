@@ -30,7 +30,12 @@ impl<T: NetnsTable> NetnsCommand<T> {
     };
 
     fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
-        Ok(table::show(&Request::of(words)?, |_| Ok(NetnsCommand::<T>(PhantomData))))
+        Self::shown(&Request::of(words)?)
+    }
+
+    /// Shows the table.
+    pub(super) fn shown(request: &Request) -> Result<Outcome, String> {
+        Ok(table::show(request, |_| Ok(NetnsCommand::<T>(PhantomData))))
     }
 
     fn save(session: &Session, stats: &mut Accounting) -> u64 {

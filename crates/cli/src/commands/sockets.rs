@@ -7,7 +7,7 @@ use super::source_provider::SourceProvider;
 use super::table;
 use super::unseen_owners;
 use crate::asked;
-use crate::command::{Command, HomePart, ParsedWords, SavedPart, TableEntry};
+use crate::command::{Command, ParsedWords, SavedPart, TableEntry};
 use crate::enrich::Enrichment;
 use crate::flags::defs::Scope;
 use crate::flags::request::{Repeat, Request};
@@ -29,10 +29,6 @@ pub(crate) static COMMAND: Command = Command {
     scope: Scope::OWNED_TABLE.and(Scope::USERS).and(Scope::FOLLOW),
     tables: &[TableEntry::of::<Sockets>(), TableEntry::of::<SocketEvents>()],
     columns_of_proto: COLUMNS_OF_PROTO,
-    home: Some(HomePart {
-        title: "Listeners",
-        words: &["--columns", COLUMNS_OF_LISTENERS, "--sort", "proto,local_port", LISTENERS],
-    }),
     recorded: Some(SavedPart { rows: Some("sockets"), is_large: true, read: save }),
     run: Some(run),
     ..Command::TABLE
@@ -65,9 +61,10 @@ const COLUMNS_OF_LISTENERS: &str = "proto,local_addr,local_port,accept_q,accept_
 const COLUMNS_WITHOUT_OWNER: &str = "proto,local_addr,local_port,accept_q,accept_q_max,user";
 
 /// Which sockets take what anybody sends.
-const LISTENERS: &str = "state = listen and proto = tcp or proto = udp and state = unconn and local_port != null";
+pub(super) const LISTENERS: &str =
+    "state = listen and proto = tcp or proto = udp and state = unconn and local_port != null";
 
-/// `netwren listeners`: the table of the home screen.
+/// `netwren listeners`.
 pub(crate) static LISTENERS_COMMAND: Command = Command {
     name: "listeners",
     about: "Sockets that take what anybody sends: TCP that listens, UDP with a port and no peer",

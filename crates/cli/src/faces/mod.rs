@@ -8,6 +8,7 @@ pub(crate) mod dropwatch;
 mod getopt;
 pub(crate) mod lstf;
 pub(crate) mod netstat;
+pub(crate) mod nstat;
 mod read;
 mod selinux;
 pub(crate) mod ss;
@@ -34,6 +35,7 @@ pub(crate) type Run = fn(&Call) -> u8;
 const FACES: &[(&str, Run)] = &[
     ("ss", ss::run),
     ("netstat", netstat::run),
+    ("nstat", nstat::run),
     ("lstf", lstf::run),
     ("conntrack", conntrack::run),
     ("tcpdump", tcpdump::run),

@@ -279,6 +279,15 @@ pub(crate) const FLAGS: &[Flag] = &[
         "How long the host is watched (default 3); of a recording: time from its first round to the one that is \
          compared with it (default: the last one)",
     ),
+    flag(
+        Scope::DOCTOR,
+        "baseline",
+        None,
+        File("FILE"),
+        WHAT,
+        "What changed since the host was recorded (`netwren record FILE`) when it was well: findings, settings, \
+         listeners, and rates that are three times as high",
+    ),
     flag(Scope::COUNTERS, "changed", None, Nothing, WHAT, "Only counters that changed"),
     flag(
         Scope::COLUMNS,
@@ -501,6 +510,15 @@ pub(crate) const FLAGS: &[Flag] = &[
          process",
     ),
     flag(
+        Scope::SUPPORT,
+        "bundle",
+        None,
+        File("FILE"),
+        DONE,
+        "Write all of it, with the tables of the host, to a new file for a bug report: names and addresses are \
+         pseudonyms in it",
+    ),
+    flag(
         Scope::PLACES.and(Scope::ADVICE),
         "record",
         None,
@@ -523,7 +541,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         File("FILE"),
         OPTIONS,
-        "Listeners and flows of a recording, as they were then (`netwren record FILE` makes one)",
+        "The host as it was when it was recorded (`netwren record FILE`)",
     ),
     flag(
         Scope::CT_TABLE,

@@ -17,18 +17,23 @@ pub(crate) fn tree(commands: Commands) -> clap::Command {
         .version(env!("CARGO_PKG_VERSION"))
         .about("One look at a host's network: sockets, flows, and who owns them")
         .long_about(
-            "One look at a host's network. Without a command: listeners and flows with their owners.\n\n\
+            "One look at a host's network. Without a command: the whole host on one screen, after a second.\n\n\
              The faces of old tools take the tools' own switches and print their bytes: `netwren ss …`, \
-             `netwren netstat …`, `netwren lstf …`, `netwren conntrack …`, `netwren ulogd …`, `netwren dropwatch …`, \
-             or a link of that name to the binary.",
+             `netwren netstat …`, `netwren nstat …`, `netwren lstf …`, `netwren conntrack …`, `netwren ulogd …`, \
+             `netwren dropwatch …`, or a link of that name to the binary.",
         )
-        .args(of_scope(Scope::HOME).map(arg))
+        .args(of_scope(alone_scope(commands)).map(arg))
         .args_conflicts_with_subcommands(true)
         .after_help(
             "`netwren COMMAND --help` shows a command's flags and examples, `netwren help filters` the language of \
              filters, `netwren help columns TABLE` the fields of a table.",
         );
     with_below(root, "", commands)
+}
+
+/// The scope of `netwren` without a command, which is that of its home screen.
+fn alone_scope(commands: Commands) -> Scope {
+    commands.iter().map(|command| command.scope).find(|scope| scope.meets(Scope::HOME)).unwrap_or(Scope::HOME)
 }
 
 /// `clap` with the commands that are one word longer than `name`.

@@ -4,6 +4,7 @@ use super::defs::Scope;
 #[cfg(test)]
 use super::parser;
 use super::ship::ShipRequest;
+use crate::bundle::BundleWriter;
 #[cfg(test)]
 use crate::command::Command;
 use crate::command::{GroupRate, ParsedWords};
@@ -26,6 +27,8 @@ pub(crate) enum Format {
     Csv,
     /// Log records in words (`log tail`).
     LogTail,
+    /// The home screen (`netwren` alone).
+    Home,
 }
 
 /// Which columns, and which rows.
@@ -97,6 +100,8 @@ pub(crate) struct Request {
     pub(crate) replay: Option<PathBuf>,
     /// `--explain`
     pub(crate) explain: bool,
+    /// The bundle that rows go to in place of standard output (`support --bundle`).
+    pub(crate) bundle: Option<BundleWriter>,
     /// `--cost`
     pub(crate) cost: bool,
     /// `--stats`
@@ -160,6 +165,7 @@ impl Request {
             record: words.file("record").map(Path::to_path_buf),
             replay: words.file("replay").map(Path::to_path_buf),
             explain: words.has("explain"),
+            bundle: None,
             cost: words.has("cost"),
             stats: words.has("stats"),
             exit_code: words.has("exit-code"),

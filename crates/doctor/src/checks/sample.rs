@@ -69,6 +69,19 @@ impl Sample {
         self.settings.get(name)?.get(place).copied()
     }
 
+    /// Every counter with its name and its object, which is empty if it is of the namespace or the host.
+    pub fn counters(&self) -> impl Iterator<Item = (CounterSource, &str, &[u8], Moved)> {
+        let source = |at: u8| CounterSource::ALL.into_iter().find(|source| *source as u8 == at);
+        self.counters
+            .iter()
+            .filter_map(move |((at, name, object), moved)| Some((source(*at)?, &**name, &**object, *moved)))
+    }
+
+    /// The numbers of a setting; none if it was not read.
+    pub fn numbers(&self, name: &str) -> Option<&[i64]> {
+        self.settings.get(name).map(Vec::as_slice)
+    }
+
     /// A counter of the namespace or the host.
     pub fn counter(&self, source: CounterSource, name: &str) -> Option<Moved> {
         self.objects(source, name).find(|(object, _)| object.is_empty()).map(|(_, moved)| moved)

@@ -1,5 +1,6 @@
 //! The tables: one module each, with the row and its field table.
 
+mod baseline_change;
 mod capture_file;
 mod captured_packet;
 mod conntrack;
@@ -17,6 +18,7 @@ mod finding;
 mod flow;
 mod flow_diff;
 mod flow_event;
+mod home_screen;
 mod link;
 mod log_likeness;
 mod log_record;
@@ -43,6 +45,7 @@ mod socket_fields;
 mod tcp_info;
 mod tcp_info_fields;
 
+pub use baseline_change::{BaselineChange, BaselineChanges, BaselineVerb, ChangedThing};
 pub use capture_file::{CaptureFile, CaptureFileIface, CaptureFiles};
 pub use captured_packet::{
     ArpHeader, CapturedFrame, CapturedPacket, CapturedPackets, LinkHeader, LinkType, PacketAim, StampSource,
@@ -60,11 +63,12 @@ pub use families::{SockType, TipcConnection, TipcPart, VsockPart, XdpPart, XdpSt
 pub use family_extras::{
     FamilyExtras, MptcpPart, NetlinkPart, NetlinkProtocol, PacketPart, PacketRing, PacketType, UlpPart,
 };
-pub use feature::{Feature, Features};
+pub use feature::{Feature, FeatureState, Features};
 pub use finding::{Confidence, Evidence, Finding, Findings, Remedy, Severity};
 pub use flow::{Direction, Flow, FlowRtt, FlowStates, Flows};
 pub use flow_diff::FlowKept;
 pub use flow_event::{FlowEvent, FlowEvents};
+pub use home_screen::{HomeScreen, HomeScreens};
 pub use link::{Link, LinkAddr, LinkAddr6, LinkMap, LinkStats, Membership};
 pub use log_record::{LogRecord, LogRecords, log_need};
 pub use logged_entry::{CtAttrs, CtDirection, EntrySource, LoggedEntry, PacketState};
@@ -106,10 +110,12 @@ mod tests {
         are_unique_and_documented::<CallChains>();
         are_unique_and_documented::<PathStages>();
         are_unique_and_documented::<Findings>();
+        are_unique_and_documented::<BaselineChanges>();
         are_unique_and_documented::<Drops>();
         are_unique_and_documented::<DropEvents>();
         are_unique_and_documented::<Flows>();
         are_unique_and_documented::<FlowEvents>();
+        are_unique_and_documented::<HomeScreens>();
         are_unique_and_documented::<LogRecords>();
         are_unique_and_documented::<Nat>();
         are_unique_and_documented::<Routes>();

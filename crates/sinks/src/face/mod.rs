@@ -6,6 +6,7 @@ pub mod conntrack;
 pub mod dropwatch;
 pub mod lstf;
 pub mod netstat;
+pub mod nstat;
 pub mod ss;
 pub mod tcpdump;
 pub mod ulogd;

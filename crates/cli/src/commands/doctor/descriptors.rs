@@ -8,6 +8,18 @@ use sys::{Errno, Host, SysError};
 /// Processes that are looked at: those with the longest queues.
 const PROCESSES_MAX: usize = 64;
 
+/// The reason where a recording has none.
+const NOT_RECORDED: &str =
+    "the recording does not hold the file descriptors of processes (`doctor --record` records them)";
+
+/// Takes back that a recording has none, which `record` does not ask for: whoever shows more than findings of them.
+pub(in crate::commands) fn forgive_missing(stats: &mut Accounting) {
+    if stats.why.iter().any(|why| why.text == NOT_RECORDED) {
+        stats.why.retain(|why| why.text != NOT_RECORDED);
+        stats.unanswered = !stats.why.is_empty();
+    }
+}
+
 /// The descriptors of the processes that hold `listeners`, as owners were read after `seen_ns`: a process that started
 /// later may be another one with the number, and is left out.
 pub(super) fn read(host: &Host, listeners: &[Queue], seen_ns: u64, stats: &mut Accounting) -> Vec<Descriptors> {
@@ -32,10 +44,7 @@ pub(super) fn read(host: &Host, listeners: &[Queue], seen_ns: u64, stats: &mut A
             Err(error) if error.errno.is_gone() => {}
             Err(error) if error.errno == Errno::NOT_RECORDED => {
                 stats.unanswered = true;
-                stats.add_reason(
-                    0,
-                    "the recording does not hold the file descriptors of processes (`doctor --record` records them)",
-                );
+                stats.add_reason(0, NOT_RECORDED);
             }
             Err(error) => {
                 stats.incomplete = true;

@@ -13,6 +13,7 @@ use record::rows::{KernelCounters, Socket, Sockets};
 use record::{Accounting, Demand, Get, Lookups, Next, SourceError, Table, Value, field_index};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::time::Duration;
 use sys::{Errno, Host, fs};
 
 /// Ports that the kernel chooses where the setting cannot be read: as it comes.
@@ -49,7 +50,7 @@ type Censuses = BTreeMap<u64, SocketCensus>;
 type NetnsSettings = Vec<(&'static str, Vec<i64>)>;
 
 /// Watches the host, round after round.
-pub(super) struct Watch {
+pub(in crate::commands) struct Watch {
     counters: CounterProvider,
     drops: DropWatch,
     /// Sockets of the round before.
@@ -60,7 +61,7 @@ pub(super) struct Watch {
 
 impl Watch {
     /// A watch that reads counters so.
-    pub(super) fn new(counters: CounterProvider) -> Watch {
+    pub(in crate::commands) fn new(counters: CounterProvider) -> Watch {
         Watch {
             counters,
             drops: DropWatch::default(),
@@ -69,8 +70,13 @@ impl Watch {
         }
     }
 
+    /// Sets the time between the two readings of the first round; `None`: as the request says.
+    pub(in crate::commands) fn shorten(&self, window: Option<Duration>) {
+        self.counters.set_window(window);
+    }
+
     /// Two readings of each namespace, and of the host. Takes as long as the window is.
-    pub(super) fn samples(
+    pub(in crate::commands) fn samples(
         &self,
         session: &Session,
         lookups: &Lookups<'_>,

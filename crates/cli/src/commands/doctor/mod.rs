@@ -3,6 +3,7 @@
 //! Watches (`gather`), lets `doctor` judge, shows findings as sentences (`text`) or as rows of a table. Below it are
 //! the commands that say where time goes: `softirq`, `path`.
 
+mod baseline;
 mod descriptors;
 mod explain;
 mod gather;
@@ -23,10 +24,11 @@ use crate::flags::request::{Format, Request};
 use crate::outcome::Outcome;
 use crate::output;
 use crate::session::Session;
+pub(super) use descriptors::forgive_missing;
 use doctor::checks::CHECKS;
 use engine::Predicate;
-use gather::Watch;
-use record::rows::{Findings, Severity};
+pub(super) use gather::Watch;
+use record::rows::{BaselineChanges, Findings, Severity};
 use record::{Accounting, LookupId, Lookups, Sink, Source, full_scan};
 use std::cell::Cell;
 use std::time::Duration;
@@ -40,7 +42,7 @@ pub(crate) static COMMAND: Command = Command {
     about: "What is wrong with this host's network, what proves it, what would mend it",
     examples: EXAMPLES,
     scope: Scope::TABLE.without(Scope::NAMES).without(Scope::MATCHES).and(Scope::DOCTOR),
-    tables: &[TableEntry::of::<Findings>()],
+    tables: &[TableEntry::of::<Findings>(), TableEntry::of::<BaselineChanges>()],
     recorded: Some(SavedPart { rows: None, is_large: false, read: gather::save }),
     run: Some(run),
     ..Command::TABLE
@@ -56,6 +58,7 @@ Examples:
   netwren doctor --explain                        every check
   netwren doctor --for 1 --exit-code=critical || echo something is lost
   netwren record --for 5 sick.nw && netwren doctor --replay sick.nw
+  netwren record --for 3 well.nw && netwren doctor --baseline well.nw --all-netns --for 1    what changed since
 A check looks at what moves while it watches, and at what is there now: a counter of yesterday is no finding.
 ";
 
@@ -64,6 +67,12 @@ const TEXT_COLUMNS: &str = "severity,id,netns,title,cost,confidence,evidence,rem
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let mut request = Request::of(words)?;
+    if let Some(file) = words.file("baseline") {
+        if words.is_given("exit-code") {
+            return Err("--exit-code tells of findings, which --baseline does not show".to_owned());
+        }
+        return baseline::shown(&request, file, window(words, &request)?);
+    }
     let chosen = chosen(&request.shown.filter);
     if chosen.is_some() {
         request.shown.filter.clear();

@@ -1,0 +1,63 @@
+//! The file of `support --bundle`: rows of any table go into it, and no name of the host.
+
+mod pseudonyms;
+
+use pseudonyms::{HidingSink, Pseudonyms};
+use record::Sink;
+use sinks::{FormatOptions, Json, Out};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The open file of a bundle.
+#[derive(Clone, Debug)]
+pub(crate) struct BundleWriter {
+    file: Arc<File>,
+    pseudonyms: Pseudonyms,
+    /// The table whose rows come.
+    table: &'static str,
+}
+
+impl BundleWriter {
+    /// A new file of its owner alone. One that is there already is never written to, nor is what a link leads to.
+    pub(crate) fn create(path: &Path) -> io::Result<BundleWriter> {
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+        Ok(BundleWriter { file: Arc::new(file), pseudonyms: Pseudonyms::new(), table: "" })
+    }
+
+    /// The same file for the rows of a table.
+    pub(crate) fn of_table(&self, table: &'static str) -> BundleWriter {
+        BundleWriter { table, ..self.clone() }
+    }
+
+    /// The sink for the rows of the table.
+    pub(crate) fn sink(&self) -> Box<dyn Sink> {
+        let json = Json::new(Out::new(FileWriter(Arc::clone(&self.file))), FormatOptions::default());
+        Box::new(HidingSink::new(json, self.table, self.pseudonyms.clone()))
+    }
+
+    /// Writes a line that holds no name.
+    pub(crate) fn line(&self, line: &str) -> io::Result<()> {
+        (&*self.file).write_all(line.as_bytes())
+    }
+
+    /// Waits until the file is on the disk.
+    pub(crate) fn finish(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+}
+
+/// The file for sinks, each of which owns its output.
+struct FileWriter(Arc<File>);
+
+impl Write for FileWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&*self.0).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

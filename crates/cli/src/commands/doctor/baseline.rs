@@ -1,0 +1,254 @@
+//! `netwren doctor --baseline FILE`: what is not as it was when the host was recorded.
+
+use super::descriptors::forgive_missing;
+use super::gather::Watch;
+use crate::asked;
+use crate::commands::counters::CounterProvider;
+use crate::commands::plan;
+use crate::commands::sockets::LISTENERS;
+use crate::commands::source_provider::SourceProvider;
+use crate::commands::table;
+use crate::enrich::Enrichment;
+use crate::exit::Exit;
+use crate::flags::request::{Repeat, Request, Shown};
+use crate::outcome::Outcome;
+use crate::pillars;
+use crate::session::{Session, SessionTarget};
+use doctor::baseline::{BaselineSide, Describe, compare};
+use doctor::checks::{Sample, diagnose};
+use engine::Plan;
+use record::rows::{BaselineChanges, Finding, Sockets};
+use record::{Accounting, Each, Key, LookupId, Lookups, Next, Source, SourceError, SourceFault, Value, full_scan};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+/// What is read of them.
+const OF_LISTENERS: &str = "netns_id,proto,local_addr,local_port,process";
+
+/// Listeners that are compared at most.
+const LISTENERS_MAX: usize = 65_536;
+
+/// The first of the ports that the kernel chooses, where the setting cannot be read.
+const FIRST_CHOSEN: i64 = 32_768;
+
+/// A host at one time.
+struct Observed {
+    samples: Vec<Sample>,
+    findings: Vec<Finding>,
+    /// Listeners of each namespace: their names, and the processes that hold them.
+    listeners: BTreeMap<u64, BTreeMap<String, String>>,
+    /// Names of the namespaces.
+    names: BTreeMap<u64, String>,
+}
+
+/// Compares the host with the recording and shows the changes.
+pub(super) fn shown(request: &Request, file: &Path, window: Option<Duration>) -> Result<Outcome, String> {
+    let prepared = plan::of_request::<BaselineChanges>(request).and_then(|plan| {
+        let listeners =
+            Shown { columns: Some(OF_LISTENERS.to_owned()), filter: LISTENERS.to_owned(), ..Shown::default() };
+        let listeners = plan::of_request::<Sockets>(&Request { shown: listeners, ..request.clone() })?;
+        Ok((plan, listeners))
+    });
+    let (plan, listeners) = match prepared {
+        Ok(prepared) => prepared,
+        Err(wrong) => return Ok(Outcome::because(Exit::Usage, wrong)),
+    };
+    let then = match recorded(request, file, &listeners) {
+        Ok(then) => then,
+        Err(outcome) => return Ok(outcome),
+    };
+    let watch = Watch::new(CounterProvider::new(request, window, super::WINDOW));
+    Ok(table::run(request, &plan, &BaselineProvider { then, watch, listeners }))
+}
+
+/// The host as it was recorded, with what could not be read of it.
+fn recorded(request: &Request, file: &Path, listeners: &Plan<Sockets>) -> Result<(Observed, Accounting), Outcome> {
+    let target = SessionTarget { replay: Some(file.to_owned()), ..SessionTarget::default() };
+    let session = Session::open(target).map_err(|error| Outcome::because(error.exit(), error))?;
+    let mut stats = Accounting::default();
+    session.host().begin_round();
+    pillars::find_namespaces(&session, false, &mut stats);
+    let once = Request { repeat: Repeat::Once, ..request.clone() };
+    let watch = Watch::new(CounterProvider::new(&once, None, super::WINDOW));
+    let then = observe(&session, &watch, listeners, &mut stats);
+    session.finish(&mut stats);
+    // A recording of `record` has no descriptors: a process that is at its limit now is a new finding then.
+    forgive_missing(&mut stats);
+    match then {
+        Ok(then) => Ok((then, stats)),
+        Err(error) => Err(Outcome::because(Exit::Failed, format!("the baseline is of no use: {error}"))),
+    }
+}
+
+/// Watches the host of a session.
+fn observe(
+    session: &Session,
+    watch: &Watch,
+    listeners: &Plan<Sockets>,
+    stats: &mut Accounting,
+) -> Result<Observed, SourceError> {
+    let wanted = asked::lookups(session.host(), listeners.demand(), vec![LookupId::Owners, LookupId::Netns], stats);
+    let around = Enrichment::read(session, &wanted, stats);
+    let lookups = around.lookups();
+    let samples = watch.samples(session, &lookups, stats)?;
+    let mut sink = Listeners::default();
+    let read = pillars::with_sockets(session, None, &|_| true, |source| {
+        listeners.run(source, &lookups, &mut sink, None, &|| session.interrupted())
+    });
+    match read {
+        Ok(read) => stats.incomplete |= read.stats.lacks_rows(),
+        Err(error) => {
+            stats.incomplete = true;
+            stats.add_reason(1, format!("listeners are not compared: {error}"));
+        }
+    }
+    if sink.over > 0 {
+        stats.incomplete = true;
+        stats.add_reason(sink.over, "a listener beyond the first 65,536 is not compared");
+    }
+    let name = |netns_id: u64| match lookups.value(LookupId::Netns, Key::Id(netns_id)) {
+        Value::Bytes(name) => String::from_utf8_lossy(name).into_owned(),
+        _ => netns_id.to_string(),
+    };
+    let names = samples.iter().filter_map(|sample| sample.netns_id).map(|id| (id, name(id))).collect();
+    let mut all = sink.found;
+    for sample in &samples {
+        let first = sample.setting("ipv4/ip_local_port_range", 0).unwrap_or(FIRST_CHOSEN);
+        let Some(found) = sample.netns_id.and_then(|id| all.get_mut(&id)) else { continue };
+        // A port that the kernel chose is a client's, and another one each time.
+        found.retain(|name, _| {
+            let port = name.rsplit(':').next().and_then(|port| port.parse::<i64>().ok());
+            name.starts_with("tcp ") || port.is_some_and(|port| port < first)
+        });
+    }
+    Ok(Observed { findings: diagnose(&samples), samples, listeners: all, names })
+}
+
+/// A sink for [`OF_LISTENERS`].
+#[derive(Default)]
+struct Listeners {
+    found: BTreeMap<u64, BTreeMap<String, String>>,
+    count: usize,
+    over: u64,
+}
+
+impl record::Sink for Listeners {
+    fn begin(&mut self, _: &record::Columns, _: Option<record::Round>) -> Result<(), record::SinkError> {
+        Ok(())
+    }
+
+    fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, record::SinkError> {
+        let [Value::U64(netns_id), Value::Name(proto), addr, Value::U64(port), process] = cells else {
+            return Ok(Next::More);
+        };
+        if self.count >= LISTENERS_MAX {
+            self.over += 1;
+            return Ok(Next::More);
+        }
+        self.count += 1;
+        let addr = match addr {
+            Value::Addr(addr @ record::Addr::V6(_)) => format!("[{addr}]"),
+            Value::Addr(addr) => addr.to_string(),
+            _ => "*".to_owned(),
+        };
+        let process = match process {
+            Value::Bytes(process) => String::from_utf8_lossy(process).into_owned(),
+            _ => String::new(),
+        };
+        self.found.entry(*netns_id).or_default().insert(format!("{proto} {addr}:{port}"), process);
+        Ok(Next::More)
+    }
+
+    fn end(&mut self, _: &Accounting) -> Result<(), record::SinkError> {
+        Ok(())
+    }
+}
+
+impl Observed {
+    /// The side of one sample.
+    fn side<'o>(&'o self, sample: &'o Sample) -> BaselineSide<'o> {
+        let netns = sample.netns_id.and_then(|id| self.names.get(&id)).map_or("", String::as_str);
+        let listeners = sample.netns_id.and_then(|id| self.listeners.get(&id)).cloned().unwrap_or_default();
+        let findings = self.findings.iter().filter(|finding| finding.netns_id == sample.netns_id).collect();
+        BaselineSide { netns, sample, findings, listeners }
+    }
+
+    /// The sample to compare with: of the namespace of this name, or the only one that there is.
+    fn like(&self, netns: &str, is_host: bool) -> Option<&Sample> {
+        let mut of_kind = self.samples.iter().filter(|sample| sample.netns_id.is_none() == is_host);
+        let is_named =
+            |sample: &&Sample| sample.netns_id.and_then(|id| self.names.get(&id)).is_some_and(|name| name == netns);
+        match self.samples.iter().find(is_named) {
+            Some(named) if !is_host => Some(named),
+            _ => of_kind.next().filter(|_| of_kind.next().is_none()),
+        }
+    }
+}
+
+/// Compares once a round.
+struct BaselineProvider {
+    then: (Observed, Accounting),
+    watch: Watch,
+    listeners: Plan<Sockets>,
+}
+
+impl SourceProvider<BaselineChanges> for BaselineProvider {
+    fn with_source<R>(
+        &self,
+        session: &Session,
+        _: Lookups<'_>,
+        _: &mut Accounting,
+        then: impl FnOnce(&dyn Source<BaselineChanges>) -> R,
+    ) -> R {
+        then(&Comparison { provider: self, session })
+    }
+}
+
+/// The changes of one round.
+struct Comparison<'c> {
+    provider: &'c BaselineProvider,
+    session: &'c Session,
+}
+
+impl Source<BaselineChanges> for Comparison<'_> {
+    fn prepare(&self, _: &record::Demand<BaselineChanges>) -> Box<dyn record::Scan<BaselineChanges> + '_> {
+        let explain = "a recording, and two readings of the kernel's counters, sockets and settings beside it";
+        full_scan::<BaselineChanges, _>("netwren", explain, |each| self.read(each))
+    }
+}
+
+impl Comparison<'_> {
+    fn read(&self, each: &mut Each<'_, BaselineChanges>) -> Result<Accounting, SourceError> {
+        let BaselineProvider { then, watch, listeners } = self.provider;
+        let mut stats = Accounting::default();
+        // What the baseline lacks is missing in each comparison.
+        stats.incomplete |= then.1.lacks_rows();
+        stats.unanswered |= then.1.unanswered;
+        then.1.why.iter().for_each(|why| stats.add_reason(why.count, format!("of the baseline: {}", why.text)));
+        let now = observe(self.session, watch, listeners, &mut stats)?;
+        if now.samples.is_empty() {
+            let cause = "nothing was read that could be compared".into();
+            return Err(SourceError { what: "the host", fault: SourceFault::Io, cause });
+        }
+        for sample in &now.samples {
+            let after = now.side(sample);
+            let Some(before) = then.0.like(after.netns, sample.netns_id.is_none()) else {
+                stats.unanswered = true;
+                stats.add_reason(1, format!("the baseline has no network namespace {}", after.netns));
+                continue;
+            };
+            for change in compare(&then.0.side(before), &after, DESCRIBE) {
+                stats.seen += 1;
+                if each(&change) == Next::Stop {
+                    return Ok(stats);
+                }
+            }
+        }
+        Ok(stats)
+    }
+}
+
+/// The sentences of counters.
+const DESCRIBE: &Describe<'static> =
+    &|source, name| counters::describe(source, name).map(|meaning| (meaning.kind, meaning.text));

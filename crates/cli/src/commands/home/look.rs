@@ -1,0 +1,231 @@
+//! One look at the host: what is read, and in which order.
+
+use super::{HomeProvider, losses, parts};
+use crate::asked;
+use crate::commands::doctor::forgive_missing;
+use crate::commands::drops::scope;
+use crate::commands::source_provider::SourceProvider;
+use crate::enrich::Enrichment;
+use crate::pillars;
+use crate::session::Session;
+use ::drops::{DropCounter, DropOptions, DropSource};
+use record::rows::HomeScreen;
+use record::{Accounting, LookupId, Lookups, SourceError, SourceFault};
+use std::time::Duration;
+use sys::Host;
+
+/// The time from the beginning of a look to the second reading of the counters. What is read before the first one is
+/// taken off, so that a look takes as long on a busy host; what follows the second (names of the kernel's functions
+/// are most of it) has 0.3 s until the user waits longer than he should.
+pub(super) const WINDOW: Duration = Duration::from_millis(900);
+
+/// The shortest time between the two readings.
+const WINDOW_MIN: Duration = Duration::from_millis(500);
+
+/// What owners, names and interfaces are found by.
+const LOOKUPS: [LookupId; 4] = [LookupId::Owners, LookupId::Containers, LookupId::Netns, LookupId::Ifaces];
+
+/// Reads everything that the screen shows. What fails leaves its part empty and a sentence in `unseen`.
+///
+/// Drops, flows and counters are counted over the same second: each is read once when the look begins, and once more
+/// when it is over.
+pub(super) fn look(provider: &HomeProvider, session: &Session) -> (HomeScreen, Accounting) {
+    let begun_ns = sys::clock::monotonic_ns();
+    let (mut unseen, mut first) = (Unseen::default(), Accounting::default());
+    let by_program = open_drops(provider, session, &mut unseen);
+    let wanted = asked::lookups(session.host(), provider.flows.demand(), LOOKUPS.to_vec(), &mut unseen.part);
+    unseen.close("owners");
+    let is_first = provider.is_first.replace(false);
+    // What is wrong with first readings is wrong with second ones as well, and is said there.
+    let before = Enrichment::read(session, &wanted, if is_first { &mut first } else { &mut unseen.part });
+    if is_first {
+        provider.flow_reader.remember(session, before.lookups(), &provider.flows);
+        provider.watch.shorten(window(session.host(), begun_ns));
+    }
+    let samples = provider.watch.samples(session, &before.lookups(), &mut unseen.part).unwrap_or_else(|error| {
+        unseen.failed(&error);
+        Vec::new()
+    });
+    forgive_missing(&mut unseen.part);
+    unseen.close("counters");
+    let after = is_first.then(|| Enrichment::read(session, &wanted, &mut unseen.part));
+    unseen.close("owners");
+    let mut screen = of_host(session.host());
+    let lookups = after.as_ref().unwrap_or(&before).lookups();
+    let tables = Tables { provider, session, lookups };
+    tables.read_sockets(&mut screen, &mut unseen);
+    tables.read_flows(&mut screen, &mut unseen);
+    if !by_program || !tables.read_drops(&mut screen, &mut unseen) {
+        (screen.drops, screen.drops_via) = (losses::of_samples(&samples, &lookups), "counters");
+    }
+    parts::of_samples(&samples, &lookups, &mut screen);
+    parts::findings(&samples, &lookups, &mut screen);
+    let stats = unseen.finish(&mut screen);
+    (screen, stats)
+}
+
+/// The time that is left for the window; of a replay none is taken.
+fn window(host: &Host, begun_ns: u64) -> Option<Duration> {
+    let gone = Duration::from_nanos(sys::clock::monotonic_ns().saturating_sub(begun_ns));
+    (!host.is_replay()).then(|| WINDOW.saturating_sub(gone).max(WINDOW_MIN))
+}
+
+/// Name, kernel and age of the host.
+fn of_host(host: &Host) -> HomeScreen {
+    let (mut name, mut uptime) = (Vec::new(), Vec::new());
+    // Without them the screen is as good.
+    let _ = host.read_file("/proc/sys/kernel/hostname", &mut name);
+    let _ = host.read_file("/proc/uptime", &mut uptime);
+    let seconds = String::from_utf8_lossy(&uptime).split('.').next().and_then(|text| text.parse().ok());
+    let kernel = host.kernel();
+    HomeScreen {
+        time_ns: host.now().since_1970_ns(),
+        host: name.trim_ascii().to_vec(),
+        kernel: format!("{} {}", kernel.release, kernel.machine),
+        uptime_s: seconds,
+        ..HomeScreen::default()
+    }
+}
+
+/// Saves what the screen needs beyond the tables.
+pub(super) fn save(session: &Session, _: &mut Accounting) -> u64 {
+    of_host(session.host());
+    0
+}
+
+/// Counts drops from now on; false if no program can.
+fn open_drops(provider: &HomeProvider, session: &Session, unseen: &mut Unseen) -> bool {
+    let mut counter = provider.drop_counter.borrow_mut();
+    if session.host().is_replay() || counter.is_some() {
+        return true;
+    }
+    match DropCounter::open(session.host(), scope(session), Some(drops::DropsVia::Bpf)) {
+        Ok(opened) => {
+            counter.replace(opened);
+            true
+        }
+        Err(error) => {
+            unseen.causes_of_drops(&error.into(), session.host());
+            false
+        }
+    }
+}
+
+/// Reads the tables of the other commands.
+struct Tables<'t> {
+    provider: &'t HomeProvider,
+    session: &'t Session,
+    lookups: Lookups<'t>,
+}
+
+impl Tables<'_> {
+    /// Sockets by protocol and state.
+    fn read_sockets(&self, screen: &mut HomeScreen, unseen: &mut Unseen) {
+        let mut sockets = parts::Kept::of(HomeScreen::SOCKETS);
+        let read = pillars::with_sockets(self.session, None, &|_| true, |source| {
+            let stop = || self.session.interrupted();
+            self.provider.sockets.run(source, &self.lookups, &mut sockets, None, &stop)
+        });
+        unseen.add("sockets", read.map(|run| run.stats));
+        screen.sockets = sockets.rows;
+    }
+
+    /// The flows that carry most since they were read before.
+    fn read_flows(&self, screen: &mut HomeScreen, unseen: &mut Unseen) {
+        let mut flows = parts::Kept::of(HomeScreen::FLOWS);
+        let reader = &self.provider.flow_reader;
+        let read = reader.with_source(self.session, self.lookups, &mut unseen.part, |source| {
+            let stop = || self.session.interrupted();
+            self.provider.flows.run(source, &self.lookups, &mut flows, None, &stop)
+        });
+        let stats = read.map(|run| run.stats);
+        screen.flows_total = stats.as_ref().map_or(0, |stats| stats.emitted + stats.cut);
+        unseen.add("flows", stats);
+        screen.flows = flows.rows;
+    }
+
+    /// Drops by the program that counts them; false if it cannot be read.
+    fn read_drops(&self, screen: &mut HomeScreen, unseen: &mut Unseen) -> bool {
+        let options = DropOptions { scope: scope(self.session), all: false };
+        let source = DropSource::new(self.session.host(), options, &self.provider.drop_counter);
+        let mut drops = parts::Kept::of(HomeScreen::DROPS);
+        let stop = || self.session.interrupted();
+        match self.provider.drops.run(&source, &self.lookups, &mut drops, None, &stop) {
+            Ok(run) => {
+                unseen.add::<SourceError>("drops", Ok(run.stats));
+                (screen.drops, screen.drops_via) = (drops.rows, "bpf");
+                return true;
+            }
+            Err(engine::RunError::Source(error)) => unseen.causes_of_drops(&error, self.session.host()),
+            Err(error) => unseen.add("drops", Err(error)),
+        }
+        false
+    }
+}
+
+/// What could not be seen, part by part.
+#[derive(Default)]
+struct Unseen {
+    /// The row counts of the part that is being read.
+    part: Accounting,
+    texts: Vec<String>,
+    /// What stands on the screen alone: nothing is missing that could be had.
+    notes: Vec<String>,
+    /// True if the screen lacks something that was there to be seen.
+    is_partial: bool,
+    via: Vec<&'static str>,
+}
+
+impl Unseen {
+    /// The end of a part: its reasons count only if something is missing; others are notes.
+    fn close(&mut self, name: &str) {
+        let part = std::mem::take(&mut self.part);
+        self.via.extend(part.via.iter().filter(|via| !self.via.contains(via)).copied().collect::<Vec<_>>());
+        if !part.is_partial() {
+            return;
+        }
+        self.is_partial = true;
+        for line in crate::messages::footer_lines(&part) {
+            let line = if line.starts_with(name) { line } else { format!("{name}: {line}") };
+            if !self.texts.contains(&line) {
+                self.texts.push(line);
+            }
+        }
+    }
+
+    /// A part that was read, or failed.
+    fn add<E: std::fmt::Display>(&mut self, name: &str, read: Result<Accounting, E>) {
+        match read {
+            Ok(stats) => self.part.add(&stats),
+            Err(error) => self.failed(&error),
+        }
+        self.close(name);
+    }
+
+    /// A part that could not be read at all.
+    fn failed(&mut self, error: &dyn std::fmt::Display) {
+        self.part.incomplete = true;
+        self.part.add_reason(1, error.to_string());
+    }
+
+    /// Drops are known by counters alone. Where a right is missing the screen lacks what others would see; where there
+    /// is no BPF, or a recording has no drops, nothing else could be had.
+    fn causes_of_drops(&mut self, error: &SourceError, host: &Host) {
+        let text = format!("causes of drops: {}; counters of losses are shown", error.cause);
+        if error.fault == SourceFault::Unsupported || host.is_replay() {
+            return self.notes.push(text);
+        }
+        self.is_partial = true;
+        self.texts.push(text);
+    }
+
+    /// Puts the sentences on the screen; returns the row counts of the look.
+    fn finish(self, screen: &mut HomeScreen) -> Accounting {
+        let mut stats = Accounting { incomplete: self.is_partial, via: self.via, ..Accounting::default() };
+        if self.is_partial {
+            self.texts.iter().for_each(|text| stats.add_reason(1, text.clone()));
+        }
+        screen.unseen = [self.texts, self.notes].concat();
+        stats
+    }
+}

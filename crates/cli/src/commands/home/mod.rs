@@ -1,0 +1,175 @@
+//! `netwren` alone, or `netwren home`: the whole host on one screen, after a second.
+//!
+//! One row a look, whose lists come from the tables of the other commands: nothing is read otherwise than by them.
+//! Start reading at [`look`], which says in which order; `parts` makes the lists.
+
+mod look;
+mod losses;
+mod parts;
+
+use super::counters::CounterProvider;
+use super::doctor::Watch;
+use super::flows::{self, FlowProvider};
+use super::plan::{self, PlanError};
+use super::source_provider::SourceProvider;
+use super::table;
+use crate::command::{Command, ParsedWords, Positional, SavedPart, TableEntry};
+use crate::exit::Exit;
+use crate::flags::defs::Scope;
+use crate::flags::request::{Format, Request, Shown};
+use crate::outcome::Outcome;
+use crate::session::Session;
+use ::drops::DropCounter;
+use engine::Plan;
+use record::rows::{Drops, Flows, HomeScreens, Sockets};
+use record::{Accounting, Each, Lookups, Source, SourceError, full_scan};
+use std::cell::{Cell, RefCell};
+
+/// The registry's entry.
+pub(crate) static COMMAND: Command = Command {
+    name: "home",
+    about: "The whole host on one screen; `netwren` without a command is the same",
+    examples: EXAMPLES,
+    scope: Scope::ROWS
+        .without(Scope::MATCHES)
+        .and(Scope::COLUMNS)
+        .and(Scope::WATCH)
+        .and(Scope::ALL_NETNS)
+        .and(Scope::HOME),
+    positional: Positional::None,
+    tables: &[TableEntry::of::<HomeScreens>()],
+    recorded: Some(SavedPart { rows: None, is_large: false, read: look::save }),
+    run: Some(run),
+    ..Command::TABLE
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  netwren                             interfaces, sockets, flows, drops, findings: the whole host after a second
+  netwren --all-netns                 of every network namespace
+  netwren -o json | jq '.findings'    the same for programs, with longer lists
+  netwren --columns conntrack,retransmits -o json
+  netwren record --for 2 host.nw && netwren --replay host.nw
+Each part is cut to its worst rows; `netwren flows`, `netwren drops` and `netwren doctor` show all of them. A part that
+cannot be seen leaves the others as they are, and the screen says why; the exit code is 3 then.
+";
+
+/// Rows of each list at most.
+const LIST_MAX: u64 = 20;
+
+fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+    let mut request = Request::of(words)?;
+    let shown = &request.shown;
+    if request.format == Format::Table && !shown.wide && shown.columns.is_none() {
+        request.format = Format::Home;
+    }
+    self::shown(&request)
+}
+
+/// Shows the screen.
+pub(super) fn shown(request: &Request) -> Result<Outcome, String> {
+    let prepared = plan::of_request(request).and_then(|plan| Ok((plan, HomeProvider::new(request)?)));
+    Ok(match prepared {
+        Ok((plan, provider)) => table::run(request, &plan, &provider),
+        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+    })
+}
+
+/// Looks at the host once a round.
+struct HomeProvider {
+    watch: Watch,
+    flows: Plan<Flows>,
+    flow_reader: FlowProvider,
+    sockets: Plan<Sockets>,
+    drops: Plan<Drops>,
+    drop_counter: RefCell<Option<DropCounter>>,
+    /// True before the first look, which has nothing to compare with but what it reads itself.
+    is_first: Cell<bool>,
+}
+
+impl HomeProvider {
+    /// The plans of the tables that the screen is made of.
+    fn new(request: &Request) -> Result<HomeProvider, PlanError> {
+        let of = |shown: Shown| Request { shown, ..request.clone() };
+        let columns =
+            |members: &[record::Member]| Some(members.iter().map(|member| member.name).collect::<Vec<_>>().join(","));
+        let flows = Shown {
+            columns: columns(record::rows::HomeScreen::FLOWS),
+            order: Some("bytes_out_per_s:desc,bytes_in_per_s:desc,connections:desc"),
+            limit: Some(LIST_MAX),
+            ..Shown::default()
+        };
+        let (flows, flow_reader) = flows::compared(&of(flows))?;
+        let sockets = Shown { by: Some("proto,state".to_owned()), ..Shown::default() };
+        let drops = Shown {
+            columns: columns(record::rows::HomeScreen::DROPS),
+            order: Some("count:desc"),
+            limit: Some(LIST_MAX),
+            ..Shown::default()
+        };
+        Ok(HomeProvider {
+            watch: Watch::new(CounterProvider::new(request, None, look::WINDOW)),
+            flows,
+            flow_reader,
+            sockets: plan::of_request(&of(sockets))?,
+            drops: plan::of_request(&of(drops))?,
+            drop_counter: RefCell::default(),
+            is_first: Cell::new(true),
+        })
+    }
+}
+
+impl SourceProvider<HomeScreens> for HomeProvider {
+    fn with_source<R>(
+        &self,
+        session: &Session,
+        _: Lookups<'_>,
+        _: &mut Accounting,
+        then: impl FnOnce(&dyn Source<HomeScreens>) -> R,
+    ) -> R {
+        then(&HomeSource { provider: self, session })
+    }
+}
+
+/// The one row of a round.
+struct HomeSource<'h> {
+    provider: &'h HomeProvider,
+    session: &'h Session,
+}
+
+impl Source<HomeScreens> for HomeSource<'_> {
+    fn prepare(&self, _: &record::Demand<HomeScreens>) -> Box<dyn record::Scan<HomeScreens> + '_> {
+        let explain = "the tables of sockets, flows, counters, drops and doctor";
+        full_scan::<HomeScreens, _>("netwren", explain, |each| self.read(each))
+    }
+}
+
+impl HomeSource<'_> {
+    fn read(&self, each: &mut Each<'_, HomeScreens>) -> Result<Accounting, SourceError> {
+        let (screen, mut stats) = look::look(self.provider, self.session);
+        stats.seen = 1;
+        // There is no other row that could be stopped.
+        let _ = each(&screen);
+        Ok(stats)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::flags::parser;
+
+    #[test]
+    fn every_part_has_a_plan() {
+        let planned = |line: &str| {
+            parser::parse_line(&COMMAND, line, |words| {
+                HomeProvider::new(&Request::of(words)?).map(drop).map_err(|wrong| wrong.to_string())
+            })
+        };
+        for line in ["", "--watch", "--all-netns -o json", "--netns x --columns flows"] {
+            planned(line).unwrap();
+        }
+        assert!(planned("--by host").unwrap_err().to_string().contains("does not go with `home`"));
+    }
+}

@@ -1,0 +1,120 @@
+//! `netwren support --bundle FILE`: what a bug report needs, in one file of JSON lines.
+//!
+//! Rows of tables, not the bytes of the kernel that a recording holds: of a cell it is known what it is, so that an
+//! address or a name cannot slip through in a form that nobody thought of.
+
+use crate::bundle::BundleWriter;
+use crate::command::{Command, Commands};
+use crate::commands::made_rows::MadeRows;
+use crate::commands::netns_command::NetnsCommand;
+use crate::commands::{counters, flows, home, routes, sockets};
+use crate::exit::Exit;
+use crate::flags::parser;
+use crate::flags::request::Request;
+use crate::outcome::Outcome;
+use crate::output;
+use record::rows::{Feature, Features, Routes};
+use record::{Table, text};
+use std::io;
+use std::path::Path;
+use sys::{Host, caps};
+
+/// Rows of each table at most.
+const ROWS_MAX: &str = "10000";
+
+/// What stands in the file, for who reads it and for who sends it.
+const HOLDS: &str = "version, kernel and rights; the table of `netwren support`; of every network namespace \
+                     interfaces, sockets, flows, drops, findings, routes and counters, at most 10,000 rows each";
+const HOLDS_NOT: &str = "addresses (but loopback), ports of clients, and names of hosts, users, processes, containers, \
+                         interfaces, files and namespaces: they are pseudonyms, the same one for the same name, made \
+                         with a key that was thrown away; packets, rules and command lines: not at all";
+
+/// A table in the bundle: its command, the words behind it, and what shows it.
+struct BundlePart {
+    command: &'static Command,
+    words: &'static [&'static str],
+    show: fn(&Request) -> Result<Outcome, String>,
+}
+
+/// The tables, in the order of the file.
+const PARTS: &[BundlePart] = &[
+    BundlePart { command: &home::COMMAND, words: &[], show: home::shown },
+    BundlePart {
+        command: &sockets::COMMAND,
+        words: &["--limit", ROWS_MAX, "--columns", "-cmdline"],
+        show: sockets::shown,
+    },
+    BundlePart { command: &flows::COMMAND, words: &["--limit", ROWS_MAX], show: flows::shown },
+    BundlePart { command: &routes::COMMAND, words: &["--limit", ROWS_MAX], show: NetnsCommand::<Routes>::shown },
+    BundlePart { command: &counters::COMMAND, words: &["--limit", ROWS_MAX], show: counters::shown },
+];
+
+/// Writes the bundle and says what is in it. A table that cannot be read leaves the others as they are.
+pub(super) fn write(path: &Path, made: &MadeRows<Features>, features: &[Feature], commands: Commands) -> Outcome {
+    let shown = sys::escaped(path.as_os_str().as_encoded_bytes());
+    match written(path, made, features, commands) {
+        Ok(exit) => {
+            let said = format!(
+                "{shown}: written, readable by you alone\n  holds      {HOLDS}\n  holds not  {HOLDS_NOT}\nRead it \
+                 before you send it.\n"
+            );
+            let printed = output::print(&crate::fold::fold(&said, 80));
+            match exit {
+                Exit::Ok => printed.into(),
+                exit => Outcome::because(exit, "a table could not be read: the file says which"),
+            }
+        }
+        Err(error) => Outcome::because(Exit::Failed, format!("cannot write {shown}: {error}")),
+    }
+}
+
+fn written(path: &Path, made: &MadeRows<Features>, features: &[Feature], commands: Commands) -> io::Result<Exit> {
+    let bundle = BundleWriter::create(path)?;
+    bundle.line(&head())?;
+    let support = bundle.of_table(Features::NAME);
+    bundle.line("{\"table\":\"support\"}\n")?;
+    let mut exit = made.write_to(&mut *support.sink(), features).exit;
+    for part in PARTS {
+        let table = part.command.tables.first().map_or("", |table| table.name);
+        bundle.line(&format!("{{\"table\":\"{table}\"}}\n"))?;
+        let words = ["--all-netns", "-o", "json"].iter().chain(part.words).map(Into::into).collect();
+        let of_table = bundle.of_table(table);
+        let outcome = parser::parse(part.command, words, commands, |words| {
+            (part.show)(&Request { bundle: Some(of_table), ..Request::of(words)? })
+        });
+        let code = outcome.map_or(Exit::Usage, |outcome| outcome.exit);
+        bundle.line(&format!("{{\"end\":\"{table}\",\"exit\":{}}}\n", code as u8))?;
+        // Of what is there but not whole the line above tells: on most hosts something is out of reach.
+        if matches!(code, Exit::Failed | Exit::Usage) {
+            exit = Exit::Partial;
+        }
+    }
+    bundle.finish().map(|()| exit)
+}
+
+/// The first line: the versions and the rights, and what the file holds.
+fn head() -> String {
+    let kernel = Host::live().kernel();
+    let held = caps::effective().unwrap_or_default();
+    let names: Vec<String> =
+        caps::Cap::ALL.into_iter().filter(|cap| held.has(*cap)).map(|cap| format!("\"{}\"", cap.name())).collect();
+    format!(
+        "{{\"bundle\":1,\"netwren\":\"{}\",\"bpf\":{},\"kernel\":{},\"machine\":{},\"is_root\":{},\"caps\":[{}],\
+         \"holds\":{},\"holds_not\":{}}}\n",
+        env!("CARGO_PKG_VERSION"),
+        cfg!(feature = "bpf"),
+        quoted(&kernel.release),
+        quoted(&kernel.machine),
+        caps::euid() == 0,
+        names.join(","),
+        quoted(HOLDS),
+        quoted(HOLDS_NOT),
+    )
+}
+
+fn quoted(text: &str) -> String {
+    let mut out = b"\"".to_vec();
+    text::put_json(&mut out, text.as_bytes());
+    out.push(b'"');
+    String::from_utf8_lossy(&out).into_owned()
+}

@@ -1,0 +1,88 @@
+//! `netwren support`: what this kernel and these rights allow, and what is used instead; `--bundle FILE` writes it with
+//! the host's tables, without names and addresses, for a bug report.
+
+mod bundle;
+mod features;
+mod state;
+
+use super::made_rows::MadeRows;
+use crate::command::{Command, ParsedWords, TableEntry};
+use crate::exit::Exit;
+use crate::flags::defs::Scope;
+use crate::flags::request::Request;
+use crate::outcome::Outcome;
+use crate::output;
+use record::rows::{Feature, FeatureState, Features};
+use record::text;
+use sys::{Host, Kernel, Modules, caps};
+
+/// Tables that every kernel has which is of use here; the others may be left out of a kernel without harm.
+const ALWAYS_THERE: [record::Proto; 3] = [record::Proto::Tcp, record::Proto::Udp, record::Proto::Unix];
+
+/// The registry's entry.
+pub(crate) static COMMAND: Command = Command {
+    name: "support",
+    about: "What this kernel and these privileges allow, and what is used instead",
+    examples: EXAMPLES,
+    scope: Scope::SUPPORT.and(Scope::COLUMNS).and(Scope::SORT).and(Scope::BY),
+    tables: &[TableEntry::of::<Features>()],
+    run: Some(run),
+    ..Command::TABLE
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  netwren support                                  every feature: whether it works here, how, what would help
+  netwren support 'works = false' -o json          what does not work: the state, why, the remedy
+  netwren support --bundle report.json             for a bug report, without names and addresses of this host
+";
+
+/// Exit 0 if TCP, UDP and unix sockets can be read somehow, else 4.
+fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+    let asked = MadeRows::<Features>::plan(Request::of(words)?)?;
+    let host = Host::live();
+    let modules = Modules::new(&host);
+    let probes = sockets::probe(&host, &modules);
+    let blind: Vec<&str> = ALWAYS_THERE
+        .iter()
+        .filter(|proto| !probes.iter().any(|probe| probe.works && probe.proto == **proto))
+        .map(|proto| proto.name())
+        .collect();
+    let features = features::all(&host, &modules, probes);
+    if let Some(file) = words.file("bundle") {
+        if !asked.wants_text() {
+            return Err("--bundle writes all of it as JSON: leave out the filter, columns, order and format".to_owned());
+        }
+        return Ok(bundle::write(file, &asked, &features, words.commands));
+    }
+    let outcome = match asked.wants_text() {
+        true => output::print(&text_of(&features)).into(),
+        false => asked.write(&features),
+    };
+    if blind.is_empty() {
+        return Ok(outcome);
+    }
+    Ok(Outcome::because(Exit::Failed, format!("no way to read sockets of: {}", blind.join(", "))))
+}
+
+/// The text: the kernel and the user, then a line for each feature.
+fn text_of(features: &[Feature]) -> String {
+    let mut out = b"kernel\t".to_vec();
+    text::put_text(&mut out, Kernel::running().release.as_bytes());
+    out.extend_from_slice(format!("\tuid {}\n", caps::euid()).as_bytes());
+    for Feature { feature, backend, state, words, remedy } in features {
+        text::put_text(&mut out, feature.as_bytes());
+        if !backend.is_empty() {
+            out.extend_from_slice(format!(" via {backend}").as_bytes());
+        }
+        out.extend_from_slice(if *state == FeatureState::Works { b"\tyes\t" } else { b"\tno\t" });
+        text::put_text(&mut out, words.as_bytes());
+        if *state != FeatureState::Works {
+            let remedy = if remedy.is_empty() { String::new() } else { format!(": {remedy}") };
+            out.extend_from_slice(format!("\t{}", state.name()).as_bytes());
+            text::put_text(&mut out, remedy.as_bytes());
+        }
+        out.push(b'\n');
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}

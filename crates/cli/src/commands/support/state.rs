@@ -1,0 +1,118 @@
+//! The state of a feature, and what would make it work, from the words of whoever tried it.
+
+use record::rows::{Feature, FeatureState};
+use sys::caps::Cap;
+
+/// A feature that was tried; `backend` is empty if it has one only.
+pub(super) fn row(feature: &str, backend: &'static str, works: bool, words: String) -> Feature {
+    let state = if works { FeatureState::Works } else { state_of(&words) };
+    Feature { feature: feature.to_owned(), backend, state, remedy: remedy(state, &words), words }
+}
+
+/// A feature whose state is known without trying it.
+pub(super) fn known(feature: &str, state: FeatureState, words: &str, remedy: String) -> Feature {
+    Feature { feature: feature.to_owned(), backend: "", state, words: words.to_owned(), remedy }
+}
+
+/// What is missing where something does not work. Rights come last: the kernel has the same error for a program that it
+/// does not know and one that it does not allow, and the words then name the option.
+fn state_of(words: &str) -> FeatureState {
+    let says = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
+    if says(&["built without"]) {
+        return FeatureState::NotBuilt;
+    }
+    if says(&["not loaded", "not tried"]) {
+        return FeatureState::NotLoaded;
+    }
+    if says(&["CAP_", "permission denied", "operation not permitted"]) {
+        return FeatureState::RightMissing;
+    }
+    if says(&["CONFIG_", "the kernel has no", "Linux ", "not implemented", "no such file", "not supported"]) {
+        return FeatureState::OptionMissing;
+    }
+    FeatureState::Fails
+}
+
+/// What would make it work.
+fn remedy(state: FeatureState, words: &str) -> String {
+    let named: Vec<Cap> = Cap::ALL.into_iter().filter(|cap| has_word(words, cap.name())).collect();
+    match state {
+        FeatureState::RightMissing => by_rights(&named),
+        FeatureState::NotLoaded => behind(words, "module ").map_or_else(String::new, |name| format!("modprobe {name}")),
+        FeatureState::OptionMissing => match words.find("CONFIG_").and_then(|at| words.get(at..)) {
+            Some(option) => format!("a kernel with {}", word(option)),
+            None => String::new(),
+        },
+        FeatureState::NotBuilt if words.contains("bpf") || words.contains("BPF") => {
+            "a netwren that is built with the feature bpf".to_owned()
+        }
+        FeatureState::NotBuilt | FeatureState::Works | FeatureState::Fails => String::new(),
+    }
+}
+
+/// The rights that would do.
+pub(super) fn by_rights(caps: &[Cap]) -> String {
+    let names: Vec<&str> = caps.iter().map(|cap| cap.name()).collect();
+    if names.is_empty() { "root".to_owned() } else { format!("root, or {}", names.join(" and ")) }
+}
+
+/// The word behind these.
+fn behind<'w>(words: &'w str, mark: &str) -> Option<&'w str> {
+    let at = words.find(mark)? + mark.len();
+    words.get(at..).map(word).filter(|name| !name.is_empty())
+}
+
+/// The first word of a text: letters, digits and underscores.
+fn word(text: &str) -> &str {
+    let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
+    text.get(..end).unwrap_or_default()
+}
+
+/// True if a text has this name, and not as a part of a longer one.
+fn has_word(text: &str, name: &str) -> bool {
+    text.match_indices(name).any(|(at, _)| text.get(at..).map(word) == Some(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_and_what_would_help() {
+        for (words, state, remedy) in [
+            (
+                "operation not permitted: needs CAP_BPF and CAP_PERFMON",
+                "right missing",
+                "root, or CAP_PERFMON and CAP_BPF",
+            ),
+            ("packet sockets need CAP_NET_RAW", "right missing", "root, or CAP_NET_RAW"),
+            ("open /proc/kcore: permission denied", "right missing", "root"),
+            (
+                "not loaded (module sctp_diag, CONFIG_INET_SCTP_DIAG); reading sctp sockets makes the kernel load it",
+                "module not loaded",
+                "modprobe sctp_diag",
+            ),
+            (
+                "not tried: /proc/kallsyms does not say whether the module diag (CONFIG_TIPC_DIAG) is loaded",
+                "module not loaded",
+                "modprobe diag",
+            ),
+            (
+                "no types of this kernel: /sys/kernel/btf/vmlinux: no such file (CONFIG_DEBUG_INFO_BTF)",
+                "kernel option missing",
+                "a kernel with CONFIG_DEBUG_INFO_BTF",
+            ),
+            (
+                "netwren was built without BPF, which counts them",
+                "not built in",
+                "a netwren that is built with the feature bpf",
+            ),
+            ("the answer makes no sense", "fails", ""),
+        ] {
+            let found = row("x", "", false, words.to_owned());
+            assert_eq!((found.state.name(), &*found.remedy), (state, remedy), "{words}");
+        }
+        let found = row("x", "proc", true, "CAP_BPF is not needed".to_owned());
+        assert_eq!((found.state, found.backend, &*found.remedy), (FeatureState::Works, "proc", ""));
+    }
+}

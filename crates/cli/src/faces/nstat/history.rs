@@ -1,0 +1,149 @@
+//! The counters of the last call, in a file of the user's own.
+
+use super::switches::NstatOptions;
+use sinks::face::nstat::{NSTAT_SOURCE, NstatStyle, NstatWriter};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use sys::{Fd, Host, SysError};
+
+/// Most bytes of a history that are read. The kernel has some 600 counters, 60 bytes each.
+const BYTES_MAX: u64 = 4 << 20;
+
+/// A counter and its value.
+pub(super) type CounterEntry = (String, u64);
+
+/// Why a history cannot be used.
+#[derive(Debug)]
+pub(super) enum HistoryFault {
+    /// It cannot be opened, read or made; a symbolic link is refused.
+    Open(io::Error),
+    /// It cannot be locked.
+    Lock(SysError),
+    /// It belongs to somebody else, or has other names, too.
+    NotOurs,
+    /// It has a line that makes no sense.
+    Garbled,
+}
+
+/// The open file of the history, which nobody else uses meanwhile.
+#[derive(Debug)]
+pub(super) struct History {
+    file: File,
+    /// The same open file: the lock ends with the last of the two.
+    _lock: Fd,
+    counted: Option<Vec<CounterEntry>>,
+}
+
+/// The file: NSTAT_HISTORY, or one of the user's in /tmp.
+pub(super) fn path() -> PathBuf {
+    let named = std::env::var_os("NSTAT_HISTORY").map(PathBuf::from);
+    named.unwrap_or_else(|| format!("/tmp/.nstat.u{}", sys::caps::euid()).into())
+}
+
+impl History {
+    /// Opens or makes the file, waits for its lock, reads it. One that is older than the host's last start is emptied,
+    /// unless its counters are not wanted (`ignore`).
+    pub(super) fn open(path: &Path, ignore: bool) -> Result<History, HistoryFault> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(sys::fs::NO_FOLLOW);
+        let file = options.open(path).map_err(HistoryFault::Open)?;
+        let lock = Fd::from(file.try_clone().map_err(HistoryFault::Open)?);
+        sys::socket::lock_file(&lock).map_err(HistoryFault::Lock)?;
+        let meta = file.metadata().map_err(HistoryFault::Open)?;
+        if meta.nlink() != 1 || meta.uid() != sys::caps::euid() {
+            return Err(HistoryFault::NotOurs);
+        }
+        if !ignore && is_aged(meta.mtime()) {
+            super::complain("history is aged out, resetting");
+            file.set_len(0).map_err(HistoryFault::Open)?;
+        }
+        let mut text = Vec::new();
+        (&file).take(BYTES_MAX).read_to_end(&mut text).map_err(HistoryFault::Open)?;
+        let counted = parsed(&String::from_utf8_lossy(&text))?;
+        Ok(History { file, _lock: lock, counted })
+    }
+
+    /// The counters of the last call; none if there was none, or if another source told them.
+    pub(super) fn take(&mut self) -> Option<Vec<CounterEntry>> {
+        self.counted.take()
+    }
+
+    /// Replaces what is in the file.
+    pub(super) fn replace(mut self, text: &[u8]) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.seek(SeekFrom::Start(0))?;
+        self.file.write_all(text)
+    }
+}
+
+/// True if the host has started since.
+fn is_aged(mtime_s: i64) -> bool {
+    let mut text = Vec::new();
+    let read = Host::live().read_file("/proc/uptime", &mut text);
+    let uptime = String::from_utf8_lossy(&text).split('.').next().and_then(|seconds| seconds.parse::<i64>().ok());
+    read.is_ok() && uptime.is_some_and(|uptime| sys::clock::wall().seconds >= mtime_s.saturating_add(uptime))
+}
+
+/// The counters of a history; none if it is empty or another source's.
+fn parsed(text: &str) -> Result<Option<Vec<CounterEntry>>, HistoryFault> {
+    let (mut counted, mut source) = (Vec::new(), "");
+    for line in text.lines() {
+        match line.strip_prefix('#') {
+            Some(of) => source = of,
+            None => counted.push(entry(line).ok_or(HistoryFault::Garbled)?),
+        }
+    }
+    if counted.is_empty() {
+        return Ok(None);
+    }
+    if !source.is_empty() && source != NSTAT_SOURCE {
+        super::complain("history is stale, ignoring it.");
+        return Ok(None);
+    }
+    Ok(Some(counted))
+}
+
+/// A line of a history, or of the kernel's simple tables: a name and a value.
+pub(super) fn entry(line: &str) -> Option<CounterEntry> {
+    let mut words = line.split_ascii_whitespace();
+    Some((words.next()?.to_owned(), words.next()?.parse().ok()?))
+}
+
+/// The text of the next history. Counters that no pattern matches keep their value of the last call.
+pub(super) fn text(wanted: &NstatOptions, now: &[CounterEntry], before: &[CounterEntry]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut writer = NstatWriter::begin(NstatStyle::Lines, &mut out);
+    let mut rest = before;
+    for (name, value) in now.iter().filter(|(_, value)| *value > 0 || wanted.zeros) {
+        let mut kept = *value;
+        if !wanted.matches(name) {
+            if let Some(at) = rest.iter().position(|(known, _)| known == name) {
+                kept = rest.get(at).map_or(kept, |(_, old)| *old);
+                rest = rest.get(at + 1..).unwrap_or_default();
+            }
+        }
+        writer.put(&mut out, name, kept, false);
+    }
+    writer.end(&mut out);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn histories_of_others_are_none() {
+        let of = |text: &str| parsed(text).map_err(|fault| format!("{fault:?}"));
+        assert_eq!(of("").unwrap(), None);
+        assert_eq!(of("#kernel\n").unwrap(), None);
+        assert_eq!(of("#kernel\nUdpNoPorts   7   0.0\n").unwrap(), Some(vec![("UdpNoPorts".to_owned(), 7)]));
+        assert_eq!(of("UdpNoPorts 7\n").unwrap(), Some(vec![("UdpNoPorts".to_owned(), 7)]));
+        assert_eq!(of("#3.sampling_interval=1\nUdpNoPorts 7 0.0\n").unwrap(), None);
+        assert_eq!(of("#kernel\nUdpNoPorts\n").unwrap_err(), "Garbled");
+        assert_eq!(of("UdpNoPorts x\n").unwrap_err(), "Garbled");
+    }
+}

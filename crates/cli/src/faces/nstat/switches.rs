@@ -1,0 +1,164 @@
+//! The switches of nstat.
+
+use crate::faces::getopt::{Getopt, Spec};
+use sinks::face::nstat::NstatStyle;
+
+/// What the words ask for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum NstatTask {
+    /// Counters.
+    Counters(NstatOptions),
+    /// `-V`
+    Version,
+    /// `-h`
+    Help,
+}
+
+/// Which counters, and what becomes of the history.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct NstatOptions {
+    /// `-z`: also counters that are 0.
+    pub(super) zeros: bool,
+    /// `-r`: the history is removed first.
+    pub(super) reset: bool,
+    /// `-a`: totals, whatever the history says.
+    pub(super) ignore: bool,
+    /// `-s`: the history stays as it is.
+    pub(super) no_update: bool,
+    /// `-n`: nothing is printed.
+    pub(super) no_output: bool,
+    /// `-j`, `-p`
+    pub(super) style: NstatStyle,
+    /// Shell patterns, in lower case; without any, every counter matches.
+    patterns: Vec<Vec<u8>>,
+}
+
+impl NstatOptions {
+    /// True if a pattern matches the name, whatever its letters' case is.
+    pub(super) fn matches(&self, name: &str) -> bool {
+        let name = name.to_ascii_lowercase();
+        self.patterns.is_empty() || self.patterns.iter().any(|one| engine::glob_matches(one, name.as_bytes()))
+    }
+}
+
+/// What is wrong with the words.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// getopt's message.
+    Usage(String),
+    /// `-t` takes a positive number.
+    Interval,
+    /// `-d` would start a daemon.
+    Daemon,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum NstatSwitch {
+    Help,
+    Version,
+    Zeros,
+    Reset,
+    NoOutput,
+    Ignore,
+    NoUpdate,
+    Scan,
+    Interval,
+    Json,
+    Pretty,
+}
+
+const fn spec(letter: u8, long: &'static str, value: bool, what: NstatSwitch) -> Spec<NstatSwitch> {
+    Spec { letter, long, value, what }
+}
+
+const SPECS: &[Spec<NstatSwitch>] = &[
+    spec(b'h', "help", false, NstatSwitch::Help),
+    spec(b'?', "", false, NstatSwitch::Help),
+    spec(b'a', "ignore", false, NstatSwitch::Ignore),
+    spec(b'd', "scan", true, NstatSwitch::Scan),
+    spec(b'n', "nooutput", false, NstatSwitch::NoOutput),
+    spec(b'j', "json", false, NstatSwitch::Json),
+    spec(b'r', "reset", false, NstatSwitch::Reset),
+    spec(b'p', "pretty", false, NstatSwitch::Pretty),
+    spec(b's', "noupdate", false, NstatSwitch::NoUpdate),
+    spec(b't', "interval", true, NstatSwitch::Interval),
+    spec(b'v', "", false, NstatSwitch::Version),
+    spec(b'V', "version", false, NstatSwitch::Version),
+    spec(b'z', "zeros", false, NstatSwitch::Zeros),
+];
+
+/// Reads the words.
+pub(super) fn parse(words: Vec<Vec<u8>>) -> Result<NstatTask, Refusal> {
+    let mut wanted = NstatOptions {
+        zeros: false,
+        reset: false,
+        ignore: false,
+        no_update: false,
+        no_output: false,
+        style: NstatStyle::Lines,
+        patterns: Vec::new(),
+    };
+    let (mut getopt, mut json, mut pretty, mut scans) = (Getopt::new(SPECS, words), false, false, false);
+    while let Some((switch, value)) = getopt.next().map_err(Refusal::Usage)? {
+        match switch {
+            NstatSwitch::Help => return Ok(NstatTask::Help),
+            NstatSwitch::Version => return Ok(NstatTask::Version),
+            NstatSwitch::Zeros => wanted.zeros = true,
+            NstatSwitch::Reset => wanted.reset = true,
+            NstatSwitch::NoOutput => wanted.no_output = true,
+            NstatSwitch::Ignore => wanted.ignore = true,
+            NstatSwitch::NoUpdate => wanted.no_update = true,
+            NstatSwitch::Json => json = true,
+            NstatSwitch::Pretty => pretty = true,
+            NstatSwitch::Scan => scans = number(&value) > 0,
+            NstatSwitch::Interval if number(&value) <= 0 => return Err(Refusal::Interval),
+            // The time of the daemon's averages.
+            NstatSwitch::Interval => {}
+        }
+    }
+    if scans {
+        return Err(Refusal::Daemon);
+    }
+    wanted.style = match (json, pretty) {
+        (true, true) => NstatStyle::PrettyJson,
+        (true, false) => NstatStyle::Json,
+        _ => NstatStyle::Lines,
+    };
+    wanted.patterns = getopt.into_rest().into_iter().map(|word| word.to_ascii_lowercase()).collect();
+    Ok(NstatTask::Counters(wanted))
+}
+
+/// The number at the beginning of a text, as atoi(3) reads it; 0 if there is none.
+fn number(text: &[u8]) -> i64 {
+    let text = text.trim_ascii_start();
+    let (sign, digits) = match text {
+        [b'-', rest @ ..] => (-1, rest),
+        [b'+', rest @ ..] => (1, rest),
+        _ => (1, text),
+    };
+    let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
+    sign * digits.fold(0i64, |sum, digit| sum.saturating_mul(10).saturating_add(i64::from(digit - b'0')))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn asked(line: &str) -> Result<NstatTask, Refusal> {
+        parse(line.split_whitespace().map(|word| word.as_bytes().to_vec()).collect())
+    }
+
+    #[test]
+    fn switches_and_patterns() {
+        let Ok(NstatTask::Counters(wanted)) = asked("-az UDP* --json -t 5 tcp -s -d 0") else { unreachable!() };
+        assert!(wanted.ignore && wanted.zeros && wanted.no_update && !wanted.reset && !wanted.no_output);
+        assert_eq!(wanted.style, NstatStyle::Json);
+        assert!(wanted.matches("UdpNoPorts") && wanted.matches("Tcp") && !wanted.matches("TcpExtTW"));
+        assert_eq!(asked("-t 0"), Err(Refusal::Interval));
+        assert_eq!(asked("-t x -h"), Err(Refusal::Interval));
+        assert_eq!(asked("-d 3"), Err(Refusal::Daemon));
+        assert_eq!((asked("-?"), asked("-v")), (Ok(NstatTask::Help), Ok(NstatTask::Version)));
+        assert_eq!(asked("-x"), Err(Refusal::Usage("invalid option -- 'x'".to_owned())));
+    }
+}

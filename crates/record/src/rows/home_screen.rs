@@ -1,0 +1,168 @@
+//! The home screen: one row a look at the whole host, with a list for each of its parts (`netwren` alone).
+
+use crate::table::fields;
+use crate::{Field, Kind, Member, OwnedObject, Show, Table, Value};
+
+/// The table of home screens.
+#[derive(Clone, Copy, Debug)]
+pub enum HomeScreens {}
+
+/// What is to be seen of a host in one look. Lists are cut where the cli says; the totals beside them are not.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HomeScreen {
+    /// When the look was over, in ns since 1970.
+    pub time_ns: u64,
+    /// Name of the host; empty if it cannot be read.
+    pub host: Vec<u8>,
+    /// Release and machine of the kernel.
+    pub kernel: String,
+    /// Time since the host started, in seconds.
+    pub uptime_s: Option<u64>,
+    /// The time between the two readings of the counters, in ns; 0 without a second one.
+    pub window_ns: u64,
+    /// Interfaces by [`HomeScreen::INTERFACES`], the busiest first.
+    pub interfaces: Vec<OwnedObject>,
+    /// Interfaces altogether.
+    pub interfaces_total: u64,
+    /// Sockets by [`HomeScreen::SOCKETS`].
+    pub sockets: Vec<OwnedObject>,
+    /// Tables of connection tracking by [`HomeScreen::CONNTRACK`].
+    pub conntrack: Vec<OwnedObject>,
+    /// Segments of TCP sent in the window; `None` if that is unknown.
+    pub segs_out: Option<u64>,
+    /// Those of them that were sent again.
+    pub retransmits: Option<u64>,
+    /// Flows by [`HomeScreen::FLOWS`], those that carry most first.
+    pub flows: Vec<OwnedObject>,
+    /// Flows altogether.
+    pub flows_total: u64,
+    /// Drops by [`HomeScreen::DROPS`], the most first.
+    pub drops: Vec<OwnedObject>,
+    /// Where drops are from, one of [`HomeScreen::DROPS_VIA`].
+    pub drops_via: &'static str,
+    /// Findings by [`HomeScreen::FINDINGS`], the worst first.
+    pub findings: Vec<OwnedObject>,
+    /// Findings altogether.
+    pub findings_total: u64,
+    /// Parts of the host that could not be seen, in sentences.
+    pub unseen: Vec<String>,
+}
+
+const fn member(name: &'static str, kind: Kind) -> Member {
+    Member { name, kind }
+}
+
+impl HomeScreen {
+    /// The words of `drops_via`: a program in the kernel knows the cause of each drop, counters know some causes.
+    pub const DROPS_VIA: &'static [&'static str] = &["bpf", "counters"];
+
+    /// Members of an interface.
+    pub const INTERFACES: &'static [Member] = &[
+        member("netns", Kind::Text),
+        member("iface", Kind::Text),
+        member("bits_in_per_s", Kind::BitsPerSecond),
+        member("bits_out_per_s", Kind::BitsPerSecond),
+        member("packets_in_per_s", Kind::Count),
+        member("packets_out_per_s", Kind::Count),
+    ];
+
+    /// Members of a number of sockets.
+    pub const SOCKETS: &'static [Member] =
+        &[member("proto", Kind::Text), member("state", Kind::Text), member("count", Kind::Count)];
+
+    /// Members of a table of connection tracking.
+    pub const CONNTRACK: &'static [Member] = &[
+        member("netns", Kind::Text),
+        member("entries", Kind::Count),
+        member("max", Kind::Count),
+        member("drop", Kind::Count),
+        member("early_drop", Kind::Count),
+        member("insert_failed", Kind::Count),
+    ];
+
+    /// Members of a flow.
+    pub const FLOWS: &'static [Member] = &[
+        member("netns", Kind::Text),
+        member("proto", Kind::Text),
+        member("direction", Kind::Text),
+        member("local_addr", Kind::Addr),
+        member("local_port", Kind::Port),
+        member("peer_addr", Kind::Addr),
+        member("peer_port", Kind::Port),
+        member("connections", Kind::Count),
+        member("bytes_in_per_s", Kind::Bytes),
+        member("bytes_out_per_s", Kind::Bytes),
+        member("process", Kind::Text),
+        member("pid", Kind::Id),
+        member("container", Kind::Text),
+    ];
+
+    /// Members of a cause of drops. Of counters `reason` is the name, `place` where the kernel keeps it.
+    pub const DROPS: &'static [Member] = &[
+        member("count", Kind::Count),
+        member("reason", Kind::Text),
+        member("place", Kind::Text),
+        member("netns", Kind::Text),
+        member("iface", Kind::Text),
+        member("process", Kind::Text),
+        member("meaning", Kind::Text),
+    ];
+
+    /// Members of a finding.
+    pub const FINDINGS: &'static [Member] = &[
+        member("severity", Kind::Text),
+        member("id", Kind::Text),
+        member("netns", Kind::Text),
+        member("title", Kind::Text),
+        member("cost", Kind::Text),
+        member("command", Kind::Text),
+    ];
+}
+
+type F = Field<HomeScreens>;
+
+impl Table for HomeScreens {
+    type Row<'b> = HomeScreen;
+    const NAME: &'static str = "home";
+    const FIELDS: &'static [F] = fields! { F:
+        /// When the look was over.
+        time: Time = own(|row| Value::Time(row.time_ns)), show Show::Default;
+        /// Name of the host.
+        host: Text = own(|row| Value::nonempty(&row.host)), show Show::Default;
+        /// Release and machine of the kernel.
+        kernel: Text = own(|row| Value::nonempty(row.kernel.as_bytes())), show Show::Default;
+        /// Time since the host started.
+        uptime_s: DurationS = own(|row| Value::number(row.uptime_s)), show Show::Default;
+        /// The time between the two readings that rates are of; null without a second one.
+        window_us: DurationUs = own(|row| Value::number((row.window_ns > 0).then_some(row.window_ns / 1000))),
+            show Show::Default;
+        /// Interfaces with their rates, the busiest 20.
+        interfaces: Objects(HomeScreen::INTERFACES) = own(|row| Value::List(&row.interfaces)), show Show::Default;
+        /// Interfaces altogether.
+        interfaces_total: Count = own(|row| Value::U64(row.interfaces_total)), show Show::Default;
+        /// Sockets by protocol and state.
+        sockets: Objects(HomeScreen::SOCKETS) = own(|row| Value::List(&row.sockets)), show Show::Default;
+        /// Tables of connection tracking with their limits, the fullest 20: one for each network namespace that is
+        /// read; drop, early_drop and insert_failed count what happened in the window.
+        conntrack: Objects(HomeScreen::CONNTRACK) = own(|row| Value::List(&row.conntrack)), show Show::Default;
+        /// TCP segments sent in the window; null if that is unknown.
+        segs_out: Count = own(|row| Value::number(row.segs_out)), kernel "TcpOutSegs", show Show::Default;
+        /// TCP segments sent again in the window.
+        retransmits: Count = own(|row| Value::number(row.retransmits)), kernel "TcpRetransSegs", show Show::Default;
+        /// Flows with their owners, the 20 that carry most.
+        flows: Objects(HomeScreen::FLOWS) = own(|row| Value::List(&row.flows)), show Show::Default;
+        /// Flows altogether.
+        flows_total: Count = own(|row| Value::U64(row.flows_total)), show Show::Default;
+        /// Packets dropped while the host was watched, by cause, the 20 most frequent.
+        drops: Objects(HomeScreen::DROPS) = own(|row| Value::List(&row.drops)), show Show::Default;
+        /// Where drops are from. bpf: counted one by one; counters: where that is not allowed, the kernel's counters of
+        /// losses, which do not know every cause.
+        drops_via: Name(HomeScreen::DROPS_VIA) = own(|row| Value::Name(row.drops_via)), show Show::Default;
+        /// Findings of `doctor` on the same window, the worst 20; `command` is the first remedy.
+        findings: Objects(HomeScreen::FINDINGS) = own(|row| Value::List(&row.findings)), show Show::Default;
+        /// Findings altogether.
+        findings_total: Count = own(|row| Value::U64(row.findings_total)), show Show::Default;
+        /// Parts of the host that could not be seen, and why.
+        unseen: Texts = own(|row| Value::List(&row.unseen)), show Show::Default;
+    };
+}

@@ -1,0 +1,154 @@
+//! The home screen for people: 80 columns and 24 lines, whatever names there are.
+//!
+//! A row of the table `home` in, lines out. Names from outside are escaped and cut in the middle, sentences at their
+//! end. Start reading at [`HomeText`]; the lines of each part are in `parts`.
+
+mod fit;
+mod parts;
+
+use crate::Out;
+use fit::{beginning, cell};
+use record::rows::HomeScreens;
+use record::{Accounting, Columns, Next, OwnedObject, OwnedValue, Round, Sink, SinkError, Value, field_index};
+use std::io::Write;
+
+/// Columns of the label before a line.
+const LABEL: usize = 14;
+
+/// Width if there is no terminal.
+const WIDTH: usize = 80;
+
+/// How the screen is written.
+pub struct HomeTextOptions {
+    /// Whether there is colour.
+    pub color: bool,
+    /// Columns of the terminal; `None` in a pipe.
+    pub width: Option<usize>,
+}
+
+/// Writes home screens; their cells are all fields of the table, in its order.
+pub struct HomeText<W> {
+    out: Out<W>,
+    options: HomeTextOptions,
+}
+
+impl<W: Write> HomeText<W> {
+    /// Screens into `out`.
+    pub fn new(out: Out<W>, options: HomeTextOptions) -> HomeText<W> {
+        HomeText { out, options }
+    }
+}
+
+impl<W: Write> Sink for HomeText<W> {
+    fn begin(&mut self, _: &Columns, round: Option<Round>) -> Result<(), SinkError> {
+        if self.options.width.is_some() && round.is_some() {
+            // Over the screen before: the cursor goes to its corner, what stands below is erased.
+            self.out.buf().extend_from_slice(b"\x1b[H\x1b[J");
+        } else if round.is_some_and(|round| round.n > 1) {
+            self.out.buf().push(b'\n');
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
+        let width = self.options.width.unwrap_or(WIDTH).max(WIDTH / 2);
+        let mut lines = ScreenLines { text: String::new(), width, color: self.options.color };
+        let cells = Cells(cells);
+        parts::head(&cells, &mut lines);
+        parts::interfaces(&cells, &mut lines);
+        parts::sockets(&cells, &mut lines);
+        parts::conntrack(&cells, &mut lines);
+        parts::retransmits(&cells, &mut lines);
+        parts::flows(&cells, &mut lines);
+        parts::drops(&cells, &mut lines);
+        parts::findings(&cells, &mut lines);
+        parts::unseen(&cells, &mut lines);
+        self.out.buf().extend_from_slice(lines.text.as_bytes());
+        self.out.line_done()?;
+        Ok(Next::More)
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        self.out.flush()
+    }
+
+    fn end(&mut self, _: &Accounting) -> Result<(), SinkError> {
+        self.out.flush()
+    }
+}
+
+/// The cells of a row, by name.
+struct Cells<'c, 'v>(&'c [Value<'v>]);
+
+impl<'v> Cells<'_, 'v> {
+    fn value(&self, name: &str) -> Value<'v> {
+        field_index::<HomeScreens>(name).and_then(|at| self.0.get(at)).copied().unwrap_or(Value::Null)
+    }
+
+    fn number(&self, name: &str) -> u64 {
+        if let Value::U64(n) = self.value(name) { n } else { 0 }
+    }
+
+    fn objects(&self, name: &str) -> Vec<OwnedObject> {
+        let mut all = Vec::new();
+        self.value(name).for_each_item(&mut |item| {
+            if let OwnedValue::Object(object) = item.into() {
+                all.push(object);
+            }
+        });
+        all
+    }
+}
+
+/// What a colour says.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tone {
+    Plain,
+    Heading,
+    /// Something is lost.
+    Bad,
+    /// Something is slow, or will be lost.
+    Halfway,
+}
+
+/// ScreenLines that are made.
+struct ScreenLines {
+    text: String,
+    width: usize,
+    color: bool,
+}
+
+impl ScreenLines {
+    /// A line, cut where the screen ends.
+    fn put(&mut self, tone: Tone, line: &str) {
+        let line = beginning(line.trim_end(), self.width);
+        self.paint(tone, &line);
+        self.text.push('\n');
+    }
+
+    /// A line with a label before it.
+    fn toned(&mut self, label: &str, tone: Tone, text: &str) {
+        let label = cell(label, LABEL - 1);
+        self.paint(Tone::Heading, &label);
+        self.text.push(' ');
+        let text = beginning(text.trim_end(), self.width.saturating_sub(LABEL));
+        self.paint(tone, &text);
+        self.text.push('\n');
+    }
+
+    fn paint(&mut self, tone: Tone, text: &str) {
+        let on = match tone {
+            _ if !self.color => "",
+            Tone::Plain => "",
+            Tone::Heading => "\x1b[1m",
+            Tone::Bad => "\x1b[31m",
+            Tone::Halfway => "\x1b[33m",
+        };
+        self.text.push_str(on);
+        self.text.push_str(text);
+        self.text.push_str(if on.is_empty() { "" } else { "\x1b[0m" });
+    }
+}
+
+#[cfg(test)]
+mod tests;

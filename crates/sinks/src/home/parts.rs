@@ -1,0 +1,316 @@
+//! The lines of each part of the home screen.
+
+use super::fit::{beginning, both_ends, cell, escaped, short};
+use super::{Cells, ScreenLines, Tone};
+use record::text::{put_addr, put_seconds};
+use record::{OwnedObject, OwnedValue, Value};
+use std::fmt::Write;
+
+/// Rows of each part at most: a screen has 24.
+const INTERFACES_MAX: usize = 3;
+const SOCKET_LINES_MAX: usize = 2;
+const FLOWS_MAX: usize = 5;
+const CAUSES_MAX: usize = 3;
+const UNSEEN_MAX: usize = 2;
+
+/// Columns of a flow besides its ends and its process: protocol, direction, numbers, and the gaps between them.
+const FLOW_NUMBERS: usize = 2 + 5 + 4 + 6 + 7 + 7 + 2;
+/// Columns of the process of a flow on a screen of 80.
+const PROCESS: usize = 17;
+
+/// The host: its name, its kernel, its age, and when it was looked at for how long.
+pub(super) fn head(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
+    let host = both_ends(&word(cells.value("host")), 24);
+    let mut line = format!("{host}  Linux {}", both_ends(&word(cells.value("kernel")), 24));
+    if let Value::U64(up) = cells.value("uptime_s") {
+        let (days, hours, minutes) = (up / 86_400, up / 3600 % 24, up / 60 % 60);
+        let days = if days > 0 { format!("{days} d ") } else { String::new() };
+        let _ = write!(line, "  up {days}{hours:02}:{minutes:02}");
+    }
+    if let Value::Time(ns) = cells.value("time") {
+        let mut time = Vec::new();
+        put_seconds(&mut time, i64::try_from(ns / 1_000_000_000).unwrap_or(0));
+        let _ = write!(line, "  {}", String::from_utf8_lossy(&time));
+    }
+    if let Value::U64(us) = cells.value("window_us") {
+        let _ = write!(line, "  over {}.{} s", us / 1_000_000, us / 100_000 % 10);
+    }
+    lines.put(Tone::Heading, &line);
+}
+
+/// The busiest interfaces.
+pub(super) fn interfaces(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
+    let (mut all, total) = (cells.objects("interfaces"), cells.number("interfaces_total"));
+    all.retain(|one| !is_idle(one));
+    let label = counted("ifaces", total, all.len().min(INTERFACES_MAX));
+    if all.is_empty() {
+        lines.labelled(&label, if total == 0 { "none" } else { "none carries anything" });
+    }
+    let with_netns = has_several_netns(&all);
+    for (nth, one) in all.iter().take(INTERFACES_MAX).enumerate() {
+        let name = name_in(one, "iface", with_netns);
+        let rate = |bits, packets| match (one.get(bits), one.get(packets)) {
+            (Value::U64(bits), Value::U64(packets)) => format!("{:>6}bit/s {:>5} pkt/s", short(bits), short(packets)),
+            _ => format!("{:>23}", "rate unknown"),
+        };
+        let text = format!(
+            "{} in{} out{}",
+            cell(&name, 13 + lines.width.saturating_sub(80)),
+            rate("bits_in_per_s", "packets_in_per_s"),
+            rate("bits_out_per_s", "packets_out_per_s")
+        );
+        lines.labelled(if nth == 0 { &label } else { "" }, &text);
+    }
+}
+
+/// True if an interface is known to carry nothing.
+fn is_idle(one: &OwnedObject) -> bool {
+    ["packets_in_per_s", "packets_out_per_s"].iter().all(|name| one.get(name) == Value::U64(0))
+}
+
+/// Sockets: of TCP by state, of the other protocols how many.
+pub(super) fn sockets(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
+    let mut text = String::new();
+    let (mut states, mut others): (Vec<String>, Vec<(String, u64)>) = Default::default();
+    for one in cells.objects("sockets") {
+        let (proto, count) = (word(one.get("proto")), number(one.get("count")));
+        if proto == "tcp" {
+            states.push(format!("{count} {}", word(one.get("state"))));
+            continue;
+        }
+        match others.iter_mut().find(|(known, _)| *known == proto) {
+            Some((_, sum)) => *sum += count,
+            None => others.push((proto, count)),
+        }
+    }
+    if !states.is_empty() {
+        let _ = write!(text, "tcp {}; ", states.join(", "));
+    }
+    let others: Vec<String> = others.into_iter().map(|(proto, count)| format!("{proto} {count}")).collect();
+    text.push_str(&others.join(", "));
+    let text = text.trim_end_matches("; ");
+    lines.folded("sockets", if text.is_empty() { "none" } else { text }, SOCKET_LINES_MAX);
+}
+
+/// The fullest table of connection tracking.
+pub(super) fn conntrack(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
+    let all = cells.objects("conntrack");
+    let Some(one) = all.first() else { return lines.labelled("conntrack", "no table that can be read") };
+    let (entries, max) = (number(one.get("entries")), number(one.get("max")));
+    let mut text = format!("{entries} of {max} entries ({})", percent(entries, max));
+    for (name, words) in
+        [("drop", "packets dropped"), ("early_drop", "entries evicted"), ("insert_failed", "entries refused")]
+    {
+        match number(one.get(name)) {
+            0 => {}
+            count => {
+                let _ = write!(text, ", {count} {words}");
+            }
+        }
+    }
+    if all.len() > 1 {
+        let _ = write!(text, " in {}", word(one.get("netns")));
+    }
+    lines.labelled("conntrack", &text);
+}
+
+/// Segments that were sent again.
+pub(super) fn retransmits(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
+    let text = match (cells.value("segs_out"), cells.value("retransmits")) {
+        (Value::U64(sent), Value::U64(again)) if again > 0 => {
+            format!("{sent} segments sent, {again} of them again ({})", percent(again, sent))
+        }
+        (Value::U64(sent), Value::U64(_)) => format!("{sent} segments sent, none of them again"),
+        _ => "segments and retransmits unknown: one reading".to_owned(),
+    };
+    lines.labelled("tcp", &text);
+}
+
+/// The flows that carry most, with who holds them.
+pub(super) fn flows(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
+    let all = cells.objects("flows");
+    let label = counted("flows", cells.number("flows_total"), all.len().min(FLOWS_MAX));
+    if all.is_empty() {
+        return lines.labelled(&label, "none");
+    }
+    let process = PROCESS + lines.width.saturating_sub(80) / 2;
+    let ends = lines.width.saturating_sub(FLOW_NUMBERS + process).max(10);
+    let title = format!("{:>6} {:>6} {:>6}  {}", "conns", "in/s", "out/s", "process");
+    lines.put(Tone::Heading, &format!("{}{title}", cell(&label, 11 + ends)));
+    let with_netns = has_several_netns(&all);
+    for one in all.iter().take(FLOWS_MAX) {
+        let (proto, direction) = (word(one.get("proto")), word(one.get("direction")));
+        let direction = if direction == "unknown" { "?" } else { &*direction };
+        let rate = |name| match one.get(name) {
+            Value::U64(bytes) => short(bytes),
+            _ => "-".to_owned(),
+        };
+        let mut between = format!(
+            "{} > {}",
+            end(one.get("local_addr"), one.get("local_port")),
+            end(one.get("peer_addr"), one.get("peer_port"))
+        );
+        if with_netns {
+            between = format!("{}: {between}", word(one.get("netns")));
+        }
+        let line = format!(
+            "  {proto:<4} {direction:<3} {}{:>6} {:>6} {:>6}  {}",
+            cell(&between, ends),
+            short(number(one.get("connections"))),
+            rate("bytes_in_per_s"),
+            rate("bytes_out_per_s"),
+            both_ends(&holder(one), process)
+        );
+        lines.put(Tone::Plain, &line);
+    }
+}
+
+/// Packets that were dropped, by cause.
+pub(super) fn drops(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
+    let all = cells.objects("drops");
+    let by_counters = matches!(cells.value("drops_via"), Value::Name("counters"));
+    let label = counted("drops", all.len() as u64, all.len().min(CAUSES_MAX));
+    if all.is_empty() {
+        lines.labelled(&label, if by_counters { "none by the kernel's counters of losses" } else { "none" });
+    }
+    let with_netns = has_several_netns(&all);
+    for (nth, one) in all.iter().take(CAUSES_MAX).enumerate() {
+        let how = if by_counters { " (a counter)" } else { "" };
+        let mut text = format!("{} {}{how}", number(one.get("count")), name_in(one, "reason", with_netns));
+        for (name, before) in [("place", " at "), ("iface", " on "), ("process", " of "), ("meaning", ": ")] {
+            if by_counters && name == "place" || one.get(name).is_null() {
+                continue;
+            }
+            let _ = write!(text, "{before}{}", word(one.get(name)));
+        }
+        lines.labelled(if nth == 0 { &label } else { "" }, &text);
+    }
+}
+
+/// The worst findings.
+pub(super) fn findings(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
+    let all = cells.objects("findings");
+    let label = counted("findings", cells.number("findings_total"), all.len().min(CAUSES_MAX));
+    if all.is_empty() {
+        lines.labelled(&label, "none");
+    }
+    let with_netns = has_several_netns(&all);
+    for (nth, one) in all.iter().take(CAUSES_MAX).enumerate() {
+        let severity = word(one.get("severity"));
+        let text =
+            format!("{} {}: {}", severity.to_uppercase(), name_in(one, "id", with_netns), word(one.get("title")));
+        let tone = match &*severity {
+            "critical" => Tone::Bad,
+            "warning" => Tone::Halfway,
+            _ => Tone::Plain,
+        };
+        lines.toned(if nth == 0 { &label } else { "" }, tone, &text);
+    }
+}
+
+/// What could not be seen.
+pub(super) fn unseen(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
+    let mut all = Vec::new();
+    cells.value("unseen").for_each_item(&mut |item| all.push(word(item)));
+    let label = counted("not seen", all.len() as u64, all.len().min(UNSEEN_MAX));
+    for (nth, text) in all.iter().take(UNSEEN_MAX).enumerate() {
+        lines.labelled(if nth == 0 { &label } else { "" }, text);
+    }
+}
+
+/// The label of a part, with how many there are if not all are shown.
+fn counted(label: &str, total: u64, shown: usize) -> String {
+    if total > shown as u64 { format!("{label} ({})", short(total)) } else { label.to_owned() }
+}
+
+/// True if the objects are of more than one network namespace.
+fn has_several_netns(all: &[OwnedObject]) -> bool {
+    let mut names = all.iter().map(|one| one.get("netns")).filter(|netns| !netns.is_null()).map(OwnedValue::from);
+    let first = names.next();
+    names.any(|name| first.as_ref() != Some(&name))
+}
+
+/// The name of an object, with its network namespace before it if that is wanted.
+fn name_in(one: &OwnedObject, name: &str, with_netns: bool) -> String {
+    match one.get("netns") {
+        netns if with_netns && !netns.is_null() => format!("{} {}", word(netns), word(one.get(name))),
+        _ => word(one.get(name)),
+    }
+}
+
+/// The process of a flow with its number, and its container.
+fn holder(one: &OwnedObject) -> String {
+    let (process, container) = (one.get("process"), one.get("container"));
+    if process.is_null() {
+        return "-".to_owned();
+    }
+    let mut text = format!("{} ({})", word(process), word(one.get("pid")));
+    if !container.is_null() {
+        let _ = write!(text, " {}", word(container));
+    }
+    text
+}
+
+/// One end of a flow.
+fn end(addr: Value<'_>, port: Value<'_>) -> String {
+    let (addr, is_v6) = (word(addr), matches!(addr, Value::Addr(record::Addr::V6(_))));
+    match port {
+        Value::U64(port) if is_v6 => format!("[{addr}]:{port}"),
+        Value::U64(port) => format!("{addr}:{port}"),
+        _ => addr,
+    }
+}
+
+fn number(value: Value<'_>) -> u64 {
+    if let Value::U64(n) = value { n } else { 0 }
+}
+
+/// A value as a terminal may have it.
+fn word(value: Value<'_>) -> String {
+    match value {
+        Value::Name(word) | Value::Guess(word) => word.to_owned(),
+        Value::Bytes(bytes) => escaped(bytes),
+        Value::U64(n) => n.to_string(),
+        Value::Addr(addr) => {
+            let mut text = Vec::new();
+            put_addr(&mut text, addr);
+            String::from_utf8_lossy(&text).into_owned()
+        }
+        _ => "-".to_owned(),
+    }
+}
+
+/// A part of a whole, in tenths of a percent.
+fn percent(part: u64, whole: u64) -> String {
+    let tenths = u128::from(part) * 1000 / u128::from(whole.max(1));
+    format!("{}.{} %", tenths / 10, tenths % 10)
+}
+
+impl ScreenLines {
+    /// A line with a label; cut at its end where it is too long.
+    fn labelled(&mut self, label: &str, text: &str) {
+        self.toned(label, Tone::Plain, text);
+    }
+
+    /// A text that is folded into this many lines at most.
+    fn folded(&mut self, label: &str, text: &str, lines_max: usize) {
+        let room = self.width.saturating_sub(super::LABEL);
+        let mut rest = text;
+        for nth in 0..lines_max {
+            let is_last = nth + 1 == lines_max || rest.len() <= room;
+            let at = if is_last { rest.len() } else { fold_at(rest, room) };
+            let (now, after) = rest.split_at(at);
+            self.labelled(if nth == 0 { label } else { "" }, &beginning(now.trim(), room));
+            rest = after.trim_start();
+            if rest.is_empty() {
+                return;
+            }
+        }
+    }
+}
+
+/// The place behind the last comma or semicolon within the first `columns`. The text is ASCII: words of ours.
+fn fold_at(text: &str, columns: usize) -> usize {
+    let head = text.get(..columns).unwrap_or(text);
+    head.rfind([',', ';']).map_or(head.len(), |at| at + 1)
+}

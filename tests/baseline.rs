@@ -1,0 +1,109 @@
+//! `netwren doctor --baseline`: what is not as it was when the host was recorded, and nothing if all is.
+
+use crate::run::{Ran, netwren, netwren_in};
+use serde_json::Value;
+use testkit::netns::Lab;
+
+/// A server that reads nothing, and who sends to it; for five minutes at most.
+const LATER: &str = "
+import socket, time
+listener = socket.socket(); listener.bind(('127.0.0.1', 8085)); listener.listen(2)
+reader = socket.socket(2, 2); reader.setsockopt(1, 8, 4096); reader.bind(('127.0.0.1', 9999))
+sender, end = socket.socket(2, 2), time.time() + 300
+while time.time() < end:
+    sender.sendto(b'x' * 1000, ('127.0.0.1', 9999))
+    time.sleep(0.005)
+";
+
+fn rows(ran: Ran) -> Vec<Value> {
+    lines(&ran.ok_but_owners())
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    let rows = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    rows.filter(|row| row.get("accounting").is_none()).collect()
+}
+
+/// The row about this.
+fn of<'r>(rows: &'r [Value], thing: &str, subject: &str) -> &'r Value {
+    let is_it = |row: &&Value| row["thing"] == thing && row["subject"].as_str().unwrap().starts_with(subject);
+    rows.iter().find(is_it).unwrap_or_else(|| panic!("{thing} {subject}: {rows:#?}"))
+}
+
+#[test]
+fn root_what_changed_since_the_host_was_well() {
+    testkit::require_root!();
+    // It may have to be built first.
+    testkit::program::netwren();
+    let lab = Lab::new("drbase");
+    let first = lab.spawn(
+        "python3",
+        &[
+            "-c",
+            "
+import socket, time
+listener = socket.socket(); listener.bind(('127.0.0.1', 8084)); listener.listen(2); time.sleep(300)",
+        ],
+    );
+    let listens = |port: &str| !lab.output("ss", &["-Hltn", &format!("sport = :{port}")]).is_empty();
+    lab.wait_until("it listens", || listens("8084"));
+    let [tape, whole] = ["tape", "whole"].map(|name| lab.dir().join(name).display().to_string());
+    netwren_in(&lab, &["doctor", "--for", "0.5", "--record", &tape]).ok_but_owners();
+    let ran = netwren(&["record", "--for", "1", &whole]);
+    assert!(matches!(ran.code, 0 | 3), "{}", ran.stderr);
+    let compare = |args: &[&str]| netwren_in(&lab, &[&["doctor", "--for", "0.5", "-o", "json"], args].concat());
+    assert_eq!(
+        rows(compare(&["--baseline", &tape, "thing in (setting, listener) and subject != \"conntrack max\""])),
+        Vec::<Value>::new()
+    );
+    assert_eq!(rows(compare(&["--baseline", &tape, "thing = finding and netns != null"])), Vec::<Value>::new());
+
+    lab.inside(|| std::fs::write("/proc/sys/net/core/somaxconn", "77")).unwrap();
+    std::process::Command::new("kill").arg(first.to_string()).status().unwrap();
+    lab.spawn("python3", &["-c", LATER]);
+    lab.wait_until("one has gone and one has come", || listens("8085") && !listens("8084"));
+    lab.wait_until("it overflows", || {
+        let text = lab.output("nstat", &["-asz", "UdpRcvbufErrors"]);
+        text.split_whitespace().any(|word| word.parse::<u64>().is_ok_and(|count| count > 0))
+    });
+    for baseline in [&tape, &whole] {
+        // What is missing in a recording of the whole host is of other tests' namespaces.
+        let ran = compare(&["--baseline", baseline]);
+        assert!(ran.code == 0 || ran.code == 3 && baseline == &whole, "{}", ran.stderr);
+        let found = lines(&ran.stdout);
+        let finding = of(&found, "finding", "udp-rcvbuf");
+        assert_eq!((&finding["change"], &finding["after"]), (&"new".into(), &"critical".into()));
+        let setting = of(&found, "setting", "net.core.somaxconn");
+        assert_eq!((&setting["before"], &setting["after"]), (&"4096".into(), &"77".into()), "{setting}");
+        let (new, gone) = (of(&found, "listener", "tcp 127.0.0.1:8085"), of(&found, "listener", "tcp 127.0.0.1:8084"));
+        assert_eq!((&new["change"], &new["after"]), (&"new".into(), &"python3".into()));
+        assert_eq!((&gone["change"], &gone["before"]), (&"gone".into(), &"python3".into()));
+        let rate = of(&found, "rate", "snmp UdpRcvbufErrors");
+        assert_eq!((&rate["before"], &rate["times"]), (&"0.0/s".into(), &Value::Null));
+        assert!(!rate["meaning"].is_null());
+    }
+    // Backwards: two recordings, compared on any machine.
+    let later = lab.dir().join("later").display().to_string();
+    netwren_in(&lab, &["doctor", "--for", "0.5", "--record", &later]).ok_but_owners();
+    let back = rows(netwren(&["doctor", "--replay", &tape, "--baseline", &later, "-o", "json"]));
+    assert_eq!(of(&back, "finding", "udp-rcvbuf")["change"], "gone");
+    assert_eq!(of(&back, "setting", "net.core.somaxconn")["before"], "77");
+}
+
+#[test]
+fn root_a_baseline_that_tells_nothing_is_refused() {
+    testkit::require_root!();
+    let lab = Lab::new("drnobase");
+    let tape = lab.dir().join("tape").display().to_string();
+    netwren_in(&lab, &["routes", "--record", &tape]).ok();
+    netwren_in(&lab, &["doctor", "--baseline", &tape]).says(4, &["the baseline is of no use", "netwren record FILE"]);
+    netwren_in(&lab, &["doctor", "--baseline", "/nowhere"]).says(4, &["no such file"]);
+    netwren_in(&lab, &["doctor", "--baseline", &tape, "--exit-code"]).says(2, &["--exit-code tells of findings"]);
+    let columns = netwren(&["doctor", "--baseline", "x", "--columns", "help"]).ok();
+    assert!(columns.contains("subject") && !columns.contains("remedy"), "{columns}");
+    // Other namespaces are no baseline of this one.
+    netwren_in(&lab, &["doctor", "--for", "0.1", "--record", &tape, "--all-netns"]);
+    let other = Lab::new("drotherbase");
+    let ran = netwren_in(&other, &["doctor", "--for", "0.1", "--baseline", &tape]);
+    ran.says(3, &["the baseline has no network namespace"]);
+}

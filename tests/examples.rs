@@ -159,6 +159,8 @@ fn is_of_others(line: &str) -> bool {
         "not read by bpf",
         "there were others meanwhile",
         "out of reach here",
+        // A busy machine, or the hypervisor.
+        "a sample was not taken",
         // The receivers of examples do not exist.
         "not delivered when the run ended",
     ];

@@ -40,7 +40,7 @@ fn what_is_wrong_in_a_configuration_has_its_place() {
         ("group = 1\nto = ['json:/x',\n  'yaml:/y']\n", 2, "log.toml:3:3: --to: `yaml` is no format"),
         ("group = 1\nto = 'json:/x'\nwhen-full = 'x'\n", 2, "log.toml:3:13: invalid value 'x' for '--when-full"),
         ("group = 1\nfilter = 'dport = = 3'\n", 2, "log.toml:2:10: filter, column 9"),
-        ("group = 1\ncolumns = ['+tll']\n", 2, "log.toml:2:11: unknown column `tll`"),
+        ("group = 1\ncolumns = ['+tll']\n", 2, "log.toml:2:12: unknown column `tll`"),
         ("group = 1\nspool-max = '3GiB'\nto = 'json:/x'\n", 2, "log.toml:2:13: --spool-max goes with --spool"),
         ("group = 1\ncolor = [\n", 2, "log.toml:2:"),
         ("group = 1\ngroup = 2\n", 2, "log.toml:2:1: duplicate key"),

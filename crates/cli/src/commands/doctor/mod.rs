@@ -58,7 +58,7 @@ Examples:
   netwren doctor --explain                        every check
   netwren doctor --for 1 --exit-code=critical || echo something is lost
   netwren record --for 5 sick.nw && netwren doctor --replay sick.nw
-  netwren record --for 3 well.nw && netwren doctor --baseline well.nw --all-netns --for 1    what changed since
+  netwren doctor --record well.nw; netwren doctor --baseline well.nw    what changed since
 A check looks at what moves while it watches, and at what is there now: a counter of yesterday is no finding.
 ";
 

@@ -66,6 +66,16 @@ pub(crate) fn sum<'v>(rows: impl IntoIterator<Item = &'v Value>, reason: &str) -
     rows.into_iter().filter(|row| is_of(row, reason)).map(|row| row["count"].as_u64().unwrap()).sum()
 }
 
+/// False, said aloud, for a program that was built without BPF.
+pub(crate) fn counts_by_bpf() -> bool {
+    let tried = crate::run::netwren(&["drops", "--via", "bpf", "--for", "0.01"]);
+    let is_without = tried.stderr.contains("built without BPF");
+    if is_without {
+        testkit::loud("skipped: this program was built without BPF");
+    }
+    !is_without
+}
+
 /// True if no drop is missing. In a chroot nothing tells who made the cgroup of a container: that is said, exit 3.
 fn is_whole(ran: &Ran) -> bool {
     let is_known = |line: &str| {

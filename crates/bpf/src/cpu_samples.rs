@@ -1,4 +1,4 @@
-//! What the kernel does on each CPU, by samples of a timer (`c/cpu_samples.bpf.c`).
+//! Samples of the kernel's work on each CPU, by a timer (`c/cpu_samples.bpf.c`).
 //!
 //! Needs Linux 5.10, CAP_BPF and CAP_PERFMON; no BTF. Ends with the value, however the process ends.
 use std::collections::HashMap;

@@ -148,7 +148,7 @@ impl DropReasons {
     }
 }
 
-/// What an event has beside its key and the ends of the packet.
+/// Parts of an event beside its key and the ends of the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DropEventParts {
     /// Nothing.

@@ -43,7 +43,7 @@ pub enum GivesWay {
     Up,
 }
 
-/// What came by a place while the window was open.
+/// Packets that passed a place while the window was open.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Arrivals {
     /// Packets.
@@ -121,7 +121,7 @@ impl PathStages {
         self.links.clear();
     }
 
-    /// What came by each place. One system call a place.
+    /// The arrivals at each place. One system call a place.
     pub fn arrivals(&self) -> Result<Vec<Arrivals>, BpfError> {
         let map = self.loaded.map("arrivals")?;
         let mut value = vec![0; map.value_bytes()];

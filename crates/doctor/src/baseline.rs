@@ -28,7 +28,7 @@ pub struct BaselineSide<'s> {
 /// The kind of a counter and its sentence.
 pub type Describe<'d> = dyn Fn(CounterSource, &str) -> Option<(CounterKind, &'static str)> + 'd;
 
-/// What is not as it was: findings first, then settings, listeners, and rates, the one that grew most first.
+/// Changes since the baseline: findings first, then settings, listeners, and rates, the one that grew most first.
 pub fn compare(before: &BaselineSide<'_>, after: &BaselineSide<'_>, describe: &Describe<'_>) -> Vec<BaselineChange> {
     let mut changes = findings(before, after);
     changes.extend(settings(before, after));
@@ -150,7 +150,7 @@ fn rates(before: &BaselineSide<'_>, after: &BaselineSide<'_>, describe: &Describ
 /// A counter by its source, name and object.
 type CounterOf<'s> = (CounterSource, &'s str, &'s [u8]);
 
-/// What each counter grew by; those of CPUs are added up, because which of them works changes all the time.
+/// Growth of each counter; those of CPUs are added up, because which of them works changes all the time.
 fn grown(sample: &Sample) -> BTreeMap<CounterOf<'_>, u64> {
     let mut all = BTreeMap::new();
     for (source, name, object, moved) in sample.counters() {

@@ -1,4 +1,4 @@
-//! What tells of drops: a program of ours in the kernel, or else the kernel's own trace.
+//! Sources of drops: a program of ours in the kernel, or else the kernel's own trace.
 use std::fmt;
 
 use sys::SysError;
@@ -20,7 +20,7 @@ pub enum DropScope {
 pub enum DropsVia {
     /// A BPF program at the tracepoint `kfree_skb`.
     Bpf,
-    /// The same tracepoint by way of tracefs: reason, place and EtherType alone, of every namespace.
+    /// The tracepoint by way of tracefs: reason, place and EtherType alone, of every namespace.
     Tracefs,
 }
 

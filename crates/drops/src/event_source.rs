@@ -14,7 +14,7 @@ use crate::reasons;
 use crate::symbols::Symbols;
 use crate::trace_backend::TraceEvents;
 
-/// What an event has beside its key and the ends of the packet.
+/// Parts of an event beside its key and the ends of the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EventParts {
     /// Nothing.

@@ -20,7 +20,7 @@ pub fn probe(host: &Host) -> (bool, String) {
     (true, format!("by bpf at the tracepoint kfree_skb, {reasons} and by {places}"))
 }
 
-/// How many reasons the kernel has, or why the program cannot be loaded.
+/// Number of reasons that the kernel has, or why the program cannot be loaded.
 #[cfg(feature = "bpf")]
 fn by_bpf(host: &Host) -> Result<usize, String> {
     match bpf::PacketDrops::try_load(host) {

@@ -165,7 +165,7 @@ pub(crate) fn tell_left_out(routine: u64, unplaced: u64, stats: &mut Accounting)
 pub(crate) const NAMES_HIDDEN: &str = "places are addresses: the kernel hides the names of its functions (needs \
                                        CAP_SYSLOG, and kernel.kptr_restrict below 2)";
 
-/// What is said of rows from the kernel's trace.
+/// The sentence about rows from the kernel's trace.
 pub(crate) const BY_TRACE: &str = "drops are read from the kernel's trace, not by BPF: it knows reason, place and \
                                    EtherType alone, and those of every network namespace are shown";
 

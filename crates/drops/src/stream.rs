@@ -15,7 +15,7 @@ const TAPE_KEY: &str = "drop events";
 /// The most bytes of a packet that are read.
 pub const SNAPLEN_MAX: u32 = event_block::SNAPLEN_MAX as u32;
 
-/// How single drops are followed.
+/// Options of following single drops.
 #[derive(Clone, Copy)]
 pub struct FollowDrops<'h> {
     /// The namespaces whose packets are shown.

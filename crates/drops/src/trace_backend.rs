@@ -12,7 +12,7 @@ use crate::trace::{TraceInstance, TracedDrop};
 
 /// Kinds of drops that are counted: reasons, places and EtherTypes. The last are the sender's choice.
 const KINDS_MAX: usize = 4096;
-/// Where the EtherType is in a key and in a sample.
+/// Offsets of the EtherType in a key and in a sample.
 const KEY_ETHERTYPE: usize = 20;
 const SAMPLE_ETHERTYPE: usize = 36;
 

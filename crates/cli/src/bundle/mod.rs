@@ -27,7 +27,7 @@ impl BundleWriter {
         Ok(BundleWriter { file: Arc::new(file), pseudonyms: Pseudonyms::new(), table: "" })
     }
 
-    /// The same file for the rows of a table.
+    /// A writer to this file for the rows of a table.
     pub(crate) fn of_table(&self, table: &'static str) -> BundleWriter {
         BundleWriter { table, ..self.clone() }
     }

@@ -1,6 +1,6 @@
 //! Rows without what would tell of which host they are: addresses and texts from outside become pseudonyms.
 //!
-//! What a cell is decides, not what it looks like: an address, or a text that is not a word of ours, never leaves as it
+//! The kind of a cell decides, not its looks: an address, or a text that is not a word of ours, never leaves as it
 //! is, unless its field stands in [`KEPT`]. The same value has the same pseudonym in every table. The key that makes
 //! them is random and kept nowhere.
 
@@ -16,8 +16,7 @@ const KEPT: &[(&str, &[&str])] = &[
     ("sockets", &["congestion", "ulp"]),
 ];
 
-/// The first port that the kernel gives to clients, unless it is told otherwise: ports from here on say who talked, not
-/// which service it was.
+/// First port of the kernel's usual range for clients: a port from here on tells the connection, not the service.
 const CLIENT_PORT: u64 = 32_768;
 
 /// The pseudonyms of one bundle.

@@ -9,7 +9,7 @@ use std::fmt;
 use std::path::Path;
 use sys::Host;
 
-/// What is wrong with the words.
+/// Mistakes in the words.
 #[derive(Debug)]
 pub(super) enum PlanError {
     /// The filter.

@@ -54,10 +54,10 @@ const COLUMNS_OF_PROTO: &[(&str, &[&str])] = &[
     ("netlink", &["netlink_protocol", "portid"]),
 ];
 
-/// What is shown of them.
+/// Columns of `netwren listeners`.
 const COLUMNS_OF_LISTENERS: &str = "proto,local_addr,local_port,accept_q,accept_q_max,process,pid,user";
 
-/// The same with `--no-owner`.
+/// Columns of `netwren listeners --no-owner`.
 const COLUMNS_WITHOUT_OWNER: &str = "proto,local_addr,local_port,accept_q,accept_q_max,user";
 
 /// Which sockets take what anybody sends.

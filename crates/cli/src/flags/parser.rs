@@ -19,8 +19,8 @@ pub(crate) fn tree(commands: Commands) -> clap::Command {
         .long_about(
             "One look at a host's network. Without a command: the whole host on one screen, after a second.\n\n\
              The faces of old tools take the tools' own switches and print their bytes: `netwren ss …`, \
-             `netwren netstat …`, `netwren nstat …`, `netwren lstf …`, `netwren conntrack …`, `netwren ulogd …`, \
-             `netwren dropwatch …`, or a link of that name to the binary.",
+             `netwren netstat …`, `netwren nstat …`, `netwren lstf …`, `netwren conntrack …`, \
+             `netwren ulogd …`, `netwren dropwatch …`, or a link of that name to the binary.",
         )
         .args(of_scope(alone_scope(commands)).map(arg))
         .args_conflicts_with_subcommands(true)
@@ -193,7 +193,7 @@ pub(crate) fn parse<T>(
     Err(clap.error(ErrorKind::ValueValidation, text))
 }
 
-/// What is said of an option that the command does not take; none if the error is another one.
+/// The message about an option that the command does not take; none if the error is another one.
 fn refusal(error: &clap::Error, words: &[OsString], command: &Command, commands: Commands) -> Option<String> {
     let (ErrorKind::UnknownArgument, Some(ContextValue::String(word))) =
         (error.kind(), error.get(ContextKind::InvalidArg))

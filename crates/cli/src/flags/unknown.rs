@@ -1,4 +1,4 @@
-//! What is said of an option that there is not: the one that was meant, a filter, or the face of the tool that has it.
+//! Messages about options that do not exist: the one that was meant, a filter, or the face of the tool that has it.
 
 use super::defs::{FLAGS, Flag};
 use crate::command::{Command, Commands};
@@ -29,7 +29,7 @@ const SWITCHES: &[(&str, &str, &str)] = &[
     ("nat delete", "-p", "proto"),
 ];
 
-/// What is said where `command` does not take `word`; `words` are all that were given.
+/// The message where `command` does not take `word`; `words` are all that were given.
 pub(crate) fn refusal(word: &str, words: &[OsString], command: &Command, commands: Commands) -> String {
     let word = word.split('=').next().unwrap_or_default();
     let is_it = |flag: &&Flag| match word.strip_prefix("--") {
@@ -73,7 +73,7 @@ pub(crate) fn refusal(word: &str, words: &[OsString], command: &Command, command
     }
 }
 
-/// What is said of an option of other commands.
+/// The message about an option of other commands.
 fn of_others(long: &str, command: &Command, commands: Commands) -> String {
     let takes = |other: &&&Command| FLAGS.iter().any(|flag| flag.long == long && flag.scope.meets(other.scope));
     let others: Vec<String> = commands.iter().filter(takes).map(|other| format!("`{}`", other.name)).collect();

@@ -1,4 +1,4 @@
-//! What surrounds the counters and sockets of a network namespace: drops, interfaces, neighbours, flows.
+//! Surroundings of the counters and sockets of a network namespace: drops, interfaces, neighbours, flows.
 
 use record::Addr;
 use record::rows::{Evidence, NetfilterHook};
@@ -8,7 +8,7 @@ use super::cause::cause_of;
 use super::moved::Moved;
 use super::words::state;
 
-/// What surrounds the counters and sockets of a network namespace.
+/// Surroundings of the counters and sockets of a network namespace.
 #[derive(Debug, Default)]
 pub struct Surroundings {
     /// Packets that the kernel dropped within the window; `None` if they were not counted.
@@ -134,7 +134,7 @@ impl FlowCensus {
 const IFF_UP: u32 = 1;
 const IFF_LOWER_UP: u32 = 0x1_0000;
 
-/// What is said of an interface that an administrator set down.
+/// The title about an interface that an administrator set down.
 pub(super) const SET_DOWN: &str = "is set down";
 
 impl LinkSeen {

@@ -1,6 +1,6 @@
 //! The `format` of the tracepoint `skb:kfree_skb`: where its fields are, and what its reasons are called.
 
-/// Where the fields of an event are, in bytes from its beginning.
+/// Offsets of the fields of an event, in bytes from its beginning.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TraceFormat {
     /// The number that such events begin with.

@@ -43,7 +43,7 @@ impl Drop for InstanceDirectory {
     }
 }
 
-/// Where instances lie: below tracefs, or below debugfs.
+/// Directories of instances: below tracefs, or below debugfs.
 fn roots(host: &Host) -> [PathBuf; 2] {
     ["kernel/tracing/instances", "kernel/debug/tracing/instances"].map(|path| host.sys_path(path))
 }

@@ -1,4 +1,4 @@
-//! What somebody who knows ss, conntrack or tcpdump meant by words that are no filter: `dst 10.1.2.3`, `tcp port 80`,
+//! Guesses at filters behind words of ss, conntrack and tcpdump that are none: `dst 10.1.2.3`, `tcp port 80`,
 //! `listen`, `sport = :22`.
 
 use super::ast::Cmp;
@@ -17,7 +17,7 @@ const LISTING: &[&str] = &["list", "ls", "show", "dump", "all", "get"];
 /// More words are no slip of somebody who is used to another tool.
 const WORDS_MAX: usize = 64;
 
-/// The same error; where no single word was meant, with the command whose filter of `T` was ([`meant`]).
+/// Adds to an error the command whose filter of `T` was probably meant ([`meant`]), where no single word was.
 pub fn proposing<T: Table>(error: FilterError) -> FilterError {
     let guess = if error.hint.is_none() { meant::<T>(&error.text) } else { None };
     FilterError { command: guess.map(|filter| format!("netwren {} '{filter}'", T::NAME).into()), ..error }

@@ -95,7 +95,7 @@ pub struct LinkAddr6 {
     pub prefix_len: u8,
     /// `IPV6_ADDR_SCOPE_MASK` of the address's type (include/net/ipv6.h): 0 global, 0x10 host, 0x20 link, 0x40 site.
     pub scope: u8,
-    /// `IFA_F_…` (include/uapi/linux/if_addr.h), the lowest eight: 8 is a duplicate, 0x40 one that is not known yet to
+    /// The lowest eight of `IFA_F_…` (include/uapi/linux/if_addr.h): 8 is a duplicate, 0x40 one not known yet to
     /// be none.
     pub flags: u8,
 }

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-/// What is read of them.
+/// Columns that are read of listeners.
 const OF_LISTENERS: &str = "netns_id,proto,local_addr,local_port,process";
 
 /// Listeners that are compared at most.

@@ -1,4 +1,4 @@
-//! What a reading of `doctor` could not see.
+//! Gaps of a reading of `doctor`, said in sentences.
 
 use record::Accounting;
 

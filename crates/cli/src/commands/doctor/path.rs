@@ -17,7 +17,7 @@ use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use sys::Mode;
 
-/// How long packets count if nothing is said.
+/// Default time for which packets count.
 const WINDOW: Duration = Duration::from_secs(2);
 
 /// The registry's entry.

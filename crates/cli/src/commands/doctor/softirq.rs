@@ -17,11 +17,11 @@ use std::cell::RefCell;
 use std::time::Duration;
 use sys::Mode;
 
-/// How long samples are taken if nothing is said.
+/// Default time for which samples are taken.
 const WINDOW: Duration = Duration::from_secs(3);
 /// Samples a second of each CPU: no divisor of the kernel's own timers' rates.
 const HZ: u32 = 999;
-/// What `--hz` takes.
+/// Rates that `--hz` takes, in samples a second.
 const HZ_RANGE: std::ops::RangeInclusive<u32> = 1..=10_000;
 /// Time between two calls that make room for samples.
 const STEP_NS: u64 = 100_000_000;

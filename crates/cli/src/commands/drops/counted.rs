@@ -49,7 +49,7 @@ pub(super) struct DropProvider {
 
 /// Time between two tests for a closed output pipe, while nothing is written.
 const LOOK_NS: u64 = 200_000_000;
-/// The same where drops wait for the reader.
+/// Longest wait between two looks while drops wait for the reader, in ns.
 const DRAIN_NS: u64 = 20_000_000;
 
 impl DropProvider {

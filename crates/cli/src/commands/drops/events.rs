@@ -14,7 +14,7 @@ use record::rows::{DropEvents, drop_need};
 use record::{Accounting, Stream};
 use std::path::PathBuf;
 
-/// How single drops are followed.
+/// Options of following single drops.
 pub(super) struct EventRequest {
     /// With those that are routine.
     pub(super) all: bool,
@@ -46,7 +46,7 @@ pub(super) fn followed(request: &Request, plan: &Plan<DropEvents>, events: &Even
     })
 }
 
-/// Where drops go.
+/// Destination of drops.
 struct Destination<'d> {
     request: &'d Request,
     plan: &'d Plan<DropEvents>,

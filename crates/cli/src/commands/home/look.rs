@@ -22,7 +22,7 @@ pub(super) const WINDOW: Duration = Duration::from_millis(900);
 /// The shortest time between the two readings.
 const WINDOW_MIN: Duration = Duration::from_millis(500);
 
-/// What owners, names and interfaces are found by.
+/// Lookups of owners, names and interfaces.
 const LOOKUPS: [LookupId; 4] = [LookupId::Owners, LookupId::Containers, LookupId::Netns, LookupId::Ifaces];
 
 /// Reads everything that the screen shows. What fails leaves its part empty and a sentence in `unseen`.
@@ -163,7 +163,7 @@ impl Tables<'_> {
     }
 }
 
-/// What could not be seen, part by part.
+/// Gaps of the screen, part by part.
 #[derive(Default)]
 struct Unseen {
     /// The row counts of the part that is being read.

@@ -89,7 +89,7 @@ fn grown(samples: &[Sample], name: &str) -> Option<u64> {
     moved.filter(|moved| moved.before.is_some()).map(|moved| moved.grown()).reduce(u64::saturating_add)
 }
 
-/// What doctor's checks find in the samples.
+/// The findings of doctor's checks in the samples.
 pub(super) fn findings(samples: &[Sample], lookups: &Lookups<'_>, screen: &mut HomeScreen) {
     let found = doctor::checks::diagnose(samples);
     screen.findings_total = found.len() as u64;

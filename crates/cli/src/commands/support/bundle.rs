@@ -22,7 +22,7 @@ use sys::{Host, caps};
 /// Rows of each table at most.
 const ROWS_MAX: &str = "10000";
 
-/// What stands in the file, for who reads it and for who sends it.
+/// Sentences on the file's contents, for its sender and its reader.
 const HOLDS: &str = "version, kernel and rights; the table of `netwren support`; of every network namespace \
                      interfaces, sockets, flows, drops, findings, routes and counters, at most 10,000 rows each";
 const HOLDS_NOT: &str = "addresses (but loopback), ports of clients, and names of hosts, users, processes, containers, \

@@ -93,7 +93,7 @@ fn dropped(host: &Host) -> Feature {
     state::row("counting drops", "", works, words)
 }
 
-/// Where the kernel spends time on packets.
+/// Features that show where the kernel spends time on packets.
 fn profiled(host: &Host) -> [Feature; 2] {
     let row = |name: &str, (works, words)| state::row(name, "", works, words);
     [
@@ -102,7 +102,7 @@ fn profiled(host: &Host) -> [Feature; 2] {
     ]
 }
 
-/// What BPF programs of ours would find: one line an ability.
+/// Abilities of the kernel for our BPF programs, a row each.
 #[cfg(feature = "bpf")]
 fn bpf_lines(host: &Host) -> Vec<Feature> {
     let line = |probe: bpf::FeatureProbe| {

@@ -14,7 +14,7 @@ pub(super) fn known(feature: &str, state: FeatureState, words: &str, remedy: Str
     Feature { feature: feature.to_owned(), backend: "", state, words: words.to_owned(), remedy }
 }
 
-/// What is missing where something does not work. Rights come last: the kernel has the same error for a program that it
+/// The state of a feature that does not work. Rights come last: the kernel has the same error for a program that it
 /// does not know and one that it does not allow, and the words then name the option.
 fn state_of(words: &str) -> FeatureState {
     let says = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
@@ -33,7 +33,7 @@ fn state_of(words: &str) -> FeatureState {
     FeatureState::Fails
 }
 
-/// What would make it work.
+/// The remedy that would make it work.
 fn remedy(state: FeatureState, words: &str) -> String {
     let named: Vec<Cap> = Cap::ALL.into_iter().filter(|cap| has_word(words, cap.name())).collect();
     match state {

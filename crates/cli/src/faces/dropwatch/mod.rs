@@ -36,7 +36,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Longest line of standard input that is looked at.
 const LINE_MAX: u64 = 4096;
 
-/// What the switches ask for.
+/// Task that the switches ask for.
 #[derive(Debug, PartialEq, Eq)]
 enum DropwatchCall {
     /// Commands are read; true: with the names of functions.

@@ -1,4 +1,4 @@
-//! What dropwatch prints while it monitors.
+//! Lines that dropwatch prints while it monitors.
 
 use super::LOOK;
 use crate::messages::{footer, say};
@@ -14,7 +14,7 @@ use std::sync::mpsc::Receiver;
 /// The kernel gathers drops for as long before it tells of them.
 const ROUND_NS: u64 = 1_000_000_000;
 
-/// How monitoring ended.
+/// End of monitoring.
 pub(super) enum MonitoringEnd {
     /// By the limit, or by a line.
     Stopped,

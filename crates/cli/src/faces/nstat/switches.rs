@@ -3,7 +3,7 @@
 use crate::faces::getopt::{Getopt, Spec};
 use sinks::face::nstat::NstatStyle;
 
-/// What the words ask for.
+/// Task that the words ask for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NstatTask {
     /// Counters.
@@ -41,7 +41,7 @@ impl NstatOptions {
     }
 }
 
-/// What is wrong with the words.
+/// Mistakes in the words.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// getopt's message.

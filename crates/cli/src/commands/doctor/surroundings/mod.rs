@@ -1,4 +1,4 @@
-//! What surrounds counters and sockets: drops, interfaces, neighbours, routes, queues, flows.
+//! Readings beside counters and sockets: drops, interfaces, neighbours, routes, queues, flows.
 
 mod drop_watch;
 mod flows;
@@ -22,7 +22,7 @@ const DUPLICATE: u8 = 8;
 /// Samples by namespace; the host's has none.
 type Samples = BTreeMap<Option<u64>, Sample>;
 
-/// What is compared with the second reading.
+/// Values of the first reading that the second is compared with.
 #[derive(Default)]
 pub(super) struct FirstLook {
     queues: Queues,
@@ -30,7 +30,7 @@ pub(super) struct FirstLook {
     silent: BTreeMap<u64, Vec<SilentNeighbour>>,
 }
 
-/// What is read of a namespace at the second reading.
+/// Reads a namespace the second time.
 pub(super) fn add(session: &Session, samples: &mut Samples, before: &FirstLook, stats: &mut Accounting) {
     let (host, mut wants_routes) = (session.host(), false);
     session.in_each_namespace(&mut |netns_id| {
@@ -136,7 +136,7 @@ fn add_neighbours(
         of_window.map(|one| NeighbourSeen { addr: one.addr, iface: iface(one.ifindex) }).collect();
 }
 
-/// What is read of the namespaces at the first reading.
+/// Reads the namespaces the first time.
 pub(super) fn first_look(session: &Session, stats: &mut Accounting) -> FirstLook {
     let mut look = FirstLook::default();
     session.in_each_namespace(&mut |netns_id| {

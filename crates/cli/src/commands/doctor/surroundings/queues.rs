@@ -5,7 +5,7 @@ use record::Accounting;
 use std::collections::BTreeMap;
 use sys::{Errno, Host};
 
-/// Where the kernel lists its queues.
+/// File in which the kernel lists its queues.
 const QUEUES: &str = "/proc/thread-self/net/netfilter/nfnetlink_queue";
 
 /// Queues by namespace and number.

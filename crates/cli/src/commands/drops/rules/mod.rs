@@ -38,7 +38,7 @@ impl PillarCache for OpenRules {
     }
 }
 
-/// What is known of a dropped packet, and its namespace.
+/// Known facts of a dropped packet, and its namespace.
 type PacketKind = (u64, Option<NetfilterHook>, u16, Option<u8>, Option<(Addr, Addr)>, Option<(u16, u16)>, Option<u64>);
 
 struct Netnses {

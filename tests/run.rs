@@ -28,7 +28,8 @@ impl Ran {
         self.stdout
     }
 
-    /// Stdout of a run that may miss owners: some sandboxes forbid even root to look into process 1.
+    /// Stdout of a run that may miss owners, for some sandboxes forbid even root to look into process 1, and drops by
+    /// reason, which a program without BPF cannot count.
     #[track_caller]
     pub(crate) fn ok_but_owners(self) -> String {
         let words = [
@@ -36,6 +37,8 @@ impl Ran {
             " no process that can be seen: ",
             " have no owner here: ",
             "netwren: containers, pods and units are not shown ",
+            "netwren: drops are not counted by reason: netwren was built without BPF",
+            "netwren: the recording holds no drops by reason",
         ];
         let is_about_owners = |line: &str| words.iter().any(|words| line.contains(words));
         let only_owners = self.stderr.lines().all(is_about_owners);

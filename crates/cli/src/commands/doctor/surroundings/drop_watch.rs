@@ -3,7 +3,7 @@
 use super::Samples;
 use crate::commands::saved;
 use crate::session::Session;
-use ::drops::{DropCounter, DropOptions, DropScope, DropSource, DropsError, DropsVia};
+use ::drops::{DropCounter, DropOptions, DropScope, DropSource, DropsVia};
 use doctor::checks::{DropSeen, Surroundings};
 use record::rows::{Drops, PacketDrop, ip_proto};
 use record::{Accounting, Next, Source, SourceFault};
@@ -24,8 +24,6 @@ impl DropWatch {
         }
         match DropCounter::open(session.host(), scope(session), Some(DropsVia::Bpf)) {
             Ok(counter) => drop(self.0.replace(Some(counter))),
-            // A program without BPF, or a kernel without it, counts none: the checks have their other sources.
-            Err(DropsError::WithoutBpf) => {}
             Err(error) => {
                 stats.incomplete = true;
                 stats.add_reason(0, format!("drops are not counted by reason: {error}"));

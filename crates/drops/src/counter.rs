@@ -23,6 +23,8 @@ pub struct DropCounter {
     symbols: Symbols,
     /// A reading that nobody has taken yet.
     ahead: Option<Vec<u8>>,
+    /// The reading that was taken last.
+    taken: Option<Vec<u8>>,
 }
 
 impl DropCounter {
@@ -32,7 +34,7 @@ impl DropCounter {
         let backend = crate::choose::by(via, || by_bpf(host, scope), by_trace)?;
         let read_ns = sys::clock::monotonic_ns();
         let (before, losses, symbols) = Default::default();
-        Ok(DropCounter { backend, scope, before, losses, read_ns, symbols, ahead: None })
+        Ok(DropCounter { backend, scope, before, losses, read_ns, symbols, ahead: None, taken: None })
     }
 
     /// The interface that counts.
@@ -53,13 +55,19 @@ impl DropCounter {
         Ok(has_rows)
     }
 
+    /// Lets another source take the reading that was taken last. Without one, the next source makes a new reading.
+    pub fn repeat(&mut self) {
+        self.ahead = self.taken.take();
+    }
+
     /// Puts the reading that was made ahead into `into`, or one that is made now.
     pub(crate) fn read(&mut self, host: &Host, into: &mut Vec<u8>) -> Result<(), DropsError> {
-        if let Some(ahead) = self.ahead.take() {
-            into.extend_from_slice(&ahead);
-            return Ok(());
+        if self.ahead.is_none() {
+            self.read_ahead(host)?;
         }
-        self.read_now(host, into).map(drop)
+        self.taken = self.ahead.take();
+        into.extend_from_slice(self.taken.as_deref().unwrap_or_default());
+        Ok(())
     }
 
     /// Puts what was dropped since the last reading into `into`; false if that is nothing. One system call for each new

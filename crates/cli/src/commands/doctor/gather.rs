@@ -8,6 +8,7 @@ use super::lacks::note;
 use super::surroundings::{self, DropWatch};
 use crate::pillars;
 use crate::session::Session;
+use ::drops::DropCounter;
 use doctor::checks::{SETTINGS, Sample, SocketCensus};
 use record::rows::{KernelCounters, Socket, Sockets};
 use record::{Accounting, Demand, Get, Lookups, Next, SourceError, Table, Value, field_index};
@@ -68,6 +69,11 @@ impl Watch {
             before: RefCell::default(),
             seen_ns: Cell::new(sys::clock::boottime_ns()),
         }
+    }
+
+    /// The counter of drops: see [`DropWatch::counter`].
+    pub(in crate::commands) fn drop_counter(&self) -> &RefCell<Option<DropCounter>> {
+        self.drops.counter()
     }
 
     /// Sets the time between the two readings of the first round; `None`: as the request says.

@@ -151,7 +151,7 @@ fn via(words: &ParsedWords<'_>) -> Option<DropsVia> {
 }
 
 /// The namespaces whose drops a session counts.
-pub(super) fn scope(session: &Session) -> DropScope {
+pub(in crate::commands) fn scope(session: &Session) -> DropScope {
     match session.namespaces() {
         Some(_) => DropScope::AllNetns,
         None => DropScope::Netns(u32::try_from(session.netns_id()).unwrap_or(0)),

@@ -95,7 +95,7 @@ pub(super) fn save(session: &Session, _: &mut Accounting) -> u64 {
 
 /// Counts drops from now on; false if no program can.
 fn open_drops(provider: &HomeProvider, session: &Session, unseen: &mut Unseen) -> bool {
-    let mut counter = provider.drop_counter.borrow_mut();
+    let mut counter = provider.watch.drop_counter().borrow_mut();
     if session.host().is_replay() || counter.is_some() {
         return true;
     }
@@ -147,7 +147,10 @@ impl Tables<'_> {
     /// Drops by the program that counts them; false if it cannot be read.
     fn read_drops(&self, screen: &mut HomeScreen, unseen: &mut Unseen) -> bool {
         let options = DropOptions { scope: scope(self.session), all: false };
-        let source = DropSource::new(self.session.host(), options, &self.provider.drop_counter);
+        let counter = self.provider.watch.drop_counter();
+        // What doctor's checks have just read.
+        counter.borrow_mut().iter_mut().for_each(DropCounter::repeat);
+        let source = DropSource::new(self.session.host(), options, counter);
         let mut drops = parts::Kept::of(HomeScreen::DROPS);
         let stop = || self.session.interrupted();
         match self.provider.drops.run(&source, &self.lookups, &mut drops, None, &stop) {

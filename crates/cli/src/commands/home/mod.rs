@@ -19,11 +19,10 @@ use crate::flags::defs::Scope;
 use crate::flags::request::{Format, Request, Shown};
 use crate::outcome::Outcome;
 use crate::session::Session;
-use ::drops::DropCounter;
 use engine::Plan;
 use record::rows::{Drops, Flows, HomeScreens, Sockets};
 use record::{Accounting, Each, Lookups, Source, SourceError, full_scan};
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
@@ -82,7 +81,6 @@ struct HomeProvider {
     flow_reader: FlowProvider,
     sockets: Plan<Sockets>,
     drops: Plan<Drops>,
-    drop_counter: RefCell<Option<DropCounter>>,
     /// True before the first look, which has nothing to compare with but what it reads itself.
     is_first: Cell<bool>,
 }
@@ -113,7 +111,6 @@ impl HomeProvider {
             flow_reader,
             sockets: plan::of_request(&of(sockets))?,
             drops: plan::of_request(&of(drops))?,
-            drop_counter: RefCell::default(),
             is_first: Cell::new(true),
         })
     }

@@ -1,9 +1,10 @@
 //! Drops by reason and place, counted while the host is watched.
 
 use super::Samples;
+use crate::commands::drops::scope;
 use crate::commands::saved;
 use crate::session::Session;
-use ::drops::{DropCounter, DropOptions, DropScope, DropSource, DropsVia};
+use ::drops::{DropCounter, DropOptions, DropSource, DropsVia};
 use doctor::checks::{DropSeen, Surroundings};
 use record::rows::{Drops, PacketDrop, ip_proto};
 use record::{Accounting, Next, Source, SourceFault};
@@ -29,6 +30,11 @@ impl DropWatch {
                 stats.add_reason(0, format!("drops are not counted by reason: {error}"));
             }
         }
+    }
+
+    /// The counter, for others that show drops; none before the first reading, and where nothing can count.
+    pub(in crate::commands) fn counter(&self) -> &RefCell<Option<DropCounter>> {
+        &self.0
     }
 
     /// Adds what was dropped since the last reading.
@@ -63,13 +69,6 @@ impl DropWatch {
             stats.incomplete = true;
             stats.add_reason(over, "kinds of drops beyond the first 4,096 of a network namespace are not checked");
         }
-    }
-}
-
-fn scope(session: &Session) -> DropScope {
-    match session.namespaces() {
-        Some(_) => DropScope::AllNetns,
-        None => DropScope::Netns(u32::try_from(session.netns_id()).unwrap_or(0)),
     }
 }
 

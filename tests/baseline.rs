@@ -32,7 +32,7 @@ fn of<'r>(rows: &'r [Value], thing: &str, subject: &str) -> &'r Value {
 
 #[test]
 fn root_what_changed_since_the_host_was_well() {
-    if !crate::drops::counts_by_bpf() {
+    if !crate::drops::counts_drops() {
         return;
     }
     testkit::require_root!();

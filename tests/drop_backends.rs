@@ -168,7 +168,7 @@ fn root_without_bpf_the_kernels_trace_is_read() {
 
 #[test]
 fn root_single_drops_of_the_trace_and_instances_of_the_dead() {
-    if !crate::drops::counts_by_bpf() {
+    if !crate::drops::counts_drops() {
         return;
     }
     testkit::require_root!();

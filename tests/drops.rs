@@ -4,7 +4,7 @@ use crate::going::Going;
 use crate::run::{Ran, clean, command_for_anyone, netwren, netwren_in};
 use serde_json::Value;
 use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Shutdown, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::Command;
 use std::sync::OnceLock;
 use sys::Errno;
@@ -64,16 +64,6 @@ pub(crate) fn is_of(row: &Value, reason: &str) -> bool {
 
 pub(crate) fn sum<'v>(rows: impl IntoIterator<Item = &'v Value>, reason: &str) -> u64 {
     rows.into_iter().filter(|row| is_of(row, reason)).map(|row| row["count"].as_u64().unwrap()).sum()
-}
-
-/// False, said aloud, for a program that was built without BPF.
-pub(crate) fn counts_by_bpf() -> bool {
-    let tried = crate::run::netwren(&["drops", "--via", "bpf", "--for", "0.01"]);
-    let is_without = tried.stderr.contains("built without BPF");
-    if is_without {
-        testkit::loud("skipped: this program was built without BPF");
-    }
-    !is_without
 }
 
 /// True if no drop is missing. In a chroot nothing tells who made the cgroup of a container: that is said, exit 3.
@@ -534,4 +524,28 @@ fn root_rounds_without_drops_look_for_no_process() {
     };
     // What belongs to no namespace may be dropped at any time, and is a row until it is left out.
     testkit::wait_until("a round without drops", || calls(&[]) <= calls(&["--no-owner"]));
+}
+
+/// In a pipe the table comes at the end, whoever ends it: with every row.
+#[test]
+fn root_an_interruption_shows_all_that_was_counted() {
+    require_drops!();
+    let lab = Lab::new("dropsint");
+    let going: Going<String> =
+        Going::spawn(command(&lab, &["-H", "--columns", "reason,proto,count,ethertype"]), |line| line);
+    let attached = format!("/proc/{}/fdinfo", going.child.id());
+    testkit::wait_until("the program counts", || {
+        let files = std::fs::read_dir(&attached).into_iter().flatten().flatten();
+        files.filter_map(|file| std::fs::read_to_string(file.path()).ok()).any(|text| text.contains("link_type:"))
+    });
+    lab.inside(|| {
+        let to: [SocketAddr; 2] = [(LOOPBACK, 7).into(), (Ipv6Addr::LOCALHOST, 7).into()];
+        for to in to {
+            let any = if to.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" };
+            UdpSocket::bind(any).unwrap().send_to(b"x", to).unwrap();
+        }
+    });
+    let (rows, ran) = going.end();
+    assert!(is_whole(&ran), "{}", ran.stderr);
+    assert_eq!(rows.iter().filter(|row| row.starts_with("NO_SOCKET\tudp\t1\t")).count(), 2, "{rows:?}");
 }

@@ -93,7 +93,7 @@ fn root_every_part_of_a_sick_host_is_on_one_screen() {
 
 #[test]
 fn root_a_part_that_cannot_be_seen_leaves_the_others() {
-    if !crate::drops::counts_by_bpf() {
+    if !crate::drops::counts_drops() {
         return;
     }
     testkit::require_root!();

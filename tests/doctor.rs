@@ -380,3 +380,28 @@ fn replay_recorded_incidents_are_diagnosed_as_they_were() {
         assert_eq!(found(&well, "netns != null"), Vec::<Value>::new(), "{id}");
     }
 }
+
+/// A remedy that is no command helps nobody: options are taken, filters bind.
+#[test]
+fn every_netwren_command_of_a_check_is_one() {
+    let checks = testkit::program::workspace().join("crates/doctor/src/checks");
+    let sources = std::fs::read_dir(checks).unwrap().map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap());
+    let text: String = sources.collect();
+    let commands: Vec<String> = text
+        .split(".remedy(\"netwren ")
+        .skip(1)
+        .filter_map(|rest| Some(rest.replace("\\\"", "\u{1}").split_once('"')?.0.replace('\u{1}', "\"")))
+        .filter(|command| !command.contains('{'))
+        .collect();
+    assert!(commands.len() > 15, "{commands:?}");
+    for command in commands {
+        let is_face = ["tcpdump", "ss", "conntrack"].iter().any(|face| command.starts_with(&format!("{face} ")));
+        let can_explain = ["sockets", "nat", "flows", "listeners"].iter().any(|table| command.starts_with(table));
+        let last = if can_explain && !command.starts_with("nat advise") { "--explain" } else { "--help" };
+        let program = testkit::program::netwren().display();
+        let mut shell = std::process::Command::new("sh");
+        clean(&mut shell).args(["-c", &format!("{program} {command} {last}")]);
+        let ran = Ran::of(shell.output().unwrap());
+        assert!(is_face || ran.code != 2, "netwren {command}: {}", ran.stderr);
+    }
+}

@@ -56,6 +56,6 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .proof(proof.into_iter().flatten())
         .proof(dropped.evidence())
         .lost(lost, "packets refused")
-        .remedy("netwren sockets --listening", "shows what is served: a service that is down is missing there", "")
+        .remedy("netwren listeners", "shows what is served: a service that is down is missing there", "")
         .remedy("", "start the service, let it listen on that address, or let the clients not ask for it", "");
 }

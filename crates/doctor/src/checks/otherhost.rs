@@ -38,7 +38,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             .object(name.clone())
             .proof([of_object("rx_otherhost_dropped", iface, moved, None)])
             .lost(lost, "frames dropped")
-            .remedy("netwren capture -i IFACE -e --limit 20", "shows addresses and VLANs of the frames", "")
+            .remedy("netwren tcpdump -i IFACE -e -c 20", "shows addresses and VLANs of the frames", "")
             .remedy("", "look for a wrong or old neighbour entry at the sender, a missing VLAN interface here", "");
     }
 }

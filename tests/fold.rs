@@ -13,7 +13,7 @@ use testkit::netns::Lab;
 fn shipping(lab: &Lab, args: &[&str]) -> Going<String> {
     let words = [&["--group", "5", "--latency", "10ms", "--stats"], args].concat();
     let going = Going::spawn(command(lab, &words), |line| line);
-    testkit::wait_until("the group is bound", || !lab.output("cat", &["/proc/net/netfilter/nfnetlink_log"]).is_empty());
+    testkit::wait_until("the group is bound", || !lab.log_groups().is_empty());
     going
 }
 

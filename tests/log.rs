@@ -92,9 +92,7 @@ fn root_log_filters_and_writes_like_any_table() {
     let lab = logging("logfilter");
     let words = ["-o", "json", "--limit", "1", "--group", "5,6", "--latency", "10ms", "group = 6 and dst = ::1"];
     let mut json: Going<String> = Going::spawn(command(&lab, &words), |line| line);
-    testkit::wait_until("the group is bound", || {
-        lab.output("cat", &["/proc/net/netfilter/nfnetlink_log"]).lines().count() == 2
-    });
+    testkit::wait_until("the group is bound", || lab.log_groups().len() == 2);
     send(&lab, to_five(), 3);
     send(&lab, to_six(), 3);
     json.read_until("the object", |lines| !lines.is_empty());
@@ -142,7 +140,7 @@ fn root_log_drains_at_its_end() {
     ran.ok();
     assert_eq!(lines.len(), PACKETS);
     assert!(lines.iter().enumerate().all(|(n, seq)| *seq == n.to_string()));
-    assert_eq!(lab.output("cat", &["/proc/net/netfilter/nfnetlink_log"]), "", "no group stays bound");
+    assert_eq!(lab.log_groups(), [0; 0], "no group stays bound");
 }
 
 #[test]

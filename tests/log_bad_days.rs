@@ -11,12 +11,10 @@ use std::path::Path;
 use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
-const BOUND: &str = "/proc/net/netfilter/nfnetlink_log";
-
 /// `log` with these words, once it has bound so many groups.
 fn going(lab: &Lab, groups: usize, args: &[&str]) -> Going<String> {
     let going = Going::spawn(command(lab, args), |line| line);
-    testkit::wait_until("the groups are bound", || lab.output("cat", &[BOUND]).lines().count() == groups);
+    testkit::wait_until("the groups are bound", || lab.log_groups().len() == groups);
     going
 }
 
@@ -46,12 +44,12 @@ fn root_issue_12_a_thousand_groups() {
     lines.sort();
     assert_eq!(lines, ["0\t7009", "999\t7010"]);
     ran.ok();
-    assert_eq!(lab.output("cat", &[BOUND]), "", "no group stays bound");
+    assert_eq!(lab.log_groups(), [0; 0], "no group stays bound");
     let mut few = command(&lab, &words);
     confine(&mut few, &[Limit::OpenFiles(200)]).unwrap();
     let ran = Ran::of(few.output().unwrap());
     ran.says(4, &["too many open files: room for 1", " of 1000 groups", "`ulimit -n`", "LimitNOFILE="]);
-    assert_eq!(lab.output("cat", &[BOUND]), "", "nor after that");
+    assert_eq!(lab.log_groups(), [0; 0], "nor after that");
 }
 
 #[test]

@@ -28,9 +28,7 @@ fn log_of(lab: &Lab, columns: &str, args: &[&str]) -> Going<Value> {
     let latency: &[&str] = if args.contains(&"--latency") { &[] } else { &["--latency", "10ms"] };
     let words = [&["--columns", columns, "--group", "5"], format, latency, args].concat();
     let going = Going::spawn(command(lab, &words), |line| serde_json::from_str(&line).unwrap());
-    testkit::wait_until("the group is bound", || {
-        lab.output("cat", &["/proc/net/netfilter/nfnetlink_log"]).lines().count() == 1
-    });
+    testkit::wait_until("the group is bound", || lab.log_groups().len() == 1);
     going
 }
 

@@ -12,8 +12,8 @@ fn logging(purpose: &str) -> Lab {
     let lab = Lab::new(purpose);
     lab.nft(
         "table inet t { chain o { type filter hook output priority 0
-           udp dport 7009 log prefix \"nine: \" group 5 drop comment \"no tea\"
-           udp dport 7010 log prefix \"a\u{1b}[31m\" group 5 drop comment \"\u{202e}x\u{7f}\"
+           udp dport 7009 counter log prefix \"nine: \" group 5 drop comment \"no tea\"
+           udp dport 7010 counter log prefix \"a\u{1b}[31m\" group 5 drop comment \"\u{202e}x\u{7f}\"
          }
          }",
     );
@@ -28,7 +28,7 @@ fn command(lab: &Lab, args: &[&str]) -> Command {
 }
 
 fn wait_until_bound(lab: &Lab) {
-    testkit::wait_until("the group is bound", || !lab.output("cat", &["/proc/net/netfilter/nfnetlink_log"]).is_empty());
+    testkit::wait_until("the group is bound", || !lab.log_groups().is_empty());
 }
 
 #[test]

@@ -32,9 +32,7 @@ pub(crate) fn shipping(lab: &Lab, words: &[&str], groups: usize) -> Going<String
     command.args(words);
     confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
     let going = Going::spawn(command, |line| line);
-    testkit::wait_until("the groups are bound", || {
-        lab.output("cat", &["/proc/net/netfilter/nfnetlink_log"]).lines().count() == groups
-    });
+    testkit::wait_until("the groups are bound", || lab.log_groups().len() == groups);
     going
 }
 

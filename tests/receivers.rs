@@ -42,9 +42,7 @@ fn started(lab: &Lab, mut starter: Command, args: &[&str]) -> Going<String> {
     clean(&mut starter).args(["log", "--group", "5", "--latency", "10ms"]).args(args);
     confine(&mut starter, &[Limit::Network(lab.path()), Limit::HangupHeard]).unwrap();
     let going = Going::spawn(starter, |line| line);
-    testkit::wait_until("the group is bound", || {
-        lab.output("cat", &["/proc/net/netfilter/nfnetlink_log"]).lines().count() == 1
-    });
+    testkit::wait_until("the group is bound", || lab.log_groups().len() == 1);
     going
 }
 
@@ -234,7 +232,7 @@ fn root_a_lost_terminal_ends_shipping() {
                   try: child, end = pty.fork()\n\
                   except OSError: sys.exit(77)\n\
                   if child == 0: os.execv(sys.argv[1], sys.argv[1:])\n\
-                  while not open('/proc/net/netfilter/nfnetlink_log').read(): pass\n\
+                  while not any(line.split()[0] == '5' for line in open('/proc/net/netfilter/nfnetlink_log')): pass\n\
                   os.close(end)\n\
                   sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))";
     let mut python = Command::new("python3");

@@ -18,7 +18,7 @@ fn shipping(lab: &Lab, args: &[&str]) -> Going<String> {
 
 fn bound(lab: &Lab, command: Command) -> Going<String> {
     let going = Going::spawn(command, |line| line);
-    testkit::wait_until("the group is bound", || !lab.output("cat", &["/proc/net/netfilter/nfnetlink_log"]).is_empty());
+    testkit::wait_until("the group is bound", || !lab.log_groups().is_empty());
     going
 }
 

@@ -110,9 +110,7 @@ fn ship(lab: &Lab, wires: &[String], authority: Option<&Authority>) -> Shipped {
     }
     confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
     let going: Going<String> = Going::spawn(command, |line| line);
-    testkit::wait_until("the group is bound", || {
-        lab.output("cat", &["/proc/net/netfilter/nfnetlink_log"]).lines().count() == 1
-    });
+    testkit::wait_until("the group is bound", || lab.log_groups().len() == 1);
     lab.inside(|| {
         for n in 0..DATAGRAMS {
             let (from, to) = if n % 2 == 0 { ("127.0.0.1:0", "127.0.0.1:7009") } else { ("[::1]:0", "[::1]:7009") };

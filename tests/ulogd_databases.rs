@@ -44,9 +44,7 @@ fn both(lab: &Lab, output: &str, theirs: &str, ours: &str) -> Face {
     clean(&mut command).args(["ulogd", "--bug-compatible", "-c", &config(lab, "ours.conf", 6, output, ours)]);
     confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
     let face = Face(command.spawn().unwrap());
-    testkit::wait_until("both groups are bound", || {
-        lab.output("cat", &["/proc/net/netfilter/nfnetlink_log"]).lines().count() == 2
-    });
+    testkit::wait_until("both groups are bound", || lab.log_groups().len() == 2);
     face
 }
 

@@ -223,9 +223,7 @@ fn root_log_writes_what_ulogd2_writes() {
     let old = Ours::start(&receiver, "old", "6", true);
     let new = Ours::start(&receiver, "new", "7", false);
     let face = Ours::face(&receiver, 8);
-    receiver.wait_until("all groups are bound", || {
-        receiver.output("cat", &["/proc/net/netfilter/nfnetlink_log"]).lines().count() == 4
-    });
+    receiver.wait_until("all groups are bound", || receiver.log_groups().len() == 4);
     log_all(&receiver);
     send_all(&sender, &receiver);
     let dirs = [&theirs, &old.dir, &new.dir, &face.dir];

@@ -39,6 +39,10 @@ pub(crate) struct Held {
     pub(crate) tracking: Option<Together>,
 }
 
+/// Log groups from this number on are for tests that bind them in every namespace of the machine: the others must not
+/// take them for theirs ([`Lab::log_groups`]).
+pub const LOG_GROUPS_OF_ALL: u16 = 30_000;
+
 impl Lab {
     /// Makes a namespace with `purpose` in its name (letters, digits, `_`).
     ///
@@ -137,6 +141,16 @@ impl Lab {
         let pid = child.id();
         self.held.lock().expect("no holder panicked").children.push(child);
         pid
+    }
+
+    /// The log groups (nfnetlink_log) that are bound inside, ascending; without those from [`LOG_GROUPS_OF_ALL`] on,
+    /// which come and go with a test that binds them in every namespace of the machine.
+    pub fn log_groups(&self) -> Vec<u16> {
+        let list = self.output("cat", &["/proc/net/netfilter/nfnetlink_log"]);
+        let groups = list.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok());
+        let mut groups: Vec<u16> = groups.filter(|group| *group < LOG_GROUPS_OF_ALL).collect();
+        groups.sort_unstable();
+        groups
     }
 
     /// As [`crate::wait_until`]; in vain, it shows the log groups, netlink sockets and rules inside.

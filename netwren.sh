@@ -201,9 +201,9 @@ install_files() {
     say "installing below $prefix"
     "${as[@]}" install -D -m 755 "$BINARY" "$prefix/bin/netwren"
     local page
-    for page in docs/man/*.1; do
+    for page in docs/man/*.[17]; do
         [[ -e $page ]] || continue
-        "${as[@]}" install -D -m 644 "$page" "$prefix/share/man/man1/${page##*/}"
+        "${as[@]}" install -D -m 644 "$page" "$prefix/share/man/man${page##*.}/${page##*/}"
     done
     local from=docs/completions share=$prefix/share
     "${as[@]}" install -D -m 644 $from/netwren.bash "$share/bash-completion/completions/netwren"

@@ -145,7 +145,7 @@ The faces of other tools (\\fBnetwren ss\\fR, \\fBnetwren netstat\\fR, \\fBnetwr
 ";
 
 /// The field table as a section.
-fn section_of(fields: &[cli::FieldEntry]) -> String {
+fn section_of(fields: &[cli::FieldInfo]) -> String {
     let mut section =
         String::from(".SH FIELDS\nNames for filters and \\fB\\-\\-columns\\fR, which are also the keys of JSON.\n");
     for field in fields {

@@ -4,8 +4,7 @@ use crate::flags::defs::{FLAGS, Flag, Scope, Takes};
 use crate::outcome::Outcome;
 use crate::session::Session;
 use clap::ArgMatches;
-use engine::columns;
-use record::{Accounting, Kind, Show, Table};
+use record::{Accounting, Kind, Schema};
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
@@ -37,7 +36,7 @@ pub(crate) struct Command {
     /// are named.
     pub(crate) refusals: &'static [(&'static str, &'static str)],
     /// The tables whose rows it shows: the usual one, then the one of `--follow`.
-    pub(crate) tables: &'static [TableEntry],
+    pub(crate) tables: &'static [Schema],
     /// ParsedWords for null in some columns: what is folded is not unknown.
     pub(crate) null_words: &'static [(&'static str, &'static str)],
     /// Columns that stand in the plain table in place of the addresses, if the filter lets only this protocol through.
@@ -110,51 +109,6 @@ impl Positional {
     pub(crate) fn is_required(self) -> bool {
         matches!(self, Positional::File | Positional::Files(_) | Positional::FileAndFilter(_))
     }
-}
-
-/// A table with its fields, whatever its rows are.
-pub(crate) struct TableEntry {
-    /// Its name in the schema.
-    pub(crate) name: &'static str,
-    /// Its fields. Makes a list: for documents, not for rows.
-    pub(crate) fields: fn() -> Vec<FieldEntry>,
-    /// The text of `--columns help`.
-    pub(crate) help: fn() -> String,
-    /// True for a word that its filters know.
-    pub(crate) knows: fn(&str) -> bool,
-}
-
-impl TableEntry {
-    /// The entry of `T`.
-    pub(crate) const fn of<T: Table>() -> TableEntry {
-        TableEntry {
-            name: T::NAME,
-            fields: field_entries::<T>,
-            help: columns::help::<T>,
-            knows: engine::filter::knows::<T>,
-        }
-    }
-}
-
-fn field_entries<T: Table>() -> Vec<FieldEntry> {
-    let entry =
-        |f: &record::Field<T>| FieldEntry { name: f.name, doc: f.doc, kernel: f.kernel, kind: f.kind, show: f.show };
-    T::FIELDS.iter().map(entry).collect()
-}
-
-/// A field of a table, without the way to read it.
-#[derive(Clone, Copy)]
-pub struct FieldEntry {
-    /// Name in filters, headers, JSON keys.
-    pub name: &'static str,
-    /// One sentence.
-    pub doc: &'static str,
-    /// The kernel's name for it; empty if it has no name there.
-    pub kernel: &'static str,
-    /// Meaning and unit.
-    pub kind: Kind,
-    /// When it is shown unasked.
-    pub show: Show,
 }
 
 /// The part of a command that `netwren record` saves.

@@ -32,7 +32,7 @@ fn parsed(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let other = command.tables.get(1).filter(|_| is_other);
     match (other.or(command.tables.first()), command.run) {
         (Some(table), _) if words.list("columns").as_deref() == Some("help") => {
-            Ok(output::print_prose(&(table.help)()).into())
+            Ok(output::print_prose(&engine::columns::help(*table)).into())
         }
         (_, Some(run)) => run(words),
         (_, None) => Err(format!("`{}` needs another word", command.name)),

@@ -38,9 +38,9 @@ mod session;
 mod shipping;
 mod stdout;
 
-pub use command::FieldEntry;
 pub use exit::Exit;
 pub use flags::defs::{VARIABLES, Variable};
+pub use record::FieldInfo;
 
 use flags::parser;
 use registry::COMMANDS;
@@ -113,7 +113,7 @@ pub fn filters_help() -> &'static str {
 }
 
 /// The fields that the command of this name shows, for its man page; none if it has no table of its own.
-pub fn fields_of(command: &str) -> Option<Vec<FieldEntry>> {
+pub fn fields_of(command: &str) -> Option<Vec<FieldInfo>> {
     let command = COMMANDS.iter().find(|entry| entry.name == command && !entry.name.contains(' '))?;
-    command.tables.first().map(|table| (table.fields)())
+    command.tables.first().map(|table| table.fields().collect())
 }

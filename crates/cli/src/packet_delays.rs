@@ -4,7 +4,7 @@ use crate::pillars;
 use crate::session::Session;
 use bpf_delays::measured;
 use record::rows::Sockets;
-use record::{Accounting, Demand, Key, Lookup, Next, Table, Value};
+use record::{Accounting, Demand, Key, Lookup, Next, Schema, Table, Value};
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -52,7 +52,8 @@ impl MeasuredDelays {
 
 /// The cookies of the packet sockets that are read. What could not be read of them is said when their rows are shown.
 fn cookies(session: &Session) -> Result<Vec<u64>, String> {
-    let filter = engine::filter::conjuncts::<Sockets>("proto = packet").map_err(|error| error.to_string())?;
+    let filter =
+        engine::filter::conjuncts(Schema::of::<Sockets>(), "proto = packet").map_err(|error| error.to_string())?;
     let cookie = Sockets::FIELDS.iter().position(|field| field.name == "cookie");
     let demand = Demand::<Sockets>::new(cookie.as_slice(), filter);
     pillars::with_sockets(session, None, &|_| true, |source| {

@@ -1,7 +1,7 @@
 //! The field tables as documents: `--columns help` and docs/schema.md.
 
-use crate::command::{Commands, TableEntry};
-use record::{Kind, Show};
+use crate::command::Commands;
+use record::{Kind, Schema, Show};
 use std::fmt::Write;
 
 /// docs/schema.md: every table of the commands with every field.
@@ -21,9 +21,9 @@ pub(crate) fn markdown(commands: Commands) -> String {
     );
     let mut written: Vec<&str> = Vec::new();
     for table in commands.iter().flat_map(|command| command.tables) {
-        if !written.contains(&table.name) {
-            written.push(table.name);
-            table_markdown(table, &mut page);
+        if !written.contains(&table.name()) {
+            written.push(table.name());
+            table_markdown(*table, &mut page);
         }
     }
     page.push_str(
@@ -35,9 +35,10 @@ pub(crate) fn markdown(commands: Commands) -> String {
     page
 }
 
-fn table_markdown(table: &TableEntry, page: &mut String) {
-    let _ = write!(page, "\n## {}\n\n| field | shown | kind | kernel | meaning |\n|---|---|---|---|---|\n", table.name);
-    for field in (table.fields)() {
+fn table_markdown(table: Schema, page: &mut String) {
+    let _ =
+        write!(page, "\n## {}\n\n| field | shown | kind | kernel | meaning |\n|---|---|---|---|---|\n", table.name());
+    for field in table.fields() {
         let kernel = if field.kernel.is_empty() { String::new() } else { format!("`{}`", field.kernel) };
         let kind = kind_words(field.kind);
         let _ = writeln!(page, "| `{}` | {} | {kind} | {kernel} | {} |", field.name, shown_word(field.show), field.doc);

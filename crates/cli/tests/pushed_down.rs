@@ -5,7 +5,7 @@
 
 use engine::{Predicate, filter};
 use record::rows::{Socket, Sockets};
-use record::{Demand, Expr, Key, Lookup, LookupId, Lookups, Next, Proto, Push, Source, State, Value};
+use record::{Demand, Expr, Key, Lookup, LookupId, Lookups, Next, Proto, Push, Schema, Source, State, Value};
 use sockets::{BackendCache, Options, SocketSource, Via};
 use sys::Host;
 use testkit::netns::Lab;
@@ -182,7 +182,9 @@ impl Reader<'_> {
     /// rows the first one has.
     #[track_caller]
     fn check(&self, everything: &str, texts: &[String]) -> usize {
-        let parse = |text: &str| filter::conjuncts::<Sockets>(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let parse = |text: &str| {
+            filter::conjuncts(Schema::of::<Sockets>(), text).unwrap_or_else(|error| panic!("{text}: {error}"))
+        };
         let filters: Vec<Vec<Expr>> = texts.iter().map(|text| parse(text)).collect();
         let tests: Vec<Predicate<Sockets>> = filters.iter().map(|filter| Predicate::new(filter).unwrap()).collect();
         let all = || self.rows(&parse(everything), &tests);

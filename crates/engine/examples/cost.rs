@@ -8,7 +8,8 @@
 use engine::{Fold, Plan, PlanRequest, Predicate, Sort, columns, filter};
 use record::rows::{Endpoint, Socket, Sockets};
 use record::{
-    Accounting, Addr, Columns, Demand, Lookups, Next, Round, Scan, Sink, SinkError, Source, State, Value, full_scan,
+    Accounting, Addr, Columns, Demand, Lookups, Next, Round, Scan, Schema, Sink, SinkError, Source, State, Value,
+    full_scan,
 };
 use std::time::Instant;
 
@@ -106,16 +107,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "local_port in (22, 80, 443, 8000-8999) or peer_port < 1024",
         "not (state = listen or peer in (192.168.0.0/16, 172.16.0.0/12))",
     ] {
-        let predicate = Predicate::<Sockets>::new(&filter::conjuncts::<Sockets>(text)?)?;
+        let predicate = Predicate::<Sockets>::new(&filter::conjuncts(Schema::of::<Sockets>(), text)?)?;
         measure(text, passes, count, || {
             let mut passed = 0;
             source.each(|row| passed += u64::from(predicate.matches(row, &Lookups::none())));
             passed
         });
     }
-    let default = columns::resolve::<Sockets>(None, columns::Base::Default, false)?;
-    let nine = columns::resolve::<Sockets>(Some("+inode"), columns::Base::Default, false)?;
-    let conjuncts = filter::conjuncts::<Sockets>("state = established and peer in 10.0.0.0/8")?;
+    let default = columns::resolve(Schema::of::<Sockets>(), None, columns::Base::Default, false)?;
+    let nine = columns::resolve(Schema::of::<Sockets>(), Some("+inode"), columns::Base::Default, false)?;
+    let conjuncts = filter::conjuncts(Schema::of::<Sockets>(), "state = established and peer in 10.0.0.0/8")?;
     let request = |columns: &[usize]| PlanRequest { columns: columns.to_vec(), ..PlanRequest::default() };
     measure_plan("nothing but the loop (1 column)", &mut source, request(&default[..1]));
     measure_plan("8 default columns", &mut source, request(&default));

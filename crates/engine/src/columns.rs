@@ -3,7 +3,7 @@
 use crate::nearest::nearest;
 use crate::words;
 use record::rows::Flow;
-use record::{Column, Columns, Field, Kind, LookupId, Show, Table};
+use record::{Column, Columns, FieldInfo, Kind, Schema, Show};
 use std::fmt;
 
 /// What is shown if nothing is said.
@@ -38,12 +38,12 @@ impl fmt::Display for UnknownColumn {
 
 impl std::error::Error for UnknownColumn {}
 
-/// The fields to show, as indexes into `T::FIELDS`, in order, without doubles.
+/// The fields to show, as indexes into the fields of `table`, in order, without doubles.
 ///
 /// `spec` is the value of `--columns`: `a,b` shows these; `+a`, `-a` change the set of `base`; `all`, `wide` and
 /// `default` stand for sets and take `+` and `-` like names. Without owners the sets have no owner fields; one that
 /// is asked for by its name stays.
-pub fn resolve<T: Table>(spec: Option<&str>, base: Base, owners: bool) -> Result<Vec<usize>, UnknownColumn> {
+pub fn resolve(table: Schema, spec: Option<&str>, base: Base, owners: bool) -> Result<Vec<usize>, UnknownColumn> {
     let shown = if base == Base::Wide { Show::Wide } else { Show::Default };
     let mut chosen = Vec::new();
     let items = spec.unwrap_or("").split(',').map(str::trim).filter(|item| !item.is_empty());
@@ -54,9 +54,9 @@ pub fn resolve<T: Table>(spec: Option<&str>, base: Base, owners: bool) -> Result
             _ => (None, item),
         };
         if place == 0 && sign.is_some() {
-            chosen = set::<T>(shown, owners);
+            chosen = set(table, shown, owners);
         }
-        let named = named::<T>(name, owners)?;
+        let named = named(table, name, owners)?;
         if sign == Some(false) {
             chosen.retain(|field| !named.contains(field));
         } else {
@@ -65,21 +65,21 @@ pub fn resolve<T: Table>(spec: Option<&str>, base: Base, owners: bool) -> Result
         }
     }
     if chosen.is_empty() && spec.is_none_or(|s| s.trim().is_empty()) {
-        chosen = set::<T>(shown, owners);
+        chosen = set(table, shown, owners);
     }
     Ok(chosen)
 }
 
 /// The fields that one word of `--columns` stands for: a field, or one of the sets.
-fn named<T: Table>(name: &str, owners: bool) -> Result<Vec<usize>, UnknownColumn> {
+fn named(table: Schema, name: &str, owners: bool) -> Result<Vec<usize>, UnknownColumn> {
     match name {
-        "all" => Ok(set::<T>(Show::Asked, owners)),
-        "wide" => Ok(set::<T>(Show::Wide, owners)),
-        "default" => Ok(set::<T>(Show::Default, owners)),
-        _ => match words::fields::<T>(name) {
+        "all" => Ok(set(table, Show::Asked, owners)),
+        "wide" => Ok(set(table, Show::Wide, owners)),
+        "default" => Ok(set(table, Show::Default, owners)),
+        _ => match words::fields(table, name) {
             unknown if unknown.is_empty() => {
-                let hint = nearest(name, T::FIELDS.iter().map(|f| f.name));
-                Err(UnknownColumn { name: name.into(), table: T::NAME, hint })
+                let hint = nearest(name, table.names());
+                Err(UnknownColumn { name: name.into(), table: table.name(), hint })
             }
             known => Ok(known),
         },
@@ -87,27 +87,27 @@ fn named<T: Table>(name: &str, owners: bool) -> Result<Vec<usize>, UnknownColumn
 }
 
 /// Every field that is shown at `show` or more readily.
-fn set<T: Table>(show: Show, owners: bool) -> Vec<usize> {
-    let wanted = |field: &Field<T>| field.show <= show && (owners || !is_owner_field(field));
-    (0..T::FIELDS.len()).filter(|&i| T::FIELDS.get(i).is_some_and(wanted)).collect()
+fn set(table: Schema, show: Show, owners: bool) -> Vec<usize> {
+    let wanted = |field: &FieldInfo| field.show <= show && (owners || !is_owner_field(field));
+    table.fields().enumerate().filter(|(_, field)| wanted(field)).map(|(index, _)| index).collect()
 }
 
 /// True if the field costs a look at every process.
-pub fn is_owner_field<T: Table>(field: &Field<T>) -> bool {
-    field.needs_lookup(LookupId::Owners) || field.need & Flow::NEED_OWNERS != 0
+pub fn is_owner_field(field: &FieldInfo) -> bool {
+    field.needs_owners || field.need & Flow::NEED_OWNERS != 0
 }
 
 /// Names and kinds of these fields, for a sink.
-pub fn of<T: Table>(fields: &[usize]) -> Columns {
-    let column = |f: &Field<T>| Column { name: f.name.into(), kind: f.kind };
-    Columns(fields.iter().filter_map(|&i| T::FIELDS.get(i)).map(column).collect())
+pub fn of(table: Schema, fields: &[usize]) -> Columns {
+    let column = |f: FieldInfo| Column { name: f.name.into(), kind: f.kind };
+    Columns(fields.iter().filter_map(|&i| table.field(i)).map(column).collect())
 }
 
 /// The text of `--columns help`: one line a field with its name, unit, set and sentence.
-pub fn help<T: Table>() -> String {
-    let width = T::FIELDS.iter().map(|f| f.name.len()).max().unwrap_or(0);
+pub fn help(table: Schema) -> String {
+    let width = table.names().map(str::len).max().unwrap_or(0);
     let mut out = String::new();
-    for field in T::FIELDS {
+    for field in table.fields() {
         let set = match field.show {
             Show::Default => "default",
             Show::Wide => "wide",
@@ -144,8 +144,8 @@ mod tests {
     use super::*;
     use record::rows::{Flows, Sockets};
 
-    fn names<T: Table>(spec: Option<&str>, base: Base, owners: bool) -> String {
-        let fields = resolve::<T>(spec, base, owners).unwrap();
+    fn names<T: record::Table>(spec: Option<&str>, base: Base, owners: bool) -> String {
+        let fields = resolve(Schema::of::<T>(), spec, base, owners).unwrap();
         fields.iter().map(|&i| T::FIELDS[i].name).collect::<Vec<_>>().join(" ")
     }
 
@@ -169,14 +169,17 @@ mod tests {
         ] {
             assert_eq!(names::<Sockets>(Some(spec), Base::Default, false), expected, "{spec}");
         }
-        assert_eq!(resolve::<Sockets>(Some("all"), Base::Default, true).unwrap().len(), Sockets::FIELDS.len());
+        assert_eq!(
+            resolve(Schema::of::<Sockets>(), Some("all"), Base::Default, true).unwrap().len(),
+            Schema::of::<Sockets>().fields().count()
+        );
         assert!(names::<Sockets>(None, Base::Wide, true).contains("owners"));
         assert!(!names::<Flows>(None, Base::Wide, false).contains("process"));
     }
 
     #[test]
     fn unknown_columns_propose() {
-        let say = |spec| resolve::<Sockets>(Some(spec), Base::Default, true).unwrap_err().to_string();
+        let say = |spec| resolve(Schema::of::<Sockets>(), Some(spec), Base::Default, true).unwrap_err().to_string();
         assert_eq!(say("state,+rtt_u"), "unknown column `rtt_u` of sockets; did you mean `rtt_us`?");
         assert_eq!(say("-qqqqqq"), "unknown column `qqqqqq` of sockets; `netwren sockets --columns help` lists them");
         assert_eq!(say("+"), "unknown column `` of sockets; `netwren sockets --columns help` lists them");
@@ -184,8 +187,8 @@ mod tests {
 
     #[test]
     fn help_has_a_line_for_each_field() {
-        let help = help::<Flows>();
-        assert_eq!(help.lines().count(), Flows::FIELDS.len());
+        let help = help(Schema::of::<Flows>());
+        assert_eq!(help.lines().count(), Schema::of::<Flows>().fields().count());
         assert!(help.contains("\npeer_port  "), "{help}");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::plan::{Grouping, Plan, Work};
 use record::text::TimestampWriter;
-use record::{Addr, EndpointTest, Expr, Kind, LookupId, Offer, Op, Operand, Push, Table, Test};
+use record::{Addr, EndpointTest, Expr, Kind, LookupId, Offer, Op, Operand, Push, Schema, Table, Test};
 
 /// What will happen: the backend, each part of the filter and who tests it, what is done with the rows, what is asked
 /// of the kernel, which lookups are filled. Several lines, each ended.
@@ -15,7 +15,7 @@ pub fn explain<T: Table>(plan: &Plan<T>, offer: &Offer) -> String {
             Some(Push::Narrowed) => "kernel, then netwren",
             Some(Push::No) | None => "netwren",
         };
-        lines.push(format!("filter   {}  [{who}]", expr_text::<T>(part)));
+        lines.push(format!("filter   {}  [{who}]", expr_text(Schema::of::<T>(), part)));
     }
     if plan.demand.conjuncts.is_empty() {
         lines.push("filter   none".to_owned());
@@ -104,10 +104,10 @@ fn lookups_text<T: Table>(plan: &Plan<T>) -> String {
 }
 
 /// A bound filter in the words of the language; numbers are in the field's own unit.
-pub fn expr_text<T: Table>(expr: &Expr) -> String {
+pub fn expr_text(table: Schema, expr: &Expr) -> String {
     let nested = |part: &Expr| match part {
-        Expr::And(_) | Expr::Or(_) => format!("({})", expr_text::<T>(part)),
-        _ => expr_text::<T>(part),
+        Expr::And(_) | Expr::Or(_) => format!("({})", expr_text(table, part)),
+        _ => expr_text(table, part),
     };
     let joined = |parts: &[Expr], word: &str| parts.iter().map(nested).collect::<Vec<_>>().join(word);
     match expr {
@@ -116,13 +116,13 @@ pub fn expr_text<T: Table>(expr: &Expr) -> String {
         Expr::And(parts) => joined(parts, " and "),
         Expr::Or(parts) => joined(parts, " or "),
         Expr::Not(part) => format!("not {}", nested(part)),
-        Expr::Test(test) => test_text::<T>(test),
+        Expr::Test(test) => test_text(table, test),
     }
 }
 
 /// One comparison: field, operator, value. Several values are written with `in`, as the user would.
-fn test_text<T: Table>(test: &Test) -> String {
-    let field = T::FIELDS.get(test.field);
+fn test_text(table: Schema, test: &Test) -> String {
+    let field = table.field(test.field);
     let name = field.map_or("?", |f| f.name);
     let (name, kind, operand) = match &test.operand {
         Operand::Member { name: member, kind, operand } => (format!("{name}.{member}"), Some(*kind), &**operand),
@@ -152,7 +152,7 @@ fn test_text<T: Table>(test: &Test) -> String {
         _ => operand_text(operand, |n| n.to_string()),
     };
     let operand = match test.operand {
-        Operand::Field(other) => T::FIELDS.get(other).map_or("?", |field| field.name).to_owned(),
+        Operand::Field(other) => table.field(other).map_or("?", |field| field.name).to_owned(),
         _ => operand,
     };
     format!("{name} {op} {operand}")

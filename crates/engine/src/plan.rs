@@ -9,7 +9,7 @@ mod request;
 
 use crate::predicate::Predicate;
 use projection::Projection;
-use record::{Column, Columns, Demand, Field, Get, LookupId, Table};
+use record::{Column, Columns, Demand, Field, Get, LookupId, Schema, Table};
 
 pub use error::PlanError;
 pub(crate) use projection::{Grouping, Work};
@@ -35,8 +35,8 @@ impl<T: Table> Plan<T> {
     /// Fails on a name that is no field (or no column of the groups), on a fold or an order that does not fit.
     pub fn new(request: PlanRequest) -> Result<Plan<T>, PlanError> {
         let predicate = Predicate::new(&request.conjuncts).map_err(PlanError::Pattern)?;
-        let Projection { fields, columns, work } = Projection::of::<T>(&request)?;
-        let asked = request.named_fields::<T>(&fields);
+        let Projection { fields, columns, work } = Projection::of(Schema::of::<T>(), &request)?;
+        let asked = request.named_fields(Schema::of::<T>(), &fields);
         let mut demand = Demand::new(&fields, request.conjuncts);
         demand.repeated = request.repeated;
         let cells = fields.iter().filter_map(|&i| T::FIELDS.get(i)).map(|field| field.get).collect();

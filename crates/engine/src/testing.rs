@@ -6,7 +6,7 @@ use crate::plan::{Plan, PlanRequest};
 use record::rows::{Endpoint, Socket, Sockets};
 use record::{
     Accounting, Addr, Columns, Comm, Demand, Each, Key, Lookup, LookupId, Lookups, Next, Offer, Owner, Proto, Push,
-    Round, Scan, Sink, SinkError, Source, SourceError, SourceFault, State, Value, field_index,
+    Round, Scan, Schema, Sink, SinkError, Source, SourceError, SourceFault, State, Value, field_index,
 };
 use std::cell::Cell;
 
@@ -193,7 +193,7 @@ pub(crate) fn field(name: &str) -> usize {
 pub(crate) fn request(columns: &[&str], filter: &str) -> PlanRequest {
     PlanRequest {
         columns: columns.iter().map(|name| field(name)).collect(),
-        conjuncts: filter::conjuncts::<Sockets>(filter).unwrap(),
+        conjuncts: filter::conjuncts(Schema::of::<Sockets>(), filter).unwrap(),
         ..PlanRequest::default()
     }
 }

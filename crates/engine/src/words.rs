@@ -3,7 +3,7 @@
 //! A field's own name always wins. The other words are the same for all tables: `port` is the port of either end, in
 //! filters, columns, groups and orders alike.
 
-use record::{Table, field_index};
+use record::Schema;
 
 /// Address and port of one end of a connection or packet.
 #[derive(Clone, Copy)]
@@ -85,27 +85,27 @@ const OF_FIELDS: &[(&str, &str)] = &[
 /// Units that a field's name ends with and a word may leave out, in the order in which they are tried.
 const SUFFIXES: [&str; 5] = ["us", "ms", "s", "bps", "bytes"];
 
-/// The fields that `word` stands for in `T`, as indexes: the field of this name, else those of the ends that it means,
-/// the field with the unit left out, or the one that other tools call so. Empty for a word without a meaning.
-pub fn fields<T: Table>(word: &str) -> Vec<usize> {
-    if let Some(index) = field_index::<T>(word) {
+/// The fields that `word` stands for in `table`, as indexes: the field of this name, else those of the ends that it
+/// means, the field with the unit left out, or the one that other tools call so. Empty for a word without a meaning.
+pub fn fields(table: Schema, word: &str) -> Vec<usize> {
+    if let Some(index) = table.index_of(word) {
         return vec![index];
     }
-    let ends = ends::<T>(word);
+    let ends = ends(table, word);
     if !ends.is_empty() {
         return ends.into_iter().flat_map(|(addr, port)| addr.into_iter().chain(port)).collect();
     }
-    with_unit::<T>(word).chain(renamed::<T>(word)).take(1).collect()
+    with_unit(table, word).chain(renamed(table, word)).take(1).collect()
 }
 
-/// The ends that `word` means in `T`, each with the fields of the parts that it means; empty if it means none.
-pub(crate) fn ends<T: Table>(word: &str) -> Vec<(Option<usize>, Option<usize>)> {
+/// The ends that `word` means in `table`, each with the fields of the parts that it means; empty if it means none.
+pub(crate) fn ends(table: Schema, word: &str) -> Vec<(Option<usize>, Option<usize>)> {
     let Some((_, which, part)) = OF_ENDS.iter().find(|(words, ..)| words.contains(&word)) else { return Vec::new() };
     let found = |end: &End| {
-        let (addr, port) = (field_index::<T>(end.addr), field_index::<T>(end.port));
+        let (addr, port) = (table.index_of(end.addr), table.index_of(end.port));
         (addr.filter(|_| *part != EndPart::Port), port.filter(|_| *part != EndPart::Addr))
     };
-    let is_there = |ends: &&[&[End]; 3]| ends[0].iter().any(|end| field_index::<T>(end.addr).is_some());
+    let is_there = |ends: &&[&[End]; 3]| ends[0].iter().any(|end| table.index_of(end.addr).is_some());
     let Some([source, destination, others]) = ENDS.iter().find(is_there) else { return Vec::new() };
     let wanted: &[&[End]] = match which {
         WhichEnds::Source => &[source],
@@ -116,27 +116,27 @@ pub(crate) fn ends<T: Table>(word: &str) -> Vec<(Option<usize>, Option<usize>)> 
     all.filter(|(addr, port)| addr.is_some() || port.is_some()).collect()
 }
 
-/// The field of `T` that other tools call `word`.
-pub(crate) fn renamed<T: Table>(word: &str) -> Option<usize> {
+/// The field of `table` that other tools call `word`.
+pub(crate) fn renamed(table: Schema, word: &str) -> Option<usize> {
     let (_, name) = OF_FIELDS.iter().find(|(other, _)| *other == word)?;
-    field_index::<T>(name)
+    table.index_of(name)
 }
 
 /// Fields called `word` with a unit behind.
-pub(crate) fn with_unit<T: Table>(word: &str) -> impl Iterator<Item = usize> {
+pub(crate) fn with_unit(table: Schema, word: &str) -> impl Iterator<Item = usize> {
     SUFFIXES.iter().filter_map(move |suffix| {
         let is_it = |field: &str| {
             field.strip_prefix(word).and_then(|rest| rest.strip_prefix('_')).is_some_and(|rest| rest == *suffix)
         };
-        T::FIELDS.iter().position(|field| is_it(field.name))
+        table.names().position(is_it)
     })
 }
 
-/// The words above that mean something in `T` and are no field's name, for help and completion.
-pub fn others<T: Table>() -> impl Iterator<Item = &'static str> {
+/// The words above that mean something in `table` and are no field's name, for help and completion.
+pub fn others(table: Schema) -> impl Iterator<Item = &'static str> {
     let all = OF_ENDS.iter().flat_map(|(words, ..)| words.iter().copied());
     let all = all.chain(OF_FIELDS.iter().map(|(word, _)| *word));
-    all.filter(|word| field_index::<T>(word).is_none() && !fields::<T>(word).is_empty())
+    all.filter(move |word| table.index_of(word).is_none() && !fields(table, word).is_empty())
 }
 
 #[cfg(test)]
@@ -144,9 +144,9 @@ mod tests {
     use super::*;
     use record::rows::{CapturedPackets, Flows, Nat, Routes, Sockets};
 
-    fn names<T: Table>(word: &str) -> String {
-        let name = |index: usize| T::FIELDS.get(index).map_or("", |field| field.name);
-        fields::<T>(word).into_iter().map(name).collect::<Vec<_>>().join(" ")
+    fn names<T: record::Table>(word: &str) -> String {
+        let name = |index: usize| Schema::of::<T>().field(index).map_or("", |field| field.name);
+        fields(Schema::of::<T>(), word).into_iter().map(name).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn every_word_is_some_table_s() {
-        let known: Vec<&str> = others::<Sockets>().chain(others::<CapturedPackets>()).collect();
+        let known: Vec<&str> = others(Schema::of::<Sockets>()).chain(others(Schema::of::<CapturedPackets>())).collect();
         let all = OF_ENDS.iter().flat_map(|(words, ..)| words.iter()).chain(OF_FIELDS.iter().map(|(word, _)| word));
         for word in all {
             assert!(known.contains(word), "{word}");

@@ -21,6 +21,7 @@ mod row_cells;
 mod row_stats;
 pub mod rows;
 mod scan_through;
+mod schema;
 mod sink;
 mod source;
 mod stream_source;
@@ -42,6 +43,7 @@ pub use owner::{Comm, Owner};
 pub use row_cells::RowCells;
 pub use row_stats::RowStats;
 pub use scan_through::scan_through;
+pub use schema::{FieldInfo, Schema};
 pub use sink::{Column, Columns, Hole, Next, Rendered, Round, Sink, SinkError};
 pub use source::{
     Each, Reused, RowBytes, RowCache, Rules, Scan, Source, SourceError, SourceFault, Stream, StreamState, full_scan,

@@ -4,7 +4,7 @@ use super::saved;
 use super::source_provider::SourceProvider;
 use super::table;
 use crate::asked::Asked;
-use crate::command::{Command, ParsedWords, SavedPart, TableEntry};
+use crate::command::{Command, ParsedWords, SavedPart};
 use crate::flags::defs::Scope;
 use crate::flags::request::{PERIODS_S, Repeat, Request};
 use crate::outcome::Outcome;
@@ -12,7 +12,7 @@ use crate::session::Session;
 use conntrack::stats::{Stats, StatsError};
 use counters::{CounterMemory, CounterReader, CounterReading, CounterTable, NextReading, Width};
 use record::rows::{CounterSource, KernelCounters, StatCounter};
-use record::{Accounting, Lookups, RowStats, Source};
+use record::{Accounting, Lookups, RowStats, Schema, Source};
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use sys::{Errno, Host, Mode};
@@ -27,7 +27,7 @@ pub(crate) static COMMAND: Command = Command {
     about: "What the kernel counts, what moved in a second, and what each counter means",
     examples: EXAMPLES,
     scope: Scope::TABLE.without(Scope::NAMES).and(Scope::COUNTERS),
-    tables: &[TableEntry::of::<KernelCounters>()],
+    tables: &[Schema::of::<KernelCounters>()],
     recorded: Some(SavedPart { rows: None, is_large: true, read: save }),
     run: Some(run),
     ..Command::TABLE

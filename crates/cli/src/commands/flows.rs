@@ -4,7 +4,7 @@ use super::follow;
 use super::plan::{PlanError, bind, plan};
 use super::source_provider::{SourceProvider, Subject};
 use super::table;
-use crate::command::{Command, ParsedWords, SavedPart, TableEntry};
+use crate::command::{Command, ParsedWords, SavedPart};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::{Repeat, Request};
@@ -16,7 +16,7 @@ use flows::{Conjunct, Ephemeral, FlowSource, NetnsAddresses, Ranges};
 use host::ports::LocalPorts;
 use record::Via;
 use record::rows::{Flow, FlowEvents, Flows, Sockets};
-use record::{Accounting, Demand, Expr, LookupId, Lookups, Next, Source, Table};
+use record::{Accounting, Demand, Expr, LookupId, Lookups, Next, Schema, Source, Table};
 use std::cell::RefCell;
 
 /// The registry's entry.
@@ -25,7 +25,7 @@ pub(crate) static COMMAND: Command = Command {
     about: "Host-to-host flows: who talks to whom, who opened it, how many connections",
     examples: EXAMPLES,
     scope: Scope::OWNED_TABLE.and(Scope::FOLLOW).and(Scope::FLOWS).without(Scope::COLUMNS),
-    tables: &[TableEntry::of::<Flows>(), TableEntry::of::<FlowEvents>()],
+    tables: &[Schema::of::<Flows>(), Schema::of::<FlowEvents>()],
     null_words: &[("local_addr", "many"), ("local_port", "many"), ("peer_addr", "many"), ("peer_port", "many")],
     recorded: Some(SavedPart { rows: None, is_large: false, read: save }),
     run: Some(run),
@@ -79,14 +79,14 @@ const OF_FLOWS: &[&str] = &[
 /// True if the filter word is about sockets, before they are grouped.
 fn is_about_sockets(name: &str) -> bool {
     // Unknown words go to the flows, whose error proposes what they have.
-    filter::knows::<Sockets>(name) && !OF_FLOWS.contains(&name)
+    filter::knows(Schema::of::<Sockets>(), name) && !OF_FLOWS.contains(&name)
 }
 
 fn prepare(request: &Request) -> Result<(Plan<Flows>, FlowProvider), PlanError> {
-    let ast = super::plan::parse::<Flows>(&request.shown.filter)?;
+    let ast = super::plan::parse(Schema::of::<Flows>(), &request.shown.filter)?;
     let (of_sockets, of_flows) = filter::split(&ast, is_about_sockets)?;
     let plan = plan::<Flows>(request, &of_flows)?;
-    let conjuncts = bind::<Sockets>(request, &of_sockets)?.into_conjuncts();
+    let conjuncts = bind(Schema::of::<Sockets>(), request, &of_sockets)?.into_conjuncts();
     let tests = conjuncts
         .iter()
         .map(|part| Predicate::new(std::slice::from_ref(part)))

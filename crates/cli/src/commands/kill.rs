@@ -7,7 +7,7 @@ use super::acting::{self, Act, Verb};
 use super::plan::{PlanError, of_request};
 use super::source_provider::SourceProvider;
 use super::table;
-use crate::command::{Command, ParsedWords, TableEntry};
+use crate::command::{Command, ParsedWords};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
@@ -16,7 +16,7 @@ use crate::pillars;
 use crate::session::Session;
 use engine::{Plan, Predicate};
 use record::rows::{Endpoint, Socket, Sockets, need};
-use record::{Accounting, Demand, Field, Kind, Lookups, Next, Proto, Scan, Source, State, Value, scan_through};
+use record::{Accounting, Demand, Field, Kind, Lookups, Next, Proto, Scan, Schema, Source, State, Value, scan_through};
 use sockets::{Closing, Target, Via};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -71,7 +71,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::ACTION.and(Scope::USERS).and(Scope::CLOSING),
     refusals: &[("replay", "a recording has no sockets to close: leave out --replay")],
-    tables: &[TableEntry::of::<Sockets>()],
+    tables: &[Schema::of::<Sockets>()],
     run: Some(run),
     ..Command::TABLE
 };

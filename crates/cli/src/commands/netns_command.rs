@@ -4,12 +4,12 @@ use super::saved;
 use super::source_provider::SourceProvider;
 use super::table;
 use crate::asked::Asked;
-use crate::command::{Command, ParsedWords, SavedPart, TableEntry};
+use crate::command::{Command, ParsedWords, SavedPart};
 use crate::flags::request::Request;
 use crate::outcome::Outcome;
 use crate::session::Session;
 use host::{NetnsSource, NetnsTable};
-use record::{Accounting, Lookups, Source};
+use record::{Accounting, Lookups, Schema, Source};
 use std::marker::PhantomData;
 use sys::Mode;
 
@@ -17,7 +17,7 @@ use sys::Mode;
 pub(super) struct NetnsCommand<T>(PhantomData<T>);
 
 impl<T: NetnsTable> NetnsCommand<T> {
-    const TABLES: &'static [TableEntry] = &[TableEntry::of::<T>()];
+    const TABLES: &'static [Schema] = &[Schema::of::<T>()];
 
     /// The registry's entry; only the line of help and the examples are missing. Any user can fill the tables of a
     /// network namespace of his own, so a recording takes them late.

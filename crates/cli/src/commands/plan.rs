@@ -3,8 +3,8 @@
 use crate::flags::request::{Format, Repeat, Request};
 use engine::columns::{self, Base, UnknownColumn};
 use engine::filter::Clock;
-use engine::{Ast, FilterError, Fold, Plan, Sort};
-use record::{Expr, Op, Operand, Table, Test};
+use engine::{Ast, FilterError, Fold, Plan, PlanRequest, Sort};
+use record::{Expr, Op, Operand, Schema, Table, Test};
 use std::fmt;
 use std::path::Path;
 use sys::Host;
@@ -63,32 +63,37 @@ impl From<engine::PlanError> for PlanError {
 
 /// The plan of `request` over `T`, whose fields are all that its filter tests.
 pub(super) fn of_request<T: Table>(request: &Request) -> Result<Plan<T>, PlanError> {
-    plan(request, &parse::<T>(&request.shown.filter)?)
+    plan(request, &parse(Schema::of::<T>(), &request.shown.filter)?)
 }
 
-/// Parses a filter of `T`. An error proposes what was probably meant.
-pub(super) fn parse<T: Table>(filter: &str) -> Result<Ast, FilterError> {
-    engine::filter::parse(filter).map_err(engine::filter::proposing::<T>)
+/// Parses a filter of `table`. An error proposes what was probably meant.
+pub(super) fn parse(table: Schema, filter: &str) -> Result<Ast, FilterError> {
+    engine::filter::parse(filter).map_err(|error| engine::filter::proposing(table, error))
 }
 
 /// The plan of `request` over `T`; `filter` is the part of the filter that is about `T`'s fields.
 pub(super) fn plan<T: Table>(request: &Request, filter: &Ast) -> Result<Plan<T>, PlanError> {
+    Ok(Plan::new(in_fields(Schema::of::<T>(), request, filter)?)?)
+}
+
+/// The words of `request` as fields of `table`.
+fn in_fields(table: Schema, request: &Request, filter: &Ast) -> Result<PlanRequest, PlanError> {
     let shown = &request.shown;
     let base = if shown.wide { Base::Wide } else { Base::Default };
     let columns =
-        with_namespaces::<T>(request, columns::resolve::<T>(shown.columns.as_deref(), base, !shown.no_owner)?);
-    let conjuncts = bind::<T>(request, filter)?.into_conjuncts();
-    let columns = with_rounds::<T>(request, of_one_table::<T>(request, columns, &conjuncts));
-    let usual = usual::<T>(shown.columns.as_deref(), &columns);
-    let columns = with_sort_keys::<T>(shown.sort.as_deref(), columns);
+        with_namespaces(table, request, columns::resolve(table, shown.columns.as_deref(), base, !shown.no_owner)?);
+    let conjuncts = bind(table, request, filter)?.into_conjuncts();
+    let columns = with_rounds(table, request, of_one_table(table, request, columns, &conjuncts));
+    let usual = usual(table, shown.columns.as_deref(), &columns);
+    let columns = with_sort_keys(table, shown.sort.as_deref(), columns);
     if request.repeat == Repeat::Once {
-        all_of_one_round::<T>(request, &conjuncts)?;
+        all_of_one_round(table, request, &conjuncts)?;
     }
     let mut folds = Vec::new();
     for (fold, names) in [Fold::Sum, Fold::Max, Fold::Avg].into_iter().zip(&shown.aggregates) {
         folds.extend(names_in(names.as_deref()).map(|name| (fold, name)));
     }
-    Ok(Plan::new(engine::PlanRequest {
+    Ok(PlanRequest {
         columns,
         usual,
         conjuncts,
@@ -97,12 +102,12 @@ pub(super) fn plan<T: Table>(request: &Request, filter: &Ast) -> Result<Plan<T>,
         sort: Sort::parse_list(shown.sort.as_deref().or(shown.order).unwrap_or("")),
         limit: shown.limit,
         repeated: request.repeat != Repeat::Once,
-    })?)
+    })
 }
 
-/// The filter over the fields of `T`, with the ports of the service names in it and the times that relative ones mean.
-/// Names and the time zone are those of this machine, in a replay, too: they are the words of who asks.
-pub(super) fn bind<T: Table>(request: &Request, filter: &Ast) -> Result<Expr, FilterError> {
+/// The filter over the fields of `table`, with the ports of the service names in it and the times that relative ones
+/// mean. Names and the time zone are those of this machine, in a replay, too: they are the words of who asks.
+pub(super) fn bind(table: Schema, request: &Request, filter: &Ast) -> Result<Expr, FilterError> {
     let mut text: Option<Vec<u8>> = None;
     let mut ports_of = |name: &str| {
         let text = text.get_or_insert_with(|| {
@@ -116,10 +121,10 @@ pub(super) fn bind<T: Table>(request: &Request, filter: &Ast) -> Result<Expr, Fi
         ports.dedup();
         ports
     };
-    let filter = engine::filter::name_ports::<T>(filter, &mut ports_of);
+    let filter = engine::filter::name_ports(table, filter, &mut ports_of);
     let clock = FilterClock { replay: request.replay.as_deref() };
-    engine::filter::bind::<T>(&engine::filter::resolve_times::<T>(&filter, &clock))
-        .map_err(engine::filter::proposing::<T>)
+    engine::filter::bind(table, &engine::filter::resolve_times(table, &filter, &clock))
+        .map_err(|error| engine::filter::proposing(table, error))
 }
 
 /// The clock that times in a filter refer to: the wall clock, in a replay the time at which the recording began.
@@ -140,10 +145,10 @@ impl Clock for FilterClock<'_> {
 }
 
 /// The columns with those that `--sort` names behind them: an order that is not seen is not believed.
-fn with_sort_keys<T: Table>(sort: Option<&str>, mut columns: Vec<usize>) -> Vec<usize> {
+fn with_sort_keys(table: Schema, sort: Option<&str>, mut columns: Vec<usize>) -> Vec<usize> {
     for key in Sort::parse_list(sort.unwrap_or("")) {
         // An unknown name is the plan's to refuse.
-        for index in engine::words::fields::<T>(&key.name) {
+        for index in engine::words::fields(table, &key.name) {
             if !columns.contains(&index) {
                 columns.push(index);
             }
@@ -154,41 +159,41 @@ fn with_sort_keys<T: Table>(sort: Option<&str>, mut columns: Vec<usize>) -> Vec<
 
 /// Refuses what is null in every row of a single round: an order, a group, a sum or a test of it would look like an
 /// answer.
-fn all_of_one_round<T: Table>(request: &Request, conjuncts: &[Expr]) -> Result<(), PlanError> {
+fn all_of_one_round(table: Schema, request: &Request, conjuncts: &[Expr]) -> Result<(), PlanError> {
     let shown = &request.shown;
     let [sum, max, avg] = &shown.aggregates;
     let lists = [("--by", &shown.by), ("--sum", sum), ("--max", max), ("--avg", avg)];
     let named = lists.into_iter().flat_map(|(place, list)| names_in(list.as_deref()).map(move |name| (place, name)));
     let sorted = Sort::parse_list(shown.sort.as_deref().unwrap_or("")).into_iter().map(|key| ("--sort", key.name));
     for (place, name) in named.chain(sorted) {
-        if let Some(name) = engine::words::fields::<T>(&name).into_iter().find_map(compared::<T>) {
+        if let Some(name) = engine::words::fields(table, &name).into_iter().find_map(|it| compared(table, it)) {
             return Err(PlanError::OneRound { place, name });
         }
     }
-    match conjuncts.iter().find_map(tested::<T>) {
+    match conjuncts.iter().find_map(|it| tested(table, it)) {
         Some(name) => Err(PlanError::OneRound { place: "the filter", name }),
         None => Ok(()),
     }
 }
 
 /// The field's name, if only a comparison of rounds fills it: what changed, how fast, by how much.
-fn compared<T: Table>(index: usize) -> Option<&'static str> {
-    record::field_index::<T>("change")?;
-    let name = T::FIELDS.get(index)?.name;
+fn compared(table: Schema, index: usize) -> Option<&'static str> {
+    table.index_of("change")?;
+    let name = table.field(index)?.name;
     (name == "change" || name.ends_with("_per_s") || name.ends_with("_delta")).then_some(name)
 }
 
 /// The first such field that a filter tests.
-fn tested<T: Table>(expr: &Expr) -> Option<&'static str> {
+fn tested(table: Schema, expr: &Expr) -> Option<&'static str> {
     let mut found = None;
-    expr.for_each_test(&mut |test| found = found.or_else(|| compared::<T>(test.field)));
+    expr.for_each_test(&mut |test| found = found.or_else(|| compared(table, test.field)));
     found
 }
 
 /// Those of the columns that stand there without being named in `--columns`.
-fn usual<T: Table>(spec: Option<&str>, columns: &[usize]) -> Vec<usize> {
+fn usual(table: Schema, spec: Option<&str>, columns: &[usize]) -> Vec<usize> {
     let items = spec.unwrap_or("").split(',').map(|item| item.trim().trim_start_matches('+'));
-    let named: Vec<usize> = items.flat_map(engine::words::fields::<T>).collect();
+    let named: Vec<usize> = items.flat_map(|word| engine::words::fields(table, word)).collect();
     columns.iter().copied().filter(|column| !named.contains(column)).collect()
 }
 
@@ -196,19 +201,19 @@ fn usual<T: Table>(spec: Option<&str>, columns: &[usize]) -> Vec<usize> {
 const OTHER_END: &[&str] = &["peer_netns", "peer_process", "peer_pid"];
 
 /// The columns that were resolved; if all namespaces are read, with those that tell them apart.
-fn with_namespaces<T: Table>(request: &Request, mut columns: Vec<usize>) -> Vec<usize> {
+fn with_namespaces(table: Schema, request: &Request, mut columns: Vec<usize>) -> Vec<usize> {
     let spec = request.shown.columns.as_deref().unwrap_or("").trim();
     if !request.all_netns || !(spec.is_empty() || spec.starts_with(['+', '-'])) {
         return columns;
     }
     let left_out = |name: &str| spec.split(',').any(|item| item.trim().strip_prefix('-') == Some(name));
-    let field = |name: &&str| if left_out(name) { None } else { record::field_index::<T>(name) };
+    let field = |name: &&str| if left_out(name) { None } else { table.index_of(name) };
     if let Some(netns) = field(&"netns") {
         columns.retain(|&column| column != netns);
         columns.insert(0, netns);
     }
     for index in OTHER_END.iter().filter_map(field) {
-        let owner = T::FIELDS.get(index).is_some_and(columns::is_owner_field);
+        let owner = table.field(index).is_some_and(|field| columns::is_owner_field(&field));
         let unwanted = owner && request.shown.no_owner;
         if !unwanted && !columns.contains(&index) {
             columns.push(index);
@@ -222,21 +227,21 @@ const ADDRESSES: &[&str] = &["local_addr", "local_port", "peer_addr", "peer_port
 
 /// The columns that were resolved; where the filter lets only one such table through, the plain view shows its names
 /// and not four empty columns.
-fn of_one_table<T: Table>(request: &Request, mut columns: Vec<usize>, conjuncts: &[Expr]) -> Vec<usize> {
+fn of_one_table(table: Schema, request: &Request, mut columns: Vec<usize>, conjuncts: &[Expr]) -> Vec<usize> {
     let spec = request.shown.columns.as_deref().unwrap_or("").trim();
     // What machines read has the same columns whatever the filter.
     let is_plain = request.format == Format::Table && !request.shown.wide;
     let is_plain = is_plain && (spec.is_empty() || spec.starts_with(['+', '-']));
-    let only = |word: &str| conjuncts.iter().any(|part| admits_only::<T>(part, word));
+    let only = |word: &str| conjuncts.iter().any(|part| admits_only(table, part, word));
     let Some((_, names)) = request.columns_of_proto.iter().find(|(proto, _)| is_plain && only(proto)) else {
         return columns;
     };
-    let Some(at) = columns.iter().position(|&column| T::FIELDS.get(column).is_some_and(|f| f.name == ADDRESSES[0]))
+    let Some(at) = columns.iter().position(|&column| table.field(column).is_some_and(|f| f.name == ADDRESSES[0]))
     else {
         return columns;
     };
-    let here: Vec<usize> = names.iter().filter_map(|name| record::field_index::<T>(name)).collect();
-    columns.retain(|&column| T::FIELDS.get(column).is_none_or(|field| !ADDRESSES.contains(&field.name)));
+    let here: Vec<usize> = names.iter().filter_map(|name| table.index_of(name)).collect();
+    columns.retain(|&column| table.field(column).is_none_or(|field| !ADDRESSES.contains(&field.name)));
     let at = at.min(columns.len());
     let new: Vec<usize> = here.into_iter().filter(|column| !columns.contains(column)).collect();
     columns.splice(at..at, new);
@@ -244,9 +249,9 @@ fn of_one_table<T: Table>(request: &Request, mut columns: Vec<usize>, conjuncts:
 }
 
 /// True for `proto = word`.
-fn admits_only<T: Table>(part: &Expr, word: &str) -> bool {
+fn admits_only(table: Schema, part: &Expr, word: &str) -> bool {
     let Expr::Test(Test { field, op: Op::Eq, operand: Operand::Words(words) }) = part else { return false };
-    T::FIELDS.get(*field).is_some_and(|field| field.name == "proto") && words.iter().all(|w| **w == *word.as_bytes())
+    table.field(*field).is_some_and(|field| field.name == "proto") && words.iter().all(|w| **w == *word.as_bytes())
 }
 
 /// Columns of `--watch`, the first before all others and the rest behind them; the last three only with many columns.
@@ -256,7 +261,7 @@ const OF_ROUNDS: &[&str] =
 const OF_ROUNDS_PLAIN: usize = 3;
 
 /// The columns that were resolved; if they are the usual ones of repeated rounds, with those that compare rounds.
-fn with_rounds<T: Table>(request: &Request, mut columns: Vec<usize>) -> Vec<usize> {
+fn with_rounds(table: Schema, request: &Request, mut columns: Vec<usize>) -> Vec<usize> {
     let spec = request.shown.columns.as_deref().unwrap_or("").trim();
     if request.repeat == Repeat::Once || !(spec.is_empty() || spec.starts_with(['+', '-'])) {
         return columns;
@@ -264,7 +269,7 @@ fn with_rounds<T: Table>(request: &Request, mut columns: Vec<usize>) -> Vec<usiz
     let left_out = |name: &str| spec.split(',').any(|item| item.trim().strip_prefix('-') == Some(name));
     let shown = if request.shown.wide { OF_ROUNDS.len() } else { OF_ROUNDS_PLAIN };
     for name in OF_ROUNDS.iter().take(shown).filter(|name| !left_out(name)) {
-        match record::field_index::<T>(name) {
+        match table.index_of(name) {
             Some(index) if columns.contains(&index) => {}
             Some(index) if *name == "change" => columns.insert(0, index),
             Some(index) => columns.push(index),

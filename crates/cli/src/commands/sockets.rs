@@ -7,7 +7,7 @@ use super::source_provider::SourceProvider;
 use super::table;
 use super::unseen_owners;
 use crate::asked;
-use crate::command::{Command, ParsedWords, SavedPart, TableEntry};
+use crate::command::{Command, ParsedWords, SavedPart};
 use crate::enrich::Enrichment;
 use crate::flags::defs::Scope;
 use crate::flags::request::{Repeat, Request};
@@ -18,7 +18,7 @@ use engine::{DiffSource, DiffState, Plan, Predicate};
 use owners::{OwnerResolver, OwnerlessCounted};
 use record::Via;
 use record::rows::{Socket, SocketEvents, Sockets};
-use record::{Accounting, Expr, LookupId, Lookups, Source, Table};
+use record::{Accounting, Expr, LookupId, Lookups, Schema, Source, Table};
 use std::cell::RefCell;
 
 /// The registry's entry.
@@ -27,7 +27,7 @@ pub(crate) static COMMAND: Command = Command {
     about: "Sockets of every family with their owners",
     examples: EXAMPLES,
     scope: Scope::OWNED_TABLE.and(Scope::USERS).and(Scope::FOLLOW),
-    tables: &[TableEntry::of::<Sockets>(), TableEntry::of::<SocketEvents>()],
+    tables: &[Schema::of::<Sockets>(), Schema::of::<SocketEvents>()],
     columns_of_proto: COLUMNS_OF_PROTO,
     recorded: Some(SavedPart { rows: Some("sockets"), is_large: true, read: save }),
     run: Some(run),
@@ -70,7 +70,7 @@ pub(crate) static LISTENERS_COMMAND: Command = Command {
     about: "Sockets that take what anybody sends: TCP that listens, UDP with a port and no peer",
     examples: EXAMPLES_OF_LISTENERS,
     scope: Scope::OWNED_TABLE.and(Scope::USERS),
-    tables: &[TableEntry::of::<Sockets>()],
+    tables: &[Schema::of::<Sockets>()],
     run: Some(run_listeners),
     ..Command::TABLE
 };

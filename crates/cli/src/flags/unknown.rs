@@ -56,7 +56,7 @@ pub(crate) fn refusal(word: &str, words: &[OsString], command: &Command, command
         return because(text) + if text.ends_with("leave it out") { without.trim_end() } else { "" };
     }
     if let Some(name) = word.strip_prefix("--").map(|name| name.replace('-', "_")) {
-        if command.tables.first().is_some_and(|table| (table.knows)(&name)) {
+        if command.tables.first().is_some_and(|table| engine::filter::knows(*table, &name)) {
             return as_filter(&name);
         }
         let own = FLAGS.iter().filter(|flag| flag.scope.meets(command.scope)).map(|flag| flag.long);

@@ -36,7 +36,7 @@ fn columns(name: &str, commands: Commands) -> Exit {
     let tables = || commands.iter().filter(|command| !command.tables.is_empty());
     let found = tables().find(|command| command.name == name).and_then(|command| command.tables.first());
     match found {
-        Some(table) => output::print_prose(&(table.help)()),
+        Some(table) => output::print_prose(&engine::columns::help(*table)),
         None => {
             let hint = nearest(name, tables().map(|command| command.name));
             let hint = hint.map_or_else(

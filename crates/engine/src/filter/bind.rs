@@ -9,31 +9,31 @@ use super::time;
 use crate::columns::kind_in_words;
 use crate::nearest::nearest;
 use crate::predicate::compile_regex;
-use record::{Expr, Kind, Member, Op, Operand, Table, Test};
+use record::{Expr, Kind, Member, Op, Operand, Schema, Test};
 
-/// Turns the names of `ast` into fields of `T` and its values into theirs.
+/// Turns the names of `ast` into fields of `table` and its values into theirs.
 ///
-/// Fails with the place of a name that `T` has not, of a value or an operator that does not fit its field.
-pub fn bind<T: Table>(ast: &Ast) -> Result<Expr, FilterError> {
-    bind_node::<T>(&ast.text, &ast.root)
+/// Fails with the place of a name that `table` has not, of a value or an operator that does not fit its field.
+pub fn bind(table: Schema, ast: &Ast) -> Result<Expr, FilterError> {
+    bind_node(table, &ast.text, &ast.root)
 }
 
-fn bind_node<T: Table>(text: &str, node: &Node) -> Result<Expr, FilterError> {
-    let all = |parts: &[Node]| parts.iter().map(|part| bind_node::<T>(text, part)).collect::<Result<Vec<_>, _>>();
+fn bind_node(table: Schema, text: &str, node: &Node) -> Result<Expr, FilterError> {
+    let all = |parts: &[Node]| parts.iter().map(|part| bind_node(table, text, part)).collect::<Result<Vec<_>, _>>();
     Ok(match node {
         Node::And(parts) => Expr::And(all(parts)?),
         Node::Or(parts) => Expr::Or(all(parts)?),
-        Node::Not(part) => Expr::Not(Box::new(bind_node::<T>(text, part)?)),
-        Node::Test(test) => match meaning::<T>(text, test)? {
-            Meaning::Ends(ends) => of_ends::<T>(text, test, &ends)?,
+        Node::Not(part) => Expr::Not(Box::new(bind_node(table, text, part)?)),
+        Node::Test(test) => match meaning(table, text, test)? {
+            Meaning::Ends(ends) => of_ends(table, text, test, &ends)?,
             Meaning::Member { field, member } => {
-                let (unit, field_of) = (Unit::of(member.kind), field_of::<T>);
-                Binder { text, test, field, member: Some(member), unit, field_of }.field(member.kind)?
+                let unit = Unit::of(member.kind);
+                Binder { table, text, test, field, member: Some(member), unit }.field(member.kind)?
             }
             Meaning::Field(field) => {
-                let Some(found) = T::FIELDS.get(field) else { return Ok(Expr::Or(Vec::new())) };
-                let (unit, field_of) = (Unit::of(found.kind), field_of::<T>);
-                Binder { text, test, field, member: None, unit, field_of }.field(found.kind)?
+                let Some(found) = table.field(field) else { return Ok(Expr::Or(Vec::new())) };
+                let unit = Unit::of(found.kind);
+                Binder { table, text, test, field, member: None, unit }.field(found.kind)?
             }
         },
     })
@@ -41,7 +41,8 @@ fn bind_node<T: Table>(text: &str, node: &Node) -> Result<Expr, FilterError> {
 
 /// The comparison with the ends of a connection, or with one part of them: `=` holds if it does for one end, `!=` if it
 /// does for each.
-fn of_ends<T: Table>(
+fn of_ends(
+    table: Schema,
     text: &str,
     test: &Comparison,
     ends: &[(Option<usize>, Option<usize>)],
@@ -52,8 +53,8 @@ fn of_ends<T: Table>(
             (None, Some(port)) => (*port, None),
             (None, None) => return Ok(Expr::Or(Vec::new())),
         };
-        let kind = T::FIELDS.get(field).map_or(Kind::Port, |field| field.kind);
-        let binder = Binder { text, test, field, member: None, unit: Unit::of(kind), field_of: field_of::<T> };
+        let kind = table.field(field).map_or(Kind::Port, |field| field.kind);
+        let binder = Binder { table, text, test, field, member: None, unit: Unit::of(kind) };
         port.map_or_else(|| binder.field(kind), |port| binder.endpoint(port))
     };
     let parts = ends.iter().map(one).collect::<Result<Vec<_>, _>>()?;
@@ -65,17 +66,15 @@ fn of_ends<T: Table>(
     })
 }
 
-/// Index and kind of the field that a word stands for in `T`, if it stands for one field.
-fn field_of<T: Table>(word: &str) -> Option<(usize, Kind)> {
-    let [index] = crate::words::fields::<T>(word)[..] else { return None };
-    T::FIELDS.get(index).map(|field| (index, field.kind))
+/// Index and kind of the field that a word stands for in `table`, if it stands for one field.
+fn field_of(table: Schema, word: &str) -> Option<(usize, Kind)> {
+    let [index] = crate::words::fields(table, word)[..] else { return None };
+    table.field(index).map(|field| (index, field.kind))
 }
-
-/// [`field_of`] of the table that is bound to.
-type FieldOf = fn(&str) -> Option<(usize, Kind)>;
 
 /// One comparison on its way to one or more tests of `field`.
 struct Binder<'a> {
+    table: Schema,
     text: &'a str,
     test: &'a Comparison,
     field: usize,
@@ -83,8 +82,6 @@ struct Binder<'a> {
     member: Option<&'static Member>,
     /// What its numbers may be followed by.
     unit: Option<Unit>,
-    /// The fields of the table.
-    field_of: FieldOf,
 }
 
 impl Binder<'_> {
@@ -195,7 +192,7 @@ impl Binder<'_> {
         let is_comparable = kind.is_number() || matches!(kind, Kind::Addr | Kind::Time);
         let [value] = values else { return Ok(None) };
         let word = value.as_str().filter(|_| is_comparable && self.member.is_none() && !value.quoted);
-        let Some((other, other_kind)) = word.and_then(self.field_of) else { return Ok(None) };
+        let Some((other, other_kind)) = word.and_then(|word| field_of(self.table, word)) else { return Ok(None) };
         if std::mem::discriminant(&kind) != std::mem::discriminant(&other_kind) {
             let (here, there) = (kind_in_words(kind), kind_in_words(other_kind));
             let message = format!("`{}` is of the kind {here}, this of the kind {there}", self.test.name);

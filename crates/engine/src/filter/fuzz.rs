@@ -1,6 +1,7 @@
 //! What the fuzzer calls.
 
 use super::{Clock, bind, parse, resolve_times, split};
+use record::Schema;
 use record::rows::{Flows, Nat, NatEvents, Sockets};
 
 /// A clock whose local time is ahead of UTC by as many seconds as the hour counts: every day has 24 changes.
@@ -32,15 +33,15 @@ pub fn fuzz_filter(data: &[u8]) {
     if printed.len() <= super::FilterError::TEXT_MAX {
         assert_eq!(parse(&printed).map(|again| again.root).ok().as_ref(), Some(&ast.root), "{printed}");
     }
-    let timed = resolve_times::<NatEvents>(&ast, &Jumping);
+    let timed = resolve_times(Schema::of::<NatEvents>(), &ast, &Jumping);
     let errors = [
-        bind::<Sockets>(&ast).err(),
-        bind::<Flows>(&ast).err(),
-        bind::<Nat>(&ast).err(),
-        bind::<NatEvents>(&timed).err(),
+        bind(Schema::of::<Sockets>(), &ast).err(),
+        bind(Schema::of::<Flows>(), &ast).err(),
+        bind(Schema::of::<Nat>(), &ast).err(),
+        bind(Schema::of::<NatEvents>(), &timed).err(),
     ];
     for error in errors.into_iter().flatten() {
         let _ = error.to_string();
     }
-    let _ = split(&ast, super::knows::<Sockets>);
+    let _ = split(&ast, |name| super::knows(Schema::of::<Sockets>(), name));
 }

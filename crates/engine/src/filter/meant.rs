@@ -10,22 +10,22 @@ use super::names::{PortsOfName, ports};
 use super::parser::parse;
 use crate::nearest::nearest;
 use crate::words;
-use record::{Kind, Table, field_index};
+use record::{Kind, Schema};
 
 /// Words before a filter that ask for a list, which is what a table shows anyway.
 const LISTING: &[&str] = &["list", "ls", "show", "dump", "all", "get"];
 /// More words are no slip of somebody who is used to another tool.
 const WORDS_MAX: usize = 64;
 
-/// Adds to an error the command whose filter of `T` was probably meant ([`meant`]), where no single word was.
-pub fn proposing<T: Table>(error: FilterError) -> FilterError {
-    let guess = if error.hint.is_none() { meant::<T>(&error.text) } else { None };
-    FilterError { command: guess.map(|filter| format!("netwren {} '{filter}'", T::NAME).into()), ..error }
+/// Adds to an error the command whose filter of `table` was probably meant ([`meant`]), where no single word was.
+pub fn proposing(table: Schema, error: FilterError) -> FilterError {
+    let guess = if error.hint.is_none() { meant(table, &error.text) } else { None };
+    FilterError { command: guess.map(|filter| format!("netwren {} '{filter}'", table.name()).into()), ..error }
 }
 
-/// The filter of `T` that `text` was probably meant to be; `None` where no guess binds. Text in quotes is not guessed
-/// at.
-pub fn meant<T: Table>(text: &str) -> Option<String> {
+/// The filter of `table` that `text` was probably meant to be; `None` where no guess binds. Text in quotes is not
+/// guessed at.
+pub fn meant(table: Schema, text: &str) -> Option<String> {
     let spaced = text.replace('(', " ( ").replace(')', " ) ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
     if words.len() > WORDS_MAX || text.contains(['"', '\'']) {
@@ -40,7 +40,7 @@ pub fn meant<T: Table>(text: &str) -> Option<String> {
     while let Some((word, after)) = rest.split_first() {
         let (part, taken) = match joining(word) {
             Some(joins) => (joins.to_owned(), 1),
-            None => comparison::<T>(word, after)?,
+            None => comparison(table, word, after)?,
         };
         let begins = joining(word).is_none() || matches!(*word, "not" | "!" | "(");
         if is_complete && begins {
@@ -53,7 +53,7 @@ pub fn meant<T: Table>(text: &str) -> Option<String> {
         is_complete = joining(word).is_none() || *word == ")";
         rest = rest.get(taken..)?;
     }
-    let is_better = guess != text.trim() && parse(&guess).and_then(|ast| bind::<T>(&ast)).is_ok();
+    let is_better = guess != text.trim() && parse(&guess).and_then(|ast| bind(table, &ast)).is_ok();
     is_better.then_some(guess)
 }
 
@@ -65,26 +65,26 @@ fn joining(word: &str) -> Option<&'static str> {
 }
 
 /// The comparison that begins with `word`, and how many words it takes.
-fn comparison<T: Table>(word: &str, after: &[&str]) -> Option<(String, usize)> {
+fn comparison(table: Schema, word: &str, after: &[&str]) -> Option<(String, usize)> {
     if let Some((name, sign, value)) = split(word) {
         return match (value, after.first()) {
-            ("", Some(value)) => Some((written::<T>(name, sign, value)?, 2)),
-            _ => Some((written::<T>(name, sign, value)?, 1)),
+            ("", Some(value)) => Some((written(table, name, sign, value)?, 2)),
+            _ => Some((written(table, name, sign, value)?, 1)),
         };
     }
     // `dst port 80`, `src host 10.1.2.3`
     if let (Some(name), Some(value)) = (of_two(word, after.first().copied()), after.get(1)) {
-        return Some((written::<T>(name, "=", value)?, 3));
+        return Some((written(table, name, "=", value)?, 3));
     }
-    let is_name = !words::fields::<T>(word).is_empty() || named(word) != word;
+    let is_name = !words::fields(table, word).is_empty() || named(word) != word;
     match after {
-        [sign, value, ..] if is_sign(sign) => Some((written::<T>(word, sign, value)?, 3)),
+        [sign, value, ..] if is_sign(sign) => Some((written(table, word, sign, value)?, 3)),
         [signed, ..] if is_name && split(signed).is_some_and(|(name, ..)| name.is_empty()) => {
             let (_, sign, value) = split(signed)?;
-            Some((written::<T>(word, sign, value)?, 2))
+            Some((written(table, word, sign, value)?, 2))
         }
-        [value, ..] if is_name && joining(value).is_none() => Some((written::<T>(word, "=", value)?, 2)),
-        _ => Some((alone::<T>(word)?, 1)),
+        [value, ..] if is_name && joining(value).is_none() => Some((written(table, word, "=", value)?, 2)),
+        _ => Some((alone(table, word)?, 1)),
     }
 }
 
@@ -121,11 +121,11 @@ fn named(word: &str) -> &str {
 }
 
 /// `name sign value` as a filter has it; `None` for a name that means nothing.
-fn written<T: Table>(name: &str, sign: &str, value: &str) -> Option<String> {
-    let name = if words::fields::<T>(name).is_empty() { named(name) } else { name };
-    let fields = words::fields::<T>(name);
-    let kind = fields.first().and_then(|index| T::FIELDS.get(*index)).map(|field| field.kind)?;
-    let (name, value) = match ports::<T>(name) {
+fn written(table: Schema, name: &str, sign: &str, value: &str) -> Option<String> {
+    let name = if words::fields(table, name).is_empty() { named(name) } else { name };
+    let fields = words::fields(table, name);
+    let kind = fields.first().and_then(|index| table.field(*index)).map(|field| field.kind)?;
+    let (name, value) = match ports(table, name) {
         // ss writes a port as `:22`; an address means the ends.
         Some(PortsOfName::Alone) => (name, value.trim_start_matches(['*', ':']).to_owned()),
         _ => match kind {
@@ -143,8 +143,8 @@ fn written<T: Table>(name: &str, sign: &str, value: &str) -> Option<String> {
 }
 
 /// The comparison that a single word stands for.
-fn alone<T: Table>(word: &str) -> Option<String> {
-    let knows = |name: &str| !words::fields::<T>(name).is_empty();
+fn alone(table: Schema, word: &str) -> Option<String> {
+    let knows = |name: &str| !words::fields(table, name).is_empty();
     let port = word.strip_prefix(':').unwrap_or(word);
     if knows("port") && port.parse::<u16>().is_ok() {
         return Some(format!("port = {port}"));
@@ -155,7 +155,7 @@ fn alone<T: Table>(word: &str) -> Option<String> {
     if knows("peer") && endpoint::parse(word).is_some() {
         return Some(format!("(source = {word} or destination = {word})"));
     }
-    let of_words = |name: &str| match T::FIELDS.get(field_index::<T>(name)?)?.kind {
+    let of_words = |name: &str| match table.named(name)?.kind {
         Kind::Name(known) | Kind::Words(known) => Some(format!("{name} = {}", word_of(known, word)?)),
         _ => None,
     };
@@ -206,12 +206,15 @@ mod tests {
             ("peer=10.0.0.0/8 close-wait", "peer in 10.0.0.0/8 and state = close_wait"),
             ("not listen", "not state = listen"),
         ] {
-            assert_eq!(meant::<Sockets>(written).as_deref(), Some(guess), "{written}");
+            assert_eq!(meant(Schema::of::<Sockets>(), written).as_deref(), Some(guess), "{written}");
         }
-        assert_eq!(meant::<Nat>("list dport 53 unreplied").as_deref(), Some("dport = 53 and not status = seen_reply"));
+        assert_eq!(
+            meant(Schema::of::<Nat>(), "list dport 53 unreplied").as_deref(),
+            Some("dport = 53 and not status = seen_reply")
+        );
         for none in ["process = \"a b\" listen", "state = listen", "a b c d = =", "-t"] {
-            assert_eq!(meant::<Sockets>(none), None, "{none}");
+            assert_eq!(meant(Schema::of::<Sockets>(), none), None, "{none}");
         }
-        assert_eq!(meant::<Routes>("8080"), None);
+        assert_eq!(meant(Schema::of::<Routes>(), "8080"), None);
     }
 }

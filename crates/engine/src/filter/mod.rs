@@ -44,11 +44,11 @@ pub use services::{PortsOf, name_ports};
 pub use split::split;
 pub use time::{Clock, resolve_times};
 
-use record::{Expr, Table};
+use record::{Expr, Schema};
 
-/// Parses and binds in one go: the conjuncts of `text` over `T`. Empty text gives none.
-pub fn conjuncts<T: Table>(text: &str) -> Result<Vec<Expr>, FilterError> {
-    Ok(bind::<T>(&parse(text)?)?.into_conjuncts())
+/// Parses and binds in one go: the conjuncts of `text` over `table`. Empty text gives none.
+pub fn conjuncts(table: Schema, text: &str) -> Result<Vec<Expr>, FilterError> {
+    Ok(bind(table, &parse(text)?)?.into_conjuncts())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::error::{Fault, FilterError};
 use super::literal::{self, Unit};
 use crate::nearest::nearest;
 use crate::words;
-use record::{Kind, Member, Table, field_index};
+use record::{Kind, Member, Schema};
 
 /// What a name stands for.
 pub(super) enum Meaning {
@@ -17,39 +17,39 @@ pub(super) enum Meaning {
     Member { field: usize, member: &'static Member },
 }
 
-/// True if `name` means something in the filters of `T`: a field, a field without its unit, a word for ends.
-pub fn knows<T: Table>(name: &str) -> bool {
-    member::<T>(name).is_some() || !words::fields::<T>(name).is_empty()
+/// True if `name` means something in the filters of `table`: a field, a field without its unit, a word for ends.
+pub fn knows(table: Schema, name: &str) -> bool {
+    member(table, name).is_some() || !words::fields(table, name).is_empty()
 }
 
-/// Finds what the name of `test` means in `T`.
+/// Finds what the name of `test` means in `table`.
 ///
 /// An exact name wins, unless every value carries a unit that this field cannot have and the name with that unit
 /// exists: `timer > 1s` means `timer_ms`, `timer = keepalive` means `timer`.
-pub(super) fn meaning<T: Table>(text: &str, test: &Comparison) -> Result<Meaning, FilterError> {
-    let exact = field_index::<T>(&test.name);
-    let by_unit = words::with_unit::<T>(&test.name).find(|&i| takes_units_of::<T>(i, &test.values));
+pub(super) fn meaning(table: Schema, text: &str, test: &Comparison) -> Result<Meaning, FilterError> {
+    let exact = table.index_of(&test.name);
+    let by_unit = words::with_unit(table, &test.name).find(|&i| takes_units_of(table, i, &test.values));
     match (exact, by_unit) {
-        (Some(i), Some(j)) if !takes_units_of::<T>(i, &test.values) => return Ok(Meaning::Field(j)),
+        (Some(i), Some(j)) if !takes_units_of(table, i, &test.values) => return Ok(Meaning::Field(j)),
         (Some(i), _) => return Ok(Meaning::Field(i)),
         (None, Some(j)) => return Ok(Meaning::Field(j)),
         (None, None) => {}
     }
-    let ends = words::ends::<T>(&test.name);
+    let ends = words::ends(table, &test.name);
     if !ends.is_empty() {
         return Ok(Meaning::Ends(ends));
     }
-    if let Some(meaning) = words::renamed::<T>(&test.name).map(Meaning::Field).or_else(|| member::<T>(&test.name)) {
+    if let Some(meaning) = words::renamed(table, &test.name).map(Meaning::Field).or_else(|| member(table, &test.name)) {
         return Ok(meaning);
     }
-    let candidate = words::with_unit::<T>(&test.name).next();
-    match candidate.and_then(|i| T::FIELDS.get(i)) {
+    let candidate = words::with_unit(table, &test.name).next();
+    match candidate.and_then(|i| table.field(i)) {
         Some(_) if test.values.iter().all(Literal::is_null) => Ok(Meaning::Field(candidate.unwrap_or(0))),
         Some(field) => {
             let message = format!("`{}` needs a value with a unit here", test.name);
             Err(FilterError::new(text, test.name_span, Fault::BadValue, message).hint(Some(field.name)))
         }
-        None => Err(unknown::<T>(text, test)),
+        None => Err(unknown(table, text, test)),
     }
 }
 
@@ -63,15 +63,15 @@ pub(super) enum PortsOfName {
 }
 
 /// How a field or a word called `name` holds ports; `None` if it holds none.
-pub(super) fn ports<T: Table>(name: &str) -> Option<PortsOfName> {
-    if let Some(field) = field_index::<T>(name).and_then(|index| T::FIELDS.get(index)) {
+pub(super) fn ports(table: Schema, name: &str) -> Option<PortsOfName> {
+    if let Some(field) = table.named(name) {
         return match field.kind {
             Kind::Port => Some(PortsOfName::Alone),
             Kind::Endpoint => Some(PortsOfName::OfEnds),
             _ => None,
         };
     }
-    match words::ends::<T>(name).first()? {
+    match words::ends(table, name).first()? {
         (None, Some(_)) => Some(PortsOfName::Alone),
         (Some(_), Some(_)) => Some(PortsOfName::OfEnds),
         _ => None,
@@ -79,33 +79,33 @@ pub(super) fn ports<T: Table>(name: &str) -> Option<PortsOfName> {
 }
 
 /// A name that is no field: says which field was probably meant.
-fn unknown<T: Table>(text: &str, test: &Comparison) -> FilterError {
+fn unknown(table: Schema, text: &str, test: &Comparison) -> FilterError {
     let list = test.name.split_once('.').map_or(&*test.name, |(list, _)| list);
-    let members = field_index::<T>(list).and_then(|field| T::FIELDS.get(field)).map_or(&[][..], |f| f.kind.members());
+    let members = table.named(list).map_or(&[][..], |f| f.kind.members());
     if !members.is_empty() {
         let names = members.iter().map(|member| member.name).collect::<Vec<_>>().join(" ");
         let message = format!("unknown member `{}`; `{list}` has {names}", test.name);
         return FilterError::new(text, test.name_span, Fault::UnknownField, message);
     }
-    let hint = nearest(&test.name, T::FIELDS.iter().map(|f| f.name).chain(["local", "peer"]));
+    let hint = nearest(&test.name, table.names().chain(["local", "peer"]));
     let message = match hint {
         Some(_) => format!("unknown field `{}`", test.name),
-        None => format!("unknown field `{}`; `netwren {} --columns help` lists them", test.name, T::NAME),
+        None => format!("unknown field `{}`; `netwren {} --columns help` lists them", test.name, table.name()),
     };
     FilterError::new(text, test.name_span, Fault::UnknownField, message).hint(hint)
 }
 
 /// True if every value is a number with a unit that the field at `index` counts in.
-fn takes_units_of<T: Table>(index: usize, values: &[Literal]) -> bool {
-    let Some(unit) = T::FIELDS.get(index).and_then(|f| Unit::of(f.kind)) else { return false };
+fn takes_units_of(table: Schema, index: usize, values: &[Literal]) -> bool {
+    let Some(unit) = table.field(index).and_then(|f| Unit::of(f.kind)) else { return false };
     values.iter().all(|v| !v.quoted && v.as_str().is_some_and(|text| literal::carries(unit, text)))
 }
 
 /// `owners.pid`: a list's field, a dot, a member.
-fn member<T: Table>(name: &str) -> Option<Meaning> {
+fn member(table: Schema, name: &str) -> Option<Meaning> {
     let (list, member) = name.split_once('.')?;
-    let field = field_index::<T>(list)?;
-    let members = T::FIELDS.get(field)?.kind.members();
+    let field = table.index_of(list)?;
+    let members = table.field(field)?.kind.members();
     let member = members.iter().find(|one| one.name == member)?;
     Some(Meaning::Member { field, member })
 }

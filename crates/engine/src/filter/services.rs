@@ -3,33 +3,33 @@
 use super::ast::{Ast, Cmp, Comparison, Literal, Node};
 use super::literal;
 use super::names::{PortsOfName, ports};
-use record::Table;
+use record::Schema;
 use std::sync::Arc;
 
 /// The ports that a name stands for, ascending; none for an unknown name.
 pub type PortsOf<'a> = dyn FnMut(&str) -> Vec<u16> + 'a;
 
-/// The filter with numbers in place of the service names that it compares ports of `T` with. A name with several ports
-/// (one a protocol) stands for any of them; where `<` or `>` wants one port, such a name stays and does not bind.
-/// `ports_of` is called once for each word that is no number.
-pub fn name_ports<T: Table>(ast: &Ast, ports_of: &mut PortsOf<'_>) -> Ast {
-    Ast { text: Arc::clone(&ast.text), root: node::<T>(&ast.root, ports_of) }
+/// The filter with numbers in place of the service names that it compares ports of `table` with. A name with several
+/// ports (one a protocol) stands for any of them; where `<` or `>` wants one port, such a name stays and does not
+/// bind. `ports_of` is called once for each word that is no number.
+pub fn name_ports(table: Schema, ast: &Ast, ports_of: &mut PortsOf<'_>) -> Ast {
+    Ast { text: Arc::clone(&ast.text), root: node(table, &ast.root, ports_of) }
 }
 
 /// The same tree with port numbers in place of service names.
-fn node<T: Table>(from: &Node, ports_of: &mut PortsOf<'_>) -> Node {
-    let mut all = |parts: &[Node]| parts.iter().map(|part| node::<T>(part, ports_of)).collect();
+fn node(table: Schema, from: &Node, ports_of: &mut PortsOf<'_>) -> Node {
+    let mut all = |parts: &[Node]| parts.iter().map(|part| node(table, part, ports_of)).collect();
     match from {
         Node::And(parts) => Node::And(all(parts)),
         Node::Or(parts) => Node::Or(all(parts)),
-        Node::Not(part) => Node::Not(Box::new(node::<T>(part, ports_of))),
-        Node::Test(test) => Node::Test(comparison::<T>(test, ports_of)),
+        Node::Not(part) => Node::Not(Box::new(node(table, part, ports_of))),
+        Node::Test(test) => Node::Test(comparison(table, test, ports_of)),
     }
 }
 
 /// The same comparison with port numbers in place of service names. A name with several ports becomes a list.
-fn comparison<T: Table>(test: &Comparison, ports_of: &mut PortsOf<'_>) -> Comparison {
-    let Some(ports) = ports::<T>(&test.name).filter(|_| !test.cmp.is_match()) else { return test.clone() };
+fn comparison(table: Schema, test: &Comparison, ports_of: &mut PortsOf<'_>) -> Comparison {
+    let Some(ports) = ports(table, &test.name).filter(|_| !test.cmp.is_match()) else { return test.clone() };
     let of_ends = ports == PortsOfName::OfEnds;
     let values: Vec<Literal> = test.values.iter().flat_map(|value| numbered(value, of_ends, ports_of)).collect();
     let (cmp, is_list) = match (test.cmp, values.len() == test.values.len()) {

@@ -4,12 +4,12 @@ use super::*;
 use crate::explain::expr_text;
 use proptest::prelude::*;
 use record::rows::{Flows, Sockets};
-use record::{Expr, Operand};
+use record::{Expr, Operand, Schema};
 
 /// The bound filter in words, or the error as shown.
-fn bound<T: Table>(text: &str) -> String {
-    match parse(text).and_then(|ast| bind::<T>(&ast)) {
-        Ok(expr) => expr_text::<T>(&expr),
+fn bound<T: record::Table>(text: &str) -> String {
+    match parse(text).and_then(|ast| bind(Schema::of::<T>(), &ast)) {
+        Ok(expr) => expr_text(Schema::of::<T>(), &expr),
         Err(error) => error.to_string(),
     }
 }
@@ -78,9 +78,11 @@ fn issue_15_two_fields_are_compared() {
         other_kind.contains("column 10: `rtt_us` is of the kind microseconds, this of the kind number"),
         "{other_kind}"
     );
-    let Expr::Test(test) = bind::<Sockets>(&parse("accept_q > accept_q_max").unwrap()).unwrap() else { panic!() };
+    let Expr::Test(test) = bind(Schema::of::<Sockets>(), &parse("accept_q > accept_q_max").unwrap()).unwrap() else {
+        panic!()
+    };
     assert!(matches!(test.operand, Operand::Field(_)));
-    let Expr::Test(test) = bind::<Sockets>(&parse("process = user").unwrap()).unwrap() else { panic!() };
+    let Expr::Test(test) = bind(Schema::of::<Sockets>(), &parse("process = user").unwrap()).unwrap() else { panic!() };
     assert!(matches!(test.operand, Operand::Words(_)), "a word of a text is a text");
 }
 
@@ -174,16 +176,20 @@ fn issue_10_service_names_stand_for_ports() {
         ),
         ("local_port = null and process = https", "local_port = null and process = https"),
     ] {
-        let numbered = name_ports::<Sockets>(&parse(filter).unwrap(), &mut ports_of);
-        assert_eq!(bind::<Sockets>(&numbered).unwrap(), bind::<Sockets>(&parse(same).unwrap()).unwrap(), "{filter}");
+        let numbered = name_ports(Schema::of::<Sockets>(), &parse(filter).unwrap(), &mut ports_of);
+        assert_eq!(
+            bind(Schema::of::<Sockets>(), &numbered).unwrap(),
+            bind(Schema::of::<Sockets>(), &parse(same).unwrap()).unwrap(),
+            "{filter}"
+        );
     }
     for (filter, error) in [
         ("local_port = htps", "a port is a number from 0 to 65535, or a name of /etc/services"),
         ("local_port < shell", "a port is a number from 0 to 65535, or a name of /etc/services"),
         ("local = 10.1.2.3:htps", "no address and no port"),
     ] {
-        let numbered = name_ports::<Sockets>(&parse(filter).unwrap(), &mut ports_of);
-        assert!(bind::<Sockets>(&numbered).unwrap_err().to_string().contains(error), "{filter}");
+        let numbered = name_ports(Schema::of::<Sockets>(), &parse(filter).unwrap(), &mut ports_of);
+        assert!(bind(Schema::of::<Sockets>(), &numbered).unwrap_err().to_string().contains(error), "{filter}");
     }
     // Numbers, ranges, null, addresses and other fields are no names.
     assert!(asked.iter().all(|name| ["https", "http-alt", "shell", "htps"].contains(&name.as_str())), "{asked:?}");
@@ -258,9 +264,9 @@ fn a_name_may_leave_out_its_unit() {
     ]);
     assert_eq!(bound::<Flows>("established > 5"), "established > 5");
     for (name, known) in [("rtt", true), ("peer", true), ("pid", true), ("timer", true), ("nope", false), ("", false)] {
-        assert_eq!(knows::<Sockets>(name), known, "{name}");
+        assert_eq!(knows(Schema::of::<Sockets>(), name), known, "{name}");
     }
-    assert!(!knows::<Flows>("rtt"));
+    assert!(!knows(Schema::of::<Flows>(), "rtt"));
 }
 
 /// One line of an error without its picture.
@@ -361,24 +367,24 @@ fn mistakes_in_words() {
 
 #[test]
 fn faults_have_classes_and_bounds() {
-    let fault = |text: &str| conjuncts::<Sockets>(text).unwrap_err();
+    let fault = |text: &str| conjuncts(Schema::of::<Sockets>(), text).unwrap_err();
     assert_eq!(fault("x = 1").fault, Fault::UnknownField);
     assert_eq!(fault("state = x").fault, Fault::UnknownWord);
     assert_eq!(fault("pid = x").fault, Fault::BadValue);
     assert_eq!(fault("pid ~ x").fault, Fault::BadOperator);
     let deep = |n: usize| format!("{}pid = 1{}", "(".repeat(n), ")".repeat(n));
-    assert!(conjuncts::<Sockets>(&deep(FilterError::DEPTH_MAX)).is_ok());
+    assert!(conjuncts(Schema::of::<Sockets>(), &deep(FilterError::DEPTH_MAX)).is_ok());
     assert_eq!(fault(&deep(FilterError::DEPTH_MAX + 1)).fault, Fault::TooDeep);
     assert_eq!(fault(&"not ".repeat(16_000)).fault, Fault::TooDeep);
     assert_eq!(fault(&" ".repeat(FilterError::TEXT_MAX + 1)).fault, Fault::TooLong);
     let wide = vec!["pid=1"; 6_000].join(" or ");
-    assert_eq!(conjuncts::<Sockets>(&wide).unwrap().len(), 1);
+    assert_eq!(conjuncts(Schema::of::<Sockets>(), &wide).unwrap().len(), 1);
 }
 
 #[test]
 fn a_long_filter_is_shown_around_its_mistake() {
     let text = format!("{} and nope = 1 and {}", vec!["pid = 1"; 50].join(" and "), vec!["pid = 1"; 50].join(" and "));
-    let shown = conjuncts::<Sockets>(&text).unwrap_err().to_string();
+    let shown = conjuncts(Schema::of::<Sockets>(), &text).unwrap_err().to_string();
     let lines: Vec<&str> = shown.lines().collect();
     assert_eq!(lines.len(), 3);
     assert!(lines[1].starts_with("  …") && lines[1].ends_with('…') && lines[1].chars().count() < 140, "{shown}");
@@ -388,7 +394,7 @@ fn a_long_filter_is_shown_around_its_mistake() {
 
 #[test]
 fn hostile_text_is_not_printed_raw() {
-    let shown = conjuncts::<Sockets>("pid = \u{1b}[31m").unwrap_err().to_string();
+    let shown = conjuncts(Schema::of::<Sockets>(), "pid = \u{1b}[31m").unwrap_err().to_string();
     assert!(!shown.contains('\u{1b}'), "{shown:?}");
 }
 
@@ -434,22 +440,25 @@ fn names_and_conjuncts() {
 #[test]
 fn a_filter_splits_between_two_tables() {
     let ast = parse("pid = 1 and connections > 5 and (uid = 1 or fd = 2) and not direction = in").unwrap();
-    let (sockets, flows) = split(&ast, knows::<Sockets>).unwrap();
+    let (sockets, flows) = split(&ast, |name| knows(Schema::of::<Sockets>(), name)).unwrap();
     assert_eq!(sockets.to_string(), "pid = 1 and (uid = 1 or fd = 2)");
     assert_eq!(flows.to_string(), "connections > 5 and not direction = in");
-    assert!(bind::<Sockets>(&sockets).is_ok() && bind::<Flows>(&flows).is_ok());
-    let (all, none) = split(&parse("pid = 1").unwrap(), knows::<Sockets>).unwrap();
+    assert!(bind(Schema::of::<Sockets>(), &sockets).is_ok() && bind(Schema::of::<Flows>(), &flows).is_ok());
+    let (all, none) = split(&parse("pid = 1").unwrap(), |name| knows(Schema::of::<Sockets>(), name)).unwrap();
     assert!(none.is_empty() && all.to_string() == "pid = 1");
 
-    let mixed = split(&parse("uid = 1 and (pid = 1 or connections > 5)").unwrap(), knows::<Sockets>).unwrap_err();
+    let mixed =
+        split(&parse("uid = 1 and (pid = 1 or connections > 5)").unwrap(), |name| knows(Schema::of::<Sockets>(), name))
+            .unwrap_err();
     assert_eq!((mixed.fault, mixed.column, mixed.len), (Fault::Mixed, 25, 11));
     assert!(mixed.message.starts_with("`pid` is tested before rows are folded and `connections` after it"));
 }
 
 #[test]
 fn errors_of_a_split_filter_point_into_the_whole_text() {
-    let (_, flows) = split(&parse("pid = 1 and connectons > 5").unwrap(), knows::<Sockets>).unwrap();
-    let error = bind::<Flows>(&flows).unwrap_err();
+    let (_, flows) =
+        split(&parse("pid = 1 and connectons > 5").unwrap(), |name| knows(Schema::of::<Sockets>(), name)).unwrap();
+    let error = bind(Schema::of::<Flows>(), &flows).unwrap_err();
     assert_eq!((error.column, error.hint.as_deref()), (13, Some("connections")));
 }
 
@@ -517,7 +526,7 @@ proptest! {
     fn sentences_parse_bind_and_print(text in valid_filter()) {
         let ast = parse(&text).unwrap();
         prop_assert_eq!(&parse(&ast.to_string()).unwrap().root, &ast.root);
-        prop_assert!(bind::<Sockets>(&ast).is_ok());
+        prop_assert!(bind(Schema::of::<Sockets>(), &ast).is_ok());
         fuzz_filter(text.as_bytes());
     }
 }

@@ -5,7 +5,7 @@
 
 use super::ast::{Ast, Comparison, Literal, Node};
 use super::literal::{Unit, carries, quantity};
-use record::{Kind, Table, field_index, text};
+use record::{Kind, Schema, text};
 use std::sync::Arc;
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
@@ -21,20 +21,20 @@ pub trait Clock {
     fn utc_offset_s(&self, at_s: i64) -> i64;
 }
 
-/// Returns the filter with absolute times where it compares fields of `T` that are times. A value that is no time stays
-/// and [`bind`](super::bind) refuses it.
-pub fn resolve_times<T: Table>(ast: &Ast, clock: &dyn Clock) -> Ast {
-    Ast { text: Arc::clone(&ast.text), root: node::<T>(&ast.root, clock) }
+/// Returns the filter with absolute times where it compares fields of `table` that are times. A value that is no time
+/// stays and [`bind`](super::bind) refuses it.
+pub fn resolve_times(table: Schema, ast: &Ast, clock: &dyn Clock) -> Ast {
+    Ast { text: Arc::clone(&ast.text), root: node(table, &ast.root, clock) }
 }
 
 /// The same tree with absolute times in place of relative and local ones.
-fn node<T: Table>(from: &Node, clock: &dyn Clock) -> Node {
-    let all = |parts: &[Node]| parts.iter().map(|part| node::<T>(part, clock)).collect();
+fn node(table: Schema, from: &Node, clock: &dyn Clock) -> Node {
+    let all = |parts: &[Node]| parts.iter().map(|part| node(table, part, clock)).collect();
     match from {
         Node::And(parts) => Node::And(all(parts)),
         Node::Or(parts) => Node::Or(all(parts)),
-        Node::Not(part) => Node::Not(Box::new(node::<T>(part, clock))),
-        Node::Test(test) if is_time::<T>(test) => {
+        Node::Not(part) => Node::Not(Box::new(node(table, part, clock))),
+        Node::Test(test) if is_time(table, test) => {
             let values = test.values.iter().map(|value| resolved(value, clock)).collect();
             Node::Test(Comparison { values, ..test.clone() })
         }
@@ -43,8 +43,8 @@ fn node<T: Table>(from: &Node, clock: &dyn Clock) -> Node {
 }
 
 /// True if the comparison is with a field that is a point in time.
-fn is_time<T: Table>(test: &Comparison) -> bool {
-    field_index::<T>(&test.name).and_then(|field| T::FIELDS.get(field)).is_some_and(|field| field.kind == Kind::Time)
+fn is_time(table: Schema, test: &Comparison) -> bool {
+    table.named(&test.name).is_some_and(|field| field.kind == Kind::Time)
 }
 
 /// A time as written, as an absolute one; any other value as it is.
@@ -236,11 +236,11 @@ mod tests {
     }
 
     fn bound(filter: &str) -> String {
-        let ast = resolve_times::<NatEvents>(&parse(filter).unwrap(), &Summer);
-        match bind::<NatEvents>(&ast) {
+        let ast = resolve_times(Schema::of::<NatEvents>(), &parse(filter).unwrap(), &Summer);
+        match bind(Schema::of::<NatEvents>(), &ast) {
             Ok(expr) => {
-                let printed = expr_text::<NatEvents>(&expr);
-                assert_eq!(bind::<NatEvents>(&parse(&printed).unwrap()).unwrap(), expr, "{printed}");
+                let printed = expr_text(Schema::of::<NatEvents>(), &expr);
+                assert_eq!(bind(Schema::of::<NatEvents>(), &parse(&printed).unwrap()).unwrap(), expr, "{printed}");
                 printed
             }
             Err(error) => error.to_string(),
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn without_a_clock_only_absolute_times_bind() {
-        let bind = |filter: &str| bind::<NatEvents>(&parse(filter).unwrap());
+        let bind = |filter: &str| bind(Schema::of::<NatEvents>(), &parse(filter).unwrap());
         assert!(bind("time > 2026-11-22T10:30:00Z").is_ok());
         assert!(bind("time > 10:30").is_err() && bind("time > -5m").is_err());
     }

@@ -4,7 +4,7 @@ use super::error::PlanError;
 use super::request::{Fold, PlanRequest, Sort};
 use crate::columns;
 use crate::words;
-use record::{Column, Columns, Field, Kind, Table, field_index};
+use record::{Column, Columns, FieldInfo, Kind, Schema};
 
 /// What happens to rows that passed the filter.
 pub(crate) enum Work {
@@ -39,18 +39,18 @@ pub(super) struct Projection {
 
 impl Projection {
     /// The projection of a request: of groups if it has `--by` or a fold, else of rows.
-    pub(super) fn of<T: Table>(request: &PlanRequest) -> Result<Projection, PlanError> {
-        if request.is_grouped() { grouped::<T>(request) } else { rows::<T>(request) }
+    pub(super) fn of(table: Schema, request: &PlanRequest) -> Result<Projection, PlanError> {
+        if request.is_grouped() { grouped(table, request) } else { rows(table, request) }
     }
 }
 
 /// A cell for each column, and behind them one for each sort key that is no column.
-fn rows<T: Table>(request: &PlanRequest) -> Result<Projection, PlanError> {
+fn rows(table: Schema, request: &PlanRequest) -> Result<Projection, PlanError> {
     let mut fields = request.columns.clone();
-    let columns = columns::of::<T>(&fields);
+    let columns = columns::of(table, &fields);
     let mut keys = Vec::with_capacity(request.sort.len());
     for sort in &request.sort {
-        for index in find::<T>("--sort", &sort.name)? {
+        for index in find(table, "--sort", &sort.name)? {
             let place = fields.iter().position(|&f| f == index).unwrap_or_else(|| {
                 fields.push(index);
                 fields.len() - 1
@@ -63,11 +63,11 @@ fn rows<T: Table>(request: &PlanRequest) -> Result<Projection, PlanError> {
 }
 
 /// A cell for each key, then one for each fold. The columns have `count` between them.
-fn grouped<T: Table>(request: &PlanRequest) -> Result<Projection, PlanError> {
+fn grouped(table: Schema, request: &PlanRequest) -> Result<Projection, PlanError> {
     let mut fields = Vec::new();
     for name in &request.by {
-        for index in find::<T>("--by", name)? {
-            if let Some(kind) = field::<T>(index).map(|field| field.kind).filter(|kind| kind.is_list()) {
+        for index in find(table, "--by", name)? {
+            if let Some(kind) = table.field(index).map(|field| field.kind).filter(|kind| kind.is_list()) {
                 let why = match kind {
                     Kind::Owners => "a list of owners makes no group; take `process` or `pid`",
                     _ => "a list makes no group",
@@ -80,34 +80,34 @@ fn grouped<T: Table>(request: &PlanRequest) -> Result<Projection, PlanError> {
         }
     }
     let keys = fields.len();
-    let mut columns = columns::of::<T>(&fields);
+    let mut columns = columns::of(table, &fields);
     columns.0.push(Column { name: "count".into(), kind: Kind::Count });
     for (fold, name) in &request.folds {
         let option = option_of(*fold);
-        let [index] = find::<T>(option, name)?[..] else {
+        let [index] = find(table, option, name)?[..] else {
             return Err(PlanError::Unfit { option, name: name.clone(), why: "it stands for several fields" });
         };
-        let Some(field) = field::<T>(index) else { continue };
-        fits(*fold, field)?;
+        let Some(field) = table.field(index) else { continue };
+        fits(*fold, &field)?;
         fields.push(index);
         columns.0.push(Column { name: format!("{}_{}", fold.name(), field.name).into(), kind: field.kind });
     }
     let folds = request.folds.iter().map(|(fold, _)| *fold).collect();
-    let order = group_order::<T>(&request.sort, &columns, keys)?;
+    let order = group_order(table, &request.sort, &columns, keys)?;
     Ok(Projection { fields, columns, work: Work::Group(Grouping { keys, folds, order }) })
 }
 
 /// The order of groups: as asked, else by count with the largest first.
-fn group_order<T: Table>(sort: &[Sort], columns: &Columns, count: usize) -> Result<Vec<(usize, bool)>, PlanError> {
+fn group_order(table: Schema, sort: &[Sort], columns: &Columns, count: usize) -> Result<Vec<(usize, bool)>, PlanError> {
     if sort.is_empty() {
         return Ok(vec![(count, true)]);
     }
     let mut order = Vec::with_capacity(sort.len());
     for sort in sort {
-        let places = places::<T>(&sort.name, columns);
+        let places = places(table, &sort.name, columns);
         if places.is_empty() {
             return Err(match PlanError::unknown("--sort", &sort.name, columns.0.iter().map(|c| &*c.name)) {
-                PlanError::UnknownField { option, name, hint: None } if field_index::<T>(&name).is_some() => {
+                PlanError::UnknownField { option, name, hint: None } if table.index_of(&name).is_some() => {
                     PlanError::Unfit { option, name, why: "it is no column of these groups" }
                 }
                 unknown => unknown,
@@ -119,11 +119,15 @@ fn group_order<T: Table>(sort: &[Sort], columns: &Columns, count: usize) -> Resu
 }
 
 /// Where the column called `name` stands, or those of the fields that it stands for.
-fn places<T: Table>(name: &str, columns: &Columns) -> Vec<usize> {
+fn places(table: Schema, name: &str, columns: &Columns) -> Vec<usize> {
     let place = |name: &str| columns.0.iter().position(|column| *column.name == *name);
     match place(name) {
         Some(place) => vec![place],
-        None => words::fields::<T>(name).into_iter().filter_map(field::<T>).filter_map(|f| place(f.name)).collect(),
+        None => words::fields(table, name)
+            .into_iter()
+            .filter_map(|index| table.field(index))
+            .filter_map(|f| place(f.name))
+            .collect(),
     }
 }
 
@@ -137,7 +141,7 @@ fn option_of(fold: Fold) -> &'static str {
 }
 
 /// Fails if the values of `field` cannot be folded: only quantities are added up, and any whole number has a maximum.
-fn fits<T: Table>(fold: Fold, field: &Field<T>) -> Result<(), PlanError> {
+fn fits(fold: Fold, field: &FieldInfo) -> Result<(), PlanError> {
     let is_whole = field.kind.is_number() && field.kind != Kind::Thousandths;
     let fits = if fold == Fold::Max { is_whole } else { field.kind.is_quantity() };
     if fits {
@@ -147,15 +151,10 @@ fn fits<T: Table>(fold: Fold, field: &Field<T>) -> Result<(), PlanError> {
     Err(PlanError::Unfit { option: option_of(fold), name: field.name.into(), why })
 }
 
-/// The field at an index.
-fn field<T: Table>(index: usize) -> Option<&'static Field<T>> {
-    T::FIELDS.get(index)
-}
-
 /// The indexes of the fields that `option` names.
-fn find<T: Table>(option: &'static str, name: &str) -> Result<Vec<usize>, PlanError> {
-    match words::fields::<T>(name) {
-        unknown if unknown.is_empty() => Err(PlanError::unknown(option, name, T::FIELDS.iter().map(|f| f.name))),
+fn find(table: Schema, option: &'static str, name: &str) -> Result<Vec<usize>, PlanError> {
+    match words::fields(table, name) {
+        unknown if unknown.is_empty() => Err(PlanError::unknown(option, name, table.names())),
         known => Ok(known),
     }
 }

@@ -1,7 +1,7 @@
 //! What a command asks for, before any name is looked up.
 
 use crate::words;
-use record::{Expr, Table};
+use record::{Expr, Schema};
 
 /// What a command asks for: the user's columns, filter, groups, order and limit, names not yet looked up.
 #[derive(Clone, Debug, Default)]
@@ -32,11 +32,11 @@ impl PlanRequest {
     }
 
     /// The fields that the user named: those of `fields` that are not usual columns, then those of order and filter.
-    pub(super) fn named_fields<T: Table>(&self, fields: &[usize]) -> Vec<usize> {
+    pub(super) fn named_fields(&self, table: Schema, fields: &[usize]) -> Vec<usize> {
         let grouped = self.is_grouped();
         let named = |field: &&usize| grouped || !self.usual.contains(field);
         let mut asked: Vec<usize> = fields.iter().filter(named).copied().collect();
-        asked.extend(self.sort.iter().flat_map(|sort| words::fields::<T>(&sort.name)).filter(|_| !grouped));
+        asked.extend(self.sort.iter().flat_map(|sort| words::fields(table, &sort.name)).filter(|_| !grouped));
         for part in &self.conjuncts {
             part.for_each_test(&mut |test| asked.push(test.field));
         }

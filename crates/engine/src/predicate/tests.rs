@@ -6,7 +6,7 @@ use crate::filter::conjuncts;
 use crate::testing::*;
 use proptest::prelude::*;
 use record::rows::{Endpoint, Flow, Flows, Socket, Sockets, UnixPart, UnixType};
-use record::{Addr, Key, Prefix, State, Timer, Value};
+use record::{Addr, Key, Prefix, Schema, State, Timer, Value};
 
 /// One socket with a bit of everything, held by two processes, its user known.
 fn row() -> Socket<'static> {
@@ -32,7 +32,7 @@ fn table() -> Known {
 }
 
 fn holds(filter: &str, row: &Socket<'_>) -> bool {
-    let predicate = Predicate::<Sockets>::new(&conjuncts::<Sockets>(filter).expect(filter)).unwrap();
+    let predicate = Predicate::<Sockets>::new(&conjuncts(Schema::of::<Sockets>(), filter).expect(filter)).unwrap();
     predicate.matches(row, &table().lookups())
 }
 
@@ -271,15 +271,18 @@ fn flows_are_filtered_too() {
         ("process = a and owners != null", true),
         ("guessed = true", false),
     ] {
-        let predicate = Predicate::<Flows>::new(&conjuncts::<Flows>(filter).unwrap()).unwrap();
+        let predicate = Predicate::<Flows>::new(&conjuncts(Schema::of::<Flows>(), filter).unwrap()).unwrap();
         assert_eq!(predicate.matches(&flow, &Lookups::none()), expected, "{filter}");
     }
 }
 
 #[test]
 fn cheap_parts_come_first() {
-    let parts =
-        conjuncts::<Sockets>("process ~ x and user = y and pid = 1 and state = listen and local_port = 1").unwrap();
+    let parts = conjuncts(
+        Schema::of::<Sockets>(),
+        "process ~ x and user = y and pid = 1 and state = listen and local_port = 1",
+    )
+    .unwrap();
     let predicate = Predicate::<Sockets>::new(&parts).unwrap();
     let order: Vec<usize> = predicate.parts.iter().map(|(place, _)| *place).collect();
     assert_eq!(order, [4, 3, 1, 2, 0]);
@@ -481,7 +484,7 @@ fn either_of_two_places_passes() {
     let sent = CapturedPacket { dst_socket: None, ..both };
     let holds = |filter: &str, row: &CapturedPacket<'_>| {
         let ast = crate::filter::parse(filter).unwrap();
-        let parts = crate::filter::bind::<CapturedPackets>(&ast).unwrap().into_conjuncts();
+        let parts = crate::filter::bind(Schema::of::<CapturedPackets>(), &ast).unwrap().into_conjuncts();
         Predicate::<CapturedPackets>::new(&parts).unwrap().matches(row, &Lookups::none())
     };
     for (filter, of_both, of_sent) in [

@@ -9,6 +9,7 @@ use crate::commands::plan;
 use crate::flags::request::Request;
 use engine::{Predicate, filter};
 use pcapfilter::{ExtraWord, FilterTarget, LinkType, Origin};
+use record::Schema;
 use record::Table;
 use record::rows::{CapturedPackets, capture_need};
 
@@ -73,7 +74,7 @@ impl JoinedFilter {
     /// Reads the filter of the request. The error is for the user.
     pub(super) fn of(request: &Request) -> Result<JoinedFilter, String> {
         let text = request.shown.filter.trim();
-        let bound = filter::parse(text).map(|ast| plan::bind::<CapturedPackets>(request, &ast));
+        let bound = filter::parse(text).map(|ast| plan::bind(Schema::of::<CapturedPackets>(), request, &ast));
         if let Ok(Ok(_)) = bound {
             return Ok(JoinedFilter { fields: text.to_owned(), pcap: None });
         }
@@ -125,7 +126,7 @@ impl PcapFilter {
 /// A test of what is in packets. `refusal` is said of a field that is looked up elsewhere.
 pub(super) fn own_test(request: &Request, text: &str, refusal: &str) -> Result<OwnTest, String> {
     let ast = filter::parse(text).map_err(|error| error.to_string())?;
-    let expr = plan::bind::<CapturedPackets>(request, &ast).map_err(|error| error.to_string())?;
+    let expr = plan::bind(Schema::of::<CapturedPackets>(), request, &ast).map_err(|error| error.to_string())?;
     let (mut need, mut elsewhere) = (0, None);
     expr.for_each_test(&mut |test| {
         let Some(field) = CapturedPackets::FIELDS.get(test.field) else { return };
@@ -185,7 +186,7 @@ fn comparisons(text: &str) -> Vec<Comparison> {
     let (mut found, mut at, mut depth, mut is_negated) = (Vec::new(), 0, 0, false);
     while let Some(byte) = text.as_bytes().get(at) {
         let word = word_at(text, at);
-        let is_field = word != "len" && filter::knows::<CapturedPackets>(word);
+        let is_field = word != "len" && filter::knows(Schema::of::<CapturedPackets>(), word);
         if let Some(end) = Some(at + word.len()).filter(|_| is_field).and_then(|at| end_of_comparison(text, at)) {
             found.push(Comparison { begin: at, end, is_plain: depth == 0 && !is_negated });
             (at, is_negated) = (end, false);

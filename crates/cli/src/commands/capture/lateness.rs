@@ -1,10 +1,11 @@
 //! `netwren capture latency`: every packet socket of the host, how late its ring gives packets out, and why.
 
-use crate::command::{Command, ParsedWords, TableEntry};
+use crate::command::{Command, ParsedWords};
 use crate::commands::sockets;
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
 use crate::outcome::Outcome;
+use record::Schema;
 use record::rows::Sockets;
 
 /// The registry's entry. Its table is that of sockets.
@@ -13,7 +14,7 @@ pub(crate) static COMMAND: Command = Command {
     about: "Packet sockets of every program: how late each one's ring gives packets out, and why",
     examples: EXAMPLES,
     scope: Scope::OWNED_TABLE.and(Scope::LATENCY),
-    tables: &[TableEntry::of::<Sockets>()],
+    tables: &[Schema::of::<Sockets>()],
     run: Some(run),
     ..Command::TABLE
 };

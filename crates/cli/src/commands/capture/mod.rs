@@ -22,7 +22,7 @@ mod summary_text;
 mod writing;
 
 use super::plan::of_request;
-use crate::command::{Command, GroupRate, ParsedWords, TableEntry};
+use crate::command::{Command, GroupRate, ParsedWords};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::parser;
@@ -34,7 +34,7 @@ use engine::Plan;
 use export::{Format, Target, WhenFull};
 use filter::{JoinedFilter, PcapFilter};
 use record::rows::{CapturedPackets, capture_need};
-use record::{Kind, LookupId};
+use record::{Kind, LookupId, Schema};
 use rotation::RotationRequest;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -47,7 +47,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: SCOPE,
     refusals: REFUSALS,
-    tables: &[TableEntry::of::<CapturedPackets>()],
+    tables: &[Schema::of::<CapturedPackets>()],
     group_rates: RATES,
     run: Some(run),
     ..Command::TABLE

@@ -3,7 +3,7 @@
 use super::file;
 use super::read_file::ReadFile;
 use super::summary_text::text_of;
-use crate::command::{Command, ParsedWords, Positional, TableEntry};
+use crate::command::{Command, ParsedWords, Positional};
 use crate::commands::made_rows::MadeRows;
 use crate::commands::plan::of_request;
 use crate::exit::Exit;
@@ -15,6 +15,7 @@ use crate::output;
 use crate::rights::NeededRights;
 use capture::UnreadFile;
 use record::Accounting;
+use record::Schema;
 use record::rows::{CaptureFile, CaptureFiles};
 use std::path::PathBuf;
 use sys::cost;
@@ -27,7 +28,7 @@ pub(crate) static COMMAND: Command = Command {
     scope: Scope::ROWS.and(Scope::COLUMNS).and(Scope::SORT).and(Scope::BY).and(Scope::FOLDS).and(Scope::NAMES),
     positional: Positional::Files("The files that are read: pcap or pcapng, also packed; - for standard input"),
     refusals: &[("netns", "--netns goes with packets of interfaces, not with files")],
-    tables: &[TableEntry::of::<CaptureFiles>()],
+    tables: &[Schema::of::<CaptureFiles>()],
     run: Some(run),
     ..Command::TABLE
 };

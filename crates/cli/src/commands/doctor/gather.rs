@@ -11,7 +11,7 @@ use crate::session::Session;
 use ::drops::DropCounter;
 use doctor::checks::{SETTINGS, Sample, SocketCensus};
 use record::rows::{KernelCounters, Socket, Sockets};
-use record::{Accounting, Demand, Get, Lookups, Next, SourceError, Table, Value, field_index};
+use record::{Accounting, Demand, Get, Lookups, Next, Schema, SourceError, Table, Value, field_index};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -218,7 +218,8 @@ fn read_sockets(
 ) -> Censuses {
     let mut all = Censuses::new();
     let fields: Vec<usize> = OF_SOCKETS.iter().filter_map(|name| field_index::<Sockets>(name)).collect();
-    let filter = engine::filter::conjuncts::<Sockets>("proto in (tcp, udp, netlink, packet)").unwrap_or_default();
+    let filter =
+        engine::filter::conjuncts(Schema::of::<Sockets>(), "proto in (tcp, udp, netlink, packet)").unwrap_or_default();
     let demand = Demand::new(&fields, filter);
     let read = pillars::with_sockets(session, None, &|_| true, |sockets| {
         sockets.run(&demand, &mut |socket| {

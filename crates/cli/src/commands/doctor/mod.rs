@@ -17,7 +17,7 @@ use super::counters::{CounterProvider, window};
 use super::plan::PlanError;
 use super::source_provider::SourceProvider;
 use super::table;
-use crate::command::{Command, ParsedWords, SavedPart, TableEntry};
+use crate::command::{Command, ParsedWords, SavedPart};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::{Format, Request};
@@ -29,7 +29,7 @@ use doctor::checks::CHECKS;
 use engine::Predicate;
 pub(super) use gather::Watch;
 use record::rows::{BaselineChanges, Findings, Severity};
-use record::{Accounting, LookupId, Lookups, Sink, Source, full_scan};
+use record::{Accounting, LookupId, Lookups, Schema, Sink, Source, full_scan};
 use std::cell::Cell;
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub(crate) static COMMAND: Command = Command {
     about: "What is wrong with this host's network, what proves it, what would mend it",
     examples: EXAMPLES,
     scope: Scope::TABLE.without(Scope::NAMES).without(Scope::MATCHES).and(Scope::DOCTOR),
-    tables: &[TableEntry::of::<Findings>(), TableEntry::of::<BaselineChanges>()],
+    tables: &[Schema::of::<Findings>(), Schema::of::<BaselineChanges>()],
     recorded: Some(SavedPart { rows: None, is_large: false, read: gather::save }),
     run: Some(run),
     ..Command::TABLE

@@ -4,7 +4,7 @@ use super::super::counters::window;
 use super::super::source_provider::{RoundTime, SourceProvider};
 use super::super::table;
 use crate::asked::Asked;
-use crate::command::{Command, ParsedWords, TableEntry};
+use crate::command::{Command, ParsedWords};
 use crate::flags::defs::Scope;
 use crate::flags::request::{Repeat, Request};
 use crate::messages::say;
@@ -12,7 +12,7 @@ use crate::outcome::Outcome;
 use crate::session::Session;
 use profile::{ProfileError, StageProbe, StageSource};
 use record::rows::PathStages;
-use record::{Accounting, Lookups, Source, SourceError};
+use record::{Accounting, Lookups, Schema, Source, SourceError};
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use sys::Mode;
@@ -26,7 +26,7 @@ pub(crate) static COMMAND: Command = Command {
     about: "How long packets take from one stage of netfilter to the next, and where they get lost",
     examples: EXAMPLES,
     scope: Scope::TABLE.without(Scope::NAMES).without(Scope::ALL_NETNS).and(Scope::PATH),
-    tables: &[TableEntry::of::<PathStages>()],
+    tables: &[Schema::of::<PathStages>()],
     run: Some(run),
     ..Command::TABLE
 };

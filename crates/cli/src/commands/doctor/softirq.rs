@@ -4,7 +4,7 @@ use super::super::counters::window;
 use super::super::source_provider::{RoundTime, SourceProvider};
 use super::super::{plan, table};
 use crate::asked::Asked;
-use crate::command::{Command, ParsedWords, TableEntry};
+use crate::command::{Command, ParsedWords};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::{Repeat, Request};
@@ -12,7 +12,7 @@ use crate::outcome::Outcome;
 use crate::session::Session;
 use profile::{ChainSource, ProfileError, SampleOptions, SampleSource, Sampler, SamplerBackend};
 use record::rows::{CallChains, CpuGroups};
-use record::{Accounting, Lookups, Source, SourceError, Table};
+use record::{Accounting, Lookups, Schema, Source, SourceError, Table};
 use std::cell::RefCell;
 use std::time::Duration;
 use sys::Mode;
@@ -32,7 +32,7 @@ pub(crate) static COMMAND: Command = Command {
     about: "What CPUs do in the kernel's network code: connection tracking, NAT, rules, TCP, drivers, copying …",
     examples: EXAMPLES,
     scope: Scope::TABLE.without(Scope::NAMES).without(Scope::ALL_NETNS).and(Scope::SOFTIRQ),
-    tables: &[TableEntry::of::<CpuGroups>(), TableEntry::of::<CallChains>()],
+    tables: &[Schema::of::<CpuGroups>(), Schema::of::<CallChains>()],
     run: Some(run),
     ..Command::TABLE
 };

@@ -6,7 +6,7 @@ mod file;
 mod rules;
 
 use super::{plan, table};
-use crate::command::{Command, GroupRate, ParsedWords, TableEntry};
+use crate::command::{Command, GroupRate, ParsedWords};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::{PERIODS_S, Repeat, Request};
@@ -17,6 +17,7 @@ use ::drops::{DropScope, DropsVia, SNAPLEN_MAX};
 use counted::DropProvider;
 use events::EventRequest;
 use record::Kind;
+use record::Schema;
 use record::rows::{DropEvents, Drops};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -33,7 +34,7 @@ pub(crate) static COMMAND: Command = Command {
         .and(Scope::USERS)
         .and(Scope::DROPS),
     refusals: &[("follow", "--follow does not go with `drops`: --watch shows rounds, --events each packet")],
-    tables: &[TableEntry::of::<Drops>(), TableEntry::of::<DropEvents>()],
+    tables: &[Schema::of::<Drops>(), Schema::of::<DropEvents>()],
     group_rates: &[GroupRate { of: "count", name: "per_s", kind: Kind::Thousandths }],
     run: Some(run),
     ..Command::TABLE

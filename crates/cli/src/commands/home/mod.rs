@@ -13,7 +13,7 @@ use super::flows::{self, FlowProvider};
 use super::plan::{self, PlanError};
 use super::source_provider::SourceProvider;
 use super::table;
-use crate::command::{Command, ParsedWords, Positional, SavedPart, TableEntry};
+use crate::command::{Command, ParsedWords, Positional, SavedPart};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::{Format, Request, Shown};
@@ -21,7 +21,7 @@ use crate::outcome::Outcome;
 use crate::session::Session;
 use engine::Plan;
 use record::rows::{Drops, Flows, HomeScreens, Sockets};
-use record::{Accounting, Each, Lookups, Source, SourceError, full_scan};
+use record::{Accounting, Each, Lookups, Schema, Source, SourceError, full_scan};
 use std::cell::Cell;
 
 /// The registry's entry.
@@ -36,7 +36,7 @@ pub(crate) static COMMAND: Command = Command {
         .and(Scope::ALL_NETNS)
         .and(Scope::HOME),
     positional: Positional::None,
-    tables: &[TableEntry::of::<HomeScreens>()],
+    tables: &[Schema::of::<HomeScreens>()],
     recorded: Some(SavedPart { rows: None, is_large: false, read: look::save }),
     run: Some(run),
     ..Command::TABLE

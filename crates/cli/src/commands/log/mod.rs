@@ -12,7 +12,7 @@ pub(crate) mod top;
 use super::follow::{self, StreamNotes};
 use super::plan::of_request;
 use super::reloading::Reread;
-use crate::command::{Command, ParsedWords, TableEntry};
+use crate::command::{Command, ParsedWords};
 use crate::config::Config;
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
@@ -29,7 +29,7 @@ use host::{Namespace, Namespaces};
 use meaning::Meaning;
 use nflog::{FindOtherNetns, FollowLog, GroupTaken, LogStream, OtherNetns};
 use record::rows::LogRecords;
-use record::{Accounting, SourceError, SourceFault};
+use record::{Accounting, Schema, SourceError, SourceFault};
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
@@ -51,7 +51,7 @@ pub(crate) static COMMAND: Command = Command {
         .and(Scope::LOG)
         .and(Scope::LOG_SERVICE)
         .and(Scope::SHIP),
-    tables: &[TableEntry::of::<LogRecords>()],
+    tables: &[Schema::of::<LogRecords>()],
     run: Some(run),
     ..Command::TABLE
 };

@@ -1,12 +1,13 @@
 //! `netwren log tail`: records in words, for people who watch.
 
 use super::{Log, asked, followed};
-use crate::command::{Command, ParsedWords, TableEntry};
+use crate::command::{Command, ParsedWords};
 use crate::commands::plan::of_request;
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::Format;
 use crate::outcome::Outcome;
+use record::Schema;
 use record::rows::LogRecords;
 use sinks::LOG_TAIL_COLUMNS;
 
@@ -16,7 +17,7 @@ pub(crate) static COMMAND: Command = Command {
     about: "Packets that rules log, in words: a line each, the same again counted, the rule named",
     examples: EXAMPLES,
     scope: Scope::ROWS.and(Scope::NAMES).and(Scope::PLACES).and(Scope::ALL_NETNS).and(Scope::LOG),
-    tables: &[TableEntry::of::<LogRecords>()],
+    tables: &[Schema::of::<LogRecords>()],
     run: Some(run),
     ..Command::TABLE
 };

@@ -5,7 +5,7 @@
 use super::meaning::Meaning;
 use super::{Log, with_holder};
 use crate::asked;
-use crate::command::{Command, ParsedWords, TableEntry};
+use crate::command::{Command, ParsedWords};
 use crate::commands::finish::finish;
 use crate::commands::plan::of_request;
 use crate::enrich::Enrichment;
@@ -18,7 +18,7 @@ use crate::session::Session;
 use engine::{Plan, ResolvingSink};
 use nflog::LogStream;
 use record::rows::LogRecords;
-use record::{Accounting, Demand, Each, LookupId, Next, Offer, Scan, Source, SourceError, Stream, StreamState};
+use record::{Accounting, Demand, Each, LookupId, Next, Offer, Scan, Schema, Source, SourceError, Stream, StreamState};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 use sys::{clock, cost};
@@ -44,7 +44,7 @@ pub(crate) static COMMAND: Command = Command {
         .and(Scope::ALL_NETNS)
         .and(Scope::LOG)
         .and(Scope::LOG_TOP),
-    tables: &[TableEntry::of::<LogRecords>()],
+    tables: &[Schema::of::<LogRecords>()],
     run: Some(run),
     ..Command::TABLE
 };

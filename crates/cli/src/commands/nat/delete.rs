@@ -7,7 +7,7 @@
 use super::super::acting::{self, Act, Verb};
 use super::super::table;
 use super::list::{EntryProvider, prepare};
-use crate::command::{Command, ParsedWords, TableEntry};
+use crate::command::{Command, ParsedWords};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::outcome::Outcome;
@@ -15,7 +15,7 @@ use conntrack::change::{Changes, Target};
 use conntrack::{CtTable, NetnsRef, Via};
 use netlink::DumpError;
 use record::rows::{CtTuple, Nat, nat_need as need};
-use record::{Accounting, Field, Kind, Value};
+use record::{Accounting, Field, Kind, Schema, Value};
 use sys::Errno;
 
 /// The order if none is asked for.
@@ -58,7 +58,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::ACTION.and(Scope::DELETING),
     refusals: &[("replay", "a recording has no entries to delete: leave out --replay")],
-    tables: &[TableEntry::of::<Nat>()],
+    tables: &[Schema::of::<Nat>()],
     run: Some(run),
     ..Command::TABLE
 };

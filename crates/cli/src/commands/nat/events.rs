@@ -3,7 +3,7 @@
 use super::super::follow::{self, StreamNotes};
 use super::super::plan::of_request;
 use super::owner_readings::SessionReadings;
-use crate::command::{Command, ParsedWords, TableEntry};
+use crate::command::{Command, ParsedWords};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::parser;
@@ -14,6 +14,7 @@ use conntrack::events::{BUFFER_BYTES, EventsVia, FindNamespaces, FollowNat, Foun
 use engine::{Plan, RunError};
 use host::Namespaces;
 use owners::OwnedEvents;
+use record::Schema;
 use record::rows::{NatEventKind, NatEvents, nat_need};
 use sys::Host;
 
@@ -31,7 +32,7 @@ pub(crate) static COMMAND: Command = Command {
         .and(Scope::VIA)
         .and(Scope::OWNERS_VIA)
         .and(Scope::EVENTS),
-    tables: &[TableEntry::of::<NatEvents>()],
+    tables: &[Schema::of::<NatEvents>()],
     run: Some(run),
     ..Command::TABLE
 };

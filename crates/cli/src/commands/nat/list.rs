@@ -7,7 +7,7 @@ use super::super::table;
 use super::owner_readings::read_sockets;
 use super::uncounted;
 use crate::asked::Asked;
-use crate::command::{Command, ParsedWords, SavedPart, TableEntry};
+use crate::command::{Command, ParsedWords, SavedPart};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
@@ -17,7 +17,7 @@ use conntrack::{AllNetnsConntrack, ConntrackSource, CtTable, Options, Via};
 use engine::Plan;
 use owners::{OwnedEntries, OwnerResolver};
 use record::rows::{Nat, nat_need};
-use record::{Accounting, LookupId, Lookups, Source};
+use record::{Accounting, LookupId, Lookups, Schema, Source};
 use std::hash::RandomState;
 use sys::Mode;
 
@@ -28,7 +28,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::OWNED_TABLE.and(Scope::CT_TABLE),
     refusals: REFUSALS,
-    tables: &[TableEntry::of::<Nat>()],
+    tables: &[Schema::of::<Nat>()],
     recorded: Some(SavedPart { rows: Some("entries of connection tracking"), is_large: true, read: save }),
     run: Some(run),
     ..Command::TABLE

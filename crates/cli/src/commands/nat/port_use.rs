@@ -16,7 +16,7 @@ use crate::session::Session;
 use conntrack::CtTable;
 use doctor::nat::range_of;
 use record::rows::{Nat, SnatRule};
-use record::{Accounting, Addr, Column, Columns, Kind, Next, OwnedValue, Round, Sink, SinkError, Value};
+use record::{Accounting, Addr, Column, Columns, Kind, Next, OwnedValue, Round, Schema, Sink, SinkError, Value};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
@@ -35,7 +35,7 @@ const HIGHEST_COLUMN: &str = "max_reply_dport";
 /// Runs the command.
 pub(super) fn run(mut request: Request, table: CtTable) -> Outcome {
     // What is wrong with the user's own words is told before ours are added.
-    let own = engine::filter::parse(&request.shown.filter).and_then(|own| bind::<Nat>(&request, &own));
+    let own = engine::filter::parse(&request.shown.filter).and_then(|own| bind(Schema::of::<Nat>(), &request, &own));
     if let Err(error) = own {
         return Outcome::because(Exit::Usage, error);
     }

@@ -4,14 +4,14 @@ use super::super::saved;
 use super::super::source_provider::SourceProvider;
 use super::super::table;
 use crate::asked::Asked;
-use crate::command::{Command, ParsedWords, SavedPart, TableEntry};
+use crate::command::{Command, ParsedWords, SavedPart};
 use crate::flags::defs::Scope;
 use crate::flags::request::{Format, Repeat, Request};
 use crate::outcome::Outcome;
 use crate::session::Session;
 use conntrack::stats::{StatMemory, StatOptions, StatSource, StatVia};
 use record::rows::NatStats;
-use record::{Accounting, Lookups, Source};
+use record::{Accounting, Lookups, Schema, Source};
 use std::cell::RefCell;
 use sys::Mode;
 
@@ -21,7 +21,7 @@ pub(crate) static COMMAND: Command = Command {
     about: "What connection tracking counts: entries, limits, what was dropped and what could not go in",
     examples: EXAMPLES,
     scope: Scope::TABLE.without(Scope::NAMES).and(Scope::VIA).and(Scope::PER_CPU),
-    tables: &[TableEntry::of::<NatStats>()],
+    tables: &[Schema::of::<NatStats>()],
     recorded: Some(SavedPart { rows: None, is_large: false, read: save }),
     run: Some(run),
     ..Command::TABLE

@@ -8,13 +8,13 @@ use super::super::table;
 use super::LIMIT;
 use super::list::{prepare, table_of};
 use super::port_use;
-use crate::command::{Command, ParsedWords, TableEntry};
+use crate::command::{Command, ParsedWords};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
 use crate::outcome::Outcome;
 use record::rows::Nat;
-use record::{Accounting, Column, Columns, Kind, Next, OwnedValue, Round, Sink, SinkError, Value};
+use record::{Accounting, Column, Columns, Kind, Next, OwnedValue, Round, Schema, Sink, SinkError, Value};
 
 /// ParsedWords for fields, as people ask for them.
 const ALIASES: &[(&str, &str)] = &[
@@ -44,7 +44,7 @@ pub(crate) static COMMAND: Command = Command {
         ("columns", "--columns does not go with `nat top`: name the fields after `top`"),
         ("follow", "--follow does not go with `nat`: `netwren nat events` shows what happens"),
     ],
-    tables: &[TableEntry::of::<Nat>()],
+    tables: &[Schema::of::<Nat>()],
     run: Some(run),
     ..Command::TABLE
 };
@@ -95,7 +95,9 @@ fn fields(words: &[&str]) -> Result<(String, usize), String> {
     let word = |place: usize| words.get(place).copied().unwrap_or("");
     let name = |word: &str| {
         let alias = ALIASES.iter().find(|(alias, _)| *alias == word).map(|(_, field)| *field);
-        alias.or_else(|| (!engine::words::fields::<Nat>(word).is_empty()).then_some(word)).map(str::to_owned)
+        alias
+            .or_else(|| (!engine::words::fields(Schema::of::<Nat>(), word).is_empty()).then_some(word))
+            .map(str::to_owned)
     };
     // `state = established` is a filter, not the field.
     if !is_list(word(0)) || is_operator(word(1)) {

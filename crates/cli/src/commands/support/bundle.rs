@@ -75,7 +75,7 @@ fn written(path: &Path, made: &MadeRows<Features>, features: &[Feature], command
     bundle.line("{\"table\":\"support\"}\n")?;
     let mut exit = made.write_to(&mut *support.sink(), features).exit;
     for part in PARTS {
-        let table = part.command.tables.first().map_or("", |table| table.name);
+        let table = part.command.tables.first().map_or("", |table| table.name());
         bundle.line(&format!("{{\"table\":\"{table}\"}}\n"))?;
         let words = ["--all-netns", "-o", "json"].iter().chain(part.words).map(Into::into).collect();
         let of_table = bundle.of_table(table);

@@ -6,12 +6,13 @@ mod features;
 mod state;
 
 use super::made_rows::MadeRows;
-use crate::command::{Command, ParsedWords, TableEntry};
+use crate::command::{Command, ParsedWords};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
 use crate::outcome::Outcome;
 use crate::output;
+use record::Schema;
 use record::rows::{Feature, FeatureState, Features};
 use record::text;
 use sys::{Host, Kernel, Modules, caps};
@@ -25,7 +26,7 @@ pub(crate) static COMMAND: Command = Command {
     about: "What this kernel and these privileges allow, and what is used instead",
     examples: EXAMPLES,
     scope: Scope::SUPPORT.and(Scope::COLUMNS).and(Scope::SORT).and(Scope::BY),
-    tables: &[TableEntry::of::<Features>()],
+    tables: &[Schema::of::<Features>()],
     run: Some(run),
     ..Command::TABLE
 };

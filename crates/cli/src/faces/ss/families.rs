@@ -74,13 +74,14 @@ fn at_least(side: Side, port: i64, xdp: bool) -> Expr {
 mod tests {
     use super::*;
     use engine::expr_text;
+    use record::Schema;
     use record::rows::Sockets;
 
     #[test]
     fn ports_are_ports_and_queues() {
         let text = |compare, port, proto| {
             let condition = Condition::Port(Side::Local, compare, port);
-            leaf(&condition, proto).map_or_else(String::new, |expr| expr_text::<Sockets>(&expr))
+            leaf(&condition, proto).map_or_else(String::new, |expr| expr_text(Schema::of::<Sockets>(), &expr))
         };
         assert_eq!(text(Compare::Eq, 1234, Proto::Vsock), "vsock_port = 1234");
         assert_eq!(text(Compare::Lt, 70_000, Proto::Vsock), "not vsock_port >= 70000");

@@ -111,10 +111,11 @@ fn at_least(side: Side, port: i64, packet: bool) -> Expr {
 mod tests {
     use super::*;
     use engine::expr_text;
+    use record::Schema;
     use record::rows::Sockets;
 
     fn text(condition: &Condition, proto: Proto) -> String {
-        leaf(condition, proto).map_or_else(String::new, |expr| expr_text::<Sockets>(&expr))
+        leaf(condition, proto).map_or_else(String::new, |expr| expr_text(Schema::of::<Sockets>(), &expr))
     }
 
     #[test]

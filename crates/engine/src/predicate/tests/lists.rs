@@ -6,7 +6,7 @@ use crate::filter::{bind, parse};
 use crate::order::Sorter;
 use crate::predicate::Predicate;
 use record::rows::{Conntrack, CtStatus, CtTuple, Nat};
-use record::{Addr, Comm, Field, Kind, Lookups, Member, Next, Object, Owner, Table, Value, field_index};
+use record::{Addr, Comm, Field, Kind, Lookups, Member, Next, Object, Owner, Schema, Table, Value, field_index};
 
 fn row(client: &str, port: u16, proto: u8, bits: u32) -> Conntrack<'static> {
     let orig = CtTuple { src: client.parse().unwrap(), proto, src_part: port, ..CtTuple::EMPTY };
@@ -14,15 +14,15 @@ fn row(client: &str, port: u16, proto: u8, bits: u32) -> Conntrack<'static> {
 }
 
 fn holds(filter: &str, row: &Conntrack<'_>) -> bool {
-    let expr = bind::<Nat>(&parse(filter).unwrap()).unwrap();
+    let expr = bind(Schema::of::<Nat>(), &parse(filter).unwrap()).unwrap();
     // What `--explain` prints means the same.
-    let again = bind::<Nat>(&parse(&expr_text::<Nat>(&expr)).unwrap()).unwrap();
+    let again = bind(Schema::of::<Nat>(), &parse(&expr_text(Schema::of::<Nat>(), &expr)).unwrap()).unwrap();
     assert_eq!(expr, again, "{filter}");
     Predicate::<Nat>::new(&expr.into_conjuncts()).unwrap().matches(row, &Lookups::none())
 }
 
 fn error(filter: &str) -> String {
-    bind::<Nat>(&parse(filter).unwrap()).unwrap_err().to_string()
+    bind(Schema::of::<Nat>(), &parse(filter).unwrap()).unwrap_err().to_string()
 }
 
 #[test]
@@ -151,8 +151,9 @@ fn members_and_texts_of_lists() {
         mean: 1_250,
     };
     let holds = |filter: &str| {
-        let expr = bind::<Findings>(&parse(filter).unwrap()).unwrap();
-        let again = bind::<Findings>(&parse(&expr_text::<Findings>(&expr)).unwrap()).unwrap();
+        let expr = bind(Schema::of::<Findings>(), &parse(filter).unwrap()).unwrap();
+        let again =
+            bind(Schema::of::<Findings>(), &parse(&expr_text(Schema::of::<Findings>(), &expr)).unwrap()).unwrap();
         assert_eq!(expr, again, "{filter}");
         Predicate::<Findings>::new(&expr.into_conjuncts()).unwrap().matches(&row, &Lookups::none())
     };
@@ -176,7 +177,7 @@ fn members_and_texts_of_lists() {
     {
         assert!(!holds(no), "{no}");
     }
-    let error = |filter: &str| bind::<Findings>(&parse(filter).unwrap()).unwrap_err().to_string();
+    let error = |filter: &str| bind(Schema::of::<Findings>(), &parse(filter).unwrap()).unwrap_err().to_string();
     assert!(error("limits.size = 1").contains("`limits` has name used"), "{}", error("limits.size = 1"));
     assert!(error("limits = 1").contains("compare a member"));
     assert!(error("limits.name = middle").contains("low high"));

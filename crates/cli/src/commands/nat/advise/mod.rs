@@ -12,7 +12,7 @@ mod settings;
 mod show;
 
 use super::super::made_rows::MadeRows;
-use crate::command::{Command, ParsedWords, SavedPart, TableEntry};
+use crate::command::{Command, ParsedWords, SavedPart};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
@@ -25,6 +25,7 @@ use asked::NatAdvise;
 use doctor::nat::{Evidence, advise};
 use judged::Judged;
 use record::Accounting;
+use record::Schema;
 use record::rows::NatAdvices;
 
 /// The registry's entry.
@@ -33,7 +34,7 @@ pub(crate) static COMMAND: Command = Command {
     about: "How full the connection-tracking table is, where that leads, what limit it should have, what that costs",
     examples: EXAMPLES,
     scope: Scope::ADVICE.and(Scope::COLUMNS).and(Scope::SORT).and(Scope::BY).and(Scope::FOLDS),
-    tables: &[TableEntry::of::<NatAdvices>()],
+    tables: &[Schema::of::<NatAdvices>()],
     recorded: Some(SavedPart { rows: None, is_large: false, read: gather::save }),
     run: Some(run),
     ..Command::TABLE

@@ -1,0 +1,103 @@
+//! A table's fields without its rows: all that filters, columns and orders are made of.
+
+use crate::{Field, Kind, LookupId, Show, Table};
+
+/// A [`Field`] without the way to read it.
+#[derive(Clone, Copy, Debug)]
+pub struct FieldInfo {
+    /// Name in filters, headers, JSON keys.
+    pub name: &'static str,
+    /// Meaning and unit.
+    pub kind: Kind,
+    /// One sentence.
+    pub doc: &'static str,
+    /// The kernel's name; empty if it has none there.
+    pub kernel: &'static str,
+    /// When it is shown unasked.
+    pub show: Show,
+    /// Bit that tells the source to fetch it; 0 if it is always there.
+    pub need: u64,
+    /// True if the processes that hold a socket must be known for it.
+    pub needs_owners: bool,
+}
+
+impl FieldInfo {
+    /// The description of a field.
+    fn of<T: Table>(field: &Field<T>) -> FieldInfo {
+        FieldInfo {
+            name: field.name,
+            kind: field.kind,
+            doc: field.doc,
+            kernel: field.kernel,
+            show: field.show,
+            need: field.need,
+            needs_owners: field.needs_lookup(LookupId::Owners),
+        }
+    }
+}
+
+/// Name and fields of a [`Table`] as a value: what works on words alone takes it and is compiled once, not once for
+/// each table.
+#[derive(Clone, Copy, Debug)]
+pub struct Schema {
+    name: &'static str,
+    field: fn(usize) -> Option<FieldInfo>,
+    place: fn(&str) -> Option<usize>,
+}
+
+impl Schema {
+    /// The schema of `T`.
+    pub const fn of<T: Table>() -> Schema {
+        Schema {
+            name: T::NAME,
+            field: |index| T::FIELDS.get(index).map(FieldInfo::of),
+            place: |name| T::FIELDS.iter().position(|field| field.name == name),
+        }
+    }
+
+    /// The word of the command line for the table.
+    pub const fn name(self) -> &'static str {
+        self.name
+    }
+
+    /// The field at an index.
+    pub fn field(self, index: usize) -> Option<FieldInfo> {
+        (self.field)(index)
+    }
+
+    /// Every field, in the order of `--columns all`.
+    pub fn fields(self) -> impl Iterator<Item = FieldInfo> {
+        (0..).map_while(self.field)
+    }
+
+    /// The names of all fields.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        self.fields().map(|field| field.name)
+    }
+
+    /// The index of the field called `name`.
+    pub fn index_of(self, name: &str) -> Option<usize> {
+        (self.place)(name)
+    }
+
+    /// The field called `name`.
+    pub fn named(self, name: &str) -> Option<FieldInfo> {
+        self.field(self.index_of(name)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::Sockets;
+
+    #[test]
+    fn a_schema_has_the_fields_of_its_table() {
+        let schema = Schema::of::<Sockets>();
+        assert_eq!(schema.names().collect::<Vec<_>>(), Sockets::FIELDS.iter().map(|f| f.name).collect::<Vec<_>>());
+        assert_eq!(schema.index_of("peer_port"), crate::field_index::<Sockets>("peer_port"));
+        assert!(schema.named("process").is_some_and(|field| field.needs_owners));
+        assert!(schema.named("state").is_some_and(|field| !field.needs_owners));
+        assert!(schema.named("none").is_none() && schema.field(Sockets::FIELDS.len()).is_none());
+    }
+}

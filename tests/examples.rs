@@ -1,4 +1,4 @@
-//! Every example that the program shows is run: those of each `--help`, and the block of the README. The man pages have
+//! Every example that the program shows is run: those of each `--help`, and those of [`DOCUMENTS`]. The man pages have
 //! the same ones as the help. Nothing is changed: `--yes` is left out, and all of it happens in a lab.
 
 use crate::lab::furnished;
@@ -60,11 +60,24 @@ fn examples(text: &str) -> Vec<String> {
     lines.take_while(|line| line.starts_with("  ")).flat_map(commands).collect()
 }
 
-/// The block below `## Use`.
-fn of_readme() -> Vec<String> {
-    let text = std::fs::read_to_string(testkit::program::workspace().join("README.md")).unwrap();
-    let block = text.lines().skip_while(|line| *line != "## Use").skip_while(|line| *line != "```").skip(1);
+/// Documents and the headings in them that have a block of commands.
+const DOCUMENTS: &[(&str, &str)] =
+    &[("README.md", "## Use"), ("README.md", "## Filters"), ("docs/cookbook.md", "## More commands")];
+
+/// The commands of the block of code below a heading of a document of the repository.
+fn of_document(path: &str, heading: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(testkit::program::workspace().join(path)).unwrap();
+    let block = text.lines().skip_while(|line| *line != heading).skip_while(|line| *line != "```").skip(1);
     block.take_while(|line| *line != "```").flat_map(commands).collect()
+}
+
+/// The commands of [`DOCUMENTS`]; each of them has some.
+fn of_documents() -> impl Iterator<Item = String> {
+    DOCUMENTS.iter().flat_map(|(path, heading)| {
+        let found = of_document(path, heading);
+        assert!(found.len() >= 10, "{path}: {heading}: {found:?}");
+        found
+    })
 }
 
 #[test]
@@ -95,7 +108,7 @@ fn issue_10_man_pages_have_the_examples_of_the_help() {
     assert_eq!(others, pages, "a page without a command, or the other way round");
 }
 
-/// What the README calls by a name is there.
+/// A folder with the programs that the documents call by name.
 fn with_program(lab: &Lab) -> std::path::PathBuf {
     let bin = lab.dir().join("bin");
     std::fs::create_dir_all(&bin).unwrap();
@@ -239,7 +252,7 @@ fn root_issue_10_every_example_runs() {
     let of_helps = helps().into_iter().flat_map(|(_, help)| examples(&help)).chain(examples(&filters));
     let mut seen = BTreeSet::new();
     // In order: a recording is made before it is read.
-    let all: Vec<String> = of_readme().into_iter().chain(of_helps).filter(|line| seen.insert(line.clone())).collect();
+    let all: Vec<String> = of_documents().chain(of_helps).filter(|line| seen.insert(line.clone())).collect();
     assert!(all.len() > 60, "{all:#?}");
     std::fs::write(lab.dir().join("log.toml"), crate::service::documented(lab.dir())).unwrap();
     std::fs::write(lab.dir().join("dump.pcap"), crate::capture_read::pcap_of(&[b"\0"])).unwrap();

@@ -15,6 +15,11 @@ use record::rows::{CapturedPackets, capture_need};
 
 /// The refusal of a name that is looked up, beside `or` or `not`.
 const BY_AND: &str = "is joined with words of pcap-filter by `and` only";
+/// A word that has a command of its own.
+const DROPPED: &str = "dropped";
+/// What is said of it.
+const OF_DROPS: &str = "\npackets that the kernel drops are no interface's: `netwren drops --events` shows them with \
+     reason and place, `netwren drops -w FILE` writes them, `netwren drops -w - | netwren capture -r -` decodes them";
 /// Comparisons of our fields in one text.
 const WORDS_MAX: usize = 26;
 /// Words that stand for them in the text that the compiler reads; as short as the shortest comparison, so that columns
@@ -95,12 +100,14 @@ impl JoinedFilter {
             pcap.replace_range(found.begin..found.end, &format!("{:1$}", word.name, found.end - found.begin));
         }
         let part = PcapFilter { text: pcap, own, names: HostNames::default() };
-        match (part.check(), bound) {
-            (Ok(()), _) => Ok(JoinedFilter { pcap: Some(part), ..joined }),
+        let refusal = match (part.check(), bound) {
+            (Ok(()), _) => return Ok(JoinedFilter { pcap: Some(part), ..joined }),
             // It reads as a filter of fields, one of which is unknown: that error knows which is meant.
-            (Err(_), Ok(Err(unknown))) => Err(unknown.to_string()),
-            (Err(refusal), _) => Err(refusal),
-        }
+            (Err(_), Ok(Err(unknown))) => unknown.to_string(),
+            (Err(refusal), _) => refusal,
+        };
+        let is_about_drops = text.split(|c: char| !c.is_alphanumeric()).any(|word| word == DROPPED);
+        Err(if is_about_drops { refusal + OF_DROPS } else { refusal })
     }
 }
 
@@ -265,6 +272,14 @@ mod tests {
             let joined = joined(pcap).unwrap();
             assert_eq!((joined.fields.as_str(), joined.pcap.unwrap().text.as_str()), ("", pcap));
         }
+    }
+
+    #[test]
+    fn dropped_packets_are_found_elsewhere() {
+        for text in ["dropped", "port 53 and dropped", "dropped = true"] {
+            assert!(joined(text).unwrap_err().ends_with(OF_DROPS), "{text}");
+        }
+        assert!(!joined("port dropped1").unwrap_err().contains("netwren drops"));
     }
 
     #[test]

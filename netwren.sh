@@ -322,6 +322,7 @@ test_all() {
     step "tidy" cargo xtask tidy
     step "tests" cargo_tests "$log"
     step "static binary" ended_build "$log.build"
+    step "size of the static binary" small_enough
     step "tests of the program without BPF" tests_without_bpf "$log"
     step "documentation" documentation
     step "fuzz, 3 s each" cargo xtask fuzz 3
@@ -372,6 +373,16 @@ ended_build() {
     background=
     cat "$1"
     return "$code"
+}
+
+# One file to copy to any host: bytes, with every feature. An older compiler makes it somewhat larger.
+readonly BINARY_MAX=15000000
+
+small_enough() {
+    local size
+    size=$(stat -c %s "$BINARY")
+    say "$BINARY has $size bytes, $BINARY_MAX are allowed"
+    ! is_pinned || ((size <= BINARY_MAX))
 }
 
 # Ends it and its cargo, which ends its compilers.

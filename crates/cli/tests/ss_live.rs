@@ -5,6 +5,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::process::{Command, Output, Stdio};
 use testkit::netns::Lab;
+use testkit::screen::Screen;
 use testkit::{mask, program, require_root, require_tool, tool, until_equal, wait_until};
 
 /// The layout of the installed tool.
@@ -626,19 +627,13 @@ fn root_issue_10_the_layout_is_the_installed_ones() {
 }
 
 /// What a command writes to a terminal of that many columns; what it says of owners it may not see is left out.
-fn on_terminal(lab: &Lab, columns: u32, command: &[&str]) -> String {
-    const PTY: &str = "import pty,os,sys,fcntl,termios,struct\n\
-                       pid,fd=pty.fork()\n\
-                       if pid==0:\n fcntl.ioctl(1,termios.TIOCSWINSZ,struct.pack('HHHH',24,int(sys.argv[1]),0,0))\n \
-                       os.dup2(os.open('/dev/null',1),2)\n os.execvp(sys.argv[2],sys.argv[2:])\n\
-                       out=b''\n\
-                       while True:\n try: more=os.read(fd,65536)\n except OSError: break\n if not more: break\n \
-                       out+=more\n\
-                       os.waitpid(pid,0)\n\
-                       sys.stdout.buffer.write(out)";
-    let mut python = lab.command("python3");
-    python.args(["-c", PTY, &columns.to_string()]).args(command).env("NETWREN_SS_LAYOUT", layout());
-    text(&python.output().unwrap().stdout).replace('\r', "")
+fn on_terminal(lab: &Lab, columns: usize, command: &[&str]) -> String {
+    let mut shell = lab.command("sh");
+    shell.args(["-c", "exec \"$@\" 2>/dev/null", "sh"]).args(command).env("NETWREN_SS_LAYOUT", layout());
+    let mut screen = Screen::start(shell, 24, columns);
+    screen.wait_end();
+    let grid = screen.grid();
+    text(grid.received()).replace('\r', "")
 }
 
 /// On a terminal the columns stretch over it, and those that do not fit go to the next line.
@@ -646,7 +641,6 @@ fn on_terminal(lab: &Lab, columns: u32, command: &[&str]) -> String {
 fn root_issue_10_columns_stretch_on_a_terminal() {
     require_root!();
     require_tool!("ss");
-    require_tool!("python3");
     let lab = Lab::new("sspty");
     populate(&lab);
     let netwren = program::netwren();

@@ -33,6 +33,7 @@ pub mod perf;
 pub mod pidns;
 pub mod priority;
 mod program_cache;
+pub mod pty;
 pub mod rights;
 mod ring_blocks;
 pub mod sandbox;

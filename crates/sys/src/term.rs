@@ -21,16 +21,29 @@ pub fn is_terminal(fd: i32) -> bool {
     call("ioctl", || i64::from(unsafe { libc::isatty(fd) })).is_ok_and(|answer| answer == 1)
 }
 
-/// Columns of the terminal behind `fd`; else the environment's `COLUMNS`; else `None`.
-pub fn width(fd: i32) -> Option<usize> {
+/// The size of a terminal in cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TermSize {
+    /// Lines from top to bottom.
+    pub rows: usize,
+    /// Cells of a line.
+    pub columns: usize,
+}
+
+/// The size of the terminal behind `fd`; `None` if it is none, or does not know its size.
+pub fn size(fd: i32) -> Option<TermSize> {
     // SAFETY: winsize holds integers, for which all bits zero is a value.
     let mut size: libc::winsize = unsafe { std::mem::zeroed() };
     // SAFETY: TIOCGWINSZ fills one winsize, which is live and exclusively borrowed.
-    let asked = call("ioctl", || unsafe { libc::ioctl(fd, libc::TIOCGWINSZ, &raw mut size) }.into());
-    if asked.is_ok() && size.ws_col > 0 {
-        return Some(usize::from(size.ws_col));
-    }
-    std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0)
+    call("ioctl", || unsafe { libc::ioctl(fd, libc::TIOCGWINSZ, &raw mut size) }.into()).ok()?;
+    let size = TermSize { rows: size.ws_row.into(), columns: size.ws_col.into() };
+    (size.columns > 0).then_some(size)
+}
+
+/// Columns of the terminal behind `fd`; else the environment's `COLUMNS`; else `None`.
+pub fn width(fd: i32) -> Option<usize> {
+    let given = || std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0);
+    size(fd).map(|size| size.columns).or_else(given)
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ pub mod postgres;
 pub mod program;
 pub mod root;
 pub mod routed;
+pub mod screen;
 mod socket_filter;
 pub mod tables;
 mod tasks;

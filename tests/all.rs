@@ -15,6 +15,7 @@ mod capture_rights;
 mod capture_stats;
 mod capture_write;
 mod contract;
+mod cookbook;
 mod counters;
 mod doctor;
 mod drop_backends;

@@ -357,7 +357,7 @@ fn root_issue_10_passers_by_cost_no_rows() {
 }
 
 /// A process that ends with the test.
-struct Killed(std::process::Child);
+pub(crate) struct Killed(pub(crate) std::process::Child);
 
 impl Drop for Killed {
     fn drop(&mut self) {

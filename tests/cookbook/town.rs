@@ -1,0 +1,154 @@
+//! A host with programs, a container and clients: town.py and clients.py say which.
+
+use crate::namespaces::Killed;
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{ChildStdout, Command, Stdio};
+use testkit::lock::MachineLock;
+use testkit::netns::Lab;
+use testkit::tables::Together;
+
+/// The host `web1`, in namespaces of pids, mounts, host name and network of its own, and the lab of those who talk to
+/// it. Everything ends with it.
+pub(crate) struct Town {
+    machine: Killed,
+    clients: Option<Killed>,
+    outside: Lab,
+    cgroup: Option<PathBuf>,
+    _tracking: Together,
+    /// Addresses of two towns at once would be told apart by `--all-netns`, and be in the answers.
+    _only: MachineLock,
+}
+
+impl Town {
+    /// Makes the host, and returns once all programs run and all clients talk.
+    pub(crate) fn new(purpose: &str) -> Town {
+        // It may have to be built first, which takes longer than the town stays.
+        testkit::program::netwren();
+        let only = MachineLock::take("town");
+        let outside = Lab::new(purpose);
+        let cgroup = container_group(outside.name());
+        let (town, clients) = (script(&outside, "town.py", TOWN), script(&outside, "clients.py", CLIENTS));
+        let mut machine = Command::new("unshare");
+        machine.args(["--pid", "--fork", "--kill-child", "--mount-proc", "--mount", "--uts", "--net", "python3"]);
+        machine.arg(town).arg(cgroup.clone().unwrap_or_default()).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut machine = Killed(machine.spawn().unwrap());
+        let mut said = BufReader::new(machine.0.stdout.take().unwrap());
+        let mut town = Town { machine, clients: None, outside, cgroup, _tracking: Together::share(), _only: only };
+        wait_for("made", &mut said);
+        town.plug();
+        let mut talking = Command::new("python3");
+        talking.arg(clients).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut talking = Killed(town.outside.inside(|| talking.spawn()).unwrap());
+        wait_for("ready", &mut said);
+        talking.0.stdin.take().unwrap().write_all(b"\n").unwrap();
+        wait_for("ready", &mut BufReader::new(talking.0.stdout.take().unwrap()));
+        town.clients = Some(talking);
+        town
+    }
+
+    /// A command in the host's network namespace.
+    fn net(&self) -> Command {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net=/proc/{}/ns/net", self.machine.0.id()));
+        command
+    }
+
+    /// Connects the host to those outside, by `eth0` on both sides.
+    fn plug(&self) {
+        let own = |line: &str| {
+            let status = self.net().arg("ip").args(line.split(' ')).status();
+            assert!(status.is_ok_and(|status| status.success()), "ip {line}");
+        };
+        own(&format!("link add eth0 type veth peer name eth0 netns {}", self.outside.name()));
+        let outside = |line: &str| self.outside.ip(&line.split(' ').collect::<Vec<_>>());
+        outside("addr add 192.0.2.1/24 dev eth0");
+        outside("link set eth0 up");
+        ["10.1.2.3", "10.1.2.4", "198.51.100.7"].iter().for_each(|to| outside(&format!("addr add {to}/32 dev lo")));
+        own("link set eth0 up");
+        // Where packets vanish; an unreachable address would be answered.
+        outside("route add blackhole 198.51.100.99");
+        self.outside.inside(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1")).unwrap();
+        own("addr add 192.0.2.10/24 dev eth0");
+        own("route add default via 192.0.2.1");
+    }
+
+    /// Runs a line of the shell on a terminal of 80 columns; what it writes there, and then what it says on stderr but
+    /// for namespaces of other tests.
+    pub(crate) fn says(&self, line: &str) -> String {
+        self.run(line, false)
+    }
+
+    /// The same in colour.
+    pub(crate) fn shows(&self, line: &str) -> String {
+        self.run(line, true)
+    }
+
+    fn run(&self, line: &str, in_colour: bool) -> String {
+        let (program, dir) = (testkit::program::netwren(), self.outside.dir());
+        let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap_or_default());
+        let of = |name: &str| format!("/proc/{}/ns/{name}", self.machine.0.id());
+        let mut command = Command::new("nsenter");
+        command.args(["mnt", "net", "uts"].map(|name| match name {
+            "mnt" => format!("--mount={}", of(name)),
+            name => format!("--{name}={}", of(name)),
+        }));
+        command.arg(format!("--pid={}", of("pid_for_children"))).arg(format!("--wd={}", dir.display()));
+        command.args(["script", "-qec", "stty cols 80 rows 40; exec bash -c \"$LINE\" 2> stderr", "/dev/null"]);
+        crate::run::clean(&mut command).env("PATH", path).env("LINE", line).env("TERM", "xterm");
+        command.env("LC_ALL", "C.UTF-8").stdin(Stdio::null());
+        if !in_colour {
+            command.env("NO_COLOR", "1");
+        }
+        let output = testkit::told_if_late(line, || command.output()).expect("nsenter starts");
+        let stderr = std::fs::read_to_string(dir.join("stderr")).unwrap_or_default();
+        let is_complete = matches!(output.status.code(), Some(0 | 3));
+        assert!(is_complete, "`{line}` ended with {:?}: {stderr}", output.status.code());
+        let own = stderr.lines().filter(|line| !is_of_others(line)).map(|line| format!("{line}\n"));
+        String::from_utf8(output.stdout).unwrap().replace("\r\n", "\n") + &own.collect::<String>()
+    }
+}
+
+/// True for what is said of the machine around the host: namespaces and processes of others, and how busy it is.
+fn is_of_others(line: &str) -> bool {
+    ["network namespace", "outside this pid namespace", "freed in a routine way", "not taken"]
+        .iter()
+        .any(|words| line.contains(words))
+}
+
+impl Drop for Town {
+    fn drop(&mut self) {
+        self.clients = None;
+        let _ = (self.machine.0.kill(), self.machine.0.wait());
+        let Some(group) = &self.cgroup else { return };
+        for directory in [Some(group.as_path()), group.parent()].into_iter().flatten() {
+            if !std::thread::panicking() {
+                testkit::wait_until("the group is empty", || std::fs::remove_dir(directory).is_ok());
+            }
+        }
+    }
+}
+
+const TOWN: &str = include_str!("town.py");
+const CLIENTS: &str = include_str!("clients.py");
+
+fn script(lab: &Lab, name: &str, text: &str) -> PathBuf {
+    let path = lab.dir().join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+fn wait_for(word: &str, from: &mut BufReader<ChildStdout>) {
+    let mut line = String::new();
+    from.read_line(&mut line).unwrap();
+    assert_eq!(line.trim_end(), word, "the host does not come up");
+}
+
+/// A cgroup as LXC makes it for a container `shop`; none where there is no cgroup 2.
+fn container_group(name: &str) -> Option<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    let root = mounts.lines().find(|line| line.contains(" cgroup2 "))?.split(' ').nth(1)?;
+    let group = PathBuf::from(root).join(name).join("lxc.payload.shop");
+    std::fs::create_dir_all(&group).unwrap();
+    Some(group)
+}

@@ -73,6 +73,7 @@ mod tcpdump_live;
 mod tcpdump_names;
 mod tcpdump_saving;
 mod tcpdump_switches;
+mod terminal;
 mod trust;
 mod ulogd_databases;
 mod ulogd_formats;

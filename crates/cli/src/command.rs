@@ -151,6 +151,11 @@ impl<'w> ParsedWords<'w> {
         self.matches.try_get_one::<u8>(flag).ok().flatten().copied().unwrap_or(0)
     }
 
+    /// True if the command takes the flag.
+    pub(crate) fn takes(&self, flag: &str) -> bool {
+        self.matches.try_contains_id(flag).is_ok()
+    }
+
     /// True if the flag stands on the command line, whatever is meant without it.
     pub(crate) fn is_given(&self, flag: &str) -> bool {
         let source = self.matches.try_contains_id(flag).ok().and_then(|_| self.matches.value_source(flag));

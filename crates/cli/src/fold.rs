@@ -1,16 +1,22 @@
 //! Lines folded at the width of a terminal: help and other prose, never what somebody may copy or a program reads.
 
+use sinks::width_of;
+
 /// The narrowest column of text that is worth an indentation as deep as the text's own.
 const TEXT_MIN: usize = 20;
 
+/// Beginnings of lines that are commands: they may be copied, and stay whole.
+const COMMANDS: [&str; 2] = ["netwren ", "sysctl -w "];
+
 /// `text` with no line wider than `width`, as far as its words are not. What goes on hangs below the text of its line:
-/// behind the last gap of two spaces, or at the line's indentation. A command that may be copied stays whole.
+/// behind the last gap of two spaces, or at the line's indentation where that leaves too little room for it. A command that may be copied stays whole: on a line
+/// of its own, and between backticks as far as it fits.
 pub(crate) fn fold(text: &str, width: usize) -> String {
     let mut out = String::with_capacity(text.len() * 2);
     for line in text.split_inclusive('\n') {
         let words = line.trim();
-        let is_command = words.starts_with("netwren ") && !words.contains("  ");
-        if is_command || line.trim_end().chars().count() <= width {
+        let is_command = COMMANDS.iter().any(|command| words.starts_with(command)) && !words.contains("  ");
+        if is_command || width_of(line.trim_end()) <= width {
             out.push_str(line);
         } else {
             fold_line(line, width, &mut out);
@@ -22,13 +28,16 @@ pub(crate) fn fold(text: &str, width: usize) -> String {
 fn fold_line(line: &str, width: usize, out: &mut String) {
     let indent = line.len() - line.trim_start_matches(' ').len();
     let (head, text) = line.split_at(line.rfind("  ").map_or(indent, |gap| gap + 2).max(indent));
-    let start = head.chars().count();
-    let hang = if start + TEXT_MIN <= width { start } else { indent + 4 };
+    let start = width_of(head);
+    let longest = text.split_whitespace().map(width_of).max().unwrap_or(0);
+    let hang = if start + longest.max(TEXT_MIN) <= width { start } else { indent + 4 };
     out.push_str(head);
     let mut column = start;
-    for (place, word) in text.split(' ').enumerate() {
-        let word_width = word.trim_end().chars().count();
-        if place > 0 && column + 1 + word_width > width {
+    for (place, word) in whole_words(text, width.saturating_sub(hang)).into_iter().enumerate() {
+        let word_width = width_of(word.trim_end());
+        if column + usize::from(place > 0) + word_width > width && column > hang {
+            // The text may not begin on the line of its head.
+            out.truncate(out.trim_end_matches(' ').len());
             out.push('\n');
             out.extend(std::iter::repeat_n(' ', hang));
             column = hang;
@@ -39,6 +48,27 @@ fn fold_line(line: &str, width: usize, out: &mut String) {
         out.push_str(word);
         column += word_width;
     }
+}
+
+/// The words of a text. What stands between backticks is one word, if it is no wider than `width`.
+fn whole_words(text: &str, width: usize) -> Vec<&str> {
+    let (mut words, mut start) = (Vec::new(), 0);
+    for (at, _) in text.match_indices(' ') {
+        let so_far = text.get(start..at).unwrap_or_default();
+        let quoted = || {
+            let rest = text.get(start..)?;
+            let open = rest.find('`')?;
+            let close = open + 1 + rest.get(open + 1..)?.find('`')?;
+            Some(start + close > at && width_of(rest.get(..=close)?) < width)
+        };
+        if so_far.matches('`').count() % 2 == 1 && quoted().unwrap_or(false) {
+            continue;
+        }
+        words.push(so_far);
+        start = at + 1;
+    }
+    words.extend(text.get(start..));
+    words
 }
 
 #[cfg(test)]
@@ -57,7 +87,11 @@ mod tests {
         assert_eq!(fold("\nA line of prose that is long\n", 24), "\nA line of prose that is\nlong\n");
         let command = "  netwren nat stateless plan --publish 8080:172.17.0.2:8080\n";
         assert_eq!(fold(command, 40), command);
-        assert_eq!(fold("    deep in here  one two three\n", 20), "    deep in here  one\n        two three\n");
+        let message = "say `netwren support` to it\n";
+        assert_eq!(fold(message, 20), "say\n`netwren support` to\nit\n");
+        assert_eq!(fold(message, 12), "say `netwren\n    support`\n    to it\n");
+        assert_eq!(fold("日本 日本 日本 日本 日本\n", 20), "日本 日本 日本 日本\n日本\n");
+        assert_eq!(fold("    deep in here  one two three\n", 20), "    deep in here\n        one two\n        three\n");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Lines on stderr: warnings, errors, the footer that says what is missing.
 
+use crate::output;
 use record::{Accounting, text};
 use sys::cost::Cost;
 
@@ -13,7 +14,8 @@ pub(crate) fn say(message: &str) {
         text::put_text(&mut line, part.as_bytes());
     }
     line.push(b'\n');
-    let _ = sys::out::Out::stderr().write_all(&line);
+    let text = String::from_utf8_lossy(&line);
+    let _ = sys::out::Out::stderr().write_all(output::folded_message(&text).as_bytes());
 }
 
 /// Says what was lost, unreadable or incomplete; nothing when all is well.

@@ -1,12 +1,14 @@
 //! Which sink a request gets: by format, and by what standard output is.
 
 use crate::exit::Exit;
-use crate::flags::request::{Format, Request};
+use crate::flags::request::{Format, KeptColumns, Request};
 use crate::fold::fold;
 use crate::local_time::local_time;
 use crate::stdout::Stdout;
 use record::Sink;
 use sinks::{Csv, FormatOptions, HomeText, HomeTextOptions, Json, LogTail, LogTailOptions, Out, TableWriter, Text};
+use sinks::{LocalClock, Room};
+use std::borrow::Cow;
 
 /// The sink for this request on standard output.
 pub(crate) fn sink(request: &Request) -> Box<dyn Sink> {
@@ -27,7 +29,11 @@ pub(crate) fn sink(request: &Request) -> Box<dyn Sink> {
         Format::Home => Box::new(HomeText::new(out, HomeTextOptions { color: options.color, width: terminal_width() })),
         Format::Json => Box::new(Json::new(out, options)),
         Format::Csv => Box::new(Csv::new(out, options)),
-        Format::Table if terminal || request.color == Some(true) => Box::new(TableWriter::new(out, options)),
+        Format::Table if terminal => {
+            Box::new(TableWriter::new(out, options).within(room(request)).for_people(Some(CLOCK)))
+        }
+        Format::Plain => Box::new(TableWriter::new(out, options).within(room(request))),
+        Format::Table if request.color == Some(true) => Box::new(TableWriter::new(out, options)),
         Format::Table => Box::new(Text::new(out, options)),
     }
 }
@@ -41,10 +47,44 @@ fn log_tail(request: &Request, out: Out<Stdout>, color: bool) -> LogTail<Stdout>
     LogTail::new(out, LogTailOptions { color, width: terminal_width(), with_netns: request.all_netns, clock })
 }
 
-/// Columns of the terminal that standard output is; `None` if it is none.
-fn terminal_width() -> Option<usize> {
-    let stdout = sys::term::STDOUT;
-    sys::term::is_terminal(stdout).then(|| sys::term::width(stdout).unwrap_or(80))
+/// The clock of times in tables that people read.
+const CLOCK: LocalClock = LocalClock { now_s: || sys::clock::wall().seconds, local: local_time };
+
+/// The room of a table; `None` in a pipe, unless COLUMNS is set.
+fn room(request: &Request) -> Option<Room> {
+    let width = asked_width().or_else(terminal_width)?;
+    let KeptColumns { named, keeps, can_be_named, see_by } = request.kept.clone();
+    Some(Room { width, named, keeps, can_be_named, see_by })
+}
+
+/// Columns of the screen that the user asks for by the environment.
+fn asked_width() -> Option<usize> {
+    std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0)
+}
+
+/// Width of texts where there is no terminal.
+const PROSE_WIDTH: usize = 80;
+
+/// Columns of the terminal that standard output is, or those that COLUMNS asks for; `None` if it is none.
+pub(crate) fn terminal_width() -> Option<usize> {
+    width_of_terminal(sys::term::STDOUT)
+}
+
+fn width_of_terminal(fd: i32) -> Option<usize> {
+    sys::term::is_terminal(fd).then(|| asked_width().or_else(|| sys::term::width(fd)).unwrap_or(PROSE_WIDTH))
+}
+
+/// Width of texts on standard output.
+pub(crate) fn prose_width() -> usize {
+    terminal_width().unwrap_or(PROSE_WIDTH)
+}
+
+/// Lines of a message, folded where standard error is a terminal.
+pub(crate) fn folded_message(text: &str) -> Cow<'_, str> {
+    match width_of_terminal(sys::term::STDERR) {
+        Some(width) => Cow::Owned(fold(text, width)),
+        None => Cow::Borrowed(text),
+    }
 }
 
 /// Prints a text that is no table, as it is.
@@ -60,9 +100,7 @@ pub(crate) fn print(text: &str) -> Exit {
 
 /// Prints sentences: on a terminal folded at its width.
 pub(crate) fn print_prose(text: &str) -> Exit {
-    let stdout = sys::term::STDOUT;
-    let width = if sys::term::is_terminal(stdout) { sys::term::width(stdout) } else { None };
-    match width {
+    match terminal_width() {
         Some(width) => print(&fold(text, width)),
         None => print(text),
     }
@@ -70,12 +108,14 @@ pub(crate) fn print_prose(text: &str) -> Exit {
 
 /// Prints what is wrong with the words of a command, or the help that they asked for.
 pub(crate) fn refused(error: &clap::Error) -> Exit {
+    let text = error.render().to_string();
     if error.use_stderr() {
-        let _ = error.print();
+        // A closed stderr is nobody's loss.
+        let _ = sys::Out::stderr().write_all(folded_message(&text).as_bytes());
         return Exit::Usage;
     }
     // clap's own print would not tell that nothing was written.
-    print_prose(&error.render().to_string())
+    print(&fold(&text, prose_width()))
 }
 
 /// NO_COLOR (https://no-color.org) and dumb terminals want none.

@@ -113,6 +113,62 @@ mod tests {
     }
 
     #[test]
+    fn columns_that_a_narrow_terminal_keeps_are_columns() {
+        for command in COMMANDS {
+            for table in command.tables.iter().filter(|table| !table.keeps().is_empty()) {
+                let fields = table.fields();
+                for kept in table.keeps() {
+                    assert!(fields.iter().any(|field| field.name == *kept), "{}: {kept}", table.name());
+                    assert_eq!(table.keeps().iter().filter(|name| *name == kept).count(), 1, "{}: {kept}", table.name());
+                }
+            }
+        }
+    }
+
+    /// A long cell of a kind.
+    fn long_cell(kind: ::record::Kind) -> ::record::Value<'static> {
+        use ::record::{Addr, Kind, Value};
+        match kind {
+            Kind::Addr => Value::Addr(Addr::V6([0xfd; 16])),
+            Kind::Endpoint => Value::Endpoint(Addr::V6([0xfd; 16]), Some(65_535)),
+            Kind::Time => Value::Time(1_795_000_000_123_456_789),
+            Kind::Bool => Value::Bool(false),
+            Kind::Thousandths => Value::Thousandths(99_999_999),
+            Kind::Name(words) => {
+                words.iter().max_by_key(|word| word.len()).map_or(Value::Null, |word| Value::Name(word))
+            }
+            kind if kind.is_number() => Value::U64(u64::MAX),
+            _ => Value::Bytes(
+                "/run/データ\u{1b}[2J/a-name-that-is-long-and-goes-on-and-on-and-on-and-on/0123456789abcdef".as_bytes(),
+            ),
+        }
+    }
+
+    #[test]
+    fn issue_15_every_table_fits_a_terminal() {
+        use ::record::{Accounting, Column, Columns, Next, Show, Sink};
+        let sets = [&[Show::Default][..], &[Show::Default, Show::Wide], &[Show::Default, Show::Wide, Show::Asked]];
+        for table in COMMANDS.iter().flat_map(|command| command.tables) {
+            for (width, set) in [80, 120, 200, 40, 9].into_iter().flat_map(|width| sets.map(|set| (width, set))) {
+                let fields = table.fields().into_iter().filter(|field| set.contains(&field.show));
+                let columns: Vec<Column> =
+                    fields.map(|field| Column { name: field.name.into(), kind: field.kind }).collect();
+                let cells: Vec<_> = columns.iter().map(|column| long_cell(column.kind)).collect();
+                let room = sinks::Room { width, keeps: table.keeps().to_vec(), ..sinks::Room::default() };
+                let out = sinks::Out::new(Vec::new());
+                let mut sink = sinks::TableWriter::new(out, sinks::FormatOptions::default()).within(Some(room));
+                sink.begin(&Columns(columns), None).unwrap();
+                assert_eq!(sink.row(&cells).unwrap(), Next::More);
+                sink.end(&Accounting::default()).unwrap();
+                let text = String::from_utf8(sink.into_out().into_inner()).unwrap();
+                for line in text.lines() {
+                    assert!(sinks::width_of(line) <= width, "{} at {width}: {line}", table.name());
+                }
+            }
+        }
+    }
+
+    #[test]
     fn no_command_has_two_flags_of_one_name() {
         for command in COMMANDS {
             let mut longs: Vec<&str> =

@@ -12,7 +12,9 @@ pub(crate) fn markdown(commands: Commands) -> String {
          and\n\
          JSON keys alike. Units are in the name; absent is `null` in JSON, `-` in text, empty in CSV.\n\
          *default* fields are shown unasked, *wide* ones also with `-o wide` and in JSON, *asked* ones by\n\
-         `--columns`: they are fetched from the kernel only then.\n\n\
+         `--columns`: they are fetched from the kernel only then. A table that is too wide for a terminal leaves out \
+         columns,\n\
+         the last ones first unless it says which stay; those that `--columns` and `--sort` name leave last.\n\n\
          Owners in text and CSV are `PROCESS[PID].FD`, with `,` between them; `,`, `[` and `]` of a process name are \
          written\n\
          `\\x2c`, `\\x5b`, `\\x5d`. In CSV, text from outside that begins with `=`, `+`, `-`, `@`, tab, CR or `'` has \
@@ -43,6 +45,14 @@ fn table_markdown(table: Schema, page: &mut String) {
         let kind = kind_words(field.kind);
         let _ = writeln!(page, "| `{}` | {} | {kind} | {kernel} | {} |", field.name, shown_word(field.show), field.doc);
     }
+    page.push_str(&kept_words(table.keeps()));
+}
+
+/// The columns of a table that stay on a narrow terminal, in a sentence.
+fn kept_words(keeps: &[&str]) -> String {
+    let Some((first, rest)) = keeps.split_first() else { return String::new() };
+    let rest: String = rest.iter().map(|name| format!(", `{name}`")).collect();
+    format!("\nStay longest on a narrow terminal, the first longest of all: `{first}`{rest}.\n")
 }
 
 fn shown_word(show: Show) -> &'static str {

@@ -43,6 +43,7 @@ pub struct Schema {
     name: &'static str,
     field: fn(usize) -> Option<FieldInfo>,
     place: fn(&str) -> Option<usize>,
+    keeps: &'static [&'static str],
 }
 
 impl Schema {
@@ -52,7 +53,19 @@ impl Schema {
             name: T::NAME,
             field: |index| T::FIELDS.get(index).map(FieldInfo::of),
             place: |name| T::FIELDS.iter().position(|field| field.name == name),
+            keeps: &[],
         }
+    }
+
+    /// The same schema with the columns that a narrow terminal keeps.
+    pub const fn keeping(self, keeps: &'static [&'static str]) -> Schema {
+        Schema { keeps, ..self }
+    }
+
+    /// Columns in the order in which a narrow terminal keeps them, the most important one first; those that are not
+    /// here leave before them.
+    pub const fn keeps(self) -> &'static [&'static str] {
+        self.keeps
     }
 
     /// The word of the command line for the table.

@@ -4,6 +4,7 @@
 //! Start reading at [`Text`], the plainest of them, and [`Out`], the buffer under all.
 #![forbid(unsafe_code)]
 
+mod cut;
 pub mod face;
 mod home;
 mod log_tail;
@@ -12,7 +13,8 @@ mod out;
 pub mod packets;
 pub mod syslog;
 
+pub use cut::width_of;
 pub use home::{HomeText, HomeTextOptions};
 pub use log_tail::{LOG_TAIL_COLUMNS, LogTail, LogTailOptions};
-pub use native::{Csv, FormatOptions, Json, JsonRows, TableWriter, Text, put_json_value};
+pub use native::{Csv, FormatOptions, Json, JsonRows, LocalClock, Room, TableWriter, Text, put_json_value};
 pub use out::Out;

@@ -4,8 +4,9 @@
 
 use record::rows::{Endpoint, Socket};
 use record::{Accounting, Addr, Column, Columns, Comm, Kind, Lookups, Next, Owner, Proto, Sink, State, Value};
+use sinks::face::conntrack::Civil;
 use sinks::face::netstat;
-use sinks::{Csv, FormatOptions, Json, Out, TableWriter, Text};
+use sinks::{Csv, FormatOptions, Json, LocalClock, Out, Room, TableWriter, Text};
 use std::io::{self, Write};
 
 #[global_allocator]
@@ -95,6 +96,20 @@ fn a_row_allocates_nothing() {
     ] {
         assert_eq!(allocations(sink, ROWS), 0, "{what}");
     }
+}
+
+/// Widths, headings and the last line are made once a round.
+#[test]
+fn a_row_within_a_terminal_allocates_nothing() {
+    let narrow = Some(Room { width: 60, ..Room::default() });
+    let noon = |_| Some(Civil { year: 2026, month: 11, day: 24, hour: 12, minute: 0, second: 0, weekday: 2 });
+    let clock = Some(LocalClock { now_s: || 0, local: noon });
+    let mut sink = TableWriter::new(Out::new(Calls::default()), FormatOptions::default()).within(narrow);
+    let few = allocations(&mut sink, 400);
+    assert_eq!(allocations(&mut sink, ROWS), few);
+    let mut sink = sink.for_people(clock);
+    allocations(&mut sink, 400);
+    assert_eq!(allocations(&mut sink, ROWS), few);
 }
 
 #[test]

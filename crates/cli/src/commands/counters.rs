@@ -20,6 +20,9 @@ use sys::{Errno, Host, Mode};
 /// The time between the two readings, if nothing is said.
 const WINDOW: Duration = Duration::from_secs(1);
 
+/// Columns of counters that a narrow terminal keeps, the most important one first.
+const KEEPS: &[&str] = &["name", "delta", "per_s", "meaning", "object", "value", "source"];
+
 /// The registry's entry. Any user can make interfaces in a network namespace of his own, so a recording takes them
 /// late.
 pub(crate) static COMMAND: Command = Command {
@@ -27,7 +30,7 @@ pub(crate) static COMMAND: Command = Command {
     about: "What the kernel counts, what moved in a second, and what each counter means",
     examples: EXAMPLES,
     scope: Scope::TABLE.without(Scope::NAMES).and(Scope::COUNTERS),
-    tables: &[Schema::of::<KernelCounters>()],
+    tables: &[Schema::of::<KernelCounters>().keeping(KEEPS)],
     recorded: Some(SavedPart { rows: None, is_large: true, read: save }),
     run: Some(run),
     ..Command::TABLE

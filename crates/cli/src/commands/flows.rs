@@ -19,13 +19,46 @@ use record::rows::{Flow, FlowEvents, Flows, Sockets};
 use record::{Accounting, Demand, Expr, LookupId, Lookups, Next, Schema, Source, Table};
 use std::cell::RefCell;
 
+/// Columns of flows that a narrow terminal keeps, the most important one first.
+const KEEPS: &[&str] = &[
+    "process",
+    "peer_addr",
+    "peer_port",
+    "direction",
+    "connections",
+    "change",
+    "bytes_out_per_s",
+    "bytes_in_per_s",
+    "local_port",
+    "local_addr",
+    "pid",
+    "netns",
+    "proto",
+];
+
+/// Columns of flows that come and go that a narrow terminal keeps, the most important one first.
+const KEEPS_OF_EVENTS: &[&str] = &[
+    "time",
+    "peer_addr",
+    "peer_port",
+    "opened",
+    "closed",
+    "direction",
+    "bytes_out",
+    "bytes_in",
+    "retrans_total",
+    "local_port",
+    "local_addr",
+    "avg_duration_us",
+];
+
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "flows",
     about: "Host-to-host flows: who talks to whom, who opened it, how many connections",
     examples: EXAMPLES,
     scope: Scope::OWNED_TABLE.and(Scope::FOLLOW).and(Scope::FLOWS).without(Scope::COLUMNS),
-    tables: &[Schema::of::<Flows>(), Schema::of::<FlowEvents>()],
+    tables: &[Schema::of::<Flows>().keeping(KEEPS), Schema::of::<FlowEvents>().keeping(KEEPS_OF_EVENTS)],
     null_words: &[("local_addr", "many"), ("local_port", "many"), ("peer_addr", "many"), ("peer_port", "many")],
     recorded: Some(SavedPart { rows: None, is_large: false, read: save }),
     run: Some(run),

@@ -5,6 +5,7 @@
 
 use super::acting::{self, Act, Verb};
 use super::plan::{PlanError, of_request};
+use super::sockets::KEEPS;
 use super::source_provider::SourceProvider;
 use super::table;
 use crate::command::{Command, ParsedWords};
@@ -71,7 +72,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::ACTION.and(Scope::USERS).and(Scope::CLOSING),
     refusals: &[("replay", "a recording has no sockets to close: leave out --replay")],
-    tables: &[Schema::of::<Sockets>()],
+    tables: &[Schema::of::<Sockets>().keeping(KEEPS)],
     run: Some(run),
     ..Command::TABLE
 };

@@ -1,6 +1,6 @@
 //! From the words of a request to an engine's plan.
 
-use crate::flags::request::{Format, Repeat, Request};
+use crate::flags::request::{Repeat, Request};
 use engine::columns::{self, Base, UnknownColumn};
 use engine::filter::Clock;
 use engine::{Ast, FilterError, Fold, Plan, PlanRequest, Sort};
@@ -230,11 +230,11 @@ const ADDRESSES: &[&str] = &["local_addr", "local_port", "peer_addr", "peer_port
 fn of_one_table(table: Schema, request: &Request, mut columns: Vec<usize>, conjuncts: &[Expr]) -> Vec<usize> {
     let spec = request.shown.columns.as_deref().unwrap_or("").trim();
     // What machines read has the same columns whatever the filter.
-    let is_plain = request.format == Format::Table && !request.shown.wide;
+    let is_plain = request.format.is_table() && !request.shown.wide;
     let is_plain = is_plain && (spec.is_empty() || spec.starts_with(['+', '-']));
-    let only = |word: &str| conjuncts.iter().any(|part| admits_only(table, part, word));
-    let Some((_, names)) = request.columns_of_proto.iter().find(|(proto, _)| is_plain && only(proto)) else {
-        return columns;
+    let only = |word: &str, names: &[&str]| conjuncts.iter().any(|part| admits_only(table, part, word, names));
+    let Some((_, names)) = request.columns_of_proto.iter().find(|(proto, names)| is_plain && only(proto, names)) else {
+        return if is_plain { with_path(table, columns, conjuncts) } else { columns };
     };
     let Some(at) = columns.iter().position(|&column| table.field(column).is_some_and(|f| f.name == ADDRESSES[0]))
     else {
@@ -248,10 +248,40 @@ fn of_one_table(table: Schema, request: &Request, mut columns: Vec<usize>, conju
     columns
 }
 
-/// True for `proto = word`.
-fn admits_only(table: Schema, part: &Expr, word: &str) -> bool {
-    let Expr::Test(Test { field, op: Op::Eq, operand: Operand::Words(words) }) = part else { return false };
-    table.field(*field).is_some_and(|field| field.name == "proto") && words.iter().all(|w| **w == *word.as_bytes())
+/// True for `proto = word`, and for a test of one of the `names` that only such sockets have.
+fn admits_only(table: Schema, part: &Expr, word: &str, names: &[&str]) -> bool {
+    /// A name that other sockets have, too.
+    const SHARED: &str = "iface";
+    let Expr::Test(Test { field, op, operand }) = part else { return false };
+    let Some(name) = table.field(*field).map(|field| field.name) else { return false };
+    match operand {
+        Operand::Words(words) if name == "proto" => *op == Op::Eq && words.iter().all(|w| **w == *word.as_bytes()),
+        // A comparison does not hold for null, which the others have there.
+        operand => *operand != Operand::Null && name != SHARED && names.contains(&name),
+    }
+}
+
+/// The columns, with the path behind the addresses where the filter names unix sockets among others.
+fn with_path(table: Schema, mut columns: Vec<usize>, conjuncts: &[Expr]) -> Vec<usize> {
+    let at = columns.iter().position(|&column| table.field(column).is_some_and(|f| f.name == ADDRESSES[3]));
+    let Some((at, path)) = at.zip(table.index_of("path")) else { return columns };
+    if conjuncts.iter().any(|part| names_unix(table, part)) && !columns.contains(&path) {
+        columns.insert(at + 1, path);
+    }
+    columns
+}
+
+/// True if some part names unix sockets as such that are wanted.
+fn names_unix(table: Schema, part: &Expr) -> bool {
+    match part {
+        Expr::And(parts) | Expr::Or(parts) => parts.iter().any(|part| names_unix(table, part)),
+        Expr::Not(_) => false,
+        Expr::Test(Test { field, op, operand: Operand::Words(words) }) => {
+            let is_proto = table.field(*field).is_some_and(|field| field.name == "proto");
+            is_proto && *op == Op::Eq && words.iter().any(|word| **word == *b"unix")
+        }
+        Expr::Test(_) => false,
+    }
 }
 
 /// Columns of `--watch`, the first before all others and the rest behind them; the last three only with many columns.

@@ -47,7 +47,7 @@ Examples:
   netwren record incident.nw --for 60              a minute
   netwren record incident.nw --once                one round
   netwren --replay incident.nw                     the home screen as it was then
-  netwren sockets --replay incident.nw 'state = established' --columns +rtt_us,retrans_total
+  netwren sockets --replay incident.nw state = established -c +rtt_us
   netwren flows --replay incident.nw --columns +bytes_out
   netwren nat --replay incident.nw
   netwren nat stats --watch --replay incident.nw   round by round
@@ -113,7 +113,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let Counted { rounds, namespaces, rows } = counted;
     let plural = if rounds == 1 { "" } else { "s" };
     let rows: Vec<String> = rows.into_iter().map(|(count, rows)| format!("{count} {rows}")).collect();
-    let printed = output::print(&format!(
+    let printed = output::print_prose(&format!(
         "{}: {rounds} round{plural} of {namespaces} network namespaces; in the last one {}\n",
         sys::escaped(asked.file.as_os_str().as_encoded_bytes()),
         rows.join(", "),

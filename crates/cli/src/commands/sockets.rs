@@ -27,7 +27,7 @@ pub(crate) static COMMAND: Command = Command {
     about: "Sockets of every family with their owners",
     examples: EXAMPLES,
     scope: Scope::OWNED_TABLE.and(Scope::USERS).and(Scope::FOLLOW),
-    tables: &[Schema::of::<Sockets>(), Schema::of::<SocketEvents>()],
+    tables: &[Schema::of::<Sockets>().keeping(KEEPS), Schema::of::<SocketEvents>().keeping(KEEPS_OF_EVENTS)],
     columns_of_proto: COLUMNS_OF_PROTO,
     recorded: Some(SavedPart { rows: Some("sockets"), is_large: true, read: save }),
     run: Some(run),
@@ -46,6 +46,52 @@ Examples:
   netwren sockets --columns help                        every field
   netwren sockets kill 'peer = 192.0.2.7'               what would be closed; with --yes it is
 ";
+
+/// Columns of sockets that a narrow terminal keeps, the most important one first.
+pub(super) const KEEPS: &[&str] = &[
+    "change",
+    "process",
+    "peer_addr",
+    "local_port",
+    "state",
+    "accept_q",
+    "accept_q_max",
+    "path",
+    "local_addr",
+    "peer_port",
+    "pid",
+    "user",
+    "netlink_protocol",
+    "portid",
+    "packet_type",
+    "ethertype",
+    "iface",
+    "unix_type",
+    "netns",
+    "bytes_out_per_s",
+    "bytes_in_per_s",
+    "proto",
+    "peer_inode",
+    "recv_q",
+    "send_q",
+];
+
+/// Columns of connections that come and go that a narrow terminal keeps, the most important one first.
+const KEEPS_OF_EVENTS: &[&str] = &[
+    "event",
+    "time",
+    "process",
+    "peer_addr",
+    "peer_port",
+    "local_port",
+    "direction",
+    "netns",
+    "local_addr",
+    "duration_us",
+    "bytes_out",
+    "bytes_in",
+    "pid",
+];
 
 /// What names the ends of sockets that have no IP address.
 const COLUMNS_OF_PROTO: &[(&str, &[&str])] = &[
@@ -70,7 +116,7 @@ pub(crate) static LISTENERS_COMMAND: Command = Command {
     about: "Sockets that take what anybody sends: TCP that listens, UDP with a port and no peer",
     examples: EXAMPLES_OF_LISTENERS,
     scope: Scope::OWNED_TABLE.and(Scope::USERS),
-    tables: &[Schema::of::<Sockets>()],
+    tables: &[Schema::of::<Sockets>().keeping(KEEPS)],
     run: Some(run_listeners),
     ..Command::TABLE
 };
@@ -207,5 +253,19 @@ mod tests {
             );
         }
         assert_eq!(columns_of("proto = unix --columns local_addr"), ["local_addr"]);
+    }
+
+    #[test]
+    fn issue_15_unix_sockets_show_their_path_where_they_are_asked_for() {
+        let has = |line: &str, name: &str| columns_of(line).iter().any(|column| column == name);
+        for line in ["path ~ docker", "path != \"/run/x\"", "unix_type = stream and state = listen"] {
+            assert!(has(line, "path") && !has(line, "local_addr"), "{line}");
+        }
+        for line in ["proto in (unix, tcp)", "proto = unix or proto = tcp"] {
+            assert!(has(line, "path") && has(line, "local_addr"), "{line}");
+        }
+        for line in ["proto = tcp", "proto != unix", "not proto = unix", "path = null", "iface = lo"] {
+            assert!(!has(line, "path") && has(line, "local_addr"), "{line}");
+        }
     }
 }

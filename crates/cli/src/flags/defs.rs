@@ -215,6 +215,10 @@ pub const VARIABLES: &[Variable] = &[
         help: "and what belongs to them (sd_notify(3), sd_listen_fds(3)): *log*, and what ships, tells the service \
                manager how it goes;\n*log* has its sockets kept for the next run.",
     },
+    Variable {
+        name: "COLUMNS",
+        help: "width of tables and texts in columns, in place of the terminal's; of *-o plain* in a pipe, too.",
+    },
     Variable { name: "NO_COLOR", help: "not empty: no colour, unless *--color* asks for it." },
 ];
 
@@ -358,10 +362,11 @@ pub(crate) const FLAGS: &[Flag] = &[
         Scope::ROWS.and(Scope::SUPPORT),
         "output",
         Some('o'),
-        Word(&["table", "wide", "json", "csv"]),
+        Word(&["table", "wide", "plain", "json", "csv"]),
         HOW,
-        "table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a \
-         line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe",
+        "table: on a terminal aligned within its width, with units and local times; in a pipe tab-separated and exact; \
+         wide: the same with more columns; plain: aligned and exact everywhere; json: one object a line; csv: RFC \
+         4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe",
     ),
     flag(
         Scope::ROWS.and(Scope::SUPPORT).and(Scope::VERIFY).and(Scope::ADVICE),
@@ -379,7 +384,9 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Word(&["auto", "always", "never"]),
         HOW,
-        "Colour; auto: on a terminal unless NO_COLOR is set",
+        "Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of \
+         conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, \
+         outgoing; dim: closed, or nothing",
     ),
     flag(Scope::WATCH, "watch", Some('w'), Maybe("SECONDS", "1"), HOW, "Again every SECONDS until interrupted"),
     flag(
@@ -1002,10 +1009,10 @@ pub(crate) const FLAGS: &[Flag] = &[
         Scope::ADVICE,
         "output",
         Some('o'),
-        Word(&["table", "wide", "json", "csv"]),
+        Word(&["table", "wide", "plain", "json", "csv"]),
         HOW,
-        "table: in words, with a filter or columns as rows; wide: all columns; json: one object a namespace; csv: RFC \
-         4180",
+        "table: in words, with a filter or columns as rows; wide: all columns; plain: rows, aligned and exact; json: \
+         one object a namespace; csv: RFC 4180",
     )
     .default("table"),
     flag(

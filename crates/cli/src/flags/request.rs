@@ -21,6 +21,8 @@ pub(crate) const PERIODS_S: RangeInclusive<f64> = 0.01..=86_400.0;
 pub(crate) enum Format {
     /// Aligned on a terminal, tab-separated in a pipe.
     Table,
+    /// Aligned everywhere, with exact values.
+    Plain,
     /// JSON, one object a line.
     Json,
     /// RFC 4180.
@@ -29,6 +31,58 @@ pub(crate) enum Format {
     LogTail,
     /// The home screen (`netwren` alone).
     Home,
+}
+
+impl Format {
+    /// True for tables that people read.
+    pub(crate) fn is_table(self) -> bool {
+        matches!(self, Format::Table | Format::Plain)
+    }
+}
+
+/// The columns that stay longest on a narrow terminal, see [`sinks::Room`].
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KeptColumns {
+    /// Those that the user named.
+    pub(crate) named: Vec<&'static str>,
+    /// The others, the most important one first.
+    pub(crate) keeps: Vec<&'static str>,
+    /// True if `--columns` names them.
+    pub(crate) can_be_named: bool,
+    /// The words that show all columns; empty if none do.
+    pub(crate) see_by: &'static str,
+}
+
+impl KeptColumns {
+    /// Those of a command's tables.
+    fn of(words: &ParsedWords<'_>, shown: &Shown) -> KeptColumns {
+        let see_by = match words.takes("output") {
+            false => "",
+            true if shown.wide => "-o json",
+            true => "-o plain | less -S",
+        };
+        if shown.by.is_some() {
+            return KeptColumns { see_by, ..KeptColumns::default() };
+        }
+        let columns = shown.columns.as_deref().unwrap_or("").split(',');
+        let columns = columns.map(str::trim).filter(|item| !item.starts_with('-'));
+        let keys = shown.sort.as_deref().unwrap_or("").split(',').filter_map(|key| key.split(':').next());
+        let asked: Vec<&str> = columns.chain(keys).map(|word| word.trim().trim_start_matches('+')).collect();
+        let tables = words.command.tables;
+        let named = |table: &Schema| asked.iter().flat_map(|word| names_of(*table, word)).collect::<Vec<_>>();
+        KeptColumns {
+            named: tables.iter().flat_map(named).collect(),
+            keeps: tables.iter().flat_map(|table| table.keeps()).copied().collect(),
+            can_be_named: words.takes("columns"),
+            see_by,
+        }
+    }
+}
+
+/// The names of the fields that a word stands for.
+fn names_of(table: Schema, word: &str) -> Vec<&'static str> {
+    let fields = engine::words::fields(table, word).into_iter();
+    fields.filter_map(|index| table.field(index)).map(|field| field.name).collect()
 }
 
 /// Which columns, and which rows.
@@ -68,6 +122,8 @@ pub(crate) enum Repeat {
 pub(crate) struct Request {
     /// Which columns and rows.
     pub(crate) shown: Shown,
+    /// Which columns stay on a narrow terminal.
+    pub(crate) kept: KeptColumns,
     /// `-o`
     pub(crate) format: Format,
     /// True unless `-H`.
@@ -128,14 +184,17 @@ impl Request {
         let format = match output {
             "json" => Format::Json,
             "csv" => Format::Csv,
+            "plain" => Format::Plain,
             _ => Format::Table,
         };
         let ship = ShipRequest::of(words)?;
         let (repeat, filter) = period(words, "watch", filter)?;
         let (follow, filter) = period(words, "follow", filter)?;
         let wide = output == "wide" || format == Format::Json || ship.is_some();
+        let shown = Shown { by, filter: narrowed(filter.join(" "), words)?, ..Shown::of(words, wide)? };
         let request = Request {
-            shown: Shown { by, filter: narrowed(filter.join(" "), words)?, ..Shown::of(words, wide)? },
+            kept: KeptColumns::of(words, &shown),
+            shown,
             format,
             header: !words.has("no-header"),
             color: match words.value("color") {
@@ -338,6 +397,24 @@ mod tests {
         for (line, says) in [("--pid nginx", "--process takes names"), ("--process ,", "--process takes names")] {
             assert!(parse(line).unwrap_err().to_string().contains(says), "{line}");
         }
+    }
+
+    #[test]
+    fn issue_15_what_is_named_stays_on_a_narrow_terminal() {
+        use crate::commands::sockets::COMMAND;
+        let kept = |line: &str| parser::parse_line(&COMMAND, line, Request::of).unwrap().kept;
+        let named = |line: &str| {
+            let mut named = kept(line).named;
+            named.sort_unstable();
+            named.dedup();
+            named.join(" ")
+        };
+        assert_eq!(named("--columns +rtt,-pid --sort recv_q:desc,inode"), "inode recv_q rtt_us");
+        assert_eq!(named("--columns peer"), "peer_addr peer_port");
+        assert_eq!(named("--columns wide"), "");
+        assert!(kept("").keeps.starts_with(&["change", "process"]) && kept("").can_be_named);
+        assert!(!kept("--by state").can_be_named, "columns of groups have other names");
+        assert_eq!((kept("").see_by, kept("-o wide").see_by), ("-o plain | less -S", "-o json"));
     }
 
     #[test]

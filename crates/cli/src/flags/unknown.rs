@@ -10,7 +10,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("--dry-run", "without --yes nothing is done, only shown: leave it out"),
     ("--list", "rows are listed without an option: leave it out"),
     ("--count", "--by FIELD counts, as in --by state"),
-    ("--format", "-o chooses the format: table, wide, json or csv"),
+    ("--format", "-o chooses the format: table, wide, plain, json or csv"),
     ("--fields", "--columns chooses the columns"),
     ("--numeric", "addresses and ports are numbers unless --resolve asks for names: leave it out"),
 ];

@@ -14,8 +14,8 @@ pub(crate) const FILTERS: &str = include_str!("filters.txt");
 pub(crate) fn run(words: &[OsString], commands: Commands) -> Option<Exit> {
     let words: Vec<&str> = words.iter().map(|word| word.to_str().unwrap_or_default()).collect();
     match words[..] {
-        ["filters" | "filter"] => Some(output::print(FILTERS)),
-        ["columns" | "fields"] => Some(output::print(&tables(commands))),
+        ["filters" | "filter"] => Some(output::print_prose(FILTERS)),
+        ["columns" | "fields"] => Some(output::print_prose(&tables(commands))),
         ["columns" | "fields", ref table @ ..] => Some(columns(&table.join(" "), commands)),
         _ => None,
     }

@@ -1,10 +1,7 @@
-//! Texts cut to the columns that they may take, and numbers that take few.
+//! Texts in cells of a fixed width, and numbers that take few columns.
 
+use crate::cut::{both_ends, width_of};
 use record::text::put_text;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
-
-/// The sign of what is left out.
-const CUT: char = '…';
 
 /// Text from outside as a terminal may have it.
 pub(super) fn escaped(bytes: &[u8]) -> String {
@@ -13,44 +10,10 @@ pub(super) fn escaped(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// The beginning of a text, with a sign where the rest is left out.
-pub(super) fn beginning(text: &str, columns: usize) -> String {
-    if text.width() <= columns {
-        return text.to_owned();
-    }
-    let mut out = head(text.chars(), columns.saturating_sub(1));
-    out.push(CUT);
-    out
-}
-
-/// Both ends of a text, with a sign for what is left out between them.
-pub(super) fn both_ends(text: &str, columns: usize) -> String {
-    if text.width() <= columns {
-        return text.to_owned();
-    }
-    let room = columns.saturating_sub(1);
-    let mut out = head(text.chars(), room.div_ceil(2));
-    out.push(CUT);
-    out.extend(head(text.chars().rev(), room / 2).chars().rev());
-    out
-}
-
-/// As many characters as fit.
-fn head(chars: impl Iterator<Item = char>, columns: usize) -> String {
-    let mut left = columns;
-    let mut out = String::new();
-    for c in chars {
-        let Some(rest) = left.checked_sub(c.width().unwrap_or(1)) else { break };
-        left = rest;
-        out.push(c);
-    }
-    out
-}
-
 /// A text with blanks behind it, or cut in the middle: exactly `columns` wide.
 pub(super) fn cell(text: &str, columns: usize) -> String {
-    let mut out = both_ends(text, columns);
-    out.extend(std::iter::repeat_n(' ', columns.saturating_sub(out.width())));
+    let mut out = both_ends(text, columns).into_owned();
+    out.extend(std::iter::repeat_n(' ', columns.saturating_sub(width_of(&out))));
     out
 }
 
@@ -75,11 +38,9 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn names_are_cut_where_they_may_be() {
-        assert_eq!(both_ends("averyverylongname", 9), "aver…name");
-        assert_eq!(beginning("a sentence that is long", 10), "a sentenc…");
-        assert_eq!(both_ends("日本語の名前です", 7), "日…す");
+    fn a_cell_has_its_width() {
         assert_eq!(cell("ab", 4), "ab  ");
+        assert_eq!(cell("日本語", 4), "日… ");
         assert_eq!(escaped(b"a\x1b[2J\n"), "a\\x1b[2J\\n");
     }
 
@@ -95,10 +56,7 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_is_wider_than_it_may_be(text: String, columns in 1usize..90) {
-            let text = escaped(text.as_bytes());
-            prop_assert!(both_ends(&text, columns).width() <= columns.max(1));
-            prop_assert!(beginning(&text, columns).width() <= columns.max(1));
-            prop_assert!(cell(&text, columns).width() <= columns.max(1));
+            prop_assert_eq!(width_of(&cell(&escaped(text.as_bytes()), columns)), columns);
         }
     }
 }

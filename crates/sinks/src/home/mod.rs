@@ -7,7 +7,8 @@ mod fit;
 mod parts;
 
 use crate::Out;
-use fit::{beginning, cell};
+use crate::cut::beginning;
+use fit::cell;
 use record::rows::HomeScreens;
 use record::{Accounting, Columns, Next, OwnedObject, OwnedValue, Round, Sink, SinkError, Value, field_index};
 use std::io::Write;

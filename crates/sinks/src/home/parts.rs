@@ -1,7 +1,8 @@
 //! The lines of each part of the home screen.
 
-use super::fit::{beginning, both_ends, cell, escaped, short};
+use super::fit::{cell, escaped, short};
 use super::{Cells, ScreenLines, Tone};
+use crate::cut::{beginning, both_ends};
 use record::text::{put_addr, put_seconds};
 use record::{OwnedObject, OwnedValue, Value};
 use std::fmt::Write;
@@ -20,7 +21,7 @@ const PROCESS: usize = 17;
 
 /// The host: its name, its kernel, its age, and when it was looked at for how long.
 pub(super) fn head(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
-    let host = both_ends(&word(cells.value("host")), 24);
+    let host = both_ends(&word(cells.value("host")), 24).into_owned();
     let mut line = format!("{host}  Linux {}", both_ends(&word(cells.value("kernel")), 24));
     if let Value::U64(up) = cells.value("uptime_s") {
         let (days, hours, minutes) = (up / 86_400, up / 3600 % 24, up / 60 % 60);

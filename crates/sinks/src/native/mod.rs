@@ -1,11 +1,14 @@
 //! Sinks of the native commands. Each takes planned cells and knows one format.
 
+mod bounds;
 mod cell;
 mod csv;
 mod fixed_text;
+mod human;
 mod json;
 mod json_rows;
 mod paint;
+mod room;
 mod round;
 mod table;
 mod templates;
@@ -15,8 +18,10 @@ mod value;
 pub(crate) use cell::Form;
 pub use csv::Csv;
 pub(crate) use fixed_text::{FixedText, put_piece};
+pub use human::LocalClock;
 pub use json::Json;
 pub use json_rows::JsonRows;
+pub use room::Room;
 pub use table::TableWriter;
 pub(crate) use templates::{CellPen, Templates};
 pub use text::Text;

@@ -16,8 +16,10 @@ pub(super) enum Tone {
     Good,
     /// Waiting for somebody, going out.
     Open,
-    /// Neither open nor over: worth a look when there are many.
+    /// Neither open nor over, or sent again: worth a look when there are many.
     Halfway,
+    /// Out of bounds: over a limit, or lost.
+    Bad,
 }
 
 impl Tone {
@@ -52,11 +54,12 @@ impl Tone {
             Tone::Good => colored(AnsiColor::Green),
             Tone::Open => colored(AnsiColor::Cyan),
             Tone::Halfway => colored(AnsiColor::Yellow),
+            Tone::Bad => colored(AnsiColor::Red),
         }
     }
 }
 
-const TONES: [Tone; 6] = [Tone::Plain, Tone::Heading, Tone::Faint, Tone::Good, Tone::Open, Tone::Halfway];
+const TONES: [Tone; 7] = [Tone::Plain, Tone::Heading, Tone::Faint, Tone::Good, Tone::Open, Tone::Halfway, Tone::Bad];
 
 /// The escape sequences of all tones, or none at all.
 pub(super) struct Palette {
@@ -73,12 +76,25 @@ impl Palette {
 
     /// Appends `text` in `tone`.
     pub(super) fn put(&self, out: &mut Vec<u8>, tone: Tone, text: &[u8]) {
-        let on = self.on.get(tone as usize).map_or(&[][..], |on| on);
-        out.extend_from_slice(on);
+        self.begin(out, tone);
         out.extend_from_slice(text);
-        if !on.is_empty() {
+        self.end(out, tone);
+    }
+
+    /// Begins a text in `tone`.
+    pub(super) fn begin(&self, out: &mut Vec<u8>, tone: Tone) {
+        out.extend_from_slice(self.on(tone));
+    }
+
+    /// Ends a text in `tone`.
+    pub(super) fn end(&self, out: &mut Vec<u8>, tone: Tone) {
+        if !self.on(tone).is_empty() {
             out.extend_from_slice(&self.off);
         }
+    }
+
+    fn on(&self, tone: Tone) -> &[u8] {
+        self.on.get(tone as usize).map_or(&[], |on| on)
     }
 }
 

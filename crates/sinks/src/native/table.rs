@@ -1,40 +1,53 @@
 //! The aligned table of a terminal.
 
+use super::bounds::Bounds;
 use super::cell::Form;
+use super::human::{Human, LocalClock, name_of};
 use super::paint::{Palette, Tone};
+use super::room::{GAP, Room, Wishes, heading_lines, taken};
 use super::{FormatOptions, round};
 use crate::Out;
-use record::{Accounting, Column, Columns, Next, Round, Sink, SinkError, Value, text};
+use crate::cut::{both_ends, put_both_ends, width_of};
+use record::{Accounting, Column, Columns, Kind, Next, Round, Sink, SinkError, Value, text};
 use std::io::Write;
-use unicode_width::UnicodeWidthStr;
 
 /// Rows that are held back to learn how wide the columns are.
 const SAMPLE_ROWS: usize = 200;
-/// Blanks between columns.
-const GAP: usize = 2;
 
 /// A table with aligned columns, headings in words and, if asked for, colour.
 ///
-/// Widths come from the first 200 rows (or all, if there are fewer); a longer cell later pushes its line to the
-/// right. Nothing is cut. Rows after the sample are written as they come. A flush ends the sample early.
+/// Widths come from the first 200 rows (or all, if there are fewer). Rows after the sample are written as they come.
+/// A flush ends the sample early. Without a [`Room`] nothing is cut: a longer cell later pushes its line to the right.
+/// In a room no line is wider than it: see there which columns leave; the last line names them.
 pub struct TableWriter<W> {
     out: Out<W>,
     options: FormatOptions,
     palette: Palette,
-    headings: Vec<Box<str>>,
+    room: Option<Room>,
+    clock: Option<LocalClock>,
     lanes: Vec<Lane>,
+    bounds: Bounds,
     /// Cells of the rows held back, formatted, behind one another.
     bytes: Vec<u8>,
     cuts: Vec<Cut>,
     rows_held: usize,
     sampling: bool,
+    /// Columns of the screen behind the widest line: longer cells may push theirs so far.
+    slack: usize,
 }
 
 /// One column on the screen.
 struct Lane {
+    name: Box<str>,
+    heading: Box<str>,
     form: Form,
+    human: Option<Human>,
     right: bool,
-    width: usize,
+    is_text: bool,
+    /// Width of the widest cell of the sample.
+    cells: usize,
+    /// Its width; `None` if there is no room for it.
+    width: Option<usize>,
 }
 
 /// One formatted cell: where it ends in the bytes, how wide it is on the screen.
@@ -52,13 +65,26 @@ impl<W: Write> TableWriter<W> {
             out,
             options,
             palette: Palette::new(options.color),
-            headings: Vec::new(),
+            room: None,
+            clock: None,
             lanes: Vec::new(),
+            bounds: Bounds::default(),
             bytes: Vec::new(),
             cuts: Vec::new(),
             rows_held: 0,
             sampling: true,
+            slack: usize::MAX,
         }
+    }
+
+    /// The same table, no wider than the room.
+    pub fn within(self, room: Option<Room>) -> TableWriter<W> {
+        TableWriter { room, ..self }
+    }
+
+    /// The same table with bytes, rates and durations in units, and times by this clock.
+    pub fn for_people(self, clock: Option<LocalClock>) -> TableWriter<W> {
+        TableWriter { clock, ..self }
     }
 
     /// The output, for what comes after the table.
@@ -67,38 +93,82 @@ impl<W: Write> TableWriter<W> {
     }
 
     fn hold(&mut self, cells: &[Value<'_>]) {
-        for (lane, &cell) in self.lanes.iter_mut().zip(cells) {
+        for (index, (lane, &cell)) in self.lanes.iter_mut().zip(cells).enumerate() {
             let start = self.bytes.len();
-            lane.form.put(&mut self.bytes, cell);
-            let width = width_of(self.bytes.get(start..).unwrap_or_default());
-            if self.sampling {
-                lane.width = lane.width.max(width);
+            if self.sampling || lane.width.is_some() {
+                lane.put(&mut self.bytes, cell);
             }
-            self.cuts.push(Cut { end: self.bytes.len(), width, tone: Tone::of(cell) });
+            let width = width_of(text_of(&self.bytes, start, self.bytes.len()));
+            if self.sampling {
+                lane.cells = lane.cells.max(width);
+            }
+            let bound = if self.options.color { self.bounds.tone(index, cells) } else { None };
+            self.cuts.push(Cut { end: self.bytes.len(), width, tone: bound.unwrap_or_else(|| Tone::of(cell)) });
         }
         self.rows_held += 1;
     }
 
-    /// Writes the heading, then the rows held back.
+    /// Settles the widths, writes the heading, then the rows held back.
     fn end_sample(&mut self) -> Result<(), SinkError> {
         self.sampling = false;
+        self.settle();
         if self.options.header {
-            let held = self.headings.iter().map(|h| (h.as_bytes(), width_of(h.as_bytes()), Tone::Heading));
-            put_line(self.out.buf(), &self.lanes, &self.palette, held);
-            self.out.line_done()?;
+            self.put_headings()?;
         }
         self.let_go()
+    }
+
+    fn settle(&mut self) {
+        let has_header = self.options.header;
+        let Some(room) = &self.room else {
+            for lane in &mut self.lanes {
+                let heading = if has_header { width_of(&lane.heading) } else { 0 };
+                lane.width = Some(lane.cells.max(heading));
+            }
+            return;
+        };
+        let wishes: Vec<Wishes<'_>> = self.lanes.iter().map(|lane| lane.wishes(has_header)).collect();
+        let widths = room.share_out(&wishes);
+        self.slack = room.width.saturating_sub(taken(&widths));
+        for (lane, width) in self.lanes.iter_mut().zip(widths) {
+            lane.width = width;
+        }
+    }
+
+    /// The headings, broken between words where their column is narrower; the last line of each stands on the cells.
+    fn put_headings(&mut self) -> Result<(), SinkError> {
+        if self.room.is_none() {
+            let cells = self.lanes.iter().map(|lane| (&*lane.heading, width_of(&lane.heading), Tone::Heading));
+            put_line(self.out.buf(), &self.lanes, &self.palette, self.slack, cells);
+            return self.out.line_done();
+        }
+        let broken = |lane: &Lane| -> Vec<String> {
+            let Some(width) = lane.width else { return Vec::new() };
+            heading_lines(&lane.heading, width).into_iter().map(|line| both_ends(line, width).into_owned()).collect()
+        };
+        let broken: Vec<Vec<String>> = self.lanes.iter().map(broken).collect();
+        let height = broken.iter().map(Vec::len).max().unwrap_or(0);
+        for line in (0..height).rev() {
+            let cells = broken.iter().map(|lines| {
+                let place = lines.len().checked_sub(line + 1);
+                let text = place.and_then(|place| lines.get(place)).map_or("", String::as_str);
+                (text, width_of(text), Tone::Heading)
+            });
+            put_line(self.out.buf(), &self.lanes, &self.palette, self.slack, cells);
+            self.out.line_done()?;
+        }
+        Ok(())
     }
 
     fn let_go(&mut self) -> Result<(), SinkError> {
         let mut start = 0;
         for row in self.cuts.chunks(self.lanes.len().max(1)) {
             let cells = row.iter().map(|cut| {
-                let text = self.bytes.get(start..cut.end).unwrap_or_default();
+                let text = text_of(&self.bytes, start, cut.end);
                 start = cut.end;
                 (text, cut.width, cut.tone)
             });
-            put_line(self.out.buf(), &self.lanes, &self.palette, cells);
+            put_line(self.out.buf(), &self.lanes, &self.palette, self.slack, cells);
             self.out.line_done()?;
         }
         self.bytes.clear();
@@ -106,20 +176,61 @@ impl<W: Write> TableWriter<W> {
         self.rows_held = 0;
         Ok(())
     }
+
+    /// Names the columns that have no room, and what shows them.
+    fn put_left_out(&mut self) -> Result<(), SinkError> {
+        let Some(room) = &self.room else { return Ok(()) };
+        let left_out: Vec<&str> =
+            self.lanes.iter().filter(|lane| lane.width.is_none()).map(|lane| &*lane.name).collect();
+        for line in left_out_lines(&left_out, room) {
+            self.palette.put(self.out.buf(), Tone::Faint, line.as_bytes());
+            self.out.buf().push(b'\n');
+            self.out.line_done()?;
+        }
+        Ok(())
+    }
+}
+
+impl Lane {
+    fn new(column: &Column, form: Form, clock: Option<LocalClock>) -> Lane {
+        Lane {
+            name: escaped(&column.name).into(),
+            heading: escaped(if clock.is_some() { name_of(column) } else { &column.name }).replace('_', " ").into(),
+            form,
+            human: clock.map(|clock| Human::of(form, column.kind, clock)),
+            right: column.kind.is_number(),
+            is_text: matches!(column.kind, Kind::Text | Kind::Addr | Kind::Endpoint | Kind::Words(_))
+                || column.kind.is_list(),
+            cells: 0,
+            width: Some(0),
+        }
+    }
+
+    fn put(&self, out: &mut Vec<u8>, cell: Value<'_>) {
+        match &self.human {
+            Some(human) => human.put(out, cell),
+            None => self.form.put(out, cell),
+        }
+    }
+
+    fn wishes(&self, has_header: bool) -> Wishes<'_> {
+        let heading = if has_header { &*self.heading } else { "" };
+        Wishes {
+            name: &self.name,
+            cells: self.cells,
+            heading: width_of(heading),
+            word: heading.split(' ').map(width_of).max().unwrap_or(0),
+            is_text: self.is_text,
+        }
+    }
 }
 
 impl<W: Write> Sink for TableWriter<W> {
     fn begin(&mut self, columns: &Columns, round: Option<Round>) -> Result<(), SinkError> {
         round::put_separator(self.out.buf(), round, b"\n");
-        self.headings = columns.0.iter().map(heading).collect();
         let forms = Form::of(columns, |name| self.options.null_word(name));
-        self.lanes = (forms.into_iter().zip(&columns.0).zip(&self.headings))
-            .map(|((form, column), heading)| Lane {
-                form,
-                right: column.kind.is_number(),
-                width: if self.options.header { width_of(heading.as_bytes()) } else { 0 },
-            })
-            .collect();
+        self.lanes = columns.0.iter().zip(forms).map(|(column, form)| Lane::new(column, form, self.clock)).collect();
+        self.bounds = Bounds::of(columns);
         self.sampling = true;
         Ok(())
     }
@@ -148,39 +259,95 @@ impl<W: Write> Sink for TableWriter<W> {
         if self.sampling {
             self.end_sample()?;
         }
+        self.put_left_out()?;
         self.out.flush()
     }
 }
 
-/// A field's name in words: `local addr`.
-fn heading(column: &Column) -> Box<str> {
+/// A name as a terminal may have it.
+fn escaped(name: &str) -> String {
     let mut escaped = Vec::new();
-    text::put_text(&mut escaped, column.name.as_bytes());
-    String::from_utf8_lossy(&escaped).replace('_', " ").into()
+    text::put_text(&mut escaped, name.as_bytes());
+    String::from_utf8_lossy(&escaped).into_owned()
 }
 
-/// Columns of the screen that escaped text takes.
-fn width_of(escaped: &[u8]) -> usize {
-    if escaped.is_ascii() {
-        return escaped.len();
-    }
-    std::str::from_utf8(escaped).map_or(escaped.len(), UnicodeWidthStr::width)
+/// The cell between these places; what the forms write is UTF-8.
+fn text_of(bytes: &[u8], start: usize, end: usize) -> &str {
+    bytes.get(start..end).and_then(|cell| std::str::from_utf8(cell).ok()).unwrap_or_default()
 }
 
+/// Appends a line. A cell that is wider than its column pushes the others to the right as far as there is `slack`, and
+/// is cut otherwise.
 fn put_line<'c>(
     out: &mut Vec<u8>,
     lanes: &[Lane],
     palette: &Palette,
-    cells: impl Iterator<Item = (&'c [u8], usize, Tone)>,
+    mut slack: usize,
+    cells: impl Iterator<Item = (&'c str, usize, Tone)>,
 ) {
     let mut owed = 0;
     for (lane, (text, width, tone)) in lanes.iter().zip(cells) {
-        let missing = lane.width.saturating_sub(width);
+        let Some(room) = lane.width else { continue };
+        if text.is_empty() {
+            owed += room + GAP;
+            continue;
+        }
+        let missing = room.saturating_sub(width);
         // Blanks are owed until something follows them: no line ends in blanks.
         let (before, after) = if lane.right { (missing, 0) } else { (0, missing) };
         out.resize(out.len() + owed + before, b' ');
-        palette.put(out, tone, text);
-        owed = after + GAP;
+        let over = width.saturating_sub(room);
+        palette.begin(out, tone);
+        if over <= slack {
+            slack -= over;
+            out.extend_from_slice(text.as_bytes());
+            owed = after + GAP;
+        } else {
+            let start = out.len();
+            put_both_ends(out, text, room);
+            // A wide character may leave a blank.
+            owed = room.saturating_sub(width_of(text_of(out, start, out.len()))) + GAP;
+        }
+        palette.end(out, tone);
     }
     out.push(b'\n');
+}
+
+/// The last line, or several, none wider than the screen: the columns that are not shown.
+fn left_out_lines(names: &[&str], room: &Room) -> Vec<String> {
+    /// Columns of the screen for names: about a line of the narrowest usual terminal.
+    const NAMES_MAX: usize = 60;
+    let Some(first) = names.first() else { return Vec::new() };
+    let mut shown = String::new();
+    for (place, name) in names.iter().enumerate() {
+        if place > 0 && shown.len() + name.len() > NAMES_MAX {
+            shown.push_str(&format!(" and {} more", names.len() - place));
+            break;
+        }
+        shown.push_str(if place > 0 { ", " } else { "" });
+        shown.push_str(name);
+    }
+    let mut said = match names.len() {
+        1 => format!("column that does not fit: {shown}"),
+        _ => format!("columns that do not fit: {shown}"),
+    };
+    if room.can_be_named {
+        said.push_str(&format!("; keep one by --columns +{first}"));
+    }
+    if !room.see_by.is_empty() {
+        said.push_str(&format!("; see all by {}", room.see_by));
+    }
+    let mut lines = vec![String::new()];
+    for word in said.split(' ') {
+        let word = both_ends(word, room.width);
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(&word),
+            Some(line) if width_of(line) + 1 + width_of(&word) <= room.width => {
+                line.push(' ');
+                line.push_str(&word);
+            }
+            _ => lines.push(word.into_owned()),
+        }
+    }
+    lines
 }

@@ -30,7 +30,7 @@ pub(crate) static COMMAND: Command = Command {
 const EXAMPLES: &str = "\
 Examples:
   netwren capture cut dump.pcap -w dns.pcapng port 53    FILTER is that of `netwren capture`
-  netwren capture cut dump.pcap -w hour.pcapng --from 2026-11-22T10:00:00Z --until 2026-11-22T11:00:00Z
+  netwren capture cut dump.pcap -w a.pcapng --until 2026-11-22T11:00:00Z
   netwren capture cut dump.pcap -w heads.pcap -s 96 --limit 1000   the first 96 bytes of a thousand packets
 ";
 

@@ -40,6 +40,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use sys::packet_ring::StampClock;
 
+/// Columns of packets that a narrow terminal keeps, the most important one first.
+const KEEPS: &[&str] = &["time", "src", "dst", "info", "proto", "dport", "sport", "len", "iface"];
+
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "capture",
@@ -47,7 +50,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: SCOPE,
     refusals: REFUSALS,
-    tables: &[Schema::of::<CapturedPackets>()],
+    tables: &[Schema::of::<CapturedPackets>().keeping(KEEPS)],
     group_rates: RATES,
     run: Some(run),
     ..Command::TABLE

@@ -65,9 +65,8 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let read: Vec<ReadFile> = files.iter().zip(opened).map(|(path, opened)| ReadFile::of(path, opened)).collect();
     let rows: Vec<CaptureFile<'_>> = read.iter().filter_map(ReadFile::row).collect();
     let mut outcome = match asked.wants_text() {
-        true => {
-            output::print(&read.iter().filter(|file| file.format.is_some()).map(text_of).collect::<String>()).into()
-        }
+        true => output::print_prose(&read.iter().filter(|file| file.format.is_some()).map(text_of).collect::<String>())
+            .into(),
         false => asked.write(&rows),
     };
     messages.extend(read.iter().filter_map(|file| file.summary.fault.as_ref()).map(ToString::to_string));

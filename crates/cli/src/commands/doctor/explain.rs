@@ -1,11 +1,9 @@
 //! `netwren doctor --explain`: how checks come to their findings.
 
 use crate::fold::fold;
+use crate::output;
 use doctor::checks::CHECKS;
 use std::fmt::Write;
-
-/// The width of the text.
-const WIDTH: usize = 80;
 
 /// The explanation of the checks with these names or areas; of all checks if the list is empty.
 pub(super) fn text(chosen: &[&str]) -> String {
@@ -20,7 +18,7 @@ pub(super) fn text(chosen: &[&str]) -> String {
         let _ = writeln!(text, "  from        {}", check.sources);
         let _ = writeln!(text, "  refuted by  {}", check.refuted_by);
     }
-    fold(&text, WIDTH)
+    fold(&text, output::prose_width())
 }
 
 #[cfg(test)]
@@ -33,6 +31,6 @@ mod tests {
         assert_eq!(text(&[]).matches("refuted by").count(), CHECKS.len());
         let conntrack = CHECKS.iter().filter(|check| check.area == "conntrack").count();
         assert_eq!(text(&["conntrack"]).matches("refuted by").count(), conntrack);
-        assert!(text(&[]).lines().all(|line| line.chars().count() <= WIDTH));
+        assert!(text(&[]).lines().all(|line| line.chars().count() <= output::prose_width()));
     }
 }

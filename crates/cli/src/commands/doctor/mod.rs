@@ -36,13 +36,16 @@ use std::time::Duration;
 /// How long the host is watched if nothing is said.
 const WINDOW: Duration = Duration::from_secs(3);
 
+/// Columns of findings that a narrow terminal keeps, the most important one first.
+const KEEPS: &[&str] = &["severity", "title", "id", "cost", "confidence"];
+
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "doctor",
     about: "What is wrong with this host's network, what proves it, what would mend it",
     examples: EXAMPLES,
     scope: Scope::TABLE.without(Scope::NAMES).without(Scope::MATCHES).and(Scope::DOCTOR),
-    tables: &[Schema::of::<Findings>(), Schema::of::<BaselineChanges>()],
+    tables: &[Schema::of::<Findings>().keeping(KEEPS), Schema::of::<BaselineChanges>()],
     recorded: Some(SavedPart { rows: None, is_large: false, read: gather::save }),
     run: Some(run),
     ..Command::TABLE

@@ -20,13 +20,16 @@ use sys::Mode;
 /// Default time for which packets count.
 const WINDOW: Duration = Duration::from_secs(2);
 
+/// Columns of stages that a narrow terminal keeps, the most important one first.
+const KEEPS: &[&str] = &["hook", "stage", "packets", "mean_us", "p99_us", "lost", "max_us", "family", "about"];
+
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "doctor path",
     about: "How long packets take from one stage of netfilter to the next, and where they get lost",
     examples: EXAMPLES,
     scope: Scope::TABLE.without(Scope::NAMES).without(Scope::ALL_NETNS).and(Scope::PATH),
-    tables: &[Schema::of::<PathStages>()],
+    tables: &[Schema::of::<PathStages>().keeping(KEEPS)],
     run: Some(run),
     ..Command::TABLE
 };

@@ -1,13 +1,11 @@
-//! Findings as sentences, for people: 80 columns wide, but for commands, which stay whole.
+//! Findings as sentences, for people: as wide as the terminal, in a pipe 80 columns, but for commands, which stay whole.
 
 use super::TEXT_COLUMNS;
 use crate::fold::fold;
+use crate::output;
 use record::text::{put_i64, put_text, put_timestamp, put_u64};
 use record::{Accounting, Columns, Next, Round, Sink, SinkError, Value};
 use std::cell::Cell;
-
-/// The width of the text.
-const WIDTH: usize = 80;
 
 /// The checks whose findings are shown.
 #[derive(Clone, Copy)]
@@ -21,6 +19,8 @@ pub(super) struct ChecksShown {
 /// Writes each finding as a paragraph when the round is over.
 pub(super) struct FindingText<'c> {
     text: String,
+    /// The width of the text.
+    width: usize,
     findings: u64,
     scope: ChecksShown,
     /// Samples of the round that were looked at.
@@ -30,12 +30,12 @@ pub(super) struct FindingText<'c> {
 impl FindingText<'_> {
     /// A writer for the findings of these checks.
     pub(super) fn new(scope: ChecksShown, compared: &Cell<usize>) -> FindingText<'_> {
-        FindingText { text: String::new(), findings: 0, scope, compared }
+        FindingText { text: String::new(), width: output::prose_width(), findings: 0, scope, compared }
     }
 
     /// A line that hangs below its own text.
     fn line(&mut self, head: &str, text: &str) {
-        self.text.push_str(&fold(&format!("  {head:<7}  {text}\n"), WIDTH));
+        self.text.push_str(&fold(&format!("  {head:<7}  {text}\n"), self.width));
     }
 }
 
@@ -65,7 +65,7 @@ impl Sink for FindingText<'_> {
         };
         let (severity, id, sure) = (words(cell("severity")), words(cell("id")), words(cell("confidence")));
         let head = format!("{}{place} ({id}, {sure}): {}\n", severity.to_uppercase(), words(cell("title")));
-        self.text.push_str(&fold(&head, WIDTH));
+        self.text.push_str(&fold(&head, self.width));
         for (name, head) in [("cost", "costs"), ("since", "since")] {
             let text = words(cell(name));
             if !text.is_empty() {

@@ -22,6 +22,15 @@ use record::rows::{DropEvents, Drops};
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Columns of drops that a narrow terminal keeps, the most important one first.
+const KEEPS: &[&str] = &[
+    "count", "reason", "meaning", "process", "rule", "per_s", "iface", "dst", "dport", "src", "place", "hook", "proto",
+];
+
+/// Columns of single drops that a narrow terminal keeps, the most important one first.
+const KEEPS_OF_EVENTS: &[&str] =
+    &["time", "reason", "src", "dst", "dport", "proto", "iface", "sport", "place", "hook", "len"];
+
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "drops",
@@ -34,7 +43,7 @@ pub(crate) static COMMAND: Command = Command {
         .and(Scope::USERS)
         .and(Scope::DROPS),
     refusals: &[("follow", "--follow does not go with `drops`: --watch shows rounds, --events each packet")],
-    tables: &[Schema::of::<Drops>(), Schema::of::<DropEvents>()],
+    tables: &[Schema::of::<Drops>().keeping(KEEPS), Schema::of::<DropEvents>().keeping(KEEPS_OF_EVENTS)],
     group_rates: &[GroupRate { of: "count", name: "per_s", kind: Kind::Thousandths }],
     run: Some(run),
     ..Command::TABLE
@@ -47,7 +56,7 @@ Examples:
   netwren drops --for 5 --all-netns -o wide          in all of them, with advice
   netwren drops 'reason = NETFILTER_DROP' --for 5    what rules and connection tracking drop
   netwren drops 'hook = forward or proto = udp' --for 5 --stack
-  netwren drops --for 5 --all-netns --columns count,reason,process,pid,container,dport 'process != null'
+  netwren drops --for 5 --all-netns -c count,reason,pid,container pid != null
   netwren drops --for 5 --by reason,place            groups: how many packets each
   netwren drops --for 5 --all 'benign = true'        what is freed in routine ways
   netwren drops --watch=2 --for 6 -o json

@@ -38,6 +38,10 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use sys::Host;
 
+/// Columns of log records that a narrow terminal keeps, the most important one first.
+const KEEPS: &[&str] =
+    &["time", "prefix", "src", "dst", "dport", "proto", "iif", "hook", "oif", "sport", "tcp_flags", "len", "group"];
+
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "log",
@@ -51,7 +55,7 @@ pub(crate) static COMMAND: Command = Command {
         .and(Scope::LOG)
         .and(Scope::LOG_SERVICE)
         .and(Scope::SHIP),
-    tables: &[Schema::of::<LogRecords>()],
+    tables: &[Schema::of::<LogRecords>().keeping(KEEPS)],
     run: Some(run),
     ..Command::TABLE
 };

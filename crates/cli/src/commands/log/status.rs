@@ -28,6 +28,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let path = words.file("control").ok_or("which run? --control FILE, the same as it was started with")?;
     let format = words.output().and_then(ReportFormat::of).unwrap_or(ReportFormat::Text);
     Ok(match ask(path, format) {
+        Ok(report) if format == ReportFormat::Text => output::print_prose(&report).into(),
         Ok(report) => output::print(&report).into(),
         Err(error) => Outcome::because(Exit::Failed, error),
     })

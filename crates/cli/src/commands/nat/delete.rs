@@ -6,7 +6,7 @@
 
 use super::super::acting::{self, Act, Verb};
 use super::super::table;
-use super::list::{EntryProvider, prepare};
+use super::list::{EntryProvider, KEEPS, prepare};
 use crate::command::{Command, ParsedWords};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
@@ -58,7 +58,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::ACTION.and(Scope::DELETING),
     refusals: &[("replay", "a recording has no entries to delete: leave out --replay")],
-    tables: &[Schema::of::<Nat>()],
+    tables: &[Schema::of::<Nat>().keeping(KEEPS)],
     run: Some(run),
     ..Command::TABLE
 };

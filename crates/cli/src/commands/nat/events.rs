@@ -18,6 +18,21 @@ use record::Schema;
 use record::rows::{NatEventKind, NatEvents, nat_need};
 use sys::Host;
 
+/// Columns of events of connection tracking that a narrow terminal keeps, the most important one first.
+const KEEPS: &[&str] = &[
+    "event",
+    "time",
+    "client",
+    "published",
+    "backend",
+    "state",
+    "nat",
+    "duration_us",
+    "bytes_out",
+    "bytes_in",
+    "proto",
+];
+
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "nat events",
@@ -32,7 +47,7 @@ pub(crate) static COMMAND: Command = Command {
         .and(Scope::VIA)
         .and(Scope::OWNERS_VIA)
         .and(Scope::EVENTS),
-    tables: &[Schema::of::<NatEvents>()],
+    tables: &[Schema::of::<NatEvents>().keeping(KEEPS)],
     run: Some(run),
     ..Command::TABLE
 };

@@ -21,6 +21,10 @@ use record::{Accounting, LookupId, Lookups, Schema, Source};
 use std::hash::RandomState;
 use sys::Mode;
 
+/// Columns of entries of connection tracking that a narrow terminal keeps, the most important one first.
+pub(super) const KEEPS: &[&str] =
+    &["client", "published", "backend", "state", "process", "nat", "netns", "timeout_s", "proto", "pid"];
+
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "nat",
@@ -28,7 +32,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::OWNED_TABLE.and(Scope::CT_TABLE),
     refusals: REFUSALS,
-    tables: &[Schema::of::<Nat>()],
+    tables: &[Schema::of::<Nat>().keeping(KEEPS)],
     recorded: Some(SavedPart { rows: Some("entries of connection tracking"), is_large: true, read: save }),
     run: Some(run),
     ..Command::TABLE

@@ -52,7 +52,7 @@ pub(crate) static VERIFY: Command = Command {
 const EXAMPLES: &str = "\
 Examples:
   netwren nat stateless plan --publish 8080:172.17.0.2:8080       the rules, for nft(8); nothing is changed
-  netwren nat stateless plan --publish 192.0.2.1:443:10.0.0.2:8443 --publish 53:10.0.0.3:53/udp
+  netwren nat stateless plan --publish 80:10.0.0.2:80 --publish 53:10.0.0.3:53
   netwren nat stateless plan --publish 8080:172.17.0.2:8080 --apply --yes
   netwren nat stateless verify --within 10                        watch until packets move both ways
   netwren nat stateless plan --undo --yes                         take the rules away again

@@ -6,7 +6,7 @@ use super::super::table;
 use crate::asked::Asked;
 use crate::command::{Command, ParsedWords, SavedPart};
 use crate::flags::defs::Scope;
-use crate::flags::request::{Format, Repeat, Request};
+use crate::flags::request::{Repeat, Request};
 use crate::outcome::Outcome;
 use crate::session::Session;
 use conntrack::stats::{StatMemory, StatOptions, StatSource, StatVia};
@@ -15,13 +15,27 @@ use record::{Accounting, Lookups, Schema, Source};
 use std::cell::RefCell;
 use sys::Mode;
 
+/// Columns of counters of connection tracking that a narrow terminal keeps, the most important one first.
+const KEEPS: &[&str] = &[
+    "cpu",
+    "netns",
+    "entries",
+    "max",
+    "fill_percent",
+    "drop",
+    "early_drop",
+    "insert_failed",
+    "invalid",
+    "search_restart",
+];
+
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "nat stats",
     about: "What connection tracking counts: entries, limits, what was dropped and what could not go in",
     examples: EXAMPLES,
     scope: Scope::TABLE.without(Scope::NAMES).and(Scope::VIA).and(Scope::PER_CPU),
-    tables: &[Schema::of::<NatStats>()],
+    tables: &[Schema::of::<NatStats>().keeping(KEEPS)],
     recorded: Some(SavedPart { rows: None, is_large: false, read: save }),
     run: Some(run),
     ..Command::TABLE
@@ -33,7 +47,7 @@ Examples:
   netwren nat stats --all-netns 'fill_percent > 80'  the full ones
   netwren nat stats --per-cpu
   netwren nat stats --watch 'drop_delta > 0'         rounds in which packets were dropped
-  netwren nat stats --columns netns,tcp_timeout_established_s,udp_timeout_s --all-netns
+  netwren nat stats -c netns,tcp_timeout_established_s,udp_timeout_s --all-netns
   netwren nat stats --columns help                   every counter and setting
 ";
 
@@ -63,7 +77,7 @@ fn asked(words: &ParsedWords<'_>) -> Result<(Request, StatOptions), String> {
 /// The columns that are meant: sizes are no CPU's, and rounds show what counters grew by.
 fn columns(request: &Request, per_cpu: bool) -> Option<String> {
     let spec = request.shown.columns.as_deref().unwrap_or("").trim();
-    let is_plain = request.format == Format::Table && !request.shown.wide;
+    let is_plain = request.format.is_table() && !request.shown.wide;
     if !(spec.is_empty() || spec.starts_with(['+', '-'])) || request.shown.by.is_some() {
         return request.shown.columns.clone();
     }

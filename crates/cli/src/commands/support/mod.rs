@@ -10,6 +10,7 @@ use crate::command::{Command, ParsedWords};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
+use crate::fold::fold;
 use crate::outcome::Outcome;
 use crate::output;
 use record::Schema;
@@ -20,13 +21,16 @@ use sys::{Host, Kernel, Modules, caps};
 /// Tables that every kernel has which is of use here; the others may be left out of a kernel without harm.
 const ALWAYS_THERE: [record::Proto; 3] = [record::Proto::Tcp, record::Proto::Udp, record::Proto::Unix];
 
+/// Columns of features that a narrow terminal keeps, the most important one first.
+const KEEPS: &[&str] = &["feature", "state", "words", "remedy", "backend"];
+
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "support",
     about: "What this kernel and these privileges allow, and what is used instead",
     examples: EXAMPLES,
     scope: Scope::SUPPORT.and(Scope::COLUMNS).and(Scope::SORT).and(Scope::BY),
-    tables: &[Schema::of::<Features>()],
+    tables: &[Schema::of::<Features>().keeping(KEEPS)],
     run: Some(run),
     ..Command::TABLE
 };
@@ -57,7 +61,10 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         return Ok(bundle::write(file, &asked, &features, words.commands));
     }
     let outcome = match asked.wants_text() {
-        true => output::print(&text_of(&features)).into(),
+        true => match output::terminal_width() {
+            Some(width) => output::print(&aligned(&features, width)).into(),
+            None => output::print(&text_of(&features)).into(),
+        },
         false => asked.write(&features),
     };
     if blind.is_empty() {
@@ -66,7 +73,31 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     Ok(Outcome::because(Exit::Failed, format!("no way to read sockets of: {}", blind.join(", "))))
 }
 
-/// The text: the kernel and the user, then a line for each feature.
+/// The text for a terminal: names, then yes or no, then sentences that go on below their beginning.
+fn aligned(features: &[Feature], width: usize) -> String {
+    /// Columns of names: longer ones push their line to the right.
+    const NAMES: usize = 32;
+    let mut out = format!("kernel {}, uid {}\n", sys::escaped(Kernel::running().release.as_bytes()), caps::euid());
+    for Feature { feature, backend, state, words, remedy } in features {
+        let mut name = sys::escaped(feature.as_bytes()).to_string();
+        if !backend.is_empty() {
+            name.push_str(&format!(" via {backend}"));
+        }
+        let works = *state == FeatureState::Works;
+        let mut said = sys::escaped(words.as_bytes()).to_string();
+        if !works {
+            let remedy = if remedy.is_empty() { String::new() } else { format!(": {remedy}") };
+            said.push_str(&format!(" ({}{})", state.name(), sys::escaped(remedy.as_bytes())));
+        }
+        // Two blanks in a row would move the place at which a folded line goes on.
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = format!("{name:<NAMES$}  {:<3}  {said}\n", if works { "yes" } else { "no" });
+        out.push_str(&fold(&line, width));
+    }
+    out
+}
+
+/// The text for a pipe: the kernel and the user, then a line for each feature.
 fn text_of(features: &[Feature]) -> String {
     let mut out = b"kernel\t".to_vec();
     text::put_text(&mut out, Kernel::running().release.as_bytes());

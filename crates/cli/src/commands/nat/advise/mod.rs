@@ -28,13 +28,16 @@ use record::Accounting;
 use record::Schema;
 use record::rows::NatAdvices;
 
+/// Columns of advice that a narrow terminal keeps, the most important one first.
+const KEEPS: &[&str] = &["netns", "verdict", "entries", "max", "full_in_s", "advised_max", "advised_buckets"];
+
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "nat advise",
     about: "How full the connection-tracking table is, where that leads, what limit it should have, what that costs",
     examples: EXAMPLES,
     scope: Scope::ADVICE.and(Scope::COLUMNS).and(Scope::SORT).and(Scope::BY).and(Scope::FOLDS),
-    tables: &[Schema::of::<NatAdvices>()],
+    tables: &[Schema::of::<NatAdvices>().keeping(KEEPS)],
     recorded: Some(SavedPart { rows: None, is_large: false, read: gather::save }),
     run: Some(run),
     ..Command::TABLE

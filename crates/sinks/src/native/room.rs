@@ -1,0 +1,188 @@
+//! The room of a table on a terminal: which columns stand there, and how wide.
+//!
+//! Knows widths and names, no cells. Start reading at [`Room::share_out`].
+
+/// Blanks between columns.
+pub(super) const GAP: usize = 2;
+
+/// Widths of columns with text of any length, for which no column leaves the table: an address of IPv4 is whole.
+const TEXT_MIN: usize = 15;
+
+/// The room that a table has, and the columns that stay longest where it is scarce.
+///
+/// A table that is too wide is made narrower in three steps: headings break between their words; text, addresses and
+/// lists are cut in the middle, but not below 15 columns; then columns leave the table. Those that are neither in
+/// `named` nor in `keeps` leave first, the last of them before the others; then those in `keeps`, from its end; those
+/// that the user named leave last.
+#[derive(Clone, Debug, Default)]
+pub struct Room {
+    /// Columns of the screen.
+    pub width: usize,
+    /// Names of the columns that the user asked for.
+    pub named: Vec<&'static str>,
+    /// Names of the other columns, the most important one first.
+    pub keeps: Vec<&'static str>,
+    /// True if `--columns` names columns of the table, which then stay.
+    pub can_be_named: bool,
+    /// The words that show all columns; empty if none do.
+    pub see_by: &'static str,
+}
+
+/// Widths of one column of the table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wishes<'n> {
+    /// Its name.
+    pub(super) name: &'n str,
+    /// Width of the widest cell.
+    pub(super) cells: usize,
+    /// Width of the heading; 0 without headings.
+    pub(super) heading: usize,
+    /// Width of the longest word of the heading.
+    pub(super) word: usize,
+    /// True if cells may be cut.
+    pub(super) is_text: bool,
+}
+
+impl Wishes<'_> {
+    /// The width below which the column rather leaves.
+    fn least(&self) -> usize {
+        let cells = if self.is_text { self.cells.min(TEXT_MIN) } else { self.cells };
+        cells.max(self.word)
+    }
+}
+
+impl Room {
+    /// The widths of the columns; `None` for one that does not fit.
+    pub(super) fn share_out(&self, columns: &[Wishes<'_>]) -> Vec<Option<usize>> {
+        let mut widths: Vec<Option<usize>> = columns.iter().map(|column| Some(column.least())).collect();
+        while taken(&widths) > self.width {
+            match self.leaving(columns, &widths) {
+                Some(index) => widths.iter_mut().nth(index).into_iter().for_each(|width| *width = None),
+                // The last one is cut, whatever it is.
+                None => {
+                    widths.iter_mut().flatten().for_each(|width| *width = self.width);
+                    return widths;
+                }
+            }
+        }
+        self.grow_to_cells(&mut widths, columns);
+        self.grow_to_headings(&mut widths, columns);
+        widths
+    }
+
+    /// The column that leaves next; `None` if only one is left.
+    fn leaving(&self, columns: &[Wishes<'_>], widths: &[Option<usize>]) -> Option<usize> {
+        let shown = || widths.iter().enumerate().filter(|(_, width)| width.is_some()).map(|(index, _)| index);
+        if shown().count() < 2 {
+            return None;
+        }
+        shown().max_by_key(|&index| self.turn(columns.get(index).map_or("", |column| column.name), index))
+    }
+
+    /// The turn of a column to leave: the highest one leaves first.
+    fn turn(&self, name: &str, index: usize) -> (u8, usize) {
+        if self.named.contains(&name) {
+            return (0, index);
+        }
+        match self.keeps.iter().position(|kept| *kept == name) {
+            Some(place) => (1, place),
+            None => (2, index),
+        }
+    }
+
+    /// Shares what is left out, a column of the screen at a time, to the narrowest whose cells want more.
+    fn grow_to_cells(&self, widths: &mut [Option<usize>], columns: &[Wishes<'_>]) {
+        for _ in taken(widths)..self.width {
+            let shown = widths.iter_mut().zip(columns).filter_map(|(width, column)| Some((width.as_mut()?, column)));
+            let hungry = shown.filter(|(width, column)| **width < column.cells);
+            let Some((width, _)) = hungry.min_by_key(|(width, _)| **width) else { return };
+            *width += 1;
+        }
+    }
+
+    /// Makes headings whole with what is left then, those first that lack least.
+    fn grow_to_headings(&self, widths: &mut [Option<usize>], columns: &[Wishes<'_>]) {
+        let mut left = self.width.saturating_sub(taken(widths));
+        loop {
+            let shown = widths.iter_mut().zip(columns).filter_map(|(width, column)| Some((width.as_mut()?, column)));
+            let lacking = shown.map(|(width, column)| (column.heading.saturating_sub(*width), width));
+            match lacking.filter(|(lack, _)| (1..=left).contains(lack)).min_by_key(|(lack, _)| *lack) {
+                Some((lack, width)) => {
+                    *width += lack;
+                    left -= lack;
+                }
+                None => return,
+            }
+        }
+    }
+}
+
+/// Columns of the screen that a line takes.
+pub(super) fn taken(widths: &[Option<usize>]) -> usize {
+    let shown = widths.iter().flatten();
+    shown.clone().sum::<usize>() + shown.count().saturating_sub(1) * GAP
+}
+
+/// The heading broken between words into lines of this width at most; a word that is wider has a line of its own.
+pub(super) fn heading_lines(heading: &str, width: usize) -> Vec<&str> {
+    let (mut lines, mut start, mut end) = (Vec::new(), 0, 0);
+    for (at, _) in heading.match_indices(' ').chain([(heading.len(), "")]) {
+        let is_wider = heading.get(start..at).is_some_and(|line| crate::width_of(line) > width);
+        if is_wider && end > start {
+            lines.extend(heading.get(start..end));
+            start = end + 1;
+        }
+        end = at;
+    }
+    lines.extend(heading.get(start..end));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn column(name: &str, cells: usize, is_text: bool) -> Wishes<'_> {
+        let word = name.split(' ').map(str::len).max().unwrap_or(0);
+        Wishes { name, cells, heading: name.len(), word, is_text }
+    }
+
+    fn room(width: usize, named: &[&'static str], keeps: &[&'static str]) -> Room {
+        Room { width, named: named.to_vec(), keeps: keeps.to_vec(), ..Room::default() }
+    }
+
+    #[test]
+    fn nothing_changes_where_there_is_room() {
+        let columns = [column("state", 11, false), column("local addr", 9, true), column("process", 30, true)];
+        assert_eq!(room(200, &[], &[]).share_out(&columns), [Some(11), Some(10), Some(30)]);
+    }
+
+    #[test]
+    fn headings_break_then_text_is_cut_then_columns_leave() {
+        let columns = [column("state", 11, false), column("local port", 5, false), column("process", 30, true)];
+        assert_eq!(room(55, &[], &[]).share_out(&columns), [Some(11), Some(10), Some(30)]);
+        assert_eq!(room(50, &[], &[]).share_out(&columns), [Some(11), Some(5), Some(30)]);
+        assert_eq!(room(40, &[], &[]).share_out(&columns), [Some(11), Some(5), Some(20)]);
+        assert_eq!(room(34, &[], &[]).share_out(&columns), [Some(11), Some(10), None]);
+        assert_eq!(room(34, &[], &["process", "state"]).share_out(&columns), [Some(11), None, Some(21)]);
+        assert_eq!(room(34, &["local port"], &["process", "state"]).share_out(&columns), [None, Some(5), Some(27)]);
+        assert_eq!(room(3, &[], &[]).share_out(&columns), [Some(3), None, None]);
+    }
+
+    #[test]
+    fn no_table_is_wider_than_its_room() {
+        let columns: Vec<Wishes<'_>> = (0..20).map(|n| column("some long heading", n * 7 % 40, n % 3 == 0)).collect();
+        for width in 1..300 {
+            assert!(taken(&room(width, &[], &[]).share_out(&columns)) <= width, "{width}");
+        }
+    }
+
+    #[test]
+    fn headings_break_between_words() {
+        assert_eq!(heading_lines("bytes in per s", 14), ["bytes in per s"]);
+        assert_eq!(heading_lines("bytes in per s", 8), ["bytes in", "per s"]);
+        assert_eq!(heading_lines("bytes in per s", 3), ["bytes", "in", "per", "s"]);
+        assert_eq!(heading_lines("netns", 3), ["netns"]);
+        assert_eq!(heading_lines("", 3), [""]);
+    }
+}

@@ -116,10 +116,14 @@ mod tests {
     fn columns_that_a_narrow_terminal_keeps_are_columns() {
         for command in COMMANDS {
             for table in command.tables.iter().filter(|table| !table.keeps().is_empty()) {
-                let fields = table.fields();
                 for kept in table.keeps() {
-                    assert!(fields.iter().any(|field| field.name == *kept), "{}: {kept}", table.name());
-                    assert_eq!(table.keeps().iter().filter(|name| *name == kept).count(), 1, "{}: {kept}", table.name());
+                    assert!(table.named(kept).is_some(), "{}: {kept}", table.name());
+                    assert_eq!(
+                        table.keeps().iter().filter(|name| *name == kept).count(),
+                        1,
+                        "{}: {kept}",
+                        table.name()
+                    );
                 }
             }
         }
@@ -150,7 +154,7 @@ mod tests {
         let sets = [&[Show::Default][..], &[Show::Default, Show::Wide], &[Show::Default, Show::Wide, Show::Asked]];
         for table in COMMANDS.iter().flat_map(|command| command.tables) {
             for (width, set) in [80, 120, 200, 40, 9].into_iter().flat_map(|width| sets.map(|set| (width, set))) {
-                let fields = table.fields().into_iter().filter(|field| set.contains(&field.show));
+                let fields = table.fields().filter(|field| set.contains(&field.show));
                 let columns: Vec<Column> =
                     fields.map(|field| Column { name: field.name.into(), kind: field.kind }).collect();
                 let cells: Vec<_> = columns.iter().map(|column| long_cell(column.kind)).collect();

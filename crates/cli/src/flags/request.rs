@@ -9,6 +9,7 @@ use crate::bundle::BundleWriter;
 use crate::command::Command;
 use crate::command::{GroupRate, ParsedWords};
 use crate::session::SessionTarget;
+use record::Schema;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -57,7 +57,11 @@ impl Room {
         let mut widths: Vec<Option<usize>> = columns.iter().map(|column| Some(column.least())).collect();
         while taken(&widths) > self.width {
             match self.leaving(columns, &widths) {
-                Some(index) => widths.iter_mut().nth(index).into_iter().for_each(|width| *width = None),
+                Some(index) => {
+                    if let Some(width) = widths.get_mut(index) {
+                        *width = None;
+                    }
+                }
                 // The last one is cut, whatever it is.
                 None => {
                     widths.iter_mut().flatten().for_each(|width| *width = self.width);

@@ -250,11 +250,11 @@ _netwren() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -336,11 +336,11 @@ _netwren() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -620,11 +620,11 @@ _netwren() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -744,11 +744,11 @@ _netwren() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -818,11 +818,11 @@ _netwren() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -912,11 +912,11 @@ _netwren() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -1002,11 +1002,11 @@ _netwren() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -1092,11 +1092,11 @@ _netwren() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -1210,11 +1210,11 @@ _netwren() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -1336,11 +1336,11 @@ _netwren() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -1960,11 +1960,11 @@ _netwren() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -2062,11 +2062,11 @@ _netwren() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -2140,11 +2140,11 @@ _netwren() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -2356,11 +2356,11 @@ _netwren() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -2446,11 +2446,11 @@ _netwren() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -2560,11 +2560,11 @@ _netwren() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -2678,11 +2678,11 @@ _netwren() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -2736,11 +2736,11 @@ _netwren() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -2790,11 +2790,11 @@ _netwren() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -3026,11 +3026,11 @@ _netwren() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -3120,11 +3120,11 @@ _netwren() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -3244,11 +3244,11 @@ _netwren() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -3350,11 +3350,11 @@ _netwren() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -3508,11 +3508,11 @@ _netwren() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -3558,11 +3558,11 @@ _netwren() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide plain json csv" -- "${cur}"))
                     return 0
                     ;;
                 --bundle)

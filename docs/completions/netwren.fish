@@ -26,11 +26,12 @@ end
 
 complete -c netwren -n "__fish_netwren_needs_command" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
 complete -c netwren -n "__fish_netwren_needs_command" -s n -l limit -d 'At most N rows' -r
-complete -c netwren -n "__fish_netwren_needs_command" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_needs_command" -s o -l output -d 'table: on a terminal aligned within its width, with units and local times; in a pipe tab-separated and exact; wide: the same with more columns; plain: aligned and exact everywhere; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
+plain\t''
 json\t''
 csv\t''"
-complete -c netwren -n "__fish_netwren_needs_command" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+complete -c netwren -n "__fish_netwren_needs_command" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, outgoing; dim: closed, or nothing' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_needs_command" -s w -l watch -d 'Again every SECONDS until interrupted' -r
@@ -60,11 +61,12 @@ complete -c netwren -n "__fish_netwren_needs_command" -f -a "support" -d 'What t
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c netwren -n "__fish_netwren_using_subcommand home" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
 complete -c netwren -n "__fish_netwren_using_subcommand home" -s n -l limit -d 'At most N rows' -r
-complete -c netwren -n "__fish_netwren_using_subcommand home" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand home" -s o -l output -d 'table: on a terminal aligned within its width, with units and local times; in a pipe tab-separated and exact; wide: the same with more columns; plain: aligned and exact everywhere; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
+plain\t''
 json\t''
 csv\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand home" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+complete -c netwren -n "__fish_netwren_using_subcommand home" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, outgoing; dim: closed, or nothing' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand home" -s w -l watch -d 'Again every SECONDS until interrupted' -r
@@ -89,11 +91,12 @@ complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l container -d 'Only what belongs to this container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l user -d 'Only what belongs to this user' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
-complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -s o -l output -d 'table: on a terminal aligned within its width, with units and local times; in a pipe tab-separated and exact; wide: the same with more columns; plain: aligned and exact everywhere; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
+plain\t''
 json\t''
 csv\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, outgoing; dim: closed, or nothing' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -s w -l watch -d 'Again every SECONDS until interrupted' -r
@@ -145,11 +148,12 @@ complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l container -d 'Only what belongs to this container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l user -d 'Only what belongs to this user' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
-complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -s o -l output -d 'table: on a terminal aligned within its width, with units and local times; in a pipe tab-separated and exact; wide: the same with more columns; plain: aligned and exact everywhere; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
+plain\t''
 json\t''
 csv\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, outgoing; dim: closed, or nothing' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
@@ -175,11 +179,12 @@ complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l pid -d 'On
 complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l container -d 'Only what belongs to this container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l user -d 'Only what belongs to this user' -r
 complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
-complete -c netwren -n "__fish_netwren_using_subcommand listeners" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -s o -l output -d 'table: on a terminal aligned within its width, with units and local times; in a pipe tab-separated and exact; wide: the same with more columns; plain: aligned and exact everywhere; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
+plain\t''
 json\t''
 csv\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, outgoing; dim: closed, or nothing' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand listeners" -s w -l watch -d 'Again every SECONDS until interrupted' -r
@@ -212,11 +217,12 @@ complete -c netwren -n "__fish_netwren_using_subcommand flows" -l process -d 'On
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l pid -d 'Only what belongs to this process, by its number' -r
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l container -d 'Only what belongs to this container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
-complete -c netwren -n "__fish_netwren_using_subcommand flows" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand flows" -s o -l output -d 'table: on a terminal aligned within its width, with units and local times; in a pipe tab-separated and exact; wide: the same with more columns; plain: aligned and exact everywhere; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
+plain\t''
 json\t''
 csv\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand flows" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+complete -c netwren -n "__fish_netwren_using_subcommand flows" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, outgoing; dim: closed, or nothing' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -s w -l watch -d 'Again every SECONDS until interrupted' -r
@@ -267,11 +273,12 @@ complete -c netwren -n "__fish_netwren_using_subcommand routes" -l avg -d 'With 
 complete -c netwren -n "__fish_netwren_using_subcommand routes" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand routes" -s n -l limit -d 'At most N rows' -r
 complete -c netwren -n "__fish_netwren_using_subcommand routes" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
-complete -c netwren -n "__fish_netwren_using_subcommand routes" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand routes" -s o -l output -d 'table: on a terminal aligned within its width, with units and local times; in a pipe tab-separated and exact; wide: the same with more columns; plain: aligned and exact everywhere; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
+plain\t''
 json\t''
 csv\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand routes" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+complete -c netwren -n "__fish_netwren_using_subcommand routes" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, outgoing; dim: closed, or nothing' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand routes" -s w -l watch -d 'Again every SECONDS until interrupted' -r
@@ -298,11 +305,12 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l pid -d 'Only what belongs to this process, by its number' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l container -d 'Only what belongs to this container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -s o -l output -d 'table: on a terminal aligned within its width, with units and local times; in a pipe tab-separated and exact; wide: the same with more columns; plain: aligned and exact everywhere; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
+plain\t''
 json\t''
 csv\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, outgoing; dim: closed, or nothing' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -s w -l watch -d 'Again every SECONDS until interrupted' -r
@@ -343,11 +351,12 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l pid -d 'Only what belongs to this process, by its number' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l container -d 'Only what belongs to this container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -s o -l output -d 'table: on a terminal aligned within its width, with units and local times; in a pipe tab-separated and exact; wide: the same with more columns; plain: aligned and exact everywhere; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
+plain\t''
 json\t''
 csv\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, outgoing; dim: closed, or nothing' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -s w -l watch -d 'Again every SECONDS until interrupted' -r
@@ -380,11 +389,12 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l avg -d 'With --by: also the mean of these fields' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -s n -l limit -d 'At most N rows' -r
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -s o -l output -d 'table: on a terminal aligned within its width, with units and local times; in a pipe tab-separated and exact; wide: the same with more columns; plain: aligned and exact everywhere; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
+plain\t''
 json\t''
 csv\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, outgoing; dim: closed, or nothing' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -s w -l watch -d 'Again every SECONDS until interrupted' -r
@@ -407,11 +417,12 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -s n -l limit -d 'At most N rows' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -s o -l output -d 'table: on a terminal aligned within its width, with units and local times; in a pipe tab-separated and exact; wide: the same with more columns; plain: aligned and exact everywhere; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
+plain\t''
 json\t''
 csv\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, outgoing; dim: closed, or nothing' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
@@ -471,8 +482,9 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -s N -l netns -d 'Only the network namespace of that name, of that process or at that path' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -s o -l output -d 'table: in words, with a filter or columns as rows; wide: all columns; json: one object a namespace; csv: RFC 4180' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -s o -l output -d 'table: in words, with a filter or columns as rows; wide: all columns; plain: rows, aligned and exact; json: one object a namespace; csv: RFC 4180' -r -f -a "table\t''
 wide\t''
+plain\t''
 json\t''
 csv\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l json -d 'Short for -o json'
@@ -489,11 +501,12 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l pid -d 'Only what belongs to this process, by its number' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l container -d 'Only what belongs to this container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -s o -l output -d 'table: on a terminal aligned within its width, with units and local times; in a pipe tab-separated and exact; wide: the same with more columns; plain: aligned and exact everywhere; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
+plain\t''
 json\t''
 csv\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, outgoing; dim: closed, or nothing' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
@@ -513,11 +526,12 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -s n -l limit -d 'At most N rows' -r
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -s o -l output -d 'table: on a terminal aligned within its width, with units and local times; in a pipe tab-separated and exact; wide: the same with more columns; plain: aligned and exact everywhere; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
+plain\t''
 json\t''
 csv\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, outgoing; dim: closed, or nothing' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
@@ -584,11 +598,12 @@ complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from setup" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -s n -l limit -d 'At most N rows' -r
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -s o -l output -d 'table: on a terminal aligned within its width, with units and local times; in a pipe tab-separated and exact; wide: the same with more columns; plain: aligned and exact everywhere; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
+plain\t''
 json\t''
 csv\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, outgoing; dim: closed, or nothing' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
@@ -614,11 +629,12 @@ complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -s n -l limit -d 'At most N rows' -r
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -s o -l output -d 'table: on a terminal aligned within its width, with units and local times; in a pipe tab-separated and exact; wide: the same with more columns; plain: aligned and exact everywhere; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
+plain\t''
 json\t''
 csv\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, outgoing; dim: closed, or nothing' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
@@ -651,11 +667,12 @@ complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -s n -l limit -d 'At most N rows' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -s o -l output -d 'table: on a terminal aligned within its width, with units and local times; in a pipe tab-separated and exact; wide: the same with more columns; plain: aligned and exact everywhere; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
+plain\t''
 json\t''
 csv\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, outgoing; dim: closed, or nothing' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l watch -d 'With --by: the groups of every SECONDS, with packets and bytes in a second. Without: on stderr, every SECONDS, how many packets were received, dropped by the ring and by interfaces, written, not written and filtered so far, on a terminal in one line; SIGUSR1 asks for the same once' -r
@@ -723,11 +740,12 @@ complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from stats" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from stats" -s n -l limit -d 'At most N rows' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from stats" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from stats" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from stats" -s o -l output -d 'table: on a terminal aligned within its width, with units and local times; in a pipe tab-separated and exact; wide: the same with more columns; plain: aligned and exact everywhere; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
+plain\t''
 json\t''
 csv\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from stats" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from stats" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, outgoing; dim: closed, or nothing' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from stats" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
@@ -757,11 +775,12 @@ complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l pid -d 'Only what belongs to this process, by its number' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l container -d 'Only what belongs to this container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -s o -l output -d 'table: on a terminal aligned within its width, with units and local times; in a pipe tab-separated and exact; wide: the same with more columns; plain: aligned and exact everywhere; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
+plain\t''
 json\t''
 csv\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, outgoing; dim: closed, or nothing' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -s w -l watch -d 'Again every SECONDS until interrupted' -r
@@ -796,11 +815,12 @@ complete -c netwren -n "__fish_netwren_using_subcommand drops" -l pid -d 'Only w
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l container -d 'Only what belongs to this container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l user -d 'Only what belongs to this user' -r
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
-complete -c netwren -n "__fish_netwren_using_subcommand drops" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand drops" -s o -l output -d 'table: on a terminal aligned within its width, with units and local times; in a pipe tab-separated and exact; wide: the same with more columns; plain: aligned and exact everywhere; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
+plain\t''
 json\t''
 csv\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand drops" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+complete -c netwren -n "__fish_netwren_using_subcommand drops" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, outgoing; dim: closed, or nothing' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l watch -d 'A round of drops every SECONDS until interrupted; the default on a terminal without --for' -r
@@ -837,11 +857,12 @@ complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_s
 complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -l avg -d 'With --by: also the mean of these fields' -r
 complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -s n -l limit -d 'At most N rows' -r
-complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -s o -l output -d 'table: on a terminal aligned within its width, with units and local times; in a pipe tab-separated and exact; wide: the same with more columns; plain: aligned and exact everywhere; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
+plain\t''
 json\t''
 csv\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, outgoing; dim: closed, or nothing' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -s w -l watch -d 'Again every SECONDS until interrupted' -r
@@ -866,11 +887,12 @@ complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_
 complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -l avg -d 'With --by: also the mean of these fields' -r
 complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -s n -l limit -d 'At most N rows' -r
-complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -s o -l output -d 'table: on a terminal aligned within its width, with units and local times; in a pipe tab-separated and exact; wide: the same with more columns; plain: aligned and exact everywhere; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
+plain\t''
 json\t''
 csv\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, outgoing; dim: closed, or nothing' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -s w -l watch -d 'Again every SECONDS until interrupted' -r
@@ -900,11 +922,12 @@ complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_
 complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -l avg -d 'With --by: also the mean of these fields' -r
 complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -s n -l limit -d 'At most N rows' -r
-complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -s o -l output -d 'table: on a terminal aligned within its width, with units and local times; in a pipe tab-separated and exact; wide: the same with more columns; plain: aligned and exact everywhere; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
+plain\t''
 json\t''
 csv\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, outgoing; dim: closed, or nothing' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -s w -l watch -d 'Again every SECONDS until interrupted' -r
@@ -929,11 +952,12 @@ complete -c netwren -n "__fish_netwren_using_subcommand counters" -l max -d 'Wit
 complete -c netwren -n "__fish_netwren_using_subcommand counters" -l avg -d 'With --by: also the mean of these fields' -r
 complete -c netwren -n "__fish_netwren_using_subcommand counters" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand counters" -s n -l limit -d 'At most N rows' -r
-complete -c netwren -n "__fish_netwren_using_subcommand counters" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand counters" -s o -l output -d 'table: on a terminal aligned within its width, with units and local times; in a pipe tab-separated and exact; wide: the same with more columns; plain: aligned and exact everywhere; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
+plain\t''
 json\t''
 csv\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand counters" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+complete -c netwren -n "__fish_netwren_using_subcommand counters" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, outgoing; dim: closed, or nothing' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand counters" -s w -l watch -d 'Again every SECONDS until interrupted' -r
@@ -957,8 +981,9 @@ complete -c netwren -n "__fish_netwren_using_subcommand record" -s h -l help -d 
 complete -c netwren -n "__fish_netwren_using_subcommand support" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
 complete -c netwren -n "__fish_netwren_using_subcommand support" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
 complete -c netwren -n "__fish_netwren_using_subcommand support" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
-complete -c netwren -n "__fish_netwren_using_subcommand support" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand support" -s o -l output -d 'table: on a terminal aligned within its width, with units and local times; in a pipe tab-separated and exact; wide: the same with more columns; plain: aligned and exact everywhere; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
+plain\t''
 json\t''
 csv\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand support" -l bundle -d 'Write all of it, with the tables of the host, to a new file for a bug report: names and addresses are pseudonyms in it' -r -F

@@ -9,8 +9,8 @@ const TEXT_MIN: usize = 20;
 const COMMANDS: [&str; 2] = ["netwren ", "sysctl -w "];
 
 /// `text` with no line wider than `width`, as far as its words are not. What goes on hangs below the text of its line:
-/// behind the last gap of two spaces, or at the line's indentation where that leaves too little room for it. A command that may be copied stays whole: on a line
-/// of its own, and between backticks as far as it fits.
+/// behind the last gap of two spaces that fits, or at the line's indentation where that leaves too little room for it.
+/// A command that may be copied stays whole: on a line of its own, and between backticks as far as it fits.
 pub(crate) fn fold(text: &str, width: usize) -> String {
     let mut out = String::with_capacity(text.len() * 2);
     for line in text.split_inclusive('\n') {
@@ -27,7 +27,9 @@ pub(crate) fn fold(text: &str, width: usize) -> String {
 
 fn fold_line(line: &str, width: usize, out: &mut String) {
     let indent = line.len() - line.trim_start_matches(' ').len();
-    let (head, text) = line.split_at(line.rfind("  ").map_or(indent, |gap| gap + 2).max(indent));
+    let gaps = line.rmatch_indices("  ").map(|(gap, _)| gap + 2);
+    let gap = gaps.into_iter().find(|gap| line.get(..*gap).is_some_and(|head| width_of(head) <= width));
+    let (head, text) = line.split_at(gap.unwrap_or(indent).max(indent));
     let start = width_of(head);
     let longest = text.split_whitespace().map(width_of).max().unwrap_or(0);
     let hang = if start + longest.max(TEXT_MIN) <= width { start } else { indent + 4 };
@@ -87,6 +89,8 @@ mod tests {
         assert_eq!(fold("\nA line of prose that is long\n", 24), "\nA line of prose that is\nlong\n");
         let command = "  netwren nat stateless plan --publish 8080:172.17.0.2:8080\n";
         assert_eq!(fold(command, 40), command);
+        let marked = "filter  one two three four five six seven  [netwren]\n";
+        assert_eq!(fold(marked, 30), "filter  one two three four\n        five six seven\n        [netwren]\n");
         let message = "say `netwren support` to it\n";
         assert_eq!(fold(message, 20), "say\n`netwren support` to\nit\n");
         assert_eq!(fold(message, 12), "say `netwren\n    support`\n    to it\n");

@@ -17,6 +17,8 @@ pub enum Varying {
     Never,
     /// All of them are set, or none.
     InValue,
+    /// Null where the cell of this column is, in any way elsewhere. That column is one of those before.
+    OnlyWith(&'static str),
     /// In any way.
     #[default]
     Freely,

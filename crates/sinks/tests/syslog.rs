@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
-use record::{Addr, Column, Columns, Kind, RowCells, Value};
+use record::rows::LogRecord;
+use record::{Addr, Column, Columns, Kind, Lookups, RowCells, Value};
 use sinks::face::conntrack::{Civil, Clock};
+use sinks::face::ulogd::{Logemu, UlogdStyle};
 use sinks::syslog::{Message, Origin, Priority, Rfc3164, Rfc5424, frame_line, frame_octets};
 
 fn columns() -> Columns {
@@ -72,6 +74,31 @@ fn a_text_that_is_appended_is_the_same_as_one_that_is_copied() {
         let put = |_: &mut dyn RowCells, out: &mut Vec<u8>| out.extend_from_slice(text);
         writer.put_with(&message(&cells, None), &mut &cells[..], None, &mut appended, put);
         assert_eq!(String::from_utf8_lossy(&appended), String::from_utf8_lossy(&copied));
+    }
+}
+
+proptest! {
+    /// The text of a log record is one line whatever its prefix, and is not looked at again.
+    #[test]
+    fn the_text_of_log_records_is_a_line(
+        bytes in prop::collection::vec(any::<u8>(), 0..60), text in ".{0,30}", is_text: bool, bug_compatible: bool,
+    ) {
+        let prefix = if is_text { text.as_bytes() } else { &bytes };
+        let row = LogRecord { time_ns: TIME_NS, prefix, hw_header: &bytes, ..LogRecord::default() };
+        let mut logemu = Logemu::new(b"", UlogdStyle { zone: |_| None, bug_compatible });
+        let mut writer = Rfc5424::new(&origin(), "log", &columns());
+        let cells = cells(b"in: ", b"eth0");
+        let mut written = |is_line| {
+            let mut out = Vec::new();
+            let put = |_: &mut dyn RowCells, out: &mut Vec<u8>| logemu.write_message(&row, &Lookups::none(), out);
+            let (message, cells) = (message(&cells, None), &mut &cells[..]);
+            match is_line {
+                true => _ = writer.put_with_line(&message, cells, None, &mut out, put),
+                false => writer.put_with(&message, cells, None, &mut out, put),
+            }
+            out
+        };
+        prop_assert_eq!(written(true), written(false));
     }
 }
 

@@ -13,6 +13,11 @@ pub(crate) trait RowWriter<T: Table> {
         true
     }
 
+    /// True if each message is one line of UTF-8 without control characters and such that deceive.
+    fn writes_lines(&self) -> bool {
+        false
+    }
+
     /// What a new file begins with.
     fn file_header(&mut self) -> Vec<u8> {
         Vec::new()

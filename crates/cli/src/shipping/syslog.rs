@@ -48,6 +48,8 @@ struct SyslogWriter<T: Shipped> {
     written: u64,
     /// Makes the text for people where the table has one of its own.
     text: Option<Box<dyn RowWriter<T>>>,
+    /// [`RowWriter::writes_lines`] of it.
+    is_line: bool,
     line: Vec<u8>,
 }
 
@@ -65,6 +67,7 @@ pub(super) fn writer<T: Shipped>(
     let hostname = if is_local && is_old { "" } else { hostname.trim_end() };
     let origin = Origin { hostname, pid: std::process::id(), priority };
     let is_datagram = is_local || matches!(target.address, Address::Udp(_));
+    let text = T::text_writer(tuning);
     Box::new(SyslogWriter {
         form: match is_old {
             true => SyslogForm::Old(Box::new(Rfc3164::new(&origin, columns, LocalClock))),
@@ -76,7 +79,8 @@ pub(super) fn writer<T: Shipped>(
             (false, false) => Framing::Octets,
         },
         written: 0,
-        text: T::text_writer(tuning),
+        is_line: text.as_ref().is_some_and(|text| text.writes_lines()),
+        text,
         line: Vec::new(),
     })
 }
@@ -91,9 +95,12 @@ impl<T: Shipped> RowWriter<T> for SyslogWriter<T> {
         let Some(writer) = &mut self.text else { return self.put(row, cells, T::likeness(row), out) };
         self.written += 1;
         let message = message_of::<T>(row, self.written, None);
-        let likeness = T::likeness(row);
+        let (likeness, is_line) = (T::likeness(row), self.is_line);
         let text = |cells: &mut dyn RowCells, out: &mut Vec<u8>| writer.write(row, cells, lookups, out);
-        let put = |out: &mut Vec<u8>| form.put_with(&message, cells, likeness.as_ref(), out, text);
+        let put = |out: &mut Vec<u8>| match is_line {
+            true => _ = form.put_with_line(&message, cells, likeness.as_ref(), out, text),
+            false => form.put_with(&message, cells, likeness.as_ref(), out, text),
+        };
         framed(self.framing, out, put);
     }
 

@@ -96,6 +96,11 @@ pub(crate) fn zone(seconds: i64) -> Option<LocalTime> {
 struct LogemuText(Logemu);
 
 impl RowWriter<LogRecords> for LogemuText {
+    /// Prefixes and names of interfaces are all that comes from outside, and are escaped.
+    fn writes_lines(&self) -> bool {
+        true
+    }
+
     fn write(&mut self, row: &LogRecord<'_>, _: &mut dyn RowCells, lookups: &Lookups<'_>, out: &mut Vec<u8>) {
         self.0.write_message(row, lookups, out);
     }

@@ -54,6 +54,7 @@ impl LogRecord<'_> {
             "src" | "sport" | "dst" | "dport" | "len" | "tcp_seq" | "tcp_ack" | "tcp_window" | "icmp_type"
             | "icmp_code" | "icmp_id" | "ttl" | "tos" | "ip_id" | "fragment_offset" | "mark" | "uid" | "gid"
             | "payload_bytes" | "seq" => Varying::InValue,
+            "user" => Varying::OnlyWith("uid"),
             _ => Varying::Freely,
         }
     }
@@ -120,6 +121,13 @@ mod tests {
                 match LogRecord::varying(field.name) {
                     Varying::Never => prop_assert_eq!(shown(one), shown(two), "{}", field.name),
                     Varying::InValue => prop_assert_eq!(one.is_null(), two.is_null(), "{}", field.name),
+                    Varying::OnlyWith(other) => {
+                        let other = LogRecords::FIELDS.iter().find(|field| field.name == other).unwrap();
+                        prop_assert!(!matches!(LogRecord::varying(other.name), Varying::Freely | Varying::OnlyWith(_)));
+                        for (cell, row) in [(one, &first), (two, &second)] {
+                            prop_assert!(cell.is_null() || !other.cell(row, &Lookups::none()).is_null());
+                        }
+                    }
                     Varying::Freely => {}
                 }
             }

@@ -1,7 +1,7 @@
 //! Rows as JSON, one object a line: what the output on a terminal or a pipe and the exports share.
 
 use super::fixed_text::{FixedText, put_piece};
-use super::templates::{CellPen, Templates};
+use super::templates::{Around, CellForm, CellPen, Templates};
 use super::value::{put_endpoint, put_json_value};
 use record::text::{Cursor, Line};
 use record::{Columns, Likeness, RowCells, Value, Varying, text};
@@ -28,11 +28,12 @@ impl CellPen for JsonPen<'_> {
         }
     }
 
-    fn around(&self, column: usize, cell: &Value<'_>) -> Option<(&[u8], Option<u8>)> {
+    fn around(&self, column: usize, cell: &Value<'_>) -> Option<Around<'_>> {
         let key = self.0.get(column)?;
+        let around = |form, before, behind| Some(Around { form, before: [before, b""], behind });
         match cell {
-            Value::U64(_) => Some((key.plain.text(), None)),
-            Value::Addr(_) => Some((key.quoted.text(), Some(b'"'))),
+            Value::U64(_) => around(CellForm::Number, key.plain.text(), None),
+            Value::Addr(_) => around(CellForm::Addr, key.quoted.text(), Some(b'"')),
             _ => None,
         }
     }

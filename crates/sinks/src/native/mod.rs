@@ -23,7 +23,7 @@ pub use json::Json;
 pub use json_rows::JsonRows;
 pub use room::Room;
 pub use table::TableWriter;
-pub(crate) use templates::{CellPen, Templates};
+pub(crate) use templates::{Around, CellForm, CellPen, Templates};
 pub use text::Text;
 pub use value::put_json_value;
 

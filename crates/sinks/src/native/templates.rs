@@ -11,9 +11,9 @@ const SLOTS: usize = 64;
 const MISSES_MAX: u8 = 8;
 /// Longer texts of a likeness are not compared.
 const TEXT_MAX: usize = 128;
-/// Bytes of text that are stored at once; as many follow the last text.
+/// Bytes of a short text, which is stored at once: most columns' names.
 const CHUNK: usize = 32;
-/// Most bytes of text between two looks for room.
+/// Bytes of a longer text that are stored at once, and most between two looks for room; as many follow the last text.
 const RUN: usize = 4 * CHUNK;
 
 /// What writes one cell with its name, in one format.
@@ -22,11 +22,17 @@ pub(crate) trait CellPen {
     /// out. `line` has room for some pieces, what is long goes to `out` behind it.
     fn put_cell(&mut self, column: usize, cell: &Value<'_>, line: &mut Cursor<'_>, out: &mut Vec<u8>);
 
-    /// The text before a number in decimal or an address, and the byte behind it: what [`CellPen::put_cell`] appends
-    /// where the cell is not the first. `None` for a cell that it writes otherwise.
-    fn around(&self, column: usize, cell: &Value<'_>) -> Option<(&[u8], Option<u8>)> {
+    /// What [`CellPen::put_cell`] appends around a number or an address that is not the first cell. `None` for a cell
+    /// that it writes otherwise.
+    fn around(&self, column: usize, cell: &Value<'_>) -> Option<Around<'_>> {
         let _ = (column, cell);
         None
+    }
+
+    /// True if the column is never written.
+    fn leaves_out(&self, column: usize) -> bool {
+        let _ = column;
+        false
     }
 
     /// True if the column is written, and not as those behind others if none is before it.
@@ -39,11 +45,36 @@ pub(crate) trait CellPen {
     fn go_on(&mut self) {}
 }
 
+/// A cell's form, and the text before it and the byte behind it.
+pub(crate) struct Around<'t> {
+    pub(crate) form: CellForm,
+    pub(crate) before: [&'t [u8]; 2],
+    pub(crate) behind: Option<u8>,
+}
+
 /// Templates of rows with certain columns.
 pub(crate) struct Templates {
     slots: Vec<Template>,
     /// By column.
-    varying: Vec<Varying>,
+    varying: Vec<Varies>,
+}
+
+/// How a column's cells vary, and the column that [`Varying::OnlyWith`] names, if it is there.
+struct Varies {
+    how: Varying,
+    with: Option<usize>,
+}
+
+impl Varies {
+    /// True if the rows of a likeness of which one has these cells have the same `cell` in this column.
+    fn is_shared(&self, cell: &Value<'_>, cells: &dyn RowCells) -> bool {
+        match self.how {
+            Varying::Never => true,
+            Varying::InValue => cell.is_null(),
+            Varying::OnlyWith(_) => self.with.is_some_and(|with| cells.cell(with).is_null()),
+            Varying::Freely => false,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -56,7 +87,7 @@ struct Template {
     /// False if its rows are better written without it.
     is_usable: bool,
     misses: u8,
-    /// The text that is shared, and [`CHUNK`] bytes more.
+    /// The text that is shared, and [`RUN`] bytes more.
     shared: Vec<u8>,
     pieces: Vec<Piece>,
 }
@@ -73,25 +104,23 @@ struct Piece {
 
 /// Forms of cells that are written here.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum CellForm {
+pub(crate) enum CellForm {
+    /// In decimal.
     Number,
+    /// In hexadecimal.
+    Hex,
     Addr,
-}
-
-impl CellForm {
-    fn of(cell: &Value<'_>) -> Option<CellForm> {
-        match cell {
-            Value::U64(_) => Some(CellForm::Number),
-            Value::Addr(_) => Some(CellForm::Addr),
-            _ => None,
-        }
-    }
 }
 
 impl Templates {
     /// None yet. Columns vary as `varying` says of their names.
     pub(crate) fn new(columns: &Columns, varying: fn(&str) -> Varying) -> Templates {
-        let varying = columns.0.iter().map(|column| varying(&column.name)).collect();
+        let number_of = |name: &str| columns.0.iter().position(|column| &*column.name == name);
+        let varies = |how| match how {
+            Varying::OnlyWith(name) => Varies { how, with: number_of(name) },
+            _ => Varies { how, with: None },
+        };
+        let varying = columns.0.iter().map(|column| varies(varying(&column.name))).collect();
         Templates { slots: (0..SLOTS).map(|_| Template::default()).collect(), varying }
     }
 
@@ -147,7 +176,7 @@ impl Template {
     fn make(
         &mut self,
         likeness: &Likeness<'_>,
-        varying: &[Varying],
+        varying: &[Varies],
         cells: &dyn RowCells,
         pen: &mut impl CellPen,
         line: &mut Line,
@@ -162,12 +191,10 @@ impl Template {
         let mut begin = 0;
         for (column, varying) in varying.iter().enumerate().take(cells.count()) {
             let cell = cells.cell(column);
-            let is_shared = match varying {
-                Varying::Never => true,
-                Varying::InValue => cell.is_null(),
-                Varying::Freely => false,
-            };
-            if is_shared {
+            if pen.leaves_out(column) {
+                continue;
+            }
+            if varying.is_shared(&cell, cells) {
                 let mut cursor = Cursor::new(line);
                 pen.put_cell(column, &cell, &mut cursor, &mut self.shared);
                 cursor.done();
@@ -177,20 +204,21 @@ impl Template {
             // What is first must be known beforehand.
             self.is_usable &= !self.shared.is_empty() || !pen.may_be_first(column);
             let bytes = self.shared.len() - begin;
-            let around = CellForm::of(&cell).zip(pen.around(column, &cell)).map(|(form, (before, behind))| {
-                self.shared.extend_from_slice(before);
-                (form, before.len(), behind)
+            let around = pen.around(column, &cell).map(|Around { form, before, behind }| {
+                let begin = self.shared.len();
+                before.iter().for_each(|part| self.shared.extend_from_slice(part));
+                (form, self.shared.len() - begin, behind)
             });
             self.pieces.push(Piece { begin, bytes, column: Some(column), around });
             begin = self.shared.len();
         }
         self.pieces.push(Piece { begin, bytes: self.shared.len() - begin, column: None, around: None });
-        self.shared.extend_from_slice(&[0; CHUNK]);
+        self.shared.extend_from_slice(&[0; RUN]);
     }
 
     #[inline]
     fn put(&self, cells: &dyn RowCells, pen: &mut impl CellPen, line: &mut Line, out: &mut Vec<u8>) {
-        if self.shared.len() > CHUNK {
+        if self.shared.len() > RUN {
             pen.go_on();
         }
         let mut cursor = Cursor::new(line);
@@ -207,6 +235,11 @@ impl Template {
                     cursor.decimal(n);
                     behind.into_iter().for_each(|byte| cursor.byte(byte));
                 }
+                (Value::U64(n), Some((CellForm::Hex, before, behind))) => {
+                    self.put_shared(piece.begin, bytes + before, &mut cursor, out);
+                    cursor.hex(n);
+                    behind.into_iter().for_each(|byte| cursor.byte(byte));
+                }
                 (Value::Addr(addr), Some((CellForm::Addr, before, behind))) => {
                     self.put_shared(piece.begin, bytes + before, &mut cursor, out);
                     cursor.addr(addr);
@@ -221,19 +254,25 @@ impl Template {
         cursor.done();
     }
 
-    /// Whole chunks, of which the last one's end is overwritten by what follows.
+    /// Whole stores, of which the last one's end is overwritten by what follows. There is room for one of them, and
+    /// for a cell behind the text.
     #[inline(always)]
     fn put_shared(&self, begin: usize, bytes: usize, line: &mut Cursor<'_>, out: &mut Vec<u8>) {
+        if bytes <= CHUNK {
+            return self.store::<CHUNK>(begin, bytes, line);
+        }
         let (mut at, mut rest) = (begin, bytes);
         while rest > 0 {
-            if let Some(chunk) = self.shared.get(at..).and_then(|text| text.first_chunk::<CHUNK>()) {
-                line.chunk(chunk, rest);
-            }
-            (at, rest) = (at + CHUNK, rest.saturating_sub(CHUNK));
-            if (at - begin) % RUN == 0 {
-                line.make_room(out);
-            }
+            self.store::<RUN>(at, rest, line);
+            (at, rest) = (at + RUN, rest.saturating_sub(RUN));
+            line.make_room(out);
         }
-        line.make_room(out);
+    }
+
+    #[inline(always)]
+    fn store<const N: usize>(&self, at: usize, bytes: usize, line: &mut Cursor<'_>) {
+        if let Some(chunk) = self.shared.get(at..).and_then(|text| text.first_chunk::<N>()) {
+            line.chunk(chunk, bytes);
+        }
     }
 }

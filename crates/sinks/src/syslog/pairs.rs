@@ -1,7 +1,7 @@
 //! The cells of a row with their names: parameters of an element, or `key=value` for people.
 
 use super::words;
-use crate::native::{CellPen, FixedText, Form, Templates, put_piece};
+use crate::native::{Around, CellForm, CellPen, FixedText, Form, Templates, put_piece};
 use record::text::{Cursor, Line, is_plain_but};
 use record::{Column, Columns, Kind, Likeness, RowCells, Value, Varying};
 
@@ -139,15 +139,24 @@ impl CellPen for PairPen<'_> {
         }
     }
 
-    fn around(&self, column: usize, cell: &Value<'_>) -> Option<(&[u8], Option<u8>)> {
+    fn around(&self, column: usize, cell: &Value<'_>) -> Option<Around<'_>> {
         let pair = self.columns.get(column).filter(|pair| !pair.key.is_empty())?;
-        let is_plain = matches!(cell, Value::Addr(_)) || matches!(cell, Value::U64(_)) && !pair.hex;
-        is_plain.then(|| (pair.key.text(), None))
+        let (form, prefix): (_, &[u8]) = match cell {
+            Value::Addr(_) => (CellForm::Addr, b""),
+            Value::U64(_) if pair.hex => (CellForm::Hex, b"0x"),
+            Value::U64(_) => (CellForm::Number, b""),
+            _ => return None,
+        };
+        Some(Around { form, before: [pair.key.text(), prefix], behind: None })
+    }
+
+    fn leaves_out(&self, column: usize) -> bool {
+        self.columns.get(column).is_none_or(|pair| pair.key.is_empty())
     }
 
     /// The first pair is written without what closes the value before.
     fn may_be_first(&self, column: usize) -> bool {
-        self.columns.get(column).is_some_and(|pair| !pair.key.is_empty())
+        !self.leaves_out(column)
     }
 
     fn go_on(&mut self) {

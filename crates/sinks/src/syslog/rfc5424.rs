@@ -124,12 +124,27 @@ impl Rfc5424 {
         out: &mut Vec<u8>,
         text: impl FnOnce(&mut dyn RowCells, &mut Vec<u8>),
     ) {
+        let begin = self.put_with_line(message, cells, likeness, out, text);
+        settle_text(out, begin);
+    }
+
+    /// The same for a text that is known to be one line of UTF-8 without control characters and such that deceive: it
+    /// is not looked at. Returns where it begins in `out`.
+    #[inline]
+    pub fn put_with_line(
+        &mut self,
+        message: &Message<'_>,
+        cells: &mut dyn RowCells,
+        likeness: Option<&Likeness<'_>>,
+        out: &mut Vec<u8>,
+        text: impl FnOnce(&mut dyn RowCells, &mut Vec<u8>),
+    ) -> usize {
         self.put_head(message, cells, likeness, out);
         self.line.byte(b' ');
         self.line.drain(out);
         let begin = out.len();
         text(cells, out);
-        settle_text(out, begin);
+        begin
     }
 
     /// Everything before the blank and the text.

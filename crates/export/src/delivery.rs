@@ -120,9 +120,18 @@ enum NextStep {
     End,
 }
 
+/// Since when nothing was handed over.
+struct Calm {
+    /// How many messages there were when it was looked last.
+    end: u64,
+    since: Instant,
+    /// Memory was never given back.
+    is_at_start: bool,
+}
+
 /// What the thread of an output does.
 pub(crate) fn run(shared: &OutputShared) {
-    let mut seen = (0, Instant::now());
+    let mut calm = Calm { end: 0, since: Instant::now(), is_at_start: true };
     loop {
         let mut delivery = shared.delivery();
         match delivery.step(shared) {
@@ -131,7 +140,7 @@ pub(crate) fn run(shared: &OutputShared) {
                 drop(delivery);
                 shared.sleep(duration);
                 shared.delivery().look_now(shared);
-                shared.trim(&mut seen);
+                shared.trim(&mut calm);
             }
             NextStep::Pause(duration) => {
                 drop(delivery);
@@ -159,16 +168,18 @@ impl OutputShared {
         }
     }
 
-    /// Gives memory back that a burst has left, once nothing was handed over for some time: `seen` tells how many
-    /// messages there were when it was looked last, and since when.
-    fn trim(&self, seen: &mut (u64, Instant)) {
+    /// Gives memory back that a burst or the start has left, once nothing was handed over for some time.
+    fn trim(&self, calm: &mut Calm) {
         let mut state = self.lock();
         let end = state.store.end();
-        if seen.0 != end {
-            *seen = (end, Instant::now());
-        } else if seen.1.elapsed() >= LOOK_EVERY && state.store.free_spares() {
+        if calm.end != end {
+            (calm.end, calm.since) = (end, Instant::now());
+        } else if calm.since.elapsed() >= LOOK_EVERY
+            && (state.store.free_spares() | std::mem::take(&mut calm.is_at_start))
+        {
             drop(state);
             sys::memory::trim();
+            sys::memory::release_program();
         }
     }
 

@@ -397,6 +397,49 @@ fn root_a_container_names_its_namespace() {
     named(&format!("{pid:012}\n"));
 }
 
+/// Two containers of Docker with their state files, in a folder that covers /var/lib for the reader.
+#[test]
+fn root_issue_15_a_container_names_the_namespace_to_read() {
+    testkit::require_root!();
+    let labs = ["conta", "contb"].map(Lab::new);
+    let listeners = [0, 1].map(|at| (labs[at].listen_tcp(1)[0], labs[at].spawn("sleep", &["600"])));
+    let groups = listeners.map(|(_, pid)| ContainerGroup::of(pid));
+    let [Some(first), Some(second)] = &groups else { return };
+    let state = labs[0].dir().join("lib");
+    let call = |group: &ContainerGroup, name: &str| {
+        let folder = state.join("docker/containers").join(group.id());
+        std::fs::create_dir_all(&folder).unwrap();
+        let config = serde_json::json!({ "Name": format!("/{name}") });
+        std::fs::write(folder.join("config.v2.json"), config.to_string()).unwrap();
+    };
+    let read = |netns: &str| {
+        let args = ["sockets", "--netns", netns, "-H", "--no-owner", "--columns", "local_port", "proto = tcp"];
+        let mut command = command(&args);
+        confine(&mut command, &[Limit::Cover { with: state.clone(), place: "/var/lib".into() }]).unwrap();
+        Ran::of(command.output().unwrap())
+    };
+    let (one, other) = (format!("nwone{}", first.pid), format!("nw other \x1b[1m{}", first.pid));
+    (call(first, &one), call(second, &other));
+    // What is in a container may go elsewhere; the container stays where its oldest process is.
+    let elsewhere = Killed(Command::new("unshare").args(["--net", "sleep", "600"]).spawn().unwrap());
+    second.add(elsewhere.0.id());
+    let inside = |pid: u32| std::fs::read_link(format!("/proc/{pid}/ns/net")).unwrap();
+    testkit::wait_until("it is elsewhere", || inside(elsewhere.0.id()) != inside(std::process::id()));
+    for (name, (port, _)) in
+        [(one.as_str(), listeners[0]), (other.as_str(), listeners[1]), (&second.id(), listeners[1])]
+    {
+        assert_eq!(read(name).ok(), format!("{port}\n"), "{name}");
+    }
+    drop(elsewhere);
+    call(second, &one);
+    let ran = read(&one);
+    let pids = listeners.map(|(_, pid)| format!("pid:{pid} ("));
+    ran.says(4, &[&format!("several containers are called `{one}`"), &pids[0], &pids[1]]);
+    let none = read("nw\x1b[1mnone");
+    assert!(!none.stderr.contains('\x1b'), "{}", none.stderr);
+    none.says(4, &["no network namespace `nw", "[1mnone`: ", "a container's name, a PID or a path"]);
+}
+
 /// A process where Docker would put a container whose id begins with the pid; it goes back to the root.
 pub(crate) struct ContainerGroup {
     pid: u32,
@@ -415,8 +458,17 @@ impl ContainerGroup {
         Some(group)
     }
 
+    /// Puts another process beside it, which has to end before.
+    fn add(&self, pid: u32) {
+        std::fs::write(self.path().join("cgroup.procs"), pid.to_string()).unwrap();
+    }
+
+    fn id(&self) -> String {
+        format!("{:012}{:052}", self.pid, 0)
+    }
+
     fn path(&self) -> std::path::PathBuf {
-        self.root.join("docker").join(format!("{:012}{:052}", self.pid, 0))
+        self.root.join("docker").join(self.id())
     }
 }
 

@@ -35,7 +35,7 @@ complete -c netwren -n "__fish_netwren_needs_command" -l color -d 'Colour; auto:
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_needs_command" -s w -l watch -d 'Again every SECONDS until interrupted' -r
-complete -c netwren -n "__fish_netwren_needs_command" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_needs_command" -s N -l netns -d 'The network namespace of that name, of that process, at that path or of that container' -r
 complete -c netwren -n "__fish_netwren_needs_command" -l replay -d 'The host as it was when it was recorded (`netwren record FILE`)' -r -F
 complete -c netwren -n "__fish_netwren_needs_command" -l json -d 'Short for -o json'
 complete -c netwren -n "__fish_netwren_needs_command" -l csv -d 'Short for -o csv'
@@ -70,7 +70,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand home" -l color -d 'Colou
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand home" -s w -l watch -d 'Again every SECONDS until interrupted' -r
-complete -c netwren -n "__fish_netwren_using_subcommand home" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand home" -s N -l netns -d 'The network namespace of that name, of that process, at that path or of that container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand home" -l replay -d 'The host as it was when it was recorded (`netwren record FILE`)' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand home" -l json -d 'Short for -o json'
 complete -c netwren -n "__fish_netwren_using_subcommand home" -l csv -d 'Short for -o csv'
@@ -101,7 +101,7 @@ always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -s w -l watch -d 'Again every SECONDS until interrupted' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l follow -d 'Show connections as they open and close, until interrupted; of flows: what opened and closed every SECONDS' -r
-complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -s N -l netns -d 'The network namespace of that name, of that process, at that path or of that container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l via -d 'Read by this kernel interface instead of the best one' -r -f -a "netlink\t''
 proc\t''
 bpf\t''"
@@ -156,7 +156,7 @@ csv\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, outgoing; dim: closed, or nothing' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -s N -l netns -d 'The network namespace of that name, of that process, at that path or of that container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l json -d 'Short for -o json'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l csv -d 'Short for -o csv'
@@ -188,7 +188,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l color -d '
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand listeners" -s w -l watch -d 'Again every SECONDS until interrupted' -r
-complete -c netwren -n "__fish_netwren_using_subcommand listeners" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand listeners" -s N -l netns -d 'The network namespace of that name, of that process, at that path or of that container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand listeners" -l via -d 'Read by this kernel interface instead of the best one' -r -f -a "netlink\t''
 proc\t''
 bpf\t''"
@@ -227,7 +227,7 @@ always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -s w -l watch -d 'Again every SECONDS until interrupted' -r
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l follow -d 'Show connections as they open and close, until interrupted; of flows: what opened and closed every SECONDS' -r
-complete -c netwren -n "__fish_netwren_using_subcommand flows" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand flows" -s N -l netns -d 'The network namespace of that name, of that process, at that path or of that container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l via -d 'Read by this kernel interface instead of the best one' -r -f -a "netlink\t''
 proc\t''
 bpf\t''"
@@ -282,7 +282,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand routes" -l color -d 'Col
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand routes" -s w -l watch -d 'Again every SECONDS until interrupted' -r
-complete -c netwren -n "__fish_netwren_using_subcommand routes" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand routes" -s N -l netns -d 'The network namespace of that name, of that process, at that path or of that container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand routes" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand routes" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand routes" -l json -d 'Short for -o json'
@@ -314,7 +314,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -s w -l watch -d 'Again every SECONDS until interrupted' -r
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -s N -l netns -d 'The network namespace of that name, of that process, at that path or of that container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l via -d 'Read by this kernel interface instead of the best one' -r -f -a "netlink\t''
 proc\t''
 bpf\t''"
@@ -360,7 +360,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -s w -l watch -d 'Again every SECONDS until interrupted' -r
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -s N -l netns -d 'The network namespace of that name, of that process, at that path or of that container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l via -d 'Read by this kernel interface instead of the best one' -r -f -a "netlink\t''
 proc\t''
 bpf\t''"
@@ -398,7 +398,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -s w -l watch -d 'Again every SECONDS until interrupted' -r
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -s N -l netns -d 'The network namespace of that name, of that process, at that path or of that container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l via -d 'Read by this kernel interface instead of the best one' -r -f -a "netlink\t''
 proc\t''
 bpf\t''"
@@ -425,7 +425,7 @@ csv\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, outgoing; dim: closed, or nothing' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -s N -l netns -d 'The network namespace of that name, of that process, at that path or of that container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l via -d 'Read by this kernel interface instead of the best one' -r -f -a "netlink\t''
 proc\t''
 bpf\t''"
@@ -479,7 +479,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l max -d 'With --by: also the largest value of these fields' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l avg -d 'With --by: also the mean of these fields' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -s N -l netns -d 'Only the network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -s N -l netns -d 'Only the network namespace of that name, of that process, at that path or of that container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -s o -l output -d 'table: in words, with a filter or columns as rows; wide: all columns; plain: rows, aligned and exact; json: one object a namespace; csv: RFC 4180' -r -f -a "table\t''
@@ -509,7 +509,7 @@ csv\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, outgoing; dim: closed, or nothing' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -s N -l netns -d 'The network namespace of that name, of that process, at that path or of that container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l json -d 'Short for -o json'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l csv -d 'Short for -o csv'
@@ -534,7 +534,7 @@ csv\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, outgoing; dim: closed, or nothing' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -s N -l netns -d 'The network namespace of that name, of that process, at that path or of that container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from check setup tail top status" -l group -d 'Log groups, as rules name them: `log group 1` (nft), `-j NFLOG --nflog-group 1` (iptables)' -r
@@ -606,7 +606,7 @@ csv\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, outgoing; dim: closed, or nothing' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -s N -l netns -d 'The network namespace of that name, of that process, at that path or of that container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from tail" -l group -d 'Log groups, as rules name them: `log group 1` (nft), `-j NFLOG --nflog-group 1` (iptables)' -r
@@ -637,7 +637,7 @@ csv\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, outgoing; dim: closed, or nothing' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -s N -l netns -d 'The network namespace of that name, of that process, at that path or of that container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from top" -l group -d 'Log groups, as rules name them: `log group 1` (nft), `-j NFLOG --nflog-group 1` (iptables)' -r
@@ -676,7 +676,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l watch -d 'With --by: the groups of every SECONDS, with packets and bytes in a second. Without: on stderr, every SECONDS, how many packets were received, dropped by the ring and by interfaces, written, not written and filtered so far, on a terminal in one line; SIGUSR1 asks for the same once' -r
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -s N -l netns -d 'The network namespace of that name, of that process, at that path or of that container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -s i -l interface -d 'The interface whose packets are captured; may be given several times. Without it, or with `any`, all of the namespace, those that come later, too' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -s w -l write -d 'Write the packets to a file instead of showing them, - for standard output: as pcapng with the interfaces\' names, as pcap if the name ends in .pcap. With --rotate-size, --rotate-age (from 1s on) or --rotate-packets files follow one another: all.pcapng stands for all_00001_20261124080512.pcapng, all_00002_… With --rotate-keep the last N are kept, the one that is written included, else all' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and not __fish_seen_subcommand_from stats cut merge latency" -l comment -d 'With --write: these fields of both ends (process, pid, container, src_process … and netns) as a comment of the first packet of each connection, and where they change' -r
@@ -748,7 +748,7 @@ csv\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from stats" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, outgoing; dim: closed, or nothing' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from stats" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from stats" -s N -l netns -d 'The network namespace of that name, of that process, at that path or of that container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from stats" -l json -d 'Short for -o json'
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from stats" -l csv -d 'Short for -o csv'
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from stats" -s H -l no-header -d 'No header line'
@@ -784,7 +784,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -s w -l watch -d 'Again every SECONDS until interrupted' -r
-complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -s N -l netns -d 'The network namespace of that name, of that process, at that path or of that container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand capture; and __fish_seen_subcommand_from latency" -l via -d 'Read by this kernel interface instead of the best one' -r -f -a "netlink\t''
 proc\t''
 bpf\t''"
@@ -824,7 +824,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand drops" -l color -d 'Colo
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l watch -d 'A round of drops every SECONDS until interrupted; the default on a terminal without --for' -r
-complete -c netwren -n "__fish_netwren_using_subcommand drops" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand drops" -s N -l netns -d 'The network namespace of that name, of that process, at that path or of that container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l via -d 'Read by this kernel interface instead of the best one. tracefs knows reason, place and EtherType alone, of every network namespace, and is used where BPF cannot be had' -r -f -a "bpf\t''
 tracefs\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand drops" -l owners-via -d 'Find owners by this interface instead of the cheaper one: bpf needs CAP_BPF and CAP_PERFMON and misses no process' -r -f -a "bpf\t''
@@ -867,7 +867,7 @@ always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -s w -l watch -d 'Again every SECONDS until interrupted' -r
 complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -l exit-code -d 'Exit with 1 if there is a finding of this severity or a worse one: critical, warning, hint; before 3 for what could not be seen' -r
-complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -s N -l netns -d 'The network namespace of that name, of that process, at that path or of that container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand doctor; and not __fish_seen_subcommand_from softirq path" -l json -d 'Short for -o json'
@@ -896,7 +896,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -s w -l watch -d 'Again every SECONDS until interrupted' -r
-complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -s N -l netns -d 'The network namespace of that name, of that process, at that path or of that container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from softirq" -l for -d 'How long samples are taken (3); Ctrl-C ends it before' -r
@@ -931,7 +931,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -s w -l watch -d 'Again every SECONDS until interrupted' -r
-complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -s N -l netns -d 'The network namespace of that name, of that process, at that path or of that container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand doctor; and __fish_seen_subcommand_from path" -l for -d 'How long packets count, and pay for it (2); Ctrl-C ends it before' -r
@@ -961,7 +961,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand counters" -l color -d 'C
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand counters" -s w -l watch -d 'Again every SECONDS until interrupted' -r
-complete -c netwren -n "__fish_netwren_using_subcommand counters" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand counters" -s N -l netns -d 'The network namespace of that name, of that process, at that path or of that container' -r
 complete -c netwren -n "__fish_netwren_using_subcommand counters" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand counters" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand counters" -l changed -d 'Only counters that changed'

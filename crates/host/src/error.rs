@@ -25,6 +25,15 @@ pub enum HostError {
         wanted: Box<str>,
         /// Names that there are, escaped.
         have: Vec<Box<str>>,
+        /// Why containers of that name may have been missed.
+        missing: Option<String>,
+    },
+    /// Containers of one name are in different network namespaces.
+    ManyContainers {
+        /// The name as the user wrote it, escaped.
+        wanted: Box<str>,
+        /// Processes by which each namespace can be named, with the container's id, escaped.
+        have: Vec<Box<str>>,
     },
 }
 
@@ -44,13 +53,19 @@ impl fmt::Display for HostError {
             HostError::Sys(error) => error.fmt(f),
             HostError::Netlink(error) => error.fmt(f),
             HostError::Garbled { what, at } => write!(f, "the recorded {what} make no sense at byte {at}"),
-            HostError::NoNetns { wanted, have } => {
+            HostError::ManyContainers { wanted, have } => write!(
+                f,
+                "several containers are called `{wanted}`, in different network namespaces: {}; name one by its process",
+                have.join(", ")
+            ),
+            HostError::NoNetns { wanted, have, missing } => {
                 write!(f, "no network namespace `{wanted}`: ")?;
                 match have.as_slice() {
                     [] => f.write_str("none has a name here")?,
                     have => write!(f, "have {}", have.join(", "))?,
                 }
-                f.write_str("; a PID or a path like /proc/1/ns/net works too")
+                f.write_str("; a container's name, a PID or a path like /proc/1/ns/net works too")?;
+                missing.iter().try_for_each(|missing| write!(f, "; {missing}"))
             }
         }
     }
@@ -61,7 +76,7 @@ impl std::error::Error for HostError {
         match self {
             HostError::Sys(error) => Some(error),
             HostError::Netlink(error) => Some(error),
-            HostError::Garbled { .. } | HostError::NoNetns { .. } => None,
+            HostError::Garbled { .. } | HostError::NoNetns { .. } | HostError::ManyContainers { .. } => None,
         }
     }
 }

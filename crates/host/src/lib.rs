@@ -23,6 +23,7 @@ pub mod name_switch;
 pub mod namespaces;
 pub mod neighbours;
 pub mod netns;
+mod netns_containers;
 mod netns_table;
 pub mod networks;
 mod own_netns;

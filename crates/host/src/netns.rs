@@ -10,6 +10,7 @@ use sys::{Errno, Host, NetNs, SysError, fs, netns};
 
 use crate::HostError;
 use crate::namespaces::{INIT, INIT_INODE, Namespaces, PID_PREFIX};
+use crate::netns_containers::{self, Found};
 use crate::own_netns::parse_inode;
 use crate::texts::Texts;
 
@@ -156,7 +157,8 @@ pub struct NetnsRef {
     pub inode: u64,
 }
 
-/// Finds the namespace that `written` means: a path if it has a slash, else a name, else a process id.
+/// Finds the namespace that `written` means: a path if it has a slash, else a name, else a process id, else the
+/// name of a container, of which there must be one.
 ///
 /// Names are those that [`NetnsNames`] shows; `init` is the namespace of process 1 unless another goes by that name. In
 /// a replay the answer is the recorded one.
@@ -171,8 +173,31 @@ pub fn resolve_selector(host: &Host, written: &str) -> Result<NetnsRef, HostErro
     });
     match result {
         Ok(()) => Ok(NetnsRef { handle, inode: parse_inode(&text)? }),
-        Err(error) if error.errno.is_gone() && !written.contains('/') => {
-            Err(HostError::NoNetns { wanted: sys::escaped(written.as_bytes()), have: candidates(host) })
+        Err(error) if error.errno.is_gone() && !written.contains('/') => of_container(host, written),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The namespace of the container with this name; in a replay the recorded one.
+fn of_container(host: &Host, written: &str) -> Result<NetnsRef, HostError> {
+    let (mut found, mut handle, mut text) = (Found::default(), None, Vec::new());
+    let result = host.bytes(&format!("netns-container@{written}"), "", &mut text, |into| {
+        // Not by way of the recording: it shall hold the answer, not every process that was looked at.
+        found = netns_containers::find(&Host::live(), written)?;
+        let opened = found.only(written)?;
+        put_u64(into, opened.inode());
+        handle = Some(opened);
+        Ok(())
+    });
+    let wanted = || sys::escaped(written.as_bytes());
+    match result {
+        Ok(()) => Ok(NetnsRef { handle, inode: parse_inode(&text)? }),
+        Err(_) if found.namespaces.len() > 1 => {
+            let have = found.namespaces.into_iter().map(|(_, process)| process).collect();
+            Err(HostError::ManyContainers { wanted: wanted(), have })
+        }
+        Err(error) if error.errno.is_gone() || error.errno == Errno::NOT_RECORDED => {
+            Err(HostError::NoNetns { wanted: wanted(), have: candidates(host), missing: found.missing })
         }
         Err(error) => Err(error.into()),
     }
@@ -253,17 +278,17 @@ mod tests {
     fn unknown_names_and_what_else_is_no_namespace() {
         let error = resolve_selector(&Host::live(), "no\x1bsuch").unwrap_err().to_string();
         assert!(error.starts_with("no network namespace `no\\u{1b}such`: "), "{error}");
-        assert!(error.ends_with("; a PID or a path like /proc/1/ns/net works too"), "{error}");
+        assert!(error.contains("; a container's name, a PID or a path like /proc/1/ns/net works too"), "{error}");
         let error = resolve_selector(&Host::live(), "/no/such").unwrap_err().to_string();
         assert_eq!(error, "cannot open /no/such: no such file or directory");
         // The number is above the kernel's limit: nobody's pid.
         for wrong in ["4194999", "", ".", ".."] {
             assert!(matches!(resolve_selector(&Host::live(), wrong), Err(HostError::NoNetns { .. })), "{wrong}");
         }
-        let error = HostError::NoNetns { wanted: "foo".into(), have: vec!["a".into(), "b".into()] };
+        let error = HostError::NoNetns { wanted: "foo".into(), have: vec!["a".into(), "b".into()], missing: None };
         assert_eq!(
             error.to_string(),
-            "no network namespace `foo`: have a, b; a PID or a path like /proc/1/ns/net works too"
+            "no network namespace `foo`: have a, b; a container's name, a PID or a path like /proc/1/ns/net works too"
         );
     }
 

@@ -464,7 +464,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         Some('N'),
         Value("NAME|PID|PATH"),
         WHERE,
-        "The network namespace of that name, of that process or at that path",
+        "The network namespace of that name, of that process, at that path or of that container",
     ),
     flag(
         Scope::ADVICE,
@@ -472,7 +472,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         Some('N'),
         Value("NAME|PID|PATH"),
         WHERE,
-        "Only the network namespace of that name, of that process or at that path",
+        "Only the network namespace of that name, of that process, at that path or of that container",
     ),
     flag(
         Scope::ALL_NETNS,

@@ -87,9 +87,7 @@ impl Containers {
     /// A line for the end of a run, if directories of cgroups could not be looked at: what is named in them is not
     /// shown.
     pub fn missing(&self) -> Option<String> {
-        let text = "containers, pods and units are not shown where nothing tells who made their cgroups: directories \
-                    of cgroups that are out of reach here, or not in the recording";
-        (self.unchecked > 0).then(|| format!("{text}: {}", self.unchecked))
+        missing(self.unchecked)
     }
 
     /// Names of containers; the beginning of the id where there is no name.
@@ -105,6 +103,43 @@ impl Containers {
     /// Innermost systemd units.
     pub fn units(&self) -> &Placed {
         &self.units
+    }
+}
+
+/// See [`Containers::missing`].
+fn missing(unchecked: u32) -> Option<String> {
+    let text = "containers, pods and units are not shown where nothing tells who made their cgroups: directories of \
+                cgroups that are out of reach here, or not in the recording";
+    (unchecked > 0).then(|| format!("{text}: {unchecked}"))
+}
+
+/// Tells by a process's cgroup file whether it runs in a container of one name.
+pub(crate) struct ContainerSearch<'h> {
+    finder: Finder<'h>,
+    wanted: Box<[u8]>,
+}
+
+impl<'h> ContainerSearch<'h> {
+    /// Searches containers of this name. Reads nothing yet.
+    pub(crate) fn new(host: &'h Host, wanted: &[u8]) -> ContainerSearch<'h> {
+        ContainerSearch::by(States::new(host, ""), Makers::new(host), wanted)
+    }
+
+    fn by(states: States<'h>, makers: Makers<'h>, wanted: &[u8]) -> ContainerSearch<'h> {
+        let finder = Finder { states, makers, known: HashMap::default() };
+        ContainerSearch { finder, wanted: wanted.into() }
+    }
+
+    /// The id of the container of the process with this cgroup file, if it has the name, or an id that begins so.
+    pub(crate) fn id_of(&mut self, file: &[u8]) -> Option<Box<[u8]>> {
+        let ShownPlace { container: Some(name), id: Some(id), .. } = self.finder.of_file(file) else { return None };
+        let is_id = self.wanted.len() >= SHORT_ID && id.starts_with(&self.wanted);
+        (name == self.wanted || is_id).then_some(id)
+    }
+
+    /// As [`Containers::missing`].
+    pub(crate) fn missing(&self) -> Option<String> {
+        missing(self.finder.makers.unchecked)
     }
 }
 
@@ -146,6 +181,8 @@ impl<K: Copy + Ord> Gather<K> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct ShownPlace {
     container: Option<Box<[u8]>>,
+    /// The whole id of the container; what tells it from others of its name.
+    id: Option<Box<[u8]>>,
     pod: Option<Box<[u8]>>,
     unit: Option<Box<[u8]>>,
 }
@@ -166,7 +203,9 @@ impl Finder<'_> {
         let mut found = ShownPlace::default();
         for (hierarchy, path, has_units) in paths(file) {
             let one = self.of_path(hierarchy, path);
-            found.container = found.container.or(one.container);
+            if found.container.is_none() {
+                (found.container, found.id) = (one.container, one.id);
+            }
             found.pod = found.pod.or(one.pod);
             found.unit = found.unit.or(one.unit.filter(|_| has_units));
         }
@@ -198,12 +237,14 @@ impl Finder<'_> {
                 (_, StateAnswer::NotHere) => {}
                 (id, StateAnswer::Unknown) => unknown = unknown.or(Some(id)),
                 (id, StateAnswer::Here(name)) => {
-                    (found.container, found.pod) = (name.or_else(|| short(id)), pod);
+                    (found.container, found.pod, found.id) = (name.or_else(|| short(id)), pod, Some(id.into()));
                     break;
                 }
             }
         }
-        found.container = found.container.or_else(|| unknown.and_then(short));
+        if found.container.is_none() {
+            (found.container, found.id) = (unknown.and_then(short), unknown.map(Box::from));
+        }
         if found.pod.is_none() {
             found.pod = place.pod_uid.map(|uid| uid.iter().map(|&b| if b == b'_' { b'-' } else { b }).collect());
         }

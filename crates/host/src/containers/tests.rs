@@ -55,6 +55,25 @@ fn what_each_runtime_wrote() {
 }
 
 #[test]
+fn issue_15_a_container_is_searched_by_its_name_or_id() {
+    let root = fixture("docker-20.10.24").join("root");
+    let file = std::fs::read(fixture("docker-20.10.24").join("cgroup")).unwrap();
+    let host = Host::live();
+    let id_of = |wanted: &str| {
+        let states = States::new(&host, root.to_str().unwrap());
+        let mut search = ContainerSearch::by(states, Makers::all_root(&host), wanted.as_bytes());
+        (search.id_of(&file), search.id_of(b"0::/init.scope\n")).0
+    };
+    let id = id_of("runner").unwrap();
+    assert_eq!(id.len(), 64);
+    let text = std::str::from_utf8(&id).unwrap();
+    assert_eq!((id_of(&text[..12]), id_of(text)), (Some(id.clone()), Some(id.clone())));
+    for other in ["", "runne", "runner2", &text[..11], "lxc.payload.runner", "\x1b[2J"] {
+        assert_eq!(id_of(other), None, "{other:?}");
+    }
+}
+
+#[test]
 fn what_systemd_wrote() {
     for (file, unit) in
         [("cgroup", "shop.service"), ("cgroup-instance", "cart@two.service"), ("cgroup-init", "init.scope")]

@@ -1,0 +1,88 @@
+//! The network namespace of a container, by the container's name.
+//!
+//! A container is in the namespace of its oldest process: what runs in it may make others, and cannot be older. Names are
+//! believed as [`crate::containers`] believes them.
+use std::collections::BTreeMap;
+
+use sys::{Errno, Host, NetNs, SysError};
+
+use crate::containers::ContainerSearch;
+use crate::processes::Identity;
+
+/// Searches at most: the oldest process of a container may end between being found and being opened.
+const TRIES_MAX: usize = 3;
+
+/// Bytes shown of a container's id.
+const ID_SHOWN: usize = 12;
+
+/// What goes by a container's name.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// Network namespaces of containers of that name, each once, with the process by which it was found.
+    pub(crate) namespaces: Vec<(NetNs, Box<str>)>,
+    /// Why containers may have been missed.
+    pub(crate) missing: Option<String>,
+}
+
+/// Containers that are called `wanted` (or whose id begins so, from 12 digits on), and their network namespaces.
+///
+/// One small file for each process of the host. Fails where a namespace may not be opened.
+pub(crate) fn find(host: &Host, wanted: &str) -> Result<Found, SysError> {
+    for _ in 0..TRIES_MAX {
+        if let Some(found) = look(host, wanted)? {
+            return Ok(found);
+        }
+    }
+    Ok(Found::default())
+}
+
+/// The same once; nothing if a process ended meanwhile.
+fn look(host: &Host, wanted: &str) -> Result<Option<Found>, SysError> {
+    let mut search = ContainerSearch::new(host, wanted.as_bytes());
+    let mut oldest: BTreeMap<Box<[u8]>, (u64, u32)> = BTreeMap::new();
+    let (mut names, mut file) = (Vec::new(), Vec::new());
+    host.read_names("/proc", &mut names)?;
+    let pids = names.split(|&byte| byte == 0).filter_map(|name| std::str::from_utf8(name).ok()?.parse::<u32>().ok());
+    for pid in pids {
+        let Some(id) = id_of(&mut search, host, pid, &mut file) else { continue };
+        let Ok(identity) = Identity::read(host, pid) else { continue };
+        let process = (identity.started, pid);
+        oldest.entry(id).and_modify(|known| *known = process.min(*known)).or_insert(process);
+    }
+    let mut found = Found { namespaces: Vec::new(), missing: search.missing() };
+    for (id, (started, pid)) in oldest {
+        let netns = match NetNs::open_pid(pid) {
+            Err(error) if error.errno.is_gone() => return Ok(None),
+            opened => opened?,
+        };
+        // It is still that process, so the namespace was its.
+        let is_it = Identity::read(host, pid).is_ok_and(|identity| identity.started == started && !identity.has_ended);
+        if !is_it || id_of(&mut search, host, pid, &mut file).as_ref() != Some(&id) {
+            return Ok(None);
+        }
+        if found.namespaces.iter().all(|(other, _)| other.inode() != netns.inode()) {
+            let id = sys::escaped(id.get(..ID_SHOWN).unwrap_or(&id));
+            found.namespaces.push((netns, format!("pid:{pid} ({id})").into()));
+        }
+    }
+    Ok(Some(found))
+}
+
+/// The id of the searched container, if the process runs in it.
+fn id_of(search: &mut ContainerSearch<'_>, host: &Host, pid: u32, file: &mut Vec<u8>) -> Option<Box<[u8]>> {
+    match host.read_file(&format!("/proc/{pid}/cgroup"), file) {
+        Ok(()) => search.id_of(file),
+        Err(_) => None,
+    }
+}
+
+impl Found {
+    /// The one namespace; `ENOENT` if there is none, or more than one.
+    pub(crate) fn only(&mut self, wanted: &str) -> Result<NetNs, SysError> {
+        match self.namespaces.as_slice() {
+            [_] => self.namespaces.pop().map(|(netns, _)| netns),
+            _ => None,
+        }
+        .ok_or_else(|| SysError::new("find the container", wanted, Errno::NOENT))
+    }
+}

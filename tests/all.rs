@@ -74,6 +74,7 @@ mod tcpdump_names;
 mod tcpdump_saving;
 mod tcpdump_switches;
 mod terminal;
+mod tips;
 mod trust;
 mod ulogd_databases;
 mod ulogd_formats;

@@ -419,7 +419,8 @@ fn root_issue_15_a_container_names_the_namespace_to_read() {
         Ran::of(command.output().unwrap())
     };
     let (one, other) = (format!("nwone{}", first.pid), format!("nw other \x1b[1m{}", first.pid));
-    (call(first, &one), call(second, &other));
+    call(first, &one);
+    call(second, &other);
     // What is in a container may go elsewhere; the container stays where its oldest process is.
     let elsewhere = Killed(Command::new("unshare").args(["--net", "sleep", "600"]).spawn().unwrap());
     second.add(elsewhere.0.id());

@@ -9,6 +9,7 @@ use super::unseen_owners;
 use crate::asked;
 use crate::command::{Command, ParsedWords, SavedPart};
 use crate::enrich::Enrichment;
+use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::{Repeat, Request};
 use crate::outcome::Outcome;
@@ -132,6 +133,11 @@ Examples:
 fn run_listeners(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let mut request = Request::of(words)?;
     let shown = &mut request.shown;
+    // By itself: an error in both shall show what was written, and a proposal be a command that was given.
+    if let Err(wrong) = super::plan::parse(Schema::of::<Sockets>(), &shown.filter) {
+        let command = wrong.command.map(|line| line.replacen("netwren sockets", "netwren listeners", 1).into());
+        return Ok(Outcome::because(Exit::Usage, engine::FilterError { command, ..wrong }));
+    }
     shown.filter = match shown.filter.trim() {
         "" => LISTENERS.to_owned(),
         filter => format!("({filter}) and ({LISTENERS})"),

@@ -5,12 +5,19 @@ use crate::command::{Command, Commands};
 use engine::nearest;
 use std::ffi::OsString;
 
-/// Options of other tools and what is done here instead.
+/// Options of other tools and what is done here instead; only where the flag that the text begins with is taken.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("--dry-run", "without --yes nothing is done, only shown: leave it out"),
     ("--list", "rows are listed without an option: leave it out"),
-    ("--count", "--by FIELD counts, as in --by state"),
-    ("--format", "-o chooses the format: table, wide, plain, json or csv"),
+    ("--count", "--by FIELD counts rows by a field, --limit N ends after N of them"),
+    ("--group-by", "--by FIELD makes a row for each value of a field"),
+    ("--order", "--sort FIELD orders by a field"),
+    ("--order-by", "--sort FIELD orders by a field"),
+    ("--duration", "--for SECONDS ends after so long"),
+    ("--timeout", "--for SECONDS ends after so long"),
+    ("--time", "--for SECONDS ends after so long"),
+    ("--filter", "the filter stands without an option: leave it out"),
+    ("--format", "-o chooses the format"),
     ("--fields", "--columns chooses the columns"),
     ("--numeric", "addresses and ports are numbers unless --resolve asks for names: leave it out"),
 ];
@@ -44,23 +51,31 @@ pub(crate) fn refusal(word: &str, words: &[OsString], command: &Command, command
     if let Some((.., field)) = SWITCHES.iter().find(|(of, switch, _)| *of == command.name && *switch == word) {
         return as_filter(field);
     }
+    if let Some(below) = word.strip_prefix("--").and_then(|name| below(name, command, commands)) {
+        return because(&format!("it is a command: netwren {below}"));
+    }
     if let Some(long) = FLAGS.iter().find(is_it).map(|flag| flag.long) {
         if let Some((_, text)) = command.refusals.iter().find(|(refused, _)| *refused == long) {
             return (*text).to_owned();
         }
         return of_others(long, command, commands);
     }
-    if let Some((_, text)) = ELSEWHERE.iter().find(|(other, _)| *other == word) {
+    let own = |long: &str| FLAGS.iter().any(|flag| flag.long == long && flag.scope.meets(command.scope));
+    let is_taken = |text: &str| match text.strip_prefix("--").and_then(|text| text.split(' ').next()) {
+        Some(long) => own(long),
+        None => !text.starts_with("-o") || own("output"),
+    };
+    if let Some((_, text)) = ELSEWHERE.iter().find(|(other, text)| *other == word && is_taken(text)) {
         let others: Vec<OsString> = words.iter().filter(|given| *given != word).cloned().collect();
         let without = format!("\nperhaps: netwren {} {}", command.name, line(&others));
         return because(text) + if text.ends_with("leave it out") { without.trim_end() } else { "" };
     }
     if let Some(name) = word.strip_prefix("--").map(|name| name.replace('-', "_")) {
-        if command.tables.first().is_some_and(|table| engine::filter::knows(*table, &name)) {
-            return as_filter(&name);
+        let knows = |name: &str| command.tables.first().is_some_and(|table| engine::filter::knows(*table, name));
+        if let Some(name) = [name.as_str(), name.trim_end_matches('s')].into_iter().find(|name| knows(name)) {
+            return as_filter(name);
         }
-        let own = FLAGS.iter().filter(|flag| flag.scope.meets(command.scope)).map(|flag| flag.long);
-        if let Some(near) = nearest(&name, own) {
+        if let Some(near) = near_flag(&name, command) {
             return because(&format!("did you mean --{near}?"));
         }
     }
@@ -71,6 +86,42 @@ pub(crate) fn refusal(word: &str, words: &[OsString], command: &Command, command
         }
         None => because(&format!("`netwren {} --help` lists what there is", command.name)),
     }
+}
+
+/// The command below `command` that has the option's name.
+fn below<'c>(name: &str, command: &Command, commands: Commands) -> Option<&'c str> {
+    let wanted = format!("{} {name}", command.name);
+    commands.iter().find(|other| other.name == wanted).map(|other| other.name)
+}
+
+/// The flag of the command that `name` is a slip of: its beginning, its name with something behind it, or one slip of
+/// the fingers.
+fn near_flag(name: &str, command: &Command) -> Option<&'static str> {
+    let own = || FLAGS.iter().filter(|flag| flag.scope.meets(command.scope)).map(|flag| flag.long);
+    let is_longer = |flag: &&str| {
+        let rest = name.strip_prefix(*flag).filter(|_| flag.len() >= 3);
+        rest.is_some_and(|rest| rest.starts_with('_') || rest.len() == 1)
+    };
+    let near = own().find(is_longer).or_else(|| nearest(name, own()))?;
+    let plain = near.replace('-', "_");
+    let is_beginning = name.len() >= 3 && plain.starts_with(name);
+    (is_longer(&near) || is_beginning || is_slip(name.as_bytes(), plain.as_bytes())).then_some(near)
+}
+
+/// True if one letter more, less or another one, or two swapped ones, make `a` of `b`, of three letters at least.
+fn is_slip(a: &[u8], b: &[u8]) -> bool {
+    let same_from = |a: &mut dyn Iterator<Item = &u8>, b: &mut dyn Iterator<Item = &u8>| -> usize {
+        a.zip(b).take_while(|(a, b)| a == b).count()
+    };
+    let (shorter, longer) = (a.len().min(b.len()), a.len().max(b.len()));
+    let before = same_from(&mut a.iter(), &mut b.iter());
+    let behind = same_from(&mut a.iter().rev(), &mut b.iter().rev()).min(shorter - before.min(shorter));
+    let differs = longer - before - behind;
+    let swapped = || match (a.get(before..before + 2), b.get(before..before + 2)) {
+        (Some([a, b]), Some([c, d])) => a == d && b == c,
+        _ => false,
+    };
+    shorter >= 3 && longer - shorter <= 1 && (differs <= 1 || differs == 2 && shorter == longer && swapped())
 }
 
 /// The message about an option of other commands.
@@ -104,4 +155,22 @@ fn line(words: &[OsString]) -> String {
     let quoted = |text: &str| if is_plain(text) { text.to_owned() } else { format!("'{text}'") };
     let words: Option<Vec<String>> = words.iter().map(|word| word.to_str().filter(can_be_quoted).map(quoted)).collect();
     words.map_or_else(|| "…".to_owned(), |words| words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn issue_15_a_slip_is_one_letter_or_two_that_are_swapped() {
+        for (a, b) in [("jsn", "json"), ("json2", "json"), ("lmiit", "limit"), ("colums", "columns"), ("sart", "sort")]
+        {
+            assert!(is_slip(a.as_bytes(), b.as_bytes()) && is_slip(b.as_bytes(), a.as_bytes()), "{a} {b}");
+        }
+        for (a, b) in
+            [("counts", "columns"), ("to", "top"), ("ports", "sort"), ("", "by"), ("fix", "for"), ("aaa", "a")]
+        {
+            assert!(!is_slip(a.as_bytes(), b.as_bytes()), "{a} {b}");
+        }
+    }
 }

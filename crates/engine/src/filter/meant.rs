@@ -156,7 +156,11 @@ fn alone(table: Schema, word: &str) -> Option<String> {
         return Some(format!("(source = {word} or destination = {word})"));
     }
     let of_words = |name: &str| match table.named(name)?.kind {
-        Kind::Name(known) | Kind::Words(known) => Some(format!("{name} = {}", word_of(known, word)?)),
+        // A short word is near to too many.
+        Kind::Name(known) | Kind::Words(known) => {
+            let found = word_of(known, word)?;
+            (word.len() >= 4 || found.starts_with(&*word.to_ascii_lowercase())).then(|| format!("{name} = {found}"))
+        }
         _ => None,
     };
     if word.eq_ignore_ascii_case("unreplied") && of_words("status").is_none() && knows("status") {

@@ -76,6 +76,11 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         }
         return baseline::shown(&request, file, window(words, &request)?);
     }
+    if let Some(unknown) = unknown(&request.shown.filter) {
+        let areas: std::collections::BTreeSet<&str> = CHECKS.iter().map(|check| check.area).collect();
+        let areas = areas.into_iter().collect::<Vec<_>>().join(", ");
+        return Err(format!("no area and no check is called `{}`; areas are {areas}", unknown.escape_debug()));
+    }
     let chosen = chosen(&request.shown.filter);
     if chosen.is_some() {
         request.shown.filter.clear();
@@ -142,6 +147,15 @@ fn chosen(words: &str) -> Option<Vec<&'static str>> {
     let known = |word| CHECKS.iter().find_map(|check| [check.id, check.area].into_iter().find(|name| *name == word));
     let names: Option<Vec<&'static str>> = words.split_whitespace().map(known).collect();
     names.filter(|names| !names.is_empty())
+}
+
+/// The first word that names no area and no check, where words and no comparison were given.
+fn unknown(words: &str) -> Option<&str> {
+    let is_plain = |word: &str| word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    let joins = |word: &str| ["and", "or", "not", "in"].contains(&word);
+    let all: Vec<&str> = words.split_whitespace().collect();
+    let are_names = all.iter().all(|word| is_plain(word) && !joins(word));
+    all.into_iter().find(|word| chosen(word).is_none()).filter(|_| are_names)
 }
 
 /// True if the user chose this check, or none.
@@ -234,6 +248,10 @@ mod tests {
     fn areas_checks_and_filters() {
         assert_eq!(chosen("tcp ct-full"), Some(vec!["tcp", "ct-full"]));
         assert_eq!((chosen(""), chosen("severity = critical"), chosen("tcp and")), (None, None, None));
+        assert_eq!((unknown("tcp nat"), unknown("softirqs")), (Some("nat"), Some("softirqs")));
+        for filter in ["", "tcp ct-full", "severity = critical", "not tcp", "severity=hint"] {
+            assert_eq!(unknown(filter), None, "{filter}");
+        }
     }
 
     #[test]

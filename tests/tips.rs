@@ -1,0 +1,110 @@
+//! What errors of the command line propose: the right thing, or nothing.
+
+use crate::run::{Ran, netwren};
+
+/// Wrong lines, and the words that the error must have of what is right; none: it must propose nothing.
+const LINES: &[(&str, &str)] = &[
+    ("nat delete --client 10.1.2.3", "netwren nat delete 'client = 10.1.2.3'"),
+    ("nat delete --src=10.1.2.3", "netwren nat delete 'src = 10.1.2.3'"),
+    ("nat delete -s 10.1.2.3", "netwren nat delete 'src = 10.1.2.3'"),
+    ("nat delete --dry-run dport=53", "perhaps: netwren nat delete dport=53"),
+    ("nat delete --force dport=53", ""),
+    ("nat delete --orig-src 10.1.2.3", "netwren nat delete 'orig_src = 10.1.2.3'"),
+    ("nat --client 10.1.2.3", "netwren nat 'client = 10.1.2.3'"),
+    ("nat -s 10.1.2.3", "netwren nat 'src = 10.1.2.3'"),
+    ("nat -L", "netwren conntrack -L"),
+    ("nat --zone 3", "netwren nat 'zone = 3'"),
+    ("nat --top", "it is a command: netwren nat top"),
+    ("nat --events", "netwren nat events"),
+    ("nat --flush", ""),
+    ("nat events --new", ""),
+    ("nat stats --json2", "did you mean --json?"),
+    ("nat top --limit2 3", "did you mean --limit?"),
+    ("nat advise --now", ""),
+    ("nat stateless plan --port 8080", ""),
+    ("sockets kill --dry-run pid=1", "perhaps: netwren sockets kill pid=1"),
+    ("sockets kill --yes2 pid=1", "did you mean --yes?"),
+    ("sockets kill --force pid=1", ""),
+    ("sockets --kill", "it is a command: netwren sockets kill"),
+    ("sockets --proto tcp", "netwren sockets 'proto = tcp'"),
+    ("sockets --state=listen", "netwren sockets 'state = listen'"),
+    ("sockets --host 10.1.2.3", "netwren sockets 'host = 10.1.2.3'"),
+    ("sockets --ports 80", "netwren sockets 'port = 80'"),
+    ("sockets --filter listen", "perhaps: netwren sockets listen"),
+    ("sockets -tlnp", "netwren ss -tlnp"),
+    ("sockets -6", "netwren ss -6"),
+    ("sockets --numeric", "perhaps: netwren sockets"),
+    ("sockets --column pid", "did you mean --columns?"),
+    ("sockets --cont web", "did you mean --container?"),
+    ("sockets --pids 1", "'pid = 1'"),
+    ("sockets --group-by state", "--by FIELD"),
+    ("sockets --fields pid", "--columns chooses"),
+    ("sockets --format json", "-o chooses"),
+    ("sockets --user-name root", "did you mean --user?"),
+    ("sockets --verbose", ""),
+    ("sockets --listening", ""),
+    ("sockets --quiet", ""),
+    ("sockets listening", "perhaps: netwren sockets 'state = listen'"),
+    ("sockets udp", "perhaps: netwren sockets 'proto = udp'"),
+    ("listeners udp", "perhaps: netwren listeners 'proto = udp'"),
+    ("listeners -t", "netwren ss -t"),
+    ("listeners --tcp", ""),
+    ("flows --top", ""),
+    ("flows --sort-by bytes_out", "did you mean --sort?"),
+    ("flows --order bytes_out", "--sort FIELD"),
+    ("routes --ipv6", ""),
+    ("capture --counts 3", ""),
+    ("capture --timeout 3", "--for SECONDS"),
+    ("capture --promisc", ""),
+    ("capture stats --jsn x", "did you mean --json?"),
+    ("capture merge --out x", ""),
+    ("drops --duration 3", "--for SECONDS"),
+    ("drops --reason x", "netwren drops 'reason = x'"),
+    ("log --tail", "it is a command: netwren log tail"),
+    ("log check --confg x", ""),
+    ("counters --zero", ""),
+    ("doctor --fix", ""),
+    ("doctor --severity critical", "netwren doctor 'severity = critical'"),
+    ("doctor nat", ", conntrack, cpu, "),
+    ("doctor softirq --dry-run", "perhaps: netwren doctor softirq"),
+    ("support --fix", ""),
+    ("record --compress", ""),
+    ("sokets", "'sockets'"),
+    ("--nope", ""),
+    ("--watch2", "'--watch'"),
+];
+
+/// Beginnings of what proposes something.
+const PROPOSING: &[&str] =
+    &["did you mean", "perhaps: ", "tip: ", "similar ", ": netwren ", "--by FIELD", "--sort FIELD", "--for SECONDS"];
+
+#[test]
+fn issue_15_a_tip_is_right_or_absent() {
+    let mut wrong = Vec::new();
+    for (line, right) in LINES {
+        let Ran { stderr, code, .. } = netwren(&line.split(' ').collect::<Vec<_>>());
+        let stderr: String =
+            stderr.lines().filter(|line| !line.contains("Usage: ")).map(|l| format!("{l}\n")).collect();
+        let proposes = PROPOSING.iter().any(|words| stderr.contains(words));
+        let is_right = if right.is_empty() { !proposes } else { stderr.contains(right) };
+        if code != 2 || !is_right {
+            wrong.push(format!("netwren {line}: expected `{right}`, exit code {code}: {stderr}"));
+        }
+    }
+    assert!(LINES.len() >= 60 && wrong.is_empty(), "{} of {}\n{}", wrong.len(), LINES.len(), wrong.join("\n"));
+}
+
+/// What is proposed in place of a wrong line is no wrong line itself. Nothing is changed: `--yes` is never proposed.
+#[test]
+fn issue_15_a_proposed_command_is_understood() {
+    for (line, right) in LINES {
+        let proposed = right.strip_prefix("perhaps: ").unwrap_or(right).strip_prefix("netwren ");
+        let Some(proposed) = proposed.filter(|_| right.contains('\'')) else { continue };
+        assert!(!proposed.contains("--yes"));
+        let (before, filter) = proposed.trim_end_matches('\'').split_once('\'').unwrap();
+        let args: Vec<&str> = before.split_whitespace().chain([filter, "--explain"]).collect();
+        let is_explained = !["delete", "doctor"].iter().any(|word| before.contains(word));
+        let ran = netwren(if is_explained { &args } else { &args[..args.len() - 1] });
+        assert_ne!(ran.code, 2, "{line}: {proposed}: {}", ran.stderr);
+    }
+}

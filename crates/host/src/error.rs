@@ -55,7 +55,8 @@ impl fmt::Display for HostError {
             HostError::Garbled { what, at } => write!(f, "the recorded {what} make no sense at byte {at}"),
             HostError::ManyContainers { wanted, have } => write!(
                 f,
-                "several containers are called `{wanted}`, in different network namespaces: {}; name one by its process",
+                "several containers are called `{wanted}`, in different network namespaces: {}; name one by its \
+                 process",
                 have.join(", ")
             ),
             HostError::NoNetns { wanted, have, missing } => {

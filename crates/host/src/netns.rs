@@ -10,7 +10,7 @@ use sys::{Errno, Host, NetNs, SysError, fs, netns};
 
 use crate::HostError;
 use crate::namespaces::{INIT, INIT_INODE, Namespaces, PID_PREFIX};
-use crate::netns_containers::{self, Found};
+use crate::netns_containers::{self, FoundContainers};
 use crate::own_netns::parse_inode;
 use crate::texts::Texts;
 
@@ -180,7 +180,7 @@ pub fn resolve_selector(host: &Host, written: &str) -> Result<NetnsRef, HostErro
 
 /// The namespace of the container with this name; in a replay the recorded one.
 fn of_container(host: &Host, written: &str) -> Result<NetnsRef, HostError> {
-    let (mut found, mut handle, mut text) = (Found::default(), None, Vec::new());
+    let (mut found, mut handle, mut text) = (FoundContainers::default(), None, Vec::new());
     let result = host.bytes(&format!("netns-container@{written}"), "", &mut text, |into| {
         // Not by way of the recording: it shall hold the answer, not every process that was looked at.
         found = netns_containers::find(&Host::live(), written)?;

@@ -1,7 +1,7 @@
 //! The network namespace of a container, by the container's name.
 //!
-//! A container is in the namespace of its oldest process: what runs in it may make others, and cannot be older. Names are
-//! believed as [`crate::containers`] believes them.
+//! A container is in the namespace of its oldest process: what runs in it may make others, and cannot be older. Names
+//! are believed as [`crate::containers`] believes them.
 use std::collections::BTreeMap;
 
 use sys::{Errno, Host, NetNs, SysError};
@@ -17,7 +17,7 @@ const ID_SHOWN: usize = 12;
 
 /// What goes by a container's name.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct FoundContainers {
     /// Network namespaces of containers of that name, each once, with the process by which it was found.
     pub(crate) namespaces: Vec<(NetNs, Box<str>)>,
     /// Why containers may have been missed.
@@ -27,17 +27,17 @@ pub(crate) struct Found {
 /// Containers that are called `wanted` (or whose id begins so, from 12 digits on), and their network namespaces.
 ///
 /// One small file for each process of the host. Fails where a namespace may not be opened.
-pub(crate) fn find(host: &Host, wanted: &str) -> Result<Found, SysError> {
+pub(crate) fn find(host: &Host, wanted: &str) -> Result<FoundContainers, SysError> {
     for _ in 0..TRIES_MAX {
         if let Some(found) = look(host, wanted)? {
             return Ok(found);
         }
     }
-    Ok(Found::default())
+    Ok(FoundContainers::default())
 }
 
 /// The same once; nothing if a process ended meanwhile.
-fn look(host: &Host, wanted: &str) -> Result<Option<Found>, SysError> {
+fn look(host: &Host, wanted: &str) -> Result<Option<FoundContainers>, SysError> {
     let mut search = ContainerSearch::new(host, wanted.as_bytes());
     let mut oldest: BTreeMap<Box<[u8]>, (u64, u32)> = BTreeMap::new();
     let (mut names, mut file) = (Vec::new(), Vec::new());
@@ -49,7 +49,7 @@ fn look(host: &Host, wanted: &str) -> Result<Option<Found>, SysError> {
         let process = (identity.started, pid);
         oldest.entry(id).and_modify(|known| *known = process.min(*known)).or_insert(process);
     }
-    let mut found = Found { namespaces: Vec::new(), missing: search.missing() };
+    let mut found = FoundContainers { namespaces: Vec::new(), missing: search.missing() };
     for (id, (started, pid)) in oldest {
         let netns = match NetNs::open_pid(pid) {
             Err(error) if error.errno.is_gone() => return Ok(None),
@@ -76,7 +76,7 @@ fn id_of(search: &mut ContainerSearch<'_>, host: &Host, pid: u32, file: &mut Vec
     }
 }
 
-impl Found {
+impl FoundContainers {
     /// The one namespace; `ENOENT` if there is none, or more than one.
     pub(crate) fn only(&mut self, wanted: &str) -> Result<NetNs, SysError> {
         match self.namespaces.as_slice() {

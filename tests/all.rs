@@ -19,6 +19,7 @@ mod cookbook;
 mod counters;
 mod doctor;
 mod drop_backends;
+mod drop_losses;
 mod drop_rules;
 mod drops;
 mod examples;

@@ -1234,7 +1234,7 @@ _netwren() {
                     return 0
                     ;;
                 --via)
-                    COMPREPLY=($(compgen -W "bpf tracefs" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "bpf tracefs counters" -- "${cur}"))
                     return 0
                     ;;
                 --owners-via)

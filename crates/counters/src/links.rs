@@ -12,6 +12,7 @@ const RTM_GETLINK: u16 = 18;
 // include/uapi/linux/if_link.h
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
+const IFLA_LINKINFO: u16 = 18;
 const IFLA_STATS64: u16 = 23;
 const IFLA_CARRIER: u16 = 33;
 const IFLA_CARRIER_CHANGES: u16 = 35;
@@ -66,7 +67,8 @@ pub(crate) fn add(into: &mut CounterReading, payload: &[u8]) -> Option<()> {
     let index = prefix::u32_at(payload, 4)?;
     let attrs = || Attrs::new(payload.get(IFINFOMSG..).unwrap_or_default()).map_while(Result::ok);
     let name = attrs().find(|attr| attr.kind == IFLA_IFNAME)?;
-    let object = into.add_object(Object::iface(index, name.c_str()));
+    let is_virtual = attrs().any(|attr| attr.kind == IFLA_LINKINFO);
+    let object = into.add_object(Object { is_virtual, ..Object::iface(index, name.c_str()) });
     let mut add = |name, value: Option<u32>| {
         let Some(value) = value else { return };
         into.add(Iface, name, Some(object), value.into(), Width::Bits32);

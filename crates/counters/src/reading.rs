@@ -58,7 +58,9 @@ pub struct Object {
     pub cpu: Option<u32>,
     /// Number of the interface; 0 for a CPU. Another interface may have the name of one that is gone.
     pub ifindex: u32,
-    /// CounterName of the interface; empty for a CPU.
+    /// True for an interface that is made by software: the kernel tells its kind.
+    pub is_virtual: bool,
+    /// Name of the interface; empty for a CPU.
     pub iface: Box<[u8]>,
     /// The queueing discipline as tc writes it; empty for others.
     pub qdisc: Box<[u8]>,

@@ -202,6 +202,8 @@ impl Differences {
             source: counted.source,
             name: counted.name.text().as_bytes(),
             iface: part(|object| &object.iface),
+            ifindex: object.map_or(0, |object| object.ifindex),
+            is_virtual: object.is_some_and(|object| object.is_virtual),
             cpu: object.and_then(|object| object.cpu),
             qdisc: part(|object| &object.qdisc),
             object: part(|object| &object.label).unwrap_or_default(),

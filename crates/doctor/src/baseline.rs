@@ -207,6 +207,8 @@ mod tests {
                 source,
                 name: name.as_bytes(),
                 iface: None,
+                ifindex: 0,
+                is_virtual: false,
                 cpu: None,
                 qdisc: None,
                 object,

@@ -22,23 +22,26 @@ pub enum DropsVia {
     Bpf,
     /// The tracepoint by way of tracefs: reason, place and EtherType alone, of every namespace.
     Tracefs,
+    /// Counters of losses: no packet, reason or place is known.
+    Counters,
 }
 
 impl DropsVia {
     /// The words, as `--via` takes them.
-    pub const NAMES: [&str; 2] = ["bpf", "tracefs"];
+    pub const NAMES: [&str; 3] = ["bpf", "tracefs", "counters"];
 
     /// The word.
     pub fn name(self) -> &'static str {
         match self {
             DropsVia::Bpf => "bpf",
             DropsVia::Tracefs => "tracefs",
+            DropsVia::Counters => "counters",
         }
     }
 
     /// The interface with this word.
     pub fn of_name(name: &str) -> Option<DropsVia> {
-        [DropsVia::Bpf, DropsVia::Tracefs].into_iter().find(|via| via.name() == name)
+        [DropsVia::Bpf, DropsVia::Tracefs, DropsVia::Counters].into_iter().find(|via| via.name() == name)
     }
 }
 

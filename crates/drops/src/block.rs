@@ -244,7 +244,7 @@ pub(crate) fn put_stack<'n>(into: &mut Vec<u8>, place: u64, sample: &[u8], name:
 }
 
 /// Packets by the second, in thousandths.
-fn rate(count: u64, round_ns: u64) -> u64 {
+pub(crate) fn rate(count: u64, round_ns: u64) -> u64 {
     let thousandths = u128::from(count) * 1_000_000_000_000 / u128::from(round_ns.max(1));
     u64::try_from(thousandths).unwrap_or(u64::MAX)
 }

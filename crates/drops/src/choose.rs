@@ -11,6 +11,7 @@ pub(crate) fn by<B>(
     match via {
         Some(DropsVia::Bpf) => bpf(),
         Some(DropsVia::Tracefs) => trace(),
+        Some(DropsVia::Counters) => Err(DropsError::NoPackets),
         None => bpf()
             .or_else(|bpf| trace().map_err(|trace| DropsError::Neither { bpf: Box::new(bpf), trace: Box::new(trace) })),
     }

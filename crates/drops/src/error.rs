@@ -17,6 +17,8 @@ pub enum DropsError {
     /// The program could not be loaded or read: in words, and with the errno if there was one.
     #[cfg(feature = "bpf")]
     Bpf(bpf::BpfError),
+    /// Counters know no packet.
+    NoPackets,
     /// The kernel's trace cannot be had.
     NoTrace(Box<str>),
     /// Neither BPF nor the kernel's trace can be had.
@@ -38,6 +40,7 @@ impl fmt::Display for DropsError {
             DropsError::WithoutBpf => f.write_str("netwren was built without BPF, which counts them"),
             #[cfg(feature = "bpf")]
             DropsError::Bpf(error) => error.fmt(f),
+            DropsError::NoPackets => f.write_str("counters know no single packet"),
             DropsError::NoTrace(why) => write!(f, "{why}"),
             DropsError::Neither { bpf, trace } => write!(f, "{bpf}; nor by the kernel's trace: {trace}"),
             DropsError::Io(SysError { errno: Errno::NOT_RECORDED, .. }) => {
@@ -71,7 +74,9 @@ impl From<DropsError> for SourceError {
             error => error,
         };
         let fault = match cause {
-            DropsError::WithoutBpf | DropsError::NoTrace(_) | DropsError::Neither { .. } => SourceFault::Unsupported,
+            DropsError::WithoutBpf | DropsError::NoPackets | DropsError::NoTrace(_) | DropsError::Neither { .. } => {
+                SourceFault::Unsupported
+            }
             #[cfg(feature = "bpf")]
             DropsError::Bpf(bpf::BpfError::Denied { .. }) => SourceFault::Denied,
             #[cfg(feature = "bpf")]

@@ -68,7 +68,7 @@ impl<'h> EventSource<'h> {
         let mut header = EventHeader::default();
         let (event_bytes, is_all) = match backend.via() {
             DropsVia::Bpf => (parts.bytes(), scope == DropScope::AllNetns),
-            DropsVia::Tracefs => {
+            DropsVia::Tracefs | DropsVia::Counters => {
                 header.flags |= BY_TRACE;
                 (EVENT_BYTES, true)
             }

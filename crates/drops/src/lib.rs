@@ -3,6 +3,7 @@
 //! A BPF program counts, or else the kernel's own trace is read; [`DropCounter`] puts what was dropped since the last
 //! reading into a block of bytes, with the names of reasons and functions that occur in it; [`DropSource`] makes rows
 //! of such a block, which may come from a recording as well. [`DropStream`] tells each drop by itself, through a ring.
+//! [`Losses`] makes rows of what is lost without being dropped as a packet.
 //! Knows the kernel's reasons and functions; knows nothing of sockets, processes, rules or output. Start reading at
 //! [`DropSource`].
 #![forbid(unsafe_code)]
@@ -18,6 +19,7 @@ mod event_block;
 mod event_source;
 mod fuzz;
 mod hook;
+mod losses;
 mod meaning;
 mod names;
 mod probe;
@@ -33,6 +35,7 @@ pub use backend::{DropScope, DropsVia};
 pub use counter::DropCounter;
 pub use error::DropsError;
 pub use fuzz::{fuzz_block, fuzz_events, fuzz_symbols, fuzz_trace};
+pub use losses::{LOSING_SOCKETS_MAX, LOSSES, LossCounter, Losses, PacketsOver, SocketDrops};
 pub use meaning::{DropMeaning, is_benign, meaning_of};
 pub use probe::probe;
 pub use source::{DropOptions, DropSource};

@@ -155,7 +155,7 @@ impl SourceProvider<KernelCounters> for CounterProvider {
 }
 
 /// Adds the counters of connection tracking, of all CPUs together; none where it is not loaded.
-fn add_conntrack(host: &Host, netns_id: u64, reading: &mut CounterReading, stats: &mut RowStats) {
+pub(super) fn add_conntrack(host: &Host, netns_id: u64, reading: &mut CounterReading, stats: &mut RowStats) {
     match conntrack::stats::read(host, netns_id, 0, None) {
         Ok(found) => {
             if let Some(via) = found.via {

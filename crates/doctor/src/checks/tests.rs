@@ -297,6 +297,8 @@ fn a_counter_that_began_anew_proves_nothing() {
         source: Netstat,
         name: b"TcpExtListenOverflows",
         iface: None,
+        ifindex: 0,
+        is_virtual: false,
         cpu: None,
         qdisc: None,
         object: b"",

@@ -63,6 +63,10 @@ pub struct Counter<'b> {
     pub name: &'b [u8],
     /// Name of its interface.
     pub iface: Option<&'b [u8]>,
+    /// Number of that interface; 0: none.
+    pub ifindex: u32,
+    /// True if that interface is made by software, and no card: the kernel tells its kind.
+    pub is_virtual: bool,
     /// Its CPU.
     pub cpu: Option<u32>,
     /// Its queueing discipline, as `tc qdisc` writes it: `fq_codel 8001: parent 1:2`.
@@ -150,6 +154,8 @@ mod tests {
             source: CounterSource::Snmp,
             name: b"UdpNoPorts",
             iface: None,
+            ifindex: 0,
+            is_virtual: false,
             cpu: None,
             qdisc: None,
             object: b"",

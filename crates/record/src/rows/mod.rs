@@ -77,7 +77,7 @@ pub use nat_advice::{AdviceNumber, NatAdvice, NatAdvices};
 pub use nat_event::{NatEvent, NatEventKind, NatEvents, nat_event_need};
 pub use nat_stats::{CtSetting, CtSettings, NatStat, NatStats, StatCounter, StatCounts, stat_need};
 pub use packet::{Fragment, IcmpHeader, PacketHeaders, TcpHeader, Transport};
-pub use packet_drop::{DropEvent, DropEvents, DroppedFrame, Drops, NetfilterHook, PacketDrop, drop_need};
+pub use packet_drop::{CountedIn, DropEvent, DropEvents, DroppedFrame, Drops, NetfilterHook, PacketDrop, drop_need};
 pub use packet_socket::{HolderWords, PacketSocket};
 pub use path_stage::{PathFamily, PathStage, PathStages, StageName};
 pub use proc_route::{ProcRoute, rtf};

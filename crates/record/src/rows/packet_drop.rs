@@ -28,6 +28,32 @@ named_enum! {
     }
 }
 
+named_enum! {
+    /// Where the kernel counts a loss.
+    #[derive(Default)]
+    pub enum CountedIn {
+        /// Nowhere: the packet itself was seen as it was dropped.
+        #[default]
+        Packet => "packet",
+        /// /proc/net/snmp
+        Snmp => "snmp",
+        /// /proc/net/snmp6
+        Snmp6 => "snmp6",
+        /// /proc/net/netstat
+        Netstat => "netstat",
+        /// /proc/net/softnet_stat, of each CPU.
+        Softnet => "softnet",
+        /// An interface.
+        Iface => "iface",
+        /// A queueing discipline.
+        Qdisc => "qdisc",
+        /// Connection tracking.
+        Conntrack => "conntrack",
+        /// A socket.
+        Socket => "socket",
+    }
+}
+
 /// Packets that were dropped for one reason at one place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PacketDrop<'b> {
@@ -35,6 +61,8 @@ pub struct PacketDrop<'b> {
     pub netns_id: u64,
     /// Number of the interface that the packets came by or would have left by; 0: none.
     pub ifindex: u32,
+    /// Where the kernel counts them; what has no packet has no place, addresses and total.
+    pub counted_in: CountedIn,
     /// Packets of this round.
     pub count: u64,
     /// Packets since the run began.
@@ -166,12 +194,16 @@ table! {
     /// The table of dropped packets (`drops`).
     pub enum Drops of PacketDrop = "drops";
 
-    /// Packets dropped: in the run, with --watch in the round.
+    /// Packets lost: in the run, with --watch in the round.
     count: Count = own(|row| Value::U64(row.count)), show Show::Default;
     /// Packets dropped by the second in that time.
     per_s: Thousandths = own(|row| Value::Thousandths(row.per_s)), show Show::Default;
-    /// Why, by the kernel's name of the reason, which may differ from kernel to kernel; null before Linux 5.17.
+    /// Why, by the kernel's name of the reason, which may differ from kernel to kernel; null before Linux 5.17. Of a
+    /// loss that is no dropped packet the name of its counter.
     reason: Text = own(|row| Value::nonempty(row.reason)), kernel "enum skb_drop_reason", show Show::Default;
+    /// packet: dropped at `place`; else what counts a loss that is no dropped packet, or is not seen as one: the source
+    /// in `netwren counters`, or a socket.
+    counted_in: Name(CountedIn::NAMES) = own(|row| Value::Name(row.counted_in.name())), show Show::Wide;
     /// Function of the kernel that dropped the packets; the address where the kernel hides the names of its functions.
     place: Text = own(|row| Value::nonempty(row.place)), kernel "kfree_skb:location", show Show::Default;
     /// Netfilter hook at which a rule, or connection tracking, dropped them.
@@ -230,14 +262,14 @@ table! {
     user: Text = joined(LookupId::Users, |row| row.user());
     /// Inode of that socket, by which processes hold it.
     socket_inode: Id = own(|row| optional(row.socket_inode.into()));
-    /// Packets dropped since the run began.
-    total: Count = own(|row| Value::U64(row.total)), show Show::Wide;
+    /// Packets dropped since the run began; null of losses that are no dropped packet.
+    total: Count = own(|row| optional(row.total)), show Show::Wide;
     /// Bytes of the packets, as far as they were left when they were dropped: in the run, with --watch in the round.
     bytes: Bytes = own(|row| optional(row.bytes)), kernel "sk_buff:len", show Show::Wide;
     /// Number of the interface.
     ifindex: Id = own(|row| optional(row.ifindex.into())), kernel "sk_buff:dev, skb_iif";
     /// The kernel's number of the reason: another one in another kernel.
-    reason_number: Id = own(|row| Value::U64(row.reason_number.into())), kernel "enum skb_drop_reason";
+    reason_number: Id = own(|row| optional(row.reason_number.into())), kernel "enum skb_drop_reason";
     /// Address in the function that dropped the packets.
     place_address: Hex = own(|row| optional(row.place_address)), kernel "kfree_skb:location";
     /// Functions that led to the first drop, the innermost first.
@@ -247,7 +279,7 @@ table! {
     /// Number of the first packet's IP protocol.
     l4_number: Id = own(|row| Value::number(row.l4));
     /// Length of the first packet, as far as it was left when it was dropped.
-    first_bytes: Bytes = own(|row| Value::U64(row.first_bytes.into())), kernel "sk_buff:len";
+    first_bytes: Bytes = own(|row| optional(row.first_bytes.into())), kernel "sk_buff:len";
 }
 
 /// One dropped packet.

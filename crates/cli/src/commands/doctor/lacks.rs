@@ -3,7 +3,7 @@
 use record::Accounting;
 
 /// Adds what could not be seen; the rows are none of the findings'.
-pub(super) fn note(stats: &mut Accounting, read: &Accounting) {
+pub(in crate::commands) fn note(stats: &mut Accounting, read: &Accounting) {
     stats.incomplete |= read.lacks_rows();
     stats.unanswered |= read.unanswered;
     read.why.iter().for_each(|why| stats.add_reason(why.count, why.text.clone()));

@@ -7,7 +7,7 @@ mod baseline;
 mod descriptors;
 mod explain;
 mod gather;
-mod lacks;
+pub(super) mod lacks;
 pub(crate) mod path;
 pub(crate) mod softirq;
 mod surroundings;

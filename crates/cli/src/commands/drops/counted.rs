@@ -13,6 +13,7 @@ use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use sys::Mode;
 
+use super::losses::{LossDrops, OpenLosses};
 use super::rules::{OpenRules, RuledDrops};
 use super::scope;
 
@@ -43,7 +44,7 @@ pub(super) struct DropProvider {
     /// `--via`
     via: Option<DropsVia>,
     clock: Cell<SampleClock>,
-    /// True if nothing was dropped in this round.
+    /// True if nothing was lost in this round.
     is_quiet: Cell<bool>,
 }
 
@@ -67,13 +68,25 @@ impl DropProvider {
     /// Counts from now on.
     fn open(&self, session: &Session) -> Result<(), SourceError> {
         let open = session.cache::<OpenCounter>();
-        if open.0.borrow().is_none() {
-            if self.rules {
-                session.cache::<OpenRules>().open(session);
-            }
-            open.0.replace(Some(DropCounter::open(session.host(), scope(session), self.via)?));
-            self.clock.set(SampleClock { begin_ns: sys::clock::monotonic_ns(), rounds: 0 });
+        if self.clock.get().begin_ns != 0 {
+            return Ok(());
         }
+        if self.rules && self.via != Some(DropsVia::Counters) {
+            session.cache::<OpenRules>().open(session);
+        }
+        let why = match self.via {
+            Some(DropsVia::Counters) => Some(String::new()),
+            via => match DropCounter::open(session.host(), scope(session), via) {
+                Ok(counter) => {
+                    open.0.replace(Some(counter));
+                    None
+                }
+                Err(error) if via.is_none() => Some(error.to_string()),
+                Err(error) => return Err(error.into()),
+            },
+        };
+        self.clock.set(SampleClock { begin_ns: sys::clock::monotonic_ns(), rounds: 0 });
+        session.cache::<OpenLosses>().begin(session, why);
         Ok(())
     }
 
@@ -97,7 +110,12 @@ impl DropProvider {
 
 impl SourceProvider<Drops> for DropProvider {
     fn open_round(&self, session: &Session, repeat: Repeat) -> Result<RoundTime, SourceError> {
+        let losses = session.cache::<OpenLosses>();
         if session.host().is_replay() {
+            if !losses.is_begun() {
+                losses.begin(session, None);
+            }
+            losses.read(session);
             return Ok(RoundTime::Moment);
         }
         self.open(session)?;
@@ -114,9 +132,11 @@ impl SourceProvider<Drops> for DropProvider {
             let goes_on = is_over || session.sleep_until(end.min(now.saturating_add(look_ns)));
             let is_ended = !goes_on || sys::term::reader_is_gone(sys::term::STDOUT);
             if is_ended || is_over {
+                let mut is_any = losses.read(session);
                 if let Some(counter) = counter.as_mut() {
-                    self.is_quiet.set(!counter.read_ahead(session.host())?);
+                    is_any |= counter.read_ahead(session.host())?;
                 }
+                self.is_quiet.set(!is_any);
                 return Ok(if is_ended || is_last { RoundTime::LastInterval } else { RoundTime::Interval });
             }
         }
@@ -136,7 +156,8 @@ impl SourceProvider<Drops> for DropProvider {
     ) -> R {
         let options = DropOptions { scope: scope(session), all: self.all };
         let drops = DropSource::new(session.host(), options, &session.cache::<OpenCounter>().0);
-        let source = RuledDrops { drops: &drops, session };
+        let ruled = RuledDrops { drops: &drops, session };
+        let source = LossDrops { drops: &ruled, session, via: self.via };
         match session.host().mode() {
             Mode::Live => then(&source),
             _ => then(&Asked::new(&source, session.host(), |_, demanded| demanded)),

@@ -3,6 +3,7 @@
 mod counted;
 mod events;
 mod file;
+mod losses;
 mod rules;
 
 use super::{plan, table};
@@ -60,13 +61,15 @@ Examples:
   netwren drops --for 5 --by reason,place            groups: how many packets each
   netwren drops --for 5 --all 'benign = true'        what is freed in routine ways
   netwren drops --watch=2 --for 6 -o json
+  netwren drops --for 5 'counted_in != packet'       losses without a dropped packet: SYNs, cards, captures, messages
+  netwren drops --for 5 --via counters               without BPF: the kernel's counters of losses alone
   netwren drops --events --for 5 'dport = 53'        each packet: time, reason, place, addresses, ports
   netwren drops --events --for 5 --by src,dst,dport --limit 10    whose packets are dropped most
   netwren drops -w drops.pcapng --for 5 'hook != null'    packets for Wireshark, with reason and place as comments
   netwren drops --for 5 'rule != null' -c count,rule,rule_basis,src,dport     which rules of nft drop
 Counting costs nothing while nothing is dropped, and about 0.2 us for each packet that is. It needs CAP_BPF and
 CAP_PERFMON, names of functions CAP_SYSLOG, rules of nft CAP_NET_ADMIN. Without BPF the kernel's trace is read, as root:
-reason, place and EtherType alone, of every network namespace.
+reason, place and EtherType alone, of every network namespace. Without both the counters of losses are left.
 ";
 
 /// The default of `--sum` with `--by`.
@@ -114,6 +117,9 @@ fn of_events(mut request: Request, words: &ParsedWords<'_>) -> Result<Outcome, S
         let packets = text.parse().ok().filter(|packets| *packets > 0);
         let wrong = || format!("--exit-after takes a number of packets, not `{text}`");
         request.shown.limit = Some(packets.ok_or_else(wrong)?);
+    }
+    if via(words) == Some(DropsVia::Counters) {
+        return Err("--via counters knows no single packet: leave out --events and -w".to_owned());
     }
     let file = output_file(&mut request, words)?;
     let events = EventRequest { all: words.has("all"), file, via: via(words) };

@@ -2,52 +2,16 @@
 
 use super::LIST_MAX;
 use super::parts::netns;
+use ::drops::{LOSSES, LossCounter};
 use doctor::checks::Sample;
 use record::rows::{CounterSource, HomeScreen};
 use record::{Lookups, OwnedObject, Value};
-
-/// Counters that grow by one for each packet that is lost; no packet is in two of them, but for those of an interface
-/// whose queue is counted beside it.
-const LOSSES: &[(CounterSource, &str)] = &[
-    (CounterSource::Softnet, "dropped"),
-    (CounterSource::Iface, "rx_dropped"),
-    (CounterSource::Iface, "rx_missed_errors"),
-    (CounterSource::Iface, "rx_errors"),
-    (CounterSource::Iface, "tx_errors"),
-    (CounterSource::Qdisc, "drops"),
-    (CounterSource::Snmp, "IpInHdrErrors"),
-    (CounterSource::Snmp, "IpInAddrErrors"),
-    (CounterSource::Snmp, "IpInDiscards"),
-    (CounterSource::Snmp, "IpOutDiscards"),
-    (CounterSource::Snmp, "IpOutNoRoutes"),
-    (CounterSource::Snmp, "IpReasmFails"),
-    (CounterSource::Snmp, "UdpInCsumErrors"),
-    (CounterSource::Snmp, "UdpNoPorts"),
-    (CounterSource::Snmp, "UdpRcvbufErrors"),
-    (CounterSource::Snmp, "UdpSndbufErrors"),
-    (CounterSource::Snmp, "TcpInCsumErrors"),
-    (CounterSource::Snmp6, "Ip6InHdrErrors"),
-    (CounterSource::Snmp6, "Ip6InAddrErrors"),
-    (CounterSource::Snmp6, "Ip6InDiscards"),
-    (CounterSource::Snmp6, "Ip6OutDiscards"),
-    (CounterSource::Snmp6, "Ip6OutNoRoutes"),
-    (CounterSource::Snmp6, "Udp6NoPorts"),
-    (CounterSource::Snmp6, "Udp6RcvbufErrors"),
-    (CounterSource::Netstat, "TcpExtListenDrops"),
-    (CounterSource::Netstat, "TcpExtTCPBacklogDrop"),
-    (CounterSource::Netstat, "TcpExtTCPRcvQDrop"),
-    (CounterSource::Netstat, "TcpExtTCPOFODrop"),
-    (CounterSource::Netstat, "TcpExtIPReversePathFilter"),
-    (CounterSource::Netstat, "IpExtInNoRoutes"),
-    (CounterSource::Conntrack, "drop"),
-    (CounterSource::Conntrack, "insert_failed"),
-];
 
 /// The counters that grew, the most first.
 pub(super) fn of_samples(samples: &[Sample], lookups: &Lookups<'_>) -> Vec<OwnedObject> {
     let mut all: Vec<(u64, OwnedObject)> = Vec::new();
     for sample in samples {
-        for (source, name) in LOSSES {
+        for LossCounter { source, name, .. } in LOSSES {
             for (object, moved) in sample.objects(*source, name).filter(|(_, moved)| moved.grown() > 0) {
                 all.push((moved.grown(), row(sample, (*source, name), object, moved.grown(), lookups)));
             }
@@ -89,6 +53,8 @@ mod tests {
             source,
             name: name.as_bytes(),
             iface: None,
+            ifindex: 0,
+            is_virtual: false,
             cpu: None,
             qdisc: None,
             object: object.as_bytes(),
@@ -125,7 +91,7 @@ mod tests {
 
     #[test]
     fn every_counter_of_losses_is_one_that_is_known() {
-        for (source, name) in LOSSES {
+        for LossCounter { source, name, .. } in LOSSES {
             assert!(counters::describe(*source, name).is_some(), "{name}");
         }
     }

@@ -1,0 +1,232 @@
+//! Losses that are no dropped packet, as rows beside those of packets; alone, where packets cannot be counted.
+
+use crate::commands::counters::add_conntrack;
+use crate::commands::doctor::lacks::note;
+use crate::commands::saved;
+use crate::pillar_cache::PillarCache;
+use crate::pillars;
+use crate::session::Session;
+use ::drops::{DropsVia, Losses, PacketsOver, SocketDrops};
+use counters::{CounterMemory, CounterReader, CounterTable, NextReading};
+use record::rows::{Drops, KernelCounters, Sockets};
+use record::{Accounting, Demand, Each, Next, Offer, RowCache, Scan, Schema, Source, SourceError, field_index};
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+
+/// The key on the tape of whether packets were counted.
+const TAPE_KEY: &str = "drops/packets";
+
+/// The fields of sockets that tell their drops.
+const OF_SOCKETS: &[&str] = &["proto", "socket_drops", "cookie", "inode", "uid", "netns_id"];
+
+/// What is said of a run that counts no packets.
+const ALONE: &str = "packets are not counted: the kernel's counters of losses alone are shown, which know no place, \
+                     address or rule, and not what rules drop";
+
+/// The readings of a session, from its first round on.
+#[derive(Default)]
+pub(super) struct OpenLosses {
+    /// True if packets are counted as well; `None`: a recording without losses, or nothing was read yet.
+    are_packets_counted: Cell<Option<bool>>,
+    /// Why packets are not counted.
+    why: RefCell<Option<String>>,
+    counters: RefCell<CounterMemory>,
+    sockets: RefCell<SocketDrops>,
+    /// Packets of the round before that no counter had then.
+    over: RefCell<PacketsOver>,
+    /// The losses of the round, and what is missing in them.
+    round: RefCell<(Losses, Accounting)>,
+}
+
+impl PillarCache for OpenLosses {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl OpenLosses {
+    /// Makes the first readings. `why` tells why packets are not counted, if they are not; of a recording it is known
+    /// from there.
+    pub(super) fn begin(&self, session: &Session, why: Option<String>) {
+        let mut counted = Vec::new();
+        let marked = session.host().bytes(TAPE_KEY, "", &mut counted, |into| {
+            into.push(u8::from(why.is_none()));
+            Ok(())
+        });
+        self.why.replace(why.filter(|why| !why.is_empty()));
+        if marked.is_err() {
+            return;
+        }
+        self.are_packets_counted.set(Some(counted == [1]));
+        // What cannot be found is said when lookups are read.
+        pillars::find_namespaces(session, false, &mut Accounting::default());
+        let mut first = Losses::default();
+        // What is wrong with the first reading is wrong with the second one as well, and is said there.
+        let _ = self.read_counters(session, &NextReading::Ended, &mut first);
+        let _ = self.read_sockets(session, None, &mut first);
+        self.sockets.replace(first.take_sockets());
+    }
+
+    /// True if the readings were begun.
+    pub(super) fn is_begun(&self) -> bool {
+        self.are_packets_counted.get().is_some()
+    }
+
+    /// Reads what was lost since the last reading; false if that is nothing. To be called before packets are read: what
+    /// is dropped in between is then known as a packet first.
+    pub(super) fn read(&self, session: &Session) -> bool {
+        if !self.is_begun() {
+            return false;
+        }
+        let (mut losses, mut stats) = (Losses::default(), Accounting::default());
+        let before = self.sockets.take();
+        losses.add_packets_over(self.over.take());
+        for read in [
+            self.read_counters(session, &NextReading::Begun, &mut losses),
+            self.read_sockets(session, Some(&before), &mut losses),
+        ] {
+            match read {
+                Ok(read) => note(&mut stats, &read),
+                Err(error) => {
+                    stats.incomplete = true;
+                    stats.add_reason(1, format!("losses beside dropped packets are not known: {error}"));
+                }
+            }
+        }
+        if losses.sockets_over() > 0 {
+            stats.incomplete = true;
+            stats.add_reason(losses.sockets_over(), "drops of sockets beyond the first 65,536 are not shown");
+        }
+        self.sockets.replace(losses.take_sockets());
+        let is_any = !losses.is_empty();
+        self.round.replace((losses, stats));
+        is_any
+    }
+
+    fn read_counters(
+        &self,
+        session: &Session,
+        next: &NextReading,
+        losses: &mut Losses,
+    ) -> Result<Accounting, SourceError> {
+        let namespaces = session.namespaces();
+        let reader = CounterReader::new(session.host(), session.ways(namespaces.as_deref()), &add_conntrack);
+        let next = || *next;
+        let table = CounterTable::of_two(reader, &self.counters, &next);
+        table.run(&saved::every_field::<KernelCounters>(0), &mut |row| {
+            losses.add_counter(row);
+            Next::More
+        })
+    }
+
+    fn read_sockets(
+        &self,
+        session: &Session,
+        before: Option<&SocketDrops>,
+        losses: &mut Losses,
+    ) -> Result<Accounting, SourceError> {
+        let which = match self.are_packets_counted.get() {
+            Some(false) => "proto in (udp, packet, netlink)",
+            _ => "proto in (packet, netlink)",
+        };
+        let fields: Vec<usize> = OF_SOCKETS.iter().filter_map(|name| field_index::<Sockets>(name)).collect();
+        let demand =
+            Demand::new(&fields, engine::filter::conjuncts(Schema::of::<Sockets>(), which).unwrap_or_default());
+        pillars::with_sockets(session, None, &|_| true, |sockets| {
+            sockets.run(&demand, &mut |socket| {
+                losses.add_socket(socket, before);
+                Next::More
+            })
+        })
+    }
+}
+
+/// Rows of packets, and then those of other losses.
+pub(super) struct LossDrops<'a> {
+    pub(super) drops: &'a dyn Source<Drops>,
+    pub(super) session: &'a Session,
+    /// `--via`
+    pub(super) via: Option<DropsVia>,
+}
+
+impl Source<Drops> for LossDrops<'_> {
+    fn prepare(&self, demand: &Demand<Drops>) -> Box<dyn Scan<Drops> + '_> {
+        let losses = self.session.cache::<OpenLosses>();
+        let is_alone = self.via == Some(DropsVia::Counters) || losses.are_packets_counted.get() == Some(false);
+        Box::new(LossScan { inner: self.drops.prepare(demand), losses, is_alone })
+    }
+}
+
+struct LossScan<'s> {
+    inner: Box<dyn Scan<Drops> + 's>,
+    losses: &'s OpenLosses,
+    /// True if packets are not counted.
+    is_alone: bool,
+}
+
+impl LossScan<'_> {
+    fn run_through(
+        &mut self,
+        cache: Option<&dyn RowCache>,
+        each: &mut Each<'_, Drops>,
+    ) -> Result<Accounting, SourceError> {
+        let (mut losses, missing) = self.losses.round.take();
+        let mut goes_on = true;
+        let mut stats = if self.is_alone {
+            self.alone()
+        } else {
+            self.inner.run_with(cache, &mut |row| {
+                losses.note_packets(row);
+                let next = each(row);
+                goes_on = next == Next::More;
+                next
+            })?
+        };
+        if !self.losses.is_begun() {
+            stats.unanswered = true;
+            stats.add_reason(0, "the recording does not hold losses beside dropped packets");
+        }
+        note(&mut stats, &missing);
+        let rows = losses.rows(!self.is_alone);
+        self.losses.over.replace(losses.take_packets_over());
+        for row in rows {
+            if !goes_on {
+                break;
+            }
+            stats.seen += 1;
+            goes_on = each(&row) == Next::More;
+        }
+        Ok(stats)
+    }
+
+    fn alone(&self) -> Accounting {
+        let mut stats = Accounting { incomplete: true, ..Accounting::default() };
+        stats.used(DropsVia::Counters.name());
+        let why = self.losses.why.borrow();
+        stats.add_reason(0, why.as_ref().map_or_else(|| ALONE.to_owned(), |why| format!("{ALONE} ({why})")));
+        stats
+    }
+}
+
+impl Scan<Drops> for LossScan<'_> {
+    fn offer(&self) -> Offer {
+        let mut offer = self.inner.offer();
+        if self.is_alone {
+            offer = Offer { backend: DropsVia::Counters.name(), ..Offer::default() };
+        }
+        offer.explain.push(
+            "losses without a packet: counters of interfaces, queues, protocols and connection tracking, drops of \
+             sockets, each read twice"
+                .to_owned(),
+        );
+        offer
+    }
+
+    fn run(&mut self, each: &mut Each<'_, Drops>) -> Result<Accounting, SourceError> {
+        self.run_through(None, each)
+    }
+
+    fn run_cached(&mut self, cache: &dyn RowCache, each: &mut Each<'_, Drops>) -> Result<Accounting, SourceError> {
+        self.run_through(Some(cache), each)
+    }
+}

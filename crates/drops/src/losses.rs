@@ -1,0 +1,440 @@
+//! Losses that are no dropped packet of the kernel's tracepoint: what cards, queues, tables and sockets count.
+//!
+//! A loss counts once. Where packets are counted, only those losses are shown that the tracepoint does not see: of a
+//! counter that has both kinds, the rest. Where no packet can be counted, all are shown.
+use std::collections::HashMap;
+
+use record::Proto;
+use record::rows::CounterSource::{Conntrack, Iface, Netstat, Qdisc, Snmp, Snmp6, Softnet};
+use record::rows::{CountedIn, Counter, CounterSource, PacketDrop, Socket};
+
+/// Sockets whose drops are remembered from one reading to the next.
+pub const LOSING_SOCKETS_MAX: usize = 65_536;
+
+/// A counter that grows by one for each loss.
+#[derive(Debug, Clone, Copy)]
+pub struct LossCounter {
+    /// Where the kernel keeps it.
+    pub source: CounterSource,
+    /// Its name.
+    pub name: &'static str,
+    seen: Seen,
+}
+
+/// Losses of a counter that are dropped packets, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    /// None.
+    Never,
+    /// Those of virtual interfaces: of a card, the packet was lost before the kernel had it.
+    OfVirtual,
+    /// Those with one of these reasons.
+    With(&'static [&'static str]),
+    /// All.
+    Always,
+}
+
+const fn of(source: CounterSource, name: &'static str, seen: Seen) -> LossCounter {
+    LossCounter { source, name, seen }
+}
+
+/// Reasons of packets that a listener dropped.
+const AT_LISTENERS: Seen = Seen::With(&["TCP_LISTEN_OVERFLOW", "TCP_REQQFULLDROP"]);
+
+/// Counters of losses. No loss is in two of them, but what a CPU's full queue refuses, which is in `rx_dropped` as well,
+/// and what a queueing discipline drops of some interfaces.
+pub const LOSSES: &[LossCounter] = &[
+    of(Softnet, "dropped", Seen::Always),
+    of(Iface, "rx_dropped", Seen::Always),
+    of(Iface, "rx_missed_errors", Seen::OfVirtual),
+    of(Iface, "rx_fifo_errors", Seen::OfVirtual),
+    of(Iface, "rx_errors", Seen::OfVirtual),
+    of(Iface, "tx_errors", Seen::OfVirtual),
+    of(Iface, "tx_dropped", Seen::Always),
+    of(Qdisc, "drops", Seen::Always),
+    of(Snmp, "IpInHdrErrors", Seen::Always),
+    of(Snmp, "IpInAddrErrors", Seen::Always),
+    of(Snmp, "IpInDiscards", Seen::Always),
+    of(Snmp, "IpOutDiscards", Seen::Always),
+    of(Snmp, "IpOutNoRoutes", Seen::Always),
+    of(Snmp, "IpReasmFails", Seen::Always),
+    of(Snmp, "UdpInCsumErrors", Seen::Always),
+    of(Snmp, "UdpNoPorts", Seen::Always),
+    of(Snmp, "UdpRcvbufErrors", Seen::Always),
+    of(Snmp, "UdpSndbufErrors", Seen::Always),
+    of(Snmp, "TcpInCsumErrors", Seen::Always),
+    of(Snmp6, "Ip6InHdrErrors", Seen::Always),
+    of(Snmp6, "Ip6InAddrErrors", Seen::Always),
+    of(Snmp6, "Ip6InDiscards", Seen::Always),
+    of(Snmp6, "Ip6OutDiscards", Seen::Always),
+    of(Snmp6, "Ip6OutNoRoutes", Seen::Always),
+    of(Snmp6, "Udp6NoPorts", Seen::Always),
+    of(Snmp6, "Udp6RcvbufErrors", Seen::Always),
+    // A SYN that finds a full queue is freed as if it had been taken.
+    of(Netstat, "TcpExtListenDrops", AT_LISTENERS),
+    of(Netstat, "TcpExtTCPBacklogDrop", Seen::Always),
+    of(Netstat, "TcpExtTCPRcvQDrop", Seen::Always),
+    of(Netstat, "TcpExtTCPOFODrop", Seen::Always),
+    of(Netstat, "TcpExtIPReversePathFilter", Seen::Always),
+    of(Netstat, "IpExtInNoRoutes", Seen::Always),
+    of(Conntrack, "drop", Seen::Always),
+    of(Conntrack, "insert_failed", Seen::Always),
+    // An entry, and no packet.
+    of(Conntrack, "early_drop", Seen::Never),
+];
+
+/// Counters of datagrams that their sockets count as well.
+const OF_UDP_SOCKETS: &[&str] = &["UdpRcvbufErrors", "Udp6RcvbufErrors", "UdpInCsumErrors"];
+
+/// A kind of sockets that count their own losses.
+struct SocketKind {
+    name: &'static str,
+    meaning: &'static str,
+    remedy: &'static str,
+    /// Functions in which such a loss may be a dropped packet: of one of these beginnings.
+    places: &'static [&'static str],
+}
+
+const UDP: SocketKind = SocketKind {
+    name: "udp_socket_drops",
+    meaning: "datagrams that a socket refused, nearly always for a full receive buffer: its program reads too slowly",
+    remedy: "SO_RCVBUF, net.core.rmem_max; `netwren sockets 'socket_drops > 0'`",
+    places: &[],
+};
+const PACKET: SocketKind = SocketKind {
+    name: "packet_socket_drops",
+    meaning: "packets that a capture lost: its ring or buffer was full; the packets themselves went their way",
+    remedy: "a larger ring, a filter, a faster reader; `netwren capture latency`",
+    places: &["tpacket_rcv", "packet_rcv"],
+};
+const NETLINK: SocketKind = SocketKind {
+    name: "netlink_socket_drops",
+    meaning: "messages of the kernel that a program missed, as its buffer was full: it works on a false picture",
+    remedy: "a larger SO_RCVBUFFORCE; `netwren sockets 'proto = netlink and socket_drops > 0'`",
+    places: &["netlink_"],
+};
+
+fn kind_of(socket: &Socket<'_>) -> Option<&'static SocketKind> {
+    match socket.proto {
+        Proto::Udp => Some(&UDP),
+        Proto::Packet => Some(&PACKET),
+        Proto::Netlink => Some(&NETLINK),
+        _ => None,
+    }
+}
+
+/// Drops of sockets at one reading, by cookie: of those that dropped anything.
+#[derive(Debug, Default)]
+pub struct SocketDrops {
+    drops: HashMap<u64, u32>,
+    /// Sockets beyond [`LOSING_SOCKETS_MAX`].
+    over: u64,
+}
+
+impl SocketDrops {
+    /// Adds a socket; `before` are those of the reading before. Returns what its drops grew by. A socket that had
+    /// dropped nothing before is not remembered: it began at 0.
+    fn add(&mut self, socket: &Socket<'_>, before: Option<&SocketDrops>) -> u32 {
+        let of_netlink = || socket.extras?.netlink?.drops;
+        let drops = socket.skmem.and_then(|skmem| skmem.get(8)).or_else(of_netlink).unwrap_or(0);
+        if drops == 0 || socket.cookie == 0 {
+            return 0;
+        }
+        if self.drops.len() >= LOSING_SOCKETS_MAX && !self.drops.contains_key(&socket.cookie) {
+            self.over += 1;
+            return 0;
+        }
+        self.drops.insert(socket.cookie, drops);
+        let Some(before) = before else { return 0 };
+        match before.drops.get(&socket.cookie) {
+            Some(had) => drops.wrapping_sub(*had),
+            None if before.over > 0 => 0,
+            None => drops,
+        }
+    }
+}
+
+/// One loss with its count.
+#[derive(Debug, Clone, Copy)]
+struct Loss {
+    row: PacketDrop<'static>,
+    seen: Seen,
+    is_virtual: bool,
+}
+
+/// Packets that no counter of a round has, though it counts such: by namespace, 0 where it is not known, and by name.
+#[derive(Debug, Default)]
+pub struct PacketsOver(HashMap<(u64, &'static str), u64>);
+
+/// The losses of one round.
+#[derive(Debug, Default)]
+pub struct Losses {
+    all: Vec<Loss>,
+    sockets: SocketDrops,
+    /// Losses that rows of packets have: by namespace, 0 where it is not known, and by name.
+    in_packets: HashMap<(u64, &'static str), u64>,
+    window_ns: u64,
+}
+
+impl Losses {
+    /// True if nothing was lost.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Sockets whose drops are not remembered, and so not shown.
+    pub fn sockets_over(&self) -> u64 {
+        self.sockets.over
+    }
+
+    /// Takes the drops of sockets at this reading, for the next one.
+    pub fn take_sockets(&mut self) -> SocketDrops {
+        std::mem::take(&mut self.sockets)
+    }
+
+    /// Takes packets that no counter of this round has: its reading was made before that of packets. The next round's
+    /// has them.
+    pub fn take_packets_over(&mut self) -> PacketsOver {
+        PacketsOver(std::mem::take(&mut self.in_packets))
+    }
+
+    /// Takes over the packets that no counter of the round before had.
+    pub fn add_packets_over(&mut self, over: PacketsOver) {
+        self.in_packets = over.0;
+    }
+
+    /// Adds a counter, if it is one of losses and grew.
+    pub fn add_counter(&mut self, counter: &Counter<'_>) {
+        let is_it = |known: &&LossCounter| known.source == counter.source && known.name.as_bytes() == counter.name;
+        let Some(known) = LOSSES.iter().find(is_it) else { return };
+        self.window_ns = counter.window_ns.unwrap_or(self.window_ns);
+        let grown = counter.delta.and_then(|delta| u64::try_from(delta).ok()).unwrap_or(0);
+        if grown == 0 {
+            return;
+        }
+        let row = PacketDrop {
+            netns_id: counter.netns_id.unwrap_or(0),
+            ifindex: counter.ifindex,
+            counted_in: counted_in(counter.source),
+            count: grown,
+            reason: known.name.as_bytes(),
+            meaning: counter.meaning,
+            ..PacketDrop::default()
+        };
+        self.all.push(Loss { row, seen: known.seen, is_virtual: counter.is_virtual });
+    }
+
+    /// Adds a socket, if its drops grew since the reading before. Without one it is remembered for the next.
+    pub fn add_socket(&mut self, socket: &Socket<'_>, before: Option<&SocketDrops>) {
+        let Some(kind) = kind_of(socket) else { return };
+        let grown = self.sockets.add(socket, before);
+        if grown == 0 {
+            return;
+        }
+        let row = PacketDrop {
+            netns_id: socket.netns_id,
+            counted_in: CountedIn::Socket,
+            count: grown.into(),
+            reason: kind.name.as_bytes(),
+            socket_inode: socket.inode,
+            uid: socket.uid,
+            meaning: kind.meaning,
+            ask: "application",
+            remedy: kind.remedy,
+            ..PacketDrop::default()
+        };
+        let seen = if kind.places.is_empty() { Seen::Always } else { Seen::Never };
+        self.all.push(Loss { row, seen, is_virtual: false });
+    }
+
+    /// Notes a row of packets: what it counts is no other loss.
+    pub fn note_packets(&mut self, row: &PacketDrop<'_>) {
+        let begins = |place: &&str| row.place.starts_with(place.as_bytes());
+        for kind in [&PACKET, &NETLINK] {
+            if kind.places.iter().any(begins) {
+                *self.in_packets.entry((row.netns_id, kind.name)).or_default() += row.count;
+            }
+        }
+        for known in LOSSES {
+            let Seen::With(reasons) = known.seen else { continue };
+            if reasons.iter().any(|reason| reason.as_bytes() == row.reason) {
+                *self.in_packets.entry((row.netns_id, known.name)).or_default() += row.count;
+            }
+        }
+    }
+
+    /// Makes the rows, the most first: beside those of packets, if they were counted, else all.
+    pub fn rows(&mut self, are_packets_counted: bool) -> Vec<PacketDrop<'static>> {
+        if !are_packets_counted {
+            self.in_packets.clear();
+            self.take_out_sockets();
+        }
+        let mut rows = Vec::new();
+        for loss in &self.all {
+            let is_packet = loss.seen == Seen::Always || loss.seen == Seen::OfVirtual && loss.is_virtual;
+            if is_packet && are_packets_counted {
+                continue;
+            }
+            let mut row = loss.row;
+            let name = LOSSES.iter().map(|known| known.name).chain([PACKET.name, NETLINK.name]);
+            let name = name.into_iter().find(|name| name.as_bytes() == row.reason).unwrap_or_default();
+            for netns_id in [row.netns_id, 0] {
+                take(&mut row.count, self.in_packets.get_mut(&(netns_id, name)));
+            }
+            if row.count > 0 {
+                row.per_s = crate::block::rate(row.count, self.window_ns);
+                rows.push(row);
+            }
+        }
+        self.in_packets.retain(|_, count| *count > 0);
+        rows.sort_by_key(|row| std::cmp::Reverse(row.count));
+        rows
+    }
+
+    /// Takes from the counters of UDP what sockets count of it.
+    fn take_out_sockets(&mut self) {
+        let is_udp = |loss: &&Loss| loss.row.reason == UDP.name.as_bytes();
+        let mut of_sockets: HashMap<u64, u64> = HashMap::new();
+        for loss in self.all.iter().filter(is_udp) {
+            *of_sockets.entry(loss.row.netns_id).or_default() += loss.row.count;
+        }
+        for name in OF_UDP_SOCKETS {
+            for loss in self.all.iter_mut().filter(|loss| loss.row.reason == name.as_bytes()) {
+                take(&mut loss.row.count, of_sockets.get_mut(&loss.row.netns_id));
+            }
+        }
+    }
+}
+
+/// Takes what `from` has from `count`, and from itself.
+fn take(count: &mut u64, from: Option<&mut u64>) {
+    let Some(from) = from else { return };
+    let both = (*count).min(*from);
+    *count -= both;
+    *from -= both;
+}
+
+fn counted_in(source: CounterSource) -> CountedIn {
+    let by_name = CountedIn::ALL.into_iter().find(|counted| counted.name() == source.name());
+    by_name.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::rows::{CounterKind, SkMem};
+
+    fn counter(source: CounterSource, name: &'static str, delta: i128) -> Counter<'static> {
+        Counter {
+            netns_id: Some(7),
+            source,
+            name: name.as_bytes(),
+            iface: None,
+            ifindex: 3,
+            is_virtual: false,
+            cpu: None,
+            qdisc: None,
+            object: b"",
+            value: 100,
+            delta: Some(delta),
+            window_ns: Some(2_000_000_000),
+            kind: CounterKind::Counter,
+            note: None,
+            meaning: "it counts",
+        }
+    }
+
+    fn names(rows: &[PacketDrop<'_>]) -> Vec<(String, u64)> {
+        rows.iter().map(|row| (String::from_utf8_lossy(row.reason).into_owned(), row.count)).collect()
+    }
+
+    fn add_socket(losses: &mut Losses, proto: Proto, drops: u32, before: Option<&SocketDrops>) {
+        let mut memory = [0; 36];
+        memory[32..].copy_from_slice(&drops.to_ne_bytes());
+        let socket = Socket { proto, netns_id: 7, cookie: 1 + proto as u64, inode: 50, ..Socket::EMPTY };
+        losses.add_socket(&Socket { skmem: Some(SkMem::new(&memory)), ..socket }, before);
+    }
+
+    #[test]
+    fn beside_packets_only_what_is_none_of_them() {
+        let mut losses = Losses::default();
+        losses.add_counter(&counter(Iface, "rx_missed_errors", 5));
+        losses.add_counter(&Counter { is_virtual: true, ..counter(Iface, "rx_errors", 6) });
+        losses.add_counter(&counter(Snmp, "UdpNoPorts", 7));
+        losses.add_counter(&counter(Conntrack, "early_drop", 8));
+        losses.add_counter(&counter(Netstat, "TcpExtListenDrops", 9));
+        losses.add_counter(&counter(Netstat, "TcpExtListenDrops", 0));
+        losses.add_counter(&counter(Netstat, "TcpExtDelayedACKs", 9));
+        losses.note_packets(&PacketDrop {
+            netns_id: 7,
+            reason: b"TCP_LISTEN_OVERFLOW",
+            count: 4,
+            ..PacketDrop::default()
+        });
+        let rows = losses.rows(true);
+        let shown = [("early_drop", 8), ("TcpExtListenDrops", 5), ("rx_missed_errors", 5)];
+        let shown: Vec<(String, u64)> = shown.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
+        assert_eq!(names(&rows), [shown[0].clone(), shown[2].clone(), shown[1].clone()]);
+        assert!(rows.iter().all(|row| row.meaning == "it counts" && row.netns_id == 7 && row.total == 0));
+        assert_eq!((rows[1].ifindex, rows[1].per_s, rows[1].counted_in), (3, 2500, CountedIn::Iface));
+    }
+
+    #[test]
+    fn without_packets_all_of_them_each_once() {
+        let (mut first, mut losses) = (Losses::default(), Losses::default());
+        add_socket(&mut first, Proto::Udp, 10, None);
+        assert!(first.is_empty());
+        let before = first.take_sockets();
+        add_socket(&mut losses, Proto::Udp, 14, Some(&before));
+        add_socket(&mut losses, Proto::Netlink, 2, Some(&before));
+        losses.add_counter(&counter(Snmp, "UdpRcvbufErrors", 6));
+        losses.add_counter(&counter(Snmp, "UdpNoPorts", 7));
+        losses.note_packets(&PacketDrop { netns_id: 7, reason: b"NO_SOCKET", count: 4, ..PacketDrop::default() });
+        let rows = names(&losses.rows(false));
+        let expected =
+            [("UdpNoPorts", 7), ("udp_socket_drops", 4), ("UdpRcvbufErrors", 2), ("netlink_socket_drops", 2)];
+        for (name, count) in expected {
+            assert!(rows.contains(&(name.to_owned(), count)), "{rows:?}");
+        }
+        assert_eq!(rows.len(), expected.len());
+    }
+
+    #[test]
+    fn packets_of_captures_and_messages_count_once() {
+        let mut losses = Losses::default();
+        let before = SocketDrops::default();
+        add_socket(&mut losses, Proto::Packet, 10, Some(&before));
+        add_socket(&mut losses, Proto::Netlink, 3, Some(&before));
+        losses.note_packets(&PacketDrop { netns_id: 7, place: b"tpacket_rcv", count: 4, ..PacketDrop::default() });
+        losses.note_packets(&PacketDrop { place: b"netlink_attachskb", count: 3, ..PacketDrop::default() });
+        losses.note_packets(&PacketDrop { netns_id: 8, place: b"packet_rcv", count: 2, ..PacketDrop::default() });
+        assert_eq!(names(&losses.rows(true)), [("packet_socket_drops".to_owned(), 6)]);
+        let (over, mut next) = (losses.take_packets_over(), Losses::default());
+        assert_eq!(over.0, [((8, "packet_socket_drops"), 2)].into(), "its counter was read before it");
+        next.add_packets_over(over);
+        let before = SocketDrops::default();
+        add_socket(&mut next, Proto::Packet, 3, Some(&before));
+        next.all.iter_mut().for_each(|loss| loss.row.netns_id = 8);
+        assert_eq!(names(&next.rows(true)), [("packet_socket_drops".to_owned(), 1)]);
+    }
+
+    #[test]
+    fn sockets_beyond_the_bound_are_counted() {
+        let mut first = SocketDrops::default();
+        let mut memory = [0; 36];
+        memory[32] = 1;
+        let socket = |cookie: usize| Socket {
+            proto: Proto::Udp,
+            cookie: cookie as u64,
+            skmem: Some(SkMem::new(&memory)),
+            ..Socket::EMPTY
+        };
+        (1..LOSING_SOCKETS_MAX + 3).for_each(|cookie| _ = first.add(&socket(cookie), None));
+        assert_eq!((first.drops.len(), first.over), (LOSING_SOCKETS_MAX, 2));
+        assert_eq!(
+            SocketDrops::default().add(&socket(LOSING_SOCKETS_MAX + 9), Some(&first)),
+            0,
+            "it may have been there"
+        );
+    }
+}

@@ -172,6 +172,8 @@ fn is_of_others(line: &str) -> bool {
         "not read by bpf",
         "there were others meanwhile",
         "out of reach here",
+        // `drops --via counters` says what counters do not know.
+        "packets are not counted",
         // A busy machine, or the hypervisor.
         "a sample was not taken",
         // The receivers of examples do not exist.

@@ -442,6 +442,34 @@ fn root_events_are_single_packets() {
     assert_eq!(groups, "9\t10\n10\t10\n11\t10\n", "a recording holds what the filter left out");
 }
 
+/// Of the socket that the kernel names, and of the one that a rule kept the packet from; who is not here has none.
+#[test]
+fn root_events_have_their_process() {
+    require_drops!();
+    testkit::require_tool!("nft");
+    let lab = Lab::new("dropsown");
+    lab.nft("table inet t {\n chain i {\n type filter hook input priority 0;\n udp dport 7 drop\n }\n}\n");
+    let (slow, kept) = lab.inside(|| {
+        let slow = sys::socket::open(2, 2, 0).unwrap();
+        sys::socket::set_number(&slow, 1, 8, 2304).unwrap();
+        sys::socket::bind(&slow, &SocketAddr::from((LOOPBACK, 9))).unwrap();
+        (slow, UdpSocket::bind((LOOPBACK, 7)).unwrap())
+    });
+    let mut going = following(&lab, &["-c", "reason,dport,process,pid", "dport in (7, 9)"]);
+    send_once(&lab, "127.0.0.1:0", (LOOPBACK, 9), 20);
+    send_once(&lab, "127.0.0.1:0", (LOOPBACK, 7), 5);
+    let count = |read: &[Value], port: u64| read.iter().filter(|row| row["dport"] == port).count();
+    going.read_until("both", |read| count(read, 9) >= 5 && count(read, 7) >= 5);
+    let (read, ran) = going.end();
+    drop((slow, kept));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    for row in &read {
+        let reason = if row["dport"] == 7 { "NETFILTER_DROP" } else { "SOCKET_RCVBUFF" };
+        assert_eq!((&row["reason"], &row["pid"]), (&reason.into(), &std::process::id().into()), "{row}");
+        assert!(row["process"].is_string(), "{row}");
+    }
+}
+
 #[test]
 fn root_events_end_after_so_many() {
     require_drops!();

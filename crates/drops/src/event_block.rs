@@ -148,6 +148,8 @@ impl EventDecoder {
         DropEvent {
             time_ns: u64_at(event, 0).wrapping_add(epoch_ns),
             frame: None,
+            owners: &[],
+            owners_seen_ns: 0,
             packet: PacketDrop {
                 count: 1,
                 reason: &known.reason,

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod checksum;
+mod drops;
 mod entries;
 mod events;
 mod ownerless;
@@ -20,6 +21,7 @@ mod rounds;
 mod secret_hash;
 mod socket_index;
 
+pub use drops::OwnedDrops;
 pub use entries::OwnedEntries;
 pub use events::OwnedEvents;
 pub use ownerless::OwnerlessCounted;

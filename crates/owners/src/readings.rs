@@ -104,6 +104,16 @@ impl<R: ReadOwners> Readings<R> {
         self.answer(entry)
     }
 
+    /// Finds the processes that hold the socket with this inode, which existed at `happened_ns`. May block as
+    /// [`Readings::find`] does.
+    pub(crate) fn find_socket(&mut self, inode: u32, happened_ns: u64) -> OwnerAnswer {
+        let is_old = |now: &Option<Reading<R::Owners>>| now.as_ref().is_none_or(|now| happened_ns >= now.taken_ns);
+        while !self.is_last && is_old(&self.now) && (self.now.is_none() || self.reader.has_passed(happened_ns)) {
+            self.read();
+        }
+        self.of_inode(inode).map_or(OwnerAnswer::Unknown, OwnerAnswer::Found)
+    }
+
     /// True if an end of the entry is on this host, as far as the newest reading says. Reads nothing.
     pub(crate) fn is_here(&self, entry: &Conntrack<'_>) -> bool {
         has_socket(entry) && self.now.as_ref().is_some_and(|now| now.sockets.is_here(entry))
@@ -142,20 +152,24 @@ impl<R: ReadOwners> Readings<R> {
 
     fn answer(&mut self, entry: &Conntrack<'_>) -> OwnerAnswer {
         let Some(now) = &self.now else { return OwnerAnswer::NotHere };
-        let inode = now.sockets.inode(entry);
-        let owners = now.owners.as_ref().zip(inode).and_then(|(owners, inode)| {
-            if let Some(known) = self.shared.get(&inode) {
-                return Some(Rc::clone(known));
-            }
-            let owners = OwnerResolver::over(owners).of_inode(inode);
-            let owners: Rc<[Owner]> = Some(owners).filter(|owners| !owners.is_empty())?.into();
-            self.shared.insert(inode, Rc::clone(&owners));
-            Some(owners)
-        });
-        match owners {
-            Some(owners) => OwnerAnswer::Found(SeenOwners { owners, seen_ns: now.seen_ns }),
-            None if now.sockets.is_here(entry) => OwnerAnswer::Unknown,
+        let (inode, is_here) = (now.sockets.inode(entry), now.sockets.is_here(entry));
+        match inode.and_then(|inode| self.of_inode(inode)) {
+            Some(seen) => OwnerAnswer::Found(seen),
+            None if is_here => OwnerAnswer::Unknown,
             None => OwnerAnswer::NotHere,
         }
+    }
+
+    /// The processes that hold a socket, by the newest reading.
+    fn of_inode(&mut self, inode: u32) -> Option<SeenOwners> {
+        let now = self.now.as_ref()?;
+        let seen = |owners| SeenOwners { owners, seen_ns: now.seen_ns };
+        if let Some(known) = self.shared.get(&inode) {
+            return Some(seen(Rc::clone(known)));
+        }
+        let owners = OwnerResolver::over(now.owners.as_ref()?).of_inode(inode);
+        let owners: Rc<[Owner]> = Some(owners).filter(|owners| !owners.is_empty())?.into();
+        self.shared.insert(inode, Rc::clone(&owners));
+        Some(seen(owners))
     }
 }

@@ -291,6 +291,21 @@ pub struct DropEvent<'b> {
     pub packet: PacketDrop<'b>,
     /// Its bytes, if they were asked for.
     pub frame: Option<DroppedFrame<'b>>,
+    /// Processes that hold the socket which it was for, or which sent it; empty unless somebody asked for them.
+    pub owners: &'b [Owner],
+    /// When they were seen, on CLOCK_BOOTTIME in ns; 0 where that is not known.
+    pub owners_seen_ns: u64,
+}
+
+fn holder<'r>(row: &DropEvent<'r>, part: fn(&'r Owner) -> Value<'r>) -> Value<'r> {
+    row.owners.first().map_or(Value::Null, part)
+}
+
+fn by_holder(row: &DropEvent<'_>) -> Key {
+    row.owners.first().map_or(Key::None, |owner| match row.owners_seen_ns {
+        0 => Key::Id(owner.pid.into()),
+        seen_ns => Key::Process { pid: owner.pid, seen_ns },
+    })
 }
 
 /// The bytes of a dropped packet.
@@ -344,6 +359,18 @@ table! {
     dst: Addr = own(|row| row.packet.end(1)), show Show::Default;
     /// Destination port.
     dport: Port = own(|row| row.packet.port(1)), show Show::Default;
+    /// Process that holds the socket which the packet was for, or which sent it, the first one of several; null where
+    /// the socket had gone when it was looked for. Looking costs a reading of all sockets, ten a second at most.
+    process: Text = own(|row| holder(row, |o| Value::Bytes(o.process.as_bytes()))), show Show::Wide,
+        needs drop_need::OWNERS;
+    /// Number of that process.
+    pid: Id = own(|row| holder(row, |o| Value::U64(o.pid.into()))), show Show::Wide, needs drop_need::OWNERS;
+    /// Container of that process: its name, else the start of its id.
+    container: Text = joined(LookupId::Containers, by_holder), show Show::Wide, needs drop_need::OWNERS;
+    /// Kubernetes pod of that process as namespace/name; its uid where the name is unknown.
+    pod: Text = joined(LookupId::Pods, by_holder), needs drop_need::OWNERS;
+    /// Innermost systemd unit of that process.
+    unit: Text = joined(LookupId::Units, by_holder), needs drop_need::OWNERS;
     /// Length in bytes, as far as it was left when it was dropped.
     len: Bytes = own(|row| optional(row.packet.first_bytes.into())), kernel "sk_buff:len", show Show::Default;
     /// The meaning of the reason at this place.
@@ -384,4 +411,6 @@ pub mod drop_need {
     pub const STACK: u64 = 1;
     /// The rule that dropped the packets.
     pub const RULE: u64 = 1 << 1;
+    /// The processes of each drop.
+    pub const OWNERS: u64 = 1 << 2;
 }

@@ -4,12 +4,14 @@ use super::file::DropFile;
 use super::rules::RuledEvents;
 use super::scope;
 use crate::commands::follow::{self, StreamNotes, Then};
+use crate::commands::nat::owner_readings::SessionReadings;
 use crate::flags::request::Request;
 use crate::messages::say;
 use crate::outcome::Outcome;
 use crate::session::Session;
 use ::drops::{DropStream, DropsVia, FollowDrops};
 use engine::{Plan, Run, RunError};
+use owners::OwnedDrops;
 use record::rows::{DropEvents, drop_need};
 use record::{Accounting, Stream};
 use std::path::PathBuf;
@@ -37,12 +39,23 @@ pub(super) fn followed(request: &Request, plan: &Plan<DropEvents>, events: &Even
         let follow = FollowDrops { scope: scope(session), all: events.all, snaplen, via: events.via, stop: &stop };
         let mut stream = DropStream::open(session.host(), plan.demand(), follow).map_err(RunError::Source)?;
         let to = Destination { request, plan, events, session };
-        if plan.demand().need & drop_need::RULE == 0 {
+        let needs = |bit: u64| plan.demand().need & bit != 0;
+        if !needs(drop_need::RULE | drop_need::OWNERS) {
             return to.read(&mut stream, then);
         }
         // What cannot be found is said when lookups are read.
         session.find_namespaces(None, &mut Accounting::default());
-        to.read(&mut RuledEvents::new(&mut stream, session), then)
+        let mut ruled;
+        let stream: &mut dyn Stream<DropEvents> = if needs(drop_need::RULE) {
+            ruled = RuledEvents::new(&mut stream, session);
+            &mut ruled
+        } else {
+            &mut stream
+        };
+        if !needs(drop_need::OWNERS) {
+            return to.read(stream, then);
+        }
+        to.read(&mut OwnedDrops::new(stream, SessionReadings::new(session)), then)
     })
 }
 

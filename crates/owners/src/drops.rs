@@ -1,0 +1,124 @@
+//! Dropped packets with the owners of the sockets that they were for, or that sent them.
+
+use crate::readings::{OwnerAnswer, ReadOwners, Readings, SeenOwners};
+use record::rows::{Conntrack, CtTuple, DropEvent, DropEvents, NetfilterHook, PacketDrop};
+use record::{Accounting, Demand, Each, Offer, SourceError, Stream, StreamState};
+
+/// Why a packet has no owner: the socket is looked up after the packet, and may be closed by then.
+const UNKNOWN: &str = "have no owner: the socket had gone when it was looked for, or nobody listens there";
+
+/// Drops of another stream, with owners in each row.
+pub struct OwnedDrops<'s, R: ReadOwners> {
+    drops: &'s mut dyn Stream<DropEvents>,
+    readings: Readings<R>,
+    /// Dropped packets to or from this host.
+    here: u64,
+    /// Those of them without an owner.
+    unknown: u64,
+}
+
+impl<'s, R: ReadOwners> OwnedDrops<'s, R> {
+    /// Drops of `drops` with owners that `reader` reads. May wait for a reading: drops wait in their ring then.
+    pub fn new(drops: &'s mut dyn Stream<DropEvents>, reader: R) -> OwnedDrops<'s, R> {
+        OwnedDrops { drops, readings: Readings::new(reader), here: 0, unknown: 0 }
+    }
+}
+
+/// Finds who holds the socket that the kernel names, else that at the end which is here.
+fn find<R: ReadOwners>(readings: &mut Readings<R>, event: &DropEvent<'_>) -> OwnerAnswer {
+    let packet = &event.packet;
+    if packet.socket_inode != 0 {
+        return readings.find_socket(packet.socket_inode, event.time_ns);
+    }
+    for from_here in sides(packet.route_hook) {
+        let Some(entry) = seen_from(packet, *from_here) else { continue };
+        let answer = readings.find(&entry, event.time_ns);
+        if answer != OwnerAnswer::NotHere {
+            return answer;
+        }
+    }
+    OwnerAnswer::NotHere
+}
+
+/// Whether the packet may come from here (true), or be for here: none of both where it passes through. One without a
+/// route may be both.
+fn sides(route: Option<NetfilterHook>) -> &'static [bool] {
+    match route {
+        Some(NetfilterHook::Prerouting | NetfilterHook::Input | NetfilterHook::Ingress) => &[false],
+        Some(NetfilterHook::Output | NetfilterHook::Postrouting | NetfilterHook::Egress) => &[true],
+        Some(NetfilterHook::Forward) => &[],
+        None => &[false, true],
+    }
+}
+
+/// The packet as one direction of a connection, seen from its sender or from its receiver; `None` without ports.
+fn seen_from(packet: &PacketDrop<'_>, from_here: bool) -> Option<Conntrack<'static>> {
+    let ((src, dst), (sport, dport), proto) = (packet.ends?, packet.ports?, packet.l4?);
+    let orig = if from_here {
+        CtTuple { src, dst, src_part: sport, dst_part: dport, ..CtTuple::EMPTY }
+    } else {
+        CtTuple { src: dst, dst: src, src_part: dport, dst_part: sport, ..CtTuple::EMPTY }
+    };
+    Some(Conntrack { netns_id: packet.netns_id, orig: CtTuple { proto, ..orig }, ..Conntrack::EMPTY })
+}
+
+impl<R: ReadOwners> Stream<DropEvents> for OwnedDrops<'_, R> {
+    fn offer(&self, demand: &Demand<DropEvents>) -> Offer {
+        let mut offer = self.drops.offer(demand);
+        offer.explain.push("owners: readings of all sockets and their holders, as drops need them".to_owned());
+        offer
+    }
+
+    fn next(
+        &mut self,
+        demand: &Demand<DropEvents>,
+        each: &mut Each<'_, DropEvents>,
+    ) -> Result<StreamState, SourceError> {
+        let OwnedDrops { drops, readings, here, unknown } = self;
+        drops.next(demand, &mut |event| match find(readings, event) {
+            OwnerAnswer::Found(SeenOwners { owners, seen_ns }) => {
+                *here += 1;
+                each(&DropEvent { owners: &owners, owners_seen_ns: seen_ns, ..*event })
+            }
+            OwnerAnswer::Unknown => {
+                (*here, *unknown) = (*here + 1, *unknown + 1);
+                each(event)
+            }
+            OwnerAnswer::NotHere => each(event),
+        })
+    }
+
+    fn close(&mut self) -> Accounting {
+        let mut stats = self.drops.close();
+        stats.add(&self.readings.close());
+        if self.unknown > 0 {
+            stats.add_reason(0, format!("{} of {} dropped packets of here {UNKNOWN}", self.unknown, self.here));
+        }
+        stats
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use record::Addr;
+
+    #[test]
+    fn the_end_that_is_here_follows_from_the_route() {
+        let packet = PacketDrop {
+            netns_id: 7,
+            l4: Some(17),
+            ends: Some((Addr::V4([192, 0, 2, 1]), Addr::V4([192, 0, 2, 2]))),
+            ports: Some((4000, 53)),
+            ..PacketDrop::default()
+        };
+        let ports =
+            |from_here| seen_from(&packet, from_here).map(|one| (one.orig.src_part, one.orig.dst_part)).unwrap();
+        assert_eq!((ports(true), ports(false)), ((4000, 53), (53, 4000)));
+        assert_eq!(seen_from(&packet, false).unwrap().orig.src, Addr::V4([192, 0, 2, 2]));
+        assert_eq!(seen_from(&PacketDrop { ports: None, ..packet }, true), None);
+        assert!(sides(Some(NetfilterHook::Forward)).is_empty());
+        assert_eq!((sides(Some(NetfilterHook::Input)), sides(None)), (&[false][..], &[false, true][..]));
+    }
+}

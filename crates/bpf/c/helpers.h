@@ -85,6 +85,8 @@ static void *(*const bpf_skc_to_udp6_sock)(void *sk) = (void *)140;
 static struct task_struct *(*const bpf_get_current_task_btf)(void) = (void *)158; /* 5.11 */
 static struct socket *(*const bpf_sock_from_file)(struct file *file) = (void *)162; /* 5.11 */
 static u64 (*const bpf_ktime_get_coarse_ns)(void) = (void *)160; /* 5.11 */
+static long (*const bpf_snprintf)(char *to, u32 bytes, const char *format, const u64 *data, u32 data_bytes) =
+	(void *)165; /* 5.13 */
 static void *(*const bpf_skc_to_unix_sock)(void *sk) = (void *)178; /* 5.16 */
 static void *(*const bpf_skc_to_mptcp_sock)(void *sk) = (void *)196; /* 5.19 */
 static u64 (*const bpf_ktime_get_tai_ns)(void) = (void *)208;		    /* 6.1 */

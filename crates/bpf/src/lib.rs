@@ -17,6 +17,7 @@ pub mod conntrack_walk;
 mod core_relocations;
 mod cpu_samples;
 mod error;
+mod function_names;
 mod fuzz;
 mod kernel_types;
 mod link;
@@ -40,6 +41,7 @@ mod time_parts;
 
 pub use cpu_samples::{CpuSamples, CpuTally, SampledChain};
 pub use error::BpfError;
+pub use function_names::FunctionNames;
 pub use fuzz::{fuzz_btf, fuzz_object};
 pub use kernel_types::KernelTypes;
 pub use link::{IterRows, Link};

@@ -6,9 +6,9 @@ use sys::Host;
 use crate::backend::{BackendLosses, CountsDrops, DropScope, DropsVia};
 use crate::block::{self, CountedDrops, KEY_BYTES, RoundHeader, SAMPLE_BYTES};
 use crate::error::DropsError;
+use crate::functions::FunctionNames;
 use crate::names::{FUNCTION, REASON};
 use crate::reasons;
-use crate::symbols::Symbols;
 use crate::trace_backend::TraceCounts;
 
 /// Counts drops from when it is opened to when it goes.
@@ -20,7 +20,7 @@ pub struct DropCounter {
     before: HashMap<[u8; KEY_BYTES], (u64, u64)>,
     losses: BackendLosses,
     read_ns: u64,
-    symbols: Symbols,
+    symbols: FunctionNames,
     /// A reading that nobody has taken yet.
     ahead: Option<Vec<u8>>,
     /// The reading that was taken last.

@@ -9,9 +9,9 @@ use crate::event_block::{
     ALL_NETNS, BY_TRACE, EVENT_BYTES, EventHeader, FRAME_EVENT_BYTES, HEADER_BYTES, NAMES_HIDDEN, SNAPLEN_MAX,
     STACK_EVENT_BYTES, WITH_FRAMES, addresses, reason,
 };
+use crate::functions::FunctionNames;
 use crate::names::{FUNCTION, REASON, put_name};
 use crate::reasons;
-use crate::symbols::Symbols;
 use crate::trace_backend::TraceEvents;
 
 /// Parts of an event beside its key and the ends of the packet.
@@ -43,7 +43,7 @@ pub(crate) struct EventSource<'h> {
     host: &'h Host,
     backend: Box<dyn TellsDrops>,
     event_bytes: usize,
-    symbols: Symbols,
+    symbols: FunctionNames,
     /// Names that a block before has.
     told: HashSet<(u8, u64)>,
     header: EventHeader,

@@ -17,6 +17,7 @@ mod counter;
 mod error;
 mod event_block;
 mod event_source;
+mod functions;
 mod fuzz;
 mod hook;
 mod losses;

@@ -162,7 +162,7 @@ struct Loss {
     is_virtual: bool,
 }
 
-/// Packets that no counter of a round has, though it counts such: by namespace, 0 where it is not known, and by name.
+/// Losses that no counter of a round has, though it counts such: by namespace, 0 where it is not known, and by name.
 #[derive(Debug, Default)]
 pub struct PacketsOver(HashMap<(u64, &'static str), u64>);
 
@@ -171,7 +171,7 @@ pub struct PacketsOver(HashMap<(u64, &'static str), u64>);
 pub struct Losses {
     all: Vec<Loss>,
     sockets: SocketDrops,
-    /// Losses that rows of packets have: by namespace, 0 where it is not known, and by name.
+    /// Losses that rows of packets, or of sockets, have: by namespace, 0 where it is not known, and by name.
     in_packets: HashMap<(u64, &'static str), u64>,
     window_ns: u64,
 }
@@ -266,7 +266,7 @@ impl Losses {
     /// Makes the rows, the most first: beside those of packets, if they were counted, else all.
     pub fn rows(&mut self, are_packets_counted: bool) -> Vec<PacketDrop<'static>> {
         if !are_packets_counted {
-            self.in_packets.clear();
+            self.in_packets.retain(|(_, name), _| *name == UDP.name);
             self.take_out_sockets();
         }
         let mut rows = Vec::new();
@@ -291,16 +291,16 @@ impl Losses {
         rows
     }
 
-    /// Takes from the counters of UDP what sockets count of it.
+    /// Takes from the counters of UDP what sockets count of it. Sockets are read after the counters: what these do not
+    /// have yet, those of the next round have.
     fn take_out_sockets(&mut self) {
         let is_udp = |loss: &&Loss| loss.row.reason == UDP.name.as_bytes();
-        let mut of_sockets: HashMap<u64, u64> = HashMap::new();
         for loss in self.all.iter().filter(is_udp) {
-            *of_sockets.entry(loss.row.netns_id).or_default() += loss.row.count;
+            *self.in_packets.entry((loss.row.netns_id, UDP.name)).or_default() += loss.row.count;
         }
         for name in OF_UDP_SOCKETS {
             for loss in self.all.iter_mut().filter(|loss| loss.row.reason == name.as_bytes()) {
-                take(&mut loss.row.count, of_sockets.get_mut(&loss.row.netns_id));
+                take(&mut loss.row.count, self.in_packets.get_mut(&(loss.row.netns_id, UDP.name)));
             }
         }
     }
@@ -397,6 +397,14 @@ mod tests {
             assert!(rows.contains(&(name.to_owned(), count)), "{rows:?}");
         }
         assert_eq!(rows.len(), expected.len());
+        // A datagram is refused after the counters were read, and before the sockets are.
+        let (before, mut early) = (losses.take_sockets(), Losses::default());
+        add_socket(&mut early, Proto::Udp, 17, Some(&before));
+        assert_eq!(names(&early.rows(false)), [("udp_socket_drops".to_owned(), 3)]);
+        let mut next = Losses::default();
+        next.add_packets_over(early.take_packets_over());
+        next.add_counter(&counter(Snmp, "UdpRcvbufErrors", 4));
+        assert_eq!(names(&next.rows(false)), [("UdpRcvbufErrors".to_owned(), 1)]);
     }
 
     #[test]

@@ -33,13 +33,24 @@ impl Symbols {
         self.hidden
     }
 
+    /// True if this address was not looked for yet.
+    pub fn is_new(&self, address: u64) -> bool {
+        address != 0 && !self.hidden && !self.names.contains_key(&address)
+    }
+
+    /// Adds the function at `address`, which is known from elsewhere: its name, and how far behind its beginning the
+    /// address is.
+    pub fn add(&mut self, address: u64, name: &[u8], behind: u64) {
+        self.names.insert(address, (address.saturating_sub(behind), name.into()));
+    }
+
     /// Finds the names of the addresses that were not looked for yet. Without new ones nothing is read; otherwise 50 to
     /// 100 ms, most of them the kernel's. A file that cannot be read hides the names as well.
     pub fn find(&mut self, host: &Host, addresses: impl Iterator<Item = u64>) {
         if self.hidden {
             return;
         }
-        let new = addresses.filter(|address| *address != 0 && !self.names.contains_key(address));
+        let new = addresses.filter(|address| self.is_new(*address));
         let mut search = Search::new(new.collect());
         if search.addresses.is_empty() {
             return;

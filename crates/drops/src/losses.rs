@@ -18,12 +18,12 @@ pub struct LossCounter {
     pub source: CounterSource,
     /// Its name.
     pub name: &'static str,
-    seen: Seen,
+    as_packets: AsPackets,
 }
 
 /// Losses of a counter that are dropped packets, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Seen {
+enum AsPackets {
     /// None.
     Never,
     /// Those of virtual interfaces: of a card, the packet was lost before the kernel had it.
@@ -34,53 +34,53 @@ enum Seen {
     Always,
 }
 
-const fn of(source: CounterSource, name: &'static str, seen: Seen) -> LossCounter {
-    LossCounter { source, name, seen }
+const fn of(source: CounterSource, name: &'static str, as_packets: AsPackets) -> LossCounter {
+    LossCounter { source, name, as_packets }
 }
 
 /// Reasons of packets that a listener dropped.
-const AT_LISTENERS: Seen = Seen::With(&["TCP_LISTEN_OVERFLOW", "TCP_REQQFULLDROP"]);
+const AT_LISTENERS: AsPackets = AsPackets::With(&["TCP_LISTEN_OVERFLOW", "TCP_REQQFULLDROP"]);
 
-/// Counters of losses. No loss is in two of them, but what a CPU's full queue refuses, which is in `rx_dropped` as well,
-/// and what a queueing discipline drops of some interfaces.
+/// Counters of losses. No loss is in two of them, but what a CPU's full queue refuses (in `rx_dropped` as well),
+/// what a queueing discipline drops of some interfaces, and `insert_failed`, which `drop` has, too.
 pub const LOSSES: &[LossCounter] = &[
-    of(Softnet, "dropped", Seen::Always),
-    of(Iface, "rx_dropped", Seen::Always),
-    of(Iface, "rx_missed_errors", Seen::OfVirtual),
-    of(Iface, "rx_fifo_errors", Seen::OfVirtual),
-    of(Iface, "rx_errors", Seen::OfVirtual),
-    of(Iface, "tx_errors", Seen::OfVirtual),
-    of(Iface, "tx_dropped", Seen::Always),
-    of(Qdisc, "drops", Seen::Always),
-    of(Snmp, "IpInHdrErrors", Seen::Always),
-    of(Snmp, "IpInAddrErrors", Seen::Always),
-    of(Snmp, "IpInDiscards", Seen::Always),
-    of(Snmp, "IpOutDiscards", Seen::Always),
-    of(Snmp, "IpOutNoRoutes", Seen::Always),
-    of(Snmp, "IpReasmFails", Seen::Always),
-    of(Snmp, "UdpInCsumErrors", Seen::Always),
-    of(Snmp, "UdpNoPorts", Seen::Always),
-    of(Snmp, "UdpRcvbufErrors", Seen::Always),
-    of(Snmp, "UdpSndbufErrors", Seen::Always),
-    of(Snmp, "TcpInCsumErrors", Seen::Always),
-    of(Snmp6, "Ip6InHdrErrors", Seen::Always),
-    of(Snmp6, "Ip6InAddrErrors", Seen::Always),
-    of(Snmp6, "Ip6InDiscards", Seen::Always),
-    of(Snmp6, "Ip6OutDiscards", Seen::Always),
-    of(Snmp6, "Ip6OutNoRoutes", Seen::Always),
-    of(Snmp6, "Udp6NoPorts", Seen::Always),
-    of(Snmp6, "Udp6RcvbufErrors", Seen::Always),
+    of(Softnet, "dropped", AsPackets::Always),
+    of(Iface, "rx_dropped", AsPackets::Always),
+    of(Iface, "rx_missed_errors", AsPackets::OfVirtual),
+    of(Iface, "rx_fifo_errors", AsPackets::OfVirtual),
+    of(Iface, "rx_errors", AsPackets::OfVirtual),
+    of(Iface, "tx_errors", AsPackets::OfVirtual),
+    of(Iface, "tx_dropped", AsPackets::Always),
+    of(Qdisc, "drops", AsPackets::Always),
+    of(Snmp, "IpInHdrErrors", AsPackets::Always),
+    of(Snmp, "IpInAddrErrors", AsPackets::Always),
+    of(Snmp, "IpInDiscards", AsPackets::Always),
+    of(Snmp, "IpOutDiscards", AsPackets::Always),
+    of(Snmp, "IpOutNoRoutes", AsPackets::Always),
+    of(Snmp, "IpReasmFails", AsPackets::Always),
+    of(Snmp, "UdpInCsumErrors", AsPackets::Always),
+    of(Snmp, "UdpNoPorts", AsPackets::Always),
+    of(Snmp, "UdpRcvbufErrors", AsPackets::Always),
+    of(Snmp, "UdpSndbufErrors", AsPackets::Always),
+    of(Snmp, "TcpInCsumErrors", AsPackets::Always),
+    of(Snmp6, "Ip6InHdrErrors", AsPackets::Always),
+    of(Snmp6, "Ip6InAddrErrors", AsPackets::Always),
+    of(Snmp6, "Ip6InDiscards", AsPackets::Always),
+    of(Snmp6, "Ip6OutDiscards", AsPackets::Always),
+    of(Snmp6, "Ip6OutNoRoutes", AsPackets::Always),
+    of(Snmp6, "Udp6NoPorts", AsPackets::Always),
+    of(Snmp6, "Udp6RcvbufErrors", AsPackets::Always),
     // A SYN that finds a full queue is freed as if it had been taken.
     of(Netstat, "TcpExtListenDrops", AT_LISTENERS),
-    of(Netstat, "TcpExtTCPBacklogDrop", Seen::Always),
-    of(Netstat, "TcpExtTCPRcvQDrop", Seen::Always),
-    of(Netstat, "TcpExtTCPOFODrop", Seen::Always),
-    of(Netstat, "TcpExtIPReversePathFilter", Seen::Always),
-    of(Netstat, "IpExtInNoRoutes", Seen::Always),
-    of(Conntrack, "drop", Seen::Always),
-    of(Conntrack, "insert_failed", Seen::Always),
+    of(Netstat, "TcpExtTCPBacklogDrop", AsPackets::Always),
+    of(Netstat, "TcpExtTCPRcvQDrop", AsPackets::Always),
+    of(Netstat, "TcpExtTCPOFODrop", AsPackets::Always),
+    of(Netstat, "TcpExtIPReversePathFilter", AsPackets::Always),
+    of(Netstat, "IpExtInNoRoutes", AsPackets::Always),
+    of(Conntrack, "drop", AsPackets::Always),
+    of(Conntrack, "insert_failed", AsPackets::Always),
     // An entry, and no packet.
-    of(Conntrack, "early_drop", Seen::Never),
+    of(Conntrack, "early_drop", AsPackets::Never),
 ];
 
 /// Counters of datagrams that their sockets count as well.
@@ -158,7 +158,7 @@ impl SocketDrops {
 #[derive(Debug, Clone, Copy)]
 struct Loss {
     row: PacketDrop<'static>,
-    seen: Seen,
+    as_packets: AsPackets,
     is_virtual: bool,
 }
 
@@ -221,7 +221,7 @@ impl Losses {
             meaning: counter.meaning,
             ..PacketDrop::default()
         };
-        self.all.push(Loss { row, seen: known.seen, is_virtual: counter.is_virtual });
+        self.all.push(Loss { row, as_packets: known.as_packets, is_virtual: counter.is_virtual });
     }
 
     /// Adds a socket, if its drops grew since the reading before. Without one it is remembered for the next.
@@ -243,8 +243,8 @@ impl Losses {
             remedy: kind.remedy,
             ..PacketDrop::default()
         };
-        let seen = if kind.places.is_empty() { Seen::Always } else { Seen::Never };
-        self.all.push(Loss { row, seen, is_virtual: false });
+        let as_packets = if kind.places.is_empty() { AsPackets::Always } else { AsPackets::Never };
+        self.all.push(Loss { row, as_packets, is_virtual: false });
     }
 
     /// Notes a row of packets: what it counts is no other loss.
@@ -256,7 +256,7 @@ impl Losses {
             }
         }
         for known in LOSSES {
-            let Seen::With(reasons) = known.seen else { continue };
+            let AsPackets::With(reasons) = known.as_packets else { continue };
             if reasons.iter().any(|reason| reason.as_bytes() == row.reason) {
                 *self.in_packets.entry((row.netns_id, known.name)).or_default() += row.count;
             }
@@ -268,10 +268,15 @@ impl Losses {
         if !are_packets_counted {
             self.in_packets.retain(|(_, name), _| *name == UDP.name);
             self.take_out_sockets();
+            self.take_out_failed_inserts();
         }
         let mut rows = Vec::new();
         for loss in &self.all {
-            let is_packet = loss.seen == Seen::Always || loss.seen == Seen::OfVirtual && loss.is_virtual;
+            let is_packet = match loss.as_packets {
+                AsPackets::Always => true,
+                AsPackets::OfVirtual => loss.is_virtual,
+                AsPackets::Never | AsPackets::With(_) => false,
+            };
             if is_packet && are_packets_counted {
                 continue;
             }
@@ -302,6 +307,17 @@ impl Losses {
             for loss in self.all.iter_mut().filter(|loss| loss.row.reason == name.as_bytes()) {
                 take(&mut loss.row.count, self.in_packets.get_mut(&(loss.row.netns_id, UDP.name)));
             }
+        }
+    }
+
+    /// Takes from the drops of connection tracking those with a counter of their own.
+    fn take_out_failed_inserts(&mut self) {
+        let is =
+            |loss: &Loss, name: &str| loss.row.counted_in == CountedIn::Conntrack && loss.row.reason == name.as_bytes();
+        let failed = self.all.iter().filter(|loss| is(loss, "insert_failed"));
+        let mut failed: HashMap<u64, u64> = failed.map(|loss| (loss.row.netns_id, loss.row.count)).collect();
+        for loss in self.all.iter_mut().filter(|loss| is(loss, "drop")) {
+            take(&mut loss.row.count, failed.get_mut(&loss.row.netns_id));
         }
     }
 }
@@ -388,11 +404,18 @@ mod tests {
         add_socket(&mut losses, Proto::Udp, 14, Some(&before));
         add_socket(&mut losses, Proto::Netlink, 2, Some(&before));
         losses.add_counter(&counter(Snmp, "UdpRcvbufErrors", 6));
+        losses.add_counter(&counter(Conntrack, "drop", 5));
+        losses.add_counter(&counter(Conntrack, "insert_failed", 5));
         losses.add_counter(&counter(Snmp, "UdpNoPorts", 7));
         losses.note_packets(&PacketDrop { netns_id: 7, reason: b"NO_SOCKET", count: 4, ..PacketDrop::default() });
         let rows = names(&losses.rows(false));
-        let expected =
-            [("UdpNoPorts", 7), ("udp_socket_drops", 4), ("UdpRcvbufErrors", 2), ("netlink_socket_drops", 2)];
+        let expected = [
+            ("UdpNoPorts", 7),
+            ("insert_failed", 5),
+            ("udp_socket_drops", 4),
+            ("UdpRcvbufErrors", 2),
+            ("netlink_socket_drops", 2),
+        ];
         for (name, count) in expected {
             assert!(rows.contains(&(name.to_owned(), count)), "{rows:?}");
         }

@@ -505,8 +505,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         Word(&drops::DropsVia::NAMES),
         WHERE,
         "Read by this kernel interface instead of the best one. tracefs knows reason, place and EtherType alone, of \
-         every network namespace, and is used where BPF cannot be had; counters tell of losses by the kernel's counters \
-         and know no packet: they are left where tracefs cannot be had either",
+         every network namespace, and is used where BPF cannot be had; counters know no packet, only how many were \
+         lost, and are left where tracefs cannot be had either",
     ),
     flag(
         Scope::OWNERS_VIA,

@@ -1,7 +1,9 @@
 //! CRC-32C (Castagnoli), by the processor's own instruction where it has one: 8 bytes a cycle instead of 1.
 //!
 //! The instruction takes 8 bytes and three cycles, but one can begin each cycle: three parts of the bytes are summed at
-//! once, and their sums put together by a table. For what is written all the time: the checksum of the tape (CRC-32) has no instruction on x86.
+//! once, and their sums put together by a table.
+//!
+//! For what is written all the time: the checksum of the tape (CRC-32) has no instruction on x86.
 
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 const TABLES: [[u32; 256]; 8] = tables();

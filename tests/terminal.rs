@@ -1,33 +1,13 @@
 //! What is read on a terminal fits there: help, texts and tables of the whole program in pseudo-terminals of a given
 //! size.
 
-use crate::run::{clean, netwren};
+use crate::run::{clean, command, netwren};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
 use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
-
-/// Runs its arguments behind the size in a terminal of that size, and passes on what is written there.
-const TERMINAL: &str = "\
-import fcntl, os, pty, struct, sys, termios
-try: end, terminal = pty.openpty()
-except OSError: sys.exit(77)
-fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack('HHHH', int(sys.argv[2]), int(sys.argv[1]), 0, 0))
-child = os.fork()
-if child == 0:
-    os.setsid()
-    os.close(end)
-    for number in os.environ.pop('ON_TERMINAL', '012'): os.dup2(terminal, int(number))
-    os.execv(sys.argv[3], sys.argv[3:])
-os.close(terminal)
-while True:
-    try: read = os.read(end, 65536)
-    except OSError: break
-    if not read: break
-    sys.stdout.buffer.write(read)
-sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-";
+use testkit::screen::{self, Screen};
 
 /// A terminal's size: columns, rows.
 type Size = (usize, usize);
@@ -36,17 +16,21 @@ const SIZES: [Size; 3] = [(80, 24), (120, 40), (200, 50)];
 
 /// The lines that netwren writes on a terminal of this size, without colour; `None` where there are no terminals.
 fn on_terminal(size: Size, args: &[&str], prepare: impl FnOnce(&mut Command)) -> Option<Vec<String>> {
-    let mut python = Command::new("python3");
-    clean(&mut python).env("NO_COLOR", "1").env("TERM", "xterm");
-    python.arg("-c").arg(TERMINAL).args([size.0.to_string(), size.1.to_string()]);
-    python.arg(testkit::program::netwren()).args(args);
-    prepare(&mut python);
-    let output = python.output().unwrap();
-    if output.status.code() == Some(77) {
+    let mut command = command(args);
+    prepare(&mut command);
+    written(size, command)
+}
+
+/// What a command writes on a terminal of this size, line by line.
+fn written(size: Size, mut command: Command) -> Option<Vec<String>> {
+    if !screen::are_there() {
         testkit::loud("skipped: there are no terminals here (/dev/pts)");
         return None;
     }
-    let text = String::from_utf8(output.stdout).expect("what a terminal gets is UTF-8");
+    clean(&mut command).env("NO_COLOR", "1").env("TERM", "xterm");
+    let mut screen = Screen::start(command, size.1, size.0);
+    screen.wait_end();
+    let text = String::from_utf8(screen.grid().received().to_vec()).expect("what a terminal gets is UTF-8");
     Some(text.split_terminator("\r\n").map(str::to_owned).collect())
 }
 
@@ -76,7 +60,6 @@ fn commands_with_help() -> Vec<String> {
 
 #[test]
 fn issue_15_every_help_fits_80_columns() {
-    testkit::require_tool!("python3");
     let commands = commands_with_help();
     assert!(commands.len() > 30 && commands.iter().any(|name| name == "nat stateless plan"), "{commands:?}");
     let mut wide = Vec::new();
@@ -94,7 +77,6 @@ fn issue_15_every_help_fits_80_columns() {
 /// Texts that are no tables, and messages.
 #[test]
 fn issue_15_texts_and_messages_fit_80_columns() {
-    testkit::require_tool!("python3");
     for args in [
         &["support"][..],
         &["help", "filters"],
@@ -154,7 +136,7 @@ fn root_issue_15_every_table_fits_its_terminal() {
     ] {
         let sizes = if args == ["sockets"] { &SIZES[..] } else { &SIZES[..1] };
         for &size in sizes {
-            let inside = |python: &mut Command| confine(python, &[Limit::Network(lab.path())]).unwrap();
+            let inside = |command: &mut Command| confine(command, &[Limit::Network(lab.path())]).unwrap();
             let Some(lines) = on_terminal(size, args, inside) else { return };
             let wide = unfit(&lines, size);
             assert!(wide.is_empty(), "{args:?} at {size:?}: {wide:#?}");
@@ -183,7 +165,6 @@ fn hostile_sockets(lab: &Lab) -> Vec<UnixListener> {
 /// From a recording: runs on any machine, byte by byte.
 #[test]
 fn replay_issue_15_tables_at_three_sizes() {
-    testkit::require_tool!("python3");
     let tape = |name: &str| testkit::program::workspace().join("fixtures/tape/6.18").join(name).display().to_string();
     for size in SIZES {
         let mut text = String::new();
@@ -198,10 +179,12 @@ fn replay_issue_15_tables_at_three_sizes() {
             let file = tape(&format!("{table}.tape"));
             let args: Vec<&str> = [&[table][..], args, &["--replay", &file]].concat();
             // Messages depend on the rights of who runs the tests.
-            let without_messages = |python: &mut Command| {
-                python.env("ON_TERMINAL", "01");
-            };
-            let Some(lines) = on_terminal(size, &args, without_messages) else { return };
+            let mut without_messages = Command::new("sh");
+            without_messages
+                .args(["-c", "exec \"$0\" \"$@\" 2>/dev/null"])
+                .arg(testkit::program::netwren())
+                .args(&args);
+            let Some(lines) = written(size, without_messages) else { return };
             assert!(unfit(&lines, size).is_empty(), "{args:?}");
             text.push_str(&format!("$ netwren {}\n{}\n", args[..args.len() - 2].join(" "), lines.join("\n")));
         }
@@ -219,7 +202,7 @@ fn replay_issue_15_a_pipe_has_exact_values() {
     let plain = netwren(&[&args[..], &["-o", "plain"]].concat()).ok_but_owners();
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(words(&plain)[6..], words(&piped)[4..], "cell by cell the same but for `rtt us`");
-    let mut narrow = crate::run::command(&[&args[..], &["-o", "plain"]].concat());
+    let mut narrow = command(&[&args[..], &["-o", "plain"]].concat());
     let narrow = crate::run::Ran::of(narrow.env("COLUMNS", "40").output().unwrap()).ok_but_owners();
     assert!(narrow.lines().all(|line| sinks::width_of(line) <= 40), "{narrow}");
 }

@@ -2,7 +2,7 @@
 use std::collections::BTreeSet;
 
 use sys::Host;
-use sys::symbols::{self, Symbols};
+use sys::symbols::Symbols;
 
 /// Names by address, each looked for once.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ impl FunctionNames {
     #[cfg(feature = "bpf")]
     fn find_by_program(&mut self, host: &Host, addresses: &BTreeSet<u64>) {
         if matches!(self.program, OpenProgram::NotYet) {
-            let loaded = if symbols::are_shown(host) { bpf::FunctionNames::load().ok() } else { None };
+            let loaded = if sys::symbols::are_shown(host) { bpf::FunctionNames::load().ok() } else { None };
             self.program = loaded.map_or(OpenProgram::Refused, OpenProgram::Loaded);
         }
         let OpenProgram::Loaded(program) = &self.program else { return };

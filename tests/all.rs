@@ -18,6 +18,7 @@ mod contract;
 mod cookbook;
 mod counters;
 mod doctor;
+mod drawn;
 mod drop_backends;
 mod drop_losses;
 mod drop_rules;

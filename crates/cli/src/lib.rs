@@ -12,6 +12,7 @@ mod command;
 mod commands;
 mod config;
 mod dispatch;
+mod drawing;
 mod enrich;
 mod exit;
 mod faces;
@@ -33,10 +34,12 @@ mod refreshing_lookups;
 mod registry;
 mod rights;
 mod schema;
+mod screen;
 mod service;
 mod session;
 mod shipping;
 mod stdout;
+mod waiting;
 
 pub use exit::Exit;
 pub use flags::defs::{VARIABLES, Variable};
@@ -97,7 +100,7 @@ fn without_command(words: Vec<OsString>) -> Exit {
     }
 }
 
-/// The whole tree of native commands as clap has it: for man pages and completions.
+/// The whole tree of native commands as clap has it: for man pages.
 pub fn commands() -> clap::Command {
     parser::tree(COMMANDS)
 }

@@ -3,8 +3,10 @@
 use crate::output;
 use record::{Accounting, text};
 use sys::cost::Cost;
+use sys::term::STDERR;
 
-/// Prints `netwren: TEXT` on stderr, escaped. A closed stderr is nobody's loss.
+/// Prints `netwren: TEXT` on stderr, escaped; while rounds are drawn on the terminal it waits. A closed stderr is
+/// nobody's loss.
 pub(crate) fn say(message: &str) {
     let mut line = b"netwren: ".to_vec();
     for (i, part) in message.split('\n').enumerate() {
@@ -15,7 +17,11 @@ pub(crate) fn say(message: &str) {
     }
     line.push(b'\n');
     let text = String::from_utf8_lossy(&line);
-    let _ = sys::out::Out::stderr().write_all(output::folded_message(&text).as_bytes());
+    let text = output::folded_message(&text);
+    let waits = sys::alternate_screen::is_shown() && sys::term::is_terminal(STDERR);
+    if !(waits && sys::alternate_screen::hold(text.as_bytes())) {
+        let _ = sys::out::Out::stderr().write_all(text.as_bytes());
+    }
 }
 
 /// Says what was lost, unreadable or incomplete; nothing when all is well.

@@ -1,22 +1,39 @@
 //! Which sink a request gets: by format, and by what standard output is.
 
 use crate::exit::Exit;
-use crate::flags::request::{Format, KeptColumns, Request};
+use crate::flags::request::{Format, KeptColumns, Repeat, Request};
 use crate::fold::fold;
 use crate::local_time::local_time;
+use crate::screen;
+use crate::session::Session;
 use crate::stdout::Stdout;
 use record::Sink;
 use sinks::{Csv, FormatOptions, HomeText, HomeTextOptions, Json, LogTail, LogTailOptions, Out, TableWriter, Text};
 use sinks::{LocalClock, Room};
 use std::borrow::Cow;
+use std::io::Write;
 
 /// The sink for this request on standard output.
 pub(crate) fn sink(request: &Request) -> Box<dyn Sink> {
     if let Some(bundle) = &request.bundle {
         return bundle.sink();
     }
+    sink_into(request, Stdout::new())
+}
+
+/// The sink for the rounds of a request: on a terminal they are drawn in place.
+pub(crate) fn sink_of_rounds(request: &Request, session: &Session) -> Box<dyn Sink> {
+    if request.bundle.is_some() || request.repeat == Repeat::Once {
+        return sink(request);
+    }
+    let request = request.clone();
+    screen::over(&request.clone(), session, Box::new(move |to| sink_into(&request, to)))
+}
+
+/// The sink for this request that writes into `to`, which ends on standard output.
+fn sink_into<W: Write + 'static>(request: &Request, to: W) -> Box<dyn Sink> {
     let terminal = sys::term::is_terminal(1);
-    let out = Out::new(Stdout::new());
+    let out = Out::new(to);
     let options = FormatOptions {
         header: request.header,
         color: request.color.unwrap_or_else(|| terminal && colour_is_welcome()),
@@ -39,7 +56,7 @@ pub(crate) fn sink(request: &Request) -> Box<dyn Sink> {
 }
 
 /// Log records in words, cut where the terminal ends.
-fn log_tail(request: &Request, out: Out<Stdout>, color: bool) -> LogTail<Stdout> {
+fn log_tail<W: Write>(request: &Request, out: Out<W>, color: bool) -> LogTail<W> {
     let clock = |seconds: u64| {
         let at = local_time(i64::try_from(seconds).ok()?)?;
         Some([at.hour, at.minute, at.second])

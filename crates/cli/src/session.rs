@@ -81,6 +81,8 @@ pub(crate) struct Session {
     caches: PillarCaches,
     run: Arc<RunState>,
     inside: RefCell<Option<Inside>>,
+    /// What is done at each turn of whoever waits or works.
+    each_turn: RefCell<Option<Box<dyn Fn()>>>,
 }
 
 impl Session {
@@ -134,6 +136,7 @@ impl Session {
             caches: PillarCaches::default(),
             run: RunState::begin(),
             inside: RefCell::new(inside),
+            each_turn: RefCell::default(),
         })
     }
 
@@ -287,7 +290,20 @@ impl Session {
 
     /// True once Ctrl-C, a termination or a successor asked for the end.
     pub(crate) fn interrupted(&self) -> bool {
+        self.turn();
         self.run.is_handing_over() || self.interrupt.as_ref().is_ok_and(|i| i.requested().is_some())
+    }
+
+    /// From now on `turn` is called again and again while the run waits or works, for what stands on a terminal: in
+    /// [`Session::interrupted`], and in [`Session::sleep_until`] when the terminal has another size or comes back.
+    pub(crate) fn at_each_turn(&self, turn: Box<dyn Fn()>) {
+        self.each_turn.replace(Some(turn));
+    }
+
+    fn turn(&self) {
+        if let Some(turn) = &*self.each_turn.borrow() {
+            turn();
+        }
     }
 
     /// Sleeps until `deadline_ns` of the monotonic clock; false if the run shall end instead: the user wants it, or the
@@ -300,7 +316,7 @@ impl Session {
         loop {
             match interrupt.wait_until(deadline_ns) {
                 Ok(sys::signal::Woke::Deadline) => return true,
-                Ok(sys::signal::Woke::Resized) => {}
+                Ok(sys::signal::Woke::Resized) => self.turn(),
                 Ok(sys::signal::Woke::Interrupted) => return false,
                 Err(error) => return self.cannot_wait(error),
             }

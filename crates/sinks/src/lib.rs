@@ -11,10 +11,11 @@ mod log_tail;
 mod native;
 mod out;
 pub mod packets;
+pub mod screen;
 pub mod syslog;
 
 pub use cut::width_of;
 pub use home::{HomeText, HomeTextOptions};
 pub use log_tail::{LOG_TAIL_COLUMNS, LogTail, LogTailOptions};
-pub use native::{Csv, FormatOptions, Json, JsonRows, LocalClock, Room, TableWriter, Text, put_json_value};
+pub use native::{Csv, FormatOptions, Json, JsonRows, LocalClock, Room, TableWriter, Text, headings, put_json_value};
 pub use out::Out;

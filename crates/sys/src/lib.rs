@@ -5,6 +5,7 @@
 //! that a run reads goes through it.
 mod alarm;
 pub mod allocator;
+pub mod alternate_screen;
 mod blocks;
 pub mod bpf;
 pub mod caps;

@@ -62,8 +62,10 @@ impl Pty {
             // SAFETY: setsid takes nothing; TIOCSCTTY takes an integer; signal sets a default. All three are
             // async-signal-safe.
             let ok = unsafe {
-                // Whoever runs the tests may ignore hangups, as nohup(1) does.
-                libc::signal(libc::SIGHUP, libc::SIG_DFL);
+                // Whoever runs the tests may ignore them, as nohup(1) and background jobs do.
+                for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU] {
+                    libc::signal(signal, libc::SIG_DFL);
+                }
                 libc::setsid() >= 0 && libc::ioctl(libc::STDIN_FILENO, libc::TIOCSCTTY, 0) >= 0
             };
             if ok { Ok(()) } else { Err(io::Error::last_os_error()) }

@@ -4,6 +4,7 @@
 //! so a signal that arrives just before the wait begins still ends it.
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::SeqCst};
 
+use crate::alternate_screen;
 use crate::clock;
 use crate::errno::{Errno, SysError};
 use crate::syscall::call;
@@ -87,6 +88,14 @@ fn catch(signal: libc::c_int) -> Result<(), SysError> {
     call("rt_sigaction", || unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) }.into())
         .map_err(|errno| SysError::new("rt_sigaction", "signal handler", errno))?;
     Ok(())
+}
+
+/// Signals that stop or end the process at once: the alternate screen is left before.
+const AT_ONCE: [libc::c_int; 3] = [libc::SIGTSTP, libc::SIGQUIT, libc::SIGABRT];
+
+/// From now on signals that stop or end the process at once leave the alternate screen first.
+pub fn catch_stops() -> Result<(), SysError> {
+    AT_ONCE.into_iter().filter(|signal| !is_ignored(*signal).unwrap_or(true)).try_for_each(catch)
 }
 
 // Called inside a signal handler, too: open and close are async-signal-safe.
@@ -198,7 +207,15 @@ extern "C" fn on_signal(signal: libc::c_int) {
     // SAFETY: errno's location is valid for the running thread.
     let errno = unsafe { *libc::__errno_location() };
     match signal {
-        libc::SIGWINCH => RESIZED.store(true, SeqCst),
+        libc::SIGWINCH => {
+            alternate_screen::set_stale();
+            RESIZED.store(true, SeqCst);
+        }
+        libc::SIGTSTP => on_stop(),
+        libc::SIGQUIT | libc::SIGABRT => {
+            alternate_screen::leave_at_once();
+            end_by(signal);
+        }
         libc::SIGHUP => on_hangup(),
         libc::SIGUSR1 => _ = REPORTS.fetch_add(1, SeqCst),
         libc::SIGUSR2 => _ = FLUSHES.fetch_add(1, SeqCst),
@@ -215,13 +232,58 @@ fn request(signal: libc::c_int, now_ns: u64) {
     match REQUESTED_NS.compare_exchange(0, now_ns, SeqCst, SeqCst) {
         Ok(_) => REQUESTED.store(signal, SeqCst),
         Err(first_ns) if now_ns.saturating_sub(first_ns) <= ONE_REQUEST_NS => {}
-        // SAFETY: both are async-signal-safe; the signal waits until the handler has returned, and then ends the
-        // process.
-        Err(_) => unsafe {
-            libc::signal(signal, libc::SIG_DFL);
-            libc::raise(signal);
-        },
+        Err(_) => {
+            alternate_screen::leave_at_once();
+            end_by(signal);
+        }
     }
+}
+
+// Runs inside a signal handler, which the signal waits for before it ends the process.
+fn end_by(signal: libc::c_int) {
+    // SAFETY: both are async-signal-safe.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        libc::raise(signal);
+    }
+}
+
+// Runs inside the handler of SIGTSTP: stops the process on the normal screen, and shows the alternate one again when it
+// goes on in the foreground. In the background (`bg`) it stops once more, as whatever draws on a terminal.
+fn on_stop() {
+    let was_shown = alternate_screen::leave_at_once();
+    stop_by(libc::SIGTSTP);
+    if was_shown && !is_in_foreground() {
+        stop_by(libc::SIGTTOU);
+    }
+    if was_shown && is_in_foreground() {
+        alternate_screen::enter_again();
+        RESIZED.store(true, SeqCst);
+    }
+}
+
+// Stops the process by the signal's default action, inside a handler; returns when it goes on.
+fn stop_by(signal: libc::c_int) {
+    // SAFETY: sigaction and a signal set hold integers and pointers, for which all bits zero is a value; every call is
+    // async-signal-safe, and all pointers are to live values.
+    unsafe {
+        let (mut handler, mut only): (libc::sigaction, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
+        let default: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, &raw const default, &raw mut handler);
+        libc::sigemptyset(&raw mut only);
+        libc::sigaddset(&raw mut only, signal);
+        let mut before: libc::sigset_t = std::mem::zeroed();
+        libc::raise(signal);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const only, &raw mut before);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
+        libc::sigaction(signal, &raw const handler, std::ptr::null_mut());
+    }
+}
+
+// Inside a signal handler: may this process draw on the terminal?
+fn is_in_foreground() -> bool {
+    // SAFETY: both take integers and are async-signal-safe.
+    unsafe { libc::tcgetpgrp(libc::STDOUT_FILENO) == libc::getpgrp() }
 }
 
 fn sleep_or_poke(left_ns: u64) -> Result<(), Errno> {

@@ -17,6 +17,7 @@ use crate::refreshing_lookups::RefreshingLookups;
 use crate::service::Notifier;
 use crate::session::Session;
 use crate::shipping::{Shipment, Shipped};
+use crate::waiting;
 use engine::{Plan, RenewedLookups, ResolvingSink, RowSink, Run, RunError};
 use host::{Containers, ProcessParts, Processes};
 use record::rows::{FlowEvents, SocketEvents};
@@ -189,7 +190,7 @@ fn follow<T: Shipped>(
             run
         }
         (None, names) if !plan.is_streaming() => {
-            let mut sink = output::sink(request);
+            let mut sink = output::sink_of_rounds(request, session);
             match (request.repeat, names) {
                 (Repeat::Every(period), names) => {
                     let rounds = StreamRounds { plan, period, rates: request.group_rates };
@@ -201,9 +202,12 @@ fn follow<T: Shipped>(
                 (Repeat::Once, None) => read_to_its_end(plan, stream, &mut lookups, &mut *sink)?,
             }
         }
-        (None, None) => plan.follow_renewed(stream, &mut lookups, &mut *output::sink(request), &stop)?,
+        (None, None) => {
+            let mut sink = waiting::over(request, session, output::sink(request));
+            plan.follow_renewed(stream, &mut lookups, &mut *sink, &stop)?
+        }
         (None, Some(names)) => {
-            let mut sink = output::sink(request);
+            let mut sink = waiting::over(request, session, output::sink(request));
             plan.follow_renewed(stream, &mut lookups, &mut ResolvingSink::new(&mut *sink, names), &stop)?
         }
     };

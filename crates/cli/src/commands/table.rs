@@ -56,7 +56,7 @@ fn run_through<T: Table>(
     }
     let before = cost::so_far();
     let reader = RoundReader::new(request, &session, plan, provider);
-    let outcome = through(&session, output::sink(request), &mut |sink| {
+    let outcome = through(&session, output::sink_of_rounds(request, &session), &mut |sink| {
         let mut run = reader.read_all(sink)?;
         hints.add_container(&mut run, &session, plan, provider);
         elsewhere::add_replay_note(&mut run, request, &session);

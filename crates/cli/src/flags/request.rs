@@ -121,6 +121,8 @@ pub(crate) enum Repeat {
 /// What the user asked of a table.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
+    /// Words of the command: `nat stats`.
+    pub(crate) command: &'static str,
     /// Which columns and rows.
     pub(crate) shown: Shown,
     /// Which columns stay on a narrow terminal.
@@ -194,6 +196,7 @@ impl Request {
         let wide = output == "wide" || format == Format::Json || ship.is_some();
         let shown = Shown { by, filter: narrowed(filter.join(" "), words)?, ..Shown::of(words, wide)? };
         let request = Request {
+            command: words.command.name,
             kept: KeptColumns::of(words, &shown),
             shown,
             format,

@@ -42,10 +42,7 @@ impl<W: Write> HomeText<W> {
 
 impl<W: Write> Sink for HomeText<W> {
     fn begin(&mut self, _: &Columns, round: Option<Round>) -> Result<(), SinkError> {
-        if self.options.width.is_some() && round.is_some() {
-            // Over the screen before: the cursor goes to its corner, what stands below is erased.
-            self.out.buf().extend_from_slice(b"\x1b[H\x1b[J");
-        } else if round.is_some_and(|round| round.n > 1) {
+        if round.is_some_and(|round| round.n > 1) {
             self.out.buf().push(b'\n');
         }
         Ok(())

@@ -98,10 +98,10 @@ findings      none
 }
 
 #[test]
-fn rounds_of_a_terminal_stand_in_one_place() {
+fn an_empty_line_stands_between_rounds() {
     let mut sink = HomeText::new(Out::new(Vec::new()), HomeTextOptions { color: true, width: Some(80) });
     sink.begin(&Columns::default(), Some(Round { n: 2, time_s: 0 })).unwrap();
     assert_eq!(sink.row(&[]).unwrap(), Next::More);
     let text = String::from_utf8(sink.out.buf().clone()).unwrap();
-    assert!(text.starts_with("\x1b[H\x1b[J\x1b[1m"), "{text:?}");
+    assert!(text.starts_with("\n\x1b[1m"), "{text:?}");
 }

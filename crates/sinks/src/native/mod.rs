@@ -22,7 +22,7 @@ pub use human::LocalClock;
 pub use json::Json;
 pub use json_rows::JsonRows;
 pub use room::Room;
-pub use table::TableWriter;
+pub use table::{TableWriter, headings};
 pub(crate) use templates::{Around, CellForm, CellPen, Templates};
 pub use text::Text;
 pub use value::put_json_value;

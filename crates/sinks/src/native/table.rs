@@ -264,6 +264,11 @@ impl<W: Write> Sink for TableWriter<W> {
     }
 }
 
+/// The headings of columns whose rows are not there yet.
+pub fn headings(columns: &Columns) -> String {
+    columns.0.iter().map(|column| escaped(&column.name).replace('_', " ")).collect::<Vec<_>>().join("  ")
+}
+
 /// A name as a terminal may have it.
 fn escaped(name: &str) -> String {
     let mut escaped = Vec::new();

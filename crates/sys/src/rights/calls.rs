@@ -20,8 +20,9 @@ pub struct CallGroups {
 
 /// `clone` makes a thread: `CLONE_THREAD` (include/uapi/linux/sched.h).
 const THREAD: u32 = 0x0001_0000;
-/// What is asked of terminals and pipes: TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO (include/uapi/asm-generic/ioctls.h).
-const TERMINAL: [u32; 4] = [0x5401, 0x5413, 0x541b, 0x5421];
+/// What is asked of terminals and pipes: TCGETS, TIOCGPGRP, TIOCGWINSZ, FIONREAD, FIONBIO
+/// (include/uapi/asm-generic/ioctls.h).
+const TERMINAL: [u32; 5] = [0x5401, 0x540f, 0x5413, 0x541b, 0x5421];
 const NETLINK: u32 = libc::AF_NETLINK as u32;
 const OF_NETWORK: [u32; 4] = [NETLINK, libc::AF_UNIX as u32, libc::AF_INET as u32, libc::AF_INET6 as u32];
 
@@ -83,6 +84,8 @@ const ALWAYS: &[libc::c_long] = &[
     libc::SYS_tgkill,
     libc::SYS_gettid,
     libc::SYS_getpid,
+    libc::SYS_getpgid,
+    libc::SYS_getpgrp,
     libc::SYS_getppid,
     libc::SYS_getuid,
     libc::SYS_geteuid,

@@ -8,20 +8,20 @@ use super::width::width;
 type Cell = String;
 
 /// A line and a column, from 0.
-type Place = (usize, usize);
+type Spot = (usize, usize);
 
 /// What stands on a terminal.
 pub struct Grid {
     size: TermSize,
     cells: Vec<Vec<Cell>>,
-    cursor: Place,
+    cursor: Spot,
     /// The last column is written: the next character begins a line.
     wraps: bool,
-    saved: Place,
+    saved: Spot,
     /// First and last line that scroll.
     region: (usize, usize),
     /// Cells and cursor of the normal screen, while the alternate one is shown.
-    normal: Option<(Vec<Vec<Cell>>, Place)>,
+    normal: Option<(Vec<Vec<Cell>>, Spot)>,
     is_cursor_shown: bool,
     pieces: Pieces,
     answers: Vec<u8>,
@@ -125,7 +125,7 @@ impl Grid {
         self.go(self.cursor);
     }
 
-    fn go(&mut self, (row, column): Place) {
+    fn go(&mut self, (row, column): Spot) {
         self.cursor = (row.min(self.size.rows - 1), column.min(self.size.columns - 1));
         self.wraps = false;
     }
@@ -256,7 +256,7 @@ impl Grid {
     }
 
     /// Erases from one place up to another one, which stays.
-    fn erase(&mut self, from: Place, to: Place) {
+    fn erase(&mut self, from: Spot, to: Spot) {
         for row in from.0..=to.0 {
             let first = if row == from.0 { from.1 } else { 0 };
             let end = if row == to.0 { to.1 } else { self.size.columns };

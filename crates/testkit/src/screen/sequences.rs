@@ -27,7 +27,7 @@ pub(super) struct Pieces {
 }
 
 /// What stands at the beginning of the bytes.
-enum Found {
+enum FirstPiece {
     Piece(Piece, usize),
     /// A string to the terminal (titles and the like), which nobody shows.
     Ignored(usize),
@@ -42,12 +42,12 @@ impl Pieces {
         let (mut pieces, mut at) = (Vec::new(), 0);
         while at < self.waiting.len() {
             match first(&self.waiting[at..]) {
-                Found::Piece(piece, length) => {
+                FirstPiece::Piece(piece, length) => {
                     pieces.push(piece);
                     at += length;
                 }
-                Found::Ignored(length) => at += length,
-                Found::Part => break,
+                FirstPiece::Ignored(length) => at += length,
+                FirstPiece::Part => break,
             }
         }
         self.waiting.drain(..at);
@@ -55,54 +55,54 @@ impl Pieces {
     }
 }
 
-fn first(bytes: &[u8]) -> Found {
+fn first(bytes: &[u8]) -> FirstPiece {
     match bytes {
-        [0x1b] => Found::Part,
+        [0x1b] => FirstPiece::Part,
         [0x1b, b'[', rest @ ..] => csi(rest),
         [0x1b, b']' | b'P' | b'_' | b'^' | b'X', rest @ ..] => string(rest),
         [0x1b, rest @ ..] => {
             let between = rest.iter().take_while(|b| (0x20..0x30).contains(*b)).count();
             match rest.get(..=between) {
-                Some(escape) => Found::Piece(Piece::Escape(escape.to_vec()), between + 2),
-                None => Found::Part,
+                Some(escape) => FirstPiece::Piece(Piece::Escape(escape.to_vec()), between + 2),
+                None => FirstPiece::Part,
             }
         }
-        [control @ (0..=0x1f | 0x7f), ..] => Found::Piece(Piece::Control(*control), 1),
+        [control @ (0..=0x1f | 0x7f), ..] => FirstPiece::Piece(Piece::Control(*control), 1),
         _ => character(bytes),
     }
 }
 
-fn csi(rest: &[u8]) -> Found {
-    let Some(end) = rest.iter().position(|b| (0x40..0x7f).contains(b)) else { return Found::Part };
+fn csi(rest: &[u8]) -> FirstPiece {
+    let Some(end) = rest.iter().position(|b| (0x40..0x7f).contains(b)) else { return FirstPiece::Part };
     let (mark, digits) = match rest[..end].split_first() {
         Some((mark @ b'<'..=b'?', digits)) => (*mark, digits),
         _ => (0, &rest[..end]),
     };
     let number = |text: &[u8]| std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
     let numbers = digits.split(|b| *b == b';').map(number).collect();
-    Found::Piece(Piece::Csi { mark, numbers, last: rest[end] }, end + 3)
+    FirstPiece::Piece(Piece::Csi { mark, numbers, last: rest[end] }, end + 3)
 }
 
 /// Ends with BEL or `ESC \`.
-fn string(rest: &[u8]) -> Found {
+fn string(rest: &[u8]) -> FirstPiece {
     let end = rest.iter().position(|b| *b == 7 || *b == 0x1b);
     match end {
-        Some(end) if rest[end] == 7 => Found::Ignored(end + 3),
-        Some(end) if rest.len() > end + 1 => Found::Ignored(end + 4),
-        _ => Found::Part,
+        Some(end) if rest[end] == 7 => FirstPiece::Ignored(end + 3),
+        Some(end) if rest.len() > end + 1 => FirstPiece::Ignored(end + 4),
+        _ => FirstPiece::Part,
     }
 }
 
-fn character(bytes: &[u8]) -> Found {
+fn character(bytes: &[u8]) -> FirstPiece {
     let length = match bytes[0] {
         0xc0..=0xdf => 2,
         0xe0..=0xef => 3,
         0xf0..=0xf7 => 4,
         _ => 1,
     };
-    let Some(encoded) = bytes.get(..length) else { return Found::Part };
+    let Some(encoded) = bytes.get(..length) else { return FirstPiece::Part };
     match std::str::from_utf8(encoded).ok().and_then(|text| text.chars().next()) {
-        Some(c) => Found::Piece(Piece::Char(c), length),
-        None => Found::Piece(Piece::Char(char::REPLACEMENT_CHARACTER), 1),
+        Some(c) => FirstPiece::Piece(Piece::Char(c), length),
+        None => FirstPiece::Piece(Piece::Char(char::REPLACEMENT_CHARACTER), 1),
     }
 }

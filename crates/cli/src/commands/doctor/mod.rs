@@ -23,6 +23,7 @@ use crate::flags::defs::Scope;
 use crate::flags::request::{Format, Request};
 use crate::outcome::Outcome;
 use crate::output;
+use crate::screen;
 use crate::session::Session;
 pub(super) use descriptors::forgive_missing;
 use doctor::checks::CHECKS;
@@ -116,9 +117,12 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     };
     let outcome = match super::plan::of_request(&request).and_then(|plan| Ok((provide(&plan)?, plan))) {
         Err(wrong) => return Ok(Outcome::because(Exit::Usage, wrong)),
-        Ok((provider, plan)) => table::show_through(&request, &plan, &provider, |_, mut sink, rounds| {
-            let mut prose = text::FindingText::new(scope, &compared);
-            rounds(if wants_text { &mut prose as &mut dyn Sink } else { &mut *sink })
+        Ok((provider, plan)) => table::show_through(&request, &plan, &provider, |session, mut sink, rounds| {
+            if !wants_text {
+                return rounds(&mut *sink);
+            }
+            let prose = |to| Box::new(text::FindingText::new(to, scope, &compared)) as Box<dyn Sink>;
+            rounds(&mut *screen::over(&request, session, Box::new(prose)))
         }),
     };
     Ok(with_code(outcome, level, worst.get()))

@@ -6,6 +6,7 @@ use crate::output;
 use record::text::{put_i64, put_text, put_timestamp, put_u64};
 use record::{Accounting, Columns, Next, Round, Sink, SinkError, Value};
 use std::cell::Cell;
+use std::io::{ErrorKind, Write};
 
 /// The checks whose findings are shown.
 #[derive(Clone, Copy)]
@@ -18,6 +19,7 @@ pub(super) struct ChecksShown {
 
 /// Writes each finding as a paragraph when the round is over.
 pub(super) struct FindingText<'c> {
+    to: Box<dyn Write>,
     text: String,
     /// The width of the text.
     width: usize,
@@ -29,8 +31,8 @@ pub(super) struct FindingText<'c> {
 
 impl FindingText<'_> {
     /// A writer for the findings of these checks.
-    pub(super) fn new(scope: ChecksShown, compared: &Cell<usize>) -> FindingText<'_> {
-        FindingText { text: String::new(), width: output::prose_width(), findings: 0, scope, compared }
+    pub(super) fn new(to: Box<dyn Write>, scope: ChecksShown, compared: &Cell<usize>) -> FindingText<'_> {
+        FindingText { to, text: String::new(), width: output::prose_width(), findings: 0, scope, compared }
     }
 
     /// A line that hangs below its own text.
@@ -102,9 +104,9 @@ impl Sink for FindingText<'_> {
             let plural = if checks == 1 { "" } else { "s" };
             self.text.push_str(&format!("{what} was found{but} by {checks} check{plural}\n"));
         }
-        sys::Out::stdout().write_all(self.text.as_bytes()).map_err(|error| match error {
-            sys::OutError::Closed => SinkError::Closed,
-            error => SinkError::Io(Box::new(error)),
+        self.to.write_all(self.text.as_bytes()).map_err(|error| match error.kind() {
+            ErrorKind::BrokenPipe => SinkError::Closed,
+            _ => SinkError::Io(Box::new(error)),
         })
     }
 }
@@ -163,7 +165,8 @@ mod tests {
             Remedy { command: String::new(), effect: "send less".into(), risk: String::new() },
         ];
         let compared = Cell::new(1);
-        let mut prose = FindingText::new(ChecksShown { checks: 7, is_filtered: false }, &compared);
+        let mut prose =
+            FindingText::new(Box::new(std::io::sink()), ChecksShown { checks: 7, is_filtered: false }, &compared);
         prose.begin(&Columns::default(), None).unwrap();
         let cells = [
             Value::Name("critical"),

@@ -1,0 +1,180 @@
+//! A terminal on which rounds are drawn in place.
+//!
+//! Rows are written into the frame of a [`Drawing`], which is drawn when the round is over, and again when the terminal
+//! has another size or comes back after a stop.
+
+use crate::local_time::local_time;
+use crate::stdout::Stdout;
+use record::{Round, SinkError};
+use sinks::screen::{FrameLines, FrameWriter, Screen, crop};
+use std::cell::{Cell, RefCell};
+use std::io::{ErrorKind, Write};
+use sys::alternate_screen;
+use sys::term::{STDOUT, TermSize};
+
+/// Lines below the rows that are shown at most.
+const FOOT_MAX: usize = 4;
+
+/// The smallest terminal that is drawn on: the head, the headings, a row, the number of those left out.
+pub(crate) const SIZE_MIN: TermSize = TermSize { rows: 5, columns: 20 };
+
+/// The terminal and the round that it shows.
+pub(crate) struct Drawing {
+    frame: FrameWriter,
+    /// Rows of the round that nobody has written.
+    left_out: Cell<u64>,
+    /// Lines of the round up to its last row.
+    body: Cell<usize>,
+    state: RefCell<Drawn>,
+}
+
+struct Drawn {
+    screen: Screen,
+    /// The command and its filter, escaped.
+    title: Vec<u8>,
+    /// What is counted where not all of it is shown.
+    counted: &'static str,
+    round: Option<Round>,
+    is_open: bool,
+}
+
+impl Drawn {
+    /// The first line: the time of the round at its right end, which stays; what is written comes before.
+    fn head(&self, columns: usize) -> Vec<u8> {
+        let mut time = Vec::new();
+        if let Some(at) = self.round.and_then(|round| local_time(round.time_s)) {
+            time = format!("  {:02}:{:02}:{:02}", at.hour, at.minute, at.second).into_bytes();
+        }
+        let room = columns.saturating_sub(time.len());
+        let (mut line, mut width) = (Vec::new(), 0);
+        crop(&self.title, room, &mut line, &mut width);
+        line.resize(line.len() + room.saturating_sub(width), b' ');
+        line.extend_from_slice(&time);
+        line
+    }
+
+    /// The line below rows of which so many are left out.
+    fn rest(&self, left_out: u64) -> Vec<u8> {
+        format!("… {left_out} more {}", self.counted).into_bytes()
+    }
+}
+
+impl Drawing {
+    /// Nothing is drawn yet. `title` stands in the head, `counted` says what those are that do not fit.
+    pub(crate) fn new(title: Vec<u8>, counted: &'static str) -> Drawing {
+        let state = Drawn { screen: Screen::default(), title, counted, round: None, is_open: false };
+        Drawing {
+            frame: FrameWriter::default(),
+            left_out: Cell::new(0),
+            body: Cell::new(0),
+            state: RefCell::new(state),
+        }
+    }
+
+    /// The way into the frame.
+    pub(crate) fn writer(&self) -> FrameWriter {
+        self.frame.clone()
+    }
+
+    /// The lines that come now stand below the rows, and stay.
+    pub(crate) fn end_rows(&self) {
+        self.body.set(self.frame.0.borrow().lines().len());
+    }
+
+    /// Counts a row that is not written.
+    pub(crate) fn leave_out(&self) {
+        self.left_out.set(self.left_out.get() + 1);
+    }
+
+    /// Begins a round; returns the number of lines that fit below the head.
+    pub(crate) fn begin_round(&self, round: Option<Round>) -> usize {
+        let lines_max = sys::term::size(STDOUT).unwrap_or(SIZE_MIN).rows.saturating_sub(1);
+        self.frame.0.borrow_mut().restart(lines_max + FOOT_MAX);
+        self.left_out.set(0);
+        self.body.set(0);
+        self.state.borrow_mut().round = round;
+        lines_max
+    }
+
+    /// Draws the round, on the alternate screen from the first one on.
+    pub(crate) fn draw(&self) -> Result<(), SinkError> {
+        let mut state = self.state.borrow_mut();
+        if !state.is_open {
+            state.is_open = true;
+            // Without them a stop would leave the shell on our screen.
+            sys::signal::catch_stops().map_err(|error| SinkError::Io(Box::new(error)))?;
+            alternate_screen::enter().map_err(|error| match error {
+                sys::OutError::Closed => SinkError::Closed,
+                error => SinkError::Io(Box::new(error)),
+            })?;
+        }
+        self.put(&mut state, &self.frame.0.borrow())
+    }
+
+    /// Draws the round again if the terminal shows something else by now. One load if not.
+    pub(crate) fn redraw(&self) {
+        // A round that is being written is drawn when it is over.
+        let (Ok(mut state), Ok(frame)) = (self.state.try_borrow_mut(), self.frame.0.try_borrow()) else { return };
+        if state.is_open && alternate_screen::is_stale() {
+            // The next round finds out what is wrong with the terminal.
+            let _ = self.put(&mut state, &frame);
+        }
+    }
+
+    /// Brings the normal screen back. Where the run has ended by itself, the last round is left there.
+    pub(crate) fn close(&self) {
+        let state = self.state.borrow();
+        if !state.is_open {
+            return;
+        }
+        alternate_screen::leave();
+        if sys::signal::is_requested() {
+            return;
+        }
+        let frame = self.frame.0.borrow();
+        let left_out = self.left_out.get() + frame.left_out();
+        let rest = (left_out > 0).then(|| state.rest(left_out));
+        let lines = frame.lines().iter().chain(&rest).flat_map(|line| line.iter().chain(b"\n"));
+        // The run is over: nobody could be told.
+        let _ = Stdout::new().write_all(&lines.copied().collect::<Vec<u8>>());
+    }
+
+    /// Writes what makes the frame of what stands on the terminal, unless the terminal is somebody else's now.
+    fn put(&self, state: &mut Drawn, frame: &FrameLines) -> Result<(), SinkError> {
+        if !alternate_screen::is_shown() {
+            return Ok(());
+        }
+        if alternate_screen::take_stale() {
+            state.screen.forget();
+        }
+        let size = sys::term::size(STDOUT).unwrap_or(SIZE_MIN);
+        let head = state.head(size.columns);
+        let (count, left_out, foot) = self.cut(frame, size.rows.saturating_sub(1));
+        let rest = (left_out > 0).then(|| state.rest(left_out));
+        let rows = frame.lines().iter().take(count).chain(&rest).chain(foot);
+        let lines = std::iter::once(&head).chain(rows).map(Vec::as_slice);
+        let mut out = Vec::new();
+        state.screen.draw(lines, (size.rows, size.columns), &mut out);
+        Stdout::new().write_all(&out).map_err(|error| match error.kind() {
+            ErrorKind::BrokenPipe => SinkError::Closed,
+            _ => SinkError::Io(Box::new(error)),
+        })
+    }
+
+    /// The number of lines that are shown of so many, the number of those left out, and the lines below.
+    fn cut<'f>(&self, frame: &'f FrameLines, room: usize) -> (usize, u64, &'f [Vec<u8>]) {
+        let lines = frame.lines();
+        // Without rows, or of a text, nothing stands below.
+        let body = if self.body.get() == 0 { lines.len() } else { self.body.get() };
+        let foot = lines.get(body..).unwrap_or_default();
+        let foot = foot.get(..FOOT_MAX.min(room / 2)).unwrap_or(foot);
+        let (body, room) = (body.min(lines.len()), room - foot.len());
+        let mut left_out = self.left_out.get() + frame.left_out();
+        let mut count = body.min(room);
+        if left_out > 0 || count < body {
+            count = count.min(room.saturating_sub(1));
+            left_out += (body - count) as u64;
+        }
+        (count, left_out, foot)
+    }
+}

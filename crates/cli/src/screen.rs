@@ -1,0 +1,97 @@
+//! `--watch` on a terminal: each round is drawn over the one before, on the alternate screen.
+//!
+//! [`over`] puts a [`DrawnSink`] around the writer of a request, which writes each round into the frame of a
+//! [`Drawing`].
+//! In a pipe, on a terminal that is dumb or too small, and of a replay (which ends), rounds follow each other instead.
+
+use crate::drawing::{Drawing, SIZE_MIN};
+use crate::flags::request::{Format, Repeat, Request};
+use crate::session::Session;
+use crate::stdout::Stdout;
+use record::{Accounting, Columns, Next, Round, Sink, SinkError, Value, text};
+use std::io::Write;
+use std::rc::Rc;
+use sys::term::STDOUT;
+
+/// Makes the writer of a round.
+pub(crate) type MakeWriter<'m> = dyn Fn(Box<dyn Write>) -> Box<dyn Sink + 'm> + 'm;
+
+/// The writer that `make` makes, drawn in place if the request asks for rounds and standard output can show them.
+pub(crate) fn over<'m>(request: &Request, session: &Session, make: Box<MakeWriter<'m>>) -> Box<dyn Sink + 'm> {
+    if !is_drawn(request) {
+        return make(Box::new(Stdout::new()));
+    }
+    let counted = if request.format == Format::Table { "rows" } else { "lines" };
+    let drawing = Rc::new(Drawing::new(title(request), counted));
+    let drawn = Rc::clone(&drawing);
+    session.at_each_turn(Box::new(move || drawn.redraw()));
+    Box::new(DrawnSink { make, writer: None, rows: 0, rows_max: 0, drawing })
+}
+
+/// The command and its filter, escaped.
+fn title(request: &Request) -> Vec<u8> {
+    let mut title = b"netwren".to_vec();
+    let words = [request.command, &request.shown.filter].into_iter().map(str::trim);
+    for words in words.filter(|words| !words.is_empty() && *words != "home") {
+        title.push(b' ');
+        text::put_text(&mut title, words.as_bytes());
+    }
+    title
+}
+
+fn is_drawn(request: &Request) -> bool {
+    let is_table = matches!(request.format, Format::Table | Format::Home);
+    is_table
+        && request.repeat != Repeat::Once
+        && request.replay.is_none()
+        && std::env::var_os("TERM").is_some_and(|name| !name.is_empty() && name != "dumb")
+        && sys::term::is_terminal(STDOUT)
+        && sys::term::size(STDOUT).is_some_and(|size| size.rows >= SIZE_MIN.rows && size.columns >= SIZE_MIN.columns)
+}
+
+/// Hands each round to a writer of its own, then draws what that wrote.
+struct DrawnSink<'m> {
+    make: Box<MakeWriter<'m>>,
+    writer: Option<Box<dyn Sink + 'm>>,
+    /// Rows of the round that the writer has got; those beyond are only counted.
+    rows: usize,
+    rows_max: usize,
+    drawing: Rc<Drawing>,
+}
+
+impl Sink for DrawnSink<'_> {
+    fn begin(&mut self, columns: &Columns, round: Option<Round>) -> Result<(), SinkError> {
+        self.rows_max = self.drawing.begin_round(round);
+        self.rows = 0;
+        let mut writer = (self.make)(Box::new(self.drawing.writer()));
+        // The head has the number and the time.
+        writer.begin(columns, None)?;
+        self.writer = Some(writer);
+        Ok(())
+    }
+
+    fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
+        let Some(writer) = self.writer.as_mut().filter(|_| self.rows < self.rows_max) else {
+            self.drawing.leave_out();
+            return Ok(Next::More);
+        };
+        self.rows += 1;
+        writer.row(cells)
+    }
+
+    fn end(&mut self, totals: &Accounting) -> Result<(), SinkError> {
+        if let Some(mut writer) = self.writer.take() {
+            // What a table says of its columns comes after the rows, and must not be cut with them.
+            writer.flush()?;
+            self.drawing.end_rows();
+            writer.end(totals)?;
+        }
+        self.drawing.draw()
+    }
+}
+
+impl Drop for DrawnSink<'_> {
+    fn drop(&mut self) {
+        self.drawing.close();
+    }
+}

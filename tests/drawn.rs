@@ -1,0 +1,203 @@
+//! `--watch` on a terminal: drawn in place, cropped, and the normal screen comes back whatever ends or stops it.
+
+use crate::run::clean;
+use std::net::{Ipv4Addr, TcpListener};
+use std::process::Command;
+use testkit::netns::Lab;
+use testkit::screen::{Grid, Screen};
+
+const ROWS: usize = 12;
+
+/// A namespace with so many listeners.
+fn listening(name: &str, count: usize) -> (Lab, Vec<TcpListener>) {
+    let lab = Lab::new(name);
+    let listeners = lab.inside(|| (0..count).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()).collect());
+    (lab, listeners)
+}
+
+fn netwren(lab: &Lab, args: &[&str]) -> Command {
+    let mut command = lab.command(testkit::program::netwren());
+    clean(&mut command).args(args).env("TERM", "xterm");
+    command
+}
+
+const WATCH: [&str; 4] = ["sockets", "--watch=0.05", "--columns=change,proto,state,local_port", "state = listen"];
+
+fn shows_rounds(grid: &Grid) -> bool {
+    grid.is_alternate()
+        && grid.line(0).starts_with("netwren sockets state = listen ")
+        && grid.line(1).starts_with("change")
+}
+
+#[track_caller]
+fn is_normal(screen: &Screen) {
+    let grid = screen.grid();
+    assert!(!grid.is_alternate() && grid.is_cursor_shown() && grid.text().is_empty(), "{}", grid.text());
+}
+
+#[test]
+fn root_issue_15_rounds_are_drawn_in_place_and_cropped() {
+    testkit::require_root!();
+    let (lab, listeners) = listening("drawn", 30);
+    let mut screen = Screen::start(netwren(&lab, &WATCH), ROWS, 60);
+    let full = |rows: usize| {
+        move |grid: &Grid| {
+            let shown = grid.lines().iter().filter(|line| line.starts_with("kept")).count();
+            let is_full = shown > 0 && !grid.line(rows - 1).is_empty() && grid.lines().len() == rows;
+            shows_rounds(grid) && is_full && grid.lines().contains(&format!("… {} more rows", 30 - shown))
+        }
+    };
+    screen.wait("twelve lines", full(ROWS));
+    screen.wait("a time", |grid| grid.line(0).trim_end().len() == 60 && grid.line(0).as_bytes()[57] == b':');
+    screen.resize(20, 50);
+    screen.wait("twenty lines", full(20));
+    screen.wait("a narrow line", |grid| grid.line(0).len() == 50);
+    screen.resize(40, 80);
+    screen.wait("all of them", |grid| {
+        shows_rounds(grid) && grid.line(31).starts_with("kept") && grid.line(32).is_empty()
+    });
+    drop(listeners);
+    screen.wait("none", |grid| shows_rounds(grid) && grid.line(2).is_empty());
+    // As Ctrl-C, by the terminal.
+    screen.type_text("\x03");
+    assert!(screen.wait_end().success());
+    is_normal(&screen);
+}
+
+#[test]
+fn root_issue_15_an_unchanged_screen_costs_a_line() {
+    testkit::require_root!();
+    let (lab, _listeners) = listening("drawnsame", 30);
+    let screen = Screen::start(netwren(&lab, &WATCH), ROWS, 100);
+    screen.wait("the screen", |grid| shows_rounds(grid) && grid.line(2).starts_with("kept"));
+    let state = || {
+        let grid = screen.grid();
+        (grid.line(0), grid.received().len())
+    };
+    let (mut head, first) = state();
+    for _ in 0..3 {
+        screen.wait("another second", |grid| grid.line(0) != head);
+        head = state().0;
+    }
+    let bytes = state().1 - first;
+    assert!(bytes <= 3 * 300, "{bytes} bytes in three seconds");
+}
+
+#[test]
+fn root_issue_15_what_ends_it_brings_the_normal_screen_back() {
+    testkit::require_root!();
+    let (lab, _listeners) = listening("drawnend", 3);
+    for signal in ["INT", "TERM", "HUP", "QUIT", "ABRT"] {
+        let mut screen = Screen::start(netwren(&lab, &WATCH), ROWS, 80);
+        screen.wait("the screen", |grid| shows_rounds(grid) && grid.line(4).starts_with("kept"));
+        screen.signal(signal);
+        let ended = screen.wait_end();
+        assert_eq!(ended.success(), !["QUIT", "ABRT"].contains(&signal), "{signal}");
+        is_normal(&screen);
+    }
+}
+
+#[test]
+fn root_issue_15_a_stopped_run_leaves_the_screen_and_draws_again() {
+    testkit::require_root!();
+    testkit::require_tool!("bash");
+    let (lab, _listeners) = listening("drawnstop", 3);
+    let mut shell = lab.command("bash");
+    clean(&mut shell).args(["--norc", "--noprofile", "-i"]).env("TERM", "xterm").env("PS1", "$ ");
+    let screen = Screen::start(shell, 20, 80);
+    let prompt = |grid: &Grid| !grid.is_alternate() && grid.line(grid.cursor().0) == "$";
+    screen.wait("a prompt", prompt);
+    let drawn = |grid: &Grid| shows_rounds(grid) && grid.line(4).starts_with("kept");
+    screen.type_text(&format!("{} {} '{}'\n", testkit::program::netwren().display(), WATCH[..3].join(" "), WATCH[3]));
+    screen.wait("the screen", drawn);
+    screen.type_text("\x1a");
+    screen.wait("the prompt of a shell whose job has stopped", |grid| prompt(grid) && grid.has("Stopped"));
+    screen.type_text("fg\n");
+    screen.wait("the screen again", drawn);
+    screen.type_text("\x1a");
+    screen.wait("stopped again", |grid| prompt(grid) && grid.has("Stopped"));
+    // In the background it does not draw over the shell: it stops once more.
+    screen.type_text("clear; bg; wait -n 2>/dev/null; jobs\n");
+    screen.wait("stopped in the background", |grid| prompt(grid) && grid.has("&") && grid.has("Stopped"));
+    screen.type_text("fg\n");
+    screen.wait("the screen in the end", drawn);
+    screen.type_text("\x03");
+    screen.wait("the prompt in the end", prompt);
+}
+
+#[test]
+fn root_issue_15_every_table_that_is_watched_is_drawn() {
+    testkit::require_root!();
+    let (lab, _listeners) = listening("drawnall", 3);
+    let commands: [(&[&str], &str); 6] = [
+        (&["home"], "netwren"),
+        (&["flows"], "netwren flows"),
+        (&["counters"], "netwren counters"),
+        (&["doctor"], "netwren doctor"),
+        (&["capture", "--by", "src,dst"], "netwren capture"),
+        (&["drops"], "netwren drops"),
+    ];
+    for (command, head) in commands {
+        let args = [command, &["--watch=0.2"]].concat();
+        let mut screen = Screen::start(netwren(&lab, &args), 24, 80);
+        screen.wait(head, |grid| {
+            grid.is_alternate() && grid.line(0).starts_with(head) && grid.text().lines().count() > 1
+        });
+        screen.type_text("\x03");
+        screen.wait_end();
+        assert!(!screen.grid().is_alternate(), "{command:?}");
+    }
+}
+
+#[test]
+fn root_issue_15_a_terminal_that_cannot_show_rounds_gets_a_log() {
+    testkit::require_root!();
+    let (lab, _listeners) = listening("drawnlog", 3);
+    let log = |mut command: Command, rows| {
+        command.arg("--color=never");
+        let screen = Screen::start(command, rows, 80);
+        screen.wait("a second round", |grid| String::from_utf8_lossy(grid.received()).matches("proto").count() > 1);
+        assert!(!screen.grid().received().contains(&0x1b));
+    };
+    let mut dumb = netwren(&lab, &WATCH);
+    dumb.env("TERM", "dumb");
+    log(dumb, 24);
+    log(netwren(&lab, &WATCH), 4);
+}
+
+#[test]
+fn root_issue_15_events_have_headings_at_once_and_a_line_while_nothing_happens() {
+    testkit::require_root!();
+    let lab = Lab::new("drawnwait");
+    let mut screen = Screen::start(netwren(&lab, &["sockets", "--follow", "--no-owner", "proto = tcp"]), 24, 160);
+    screen.wait("the headings and a line", |grid| {
+        grid.line(0).starts_with("event")
+            && grid.line(0).contains("local port")
+            && grid.line(1).starts_with("listening, 0 events for ")
+    });
+    screen.wait("another second", |grid| {
+        grid.line(1).starts_with("listening, 0 events for ")
+            && !grid.line(1).ends_with(" 0 s")
+            && grid.line(2).is_empty()
+    });
+    let ends = lab.inside(|| {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (client, listener.accept().unwrap(), listener)
+    });
+    screen.wait("rows below one line of headings, no line of waiting between them", |grid| {
+        let lines = grid.lines();
+        let heads = lines.iter().filter(|line| line.starts_with("event")).count();
+        let last = lines.iter().rposition(|line| !line.is_empty()).unwrap_or(0);
+        heads == 1
+            && lines[0].starts_with("event")
+            && lines[1].starts_with("open")
+            && lines[last].starts_with("listening, ")
+            && lines[last].ends_with(" s ago")
+            && lines.iter().filter(|line| line.starts_with("listening")).count() == 1
+    });
+    drop(ends);
+    screen.type_text("\x03");
+    screen.wait_end();
+    assert!(!screen.grid().has("listening"), "{}", screen.grid().text());
+}

@@ -4,7 +4,6 @@ use crate::findings::Findings;
 use crate::root;
 use anyhow::{Context, Result};
 use clap::Command;
-use clap_complete::{Shell, generate};
 use record::Show;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -54,7 +53,7 @@ fn files() -> Result<Files> {
     let command = cli::commands();
     pages(&command, &mut files)?;
     files.insert("docs/man/netwren-filters.7".into(), filters_page().into_bytes());
-    completions(&command, &mut files);
+    completions(&mut files);
     files.insert("docs/schema.md".into(), cli::schema_markdown().into_bytes());
     Ok(files)
 }
@@ -165,11 +164,9 @@ fn roff(text: &str) -> String {
     if text.starts_with('.') { format!("\\&{text}") } else { text }
 }
 
-fn completions(command: &Command, files: &mut Files) {
-    for (shell, file) in [(Shell::Bash, "netwren.bash"), (Shell::Zsh, "_netwren"), (Shell::Fish, "netwren.fish")] {
-        let mut script = Vec::new();
-        generate(shell, &mut command.clone(), "netwren", &mut script);
-        files.insert(Path::new("docs/completions").join(file), script);
+fn completions(files: &mut Files) {
+    for (name, script) in cli::completion_scripts() {
+        files.insert(Path::new("docs/completions").join(name), script.into());
     }
 }
 

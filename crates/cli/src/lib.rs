@@ -10,6 +10,7 @@ mod asked;
 mod bundle;
 mod command;
 mod commands;
+mod complete;
 mod config;
 mod dispatch;
 mod drawing;
@@ -85,6 +86,9 @@ pub fn main(mut args: impl Iterator<Item = OsString>) -> u8 {
     {
         return exit as u8;
     }
+    if let Some((_, words)) = words.split_first().filter(|(first, _)| *first == complete::WORD) {
+        return complete::run(words) as u8;
+    }
     match dispatch::run(words.clone(), COMMANDS) {
         Some(exit) => exit as u8,
         None => without_command(words) as u8,
@@ -103,6 +107,11 @@ fn without_command(words: Vec<OsString>) -> Exit {
 /// The whole tree of native commands as clap has it: for man pages.
 pub fn commands() -> clap::Command {
     parser::tree(COMMANDS)
+}
+
+/// Completions of bash, zsh and fish, by the names of their files.
+pub fn completion_scripts() -> [(&'static str, &'static str); 3] {
+    complete::SCRIPTS
 }
 
 /// docs/schema.md: every table with every field.

@@ -78,6 +78,14 @@ impl Users {
         Users { names: Texts::new(text, places) }
     }
 
+    /// Names of all users, in the file's order.
+    pub fn names(host: &Host) -> Result<Vec<Box<[u8]>>, HostError> {
+        let mut text = Vec::new();
+        host.read_file("/etc/passwd", &mut text)?;
+        let name = |line: &[u8]| entry(line).and_then(|(_, length)| line.get(..length)).map(Box::from);
+        Ok(text.split(|&b| b == b'\n').filter_map(name).collect())
+    }
+
     /// The name of a user; `None` if the file has none.
     pub fn name(&self, uid: u32) -> Option<&[u8]> {
         self.names.get(uid)

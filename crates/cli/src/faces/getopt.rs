@@ -13,6 +13,18 @@ pub(super) struct Spec<T> {
     pub(super) what: T,
 }
 
+/// The switches as they are written, for completion.
+pub(super) fn written<T>(specs: &[Spec<T>]) -> Vec<String> {
+    specs.iter().flat_map(|spec| names_of(spec.letter, spec.long)).collect()
+}
+
+/// A switch as it is written: its letter, its long name. 0 or nothing for one that it has not.
+pub(super) fn names_of(letter: u8, long: &str) -> impl Iterator<Item = String> {
+    let short = (letter.is_ascii_graphic() && letter != b'?').then(|| format!("-{}", char::from(letter)));
+    let long = (!long.is_empty()).then(|| format!("--{long}"));
+    long.into_iter().chain(short)
+}
+
 /// Reads the words of a command line one switch at a time.
 pub(super) struct Getopt<'s, T> {
     specs: &'s [Spec<T>],

@@ -31,21 +31,34 @@ pub(crate) struct Call {
 /// Runs a face; returns its tool's exit code.
 pub(crate) type Run = fn(&Call) -> u8;
 
+/// The switches of a face's tool, for completion.
+type Switches = fn() -> Vec<String>;
+
 /// The faces by the name of their tool.
-const FACES: &[(&str, Run)] = &[
-    ("ss", ss::run),
-    ("netstat", netstat::run),
-    ("nstat", nstat::run),
-    ("lstf", lstf::run),
-    ("conntrack", conntrack::run),
-    ("tcpdump", tcpdump::run),
-    ("ulogd", ulogd::run),
-    ("dropwatch", dropwatch::run),
+const FACES: &[(&str, Run, Switches)] = &[
+    ("ss", ss::run, ss::switches),
+    ("netstat", netstat::run, netstat::switches),
+    ("nstat", nstat::run, nstat::switches),
+    ("lstf", lstf::run, lstf::switches),
+    ("conntrack", conntrack::run, conntrack::switches),
+    ("tcpdump", tcpdump::run, tcpdump::switches),
+    ("ulogd", ulogd::run, ulogd::switches),
+    ("dropwatch", dropwatch::run, dropwatch::switches),
 ];
 
 /// The face called `name`, if there is one.
 pub(crate) fn find(name: &str) -> Option<Run> {
-    FACES.iter().find(|(face, _)| *face == name).map(|(_, run)| *run)
+    FACES.iter().find(|(face, ..)| *face == name).map(|(_, run, _)| *run)
+}
+
+/// Names of all faces.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    FACES.iter().map(|(name, ..)| *name)
+}
+
+/// The switches of the face called `name`.
+pub(crate) fn switches(name: &str) -> Vec<String> {
+    FACES.iter().find(|(face, ..)| *face == name).map(|(_, _, switches)| switches()).unwrap_or_default()
 }
 
 impl Call {

@@ -32,7 +32,7 @@ pub(crate) fn tree(commands: Commands) -> clap::Command {
 }
 
 /// The scope of `netwren` without a command, which is that of its home screen.
-fn alone_scope(commands: Commands) -> Scope {
+pub(crate) fn alone_scope(commands: Commands) -> Scope {
     commands.iter().map(|command| command.scope).find(|scope| scope.meets(Scope::HOME)).unwrap_or(Scope::HOME)
 }
 

@@ -30,6 +30,11 @@ use run::Run;
 use std::os::unix::ffi::OsStringExt;
 use stop::Stop;
 
+/// The switches of conntrack, for completion.
+pub(crate) fn switches() -> Vec<String> {
+    options::written()
+}
+
 /// Runs the face; returns the exit code.
 pub(crate) fn run(call: &super::Call) -> u8 {
     match answer(call) {

@@ -2,6 +2,7 @@
 
 use super::args::{Long, Value};
 use super::stop::Stop;
+use crate::faces::getopt;
 
 /// What is to be done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -231,6 +232,12 @@ pub(super) fn check_against(
     // Which pair was begun; the first if none was.
     let begun = pairs.iter().position(|pair| given & pair != 0).unwrap_or(0);
     Err(Stop::usage(words.get(begun).copied().unwrap_or_default()))
+}
+
+/// Its switches as they are written, for completion.
+pub(super) fn written() -> Vec<String> {
+    let letter = |long: &Long| u8::try_from(long.code).unwrap_or(0);
+    LONGS.iter().flat_map(|long| getopt::names_of(letter(long), long.name)).collect()
 }
 
 #[cfg(test)]

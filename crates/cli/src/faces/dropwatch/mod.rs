@@ -65,6 +65,11 @@ fn parse(args: &[OsString]) -> Result<DropwatchCall, String> {
     }
 }
 
+/// The switches of dropwatch, for completion.
+pub(crate) fn switches() -> Vec<String> {
+    ["--lmethod", "-l", "--help", "-h"].map(str::to_owned).to_vec()
+}
+
 /// Runs the face; returns the exit code.
 pub(crate) fn run(call: &Call) -> u8 {
     match parse(&call.args) {

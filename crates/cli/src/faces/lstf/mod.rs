@@ -44,6 +44,11 @@ netwren stands in for lstf 0.7.2 (https://github.com/yuuki/lstf) and contains no
 The crates that netwren is built from are listed in its Cargo.lock.
 ";
 
+/// The switches of lstf, for completion.
+pub(crate) fn switches() -> Vec<String> {
+    switches::written()
+}
+
 /// Runs the face; returns the exit code.
 pub(crate) fn run(call: &Call) -> u8 {
     match switches::parse(&call.args) {

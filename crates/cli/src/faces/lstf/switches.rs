@@ -1,5 +1,6 @@
 //! lstf's command line, as the flag library of lstf reads it: pure.
 
+use crate::faces::getopt;
 use std::ffi::OsString;
 use std::fmt;
 
@@ -193,6 +194,12 @@ fn yes(name: &'static str, value: Option<String>) -> Result<bool, UsageError> {
         Some("0" | "f" | "F" | "false" | "FALSE" | "False") => Ok(false),
         Some(_) => Err(UsageError::Value(name, value.unwrap_or_default(), "`true` or `false`")),
     }
+}
+
+/// Its switches as they are written, for completion.
+pub(super) fn written() -> Vec<String> {
+    let names = |(letter, long, _): &(char, &'static str, Takes)| getopt::names_of(*letter as u8, long);
+    SWITCHES.iter().flat_map(names).collect()
 }
 
 #[cfg(test)]

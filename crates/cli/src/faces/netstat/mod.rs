@@ -50,6 +50,11 @@ AF: (inet) +UNIX +INET +INET6 +IPX +AX25 +NETROM +X25 +ATALK +ECONET +ROSE -BLUE
 HW:  +ETHER +ARC +SLIP +PPP +TUNNEL -TR +AX25 +NETROM +X25 +FR +ROSE +ASH +SIT +FDDI +HIPPI +HDLC/LAPB +EUI64\x20
 ";
 
+/// The switches of netstat, for completion.
+pub(crate) fn switches() -> Vec<String> {
+    switches::written()
+}
+
 /// Runs the face; returns the exit code.
 pub(crate) fn run(call: &super::Call) -> u8 {
     let words = call.args.iter().map(|word| word.as_bytes().to_vec()).collect();

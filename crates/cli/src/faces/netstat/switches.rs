@@ -1,6 +1,6 @@
 //! netstat's switches as a request.
 
-use crate::faces::getopt::{Getopt, Spec};
+use crate::faces::getopt::{self, Getopt, Spec};
 use crate::faces::selinux;
 use crate::faces::text::printable;
 use sinks::face::netstat::{Counted, RouteColumns, RouteOptions, Show, SocketLayout};
@@ -427,6 +427,11 @@ fn route_columns(extended: u32) -> RouteColumns {
             _ => RouteColumns::All,
         },
     }
+}
+
+/// Its switches as they are written, for completion.
+pub(super) fn written() -> Vec<String> {
+    getopt::written(SWITCHES)
 }
 
 #[cfg(test)]

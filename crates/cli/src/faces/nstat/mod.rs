@@ -42,6 +42,11 @@ const WRONG: u8 = 255;
 const USELESS: &[&str] =
     &["IpForwarding", "IpDefaultTTL", "TcpRtoAlgorithm", "TcpRtoMin", "TcpRtoMax", "TcpMaxConn", "TcpCurrEstab"];
 
+/// The switches of nstat, for completion.
+pub(crate) fn switches() -> Vec<String> {
+    switches::written()
+}
+
 /// Runs the face; returns the exit code.
 pub(crate) fn run(call: &super::Call) -> u8 {
     let words = call.args.iter().map(|word| word.as_bytes().to_vec()).collect();

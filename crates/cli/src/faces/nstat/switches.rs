@@ -1,6 +1,6 @@
 //! The switches of nstat.
 
-use crate::faces::getopt::{Getopt, Spec};
+use crate::faces::getopt::{self, Getopt, Spec};
 use sinks::face::nstat::NstatStyle;
 
 /// Task that the words ask for.
@@ -138,6 +138,11 @@ fn number(text: &[u8]) -> i64 {
     };
     let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
     sign * digits.fold(0i64, |sum, digit| sum.saturating_mul(10).saturating_add(i64::from(digit - b'0')))
+}
+
+/// Its switches as they are written, for completion.
+pub(super) fn written() -> Vec<String> {
+    getopt::written(SPECS)
 }
 
 #[cfg(test)]

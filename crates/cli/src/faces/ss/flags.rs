@@ -4,7 +4,7 @@ use super::filter_file;
 use super::states;
 use super::stop::{SINCE_6_15, Stop};
 use super::tables::{Asked, Db, FAMILIES, Family};
-use crate::faces::getopt::{Getopt, Spec};
+use crate::faces::getopt::{self, Getopt, Spec};
 use crate::faces::selinux;
 use crate::faces::text::printable;
 use sinks::face::ss::{Context, Layout, Options};
@@ -295,4 +295,9 @@ fn state_word(word: &[u8]) -> Option<bool> {
         b"exclude" | b"excl" => Some(true),
         _ => None,
     }
+}
+
+/// Its switches as they are written, for completion.
+pub(super) fn written() -> Vec<String> {
+    getopt::written(SWITCHES)
 }

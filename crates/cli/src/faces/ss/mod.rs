@@ -37,6 +37,11 @@ use sinks::face::ss::Layout;
 use std::os::unix::ffi::OsStringExt;
 use stop::Stop;
 
+/// The switches of ss, for completion.
+pub(crate) fn switches() -> Vec<String> {
+    flags::written()
+}
+
 /// Runs the face; returns the exit code.
 pub(crate) fn run(call: &super::Call) -> u8 {
     let layout = installed::layout();

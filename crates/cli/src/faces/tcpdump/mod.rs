@@ -48,6 +48,11 @@ This is netwren in the place of tcpdump 4.99: the packets of an interface, or of
 /// tcpdump's exit code for everything that goes wrong.
 const FAILED: u8 = 1;
 
+/// The switches of tcpdump, for completion.
+pub(crate) fn switches() -> Vec<String> {
+    switches::written()
+}
+
 /// Runs the face; returns the exit code.
 pub(crate) fn run(call: &Call) -> u8 {
     let words = call.args.iter().map(|word| word.as_bytes().to_vec()).collect();

@@ -3,7 +3,7 @@
 use super::rare::{self, RareSwitch as R, RareSwitches, is_nano, leading_number};
 use super::save_switches::{SaveSwitch as S, SaveSwitches};
 use crate::commands::capture::names::HostNames;
-use crate::faces::getopt::{Getopt, Spec};
+use crate::faces::getopt::{self, Getopt, Spec};
 use capture::SNAPLEN_MAX;
 use sinks::face::tcpdump::{Dump, Stamp, TcpdumpOptions};
 use std::os::unix::ffi::OsStringExt;
@@ -375,4 +375,9 @@ fn set(options: &mut TcpdumpOptions, letter: u8) {
 fn packets(value: &[u8]) -> Result<u64, String> {
     let shown = sys::escaped(value);
     leading_number(value).filter(|number| *number > 0).ok_or_else(|| format!("invalid packet count {shown}"))
+}
+
+/// Its switches as they are written, for completion.
+pub(super) fn written() -> Vec<String> {
+    getopt::written(SWITCHES)
 }

@@ -42,6 +42,11 @@ const VERSION: &str = concat!("ulogd Version 2.0.8 (netwren ", env!("CARGO_PKG_V
 /// The tool's exit code for everything that goes wrong.
 const FAILED: u8 = 1;
 
+/// The switches of ulogd, for completion.
+pub(crate) fn switches() -> Vec<String> {
+    switches::written()
+}
+
 /// Runs the face; returns the exit code.
 pub(crate) fn run(call: &Call) -> u8 {
     let words = call.args.iter().map(|word| word.as_bytes().to_vec()).collect();

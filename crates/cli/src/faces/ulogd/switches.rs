@@ -1,6 +1,6 @@
 //! The switches of ulogd 2.0.8.
 
-use crate::faces::getopt::{Getopt, Spec};
+use crate::faces::getopt::{self, Getopt, Spec};
 use std::path::PathBuf;
 
 /// What a switch is.
@@ -73,6 +73,11 @@ pub(super) fn parse(words: Vec<Vec<u8>>) -> Result<UlogdCall, String> {
         }
     }
     Ok(UlogdCall::Run { config, pid_file })
+}
+
+/// Its switches as they are written, for completion.
+pub(super) fn written() -> Vec<String> {
+    getopt::written(SWITCHES)
 }
 
 #[cfg(test)]

@@ -1,0 +1,58 @@
+//! Names of this host: namespaces, containers, users, processes.
+//!
+//! A name that cannot be read is no proposal. Others than root see less, and are told nothing of it: this is no answer.
+
+use super::proposal::Proposal;
+use host::cgroups::Cgroups;
+use host::{Containers, Users};
+use record::{Key, Lookup, Value};
+use sys::Host;
+
+/// Processes that are asked for their names at most.
+const PROCESSES_MAX: usize = 20_000;
+
+/// Namespaces with a name, as ip-netns(8) gives it.
+pub(super) fn namespaces() -> Vec<Proposal> {
+    proposals(sys::netns::named().into_iter().map(|(name, _)| name))
+}
+
+/// Containers, by the cgroups that there are.
+pub(super) fn containers() -> Vec<Proposal> {
+    let host = Host::live();
+    let Ok(cgroups) = Cgroups::read(&host) else { return Vec::new() };
+    let containers = Containers::read(&host, std::iter::empty(), Some(&cgroups));
+    let name = |(group, _): (u64, &[u8])| match containers.names().value(Key::Pair(group, 0)) {
+        Value::Bytes(name) => Some(Box::from(name)),
+        _ => None,
+    };
+    proposals(cgroups.each().filter_map(name))
+}
+
+/// Users of /etc/passwd.
+pub(super) fn users() -> Vec<Proposal> {
+    proposals(Users::names(&Host::live()).unwrap_or_default().into_iter())
+}
+
+/// Processes.
+pub(super) fn processes() -> Vec<Proposal> {
+    let host = Host::live();
+    let (mut entries, mut name) = (Vec::new(), Vec::new());
+    let _ = host.read_names("/proc", &mut entries);
+    let pids = entries.split(|b| *b == 0).filter(|entry| entry.first().is_some_and(u8::is_ascii_digit));
+    let mut names = Vec::new();
+    for pid in pids.filter_map(|pid| std::str::from_utf8(pid).ok()).take(PROCESSES_MAX) {
+        if host.read_file(&format!("/proc/{pid}/comm"), &mut name).is_ok() {
+            names.push(Box::from(name.strip_suffix(b"\n").unwrap_or(&name)));
+        }
+    }
+    proposals(names.into_iter())
+}
+
+/// Each name once, in order. A comma would make two of one.
+fn proposals(names: impl Iterator<Item = Box<[u8]>>) -> Vec<Proposal> {
+    let text = names.filter_map(|name| String::from_utf8(name.into()).ok());
+    let mut text: Vec<String> = text.filter(|name| !name.is_empty() && !name.contains(',')).collect();
+    text.sort();
+    text.dedup();
+    text.into_iter().map(Proposal::named).collect()
+}

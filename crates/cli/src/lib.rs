@@ -41,6 +41,7 @@ mod session;
 mod shipping;
 mod stdout;
 mod waiting;
+mod width;
 
 pub use exit::Exit;
 pub use flags::defs::{VARIABLES, Variable};

@@ -1,6 +1,6 @@
 //! Lines on stderr: warnings, errors, the footer that says what is missing.
 
-use crate::output;
+use crate::width;
 use record::{Accounting, text};
 use sys::cost::Cost;
 use sys::term::STDERR;
@@ -17,7 +17,7 @@ pub(crate) fn say(message: &str) {
     }
     line.push(b'\n');
     let text = String::from_utf8_lossy(&line);
-    let text = output::folded_message(&text);
+    let text = width::folded_message(&text);
     let waits = sys::alternate_screen::is_shown() && sys::term::is_terminal(STDERR);
     if !(waits && sys::alternate_screen::hold(text.as_bytes())) {
         let _ = sys::out::Out::stderr().write_all(text.as_bytes());

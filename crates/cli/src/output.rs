@@ -7,10 +7,10 @@ use crate::local_time::local_time;
 use crate::screen;
 use crate::session::Session;
 use crate::stdout::Stdout;
+use crate::width;
 use record::Sink;
 use sinks::{Csv, FormatOptions, HomeText, HomeTextOptions, Json, LogTail, LogTailOptions, Out, TableWriter, Text};
 use sinks::{LocalClock, Room};
-use std::borrow::Cow;
 use std::io::Write;
 
 /// The sink for this request on standard output.
@@ -43,7 +43,9 @@ fn sink_into<W: Write + 'static>(request: &Request, to: W) -> Box<dyn Sink> {
     };
     match request.format {
         Format::LogTail => Box::new(log_tail(request, out, options.color)),
-        Format::Home => Box::new(HomeText::new(out, HomeTextOptions { color: options.color, width: terminal_width() })),
+        Format::Home => {
+            Box::new(HomeText::new(out, HomeTextOptions { color: options.color, width: width::of_terminal() }))
+        }
         Format::Json => Box::new(Json::new(out, options)),
         Format::Csv => Box::new(Csv::new(out, options)),
         Format::Table if terminal => {
@@ -61,7 +63,7 @@ fn log_tail<W: Write>(request: &Request, out: Out<W>, color: bool) -> LogTail<W>
         let at = local_time(i64::try_from(seconds).ok()?)?;
         Some([at.hour, at.minute, at.second])
     };
-    LogTail::new(out, LogTailOptions { color, width: terminal_width(), with_netns: request.all_netns, clock })
+    LogTail::new(out, LogTailOptions { color, width: width::of_terminal(), with_netns: request.all_netns, clock })
 }
 
 /// The clock of times in tables that people read.
@@ -69,39 +71,9 @@ const CLOCK: LocalClock = LocalClock { now_s: || sys::clock::wall().seconds, loc
 
 /// The room of a table; `None` in a pipe, unless COLUMNS is set.
 fn room(request: &Request) -> Option<Room> {
-    let width = asked_width().or_else(terminal_width)?;
+    let width = width::asked().or_else(width::of_terminal)?;
     let KeptColumns { named, keeps, can_be_named, see_by } = request.kept.clone();
     Some(Room { width, named, keeps, can_be_named, see_by })
-}
-
-/// Columns of the screen that the user asks for by the environment.
-fn asked_width() -> Option<usize> {
-    std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0)
-}
-
-/// Width of texts where there is no terminal.
-const PROSE_WIDTH: usize = 80;
-
-/// Columns of the terminal that standard output is, or those that COLUMNS asks for; `None` if it is none.
-pub(crate) fn terminal_width() -> Option<usize> {
-    width_of_terminal(sys::term::STDOUT)
-}
-
-fn width_of_terminal(fd: i32) -> Option<usize> {
-    sys::term::is_terminal(fd).then(|| asked_width().or_else(|| sys::term::width(fd)).unwrap_or(PROSE_WIDTH))
-}
-
-/// Width of texts on standard output.
-pub(crate) fn prose_width() -> usize {
-    terminal_width().unwrap_or(PROSE_WIDTH)
-}
-
-/// Lines of a message, folded where standard error is a terminal.
-pub(crate) fn folded_message(text: &str) -> Cow<'_, str> {
-    match width_of_terminal(sys::term::STDERR) {
-        Some(width) => Cow::Owned(fold(text, width)),
-        None => Cow::Borrowed(text),
-    }
 }
 
 /// Prints a text that is no table, as it is.
@@ -117,7 +89,7 @@ pub(crate) fn print(text: &str) -> Exit {
 
 /// Prints sentences: on a terminal folded at its width.
 pub(crate) fn print_prose(text: &str) -> Exit {
-    match terminal_width() {
+    match width::of_terminal() {
         Some(width) => print(&fold(text, width)),
         None => print(text),
     }
@@ -128,11 +100,11 @@ pub(crate) fn refused(error: &clap::Error) -> Exit {
     let text = error.render().to_string();
     if error.use_stderr() {
         // A closed stderr is nobody's loss.
-        let _ = sys::Out::stderr().write_all(folded_message(&text).as_bytes());
+        let _ = sys::Out::stderr().write_all(width::folded_message(&text).as_bytes());
         return Exit::Usage;
     }
     // clap's own print would not tell that nothing was written.
-    print(&fold(&text, prose_width()))
+    print(&fold(&text, width::of_texts()))
 }
 
 /// NO_COLOR (https://no-color.org) and dumb terminals want none.

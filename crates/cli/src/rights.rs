@@ -59,6 +59,10 @@ impl NeededRights {
     /// Gives up files and system calls. To be called on the thread that parses, when others were started: system calls
     /// are those of all threads, files those of this one.
     pub(crate) fn confine(&self) {
+        if sys::term::is_terminal(sys::term::STDOUT) {
+            // Times on a terminal are local: the zone is read while files can be opened.
+            let _ = sys::clock::local_time(0);
+        }
         let root = [Path::new("/")];
         let readable: &[&Path] = if self.reads_files { &root } else { &[] };
         let writable: Vec<&Path> = self.writable.iter().map(PathBuf::as_path).collect();

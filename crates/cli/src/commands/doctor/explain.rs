@@ -1,7 +1,7 @@
 //! `netwren doctor --explain`: how checks come to their findings.
 
 use crate::fold::fold;
-use crate::output;
+use crate::width;
 use doctor::checks::CHECKS;
 use std::fmt::Write;
 
@@ -18,7 +18,7 @@ pub(super) fn text(chosen: &[&str]) -> String {
         let _ = writeln!(text, "  from        {}", check.sources);
         let _ = writeln!(text, "  refuted by  {}", check.refuted_by);
     }
-    fold(&text, output::prose_width())
+    fold(&text, width::of_texts())
 }
 
 #[cfg(test)]
@@ -31,6 +31,6 @@ mod tests {
         assert_eq!(text(&[]).matches("refuted by").count(), CHECKS.len());
         let conntrack = CHECKS.iter().filter(|check| check.area == "conntrack").count();
         assert_eq!(text(&["conntrack"]).matches("refuted by").count(), conntrack);
-        assert!(text(&[]).lines().all(|line| line.chars().count() <= output::prose_width()));
+        assert!(text(&[]).lines().all(|line| line.chars().count() <= width::of_texts()));
     }
 }

@@ -1,8 +1,9 @@
-//! Findings as sentences, for people: as wide as the terminal, in a pipe 80 columns, but for commands, which stay whole.
+//! Findings as sentences, for people: as wide as the terminal, in a pipe 80 columns, but for commands, which stay
+//! whole.
 
 use super::TEXT_COLUMNS;
 use crate::fold::fold;
-use crate::output;
+use crate::width;
 use record::text::{put_i64, put_text, put_timestamp, put_u64};
 use record::{Accounting, Columns, Next, Round, Sink, SinkError, Value};
 use std::cell::Cell;
@@ -32,7 +33,7 @@ pub(super) struct FindingText<'c> {
 impl FindingText<'_> {
     /// A writer for the findings of these checks.
     pub(super) fn new(to: Box<dyn Write>, scope: ChecksShown, compared: &Cell<usize>) -> FindingText<'_> {
-        FindingText { to, text: String::new(), width: output::prose_width(), findings: 0, scope, compared }
+        FindingText { to, text: String::new(), width: width::of_texts(), findings: 0, scope, compared }
     }
 
     /// A line that hangs below its own text.

@@ -58,7 +58,7 @@ pub(super) fn write(path: &Path, made: &MadeRows<Features>, features: &[Feature]
                 "{shown}: written, readable by you alone\n  holds      {HOLDS}\n  holds not  {HOLDS_NOT}\nRead it \
                  before you send it.\n"
             );
-            let printed = output::print(&crate::fold::fold(&said, output::prose_width()));
+            let printed = output::print(&crate::fold::fold(&said, crate::width::of_texts()));
             match exit {
                 Exit::Ok => printed.into(),
                 exit => Outcome::because(exit, "a table could not be read: the file says which"),

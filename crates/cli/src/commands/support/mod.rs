@@ -61,7 +61,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         return Ok(bundle::write(file, &asked, &features, words.commands));
     }
     let outcome = match asked.wants_text() {
-        true => match output::terminal_width() {
+        true => match crate::width::of_terminal() {
             Some(width) => output::print(&aligned(&features, width)).into(),
             None => output::print(&text_of(&features)).into(),
         },

@@ -11,7 +11,7 @@ const PROGRAMS: &[(&str, &str, u32)] = &[
     ("conntrack_walk", "walk_conntrack", 5000),
     ("conntrack_walk", "walk_portion", 120_000),
     ("cpu_samples", "on_sample", 4000),
-    ("function_names", "name_place", 200),
+    ("function_names", "name_place", 1600),
     ("owners_files", "owners_files", 1000),
     ("packet_delays", "on_ready", 2300),
     ("packet_drops", "on_drop", 7300),

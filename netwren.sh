@@ -314,8 +314,6 @@ test_all() {
     # A test that hangs ends its process after so long and says where.
     export NETWREN_TEST_LIMIT_S=900
     export NETWREN_REQUIRE_TOOLS=1 CARGO_TERM_PROGRESS_WHEN=never
-    # Tests wait for packets and clocks more than they compute.
-    export RUST_TEST_THREADS=$(($(nproc) * 2))
     step "downloads" cargo fetch --locked
     # For half of its time one processor optimises the whole program at once: the other steps go on meanwhile.
     build >"$log.build" 2>&1 &

@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn issue_15_values_of_options() {
-        check("sockets|-o|", "words table wide json csv");
+        check("sockets|-o|", "words table wide plain json csv");
         check("sockets|--output=j", "words --output=json");
         check("sockets|--watch=", "words");
         check("sockets|--replay|", "files");
@@ -150,7 +150,7 @@ mod tests {
         check("sockets|state|=|est", "words established");
         check("sockets|state=est", "words state=established");
         check("sockets|'state = est", "words state = established");
-        check("sockets|state = listen and pro", "words state = listen and proto state = listen and process");
+        check("sockets|state = listen and proc", "words state = listen and process");
         check("sockets|state|in|(listen, esta", "words (listen, established");
         has("sockets|state|=|listen|", &["and", "or"], &["state"]);
         has("sockets|state|=|listen|and|", &["port", "not"], &["and"]);

@@ -133,7 +133,8 @@ mod tests {
         check("sockets|--columns=+local_po", "parts --columns=+local_port");
         check("sockets|-c|-local_po", "parts -local_port");
         has("sockets|--by|", &["state", "process"], &["owners"]);
-        has("sockets|--sum|", &["bytes_in", "recv_q"], &["state", "process"]);
+        has("sockets|--sum|", &["recv_q"], &["state", "process"]);
+        has("sockets|--sum|b", &["bytes_in"], &["recv_q"]);
         check("sockets|--sort|bytes_in:", "words bytes_in:asc bytes_in:desc");
         check("sockets|--sort|state,bytes_in:d", "words state,bytes_in:desc");
         check("sockets|--pid|", "words");

@@ -83,7 +83,9 @@ const FIRST: &[Question] = &[
     ask(
         "To which peers are segments sent again?",
         "netwren sockets 'retrans_total > 0' --by peer_addr --sum retrans_total",
-    ),
+    )
+    // A busy machine sends segments again to others, too.
+    .words(&["198.51.100.99"]),
     ask("What does this process do?", "netwren sockets --process nginx -c state,local,peer"),
     ask(
         "What does this container do?",

@@ -172,7 +172,11 @@ fn root_issue_15_events_have_headings_at_once_and_a_line_while_nothing_happens()
     let mut screen = Screen::start(netwren(&lab, &["sockets", "--follow", "--no-owner", "proto = tcp"]), 24, 160);
     // Before the headings stands what a program without BPF cannot see.
     let from_head = |grid: &Grid| -> Vec<String> {
-        grid.lines().into_iter().skip_while(|line| !line.starts_with("event")).take_while(|line| line != "").collect()
+        grid.lines()
+            .into_iter()
+            .skip_while(|line| !line.starts_with("event"))
+            .take_while(|line| !line.is_empty())
+            .collect()
     };
     screen.wait("the headings and a line", |grid| match &from_head(grid)[..] {
         [head, line] => head.contains("local port") && line.starts_with("listening, 0 events for "),

@@ -81,14 +81,19 @@ impl Drawing {
         self.body.set(self.frame.0.borrow().lines().len());
     }
 
-    /// Counts a row that is not written.
-    pub(crate) fn leave_out(&self) {
-        self.left_out.set(self.left_out.get() + 1);
+    /// Counts rows that are not written.
+    pub(crate) fn leave_out(&self, rows: u64) {
+        self.left_out.set(self.left_out.get() + rows);
+    }
+
+    /// The number of lines that fit below the head.
+    pub(crate) fn lines_max() -> usize {
+        sys::term::size(STDOUT).unwrap_or(SIZE_MIN).rows.saturating_sub(1)
     }
 
     /// Begins a round; returns the number of lines that fit below the head.
     pub(crate) fn begin_round(&self, round: Option<Round>) -> usize {
-        let lines_max = sys::term::size(STDOUT).unwrap_or(SIZE_MIN).rows.saturating_sub(1);
+        let lines_max = Drawing::lines_max();
         self.frame.0.borrow_mut().restart(lines_max + FOOT_MAX);
         self.left_out.set(0);
         self.body.set(0);

@@ -60,6 +60,10 @@ struct DrawnSink<'m> {
 }
 
 impl Sink for DrawnSink<'_> {
+    fn rows_wanted(&self) -> Option<u64> {
+        Some(Drawing::lines_max() as u64)
+    }
+
     fn begin(&mut self, columns: &Columns, round: Option<Round>) -> Result<(), SinkError> {
         self.rows_max = self.drawing.begin_round(round);
         self.rows = 0;
@@ -72,11 +76,16 @@ impl Sink for DrawnSink<'_> {
 
     fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
         let Some(writer) = self.writer.as_mut().filter(|_| self.rows < self.rows_max) else {
-            self.drawing.leave_out();
+            // The terminal has got smaller meanwhile.
+            self.drawing.leave_out(1);
             return Ok(Next::More);
         };
         self.rows += 1;
         writer.row(cells)
+    }
+
+    fn leave_out(&mut self, rows: u64) {
+        self.drawing.leave_out(rows);
     }
 
     fn end(&mut self, totals: &Accounting) -> Result<(), SinkError> {

@@ -21,7 +21,7 @@
 //!
 //! | count | rows |
 //! |---|---|
-//! | `emitted` | reached the sink as themselves |
+//! | `emitted` | reached the sink as themselves, or as a number where it shows no more ([`Sink::rows_wanted`]) |
 //! | `filtered` | did not pass what was left of the filter (what the kernel filtered was never seen) |
 //! | `grouped` | were counted into a group |
 //! | `cut` | passed, but come after `--limit` or after the reader of the output went away |
@@ -90,7 +90,7 @@ impl<T: Table> Plan<T> {
     }
 
     fn out<'s>(&'s self, sink: &'s mut dyn Sink, round: Option<Round>) -> Out<'s> {
-        Out { sink, columns: &self.columns, round, begun: false, fault: None }
+        Out::new(sink, &self.columns, round)
     }
 
     fn read(
@@ -137,11 +137,15 @@ impl<T: Table> Plan<T> {
         spare: &mut Vec<Value<'static>>,
     ) -> Next {
         if gate.admits(row, pass) {
-            let mut cells = mem::take(spare);
-            fill(&self.cells, row, gate.lookups, &mut cells);
-            // What the sink answers is in `pass`, too.
-            let _ = out.row(&cells, pass);
-            *spare = recycled(cells);
+            if out.is_full(pass) {
+                out.leave_out(1, pass);
+            } else {
+                let mut cells = mem::take(spare);
+                fill(&self.cells, row, gate.lookups, &mut cells);
+                // What the sink answers is in `pass`, too.
+                let _ = out.row(&cells, pass);
+                *spare = recycled(cells);
+            }
             pass.check_limit();
         }
         pass.next()
@@ -158,20 +162,22 @@ impl<T: Table> Plan<T> {
     ) -> Result<Accounting, RunError> {
         // Cells behind the columns are there for the order alone.
         let shown = self.columns.0.len();
-        let mut sorter = Sorter::new(keys, self.cells.len(), shown, self.limit_in_memory());
+        let mut sorter = Sorter::new(keys, self.cells.len(), shown, self.limit_in_memory(out));
         let mut passed = 0;
         let from_source = self.collect(scan, gate, pass, &mut |cells| {
             passed += 1;
             sorter.add(cells);
         })?;
         sorter.finish(|cells| out.row(cells.get(..shown).unwrap_or(cells), pass));
-        // What passed the filter and did not go out is behind the limit, or the reader has left. Nothing else is cut.
-        let out = pass.stats.emitted + pass.stats.failed;
-        pass.stats.cut = match self.limit {
-            _ if pass.ended == Ended::Closed => passed - out,
-            Some(limit) => passed.saturating_sub(limit),
-            None => 0,
-        };
+        let written = pass.stats.emitted + pass.stats.failed;
+        if pass.ended == Ended::Closed {
+            pass.stats.cut = passed - written;
+            return Ok(from_source);
+        }
+        // What passed the filter and did not go out is behind the limit, or not wanted. Nothing else is cut.
+        let within_limit = passed.min(self.limit.unwrap_or(u64::MAX));
+        out.leave_out(within_limit.saturating_sub(written), pass);
+        pass.stats.cut = passed - within_limit;
         Ok(from_source)
     }
 
@@ -191,9 +197,17 @@ impl<T: Table> Plan<T> {
             grouper.add(cells);
         })?;
         let width = self.columns.0.len();
-        let mut sorter = Sorter::new(&how.order, width, width, self.limit_in_memory());
-        grouper.finish(|cells| sorter.add(cells));
+        let mut sorter = Sorter::new(&how.order, width, width, self.limit_in_memory(out));
+        let mut groups = 0;
+        grouper.finish(|cells| {
+            groups += 1;
+            sorter.add(cells);
+        });
         sorter.finish(|cells| out.row(cells, pass));
+        if pass.ended != Ended::Closed {
+            let within_limit = groups.min(self.limit.unwrap_or(u64::MAX));
+            out.leave_out(within_limit.saturating_sub(pass.stats.emitted), pass);
+        }
         // `out` has just counted lines that are no rows: in the row counts stand the rows behind them.
         pass.stats.emitted = 0;
         pass.stats.failed = 0;
@@ -223,8 +237,10 @@ impl<T: Table> Plan<T> {
         from_source.map_err(RunError::Source)
     }
 
-    fn limit_in_memory(&self) -> Option<usize> {
-        self.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX))
+    /// How many of the rows in order are written; `None` for all.
+    fn limit_in_memory(&self, out: &Out<'_>) -> Option<usize> {
+        let limit = self.limit.unwrap_or(u64::MAX).min(out.rows_wanted());
+        (limit < u64::MAX).then(|| usize::try_from(limit).unwrap_or(usize::MAX))
     }
 
     /// Closes the row counts and the sink.

@@ -80,9 +80,21 @@ pub(crate) struct Seen {
     pub(crate) stop_at: Option<usize>,
     /// Fails instead.
     pub(crate) fault: Option<fn() -> SinkError>,
+    /// See [`Sink::rows_wanted`].
+    pub(crate) wants: Option<u64>,
+    /// Rows that came as a number.
+    pub(crate) left_out: u64,
 }
 
 impl Sink for Seen {
+    fn rows_wanted(&self) -> Option<u64> {
+        self.wants
+    }
+
+    fn leave_out(&mut self, rows: u64) {
+        self.left_out += rows;
+    }
+
     fn begin(&mut self, columns: &Columns, round: Option<Round>) -> Result<(), SinkError> {
         self.header = columns.0.iter().map(|c| c.name.to_string()).collect();
         self.rounds.push(round);

@@ -35,6 +35,12 @@ pub struct Columns(pub Vec<Column>);
 
 /// A writer of rows.
 pub trait Sink {
+    /// The number of rows of the next round that are shown (a screen has an end); the others need not be made, they are
+    /// counted and handed over by [`Sink::leave_out`]. `None`: all of them.
+    fn rows_wanted(&self) -> Option<u64> {
+        None
+    }
+
     /// Called once a round, before its first row. `round` is None unless rounds repeat (`--watch`).
     fn begin(&mut self, columns: &Columns, round: Option<Round>) -> Result<(), SinkError>;
 
@@ -64,6 +70,11 @@ pub trait Sink {
     fn write_rendered(&mut self, rendered: &[u8], hole: Option<Hole<'_>>) -> Result<Next, SinkError> {
         let _ = (rendered, hole);
         Err(SinkError::Io("this output keeps no rows".into()))
+    }
+
+    /// So many rows of the round are not shown ([`Sink::rows_wanted`]); called once at most, before [`Sink::end`].
+    fn leave_out(&mut self, rows: u64) {
+        let _ = rows;
     }
 
     /// Rows come slowly (`--follow`) and for now there are no more: what was handed over must reach the reader.

@@ -27,8 +27,9 @@ impl<T: Table> CachedPlan<'_, T> {
         stop: &dyn Fn() -> bool,
     ) -> Result<Run, RunError> {
         let plan = self.plan;
-        // An order is made of cells, and a limit must be looked at row by row.
-        let fits = matches!(plan.work, Work::Stream) && plan.limit.is_none() && sink.can_reuse();
+        // An order is made of cells, and a limit, whoever sets it, must be looked at row by row.
+        let is_bound = plan.limit.is_some() || sink.rows_wanted().is_some();
+        let fits = matches!(plan.work, Work::Stream) && !is_bound && sink.can_reuse();
         let mut scan = source.prepare(&plan.demand);
         let gate = plan.gate(&*scan, lookups, stop)?;
         plan.read(&mut *scan, &gate, plan.out(sink, round), fits.then_some(self.rendered))

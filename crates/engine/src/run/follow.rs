@@ -148,7 +148,7 @@ impl<T: Table> Plan<T> {
         sink: &mut dyn Sink,
         stop: &dyn Fn() -> bool,
     ) -> Result<Run, RunError> {
-        let out = Out { sink, columns: &self.columns, round: None, begun: false, fault: None };
+        let out = Out::new(sink, &self.columns, None);
         let mut cells = Cells { plan: self, out, spare: vec![Value::Null; self.cells.len()] };
         let (pass, from_stream) = self.follow_to(stream, lookups, &mut cells, stop)?;
         self.close(cells.out, pass, from_stream)
@@ -232,15 +232,6 @@ impl<T: Table> Plan<T> {
             }
         }
         Ok(None)
-    }
-}
-
-impl Out<'_> {
-    /// What waits reaches the reader; a reader that went away is learnt here, too.
-    fn flush(&mut self) {
-        if self.fault.is_none() {
-            self.fault = self.begin().and_then(|()| self.sink.flush()).err();
-        }
     }
 }
 

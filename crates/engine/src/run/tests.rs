@@ -226,6 +226,32 @@ fn rounds_reach_the_sink() {
     assert_eq!(sink.rows.len(), 8);
 }
 
+/// A screen has room for two rows: of the others it gets the number, in whatever way they come.
+#[test]
+fn rows_behind_the_end_of_a_screen_are_counted() {
+    let by = |limit| PlanRequest { by: vec!["peer_port".into()], limit, ..request(&[], "") };
+    let sorted = |limit| PlanRequest { sort: Sort::parse_list("peer_port"), limit, ..request(&["peer_port"], "") };
+    let listed = |limit| PlanRequest { limit, ..request(&["peer_port"], "") };
+    for (request, rows, left_out) in [
+        (listed(None), ["-", "5000"], 2),
+        (listed(Some(3)), ["-", "5000"], 1),
+        (sorted(None), ["5000", "6000"], 2),
+        (sorted(Some(3)), ["5000", "6000"], 1),
+        (by(None), ["5000 1", "6000 1"], 2),
+        (by(Some(2)), ["5000 1", "6000 1"], 0),
+    ] {
+        let mut sink = Seen { wants: Some(2), ..Seen::default() };
+        let run = run(&plan(request), &mut four(), &mut sink);
+        assert_eq!((sink.rows.as_slice(), sink.left_out), (&rows.map(String::from)[..], left_out));
+        if run.stats.grouped == 0 {
+            assert_eq!(run.stats.emitted, 2 + left_out, "{:?}", run.stats);
+        }
+    }
+    let mut sink = Seen { wants: Some(0), ..Seen::default() };
+    run(&plan(listed(None)), &mut four(), &mut sink);
+    assert_eq!((sink.rows.len(), sink.left_out), (0, 4));
+}
+
 /// Counts rows and remembers where the cells were, without taking memory itself.
 #[derive(Default)]
 struct Bare {

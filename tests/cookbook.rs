@@ -130,7 +130,7 @@ const PICTURES: &[(&str, Question)] = &[
     (
         "nat",
         picture(
-            "netwren nat --all-netns 'proto = tcp' -c nat,client,published,backend,process",
+            "netwren nat --all-netns 'client in 10.1.2.0/24' -c nat,client,published,backend,process",
             &["dnat", "172.17.0.2:80", "webshop"],
         ),
     ),

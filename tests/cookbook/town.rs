@@ -105,7 +105,11 @@ impl Town {
         let is_complete = matches!(output.status.code(), Some(0 | 3));
         assert!(is_complete, "`{line}` ended with {:?}: {stderr}", output.status.code());
         let own = stderr.lines().filter(|line| !is_of_others(line)).map(|line| format!("{line}\n"));
-        String::from_utf8(output.stdout).unwrap().replace("\r\n", "\n") + &own.collect::<String>()
+        let shown = String::from_utf8(output.stdout).unwrap().replace("\r\n", "\n") + &own.collect::<String>();
+        // What the maker of a kernel adds to its version says nothing of the host.
+        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+        let version = release.split_once('-').map_or(release.as_str(), |(version, _)| version);
+        shown.replace(release.trim_end(), version.trim_end())
     }
 }
 

@@ -6,4 +6,4 @@ pub(crate) mod parser;
 pub(crate) mod request;
 pub(crate) mod rotation;
 pub(crate) mod ship;
-mod unknown;
+pub(crate) mod unknown;

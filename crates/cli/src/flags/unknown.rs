@@ -1,6 +1,7 @@
 //! Messages about options that do not exist: the one that was meant, a filter, or the face of the tool that has it.
 
 use super::defs::{FLAGS, Flag};
+use super::parser::first_operand;
 use crate::command::{Command, Commands};
 use engine::nearest;
 use std::ffi::OsString;
@@ -86,6 +87,13 @@ pub(crate) fn refusal(word: &str, words: &[OsString], command: &Command, command
         }
         None => because(&format!("`netwren {} --help` lists what there is", command.name)),
     }
+}
+
+/// The command below `command` that the first of its words is a slip of: `evnts` of `nat`.
+pub(crate) fn near_command(words: &[OsString], command: &Command, commands: Commands) -> Option<&'static str> {
+    let word = words.get(first_operand(words)?)?.to_str()?;
+    let mut below = commands.iter().filter(|other| other.is_below(command.name));
+    below.find(|other| is_slip(word.as_bytes(), other.word().as_bytes())).map(|other| other.name)
 }
 
 /// The command below `command` that has the option's name.

@@ -13,14 +13,18 @@ use crate::words;
 use record::{Kind, Schema};
 
 /// Words before a filter that ask for a list, which is what a table shows anyway.
-const LISTING: &[&str] = &["list", "ls", "show", "dump", "all", "get"];
+const LISTING: &[&str] = &["list", "lst", "ls", "show", "dump", "all", "get"];
 /// More words are no slip of somebody who is used to another tool.
 const WORDS_MAX: usize = 64;
 
 /// Adds to an error the command whose filter of `table` was probably meant ([`meant`]), where no single word was.
 pub fn proposing(table: Schema, error: FilterError) -> FilterError {
     let guess = if error.hint.is_none() { meant(table, &error.text) } else { None };
-    FilterError { command: guess.map(|filter| format!("netwren {} '{filter}'", table.name()).into()), ..error }
+    let command = guess.map(|filter| match &*filter {
+        "" => format!("netwren {}", table.name()),
+        filter => format!("netwren {} '{filter}'", table.name()),
+    });
+    FilterError { command: command.map(String::into_boxed_str), ..error }
 }
 
 /// The filter of `table` that `text` was probably meant to be; `None` where no guess binds. Text in quotes is not
@@ -182,6 +186,7 @@ fn word_of(known: &[&'static str], written: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
     use record::rows::{Nat, Routes, Sockets};
 
@@ -220,5 +225,7 @@ mod tests {
             assert_eq!(meant(Schema::of::<Sockets>(), none), None, "{none}");
         }
         assert_eq!(meant(Schema::of::<Routes>(), "8080"), None);
+        let error = parse("lst").unwrap_err();
+        assert_eq!(proposing(Schema::of::<Nat>(), error).command.as_deref(), Some("netwren nat"));
     }
 }

@@ -14,7 +14,7 @@ use crate::flags::defs::Scope;
 use crate::flags::request::Request;
 use crate::outcome::Outcome;
 use record::rows::Nat;
-use record::{Accounting, Column, Columns, Kind, Next, OwnedValue, Round, Schema, Sink, SinkError, Value};
+use record::{Accounting, Column, Columns, Kind, Next, OwnedValue, Round, Schema, Sink, SinkError, Table, Value};
 
 /// ParsedWords for fields, as people ask for them.
 const ALIASES: &[(&str, &str)] = &[
@@ -107,11 +107,18 @@ fn fields(words: &[&str]) -> Result<(String, usize), String> {
     match named {
         Ok(fields) => Ok((fields.join(","), 1)),
         Err(unknown) => Err(format!(
-            "`{unknown}` is no field that entries could be counted by; `netwren nat --columns help` lists them, and \
+            "`{unknown}` is no field that entries could be counted by; {}`netwren nat --columns help` lists them, and \
              {} is what source NAT uses",
+            near(unknown).map_or(String::new(), |near| format!("did you mean `{near}`? ")),
             port_use::WORD
         )),
     }
+}
+
+/// The word or field that is nearest to one that is none.
+fn near(unknown: &str) -> Option<&'static str> {
+    let words = ALIASES.iter().map(|(alias, _)| *alias);
+    engine::nearest(unknown, words.chain(Nat::FIELDS.iter().map(|field| field.name)))
 }
 
 /// True for names with commas between them, which no filter begins with unless an operator follows.

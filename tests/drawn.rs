@@ -125,6 +125,32 @@ fn root_issue_15_a_stopped_run_leaves_the_screen_and_draws_again() {
     screen.wait("the prompt in the end", prompt);
 }
 
+/// What the shell writes while events are stopped stays: the line of waiting goes on below.
+#[test]
+fn root_issue_15_a_stopped_run_that_waits_takes_no_line_of_the_shell() {
+    testkit::require_root!();
+    testkit::require_tool!("bash");
+    let lab = Lab::new("drawnfg");
+    let mut shell = lab.command("bash");
+    clean(&mut shell).args(["--norc", "--noprofile", "-i"]).env("TERM", "xterm").env("PS1", "$ ");
+    let screen = Screen::start(shell, 24, 160);
+    screen.wait("a prompt", |grid| grid.line(grid.cursor().0) == "$");
+    let waits = |grid: &Grid| grid.line(grid.cursor().0).starts_with("listening, 0 events");
+    screen.type_text(&format!("{} sockets --follow --no-owner\n", testkit::program::netwren().display()));
+    screen.wait("the line of waiting", waits);
+    screen.type_text("\x1a");
+    screen.wait("a prompt again", |grid| grid.line(grid.cursor().0) == "$" && grid.has("Stopped"));
+    screen.type_text("fg\n");
+    screen.wait("the line again", waits);
+    let lines = screen.grid().lines();
+    let from_fg: Vec<&String> = lines.iter().skip_while(|line| *line != "$ fg").collect();
+    // The shell names the command that goes on; then headings and line are written once more.
+    assert!(from_fg.len() >= 4 && from_fg[1].contains("sockets --follow"), "{lines:#?}");
+    assert!(from_fg[2].starts_with("event") && from_fg[3].starts_with("listening"), "{lines:#?}");
+    screen.type_text("\x03");
+    screen.wait("the prompt in the end", |grid| grid.line(grid.cursor().0) == "$");
+}
+
 #[test]
 fn root_issue_15_every_table_that_is_watched_is_drawn() {
     testkit::require_root!();

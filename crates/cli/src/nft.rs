@@ -76,10 +76,17 @@ pub(crate) fn list_within(words: &[&str], bytes_max: usize, patience: Duration) 
 /// Appends the rules of the calling thread's namespace, without the elements of sets, of which there may be millions:
 /// the bytes of the JSON listing, that listing, and `with_texts` the one for people, which has the texts of rules.
 pub(crate) fn put_ruleset(with_texts: bool, bounds: ListingBounds, into: &mut Vec<u8>) -> Result<(), SysError> {
-    let ListingBounds { bytes_max, patience } = bounds;
-    let list = |words: &[&str]| list_within(words, bytes_max, patience).map_err(|error| failed(&error));
-    let json = list(&["--json", "--terse", "list", "ruleset"])?;
-    let texts = if with_texts { list(&["--handle", "--stateless", "--terse", "list", "ruleset"])? } else { Vec::new() };
+    let begin = |words: &[&str]| match start(words) {
+        Ok(child) => Ok(Listing::begin(child, bounds.bytes_max)),
+        Err(error) => Err(failed(&error)),
+    };
+    let finish = |listing: Listing| listing.finish(bounds.patience).map_err(|error| failed(&error));
+    // Both at once: starting nft takes longer than a listing of usual length.
+    let json = begin(&["--json", "--terse", "list", "ruleset"])?;
+    let texts = with_texts.then(|| begin(&["--handle", "--stateless", "--terse", "list", "ruleset"])).transpose();
+    let json = finish(json);
+    let texts = texts.and_then(|texts| texts.map(finish).transpose());
+    let (json, texts) = (json?, texts?.unwrap_or_default());
     into.extend_from_slice(&(json.len() as u64).to_ne_bytes());
     into.extend_from_slice(&json);
     into.extend_from_slice(&texts);
@@ -101,31 +108,52 @@ fn failed(error: &NftError) -> SysError {
     SysError::new("run", "nft", errno)
 }
 
-fn read_within(mut child: Child, bytes_max: usize, patience: Duration) -> Result<Vec<u8>, NftError> {
-    drop((child.stdin.take(), child.stderr.take()));
-    let (tell, told) = mpsc::channel();
-    let stdout = child.stdout.take();
-    // It ends with the child at the latest: killed, that closes its end of the pipe.
-    let reader = std::thread::Builder::new().name("nft".to_owned()).spawn(move || {
-        let mut text = Vec::new();
-        let most = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
-        let read = stdout.map_or(Ok(0), |stdout| stdout.take(most).read_to_end(&mut text));
-        let _ = tell.send(read.map(|_| text));
-    });
-    let text = match reader {
-        Ok(_) => told.recv_timeout(patience).unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())),
-        Err(error) => Err(error),
-    };
-    let text =
-        text.and_then(|text| if text.len() > bytes_max { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(text) });
-    if text.is_err() {
-        let _ = child.kill();
+fn read_within(child: Child, bytes_max: usize, patience: Duration) -> Result<Vec<u8>, NftError> {
+    Listing::begin(child, bytes_max).finish(patience)
+}
+
+/// A listing that is on its way.
+struct Listing {
+    child: Child,
+    bytes_max: usize,
+    /// From the thread that reads; the error if there is none.
+    told: io::Result<mpsc::Receiver<io::Result<Vec<u8>>>>,
+}
+
+impl Listing {
+    /// Reads what `child` prints, `bytes_max` bytes at most, in a thread.
+    fn begin(mut child: Child, bytes_max: usize) -> Listing {
+        drop((child.stdin.take(), child.stderr.take()));
+        let (tell, told) = mpsc::channel();
+        let stdout = child.stdout.take();
+        // It ends with the child at the latest: killed, that closes its end of the pipe.
+        let reader = std::thread::Builder::new().name("nft".to_owned()).spawn(move || {
+            let mut text = Vec::new();
+            let most = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
+            let read = stdout.map_or(Ok(0), |stdout| stdout.take(most).read_to_end(&mut text));
+            let _ = tell.send(read.map(|_| text));
+        });
+        Listing { child, bytes_max, told: reader.map(|_| told) }
     }
-    let ended = child.wait();
-    let text = text.map_err(NftError::Io)?;
-    match ended.map_err(NftError::Io)?.success() {
-        true => Ok(text),
-        false => Err(NftError::Refused("it did not list the rules".to_owned())),
+
+    /// The text, once the child has ended; it is killed when that takes longer than `patience` from now on.
+    fn finish(mut self, patience: Duration) -> Result<Vec<u8>, NftError> {
+        let text = std::mem::replace(&mut self.told, Err(io::ErrorKind::Other.into()))
+            .and_then(|told| told.recv_timeout(patience).unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())))
+            .and_then(
+                |text| {
+                    if text.len() > self.bytes_max { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(text) }
+                },
+            );
+        if text.is_err() {
+            let _ = self.child.kill();
+        }
+        let ended = self.child.wait();
+        let text = text.map_err(NftError::Io)?;
+        match ended.map_err(NftError::Io)?.success() {
+            true => Ok(text),
+            false => Err(NftError::Refused("it did not list the rules".to_owned())),
+        }
     }
 }
 

@@ -20,6 +20,8 @@ pub(crate) fn over(request: &Request, session: &Session, sink: Box<dyn Sink>) ->
     if !is_table || !can_erase() || !sys::term::is_terminal(STDOUT) {
         return sink;
     }
+    // Without it the first line after a stop would take a line of the shell's away.
+    let _ = sys::signal::note_continuing();
     let line = Rc::new(RefCell::new(WaitingLine::default()));
     let turned = Rc::clone(&line);
     session.at_each_turn(Box::new(move || {
@@ -79,6 +81,8 @@ struct WaitingLine {
     /// What stands there; empty if nothing does.
     shown: String,
     shows_head: bool,
+    /// Stops that the process has gone on after when that was written.
+    continuations: u64,
 }
 
 impl WaitingLine {
@@ -99,6 +103,7 @@ impl WaitingLine {
         if !self.is_open || self.events > 0 && waited_s == 0 {
             return;
         }
+        self.forget_after_stop();
         let line = words(self.events, waited_s);
         if line != self.shown {
             self.show(line);
@@ -119,7 +124,17 @@ impl WaitingLine {
         put(&out);
     }
 
+    /// After a stop the shell's lines stand below ours: those stay where they are.
+    fn forget_after_stop(&mut self) {
+        let continuations = sys::signal::continuations();
+        if continuations != self.continuations {
+            self.continuations = continuations;
+            self.shown.clear();
+        }
+    }
+
     fn erase(&mut self) {
+        self.forget_after_stop();
         put(&self.erasing());
         self.shown.clear();
     }

@@ -12,9 +12,8 @@ const BUFFER: usize = 64 << 10;
 #[derive(Debug)]
 pub struct SocketBlocks {
     socket: NetlinkSocket,
-    buffer: Box<[u8]>,
-    /// Bytes of the block handed out last.
-    filled: usize,
+    /// The block handed out last.
+    buffer: Vec<u8>,
 }
 
 impl SocketBlocks {
@@ -25,14 +24,13 @@ impl SocketBlocks {
     pub fn open(protocol: i32, request: &[u8]) -> Result<SocketBlocks, SysError> {
         let socket = NetlinkSocket::open(protocol)?;
         socket.send(request)?;
-        Ok(SocketBlocks { socket, buffer: vec![0; BUFFER].into_boxed_slice(), filled: 0 })
+        Ok(SocketBlocks { socket, buffer: Vec::with_capacity(BUFFER) })
     }
 
     // Another recv after the end would wait for ever. The block is looked at only now, after its
     // reader has gone over it: its heads are in the cache, so this is about 1 ns per message.
     fn has_ended(&self) -> bool {
-        let block = self.buffer.get(..self.filled).unwrap_or_default();
-        Messages::new(block).any(|message| message.is_ok_and(|message| message.is_end()))
+        Messages::new(&self.buffer).any(|message| message.is_ok_and(|message| message.is_end()))
     }
 }
 
@@ -41,8 +39,7 @@ impl Blocks for SocketBlocks {
         if self.has_ended() {
             return Ok(None);
         }
-        self.filled = 0;
-        self.filled = self.socket.recv(&mut self.buffer)?;
-        Ok(self.buffer.get(..self.filled))
+        self.socket.recv_in_place(&mut self.buffer)?;
+        Ok(Some(&self.buffer))
     }
 }

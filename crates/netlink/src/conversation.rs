@@ -49,27 +49,26 @@ impl Conversation {
             None => netns::within(ask.netns, || NetlinkSocket::open(ask.protocol))??,
         };
         socket.send(request)?;
-        self.buffer.resize(SocketBlocks::BUFFER, 0);
-        Ok(Turn { socket: self.socket.insert(socket), buffer: &mut self.buffer, filled: 0 })
+        self.buffer.clear();
+        self.buffer.reserve(SocketBlocks::BUFFER);
+        Ok(Turn { socket: self.socket.insert(socket), buffer: &mut self.buffer })
     }
 }
 
 /// The answer to the newest request.
 struct Turn<'c> {
     socket: &'c NetlinkSocket,
-    buffer: &'c mut [u8],
-    filled: usize,
+    /// The block handed out last.
+    buffer: &'c mut Vec<u8>,
 }
 
 impl Blocks for Turn<'_> {
     fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
-        let block = self.buffer.get(..self.filled).unwrap_or_default();
-        if Messages::new(block).any(|message| message.is_ok_and(|message| message.is_end())) {
+        if Messages::new(self.buffer).any(|message| message.is_ok_and(|message| message.is_end())) {
             return Ok(None);
         }
-        self.filled = 0;
-        self.filled = self.socket.recv(self.buffer)?;
-        Ok(self.buffer.get(..self.filled))
+        self.socket.recv_in_place(self.buffer)?;
+        Ok(Some(self.buffer))
     }
 }
 

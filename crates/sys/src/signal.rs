@@ -20,6 +20,7 @@ static HAD_TERMINAL: AtomicBool = AtomicBool::new(false);
 static HANGUPS: AtomicU64 = AtomicU64::new(0);
 static REPORTS: AtomicU64 = AtomicU64::new(0);
 static FLUSHES: AtomicU64 = AtomicU64::new(0);
+static CONTINUATIONS: AtomicU64 = AtomicU64::new(0);
 static POKE: AtomicI32 = AtomicI32::new(-1);
 
 /// Signals within this time are one request: timeout(1) sends its signal to the process and to its group, and a shell
@@ -78,6 +79,16 @@ pub fn flush_on_usr2() -> Result<(), SysError> {
 /// How often that was asked for since [`flush_on_usr2`]. Free.
 pub fn flushes() -> u64 {
     FLUSHES.load(SeqCst)
+}
+
+/// From now on it is counted how often the process goes on after a stop ([`continuations`]).
+pub fn note_continuing() -> Result<(), SysError> {
+    catch(libc::SIGCONT)
+}
+
+/// How often that was since [`note_continuing`]. Free.
+pub fn continuations() -> u64 {
+    CONTINUATIONS.load(SeqCst)
 }
 
 fn catch(signal: libc::c_int) -> Result<(), SysError> {
@@ -218,6 +229,7 @@ extern "C" fn on_signal(signal: libc::c_int) {
         }
         libc::SIGHUP => on_hangup(),
         libc::SIGUSR1 => _ = REPORTS.fetch_add(1, SeqCst),
+        libc::SIGCONT => _ = CONTINUATIONS.fetch_add(1, SeqCst),
         libc::SIGUSR2 => _ = FLUSHES.fetch_add(1, SeqCst),
         _ => request(signal, clock::monotonic_ns()),
     }

@@ -34,7 +34,7 @@ struct Watcher {
     at_most_ns: Option<f64>,
 }
 
-const WATCHERS: [Watcher; 7] = [
+const WATCHERS: [Watcher; 8] = [
     Watcher { label: "netwren drops", program: None, args: &["drops"], tracefs: false, at_most_ns: Some(300.0) },
     Watcher {
         label: "netwren drops, in another namespace",
@@ -75,6 +75,13 @@ const WATCHERS: [Watcher; 7] = [
         label: "perf trace -e skb:kfree_skb",
         program: Some("perf"),
         args: &["trace", "-a", "-e", "skb:kfree_skb"],
+        tracefs: true,
+        at_most_ns: None,
+    },
+    Watcher {
+        label: "bpftrace -e 'tracepoint:skb:kfree_skb { @[args->reason] = count(); }'",
+        program: Some("bpftrace"),
+        args: &["-e", "tracepoint:skb:kfree_skb { @[args->reason] = count(); }"],
         tracefs: true,
         at_most_ns: None,
     },

@@ -7,15 +7,18 @@
 #![forbid(unsafe_code)]
 
 pub mod addresses;
+pub mod arp_claims;
 pub mod cgroups;
 pub mod containers;
 pub mod drop_rules;
 mod error;
 pub mod ethers;
+pub mod group_rules;
 pub mod groups;
 pub mod hosts;
 pub mod ifaces;
 mod inside;
+pub mod link_modes;
 pub mod links;
 pub mod log_rules;
 mod mounts;

@@ -84,6 +84,13 @@ impl Links {
         LinksReader::default().read(host, netns, inside)
     }
 
+    /// The IPv4 addresses alone: one dump.
+    pub fn read_inet(host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<Links, HostError> {
+        let mut all = Links::default();
+        all.interrupted = all.read_addrs(&mut Conversation::new(), host, netns, inside)?.interrupted;
+        Ok(all)
+    }
+
     fn read_by(
         conversation: &mut Conversation,
         host: &Host,

@@ -6,6 +6,7 @@
 mod alarm;
 pub mod allocator;
 pub mod alternate_screen;
+mod arp_socket;
 mod blocks;
 pub mod bpf;
 pub mod caps;
@@ -47,6 +48,7 @@ mod tape;
 pub mod term;
 
 pub use alarm::Alarm;
+pub use arp_socket::{ARP_ADDRESSES_MAX, ArpSender, ArpSocket};
 pub use blocks::Blocks;
 pub use crc32c::crc32c;
 pub use errno::{Errno, SysError, escaped};

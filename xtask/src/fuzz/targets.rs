@@ -55,6 +55,8 @@ pub(crate) const ALL: &[Target] = &[
     Target { made: objects_types, ..Target::new("bpf_btf", bpf::fuzz_btf, &[], &[]) },
     Target::new("filter", engine::filter::fuzz_filter, &[], FILTERS),
     Target::new("links", host::links::fuzz_links, &[], LINKS),
+    Target::new("group_rules", host::group_rules::fuzz_group_rules, &[], GROUP_RULES),
+    Target::new("link_modes", host::link_modes::fuzz_link_modes, &[], LINK_MODES),
     Target::new("routes", host::routes::fuzz_routes, &[], ROUTES),
     Target::new("groups", host::groups::fuzz_groups, &[], GROUPS),
     Target::new("owners", host::owners::fuzz_owners, &[], OWNERS),
@@ -234,6 +236,21 @@ const LINKS: &[&[u8]] = &[
     b"\0\0\x01\0\x02\0\0\0\x43\x10\0\0\0\0\0\0\x09\0\x03\0eth0\0\0\0\0\x0c\0\x17\0\x01\0\0\0\0\0\0\0",
     b"\x02\x18\0\0\x02\0\0\0\x08\0\x02\0\xc0\0\x02\x01\x09\0\x03\0eth0\0\0\0\0",
     b"fe8000000000000000fc00fffe000001 04 40 20 80     eth0\n",
+];
+
+/// A rule of `inet t c` that logs to a group; a chain at a hook.
+const GROUP_RULES: &[&[u8]] = &[
+    b"\x01\0\0\0\x06\0\x01\0t\0\0\0\x06\0\x02\0c\0\0\0\x0c\0\x03\0\0\0\0\0\0\0\0\x07\
+      \x1c\0\x04\0\x18\0\x01\0\x08\0\x01\0log\0\x0c\0\x02\0\x06\0\x01\0\0\x05\0\0",
+    b"\x01\0\0\0\x06\0\x01\0t\0\0\0\x06\0\x03\0c\0\0\0\x04\0\x04\0",
+];
+
+/// An interface that negotiated 100 Mb/s; its end of the link with a mask of modes.
+const LINK_MODES: &[&[u8]] = &[
+    b"\x04\x01\0\0\x0c\0\x01\x80\x08\0\x01\0\x02\0\0\0\x05\0\x02\0\x01\0\0\0\
+      \x08\0\x05\0\x64\0\0\0\x05\0\x06\0\x01\0\0\0",
+    b"\x04\x01\0\0\x0c\0\x01\x80\x08\0\x01\0\x02\0\0\0\
+      \x1c\0\x03\x80\x0c\0\x04\0\x2f\x20\0\0\0\0\0\0\x0c\0\x05\0\x2f\x20\0\0\0\0\0\0",
 ];
 
 /// The forms of counters in /proc/net; an interface whose counters are cut; a queueing discipline.

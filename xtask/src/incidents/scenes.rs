@@ -141,6 +141,38 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
+        name: "no helper follows FTP through a firewall",
+        expected: "ct-helper",
+        set_up: &[(
+            Router,
+            "nft 'table ip f { ct helper ftp { type \"ftp\" protocol tcp; }; \
+             chain c { type filter hook forward priority 0; policy drop; ct state established,related accept; \
+             tcp dport 21 ct helper set \"ftp\" accept; }; }'",
+        )],
+        fault: &[(
+            Router,
+            "nft 'flush chain ip f c; add rule ip f c ct state established,related accept; \
+             add rule ip f c tcp dport 21 accept'",
+        )],
+        traffic: &[(Server, "ftp_server(); ready()"), (Client, "ftp(SERVER); ready(0.5)")],
+        is_quick: true,
+        ..NONE
+    },
+    Incident {
+        name: "no helper follows TFTP to its client",
+        expected: "ct-helper",
+        at: Client,
+        set_up: &[(
+            Client,
+            "nft 'table ip f { ct helper tftp { type \"tftp\" protocol udp; }; \
+             chain i { type filter hook input priority 0; policy drop; ct state established,related accept; }; \
+             chain o { type filter hook output priority 0; udp dport 69 ct helper set \"tftp\"; }; }'",
+        )],
+        fault: &[(Client, "nft flush chain ip f o")],
+        traffic: &[(Server, "tftp_server(); ready()"), (Client, "tftp(SERVER); ready(0.5)")],
+        ..NONE
+    },
+    Incident {
         name: "hash chains too long",
         expected: "ct-chains",
         set_up: &[(Router, TRACK)],
@@ -529,6 +561,27 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
+        name: "a link falls back to a lower speed",
+        expected: "link-mode",
+        at: Client,
+        traffic: &[
+            (Server, "echo(7); ready()"),
+            (Client, "link_mode('tap0', 100 if ILL else 1000, True); datagrams(SERVER, 7); ready(0.3)"),
+        ],
+        is_quick: true,
+        ..NONE
+    },
+    Incident {
+        name: "a link is half duplex",
+        expected: "link-mode",
+        at: Client,
+        traffic: &[
+            (Server, "echo(7); ready()"),
+            (Client, "link_mode('tap0', 100, not ILL, best=100); datagrams(SERVER, 7); ready(0.3)"),
+        ],
+        ..NONE
+    },
+    Incident {
         name: "the ends of a link have a different MTU",
         expected: "mtu-mismatch",
         at: Client,
@@ -617,11 +670,34 @@ pub(super) const INCIDENTS: &[Incident] = &[
         traffic: &[
             (
                 Router,
-                "if ILL: read_log_group(5)\n\
+                "(bind_log_group if ILL else read_log_group)(5)\n\
                  ready()",
             ),
             (Server, "echo(7); ready()"),
             (Client, "datagrams(SERVER, 7, 1000); ready(0.5)"),
+        ],
+        ..NONE
+    },
+    Incident {
+        name: "nobody reads the group that a rule logs to",
+        expected: "nflog-nobody",
+        set_up: &[(Router, FORWARD), (Router, "nft add rule ip f c udp dport 7 counter log group 6")],
+        traffic: &[
+            (Router, "if not ILL: read_log_group(6)\nready()"),
+            (Server, "echo(7); ready()"),
+            (Client, "datagrams(SERVER, 7); ready(0.3)"),
+        ],
+        is_quick: true,
+        ..NONE
+    },
+    Incident {
+        name: "the group is read in another network namespace",
+        expected: "nflog-nobody",
+        set_up: &[(Router, FORWARD), (Router, "nft add rule ip f c udp dport 7 log group 6")],
+        traffic: &[
+            (Server, "echo(7)\nif ILL: read_log_group(6)\nready()"),
+            (Router, "if not ILL: read_log_group(6)\nready()"),
+            (Client, "datagrams(SERVER, 7); ready(0.3)"),
         ],
         ..NONE
     },
@@ -667,6 +743,31 @@ pub(super) const INCIDENTS: &[Incident] = &[
             (Server, "echo(7); ready()"),
             (Client, "datagrams(SERVER, 7, source='192.0.2.1' if ILL else CLIENT); ready(0.3)"),
         ],
+        ..NONE
+    },
+    Incident {
+        name: "two hosts of a bridge have one IPv4 address",
+        expected: "ip-conflict",
+        at: Client,
+        set_up: &[
+            (Router, "ip addr flush dev c1; ip addr flush dev s1; ip link add br0 type bridge; ip link set br0 up"),
+            (Router, "ip link set c1 master br0; ip link set s1 master br0; ip addr add 10.9.0.3/24 dev br0"),
+            (Router, "sysctl -qw net.bridge.bridge-nf-call-iptables=0 2>/dev/null || true"),
+            (Client, "ip addr add 10.9.0.1/24 dev c0"),
+            (Server, "ip addr add 10.9.0.2/24 dev s0"),
+        ],
+        fault: &[(Server, "ip addr del 10.9.0.2/24 dev s0; ip addr add 10.9.0.1/24 dev s0")],
+        traffic: &[
+            (Router, "echo(7); ready()"),
+            (
+                Server,
+                "datagrams('10.9.0.3', 7)\n\
+                 every(0.3, lambda: run('ip neigh flush dev s0'))\n\
+                 ready()",
+            ),
+            (Client, "datagrams('10.9.0.3', 7); ready(0.5)"),
+        ],
+        is_quick: true,
         ..NONE
     },
     Incident {

@@ -1,4 +1,6 @@
 """What the hosts of an incident do: servers, clients, packets. Every helper ends by itself."""
+import array
+import fcntl
 import os
 import select
 import socket
@@ -283,11 +285,26 @@ def nfnetlink(listener, kind, group, *attributes):
     listener.send(struct.pack("=IHHII", 16 + len(body), kind, 1, 0, 0) + body)
 
 
-def read_log_group(group):
+def bind_log_group(group, buffer=2048):
     """Binds a log group and reads nothing."""
-    listener = netlink(12)
+    listener = netlink(12, 0, buffer)
     nfnetlink(listener, 4 << 8 | 1, group, (1, b"\1"))
     nfnetlink(listener, 4 << 8 | 1, group, (2, struct.pack("!IBB", 65535, 2, 0)))
+    return listener
+
+
+def read_log_group(group):
+    """Binds a log group and reads it."""
+    listener = bind_log_group(group, 1 << 22)
+
+    def loop():
+        while going():
+            try:
+                listener.recv(1 << 17)
+            except OSError:
+                pass
+
+    background(loop)
 
 
 def every(seconds, work):
@@ -361,3 +378,115 @@ def strays(port):
     sender = raw()
     packet = ip_packet(CLIENT, SERVER, 6, tcp_segment(CLIENT, SERVER, 999, port, 5, 5, 16))
     every(0.01, lambda: sender.sendto(packet, (SERVER, 0)))
+
+
+def link_mode(name, mbps, is_full, best=1000):
+    """An interface that has this speed and duplex, and whose ends offer `best`: a tap remembers what it is told."""
+    tap = os.open("/dev/net/tun", os.O_RDWR)
+    held.append(tap)
+    # TUNSETIFF: IFF_TAP and IFF_NO_PI.
+    fcntl.ioctl(tap, 0x400454CA, struct.pack("16sH22x", name.encode(), 0x1002))
+    asker = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    modes = {100: 0b1111, 1000: 0b101111}[best]
+
+    def ethtool(command, words, masks):
+        value = array.array("B", struct.pack("=IIBBBBBBBbBBBB28x", command, mbps, int(is_full), 0, 0, 1, 0, 0, 0, words,
+                                             0, 0, 0, 0) + masks + bytes(400))
+        # SIOCETHTOOL
+        fcntl.ioctl(asker, 0x8946, struct.pack("16sP16x", name.encode(), value.buffer_info()[0]))
+        return value
+
+    # ETHTOOL_GLINKSETTINGS says how many words a mask has, ETHTOOL_SLINKSETTINGS takes three of them.
+    words = -struct.unpack_from("=b", ethtool(0x4C, 0, b""), 15)[0]
+    ethtool(0x4D, words, struct.pack("=I%dx" % (words * 4 - 4), modes) * 3)
+    run("ip link set %s up" % name)
+
+
+def ftp_server():
+    """Control connections at port 21 that know PASV alone, and data of any port that the kernel chooses."""
+
+    def session(control):
+        with control:
+            control.sendall(b"220 ready\r\n")
+            while control.recv(512):
+                data = socket.socket()
+                data.bind(("", 0))
+                data.listen()
+                data.settimeout(2)
+                high, low = divmod(data.getsockname()[1], 256)
+                control.sendall(b"227 Entering Passive Mode (%s,%d,%d)\r\n" %
+                                (control.getsockname()[0].replace(".", ",").encode(), high, low))
+                try:
+                    data.accept()[0].close()
+                except OSError:
+                    pass
+                data.close()
+
+    listener = listen(21)
+
+    def serve():
+        while going():
+            background(session, listener.accept()[0])
+
+    background(serve)
+
+
+def ftp(host):
+    """Asks for data again and again, over four control connections."""
+
+    def session():
+        with socket.create_connection((host, 21), timeout=5) as control:
+            control.recv(512)
+            while going():
+                control.sendall(b"PASV\r\n")
+                words = control.recv(512).split(b"(")[1].split(b")")[0].split(b",")
+                try:
+                    socket.create_connection((host, int(words[4]) * 256 + int(words[5])), timeout=1).close()
+                except OSError:
+                    pass
+                time.sleep(0.05)
+
+    def loop():
+        while going():
+            try:
+                session()
+            except (OSError, IndexError):
+                time.sleep(0.2)
+
+    for _ in range(4):
+        background(loop)
+
+
+def tftp_server():
+    """Answers each request at port 69 from a port of its own."""
+    taker = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    taker.bind(("", 69))
+    held.append(taker)
+
+    def serve():
+        while going():
+            client = taker.recvfrom(512)[1]
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as answerer:
+                answerer.settimeout(0.1)
+                answerer.sendto(b"\0\3\0\1data", client)
+                try:
+                    answerer.recv(512)
+                except OSError:
+                    pass
+
+    background(serve)
+
+
+def tftp(host):
+    """Asks for a file again and again."""
+
+    def once():
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
+            asker.settimeout(0.2)
+            asker.sendto(b"\0\1file\0octet\0", (host, 69))
+            try:
+                asker.sendto(b"\0\4\0\1", asker.recvfrom(512)[1])
+            except OSError:
+                pass
+
+    every(0.02, once)

@@ -14,6 +14,7 @@ mod ct_chains;
 mod ct_evicting;
 mod ct_filling;
 mod ct_full;
+mod ct_helper;
 mod ct_invalid;
 mod ct_unreplied;
 mod dad_failed;
@@ -21,8 +22,10 @@ mod dns_silent;
 mod fd_limit;
 mod forwarding_off;
 mod iface_down;
+mod ip_conflict;
 mod ipv6_off;
 mod link_flap;
+mod link_mode;
 mod listen_overflow;
 mod losers;
 mod martian;
@@ -32,6 +35,7 @@ mod mtu_mismatch;
 mod neigh_failed;
 mod neigh_full;
 mod netlink_overrun;
+mod nflog_nobody;
 mod nfqueue;
 mod nic_drops;
 mod nic_errors;
@@ -72,7 +76,10 @@ mod words;
 pub use census::{LateReader, NameOwner, PortsInUse, Queue, SOCKETS_MAX, SocketCensus, Stuck, Unclosed};
 pub use moved::Moved;
 pub use sample::{Descriptors, Sample};
-pub use surroundings::{DESTINATIONS_MAX, DropSeen, FlowCensus, LinkSeen, NeighbourSeen, NfQueue, Surroundings};
+pub use surroundings::{
+    CONTROLS_MAX, Conflict, Control, ControlKind, DESTINATIONS_MAX, DropSeen, FlowCensus, LinkSeen, ModeSeen,
+    NeighbourSeen, NfQueue, Surroundings, UnreadRule,
+};
 
 use record::rows::{Confidence, Evidence, Finding, Remedy, Severity};
 
@@ -107,6 +114,7 @@ pub const CHECKS: &[&Check] = &[
     &udp_rcvbuf::CHECK,
     &nfqueue::CHECK,
     &dad_failed::CHECK,
+    &ip_conflict::CHECK,
     &iface_down::CHECK,
     &link_flap::CHECK,
     &neigh_failed::CHECK,
@@ -114,6 +122,7 @@ pub const CHECKS: &[&Check] = &[
     &forwarding_off::CHECK,
     &rp_filter::CHECK,
     &bridge_nf::CHECK,
+    &ct_helper::CHECK,
     &rule_drop::CHECK,
     &tc_xdp_drop::CHECK,
     &ttl_expired::CHECK,
@@ -123,6 +132,7 @@ pub const CHECKS: &[&Check] = &[
     &ipv6_off::CHECK,
     &no_route::CHECK,
     &otherhost::CHECK,
+    &link_mode::CHECK,
     &nic_errors::CHECK,
     &qdisc_drop::CHECK,
     &checksum::CHECK,
@@ -133,6 +143,7 @@ pub const CHECKS: &[&Check] = &[
     &ct_invalid::CHECK,
     &dns_silent::CHECK,
     &netlink_overrun::CHECK,
+    &nflog_nobody::CHECK,
     &packet_drops::CHECK,
     &syn_cookies::CHECK,
     &orphans::CHECK,

@@ -17,6 +17,8 @@ pub struct Surroundings {
     pub links: Vec<LinkSeen>,
     /// IPv6 addresses that another host has as well, with their interface.
     pub duplicates: Vec<(String, Addr)>,
+    /// Hosts that have an IPv4 address of this one.
+    pub conflicts: Vec<Conflict>,
     /// Neighbours that were asked for in vain within the window.
     pub neighbours: Vec<NeighbourSeen>,
     /// Next hops of routes.
@@ -25,6 +27,10 @@ pub struct Surroundings {
     pub refused: Vec<(String, &'static str)>,
     /// Queues of packets that rules hand to programs.
     pub queues: Vec<NfQueue>,
+    /// Rules that log to groups which nobody read at either reading.
+    pub unread: Vec<UnreadRule>,
+    /// Control connections that no helper follows; looked for only if rules dropped what may be their data.
+    pub controls: Vec<Control>,
     /// Entries of connection tracking.
     pub flows: FlowCensus,
 }
@@ -67,6 +73,36 @@ pub struct LinkSeen {
     pub has_address: bool,
     /// True if it is a port of a bridge.
     pub is_bridge_port: bool,
+    /// Speed and duplex; `None` where the driver does not know both.
+    pub mode: Option<ModeSeen>,
+}
+
+/// Speed and duplex of an interface.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ModeSeen {
+    /// Speed in Mb/s.
+    pub mbps: u32,
+    /// True if it is half duplex.
+    pub is_half: bool,
+    /// True if both are negotiated.
+    pub is_negotiated: bool,
+    /// Speed of the best BASE-T mode of full duplex that the interface can have.
+    pub supported_mbps: Option<u32>,
+    /// The same of those that both ends offer.
+    pub common_mbps: Option<u32>,
+}
+
+/// A host on the same link that has an IPv4 address of this one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conflict {
+    /// The address.
+    pub addr: Addr,
+    /// The interface that has it, by which the host was heard.
+    pub iface: String,
+    /// The host's hardware address.
+    pub hardware: [u8; 6],
+    /// Messages of ARP that it sent as this address within the window.
+    pub count: u32,
 }
 
 /// A neighbour whose hardware address was asked for in vain.
@@ -90,6 +126,90 @@ pub struct NfQueue {
     /// Packets dropped because the program's socket was full.
     pub user_dropped: Moved,
 }
+
+/// A rule that logs to a group that nobody reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadRule {
+    /// The group.
+    pub group: u16,
+    /// Family of the table, as nft writes it: `inet`.
+    pub family: &'static str,
+    /// Name of the table.
+    pub table: String,
+    /// Name of the chain.
+    pub chain: String,
+    /// Number of the rule in its table.
+    pub handle: u64,
+    /// Packets that it logged at least; `None` if no counter says so.
+    pub logged: Option<Moved>,
+    /// True if a chain with a hook leads to it.
+    pub is_reached: bool,
+}
+
+impl UnreadRule {
+    /// Where it stands: `inet filter input handle 7`.
+    pub(super) fn place(&self) -> String {
+        format!("{} {} {} handle {}", self.family, self.table, self.chain, self.handle)
+    }
+}
+
+/// A protocol whose control connection agrees on ports of others, which a helper can follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ControlKind {
+    /// RFC 959: TCP port 21.
+    Ftp,
+    /// RFC 1350: UDP port 69; the server answers from another port.
+    Tftp,
+}
+
+impl ControlKind {
+    /// Both.
+    pub const ALL: [ControlKind; 2] = [ControlKind::Ftp, ControlKind::Tftp];
+
+    /// The name of its helper.
+    pub fn name(self) -> &'static str {
+        match self {
+            ControlKind::Ftp => "ftp",
+            ControlKind::Tftp => "tftp",
+        }
+    }
+
+    /// `tcp` or `udp`.
+    pub fn proto(self) -> &'static str {
+        match self {
+            ControlKind::Ftp => "tcp",
+            ControlKind::Tftp => "udp",
+        }
+    }
+
+    /// The port of its server.
+    pub fn port(self) -> u16 {
+        match self {
+            ControlKind::Ftp => 21,
+            ControlKind::Tftp => 69,
+        }
+    }
+}
+
+/// A tracked control connection that no helper follows. IPv4 addresses are no mapped ones.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Control {
+    /// Its protocol.
+    pub kind: ControlKind,
+    /// Who began it.
+    pub client: Addr,
+    /// The server as the client knows it.
+    pub server: Addr,
+    /// The server behind NAT; else the same.
+    pub real_server: Addr,
+    /// The client as the server sees it.
+    pub outside: Addr,
+    /// The client's ports on either side of NAT.
+    pub client_ports: [u16; 2],
+}
+
+/// Control connections that are remembered of a namespace.
+pub const CONTROLS_MAX: usize = 4096;
 
 /// Destinations that are remembered, of each kind.
 pub const DESTINATIONS_MAX: usize = 4096;
@@ -152,6 +272,15 @@ impl DropSeen {
     /// True if it was dropped where the kernel refuses a destination: routes tell why.
     pub fn is_refused(&self) -> bool {
         cause_of(&self.reason, &self.place, self.proto) == "route-refuses"
+    }
+
+    /// True if rules dropped it, and a control connection may have agreed on its ports.
+    pub fn may_be_data(&self) -> bool {
+        let is_of = |kind: ControlKind| self.proto == kind.proto();
+        let is_agreed = self.ports.is_some_and(|(_, to)| to >= 1024);
+        is_agreed
+            && ControlKind::ALL.into_iter().any(is_of)
+            && cause_of(&self.reason, &self.place, self.proto) == "rule-drop"
     }
 
     /// The first packet: `192.0.2.1 to 192.0.2.9 port 80 (tcp)`.

@@ -96,6 +96,18 @@ const AROUND: &[(&str, Severity, MakeIll)] = &[
         let hook = Some(record::rows::NetfilterHook::Input);
         dropped(sample, DropSeen { hook, ports: Some((40_000, 23)), ..drop_of("NETFILTER_DROP", "nft_do_chain", 9) });
     }),
+    ("ct-helper", Severity::Warning, |sample| {
+        sample.around.controls.push(control(ControlKind::Ftp));
+        dropped(sample, data("tcp", CLIENT, PEER, (40_000, 30_123)));
+    }),
+    ("ct-helper", Severity::Warning, |sample| {
+        sample.around.controls.push(control(ControlKind::Ftp));
+        dropped(sample, data("tcp", PEER, CLIENT, (20, 40_001)));
+    }),
+    ("ct-helper", Severity::Warning, |sample| {
+        sample.around.controls.push(control(ControlKind::Tftp));
+        dropped(sample, data("udp", PEER, CLIENT, (50_000, 5555)));
+    }),
     ("tc-xdp-drop", Severity::Warning, |sample| dropped(sample, drop_of("XDP", "do_xdp_generic", 9))),
     ("socket-filter", Severity::Hint, |sample| dropped(sample, drop_of("SOCKET_FILTER", "sk_filter_trim_cap", 90))),
     ("ttl-expired", Severity::Warning, |sample| dropped(sample, drop_of("IP_INHDR", "ip_forward", 20))),
@@ -113,6 +125,11 @@ const AROUND: &[(&str, Severity, MakeIll)] = &[
         sample.before.netlink = vec![queue(4, "netlink netfilter port 7", 1, 1)];
         sample.after.netlink = vec![queue(4, "netlink netfilter port 7", 9, 1)];
     }),
+    ("nflog-nobody", Severity::Warning, |sample| sample.around.unread.push(unread(Some((5, 9))))),
+    ("nflog-nobody", Severity::Hint, |sample| {
+        sample.around.unread.push(unread(None));
+        sample.counters_of(&[(Snmp, "IpOutRequests", "", 0, 9)]);
+    }),
     ("route-refuses", Severity::Warning, |sample| {
         dropped(sample, drop_of("NOT_SPECIFIED", "ip_error", 9));
         sample.around.refused.push(("203.0.113.0/24".into(), "blackhole"));
@@ -129,6 +146,9 @@ const AROUND: &[(&str, Severity, MakeIll)] = &[
         sample.around.links.push(link);
         dropped(sample, drop_of("NOT_SPECIFIED", "noop_enqueue", 9));
     }),
+    ("link-mode", Severity::Warning, |sample| sample.around.links.push(linked(100, true, Some(100)))),
+    ("link-mode", Severity::Warning, |sample| sample.around.links.push(linked(100, true, None))),
+    ("link-mode", Severity::Warning, |sample| sample.around.links.push(linked(100, false, Some(1000)))),
     ("bridge-nf", Severity::Warning, |sample| {
         sample.add_setting("bridge/bridge-nf-call-iptables", vec![1]);
         sample.around.links.push(LinkSeen { name: "eth0".into(), is_bridge_port: true, ..LinkSeen::default() });
@@ -139,6 +159,10 @@ const AROUND: &[(&str, Severity, MakeIll)] = &[
         sample.counters_of(&[(Snmp, "IpInAddrErrors", "", 0, 9)]);
     }),
     ("dad-failed", Severity::Critical, |sample| sample.around.duplicates.push(("eth0".into(), PEER))),
+    ("ip-conflict", Severity::Critical, |sample| {
+        let hardware = [2, 0, 0, 0, 0, 5];
+        sample.around.conflicts.push(Conflict { addr: PEER, iface: "eth0".into(), hardware, count: 2 });
+    }),
     ("asymmetric-route", Severity::Warning, |sample| {
         (0..9).for_each(|_| sample.around.flows.add_silent(PEER));
         sample.counters_of(&[(Conntrack, "invalid", "", 0, 90)]);
@@ -181,6 +205,78 @@ fn drop_of(reason: &str, place: &str, count: u64) -> DropSeen {
 
 fn dropped(sample: &mut Sample, one: DropSeen) {
     sample.around.drops.get_or_insert_default().push(one);
+}
+
+/// `eth0` that can do 1000BASE-T, up and with a carrier, at this speed; both ends offer up to `common_mbps`.
+fn linked(mbps: u32, is_half: bool, common_mbps: Option<u32>) -> LinkSeen {
+    let mode = ModeSeen { mbps, is_half, is_negotiated: true, supported_mbps: Some(1000), common_mbps };
+    LinkSeen { name: "eth0".into(), flags: 0x1_0001, mode: Some(mode), ..LinkSeen::default() }
+}
+
+#[test]
+fn links_as_good_as_they_can_be_are_no_finding() {
+    let with = |change: fn(&mut LinkSeen, &mut ModeSeen)| {
+        let mut link = linked(100, true, Some(1000));
+        let mut mode = link.mode.unwrap();
+        change(&mut link, &mut mode);
+        link.mode = Some(mode);
+        let mut sample = Sample::of(&[]);
+        sample.around.links.push(link);
+        assert_eq!(diagnose(&[sample]), []);
+    };
+    with(|link, _| link.flags = 1);
+    with(|_, mode| (mode.mbps, mode.is_half) = (1000, false));
+    // Faster than half of what both offer; set by hand; an end that knows half duplex alone (10BASE-T1S).
+    with(|_, mode| (mode.mbps, mode.is_half, mode.common_mbps) = (1000, false, Some(1999)));
+    with(|_, mode| (mode.is_half, mode.is_negotiated) = (false, false));
+    with(|_, mode| (mode.mbps, mode.supported_mbps, mode.common_mbps) = (10, None, None));
+    // A driver that knows nothing says 0 for half duplex, and supports nothing.
+    with(|_, mode| (mode.supported_mbps, mode.common_mbps) = (None, None));
+}
+
+const CLIENT: record::Addr = record::Addr::V4([192, 0, 2, 1]);
+
+/// A control connection from [`CLIENT`] to [`PEER`].
+fn control(kind: ControlKind) -> Control {
+    Control { kind, client: CLIENT, server: PEER, real_server: PEER, outside: CLIENT, client_ports: [5555; 2] }
+}
+
+/// A packet that a rule drops on its way through.
+fn data(proto: &'static str, from: record::Addr, to: record::Addr, ports: (u16, u16)) -> DropSeen {
+    let hook = Some(record::rows::NetfilterHook::Forward);
+    let (ends, ports) = (Some((from, to)), Some(ports));
+    DropSeen { hook, proto, ends, ports, ..drop_of("NETFILTER_DROP", "nft_do_chain", 9) }
+}
+
+#[test]
+fn what_no_control_connection_agreed_on_is_no_data_of_it() {
+    for (kind, one) in [
+        (ControlKind::Ftp, data("tcp", CLIENT, PEER, (40_000, 80))),
+        (ControlKind::Ftp, data("tcp", CLIENT, record::Addr::V4([192, 0, 2, 8]), (40_000, 30_123))),
+        (ControlKind::Ftp, data("tcp", PEER, CLIENT, (443, 40_001))),
+        (ControlKind::Ftp, data("udp", CLIENT, PEER, (40_000, 30_123))),
+        (ControlKind::Tftp, data("udp", PEER, CLIENT, (50_000, 5556))),
+        (ControlKind::Tftp, data("udp", CLIENT, PEER, (5555, 50_000))),
+        (ControlKind::Ftp, DropSeen { count: 2, ..data("tcp", CLIENT, PEER, (40_000, 30_123)) }),
+    ] {
+        let mut sample = Sample::of(&[]);
+        sample.around.controls.push(control(kind));
+        dropped(&mut sample, one);
+        let found = diagnose(&[sample]);
+        assert!(found.iter().all(|finding| finding.id != "ct-helper"), "{found:?}");
+    }
+}
+
+fn unread(logged: Option<(i64, i64)>) -> UnreadRule {
+    UnreadRule {
+        group: 5,
+        family: "inet",
+        table: "t".into(),
+        chain: "c".into(),
+        handle: 7,
+        logged: logged.map(|(before, after)| Moved { before: Some(before), after }),
+        is_reached: true,
+    }
 }
 
 fn stuck(cookie: u64, is_window: bool) -> Stuck {
@@ -235,6 +331,17 @@ fn what_is_routine_is_no_finding() {
     silent(|sample| {
         let link = LinkSeen { name: "docker0".into(), flags: 1, has_address: true, ..LinkSeen::default() };
         sample.around.links.push(link);
+    });
+    // A rule that logs, and that no packet meets; one that has no counter where no packet moves, or is not reached.
+    silent(|sample| sample.around.unread.push(unread(Some((9, 9)))));
+    silent(|sample| {
+        sample.around.unread.push(unread(Some((9, 9))));
+        sample.counters_of(&[(Snmp, "IpOutRequests", "", 0, 9)]);
+    });
+    silent(|sample| sample.around.unread.push(unread(None)));
+    silent(|sample| {
+        sample.around.unread.push(UnreadRule { is_reached: false, ..unread(None) });
+        sample.counters_of(&[(Snmp, "IpOutRequests", "", 0, 9)]);
     });
     // Others forward on purpose, and a router sees no answers of what it only passes on.
     silent(|sample| sample.counters_of(&[(Snmp, "IpInAddrErrors", "", 0, 9)]));

@@ -14,6 +14,7 @@ mod whole;
 
 pub use frame::{Frame, FrameStatus, PacketType};
 pub use program::{Instruction, PROGRAM_MAX, accept_all, one_direction, without_own_echo};
+pub(crate) use socket::attach_filter;
 pub use socket::{PacketRing, RingKind, RingRequest, RingStatistics};
 pub use stamps::{StampClock, stamp_clocks};
 

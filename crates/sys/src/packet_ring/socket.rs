@@ -164,19 +164,7 @@ impl PacketRing {
 
     /// Replaces the program. What is in the ring has passed the one before.
     pub fn attach(&self, program: &[Instruction]) -> Result<(), SysError> {
-        let failed = |errno| SysError::new("setsockopt", "packet filter (SO_ATTACH_FILTER)", errno);
-        let instructions: Vec<[u8; 8]> = program.iter().map(|instruction| instruction.bytes()).collect();
-        if instructions.len() > PROGRAM_MAX {
-            return Err(failed(Errno::INVAL));
-        }
-        let filter = libc::sock_fprog { len: instructions.len() as u16, filter: instructions.as_ptr() as *mut _ };
-        let (size, option) = (std::mem::size_of::<libc::sock_fprog>() as libc::socklen_t, libc::SO_ATTACH_FILTER);
-        let (fd, from) = (self.fd.raw(), (&raw const filter).cast());
-        // SAFETY: `filter` is live and of `size` bytes; its pointer is to `len` instructions of 8 bytes each (struct
-        // sock_filter) that live until the call is over and that the kernel only reads.
-        call("setsockopt", || unsafe { libc::setsockopt(fd, SOL_SOCKET, option, from, size) }.into())
-            .map_err(failed)?;
-        Ok(())
+        attach_filter(&self.fd, program)
     }
 
     /// Lets no further packet in. What is in the ring stays there.
@@ -262,6 +250,22 @@ impl AsFd for PacketRing {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+/// Gives a packet socket its program, in place of the one that it has.
+pub(crate) fn attach_filter(fd: &Fd, program: &[Instruction]) -> Result<(), SysError> {
+    let failed = |errno| SysError::new("setsockopt", "packet filter (SO_ATTACH_FILTER)", errno);
+    let instructions: Vec<[u8; 8]> = program.iter().map(|instruction| instruction.bytes()).collect();
+    if instructions.len() > PROGRAM_MAX {
+        return Err(failed(Errno::INVAL));
+    }
+    let filter = libc::sock_fprog { len: instructions.len() as u16, filter: instructions.as_ptr() as *mut _ };
+    let (size, option) = (std::mem::size_of::<libc::sock_fprog>() as libc::socklen_t, libc::SO_ATTACH_FILTER);
+    let (fd, from) = (fd.raw(), (&raw const filter).cast());
+    // SAFETY: `filter` is live and of `size` bytes; its pointer is to `len` instructions of 8 bytes each (struct
+    // sock_filter) that live until the call is over and that the kernel only reads.
+    call("setsockopt", || unsafe { libc::setsockopt(fd, SOL_SOCKET, option, from, size) }.into()).map_err(failed)?;
+    Ok(())
 }
 
 /// Lets packets that are longer than a slot wait at the socket, too: about as many bytes of them as the ring has.

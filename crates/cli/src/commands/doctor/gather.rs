@@ -92,7 +92,7 @@ impl Watch {
         session.in_each_namespace(&mut |netns_id| {
             settings.insert(netns_id, read_settings(session.host(), netns_id, stats));
         });
-        let look = surroundings::first_look(session, stats);
+        let look = surroundings::first_look(session, true, stats);
         self.drops.begin(session, stats);
         let ports = |netns_id: u64| settings.get(&netns_id).and_then(port_range).unwrap_or(PORTS);
         let kept = self.before.take();

@@ -1,59 +1,25 @@
 //! Tracked flows: those without an answer, and queries of DNS.
 
 use super::Samples;
-use crate::commands::doctor::lacks::note;
+use super::entries::EntriesPass;
 use crate::session::Session;
-use conntrack::{AllNetnsConntrack, ConntrackSource, Options};
 use doctor::checks::{FlowCensus, Sample};
-use record::rows::{Conntrack, CounterSource, CtState, CtStatus, Nat, ip_proto};
-use record::{Accounting, Demand, Next, Source, field_index};
+use record::Accounting;
+use record::rows::{Conntrack, CtState, CtStatus, ip_proto};
 
 /// TCP_CONNTRACK_SYN_SENT, include/uapi/linux/netfilter/nf_conntrack_tcp.h.
 const SYN_SENT: CtState = CtState::Tcp(1);
 
-/// The fields of entries that the census needs.
-const OF_ENTRIES: &[&str] = &["proto", "state", "status", "timeout_s", "orig_dst", "orig_dport"];
+/// The entries that the census needs.
+const ENTRIES: EntriesPass = EntriesPass {
+    fields: &["proto", "state", "status", "timeout_s", "orig_dst", "orig_dport"],
+    filter: "",
+    lack: "tracked flows are not checked",
+};
 
-/// Adds the flows of the namespaces whose table has entries: one pass over it.
+/// Adds the flows of the namespaces whose table has entries.
 pub(super) fn add(session: &Session, samples: &mut Samples, stats: &mut Accounting) {
-    let has_entries = |sample: &Sample| {
-        let entries = sample.counter(CounterSource::Conntrack, "entries");
-        entries.is_some_and(|entries| entries.after > 0)
-    };
-    let filled: Vec<u64> =
-        samples.values().filter(|sample| has_entries(sample)).filter_map(|sample| sample.netns_id).collect();
-    if filled.is_empty() {
-        return;
-    }
-    let fields: Vec<usize> = OF_ENTRIES.iter().filter_map(|name| field_index::<Nat>(name)).collect();
-    let demand = Demand::new(&fields, Vec::new());
-    let options = Options::new(session.netns_id());
-    let namespaces = session.namespaces();
-    let mut add = |row: &Conntrack<'_>| {
-        if let Some(sample) = samples.get_mut(&Some(row.netns_id)) {
-            add_flow(sample, row);
-        }
-        Next::More
-    };
-    let read = match namespaces.as_deref() {
-        None => {
-            let source = ConntrackSource::new(session.host(), options).with_cache(session.cache());
-            source.run(&demand, &mut add)
-        }
-        Some(namespaces) => {
-            let mut ways = session.ways(Some(namespaces));
-            ways.retain(|way| filled.contains(&way.netns_id));
-            let source = AllNetnsConntrack::new(session.host(), options, ways).with_cache(session.cache());
-            source.run(&demand, &mut add)
-        }
-    };
-    match read {
-        Ok(read) => note(stats, &read),
-        Err(error) => {
-            stats.incomplete = true;
-            stats.add_reason(1, format!("tracked flows are not checked: {error}"));
-        }
-    }
+    ENTRIES.run(session, samples, |_| true, add_flow, stats);
     let over: u64 = samples.values().map(|sample| sample.around.flows.over).sum();
     if over > 0 {
         stats.incomplete = true;
@@ -82,7 +48,9 @@ fn add_flow(sample: &mut Sample, row: &Conntrack<'_>) {
     if row.orig.proto == ip_proto::UDP && row.orig.dport() == Some(53) {
         flows.add_query(to, is_answered);
     }
-    if is_answered {
+    // A server of TFTP answers from another port: its requests have no answer of their own, ever.
+    let is_tftp = row.orig.proto == ip_proto::UDP && row.orig.dport() == Some(69);
+    if is_answered || is_tftp {
         return;
     }
     match (row.orig.proto, row.state) {

@@ -1,14 +1,21 @@
-//! Readings beside counters and sockets: drops, interfaces, neighbours, routes, queues, flows.
+//! Readings beside counters and sockets: drops, interfaces, neighbours, routes, queues, log groups, flows.
 
+mod arp;
+mod controls;
 mod drop_watch;
+mod entries;
 mod flows;
+mod log_groups;
 mod queues;
 mod routes;
 
 pub(super) use drop_watch::DropWatch;
 
 use crate::session::Session;
-use doctor::checks::{DropSeen, LinkSeen, NeighbourSeen, Sample, Surroundings};
+use arp::ArpListeners;
+use doctor::checks::{DropSeen, LinkSeen, ModeSeen, NeighbourSeen, Sample, Surroundings};
+use host::group_rules::GroupRule;
+use host::link_modes::{self, LinkMode};
 use host::neighbours::{self, SilentNeighbour};
 use host::{HostError, Links};
 use queues::Queues;
@@ -28,6 +35,10 @@ pub(super) struct FirstLook {
     queues: Queues,
     /// Neighbours without an answer, by namespace.
     silent: BTreeMap<u64, Vec<SilentNeighbour>>,
+    /// Rules that log to groups which nobody reads, by namespace; without namespaces that have none.
+    unread: BTreeMap<u64, Vec<GroupRule>>,
+    /// Listens for others with our addresses.
+    arp: ArpListeners,
 }
 
 /// Reads a namespace the second time.
@@ -35,17 +46,21 @@ pub(super) fn add(session: &Session, samples: &mut Samples, before: &FirstLook, 
     let (host, mut wants_routes) = (session.host(), false);
     session.in_each_namespace(&mut |netns_id| {
         let Some(sample) = samples.get_mut(&Some(netns_id)) else { return };
-        let names = add_links(host, netns_id, &mut sample.around, stats);
+        let names = add_links(host, netns_id, &mut sample.around, &before.arp, stats);
         add_neighbours(host, sample, &names, before.silent.get(&netns_id).map_or(&[], Vec::as_slice), stats);
         let around = &mut sample.around;
         let now = queues::read(host, netns_id, stats).into_values();
         around.queues = now.map(|queue| queues::since(&before.queues, netns_id, queue)).collect();
+        if let Some(unread) = before.unread.get(&netns_id) {
+            around.unread = log_groups::since(unread, log_groups::unread(host, netns_id, stats));
+        }
         wants_routes |= around.drops.iter().flatten().any(DropSeen::is_refused) || !around.neighbours.is_empty();
     });
     if wants_routes {
         routes::add(session, samples, stats);
     }
     flows::add(session, samples, stats);
+    controls::add(session, samples, stats);
 }
 
 /// Adds what a reading could not do. What the kernel does not have is no lack.
@@ -69,7 +84,13 @@ fn note<T>(result: Result<T, HostError>, stats: &mut Accounting) -> Option<T> {
 }
 
 /// Adds the interfaces; returns their names by number.
-fn add_links(host: &Host, netns_id: u64, around: &mut Surroundings, stats: &mut Accounting) -> BTreeMap<u32, String> {
+fn add_links(
+    host: &Host,
+    netns_id: u64,
+    around: &mut Surroundings,
+    arp: &ArpListeners,
+    stats: &mut Accounting,
+) -> BTreeMap<u32, String> {
     let read = Links::read(host, netns_id, None);
     let Some(mut links) = note(read, stats) else { return BTreeMap::new() };
     let _ = note(links.read_inet6(host, netns_id, None).map_err(HostError::from), stats);
@@ -78,6 +99,7 @@ fn add_links(host: &Host, netns_id: u64, around: &mut Surroundings, stats: &mut 
         stats.add_reason(links.over, "interfaces and addresses beyond the first 1,048,576 are not checked");
     }
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let modes = modes(host, netns_id, stats);
     for link in &links.links {
         let of_four = links.addrs.iter().any(|addr| addr.index == link.index);
         let of_six = links.addrs6.iter().any(|addr| addr.iface == link.name && addr.scope == 0);
@@ -87,8 +109,10 @@ fn add_links(host: &Host, netns_id: u64, around: &mut Surroundings, stats: &mut 
             mtu: link.mtu,
             has_address: of_four || of_six,
             is_bridge_port: link.master != 0,
+            mode: modes.get(&link.index).copied(),
         });
     }
+    around.conflicts = arp.conflicts(host, netns_id, &links, stats);
     let duplicates = links.addrs6.iter().filter(|addr| addr.flags & DUPLICATE != 0);
     around.duplicates = duplicates.map(|addr| (text(&addr.iface), Addr::V6(addr.addr))).collect();
     let names: BTreeMap<u32, String> = links.links.iter().map(|link| (link.index, text(&link.name))).collect();
@@ -100,6 +124,29 @@ fn add_links(host: &Host, netns_id: u64, around: &mut Surroundings, stats: &mut 
         }
     }
     names
+}
+
+/// Speed and duplex of interfaces by number, of those whose driver knows both.
+fn modes(host: &Host, netns_id: u64, stats: &mut Accounting) -> BTreeMap<u32, ModeSeen> {
+    let read = link_modes::read(host, netns_id, None);
+    // A recording of an earlier version has none.
+    let is_old = read.as_ref().is_err_and(HostError::is_not_recorded);
+    let (modes, over) = if is_old { (Vec::new(), 0) } else { note(read, stats).unwrap_or_default() };
+    if over > 0 {
+        stats.incomplete = true;
+        stats.add_reason(over, "speed and duplex of interfaces beyond the first 65,536 are not checked");
+    }
+    let seen = |one: LinkMode| {
+        let mode = ModeSeen {
+            mbps: one.mbps?,
+            is_half: !one.is_full?,
+            is_negotiated: one.is_negotiated,
+            supported_mbps: one.supported.best_full_mbps(),
+            common_mbps: one.ours.and(one.theirs).best_full_mbps(),
+        };
+        Some((one.index, mode))
+    };
+    modes.into_iter().filter_map(seen).collect()
 }
 
 /// Neighbours without an answer of the namespace that the calling thread is in.
@@ -136,18 +183,25 @@ fn add_neighbours(
         of_window.map(|one| NeighbourSeen { addr: one.addr, iface: iface(one.ifindex) }).collect();
 }
 
-/// Reads the namespaces the first time.
-pub(super) fn first_look(session: &Session, stats: &mut Accounting) -> FirstLook {
+/// Reads the namespaces the first time; with `listens` it hears ARP from now on.
+pub(super) fn first_look(session: &Session, listens: bool, stats: &mut Accounting) -> FirstLook {
     let mut look = FirstLook::default();
     session.in_each_namespace(&mut |netns_id| {
+        if listens {
+            look.arp.begin(session.host(), netns_id, stats);
+        }
         let of_netns = queues::read(session.host(), netns_id, stats).into_values();
         look.queues.extend(of_netns.map(|queue| ((netns_id, queue.number), queue)));
         look.silent.insert(netns_id, silent(session.host(), netns_id, stats));
+        let unread = log_groups::unread(session.host(), netns_id, stats);
+        if !unread.is_empty() {
+            look.unread.insert(netns_id, unread);
+        }
     });
     look
 }
 
 /// Reads what is neither in a table nor read for every recording: for a recording of everything.
 pub(super) fn save(session: &Session, stats: &mut Accounting) {
-    first_look(session, stats);
+    first_look(session, false, stats);
 }

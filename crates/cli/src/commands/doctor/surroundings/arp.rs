@@ -1,0 +1,122 @@
+//! Hosts that send ARP with an IPv4 address of this one, heard while the host is watched.
+
+use doctor::checks::Conflict;
+use host::Links;
+use host::arp_claims::{self, ArpClaim, ArpWatch};
+use record::rows::{Link, LinkAddr};
+use record::{Accounting, Addr};
+use std::collections::{BTreeMap, BTreeSet};
+use sys::{Errno, Host};
+
+/// Namespaces that are listened in at most: a descriptor each.
+const NAMESPACES_MAX: usize = 256;
+
+/// The interface does no ARP (`IFF_NOARP`), or is the loopback one: include/uapi/linux/if.h.
+const NO_ARP: u32 = 0x80 | 0x8;
+
+/// Listens in namespaces.
+#[derive(Default)]
+pub(super) struct ArpListeners {
+    /// By namespace, with the addresses that there were at the beginning and their interfaces.
+    open: BTreeMap<u64, (ArpWatch, BTreeSet<(u32, [u8; 4])>)>,
+}
+
+impl ArpListeners {
+    /// Listens in the namespace that the calling thread is in. One dump, and a socket if it has addresses.
+    pub(super) fn begin(&mut self, host: &Host, netns_id: u64, stats: &mut Accounting) {
+        let Some(links) = super::note(Links::read_inet(host, netns_id, None), stats) else { return };
+        let of_link = links.addrs.iter().filter(|addr| addr.local[0] != 127 && addr.local != [0; 4]);
+        let addresses: BTreeSet<(u32, [u8; 4])> = of_link.map(|addr| (addr.index, addr.local)).collect();
+        if addresses.is_empty() || host.is_replay() {
+            return;
+        }
+        if self.open.len() >= NAMESPACES_MAX {
+            stats.incomplete = true;
+            stats.add_reason(1, "duplicate IPv4 addresses are looked for in the first 256 network namespaces alone");
+            return;
+        }
+        let heard: BTreeSet<[u8; 4]> = addresses.iter().map(|(_, addr)| *addr).collect();
+        match ArpWatch::open(&heard.into_iter().collect::<Vec<_>>()) {
+            Ok(watch) if watch.over() > 0 => {
+                stats.incomplete = true;
+                stats.add_reason(watch.over(), "IPv4 addresses beyond the first 2,044 are not looked for at others");
+                self.open.insert(netns_id, (watch, addresses));
+            }
+            Ok(watch) => drop(self.open.insert(netns_id, (watch, addresses))),
+            Err(error) => {
+                stats.incomplete = true;
+                let needs = if error.errno.is_denied() { " (needs CAP_NET_RAW)" } else { "" };
+                stats.add_reason(0, format!("duplicate IPv4 addresses are not looked for: {error}{needs}"));
+            }
+        }
+    }
+
+    /// The hosts that were heard with an address that its interface has had all the time.
+    pub(super) fn conflicts(&self, host: &Host, netns_id: u64, links: &Links, stats: &mut Accounting) -> Vec<Conflict> {
+        let watch = self.open.get(&netns_id);
+        let mut bytes = Vec::new();
+        let heard = host.bytes(&format!("arp senders@{netns_id}"), "", &mut bytes, |into| match watch {
+            Some((watch, addresses)) => {
+                let is_had = |claim: &&ArpClaim| addresses.contains(&(claim.ifindex, claim.addr));
+                watch.claims()?.iter().filter(is_had).for_each(|claim| claim.put(into));
+                Ok(())
+            }
+            None => Ok(()),
+        });
+        match heard {
+            Ok(()) => {}
+            // A recording of an earlier version has none.
+            Err(error) if error.errno == Errno::NOT_RECORDED => {}
+            Err(error) => {
+                stats.incomplete = true;
+                stats.add_reason(1, format!("duplicate IPv4 addresses are not looked for: {error}"));
+            }
+        }
+        arp_claims::parse(&bytes).into_iter().filter_map(|claim| conflict(claim, &links.links, &links.addrs)).collect()
+    }
+}
+
+/// What a claim is, if the interface that it came in by has the address, does ARP, and the sender is none of ours.
+fn conflict(claim: ArpClaim, links: &[Link], addrs: &[LinkAddr]) -> Option<Conflict> {
+    let ArpClaim { ifindex, addr, hardware, count } = claim;
+    let link = links.iter().find(|link| link.index == ifindex && link.flags & NO_ARP == 0)?;
+    let is_ours = addrs.iter().any(|own| (own.index, own.local) == (ifindex, addr));
+    let is_own = links.iter().any(|own| *own.address == hardware);
+    (is_ours && !is_own).then(|| Conflict {
+        addr: Addr::V4(addr),
+        iface: String::from_utf8_lossy(&link.name).into_owned(),
+        hardware,
+        count,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_with_our_address_on_its_own_interface() {
+        let link = |index: u32, name: &str, last: u8, flags: u32| Link {
+            index,
+            name: name.as_bytes().into(),
+            address: Box::from([2, 0, 0, 0, 0, last]),
+            flags,
+            ..Link::default()
+        };
+        let links = [link(2, "eth0", 1, 1), link(3, "eth1", 2, 1), link(4, "tun0", 3, 0x81)];
+        let addr = |index, local| {
+            let (label, peer, broadcast, prefix_len) = (Box::default(), local, [0; 4], 24);
+            LinkAddr { index, label, local, peer, broadcast, prefix_len }
+        };
+        let addrs = [addr(2, [192, 0, 2, 1]), addr(3, [192, 0, 2, 7]), addr(4, [192, 0, 2, 9])];
+        let heard = |ifindex, last, addr| {
+            let claim = ArpClaim { ifindex, addr: [192, 0, 2, addr], hardware: [2, 0, 0, 0, 0, last], count: 3 };
+            conflict(claim, &links, &addrs).map(|one| (one.iface, one.addr.to_string()))
+        };
+        assert_eq!(heard(2, 9, 1), Some(("eth0".to_owned(), "192.0.2.1".to_owned())));
+        assert_eq!(heard(2, 2, 1), None, "our own other interface on the same link");
+        assert_eq!(heard(3, 9, 1), None, "another link");
+        assert_eq!(heard(2, 9, 8), None, "an address that we have no more");
+        assert_eq!(heard(4, 9, 9), None, "an interface without ARP");
+    }
+}

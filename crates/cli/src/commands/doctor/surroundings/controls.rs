@@ -1,0 +1,66 @@
+//! Control connections of FTP and TFTP that no helper of connection tracking follows.
+
+use super::Samples;
+use super::entries::EntriesPass;
+use crate::session::Session;
+use doctor::checks::{CONTROLS_MAX, Control, ControlKind, DropSeen, Sample};
+use record::Accounting;
+use record::rows::{Conntrack, CtTuple, ip_proto};
+
+/// The entries that are looked at: those at the ports of [`ControlKind`]. Backends that can filter send no others.
+const ENTRIES: EntriesPass = EntriesPass {
+    fields: &[
+        "proto",
+        "orig_src",
+        "orig_sport",
+        "orig_dst",
+        "orig_dport",
+        "reply_src",
+        "reply_dst",
+        "reply_dport",
+        "helper",
+    ],
+    filter: "orig_dport in (21, 69)",
+    lack: "connections without a helper are not looked for",
+};
+
+/// Adds the control connections of the namespaces in which rules dropped what may be their data. No table is read
+/// where there was no such drop.
+pub(super) fn add(session: &Session, samples: &mut Samples, stats: &mut Accounting) {
+    let mut over = 0;
+    let has_data = |sample: &Sample| sample.around.drops.iter().flatten().any(DropSeen::may_be_data);
+    let add = |sample: &mut Sample, row: &Conntrack<'_>| {
+        let controls = &mut sample.around.controls;
+        match control(row) {
+            Some(control) if controls.len() < CONTROLS_MAX => controls.push(control),
+            Some(_) => over += 1,
+            None => {}
+        }
+    };
+    ENTRIES.run(session, samples, has_data, add, stats);
+    if over > 0 {
+        stats.incomplete = true;
+        stats.add_reason(over, "connections of FTP and TFTP beyond the first 4,096 are not checked for a helper");
+    }
+}
+
+/// An entry that is a control connection without a helper.
+fn control(row: &Conntrack<'_>) -> Option<Control> {
+    let is_of = |kind: &ControlKind| {
+        let proto = match kind {
+            ControlKind::Ftp => ip_proto::TCP,
+            ControlKind::Tftp => ip_proto::UDP,
+        };
+        row.orig.proto == proto && row.orig.dport() == Some(kind.port())
+    };
+    let kind = ControlKind::ALL.into_iter().find(is_of).filter(|_| row.helper.is_none())?;
+    let CtTuple { src, dst, src_part, .. } = row.orig;
+    Some(Control {
+        kind,
+        client: src.unmapped(),
+        server: dst.unmapped(),
+        real_server: row.reply.src.unmapped(),
+        outside: row.reply.dst.unmapped(),
+        client_ports: [src_part, row.reply.dst_part],
+    })
+}

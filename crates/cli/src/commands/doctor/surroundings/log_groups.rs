@@ -1,0 +1,92 @@
+//! Log groups that nobody reads, and the rules that log to them.
+
+use super::note;
+use doctor::checks::{Moved, UnreadRule};
+use host::group_rules::{self, GroupRule};
+use record::Accounting;
+use std::collections::BTreeSet;
+use sys::{Errno, Host, KernelPart, Modules, Presence};
+
+/// File in which the kernel lists groups that somebody has bound. Without its module no rule can log to a group.
+const BOUND: &str = "/proc/thread-self/net/netfilter/nfnetlink_log";
+
+/// The part that lists rules; to ask for it would load its module.
+const RULES: KernelPart = KernelPart { module: "nf_tables", function: "nft_immediate_dump" };
+
+/// The rules of the calling thread's namespace that log to groups which nobody reads.
+///
+/// A file where nobody logs to groups; else the rules are listed: some microseconds each.
+pub(super) fn unread(host: &Host, netns_id: u64, stats: &mut Accounting) -> Vec<GroupRule> {
+    let Some(bound) = bound(host, netns_id, stats) else { return Vec::new() };
+    match if host.is_replay() { Presence::There } else { Modules::new(host).presence(RULES) } {
+        Presence::There => {}
+        Presence::NotLoaded => return Vec::new(),
+        Presence::Unknown => {
+            stats.incomplete = true;
+            stats.add_reason(1, "rules that log to groups are not checked: whether nf_tables is loaded is not told");
+            return Vec::new();
+        }
+    }
+    let (mut rules, over) = note(group_rules::read(host, netns_id, None), stats).unwrap_or_default();
+    if over > 0 {
+        stats.incomplete = true;
+        stats.add_reason(over, "rules that log to groups beyond the first 1,024 are not checked");
+    }
+    rules.retain(|rule| !bound.contains(&rule.group));
+    rules
+}
+
+/// Groups that somebody has bound; `None` where no rule can log to one, and where that cannot be read.
+fn bound(host: &Host, netns_id: u64, stats: &mut Accounting) -> Option<BTreeSet<u16>> {
+    let mut text = Vec::new();
+    let read = host
+        .bytes(&format!("{BOUND}@{netns_id}"), "", &mut text, |into| sys::fs::read_file(&host.real_path(BOUND), into));
+    match read {
+        Ok(()) => Some(String::from_utf8_lossy(&text).lines().filter_map(group).collect()),
+        Err(error) if [Errno::NOENT, Errno::NOT_RECORDED].contains(&error.errno) => None,
+        Err(error) => {
+            stats.incomplete = true;
+            stats.add_reason(1, format!("log groups without a reader are not looked for: {error}"));
+            None
+        }
+    }
+}
+
+/// A line: group, port of the reader, and how it reads.
+fn group(line: &str) -> Option<u16> {
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// The rules of `before` at the second reading. One that is gone, and one whose group is read by now, is none of them;
+/// one that began to count anew proves nothing.
+pub(super) fn since(before: &[GroupRule], now: Vec<GroupRule>) -> Vec<UnreadRule> {
+    let unread = |rule: GroupRule| {
+        let old = before.iter().find(|old| old.is_same(&rule))?;
+        let logged = rule.logged.map(|after| Moved {
+            before: old.logged.filter(|old| *old <= after).and_then(|old| i64::try_from(old).ok()),
+            after: i64::try_from(after).unwrap_or(i64::MAX),
+        });
+        let GroupRule { group, family, table, chain, handle, is_reached, .. } = rule;
+        Some(UnreadRule { group, family, table, chain, handle, logged, is_reached })
+    };
+    now.into_iter().filter_map(unread).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(handle: u64, logged: Option<u64>) -> GroupRule {
+        let (table, chain) = ("t".to_owned(), "c".to_owned());
+        GroupRule { family: "ip", table, chain, handle, group: 5, prefix: String::new(), logged, is_reached: true }
+    }
+
+    #[test]
+    fn lines_and_readings() {
+        assert_eq!((group("    5  20817     0 2 65535    100  1"), group("")), (Some(5), None));
+        let before = [rule(1, Some(3)), rule(2, None), rule(3, Some(9))];
+        let found = since(&before, vec![rule(1, Some(8)), rule(2, None), rule(3, Some(1)), rule(4, Some(7))]);
+        let grown: Vec<_> = found.iter().map(|one| (one.handle, one.logged.map(|logged| logged.grown()))).collect();
+        assert_eq!(grown, [(1, Some(5)), (2, None), (3, Some(0))]);
+    }
+}

@@ -1,0 +1,97 @@
+//! Data connections that rules drop because no helper of connection tracking follows their control connection.
+//!
+//! Since Linux 4.7 no helper (nf_conntrack_ftp, nf_conntrack_tftp) follows a connection by itself
+//! (`nf_conntrack_helper` is 0; the setting is gone since 6.0): a rule must assign it. Where a firewall lets FTP
+//! through by `ct state related`, an update of the kernel, or a lost rule, thus breaks it: the login works, and lists
+//! and files hang.
+//!
+//! What numbers can prove is narrow, and only that is said. A control connection without a helper proves nothing: with
+//! NAT of the client's side passive FTP works well, and a firewall may open the passive ports. Nor does a data
+//! connection that never comes: where an address inside the control connection is not rewritten, its packets go
+//! elsewhere and pass no host that could see them. But packets that a rule drops between the very hosts that have a
+//! control connection open, to ports that only the control connection could have agreed on, are two facts that
+//! together have one usual cause. The other way round, a helper whose expectations find no room (`nf_conntrack_expect_max`),
+//! is a message of the kernel's log and no counter. SIP and H.323 name hosts that have no control connection: the
+//! same comparison would guess.
+
+use record::rows::{Confidence, Severity};
+
+use super::surroundings::{Control, ControlKind, DropSeen};
+use super::words::state;
+use super::{Check, Findings, Sample};
+
+/// Packets from which on it is said.
+const FEW: u64 = 3;
+/// The port that servers of active FTP send data from.
+const FTP_DATA: u16 = 20;
+/// The first port that control connections agree on.
+const FIRST_AGREED: u16 = 1024;
+
+pub(super) const CHECK: Check = Check {
+    id: "ct-helper",
+    area: "conntrack",
+    about: "Data connections of FTP or TFTP are dropped by rules, because no helper of connection tracking follows \
+            the control connection: they are new ones, and not `related`.",
+    rule: "At least 3 packets that rules dropped within the window went between the hosts of a tracked connection to \
+           port 21 (TCP) or 69 (UDP) that has no helper: from the client to a port from 1,024 on, from the server's \
+           port 20, or of TFTP to the client's very port. Of each kind of drop the first packet is compared.",
+    sources: "the tracepoint kfree_skb by BPF: NETFILTER_DROP; entries of connection tracking: helper",
+    refuted_by: "`conntrack -L -p tcp --dport 21` with `helper=ftp`, or another program that uses the port that is \
+                 dropped.",
+    run,
+};
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    let dropped = sample.around.dropped("rule-drop");
+    let of = |one: &&DropSeen| sample.around.controls.iter().find(|control| is_data(one, control));
+    let all: Vec<(&DropSeen, &Control)> = dropped.all.iter().filter_map(|one| Some((*one, of(one)?))).collect();
+    let count = all.iter().fold(0, |sum: u64, (one, _)| sum.saturating_add(one.count));
+    let Some((first, control)) = all.first().filter(|_| count >= FEW) else { return };
+    let Control { kind, client, server, .. } = control;
+    let (name, proto, port) = (kind.name(), kind.proto(), kind.port());
+    let title = format!(
+        "rules drop data of {} between {} and {}: no helper follows the connection to port {port}",
+        name.to_uppercase(),
+        client.unmapped(),
+        server.unmapped()
+    );
+    let ports = first.ports.map_or(0, |(_, to)| to);
+    let of_drops = all.iter().take(4).map(|(one, _)| {
+        let packet = one.packet().map_or(String::new(), |packet| format!(", such as {packet}"));
+        state(format!("drops: {}{packet}", one.at()), i64::try_from(one.count).unwrap_or(i64::MAX), None)
+    });
+    let without = sample.around.controls.iter().filter(|other| other.kind == *kind).count();
+    let without = i64::try_from(without).unwrap_or(i64::MAX);
+    found
+        .add(Severity::Warning, Confidence::Likely, title)
+        .object(format!("{} to {} port {ports}", client.unmapped(), server.unmapped()))
+        .proof(of_drops)
+        .proof([state(format!("tracked connections to port {port} without a helper"), without, None)])
+        .lost(count, "packets dropped")
+        .remedy(
+            format!("nft 'add ct helper inet TABLE {name} {{ type \"{name}\" protocol {proto}; }}'"),
+            "makes the helper known to the rules, in the table that they are in",
+            "",
+        )
+        .remedy(
+            format!("nft 'insert rule inet TABLE CHAIN {proto} dport {port} ct helper set \"{name}\"'"),
+            "lets it follow new connections, so that `ct state related` lets their data through",
+            "the helper opens ports that either end names: for known hosts alone it is safer",
+        )
+        .remedy("", "or let the ports pass by a rule of their own, as with TLS: no helper can read them there", "");
+}
+
+/// True if the packet belongs to data that this control connection can have agreed on.
+fn is_data(one: &DropSeen, control: &Control) -> bool {
+    let (Some((from, to)), Some((sport, dport))) = (one.ends, one.ports) else { return false };
+    let (from, to) = (from.unmapped(), to.unmapped());
+    let is_server = |addr| [control.server, control.real_server].contains(&addr);
+    let is_client = |addr| [control.client, control.outside].contains(&addr);
+    let (is_there, is_back) = (is_client(from) && is_server(to), is_server(from) && is_client(to));
+    let is_agreed = dport >= FIRST_AGREED;
+    match control.kind {
+        _ if one.proto != control.kind.proto() => false,
+        ControlKind::Ftp => is_agreed && (is_there && sport >= FIRST_AGREED || is_back && sport == FTP_DATA),
+        ControlKind::Tftp => is_back && sport >= FIRST_AGREED && control.client_ports.contains(&dport),
+    }
+}

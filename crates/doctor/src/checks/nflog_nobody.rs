@@ -1,0 +1,113 @@
+//! Rules that log to a group that nobody reads.
+//!
+//! The kernel makes no record then and counts nothing: only the rule's own counter tells that packets met it. A rule
+//! without one is a hint, and only where its chain is reached and packets of its family moved.
+
+use record::rows::CounterSource::{Snmp, Snmp6};
+use record::rows::{Confidence, Evidence, Severity};
+use std::collections::BTreeMap;
+
+use super::surroundings::UnreadRule;
+use super::words::{argument, state};
+use super::{Check, Findings, Sample};
+
+pub(super) const CHECK: Check = Check {
+    id: "nflog-nobody",
+    area: "firewall",
+    about: "A rule logs packets to a group (NFLOG, `log group N`) that nobody reads: the records are lost, and the \
+            kernel counts none of them.",
+    rule: "At both readings no socket of this network namespace has bound the group. The counter of a rule that logs \
+           to it grew: a warning. Without a counter beside the log it is a hint, where a chain with a hook leads to \
+           the rule and packets of its family moved within the window. A rule of iptables-legacy is not seen.",
+    sources: "/proc/net/netfilter/nfnetlink_log; rules and their counters by nf_tables (NFT_MSG_GETRULE)",
+    refuted_by: "a line of the group in /proc/net/netfilter/nfnetlink_log of that network namespace.",
+    run,
+};
+
+/// Rules of a group that a finding names.
+const SHOWN_MAX: usize = 4;
+
+fn run(sample: &Sample, found: &mut Findings<'_>) {
+    let mut groups: BTreeMap<u16, Vec<&UnreadRule>> = BTreeMap::new();
+    for rule in &sample.around.unread {
+        groups.entry(rule.group).or_default().push(rule);
+    }
+    for (group, rules) in groups {
+        let counted: Vec<&&UnreadRule> = rules.iter().filter(|rule| grown(rule) > 0).collect();
+        if !counted.is_empty() {
+            add_counted(found, group, &counted);
+            continue;
+        }
+        let met = rules.iter().find(|rule| rule.logged.is_none() && rule.is_reached && has_packets(sample, rule));
+        if let Some(rule) = met {
+            add_uncounted(found, group, rule);
+        }
+    }
+}
+
+fn grown(rule: &UnreadRule) -> u64 {
+    rule.logged.map_or(0, |logged| logged.grown())
+}
+
+/// True if packets that the rule's family of rules sees came or went within the window.
+fn has_packets(sample: &Sample, rule: &UnreadRule) -> bool {
+    let is_any = |source, names: [&str; 2]| names.iter().any(|name| sample.grown(source, name) > 0);
+    let (four, six) =
+        (|| is_any(Snmp, ["IpInReceives", "IpOutRequests"]), || is_any(Snmp6, ["Ip6InReceives", "Ip6OutRequests"]));
+    match rule.family {
+        "ip" => four(),
+        "ip6" => six(),
+        "inet" => four() || six(),
+        _ => false,
+    }
+}
+
+fn readers(group: u16) -> Evidence {
+    state(format!("readers of group {group} in nfnetlink_log"), 0, None)
+}
+
+fn add_counted(found: &mut Findings<'_>, group: u16, rules: &[&&UnreadRule]) {
+    let Some(first) = rules.iter().max_by_key(|rule| grown(rule)) else { return };
+    let others = match rules.len() {
+        1 => String::new(),
+        all => format!(", as do {} more", all - 1),
+    };
+    let title = format!("the rule {} logs to group {group}, which nobody reads{others}", first.place());
+    let evidence = rules.iter().take(SHOWN_MAX).filter_map(|rule| {
+        let moved = rule.logged?;
+        let counter = format!("packets of the rule {}", rule.place());
+        Some(Evidence { counter, before: moved.before, after: moved.after, limit: None })
+    });
+    let lost = rules.iter().fold(0, |sum: u64, rule| sum.saturating_add(grown(rule)));
+    let draft = found
+        .add(Severity::Warning, Confidence::Certain, title)
+        .object(format!("group {group}"))
+        .proof(evidence)
+        .proof([readers(group)])
+        .lost(lost, "log records lost");
+    remedies(draft, group, first);
+}
+
+fn add_uncounted(found: &mut Findings<'_>, group: u16, rule: &UnreadRule) {
+    let place = rule.place();
+    let title = format!("the rule {place} logs to group {group}, which nobody reads; it has no counter");
+    let draft = found
+        .add(Severity::Hint, Confidence::Hint, title)
+        .object(format!("group {group}"))
+        .proof([readers(group)])
+        .cost("a record of each packet that meets the rule; how many these are the kernel does not count");
+    remedies(draft, group, rule);
+}
+
+fn remedies(draft: super::FindingBuilder<'_>, group: u16, rule: &UnreadRule) {
+    let (table, chain) = (argument(&rule.table, "TABLE"), argument(&rule.chain, "CHAIN"));
+    let (family, handle) = (rule.family, rule.handle);
+    draft
+        .remedy(format!("netwren log --group {group}"), "reads the group, in the network namespace of the rule", "")
+        .remedy("", "start the program that should read it: a reader in another network namespace gets nothing", "")
+        .remedy(
+            format!("nft delete rule {family} {table} {chain} handle {handle}"),
+            "takes the rule away, if nobody wants its records",
+            "what else the rule does goes with it",
+        );
+}

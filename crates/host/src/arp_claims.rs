@@ -1,0 +1,135 @@
+//! Hosts that have an IPv4 address of this one as well, as far as they say so by ARP.
+//!
+//! The kernel notices nothing: a message of ARP whose sender has a local address is left without a word
+//! (`arp_process`). It is heard here for as long as an [`ArpWatch`] lives; nothing is sent. A host that sends no ARP
+//! meanwhile, or sends it to others alone, is not heard.
+use std::collections::BTreeMap;
+
+use netlink::prefix;
+use sys::{ARP_ADDRESSES_MAX, ArpSocket, SysError};
+
+/// Senders that are kept, and messages that are read, at most.
+const KEPT_MAX: usize = 256;
+const MESSAGES_MAX: usize = 65_536;
+
+/// Bytes of a claim in a recording.
+const CLAIM: usize = 18;
+
+/// The bit of a hardware address that stands for several hosts: clusters share one on purpose.
+const GROUP_BIT: u8 = 1;
+
+/// Messages of ARP from one host that has an address of this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ArpClaim {
+    /// The interface that they came in by.
+    pub ifindex: u32,
+    /// The address.
+    pub addr: [u8; 4],
+    /// The hardware address of the host.
+    pub hardware: [u8; 6],
+    /// How many.
+    pub count: u32,
+}
+
+/// Hears who sends ARP as one of some addresses.
+#[derive(Debug)]
+pub struct ArpWatch {
+    socket: ArpSocket,
+    /// Addresses that found no room in the filter.
+    over: u64,
+}
+
+impl ArpWatch {
+    /// Hears from now on, on every interface of the calling thread's namespace, senders with one of `addresses`.
+    /// Needs CAP_NET_RAW. Other packets than those of ARP cost nothing.
+    pub fn open(addresses: &[[u8; 4]]) -> Result<ArpWatch, SysError> {
+        let heard = addresses.get(..ARP_ADDRESSES_MAX).unwrap_or(addresses);
+        let over = (addresses.len() - heard.len()) as u64;
+        Ok(ArpWatch { socket: ArpSocket::open(heard)?, over })
+    }
+
+    /// Addresses that are not heard: those beyond [`ARP_ADDRESSES_MAX`].
+    pub fn over(&self) -> u64 {
+        self.over
+    }
+
+    /// The claims that were heard since the last call, at most 256. Hardware addresses of groups are left out.
+    pub fn claims(&self) -> Result<Vec<ArpClaim>, SysError> {
+        let mut claims: BTreeMap<(u32, [u8; 4], [u8; 6]), u32> = BTreeMap::new();
+        for _ in 0..MESSAGES_MAX {
+            let Some(sender) = self.socket.receive()? else { break };
+            let key = (sender.ifindex, sender.addr, sender.hardware);
+            let is_group = sender.hardware[0] & GROUP_BIT != 0;
+            if !is_group && (claims.len() < KEPT_MAX || claims.contains_key(&key)) {
+                let count = claims.entry(key).or_default();
+                *count = count.saturating_add(1);
+            }
+        }
+        Ok(claims
+            .into_iter()
+            .map(|((ifindex, addr, hardware), count)| ArpClaim { ifindex, addr, hardware, count })
+            .collect())
+    }
+}
+
+impl ArpClaim {
+    /// Appends it, for [`parse`].
+    pub fn put(&self, into: &mut Vec<u8>) {
+        into.extend_from_slice(&self.ifindex.to_ne_bytes());
+        into.extend_from_slice(&self.addr);
+        into.extend_from_slice(&self.hardware);
+        into.extend_from_slice(&self.count.to_ne_bytes());
+    }
+}
+
+/// The claims that [`ArpClaim::put`] has appended.
+pub fn parse(bytes: &[u8]) -> Vec<ArpClaim> {
+    let claim = |bytes: &[u8]| {
+        Some(ArpClaim {
+            ifindex: prefix::u32_at(bytes, 0)?,
+            addr: prefix::array_at(bytes, 4)?,
+            hardware: prefix::array_at(bytes, 8)?,
+            count: prefix::u32_at(bytes, 14)?,
+        })
+    };
+    bytes.chunks_exact(CLAIM).filter_map(claim).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use testkit::netns::Lab;
+
+    /// Sends a message of ARP from `dev`: `sender` asks for 192.0.2.99, with this hardware address in the message.
+    fn ask(lab: &Lab, dev: &str, hardware: &str, sender: &str) {
+        let script = format!(
+            "import socket\nmac, sender = bytes.fromhex('{hardware}'), socket.inet_aton('{sender}')\n\
+             s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW); s.bind(('{dev}', 0x806))\n\
+             s.send(b'\\xff' * 6 + mac + bytes.fromhex('0806 0001 0800 06 04 0001') + mac + sender + bytes(6) + \
+             socket.inet_aton('192.0.2.99') + bytes(18))"
+        );
+        lab.output("python3", &["-c", &script]);
+    }
+
+    #[test]
+    fn root_senders_with_our_addresses_are_heard() {
+        testkit::require_root!();
+        let lab = Lab::new("arpclaims");
+        lab.ip(&["link", "add", "va", "type", "veth", "peer", "name", "vb"]);
+        lab.ip(&["link", "set", "va", "up"]);
+        lab.ip(&["link", "set", "vb", "up"]);
+        let watch = lab.inside(|| ArpWatch::open(&[[192, 0, 2, 1], [192, 0, 2, 7]])).unwrap();
+        ask(&lab, "vb", "020000000005", "192.0.2.1");
+        ask(&lab, "vb", "020000000005", "192.0.2.1");
+        ask(&lab, "vb", "020000000006", "192.0.2.2");
+        ask(&lab, "vb", "030000000006", "192.0.2.7");
+        let index: u32 = lab.output("cat", &["/sys/class/net/va/ifindex"]).trim().parse().unwrap();
+        let claim = ArpClaim { ifindex: index, addr: [192, 0, 2, 1], hardware: [2, 0, 0, 0, 0, 5], count: 2 };
+        assert_eq!((watch.claims().unwrap(), watch.over()), (vec![claim], 0));
+        assert_eq!(watch.claims().unwrap(), []);
+        let mut bytes = Vec::new();
+        claim.put(&mut bytes);
+        assert_eq!((parse(&bytes), parse(&bytes[1..])), (vec![claim], Vec::new()));
+    }
+}

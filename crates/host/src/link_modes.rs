@@ -1,0 +1,268 @@
+//! Speed and duplex of interfaces, and what both ends of their links offer: a dump of ethtool's family of generic
+//! netlink (Linux 5.6).
+//!
+//! Of the modes that an end offers those of twisted pairs alone are read (BASE-T): these are negotiated, and fall back
+//! to a lower speed where a cable is bad. Fibres and backplanes have one speed or no link.
+use std::ops::ControlFlow;
+
+use netlink::{Answer, Attr, Attrs, Query, Request, prefix};
+use sys::{Host, NetNs};
+
+use crate::HostError;
+
+/// NETLINK_GENERIC, include/uapi/linux/netlink.h.
+const PROTOCOL: i32 = 16;
+/// `struct genlmsghdr`: command u8, version u8, reserved u16.
+const GENLMSGHDR: usize = 4;
+
+// include/uapi/linux/genetlink.h
+const GENL_ID_CTRL: u16 = 16;
+const CTRL_CMD_GETFAMILY: u8 = 3;
+const CTRL_ATTR_FAMILY_ID: u16 = 1;
+const CTRL_ATTR_FAMILY_NAME: u16 = 2;
+
+// include/uapi/linux/ethtool_netlink.h
+const ETHTOOL_MSG_LINKMODES_GET: u8 = 4;
+const ETHTOOL_MSG_LINKMODES_GET_REPLY: u8 = 4;
+const ETHTOOL_A_LINKMODES_HEADER: u16 = 1;
+const ETHTOOL_A_LINKMODES_AUTONEG: u16 = 2;
+const ETHTOOL_A_LINKMODES_OURS: u16 = 3;
+const ETHTOOL_A_LINKMODES_PEER: u16 = 4;
+const ETHTOOL_A_LINKMODES_SPEED: u16 = 5;
+const ETHTOOL_A_LINKMODES_DUPLEX: u16 = 6;
+const ETHTOOL_A_HEADER_DEV_INDEX: u16 = 1;
+const ETHTOOL_A_HEADER_FLAGS: u16 = 3;
+/// Bits as numbers, not as a list of names.
+const ETHTOOL_FLAG_COMPACT_BITSETS: u32 = 1;
+const ETHTOOL_A_BITSET_VALUE: u16 = 4;
+const ETHTOOL_A_BITSET_MASK: u16 = 5;
+
+/// `ETHTOOL_LINK_MODE_…_BIT` of twisted pairs (include/uapi/linux/ethtool.h): bit, Mb/s, whether it is full duplex.
+const MODES: &[(u32, u32, bool)] = &[
+    (0, 10, false),
+    (1, 10, true),
+    (2, 100, false),
+    (3, 100, true),
+    (4, 1_000, false),
+    (5, 1_000, true),
+    (47, 2_500, true),
+    (48, 5_000, true),
+    (12, 10_000, true),
+];
+
+/// Interfaces that are kept at most.
+const KEPT_MAX: usize = 65_536;
+
+/// Modes of a link, a bit each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ModeSet(u64);
+
+impl ModeSet {
+    /// Those that are in both.
+    pub fn and(self, other: ModeSet) -> ModeSet {
+        ModeSet(self.0 & other.0)
+    }
+
+    /// The highest speed of these in Mb/s, of full duplex alone; `None` if there is none.
+    pub fn best_full_mbps(self) -> Option<u32> {
+        let has = |bit: u32| self.0 >> bit & 1 == 1;
+        MODES.iter().filter(|(bit, _, is_full)| *is_full && has(*bit)).map(|(_, mbps, _)| *mbps).max()
+    }
+}
+
+/// How an interface is linked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkMode {
+    /// Number of the interface.
+    pub index: u32,
+    /// Speed in Mb/s; `None` where the driver does not know it.
+    pub mbps: Option<u32>,
+    /// True if it is full duplex; `None` where the driver does not know it.
+    pub is_full: Option<bool>,
+    /// True if speed and duplex are negotiated.
+    pub is_negotiated: bool,
+    /// Modes that the interface can have.
+    pub supported: ModeSet,
+    /// Modes that it offers.
+    pub ours: ModeSet,
+    /// Modes that the other end offers; none where it does not negotiate, and where the driver does not know.
+    pub theirs: ModeSet,
+}
+
+/// Reads how the interfaces of the namespace whose inode is `netns` are linked: of `inside`, or of the calling
+/// thread's. Returns them, and how many more there are than are kept. Interfaces whose driver does not know links are
+/// not among them; a kernel without this family has none.
+///
+/// One request and one dump; each driver is asked, which takes from 1 µs to what its hardware takes. Needs no
+/// privilege, except to enter another namespace.
+pub fn read(host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<(Vec<LinkMode>, u64), HostError> {
+    let Some(family) = family(host, netns, inside)? else { return Ok((Vec::new(), 0)) };
+    let mut request = Request::dump(family);
+    request.body(&[ETHTOOL_MSG_LINKMODES_GET, 1, 0, 0]);
+    request.nested(ETHTOOL_A_LINKMODES_HEADER, |header| {
+        header.attr_u32(ETHTOOL_A_HEADER_FLAGS, ETHTOOL_FLAG_COMPACT_BITSETS);
+    });
+    let key = format!("link modes@{netns}");
+    let ask = Query { what: "link modes", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: inside };
+    let (mut found, mut over) = (Vec::new(), 0);
+    netlink::dump(host, &ask, |part| {
+        match link_mode(part) {
+            Some(one) if found.len() < KEPT_MAX => found.push(one),
+            Some(_) => over += 1,
+            None => {}
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok((found, over))
+}
+
+/// The number of ethtool's family; `None` if the kernel has none.
+fn family(host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<Option<u16>, HostError> {
+    let mut request = Request::one(GENL_ID_CTRL);
+    request.body(&[CTRL_CMD_GETFAMILY, 1, 0, 0]).attr(CTRL_ATTR_FAMILY_NAME, b"ethtool\0");
+    let key = format!("family of ethtool@{netns}");
+    let what = "the family of ethtool";
+    let ask = Query { what, protocol: PROTOCOL, request: &request, key: &key, note: "", netns: inside };
+    let mut family = None;
+    let asked = netlink::exchange(host, &ask, |part| {
+        let attrs = Attrs::new(part.payload.get(GENLMSGHDR..).unwrap_or_default());
+        let id = attrs.flatten().find(|attr| attr.kind == CTRL_ATTR_FAMILY_ID);
+        family = family.or(id.and_then(|attr| attr.u16().ok()));
+        ControlFlow::Continue(())
+    });
+    match asked {
+        Err(netlink::DumpError::Refused { errno: sys::Errno::NOENT, .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+        Ok(_) => Ok(family),
+    }
+}
+
+/// `None` for other messages, and those of no interface.
+fn link_mode(part: &Answer<'_>) -> Option<LinkMode> {
+    if prefix::u8_at(part.payload, 0)? != ETHTOOL_MSG_LINKMODES_GET_REPLY {
+        return None;
+    }
+    let mut found = LinkMode::default();
+    for attr in Attrs::new(part.payload.get(GENLMSGHDR..)?).flatten() {
+        match attr.kind {
+            ETHTOOL_A_LINKMODES_HEADER => {
+                let index = attr.nested().flatten().find(|inner| inner.kind == ETHTOOL_A_HEADER_DEV_INDEX);
+                found.index = index?.u32().ok()?;
+            }
+            ETHTOOL_A_LINKMODES_AUTONEG => found.is_negotiated = attr.u8().is_ok_and(|on| on == 1),
+            ETHTOOL_A_LINKMODES_OURS => (found.ours, found.supported) = bits(&attr),
+            ETHTOOL_A_LINKMODES_PEER => found.theirs = bits(&attr).0,
+            // SPEED_UNKNOWN is -1; a driver without a link says 0, too.
+            ETHTOOL_A_LINKMODES_SPEED => found.mbps = attr.u32().ok().filter(|mbps| ![0, u32::MAX].contains(mbps)),
+            // DUPLEX_HALF, DUPLEX_FULL; DUPLEX_UNKNOWN is 0xff.
+            ETHTOOL_A_LINKMODES_DUPLEX => {
+                found.is_full = match attr.u8() {
+                    Ok(0) => Some(false),
+                    Ok(1) => Some(true),
+                    _ => None,
+                };
+            }
+            _ => {}
+        }
+    }
+    (found.index != 0).then_some(found)
+}
+
+/// Value and mask of a set of bits: words of 32 bits in the machine's order.
+fn bits(attr: &Attr<'_>) -> (ModeSet, ModeSet) {
+    let (mut value, mut mask) = (ModeSet::default(), ModeSet::default());
+    let words = |attr: &Attr<'_>| {
+        let word = |at| u64::from(prefix::u32_at(attr.payload, at).unwrap_or(0));
+        ModeSet(word(0) | word(4) << 32)
+    };
+    for attr in attr.nested().flatten() {
+        match attr.kind {
+            ETHTOOL_A_BITSET_VALUE => value = words(&attr),
+            ETHTOOL_A_BITSET_MASK => mask = words(&attr),
+            _ => {}
+        }
+    }
+    (value, mask)
+}
+
+/// Takes any bytes as messages about links. For the fuzzer: it must neither panic nor fail to end.
+pub fn fuzz_link_modes(data: &[u8]) {
+    if let Some(one) = link_mode(&Answer { kind: 20, flags: 0, payload: data, block: 0 }) {
+        let _ = (one.ours.and(one.theirs).best_full_mbps(), one.supported.best_full_mbps());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use proptest::prelude::*;
+    use testkit::netns::Lab;
+
+    /// What a driver of a card with 1000BASE-T answers whose cable lost a pair: both ends offer up to 1000BASE-T, the
+    /// link has 100 Mb/s. Laid out as net/ethtool/linkmodes.c and bitset.c do.
+    const GIGABIT: &[u8] = b"\x04\x01\0\0\
+        \x18\0\x01\x80\x08\0\x01\0\x02\0\0\0\x09\0\x02\0eth0\0\0\0\0\
+        \x05\0\x02\0\x01\0\0\0\
+        \x24\0\x03\x80\x08\0\x02\0\x7d\0\0\0\x0c\0\x04\0\x2f\x20\0\0\0\0\0\0\x0c\0\x05\0\x2f\x20\0\0\0\0\0\0\
+        \x1c\0\x04\x80\x04\0\x01\0\x08\0\x02\0\x7d\0\0\0\x0c\0\x04\0\x2f\x20\0\0\0\0\0\0\
+        \x08\0\x05\0\x64\0\0\0\
+        \x05\0\x06\0\x01\0\0\0";
+
+    fn decode(payload: &[u8]) -> Option<LinkMode> {
+        link_mode(&Answer { kind: 20, flags: 0, payload, block: 0 })
+    }
+
+    #[test]
+    fn a_link_below_what_both_ends_offer() {
+        let found = decode(GIGABIT).unwrap();
+        assert_eq!((found.index, found.mbps, found.is_full, found.is_negotiated), (2, Some(100), Some(true), true));
+        assert_eq!(found.ours.and(found.theirs).best_full_mbps(), Some(1000));
+        assert_eq!(found.supported.best_full_mbps(), Some(1000));
+        assert_eq!(decode(&GIGABIT[..4]), None, "of no interface");
+        assert_eq!(decode(&[&[5], &GIGABIT[1..]].concat()), None, "another message");
+        let unknown: Vec<u8> = GIGABIT.iter().copied().take(GIGABIT.len() - 16).collect();
+        let unknown = [&unknown[..], b"\x08\0\x05\0\xff\xff\xff\xff\x05\0\x06\0\xff\0\0\0"].concat();
+        let unknown = decode(&unknown).unwrap();
+        assert_eq!((unknown.mbps, unknown.is_full), (None, None));
+    }
+
+    #[test]
+    fn the_best_of_modes() {
+        let best = |bits: &[u32]| ModeSet(bits.iter().fold(0, |set, bit| set | 1 << bit)).best_full_mbps();
+        assert_eq!((best(&[]), best(&[0, 2, 4]), best(&[1, 6, 7]), best(&[5, 47])), (None, None, Some(10), Some(2500)));
+        assert_eq!(ModeSet(0b1010).and(ModeSet(0b0010)).best_full_mbps(), Some(10));
+    }
+
+    #[test]
+    fn root_what_drivers_of_this_kernel_answer() {
+        testkit::require_root!();
+        let lab = Lab::new("linkmodes");
+        lab.ip(&["link", "add", "va", "type", "veth", "peer", "name", "vb"]);
+        lab.ip(&["tuntap", "add", "dev", "tap0", "mode", "tap"]);
+        let tmp = tempfile::tempdir().unwrap();
+        let tape = tmp.path().join("tape");
+        let (host, netns) = (Host::live().recording(&tape).unwrap(), NetNs::open_path(&lab.path()).unwrap());
+        let (live, over) = read(&host, 1, Some(&netns)).unwrap();
+        host.finish().unwrap();
+        let index = |name: &str| {
+            let text = lab.output("cat", &[&format!("/sys/class/net/{name}/ifindex")]);
+            text.trim().parse::<u32>().unwrap()
+        };
+        let of = |name: &str| live.iter().find(|one| one.index == index(name)).unwrap();
+        assert_eq!((of("va").mbps, of("va").is_full, of("va").is_negotiated), (Some(10_000), Some(true), false));
+        assert_eq!(of("va").ours.and(of("va").theirs).best_full_mbps(), None);
+        assert!(of("tap0").is_full == Some(true) && of("tap0").mbps.is_some());
+        assert!(live.iter().all(|one| one.index != 1), "the loopback interface knows no link");
+        assert_eq!(over, 0);
+        assert_eq!(read(&Host::replaying(&tape).unwrap(), 1, None).unwrap().0, live);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes(bytes: Vec<u8>) {
+            fuzz_link_modes(&bytes);
+            fuzz_link_modes(&[GIGABIT, &bytes].concat());
+        }
+    }
+}

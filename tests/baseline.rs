@@ -78,6 +78,8 @@ listener = socket.socket(); listener.bind(('127.0.0.1', 8084)); listener.listen(
         assert_eq!((&finding["change"], &finding["after"]), (&"new".into(), &"critical".into()));
         let setting = of(&found, "setting", "net.core.somaxconn");
         assert_eq!((&setting["before"], &setting["after"]), (&"4096".into(), &"77".into()), "{setting}");
+        let settings = found.iter().filter(|row| row["thing"] == "setting" && row["subject"] == "net.core.somaxconn");
+        assert_eq!(settings.count(), 1, "each change once: {found:#?}");
         let (new, gone) = (of(&found, "listener", "tcp 127.0.0.1:8085"), of(&found, "listener", "tcp 127.0.0.1:8084"));
         assert_eq!((&new["change"], &new["after"]), (&"new".into(), &"python3".into()));
         assert_eq!((&gone["change"], &gone["before"]), (&"gone".into(), &"python3".into()));

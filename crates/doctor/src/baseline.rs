@@ -13,6 +13,9 @@ const EVENTS_MIN: u64 = 10;
 /// Gauges that are settings: they change when somebody changes them.
 const GAUGE_SETTINGS: &[(CounterSource, &str)] = &[(CounterSource::Conntrack, "max"), (CounterSource::Iface, "mtu")];
 
+/// Settings of the machine as [`compare`] calls them: one value for all network namespaces.
+const OF_MACHINE: &[&str] = &["net.netfilter.nf_conntrack_buckets", "conntrack max"];
+
 /// One network namespace, or the host, at one time.
 pub struct BaselineSide<'s> {
     /// Name of the namespace; empty for the host.
@@ -62,9 +65,18 @@ fn findings(before: &BaselineSide<'_>, after: &BaselineSide<'_>) -> Vec<Baseline
     changes
 }
 
-/// Settings that both sides know.
+/// True for a setting of the whole machine that every network namespace shows: its change is one, wherever it is seen.
+pub fn is_of_machine(change: &BaselineChange) -> bool {
+    change.thing == ChangedThing::Setting && OF_MACHINE.contains(&&*change.subject)
+}
+
+/// Settings that both sides know. The host's sample has those of a namespace, to compare counters with: they are that
+/// one's, and told there.
 fn settings(before: &BaselineSide<'_>, after: &BaselineSide<'_>) -> Vec<BaselineChange> {
     let mut changes = Vec::new();
+    if after.sample.netns_id.is_none() {
+        return changes;
+    }
     let mut differ = |subject: String, old: String, new: String| {
         if old != new {
             let row = change(after.netns, ChangedThing::Setting, BaselineVerb::Changed, subject);
@@ -233,6 +245,21 @@ mod tests {
         assert_eq!(rows(&of(1000), &of(2999), [&[], &[]]), [], "not three times as many");
         assert_eq!(rows(&of(0), &of(9), [&[], &[]]), [], "a few come by chance");
         assert_eq!(rows(&of(1000), &of(0), [&[], &[]]), [], "less is well");
+    }
+
+    #[test]
+    fn settings_of_the_host_are_those_of_a_namespace() {
+        let of = |somaxconn| {
+            let mut sample = Sample::of(&[]);
+            sample.netns_id = None;
+            sample.add_setting("core/somaxconn", vec![somaxconn]);
+            sample
+        };
+        assert_eq!(rows(&of(4096), &of(77), [&[], &[]]), []);
+        let mut buckets = change("web", ChangedThing::Setting, BaselineVerb::Changed, "conntrack max".to_owned());
+        assert!(is_of_machine(&buckets));
+        buckets.subject = "net.core.somaxconn".to_owned();
+        assert!(!is_of_machine(&buckets));
     }
 
     #[test]

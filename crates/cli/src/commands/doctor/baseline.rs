@@ -14,12 +14,12 @@ use crate::flags::request::{Repeat, Request, Shown};
 use crate::outcome::Outcome;
 use crate::pillars;
 use crate::session::{Session, SessionTarget};
-use doctor::baseline::{BaselineSide, Describe, compare};
+use doctor::baseline::{BaselineSide, Describe, compare, is_of_machine};
 use doctor::checks::{Sample, diagnose};
 use engine::Plan;
 use record::rows::{BaselineChanges, Finding, Sockets};
 use record::{Accounting, Each, Key, LookupId, Lookups, Next, Source, SourceError, SourceFault, Value, full_scan};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -231,6 +231,7 @@ impl Comparison<'_> {
             let cause = "nothing was read that could be compared".into();
             return Err(SourceError { what: "the host", fault: SourceFault::Io, cause });
         }
+        let mut of_machine = BTreeSet::new();
         for sample in &now.samples {
             let after = now.side(sample);
             let Some(before) = then.0.like(after.netns, sample.netns_id.is_none()) else {
@@ -239,6 +240,10 @@ impl Comparison<'_> {
                 continue;
             };
             for change in compare(&then.0.side(before), &after, DESCRIBE) {
+                let values = (change.subject.clone(), change.before.clone(), change.after.clone());
+                if is_of_machine(&change) && !of_machine.insert(values) {
+                    continue;
+                }
                 stats.seen += 1;
                 if each(&change) == Next::Stop {
                     return Ok(stats);

@@ -1,7 +1,7 @@
 //! Why a program could not be loaded, run or read.
 use std::fmt;
 
-use sys::{Errno, SysError};
+use sys::{Errno, Missing, SysError, Tried};
 
 /// What stands between a program and the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +79,30 @@ impl BpfError {
             BpfError::NoTypes(error) | BpfError::Io(error) => Some(error.errno),
             _ => None,
         }
+    }
+
+    /// What is missing.
+    pub fn missing(&self) -> Missing {
+        match self {
+            BpfError::Denied { .. } | BpfError::Locked { .. } => Missing::Right,
+            BpfError::Missing { .. } => Missing::KernelOption,
+            BpfError::NoTypes(error) if error.errno.is_denied() => Missing::Right,
+            BpfError::NoTypes(_) => Missing::KernelOption,
+            BpfError::Refused { errno, .. } => Missing::of(*errno),
+            BpfError::Io(error) => Missing::of(error.errno),
+            BpfError::Taken { .. } | BpfError::Full { .. } | BpfError::Malformed { .. } | BpfError::NoSuch { .. } => {
+                Missing::Other
+            }
+        }
+    }
+
+    /// As the answer of trying it, in words for `netwren support`.
+    pub fn tried(&self) -> Tried {
+        let words = match self {
+            BpfError::Denied { needs, errno, .. } => format!("{errno}: needs {needs}"),
+            error => error.to_string(),
+        };
+        Tried::fails(self.missing(), words)
     }
 
     /// Turns it into a system error, the kind that a recording keeps: its object has the words, its errno follows them.

@@ -1,10 +1,11 @@
 //! Whether packets could be captured here: for `netwren support`.
 use sys::caps::{self, Cap};
+use sys::{Missing, Tried};
 
-/// True if packets could be captured, and how, or why not. Opens nothing.
-pub fn probe() -> (bool, String) {
+/// Whether packets could be captured, and how, or why not. Opens nothing.
+pub fn probe() -> Tried {
     match caps::effective().is_ok_and(|held| held.has(Cap::NetRaw)) {
-        true => (true, "by AF_PACKET, each packet in a ring of its interface".to_owned()),
-        false => (false, "packet sockets need CAP_NET_RAW".to_owned()),
+        true => Tried::works("by AF_PACKET, each packet in a ring of its interface"),
+        false => Tried::fails(Missing::Right, "packet sockets need CAP_NET_RAW"),
     }
 }

@@ -3,7 +3,7 @@ use std::ops::ControlFlow;
 
 use netlink::DecodeError;
 use record::rows::Conntrack;
-use sys::{Host, KernelPart, Modules, Presence, fs};
+use sys::{Host, KernelPart, Missing, Modules, Presence, Tried, WalkError, fs};
 
 use crate::backends::bpf::cache::{Ask, BackendCache, parts_for};
 use crate::backends::bpf::rows::EntryBytes;
@@ -17,10 +17,8 @@ use crate::choose::Via;
 pub struct Probe {
     /// Which.
     pub via: Via,
-    /// Whether entries could be read.
-    pub works: bool,
-    /// How, or why not.
-    pub words: String,
+    /// Whether entries could be read, and how, or what is missing.
+    pub tried: Tried,
 }
 
 /// What answers for the table by netlink: asking it loads connection tracking itself, too.
@@ -42,10 +40,9 @@ pub(crate) fn not_asked(modules: &Modules<'_>) -> Option<String> {
 /// Tries every backend and reads one block at most; some milliseconds, nearly all of them the loading of a BPF program.
 /// Loads no kernel module: a backend behind a missing one is not tried.
 pub fn probe(host: &Host, modules: &Modules<'_>) -> Vec<Probe> {
-    let line = |via, tried: Result<(), String>, how: &str| Probe {
+    let line = |via, tried: Result<(), Tried>, how: &str| Probe {
         via,
-        works: tried.is_ok(),
-        words: tried.err().unwrap_or_else(|| how.to_owned()),
+        tried: tried.err().unwrap_or_else(|| Tried::works(how)),
     };
     vec![
         line(Via::Netlink, by_netlink(host, modules), "a dump, filtered by the kernel; it evicts what has expired"),
@@ -54,32 +51,48 @@ pub fn probe(host: &Host, modules: &Modules<'_>) -> Vec<Probe> {
     ]
 }
 
-fn by_netlink(host: &Host, modules: &Modules<'_>) -> Result<(), String> {
+fn by_netlink(host: &Host, modules: &Modules<'_>) -> Result<(), Tried> {
     if let Some(why) = not_asked(modules) {
-        return Err(why);
+        return Err(Tried::fails(Missing::Module, why));
     }
     // Asks the same part of the kernel as a dump does, which an empty table would be spared.
-    count_entries(host, NetnsRef { netns: None, netns_id: 0 }).map(drop).map_err(|error| error.to_string())
+    let counted = count_entries(host, NetnsRef { netns: None, netns_id: 0 });
+    counted.map(drop).map_err(|error| Tried::refused(error.errno(), error.to_string()))
 }
 
-fn by_proc(host: &Host) -> Result<(), String> {
-    fs::open(&host.proc_path("thread-self/net/nf_conntrack")).map(drop).map_err(|error| error.to_string())
+fn by_proc(host: &Host) -> Result<(), Tried> {
+    let file = fs::open(&host.proc_path("thread-self/net/nf_conntrack"));
+    file.map(drop).map_err(|error| Tried::refused(Some(error.errno), error.to_string()))
 }
 
-fn by_walk(host: &Host, modules: &Modules<'_>) -> Result<(), String> {
+fn by_walk(host: &Host, modules: &Modules<'_>) -> Result<(), Tried> {
     // The program runs where the kernel looks an entry up, which it is asked for by netlink.
     if let Some(why) = not_asked(modules) {
-        return Err(why);
+        return Err(Tried::fails(Missing::Module, why));
     }
     let cache = BackendCache::new();
     if let Some(why) = cache.why_not() {
-        return Err(why.into_string());
+        let missing = if cfg!(feature = "bpf") { Missing::Right } else { Missing::Build };
+        return Err(Tried::fails(missing, why));
     }
     let filter = WalkFilter::default();
     let parts = parts_for(0, false);
     let ask = Ask { netns: None, all: false, parts, filter: &filter, expired: false, note: "", netns_id: 0 };
     let none = &mut |_: Result<(&Conntrack<'_>, EntryBytes<'_>), DecodeError>| ControlFlow::Break(());
-    cache.walk(host, &ask, none).map(drop).map_err(|error| error.to_string())
+    cache.walk(host, &ask, none).map(drop).map_err(|error| Tried::fails(missing(&error), error.to_string()))
+}
+
+/// What a walk lacks.
+fn missing(error: &WalkError) -> Missing {
+    match error {
+        WalkError::Broken(error) => Missing::of(error.errno),
+        #[cfg(feature = "bpf")]
+        WalkError::Unavailable(error) => {
+            error.downcast_ref::<bpf::BpfError>().map_or(Missing::Other, bpf::BpfError::missing)
+        }
+        #[cfg(not(feature = "bpf"))]
+        WalkError::Unavailable(_) => Missing::Build,
+    }
 }
 
 #[cfg(test)]
@@ -96,7 +109,7 @@ mod tests {
         let host = Host::live();
         let tried = probe(&host, &Modules::new(&host));
         assert_eq!(tried.iter().map(|probe| probe.via).collect::<Vec<_>>(), [Via::Netlink, Via::Proc, Via::Bpf]);
-        for Probe { via, works, words } in tried {
+        for Probe { via, tried } in tried {
             let options = Options { via: Some(via), ..Options::new(0) };
             // An empty table is not read at all, by whatever backend.
             let lab = testkit::netns::Lab::new("ctprobe");
@@ -106,7 +119,7 @@ mod tests {
                     .run(&Demand::new(&[], Vec::new()), &mut |_| Next::Stop);
                 run.is_ok()
             });
-            assert_eq!(works, read, "{via:?}: {words}");
+            assert_eq!(tried.is_working(), read, "{via:?}: {tried:?}");
         }
     }
 
@@ -124,12 +137,12 @@ mod tests {
         let modules = Modules::new(&host);
         let table = by_netlink(&host, &modules).unwrap_err();
         assert_eq!(by_walk(&host, &modules).unwrap_err(), table);
-        let (works, events) = crate::events::probe_events(&host, &modules);
+        let events = crate::events::probe_events(&host, &modules);
         std::fs::write(proc.join("kallsyms"), "0000000000000000 t ctnetlink_dump_table\n").unwrap();
         let asked = by_netlink(&host, &Modules::new(&host)).unwrap_err();
         sys::fault::disarm_all();
-        assert!(table.starts_with("not loaded: the module nf_conntrack_netlink"), "{table}");
-        assert!(!works && events == table, "{events}");
-        assert!(asked.contains("permission denied"), "{asked}");
+        assert!(table.words.starts_with("not loaded: the module nf_conntrack_netlink"), "{table:?}");
+        assert_eq!((table.missing, &events), (Some(Missing::Module), &table));
+        assert!(asked.missing == Some(Missing::Right) && asked.words.contains("permission denied"), "{asked:?}");
     }
 }

@@ -3,7 +3,7 @@ use std::error::Error;
 use std::fmt;
 
 use record::{SourceError, SourceFault};
-use sys::{Errno, SysError};
+use sys::{Errno, Missing, SysError};
 
 /// A fault on the way from the kernel to the rows.
 #[derive(Debug, Clone)]
@@ -29,6 +29,17 @@ impl ProfileError {
     /// The error as that of a source of stages.
     pub fn of_stages(self) -> SourceError {
         self.of("stages of packets")
+    }
+
+    /// What is missing.
+    pub(crate) fn missing(&self) -> Missing {
+        match self {
+            ProfileError::WithoutBpf => Missing::Build,
+            #[cfg(feature = "bpf")]
+            ProfileError::Bpf(error) => error.missing(),
+            ProfileError::Io(error) => Missing::of(error.errno),
+            ProfileError::Malformed(_) => Missing::Other,
+        }
     }
 
     fn of(self, what: &'static str) -> SourceError {

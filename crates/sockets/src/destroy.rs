@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use netlink::{DumpError, Query, Request};
 use record::rows::{Endpoint, Socket};
 use record::{Addr, Proto, State};
-use sys::{Errno, Host, Modules, Presence};
+use sys::{Errno, Host, Missing, Modules, Presence, Tried};
 
 use crate::backends::netlink::inet_diag::{self, AF_INET, AF_INET6, STATES_ALL, Wanted};
 use crate::backends::netlink::request::NETLINK_SOCK_DIAG;
@@ -257,7 +257,7 @@ fn is_there(host: &Host, target: &Target) -> bool {
 }
 
 /// Whether sockets can be closed here, and how or why not: for `netwren support`. Closes nothing and loads no module.
-pub fn probe_closing(host: &Host, modules: &Modules<'_>) -> (bool, String) {
+pub fn probe_closing(host: &Host, modules: &Modules<'_>) -> Tried {
     let mut answers = Vec::new();
     for proto in [Proto::Tcp, Proto::Udp] {
         match modules.presence(part_of(proto)) {
@@ -269,19 +269,21 @@ pub fn probe_closing(host: &Host, modules: &Modules<'_>) -> (bool, String) {
     let closable: Vec<&str> = answers.iter().filter(|(_, a)| works(a)).map(|(proto, _)| proto.name()).collect();
     if closable.is_empty() {
         return match answers.first() {
-            None => {
-                (false, "not tried: not loaded (module tcp_diag); closing a socket makes the kernel load it".into())
-            }
+            None => Tried::fails(
+                Missing::Module,
+                "not tried: not loaded (module tcp_diag); closing a socket makes the kernel load it",
+            ),
             Some((_, Closing::Unsupported)) => {
-                (false, "the kernel has no SOCK_DESTROY (CONFIG_INET_DIAG_DESTROY)".to_owned())
+                Tried::fails(Missing::KernelOption, "the kernel has no SOCK_DESTROY (CONFIG_INET_DIAG_DESTROY)")
             }
-            Some((_, other)) => (false, other.to_string()),
+            Some((_, Closing::Denied)) => Tried::fails(Missing::Right, Closing::Denied.to_string()),
+            Some((_, other)) => Tried::fails(Missing::Other, other.to_string()),
         };
     }
     if !sys::caps::effective().is_ok_and(|set| set.has(sys::caps::Cap::NetAdmin)) {
-        return (false, "needs CAP_NET_ADMIN".to_owned());
+        return Tried::fails(Missing::Right, "needs CAP_NET_ADMIN");
     }
-    (true, format!("{} sockets, by SOCK_DESTROY", closable.join(" and ")))
+    Tried::works(format!("{} sockets, by SOCK_DESTROY", closable.join(" and ")))
 }
 
 // A request that reaches the kernel's code for closing sockets and can close none. Its address matches no socket that

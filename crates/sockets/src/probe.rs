@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use netlink::{DumpError, Query};
 use record::Proto;
 use sys::caps::{self, Cap};
-use sys::{Errno, Host, KernelPart, Modules, Presence};
+use sys::{Errno, Host, KernelPart, Missing, Modules, Presence, Tried};
 
 use crate::backends::fault::{has_no_file, kernel_option};
 use crate::backends::netlink::inet_diag::{AF_INET, Wanted};
@@ -21,10 +21,8 @@ pub struct Probe {
     pub proto: Proto,
     /// The backend.
     pub via: Via,
-    /// Whether it gave an answer.
-    pub works: bool,
-    /// How it works or why it does not: lower case, no full stop.
-    pub words: String,
+    /// Whether it gave an answer, and how, or what is missing.
+    pub tried: Tried,
 }
 
 /// Tries every backend of every table with the smallest question: no state at all, or the first line. A table that the
@@ -35,7 +33,7 @@ pub fn probe(host: &Host, modules: &Modules<'_>) -> Vec<Probe> {
     let mut probes = Vec::new();
     for proto in Proto::ALL {
         probes.push(match not_asked(modules, proto) {
-            Some(words) => Probe { proto, via: Via::Netlink, works: false, words },
+            Some(words) => Probe { proto, via: Via::Netlink, tried: Tried::fails(Missing::Module, words) },
             None => by_netlink(host, proto),
         });
         if !has_no_file(proto) {
@@ -71,12 +69,12 @@ fn by_netlink(host: &Host, proto: Proto) -> Probe {
         Proto::Xdp => (tried(xdp_diag::request(0)), "one dump"),
         _ => (tried(wanted.by_family(AF_INET, proto)), "a dump per family"),
     };
-    let words = match &result {
-        Ok(()) if !proto.is_inet() || sees_marks() => how.to_owned(),
-        Ok(()) => format!("{how}, without marks (they need CAP_NET_ADMIN)"),
-        Err(error) => refused(error, proto),
+    let tried = match &result {
+        Ok(()) if !proto.is_inet() || sees_marks() => Tried::works(how),
+        Ok(()) => Tried::works(format!("{how}, without marks (they need CAP_NET_ADMIN)")),
+        Err(error) => Tried::refused(error.errno(), refused(error, proto)),
     };
-    Probe { proto, via: Via::Netlink, works: result.is_ok(), words }
+    Probe { proto, via: Via::Netlink, tried }
 }
 
 /// What answers for a table in the kernel: the module and its dump callback (net/*/…diag.c, 6.18).
@@ -133,14 +131,14 @@ fn refused(error: &DumpError, proto: Proto) -> String {
 fn by_proc(host: &Host, proto: Proto) -> Probe {
     let file = ProcFile { host, netns: None, table: table_of(proto), key: "probe".into() };
     let result = file.read(|_| ControlFlow::Break(()));
-    let words = match (&result, proto) {
-        (Err(error), _) => error.to_string(),
-        (Ok(_), Proto::Unix) => "without peers, queues, owners' uids and cookies".to_owned(),
-        (Ok(_), Proto::Packet) => "without rings, fanout, memberships, filters, memory and cookies".to_owned(),
-        (Ok(_), Proto::Netlink) => "without memory and cookies, of the groups the first 32".to_owned(),
-        (Ok(_), _) => "without tcp_info, memory, marks, interfaces, cgroups, cookies and backlog limits".to_owned(),
+    let tried = match (result, proto) {
+        (Err(error), _) => Tried::refused(Some(error.errno), error.to_string()),
+        (Ok(_), Proto::Unix) => Tried::works("without peers, queues, owners' uids and cookies"),
+        (Ok(_), Proto::Packet) => Tried::works("without rings, fanout, memberships, filters, memory and cookies"),
+        (Ok(_), Proto::Netlink) => Tried::works("without memory and cookies, of the groups the first 32"),
+        (Ok(_), _) => Tried::works("without tcp_info, memory, marks, interfaces, cgroups, cookies and backlog limits"),
     };
-    Probe { proto, via: Via::Proc, works: result.is_ok(), words }
+    Probe { proto, via: Via::Proc, tried }
 }
 
 fn table_of(proto: Proto) -> Table {
@@ -171,9 +169,9 @@ mod tests {
         let host = Host::live();
         let probes = probe(&host, &Modules::new(&host));
         assert_eq!(probes.len(), 2 * Proto::ALL.len() - 5);
-        assert!(probes.iter().all(|probe| !probe.words.is_empty()));
+        assert!(probes.iter().all(|probe| !probe.tried.words.is_empty()));
         // Whatever a sandbox forbids, one of the two backends to TCP must be open where tests run.
-        assert!(probes.iter().any(|probe| probe.proto == Proto::Tcp && probe.works));
+        assert!(probes.iter().any(|probe| probe.proto == Proto::Tcp && probe.tried.is_working()));
     }
 
     /// A kernel of modules of which none is loaded: no table is asked for, so none is loaded.
@@ -186,15 +184,17 @@ mod tests {
         let host = Host::with_roots(proc.clone(), root.path().join("sys"), root.path().join("etc"));
         let netlink = |start: &str| {
             let probes = probe(&host, &Modules::new(&host));
-            let tried = probes.into_iter().filter(|probe| probe.via == Via::Netlink && !probe.words.starts_with(start));
-            tried.map(|probe| (probe.proto, probe.words)).collect::<Vec<_>>()
+            let others = |probe: &Probe| probe.via == Via::Netlink && !probe.tried.words.starts_with(start);
+            let tried = probes.into_iter().filter(others);
+            tried.map(|probe| (probe.proto, probe.tried.words)).collect::<Vec<_>>()
         };
         sys::fault::arm("socket", 0, 100, sys::fault::Fault::Fails(Errno::ACCES));
         assert_eq!(netlink("not tried: /proc/kallsyms does not say"), []);
         std::fs::write(proc.join("kallsyms"), "0000000000000000 t raw_dump\n").unwrap();
         assert_eq!(netlink("not loaded (module "), []);
-        let (works, words) = crate::probe_closing(&host, &Modules::new(&host));
-        assert!(!works && words.starts_with("not tried: not loaded (module tcp_diag"), "{words}");
+        let closing = crate::probe_closing(&host, &Modules::new(&host));
+        assert_eq!(closing.missing, Some(Missing::Module));
+        assert!(closing.words.starts_with("not tried: not loaded (module tcp_diag"), "{closing:?}");
         // What is there is asked for: the request is what fails.
         std::fs::write(proc.join("kallsyms"), "0000000000000000 t udp_diag_dump\t[udp_diag]\n").unwrap();
         let tried: Vec<Proto> = netlink("not loaded (module ").into_iter().map(|(proto, _)| proto).collect();

@@ -46,6 +46,7 @@ pub mod symbols;
 mod syscall;
 mod tape;
 pub mod term;
+mod tried;
 
 pub use alarm::Alarm;
 pub use arp_socket::{ARP_ADDRESSES_MAX, ArpSender, ArpSocket};
@@ -67,3 +68,4 @@ pub use program_cache::{ProgramCache, WITHOUT_BPF, WalkError, lacks_bpf_rights};
 pub use ring_blocks::{EventProgram, RingBlocks};
 pub use signal::Interrupt;
 pub use tape::{Header, Integrity, TapeError};
+pub use tried::{Missing, Tried};

@@ -7,7 +7,7 @@ use record::rows::{NatEvent, NatEventKind, NatEvents, StatCounter, nat_event_nee
 use record::{
     Accounting, BackendLacks, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, StreamState, Table,
 };
-use sys::{Errno, Host, Modules, SysError, clock};
+use sys::{Errno, Host, Missing, Modules, SysError, Tried, clock};
 
 use crate::backends::netlink::dump::{CtTable, KernelFilter, NetnsRef, dump_entries};
 use crate::events::bpf::blocks::BpfEvents;
@@ -532,20 +532,20 @@ fn error_of(error: &SysError) -> SourceError {
 
 const NOT_RECORDED: &str = "not in the recording (`netwren nat events --record FILE` records them)";
 
-/// How events would be told of here, for `netwren support`: true if they are. With BPF the program is loaded, attached
+/// How events would be told of here, for `netwren support`: whether they are. With BPF the program is loaded, attached
 /// and let go of: some milliseconds.
-pub fn probe_events(host: &Host, modules: &Modules<'_>) -> (bool, String) {
+pub fn probe_events(host: &Host, modules: &Modules<'_>) -> Tried {
     if let Some(why) = crate::probe::not_asked(modules) {
-        return (false, why);
+        return Tried::fails(Missing::Module, why);
     }
     let listen =
         SubscribeOptions { groups: groups::ALL, buffer_bytes: PROBED_BYTES, netns_id: 0, find: None, stop: &|| true };
     if let Err(error) = NetlinkEvents::open(host, listen) {
-        return (false, error.to_string());
+        return Tried::refused(Some(error.errno), error.to_string());
     }
     match open_bpf(host, 0, PROBED_BYTES, &|| true) {
-        Ok(_) => (true, "by netlink; new entries also by bpf".to_owned()),
-        Err(why) => (true, format!("by netlink; new entries not by bpf: {why}")),
+        Ok(_) => Tried::works("by netlink; new entries also by bpf"),
+        Err(why) => Tried::works(format!("by netlink; new entries not by bpf: {why}")),
     }
 }
 

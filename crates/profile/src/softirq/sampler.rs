@@ -2,7 +2,7 @@
 use std::collections::HashMap;
 
 use sys::symbols::Symbols;
-use sys::{Host, SysError};
+use sys::{Host, Missing, SysError};
 
 use crate::error::ProfileError;
 use crate::softirq::backend::SamplerBackend;
@@ -18,6 +18,8 @@ pub struct Sampler {
     begun_ns: u64,
     /// Why a better way was not taken.
     pub(crate) fallen: Vec<String>,
+    /// What the last of these lacks; `None` if the best way was taken.
+    pub(crate) lacking: Option<Missing>,
 }
 
 #[derive(Debug)]
@@ -32,12 +34,15 @@ impl Sampler {
     /// Begins to sample every CPU `hz` times a second, by `via` or else by the best way that there is. Costs 3 to 8 ms.
     pub fn start(host: &Host, hz: u32, via: Option<SamplerBackend>) -> Result<Sampler, ProfileError> {
         let mut fallen = Vec::new();
-        let mut last = ProfileError::WithoutBpf;
+        let (mut last, mut lacking) = (ProfileError::WithoutBpf, None);
         for backend in SamplerBackend::ALL.into_iter().filter(|backend| via.is_none_or(|via| via == *backend)) {
             match start(host, hz, backend) {
-                Ok(samples) => return Ok(Sampler { samples, hz, begun_ns: sys::clock::monotonic_ns(), fallen }),
+                Ok(samples) => {
+                    return Ok(Sampler { samples, hz, begun_ns: sys::clock::monotonic_ns(), fallen, lacking });
+                }
                 Err(error) => {
                     fallen.push(format!("not by {}: {error}", backend.name()));
+                    lacking = Some(error.missing());
                     last = error;
                 }
             }

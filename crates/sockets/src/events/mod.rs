@@ -12,7 +12,7 @@ mod udp_senders;
 
 use record::rows::{Direction, EventKind, SocketEvent, SocketEvents};
 use record::{Accounting, Demand, Each, Offer, SourceError, SourceFault, Stream, StreamState};
-use sys::{Host, SysError};
+use sys::{Host, SysError, Tried};
 
 use crate::choose::Via;
 pub use flow_sums::FlowSums;
@@ -162,23 +162,25 @@ const HOOKS_EXCLUDE: &str = "the accept hooks (getpeername4 and 6 of the root cg
 const NAMELESS: &str = "a connection that came in is shown without the process that accepted it: --no-hooks leaves out \
                         what tells it in time";
 
-/// How connections would be followed here, for `netwren support`: true if none would be missed. With BPF all programs
-/// are loaded, those that exclude nobody attached, and let go of: some 10 ms.
-pub fn probe_following(host: &Host) -> (bool, String) {
+/// How connections would be followed here, for `netwren support`: it works if none would be missed. With BPF all
+/// programs are loaded, those that exclude nobody attached, and let go of: some 10 ms.
+pub fn probe_following(host: &Host) -> Tried {
     #[cfg(feature = "bpf")]
-    let missing = self::bpf::programs::probe(host).map_err(|error| error.to_string());
+    let programs = self::bpf::programs::probe(host).map_err(|error| (error.missing(), error.to_string()));
     #[cfg(not(feature = "bpf"))]
-    let missing: Result<(Vec<String>, bool), String> = Err(sys::WITHOUT_BPF.to_owned());
+    let programs: Result<(Vec<String>, bool), _> = Err((sys::Missing::Build, sys::WITHOUT_BPF.to_owned()));
     let _ = host;
-    match missing {
+    match programs {
         Ok((mut words, hooks)) => {
             if words.is_empty() {
                 words.push("owners from connect, accept, first use and close".to_owned());
             }
             words.extend(hooks.then(|| HOOKS_EXCLUDE.to_owned()));
-            (true, format!("by bpf: every change of state; {}", words.join("; ")))
+            Tried::works(format!("by bpf: every change of state; {}", words.join("; ")))
         }
-        Err(why) => (false, format!("by netlink: no owners, openings of short connections are missed: {why}")),
+        Err((missing, why)) => {
+            Tried::fails(missing, format!("by netlink: no owners, openings of short connections are missed: {why}"))
+        }
     }
 }
 

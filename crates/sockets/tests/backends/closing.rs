@@ -39,7 +39,6 @@ fn root_another_cookie_closes_nothing() {
 fn root_support_knows_that_sockets_can_be_closed() {
     testkit::require_root!();
     let host = Host::live();
-    let (works, words) = sockets::probe_closing(&host, &Modules::new(&host));
-    assert!(works, "{words}");
-    assert_eq!(words, "tcp and udp sockets, by SOCK_DESTROY");
+    let closing = sockets::probe_closing(&host, &Modules::new(&host));
+    assert_eq!(closing, sys::Tried::works("tcp and udp sockets, by SOCK_DESTROY"));
 }

@@ -4,7 +4,7 @@
 use super::state;
 use record::rows::{Feature, FeatureState};
 use sys::caps::{self, Cap};
-use sys::{Host, Modules};
+use sys::{Host, Missing, Modules, Tried};
 
 /// Rights that change what is seen: what is missing without them.
 const RIGHTS: &[(Cap, &str, &str)] = &[
@@ -15,9 +15,8 @@ const RIGHTS: &[(Cap, &str, &str)] = &[
 
 /// Every feature by every backend, each tried with the smallest question.
 pub(super) fn all(host: &Host, modules: &Modules<'_>, sockets: Vec<sockets::Probe>) -> Vec<Feature> {
-    let of_sockets = |probe: sockets::Probe| {
-        state::row(&format!("{} sockets", probe.proto.name()), probe.via.name(), probe.works, probe.words)
-    };
+    let of_sockets =
+        |probe: sockets::Probe| state::row(&format!("{} sockets", probe.proto.name()), probe.via.name(), probe.tried);
     sockets
         .into_iter()
         .map(of_sockets)
@@ -39,14 +38,16 @@ fn not_read() -> Feature {
 
 /// Owners of sockets.
 fn owners() -> Feature {
-    let works = sys::fs::stat(std::path::Path::new("/proc/self/fd")).is_ok();
-    state::row("owners", "proc", works, "descriptors in /proc/PID/fd, a system call each".to_owned())
+    let tried = match sys::fs::stat(std::path::Path::new("/proc/self/fd")) {
+        Ok(_) => Tried::works("descriptors in /proc/PID/fd, a system call each"),
+        Err(error) => Tried::refused(Some(error.errno), error.to_string()),
+    };
+    state::row("owners", "proc", tried)
 }
 
 /// `sockets kill`.
 fn closing(host: &Host, modules: &Modules<'_>) -> Feature {
-    let (works, words) = sockets::probe_closing(host, modules);
-    state::row("closing sockets", "", works, words)
+    state::row("closing sockets", "", sockets::probe_closing(host, modules))
 }
 
 /// Whether the sockets of every namespace can be read, and whether those namespaces are known that nothing leads to.
@@ -57,48 +58,45 @@ fn all_namespaces(host: &Host) -> Feature {
         if enters { "each is entered" } else { "none can be entered (needs CAP_SYS_ADMIN)" },
         if listed { "the kernel lists them by bpf" } else { "found by bind mounts and processes; others stay unknown" },
     );
-    state::row("sockets of all namespaces", "", enters, format!("{entered}; {known}"))
+    let words = format!("{entered}; {known}");
+    let tried = if enters { Tried::works(words) } else { Tried::fails(Missing::Right, words) };
+    state::row("sockets of all namespaces", "", tried)
 }
 
 /// `--follow`.
 fn following(host: &Host) -> Feature {
-    let (works, words) = sockets::probe_following(host);
-    state::row("following connections", "", works, words)
+    state::row("following connections", "", sockets::probe_following(host))
 }
 
 /// The table of connection tracking by each backend, and its events.
 fn tracked(host: &Host, modules: &Modules<'_>) -> Vec<Feature> {
     let table = conntrack::probe(host, modules)
         .into_iter()
-        .map(|probe| state::row("connection tracking", probe.via.name(), probe.works, probe.words));
-    let (works, words) = conntrack::events::probe_events(host, modules);
-    table.chain([state::row("events of connection tracking", "", works, words)]).collect()
+        .map(|probe| state::row("connection tracking", probe.via.name(), probe.tried));
+    let events = conntrack::events::probe_events(host, modules);
+    table.chain([state::row("events of connection tracking", "", events)]).collect()
 }
 
 /// Records of packets that rules log.
 fn logged(modules: &Modules<'_>) -> Feature {
-    let (works, words) = nflog::probe(modules);
-    state::row("log records", "", works, words)
+    state::row("log records", "", nflog::probe(modules))
 }
 
 /// Packets of interfaces.
 fn captured() -> Feature {
-    let (works, words) = capture::probe();
-    state::row("capturing packets", "", works, words)
+    state::row("capturing packets", "", capture::probe())
 }
 
 /// Packets that the kernel drops.
 fn dropped(host: &Host) -> Feature {
-    let (works, words) = drops::probe(host);
-    state::row("counting drops", "", works, words)
+    state::row("counting drops", "", drops::probe(host))
 }
 
 /// Features that show where the kernel spends time on packets.
 fn profiled(host: &Host) -> [Feature; 2] {
-    let row = |name: &str, (works, words)| state::row(name, "", works, words);
     [
-        row("sampling CPUs", profile::probe_sampling(host)),
-        row("stages between netfilter hooks", profile::probe_stages()),
+        state::row("sampling CPUs", "", profile::probe_sampling(host)),
+        state::row("stages between netfilter hooks", "", profile::probe_stages()),
     ]
 }
 
@@ -106,12 +104,8 @@ fn profiled(host: &Host) -> [Feature; 2] {
 #[cfg(feature = "bpf")]
 fn bpf_lines(host: &Host) -> Vec<Feature> {
     let line = |probe: bpf::FeatureProbe| {
-        let words = match &probe.error {
-            None => probe.ability.serves().to_owned(),
-            Some(bpf::BpfError::Denied { needs, errno, .. }) => format!("{errno}: needs {needs}"),
-            Some(error) => error.to_string(),
-        };
-        let feature = state::row(&format!("bpf: {}", probe.ability.name()), "", probe.error.is_none(), words);
+        let tried = probe.error.map_or_else(|| Tried::works(probe.ability.serves()), |error| error.tried());
+        let feature = state::row(&format!("bpf: {}", probe.ability.name()), "", tried);
         match feature.state {
             FeatureState::OptionMissing => Feature { remedy: format!("Linux {}", probe.ability.since()), ..feature },
             _ => feature,
@@ -122,7 +116,11 @@ fn bpf_lines(host: &Host) -> Vec<Feature> {
 
 #[cfg(not(feature = "bpf"))]
 fn bpf_lines(_host: &Host) -> Vec<Feature> {
-    vec![state::row("bpf: programs", "", false, "this netwren was built without the feature bpf".to_owned())]
+    vec![state::row(
+        "bpf: programs",
+        "",
+        Tried::fails(Missing::Build, "this netwren was built without the feature bpf"),
+    )]
 }
 
 fn rights() -> impl Iterator<Item = Feature> {

@@ -50,7 +50,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let probes = sockets::probe(&host, &modules);
     let blind: Vec<&str> = ALWAYS_THERE
         .iter()
-        .filter(|proto| !probes.iter().any(|probe| probe.works && probe.proto == **proto))
+        .filter(|proto| !probes.iter().any(|probe| probe.tried.is_working() && probe.proto == **proto))
         .map(|proto| proto.name())
         .collect();
     let features = features::all(&host, &modules, probes);

@@ -1,11 +1,20 @@
-//! The state of a feature, and what would make it work, from the words of whoever tried it.
+//! The state of a feature, by what whoever tried it says is missing, and what would make it work.
 
 use record::rows::{Feature, FeatureState};
 use sys::caps::Cap;
+use sys::{Missing, Tried};
 
 /// A feature that was tried; `backend` is empty if it has one only.
-pub(super) fn row(feature: &str, backend: &'static str, works: bool, words: String) -> Feature {
-    let state = if works { FeatureState::Works } else { state_of(&words) };
+pub(super) fn row(feature: &str, backend: &'static str, tried: Tried) -> Feature {
+    let Tried { missing, words } = tried;
+    let state = match missing {
+        None => FeatureState::Works,
+        Some(Missing::Right) => FeatureState::RightMissing,
+        Some(Missing::KernelOption) => FeatureState::OptionMissing,
+        Some(Missing::Module) => FeatureState::NotLoaded,
+        Some(Missing::Build) => FeatureState::NotBuilt,
+        Some(Missing::Other) => FeatureState::Fails,
+    };
     Feature { feature: feature.to_owned(), backend, state, remedy: remedy(state, &words), words }
 }
 
@@ -14,26 +23,7 @@ pub(super) fn known(feature: &str, state: FeatureState, words: &str, remedy: Str
     Feature { feature: feature.to_owned(), backend: "", state, words: words.to_owned(), remedy }
 }
 
-/// The state of a feature that does not work. Rights come last: the kernel has the same error for a program that it
-/// does not know and one that it does not allow, and the words then name the option.
-fn state_of(words: &str) -> FeatureState {
-    let says = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
-    if says(&["built without"]) {
-        return FeatureState::NotBuilt;
-    }
-    if says(&["not loaded", "not tried"]) {
-        return FeatureState::NotLoaded;
-    }
-    if says(&["CAP_", "permission denied", "operation not permitted"]) {
-        return FeatureState::RightMissing;
-    }
-    if says(&["CONFIG_", "the kernel has no", "Linux ", "not implemented", "no such file", "not supported"]) {
-        return FeatureState::OptionMissing;
-    }
-    FeatureState::Fails
-}
-
-/// The remedy that would make it work.
+/// The remedy that would make it work, with the names that its words have.
 fn remedy(state: FeatureState, words: &str) -> String {
     let named: Vec<Cap> = Cap::ALL.into_iter().filter(|cap| has_word(words, cap.name())).collect();
     match state {
@@ -79,40 +69,47 @@ mod tests {
 
     #[test]
     fn what_is_missing_and_what_would_help() {
-        for (words, state, remedy) in [
+        for (missing, words, state, remedy) in [
             (
+                Missing::Right,
                 "operation not permitted: needs CAP_BPF and CAP_PERFMON",
                 "right missing",
                 "root, or CAP_PERFMON and CAP_BPF",
             ),
-            ("packet sockets need CAP_NET_RAW", "right missing", "root, or CAP_NET_RAW"),
-            ("open /proc/kcore: permission denied", "right missing", "root"),
+            (Missing::Right, "packet sockets need CAP_NET_RAW", "right missing", "root, or CAP_NET_RAW"),
+            (Missing::Right, "open /proc/kcore: permission denied", "right missing", "root"),
             (
+                Missing::Module,
                 "not loaded (module sctp_diag, CONFIG_INET_SCTP_DIAG); reading sctp sockets makes the kernel load it",
                 "module not loaded",
                 "modprobe sctp_diag",
             ),
             (
+                Missing::Module,
                 "not tried: /proc/kallsyms does not say whether the module diag (CONFIG_TIPC_DIAG) is loaded",
                 "module not loaded",
                 "modprobe diag",
             ),
             (
+                Missing::KernelOption,
                 "no types of this kernel: /sys/kernel/btf/vmlinux: no such file (CONFIG_DEBUG_INFO_BTF)",
                 "kernel option missing",
                 "a kernel with CONFIG_DEBUG_INFO_BTF",
             ),
             (
+                Missing::Build,
                 "netwren was built without BPF, which counts them",
                 "not built in",
                 "a netwren that is built with the feature bpf",
             ),
-            ("the answer makes no sense", "fails", ""),
+            (Missing::Other, "the answer makes no sense", "fails", ""),
+            // No word of an answer decides its state.
+            (Missing::Other, "built without CAP_BPF: not loaded, no such file", "fails", ""),
         ] {
-            let found = row("x", "", false, words.to_owned());
+            let found = row("x", "", Tried::fails(missing, words));
             assert_eq!((found.state.name(), &*found.remedy), (state, remedy), "{words}");
         }
-        let found = row("x", "proc", true, "CAP_BPF is not needed".to_owned());
+        let found = row("x", "proc", Tried::works("CAP_BPF is not needed"));
         assert_eq!((found.state, found.backend, &*found.remedy), (FeatureState::Works, "proc", ""));
     }
 }

@@ -1,10 +1,12 @@
 //! netwren on the kernels that distributions ship: each boots for some seconds in an emulator.
 //!
 //! The release binary runs there as root and every backend that it says works must show the same rows as netlink does.
-//! Nothing is installed; what is downloaded stays below the target folder.
+//! Nothing is installed; what is downloaded stays below the target folder. What worked is written to docs/kernels.json,
+//! which `cargo xtask tidy` compares docs/interfaces.md with.
 
 mod guest;
 mod package;
+pub(crate) mod seen;
 
 use crate::root;
 use anyhow::{Context, Result, bail, ensure};
@@ -75,6 +77,7 @@ fn one(release: &Release, binary: &Path) -> Result<Vec<String>> {
         console.lines().filter_map(|line| line.trim_end().strip_prefix(guest::SAYS)).map(str::to_owned).collect();
     said.iter().for_each(|line| println!("kernels: {}: {line}", release.name));
     ensure!(said.iter().any(|line| line == "end"), "it did not come to its end: see {}/console", folder.display());
+    seen::write(release.name, seen::of_lines(&kernel.version, &said))?;
     Ok(said)
 }
 

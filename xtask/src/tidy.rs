@@ -6,6 +6,7 @@ mod code;
 mod fixtures;
 mod imports;
 mod items;
+mod kernels;
 mod layers;
 mod licences;
 mod names;
@@ -25,7 +26,7 @@ pub(crate) fn run() -> Result<()> {
     let metadata = metadata()?;
     let files = root::files()?;
     let sources = SourceFile::read_all(&files)?;
-    let checks: [(&str, Findings); 14] = [
+    let checks: [(&str, Findings); 15] = [
         ("layers", layers::check(&metadata)),
         ("dependency counts", budget::check()?),
         ("licences", licences::check(&metadata)?),
@@ -38,6 +39,7 @@ pub(crate) fn run() -> Result<()> {
         ("file names", names::check_names(&files)),
         ("words", names::check_words(&files)?),
         ("tests that SECURITY.md names", security::check(&files)?),
+        ("kernels of docs/interfaces.md", kernels::check()?),
         ("generated files", generate::check()?),
         ("BPF objects", objects::check()?),
     ];

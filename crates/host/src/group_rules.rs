@@ -79,16 +79,16 @@ impl GroupRule {
 }
 
 /// A chain: family, table, name.
-type Chain = (u8, Vec<u8>, Vec<u8>);
+type ChainName = (u8, Vec<u8>, Vec<u8>);
 
 /// One pass over the rules.
 #[derive(Default)]
-struct Reading {
-    rules: Vec<(Chain, GroupRule)>,
+struct RuleReading {
+    rules: Vec<(ChainName, GroupRule)>,
     /// From chain to chain.
-    jumps: BTreeSet<(Chain, Chain)>,
+    jumps: BTreeSet<(ChainName, ChainName)>,
     /// Chains at hooks.
-    hooked: BTreeSet<Chain>,
+    hooked: BTreeSet<ChainName>,
     over: u64,
 }
 
@@ -98,9 +98,9 @@ struct Reading {
 /// A dump of all rules, and one of the chains where a rule logs to a group. Needs CAP_NET_ADMIN. A kernel whose module
 /// nf_tables is not loaded loads it: ask [`sys::Modules`] before.
 pub fn read(host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<(Vec<GroupRule>, u64), HostError> {
-    let mut reading = Reading::default();
+    let mut reading = RuleReading::default();
     for _ in 0..TRIES {
-        reading = Reading::default();
+        reading = RuleReading::default();
         let mut of_rules = |part: &Answer<'_>| reading.add_rule(part);
         if !dump(host, netns, inside, NFT_MSG_GETRULE, &mut of_rules)? {
             break;
@@ -137,7 +137,7 @@ fn dump(
     Ok(end.interrupted)
 }
 
-impl Reading {
+impl RuleReading {
     fn add_chain(&mut self, part: &Answer<'_>) {
         let Some(family) = prefix::u8_at(part.payload, 0).filter(|_| part.kind == NFT_MSG_NEWCHAIN) else { return };
         let (mut table, mut name, mut is_hooked) = (&b""[..], &b""[..], false);
@@ -167,12 +167,12 @@ impl Reading {
             }
         }
         let Some(expressions) = expressions else { return };
-        let told = told_by(&expressions);
+        let parts = parts_of(&expressions);
         let place = |name: &[u8]| (family, table.to_vec(), name.to_vec());
-        if let Some(target) = told.leads_to.filter(|_| self.jumps.len() < JUMPS_MAX) {
+        if let Some(target) = parts.leads_to.filter(|_| self.jumps.len() < JUMPS_MAX) {
             self.jumps.insert((place(chain), place(target)));
         }
-        for (at, group, words) in &told.logs {
+        for (at, group, words) in &parts.logs {
             if self.rules.len() == RULES_MAX {
                 self.over += 1;
                 continue;
@@ -185,7 +185,7 @@ impl Reading {
                 handle,
                 group: *group,
                 prefix: text(words),
-                logged: told.logged_at(*at),
+                logged: parts.logged_at(*at),
                 is_reached: false,
             };
             self.rules.push((place(chain), rule));
@@ -195,7 +195,7 @@ impl Reading {
     /// The rules, with what leads to them.
     fn finish(self) -> (Vec<GroupRule>, u64) {
         let mut reached = self.hooked;
-        let mut waiting: Vec<Chain> = reached.iter().cloned().collect();
+        let mut waiting: Vec<ChainName> = reached.iter().cloned().collect();
         while let Some(from) = waiting.pop() {
             let first = (from.clone(), (0, Vec::new(), Vec::new()));
             for (_, to) in self.jumps.range(first..).take_while(|(of, _)| *of == from) {
@@ -209,9 +209,9 @@ impl Reading {
     }
 }
 
-/// What the expressions of a rule tell.
+/// The expressions of a rule, as far as they matter here.
 #[derive(Default)]
-struct Told<'r> {
+struct RuleParts<'r> {
     /// Where each stands, its group and its prefix.
     logs: Vec<(usize, u16, &'r [u8])>,
     /// Where each counter stands, and its packets.
@@ -222,7 +222,7 @@ struct Told<'r> {
     leads_to: Option<&'r [u8]>,
 }
 
-impl Told<'_> {
+impl RuleParts<'_> {
     /// Packets that the log at this place has seen at least. A counter after it saw no packet that was not logged; one
     /// before it tells so as well if no packet may leave the rule between the two.
     fn logged_at(&self, log: usize) -> Option<u64> {
@@ -231,8 +231,8 @@ impl Told<'_> {
     }
 }
 
-fn told_by<'r>(expressions: &Attr<'r>) -> Told<'r> {
-    let mut told = Told::default();
+fn parts_of<'r>(expressions: &Attr<'r>) -> RuleParts<'r> {
+    let mut parts = RuleParts::default();
     for (at, expression) in expressions.nested().flatten().enumerate() {
         let (mut name, mut data) = (&b""[..], Attrs::new(&[]));
         for attr in expression.nested().flatten() {
@@ -253,21 +253,21 @@ fn told_by<'r>(expressions: &Attr<'r>) -> Told<'r> {
                     }
                 }
                 // Without a group it goes to the kernel's own log.
-                told.logs.extend(group.map(|group| (at, group, words)));
+                parts.logs.extend(group.map(|group| (at, group, words)));
             }
             b"counter" => {
                 let packets = find(data, NFTA_COUNTER_PACKETS);
-                told.counters.extend(packets.and_then(|attr| attr.be64().ok()).map(|packets| (at, packets)));
+                parts.counters.extend(packets.and_then(|attr| attr.be64().ok()).map(|packets| (at, packets)));
             }
             b"target" => match target_group(data) {
-                Some((group, words)) => told.logs.push((at, group, words)),
-                None => told.exits.push(at),
+                Some((group, words)) => parts.logs.push((at, group, words)),
+                None => parts.exits.push(at),
             },
-            b"immediate" => told.leads_to = verdict_chain(data).or(told.leads_to),
-            _ => told.exits.push(at),
+            b"immediate" => parts.leads_to = verdict_chain(data).or(parts.leads_to),
+            _ => parts.exits.push(at),
         }
     }
-    told
+    parts
 }
 
 /// The chain that a verdict leads to.
@@ -312,7 +312,7 @@ fn family_name(family: u8) -> &'static str {
 
 /// Takes any bytes as messages about rules and chains. For the fuzzer: it must neither panic nor fail to end.
 pub fn fuzz_group_rules(data: &[u8]) {
-    let mut reading = Reading::default();
+    let mut reading = RuleReading::default();
     let part = |kind| Answer { kind, flags: 0, payload: data, block: 0 };
     reading.add_rule(&part(NFT_MSG_NEWRULE));
     reading.add_chain(&part(NFT_MSG_NEWCHAIN));
@@ -355,7 +355,7 @@ mod tests {
             attr(NFTA_RULE_HANDLE, &7u64.to_be_bytes()),
             attr(NFTA_RULE_EXPRESSIONS, &expressions.concat()),
         ];
-        let mut reading = Reading::default();
+        let mut reading = RuleReading::default();
         let payload = payload.concat();
         reading.add_rule(&Answer { kind: NFT_MSG_NEWRULE, flags: 0, payload: &payload, block: 0 });
         reading.finish().0

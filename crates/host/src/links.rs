@@ -22,6 +22,7 @@ const RTM_GETADDR: u16 = 22;
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
+const IFLA_LINK: u16 = 5;
 const IFLA_MASTER: u16 = 10;
 const IFLA_TXQLEN: u16 = 13;
 const IFLA_MAP: u16 = 14;
@@ -182,6 +183,7 @@ fn link(part: &Answer<'_>) -> Option<Link> {
             IFLA_IFNAME => link.name = attr.c_str().into(),
             IFLA_ADDRESS => link.address = attr.payload.into(),
             IFLA_MTU => link.mtu = attr.u32().unwrap_or(0),
+            IFLA_LINK => link.lower = attr.u32().unwrap_or(0),
             IFLA_MASTER => link.master = attr.u32().unwrap_or(0),
             IFLA_TXQLEN => link.tx_queue = attr.u32().unwrap_or(0),
             IFLA_MAP => link.map = map(&attr),
@@ -330,6 +332,8 @@ mod tests {
         host.finish().unwrap();
         let va = live.links.iter().find(|link| *link.name == *b"va").unwrap();
         assert_eq!((va.hardware, va.mtu, va.tx_queue, va.address.len()), (1, 1500, 1000, 6));
+        let vb = live.links.iter().find(|link| *link.name == *b"vb").unwrap();
+        assert_eq!((va.lower, vb.lower), (vb.index, va.index));
         assert_eq!(va.stats.unwrap().rx_packets, 0);
         let labels: Vec<&[u8]> = live.addrs.iter().map(|addr| &*addr.label).collect();
         assert!(labels.contains(&&b"va"[..]) && labels.contains(&&b"va:7"[..]), "{labels:?}");

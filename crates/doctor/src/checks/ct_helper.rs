@@ -10,9 +10,9 @@
 //! connection that never comes: where an address inside the control connection is not rewritten, its packets go
 //! elsewhere and pass no host that could see them. But packets that a rule drops between the very hosts that have a
 //! control connection open, to ports that only the control connection could have agreed on, are two facts that
-//! together have one usual cause. The other way round, a helper whose expectations find no room (`nf_conntrack_expect_max`),
-//! is a message of the kernel's log and no counter. SIP and H.323 name hosts that have no control connection: the
-//! same comparison would guess.
+//! together have one usual cause. The other way round, a helper whose expectations find no room
+//! (`nf_conntrack_expect_max`), is a message of the kernel's log and no counter. SIP and H.323 name hosts that have no
+//! control connection: the same comparison would guess.
 
 use record::rows::{Confidence, Severity};
 

@@ -17,6 +17,8 @@ pub struct Link {
     pub mtu: u32,
     /// Number of the bridge or bond that it is a port of; 0: none.
     pub master: u32,
+    /// Number of the interface that it stands on (a VLAN's, a macvlan's), or of the other end of a veth pair; 0: none.
+    pub lower: u32,
     /// Packets that its queue holds.
     pub tx_queue: u32,
     /// Hardware address.

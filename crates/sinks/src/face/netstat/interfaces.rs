@@ -363,6 +363,7 @@ mod tests {
     fn link() -> Link {
         Link {
             master: 0,
+            lower: 0,
             index: 2,
             name: b"eth0".as_slice().into(),
             flags: 0x11043,

@@ -14,11 +14,33 @@ const NAMESPACES_MAX: usize = 256;
 /// The interface does no ARP (`IFF_NOARP`), or is the loopback one: include/uapi/linux/if.h.
 const NO_ARP: u32 = 0x80 | 0x8;
 
+/// Interfaces and the addresses that they have.
+type InterfaceAddresses = BTreeSet<(u32, [u8; 4])>;
+
 /// Listens in namespaces.
 #[derive(Default)]
 pub(super) struct ArpListeners {
     /// By namespace, with the addresses that there were at the beginning and their interfaces.
-    open: BTreeMap<u64, (ArpWatch, BTreeSet<(u32, [u8; 4])>)>,
+    open: BTreeMap<u64, (ArpWatch, InterfaceAddresses)>,
+}
+
+/// Threads that close sockets.
+const CLOSERS: usize = 16;
+
+impl Drop for ArpListeners {
+    /// The kernel lets each packet socket go after a grace period of its own, some 16 ms: together they wait once.
+    fn drop(&mut self) {
+        let mut open: Vec<_> = std::mem::take(&mut self.open).into_values().collect();
+        let share = open.len().div_ceil(CLOSERS);
+        std::thread::scope(|scope| {
+            while open.len() > share {
+                let part = open.split_off(open.len() - share);
+                // Where there is no thread, this one closes them.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, move || drop(part));
+            }
+            drop(open);
+        });
+    }
 }
 
 impl ArpListeners {
@@ -26,7 +48,7 @@ impl ArpListeners {
     pub(super) fn begin(&mut self, host: &Host, netns_id: u64, stats: &mut Accounting) {
         let Some(links) = super::note(Links::read_inet(host, netns_id, None), stats) else { return };
         let of_link = links.addrs.iter().filter(|addr| addr.local[0] != 127 && addr.local != [0; 4]);
-        let addresses: BTreeSet<(u32, [u8; 4])> = of_link.map(|addr| (addr.index, addr.local)).collect();
+        let addresses: InterfaceAddresses = of_link.map(|addr| (addr.index, addr.local)).collect();
         if addresses.is_empty() || host.is_replay() {
             return;
         }

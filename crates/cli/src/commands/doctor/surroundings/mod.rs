@@ -109,7 +109,8 @@ fn add_links(
             mtu: link.mtu,
             has_address: of_four || of_six,
             is_bridge_port: link.master != 0,
-            mode: modes.get(&link.index).copied(),
+            // What stands on another interface answers with that one's, which has its own finding.
+            mode: modes.get(&link.index).copied().filter(|_| link.lower == 0),
         });
     }
     around.conflicts = arp.conflicts(host, netns_id, &links, stats);

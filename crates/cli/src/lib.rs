@@ -27,6 +27,7 @@ mod nft;
 mod outcome;
 mod output;
 mod packet_delays;
+mod packet_entries;
 mod packet_files;
 mod pillar_cache;
 mod pillars;
@@ -71,6 +72,9 @@ pub fn main(mut args: impl Iterator<Item = OsString>) -> u8 {
     }
     if name == commands::capture::owners::NAME {
         return commands::capture::owners::run(args) as u8;
+    }
+    if name == commands::capture::entries::NAME {
+        return commands::capture::entries::run(args) as u8;
     }
     if name == packet_files::RUNNER {
         return packet_files::run_commands(args) as u8;

@@ -20,6 +20,7 @@ mod resolver;
 mod rounds;
 mod secret_hash;
 mod socket_index;
+mod waiting;
 
 pub use drops::OwnedDrops;
 pub use entries::OwnedEntries;
@@ -32,3 +33,4 @@ pub use records::OwnedRecords;
 pub use resolver::OwnerResolver;
 pub use rounds::RoundOwners;
 pub use socket_index::SocketIndex;
+pub use waiting::{WaitingPacket, WaitingPackets};

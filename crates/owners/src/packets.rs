@@ -7,14 +7,10 @@
 use crate::packet_sockets::{EndAnswer, PacketEnds, PacketSockets, has_socket};
 use record::rows::{CapturedPacket, CapturedPackets, PacketSocket};
 use record::{Accounting, Demand, Each, Next, Offer, SourceError, Stream, StreamState};
-use std::collections::VecDeque;
+use crate::waiting::WaitingPackets;
 
 /// The longest time that a packet waits for a reading.
 const WAIT_NS: u64 = 500_000_000;
-/// Bytes of packets that wait, their frames and what is kept beside them. Beyond these the oldest go on.
-const WAITING_BYTES_MAX: usize = 32 << 20;
-/// Bytes that are kept of each packet beside its frame.
-const EACH_BYTES: usize = 200;
 /// While packets come, what was read is not older than this: ports may have gone over to other processes.
 const FRESH_NS: u64 = 1_000_000_000;
 
@@ -232,87 +228,6 @@ impl<N: SocketNews> Stream<CapturedPackets> for OwnedPackets<'_, N> {
         stats
     }
 }
-
-/// Packets that wait, in order.
-#[derive(Default)]
-struct WaitingPackets {
-    packets: VecDeque<WaitingPacket>,
-    bytes: usize,
-    /// Memory of those that have gone on.
-    spare: Vec<Vec<u8>>,
-}
-
-/// A packet as its row had it before its headers were read.
-struct WaitingPacket {
-    /// Without what it borrows.
-    row: CapturedPacket<'static>,
-    /// Its frame, then the name of its interface.
-    bytes: Vec<u8>,
-    frame_bytes: usize,
-    since_ns: u64,
-}
-
-impl WaitingPacket {
-    fn row(&self) -> CapturedPacket<'_> {
-        let (frame, iface) = self.bytes.split_at_checked(self.frame_bytes).unwrap_or_default();
-        CapturedPacket { frame, iface, ..self.row }
-    }
-}
-
-impl WaitingPackets {
-    fn is_empty(&self) -> bool {
-        self.packets.is_empty()
-    }
-
-    fn is_full(&self) -> bool {
-        self.bytes > WAITING_BYTES_MAX
-    }
-
-    fn first(&self) -> Option<&WaitingPacket> {
-        self.packets.front()
-    }
-
-    fn push(&mut self, row: &CapturedPacket<'_>, since_ns: u64) {
-        let mut bytes = self.spare.pop().unwrap_or_default();
-        bytes.clear();
-        bytes.extend_from_slice(row.frame);
-        bytes.extend_from_slice(row.iface);
-        self.bytes += bytes.len() + EACH_BYTES;
-        let kept = CapturedPacket {
-            time_ns: row.time_ns,
-            netns_id: row.netns_id,
-            ifindex: row.ifindex,
-            link_type: row.link_type,
-            packet_type: row.packet_type,
-            checksum_not_ready: row.checksum_not_ready,
-            is_super_packet: row.is_super_packet,
-            len: row.len,
-            ..CapturedPacket::default()
-        };
-        self.packets.push_back(WaitingPacket { row: kept, bytes, frame_bytes: row.frame.len(), since_ns });
-    }
-
-    fn remove_first(&mut self) {
-        if let Some(first) = self.packets.pop_front() {
-            self.bytes = self.bytes.saturating_sub(first.bytes.len() + EACH_BYTES);
-            self.spare.push(first.bytes);
-        }
-        if self.packets.is_empty() {
-            self.spare.truncate(SPARE_MAX);
-        }
-    }
-
-    /// Drops all; how many there were.
-    fn clear(&mut self) -> u64 {
-        let count = self.packets.len() as u64;
-        self.packets.clear();
-        self.bytes = 0;
-        count
-    }
-}
-
-/// Buffers that are kept while nothing waits, 2 KiB each as a rule.
-const SPARE_MAX: usize = 1024;
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,8 @@
 //! Packets of interfaces (`capture`): one row for each.
 
-use super::ip_proto;
+use super::conntrack::{Conntrack, CtStatus, NatKind, ip_proto};
 use super::packet::{PacketHeaders, TcpHeader, Transport};
+use super::packet_entry::{CtDirection, PacketEntry, PacketState, cells};
 use super::packet_socket::{HolderWords, PacketSocket};
 use crate::table::table;
 use crate::{Key, LookupId, Show, State, Value};
@@ -46,6 +47,8 @@ pub struct CapturedPacket<'b> {
     pub src_socket: Option<&'b PacketSocket>,
     /// The socket that it is for, if that is here and known.
     pub dst_socket: Option<&'b PacketSocket>,
+    /// Its entry of connection tracking; `None` unless somebody asked for it and it is known.
+    pub entry: Option<&'b PacketEntry<'b>>,
 }
 
 /// A packet as it was captured, its headers unread: what files of packets have of it.
@@ -218,6 +221,8 @@ pub mod capture_need {
     pub const PLACES: u64 = OWNERS | 1 << 3;
     /// Their command lines.
     pub const CMDLINES: u64 = OWNERS | 1 << 4;
+    /// The packet's entry of connection tracking: a lookup for each connection.
+    pub const ENTRY: u64 = 1 << 5;
 }
 
 const AIMS: &[&str] = &["host", "broadcast", "multicast", "other_host", "outgoing"];
@@ -334,6 +339,10 @@ fn src_words<'r>(row: &'r CapturedPacket<'_>, part: fn(&'r HolderWords) -> &'r [
 
 fn dst_words<'r>(row: &'r CapturedPacket<'_>, part: fn(&'r HolderWords) -> &'r [u8]) -> Value<'r> {
     dst_socket(row, |socket| Value::nonempty(part(&socket.words)))
+}
+
+fn entry<'r>(row: &CapturedPacket<'r>, cell: fn(&'r Conntrack<'r>) -> Value<'r>) -> Value<'r> {
+    cells::of(row.entry, cell)
 }
 
 table! {
@@ -502,6 +511,45 @@ table! {
         |row| src_words(row, |words| &words.cmdline),
         |row| dst_words(row, |words| &words.cmdline),
     ), needs capture_need::CMDLINES;
+    /// What the packet is to its connection: new, established, related. What one of its kind would be now, so
+    /// established if an answer has come since. Null without an entry: not confirmed (a first packet that was dropped),
+    /// invalid, untracked, gone.
+    ct_state: Name(PacketState::NAMES) = own(|row| cells::state(row.entry)), needs capture_need::ENTRY;
+    /// Which way the packet goes: original, as the first packet of its connection, or reply.
+    ct_direction: Name(CtDirection::NAMES) = own(|row| cells::direction(row.entry)), needs capture_need::ENTRY;
+    /// Status bits of the packet's entry of connection tracking. A filter holds if one of them is named.
+    ct_status: Words(CtStatus::NAMES) = own(|row| cells::status(row.entry)),
+        kernel "CTA_STATUS", needs capture_need::ENTRY;
+    /// Mark of that entry.
+    ct_mark: Hex = own(|row| entry(row, |ct| Value::number(ct.mark))), kernel "CTA_MARK", needs capture_need::ENTRY;
+    /// Id of that entry, as `nat` has it.
+    ct_id: Id = own(|row| entry(row, |ct| Value::number(ct.id))), kernel "CTA_ID", needs capture_need::ENTRY;
+    /// Whose address the connection rewrites: none, snat (the client's), dnat (the service's), both.
+    nat: Name(NatKind::NAMES) = own(|row| cells::nat(row.entry)), needs capture_need::ENTRY;
+    /// Who opened the connection.
+    client: Endpoint = own(|row| cells::client(row.entry)), needs capture_need::ENTRY;
+    /// What the client connects to.
+    published: Endpoint = own(|row| cells::published(row.entry)), needs capture_need::ENTRY;
+    /// Who answers: another than `published` where the destination is rewritten.
+    backend: Endpoint = own(|row| cells::backend(row.entry)), needs capture_need::ENTRY;
+    /// Source of the connection's original direction.
+    orig_src: Addr = own(|row| entry(row, |ct| Value::Addr(ct.orig.src))),
+        kernel "CTA_TUPLE_ORIG", needs capture_need::ENTRY;
+    /// Source port of the original direction.
+    orig_sport: Port = own(|row| entry(row, |ct| Value::number(ct.orig.sport()))), needs capture_need::ENTRY;
+    /// Destination of the original direction.
+    orig_dst: Addr = own(|row| entry(row, |ct| Value::Addr(ct.orig.dst))), needs capture_need::ENTRY;
+    /// Destination port of the original direction.
+    orig_dport: Port = own(|row| entry(row, |ct| Value::number(ct.orig.dport()))), needs capture_need::ENTRY;
+    /// Source of the connection's answers.
+    reply_src: Addr = own(|row| entry(row, |ct| Value::Addr(ct.reply.src))),
+        kernel "CTA_TUPLE_REPLY", needs capture_need::ENTRY;
+    /// Source port of the answers.
+    reply_sport: Port = own(|row| entry(row, |ct| Value::number(ct.reply.sport()))), needs capture_need::ENTRY;
+    /// Destination of the answers: where the source is rewritten, what the client looks like.
+    reply_dst: Addr = own(|row| entry(row, |ct| Value::Addr(ct.reply.dst))), needs capture_need::ENTRY;
+    /// Destination port of the answers.
+    reply_dport: Port = own(|row| entry(row, |ct| Value::number(ct.reply.dport()))), needs capture_need::ENTRY;
 }
 
 #[cfg(test)]

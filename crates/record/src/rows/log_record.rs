@@ -1,9 +1,9 @@
 //! Records of netfilter's log (`log`): one for each packet that a rule logs.
 
 use super::conntrack::{Conntrack, CtStatus, NatKind, ip_proto};
-use super::logged_entry::{CtAttrs, CtDirection, EntrySource, LoggedEntry, PacketState};
 use super::logging_rule::{LoggingRule, VERDICTS, text};
 use super::packet::{PacketHeaders, TcpHeader, Transport};
+use super::packet_entry::{CtAttrs, CtDirection, EntrySource, PacketEntry, PacketState, cells};
 use crate::kernel_words::{KernelWords, kernel_words};
 use crate::table::table;
 use crate::{Key, LookupId, Owner, Show, Value};
@@ -68,7 +68,7 @@ pub struct LogRecord<'b> {
     /// What the kernel sent of the packet's entry of connection tracking, if it sent anything.
     pub ct_attrs: Option<CtAttrs<'b>>,
     /// That entry; `None` unless somebody asked for it and it is known.
-    pub entry: Option<&'b LoggedEntry<'b>>,
+    pub entry: Option<&'b PacketEntry<'b>>,
 }
 
 /// Bits of the fields for which more is read than the record.
@@ -163,9 +163,8 @@ fn owner<'r>(row: &LogRecord<'r>, part: fn(&'r Owner) -> Value<'r>) -> Value<'r>
     row.owners.first().map_or(Value::Null, part)
 }
 
-#[inline(never)]
 fn entry<'r>(row: &LogRecord<'r>, cell: fn(&'r Conntrack<'r>) -> Value<'r>) -> Value<'r> {
-    row.entry.map_or(Value::Null, |logged| cell(&logged.entry))
+    cells::of(row.entry, cell)
 }
 
 fn by_pid(row: &LogRecord<'_>) -> Key {
@@ -294,17 +293,11 @@ table! {
     /// What the packet is to its connection: new, established, related. By lookup: what one of its kind would be now,
     /// so established if an answer has come since. Null without an entry: not confirmed (a first packet that was
     /// dropped), invalid, untracked, gone.
-    ct_state: Name(PacketState::NAMES) = own(|row| {
-        row.entry.and_then(|logged| logged.state).map_or(Value::Null, |state| Value::Name(state.name()))
-    }), kernel "NFULA_CT_INFO", needs log_need::ENTRY;
+    ct_state: Name(PacketState::NAMES) = own(|row| cells::state(row.entry)), kernel "NFULA_CT_INFO", needs log_need::ENTRY;
     /// Which way the packet goes: original, as the first packet of its connection, or reply.
-    ct_direction: Name(CtDirection::NAMES) = own(|row| {
-        row.entry.map_or(Value::Null, |logged| Value::Name(logged.direction.name()))
-    }), kernel "NFULA_CT_INFO", needs log_need::ENTRY;
+    ct_direction: Name(CtDirection::NAMES) = own(|row| cells::direction(row.entry)), kernel "NFULA_CT_INFO", needs log_need::ENTRY;
     /// Status bits of the packet's entry of connection tracking. A filter holds if one of them is named.
-    ct_status: Words(CtStatus::NAMES) = own(|row| entry(row, |ct| {
-        ct.status.map_or(Value::Null, |status| Value::Bits(status.0, CtStatus::NAMES))
-    })), kernel "CTA_STATUS", needs log_need::ENTRY;
+    ct_status: Words(CtStatus::NAMES) = own(|row| cells::status(row.entry)), kernel "CTA_STATUS", needs log_need::ENTRY;
     /// Mark of that entry; `mark` is the packet's.
     ct_mark: Hex = own(|row| entry(row, |ct| Value::number(ct.mark))), kernel "CTA_MARK", needs log_need::ENTRY;
     /// Zone of that entry; null for the usual one, 0, the only one in which entries are looked up.
@@ -318,19 +311,13 @@ table! {
     }), needs log_need::ENTRY;
     /// Whose address the connection rewrites: none, snat (the client's), dnat (the service's), both. By lookup: also
     /// what was decided after the rule.
-    nat: Name(NatKind::NAMES) = own(|row| entry(row, |ct| {
-        ct.nat().map_or(Value::Null, |nat| Value::Name(nat.name()))
-    })), needs log_need::ENTRY;
+    nat: Name(NatKind::NAMES) = own(|row| cells::nat(row.entry)), needs log_need::ENTRY;
     /// Who opened the connection.
-    client: Endpoint = own(|row| entry(row, |ct| Value::Endpoint(ct.orig.src, ct.orig.sport()))),
-        needs log_need::ENTRY;
+    client: Endpoint = own(|row| cells::client(row.entry)), needs log_need::ENTRY;
     /// What the client connects to.
-    published: Endpoint = own(|row| entry(row, |ct| Value::Endpoint(ct.orig.dst, ct.orig.dport()))),
-        needs log_need::ENTRY;
+    published: Endpoint = own(|row| cells::published(row.entry)), needs log_need::ENTRY;
     /// Who answers: another than `published` where the destination is rewritten.
-    backend: Endpoint = own(|row| entry(row, |ct| {
-        ct.backend().map_or(Value::Null, |(addr, port)| Value::Endpoint(addr, port))
-    })), needs log_need::ENTRY;
+    backend: Endpoint = own(|row| cells::backend(row.entry)), needs log_need::ENTRY;
     /// Source of the connection's original direction.
     orig_src: Addr = own(|row| entry(row, |ct| Value::Addr(ct.orig.src))),
         kernel "CTA_TUPLE_ORIG", needs log_need::ENTRY;

@@ -138,7 +138,7 @@ pub(super) fn own_test(request: &Request, text: &str, refusal: &str) -> Result<O
     expr.for_each_test(&mut |test| {
         let Some(field) = CapturedPackets::FIELDS.get(test.field) else { return };
         need |= field.need;
-        let is_elsewhere = field.lookup().is_some() || field.need & capture_need::OWNERS != 0;
+        let is_elsewhere = field.lookup().is_some() || field.need & (capture_need::OWNERS | capture_need::ENTRY) != 0;
         elsewhere = elsewhere.or(is_elsewhere.then_some(field.name));
     });
     if let Some(name) = elsewhere {

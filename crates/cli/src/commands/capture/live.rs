@@ -1,6 +1,7 @@
 //! Packets of interfaces.
 
 use super::Capture;
+use super::entries::{self, EntryPackets};
 use super::figures::Figures;
 use super::opening::Opened;
 use super::owners::{Owners, Wake};
@@ -10,6 +11,7 @@ use crate::commands::follow::{self, StreamNotes, Then};
 use crate::enrich::Enrichment;
 use crate::messages::say;
 use crate::outcome::Outcome;
+use crate::packet_entries::EntryLookups;
 use crate::rights::{Confined, NeededRights};
 use crate::session::Session;
 use ::owners::OwnedPackets;
@@ -44,6 +46,7 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         let is_late = || end_ns.is_some_and(|end_ns| sys::clock::monotonic_ns() >= end_ns);
         let stop = || is_late() || follow::is_over(&capture.request, session);
         let owners = Owners::of(capture, plan).map_err(refused)?;
+        let entries = entries::lookups(capture, plan).map_err(refused)?;
         let wake = owners.as_ref().map(|owners| owners.feed.wake());
         let rings = places.len() * capture.ifaces.len().max(1);
         let programs = capture.filter.as_ref().map(|filter| Programs::live(filter, capture.live_snaplen()));
@@ -80,7 +83,8 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         needed.drop_capabilities().map_err(refused)?;
         let writer = output.map(|output| writer(output, capture, plan, &figures)).transpose()?;
         let reading = Reading { capture, plan, needed: &needed, names: &names, writer };
-        let (mut run, writer) = reading.read_all(&mut stream, owners, then)?;
+        let beside = Beside { owners, entries };
+        let (mut run, writer) = reading.read_all(&mut stream, beside, then)?;
         say_figures(&mut stream, writer, &figures, &mut run);
         run.stats.add(&notes);
         Ok(run)
@@ -116,6 +120,12 @@ fn say_figures(stream: &mut PacketStream<'_>, writer: Option<PacketWriter>, figu
     }
 }
 
+/// What is looked up for packets.
+struct Beside {
+    owners: Option<Owners>,
+    entries: Option<EntryLookups<'static>>,
+}
+
 /// How packets are read, and where they go.
 struct Reading<'c> {
     capture: &'c Capture,
@@ -128,20 +138,39 @@ struct Reading<'c> {
 }
 
 impl Reading<'_> {
-    /// Reads the packets to their end, with their owners or as they are.
+    /// Reads the packets to their end, with their owners and connections or as they are.
     fn read_all(
         mut self,
         stream: &mut PacketStream<'_>,
-        owners: Option<Owners>,
+        beside: Beside,
         then: &mut Then<'_, CapturedPackets>,
     ) -> Result<(Run, Option<PacketWriter>), RunError> {
-        if let Some(Owners { mut feed, sockets, .. }) = owners {
-            return self.read(&mut OwnedPackets::new(stream, complete, &mut feed, sockets), then);
+        let Beside { owners, entries } = beside;
+        if let Some(lookups) = entries {
+            return self.read_owned(&mut EntryPackets::new(stream, lookups), owners, then);
+        }
+        if owners.is_some() {
+            return self.read_owned(stream, owners, then);
         }
         match self.writer_of_all(stream) {
             Some(mut writer) => {
                 self.needed.confine();
                 Ok((all_written(&mut writer, stream)?, Some(writer)))
+            }
+            None => self.read(stream, then),
+        }
+    }
+
+    /// Reads them with their owners, if there are any.
+    fn read_owned(
+        self,
+        stream: &mut dyn Stream<CapturedPackets>,
+        owners: Option<Owners>,
+        then: &mut Then<'_, CapturedPackets>,
+    ) -> Result<(Run, Option<PacketWriter>), RunError> {
+        match owners {
+            Some(Owners { mut feed, sockets, .. }) => {
+                self.read(&mut OwnedPackets::new(stream, complete, &mut feed, sockets), then)
             }
             None => self.read(stream, then),
         }

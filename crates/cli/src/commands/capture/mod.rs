@@ -1,7 +1,9 @@
 //! `netwren capture`: packets of interfaces, as they come, and of files.
 
+mod beside;
 mod copying;
 pub(crate) mod cut;
+pub(crate) mod entries;
 mod figures;
 mod file;
 mod filter;
@@ -88,6 +90,7 @@ Examples:
   netwren capture 'tcp_flags ~ syn and dst in 10.0.0.0/8' -c +ttl,vlan   who connects there
   netwren capture --for 1 -c +src_process,src_pid,dst_process,dst_pid   who sends, and whom it is for
   netwren capture --for 1 'process = curl and port 443' -c +container   packets of a process, by its name at either end
+  netwren capture --for 1 'nat != none' -c src,sport,dst,dport,nat,client,published,backend   what NAT makes of whom
   netwren capture --by process --watch --for 3      who sends and receives how much in a second, each second
   netwren capture --by process,dst,dport --watch=5 --for 1 -o json   the same of each of their services
   netwren capture --all-netns 'proto = icmp'        pings in every network namespace there is
@@ -176,6 +179,9 @@ fn run(line: &ParsedWords<'_>) -> Result<Outcome, String> {
         ),
         Ok(plan) if capture.file.is_some() && plan.demand().need & capture_need::OWNERS != 0 => {
             Outcome::because(Exit::Usage, "processes are those of this host now: --read FILE has none")
+        }
+        Ok(plan) if capture.file.is_some() && plan.demand().need & capture_need::ENTRY != 0 => {
+            Outcome::because(Exit::Usage, "connections are those of this host now: --read FILE has none")
         }
         Ok(plan) => match &capture.file {
             Some(path) => file::shown(std::slice::from_ref(path), &capture, &plan),

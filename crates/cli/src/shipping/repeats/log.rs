@@ -3,7 +3,7 @@
 use super::super::gate::RateBy;
 use super::Keyed;
 use record::Owner;
-use record::rows::{LogRecord, LogRecords, LoggedEntry, LoggingRule, PacketHeaders, Transport};
+use record::rows::{LogRecord, LogRecords, PacketEntry, LoggingRule, PacketHeaders, Transport};
 use record::text::{put_addr, put_log_text};
 
 /// Bytes of the packet that are kept: its headers.
@@ -26,7 +26,7 @@ pub(crate) struct KeptLog {
     rule: Option<KeptRule>,
     owners: Vec<Owner>,
     /// Hardly any run asks for it, and it is large.
-    entry: Option<Box<LoggedEntry<'static>>>,
+    entry: Option<Box<PacketEntry<'static>>>,
 }
 
 /// A rule that owns its texts; longer ones than [`RULE_MAX`] are left out.

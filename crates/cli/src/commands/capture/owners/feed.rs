@@ -1,6 +1,6 @@
 //! The end that reads packets.
 
-use super::super::Capture;
+use super::super::{Capture, beside};
 use super::message::{First, OwnerMessage, SharedWords, ToldEvent, first};
 use super::options::OwnerOptions;
 use super::process;
@@ -11,16 +11,12 @@ use record::Accounting;
 use record::rows::{CapturedPackets, capture_need};
 use std::cell::Cell;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::time::Duration;
 use sys::clock;
 
-/// This program.
-const PROGRAM: &str = "/proc/self/exe";
 /// Bytes that are taken at one time: some 2,000 sockets, half a millisecond.
 const PORTION: usize = 256 << 10;
 /// Where nothing wakes us, what has come is taken so often.
@@ -83,13 +79,7 @@ impl OwnerFeed {
     /// Starts the other process in the calling thread's network namespace, and waits for its first reading.
     fn start(options: OwnerOptions) -> Result<Owners, String> {
         let failed = |error: io::Error| format!("cannot look up owners of packets: {error}");
-        let (stream, other) = UnixStream::pair().map_err(failed)?;
-        let mut command = Command::new(PROGRAM);
-        command.arg0(process::NAME).args(options.words()).env_clear();
-        command.stdin(OwnedFd::from(other)).stdout(Stdio::null()).stderr(Stdio::null());
-        // Ctrl-C is for us: it ends when we do.
-        command.process_group(0).spawn().map_err(failed)?;
-        drop(command);
+        let stream = beside::start(process::NAME, options.words()).map_err(failed)?;
         let mut feed = OwnerFeed {
             stream: Rc::new(stream),
             has_come: Rc::default(),

@@ -1,5 +1,6 @@
 //! The process that looks up sockets and their owners.
 
+use super::super::beside;
 use super::events;
 use super::options::OwnerOptions;
 use super::outbox::{EventsOf, Outbox};
@@ -8,7 +9,6 @@ use crate::exit::Exit;
 use crate::session::{Session, SessionTarget};
 use std::ffi::OsString;
 use std::io::{self, Read};
-use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -32,15 +32,8 @@ const NEEDED: [Cap; 6] = [Cap::DacReadSearch, Cap::NetAdmin, Cap::SysPtrace, Cap
 /// closed.
 pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Exit {
     let Some(options) = OwnerOptions::parse(words) else { return Exit::Usage };
-    let Ok(stream) = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from) else { return Exit::Usage };
+    let Some(stream) = beside::begin(NAME) else { return Exit::Usage };
     let Ok(asked) = stream.try_clone() else { return Exit::Failed };
-    // No socket at the other end: somebody has called us by hand.
-    if asked.peer_addr().is_err() {
-        return Exit::Usage;
-    }
-    // Who looks at processes shall see what this one is.
-    let _ = std::fs::write("/proc/self/comm", NAME);
-    let _ = rights::forbid_new();
     let _ = rights::keep_only(CapSet::of(&NEEDED));
     match told(options, &Outbox::new(stream), asked) {
         Some(()) => Exit::Ok,

@@ -1,13 +1,12 @@
-//! The connections of a batch of records that are to be asked for: each once, and no more than the time allows, fairly
-//! shared between the rules that log (docs/adr/0024).
+//! The connections of a batch of packets that are to be asked for: each once, and no more than the time allows, fairly
+//! shared between the rules that log, or the interfaces that are captured (docs/adr/0024).
 
 use super::NetnsTuple;
-use record::rows::LogRecord;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Connections that may be asked for in a second, by one or two questions of some 4 µs: up to two fifths of a core.
-pub(super) const LOOKUPS_PER_S: u64 = 50_000;
+const LOOKUPS_PER_S: u64 = 50_000;
 /// Connections that may be asked for at once after a pause.
 pub(super) const LOOKUPS_AT_ONCE: u64 = 8192;
 
@@ -15,21 +14,21 @@ pub(super) const LOOKUPS_AT_ONCE: u64 = 8192;
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
     known: HashSet<NetnsTuple>,
-    /// Each with how many its rule wanted before.
+    /// Each with how many its sharer wanted before.
     list: Vec<(u32, NetnsTuple)>,
-    by_rule: HashMap<u64, u32>,
+    by_sharer: HashMap<u64, u32>,
 }
 
 impl Wanted {
-    /// Adds the connection of `record`.
-    pub(super) fn add(&mut self, record: &LogRecord<'_>, of: NetnsTuple) {
+    /// Adds a connection; `sharer` is the rule or interface whose packet asks for it.
+    pub(super) fn add(&mut self, of: NetnsTuple, sharer: &impl Hash) {
         if !self.known.insert(of) {
             return;
         }
         // Two rules that share a number share their part.
-        let mut rule = DefaultHasher::new();
-        (record.netns_id, record.group, record.prefix).hash(&mut rule);
-        let count = self.by_rule.entry(rule.finish()).or_default();
+        let mut number = DefaultHasher::new();
+        sharer.hash(&mut number);
+        let count = self.by_sharer.entry(number.finish()).or_default();
         self.list.push((*count, of));
         *count += 1;
     }
@@ -39,11 +38,11 @@ impl Wanted {
         self.list.len() as u64
     }
 
-    /// Hands out at most `most` of them, and then the others: of each rule the first ones, as many of one as of
+    /// Hands out at most `most` of them, and then the others: of each sharer the first ones, as many of one as of
     /// another.
     pub(super) fn take(&mut self, most: usize) -> (Vec<NetnsTuple>, Vec<NetnsTuple>) {
         self.known.clear();
-        self.by_rule.clear();
+        self.by_sharer.clear();
         if self.list.len() > most {
             self.list.sort_by_key(|(before, _)| *before);
         }
@@ -87,10 +86,9 @@ mod tests {
     fn a_flood_of_one_rule_leaves_others_their_part() {
         let mut wanted = Wanted::default();
         let of = |n: u16, netns_id| NetnsTuple { netns_id, tuple: CtTuple { src_part: n, ..CtTuple::EMPTY } };
-        let rule = |prefix| LogRecord { prefix, ..LogRecord::default() };
-        (0..1000).for_each(|n| wanted.add(&rule(b"flood"), of(n, 1)));
-        (0..10).for_each(|n| wanted.add(&rule(b"quiet"), of(n, 2)));
-        (0..10).for_each(|n| wanted.add(&rule(b"quiet"), of(n, 2)));
+        (0..1000).for_each(|n| wanted.add(of(n, 1), &"flood"));
+        (0..10).for_each(|n| wanted.add(of(n, 2), &"quiet"));
+        (0..10).for_each(|n| wanted.add(of(n, 2), &"quiet"));
         let (asked, others) = wanted.take(40);
         let quiet = asked.iter().filter(|of| of.netns_id == 2).count();
         assert_eq!((asked.len(), quiet, others.len()), (40, 10, 970));

@@ -1,4 +1,4 @@
-//! Asks the kernel for the entries of connections: a block of its answers for each batch of records, which a recording
+//! Asks the kernel for the entries of connections: a block of its answers for each batch of packets, which a recording
 //! holds as it came.
 
 use super::NetnsTuple;
@@ -15,42 +15,52 @@ use sys::{Blocks, SysError, clock};
 /// Questions that are asked next, and what became of them. Shared with the blocks, which a recording reads in their
 /// place.
 #[derive(Debug, Default)]
-pub(super) struct Questions {
+pub(crate) struct Questions {
     pub(super) wanted: Wanted,
     /// Connections of the last batch that were not asked for: too many. Unknown in a replay.
     pub(super) left_out: HashSet<NetnsTuple>,
     /// Why the kernel did not answer.
-    pub(super) trouble: Option<String>,
+    pub(crate) trouble: Option<String>,
     /// Namespaces of the sockets that are asked.
-    pub(super) asked: HashSet<u64>,
+    pub(crate) asked: HashSet<u64>,
     /// Sockets of namespaces that were made meanwhile, and all namespaces that there are: others are no longer asked.
-    pub(super) namespaces: Option<(Vec<EntryQueries>, HashSet<u64>)>,
+    pub(crate) namespaces: Option<(Vec<EntryQueries>, HashSet<u64>)>,
 }
 
 /// The kernel's answers, a block for each batch.
-pub(super) struct Asking {
-    pub(super) questions: Rc<RefCell<Questions>>,
+pub(crate) struct Asking {
+    questions: Rc<RefCell<Questions>>,
     /// One for each namespace.
-    pub(super) queries: Vec<EntryQueries>,
-    pub(super) budget: LookupBudget,
-    pub(super) block: Vec<u8>,
+    queries: Vec<EntryQueries>,
+    budget: LookupBudget,
+    block: Vec<u8>,
     /// True if nothing is asked, for the kernel sends entries with records.
-    pub(super) are_sent: bool,
+    are_sent: bool,
+}
+
+impl Asking {
+    /// Asks `questions` with `queries`, one for each namespace. `are_sent`: nothing is asked, for the kernel sends
+    /// entries with records.
+    pub(crate) fn new(questions: Rc<RefCell<Questions>>, queries: Vec<EntryQueries>, are_sent: bool) -> Asking {
+        let budget = LookupBudget::new(clock::monotonic_ns());
+        questions.borrow_mut().asked = queries.iter().map(EntryQueries::netns_id).collect();
+        Asking { questions, queries, budget, block: Vec::new(), are_sent }
+    }
 }
 
 /// The counts at the beginning of a block, in places of [`BatchHeader`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct AnswersHeader {
+pub(crate) struct AnswersHeader {
     /// Connections that were not asked for: too many.
-    pub(super) left_out: u64,
+    pub(crate) left_out: u64,
     /// Questions that had no answer.
-    pub(super) unanswered: u64,
+    pub(crate) unanswered: u64,
     /// True if the kernel sends entries with records.
-    pub(super) are_sent: bool,
+    pub(crate) are_sent: bool,
 }
 
 impl AnswersHeader {
-    fn bytes(self) -> [u8; netlink::datagrams::BATCH_HEADER] {
+    pub(super) fn bytes(self) -> [u8; netlink::datagrams::BATCH_HEADER] {
         let header = BatchHeader {
             lost: self.left_out,
             alloc_failures: self.unanswered,
@@ -61,7 +71,7 @@ impl AnswersHeader {
     }
 
     /// Reads it; counts are 0 where the block is too short.
-    pub(super) fn parse(block: &[u8]) -> AnswersHeader {
+    pub(crate) fn parse(block: &[u8]) -> AnswersHeader {
         let header = BatchHeader::parse(block).unwrap_or_default();
         let (left_out, unanswered) = (header.lost, header.alloc_failures);
         AnswersHeader { left_out, unanswered, are_sent: header.sockets != 0 }
@@ -77,29 +87,45 @@ impl Blocks for Asking {
             queries.retain(|queries| alive.contains(&queries.netns_id()));
             questions.asked = queries.iter().map(EntryQueries::netns_id).collect();
         }
-        block.clear();
         let mut header = AnswersHeader { are_sent: *are_sent, ..AnswersHeader::default() };
-        block.extend_from_slice(&header.bytes());
         let most = budget.take(questions.wanted.len(), clock::monotonic_ns());
         let (asked, left_out) = questions.wanted.take(usize::try_from(most).unwrap_or(usize::MAX));
         header.left_out = left_out.len() as u64;
         questions.left_out = left_out.into_iter().collect();
-        for queries in queries {
-            let netns_id = queries.netns_id();
-            let tuples: Vec<CtTuple> = asked.iter().filter(|of| of.netns_id == netns_id).map(|of| of.tuple).collect();
-            if tuples.is_empty() {
-                continue;
-            }
-            match ask_both_ways(queries, &tuples, block) {
-                Ok(unanswered) => header.unanswered += unanswered,
-                Err(error) => _ = questions.trouble.get_or_insert(error.to_string()),
-            }
+        let (unanswered, trouble) = ask_all(queries, &asked, block);
+        header.unanswered = unanswered;
+        if let Some(error) = trouble {
+            questions.trouble.get_or_insert(error.to_string());
         }
         if let Some(place) = block.first_chunk_mut() {
             *place = header.bytes();
         }
         Ok(Some(block))
     }
+}
+
+/// Asks for all of `asked` with the socket of each namespace. `block` becomes the answers, after room for their
+/// [`AnswersHeader`]. Returns how many questions had no answer, and why the kernel refused some.
+pub(super) fn ask_all(
+    queries: &mut [EntryQueries],
+    asked: &[NetnsTuple],
+    block: &mut Vec<u8>,
+) -> (u64, Option<SysError>) {
+    block.clear();
+    block.extend_from_slice(&AnswersHeader::default().bytes());
+    let (mut all_unanswered, mut trouble) = (0, None);
+    for queries in queries {
+        let netns_id = queries.netns_id();
+        let tuples: Vec<CtTuple> = asked.iter().filter(|of| of.netns_id == netns_id).map(|of| of.tuple).collect();
+        if tuples.is_empty() {
+            continue;
+        }
+        match ask_both_ways(queries, &tuples, block) {
+            Ok(unanswered) => all_unanswered += unanswered,
+            Err(error) => _ = trouble.get_or_insert(error),
+        }
+    }
+    (all_unanswered, trouble)
 }
 
 /// Asks for each tuple, and then for its inverse unless an entry with that is there already: an entry whose addresses

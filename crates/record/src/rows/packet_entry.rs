@@ -1,6 +1,8 @@
-//! The entry of connection tracking that a logged packet belongs to, as far as it is known.
+//! The entry of connection tracking that a packet belongs to, as far as it is known, and its cells: the same for logged
+//! and for captured packets.
 
 use super::conntrack::{Conntrack, CtStatus};
+use crate::Value;
 use crate::named_enum::named_enum;
 
 named_enum! {
@@ -35,9 +37,9 @@ named_enum! {
     }
 }
 
-/// The entry of connection tracking that a logged packet belongs to.
+/// The entry of connection tracking that a packet belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LoggedEntry<'b> {
+pub struct PacketEntry<'b> {
     /// The entry.
     pub entry: Conntrack<'b>,
     /// Which way the packet goes.
@@ -57,11 +59,52 @@ pub struct CtAttrs<'b> {
     pub info: u32,
 }
 
-impl LoggedEntry<'_> {
+impl PacketEntry<'_> {
     /// The same without what the entry borrows.
-    pub fn without_borrowed(&self) -> LoggedEntry<'static> {
-        let LoggedEntry { ref entry, direction, state, source } = *self;
-        LoggedEntry { entry: entry.without_borrowed(), direction, state, source }
+    pub fn without_borrowed(&self) -> PacketEntry<'static> {
+        let PacketEntry { ref entry, direction, state, source } = *self;
+        PacketEntry { entry: entry.without_borrowed(), direction, state, source }
+    }
+}
+
+/// The cells of the columns about an entry; null without one.
+pub(super) mod cells {
+    use super::{Conntrack, CtDirection, CtStatus, PacketEntry, PacketState, Value};
+
+    type Entry<'r> = Option<&'r PacketEntry<'r>>;
+
+    /// A cell that the entry itself has.
+    #[inline(never)]
+    pub(in super::super) fn of<'r>(entry: Entry<'r>, cell: fn(&'r Conntrack<'r>) -> Value<'r>) -> Value<'r> {
+        entry.map_or(Value::Null, |found| cell(&found.entry))
+    }
+
+    pub(in super::super) fn state<'r>(entry: Entry<'_>) -> Value<'r> {
+        entry.and_then(|found| found.state).map_or(Value::Null, |state: PacketState| Value::Name(state.name()))
+    }
+
+    pub(in super::super) fn direction<'r>(entry: Entry<'_>) -> Value<'r> {
+        entry.map_or(Value::Null, |found| Value::Name(CtDirection::name(found.direction)))
+    }
+
+    pub(in super::super) fn status<'r>(entry: Entry<'r>) -> Value<'r> {
+        of(entry, |ct| ct.status.map_or(Value::Null, |status| Value::Bits(status.0, CtStatus::NAMES)))
+    }
+
+    pub(in super::super) fn nat<'r>(entry: Entry<'r>) -> Value<'r> {
+        of(entry, |ct| ct.nat().map_or(Value::Null, |nat| Value::Name(nat.name())))
+    }
+
+    pub(in super::super) fn client<'r>(entry: Entry<'r>) -> Value<'r> {
+        of(entry, |ct| Value::Endpoint(ct.orig.src, ct.orig.sport()))
+    }
+
+    pub(in super::super) fn published<'r>(entry: Entry<'r>) -> Value<'r> {
+        of(entry, |ct| Value::Endpoint(ct.orig.dst, ct.orig.dport()))
+    }
+
+    pub(in super::super) fn backend<'r>(entry: Entry<'r>) -> Value<'r> {
+        of(entry, |ct| ct.backend().map_or(Value::Null, |(addr, port)| Value::Endpoint(addr, port)))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Entries that the kernel has told, and which of them a packet belongs to.
 
-use super::NetnsTuple;
 use super::asking::{AnswersHeader, each_entry, plain};
-use record::rows::{Conntrack, CtDirection, CtState, CtStatus, CtTuple, LogRecord};
+use super::{NetnsTuple, SeenPacket};
+use record::rows::{Conntrack, CtDirection, CtState, CtStatus, CtTuple};
 use std::collections::HashMap;
 
 /// An entry that has seen an answer is not asked for again for so long, unless the packet begins a connection. Such an
@@ -25,6 +25,9 @@ pub(super) struct KnownEntries {
     between: HashMap<NetnsTuple, KnownEntry>,
     /// Questions that had no answer.
     unanswered: u64,
+    /// When the newest answer came, and when what is old was forgotten, ns since 1970.
+    newest_ns: u64,
+    swept_ns: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -66,10 +69,16 @@ impl KnownEntries {
 
     /// Takes what the kernel told of the connections of a batch, and forgets what it told long before.
     pub(super) fn learn(&mut self, block: &[u8]) -> AnswersHeader {
-        let mut now_ns = self.entries.values().map(|known| known.told_ns).max().unwrap_or(0);
+        let mut now_ns = self.newest_ns;
         each_entry(block, &mut |_, told_ns| now_ns = now_ns.max(told_ns));
+        self.newest_ns = now_ns;
+        // Not with each batch: it looks at all of them.
+        let is_due = now_ns.saturating_sub(self.swept_ns) >= KNOWN_NS / 8;
         for known in [&mut self.entries, &mut self.between] {
-            known.retain(|_, known| known.is_settled() && known.is_fresh(now_ns));
+            if is_due {
+                self.swept_ns = now_ns;
+                known.retain(|_, known| known.is_settled() && known.is_fresh(now_ns));
+            }
             if known.len() > 2 * KNOWN_MAX {
                 known.clear();
             }
@@ -94,8 +103,9 @@ impl KnownEntries {
         self.unanswered
     }
 
-    /// Which entry the packet of `record`, whose tuple this is, belongs to.
-    pub(super) fn find(&self, of: &NetnsTuple, record: &LogRecord<'_>) -> Match<'_> {
+    /// Which entry the packet belongs to.
+    pub(super) fn find(&self, packet: &SeenPacket) -> Match<'_> {
+        let of = &packet.of;
         let known = match self.of_packet(of) {
             [Some(one), Some(other)] if one.entry.orig != other.entry.orig => return Match::Several,
             [Some(known), _] | [_, Some(known)] => known,
@@ -106,8 +116,8 @@ impl KnownEntries {
             return Match::Several;
         }
         match known.entry.start_ns {
-            Some(start_ns) if start_ns > record.time_ns.saturating_add(CONFIRMED_NS) => return Match::Reused,
-            None if known.told_ns > record.time_ns.saturating_add(LATE_NS) => return Match::Late,
+            Some(start_ns) if start_ns > packet.time_ns.saturating_add(CONFIRMED_NS) => return Match::Reused,
+            None if known.told_ns > packet.time_ns.saturating_add(LATE_NS) => return Match::Late,
             _ => {}
         }
         let [orig, reply] = [known.entry.orig, known.entry.reply].map(plain);
@@ -193,7 +203,12 @@ mod tests {
     }
 
     fn find(known: &KnownEntries, tuple: CtTuple, time_ns: u64) -> Match<'_> {
-        known.find(&NetnsTuple { netns_id: 1, tuple }, &LogRecord { time_ns, ..LogRecord::default() })
+        known.find(&seen(1, tuple, time_ns))
+    }
+
+    fn seen(netns_id: u64, tuple: CtTuple, time_ns: u64) -> SeenPacket {
+        let of = NetnsTuple { netns_id, tuple };
+        SeenPacket { of, is_error: false, time_ns, path: 0, begins_anew: false }
     }
 
     fn direction(of: Match<'_>) -> CtDirection {
@@ -222,8 +237,7 @@ mod tests {
                 assert_eq!(direction(find(&known, packet, S)), expected, "{packet:?}");
             }
             assert!(matches!(find(&known, tuple(backend, outside), S), Match::None));
-            let elsewhere = NetnsTuple { netns_id: 2, tuple: orig };
-            assert!(matches!(known.find(&elsewhere, &LogRecord::default()), Match::None));
+            assert!(matches!(known.find(&seen(2, orig, 0)), Match::None));
         }
     }
 

@@ -1,0 +1,59 @@
+//! The entry of connection tracking that each captured packet belongs to: what NAT makes of it (docs/adr/0024, 0027).
+//!
+//! A process beside the one that reads packets asks the kernel, which takes CAP_NET_ADMIN: it gets addresses and ports,
+//! and no byte else of a packet.
+
+mod process;
+mod stream;
+
+pub(crate) use process::{NAME, run};
+pub(super) use stream::EntryPackets;
+
+use super::{Capture, beside};
+use crate::messages::say;
+use crate::packet_entries::{EntryLookups, RemoteAnswers, UnknownWords, receive};
+use engine::Plan;
+use record::rows::{CapturedPackets, capture_need};
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+use sys::Blocks;
+
+/// The longest time for which the kernel is asked about a batch. Then nothing more is asked.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// Sentences about packets without their entry.
+const WORDS: UnknownWords = UnknownWords {
+    unknown: "connections of packets cannot be looked up",
+    missing: "packets without an entry of connection tracking: not confirmed (a first packet that a rule dropped), \
+              invalid, untracked, gone; or not found: another zone than 0, a packet on its way between two rewritten \
+              ends",
+    several: "packets that belong to one of two connections: neither is shown",
+    reused: "packets without their connection: its ports are another one's by now",
+    late: "packets without their connection: it was looked for more than 10 s after them",
+    left_out: "packets without their connection: at most 50,000 connections a second are looked up",
+};
+
+/// Gets ready to look up entries, where the plan, or what is written, needs them.
+pub(super) fn lookups(
+    capture: &Capture,
+    plan: &Plan<CapturedPackets>,
+) -> Result<Option<EntryLookups<'static>>, String> {
+    if plan.demand().need & capture_need::ENTRY == 0 || capture.request.explain {
+        return Ok(None);
+    }
+    let failed = |error: io::Error| format!("cannot look up connections of packets: {error}");
+    let mut stream = beside::start(NAME, process::words(capture.request.all_netns)).map_err(failed)?;
+    stream.set_read_timeout(Some(ANSWER)).map_err(failed)?;
+    stream.set_write_timeout(Some(ANSWER)).map_err(failed)?;
+    let mut opened = Vec::new();
+    let trouble = Some(receive(&mut stream, &mut opened).map_err(failed)?).filter(|trouble| !trouble.is_empty());
+    if let Some(error) = &trouble {
+        say(&format!("{}: {error}", WORDS.unknown));
+    }
+    let questions = Rc::new(RefCell::default());
+    let remote = || Box::new(RemoteAnswers::new(Rc::clone(&questions), stream)) as Box<dyn Blocks>;
+    let answers = (opened != process::NOTHING).then(remote);
+    Ok(Some(EntryLookups::new(questions, answers, trouble)))
+}

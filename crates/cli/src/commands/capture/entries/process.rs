@@ -1,0 +1,45 @@
+//! The process that asks the kernel for entries.
+
+use super::super::beside;
+use crate::exit::Exit;
+use crate::packet_entries::{answer_all, open_queries, send};
+use crate::session::{Session, SessionTarget};
+use record::Accounting;
+use std::ffi::OsString;
+use sys::caps::{Cap, CapSet};
+use sys::rights::{self, CallGroups, FileRules};
+
+/// The name that the program is called by to be this process.
+pub(crate) const NAME: &str = "netwren-entries";
+
+/// The first message where something can be asked, and where nothing can.
+const SOMETHING: &[u8] = b"1";
+pub(super) const NOTHING: &[u8] = b"0";
+
+/// Its command line: whether all namespaces are asked, or the one that it is started in.
+pub(super) fn words(all_netns: bool) -> [&'static str; 1] {
+    [if all_netns { "1" } else { "0" }]
+}
+
+/// Answers questions that come from stdin, a socket, until its other end is closed. Says first whether the kernel can be
+/// asked. Keeps CAP_NET_ADMIN alone, which each question takes, and opens no file and no other socket from then on.
+pub(crate) fn run(mut words: impl Iterator<Item = OsString>) -> Exit {
+    let Some(all_netns) = words.next().map(|word| word == "1") else { return Exit::Usage };
+    let Some(mut stream) = beside::begin(NAME) else { return Exit::Usage };
+    let Ok(session) = Session::open(SessionTarget { all_netns, ..SessionTarget::default() }) else {
+        return Exit::Failed;
+    };
+    session.find_namespaces(None, &mut Accounting::default());
+    let mut trouble = None;
+    let mut queries = open_queries(&session, &mut trouble);
+    let _ = rights::keep_only(CapSet::of(&[Cap::NetAdmin]));
+    let _ = rights::restrict_files(&FileRules::default());
+    let _ = rights::restrict_calls(CallGroups::default());
+    let opened = if queries.is_empty() { NOTHING } else { SOMETHING };
+    if send(&mut stream, opened, trouble.as_deref().unwrap_or_default()).is_err() {
+        return Exit::Failed;
+    }
+    // The end of the other process is an error, too.
+    let _ = answer_all(&mut stream, &mut queries);
+    Exit::Ok
+}

@@ -1,0 +1,258 @@
+//! The entry of connection tracking that each logged packet belongs to: a stream over the stream of records, which puts
+//! the entry into the row before filter and columns see it. Only for runs that show entries, or filter by them.
+//!
+//! Where the kernel sends entries with records, they are decoded. Elsewhere they are looked up (docs/adr/0024).
+
+use crate::messages::say;
+use crate::packet_entries::{Asking, EntryLookups, Questions, SeenPacket, UnknownWords, open_queries};
+use crate::session::Session;
+use conntrack::CtDecoder;
+use nflog::Preview;
+use record::rows::{
+    Conntrack, CtAttrs, CtDirection, EntrySource, LogRecord, LogRecords, PacketEntry, PacketState, log_need,
+};
+use record::{Accounting, Addr, Demand, Each, Offer, SourceError, Stream, StreamState};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// The entries that are known. Shared by the stream and by what looks at its records first.
+pub(super) struct Entries<'s> {
+    /// True if the kernel sends entries with records; in a replay, if it did.
+    are_sent: Cell<bool>,
+    lookups: EntryLookups<'s>,
+    counts: RefCell<SentCounts>,
+}
+
+/// Records without an entry, where the kernel sends them.
+#[derive(Default)]
+struct SentCounts {
+    /// None came with the record.
+    missing: u64,
+    /// What came made no sense.
+    malformed: u64,
+}
+
+impl<'s> Entries<'s> {
+    /// Gets ready to ask, if the demand asks for entries.
+    pub(super) fn open(session: &'s Session, demand: &Demand<LogRecords>) -> Option<Entries<'s>> {
+        if demand.need & log_need::ENTRY == 0 {
+            return None;
+        }
+        let questions = Rc::new(RefCell::new(Questions::default()));
+        let (mut trouble, mut are_sent) = (None, false);
+        let asked = Rc::clone(&questions);
+        let answers = session.host().stream(&format!("log entries/{}", session.netns_id()), "", || {
+            are_sent = nflog::sends_entries()?;
+            let queries = if are_sent { Vec::new() } else { open_queries(session, &mut trouble) };
+            Ok(Box::new(Asking::new(asked, queries, are_sent)))
+        });
+        let answers = answers.map_err(|error| _ = trouble.get_or_insert(error.to_string())).ok();
+        if let Some(error) = trouble.as_ref().filter(|_| !session.host().is_replay()) {
+            // A service is read while it runs.
+            say(&format!("{}: {error}", WORDS.unknown));
+        }
+        let lookups = EntryLookups::new(questions, answers, trouble);
+        Some(Entries { are_sent: are_sent.into(), lookups, counts: RefCell::default() })
+    }
+
+    /// The session knows of other namespaces than before: from now on it is these that are asked.
+    pub(super) fn find_namespaces(&self, session: &Session) {
+        if !self.are_sent() {
+            self.lookups.find_namespaces(session);
+        }
+    }
+
+    /// True if the kernel sends entries with records.
+    pub(super) fn are_sent(&self) -> bool {
+        self.are_sent.get()
+    }
+
+    /// The entry of `record`.
+    fn find(&self, record: &LogRecord<'_>) -> Option<PacketEntry<'static>> {
+        if let Some(sent) = &record.ct_attrs {
+            return self.decoded(record, sent);
+        }
+        let packet = seen(record)?;
+        if self.are_sent() {
+            self.counts.borrow_mut().missing += 1;
+            return None;
+        }
+        self.lookups.find(&packet)
+    }
+
+    /// The entry that the kernel sent with the record.
+    fn decoded(&self, record: &LogRecord<'_>, sent: &CtAttrs<'_>) -> Option<PacketEntry<'static>> {
+        let (direction, state) = (CtDirection::of_info(sent.info), PacketState::of_info(sent.info));
+        let family = record.packet.map_or(0, |packet| if matches!(packet.src, Addr::V6(_)) { 10 } else { 2 });
+        let mut decoder = CtDecoder::new(record.netns_id);
+        let entry = decoder.decode_attrs(family, sent.attrs).map(|entry: Conntrack<'_>| entry.without_borrowed());
+        match entry {
+            Ok(entry) => Some(PacketEntry { entry, direction, state, source: EntrySource::Packet }),
+            Err(_) => {
+                self.counts.borrow_mut().malformed += 1;
+                None
+            }
+        }
+    }
+
+    /// Says of how many records the entry is not told, and why.
+    fn tell(&self, stats: &mut Accounting) {
+        let counts = self.counts.borrow();
+        if counts.missing > 0 {
+            stats.add_reason(counts.missing, WORDS.missing);
+        }
+        self.lookups.tell(&WORDS, stats);
+        if counts.malformed > 0 {
+            stats.add_reason(counts.malformed, "records with an entry of connection tracking that makes no sense");
+        }
+    }
+}
+
+fn seen(record: &LogRecord<'_>) -> Option<SeenPacket> {
+    SeenPacket::of(record.netns_id, record.packet.as_ref()?, record.time_ns, record.group.into())
+}
+
+/// Sentences about records without their entry.
+const WORDS: UnknownWords = UnknownWords {
+    unknown: "connections of log records cannot be looked up",
+    missing: "records of packets without an entry of connection tracking: not confirmed (a first packet that a rule \
+              dropped), invalid, untracked, gone; or not found: another zone than 0, a packet on its way between two \
+              rewritten ends",
+    several: "records whose packet belongs to one of two connections: neither is shown",
+    reused: "records without their connection: its ports are another one's by now",
+    late: "records without their connection: it was looked for more than 10 s after the packet",
+    left_out: "records without their connection: at most 50,000 connections a second are looked up",
+};
+
+impl Preview for Entries<'_> {
+    fn record(&self, record: &LogRecord<'_>) {
+        if self.are_sent() || record.ct_attrs.is_some() {
+            return;
+        }
+        if let Some(packet) = seen(record) {
+            let sharer = (record.netns_id, record.group, record.prefix);
+            self.lookups.note(&packet, record.received_ns, &sharer);
+        }
+    }
+
+    fn end(&self) {
+        if let Some(header) = self.lookups.ask() {
+            self.are_sent.set(header.are_sent);
+        }
+    }
+}
+
+/// Records with their entries.
+pub(super) struct EntryRecords<'s, 'r> {
+    records: &'r mut dyn Stream<LogRecords>,
+    entries: &'r Entries<'s>,
+}
+
+impl<'s, 'r> EntryRecords<'s, 'r> {
+    /// Records of `records` with the entries of `entries`, which has seen them first.
+    pub(super) fn new(records: &'r mut dyn Stream<LogRecords>, entries: &'r Entries<'s>) -> EntryRecords<'s, 'r> {
+        EntryRecords { records, entries }
+    }
+}
+
+impl Stream<LogRecords> for EntryRecords<'_, '_> {
+    fn offer(&self, demand: &Demand<LogRecords>) -> Offer {
+        let mut offer = self.records.offer(demand);
+        let how = if self.entries.are_sent() { "sent with each record" } else { "asked for after their packets" };
+        offer.explain.push(format!("entries of connection tracking by netlink: {how}"));
+        offer
+    }
+
+    fn next(
+        &mut self,
+        demand: &Demand<LogRecords>,
+        each: &mut Each<'_, LogRecords>,
+    ) -> Result<StreamState, SourceError> {
+        let entries = self.entries;
+        self.records.next(demand, &mut |record| {
+            let entry = entries.find(record);
+            each(&LogRecord { entry: entry.as_ref(), ..*record })
+        })
+    }
+
+    fn close(&mut self) -> Accounting {
+        let mut stats = self.records.close();
+        self.entries.tell(&mut stats);
+        stats
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use conntrack::uapi::cta;
+    use netlink::Request;
+    use proptest::prelude::*;
+    use record::rows::{CtStatus, CtTuple, PacketHeaders, ip_proto};
+
+    /// As a kernel that sends entries with records has it.
+    fn sent() -> Entries<'static> {
+        let lookups = EntryLookups::new(Rc::default(), None, None);
+        Entries { are_sent: true.into(), lookups, counts: RefCell::default() }
+    }
+
+    /// What `__ctnetlink_glue_build` (net/netfilter/nf_conntrack_netlink.c) puts into NFULA_CT of a connection to a
+    /// published address: tuples, zone, id, status, timeout, mark. Made by hand: the kernel here sends none.
+    fn attrs() -> Vec<u8> {
+        let tuple = |src: (u8, u16), dst: (u8, u16)| CtTuple {
+            src: Addr::V4([10, 0, 0, src.0]),
+            dst: Addr::V4([10, 0, 0, dst.0]),
+            proto: ip_proto::TCP,
+            src_part: src.1,
+            dst_part: dst.1,
+            zone: None,
+        };
+        let mut request = Request::one(0);
+        conntrack::put_tuple(&mut request, cta::TUPLE_ORIG, &tuple((1, 4000), (2, 8080)));
+        conntrack::put_tuple(&mut request, cta::TUPLE_REPLY, &tuple((9, 80), (1, 4000)));
+        request.attr(cta::ZONE, &[0, 7]).attr(cta::ID, &[1, 2, 3, 4]).attr(cta::STATUS, &0x1a2u32.to_be_bytes());
+        request.attr(cta::TIMEOUT, &[0, 0, 0, 60]).attr(cta::MARK, &[0, 0, 0, 42]);
+        request.bytes().unwrap()[16..].to_vec()
+    }
+
+    fn record(attrs: &[u8], info: u32) -> LogRecord<'_> {
+        let packet = Some(PacketHeaders { proto: 50, ..PacketHeaders::default() });
+        LogRecord { packet, ct_attrs: Some(CtAttrs { attrs, info }), netns_id: 5, ..LogRecord::default() }
+    }
+
+    #[test]
+    fn an_entry_that_came_with_a_record_is_shown() {
+        let (entries, attrs) = (sent(), attrs());
+        let found = entries.find(&record(&attrs, 4)).unwrap();
+        let told = (found.direction, found.state, found.source);
+        assert_eq!(told, (CtDirection::Reply, Some(PacketState::Related), EntrySource::Packet));
+        let Conntrack { netns_id, family, status, mark, zone, id, orig, reply, .. } = found.entry;
+        assert_eq!((netns_id, family, mark, zone, id), (5, 2, Some(42), Some(7), Some(0x0102_0304)));
+        assert_eq!((orig.dst_part, reply.src_part, status), (8080, 80, Some(CtStatus(0x1a2))));
+        assert_eq!(found.entry.nat().unwrap().name(), "dnat");
+    }
+
+    /// Where the kernel sends entries, a record without one is not looked up: its packet has none.
+    #[test]
+    fn what_did_not_come_is_counted() {
+        let (entries, attrs) = (sent(), attrs());
+        assert_eq!(entries.find(&record(&attrs[..attrs.len() - 4], 2)), None);
+        assert_eq!(entries.find(&LogRecord { ct_attrs: None, ..record(&[], 0) }), None);
+        let mut stats = Accounting::default();
+        entries.tell(&mut stats);
+        let said: Vec<_> = stats.why.iter().map(|why| (why.count, why.text.split(':').next().unwrap())).collect();
+        let expected = [
+            "records of packets without an entry of connection tracking",
+            "records with an entry of connection tracking that makes no sense",
+        ];
+        assert_eq!(said, expected.map(|text| (1, text)));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_survived(attrs in prop::collection::vec(any::<u8>(), 0..200), info: u32) {
+            let _ = sent().find(&record(&attrs, info));
+        }
+    }
+}

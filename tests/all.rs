@@ -6,6 +6,7 @@ mod bad_days;
 mod baseline;
 mod capture;
 mod capture_copies;
+mod capture_entries;
 mod capture_files;
 mod capture_filter;
 mod capture_latency;

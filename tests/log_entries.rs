@@ -33,7 +33,7 @@ fn log_of(lab: &Lab, columns: &str, args: &[&str]) -> Going<Value> {
 }
 
 /// The entries that conntrack lists in `lab`, by their id: the words of each line.
-fn listed(lab: &Lab) -> HashMap<u64, String> {
+pub(crate) fn listed(lab: &Lab) -> HashMap<u64, String> {
     let list =
         lab.output("conntrack", &["-L", "-o", "id"]) + &lab.output("conntrack", &["-L", "-f", "ipv6", "-o", "id"]);
     let id = |line: &str| line.rsplit_once(" id=")?.1.split(' ').next()?.parse().ok();
@@ -57,7 +57,7 @@ fn told(row: &Value) -> [String; 2] {
 
 /// Says that the cells of `row` are those of the entry that conntrack lists under the same id.
 #[track_caller]
-fn is_listed(row: &Value, entries: &HashMap<u64, String>) {
+pub(crate) fn is_listed(row: &Value, entries: &HashMap<u64, String>) {
     let line = row["ct_id"].as_u64().and_then(|id| entries.get(&id)).unwrap_or_else(|| panic!("{row}"));
     let [orig, reply] = told(row);
     let (first, second) = line.split_at(line.rfind("src=").unwrap());
@@ -106,14 +106,14 @@ const REWRITES: &str = "table ip n {
    }
  }";
 
-const CLIENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 10);
-const ROUTER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-const SERVER: Ipv4Addr = Ipv4Addr::new(172, 17, 0, 2);
+pub(crate) const CLIENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 10);
+pub(crate) const ROUTER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(172, 17, 0, 2);
 const SERVER6: Ipv6Addr = Ipv6Addr::new(0xfd17, 0, 0, 0, 0, 0, 0, 2);
 
 /// Connections of each protocol from the client to the server, through the router; they stay open while the result
 /// lives.
-fn connections(of: &Routed) -> Vec<Box<dyn std::any::Any + Send>> {
+pub(crate) fn connections(of: &Routed) -> Vec<Box<dyn std::any::Any + Send>> {
     let listener = of.server.inside(|| TcpListener::bind((SERVER, 80)).unwrap());
     let (echo, echo6) = of.server.inside(|| (UdpSocket::bind((SERVER, 53)), UdpSocket::bind((SERVER6, 53))));
     let mut stream = of.client.inside(|| TcpStream::connect((ROUTER, 8080)).unwrap());

@@ -29,6 +29,7 @@ mod output;
 mod packet_delays;
 mod packet_entries;
 mod packet_files;
+mod packet_notes;
 mod pillar_cache;
 mod pillars;
 mod process_cache;

@@ -134,5 +134,5 @@ fn main() {
     let mut pcap = Pcap::new();
     report("pcap", |out| records.iter().for_each(|row| pcap.write(row, &lookups, out)));
     let mut pcapng = PcapNg::new();
-    report("pcapng", |out| records.iter().for_each(|row| pcapng.write(row, &lookups, out)));
+    report("pcapng", |out| records.iter().for_each(|row| pcapng.write(row, &[], &lookups, out)));
 }

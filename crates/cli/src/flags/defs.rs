@@ -692,8 +692,18 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Value("FIELDS"),
         OPTIONS,
-        "With --write: these fields of both ends (process, pid, container, src_process … and netns) as a comment of \
-         the first packet of each connection, and where they change",
+        "With --write or --to pcapng: these fields of both ends (process, pid, container, src_process …), of the \
+         connection (nat, client, published, backend, orig_src …) and netns, as a comment and as custom options \
+         (`name=value` each) of the first packet of each connection, and where they change",
+    ),
+    flag(
+        Scope::LOG,
+        "comment",
+        None,
+        Value("FIELDS"),
+        OPTIONS,
+        "With --to pcapng: these fields (process, container, netns, nat, client, rule_comment …) as a second comment \
+         of each packet, after the prefix, and as custom options (`name=value` each)",
     ),
     flag(
         Scope::COPIES,

@@ -47,6 +47,8 @@ pub(crate) struct ShipRequest {
     pub(crate) control: Option<PathBuf>,
     /// `--fold`, `--rate`, `--rate-by`
     pub(crate) repeats: RepeatRequest,
+    /// `--comment`: fields that targets of pcapng say of packets.
+    pub(crate) comment: Option<String>,
 }
 
 /// Where rows wait on disk.
@@ -89,6 +91,7 @@ impl ShipRequest {
     pub(crate) fn tuned(outputs: Vec<(Target, UlogdTuning)>) -> ShipRequest {
         let (targets, tuning) = outputs.into_iter().unzip();
         ShipRequest {
+            comment: None,
             control: None,
             repeats: RepeatRequest::default(),
             targets,
@@ -129,6 +132,7 @@ impl ShipRequest {
         }
         let [authorities, certificate, key] = TLS_FLAGS.map(|flag| words.file(flag).map(PathBuf::from));
         Ok(Some(ShipRequest {
+            comment: None,
             rotation: rotation(words, &targets)?,
             repeats: repeats(words, &targets)?,
             targets,

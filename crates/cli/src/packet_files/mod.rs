@@ -4,7 +4,6 @@
 //! follow one another are a [`FileSeries`], the commands that are run with them are in [`FileCommands`].
 
 mod command_runner;
-mod comment;
 mod file_commands;
 mod limits;
 mod numbered_names;
@@ -13,7 +12,6 @@ mod place;
 mod series;
 
 pub(crate) use command_runner::{RUNNER, run as run_commands};
-pub(crate) use comment::put_comment_value;
 pub(crate) use file_commands::{CommandRequest, FileCommands};
 pub(crate) use limits::{FileLimits, FileState};
 pub(crate) use numbered_names::NumberedNames;

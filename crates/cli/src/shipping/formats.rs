@@ -5,6 +5,7 @@ use super::repeats::KeyedGate;
 use super::row_writer::{RowWriter, Shipped};
 use super::tuning::UlogdTuning;
 use super::ulogd::OfGroup;
+use crate::packet_notes::{ConnectionNotes, NoteFields};
 use export::{Format, Target};
 use record::rows::{
     CapturedPacket, CapturedPackets, DropEvent, DropEvents, FlowEvent, FlowEvents, LogRecord, LogRecords, NatEvent,
@@ -12,7 +13,7 @@ use record::rows::{
 };
 use record::{Columns, Likeness, LookupId, Lookups, RowCells, Varying};
 use sinks::JsonRows;
-use sinks::packets::{CapturedPcapNg, CookedPcap, Pcap, PcapNg};
+use sinks::packets::{CapturedPcapNg, CookedPcap, PacketNotes, Pcap, PcapNg};
 
 impl Shipped for SocketEvents {
     fn time_ns(row: &SocketEvent) -> u64 {
@@ -85,10 +86,14 @@ impl Shipped for LogRecords {
         Some(Box::new(KeyedGate::<LogRecords>::new(request)?))
     }
 
-    fn own_writer(format: Format, tuning: Option<&UlogdTuning>) -> Option<Box<dyn RowWriter<LogRecords>>> {
+    fn own_writer(
+        format: Format,
+        tuning: Option<&UlogdTuning>,
+        notes: Option<NoteFields>,
+    ) -> Option<Box<dyn RowWriter<LogRecords>>> {
         match format {
             Format::Pcap => Some(Box::new(Pcap::new())),
-            Format::Pcapng => Some(Box::new(PcapNg::new())),
+            Format::Pcapng => Some(Box::new(NotedRecords { pcapng: PcapNg::new(), notes })),
             _ => super::ulogd::writer(format, tuning),
         }
     }
@@ -111,9 +116,16 @@ impl Shipped for CapturedPackets {
         row.proto_name()
     }
 
-    fn own_writer(format: Format, _: Option<&UlogdTuning>) -> Option<Box<dyn RowWriter<CapturedPackets>>> {
+    fn own_writer(
+        format: Format,
+        _: Option<&UlogdTuning>,
+        notes: Option<NoteFields>,
+    ) -> Option<Box<dyn RowWriter<CapturedPackets>>> {
         match format {
-            Format::Pcapng => Some(Box::new(CapturedPcapNg::new())),
+            Format::Pcapng => {
+                let notes = notes.map(ConnectionNotes::new);
+                Some(Box::new(NotedPackets { pcapng: CapturedPcapNg::new(), notes }))
+            }
             Format::Pcap => Some(Box::new(CookedPcap::new())),
             _ => None,
         }
@@ -148,10 +160,12 @@ pub(crate) fn has_words(format: Format) -> bool {
 }
 
 /// The writer of the target's format for rows of `T` with these columns; the error says which formats there are.
+/// `comment`: the columns that are said of packets in pcapng.
 pub(crate) fn writer<T: Shipped>(
     target: &Target,
     tuning: Option<&UlogdTuning>,
     columns: &Columns,
+    comment: Option<&str>,
 ) -> Result<Box<dyn RowWriter<T>>, String> {
     let common = || match target.format {
         Format::Json => Some(Box::new(JsonRows::of_alike(columns, T::varying)) as Box<dyn RowWriter<T>>),
@@ -161,7 +175,8 @@ pub(crate) fn writer<T: Shipped>(
         Format::Postgres => Some(super::database::writer(target, columns)),
         _ => None,
     };
-    let writer = T::own_writer(target.format, tuning).or_else(common);
+    let notes = comment.map(|fields| NoteFields::of(columns, fields));
+    let writer = T::own_writer(target.format, tuning, notes).or_else(common);
     let writer = writer.map(|writer| match tuning {
         Some(tuning) => T::chosen(writer, tuning),
         None => writer,
@@ -188,24 +203,38 @@ impl RowWriter<LogRecords> for Pcap {
     }
 }
 
-/// Each batch is a section of its own, so that it can be read whichever file it comes to lie in.
-impl RowWriter<LogRecords> for PcapNg {
+/// Log records as pcapng. Each batch is a section of its own, so that it can be read whichever file it comes to lie in.
+struct NotedRecords {
+    pcapng: PcapNg,
+    notes: Option<NoteFields>,
+}
+
+impl RowWriter<LogRecords> for NotedRecords {
     fn begin_batch(&mut self) {
-        self.begin_section();
+        self.pcapng.begin_section();
     }
 
-    fn write(&mut self, row: &LogRecord<'_>, _: &mut dyn RowCells, lookups: &Lookups<'_>, out: &mut Vec<u8>) {
-        PcapNg::write(self, row, lookups, out);
+    fn write(&mut self, row: &LogRecord<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>, out: &mut Vec<u8>) {
+        let fields = self.notes.as_mut().map(|notes| notes.fill(cells.all())).unwrap_or_default();
+        self.pcapng.write(row, &fields, lookups, out);
     }
 }
 
-impl RowWriter<CapturedPackets> for CapturedPcapNg {
+/// Captured packets as pcapng, each batch a section.
+struct NotedPackets {
+    pcapng: CapturedPcapNg,
+    notes: Option<ConnectionNotes>,
+}
+
+impl RowWriter<CapturedPackets> for NotedPackets {
     fn begin_batch(&mut self) {
-        self.begin_section();
+        self.pcapng.begin_section();
+        self.notes.iter_mut().for_each(ConnectionNotes::begin_file);
     }
 
-    fn write(&mut self, row: &CapturedPacket<'_>, _: &mut dyn RowCells, _: &Lookups<'_>, out: &mut Vec<u8>) {
-        CapturedPcapNg::write(self, &row.captured(), out);
+    fn write(&mut self, row: &CapturedPacket<'_>, cells: &mut dyn RowCells, _: &Lookups<'_>, out: &mut Vec<u8>) {
+        let fields = self.notes.as_mut().map(|notes| notes.of(row, cells.all())).unwrap_or_default();
+        self.pcapng.write_noted(&row.captured(), PacketNotes { text: &[], fields: &fields }, out);
     }
 }
 

@@ -77,7 +77,7 @@ impl<T: Shipped> Shipment<T> {
     /// The error of a target whose format does not go with the table, or of certificates that cannot be used, before
     /// anything is opened.
     pub(crate) fn check(ship: &ShipRequest, columns: &Columns) -> Result<(), String> {
-        let format = |target: &Target| writer::<T>(target, None, columns).map(|_| ());
+        let format = |target: &Target| writer::<T>(target, None, columns, ship.comment.as_deref()).map(|_| ());
         ship.targets.iter().try_for_each(format).map_err(|error| format!("--to: {error}"))?;
         let mut warnings = Vec::new();
         for target in &ship.targets {
@@ -179,7 +179,7 @@ impl<T: Shipped> Shipper<T> {
         columns: &Columns,
         run: &Arc<RunState>,
     ) -> Result<Shipper<T>, RunError> {
-        let mut writer = writer::<T>(target, tuning, columns).map_err(refused)?;
+        let mut writer = writer::<T>(target, tuning, columns, ship.comment.as_deref()).map_err(refused)?;
         let store = store(target, ship)?;
         let at_start = store.is_kept().then(|| store.ledger());
         let options = OutputOptions { when_full: ship.when_full, drain: DRAIN };

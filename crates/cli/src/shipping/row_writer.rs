@@ -2,6 +2,7 @@
 
 use super::gate::{RepeatRequest, RowGate};
 use super::tuning::UlogdTuning;
+use crate::packet_notes::NoteFields;
 use export::Format;
 use record::{Likeness, LookupId, Lookups, RowCells, Table, Varying};
 
@@ -92,12 +93,16 @@ pub(crate) trait Shipped: Table {
         None
     }
 
-    /// The writer of a format that this table has and others have not.
-    fn own_writer(format: Format, tuning: Option<&UlogdTuning>) -> Option<Box<dyn RowWriter<Self>>>
+    /// The writer of a format that this table has and others have not. `notes`: what is said of packets.
+    fn own_writer(
+        format: Format,
+        tuning: Option<&UlogdTuning>,
+        notes: Option<NoteFields>,
+    ) -> Option<Box<dyn RowWriter<Self>>>
     where
         Self: Sized,
     {
-        let _ = (format, tuning);
+        let _ = (format, tuning, notes);
         None
     }
 

@@ -10,6 +10,11 @@ pub(super) const PACKET: u32 = 6;
 /// Options of any block.
 pub(super) const END_OF_OPTIONS: u16 = 0;
 pub(super) const COMMENT: u16 = 1;
+/// Custom option with text that may be copied (`opt_custom_utf8`), and whose it is, in its first four bytes: a private
+/// enterprise. 32473 is that of examples (RFC 5612), for netwren has none of its own: a reader knows ours by the names
+/// of their fields.
+pub(super) const CUSTOM_TEXT: u16 = 2988;
+pub(super) const ENTERPRISE: u32 = 32_473;
 /// Options of a section header.
 pub(super) const USER_APPLICATION: u16 = 4;
 /// Options of an interface.

@@ -1,8 +1,8 @@
 //! Captured packets as pcapng: each interface with its name and link type, nanoseconds, the direction of each packet.
 
 use super::blocks::{
-    COMMENT, END_OF_OPTIONS, IF_NAME, IF_TIME_RESOLUTION, INBOUND, INTERFACE, NANOSECONDS, OUTBOUND, PACKET,
-    PACKET_FLAGS, SNAPLEN, begin_block, end_block, pad, put_option, put_section,
+    COMMENT, CUSTOM_TEXT, END_OF_OPTIONS, ENTERPRISE, IF_DESCRIPTION, IF_NAME, IF_TIME_RESOLUTION, INBOUND, INTERFACE,
+    NANOSECONDS, OUTBOUND, PACKET, PACKET_FLAGS, SNAPLEN, begin_block, end_block, pad, put_option, put_section,
 };
 use super::copied::{put_copied_statistics, put_counts};
 use record::rows::{CapturedFrame, LinkType, PacketAim};
@@ -16,6 +16,34 @@ const NAME_MAX: usize = 64;
 /// Notes of a packet, and bytes of the value of each; the rest is left out.
 const NOTES_MAX: usize = 16;
 const NOTE_MAX: usize = 256;
+
+/// More of a text of the caller's is cut off.
+const TEXT_MAX: usize = 256;
+
+/// What is said of a packet beside itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PacketNotes<'n> {
+    /// A text of its own, as a comment; empty for none.
+    pub text: &'n [u8],
+    /// Names and values: together one comment, for people (`src_process=ssh netns=blue`), and each a custom option
+    /// (2988) with `name=value`, for programs.
+    pub fields: &'n [(&'n str, &'n [u8])],
+}
+
+/// Appends what is said of an interface.
+pub(super) type Describe<'p> = &'p dyn Fn(&mut Vec<u8>);
+
+/// What the caller adds to a packet.
+#[derive(Clone, Copy, Default)]
+pub(super) struct PacketParts<'p> {
+    /// Stands before the frame.
+    pub(super) link_header: &'p [u8],
+    /// `epb_flags`; `None`: those of the packet's type.
+    pub(super) flags: Option<u32>,
+    /// Called if its interface has no block in the section yet.
+    pub(super) describe: Option<Describe<'p>>,
+    pub(super) notes: PacketNotes<'p>,
+}
 
 /// Bytes of a block of statistics with all counts; of an interface with the longest name, each byte escaped, and the
 /// header of a section.
@@ -88,7 +116,7 @@ impl CapturedPcapNg {
     /// there.
     #[inline]
     pub fn write(&mut self, packet: &CapturedFrame<'_>, out: &mut Vec<u8>) {
-        let number = self.begin_packet(packet, out);
+        let number = self.begin_packet(packet, None, out);
         let flags = packet.packet_type.map(flags);
         let padding = packet.frame.len().wrapping_neg() % 4;
         let options = if flags.is_some() { FLAGS_BYTES } else { 0 };
@@ -102,58 +130,81 @@ impl CapturedPcapNg {
         }
         tail[end..end + 4].copy_from_slice(&(length as u32).to_le_bytes());
         out.reserve(length);
-        put_head(packet, number, length, out);
+        put_head(packet, number, length, 0, out);
         out.extend_from_slice(packet.frame);
         out.extend_from_slice(tail.get(3 - padding..end + 4).unwrap_or_default());
     }
 
-    /// The same with notes about the packet, as one comment: `src_process=ssh netns=blue`. Values are escaped, and cut
-    /// at 256 bytes. A comment costs as many bytes as its text: a caller that writes it with the first packet of a
-    /// connection, and where it changes, keeps files small.
-    pub fn write_noted(&mut self, packet: &CapturedFrame<'_>, notes: &[(&str, &[u8])], out: &mut Vec<u8>) {
-        if notes.is_empty() {
+    /// The same with notes about the packet. Values are escaped, and cut at 256 bytes. They cost more than twice as many
+    /// bytes as their text: a caller that writes them with the first packet of a connection, and where they change,
+    /// keeps files small.
+    pub fn write_noted(&mut self, packet: &CapturedFrame<'_>, notes: PacketNotes<'_>, out: &mut Vec<u8>) {
+        if notes.text.is_empty() && notes.fields.is_empty() {
             return self.write(packet, out);
         }
-        let number = self.begin_packet(packet, out);
+        self.write_with(packet, &PacketParts { notes, ..PacketParts::default() }, out);
+    }
+
+    /// The same with what else the caller has.
+    pub(super) fn write_with(&mut self, packet: &CapturedFrame<'_>, parts: &PacketParts<'_>, out: &mut Vec<u8>) {
+        let number = self.begin_packet(packet, parts.describe, out);
         let start = out.len();
-        put_head(packet, number, 0, out);
+        put_head(packet, number, 0, parts.link_header.len(), out);
+        out.extend_from_slice(parts.link_header);
         out.extend_from_slice(packet.frame);
-        pad(out, packet.frame.len());
-        if let Some(aim) = packet.packet_type {
-            put_option(out, PACKET_FLAGS, &flags(aim).to_le_bytes());
+        pad(out, parts.link_header.len() + packet.frame.len());
+        if let Some(flags) = parts.flags.or(packet.packet_type.map(flags)) {
+            put_option(out, PACKET_FLAGS, &flags.to_le_bytes());
         }
-        self.put_comment(notes, out);
+        self.put_notes(parts.notes, out);
         put_option(out, END_OF_OPTIONS, &[]);
         end_block(out, start);
     }
 
     /// Begins the section if there is none, and counts the packet; returns the number of its interface.
     #[inline]
-    fn begin_packet(&mut self, packet: &CapturedFrame<'_>, out: &mut Vec<u8>) -> u32 {
+    fn begin_packet(
+        &mut self,
+        packet: &CapturedFrame<'_>,
+        describe: Option<Describe<'_>>,
+        out: &mut Vec<u8>,
+    ) -> u32 {
         if !self.in_section {
             self.in_section = true;
             self.ifaces.clear();
             put_section(out);
         }
-        let number = self.number(packet, out);
+        let number = self.number(packet, describe, out);
         if let Some(iface) = self.ifaces.get_mut(self.last) {
             iface.packets += 1;
         }
         number
     }
 
-    #[cold]
-    fn put_comment(&mut self, notes: &[(&str, &[u8])], out: &mut Vec<u8>) {
-        self.text.clear();
-        for (name, value) in notes.iter().take(NOTES_MAX) {
-            if !self.text.is_empty() {
-                self.text.push(b' ');
-            }
-            self.text.extend_from_slice(name.as_bytes());
-            self.text.push(b'=');
-            put_text(&mut self.text, value.get(..NOTE_MAX).unwrap_or(value));
+    fn put_notes(&mut self, notes: PacketNotes<'_>, out: &mut Vec<u8>) {
+        let text = &mut self.text;
+        if !notes.text.is_empty() {
+            text.clear();
+            put_text(text, notes.text.get(..TEXT_MAX).unwrap_or(notes.text));
+            put_option(out, COMMENT, text);
         }
-        put_option(out, COMMENT, &self.text);
+        text.clear();
+        let fields = notes.fields.get(..NOTES_MAX).unwrap_or(notes.fields);
+        for (nth, field) in fields.iter().enumerate() {
+            if nth > 0 {
+                text.push(b' ');
+            }
+            put_note(text, field);
+        }
+        if !text.is_empty() {
+            put_option(out, COMMENT, text);
+        }
+        for field in fields {
+            text.clear();
+            text.extend_from_slice(&ENTERPRISE.to_le_bytes());
+            put_note(text, field);
+            put_option(out, CUSTOM_TEXT, text);
+        }
     }
 
     /// Bytes that [`CapturedPcapNg::finish_with`] appends at most, with the description of one more interface.
@@ -185,7 +236,7 @@ impl CapturedPcapNg {
             put_section(out);
         }
         if self.ifaces.is_empty() {
-            self.add_iface(&CapturedFrame { link_type: LinkType::ETHERNET, ..CapturedFrame::default() }, out);
+            self.add_iface(&CapturedFrame { link_type: LinkType::ETHERNET, ..CapturedFrame::default() }, None, out);
         }
         let is_only = self.ifaces.len() == 1;
         for (number, iface) in self.ifaces.iter().enumerate() {
@@ -201,24 +252,24 @@ impl CapturedPcapNg {
 
     /// The number of the packet's interface in this section, whose block is written if it has none.
     #[inline]
-    fn number(&mut self, row: &CapturedFrame<'_>, out: &mut Vec<u8>) -> u32 {
+    fn number(&mut self, row: &CapturedFrame<'_>, describe: Option<Describe<'_>>, out: &mut Vec<u8>) -> u32 {
         let is_last = |last: &WrittenIface| {
             row.iface_version.is_some()
                 && (last.version, last.netns_id, last.link_type) == (row.iface_version, row.netns_id, row.link_type)
         };
         if !self.ifaces.get(self.last).is_some_and(is_last) {
-            return self.other_number(row, out);
+            return self.other_number(row, describe, out);
         }
         self.last as u32
     }
 
-    fn other_number(&mut self, row: &CapturedFrame<'_>, out: &mut Vec<u8>) -> u32 {
+    fn other_number(&mut self, row: &CapturedFrame<'_>, describe: Option<Describe<'_>>, out: &mut Vec<u8>) -> u32 {
         let is_it = |iface: &WrittenIface| {
             (iface.ifindex, iface.netns_id, iface.link_type) == (row.ifindex, row.netns_id, row.link_type)
                 && *iface.name == *row.iface
         };
         if !self.ifaces.get(self.last).is_some_and(is_it) {
-            self.last = self.ifaces.iter().position(is_it).unwrap_or_else(|| self.add_iface(row, out));
+            self.last = self.ifaces.iter().position(is_it).unwrap_or_else(|| self.add_iface(row, describe, out));
         }
         if let Some(last) = self.ifaces.get_mut(self.last) {
             last.version = row.iface_version;
@@ -226,7 +277,12 @@ impl CapturedPcapNg {
         self.last as u32
     }
 
-    fn add_iface(&mut self, row: &CapturedFrame<'_>, out: &mut Vec<u8>) -> usize {
+    fn add_iface(
+        &mut self,
+        row: &CapturedFrame<'_>,
+        describe: Option<Describe<'_>>,
+        out: &mut Vec<u8>,
+    ) -> usize {
         let link_type = if row.link_type == LinkType::UNKNOWN { LINKTYPE_USER0 } else { row.link_type.0 };
         let start = begin_block(out, INTERFACE);
         out.extend_from_slice(&u32::from(link_type).to_le_bytes());
@@ -241,6 +297,15 @@ impl CapturedPcapNg {
         // Files may name none, and number them in their own way.
         if !self.text.is_empty() {
             put_option(out, IF_NAME, &self.text);
+        }
+        if let Some(describe) = describe {
+            let mut description = Vec::new();
+            describe(&mut description);
+            self.text.clear();
+            put_text(&mut self.text, description.get(..TEXT_MAX).unwrap_or(&description));
+            if !self.text.is_empty() {
+                put_option(out, IF_DESCRIPTION, &self.text);
+            }
         }
         put_option(out, IF_TIME_RESOLUTION, &[NANOSECONDS]);
         put_option(out, END_OF_OPTIONS, &[]);
@@ -257,16 +322,24 @@ impl CapturedPcapNg {
     }
 }
 
+/// Appends `name=value`, escaped.
+fn put_note(text: &mut Vec<u8>, (name, value): &(&str, &[u8])) {
+    text.extend_from_slice(name.as_bytes());
+    text.push(b'=');
+    put_text(text, value.get(..NOTE_MAX).unwrap_or(value));
+}
+
 /// Type, length, interface, stamp (two halves), bytes captured, bytes of the packet.
 const PACKET_HEAD: usize = 28;
 /// `epb_flags` and the end of options.
 const FLAGS_BYTES: usize = 12;
 
 #[inline]
-fn put_head(packet: &CapturedFrame<'_>, number: u32, length: usize, out: &mut Vec<u8>) {
-    let captured = u32::try_from(packet.frame.len()).unwrap_or(u32::MAX);
+fn put_head(packet: &CapturedFrame<'_>, number: u32, length: usize, header: usize, out: &mut Vec<u8>) {
+    let captured = u32::try_from(header + packet.frame.len()).unwrap_or(u32::MAX);
+    let len = packet.len.saturating_add(header as u32).max(captured);
     let time = [(packet.time_ns >> 32) as u32, packet.time_ns as u32];
-    let fields = [PACKET, length as u32, number, time[0], time[1], captured, packet.len.max(captured)];
+    let fields = [PACKET, length as u32, number, time[0], time[1], captured, len];
     let mut head = [0; PACKET_HEAD];
     for (place, field) in head.chunks_exact_mut(4).zip(fields) {
         place.copy_from_slice(&field.to_le_bytes());
@@ -342,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_are_a_comment_and_counts_of_each_interface_statistics() {
+    fn notes_are_comments_and_custom_options_and_counts_of_each_interface_statistics() {
         let row = |iface: &'static [u8], ifindex| CapturedFrame {
             netns_id: 1,
             ifindex,
@@ -354,7 +427,7 @@ mod tests {
         };
         let (mut writer, mut out) = (CapturedPcapNg::new(), Vec::new());
         let notes: [(&str, &[u8]); 2] = [("src_process", b"ss\x1bh"), ("netns", &[b'x'; 300])];
-        writer.write_noted(&row(b"eth0", 2), &notes, &mut out);
+        writer.write_noted(&row(b"eth0", 2), PacketNotes { text: b"to\x1b", fields: &notes }, &mut out);
         writer.write(&row(b"wg0", 3), &mut out);
         let counts = |iface: &IfaceOfSection<'_>| match iface.name {
             b"eth0" => IfaceStatistics { dropped_by_iface: Some(7), dropped_by_system: Some(9), ..Default::default() },
@@ -363,7 +436,14 @@ mod tests {
         writer.finish_with(5, &counts, &mut out);
         let written = blocks(&out);
         let comment = [&b"src_process=ss\\x1bh netns="[..], &[b'x'; 256]].concat();
-        assert_eq!(options(&written[2], 24), [(COMMENT, comment)]);
+        let custom = |text: &[u8]| (CUSTOM_TEXT, [&[0xd9, 0x7e, 0, 0], text].concat());
+        let expected = [
+            (COMMENT, b"to\\x1b".to_vec()),
+            (COMMENT, comment),
+            custom(b"src_process=ss\\x1bh"),
+            custom(&[&b"netns="[..], &[b'x'; 256]].concat()),
+        ];
+        assert_eq!(options(&written[2], 24), expected);
         assert_eq!(written[4].1.len(), 24, "no note, no option");
         let count = |code, count: u64| (code, count.to_le_bytes().to_vec());
         assert_eq!(options(&written[5], 12), [count(5, 7), count(7, 9), count(8, 1)]);

@@ -11,7 +11,7 @@ mod copied;
 mod pcap;
 mod pcapng;
 
-pub use captured::{CapturedPcapNg, IfaceOfSection, IfaceStatistics};
+pub use captured::{CapturedPcapNg, IfaceOfSection, IfaceStatistics, PacketNotes};
 pub use captured_pcap::CapturedPcap;
 pub use cooked::{CookedPcap, LOOPBACK, cook, cook_first};
 pub use copied::{

@@ -1,29 +1,22 @@
 //! pcapng: interfaces by name, nanoseconds, the rule's prefix and the direction of each packet
 //! (draft-ietf-opsawg-pcapng).
 
-use super::blocks::{
-    COMMENT, END_OF_OPTIONS, IF_DESCRIPTION, IF_NAME, IF_TIME_RESOLUTION, INBOUND, INTERFACE, NANOSECONDS, OUTBOUND,
-    PACKET, PACKET_FLAGS, UNKNOWN, begin_block, end_block, pad, put_option, put_section,
-};
+use super::blocks::{INBOUND, OUTBOUND, UNKNOWN};
+use super::captured::{CapturedPcapNg, PacketNotes, PacketParts};
 use super::{ETH_P_IP, ETH_P_IPV6, lengths, version};
-use record::rows::LogRecord;
-use record::text::{put_text, put_u64};
+use record::rows::{CapturedFrame, LinkType, LogRecord};
 use record::{Key, LookupId, Lookups, Value};
-use std::collections::HashMap;
 
-/// Link type of packets with a header of the kernel's "cooked" sockets (SLL) before them.
+/// Length of the header of the kernel's "cooked" sockets (SLL), which stands before packets.
 ///
 /// Packets without any (RAW, as in [`super::Pcap`]) would do for IP, but ARP could not be told, and libpcap (1.10.3)
 /// refuses files with two interfaces of that type.
-const LINKTYPE_LINUX_SLL: u32 = 113;
-const SLL_HEADER: u32 = 16;
+const SLL_HEADER: usize = 16;
 /// Types of packets in that header.
 const PACKET_HOST: u16 = 0;
 const PACKET_OUTGOING: u16 = 4;
 /// The type of the link is not known.
 const ARPHRD_VOID: u16 = 0xffff;
-/// More of a text is cut off: the kernel's prefixes have at most 127 bytes, a recording's may have any number.
-const TEXT_MAX: usize = 256;
 
 /// Writes rows as blocks of a pcapng file: little-endian, nanoseconds, link type LINUX_SLL, which has the direction and
 /// the EtherType of each packet, so that ARP is read, too.
@@ -36,19 +29,8 @@ const TEXT_MAX: usize = 256;
 /// of its own, which may begin a file, follow any other, or be lost, without harm to the others.
 #[derive(Debug, Default)]
 pub struct PcapNg {
-    /// True once the header of the section was written.
-    in_section: bool,
-    /// The number of each interface that has its block in this section.
-    numbers: HashMap<Place, u32>,
-    /// Their names by number. An index is used again after its interface is gone: another name is another interface.
-    names: Vec<Box<[u8]>>,
-    /// The interface of the packet before, which is most often that of the next.
-    last: Option<(Place, u32)>,
-    text: Vec<u8>,
+    packets: CapturedPcapNg,
 }
-
-/// Namespace and index of an interface; no index for a packet without interface.
-type Place = (u64, Option<u32>);
 
 impl PcapNg {
     /// A writer that has written nothing.
@@ -58,88 +40,53 @@ impl PcapNg {
 
     /// The next packet begins a new section: to be called before each piece that is stored or lost as a whole.
     pub fn begin_section(&mut self) {
-        self.in_section = false;
-    }
-
-    fn put_section_header(&mut self, out: &mut Vec<u8>) {
-        self.in_section = true;
-        self.numbers.clear();
-        self.names.clear();
-        self.last = None;
-        put_section(out);
+        self.packets.begin_section();
     }
 
     /// Appends one packet to `out`, after the header of the section and the block of its interface if it is the first
-    /// there.
-    pub fn write(&mut self, row: &LogRecord<'_>, lookups: &Lookups<'_>, out: &mut Vec<u8>) {
-        if !self.in_section {
-            self.put_section_header(out);
-        }
+    /// there. `fields` are names and values that are written as those of [`PacketNotes`].
+    pub fn write(
+        &mut self,
+        row: &LogRecord<'_>,
+        fields: &[(&str, &[u8])],
+        lookups: &Lookups<'_>,
+        out: &mut Vec<u8>,
+    ) {
         let (ifindex, direction) = interface_of(row);
-        let number = self.number((row.netns_id, ifindex), lookups, out);
-        let (captured, whole) = lengths(row);
-        let start = begin_block(out, PACKET);
-        let lengths = [captured, whole].map(|length| length.saturating_add(SLL_HEADER));
-        let fields = [number, (row.time_ns >> 32) as u32, row.time_ns as u32, lengths[0], lengths[1]];
-        fields.iter().for_each(|field| out.extend_from_slice(&field.to_le_bytes()));
-        out.extend_from_slice(&link_header(row, direction));
-        out.extend_from_slice(row.payload);
-        pad(out, row.payload.len());
-        put_option(out, PACKET_FLAGS, &direction.to_le_bytes());
-        if !row.prefix.is_empty() {
-            self.put_text_option(out, COMMENT, row.prefix);
-        }
-        put_option(out, END_OF_OPTIONS, &[]);
-        end_block(out, start);
-    }
-
-    /// The number of the interface in this section, whose block is written if it has none.
-    fn number(&mut self, place: Place, lookups: &Lookups<'_>, out: &mut Vec<u8>) -> u32 {
-        let key = place.1.map_or(Key::None, |ifindex| Key::Pair(place.0, ifindex));
-        let name = match lookups.value(LookupId::Ifaces, key) {
+        let key = ifindex.map_or(Key::None, |ifindex| Key::Pair(row.netns_id, ifindex));
+        let iface = match lookups.value(LookupId::Ifaces, key) {
             Value::Bytes(name) => name,
             _ => &[],
         };
-        let of_last = self.last.filter(|(last, _)| *last == place).map(|(_, number)| number);
-        let known = of_last.or_else(|| self.numbers.get(&place).copied());
-        let known = known.filter(|number| self.names.get(*number as usize).is_some_and(|known| **known == *name));
-        let number = known.unwrap_or_else(|| self.add_interface(place, name, lookups, out));
-        self.last = Some((place, number));
-        number
+        let describe = |text: &mut Vec<u8>| put_description(text, row.netns_id, ifindex, lookups);
+        let (_, len) = lengths(row);
+        let packet = CapturedFrame {
+            time_ns: row.time_ns,
+            netns_id: row.netns_id,
+            ifindex: ifindex.unwrap_or(0),
+            link_type: LinkType::SLL,
+            len,
+            iface,
+            frame: row.payload,
+            ..CapturedFrame::default()
+        };
+        let parts = PacketParts {
+            link_header: &link_header(row, direction),
+            flags: Some(direction),
+            describe: Some(&describe),
+            notes: PacketNotes { text: row.prefix, fields },
+        };
+        self.packets.write_with(&packet, &parts, out);
     }
+}
 
-    fn add_interface(&mut self, place: Place, name: &[u8], lookups: &Lookups<'_>, out: &mut Vec<u8>) -> u32 {
-        let start = begin_block(out, INTERFACE);
-        out.extend_from_slice(&LINKTYPE_LINUX_SLL.to_le_bytes());
-        out.extend_from_slice(&super::blocks::SNAPLEN.to_le_bytes());
-        match place.1 {
-            Some(ifindex) if name.is_empty() => {
-                self.text.clear();
-                self.text.extend_from_slice(b"if");
-                put_u64(&mut self.text, ifindex.into());
-                put_option(out, IF_NAME, &self.text);
-            }
-            Some(_) => self.put_text_option(out, IF_NAME, name),
-            None => put_option(out, IF_DESCRIPTION, b"packets without interface"),
-        }
-        let netns = place.1.map(|_| lookups.value(LookupId::Netns, Key::Id(place.0)));
-        if let Some(Value::Bytes(netns)) = netns {
-            self.put_text_option(out, IF_DESCRIPTION, &[b"network namespace ", netns].concat());
-        }
-        put_option(out, IF_TIME_RESOLUTION, &[NANOSECONDS]);
-        put_option(out, END_OF_OPTIONS, &[]);
-        end_block(out, start);
-        let number = self.names.len() as u32;
-        self.names.push(name.into());
-        self.numbers.insert(place, number);
-        number
-    }
-
-    /// Text from outside, escaped.
-    fn put_text_option(&mut self, out: &mut Vec<u8>, code: u16, text: &[u8]) {
-        self.text.clear();
-        put_text(&mut self.text, text.get(..TEXT_MAX).unwrap_or(text));
-        put_option(out, code, &self.text);
+/// What is said of an interface.
+fn put_description(text: &mut Vec<u8>, netns_id: u64, ifindex: Option<u32>, lookups: &Lookups<'_>) {
+    if ifindex.is_none() {
+        text.extend_from_slice(b"packets without interface");
+    } else if let Value::Bytes(netns) = lookups.value(LookupId::Netns, Key::Id(netns_id)) {
+        text.extend_from_slice(b"network namespace ");
+        text.extend_from_slice(netns);
     }
 }
 
@@ -155,14 +102,14 @@ fn interface_of(row: &LogRecord<'_>) -> (Option<u32>, u32) {
 }
 
 /// The header of LINUX_SLL: type of the packet, type of the link, sender's address (none), EtherType.
-fn link_header(row: &LogRecord<'_>, direction: u32) -> [u8; SLL_HEADER as usize] {
+fn link_header(row: &LogRecord<'_>, direction: u32) -> [u8; SLL_HEADER] {
     let kind = if direction == OUTBOUND { PACKET_OUTGOING } else { PACKET_HOST };
     let ether_type = match (row.ether_type, version(row)) {
         (0, Some(4)) => ETH_P_IP,
         (0, Some(6)) => ETH_P_IPV6,
         (ether_type, _) => ether_type,
     };
-    let mut header = [0; SLL_HEADER as usize];
+    let mut header = [0; SLL_HEADER];
     for (at, field) in [(0, kind), (2, ARPHRD_VOID), (14, ether_type)] {
         header[at..at + 2].copy_from_slice(&field.to_be_bytes());
     }
@@ -173,10 +120,13 @@ fn link_header(row: &LogRecord<'_>, direction: u32) -> [u8; SLL_HEADER as usize]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::packets::blocks::SECTION_HEADER;
+    use crate::packets::blocks::{
+        COMMENT, CUSTOM_TEXT, IF_DESCRIPTION, IF_NAME, IF_TIME_RESOLUTION, INTERFACE, PACKET, PACKET_FLAGS, SECTION_HEADER,
+    };
     use crate::packets::blocks::read_back::{Block, blocks, options, u32_at};
     use record::Lookup;
     use std::cell::RefCell;
+    use std::collections::HashMap;
 
     /// Names by index.
     #[derive(Default)]
@@ -219,7 +169,7 @@ mod tests {
         let lookups = Lookups::none().with(LookupId::Ifaces, &names).with(LookupId::Netns, &names);
         let (mut writer, mut out) = (PcapNg::new(), Vec::new());
         for row in [row(1, Some(2), None), row(2, Some(2), Some(7)), row(4, Some(2), Some(7)), row(3, None, None)] {
-            writer.write(&row, &lookups, &mut out);
+            writer.write(&row, &[("pid", b"7")], &lookups, &mut out);
         }
         let blocks = blocks(&out);
         let kinds: Vec<u32> = blocks.iter().map(|block| block.0).collect();
@@ -230,9 +180,13 @@ mod tests {
         assert_eq!(options(&blocks[1], 8), [(IF_NAME, b"eth\"0".to_vec()), netns.clone(), resolution.clone()]);
         assert_eq!(options(&blocks[4], 8), [(IF_NAME, b"if7".to_vec()), netns, resolution.clone()]);
         assert_eq!(options(&blocks[6], 8), [(IF_DESCRIPTION, b"packets without interface".to_vec()), resolution]);
-        let comment = (COMMENT, b"in\\x1b: ".to_vec());
+        let said = [
+            (COMMENT, b"in\\x1b: ".to_vec()),
+            (COMMENT, b"pid=7".to_vec()),
+            (CUSTOM_TEXT, b"\xd9\x7e\0\0pid=7".to_vec()),
+        ];
         for (at, number, flags) in [(2, 0, 1), (3, 0, 1), (5, 1, 2), (7, 2, 2)] {
-            assert_eq!(packet(&blocks[at]), (number, vec![(PACKET_FLAGS, vec![flags, 0, 0, 0]), comment.clone()]));
+            assert_eq!(packet(&blocks[at]), (number, [&[(PACKET_FLAGS, vec![flags, 0, 0, 0])], &said[..]].concat()));
         }
         let head = [0u32, 0x18e9_6c00, 0x1234_5678, 21, 76].map(u32::to_le_bytes).concat();
         let link = [0, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0];
@@ -251,7 +205,7 @@ mod tests {
                 writer.begin_section();
             }
             names.0.borrow_mut().insert(2, name);
-            writer.write(&row(1, Some(2), None), &lookups, &mut out);
+            writer.write(&row(1, Some(2), None), &[], &lookups, &mut out);
             let blocks = blocks(&out);
             (blocks.len(), packet(blocks.last().unwrap()).0)
         };
@@ -277,7 +231,7 @@ mod tests {
     fn a_long_prefix_is_cut() {
         let (mut writer, mut out) = (PcapNg::new(), Vec::new());
         let long = vec![0xff; 70_000];
-        writer.write(&LogRecord { prefix: &long, ..row(1, None, None) }, &Lookups::none(), &mut out);
-        assert_eq!(packet(&blocks(&out)[2]).1[1].1, b"\\xff".repeat(TEXT_MAX));
+        writer.write(&LogRecord { prefix: &long, ..row(1, None, None) }, &[], &Lookups::none(), &mut out);
+        assert_eq!(packet(&blocks(&out)[2]).1[1].1, b"\\xff".repeat(256));
     }
 }

@@ -12,7 +12,6 @@ mod live;
 pub(crate) mod merge;
 pub(crate) mod names;
 mod needs;
-mod notes;
 mod opening;
 pub(crate) mod owners;
 mod printed;
@@ -31,12 +30,13 @@ use crate::flags::parser;
 use crate::flags::request::{Repeat, Request};
 use crate::outcome::Outcome;
 use crate::packet_files::is_pcap;
+use crate::packet_notes::{check_fields, ship_notes};
 use capture::{Delivery, Pacing};
 use engine::Plan;
 use export::{Format, Target, WhenFull};
 use filter::{JoinedFilter, PcapFilter};
 use record::rows::{CapturedPackets, capture_need};
-use record::{Kind, LookupId, Schema};
+use record::{Field, Kind, LookupId, Schema};
 use rotation::RotationRequest;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -252,16 +252,28 @@ fn comments(line: &ParsedWords<'_>, request: &mut Request) -> Result<bool, Strin
         }
         return Ok(false);
     };
+    check_fields::<CapturedPackets>(fields, is_noted, NOTED)?;
     let Some(path) = line.file("write") else {
-        return Err("--comment says what stands in a file: it needs --write FILE".to_owned());
+        ship_notes(request, fields)?;
+        return Ok(false);
     };
     if is_pcap(Path::new(path)) {
         return Err("pcap has no comments: --comment needs a FILE that does not end in .pcap".to_owned());
     }
-    notes::check(fields)?;
     request.shown.columns = Some(fields.to_owned());
     Ok(true)
 }
+
+/// True for fields that `--comment` takes: what is not in the packet itself.
+fn is_noted(field: &Field<CapturedPackets>) -> bool {
+    let is_of_ends = field.need & capture_need::OWNERS != 0 && field.kind != Kind::Owners;
+    is_of_ends || field.need & capture_need::ENTRY != 0 || matches!(field.name, "netns" | "netns_id")
+}
+
+/// Their names.
+const NOTED: &str = "fields of both ends (process, pid, uid, user, container, pod, unit, cmdline, state, or these with \
+                     src_, dst_), of the connection (nat, client, published, backend, orig_src … reply_dport, ct_state, \
+                     ct_direction, ct_status, ct_mark, ct_id) and of the namespace (netns, netns_id)";
 
 /// Groups of rounds have bytes, and their rates; what has most comes first.
 fn in_rounds(request: &mut Request) {
@@ -421,6 +433,13 @@ mod tests {
     }
 
     #[test]
+    fn notes_of_shipped_packets_are_columns() {
+        let request = parse("--to pcapng:x -c src --comment nat,src_process,netns").unwrap().request;
+        assert_eq!(request.shown.columns.as_deref(), Some("src,+nat,+src_process,+netns"));
+        assert_eq!(request.ship.unwrap().comment.as_deref(), Some("nat,src_process,netns"));
+    }
+
+    #[test]
     fn groups_of_rounds_have_bytes_and_an_order() {
         let shown = |line: &str| {
             let shown = parse(line).unwrap().request.shown;
@@ -443,7 +462,10 @@ mod tests {
             ("--for x", "--for takes seconds"),
             ("-r x -i lo", "--interface goes with packets of interfaces, not with --read FILE"),
             ("-r x --by proto --to json:/tmp/x", "--by goes with what is shown"),
-            ("--comment process", "--comment says what stands in a file: it needs --write FILE"),
+            ("--comment process", "--comment says what stands in a file of packets"),
+            ("--comment process --to json:x", "--comment says what stands in a file of packets"),
+            ("-w x --comment owners", "--comment takes fields of both ends"),
+            ("-w x --comment ,", "--comment takes fields, as in process,container"),
             ("-w x.pcap --comment process", "pcap has no comments"),
             ("-w x --comment len", "--comment takes fields of both ends"),
             ("-r y -w x --comment process", "--comment goes with packets of interfaces"),

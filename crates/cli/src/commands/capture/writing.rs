@@ -1,15 +1,15 @@
 //! `-w`: packets into a file of their own, each whole or not in it.
 
 use super::figures::{Figures, Written};
-use super::notes::Notes;
 use super::rotation::Rotation;
 use crate::messages::say;
 use crate::packet_files::{BegunFile, OutputFile, is_pcap, words_of};
+use crate::packet_notes::{ConnectionNotes, NoteFields};
 use capture::{CaptureReport, PacketStream};
 use engine::{CellsOf, Disposition, Ended, Plan, RenewedLookups, RowSink, Run, RunError};
 use record::rows::{CapturedFrame, CapturedPacket, CapturedPackets, LinkType};
 use record::{Columns, Lookups, Next, RowCells, SourceError, SourceFault, Stream, StreamState};
-use sinks::packets::{CapturedPcap, CapturedPcapNg, IfaceOfSection, IfaceStatistics};
+use sinks::packets::{CapturedPcap, CapturedPcapNg, IfaceOfSection, IfaceStatistics, PacketNotes};
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
@@ -41,7 +41,7 @@ pub(super) struct PacketWriter {
     file: OutputFile,
     format: Format,
     /// `--comment`
-    notes: Option<Notes>,
+    notes: Option<ConnectionNotes>,
     /// `None`: all packets belong into this file.
     rotation: Option<Rotation>,
     written: Written,
@@ -89,18 +89,18 @@ impl PacketWriter {
 
     /// Returns the writer with comments of the plan's columns.
     pub(super) fn with_notes(self, columns: &Columns) -> PacketWriter {
-        PacketWriter { notes: Some(Notes::new(columns)), ..self }
+        PacketWriter { notes: Some(ConnectionNotes::new(NoteFields::of_columns(columns, 0))), ..self }
     }
 
     fn put(&mut self, row: &CapturedPacket<'_>, cells: &mut dyn RowCells) {
-        let is_noted = self.notes.as_mut().is_some_and(|notes| notes.is_due(row, cells.all()));
-        if !is_noted {
+        if self.notes.is_none() {
             return self.put_captured(&row.captured());
         }
+        // Another file may begin, in which nothing is said yet.
         self.begin_packet(row.frame.len());
         if let (Format::Pcapng(pcapng), Some(notes)) = (&mut self.format, &mut self.notes) {
-            let notes: Vec<(&str, &[u8])> = notes.of(cells.all()).collect();
-            pcapng.write_noted(&row.captured(), &notes, &mut self.file.buffer);
+            let fields = &notes.of(row, cells.all())[..];
+            pcapng.write_noted(&row.captured(), PacketNotes { text: &[], fields }, &mut self.file.buffer);
         }
         self.end_packet();
     }

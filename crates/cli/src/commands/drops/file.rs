@@ -1,10 +1,11 @@
-//! `-w`: dropped packets into a pcapng file, each with the reason and the place as its comment.
+//! `-w`: dropped packets into a pcapng file, each with the reason and the place as its notes.
 
-use crate::packet_files::{OutputFile, put_comment_value, words_of};
+use crate::packet_files::{OutputFile, words_of};
+use crate::packet_notes::NoteFields;
 use engine::{Disposition, Plan, RowSink, Run, RunError};
 use record::rows::{CapturedFrame, DropEvent, DropEvents, DroppedFrame, LinkType};
 use record::{Lookups, RowCells, SourceError, SourceFault, Value};
-use sinks::packets::CapturedPcapNg;
+use sinks::packets::{CapturedPcapNg, PacketNotes};
 use std::path::Path;
 
 /// Columns of comments, if the user names none. The first column of all is the interface, which is in no comment.
@@ -14,9 +15,7 @@ pub(super) const COLUMNS: &str = "iface,reason,place,hook";
 pub(super) struct DropFile {
     file: OutputFile,
     pcapng: CapturedPcapNg,
-    /// Names and texts of a comment.
-    names: Vec<Box<str>>,
-    texts: Vec<Vec<u8>>,
+    notes: NoteFields,
     written: u64,
     not_written: u64,
     /// Why packets are not written.
@@ -33,12 +32,10 @@ impl DropFile {
             let cause = format!("cannot write {}: {}", path.display(), words_of(&error)).into();
             RunError::Source(SourceError { what: "dropped packets", fault: SourceFault::Io, cause })
         })?;
-        let names: Vec<Box<str>> = plan.columns().0.iter().skip(1).map(|column| column.name.clone()).collect();
         Ok(DropFile {
             file,
             pcapng: CapturedPcapNg::new(),
-            texts: vec![Vec::new(); names.len()],
-            names,
+            notes: NoteFields::of_columns(plan.columns(), 1),
             written: 0,
             not_written: 0,
             failure: None,
@@ -49,7 +46,7 @@ impl DropFile {
 
     fn put(&mut self, event: &DropEvent<'_>, cells: &[Value<'_>]) {
         let frame = event.frame.unwrap_or(DroppedFrame { len: event.packet.first_bytes, link_type: None, bytes: &[] });
-        let (iface, cells) = cells.split_first().unwrap_or((&Value::Null, &[]));
+        let iface = cells.first().unwrap_or(&Value::Null);
         let packet = CapturedFrame {
             time_ns: event.time_ns,
             netns_id: event.packet.netns_id,
@@ -61,13 +58,8 @@ impl DropFile {
             ..CapturedFrame::default()
         };
         self.without_bytes += u64::from(frame.bytes.is_empty());
-        for (text, cell) in self.texts.iter_mut().zip(cells) {
-            text.clear();
-            put_comment_value(text, cell);
-        }
-        let notes = self.names.iter().zip(&self.texts).filter(|(_, text)| !text.is_empty());
-        let notes: Vec<(&str, &[u8])> = notes.map(|(name, text)| (&**name, text.as_slice())).collect();
-        self.pcapng.write_noted(&packet, &notes, &mut self.file.buffer);
+        let fields = &self.notes.fill(cells)[..];
+        self.pcapng.write_noted(&packet, PacketNotes { text: &[], fields }, &mut self.file.buffer);
         if self.file.end_packet() {
             self.write_out();
         }

@@ -21,6 +21,7 @@ use crate::flags::request::Request;
 use crate::flags::ship::ShipRequest;
 use crate::messages::say;
 use crate::outcome::Outcome;
+use crate::packet_notes::{check_fields, ship_notes};
 use crate::service::Inheritance;
 use crate::session::Session;
 use engine::{Plan, RunError};
@@ -29,7 +30,7 @@ use host::{Namespace, Namespaces};
 use meaning::Meaning;
 use nflog::{FindOtherNetns, FollowLog, GroupTaken, LogStream, OtherNetns};
 use record::rows::LogRecords;
-use record::{Accounting, Schema, SourceError, SourceFault};
+use record::{Accounting, Field, Kind, Schema, SourceError, SourceFault};
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
@@ -196,7 +197,12 @@ pub(crate) fn run_shipping(line: &ParsedWords<'_>, ship: &ShipRequest) -> Result
 }
 
 fn asked(line: &ParsedWords<'_>) -> Result<Log, String> {
-    let request = Request::of(line)?;
+    let mut request = Request::of(line)?;
+    if let Some(fields) = line.value("comment") {
+        let is_text = |field: &Field<LogRecords>| !matches!(field.kind, Kind::Owners | Kind::Time);
+        check_fields::<LogRecords>(fields, is_text, "fields but time and owners, as process,container,nat,client")?;
+        ship_notes(&mut request, fields)?;
+    }
     if line.has("take-over") && request.ship.as_ref().is_none_or(|ship| ship.control.is_none()) {
         return Err("--take-over needs --to and --control FILE: that of the run whose groups it takes".to_owned());
     }
@@ -389,6 +395,8 @@ mod tests {
             ("--group 1 --latency soon", "--latency takes 10ms to 10s"),
             ("--group 1 --copy 1", "--copy takes 20 to 65535 bytes"),
             ("--group 1 --buffer 1", "--buffer takes 4096 to"),
+            ("--group 1 --comment nat", "--comment says what stands in a file of packets"),
+            ("--group 1 --to pcapng:x --comment tea", "--comment takes fields but time and owners"),
             ("--group 1 --take-over", "--take-over needs --to and --control FILE"),
             ("--group 1 --rotate-age 1d", "--rotate-age needs --to"),
             ("--group 1 --to json+tcp://a:1 --rotate-age 1d", "--rotate-age goes with a file"),

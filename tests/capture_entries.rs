@@ -1,0 +1,178 @@
+//! `capture`: the entry of connection tracking that each packet belongs to, against conntrack(8).
+
+use crate::capture::{command, rings};
+use crate::going::Going;
+use crate::log_entries::{CLIENT, ROUTER, SERVER, connections, is_listed, listed};
+use crate::run::{clean, netwren};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::process::Command;
+use sys::caps::Cap;
+use sys::sandbox::{Limit, confine};
+use testkit::netns::Lab;
+use testkit::routed::Routed;
+
+/// Every column of the entry, and what tells packets apart.
+const COLUMNS: &str = "iface,proto,src,sport,dst,dport,ct_state,ct_direction,ct_status,ct_mark,ct_id,nat,client,\
+                       published,backend,orig_src,orig_sport,orig_dst,orig_dport,reply_src,reply_sport,reply_dst,\
+                       reply_dport";
+
+/// The rules of a router that rewrites what it forwards.
+const REWRITES: &str = "table ip n {
+   chain pre { type nat hook prerouting priority -100; tcp dport 8080 ct mark set 42 dnat to 172.17.0.2:80; }
+   chain post { type nat hook postrouting priority 100; ip protocol { udp, icmp } oifname s1 masquerade; }
+ }
+ table inet t { chain f { type filter hook forward priority 0; ct state new counter; }
+ }";
+
+fn capture(lab: &Lab, columns: &str, args: &[&str]) -> Going<Value> {
+    let words = [&["--columns", columns, "-o", "json"], args].concat();
+    let going = Going::spawn(command(lab, &words), |line| serde_json::from_str(&line).unwrap());
+    testkit::wait_until("the ring is there", || rings(lab) == 1);
+    going
+}
+
+/// The processes that a capture has started.
+fn helpers(pid: u32) -> Vec<u32> {
+    let of = |entry: std::fs::DirEntry| {
+        let status = std::fs::read_to_string(entry.path().join("status")).ok()?;
+        let word = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        (word("PPid:")? == pid.to_string() && word("Name:")? == "netwren-entries").then(|| word("Pid:")?.parse().ok())?
+    };
+    std::fs::read_dir("/proc").unwrap().filter_map(|entry| of(entry.unwrap())).collect()
+}
+
+/// On both sides of a router, in both directions, a packet has the entry that conntrack lists.
+#[test]
+fn root_capture_has_the_entry_that_conntrack_lists() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    testkit::require_tool!("conntrack");
+    let routed = Routed::new("capct");
+    routed.router.nft(REWRITES);
+    routed.router.set_conntrack("nf_conntrack_checksum", "0");
+    let mut going = capture(&routed.router, COLUMNS, &["proto in (tcp, udp, icmp, sctp) or icmp_type in (1, 128, 129)"]);
+    let open = connections(&routed);
+    let wanted = |rows: &[Value]| {
+        let has = |words: &[(&str, &str)]| rows.iter().any(|row| words.iter().all(|(name, word)| row[*name] == *word));
+        let [both_ways, both_sides] = [["original", "reply"], ["c1", "s1"]];
+        ["tcp", "udp", "icmp", "icmpv6"].iter().all(|proto| {
+            both_ways.iter().all(|way| {
+                both_sides.iter().all(|iface| has(&[("proto", proto), ("ct_direction", way), ("iface", iface)]))
+            })
+        }) && ["icmp", "icmpv6"].iter().all(|proto| has(&[("proto", proto), ("ct_state", "related"), ("iface", "c1")]))
+            && has(&[("proto", "sctp"), ("iface", "s1")])
+    };
+    going.read_until("packets of each kind", wanted);
+    // It has the one right that questions take, and the process that parses has none.
+    let pid = going.child.id();
+    let [helper] = helpers(pid)[..] else { panic!("no process asks") };
+    let rights = |pid: u32| crate::capture_rights::of_threads(pid, &["CapEff", "CapPrm", "Seccomp"]).remove(0);
+    let admin = format!("{:016x}", 1u64 << Cap::NetAdmin as u8);
+    assert_eq!(rights(helper), [admin.as_str(), &admin, "2"]);
+    assert_eq!(rights(pid), ["0".repeat(16), "0".repeat(16), "2".to_owned()]);
+    let (rows, ran) = going.end();
+    let entries = listed(&routed.router);
+    drop(open);
+    for row in &rows {
+        is_listed(row, &entries);
+        let (proto, src) = (row["proto"].as_str().unwrap(), row["src"].as_str().unwrap());
+        let rewritten = match proto {
+            "tcp" => "dnat",
+            "udp" | "icmp" if !src.contains(':') => "snat",
+            _ => "none",
+        };
+        // Errors are about packets of other protocols.
+        assert!(row["nat"] == rewritten || row["ct_state"] == "related", "{row}");
+    }
+    let tcp = |iface| rows.iter().find(|row| row["proto"] == "tcp" && row["iface"] == iface).unwrap();
+    let port = tcp("c1")["orig_sport"].as_u64().unwrap();
+    let expected = [format!("{CLIENT}:{port}"), format!("{ROUTER}:8080"), format!("{SERVER}:80")];
+    for iface in ["c1", "s1"] {
+        let told = ["client", "published", "backend"].map(|name| tcp(iface)[name].as_str().unwrap().to_owned());
+        assert_eq!((told, &tcp(iface)["ct_mark"]), (expected.clone(), &42.into()));
+    }
+    assert_eq!(["c1", "s1"].map(|iface| tcp(iface)["dst"].as_str()), [Some("192.0.2.1"), Some("172.17.0.2")]);
+    assert!(std::fs::metadata(format!("/proc/{helper}")).is_err() || helpers(pid).is_empty());
+    ran.ok();
+}
+
+/// A filter and groups take what NAT makes of packets; what belongs to no connection is counted.
+#[test]
+fn root_capture_filters_by_what_nat_makes_of_packets() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let routed = Routed::new("capnat");
+    routed.router.nft(&format!(
+        "{REWRITES}\n table ip raw {{ chain r {{ type filter hook prerouting priority -300; udp dport 7010 notrack; }}\n}}"
+    ));
+    let words = ["ip", "and", "nat = dnat"];
+    let mut going = capture(&routed.router, "iface,dst,dport,backend", &words);
+    let listener = routed.server.inside(|| TcpListener::bind((SERVER, 80)).unwrap());
+    let mut stream = routed.client.inside(|| {
+        let udp = UdpSocket::bind("0.0.0.0:0").unwrap();
+        for _ in 0..3 {
+            udp.send_to(b"x", (SERVER, 7010)).unwrap();
+        }
+        TcpStream::connect((ROUTER, 8080)).unwrap()
+    });
+    stream.write_all(b"request").unwrap();
+    listener.accept().unwrap().0.read_exact(&mut [0; 7]).unwrap();
+    // SYN, its answer, ACK, data, ACK, on both sides.
+    going.read_until("the connection", |rows| rows.len() >= 10);
+    let (rows, ran) = going.end();
+    assert!(rows.iter().all(|row| row["backend"] == "172.17.0.2:80"), "{rows:?}");
+    let missing = ran.stderr.lines().find(|line| line.contains("packets without an entry of connection tracking"));
+    assert!(missing.is_some(), "{}", ran.stderr);
+    ran.ok();
+}
+
+/// Of a flood of connections each packet is shown and counted.
+#[test]
+fn root_capture_bounds_what_a_flood_makes_it_ask() {
+    const FLOOD: u32 = 12_000;
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = Lab::new("capctflood");
+    lab.use_conntrack();
+    lab.nft("table inet t { chain o { type filter hook input priority -1; udp dport 9 drop; }\n}");
+    let mut going = capture(&lab, "dst,ct_id", &["-i", "lo", "udp dst port 9", "--buffer", "64MiB"]);
+    lab.inside(|| {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        (0..FLOOD).for_each(|n| _ = socket.send_to(b"x", (Ipv4Addr::from(0x7f01_0000 + n), 9)));
+    });
+    going.read_until("every packet", |rows| rows.len() >= FLOOD as usize);
+    let (rows, ran) = going.end();
+    let found = rows.iter().filter(|row| !row["ct_id"].is_null()).count();
+    let counted = |words: &str| {
+        let line = ran.stderr.lines().find(|line| line.contains(words))?;
+        line.rsplit_once('(')?.1.split(' ').next()?.parse::<usize>().ok()
+    };
+    let unknown = ["without an entry of connection tracking", "connections a second are looked up"].map(counted);
+    assert_eq!(found + unknown.into_iter().flatten().sum::<usize>(), FLOOD as usize, "{}", ran.stderr);
+    assert_eq!((rows.len(), ran.code), (FLOOD as usize, 0), "{}", ran.stderr);
+}
+
+/// What cannot be asked is said, and is no empty answer.
+#[test]
+fn root_capture_says_why_it_knows_no_connections() {
+    testkit::require_root!();
+    let lab = Lab::new("capctno");
+    let mut unable = Command::new(testkit::program::netwren());
+    clean(&mut unable).args(["capture", "-i", "lo", "-H", "-c", "dport,nat", "--limit", "1", "udp dst port 7123"]);
+    confine(&mut unable, &[Limit::Network(lab.path()), Limit::WithoutCaps(vec![Cap::NetAdmin])]).unwrap();
+    let mut going: Going<String> = Going::spawn(unable, |line| line);
+    testkit::wait_until("the ring is there", || rings(&lab) == 1);
+    lab.inside(|| {
+        let _ = UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"x", (Ipv4Addr::LOCALHOST, 7123));
+    });
+    let code = going.child.wait().unwrap().code();
+    let mut said = String::new();
+    going.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    going.read_until("the packet", |lines| lines == ["7123\t-"]);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("connections of packets cannot be looked up: "), "{said}");
+    netwren(&["capture", "-r", "/dev/null", "-c", "nat"]).says(2, &["connections are those of this host now"]);
+    netwren(&["capture", "udp or nat = dnat"]).says(2, &["`nat` is joined with words of pcap-filter by `and` only"]);
+}

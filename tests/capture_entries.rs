@@ -3,10 +3,12 @@
 use crate::capture::{command, rings};
 use crate::going::Going;
 use crate::log_entries::{CLIENT, ROUTER, SERVER, connections, is_listed, listed};
+use crate::packet_tools::{is_read_by, said_by};
 use crate::run::{clean, netwren};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
 use std::process::Command;
 use sys::caps::Cap;
 use sys::sandbox::{Limit, confine};
@@ -175,4 +177,76 @@ fn root_capture_says_why_it_knows_no_connections() {
     assert!(said.contains("connections of packets cannot be looked up: "), "{said}");
     netwren(&["capture", "-r", "/dev/null", "-c", "nat"]).says(2, &["connections are those of this host now"]);
     netwren(&["capture", "udp or nat = dnat"]).says(2, &["`nat` is joined with words of pcap-filter by `and` only"]);
+}
+
+/// The comments that tshark shows of a file's packets, without empty ones; `None` without tshark. capinfos has nothing
+/// to say against the file.
+fn comments(path: &Path) -> Option<Vec<String>> {
+    is_read_by("capinfos", &[], path);
+    let said = said_by("tshark", &["-T", "fields", "-e", "frame.comment", "-r"], path)?;
+    Some(said.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect())
+}
+
+/// How often a file has this text as a custom option.
+pub(crate) fn custom_options(path: &Path, text: &str) -> usize {
+    // opt_custom_utf8 with its length, the number of examples for private enterprises, the text.
+    let length = 4 + text.len() as u8;
+    let option = [&[0xac, 0x0b, length, 0, 0xd9, 0x7e, 0, 0], text.as_bytes()].concat();
+    std::fs::read(path).unwrap().windows(option.len()).filter(|part| *part == option).count()
+}
+
+/// Files of captured and of logged packets say what NAT makes of each connection, once, for people and for programs.
+#[test]
+fn root_files_say_what_nat_makes_of_packets() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let routed = Routed::new("capnotes");
+    let router = &routed.router;
+    router.nft(&format!(
+        "{REWRITES}\n table inet l {{ chain f {{ type filter hook forward priority 0
+           tcp dport 80 ct state new log prefix \"first: \" group 5
+         }}\n}}"
+    ));
+    let file = |name: &str| router.dir().join(name);
+    let (written, shipped, logged) = (file("written.pcapng"), file("shipped.pcapng"), file("logged.pcapng"));
+    let [to_shipped, to_logged] = [&shipped, &logged].map(|path| format!("pcapng:{}", path.display()));
+    let fields = "nat,client,published,backend,netns";
+    let filter = "tcp port 80 or tcp port 8080";
+    let begin = |words: &[&str]| -> Going<String> { Going::spawn(command(router, words), |line| line) };
+    let writing = begin(&["-w", written.to_str().unwrap(), "--comment", fields, filter]);
+    let shipping = begin(&["--to", &to_shipped, "--comment", fields, filter]);
+    let words = ["--group", "5", "--latency", "10ms", "--to", &to_logged, "--comment", "ct_state,nat,client"];
+    let logging: Going<String> = Going::spawn(crate::log::command(router, &words), |line| line);
+    testkit::wait_until("all are there", || rings(router) == 2 && router.log_groups().len() == 1);
+    let listener = routed.server.inside(|| TcpListener::bind((SERVER, 80)).unwrap());
+    let mut stream = routed.client.inside(|| TcpStream::connect((ROUTER, 8080)).unwrap());
+    stream.write_all(b"request").unwrap();
+    listener.accept().unwrap().0.read_exact(&mut [0; 7]).unwrap();
+    let port = stream.local_addr().unwrap().port();
+    let is_logged = || custom_options(&logged, &format!("client={CLIENT}:{port}")) == 1;
+    testkit::wait_until("the record is there", || logged.exists() && is_logged());
+    for going in [writing, shipping, logging] {
+        let (_, ran) = going.end();
+        ran.ok();
+    }
+    let client = format!("client={CLIENT}:{port}");
+    let netns = format!("netns={}", router.name());
+    let comment = format!("nat=dnat {client} published={ROUTER}:8080 backend={SERVER}:80 {netns}");
+    for path in [&written, &shipped] {
+        let noted = custom_options(path, &client);
+        // One on each side of the router; each batch of what is shipped says it again.
+        assert!(if path == &written { noted == 2 } else { noted >= 2 }, "{noted}");
+        for text in ["nat=dnat", &format!("backend={SERVER}:80"), &netns] {
+            assert_eq!(custom_options(path, text), noted, "{text}");
+        }
+        if let Some(comments) = comments(path) {
+            assert_eq!(comments, vec![comment.clone(); noted]);
+        }
+    }
+    if let Some(comments) = comments(&logged) {
+        // Which of both it was by the time of the lookup.
+        let is_expected =
+            ["new", "established"].map(|state| format!("first: ,ct_state={state} nat=dnat {client}")).contains(&comments[0]);
+        assert!(is_expected && comments.len() == 1, "{comments:?}");
+    }
 }

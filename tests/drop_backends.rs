@@ -1,5 +1,6 @@
 //! `netwren drops -w`, drops by the kernel's own trace, and the face of dropwatch.
 
+use crate::capture_entries::custom_options;
 use crate::drops::{LOOPBACK, command, counts_drops, parse, program_of, send_once, sum};
 use crate::going::Going;
 use crate::packet_tools::said_by;
@@ -54,6 +55,7 @@ fn root_a_file_of_dropped_packets() {
     let written: usize = said.split_whitespace().nth(1).unwrap().parse().unwrap();
     // An ICMP error for one is what sending the next one gets.
     assert!((10..=20).contains(&written) && said.ends_with(" 0 not written"), "{}", ran.stderr);
+    assert_eq!(custom_options(&file, "reason=NO_SOCKET"), written);
     let names = ["udp.dstport", "frame.comment", "frame.interface_name", "udp.payload", "frame.len"];
     let Some(lines) = fields(&file, &names) else { return };
     assert_eq!(lines.len(), written);

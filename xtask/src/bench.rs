@@ -49,6 +49,8 @@ pub(crate) struct Options {
     pub(crate) v6: u64,
     /// A smoke test: nothing is written.
     pub(crate) quick: bool,
+    /// Of `log`: the tasks and parts only in whose name this stands.
+    pub(crate) only: Option<String>,
 }
 
 /// One program in one round.

@@ -176,6 +176,9 @@ fn bench_command() -> Command {
                 .help("another netwren in the peers' place: what a change costs"),
         )
         .arg(Arg::new("quick").long("quick").num_args(0).help("3 runs, up to 10000 rows, no files: a smoke test"))
+        .arg(Arg::new("only").long("only").value_name("TEXT").help(
+            "of log: the lines in whose name TEXT stands (rsyslog, pcap, databases, steady, alone, price, sessions)",
+        ))
         .arg(
             Arg::new("v6").long("v6").value_parser(value_parser!(u64).range(..=100)).help("percent of IPv6; default 0"),
         )
@@ -210,5 +213,14 @@ fn bench_options(args: &ArgMatches) -> Result<bench::Options> {
     let runs = args.get_one("runs").copied().or(quick.then_some(3));
     let v6 = args.get_one("v6").copied().unwrap_or(0);
     let against = args.get_one::<std::path::PathBuf>("against").map(|file| file.canonicalize()).transpose()?;
-    Ok(bench::Options { names: strings(args, "name"), rows: rows.unwrap_or_else(usual), runs, against, v6, quick })
+    let only = args.get_one::<String>("only").cloned();
+    Ok(bench::Options {
+        names: strings(args, "name"),
+        rows: rows.unwrap_or_else(usual),
+        runs,
+        against,
+        v6,
+        quick,
+        only,
+    })
 }

@@ -27,6 +27,13 @@ pub(crate) struct Task {
     pub(crate) at_least: f64,
 }
 
+impl Task {
+    /// What `--only` looks at.
+    pub(crate) fn name(&self) -> String {
+        format!("{}, {}", self.label, self.peer_label)
+    }
+}
+
 pub(crate) enum Peer {
     /// The stack behind BASE, and the section of its output; `FILE`, `HOST` and `PORT` are put in.
     Ulogd { stack: &'static str, section: &'static str },

@@ -17,7 +17,7 @@ mod syslog_daemons;
 use super::live::on_cpu_ns;
 use super::report::Spread;
 use super::{Options, machine, report};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use contestants::{Chain, Content, TASKS, Task};
 use packets::Found;
 use place::Place;
@@ -52,37 +52,58 @@ impl Shipped {
     }
 }
 
-/// Runs all tasks and writes the files.
+/// What was measured so far.
+#[derive(Default)]
+struct Report {
+    /// Lines of the table.
+    rows: String,
+    /// What is said below it.
+    below: String,
+    values: Vec<Value>,
+    /// Parts that could not be measured.
+    failed: u32,
+}
+
+impl Report {
+    /// Adds the lines of a part, and prints them: what comes later may fail, or be interrupted.
+    fn add_rows(&mut self, name: &str, part: Result<(String, Vec<Value>)>) {
+        let rows = self.taken(name, part);
+        self.rows.push_str(&rows);
+    }
+
+    fn add_below(&mut self, name: &str, part: Result<(String, Vec<Value>)>) {
+        let text = self.taken(name, part);
+        self.below.push_str(&text);
+    }
+
+    fn taken(&mut self, name: &str, part: Result<(String, Vec<Value>)>) -> String {
+        let (text, values) = part.unwrap_or_else(|error| {
+            self.failed += 1;
+            self.below.push_str(&format!("\n{name}: not measured: {error:#}\n"));
+            println!("bench: {name}: not measured: {error:#}");
+            Default::default()
+        });
+        self.values.extend(values);
+        print!("{text}");
+        text
+    }
+}
+
+/// Runs the tasks and writes the files; with `--only` nothing is written.
 pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
     let runs = options.runs.unwrap_or(3);
-    let (mut lines, mut all) = (String::new(), Vec::new());
-    for task in TASKS {
-        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-        for round in 1..=runs {
-            println!("bench: {} and {}, round {round}", task.label, task.peer_label);
-            let Some(peer) = one(task.content, BURST, None, |place| contestants::peer(task, place))? else { break };
-            theirs.push(peer);
-            ours.extend(one(task.content, BURST, None, |place| {
-                contestants::ours(binary, task.to, "50ms", place).map(Some)
-            })?);
-        }
-        if theirs.is_empty() {
-            println!("bench: {} is not installed: {} is not measured", task.peer_label, task.label);
-            continue;
-        }
-        lines.push_str(&line(task, &ours, &theirs));
-        all.push(outcome(task, &ours, &theirs));
+    let is_asked = |name: &str| options.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
+    let mut report = Report::default();
+    for task in TASKS.iter().filter(|task| is_asked(&task.name())) {
+        report.add_rows(&task.name(), compared(task, binary, runs));
     }
-    let (databases, values) = databases::run(binary, runs)?;
-    lines.push_str(&databases);
-    all.extend(values);
-    let (steady, value) = steady(binary, runs)?;
-    all.push(value);
-    let mut alone = String::new();
-    for part in [alone::run, price::run, sessions::run] {
-        let (text, values) = part(binary, runs)?;
-        alone.push_str(&text);
-        all.extend(values);
+    if is_asked("databases") {
+        report.add_rows("databases", databases::run(binary, runs));
+    }
+    let parts: [(&str, Part); 4] =
+        [("steady", steady), ("alone", alone::run), ("price", price::run), ("sessions", sessions::run)];
+    for (name, part) in parts.into_iter().filter(|(name, _)| is_asked(name)) {
+        report.add_below(name, part(binary, runs));
     }
     let about = machine::describe(binary)?;
     let head = format!(
@@ -92,8 +113,31 @@ pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
          |---|---|--:|--:|--:|--:|--:|--:|\n",
         about["date"].as_str().unwrap_or_default(),
     );
-    let file = json!({"name": "log", "about": about, "outcomes": all});
-    report::save("log", &file, &(head + &lines + &steady + &alone), !options.quick)
+    let file = json!({"name": "log", "about": about, "outcomes": report.values});
+    report::save("log", &file, &(head + &report.rows + &report.below), !options.quick && options.only.is_none())?;
+    ensure!(report.failed == 0, "bench log: {} parts could not be measured", report.failed);
+    Ok(())
+}
+
+/// Text for people and the values, of some rounds of this binary.
+type Part = fn(&Path, u32) -> Result<(String, Vec<Value>)>;
+
+/// Ours and the peer's, in turn: a line of the table, and the values.
+fn compared(task: &Task, binary: &Path, runs: u32) -> Result<(String, Vec<Value>)> {
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for round in 1..=runs {
+        println!("bench: {} and {}, round {round}", task.label, task.peer_label);
+        let Some(peer) = one(task.content, BURST, None, |place| contestants::peer(task, place))? else { break };
+        theirs.push(peer);
+        ours.extend(one(task.content, BURST, None, |place| {
+            contestants::ours(binary, task.to, "50ms", place).map(Some)
+        })?);
+    }
+    if theirs.is_empty() {
+        println!("bench: {} is not installed: {} is not measured", task.peer_label, task.label);
+        return Ok(Default::default());
+    }
+    Ok((line(task, &ours, &theirs), vec![outcome(task, &ours, &theirs)]))
 }
 
 /// One contestant ships one burst; `None` if it is not here.
@@ -241,7 +285,7 @@ fn outcome(task: &Task, ours: &[Shipped], theirs: &[Shipped]) -> Value {
 }
 
 /// RFC 5424 by TCP at a rate that many hosts have: part of a core.
-fn steady(binary: &Path, runs: u32) -> Result<(String, Value)> {
+fn steady(binary: &Path, runs: u32) -> Result<(String, Vec<Value>)> {
     let to = "syslog+tcp://ADDR";
     let mut parts = Vec::new();
     for _ in 0..runs {
@@ -257,5 +301,6 @@ fn steady(binary: &Path, runs: u32) -> Result<(String, Value)> {
          0.4 %: {reached}).\n",
         STEADY.1, part.median, part.min, part.max
     );
-    Ok((text, json!({"task": "RFC 5424, TCP, steady", "rate": STEADY.1, "percent_of_core": part.json()})))
+    let value = json!({"task": "RFC 5424, TCP, steady", "rate": STEADY.1, "percent_of_core": part.json()});
+    Ok((text, vec![value]))
 }

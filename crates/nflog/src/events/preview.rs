@@ -24,6 +24,7 @@ pub(crate) fn show(block: &[u8], groups: &[u16], preview: &dyn Preview) {
             let mut row = LogRecord { time_ns: received_ns, netns_id, received_ns, ..LogRecord::default() };
             if decode_into(message.payload, &mut row, &mut 0).is_ok() {
                 has_records = true;
+                packet::read_headers_into(row.payload, &mut row.packet);
                 if groups.contains(&row.group) {
                     preview.record(&row);
                 }

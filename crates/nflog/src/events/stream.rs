@@ -1,11 +1,12 @@
 //! The rows of `log`.
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use netlink::datagrams::{BATCH_HEADER, BatchHeader, DatagramFrame, DatagramFrames};
 use netlink::{DecodeError, Messages};
+use packet::read_headers_into;
 use record::rows::{LogRecord, LogRecords};
 use record::{Accounting, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, StreamState, Table};
 use sys::{Blocks, Errno, Host, SysError};
@@ -34,6 +35,8 @@ pub struct FollowLog<'h> {
     pub groups: Vec<u16>,
     /// Bytes of each packet that are copied. Another number holds from then on.
     pub copy_bytes: Arc<AtomicU32>,
+    /// False as long as nobody asks what the headers of packets say ([`LogRecord::packet`]).
+    pub headers: Arc<AtomicBool>,
     /// How long records may gather in the kernel, in steps of 10 ms.
     pub latency: Duration,
     /// Receive buffer of each group in bytes; CAP_NET_ADMIN allows more than the system's limit.
@@ -90,6 +93,8 @@ pub struct LogStream<'h> {
     copy_bytes: Arc<AtomicU32>,
     /// Bytes that the kernel was last asked to copy.
     copied: u32,
+    /// [`FollowLog::headers`]
+    headers: Arc<AtomicBool>,
     taken_over: Vec<u16>,
     refused: Vec<(u16, String)>,
     hand_over: Option<Box<dyn HandOver + 'h>>,
@@ -100,7 +105,7 @@ impl<'h> LogStream<'h> {
     /// Binds the groups: what is logged after this returns is told. Needs CAP_NET_ADMIN.
     pub fn open(host: &'h Host, follow: FollowLog<'h>) -> Result<LogStream<'h>, SourceError> {
         let FollowLog { groups, copy_bytes, latency, buffer_bytes, netns_id, others, stop, .. } = follow;
-        let FollowLog { lost, mut succession, entries, preview, .. } = follow;
+        let FollowLog { lost, mut succession, entries, preview, headers, .. } = follow;
         let words: Vec<String> = groups.iter().map(|group| format!("group {group}")).collect();
         host.note_asked(LogRecords::NAME, &mut words.iter().map(String::as_str));
         let unrecorded = |word: &str| host.was_asked(LogRecords::NAME, word) == Some(false);
@@ -143,6 +148,7 @@ impl<'h> LogStream<'h> {
             elsewhere,
             copy_bytes,
             copied: delivery.copy_bytes,
+            headers,
             taken_over: inherited.into_iter().map(|(group, _)| group).collect(),
             refused: not_taken,
             hand_over: succession.hand_over,
@@ -212,8 +218,10 @@ impl<'h> LogStream<'h> {
             first_error,
             hand_over,
             preview,
+            headers,
             ..
         } = self;
+        let reads_headers = headers.load(Relaxed);
         if let Some(hand_over) = hand_over {
             // Rows of the last batch have left: what follows is a successor's, should this process end now.
             hand_over.note(&sequences.numbers());
@@ -256,6 +264,9 @@ impl<'h> LogStream<'h> {
                 }
                 if let Some(seq) = row.seq {
                     sequences.note(row.netns_id, row.group, seq);
+                }
+                if reads_headers {
+                    read_headers_into(row.payload, &mut row.packet);
                 }
                 *seen += 1;
                 if !groups.contains(&row.group) {

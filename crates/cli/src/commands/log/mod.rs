@@ -24,6 +24,7 @@ use crate::outcome::Outcome;
 use crate::packet_notes::{check_fields, ship_notes};
 use crate::service::Inheritance;
 use crate::session::Session;
+use crate::shipping::RepeatRequest;
 use engine::{Plan, RunError};
 use export::{Format, Target};
 use host::{Namespace, Namespaces};
@@ -34,7 +35,7 @@ use record::{Accounting, Field, Kind, Schema, SourceError, SourceFault};
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use sys::Host;
@@ -88,20 +89,47 @@ struct Log {
     latency: Duration,
     /// `--copy` in bytes.
     copy_bytes: u32,
-    /// The same; a reload may change it.
-    copied: Arc<AtomicU32>,
+    /// What is read of packets; a reload may change it.
+    wanted: WantedOfPackets,
     /// `--buffer` in bytes.
     buffer_bytes: u32,
     /// `--take-over`
     take_over: bool,
 }
 
+/// What is read of packets.
+#[derive(Debug, Clone, Default)]
+struct WantedOfPackets {
+    /// Bytes that are copied.
+    copied: Arc<AtomicU32>,
+    /// True if anything asks what their headers say. Nothing takes that back: outputs that a reload was to end go on
+    /// where it is refused.
+    headers: Arc<AtomicBool>,
+}
+
+impl WantedOfPackets {
+    fn note(&self, log: &Log) {
+        self.copied.store(log.copy_bytes, Relaxed);
+        self.headers.fetch_or(reads_headers(&log.request), Relaxed);
+    }
+}
+
+/// False if packets are only stored, as they are.
+fn reads_headers(request: &Request) -> bool {
+    let stores = |target: &Target| matches!(target.format, Format::Pcap | Format::Pcapng);
+    let only_stores = |ship: &ShipRequest| ship.targets.iter().all(stores) && ship.repeats == RepeatRequest::default();
+    let shown = &request.shown;
+    !request.ship.as_ref().is_some_and(only_stores) || !shown.filter.is_empty() || shown.columns.is_some()
+}
+
 impl Log {
     /// What is followed, until `stop`.
     fn follow<'h>(&self, session: &Session, meaning: &'h Meaning<'_>, stop: &'h dyn Fn() -> bool) -> FollowLog<'h> {
+        self.wanted.note(self);
         FollowLog {
             groups: self.groups.clone(),
-            copy_bytes: Arc::clone(&self.copied),
+            copy_bytes: Arc::clone(&self.wanted.copied),
+            headers: Arc::clone(&self.wanted.headers),
             latency: self.latency,
             buffer_bytes: self.buffer_bytes,
             netns_id: session.netns_id(),
@@ -116,14 +144,14 @@ impl Log {
 }
 
 fn run(line: &ParsedWords<'_>) -> Result<Outcome, String> {
-    let copied = Arc::default();
-    let Some(file) = line.file("config") else { return run_words(line, None, copied) };
+    let wanted = WantedOfPackets::default();
+    let Some(file) = line.file("config") else { return run_words(line, None, wanted) };
     match Config::read(file, &COMMAND) {
         Ok(config) => {
             let config = RefCell::new(Rc::new(config));
-            let reread = || reread(file, line, &config, &copied);
+            let reread = || reread(file, line, &config, &wanted);
             let first = Rc::clone(&config.borrow());
-            first.run(line, |words| run_words(words, Some(&reread), Arc::clone(&copied)))
+            first.run(line, |words| run_words(words, Some(&reread), wanted.clone()))
         }
         Err(outcome) => Ok(outcome),
     }
@@ -154,7 +182,7 @@ fn reread(
     file: &Path,
     line: &ParsedWords<'_>,
     before: &RefCell<Rc<Config>>,
-    copied: &AtomicU32,
+    wanted: &WantedOfPackets,
 ) -> Result<Request, String> {
     let said = |outcome: Outcome| outcome.messages.join("\n");
     let now = Config::read(file, &COMMAND).map_err(said)?;
@@ -164,7 +192,7 @@ fn reread(
         if let Err(wrong) = of_request::<LogRecords>(&log.request) {
             return Ok(Outcome::because(Exit::Usage, wrong));
         }
-        copied.store(log.copy_bytes, Relaxed);
+        wanted.note(&log);
         request.replace(Some(log.request));
         Ok(Exit::Ok.into())
     })?;
@@ -178,8 +206,8 @@ fn reread(
     Ok(request)
 }
 
-fn run_words(line: &ParsedWords<'_>, reread: Option<&Reread<'_>>, copied: Arc<AtomicU32>) -> Result<Outcome, String> {
-    let log = Log { copied, ..asked(line)? };
+fn run_words(line: &ParsedWords<'_>, reread: Option<&Reread<'_>>, wanted: WantedOfPackets) -> Result<Outcome, String> {
+    let log = Log { wanted, ..asked(line)? };
     Ok(match of_request(&log.request) {
         Ok(plan) => followed(&log, &plan, reread),
         Err(wrong) => Outcome::because(Exit::Usage, wrong),
@@ -214,7 +242,7 @@ fn asked(line: &ParsedWords<'_>) -> Result<Log, String> {
             Some(text) => bytes("copy", text, 20..=COPY_MAX)?,
             None => copy_bytes(&request),
         },
-        copied: Arc::default(),
+        wanted: WantedOfPackets::default(),
         buffer_bytes: line
             .value("buffer")
             .map_or(Ok(nflog::BUFFER_BYTES), |text| bytes("buffer", text, 1 << 12..=1 << 30))?,
@@ -298,7 +326,6 @@ fn bytes(flag: &str, text: &str, range: std::ops::RangeInclusive<u32>) -> Result
 }
 
 fn followed(log: &Log, plan: &Plan<LogRecords>, reread: Option<&Reread<'_>>) -> Outcome {
-    log.copied.store(log.copy_bytes, Relaxed);
     follow::run(&log.request, plan, |session, then| {
         if reread.is_some() && log.request.ship.is_some() {
             session.run().expect_reloads();
@@ -383,6 +410,16 @@ mod tests {
         assert_eq!(copied("--group 1 --to json:/tmp/x"), nflog::COPY_BYTES);
         assert_eq!(copied("--group 1 --to json:/tmp/x --to pcap:/tmp/y"), COPY_MAX);
         assert_eq!(copied("--group 1 --to pcapng:/tmp/y --copy 64"), 64);
+        for (line, reads) in [
+            ("--group 1", true),
+            ("--group 1 --to pcap:/tmp/y --to pcapng:/tmp/z", false),
+            ("--group 1 --to pcap:/tmp/y dport = 53", true),
+            ("--group 1 --to pcap:/tmp/y -c +rule", true),
+            ("--group 1 --to pcap:/tmp/y --rate 10/s", true),
+            ("--group 1 --to pcap:/tmp/y --to json:/tmp/x", true),
+        ] {
+            assert_eq!(reads_headers(&parse(line).unwrap().request), reads, "{line}");
+        }
     }
 
     #[test]

@@ -3,8 +3,7 @@
 //! Records of one rule and one kind of packet have the same attributes at the same places. Whether that is so is seen
 //! from the heads of the attributes, at places that are known beforehand: to walk from one attribute to the next takes
 //! longer, as each place depends on the length before it.
-use netlink::{Attrs, DecodeError, prefix};
-use packet::read_headers_into;
+use netlink::{Attrs, DecodeError};
 use record::rows::LogRecord;
 
 use super::record::{decode_into, hardware_address, time_ns};
@@ -12,10 +11,10 @@ use crate::uapi::{NFGENMSG, nfula};
 
 /// Layouts that are kept, by the length of the message.
 const SLOTS: usize = 32;
-/// Most attributes of a layout.
-const ATTRS_MAX: usize = 12;
-/// Kinds of attributes: all that a layout has are below.
-const KINDS: usize = 18;
+/// Bytes that are compared at once, and most of such blocks: the heads of attributes lie in the first bytes, as the
+/// packet comes last. With the longest prefix they end at 240.
+const BLOCK: usize = 64;
+const BLOCKS_MAX: usize = 4;
 /// A layout makes room for another after so many messages that it did not fit.
 const MISSES_MAX: u8 = 8;
 
@@ -28,12 +27,43 @@ pub(crate) struct RecordLayouts(Box<[RecordLayout; SLOTS]>);
 struct RecordLayout {
     /// Bytes of the message; 0 without a layout.
     bytes: usize,
-    /// The head of each attribute, in the order of the message: its offset, and how it stands there.
-    heads: [(u16, u32); ATTRS_MAX],
-    attrs: usize,
-    /// By kind: offset and length of its payload. No payload begins at 0.
-    places: [(u16, u16); KINDS],
+    /// The heads of all attributes as they stand in the message.
+    heads: [HeadBlock; BLOCKS_MAX],
+    /// Of these blocks, how many there are.
+    blocks: usize,
+    places: Places,
     misses: u8,
+}
+
+/// Part of a message in which only some bytes count.
+#[derive(Debug, Clone, Copy, Default)]
+struct HeadBlock {
+    at: usize,
+    bytes: [u64; BLOCK / 8],
+    /// All bits of the bytes that count.
+    mask: [u64; BLOCK / 8],
+}
+
+/// Offset and length of the payload of an attribute. No payload begins at 0: such an attribute is not there.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    at: u16,
+    bytes: u16,
+}
+
+/// Those of all attributes that a layout may have, but for one that is not read.
+#[derive(Debug, Clone, Copy, Default)]
+struct Places {
+    packet_hdr: Place,
+    prefix: Place,
+    payload: Place,
+    seq: Place,
+    in_ifindex: Place,
+    out_ifindex: Place,
+    timestamp: Place,
+    hw_header: Place,
+    hw_addr: Place,
+    hw_type: Place,
 }
 
 impl Default for RecordLayouts {
@@ -54,7 +84,7 @@ impl RecordLayouts {
         let layout = &mut self.0[message.len() / 4 % SLOTS];
         if layout.is_of(message) {
             layout.misses = 0;
-            layout.read(message, row);
+            layout.places.read(message, row);
             return Ok(());
         }
         decode_into(message, row, unknown_attrs)?;
@@ -63,45 +93,101 @@ impl RecordLayouts {
     }
 }
 
-impl RecordLayout {
+impl HeadBlock {
+    /// True if the bytes that count stand in the message. Without a branch, and by index: the compiler makes vector
+    /// instructions of it.
     #[inline]
-    fn is_of(&self, message: &[u8]) -> bool {
-        let is_there = |(at, head): &(u16, u32)| prefix::u32_at(message, usize::from(*at)) == Some(*head);
-        self.attrs > 0 && self.bytes == message.len() && self.heads.iter().take(self.attrs).all(is_there)
+    fn is_in(&self, message: &[u8]) -> bool {
+        let Some(block) = message.get(self.at..).and_then(|rest| rest.first_chunk::<BLOCK>()) else { return false };
+        let mut differs = 0;
+        for at in 0..BLOCK / 8 {
+            let byte = |index: usize| block[at * 8 + index];
+            let word = [byte(0), byte(1), byte(2), byte(3), byte(4), byte(5), byte(6), byte(7)];
+            differs |= (u64::from_ne_bytes(word) ^ self.bytes[at]) & self.mask[at];
+        }
+        differs == 0
     }
 
+    /// Has these bytes count, which stand at `at` in the message, as far as they lie in the block.
+    fn add(&mut self, at: usize, bytes: &[u8]) {
+        for (at, byte) in (at..).zip(bytes) {
+            let Some(within) = at.checked_sub(self.at).filter(|within| *within < BLOCK) else { continue };
+            let put = |words: &mut [u64; BLOCK / 8], byte: u8| {
+                let mut word = words[within / 8].to_ne_bytes();
+                word[within % 8] = byte;
+                words[within / 8] = u64::from_ne_bytes(word);
+            };
+            put(&mut self.bytes, *byte);
+            put(&mut self.mask, u8::MAX);
+        }
+    }
+}
+
+impl Place {
+    /// The payload; empty if the message has none.
+    #[inline(always)]
+    fn of(self, message: &[u8]) -> &[u8] {
+        message.get(usize::from(self.at)..usize::from(self.at) + usize::from(self.bytes)).unwrap_or_default()
+    }
+
+    /// Its first bytes. A layout has no attribute that is shorter than what is read of it.
+    #[inline(always)]
+    fn first<const N: usize>(self, message: &[u8]) -> Option<&[u8; N]> {
+        if self.at == 0 { None } else { message.get(usize::from(self.at)..)?.first_chunk() }
+    }
+
+    #[inline(always)]
+    fn number(self, message: &[u8]) -> Option<u32> {
+        self.first(message).map(|bytes| u32::from_be_bytes(*bytes))
+    }
+}
+
+impl Places {
     #[inline]
     fn read<'b>(&self, message: &'b [u8], row: &mut LogRecord<'b>) {
         if let Some([family, _, group_high, group_low]) = message.first_chunk::<NFGENMSG>() {
             (row.group, row.family) = (u16::from_be_bytes([*group_high, *group_low]), *family);
         }
-        if let Some([high, low, hook, _]) = self.bytes_of(nfula::PACKET_HDR, message).first_chunk() {
+        if let Some([high, low, hook, _]) = self.packet_hdr.first(message) {
             (row.ether_type, row.hook) = (u16::from_be_bytes([*high, *low]), *hook);
         }
-        row.prefix = netlink::Attr { kind: nfula::PREFIX, payload: self.bytes_of(nfula::PREFIX, message) }.c_str();
-        row.payload = self.bytes_of(nfula::PAYLOAD, message);
-        row.seq = self.number(nfula::SEQ, message);
-        row.in_ifindex = self.number(nfula::IFINDEX_INDEV, message);
-        row.out_ifindex = self.number(nfula::IFINDEX_OUTDEV, message);
-        if let Some(stamp) = self.bytes_of(nfula::TIMESTAMP, message).first_chunk() {
+        row.prefix = netlink::Attr { kind: nfula::PREFIX, payload: self.prefix.of(message) }.c_str();
+        row.payload = self.payload.of(message);
+        row.seq = self.seq.number(message);
+        row.in_ifindex = self.in_ifindex.number(message);
+        row.out_ifindex = self.out_ifindex.number(message);
+        if let Some(stamp) = self.timestamp.first(message) {
             row.time_ns = time_ns(stamp);
         }
-        row.hw_header = self.bytes_of(nfula::HWHEADER, message);
-        row.hw_addr = hardware_address(self.bytes_of(nfula::HWADDR, message));
-        row.hw_type = prefix::be16_at(self.bytes_of(nfula::HWTYPE, message), 0);
-        read_headers_into(row.payload, &mut row.packet);
+        row.hw_header = self.hw_header.of(message);
+        row.hw_addr = hardware_address(self.hw_addr.of(message));
+        row.hw_type = self.hw_type.first(message).map(|bytes| u16::from_be_bytes(*bytes));
     }
 
-    /// The payload of an attribute; empty if the message has none.
-    #[inline(always)]
-    fn bytes_of<'b>(&self, kind: u16, message: &'b [u8]) -> &'b [u8] {
-        let (at, bytes) = self.places.get(usize::from(kind)).copied().unwrap_or_default();
-        message.get(usize::from(at)..usize::from(at) + usize::from(bytes)).unwrap_or_default()
+    /// The place of an attribute, and how many bytes are read of it; `None` for one that most messages have not.
+    fn of(&mut self, kind: u16) -> Option<(&mut Place, usize)> {
+        Some(match kind {
+            nfula::PACKET_HDR => (&mut self.packet_hdr, 4),
+            nfula::PREFIX => (&mut self.prefix, 0),
+            nfula::PAYLOAD => (&mut self.payload, 0),
+            nfula::SEQ => (&mut self.seq, 4),
+            nfula::IFINDEX_INDEV => (&mut self.in_ifindex, 4),
+            nfula::IFINDEX_OUTDEV => (&mut self.out_ifindex, 4),
+            nfula::TIMESTAMP => (&mut self.timestamp, 16),
+            nfula::HWHEADER => (&mut self.hw_header, 0),
+            nfula::HWADDR => (&mut self.hw_addr, 0),
+            nfula::HWTYPE => (&mut self.hw_type, 2),
+            _ => return None,
+        })
     }
+}
 
-    #[inline(always)]
-    fn number(&self, kind: u16, message: &[u8]) -> Option<u32> {
-        prefix::be32_at(self.bytes_of(kind, message), 0)
+impl RecordLayout {
+    #[inline]
+    fn is_of(&self, message: &[u8]) -> bool {
+        self.bytes == message.len()
+            && self.blocks > 0
+            && self.heads.iter().take(self.blocks).all(|block| block.is_in(message))
     }
 
     /// Notes that a message, which is well-formed, has another layout.
@@ -114,31 +200,26 @@ impl RecordLayout {
         *self = RecordLayout::of(message).unwrap_or_default();
     }
 
-    /// The layout of a message that is well-formed; `None` if it has attributes that most have not.
+    /// The layout of a message that is well-formed; `None` if it has attributes that most have not, has less than a
+    /// block, or heads behind the last one.
     fn of(message: &[u8]) -> Option<RecordLayout> {
+        let last_block = message.len().checked_sub(BLOCK)?;
         let mut layout = RecordLayout { bytes: message.len(), ..RecordLayout::default() };
+        for (index, block) in layout.heads.iter_mut().enumerate() {
+            block.at = (index * BLOCK).min(last_block);
+        }
         let mut at = NFGENMSG;
         for attr in Attrs::new(message.get(NFGENMSG..)?) {
             let attr = attr.ok()?;
-            let is_common = matches!(
-                attr.kind,
-                nfula::PACKET_HDR
-                    | nfula::TIMESTAMP
-                    | nfula::IFINDEX_INDEV
-                    | nfula::IFINDEX_OUTDEV
-                    | nfula::HWADDR
-                    | nfula::PAYLOAD
-                    | nfula::PREFIX
-                    | nfula::SEQ
-                    | nfula::HWTYPE
-                    | nfula::HWHEADER
-                    | nfula::HWLEN
-            );
-            let place = layout.places.get_mut(usize::from(attr.kind)).filter(|_| is_common)?;
-            let head = layout.heads.get_mut(layout.attrs)?;
-            *head = (u16::try_from(at).ok()?, prefix::u32_at(message, at)?);
-            *place = (u16::try_from(at + ATTR_HEAD).ok()?, u16::try_from(attr.payload.len()).ok()?);
-            layout.attrs += 1;
+            if attr.kind != nfula::HWLEN {
+                let (place, needs) = layout.places.of(attr.kind)?;
+                let bytes = u16::try_from(attr.payload.len()).ok().filter(|bytes| usize::from(*bytes) >= needs)?;
+                *place = Place { at: u16::try_from(at + ATTR_HEAD).ok()?, bytes };
+            }
+            let index =
+                layout.heads.iter().position(|block| (block.at..=block.at + BLOCK - ATTR_HEAD).contains(&at))?;
+            layout.heads.get_mut(index)?.add(at, message.get(at..at + ATTR_HEAD)?);
+            layout.blocks = layout.blocks.max(index + 1);
             at += (ATTR_HEAD + attr.payload.len()).next_multiple_of(4);
         }
         Some(layout)
@@ -177,7 +258,10 @@ mod tests {
 
     fn both(layouts: &mut RecordLayouts, message: &[u8]) {
         let (mut row, mut unknown, mut expected_unknown) = (LogRecord { time_ns: 9, ..LogRecord::default() }, 0, 0);
-        let decoded = layouts.decode_into(message, &mut row, &mut unknown).map(|()| row);
+        let decoded = layouts.decode_into(message, &mut row, &mut unknown).map(|()| {
+            packet::read_headers_into(row.payload, &mut row.packet);
+            row
+        });
         assert_eq!(decoded, decode_record(message, 9, &mut expected_unknown));
         assert_eq!(unknown, expected_unknown);
     }

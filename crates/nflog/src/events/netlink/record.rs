@@ -22,11 +22,12 @@ pub fn decode_record<'b>(
 ) -> Result<LogRecord<'b>, DecodeError> {
     let mut row = LogRecord { time_ns: received_ns, ..LogRecord::default() };
     decode_into(payload, &mut row, unknown_attrs)?;
+    read_headers_into(row.payload, &mut row.packet);
     Ok(row)
 }
 
 /// The same into `row`, which has the defaults of what a message may lack; after an error it is of no use. In place,
-/// because a row has 300 bytes, and each move is a copy.
+/// because a row has 300 bytes, and each move is a copy. What the packet's headers say is left to the caller.
 #[inline]
 pub(crate) fn decode_into<'b>(
     payload: &'b [u8],
@@ -58,7 +59,6 @@ pub(crate) fn decode_into<'b>(
             _ => rarer(row, attr, unknown_attrs)?,
         }
     }
-    read_headers_into(row.payload, &mut row.packet);
     Ok(())
 }
 

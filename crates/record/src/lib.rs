@@ -34,7 +34,7 @@ pub use account::{Accounting, Why};
 pub use addr::{Addr, Prefix, Scope};
 pub use demand::{BackendLacks, Demand, Offer, Push, Via};
 pub use filter::{EndpointTest, Expr, Op, Operand, Test};
-pub use likeness::{Likeness, Varying};
+pub use likeness::{Likeness, MESSAGE, NANOS, NUMBERS, RowShape, ShapeColumn, Varying};
 pub use lookup::{Key, Lookup, LookupId, Lookups};
 pub use merged_stats::MergedStats;
 pub use names::{Proto, State, Timer};

@@ -1,5 +1,6 @@
 //! Which writer makes messages of which table's rows.
 
+use super::alike::AlikeWriter;
 use super::gate::{RepeatRequest, RowGate};
 use super::repeats::KeyedGate;
 use super::row_writer::{RowWriter, Shipped};
@@ -9,11 +10,13 @@ use crate::packet_notes::{ConnectionNotes, NoteFields};
 use export::{Format, Target};
 use record::rows::{
     CapturedPacket, CapturedPackets, DropEvent, DropEvents, FlowEvent, FlowEvents, LogRecord, LogRecords, NatEvent,
-    NatEvents, SocketEvent, SocketEvents,
+    NatEvents, SocketEvent, SocketEvents, is_log_address, largest_log_number,
 };
-use record::{Columns, Likeness, LookupId, Lookups, RowCells, Varying};
+use record::{Columns, Likeness, LookupId, Lookups, NANOS, NUMBERS, RowCells, RowShape, ShapeColumn, Varying};
 use sinks::JsonRows;
 use sinks::packets::{CapturedPcapNg, CookedPcap, PacketNotes, Pcap, PcapNg};
+
+const NS_PER_SECOND: u64 = 1_000_000_000;
 
 impl Shipped for SocketEvents {
     fn time_ns(row: &SocketEvent) -> u64 {
@@ -76,6 +79,36 @@ impl Shipped for LogRecords {
 
     fn varying(column: &str) -> Varying {
         LogRecord::varying(column)
+    }
+
+    #[inline]
+    fn shape<'r>(row: &'r LogRecord<'_>) -> Option<RowShape<'r>> {
+        row.shape()
+    }
+
+    fn shape_column(column: &str) -> ShapeColumn {
+        LogRecord::shape_column(column)
+    }
+
+    fn is_address(number: usize) -> bool {
+        is_log_address(number)
+    }
+
+    fn largest_number(number: usize) -> u32 {
+        largest_log_number(number)
+    }
+
+    fn varied(
+        row: &LogRecord<'_>,
+        numbers: &[u32; NUMBERS],
+        memory: &mut Vec<u8>,
+        then: &mut dyn FnMut(&LogRecord<'_>),
+    ) {
+        memory.clear();
+        memory.extend_from_slice(row.payload);
+        row.put_numbers(numbers, memory);
+        let time_ns = row.time_ns / NS_PER_SECOND * NS_PER_SECOND + u64::from(numbers[NANOS]);
+        then(&LogRecord { time_ns, payload: memory, packet: packet::read_headers(memory), ..*row });
     }
 
     fn class(row: &LogRecord<'_>) -> u16 {
@@ -177,6 +210,12 @@ pub(crate) fn writer<T: Shipped>(
     };
     let notes = comment.map(|fields| NoteFields::of(columns, fields));
     let writer = T::own_writer(target.format, tuning, notes).or_else(common);
+    let writer = writer.map(|writer| match target.format {
+        // It shows no cells.
+        Format::Logemu => AlikeWriter::over(writer, &Columns(Vec::new())),
+        Format::Json => AlikeWriter::over(writer, columns),
+        _ => writer,
+    });
     let writer = writer.map(|writer| match tuning {
         Some(tuning) => T::chosen(writer, tuning),
         None => writer,

@@ -1,5 +1,6 @@
 //! Rows of a stream to receivers (`--to`): each output gets messages in its own format.
 
+mod alike;
 mod database;
 mod formats;
 mod gate;

@@ -4,7 +4,7 @@ use super::gate::{RepeatRequest, RowGate};
 use super::tuning::UlogdTuning;
 use crate::packet_notes::NoteFields;
 use export::Format;
-use record::{Likeness, LookupId, Lookups, RowCells, Table, Varying};
+use record::{Likeness, LookupId, Lookups, NUMBERS, RowCells, RowShape, ShapeColumn, Table, Varying};
 
 /// Makes messages of rows.
 pub(crate) trait RowWriter<T: Table> {
@@ -67,6 +67,41 @@ pub(crate) trait Shipped: Table {
     fn varying(column: &str) -> Varying {
         let _ = column;
         Varying::Freely
+    }
+
+    /// What it shares with rows that differ from it in numbers only; `None` for a row that is not common.
+    fn shape<'r>(row: &'r Self::Row<'_>) -> Option<RowShape<'r>> {
+        let _ = row;
+        None
+    }
+
+    /// What a column shows of rows of one shape.
+    fn shape_column(column: &str) -> ShapeColumn {
+        let _ = column;
+        ShapeColumn::Other
+    }
+
+    /// True if a number of rows of one shape is an address.
+    fn is_address(number: usize) -> bool {
+        let _ = number;
+        false
+    }
+
+    /// The largest value of a number.
+    fn largest_number(number: usize) -> u32 {
+        let _ = number;
+        0
+    }
+
+    /// Hands out a row that has a shape with other numbers; `memory` is for its packet.
+    fn varied(
+        row: &Self::Row<'_>,
+        numbers: &[u32; NUMBERS],
+        memory: &mut Vec<u8>,
+        then: &mut dyn FnMut(&Self::Row<'_>),
+    ) {
+        let _ = (numbers, memory);
+        then(row);
     }
 
     /// Which rows share what a full queue has room for (docs/adr/0020): the rule, of log records.

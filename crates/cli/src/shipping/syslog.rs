@@ -1,11 +1,12 @@
 //! Rows as syslog messages, framed as their wire wants it.
 
+use super::alike::AlikeMessages;
 use super::row_writer::{RowWriter, Shipped};
 use super::tuning::UlogdTuning;
 use export::{Address, Format, Target};
 use record::{Columns, Likeness, Lookups, RowCells};
 use sinks::face::conntrack::{Civil, Clock};
-use sinks::syslog::{Message, Origin, Priority, Rfc3164, Rfc5424, frame_line, frame_octets};
+use sinks::syslog::{Message, Origin, Priority, Rfc3164, Rfc5424, SEQUENCE_ID_MAX, frame_line, frame_octets};
 
 /// How the end of a message is told.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,16 +42,18 @@ impl SyslogForm {
 }
 
 /// Makes syslog messages of rows.
-struct SyslogWriter<T: Shipped> {
+pub(super) struct SyslogWriter<T: Shipped> {
     form: SyslogForm,
     framing: Framing,
-    /// Messages so far: the number of the next one less one.
-    written: u64,
+    /// The number of the last message.
+    pub(super) written: u64,
     /// Makes the text for people where the table has one of its own.
     text: Option<Box<dyn RowWriter<T>>>,
     /// [`RowWriter::writes_lines`] of it.
     is_line: bool,
     line: Vec<u8>,
+    /// What messages share, where that is known of the columns.
+    alike: Option<AlikeMessages>,
 }
 
 /// The writer for a target whose format is one of syslog's.
@@ -59,6 +62,16 @@ pub(super) fn writer<T: Shipped>(
     tuning: Option<&UlogdTuning>,
     columns: &Columns,
 ) -> Box<dyn RowWriter<T>> {
+    Box::new(writer_with(target, tuning, columns, AlikeMessages::new::<T>(columns)))
+}
+
+/// The same; without `alike` every message is made by itself.
+pub(super) fn writer_with<T: Shipped>(
+    target: &Target,
+    tuning: Option<&UlogdTuning>,
+    columns: &Columns,
+    alike: Option<AlikeMessages>,
+) -> SyslogWriter<T> {
     let priority = tuning.map_or(Priority::default(), |tuning| tuning.priority);
     let is_local = matches!(target.address, Address::UnixDatagrams(_));
     let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -68,7 +81,7 @@ pub(super) fn writer<T: Shipped>(
     let origin = Origin { hostname, pid: std::process::id(), priority };
     let is_datagram = is_local || matches!(target.address, Address::Udp(_));
     let text = T::text_writer(tuning);
-    Box::new(SyslogWriter {
+    SyslogWriter {
         form: match is_old {
             true => SyslogForm::Old(Box::new(Rfc3164::new(&origin, columns, LocalClock))),
             false => SyslogForm::New(Box::new(Rfc5424::of_alike(&origin, T::NAME, columns, T::varying))),
@@ -82,26 +95,22 @@ pub(super) fn writer<T: Shipped>(
         is_line: text.as_ref().is_some_and(|text| text.writes_lines()),
         text,
         line: Vec::new(),
-    })
+        alike,
+    }
 }
 
 impl<T: Shipped> RowWriter<T> for SyslogWriter<T> {
     #[inline]
     fn write(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>, out: &mut Vec<u8>) {
-        let SyslogForm::New(form) = &mut self.form else {
-            self.put_text(row, cells, lookups);
-            return self.put(row, cells, T::likeness(row), out);
-        };
-        let Some(writer) = &mut self.text else { return self.put(row, cells, T::likeness(row), out) };
-        self.written += 1;
-        let message = message_of::<T>(row, self.written, None);
-        let (likeness, is_line) = (T::likeness(row), self.is_line);
-        let text = |cells: &mut dyn RowCells, out: &mut Vec<u8>| writer.write(row, cells, lookups, out);
-        let put = |out: &mut Vec<u8>| match is_line {
-            true => _ = form.put_with_line(&message, cells, likeness.as_ref(), out, text),
-            false => form.put_with(&message, cells, likeness.as_ref(), out, text),
-        };
-        framed(self.framing, out, put);
+        self.count();
+        let SyslogWriter { form, framing, written, text, is_line, line, alike } = self;
+        let mut body = Body { form, text, is_line: *is_line, line };
+        framed(*framing, out, |out| match alike {
+            None => body.put(row, cells, lookups, *written, out),
+            Some(alike) => alike.put::<T>(row, cells, *written, out, &mut |row, cells, number, out| {
+                body.put(row, cells, lookups, number, out);
+            }),
+        });
     }
 
     fn write_noted(
@@ -119,7 +128,49 @@ impl<T: Shipped> RowWriter<T> for SyslogWriter<T> {
     }
 }
 
+/// What makes a message but for its frame.
+struct Body<'b, T: Shipped> {
+    form: &'b mut SyslogForm,
+    text: &'b mut Option<Box<dyn RowWriter<T>>>,
+    is_line: bool,
+    line: &'b mut Vec<u8>,
+}
+
+impl<T: Shipped> Body<'_, T> {
+    #[inline]
+    fn put(
+        &mut self,
+        row: &T::Row<'_>,
+        cells: &mut dyn RowCells,
+        lookups: &Lookups<'_>,
+        number: u64,
+        out: &mut Vec<u8>,
+    ) {
+        let likeness = T::likeness(row);
+        let (SyslogForm::New(form), Some(writer)) = (&mut *self.form, &mut *self.text) else {
+            self.line.clear();
+            if let Some(text) = &mut *self.text {
+                text.write(row, cells, lookups, self.line);
+            }
+            let message = message_of::<T>(row, number, self.text.is_some().then_some(&*self.line));
+            return self.form.put(&message, cells, likeness.as_ref(), out);
+        };
+        let message = message_of::<T>(row, number, None);
+        let text = |cells: &mut dyn RowCells, out: &mut Vec<u8>| writer.write(row, cells, lookups, out);
+        match self.is_line {
+            true => _ = form.put_with_line(&message, cells, likeness.as_ref(), out, text),
+            false => form.put_with(&message, cells, likeness.as_ref(), out, text),
+        }
+    }
+}
+
 impl<T: Shipped> SyslogWriter<T> {
+    /// Numbers one more message.
+    #[inline]
+    fn count(&mut self) {
+        self.written = self.written % SEQUENCE_ID_MAX + 1;
+    }
+
     /// Makes the text for people where the table has one.
     #[inline]
     fn put_text(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>) {
@@ -132,7 +183,7 @@ impl<T: Shipped> SyslogWriter<T> {
     /// Appends the message, whose text for people is made.
     #[inline]
     fn put(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, likeness: Option<Likeness<'_>>, out: &mut Vec<u8>) {
-        self.written += 1;
+        self.count();
         let message = message_of::<T>(row, self.written, self.text.is_some().then_some(&self.line));
         let form = &mut self.form;
         framed(self.framing, out, |out| form.put(&message, cells, likeness.as_ref(), out));

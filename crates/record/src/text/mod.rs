@@ -8,6 +8,7 @@ mod cursor;
 mod decimal;
 mod escape;
 mod line;
+mod slice_writer;
 mod time;
 
 pub use address::{place_v4, put_addr, put_v4, put_v6};
@@ -15,6 +16,7 @@ pub use cursor::Cursor;
 pub use decimal::{place_number, put_hex, put_i64, put_u64, u64_len};
 pub use escape::{is_plain, is_plain_but, put_face, put_json, put_log_text, put_text, put_x};
 pub use line::Line;
+pub use slice_writer::SliceWriter;
 pub use time::{TimestampWriter, day_since_1970, put_seconds, put_timestamp};
 
 /// Where pieces of text go: a store of fixed width, of which the first bytes count. A copy of variable length would

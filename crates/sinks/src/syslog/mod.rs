@@ -17,7 +17,7 @@ pub use frame::{frame_line, frame_octets};
 pub use fuzz::fuzz_syslog_formats;
 pub use priority::Priority;
 pub use rfc3164::Rfc3164;
-pub use rfc5424::Rfc5424;
+pub use rfc5424::{Rfc5424, SEQUENCE_ID_MAX};
 
 use record::Value;
 

@@ -17,8 +17,8 @@ const HOSTNAME_MAX: usize = 255;
 const MICROSECONDS: usize = 26;
 /// Digits of the microseconds.
 const DIGITS: usize = 6;
-/// Numbers of messages go from 1 to this.
-const SEQUENCE_ID_MAX: u64 = 0x7fff_ffff;
+/// Numbers of messages go from 1 to this, and begin again (RFC 5424, 7.3.1).
+pub const SEQUENCE_ID_MAX: u64 = 0x7fff_ffff;
 
 /// Writes rows as messages of RFC 5424:
 ///

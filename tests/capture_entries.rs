@@ -40,7 +40,8 @@ fn helpers(pid: u32) -> Vec<u32> {
     let of = |entry: std::fs::DirEntry| {
         let status = std::fs::read_to_string(entry.path().join("status")).ok()?;
         let word = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-        (word("PPid:")? == pid.to_string() && word("Name:")? == "netwren-entries").then(|| word("Pid:")?.parse().ok())?
+        (word("PPid:")? == pid.to_string() && word("Name:")? == "netwren-entries")
+            .then(|| word("Pid:")?.parse().ok())?
     };
     std::fs::read_dir("/proc").unwrap().filter_map(|entry| of(entry.unwrap())).collect()
 }
@@ -54,7 +55,8 @@ fn root_capture_has_the_entry_that_conntrack_lists() {
     let routed = Routed::new("capct");
     routed.router.nft(REWRITES);
     routed.router.set_conntrack("nf_conntrack_checksum", "0");
-    let mut going = capture(&routed.router, COLUMNS, &["proto in (tcp, udp, icmp, sctp) or icmp_type in (1, 128, 129)"]);
+    let mut going =
+        capture(&routed.router, COLUMNS, &["proto in (tcp, udp, icmp, sctp) or icmp_type in (1, 128, 129)"]);
     let open = connections(&routed);
     let wanted = |rows: &[Value]| {
         let has = |words: &[(&str, &str)]| rows.iter().any(|row| words.iter().all(|(name, word)| row[*name] == *word));
@@ -245,8 +247,9 @@ fn root_files_say_what_nat_makes_of_packets() {
     }
     if let Some(comments) = comments(&logged) {
         // Which of both it was by the time of the lookup.
-        let is_expected =
-            ["new", "established"].map(|state| format!("first: ,ct_state={state} nat=dnat {client}")).contains(&comments[0]);
+        let is_expected = ["new", "established"]
+            .map(|state| format!("first: ,ct_state={state} nat=dnat {client}"))
+            .contains(&comments[0]);
         assert!(is_expected && comments.len() == 1, "{comments:?}");
     }
 }

@@ -5,9 +5,9 @@
 //! it, so that the order stays: for a bounded time, in bounded memory, and the ring is emptied meanwhile.
 
 use crate::packet_sockets::{EndAnswer, PacketEnds, PacketSockets, has_socket};
+use crate::waiting::WaitingPackets;
 use record::rows::{CapturedPacket, CapturedPackets, PacketSocket};
 use record::{Accounting, Demand, Each, Next, Offer, SourceError, Stream, StreamState};
-use crate::waiting::WaitingPackets;
 
 /// The longest time that a packet waits for a reading.
 const WAIT_NS: u64 = 500_000_000;

@@ -90,7 +90,7 @@ fn tcpdump_reads_pcapng() {
     let mut sections = [Vec::new(), Vec::new(), Vec::new()];
     for section in &mut sections {
         writer.begin_section();
-        rows().iter().for_each(|row| writer.write(row, &lookups, section));
+        rows().iter().for_each(|row| writer.write(row, &[], &lookups, section));
     }
     // One was lost on its way to the file.
     let file = [&sections[0][..], &sections[2]].concat();

@@ -1,8 +1,10 @@
 //! The ring of one interface, or of all of a namespace, and how the interface fares.
 use sys::escaped;
-use sys::packet_ring::{PacketRing, RingRequest, RingStatistics, StampClock, without_own_echo};
+use sys::packet_ring::{PacketRing, RingRequest, RingStatistics, StampClock, reject_all, without_own_echo};
 
 use super::place::OpenPlace;
+use super::ring_reader::ReadRing;
+use crate::pace::Pacing;
 
 /// `ARPHRD_LOOPBACK` has the link type of Ethernet: the name tells.
 const LOOPBACK: &[u8] = b"lo";
@@ -25,7 +27,7 @@ struct NamedIface {
 
 /// A ring and what it is of.
 pub(super) struct OpenRing {
-    pub(super) ring: PacketRing,
+    pub(super) ring: ReadRing,
     /// Place of its namespace in the list.
     pub(super) at: usize,
     iface: Option<NamedIface>,
@@ -33,33 +35,54 @@ pub(super) struct OpenRing {
     /// Packets handed out.
     pub(super) handed: u64,
     pub(super) statistics: RingStatistics,
+    /// Nothing older than this can come, ns since 1970; as far as it was asked.
+    pub(super) quiet_ns: u64,
 }
 
 impl OpenRing {
-    /// Opens a ring for all interfaces of a place.
-    pub(super) fn of_all(at: usize, place: &OpenPlace, request: &RingRequest<'_>) -> Result<OpenRing, sys::SysError> {
+    /// Opens rings for all interfaces of a place, `count` of them that share its packets.
+    pub(super) fn of_all(
+        at: usize,
+        place: &OpenPlace,
+        request: &RingRequest<'_>,
+        count: usize,
+    ) -> Result<Vec<OpenRing>, sys::SysError> {
         // A packet of the loopback interface goes out and comes in: it is seen once.
         let program = without_own_echo(request.program);
         let request = RingRequest { ifindex: 0, program: &program, promiscuous: false, ..*request };
-        let ring = place.place.inside(|| PacketRing::open(&request))?;
-        Ok(OpenRing { ring, at, iface: None, promiscuous: false, handed: 0, statistics: RingStatistics::default() })
+        let opened = place.place.inside(|| open_shared(&request, count))?;
+        let (promiscuous, handed, statistics) = (false, 0, RingStatistics::default());
+        let rings = opened.into_iter().map(ReadRing::Here);
+        Ok(rings
+            .map(|ring| OpenRing { ring, at, iface: None, promiscuous, handed, statistics, quiet_ns: u64::MAX })
+            .collect())
     }
 
-    /// Opens a ring for the interface with this name; `None` if the place has none.
+    /// Opens rings for the interface with this name, `count` of them that share its packets; none if the place has not
+    /// that interface.
     pub(super) fn of_named(
         at: usize,
         place: &OpenPlace,
         name: &str,
         request: &RingRequest<'_>,
-    ) -> Result<Option<OpenRing>, sys::SysError> {
-        let Some(link) = place.links.named(name.as_bytes()) else { return Ok(None) };
+        count: usize,
+    ) -> Result<Vec<OpenRing>, sys::SysError> {
+        let Some(link) = place.links.named(name.as_bytes()) else { return Ok(Vec::new()) };
         let ignore_outgoing = *link.name == *LOOPBACK;
         let request = RingRequest { ifindex: link.index, ignore_outgoing, ..*request };
-        let ring = place.place.inside(|| PacketRing::open(&request))?;
+        let opened = place.place.inside(|| open_shared(&request, count))?;
         let health = if link.is_up { Health::Up } else { Health::Down };
-        let iface = Some(NamedIface { name: link.name.clone(), index: link.index, health });
-        let promiscuous = request.promiscuous;
-        Ok(Some(OpenRing { ring, at, iface, promiscuous, handed: 0, statistics: RingStatistics::default() }))
+        let iface = || Some(NamedIface { name: link.name.clone(), index: link.index, health });
+        let (promiscuous, handed, statistics) = (request.promiscuous, 0, RingStatistics::default());
+        let rings = opened.into_iter().map(ReadRing::Here);
+        Ok(rings
+            .map(|ring| OpenRing { ring, at, iface: iface(), promiscuous, handed, statistics, quiet_ns: u64::MAX })
+            .collect())
+    }
+
+    /// The same, read by a thread from now on.
+    pub(super) fn on_thread(self, pace: Pacing, late_ns: u64) -> Result<OpenRing, std::io::Error> {
+        Ok(OpenRing { ring: self.ring.on_thread(pace, late_ns)?, quiet_ns: 0, ..self })
     }
 
     /// Number of the interface, if it is one.
@@ -112,11 +135,8 @@ impl OpenRing {
             say(&format!("{} is gone: one of that name is captured once it is there", escaped(&iface.name)));
         }
         let Some(link) = place.links.named(&iface.name) else { return };
-        if let Err(error) = self.ring.bind(link.index) {
-            return say(&error.to_string());
-        }
-        if self.promiscuous {
-            let _ = self.ring.see_all(link.index);
+        if let Err(error) = self.ring.bind(link.index, self.promiscuous) {
+            return say(&error);
         }
         say(&format!("{} is there again", escaped(&iface.name)));
         iface.index = link.index;
@@ -126,9 +146,25 @@ impl OpenRing {
 
     /// Reads the kernel's counters; true if every packet that it has put into the ring was handed out.
     pub(super) fn count(&mut self) -> bool {
-        if let Ok(statistics) = self.ring.statistics() {
+        let is_settled = self.ring.is_settled();
+        if let Some(statistics) = self.ring.statistics() {
             self.statistics = statistics;
         }
-        self.handed >= self.statistics.packets.saturating_sub(self.statistics.drops)
+        is_settled && self.handed >= self.statistics.packets.saturating_sub(self.statistics.drops)
     }
+}
+
+/// Opens `count` rings. Several share the packets by flow: none lets a packet in before all of them do.
+fn open_shared(request: &RingRequest<'_>, count: usize) -> Result<Vec<PacketRing>, sys::SysError> {
+    if count <= 1 {
+        return Ok(vec![PacketRing::open(request)?]);
+    }
+    let (mut rings, mut group, nothing) = (Vec::new(), None, reject_all());
+    for _ in 0..count {
+        let ring = PacketRing::open(&RingRequest { program: &nothing, ..*request })?;
+        group = Some(ring.share(group, request.ignore_outgoing)?);
+        rings.push(ring);
+    }
+    rings.iter().try_for_each(|ring| ring.attach(request.program))?;
+    Ok(rings)
 }

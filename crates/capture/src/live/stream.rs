@@ -46,6 +46,14 @@ const RENEW_NS: u64 = 100_000_000;
 /// The clock is read for every so many packets of a batch. Of packets in blocks, which come a thousand at a time, the
 /// lateness of those is counted alone.
 const STAMPED: u64 = 16;
+/// How long packets are held back, before it is looked again whether older ones can come.
+const HELD: Duration = Duration::from_micros(200);
+/// Rings that are asked for older packets before one is handed out.
+const LOOKS: usize = 256;
+/// From a packet's stamp until it is in the ring: some µs, unless the kernel is interrupted in between.
+const COPIED_NS: u64 = 1_000_000;
+/// The timer of blocks may be late by a tick of the kernel's clock (before Linux 6.18).
+const TICK_MS: u64 = 10;
 /// Longest time at the end in which packets are taken that the kernel has counted.
 const END_NS: u64 = 500_000_000;
 
@@ -66,6 +74,8 @@ pub struct FollowPackets<'h> {
     pub places: Vec<CapturePlace>,
     /// How packets are handed over.
     pub delivery: Delivery,
+    /// Threads that read each interface, with a ring each; 1: the calling one alone.
+    pub threads: usize,
     /// Bytes of each ring.
     pub buffer_bytes: usize,
     /// Bytes of each packet that are captured.
@@ -118,6 +128,12 @@ pub struct PacketStream<'h> {
     latency: LatencyCounts,
     /// True if the lateness of each packet is counted.
     measures_all: bool,
+    /// Threads of each interface.
+    threads: usize,
+    /// So long a packet may be on its way into a ring, in ns.
+    late_ns: u64,
+    /// True if packets are held back: older ones may come from another ring.
+    is_held: bool,
     /// Packets whose stamps are of an adapter's clock.
     adapter_stamps: u64,
     snaplen: u32,
@@ -129,7 +145,7 @@ pub struct PacketStream<'h> {
 impl<'h> PacketStream<'h> {
     /// Opens the rings: packets from now on are in them. Needs CAP_NET_RAW.
     pub fn open(follow: FollowPackets<'h>) -> Result<PacketStream<'h>, SourceError> {
-        let FollowPackets { ifaces, places, delivery, buffer_bytes, snaplen, promiscuous, .. } = follow;
+        let FollowPackets { ifaces, places, delivery, buffer_bytes, snaplen, promiscuous, threads, .. } = follow;
         let failed = |text: String| SourceError { what: WHAT, fault: SourceFault::Io, cause: text.into() };
         let open = |place| OpenPlace::open(place, follow.links).map_err(failed);
         let places: Vec<OpenPlace> = places.into_iter().map(open).collect::<Result<_, _>>()?;
@@ -143,7 +159,7 @@ impl<'h> PacketStream<'h> {
             promiscuous,
             ignore_outgoing: false,
         };
-        let rings = open_rings(&places, &ifaces, &request)?;
+        let rings = open_rings(&places, &ifaces, &request, threads)?;
         let small = rings.iter().map(|ring| ring.ring.bytes()).min().filter(|bytes| *bytes < buffer_bytes);
         if let Some(bytes) = small {
             (follow.say)(&format!("the kernel has memory for a ring of {} KiB only", bytes >> 10));
@@ -174,11 +190,28 @@ impl<'h> PacketStream<'h> {
             renew_ns: 0,
             latency: LatencyCounts::default(),
             measures_all: matches!(kind, RingKind::Slots { .. }),
+            threads,
+            late_ns: late_ns(kind),
+            is_held: false,
             adapter_stamps: 0,
             snaplen,
             truncated: 0,
             info: Vec::with_capacity(256),
         })
+    }
+
+    /// Starts the threads that read, if there are to be any. To be called once rights were given up: they have none
+    /// either.
+    pub fn start_threads(&mut self) -> Result<(), SourceError> {
+        if self.threads <= 1 {
+            return Ok(());
+        }
+        let failed = |error: std::io::Error| SourceError { what: WHAT, fault: SourceFault::Io, cause: error.into() };
+        let (pace, late_ns) = (&self.pace, self.late_ns);
+        let start = |ring: OpenRing| ring.on_thread(pace.clone(), late_ns);
+        self.rings =
+            std::mem::take(&mut self.rings).into_iter().map(start).collect::<Result<_, _>>().map_err(failed)?;
+        Ok(())
     }
 
     /// The figures so far.
@@ -240,6 +273,15 @@ impl<'h> PacketStream<'h> {
         if self.was_full {
             return Ok(());
         }
+        if self.is_held {
+            std::thread::sleep(HELD);
+            return Ok(());
+        }
+        if self.threads > 1 {
+            // The threads keep the pace.
+            let is_here = self.rings.iter_mut().any(|ring| ring.ring.next_ns().is_some());
+            return if is_here { Ok(()) } else { self.poll() };
+        }
         let wait = self.pace.next(clock::monotonic_ns(), self.handed);
         if let Wait::Sleep(time) = wait {
             std::thread::sleep(time);
@@ -270,11 +312,7 @@ impl<'h> PacketStream<'h> {
                 self.turn_ns = 0;
                 continue;
             };
-            if ring.ring.next_ns().is_none() {
-                // Its interface went down or away, which would wake us for ever; notifications say which.
-                ring.ring.take_error();
-                ring.ring.keep_early();
-            }
+            ring.ring.woken();
         }
         Ok(())
     }
@@ -282,7 +320,7 @@ impl<'h> PacketStream<'h> {
     /// Hands out the packets that are there, those of several rings in the order of their stamps.
     #[inline]
     fn hand_out(&mut self, take: &mut impl FnMut(&Frame<'_>, u64, Option<&KnownLink>) -> Next) -> Next {
-        let PacketStream { places, rings, read_links, renew_ns, latency, handed, .. } = self;
+        let PacketStream { places, rings, read_links, renew_ns, latency, handed, is_held, .. } = self;
         let (adapter_stamps, snaplen, truncated) = (&mut self.adapter_stamps, self.snaplen, &mut self.truncated);
         let (mut now_ns, mut nth, measures_all) = (0, 0, self.measures_all);
         let mut hand = |frame: &Frame<'_>, place: &mut OpenPlace| {
@@ -304,11 +342,19 @@ impl<'h> PacketStream<'h> {
             take(frame, place.place.netns_id, place.links.get(frame.ifindex))
         };
         *handed = 0;
+        *is_held = false;
         let mut next = Next::More;
         while *handed < BATCH_MAX && next == Next::More {
             let (at, most) = match &mut rings[..] {
                 [_] => (Some(0), BATCH_MAX - *handed),
-                rings => (first(rings), 1),
+                rings => match first(rings) {
+                    Oldest::None => (None, 1),
+                    Oldest::At(at) => (Some(at), 1),
+                    Oldest::NotKnown => {
+                        *is_held = true;
+                        (None, 1)
+                    }
+                },
             };
             let Some(ring) = at.and_then(|at| rings.get_mut(at)) else { break };
             let Some(place) = places.get_mut(ring.at) else { break };
@@ -336,7 +382,9 @@ impl<'h> PacketStream<'h> {
                 return Ok(());
             }
             let is_all = self.rings.iter_mut().all(OpenRing::count);
-            if is_all || clock::monotonic_ns().saturating_sub(begin_ns) > END_NS {
+            // What threads have in hand comes, however much it is.
+            let may_come = self.threads > 1 && self.handed > 0;
+            if is_all || !may_come && clock::monotonic_ns().saturating_sub(begin_ns) > END_NS {
                 return Ok(());
             }
             if self.handed == 0 {
@@ -405,9 +453,37 @@ fn form(delivery: Delivery, snaplen: u32) -> (RingKind, Pacing) {
 }
 
 /// The ring whose next packet is the oldest.
-fn first(rings: &mut [OpenRing]) -> Option<usize> {
-    let stamps = rings.iter_mut().enumerate().filter_map(|(at, ring)| Some((ring.ring.next_ns()?, at)));
-    stamps.min().map(|(_, at)| at)
+enum Oldest {
+    /// No ring has any.
+    None,
+    At(usize),
+    /// A ring that has none may bring an older one.
+    NotKnown,
+}
+
+fn first(rings: &mut [OpenRing]) -> Oldest {
+    for _ in 0..LOOKS {
+        let stamps = rings.iter_mut().enumerate().filter_map(|(at, ring)| Some((ring.ring.next_ns()?, at)));
+        let Some((oldest_ns, at)) = stamps.min() else { return Oldest::None };
+        let is_open = |ring: &mut OpenRing| ring.quiet_ns < oldest_ns && ring.ring.next_ns().is_none();
+        let Some(other) = rings.iter_mut().find_map(|ring| is_open(ring).then_some(ring)) else {
+            return Oldest::At(at);
+        };
+        other.quiet_ns = other.ring.quiet_ns();
+        if is_open(other) {
+            return Oldest::NotKnown;
+        }
+        // Another one may be open, or a packet has come.
+    }
+    Oldest::NotKnown
+}
+
+/// So long a packet may be on its way into a ring of this form after it was stamped.
+fn late_ns(kind: RingKind) -> u64 {
+    match kind {
+        RingKind::Slots { .. } => COPIED_NS,
+        RingKind::Blocks { retire_ms } => COPIED_NS + (u64::from(retire_ms) + TICK_MS) * 1_000_000,
+    }
 }
 
 /// Reads the interfaces of a place that an unknown one sends from: it is new.
@@ -446,14 +522,15 @@ fn open_rings(
     places: &[OpenPlace],
     ifaces: &[String],
     request: &RingRequest<'_>,
+    threads: usize,
 ) -> Result<Vec<OpenRing>, SourceError> {
     let mut rings = Vec::new();
     for (at, place) in places.iter().enumerate() {
         if ifaces.is_empty() {
-            rings.push(OpenRing::of_all(at, place, request).map_err(refused)?);
+            rings.extend(OpenRing::of_all(at, place, request, threads).map_err(refused)?);
         }
         for name in ifaces {
-            rings.extend(OpenRing::of_named(at, place, name, request).map_err(refused)?);
+            rings.extend(OpenRing::of_named(at, place, name, request, threads).map_err(refused)?);
         }
     }
     let is_open = |name: &&String| places.iter().any(|place| place.links.named(name.as_bytes()).is_some());

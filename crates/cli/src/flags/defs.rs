@@ -762,6 +762,16 @@ pub(crate) const FLAGS: &[Flag] = &[
     ),
     flag(
         Scope::CAPTURE,
+        "threads",
+        None,
+        Value("N"),
+        LISTENED_TO,
+        "Threads that read each interface, each with a ring of its own (1 to 64; 1 if not said): the kernel shares \
+         packets by flow, so those of one stay in their order, and all are merged by time. It costs more CPU a packet, and pays only \
+         where packets come on more CPUs than one thread can follow: try without first",
+    ),
+    flag(
+        Scope::CAPTURE,
         "snaplen",
         Some('s'),
         Value("BYTES"),

@@ -7,8 +7,8 @@ mod connections;
 mod fields;
 
 pub(crate) use connections::ConnectionNotes;
-pub(crate) use fields::{NoteFields, check_fields};
 use fields::with_columns;
+pub(crate) use fields::{NoteFields, check_fields};
 
 use crate::flags::request::Request;
 use export::Format;

@@ -163,12 +163,7 @@ impl CapturedPcapNg {
 
     /// Begins the section if there is none, and counts the packet; returns the number of its interface.
     #[inline]
-    fn begin_packet(
-        &mut self,
-        packet: &CapturedFrame<'_>,
-        describe: Option<Describe<'_>>,
-        out: &mut Vec<u8>,
-    ) -> u32 {
+    fn begin_packet(&mut self, packet: &CapturedFrame<'_>, describe: Option<Describe<'_>>, out: &mut Vec<u8>) -> u32 {
         if !self.in_section {
             self.in_section = true;
             self.ifaces.clear();
@@ -277,12 +272,7 @@ impl CapturedPcapNg {
         self.last as u32
     }
 
-    fn add_iface(
-        &mut self,
-        row: &CapturedFrame<'_>,
-        describe: Option<Describe<'_>>,
-        out: &mut Vec<u8>,
-    ) -> usize {
+    fn add_iface(&mut self, row: &CapturedFrame<'_>, describe: Option<Describe<'_>>, out: &mut Vec<u8>) -> usize {
         let link_type = if row.link_type == LinkType::UNKNOWN { LINKTYPE_USER0 } else { row.link_type.0 };
         let start = begin_block(out, INTERFACE);
         out.extend_from_slice(&u32::from(link_type).to_le_bytes());

@@ -45,13 +45,7 @@ impl PcapNg {
 
     /// Appends one packet to `out`, after the header of the section and the block of its interface if it is the first
     /// there. `fields` are names and values that are written as those of [`PacketNotes`].
-    pub fn write(
-        &mut self,
-        row: &LogRecord<'_>,
-        fields: &[(&str, &[u8])],
-        lookups: &Lookups<'_>,
-        out: &mut Vec<u8>,
-    ) {
+    pub fn write(&mut self, row: &LogRecord<'_>, fields: &[(&str, &[u8])], lookups: &Lookups<'_>, out: &mut Vec<u8>) {
         let (ifindex, direction) = interface_of(row);
         let key = ifindex.map_or(Key::None, |ifindex| Key::Pair(row.netns_id, ifindex));
         let iface = match lookups.value(LookupId::Ifaces, key) {
@@ -120,10 +114,11 @@ fn link_header(row: &LogRecord<'_>, direction: u32) -> [u8; SLL_HEADER] {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::packets::blocks::{
-        COMMENT, CUSTOM_TEXT, IF_DESCRIPTION, IF_NAME, IF_TIME_RESOLUTION, INTERFACE, PACKET, PACKET_FLAGS, SECTION_HEADER,
-    };
     use crate::packets::blocks::read_back::{Block, blocks, options, u32_at};
+    use crate::packets::blocks::{
+        COMMENT, CUSTOM_TEXT, IF_DESCRIPTION, IF_NAME, IF_TIME_RESOLUTION, INTERFACE, PACKET, PACKET_FLAGS,
+        SECTION_HEADER,
+    };
     use record::Lookup;
     use std::cell::RefCell;
     use std::collections::HashMap;

@@ -13,7 +13,7 @@ mod stamps;
 mod whole;
 
 pub use frame::{Frame, FrameStatus, PacketType};
-pub use program::{Instruction, PROGRAM_MAX, accept_all, one_direction, without_own_echo};
+pub use program::{Instruction, PROGRAM_MAX, accept_all, one_direction, reject_all, without_own_echo};
 pub(crate) use socket::attach_filter;
 pub use socket::{PacketRing, RingKind, RingRequest, RingStatistics};
 pub use stamps::{StampClock, stamp_clocks};

@@ -38,7 +38,7 @@ pub fn accept_all(snaplen: u32) -> Vec<Instruction> {
 }
 
 /// No packet.
-pub(super) fn reject_all() -> Vec<Instruction> {
+pub fn reject_all() -> Vec<Instruction> {
     accept_all(0)
 }
 

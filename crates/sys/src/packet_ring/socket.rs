@@ -22,8 +22,13 @@ const PACKET_COPY_THRESH: i32 = 7;
 const PACKET_VERSION: i32 = 10;
 const PACKET_RESERVE: i32 = 12;
 const PACKET_TIMESTAMP: i32 = 17;
+const PACKET_FANOUT: i32 = 18;
 const PACKET_IGNORE_OUTGOING: i32 = 23;
 const PACKET_MR_PROMISC: u16 = 1;
+/// By flow: the packets of both directions go to one socket, in their order.
+const PACKET_FANOUT_HASH: u32 = 0;
+const PACKET_FANOUT_FLAG_UNIQUEID: u32 = 0x2000;
+const PACKET_FANOUT_FLAG_IGNORE_OUTGOING: u32 = 0x4000;
 const TPACKET_V2: i32 = 1;
 const TPACKET_V3: i32 = 2;
 const ETH_P_ALL: u16 = 3;
@@ -160,6 +165,23 @@ impl PacketRing {
             stamps::stamp_all(self.fd.raw(), iface).map_err(failed)?;
         }
         set_number(&self.fd, SOL_PACKET, PACKET_TIMESTAMP, clock.bits() as i32)
+    }
+
+    /// Shares the packets with other rings that are bound to the same: each flow goes to one of them. `None` begins a new
+    /// group; returns its number, which is what the others join it by. A ring of a group cannot be bound again. To be
+    /// called while the program lets nothing in: until then every ring has every packet. `ignore_outgoing`: as in the
+    /// request.
+    pub fn share(&self, group: Option<u16>, ignore_outgoing: bool) -> Result<u16, SysError> {
+        let failed = |errno| SysError::new("setsockopt", "packet sockets that share packets (PACKET_FANOUT)", errno);
+        let mut form = PACKET_FANOUT_HASH;
+        form |= if group.is_none() { PACKET_FANOUT_FLAG_UNIQUEID } else { 0 };
+        form |= if ignore_outgoing { PACKET_FANOUT_FLAG_IGNORE_OUTGOING } else { 0 };
+        let value = u32::from(group.unwrap_or(0)) | form << 16;
+        set_bytes(&self.fd, SOL_PACKET, PACKET_FANOUT, &value.to_ne_bytes()).map_err(|error| failed(error.errno))?;
+        let mut own = [0; 4];
+        get_bytes(&self.fd, SOL_PACKET, PACKET_FANOUT, &mut own).map_err(failed)?;
+        // The number is in the lower half.
+        Ok(u32::from_ne_bytes(own) as u16)
     }
 
     /// Replaces the program. What is in the ring has passed the one before.

@@ -48,7 +48,7 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         let owners = Owners::of(capture, plan).map_err(refused)?;
         let entries = entries::lookups(capture, plan).map_err(refused)?;
         let wake = owners.as_ref().map(|owners| owners.feed.wake());
-        let rings = places.len() * capture.ifaces.len().max(1);
+        let rings = places.len() * capture.ifaces.len().max(1) * capture.threads;
         let programs = capture.filter.as_ref().map(|filter| Programs::live(filter, capture.live_snaplen()));
         let program = programs.as_ref().map(Programs::kernel).transpose().map_err(refused)?;
         let judge = |row: &CapturedPacket<'_>| programs.as_ref().is_none_or(|programs| programs.passes(row, false));
@@ -57,6 +57,7 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         let follow = FollowPackets {
             ifaces: capture.ifaces.clone(),
             places,
+            threads: capture.threads,
             delivery: capture.delivery(),
             buffer_bytes: capture.ring_bytes(rings),
             snaplen: capture.live_snaplen(),
@@ -81,6 +82,7 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         let names = Enrichment::read(session, wanted, &mut notes);
         session.stay_inside();
         needed.drop_capabilities().map_err(refused)?;
+        stream.start_threads().map_err(RunError::Source)?;
         let writer = output.map(|output| writer(output, capture, plan, &figures)).transpose()?;
         let reading = Reading { capture, plan, needed: &needed, names: &names, writer };
         let beside = Beside { owners, entries };

@@ -116,6 +116,10 @@ const RINGS_MANY: usize = 4;
 const SMALL_BUFFER_BYTES: u32 = 4 << 20;
 /// How late a block of packets for a file may be: each hand-over is a timer of the kernel, also while nothing comes.
 const FILE_RETIRE_MS: u32 = 125;
+/// With several threads packets for a file wait for those of all rings: so late is a block then.
+const SHARED_RETIRE_MS: u32 = 10;
+/// Threads for an interface, each with a ring.
+const THREADS_MAX: usize = 64;
 /// The word for all interfaces.
 const ANY: &str = "any";
 
@@ -142,6 +146,8 @@ struct Capture {
     latency: Latency,
     /// `--buffer`
     buffer_bytes: Option<u32>,
+    /// `--threads`
+    threads: usize,
     /// `--snaplen`
     snaplen: Option<u32>,
     /// `--no-promiscuous` was not given.
@@ -227,6 +233,7 @@ fn asked(line: &ParsedWords<'_>) -> Result<Capture, String> {
         file,
         ifaces: if ifaces.iter().any(|name| name == ANY) { Vec::new() } else { unique(ifaces) },
         latency: latency(line.value("latency").unwrap_or("auto"))?,
+        threads: threads(line.value("threads"))?,
         buffer_bytes: number("buffer", 1 << 16..=1 << 30)?,
         snaplen,
         promiscuous: !line.has("no-promiscuous"),
@@ -302,6 +309,7 @@ fn of_one_kind(line: &ParsedWords<'_>, request: &Request, is_file: bool) -> Resu
         "interface",
         "latency",
         "buffer",
+        "threads",
         "no-promiscuous",
         "time-stamp-type",
         "for",
@@ -344,6 +352,13 @@ fn latency(text: &str) -> Result<Latency, String> {
     }
 }
 
+/// The number of `--threads`.
+fn threads(text: Option<&str>) -> Result<usize, String> {
+    let Some(text) = text else { return Ok(1) };
+    let number = text.parse().ok().filter(|number| (1..=THREADS_MAX).contains(number));
+    number.ok_or_else(|| format!("--threads takes 1 to {THREADS_MAX}, not `{text}`"))
+}
+
 fn bytes(flag: &str, text: &str, range: std::ops::RangeInclusive<u32>) -> Result<u32, String> {
     let number = parser::bytes(text).and_then(|number| u32::try_from(number).ok());
     let (least, most) = (*range.start(), *range.end());
@@ -373,7 +388,9 @@ impl Capture {
         };
         match self.latency {
             _ if !to_files => Delivery::AtOnce(Pacing::new(sleep)),
-            Latency::Auto => Delivery::InBlocks { retire_ms: FILE_RETIRE_MS },
+            Latency::Auto => {
+                Delivery::InBlocks { retire_ms: if self.threads > 1 { SHARED_RETIRE_MS } else { FILE_RETIRE_MS } }
+            }
             Latency::None => Delivery::InBlocks { retire_ms: 1 },
             Latency::Ms(ms) => Delivery::InBlocks { retire_ms: ms },
         }
@@ -460,6 +477,8 @@ mod tests {
             ("--snaplen 300000", "--snaplen takes 16 to 262144 bytes"),
             ("--buffer 1k", "--buffer takes 65536 to"),
             ("--for x", "--for takes seconds"),
+            ("--threads 0", "--threads takes 1 to 64, not `0`"),
+            ("-r x --threads 2", "--threads goes with packets of interfaces"),
             ("-r x -i lo", "--interface goes with packets of interfaces, not with --read FILE"),
             ("-r x --by proto --to json:/tmp/x", "--by goes with what is shown"),
             ("--comment process", "--comment says what stands in a file of packets"),

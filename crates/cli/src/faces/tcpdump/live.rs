@@ -183,6 +183,7 @@ impl LiveFace<'_> {
         let is_unread = || self.run.uses_stdout() && sys::term::reader_is_gone(sys::term::STDOUT);
         let stop = || self.ended.get() || sys::signal::is_requested() || is_unread();
         let mut stream = PacketStream::open(FollowPackets {
+            threads: 1,
             ifaces: device.link.iter().map(|link| String::from_utf8_lossy(&link.name).into_owned()).collect(),
             places: vec![CapturePlace { netns_id, netns: None }],
             delivery: delivery(self.run),

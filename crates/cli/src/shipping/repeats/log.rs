@@ -3,7 +3,7 @@
 use super::super::gate::RateBy;
 use super::Keyed;
 use record::Owner;
-use record::rows::{LogRecord, LogRecords, PacketEntry, LoggingRule, PacketHeaders, Transport};
+use record::rows::{LogRecord, LogRecords, LoggingRule, PacketEntry, PacketHeaders, Transport};
 use record::text::{put_addr, put_log_text};
 
 /// Bytes of the packet that are kept: its headers.

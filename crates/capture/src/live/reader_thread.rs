@@ -1,0 +1,347 @@
+//! A ring that a thread of its own reads: it copies packets out of the ring into batches, which the stream takes.
+//!
+//! Packets of one ring stay in their order. Those of several are merged by their stamps, so the stream must know that a
+//! ring without a packet will not bring an older one: [`ReaderThread::quiet_ns`] says up to when nothing can come.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::time::Duration;
+
+use sys::packet_ring::{Frame, FrameStatus, PacketRing, PacketType, RingStatistics, sleep_precisely};
+use sys::{SysError, clock, wait_any};
+
+use crate::pace::{Pacing, Wait};
+
+/// Packets of a batch, and bytes of them after which it is handed over.
+const BATCH_PACKETS: u64 = 512;
+const BATCH_BYTES: usize = 256 << 10;
+/// Batches that wait for the stream, 16 MiB of packets as a rule. Then the ring fills, where the kernel counts.
+const BATCHES: usize = 64;
+/// Longest wait without a packet.
+const IDLE_MS: i32 = 100;
+/// How often the counters are read.
+const COUNT_NS: u64 = 100_000_000;
+/// Longest time at the end in which packets are taken that the kernel has counted.
+const END_NS: u64 = 400_000_000;
+
+/// A packet in a batch.
+#[derive(Debug, Clone, Copy)]
+struct Copied {
+    time_ns: u64,
+    start: usize,
+    bytes: usize,
+    len: u32,
+    ifindex: u32,
+    hardware: u16,
+    packet_type: PacketType,
+    status: FrameStatus,
+}
+
+/// Packets, copied.
+#[derive(Debug, Default)]
+struct Batch {
+    packets: Vec<Copied>,
+    bytes: Vec<u8>,
+}
+
+impl Batch {
+    fn push(&mut self, frame: &Frame<'_>) {
+        let Frame { bytes, len, time_ns, ifindex, hardware, packet_type, status } = *frame;
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        self.packets.push(Copied { time_ns, start, bytes: bytes.len(), len, ifindex, hardware, packet_type, status });
+    }
+
+    fn frame(&self, at: usize) -> Option<Frame<'_>> {
+        let Copied { time_ns, start, bytes, len, ifindex, hardware, packet_type, status } = *self.packets.get(at)?;
+        let bytes = self.bytes.get(start..start + bytes)?;
+        Some(Frame { bytes, len, time_ns, ifindex, hardware, packet_type, status })
+    }
+}
+
+/// What the thread tells.
+#[derive(Debug, Default)]
+struct Shared {
+    /// Packets that came before this time, ns since 1970, are in batches that were handed over.
+    empty_ns: AtomicU64,
+    /// True while the thread waits for the ring, with nothing in hand.
+    is_waiting: AtomicBool,
+    /// Grows with each wait that is over.
+    waits: AtomicU64,
+    packets: AtomicU64,
+    drops: AtomicU64,
+}
+
+/// The stream's end.
+#[derive(Debug)]
+pub(super) struct ReaderThread {
+    batches: Receiver<Batch>,
+    /// Batches that were read, to be filled again.
+    spare: SyncSender<Batch>,
+    current: Batch,
+    at: usize,
+    /// Wakes us; a byte ends the thread.
+    stream: UnixStream,
+    /// The ring's socket.
+    ring: OwnedFd,
+    shared: Arc<Shared>,
+    /// So late a packet may be in the ring after its stamp, in ns.
+    late_ns: u64,
+    quiet_ns: u64,
+    ring_bytes: usize,
+    is_over: bool,
+}
+
+impl ReaderThread {
+    /// Starts a thread that reads the ring. `late_ns`: so long a packet may be on its way into the ring.
+    pub(super) fn start(ring: PacketRing, pace: Pacing, late_ns: u64) -> Result<ReaderThread, std::io::Error> {
+        let (stream, other) = UnixStream::pair()?;
+        stream.set_nonblocking(true)?;
+        other.set_nonblocking(true)?;
+        let (sender, batches) = sync_channel(BATCHES);
+        let (spare, spares) = sync_channel(BATCHES);
+        let shared = Arc::new(Shared::default());
+        let (socket, ring_bytes) = (ring.as_fd().try_clone_to_owned()?, ring.bytes());
+        let reader = RingReader { ring, pace, stream: other, sender, spares, shared: Arc::clone(&shared), handed: 0 };
+        std::thread::Builder::new().name("netwren-ring".into()).spawn(move || reader.run())?;
+        Ok(ReaderThread {
+            batches,
+            spare,
+            current: Batch::default(),
+            at: 0,
+            stream,
+            ring: socket,
+            shared,
+            late_ns,
+            quiet_ns: 0,
+            ring_bytes,
+            is_over: false,
+        })
+    }
+
+    /// The stamp of the next packet; `None` if there is none for now.
+    pub(super) fn next_ns(&mut self) -> Option<u64> {
+        if self.at >= self.current.packets.len() {
+            self.receive();
+        }
+        self.current.packets.get(self.at).map(|packet| packet.time_ns)
+    }
+
+    /// Takes the next batch, if there is one.
+    fn receive(&mut self) {
+        match self.batches.try_recv() {
+            Ok(batch) => {
+                let mut read = std::mem::replace(&mut self.current, batch);
+                read.packets.clear();
+                read.bytes.clear();
+                // Without room the memory is freed.
+                let _ = self.spare.try_send(read);
+                self.at = 0;
+            }
+            Err(TryRecvError::Empty) => {}
+            Err(TryRecvError::Disconnected) => self.is_over = true,
+        }
+    }
+
+    /// Hands out packets of one batch, at most `most`, until `take` returns false; how many.
+    pub(super) fn take_many(&mut self, most: u64, mut take: impl FnMut(&Frame<'_>) -> bool) -> u64 {
+        let mut taken = 0;
+        while taken < most && self.next_ns().is_some() {
+            let Some(frame) = self.current.frame(self.at) else { break };
+            self.at += 1;
+            taken += 1;
+            if !take(&frame) {
+                break;
+            }
+        }
+        taken
+    }
+
+    /// No packet with an older stamp than this can come: all that came before were taken. To be asked while there is
+    /// none.
+    pub(super) fn quiet_ns(&mut self) -> u64 {
+        // What the thread told before we look for a batch: what is in it came later.
+        let told_ns = self.shared.empty_ns.load(Ordering::Acquire);
+        let waits = self.shared.waits.load(Ordering::Acquire);
+        let mut empty_ns = told_ns;
+        if self.shared.is_waiting.load(Ordering::Acquire) {
+            let (now_ns, mut ready) = (clock::wall_ns(), Vec::new());
+            let is_empty = wait_any(&[self.ring.as_fd()], 0, &mut ready).is_ok() && ready.is_empty();
+            let was_waiting = self.shared.is_waiting.load(Ordering::Acquire);
+            if is_empty && was_waiting && self.shared.waits.load(Ordering::Acquire) == waits {
+                empty_ns = empty_ns.max(now_ns);
+            }
+        }
+        if self.next_ns().is_none() {
+            let end_ns = if self.is_over { u64::MAX } else { empty_ns.saturating_sub(self.late_ns) };
+            self.quiet_ns = self.quiet_ns.max(end_ns);
+        }
+        self.quiet_ns
+    }
+
+    /// Ends the thread: no further packet is let in, and what is in the ring is handed over.
+    pub(super) fn end(&self) {
+        // A byte that finds no room follows others.
+        let _ = (&self.stream).write(&[1]);
+    }
+
+    /// To be called when a wait ended by [`AsFd::as_fd`].
+    pub(super) fn woken(&mut self) {
+        loop {
+            match (&self.stream).read(&mut [0; 64]) {
+                Ok(64) => {}
+                Ok(0) => {
+                    // It has ended, which would wake us for ever.
+                    std::thread::sleep(Duration::from_millis(1));
+                    return;
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// The counters, some tenths of a second old until the thread has ended.
+    pub(super) fn statistics(&self) -> RingStatistics {
+        let of = |count: &AtomicU64| count.load(Ordering::Acquire);
+        RingStatistics { packets: of(&self.shared.packets), drops: of(&self.shared.drops), freezes: 0 }
+    }
+
+    /// True once the thread has ended and every packet of it was taken.
+    pub(super) fn is_over(&mut self) -> bool {
+        self.next_ns().is_none() && self.is_over
+    }
+
+    /// Bytes of the ring.
+    pub(super) fn bytes(&self) -> usize {
+        self.ring_bytes
+    }
+}
+
+impl AsFd for ReaderThread {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+/// The thread's end.
+struct RingReader {
+    ring: PacketRing,
+    pace: Pacing,
+    stream: UnixStream,
+    sender: SyncSender<Batch>,
+    spares: Receiver<Batch>,
+    shared: Arc<Shared>,
+    /// Packets of all batches.
+    handed: u64,
+}
+
+impl RingReader {
+    fn run(mut self) {
+        sleep_precisely();
+        let (mut counted_ns, mut handed) = (0, 0);
+        loop {
+            let Ok(is_ending) = self.wait(handed) else { break };
+            let before_ns = clock::wall_ns();
+            let Some(taken) = self.take_all() else { break };
+            handed = taken;
+            self.shared.empty_ns.store(before_ns, Ordering::Release);
+            let now_ns = clock::monotonic_ns();
+            if now_ns.saturating_sub(counted_ns) > COUNT_NS {
+                counted_ns = now_ns;
+                self.count();
+            }
+            if is_ending {
+                self.end();
+                break;
+            }
+        }
+        // The sender goes with us, which ends the stream of batches; then the stream is woken.
+        drop(self.sender);
+        let _ = self.stream.write(&[1]);
+    }
+
+    /// Waits for packets, or for a short time. True if the thread shall end.
+    fn wait(&mut self, handed: u64) -> Result<bool, SysError> {
+        if let Wait::Sleep(time) = self.pace.next(clock::monotonic_ns(), handed) {
+            std::thread::sleep(time);
+            return Ok(self.is_told_to_end());
+        }
+        if self.ring.next_ns().is_some() {
+            return Ok(self.is_told_to_end());
+        }
+        self.shared.is_waiting.store(true, Ordering::Release);
+        let waited = wait_any(&[self.ring.as_fd(), self.stream.as_fd()], IDLE_MS, &mut Vec::new());
+        self.shared.waits.fetch_add(1, Ordering::AcqRel);
+        self.shared.is_waiting.store(false, Ordering::Release);
+        waited?;
+        if self.ring.next_ns().is_none() {
+            // Its interface went down or away, which would wake us for ever.
+            self.ring.take_error();
+            self.ring.keep_early();
+        }
+        Ok(self.is_told_to_end())
+    }
+
+    /// True once a byte has come, or the other end is closed.
+    fn is_told_to_end(&mut self) -> bool {
+        match self.stream.read(&mut [0; 1]) {
+            Ok(_) => true,
+            Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
+        }
+    }
+
+    /// Hands over all packets that are in the ring; how many. `None` once nobody takes them.
+    fn take_all(&mut self) -> Option<u64> {
+        let mut all = 0;
+        loop {
+            let mut batch = self.spares.try_recv().unwrap_or_default();
+            let taken = self.ring.take_many(BATCH_PACKETS, |frame| {
+                batch.push(frame);
+                batch.bytes.len() < BATCH_BYTES
+            });
+            if taken == 0 {
+                self.ring.give_back();
+                return Some(all);
+            }
+            self.ring.give_back();
+            all += taken;
+            self.handed += taken;
+            self.sender.send(batch).ok()?;
+            // Not read for a while: full of such bytes.
+            let _ = self.stream.write(&[1]);
+        }
+    }
+
+    fn count(&mut self) -> RingStatistics {
+        let statistics = self.ring.statistics().unwrap_or_default();
+        self.shared.packets.store(statistics.packets, Ordering::Release);
+        self.shared.drops.store(statistics.drops, Ordering::Release);
+        statistics
+    }
+
+    /// Lets no further packet in, and hands over those that the kernel has counted.
+    fn end(&mut self) {
+        if self.ring.reject_all().is_err() {
+            return;
+        }
+        let mut begin_ns = clock::monotonic_ns();
+        loop {
+            match self.take_all() {
+                None => return,
+                Some(0) => {}
+                Some(_) => begin_ns = clock::monotonic_ns(),
+            }
+            let RingStatistics { packets, drops, .. } = self.count();
+            let is_all = self.handed >= packets.saturating_sub(drops);
+            if is_all || clock::monotonic_ns().saturating_sub(begin_ns) > END_NS {
+                return;
+            }
+            // Packets that are just being copied, or in a block that is not full.
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}

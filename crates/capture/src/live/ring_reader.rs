@@ -1,0 +1,141 @@
+//! A ring, wherever it is read: here, or by a thread of its own.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use sys::packet_ring::{Frame, PacketRing, RingStatistics, StampClock};
+use sys::{Errno, SysError};
+
+use super::reader_thread::ReaderThread;
+use crate::pace::Pacing;
+
+/// A ring that is read.
+#[derive(Debug)]
+pub(super) enum ReadRing {
+    Here(PacketRing),
+    Thread(Box<ReaderThread>),
+}
+
+impl ReadRing {
+    /// The same ring, read by a thread from now on.
+    pub(super) fn on_thread(self, pace: Pacing, late_ns: u64) -> Result<ReadRing, std::io::Error> {
+        match self {
+            ReadRing::Here(ring) => {
+                ReaderThread::start(ring, pace, late_ns).map(|thread| ReadRing::Thread(Box::new(thread)))
+            }
+            thread @ ReadRing::Thread(_) => Ok(thread),
+        }
+    }
+
+    #[inline]
+    pub(super) fn next_ns(&mut self) -> Option<u64> {
+        match self {
+            ReadRing::Here(ring) => ring.next_ns(),
+            ReadRing::Thread(thread) => thread.next_ns(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn take_many(&mut self, most: u64, take: impl FnMut(&Frame<'_>) -> bool) -> u64 {
+        match self {
+            ReadRing::Here(ring) => ring.take_many(most, take),
+            ReadRing::Thread(thread) => thread.take_many(most, take),
+        }
+    }
+
+    /// Up to when no packet can come any more, while there is none: always, for a ring that is read here, whose packets
+    /// are where they came.
+    pub(super) fn quiet_ns(&mut self) -> u64 {
+        match self {
+            ReadRing::Here(_) => u64::MAX,
+            ReadRing::Thread(thread) => thread.quiet_ns(),
+        }
+    }
+
+    pub(super) fn give_back(&mut self) {
+        if let ReadRing::Here(ring) = self {
+            ring.give_back();
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            ReadRing::Here(ring) => ring.bytes(),
+            ReadRing::Thread(thread) => thread.bytes(),
+        }
+    }
+
+    pub(super) fn reject_all(&self) -> Result<(), SysError> {
+        match self {
+            ReadRing::Here(ring) => ring.reject_all(),
+            ReadRing::Thread(thread) => {
+                thread.end();
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn statistics(&mut self) -> Option<RingStatistics> {
+        match self {
+            ReadRing::Here(ring) => ring.statistics().ok(),
+            ReadRing::Thread(thread) => Some(thread.statistics()),
+        }
+    }
+
+    /// True unless a thread still reads: its counters are old, and it has packets in hand.
+    pub(super) fn is_settled(&mut self) -> bool {
+        match self {
+            ReadRing::Here(_) => true,
+            ReadRing::Thread(thread) => thread.is_over(),
+        }
+    }
+
+    /// A wait was ended by this ring.
+    pub(super) fn woken(&mut self) {
+        match self {
+            ReadRing::Here(ring) => {
+                if ring.next_ns().is_none() {
+                    // Its interface went down or away, which would wake us for ever; notifications say which.
+                    ring.take_error();
+                    ring.keep_early();
+                }
+            }
+            ReadRing::Thread(thread) => thread.woken(),
+        }
+    }
+
+    /// Takes the error that waits at the socket; a thread does that itself.
+    pub(super) fn take_error(&self) -> Option<Errno> {
+        match self {
+            ReadRing::Here(ring) => ring.take_error(),
+            ReadRing::Thread(_) => None,
+        }
+    }
+
+    /// Binds the ring to another interface; the error is a sentence.
+    pub(super) fn bind(&self, ifindex: u32, promiscuous: bool) -> Result<(), String> {
+        let ReadRing::Here(ring) = self else {
+            return Err("rings that share packets cannot be bound again (--threads): start anew".to_owned());
+        };
+        ring.bind(ifindex).map_err(|error| error.to_string())?;
+        if promiscuous {
+            let _ = ring.see_all(ifindex);
+        }
+        Ok(())
+    }
+
+    pub(super) fn stamp_by(&self, clock: StampClock, iface: Option<&[u8]>) -> Result<(), SysError> {
+        match self {
+            ReadRing::Here(ring) => ring.stamp_by(clock, iface),
+            ReadRing::Thread(_) => Ok(()),
+        }
+    }
+}
+
+impl AsFd for ReadRing {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            ReadRing::Here(ring) => ring.as_fd(),
+            ReadRing::Thread(thread) => thread.as_fd(),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! `capture --threads`: several rings of an interface lose nothing, and keep packets in their order.
+
+use crate::capture::{command, rings};
+use crate::capture_rights::of_threads;
+use crate::going::Going;
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, UdpSocket};
+use testkit::netns::Lab;
+
+/// Flows, and packets of each.
+const FLOWS: usize = 16;
+const EACH: u32 = 500;
+const PORT: u16 = 7200;
+
+/// Sends `EACH` numbered datagrams from each of `FLOWS` sockets, from two threads at once.
+fn send(lab: &Lab) {
+    let sockets: Vec<UdpSocket> =
+        lab.inside(|| (0..FLOWS).map(|_| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()).collect());
+    std::thread::scope(|scope| {
+        for half in sockets.chunks(FLOWS / 2) {
+            scope.spawn(move || {
+                for number in 0..EACH {
+                    for socket in half {
+                        // The error of the datagram before is the answer to some: each is sent once.
+                        while socket.send_to(&number.to_be_bytes(), (Ipv4Addr::LOCALHOST, PORT)).is_err() {}
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// What arrives is dropped before the host answers.
+fn drop_all(lab: &Lab) {
+    lab.nft(&format!(
+        "table inet t {{\n chain i {{ type filter hook input priority 0\n udp dport {PORT} drop\n }}\n }}"
+    ));
+}
+
+/// Sequence of each flow's numbers, and times, of a file of pcap: little-endian, ns or us.
+fn read(file: &[u8]) -> (HashMap<u16, Vec<u32>>, Vec<u64>) {
+    let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
+    let scale = if word(0) == 0xa1b2_3c4d { 1 } else { 1000 };
+    let (mut at, mut flows, mut times) = (24, HashMap::<u16, Vec<u32>>::new(), Vec::new());
+    while at < file.len() {
+        let (captured, frame) = (word(at + 8) as usize, at + 16);
+        times.push(u64::from(word(at)) * 1_000_000_000 + u64::from(word(at + 4)) * scale);
+        // Ethernet, IPv4 without options, UDP.
+        let port = u16::from_be_bytes(file[frame + 34..frame + 36].try_into().unwrap());
+        let number = u32::from_be_bytes(file[frame + 42..frame + 46].try_into().unwrap());
+        flows.entry(port).or_default().push(number);
+        at = frame + captured;
+    }
+    (flows, times)
+}
+
+/// Every packet is in the file, those of a flow in their order, and all by time.
+#[test]
+fn root_threads_lose_nothing_and_keep_flows_in_order() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = Lab::new("capthreads");
+    drop_all(&lab);
+    let file = lab.dir().join("all.pcap");
+    let filter = format!("udp dst port {PORT}");
+    for place in [&["-i", "lo"][..], &[]] {
+        let words = [place, &["--threads", "3", "-w", file.to_str().unwrap(), &filter]].concat();
+        let going: Going<String> = Going::spawn(command(&lab, &words), |line| line);
+        let pid = going.child.id();
+        testkit::wait_until("three rings and their threads", || {
+            rings(&lab) == 3 && of_threads(pid, &["Name"]).len() >= 4
+        });
+        // No thread has kept a right.
+        testkit::wait_until("no rights", || {
+            of_threads(pid, &["CapEff", "Seccomp"]).iter().all(|of| of[0] == "0".repeat(16) && of[1] == "2")
+        });
+        send(&lab);
+        let (_, ran) = going.end();
+        let all = FLOWS as u32 * EACH;
+        assert!(ran.stderr.contains(&format!("{all} packets received, 0 dropped by the ring")), "{}", ran.stderr);
+        ran.ok();
+        let (flows, times) = read(&std::fs::read(&file).unwrap());
+        let expected: Vec<u32> = (0..EACH).collect();
+        assert_eq!(flows.len(), FLOWS);
+        flows.iter().for_each(|(port, numbers)| assert_eq!(*numbers, expected, "{port}"));
+        // A stamp is taken before the packet is in its ring: by some µs unless the kernel is interrupted in between.
+        let back = times.windows(2).map(|pair| pair[0].saturating_sub(pair[1])).max().unwrap();
+        assert!(back < 1_000_000, "{back} ns back");
+    }
+}
+
+/// The same of lines, and of packets that must be judged here.
+#[test]
+fn root_lines_of_threads_are_in_order() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = Lab::new("capthrtext");
+    drop_all(&lab);
+    let columns = "sport,ip_id";
+    let words = ["--columns", columns, "-i", "lo", "--threads", "2", "udp and len = 46 and dport = 7200"];
+    let mut going: Going<String> = Going::past_header(command(&lab, &words), columns, |line| line);
+    send(&lab);
+    let all = FLOWS * EACH as usize;
+    going.read_until("every packet", |lines| lines.len() >= all);
+    let (lines, ran) = going.end();
+    assert_eq!(lines.len(), all);
+    let mut last = HashMap::<&str, u16>::new();
+    for line in &lines {
+        let (port, id) = line.split_once('\t').unwrap();
+        let id: u16 = id.parse().unwrap();
+        // Numbers of a socket's datagrams grow, and may begin anew.
+        let before = last.insert(port, id);
+        assert!(before.is_none_or(|before| id.wrapping_sub(before) < 0x8000), "{line} after {before:?}");
+    }
+    assert_eq!(last.len(), FLOWS);
+    ran.ok();
+}
+
+/// What finds no room in one of the rings is counted, to the packet.
+#[test]
+fn root_losses_of_all_rings_are_counted() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = Lab::new("capthrloss");
+    drop_all(&lab);
+    let filter = format!("udp dst port {PORT}");
+    let words = ["-i", "lo", "-H", "-c", "sport", "--threads", "2", "--buffer", "64KiB", &filter];
+    let mut going: Going<String> = Going::spawn(command(&lab, &words), |line| line);
+    testkit::wait_until("the rings are there", || rings(&lab) == 2);
+    going.signal("-STOP");
+    send(&lab);
+    going.signal("-CONT");
+    going.read_until("some packets", |lines| !lines.is_empty());
+    let (lines, ran) = going.end();
+    let all = FLOWS as u32 * EACH;
+    let number = |words: &str| {
+        let before = ran.stderr.split_once(words).unwrap().0;
+        before.rsplit(' ').next().unwrap().parse::<u32>().unwrap()
+    };
+    let (received, dropped) = (number(" packets received"), number(" dropped by the ring"));
+    assert_eq!((received, lines.len() as u32 + dropped), (all, all), "{}", ran.stderr);
+    assert!(dropped > 0);
+    ran.says(3, &["packets lost: the ring of"]);
+}

@@ -243,8 +243,7 @@ impl RingReader {
     fn run(mut self) {
         sleep_precisely();
         let (mut counted_ns, mut handed) = (0, 0);
-        loop {
-            let Ok(is_ending) = self.wait(handed) else { break };
+        while let Ok(is_ending) = self.wait(handed) {
             let before_ns = clock::wall_ns();
             let Some(taken) = self.take_all() else { break };
             handed = taken;
@@ -289,7 +288,8 @@ impl RingReader {
     /// True once a byte has come, or the other end is closed.
     fn is_told_to_end(&mut self) -> bool {
         match self.stream.read(&mut [0; 1]) {
-            Ok(_) => true,
+            // A byte, or the end.
+            Ok(0..) => true,
             Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
         }
     }

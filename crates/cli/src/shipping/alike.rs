@@ -25,7 +25,7 @@ pub(super) type Write<'w, T> = dyn FnMut(&<T as record::Table>::Row<'_>, &mut dy
 
 /// What messages share, by the shape of their rows.
 pub(super) struct AlikeMessages {
-    slots: Box<[Slot]>,
+    slots: Box<[ShapeSlot]>,
     making: Making,
 }
 
@@ -42,7 +42,7 @@ struct Making {
 }
 
 #[derive(Default)]
-struct Slot {
+struct ShapeSlot {
     second: u64,
     shared: [u64; 5],
     texts: [Vec<u8>; 2],
@@ -63,7 +63,7 @@ impl AlikeMessages {
     pub(super) fn new<T: Shipped>(columns: &Columns) -> Option<AlikeMessages> {
         let numbers: Option<Vec<Option<usize>>> = columns.0.iter().map(|column| number_of::<T>(&column.name)).collect();
         Some(AlikeMessages {
-            slots: (0..SLOTS).map(|_| Slot::default()).collect(),
+            slots: (0..SLOTS).map(|_| ShapeSlot::default()).collect(),
             making: Making { columns: numbers?, ..Making::default() },
         })
     }
@@ -121,7 +121,7 @@ fn slot_of(shape: &RowShape<'_>) -> usize {
     (sum >> 40) as usize % SLOTS
 }
 
-impl Slot {
+impl ShapeSlot {
     #[inline]
     fn is_of(&self, shape: &RowShape<'_>) -> bool {
         self.second == shape.second && self.is_like(shape)
@@ -475,7 +475,10 @@ mod tests {
                     alike.write(row, cells, &Lookups::none(), &mut out);
                 }));
                 let differs = expected.iter().zip(&out).position(|(one, other)| one != other);
-                let near = |bytes: &[u8]| differs.map(|at| String::from_utf8_lossy(&bytes[at.saturating_sub(200)..bytes.len().min(at + 50)]).into_owned());
+                let near = |bytes: &[u8]| {
+                    let range = |at: usize| at.saturating_sub(200)..bytes.len().min(at + 50);
+                    differs.map(|at| String::from_utf8_lossy(&bytes[range(at)]).into_owned())
+                };
                 prop_assert_eq!(near(&expected), near(&out));
                 prop_assert_eq!(expected.len(), out.len());
             }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use netlink::datagrams::{BATCH_HEADER, BatchHeader, DatagramFrame, DatagramFrames};
 use netlink::{DecodeError, Messages};
-use packet::read_headers_into;
 use record::rows::{LogRecord, LogRecords};
 use record::{Accounting, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, StreamState, Table};
 use sys::{Blocks, Errno, Host, SysError};
@@ -218,10 +217,8 @@ impl<'h> LogStream<'h> {
             first_error,
             hand_over,
             preview,
-            headers,
             ..
         } = self;
-        let reads_headers = headers.load(Relaxed);
         if let Some(hand_over) = hand_over {
             // Rows of the last batch have left: what follows is a successor's, should this process end now.
             hand_over.note(&sequences.numbers());
@@ -265,9 +262,6 @@ impl<'h> LogStream<'h> {
                 if let Some(seq) = row.seq {
                     sequences.note(row.netns_id, row.group, seq);
                 }
-                if reads_headers {
-                    read_headers_into(row.payload, &mut row.packet);
-                }
                 *seen += 1;
                 if !groups.contains(&row.group) {
                     *filtered += 1;
@@ -299,6 +293,7 @@ impl Stream<LogRecords> for LogStream<'_> {
 
     fn next(&mut self, _: &Demand<LogRecords>, each: &mut Each<'_, LogRecords>) -> Result<StreamState, SourceError> {
         self.set_copied();
+        self.layouts.reads_headers = self.headers.load(Relaxed);
         let state = self.next_batch(each);
         self.lost.store(self.sequences.lost(), Relaxed);
         state.map_err(|error| SourceError { what: WHAT, fault: SourceFault::Io, cause: Box::new(error) })

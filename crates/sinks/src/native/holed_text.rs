@@ -40,13 +40,13 @@ pub struct Hole {
 pub struct HoledText {
     /// Without what stood in the holes, and with [`CHUNK`] bytes more.
     shared: Vec<u8>,
-    pieces: Vec<Piece>,
+    pieces: Vec<TextPiece>,
     /// Bytes of the longest text, with some to spare.
     bytes_max: usize,
 }
 
 /// Some of the shared text, and what follows: nothing behind the last one.
-struct Piece {
+struct TextPiece {
     begin: usize,
     bytes: usize,
     hole: Option<(usize, HoleForm)>,
@@ -103,12 +103,12 @@ impl HoledText {
         for hole in holes {
             let before = text.get(at..hole.at)?;
             let hole_of = Some((hole.number, hole.form));
-            pieces.push(Piece { begin: shared.len(), bytes: before.len(), hole: hole_of });
+            pieces.push(TextPiece { begin: shared.len(), bytes: before.len(), hole: hole_of });
             shared.extend_from_slice(before);
             at = hole.at + hole.bytes;
         }
         let last = text.get(at..)?;
-        pieces.push(Piece { begin: shared.len(), bytes: last.len(), hole: None });
+        pieces.push(TextPiece { begin: shared.len(), bytes: last.len(), hole: None });
         shared.extend_from_slice(last);
         let bytes_max = shared.len() + pieces.len() * NUMBER + SLACK;
         shared.extend_from_slice(&[0; CHUNK]);
@@ -140,7 +140,7 @@ impl HoledText {
 
     /// A short text by one store, whose end is overwritten by what follows.
     #[inline(always)]
-    fn put_shared(&self, piece: &Piece, writer: &mut SliceWriter<'_>) {
+    fn put_shared(&self, piece: &TextPiece, writer: &mut SliceWriter<'_>) {
         let Some(text) = self.shared.get(piece.begin..) else { return };
         match text.first_chunk::<CHUNK>().filter(|_| piece.bytes <= CHUNK) {
             Some(chunk) => writer.chunk(chunk, piece.bytes),

@@ -4,6 +4,7 @@
 //! from the heads of the attributes, at places that are known beforehand: to walk from one attribute to the next takes
 //! longer, as each place depends on the length before it.
 use netlink::{Attrs, DecodeError};
+use packet::read_headers_into;
 use record::rows::LogRecord;
 
 use super::record::{decode_into, hardware_address, time_ns};
@@ -20,7 +21,11 @@ const MISSES_MAX: u8 = 8;
 
 /// Layouts of the last records.
 #[derive(Debug)]
-pub(crate) struct RecordLayouts(Box<[RecordLayout; SLOTS]>);
+pub(crate) struct RecordLayouts {
+    slots: Box<[RecordLayout; SLOTS]>,
+    /// False where nobody asks what headers of packets say.
+    pub(crate) reads_headers: bool,
+}
 
 /// Where the attributes of a message stand.
 #[derive(Debug, Clone, Copy, Default)]
@@ -46,7 +51,7 @@ struct HeadBlock {
 
 /// Offset and length of the payload of an attribute. No payload begins at 0: such an attribute is not there.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
+struct AttrPlace {
     at: u16,
     bytes: u16,
 }
@@ -54,26 +59,26 @@ struct Place {
 /// Those of all attributes that a layout may have, but for one that is not read.
 #[derive(Debug, Clone, Copy, Default)]
 struct Places {
-    packet_hdr: Place,
-    prefix: Place,
-    payload: Place,
-    seq: Place,
-    in_ifindex: Place,
-    out_ifindex: Place,
-    timestamp: Place,
-    hw_header: Place,
-    hw_addr: Place,
-    hw_type: Place,
+    packet_hdr: AttrPlace,
+    prefix: AttrPlace,
+    payload: AttrPlace,
+    seq: AttrPlace,
+    in_ifindex: AttrPlace,
+    out_ifindex: AttrPlace,
+    timestamp: AttrPlace,
+    hw_header: AttrPlace,
+    hw_addr: AttrPlace,
+    hw_type: AttrPlace,
 }
 
 impl Default for RecordLayouts {
     fn default() -> RecordLayouts {
-        RecordLayouts(Box::new([RecordLayout::default(); SLOTS]))
+        RecordLayouts { slots: Box::new([RecordLayout::default(); SLOTS]), reads_headers: true }
     }
 }
 
 impl RecordLayouts {
-    /// The same as [`decode_into`].
+    /// The same as [`decode_into`], and what the packet's headers say.
     #[inline]
     pub(crate) fn decode_into<'b>(
         &mut self,
@@ -81,14 +86,17 @@ impl RecordLayouts {
         row: &mut LogRecord<'b>,
         unknown_attrs: &mut u64,
     ) -> Result<(), DecodeError> {
-        let layout = &mut self.0[message.len() / 4 % SLOTS];
+        let layout = &mut self.slots[message.len() / 4 % SLOTS];
         if layout.is_of(message) {
             layout.misses = 0;
             layout.places.read(message, row);
-            return Ok(());
+        } else {
+            decode_into(message, row, unknown_attrs)?;
+            layout.miss(message);
         }
-        decode_into(message, row, unknown_attrs)?;
-        layout.miss(message);
+        if self.reads_headers {
+            read_headers_into(row.payload, &mut row.packet);
+        }
         Ok(())
     }
 }
@@ -123,7 +131,7 @@ impl HeadBlock {
     }
 }
 
-impl Place {
+impl AttrPlace {
     /// The payload; empty if the message has none.
     #[inline(always)]
     fn of(self, message: &[u8]) -> &[u8] {
@@ -165,7 +173,7 @@ impl Places {
     }
 
     /// The place of an attribute, and how many bytes are read of it; `None` for one that most messages have not.
-    fn of(&mut self, kind: u16) -> Option<(&mut Place, usize)> {
+    fn of(&mut self, kind: u16) -> Option<(&mut AttrPlace, usize)> {
         Some(match kind {
             nfula::PACKET_HDR => (&mut self.packet_hdr, 4),
             nfula::PREFIX => (&mut self.prefix, 0),
@@ -214,7 +222,7 @@ impl RecordLayout {
             if attr.kind != nfula::HWLEN {
                 let (place, needs) = layout.places.of(attr.kind)?;
                 let bytes = u16::try_from(attr.payload.len()).ok().filter(|bytes| usize::from(*bytes) >= needs)?;
-                *place = Place { at: u16::try_from(at + ATTR_HEAD).ok()?, bytes };
+                *place = AttrPlace { at: u16::try_from(at + ATTR_HEAD).ok()?, bytes };
             }
             let index =
                 layout.heads.iter().position(|block| (block.at..=block.at + BLOCK - ATTR_HEAD).contains(&at))?;
@@ -258,21 +266,31 @@ mod tests {
 
     fn both(layouts: &mut RecordLayouts, message: &[u8]) {
         let (mut row, mut unknown, mut expected_unknown) = (LogRecord { time_ns: 9, ..LogRecord::default() }, 0, 0);
-        let decoded = layouts.decode_into(message, &mut row, &mut unknown).map(|()| {
-            packet::read_headers_into(row.payload, &mut row.packet);
-            row
-        });
+        let decoded = layouts.decode_into(message, &mut row, &mut unknown).map(|()| row);
         assert_eq!(decoded, decode_record(message, 9, &mut expected_unknown));
         assert_eq!(unknown, expected_unknown);
     }
 
     const USUAL: [u16; 10] = [1, 10, 4, 8, 15, 17, 16, 3, 12, 9];
 
+    /// With a layout and without.
+    #[test]
+    fn headers_are_read_where_they_are_asked_for() {
+        let mut layouts = RecordLayouts::default();
+        for reads_headers in [true, false, false, true] {
+            layouts.reads_headers = reads_headers;
+            let (message, mut row) = (message(&USUAL.map(|kind| (kind, 1)), 0), LogRecord::default());
+            layouts.decode_into(&message, &mut row, &mut 0).unwrap();
+            assert_eq!((row.packet.is_some(), row.payload.len()), (reads_headers, 40));
+        }
+    }
+
     #[test]
     fn a_layout_is_known_again() {
         let mut layouts = RecordLayouts::default();
         let usual = |number| message(&USUAL.map(|kind| (kind, number)), 0);
-        let is_known = |layouts: &RecordLayouts, message: &[u8]| layouts.0.iter().any(|layout| layout.is_of(message));
+        let is_known =
+            |layouts: &RecordLayouts, message: &[u8]| layouts.slots.iter().any(|layout| layout.is_of(message));
         for number in [7, 8, 9] {
             both(&mut layouts, &usual(number));
             assert!(is_known(&layouts, &usual(200)));

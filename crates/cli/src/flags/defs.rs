@@ -697,7 +697,7 @@ pub(crate) const FLAGS: &[Flag] = &[
          (`name=value` each) of the first packet of each connection, and where they change",
     ),
     flag(
-        Scope::LOG,
+        Scope::LOG_SERVICE,
         "comment",
         None,
         Value("FIELDS"),

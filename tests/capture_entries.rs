@@ -109,7 +109,8 @@ fn root_capture_filters_by_what_nat_makes_of_packets() {
     testkit::require_tool!("nft");
     let routed = Routed::new("capnat");
     routed.router.nft(&format!(
-        "{REWRITES}\n table ip raw {{ chain r {{ type filter hook prerouting priority -300; udp dport 7010 notrack; }}\n}}"
+        "{REWRITES}\n table ip raw {{ chain r {{ type filter hook prerouting priority -300; \
+         udp dport 7010 notrack; }}\n}}"
     ));
     let words = ["ip", "and", "nat = dnat"];
     let mut going = capture(&routed.router, "iface,dst,dport,backend", &words);

@@ -2,7 +2,7 @@
 
 use crate::command::{Command, Commands, ParsedWords};
 use crate::exit::Exit;
-use crate::flags::{parser, unknown};
+use crate::flags::{near_command, parser};
 use crate::messages::say;
 use crate::outcome::Outcome;
 use crate::output;
@@ -16,7 +16,7 @@ pub(crate) fn run(mut words: Vec<OsString>, commands: Commands) -> Option<Exit> 
 
 /// Runs a command with its words, and prints its messages.
 pub(crate) fn run_command(command: &'static Command, words: Vec<OsString>, commands: Commands) -> Exit {
-    let near = unknown::near_command(&words, command, commands);
+    let near = near_command(&words, command, commands);
     let Outcome { exit, messages } = outcome(command, words, commands);
     messages.iter().for_each(|line| say(line));
     if let Some(near) = near.filter(|_| exit == Exit::Usage) {

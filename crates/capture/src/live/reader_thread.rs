@@ -65,7 +65,7 @@ impl Batch {
 
 /// What the thread tells.
 #[derive(Debug, Default)]
-struct Shared {
+struct ReaderProgress {
     /// Packets that came before this time, ns since 1970, are in batches that were handed over.
     empty_ns: AtomicU64,
     /// True while the thread waits for the ring, with nothing in hand.
@@ -88,7 +88,7 @@ pub(super) struct ReaderThread {
     stream: UnixStream,
     /// The ring's socket.
     ring: OwnedFd,
-    shared: Arc<Shared>,
+    shared: Arc<ReaderProgress>,
     /// So late a packet may be in the ring after its stamp, in ns.
     late_ns: u64,
     quiet_ns: u64,
@@ -104,7 +104,7 @@ impl ReaderThread {
         other.set_nonblocking(true)?;
         let (sender, batches) = sync_channel(BATCHES);
         let (spare, spares) = sync_channel(BATCHES);
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(ReaderProgress::default());
         let (socket, ring_bytes) = (ring.as_fd().try_clone_to_owned()?, ring.bytes());
         let reader = RingReader { ring, pace, stream: other, sender, spares, shared: Arc::clone(&shared), handed: 0 };
         std::thread::Builder::new().name("netwren-ring".into()).spawn(move || reader.run())?;
@@ -234,7 +234,7 @@ struct RingReader {
     stream: UnixStream,
     sender: SyncSender<Batch>,
     spares: Receiver<Batch>,
-    shared: Arc<Shared>,
+    shared: Arc<ReaderProgress>,
     /// Packets of all batches.
     handed: u64,
 }

@@ -1,7 +1,6 @@
 //! Messages about options that do not exist: the one that was meant, a filter, or the face of the tool that has it.
 
 use super::defs::{FLAGS, Flag};
-use super::parser::first_operand;
 use crate::command::{Command, Commands};
 use engine::nearest;
 use std::ffi::OsString;
@@ -89,13 +88,6 @@ pub(crate) fn refusal(word: &str, words: &[OsString], command: &Command, command
     }
 }
 
-/// The command below `command` that the first of its words is a slip of: `evnts` of `nat`.
-pub(crate) fn near_command(words: &[OsString], command: &Command, commands: Commands) -> Option<&'static str> {
-    let word = words.get(first_operand(words)?)?.to_str()?;
-    let mut below = commands.iter().filter(|other| other.is_below(command.name));
-    below.find(|other| is_slip(word.as_bytes(), other.word().as_bytes())).map(|other| other.name)
-}
-
 /// The command below `command` that has the option's name.
 fn below<'c>(name: &str, command: &Command, commands: Commands) -> Option<&'c str> {
     let wanted = format!("{} {name}", command.name);
@@ -117,7 +109,7 @@ fn near_flag(name: &str, command: &Command) -> Option<&'static str> {
 }
 
 /// True if one letter more, less or another one, or two swapped ones, make `a` of `b`, of three letters at least.
-fn is_slip(a: &[u8], b: &[u8]) -> bool {
+pub(super) fn is_slip(a: &[u8], b: &[u8]) -> bool {
     let same_from = |a: &mut dyn Iterator<Item = &u8>, b: &mut dyn Iterator<Item = &u8>| -> usize {
         a.zip(b).take_while(|(a, b)| a == b).count()
     };

@@ -2,7 +2,9 @@
 //!
 //! The connections of a batch of packets are asked for together, before the first of them is handed out
 //! (docs/adr/0024): `known` decides which entry is a packet's, `asking` asks the kernel, `remote` has another process
-//! ask it, `wanted` bounds the questions, `restarts` keeps ports apart that get another connection within a batch. Start reading at [`EntryLookups`].
+//! ask it, `wanted` bounds the questions, `restarts` keeps ports apart that get another connection within a batch.
+//!
+//! Start reading at [`EntryLookups`].
 
 mod asking;
 mod known;

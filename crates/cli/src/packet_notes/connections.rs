@@ -1,7 +1,7 @@
 //! Which captured packets have notes.
 //!
-//! Notes are about as long as a small packet. So they stand at the first packet of a connection, and where what they say
-//! has changed.
+//! Notes are about as long as a small packet. So they stand at the first packet of a connection, and where what they
+//! say has changed.
 
 use super::NoteFields;
 use record::rows::{CapturedPacket, Transport};

@@ -293,9 +293,11 @@ table! {
     /// What the packet is to its connection: new, established, related. By lookup: what one of its kind would be now,
     /// so established if an answer has come since. Null without an entry: not confirmed (a first packet that was
     /// dropped), invalid, untracked, gone.
-    ct_state: Name(PacketState::NAMES) = own(|row| cells::state(row.entry)), kernel "NFULA_CT_INFO", needs log_need::ENTRY;
+    ct_state: Name(PacketState::NAMES) = own(|row| cells::state(row.entry)), kernel "NFULA_CT_INFO",
+        needs log_need::ENTRY;
     /// Which way the packet goes: original, as the first packet of its connection, or reply.
-    ct_direction: Name(CtDirection::NAMES) = own(|row| cells::direction(row.entry)), kernel "NFULA_CT_INFO", needs log_need::ENTRY;
+    ct_direction: Name(CtDirection::NAMES) = own(|row| cells::direction(row.entry)), kernel "NFULA_CT_INFO",
+        needs log_need::ENTRY;
     /// Status bits of the packet's entry of connection tracking. A filter holds if one of them is named.
     ct_status: Words(CtStatus::NAMES) = own(|row| cells::status(row.entry)), kernel "CTA_STATUS", needs log_need::ENTRY;
     /// Mark of that entry; `mark` is the packet's.

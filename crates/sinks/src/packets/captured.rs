@@ -135,9 +135,9 @@ impl CapturedPcapNg {
         out.extend_from_slice(tail.get(3 - padding..end + 4).unwrap_or_default());
     }
 
-    /// The same with notes about the packet. Values are escaped, and cut at 256 bytes. They cost more than twice as many
-    /// bytes as their text: a caller that writes them with the first packet of a connection, and where they change,
-    /// keeps files small.
+    /// The same with notes about the packet. Values are escaped, and cut at 256 bytes. They cost more than twice as
+    /// many bytes as their text: a caller that writes them with the first packet of a connection, and where they
+    /// change, keeps files small.
     pub fn write_noted(&mut self, packet: &CapturedFrame<'_>, notes: PacketNotes<'_>, out: &mut Vec<u8>) {
         if notes.text.is_empty() && notes.fields.is_empty() {
             return self.write(packet, out);

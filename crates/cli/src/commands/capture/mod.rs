@@ -279,8 +279,8 @@ fn is_noted(field: &Field<CapturedPackets>) -> bool {
 
 /// Their names.
 const NOTED: &str = "fields of both ends (process, pid, uid, user, container, pod, unit, cmdline, state, or these with \
-                     src_, dst_), of the connection (nat, client, published, backend, orig_src … reply_dport, ct_state, \
-                     ct_direction, ct_status, ct_mark, ct_id) and of the namespace (netns, netns_id)";
+                     src_, dst_), of the connection (nat, client, published, backend, orig_src … reply_dport, \
+                     ct_state, ct_direction, ct_status, ct_mark, ct_id) and of the namespace (netns, netns_id)";
 
 /// Groups of rounds have bytes, and their rates; what has most comes first.
 fn in_rounds(request: &mut Request) {

@@ -21,8 +21,8 @@ pub(super) fn words(all_netns: bool) -> [&'static str; 1] {
     [if all_netns { "1" } else { "0" }]
 }
 
-/// Answers questions that come from stdin, a socket, until its other end is closed. Says first whether the kernel can be
-/// asked. Keeps CAP_NET_ADMIN alone, which each question takes, and opens no file and no other socket from then on.
+/// Answers questions that come from stdin, a socket, until its other end is closed. Says first whether the kernel can
+/// be asked. Keeps CAP_NET_ADMIN alone, which each question takes, and opens no file and no other socket from then on.
 pub(crate) fn run(mut words: impl Iterator<Item = OsString>) -> Exit {
     let Some(all_netns) = words.next().map(|word| word == "1") else { return Exit::Usage };
     let Some(mut stream) = beside::begin(NAME) else { return Exit::Usage };

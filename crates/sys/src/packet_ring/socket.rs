@@ -168,9 +168,9 @@ impl PacketRing {
     }
 
     /// Shares the packets with other rings that are bound to the same: each flow goes to one of them. `None` begins a
-    /// new group; returns its number, which is what the others join it by. A ring of a group cannot be bound again. To
-    /// be called while the program lets nothing in: until then every ring has every packet. `ignore_outgoing`: as in the
-    /// request.
+    /// new group; returns its number, which is what the others join it by. A ring of a group cannot be bound again.
+    /// To be called while the program lets nothing in: until then every ring has every packet. `ignore_outgoing`: as
+    /// in the request.
     pub fn share(&self, group: Option<u16>, ignore_outgoing: bool) -> Result<u16, SysError> {
         let failed = |errno| SysError::new("setsockopt", "packet sockets that share packets (PACKET_FANOUT)", errno);
         let mut form = PACKET_FANOUT_HASH;

@@ -90,7 +90,7 @@ Examples:
   netwren capture 'tcp_flags ~ syn and dst in 10.0.0.0/8' -c +ttl,vlan   who connects there
   netwren capture --for 1 -c +src_process,src_pid,dst_process,dst_pid   who sends, and whom it is for
   netwren capture --for 1 'process = curl and port 443' -c +container   packets of a process, by its name at either end
-  netwren capture --for 1 'nat != none' -c src,sport,dst,dport,nat,client,published,backend   what NAT makes of whom
+  netwren capture --for 1 'nat != none' -c +client,published,backend   what NAT makes of whom
   netwren capture --by process --watch --for 3      who sends and receives how much in a second, each second
   netwren capture --by process,dst,dport --watch=5 --for 1 -o json   the same of each of their services
   netwren capture --all-netns 'proto = icmp'        pings in every network namespace there is

@@ -34,3 +34,15 @@ pub fn fuzz_ulogd_formats(row: &LogRecord<'_>) {
         assert!(oprint.lines().skip(1).all(|line| line.contains('=')), "{oprint:?}");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Found by the fuzzer: the sum of both did not fit.
+    #[test]
+    fn the_largest_interface_numbers_are_written() {
+        let row = LogRecord { in_ifindex: Some(u32::MAX), out_ifindex: Some(u32::MAX), ..LogRecord::default() };
+        fuzz_ulogd_formats(&row);
+    }
+}

@@ -81,7 +81,7 @@ impl Logemu {
             + byte(row.hw_header, 11)
             // IPv4 and IPv6 of one neighbour.
             + 7 * byte(row.hw_header, 13)
-            + 3 * (row.in_ifindex.unwrap_or(0) + row.out_ifindex.unwrap_or(0)) as usize;
+            + 3 * (row.in_ifindex.unwrap_or(0).wrapping_add(row.out_ifindex.unwrap_or(0)) as usize % BEGINS);
         let slot = mix % BEGINS;
         if !self.begins[slot].is_of(row, self.time.second()) {
             self.write_begin(slot, row, lookups);

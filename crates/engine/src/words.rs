@@ -122,14 +122,18 @@ pub(crate) fn renamed(table: Schema, word: &str) -> Option<usize> {
     table.index_of(name)
 }
 
-/// Fields called `word` with a unit behind.
+/// Fields called `word` with a unit behind, in the order of the units. One pass over the fields: this is part of every
+/// start with a filter.
 pub(crate) fn with_unit(table: Schema, word: &str) -> impl Iterator<Item = usize> {
-    SUFFIXES.iter().filter_map(move |suffix| {
-        let is_it = |field: &str| {
-            field.strip_prefix(word).and_then(|rest| rest.strip_prefix('_')).is_some_and(|rest| rest == *suffix)
-        };
-        table.names().position(is_it)
-    })
+    let mut found = [None; SUFFIXES.len()];
+    for (index, name) in table.names().enumerate() {
+        let Some(unit) = name.strip_prefix(word).and_then(|rest| rest.strip_prefix('_')) else { continue };
+        let place = found.iter_mut().zip(SUFFIXES).find(|(_, suffix)| *suffix == unit);
+        if let Some((place, _)) = place {
+            place.get_or_insert(index);
+        }
+    }
+    found.into_iter().flatten()
 }
 
 /// The words above that mean something in `table` and are no field's name, for help and completion.

@@ -68,7 +68,8 @@ impl KeptColumns {
         let columns = shown.columns.as_deref().unwrap_or("").split(',');
         let columns = columns.map(str::trim).filter(|item| !item.starts_with('-'));
         let keys = shown.sort.as_deref().unwrap_or("").split(',').filter_map(|key| key.split(':').next());
-        let asked: Vec<&str> = columns.chain(keys).map(|word| word.trim().trim_start_matches('+')).collect();
+        let asked = columns.chain(keys).map(|word| word.trim().trim_start_matches('+'));
+        let asked: Vec<&str> = asked.filter(|word| !word.is_empty()).collect();
         let tables = words.command.tables;
         let named = |table: &Schema| asked.iter().flat_map(|word| names_of(*table, word)).collect::<Vec<_>>();
         KeptColumns {

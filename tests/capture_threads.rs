@@ -5,12 +5,16 @@ use crate::capture_rights::of_threads;
 use crate::going::Going;
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 use testkit::netns::Lab;
 
 /// Flows, and packets of each.
 const FLOWS: usize = 16;
 const EACH: u32 = 500;
 const PORT: u16 = 7200;
+/// The longest flood.
+const FLOOD: Duration = Duration::from_secs(20);
 
 /// Sends `EACH` numbered datagrams from each of `FLOWS` sockets, from two threads at once.
 fn send(lab: &Lab) {
@@ -141,4 +145,36 @@ fn root_losses_of_all_rings_are_counted() {
     assert_eq!((received, lines.len() as u32 + dropped), (all, all), "{}", ran.stderr);
     assert!(dropped > 0);
     ran.says(3, &["packets lost: the ring of"]);
+}
+
+/// Ctrl-C ends a capture whose rings fill faster than they are read.
+#[test]
+fn root_threads_end_while_packets_keep_coming() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = Lab::new("capthrend");
+    drop_all(&lab);
+    let filter = format!("udp dst port {PORT}");
+    let words = ["-i", "lo", "-H", "-c", "sport", "--threads", "2", &filter];
+    let mut going: Going<String> = Going::spawn(command(&lab, &words), |line| line);
+    testkit::wait_until("the rings are there", || rings(&lab) == 2);
+    let is_over = AtomicBool::new(false);
+    let sent = std::thread::scope(|scope| {
+        let flood = || {
+            let socket = lab.inside(|| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+            // Bounded: a capture that does not end is told by the test, not by a flood without end.
+            let until = Instant::now() + FLOOD;
+            while !is_over.load(Ordering::Relaxed) && Instant::now() < until {
+                (0..64).for_each(|_| _ = socket.send_to(&[0; 4], (Ipv4Addr::LOCALHOST, PORT)));
+            }
+            is_over.load(Ordering::Relaxed)
+        };
+        let senders: Vec<_> = (0..4).map(|_| scope.spawn(flood)).collect();
+        going.read_until("many packets", |lines| lines.len() > 1000);
+        let (_, ran) = going.end();
+        is_over.store(true, Ordering::Relaxed);
+        assert!(ran.stderr.contains("packets received"), "{}", ran.stderr);
+        senders.into_iter().all(|sender| sender.join().unwrap())
+    });
+    assert!(sent, "it ended only with the flood");
 }

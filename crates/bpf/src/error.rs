@@ -81,7 +81,7 @@ impl BpfError {
         }
     }
 
-    /// What is missing.
+    /// Tells whether the kernel lacks an option or the caller lacks a right.
     pub fn missing(&self) -> Missing {
         match self {
             BpfError::Denied { .. } | BpfError::Locked { .. } => Missing::Right,

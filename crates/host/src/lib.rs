@@ -8,6 +8,7 @@
 
 pub mod addresses;
 pub mod arp_claims;
+mod bounded_dump;
 pub mod cgroups;
 pub mod containers;
 pub mod drop_rules;

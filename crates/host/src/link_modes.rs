@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use netlink::{Answer, Attr, Attrs, Query, Request, prefix};
 use sys::{Host, NetNs};
 
-use crate::HostError;
+use crate::{HostError, bounded_dump};
 
 /// NETLINK_GENERIC, include/uapi/linux/netlink.h.
 const PROTOCOL: i32 = 16;
@@ -104,16 +104,7 @@ pub fn read(host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<(Vec<Link
     });
     let key = format!("link modes@{netns}");
     let ask = Query { what: "link modes", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: inside };
-    let (mut found, mut over) = (Vec::new(), 0);
-    netlink::dump(host, &ask, |part| {
-        match link_mode(part) {
-            Some(one) if found.len() < KEPT_MAX => found.push(one),
-            Some(_) => over += 1,
-            None => {}
-        }
-        ControlFlow::Continue(())
-    })?;
-    Ok((found, over))
+    bounded_dump::read(host, &ask, KEPT_MAX, link_mode)
 }
 
 /// The number of ethtool's family; `None` if the kernel has none.

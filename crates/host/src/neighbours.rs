@@ -1,11 +1,10 @@
 //! Neighbours of a network namespace that do not answer, by a dump of rtnetlink.
-use std::ops::ControlFlow;
 
 use netlink::{Answer, Attrs, Query, Request, prefix};
 use record::Addr;
 use sys::{Host, NetNs};
 
-use crate::HostError;
+use crate::{HostError, bounded_dump};
 
 /// NETLINK_ROUTE, include/uapi/linux/netlink.h.
 const PROTOCOL: i32 = 0;
@@ -51,16 +50,7 @@ pub fn silent(host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<(Vec<Si
     request.body(&[0; NDMSG]);
     let key = format!("neighbours@{netns}");
     let ask = Query { what: "neighbours", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: inside };
-    let (mut found, mut over) = (Vec::new(), 0);
-    netlink::dump(host, &ask, |part| {
-        match neighbour(part) {
-            Some(one) if found.len() < KEPT_MAX => found.push(one),
-            Some(_) => over += 1,
-            None => {}
-        }
-        ControlFlow::Continue(())
-    })?;
-    Ok((found, over))
+    bounded_dump::read(host, &ask, KEPT_MAX, neighbour)
 }
 
 /// `None` for other messages, neighbours that answer, and such as end too early.

@@ -63,7 +63,7 @@ impl Batch {
     }
 }
 
-/// What the thread tells.
+/// Progress of the thread, which the stream reads.
 #[derive(Debug, Default)]
 struct ReaderProgress {
     /// Packets that came before this time, ns since 1970, are in batches that were handed over.
@@ -227,6 +227,14 @@ impl AsFd for ReaderThread {
     }
 }
 
+/// One turn of the thread over its ring.
+struct Turn {
+    /// Packets that it handed over.
+    packets: u64,
+    /// True if it left none in the ring.
+    is_empty: bool,
+}
+
 /// The thread's end.
 struct RingReader {
     ring: PacketRing,
@@ -245,9 +253,11 @@ impl RingReader {
         let (mut counted_ns, mut handed) = (0, 0);
         while let Ok(is_ending) = self.wait(handed) {
             let before_ns = clock::wall_ns();
-            let Some(taken) = self.take_all() else { break };
-            handed = taken;
-            self.shared.empty_ns.store(before_ns, Ordering::Release);
+            let Some(turn) = self.take_all() else { break };
+            handed = turn.packets;
+            if turn.is_empty {
+                self.shared.empty_ns.store(before_ns, Ordering::Release);
+            }
             let now_ns = clock::monotonic_ns();
             if now_ns.saturating_sub(counted_ns) > COUNT_NS {
                 counted_ns = now_ns;
@@ -294,10 +304,11 @@ impl RingReader {
         }
     }
 
-    /// Hands over all packets that are in the ring; how many. `None` once nobody takes them.
-    fn take_all(&mut self) -> Option<u64> {
-        let mut all = 0;
-        loop {
+    /// Hands over the packets that are in the ring, [`BATCHES`] batches at most: a ring that fills as fast as it is
+    /// read must not keep the thread from counting and from ending. Returns `None` once the stream takes no more.
+    fn take_all(&mut self) -> Option<Turn> {
+        let mut packets = 0;
+        for _ in 0..BATCHES {
             let mut batch = self.spares.try_recv().unwrap_or_default();
             let taken = self.ring.take_many(BATCH_PACKETS, |frame| {
                 batch.push(frame);
@@ -305,15 +316,16 @@ impl RingReader {
             });
             if taken == 0 {
                 self.ring.give_back();
-                return Some(all);
+                return Some(Turn { packets, is_empty: true });
             }
             self.ring.give_back();
-            all += taken;
+            packets += taken;
             self.handed += taken;
             self.sender.send(batch).ok()?;
             // Not read for a while: full of such bytes.
             let _ = self.stream.write(&[1]);
         }
+        Some(Turn { packets, is_empty: false })
     }
 
     fn count(&mut self) -> RingStatistics {
@@ -332,7 +344,7 @@ impl RingReader {
         loop {
             match self.take_all() {
                 None => return,
-                Some(0) => {}
+                Some(Turn { packets: 0, .. }) => {}
                 Some(_) => begin_ns = clock::monotonic_ns(),
             }
             let RingStatistics { packets, drops, .. } = self.count();

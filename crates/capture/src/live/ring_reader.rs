@@ -16,7 +16,7 @@ pub(super) enum ReadRing {
 }
 
 impl ReadRing {
-    /// The same ring, read by a thread from now on.
+    /// Starts a thread that reads the ring from now on; a ring that has one keeps it.
     pub(super) fn on_thread(self, pace: Pacing, late_ns: u64) -> Result<ReadRing, std::io::Error> {
         match self {
             ReadRing::Here(ring) => {

@@ -122,7 +122,7 @@ fn say_figures(stream: &mut PacketStream<'_>, writer: Option<PacketWriter>, figu
     }
 }
 
-/// What is looked up for packets.
+/// The lookups of a capture: processes of both ends, entries of connection tracking.
 struct Beside {
     owners: Option<Owners>,
     entries: Option<EntryLookups<'static>>,

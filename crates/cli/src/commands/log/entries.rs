@@ -26,9 +26,9 @@ pub(super) struct Entries<'s> {
 /// Records without an entry, where the kernel sends them.
 #[derive(Default)]
 struct SentCounts {
-    /// None came with the record.
+    /// Records that came without one.
     missing: u64,
-    /// What came made no sense.
+    /// Attributes that could not be decoded.
     malformed: u64,
 }
 

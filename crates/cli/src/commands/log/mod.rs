@@ -89,7 +89,7 @@ struct Log {
     latency: Duration,
     /// `--copy` in bytes.
     copy_bytes: u32,
-    /// What is read of packets; a reload may change it.
+    /// The part of each packet that is read; a reload may change it.
     wanted: WantedOfPackets,
     /// `--buffer` in bytes.
     buffer_bytes: u32,
@@ -97,7 +97,7 @@ struct Log {
     take_over: bool,
 }
 
-/// What is read of packets.
+/// The part of each packet that a run reads, shared with its reader.
 #[derive(Debug, Clone, Default)]
 struct WantedOfPackets {
     /// Bytes that are copied.

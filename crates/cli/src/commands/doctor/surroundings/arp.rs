@@ -98,7 +98,8 @@ impl ArpListeners {
     }
 }
 
-/// What a claim is, if the interface that it came in by has the address, does ARP, and the sender is none of ours.
+/// Makes a conflict of a claim, if the interface that received it has the address and does ARP, and the sender is not
+/// this host.
 fn conflict(claim: ArpClaim, links: &[Link], addrs: &[LinkAddr]) -> Option<Conflict> {
     let ArpClaim { ifindex, addr, hardware, count } = claim;
     let link = links.iter().find(|link| link.index == ifindex && link.flags & NO_ARP == 0)?;

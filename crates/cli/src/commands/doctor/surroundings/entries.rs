@@ -14,7 +14,7 @@ pub(super) struct EntriesPass {
     pub(super) fields: &'static [&'static str],
     /// The entries that are needed, as a filter.
     pub(super) filter: &'static str,
-    /// What is not done if it fails: `tracked flows are not checked`.
+    /// The sentence for a pass that fails: `tracked flows are not checked`.
     pub(super) lack: &'static str,
 }
 

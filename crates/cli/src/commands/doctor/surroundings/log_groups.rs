@@ -1,4 +1,4 @@
-//! Log groups that nobody reads, and the rules that log to them.
+//! Finds rules that log to a group without a reader.
 
 use super::note;
 use doctor::checks::{Moved, UnreadRule};
@@ -13,9 +13,9 @@ const BOUND: &str = "/proc/thread-self/net/netfilter/nfnetlink_log";
 /// The part that lists rules; to ask for it would load its module.
 const RULES: KernelPart = KernelPart { module: "nf_tables", function: "nft_immediate_dump" };
 
-/// The rules of the calling thread's namespace that log to groups which nobody reads.
+/// Returns the rules of the calling thread's namespace whose log group has no reader.
 ///
-/// A file where nobody logs to groups; else the rules are listed: some microseconds each.
+/// Reads one file; where the kernel's log module is loaded it lists the rules as well, some microseconds each.
 pub(super) fn unread(host: &Host, netns_id: u64, stats: &mut Accounting) -> Vec<GroupRule> {
     let Some(bound) = bound(host, netns_id, stats) else { return Vec::new() };
     match if host.is_replay() { Presence::There } else { Modules::new(host).presence(RULES) } {

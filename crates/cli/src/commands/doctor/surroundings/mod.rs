@@ -35,7 +35,7 @@ pub(super) struct FirstLook {
     queues: Queues,
     /// Neighbours without an answer, by namespace.
     silent: BTreeMap<u64, Vec<SilentNeighbour>>,
-    /// Rules that log to groups which nobody reads, by namespace; without namespaces that have none.
+    /// Rules whose log group has no reader, by namespace; namespaces without such rules are left out.
     unread: BTreeMap<u64, Vec<GroupRule>>,
     /// Listens for others with our addresses.
     arp: ArpListeners,

@@ -295,7 +295,7 @@ root_is_mounted() {
 test_all() {
     need_packages iproute2=ss net-tools=netstat conntrack=conntrack nftables=nft git=git procps=ps python3=python3 \
         strace=strace shellcheck=shellcheck openssl=openssl netbase=/etc/protocols systemd=systemd-analyze \
-        zsh=zsh fish=fish
+        zsh=zsh fish=fish jq=jq
     need_log_peers
     need_packet_peers
     need_compiler

@@ -46,15 +46,16 @@ struct Debian {
 }
 
 /// What runs first in a mount and pid namespace of its own: arguments are the chroot, the folder of the tests' locks,
-/// then the command. The chroot must be a mount by itself, or `ip netns exec` could not remount `/`. It shares the
+/// then the command. The chroot must be a mount by itself, or `ip netns exec` could not remount `/`. Terminals (/dev/pts) and cgroups (/sys/fs/cgroup)
+/// are mounts of their own. It shares the
 /// kernel's settings with this machine, so tests in it take turns with tests elsewhere.
 const ENTER: &str = r#"
 set -eu
 root=$1; locks=$2; shift 2
 mount --bind "$root" "$root"
 mount -t proc proc "$root/proc"
-mount -t sysfs sysfs "$root/sys"
-mount --bind /dev "$root/dev"
+mount --rbind /sys "$root/sys"
+mount --rbind /dev "$root/dev"
 mkdir -p "$root/tmp/${locks##*/}"
 mount --bind "$locks" "$root/tmp/${locks##*/}"
 exec chroot "$root" "$@"

@@ -46,9 +46,9 @@ struct Debian {
 }
 
 /// What runs first in a mount and pid namespace of its own: arguments are the chroot, the folder of the tests' locks,
-/// then the command. The chroot must be a mount by itself, or `ip netns exec` could not remount `/`. Terminals (/dev/pts) and cgroups (/sys/fs/cgroup)
-/// are mounts of their own. It shares the
-/// kernel's settings with this machine, so tests in it take turns with tests elsewhere.
+/// then the command. The chroot must be a mount by itself, or `ip netns exec` could not remount `/`. Terminals
+/// (/dev/pts) and cgroups (/sys/fs/cgroup) are mounts of their own. It shares the kernel's settings with this machine,
+/// so tests in it take turns with tests elsewhere.
 const ENTER: &str = r#"
 set -eu
 root=$1; locks=$2; shift 2

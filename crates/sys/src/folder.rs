@@ -144,15 +144,18 @@ fn open_raw(dir: libc::c_int, name: &CString, flags: libc::c_int, mode: libc::mo
     Ok(unsafe { Fd::take(fd) })
 }
 
-/// Writes `head` and `body` at byte `at` of a file by one system call; how many bytes it took.
-pub fn write_both(file: &File, head: &[u8], body: &[u8], at: u64) -> io::Result<usize> {
-    let allowed = fault::shortened("pwritev", head.len() + body.len());
-    let body = body.get(..allowed.saturating_sub(head.len())).unwrap_or(body);
-    let head = head.get(..allowed).unwrap_or(head);
-    let parts = [IoSlice::new(head), IoSlice::new(body)];
-    let (fd, from, at) = (file.as_raw_fd(), parts.as_ptr().cast::<libc::iovec>(), at as libc::off_t);
-    // SAFETY: IoSlice has the layout of iovec, as its documentation promises; both borrow live bytes.
-    let written = retried("pwritev", || unsafe { libc::pwritev(fd, from, 2, at) } as i64);
+/// Writes `parts` behind one another at byte `at` of a file by one system call; how many bytes it took.
+pub fn write_parts<const N: usize>(file: &File, parts: [&[u8]; N], at: u64) -> io::Result<usize> {
+    let mut allowed = fault::shortened("pwritev", parts.iter().map(|part| part.len()).sum());
+    let slices = parts.map(|part| {
+        let part = part.get(..allowed).unwrap_or(part);
+        allowed -= part.len();
+        IoSlice::new(part)
+    });
+    let (fd, from, at) = (file.as_raw_fd(), slices.as_ptr().cast::<libc::iovec>(), at as libc::off_t);
+    let count = N as libc::c_int;
+    // SAFETY: IoSlice has the layout of iovec, as its documentation promises; all `count` of them borrow live bytes.
+    let written = retried("pwritev", || unsafe { libc::pwritev(fd, from, count, at) } as i64);
     written.map(|bytes| usize::try_from(bytes).unwrap_or(0)).map_err(of_errno)
 }
 
@@ -216,12 +219,12 @@ mod tests {
     fn both_parts_are_written_by_one_call() {
         let tmp = tempfile::tempdir().unwrap();
         let file = Folder::open(tmp.path()).unwrap().create("a").unwrap();
-        assert_eq!(write_both(&file, b"head", b"body", 2).unwrap(), 8);
+        assert_eq!(write_parts(&file, [b"head", b"body"], 2).unwrap(), 8);
         assert_eq!(std::fs::read(tmp.path().join("a")).unwrap(), b"\0\0headbody");
         arm("pwritev", 0, 1, Fault::Short(5));
-        assert_eq!(write_both(&file, b"HEAD", b"BODY", 2).unwrap(), 5);
+        assert_eq!(write_parts(&file, [b"HEAD", b"BODY"], 2).unwrap(), 5);
         arm("pwritev", 0, 1, Fault::Fails(Errno::NOSPC));
-        assert_eq!(write_both(&file, b"x", b"y", 0).unwrap_err().raw_os_error(), Some(Errno::NOSPC.0));
+        assert_eq!(write_parts(&file, [b"x", b"y"], 0).unwrap_err().raw_os_error(), Some(Errno::NOSPC.0));
         disarm_all();
         assert_eq!(std::fs::read(tmp.path().join("a")).unwrap(), b"\0\0HEADBody");
         let other = Folder::open(tmp.path()).unwrap().file("a").unwrap();

@@ -1,8 +1,9 @@
 //! The segments of a spool: what is appended, read and removed.
 
 use super::place::Place;
+use super::reuse::{Active, Delivered};
 use super::rewrite::{Giving, Rewriter, Rewritten};
-use super::segment::{self, Batches, Read, Segment};
+use super::segment::{self, Batches, Made, Read, Segment};
 use super::{SpoolError, SpoolOptions, SyncWhen, frame};
 use crate::Batch;
 use std::collections::VecDeque;
@@ -12,6 +13,9 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// With more segments than these, a delivered one is removed.
+const SEGMENTS_WITH_SPARE: usize = 2;
 
 /// Segments in order, and the files that are open.
 #[derive(Debug)]
@@ -25,7 +29,9 @@ pub(super) struct Disk {
     /// and one that is so old, in nanoseconds.
     segment_age: u64,
     /// The last segment, if batches may be appended to it.
-    active: Option<Arc<File>>,
+    active: Option<Active>,
+    /// A file that may become the next segment.
+    delivered: Option<Delivered>,
     /// Segments before that one which were written since they were last taken by [`Disk::take_unsynced`].
     unsynced: Vec<(u64, Arc<File>)>,
     /// False if nobody asks for them.
@@ -49,6 +55,7 @@ impl Disk {
             segment_bytes: options.segment_bytes,
             segment_age: u64::try_from(age.as_nanos() / 8).unwrap_or(u64::MAX),
             active: None,
+            delivered: None,
             unsynced: Vec::new(),
             keeps_unsynced: options.sync == SyncWhen::EverySecond,
             syncs_always: options.sync == SyncWhen::Always,
@@ -70,12 +77,13 @@ impl Disk {
             self.begin(batch.first(), stamp)?;
         }
         frame::encode(batch, stamp, &mut self.head);
-        let (Some(file), Some(last)) = (&self.active, self.segments.back_mut()) else {
+        let (Some(active), Some(last)) = (&mut self.active, self.segments.back_mut()) else {
             return Err(io::ErrorKind::NotFound.into());
         };
-        if let Err(error) = frame::write_whole(file, &self.head, batch.bytes(), last.len) {
+        if let Err(error) = active.write(&self.head, batch.bytes(), last.len) {
             // If this fails, too, the next batch is written over the torn one.
-            let _ = file.set_len(last.len);
+            let _ = active.cut(last.len);
+            self.forget_delivered();
             return Err(error);
         }
         let size = (self.head.len() + batch.bytes().len()) as u64;
@@ -98,27 +106,38 @@ impl Disk {
     }
 
     fn begin(&mut self, first: u64, stamp: u64) -> io::Result<()> {
-        let name = segment::name_of(first);
-        let file = self.create(&name)?;
-        if let Err(error) = file.write_all_at(&segment::header(first, None), 0) {
-            let _ = self.place.folder.remove(&name);
-            return Err(error);
-        }
+        let again = self.delivered.take().and_then(|delivered| delivered.begin(&self.place, first));
+        let active = match again {
+            Some(active) => active,
+            None => {
+                let name = segment::name_of(first);
+                let file = self.create(&name)?;
+                if let Err(error) = file.write_all_at(&segment::header(first, Made::New), 0) {
+                    let _ = self.place.folder.remove(&name);
+                    return Err(error);
+                }
+                Active::new(file)
+            }
+        };
         let segment = Segment::new(first, stamp);
         self.bytes += segment.len;
         self.segments.push_back(segment);
-        self.active = Some(Arc::new(file));
+        self.active = Some(active);
         Ok(())
     }
 
     /// Nothing is appended to the last segment any more.
     pub(super) fn seal(&mut self) {
-        if let Some(file) = self.active.take() {
+        if let Some(mut active) = self.active.take() {
             let Some(last) = self.segments.back() else { return };
             if last.end == last.first {
                 self.remove(self.segments.len() - 1);
-            } else if self.keeps_unsynced {
-                self.unsynced.push((last.first, file));
+                return;
+            }
+            // What stays there is known to be old by its numbers.
+            let _ = active.cut_old(last.len);
+            if self.keeps_unsynced {
+                self.unsynced.push((last.first, active.file));
             }
         }
     }
@@ -126,6 +145,30 @@ impl Disk {
     /// Removes a segment; `None` if there is none with that index. A file that cannot be removed is found again when
     /// the spool is opened, and its messages, which the position says are delivered, are not.
     pub(super) fn remove(&mut self, index: usize) -> Option<Segment> {
+        let segment = self.let_go(index)?;
+        let _ = self.place.folder.remove(segment::name_of(segment.first));
+        Some(segment)
+    }
+
+    /// Removes the oldest segment, which is delivered. Its file is kept to be written again, one at most, and none while
+    /// the receiver is behind.
+    pub(super) fn retire(&mut self) {
+        if self.delivered.is_some() || self.segments.len() > SEGMENTS_WITH_SPARE {
+            self.remove(0);
+        } else if let Some(segment) = self.let_go(0) {
+            self.delivered = Delivered::keep(&self.place, segment.first);
+        }
+    }
+
+    /// Removes the file that was kept to be written again; false if there was none.
+    pub(super) fn forget_delivered(&mut self) -> bool {
+        let delivered = self.delivered.take();
+        delivered.iter().for_each(|delivered| delivered.remove(&self.place));
+        delivered.is_some()
+    }
+
+    /// Forgets a segment, but for its file.
+    fn let_go(&mut self, index: usize) -> Option<Segment> {
         if index + 1 == self.segments.len() {
             self.active = None;
         }
@@ -133,7 +176,6 @@ impl Disk {
         // A removed file takes room as long as it is open.
         self.forget(segment.first);
         self.bytes -= segment.len;
-        let _ = self.place.folder.remove(segment::name_of(segment.first));
         Some(segment)
     }
 
@@ -238,12 +280,12 @@ impl Disk {
     /// The files that were written since this was last asked.
     pub(super) fn take_unsynced(&mut self) -> Vec<Arc<File>> {
         let files = std::mem::take(&mut self.unsynced).into_iter().map(|(_, file)| file);
-        files.chain(self.active.clone()).collect()
+        files.chain(self.active.as_ref().map(|active| Arc::clone(&active.file))).collect()
     }
 
     /// Has the disk take the last batch, before anybody counts on it.
-    pub(super) fn sync_active(&self) -> io::Result<()> {
-        self.active.as_ref().map_or(Ok(()), |file| file.sync_data())
+    pub(super) fn sync_active(&mut self) -> io::Result<()> {
+        self.active.as_mut().map_or(Ok(()), Active::sync)
     }
 }
 

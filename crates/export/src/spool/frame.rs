@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use sys::crc32c;
-use sys::folder::write_both;
+use sys::folder::write_parts;
 
 /// Bytes of the head.
 pub(super) const HEAD: usize = 40;
@@ -114,15 +114,19 @@ fn put_length(out: &mut Vec<u8>, mut length: u32) {
     out.push(length as u8);
 }
 
-/// Writes both behind one another from byte `at` on, by one system call if it takes all.
-pub(super) fn write_whole(file: &File, head: &[u8], body: &[u8], at: u64) -> io::Result<()> {
-    let written = write_both(file, head, body, at)?;
-    let Some(rest) = written.checked_sub(head.len()) else {
-        file.write_all_at(head.get(written..).unwrap_or_default(), at + written as u64)?;
-        return file.write_all_at(body, at + head.len() as u64);
-    };
-    let rest = body.get(rest..).unwrap_or_default();
-    if rest.is_empty() { Ok(()) } else { file.write_all_at(rest, at + written as u64) }
+/// Writes all of `parts` behind one another from byte `at` on, by one system call if it takes all.
+pub(super) fn write_whole<const N: usize>(file: &File, parts: [&[u8]; N], mut at: u64) -> io::Result<()> {
+    let mut written = write_parts(file, parts, at)?;
+    for part in parts {
+        let taken = written.min(part.len());
+        written -= taken;
+        let rest = part.get(taken..).unwrap_or_default();
+        if !rest.is_empty() {
+            file.write_all_at(rest, at + taken as u64)?;
+        }
+        at += part.len() as u64;
+    }
+    Ok(())
 }
 
 /// Overwrites bytes from `at` on.

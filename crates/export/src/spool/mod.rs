@@ -1,8 +1,8 @@
 //! Messages that wait on disk, and survive the end of the program.
 //!
 //! Every batch is appended to a segment, a file of batches, by one system call; memory holds the newest ones, so that a
-//! receiver that keeps up costs no reading. Segments are removed once they are delivered: at a high rate they never
-//! reach the disk. A small file says what was delivered, with the counts of the spool's whole life. Where the disk
+//! receiver that keeps up costs no reading. Segments that are delivered are removed, or written again: at a high rate
+//! they never reach the disk. A small file says what was delivered, with the counts of the spool's whole life. Where the disk
 //! takes nothing, up to 64 MiB wait in memory and go to it later. Each output has a directory of its own, which one
 //! process at a time uses. Start reading at [`Spool::open`]; docs/adr/0019.
 
@@ -14,6 +14,7 @@ mod gaps;
 mod place;
 mod position;
 mod recover;
+mod reuse;
 mod rewrite;
 mod room;
 mod segment;
@@ -281,7 +282,7 @@ impl Spool {
         let Some(oldest) = self.disk.segments.front().filter(|oldest| oldest.end <= self.released) else {
             return false;
         };
-        self.disk.segments.len() > 1 || oldest.len >= self.options.segment_bytes
+        self.disk.segments.len() > 1 || oldest.len >= self.options.segment_bytes.min(reuse::REUSE_BYTES)
     }
 
     /// Writes the position with the counts, which get what was dropped since they were last told.
@@ -448,11 +449,12 @@ impl Store for Spool {
         while self.disk.segments.front().is_some_and(|oldest| oldest.end <= self.released) && saved.is_ok() {
             self.disk.remove(0);
         }
+        self.disk.forget_delivered();
         let files = self.disk.take_unsynced();
         self.disk.seal();
         saved?;
         if self.options.sync != SyncWhen::Never {
-            files.iter().try_for_each(|file| file.sync_data())?;
+            files.iter().try_for_each(|file| file.sync_all())?;
             self.file.sync_data()?;
             self.disk.place.folder.sync()?;
         }
@@ -482,7 +484,7 @@ impl Store for Spool {
         // The position first: then a segment that is not there, and that was not delivered, was dropped.
         self.save(ledger, false)?;
         while self.has_delivered_segment() {
-            self.disk.remove(0);
+            self.disk.retire();
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use super::disk::Disk;
 use super::gaps::Gaps;
 use super::place::Place;
 use super::position::{self, Position};
-use super::segment::{self, Header, Segment};
+use super::segment::{self, Header, Made, Segment};
 use super::{Recovered, SpoolError, SpoolOptions};
 use crate::Ledger;
 use std::collections::VecDeque;
@@ -36,8 +36,8 @@ struct Found {
     until: u64,
 }
 
-/// A segment by its name: the first number, and up to which number a rewritten one stands for all.
-type Named = (String, Option<(u64, Option<u64>)>);
+/// A segment by its name: the first number, and what it was made of.
+type Named = (String, Option<(u64, Made)>);
 
 pub(super) fn open(dir: &Path, target: &str, options: &SpoolOptions) -> Result<Opened, SpoolError> {
     let place = Place::open(dir, target)?;
@@ -80,7 +80,9 @@ fn check_headers(place: &Place) -> Result<Vec<Named>, SpoolError> {
         let path = place.path.join(&name);
         let header = segment::read_header(&place.file(&name)?).map_err(|error| failed("cannot read", &path, error))?;
         let first = match header {
-            Header::Ours { first, until } if segment::name_of(first) == name => Some((first, until)),
+            Header::Ours { first, made } if segment::name_of(first) == name => Some((first, made)),
+            // A file that was to be written again got its name before the power failed, and not its header.
+            Header::Ours { first, .. } if segment::name_of(first) < name => None,
             Header::Torn => None,
             Header::Version(found) => return Err(SpoolError::Version { path, found }),
             Header::Ours { .. } | Header::Foreign => return Err(SpoolError::Foreign { path }),
@@ -132,14 +134,15 @@ fn find(place: &Place, names: &[Named], old: Option<&Position>, is_clean: bool) 
 fn scan(
     place: &Place,
     name: &str,
-    numbers: Option<(u64, Option<u64>)>,
+    numbers: Option<(u64, Made)>,
     verify: bool,
     found: &mut Found,
 ) -> std::io::Result<(Option<Segment>, bool)> {
     let file = place.file(name).map_err(std::io::Error::other)?;
     let len = file.metadata()?.len();
     let scanned = match numbers {
-        Some((first, until)) => {
+        Some((first, made)) => {
+            let until = made.until();
             found.until = found.until.max(until.unwrap_or(0));
             let holes = until.is_some().then_some(&mut found.holes);
             Some(Segment::scan(&file, first, len, verify, holes)?)
@@ -147,12 +150,21 @@ fn scan(
         None => None,
     };
     let whole = scanned.as_ref().map_or(0, |scanned| scanned.len);
-    if whole < len {
+    if whole >= len {
+        return Ok((scanned, false));
+    }
+    let is_reused = numbers.is_some_and(|(_, made)| made == Made::Reused);
+    let is_torn = match &scanned {
+        // The rest is of batches that were delivered.
+        Some(scanned) if is_reused => scanned.is_cut_short(&file)?,
+        _ => true,
+    };
+    if is_torn {
         found.torn_files += 1;
         found.torn_bytes += len - whole;
-        let _ = file.set_len(whole);
     }
-    Ok((scanned, whole < len))
+    let _ = file.set_len(whole);
+    Ok((scanned, is_torn))
 }
 
 /// Where delivery goes on, and the counts: what was found, against what the last position says.

@@ -2,7 +2,7 @@
 //! from its first message: the numbers behind it are nobody's then.
 
 use super::frame::{self, Head};
-use super::segment::{self, Segment};
+use super::segment::{self, Made, Segment};
 use crate::Batch;
 use crate::classes::ClassBytes;
 use std::collections::HashMap;
@@ -83,7 +83,7 @@ pub(super) struct Rewritten {
 impl Rewriter {
     /// Begins to write what stands for the messages `first..until`.
     pub(super) fn new(file: File, first: u64, until: u64, apart_max: u64) -> io::Result<Rewriter> {
-        file.write_all_at(&segment::header(first, Some(until)), 0)?;
+        file.write_all_at(&segment::header(first, Made::Rewritten { until }), 0)?;
         Ok(Rewriter {
             file,
             segment: Segment::new(first, 0),
@@ -139,7 +139,7 @@ impl Rewriter {
         }
         let (batch, stamp) = (std::mem::take(&mut self.pending), self.stamps.1);
         frame::encode(&batch, stamp, &mut self.head);
-        frame::write_whole(&self.file, &self.head, batch.bytes(), self.segment.len)?;
+        frame::write_whole(&self.file, [&self.head, batch.bytes()], self.segment.len)?;
         let size = (self.head.len() + batch.bytes().len()) as u64;
         self.segment.note_batch(&batch, stamp, size);
         self.kept.push((batch.first(), batch.end()));

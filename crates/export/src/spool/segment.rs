@@ -14,10 +14,12 @@ pub(super) const VERSION: u16 = REWRITTEN;
 const APPENDED: u16 = 1;
 /// The version of a file that was written in place of one or two others.
 const REWRITTEN: u16 = 2;
-/// Bytes of the header: magic 8, version 2, size 2, sum 4, first number 8, of a file that was rewritten the number
-/// behind the last one of what it stands for 8.
+/// Bytes of the header: magic 8, version 2, size 2, sum 4, first number 8, and 8 that say what the file was made of: of
+/// one that was rewritten the number behind the last one of what it stands for, of another [`REUSED`] or 0.
 pub(super) const HEADER: usize = 32;
 const MAGIC: [u8; 8] = *b"nwspool\n";
+/// The file had batches before, which were delivered: some of them lie behind the last of its own.
+const REUSED: u64 = 1;
 /// What names end with.
 const SUFFIX: &str = ".segment";
 /// What names end with that will take the place of another.
@@ -62,11 +64,32 @@ fn fill(file: &(impl ReadAt + ?Sized), into: &mut [u8], at: u64) -> io::Result<u
     Ok(filled)
 }
 
+/// What a segment was made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Made {
+    /// A new file.
+    New,
+    /// A file whose messages had been delivered, and of which something may lie behind what was written since.
+    Reused,
+    /// One or two others, and it stands for all messages below `until`.
+    Rewritten { until: u64 },
+}
+
+impl Made {
+    /// Up to which number the file stands for all.
+    pub(super) fn until(self) -> Option<u64> {
+        match self {
+            Made::Rewritten { until } => Some(until),
+            Made::New | Made::Reused => None,
+        }
+    }
+}
+
 /// What the beginning of a file says.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Header {
-    /// A segment, whose messages have numbers from `first` on. One that was rewritten stands for all below `until`.
-    Ours { first: u64, until: Option<u64> },
+    /// A segment, whose messages have numbers from `first` on.
+    Ours { first: u64, made: Made },
     /// A segment of another version.
     Version(u16),
     /// Nothing was written there before the power failed.
@@ -99,14 +122,19 @@ fn is_number(digits: Option<&str>) -> bool {
     digits.is_some_and(|digits| digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The header of a segment; with `until` that of one that was rewritten.
-pub(super) fn header(first: u64, until: Option<u64>) -> [u8; HEADER] {
+/// The header of a segment.
+pub(super) fn header(first: u64, made: Made) -> [u8; HEADER] {
+    let (version, of) = match made {
+        Made::New => (APPENDED, 0),
+        Made::Reused => (APPENDED, REUSED),
+        Made::Rewritten { until } => (REWRITTEN, until),
+    };
     let mut header = [0; HEADER];
     put(&mut header, 0, &MAGIC);
-    put(&mut header, 8, &until.map_or(APPENDED, |_| REWRITTEN).to_le_bytes());
+    put(&mut header, 8, &version.to_le_bytes());
     put(&mut header, 10, &(HEADER as u16).to_le_bytes());
     put(&mut header, 16, &first.to_le_bytes());
-    put(&mut header, 24, &until.unwrap_or(0).to_le_bytes());
+    put(&mut header, 24, &of.to_le_bytes());
     let sum = crc32c(0, header.get(16..).unwrap_or_default());
     put(&mut header, 12, &sum.to_le_bytes());
     header
@@ -136,7 +164,12 @@ pub(super) fn read_header(file: &(impl ReadAt + ?Sized)) -> io::Result<Header> {
         return Ok(Header::Torn);
     }
     let eight = |at: usize| bytes.get(at..).and_then(|rest| rest.first_chunk().copied()).map_or(0, u64::from_le_bytes);
-    Ok(Header::Ours { first: eight(16), until: (version == REWRITTEN).then(|| eight(24)) })
+    let made = match (version, eight(24)) {
+        (REWRITTEN, until) => Made::Rewritten { until },
+        (_, REUSED) => Made::Reused,
+        _ => Made::New,
+    };
+    Ok(Header::Ours { first: eight(16), made })
 }
 
 /// A segment, and what of it is known without reading it.
@@ -209,6 +242,13 @@ impl Segment {
             segment.note(head.end(), head.stamp, head.size());
         }
         Ok(segment)
+    }
+
+    /// True if behind the last whole batch the next one begins, which is not whole then.
+    pub(super) fn is_cut_short(&self, file: &(impl ReadAt + ?Sized)) -> io::Result<bool> {
+        let mut bytes = [0; HEAD];
+        let filled = fill(file, &mut bytes, self.len)?;
+        Ok(Head::parse(bytes.get(..filled).unwrap_or_default()).is_some_and(|head| head.first == self.end))
     }
 
     /// Where the batch that holds message `number` begins, and the number of its first message. `hint` is a number and
@@ -353,11 +393,13 @@ impl<'f, F: ReadAt + ?Sized> Batches<'f, F> {
 
 /// Reads bytes as a segment, in every way that the spool does; for the fuzzer.
 pub fn fuzz_spool_segment(data: &[u8]) {
-    let Ok(Header::Ours { first, until }) = read_header(data) else { return };
+    let Ok(Header::Ours { first, made }) = read_header(data) else { return };
     let len = data.len() as u64;
     for verify in [true, false] {
         let mut holes = Vec::new();
-        let Ok(segment) = Segment::scan(data, first, len, verify, until.map(|_| &mut holes)) else { return };
+        let Ok(segment) = Segment::scan(data, first, len, verify, made.until().map(|_| &mut holes)) else {
+            return;
+        };
         assert!(segment.len <= len.max(HEADER as u64), "a segment longer than its file");
         let (mut number, mut hint) = (segment.first, (0, 0));
         while number < segment.end {
@@ -389,9 +431,10 @@ mod tests {
 
     #[test]
     fn headers_are_known_or_refused() {
-        let ours = header(7, None);
-        assert_eq!(read_header(&ours[..]).unwrap(), Header::Ours { first: 7, until: None });
-        assert_eq!(read_header(&header(7, Some(9))[..]).unwrap(), Header::Ours { first: 7, until: Some(9) });
+        let ours = header(7, Made::New);
+        for made in [Made::New, Made::Reused, Made::Rewritten { until: 9 }] {
+            assert_eq!(read_header(&header(7, made)[..]).unwrap(), Header::Ours { first: 7, made });
+        }
         assert_eq!(read_header(&ours[..20]).unwrap(), Header::Torn);
         assert_eq!(read_header(&ours[..4]).unwrap(), Header::Torn);
         assert_eq!(read_header(&b""[..]).unwrap(), Header::Torn);

@@ -25,7 +25,8 @@ impl Syncer {
         let said = Arc::clone(&trouble);
         let thread = thread::Builder::new().name("netwren-spool".to_owned()).spawn(move || {
             for files in queue {
-                let failed = files.iter().find_map(|file| file.sync_data().err());
+                // Their names as well: a file may have got a new one.
+                let failed = files.iter().find_map(|file| file.sync_all().err());
                 let text = failed.map(|error| format!("cannot sync the spool to the disk: {error}"));
                 *said.lock().unwrap_or_else(PoisonError::into_inner) = text;
                 busy.store(false, Ordering::Release);

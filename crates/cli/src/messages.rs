@@ -13,7 +13,13 @@ pub(crate) fn say(message: &str) {
         if i > 0 {
             line.push(b'\n');
         }
-        text::put_text(&mut line, part.as_bytes());
+        // What of it came from outside may be escaped already: its backslashes are not doubled.
+        for (j, piece) in part.split('\\').enumerate() {
+            if j > 0 {
+                line.push(b'\\');
+            }
+            text::put_text(&mut line, piece.as_bytes());
+        }
     }
     line.push(b'\n');
     let text = String::from_utf8_lossy(&line);

@@ -112,7 +112,7 @@ fn issue_12_a_kept_file_goes_with_the_next_start() {
 }
 
 #[test]
-fn issue_12_while_the_receiver_is_behind_no_file_is_kept() {
+fn issue_12_four_files_are_kept_at_most() {
     let dir = tempfile::tempdir().unwrap();
     let (mut spool, mut ledger) = delivered(dir.path(), &[b'o'; 100_000]);
     for _ in 0..5 {
@@ -122,7 +122,12 @@ fn issue_12_while_the_receiver_is_behind_no_file_is_kept() {
     let sealed = files(dir.path(), "segment").into_iter().map(|path| len(&path)).collect::<Vec<_>>();
     assert!(sealed.iter().all(|len| *len == sealed[0]), "{sealed:?}");
     deliver(&mut spool, &mut ledger);
-    assert_eq!((files(dir.path(), "segment").len(), files(dir.path(), "new").len()), (0, 1));
+    assert_eq!((files(dir.path(), "segment").len(), files(dir.path(), "new").len()), (0, 4));
+    // They are used first.
+    for _ in 0..8 {
+        push(&mut spool, &[b'n'; 100_000]);
+    }
+    assert_eq!((files(dir.path(), "new").len(), waiting(&mut spool).len()), (0, 8));
 }
 
 /// The bytes of a batch with one message, `message`, as it would lie in a file behind two others.

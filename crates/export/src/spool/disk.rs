@@ -1,7 +1,7 @@
 //! The segments of a spool: what is appended, read and removed.
 
 use super::place::Place;
-use super::reuse::{Active, Delivered};
+use super::reuse::{Active, DeliveredFiles, KEEPS_UP_BYTES, REUSE_BYTES};
 use super::rewrite::{Giving, Rewriter, Rewritten};
 use super::segment::{self, Batches, Made, Read, Segment};
 use super::{SpoolError, SpoolOptions, SyncWhen, frame};
@@ -14,9 +14,6 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// With more segments than these, a delivered one is removed.
-const SEGMENTS_WITH_SPARE: usize = 2;
-
 /// Segments in order, and the files that are open.
 #[derive(Debug)]
 pub(super) struct Disk {
@@ -24,14 +21,14 @@ pub(super) struct Disk {
     pub(super) segments: VecDeque<Segment>,
     /// Bytes of all segments.
     pub(super) bytes: u64,
-    /// A segment of so many bytes is followed by a new one,
+    /// The largest segment has so many bytes and the rest of a batch,
     segment_bytes: u64,
     /// and one that is so old, in nanoseconds.
     segment_age: u64,
     /// The last segment, if batches may be appended to it.
     active: Option<Active>,
-    /// A file that may become the next segment.
-    delivered: Option<Delivered>,
+    /// Files that may become segments again.
+    delivered: DeliveredFiles,
     /// Segments before that one which were written since they were last taken by [`Disk::take_unsynced`].
     unsynced: Vec<(u64, Arc<File>)>,
     /// False if nobody asks for them.
@@ -55,7 +52,7 @@ impl Disk {
             segment_bytes: options.segment_bytes,
             segment_age: u64::try_from(age.as_nanos() / 8).unwrap_or(u64::MAX),
             active: None,
-            delivered: None,
+            delivered: DeliveredFiles::default(),
             unsynced: Vec::new(),
             keeps_unsynced: options.sync == SyncWhen::EverySecond,
             syncs_always: options.sync == SyncWhen::Always,
@@ -70,7 +67,7 @@ impl Disk {
         let goes_on = self.active.is_some()
             && self.segments.back().is_some_and(|last| {
                 let is_young = stamp.saturating_sub(last.stamp_first) < self.segment_age;
-                last.end == batch.first() && last.len < self.segment_bytes && is_young
+                last.end == batch.first() && last.len < self.segment_bytes_max() && is_young
             });
         if !goes_on {
             self.seal();
@@ -92,6 +89,11 @@ impl Disk {
         Ok(())
     }
 
+    /// A segment of so many bytes is followed by a new one now.
+    pub(super) fn segment_bytes_max(&self) -> u64 {
+        if self.bytes < KEEPS_UP_BYTES { self.segment_bytes.min(REUSE_BYTES) } else { self.segment_bytes }
+    }
+
     fn create(&self, name: &str) -> io::Result<File> {
         let folder = &self.place.folder;
         let created = folder.create(name).or_else(|error| {
@@ -106,8 +108,7 @@ impl Disk {
     }
 
     fn begin(&mut self, first: u64, stamp: u64) -> io::Result<()> {
-        let again = self.delivered.take().and_then(|delivered| delivered.begin(&self.place, first));
-        let active = match again {
+        let active = match self.delivered.begin(&self.place, first) {
             Some(active) => active,
             None => {
                 let name = segment::name_of(first);
@@ -150,21 +151,17 @@ impl Disk {
         Some(segment)
     }
 
-    /// Removes the oldest segment, which is delivered. Its file is kept to be written again, one at most, and none while
-    /// the receiver is behind.
+    /// Removes the oldest segment, which is delivered. Its file may be kept to be written again.
     pub(super) fn retire(&mut self) {
-        if self.delivered.is_some() || self.segments.len() > SEGMENTS_WITH_SPARE {
-            self.remove(0);
-        } else if let Some(segment) = self.let_go(0) {
-            self.delivered = Delivered::keep(&self.place, segment.first);
+        if let Some(segment) = self.let_go(0) {
+            let is_small = segment.len < 2 * self.segment_bytes.min(REUSE_BYTES);
+            self.delivered.keep(&self.place, segment.first, is_small);
         }
     }
 
-    /// Removes the file that was kept to be written again; false if there was none.
+    /// Removes the files that were kept to be written again; false if there were none.
     pub(super) fn forget_delivered(&mut self) -> bool {
-        let delivered = self.delivered.take();
-        delivered.iter().for_each(|delivered| delivered.remove(&self.place));
-        delivered.is_some()
+        self.delivered.remove(&self.place)
     }
 
     /// Forgets a segment, but for its file.

@@ -2,9 +2,9 @@
 //!
 //! Every batch is appended to a segment, a file of batches, by one system call; memory holds the newest ones, so that a
 //! receiver that keeps up costs no reading. Segments that are delivered are removed, or written again: at a high rate
-//! they never reach the disk. A small file says what was delivered, with the counts of the spool's whole life. Where the disk
-//! takes nothing, up to 64 MiB wait in memory and go to it later. Each output has a directory of its own, which one
-//! process at a time uses. Start reading at [`Spool::open`]; docs/adr/0019.
+//! they never reach the disk. A small file says what was delivered, with the counts of the spool's whole life. Where the
+//! disk takes nothing, up to 64 MiB wait in memory and go to it later. Each output has a directory of its own, which
+//! one process at a time uses. Start reading at [`Spool::open`]; docs/adr/0019.
 
 mod clock;
 mod disk;
@@ -282,7 +282,7 @@ impl Spool {
         let Some(oldest) = self.disk.segments.front().filter(|oldest| oldest.end <= self.released) else {
             return false;
         };
-        self.disk.segments.len() > 1 || oldest.len >= self.options.segment_bytes.min(reuse::REUSE_BYTES)
+        self.disk.segments.len() > 1 || oldest.len >= self.disk.segment_bytes_max()
     }
 
     /// Writes the position with the counts, which get what was dropped since they were last told.

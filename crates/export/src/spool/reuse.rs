@@ -8,9 +8,14 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
-/// A segment of so many bytes is written again once all of it is delivered, though it has room: what is written again
-/// soon is in the processor's cache, too.
-pub(super) const REUSE_BYTES: u64 = 1 << 20;
+/// While the receiver keeps up, a segment of so many bytes is followed by another one: files that are written again
+/// soon are in the processor's cache, too.
+pub(super) const REUSE_BYTES: u64 = 2 << 20;
+/// The receiver keeps up while no more than this lies on the disk. It is more than what a receiver may not have read
+/// although it confirmed it, which is kept (docs/adr/0018).
+pub(super) const KEEPS_UP_BYTES: u64 = 16 << 20;
+/// Most files that are kept.
+const FILES_MAX: usize = 4;
 
 /// Stands behind the last batch of a file that is written again: nothing there is taken for the next one.
 const END_MARK: [u8; frame::HEAD] = [0; frame::HEAD];
@@ -60,41 +65,46 @@ impl Active {
     }
 }
 
-/// The name of a file whose messages were delivered: that of one that did not become a segment, so it is removed when
-/// the spool is opened after a kill.
-#[derive(Debug)]
-pub(super) struct Delivered(String);
+/// Files whose messages were delivered, by their names: those of files that did not become segments, so they are
+/// removed when the spool is opened after a kill.
+#[derive(Debug, Default)]
+pub(super) struct DeliveredFiles(Vec<String>);
 
-impl Delivered {
-    /// Keeps the file of the segment that begins with message `first`; removes it where that fails.
-    pub(super) fn keep(place: &Place, first: u64) -> Option<Delivered> {
+impl DeliveredFiles {
+    /// Keeps the file of the segment that begins with message `first`, or removes it.
+    pub(super) fn keep(&mut self, place: &Place, first: u64, is_small: bool) {
         let (name, kept) = (segment::name_of(first), segment::new_name_of(first));
-        if place.folder.rename(&name, &kept).is_ok() {
-            return Some(Delivered(kept));
+        let is_kept = is_small && self.0.len() < FILES_MAX;
+        if is_kept && place.folder.rename(&name, &kept).is_ok() {
+            self.0.push(kept);
+        } else {
+            let _ = place.folder.remove(&name);
         }
-        let _ = place.folder.remove(&name);
-        None
     }
 
-    /// Makes it the segment that begins with message `first`; removes it where that fails.
-    pub(super) fn begin(self, place: &Place, first: u64) -> Option<Active> {
-        let begun = self.begun(place, first);
+    /// Makes one of them the segment that begins with message `first`; removes it where that fails.
+    pub(super) fn begin(&mut self, place: &Place, first: u64) -> Option<Active> {
+        let name = self.0.pop()?;
+        let begun = begin(place, &name, first);
         if begun.is_none() {
-            self.remove(place);
+            let _ = place.folder.remove(&name);
         }
         begun
     }
 
-    fn begun(&self, place: &Place, first: u64) -> Option<Active> {
-        let file = place.file(&self.0).ok()?;
-        let old_bytes = file.metadata().ok()?.len();
-        let parts = [&segment::header(first, Made::Reused)[..], &END_MARK];
-        frame::write_whole(&file, parts, 0).ok()?;
-        place.folder.rename(&self.0, &segment::name_of(first)).ok()?;
-        Some(Active { file: file.into(), old_bytes, is_named_anew: true })
+    /// Removes all; false if there were none.
+    pub(super) fn remove(&mut self, place: &Place) -> bool {
+        let names = std::mem::take(&mut self.0);
+        names.iter().for_each(|name| drop(place.folder.remove(name)));
+        !names.is_empty()
     }
+}
 
-    pub(super) fn remove(&self, place: &Place) {
-        let _ = place.folder.remove(&self.0);
-    }
+fn begin(place: &Place, name: &str, first: u64) -> Option<Active> {
+    let file = place.file(name).ok()?;
+    let old_bytes = file.metadata().ok()?.len();
+    let parts = [&segment::header(first, Made::Reused)[..], &END_MARK];
+    frame::write_whole(&file, parts, 0).ok()?;
+    place.folder.rename(name, &segment::name_of(first)).ok()?;
+    Some(Active { file: file.into(), old_bytes, is_named_anew: true })
 }

@@ -29,8 +29,8 @@ use std::time::{Duration, Instant};
 
 /// Packets of a burst.
 const BURST: u32 = 400_000;
-/// Packets of a steady minute's part, and how many a second.
-const STEADY: (u32, u32) = (18_000, 6_000);
+/// Packets at a steady rate, and how many a second: ten seconds, beside which the first records count little.
+const STEADY: (u32, u32) = (60_000, 6_000);
 /// When nothing more was written for so long, it was all: ulogd2 gathers for a second.
 const SILENCE: Duration = Duration::from_millis(1_500);
 

@@ -1,10 +1,10 @@
 //! Messages that wait on disk, and survive the end of the program.
 //!
-//! Every batch is appended to a segment, a file of batches, by one system call; memory holds the newest ones, so that a
-//! receiver that keeps up costs no reading. Segments that are delivered are removed, or written again: at a high rate
-//! they never reach the disk. A small file says what was delivered, with the counts of the spool's whole life. Where the
-//! disk takes nothing, up to 64 MiB wait in memory and go to it later. Each output has a directory of its own, which
-//! one process at a time uses. Start reading at [`Spool::open`]; docs/adr/0019.
+//! Every batch is appended to a segment, a file of batches, by one system call; memory holds the newest ones, so
+//! that a receiver that keeps up costs no reading. Segments that are delivered are removed, or written again: at a
+//! high rate they never reach the disk. A small file says what was delivered, with the counts of the spool's whole
+//! life. Where the disk takes nothing, up to 64 MiB wait in memory and go to it later. Each output has a directory
+//! of its own, which one process at a time uses. Start reading at [`Spool::open`]; docs/adr/0019.
 
 mod clock;
 mod disk;

@@ -18,8 +18,8 @@ use record::Value;
 use std::hash::BuildHasher;
 
 /// The reason for the footer where groups were folded.
-pub(crate) const FOLDED: &str = "rows of small groups are counted together, in the line without keys: there were more than 65,536 groups at once \
-     (a filter, or fewer fields, makes fewer)";
+pub(crate) const FOLDED: &str = "rows of small groups are counted together, in the line without keys: there were \
+                                  more groups than are kept at once, 65,536 (a filter, or fewer fields, makes fewer)";
 
 /// How many groups there may be at once.
 #[derive(Clone, Copy, Debug)]

@@ -159,14 +159,15 @@ impl<'h> PacketStream<'h> {
             promiscuous,
             ignore_outgoing: false,
         };
-        let rings = open_rings(&places, &ifaces, &request, threads)?;
+        let mut rings = open_rings(&places, &ifaces, &request, threads)?;
         let small = rings.iter().map(|ring| ring.ring.bytes()).min().filter(|bytes| *bytes < buffer_bytes);
         if let Some(bytes) = small {
             (follow.say)(&format!("the kernel has memory for a ring of {} KiB only", bytes >> 10));
         }
         rings.iter().filter_map(OpenRing::caveat).for_each(|caveat| (follow.say)(&caveat));
         if follow.clock != StampClock::Host {
-            rings.iter().filter_map(|ring| ring.stamp_by(follow.clock)).for_each(|caveat| (follow.say)(&caveat));
+            let caveats = rings.iter_mut().filter_map(|ring| ring.stamp_by(follow.clock));
+            caveats.for_each(|caveat| (follow.say)(&caveat));
         }
         sleep_precisely();
         Ok(PacketStream {

@@ -1,8 +1,8 @@
 //! A ring that takes the place of one whose interface has gone, among those that share packets by threads.
 //!
 //! The kernel refuses to bind a socket again that is in a group (PACKET_FANOUT), and a run that has given up its rights
-//! opens no other. So one is opened beside each at the start, without a ring: it costs a descriptor. Its ring is made once
-//! the interface is there again; these share the packets by CPU, without a group, and can be bound as often as
+//! opens no other. So one is opened beside each at the start, without a ring: it costs a descriptor. Its ring is made
+//! once the interface is there again; these share the packets by CPU, without a group, and can be bound as often as
 //! interfaces come.
 
 use sys::SysError;

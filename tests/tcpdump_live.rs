@@ -121,8 +121,8 @@ fn root_live_runs_end_and_refuse_as_tcpdump() {
     assert_eq!((ours.len(), &ours), (4, &theirs));
 }
 
-/// Time stamps that an adapter has not: the same warnings at the same place, and the same lists; a number is taken for a
-/// name first.
+/// Time stamps that an adapter has not: the same warnings at the same place, and the same lists; a number is taken for
+/// a name first.
 #[test]
 fn root_stamps_that_no_adapter_has_are_told_as_tcpdump_does() {
     testkit::require_root!();

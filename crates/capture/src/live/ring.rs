@@ -143,22 +143,22 @@ impl OpenRing {
         // A pending error would end each wait at once.
         while self.ring.take_error().is_some() {}
         let Some(iface) = &mut self.iface else { return };
-        let say = |text: &str| {
+        let tell = |text: &str| {
             if self.speaks {
                 say(text);
             }
         };
         if let Some(link) = place.links.present(iface.index) {
             if link.name != iface.name {
-                say(&format!("{} is called {} now: it is captured on", escaped(&iface.name), escaped(&link.name)));
+                tell(&format!("{} is called {} now: it is captured on", escaped(&iface.name), escaped(&link.name)));
                 iface.name.clone_from(&link.name);
             }
             let health = if link.is_up { Health::Up } else { Health::Down };
             match (iface.health, health) {
                 (Health::Up, Health::Down) => {
-                    say(&format!("{} went down: it is captured again once it is up", escaped(&iface.name)));
+                    tell(&format!("{} went down: it is captured again once it is up", escaped(&iface.name)));
                 }
-                (Health::Down, Health::Up) => say(&format!("{} is up", escaped(&iface.name))),
+                (Health::Down, Health::Up) => tell(&format!("{} is up", escaped(&iface.name))),
                 _ => {}
             }
             iface.health = health;
@@ -166,13 +166,14 @@ impl OpenRing {
         }
         if iface.health != Health::Gone {
             iface.health = Health::Gone;
-            say(&format!("{} is gone: one of that name is captured once it is there", escaped(&iface.name)));
+            tell(&format!("{} is gone: one of that name is captured once it is there", escaped(&iface.name)));
         }
         let Some(link) = place.links.named(&iface.name) else { return };
         if let Err(error) = self.ring.bind(link.index, self.promiscuous, &mut self.successor) {
+            // Each says it: a ring that is not bound lacks its part of the packets.
             return say(&error);
         }
-        say(&format!("{} is there again", escaped(&iface.name)));
+        tell(&format!("{} is there again", escaped(&iface.name)));
         iface.index = link.index;
         iface.health = if link.is_up { Health::Up } else { Health::Down };
         while self.ring.take_error().is_some() {}

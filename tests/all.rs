@@ -9,6 +9,7 @@ mod capture_copies;
 mod capture_entries;
 mod capture_files;
 mod capture_filter;
+mod capture_groups;
 mod capture_latency;
 mod capture_owners;
 mod capture_read;

@@ -140,7 +140,18 @@ fn wait_for(lines: &Receiver<String>, words: &str) {
 #[test]
 fn root_capture_goes_on_when_interfaces_go() {
     testkit::require_root!();
-    let lab = Lab::new("capgone");
+    goes_on_when_interfaces_go("capgone", &[]);
+}
+
+/// Rings that share packets cannot be bound again: others take their place.
+#[test]
+fn root_threads_go_on_when_interfaces_go() {
+    testkit::require_root!();
+    goes_on_when_interfaces_go("capgonethr", &["--threads", "3"]);
+}
+
+fn goes_on_when_interfaces_go(name: &str, words: &[&str]) {
+    let lab = Lab::new(name);
     let add = || {
         lab.ip(&["link", "add", "d0", "type", "veth", "peer", "name", "d9"]);
         lab.ip(&["link", "set", "d9", "up"]);
@@ -148,7 +159,7 @@ fn root_capture_goes_on_when_interfaces_go() {
         lab.ip(&["addr", "add", "192.0.2.1/24", "dev", "d0"]);
     };
     add();
-    let mut going = capture(&lab, "iface", &["-i", "d0", "-i", "lo", "dport = 7123"]);
+    let mut going = capture(&lab, "iface", &[&["-i", "d0", "-i", "lo"], words, &["dport = 7123"]].concat());
     let lines = said(&mut going);
     let out = || {
         lab.inside(|| {
@@ -169,6 +180,13 @@ fn root_capture_goes_on_when_interfaces_go() {
     wait_for(&lines, "d0 is there again");
     out();
     going.read_until("a packet of the new d0", |rows| rows == ["d0", "lo", "d0"]);
+    // Once more, and more packets than one: whichever CPU they come by, each is shown once.
+    lab.ip(&["link", "del", "d0"]);
+    wait_for(&lines, "d0 is gone: one of that name is captured once it is there");
+    add();
+    wait_for(&lines, "d0 is there again");
+    (0..20).for_each(|_| out());
+    going.read_until("packets of the newest d0", |rows| rows.len() >= 23);
     lab.ip(&["link", "set", "d0", "down"]);
     lab.ip(&["link", "set", "d0", "name", "d1"]);
     wait_for(&lines, "d0 is called d1 now: it is captured on");
@@ -176,6 +194,8 @@ fn root_capture_goes_on_when_interfaces_go() {
     wait_for(&lines, "packets received, 0 dropped by the ring");
     going.signal("-INT");
     assert!(going.child.wait().unwrap().success());
+    // Each once, and those of the rings before are in the count.
+    wait_for(&lines, "; 23 shown, ");
 }
 
 #[test]

@@ -121,6 +121,42 @@ fn root_live_runs_end_and_refuse_as_tcpdump() {
     assert_eq!((ours.len(), &ours), (4, &theirs));
 }
 
+/// Time stamps that an adapter has not: the same warnings at the same place, and the same lists; a number is taken for
+/// a name first.
+#[test]
+fn root_stamps_that_no_adapter_has_are_told_as_tcpdump_does() {
+    testkit::require_root!();
+    testkit::require_tool!("tcpdump");
+    let lab = Lab::new("tdstamps");
+    lab.ip(&["link", "add", "v0", "type", "veth", "peer", "name", "down1"]);
+    lab.ip(&["link", "set", "v0", "up"]);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let clocks = ["adapter", "adapter_unsynced", "host_hiprec", "host"];
+    let lists = ["lo", "v0", "down1", "any", "nope0", "1", "99"].map(|iface| vec!["-J", "-i", iface]);
+    let refused = ["down1", "nope0", "99", "nope\u{1}"].map(|iface| clocks.map(|clock| vec!["-i", iface, "-j", clock]));
+    let programs = ["v0", "lo", "down1", "any"].map(|iface| vec!["-d", "-i", iface, "-j", "adapter", "ip"]);
+    let monitor = vec!["-i", "v0", "-I", "-j", "adapter"];
+    for args in lists.into_iter().chain(refused.into_iter().flatten()).chain(programs).chain([vec!["-J"], monitor]) {
+        let [theirs, ours] = ["tcpdump", "netwren"].map(|program| inside(&lab, program, &args).output().unwrap());
+        if args.contains(&"nope\u{1}") {
+            // Escaped here.
+            assert_eq!(text(&ours.stderr).lines().count(), text(&theirs.stderr).lines().count(), "{args:?}");
+        } else {
+            assert_eq!(text(&ours.stderr), text(&theirs.stderr), "{args:?}");
+        }
+        assert_eq!(text(&ours.stdout), text(&theirs.stdout), "{args:?}");
+        assert_eq!(ours.status.code(), theirs.status.code(), "{args:?}");
+    }
+    for (iface, clock) in [("lo", "adapter"), ("lo", "adapter_unsynced"), ("any", "adapter"), ("any", "host")] {
+        let args = ["-i", iface, "-j", clock, "udp"];
+        let [(theirs, their_end), (ours, our_end)] = beside(&lab, &args);
+        assert_eq!(ours, theirs, "{args:?}");
+        let told = |ran: &Ran| ran.stderr.split_once("listening on").unwrap().0.to_owned();
+        assert_eq!((told(&our_end), our_end.code), (told(&their_end), their_end.code), "{args:?}");
+        assert_eq!(our_end.stderr.contains("is not supported by that device"), clock != "host", "{args:?}");
+    }
+}
+
 /// A count ends it without a signal, and without the empty line of one; `--count` prints only how many there were.
 #[test]
 fn root_live_runs_end_at_their_count() {

@@ -30,7 +30,11 @@ pub(crate) fn markdown(commands: Commands) -> String {
     }
     page.push_str(
         "\n## groups (`--by`)\n\nThe keys, then `count`, then `sum_x`, `max_x`, `avg_x` for each field of --sum, \
-         --max, --avg.\n\n## accounting\n\nThe last JSON object with `--stats`, or when anything was lost: \
+         --max, --avg.\nOf packets, log records and single drops, whose senders choose how many groups there are, \
+         65,536 are kept at once, fewer with long texts.\nBeyond that the smallest are counted together in the line \
+         whose keys are all null, which is said (exit code 3): no group with more than\none in 32,768 of all rows is \
+         among them in the end, and no line lacks more rows than that.\n\n## accounting\n\nThe last \
+         JSON object with `--stats`, or when anything was lost: \
          `{\"accounting\":{seen, emitted, filtered, grouped, duplicates, cut, failed, lost, why:[{count, text}], via, \
          cpu_ms}}`.\nWith `--watch` each round begins with `{\"round\":{\"n\":1,\"time\":\"…\"}}`.\n",
     );

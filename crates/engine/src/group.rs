@@ -2,6 +2,13 @@
 //!
 //! A key is packed into a scratch buffer, hashed once and compared as bytes; a row of a known group allocates
 //! nothing. Absent values are a group of their own. Memory grows with the number of groups, not of rows.
+//!
+//! Whoever sends packets chooses how many groups a stream has: there the number is bounded ([`GroupBound`]). Once
+//! there are as many, the small ones (at least half) are folded into the group without keys. Small is what has least
+//! weight: rows, less what the heaviest of those weighed that were folded before (Misra and Gries, 1982). So groups
+//! that had many rows once make room, and whatever others send, and in whatever order, a group with more than
+//! `2 / groups` of all rows is there in the end. Its line may lack as many that came before it was folded once; they
+//! are in the group without keys, so that all lines together lack none.
 
 use crate::packed_cells::PackedCells;
 use crate::plan::Fold;
@@ -9,6 +16,27 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use record::Value;
 use std::hash::BuildHasher;
+
+/// The reason for the footer where groups were folded.
+pub(crate) const FOLDED: &str = "rows of small groups are counted together, in the line without keys: there were \
+                                  more groups than are kept at once, 65,536 (a filter, or fewer fields, makes fewer)";
+
+/// How many groups there may be at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GroupBound {
+    /// Groups.
+    pub(crate) groups: usize,
+    /// Bytes of their packed keys; one key may be beyond.
+    pub(crate) bytes: usize,
+}
+
+impl GroupBound {
+    /// For rows that others send: some 16 MiB with usual keys.
+    pub(crate) const OF_STREAMS: GroupBound = GroupBound { groups: 65_536, bytes: 32 << 20 };
+    /// For rows that the host holds, which is what bounds them: 2 million entries of connection tracking are counted
+    /// exactly.
+    pub(crate) const NONE: GroupBound = GroupBound { groups: usize::MAX, bytes: usize::MAX };
+}
 
 /// Groups in the making.
 pub(crate) struct Grouper {
@@ -23,6 +51,17 @@ pub(crate) struct Grouper {
     groups: Vec<Group>,
     /// One row of `folds.len()` for each group.
     totals: Vec<Total>,
+    bound: GroupBound,
+    /// Groups that were folded.
+    others: Others,
+}
+
+/// Groups that are counted together.
+struct Others {
+    /// Rows.
+    count: u64,
+    /// One for each fold.
+    totals: Vec<Total>,
 }
 
 /// One group: where its key is packed, and how many rows it stands for.
@@ -35,6 +74,8 @@ struct Group {
     len: usize,
     /// Rows.
     count: u64,
+    /// Rows, less what was subtracted when others were folded.
+    weight: u64,
 }
 
 /// What was folded so far; which of it is shown depends on the fold.
@@ -48,9 +89,11 @@ struct Total {
 
 impl Grouper {
     /// Groups by the first `keys` cells of a row; `folds` says what happens to the others.
-    pub(crate) fn new(keys: usize, folds: Vec<Fold>) -> Grouper {
+    pub(crate) fn new(keys: usize, folds: Vec<Fold>, bound: GroupBound) -> Grouper {
         Grouper {
             keys,
+            bound,
+            others: Others { count: 0, totals: vec![Total::default(); folds.len()] },
             folds,
             packed: PackedCells::default(),
             scratch: Vec::with_capacity(128),
@@ -67,6 +110,7 @@ impl Grouper {
         let index = self.group_of(key);
         let Some(group) = self.groups.get_mut(index) else { return };
         group.count += 1;
+        group.weight += 1;
         let totals = self.totals.get_mut(index * self.folds.len()..).unwrap_or(&mut []);
         for ((fold, total), cell) in self.folds.iter().zip(totals).zip(folded) {
             let number = match *cell {
@@ -75,10 +119,7 @@ impl Grouper {
                 _ => continue,
             };
             total.known += 1;
-            total.value = match fold {
-                Fold::Max => total.value.max(number),
-                Fold::Sum | Fold::Avg => total.value.saturating_add(number),
-            };
+            total.value = fold.of(total.value, number);
         }
     }
 
@@ -97,16 +138,60 @@ impl Grouper {
         if let Some(index) = self.table.find(hash, is_it) {
             return *index;
         }
+        let bytes = self.packed.len().saturating_add(self.scratch.len());
+        if self.groups.len() >= self.bound.groups || bytes > self.bound.bytes {
+            self.fold_small();
+        }
         let index = self.groups.len();
         let at = self.packed.put_bytes(&self.scratch);
-        self.groups.push(Group { hash, at, len: self.scratch.len(), count: 0 });
+        self.groups.push(Group { hash, at, len: self.scratch.len(), count: 0, weight: 0 });
         self.totals.resize(self.totals.len() + self.folds.len(), Total::default());
         let groups = &self.groups;
         self.table.insert_unique(hash, index, |&i| groups.get(i).map_or(0, |group| group.hash));
         index
     }
 
-    /// Hands out each group: the key's cells, the count, one cell a fold. In the order of first appearance.
+    /// Folds the groups of least weight, so that there is room for as many as stay at most. Sorts them: a few ms, once
+    /// in half as many new groups as there may be.
+    #[cold]
+    fn fold_small(&mut self) {
+        let mut weights: Vec<(u64, usize)> = self.groups.iter().map(|group| (group.weight, group.len)).collect();
+        weights.sort_unstable_by(|a, b| b.cmp(a));
+        let (mut bytes, groups_max, bytes_max) = (0_usize, self.bound.groups / 2, self.bound.bytes / 2);
+        let level = weights.iter().enumerate().find(|(place, (_, len))| {
+            bytes = bytes.saturating_add(*len);
+            *place >= groups_max || bytes > bytes_max
+        });
+        let Some((_, &(level, _))) = level else { return };
+        let (groups, totals) = (std::mem::take(&mut self.groups), std::mem::take(&mut self.totals));
+        let packed = self.packed.take_bytes();
+        self.table.clear();
+        for (index, mut group) in groups.into_iter().enumerate() {
+            let first = index * self.folds.len();
+            let own = totals.get(first..first + self.folds.len()).unwrap_or(&[]);
+            if group.weight <= level {
+                self.others.add(group.count, own, &self.folds);
+                continue;
+            }
+            group.weight -= level;
+            let key = packed.get(group.at..group.at + group.len).unwrap_or(&[]);
+            group.at = self.packed.put_bytes(key);
+            let place = self.groups.len();
+            self.groups.push(group);
+            self.totals.extend_from_slice(own);
+            let groups = &self.groups;
+            let hash_of = |&i: &usize| groups.get(i).map_or(0, |group: &Group| group.hash);
+            self.table.insert_unique(hash_of(&place), place, hash_of);
+        }
+    }
+
+    /// Rows of groups that were folded.
+    pub(crate) fn folded(&self) -> u64 {
+        self.others.count
+    }
+
+    /// Hands out each group: the key's cells, the count, one cell a fold. In the order of first appearance; those that
+    /// were folded are in the group whose keys are all absent.
     pub(crate) fn finish(&self, mut each: impl FnMut(&[Value<'_>])) {
         let mut cells = Vec::with_capacity(self.keys + 1 + self.folds.len());
         if self.keys == 0 && self.groups.is_empty() {
@@ -115,14 +200,47 @@ impl Grouper {
             cells.extend(self.folds.iter().map(|_| Value::Null));
             return each(&cells);
         }
+        let mut others = Others { count: self.others.count, totals: self.others.totals.clone() };
         for (index, group) in self.groups.iter().enumerate() {
             let mut key = self.packed.read(group.at);
             cells.clear();
             cells.extend((0..self.keys).map(|_| key.cell()));
-            cells.push(Value::U64(group.count));
             let totals = self.totals.get(index * self.folds.len()..).unwrap_or(&[]);
+            if self.others.count > 0 && cells.iter().all(|cell| *cell == Value::Null) {
+                others.add(group.count, totals, &self.folds);
+                continue;
+            }
+            cells.push(Value::U64(group.count));
             cells.extend(self.folds.iter().zip(totals).map(|(fold, total)| total.cell(*fold)));
             each(&cells);
+        }
+        if self.others.count > 0 {
+            cells.clear();
+            cells.extend((0..self.keys).map(|_| Value::Null));
+            cells.push(Value::U64(others.count));
+            cells.extend(self.folds.iter().zip(&others.totals).map(|(fold, total)| total.cell(*fold)));
+            each(&cells);
+        }
+    }
+}
+
+impl Others {
+    /// Adds a group.
+    fn add(&mut self, count: u64, totals: &[Total], folds: &[Fold]) {
+        self.count += count;
+        for ((all, total), fold) in self.totals.iter_mut().zip(totals).zip(folds) {
+            all.known += total.known;
+            all.value = fold.of(all.value, total.value);
+        }
+    }
+}
+
+impl Fold {
+    /// Two values, or what was made of some of them each, as one. A mean is made of a sum.
+    fn of(self, value: u64, other: u64) -> u64 {
+        match self {
+            Fold::Max => value.max(other),
+            Fold::Sum | Fold::Avg => value.saturating_add(other),
         }
     }
 }

@@ -189,6 +189,11 @@ impl PackedCells {
         at
     }
 
+    /// Takes all bytes out; what they refer to by place stays.
+    pub(crate) fn take_bytes(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+
     /// For packing into a scratch buffer what may be looked up here.
     pub(crate) fn side(&mut self) -> &mut SideTables {
         &mut self.side

@@ -7,6 +7,7 @@ mod error;
 mod projection;
 mod request;
 
+use crate::group::GroupBound;
 use crate::predicate::Predicate;
 use projection::Projection;
 use record::{Column, Columns, Demand, Field, Get, LookupId, Schema, Table};
@@ -35,7 +36,8 @@ impl<T: Table> Plan<T> {
     /// Fails on a name that is no field (or no column of the groups), on a fold or an order that does not fit.
     pub fn new(request: PlanRequest) -> Result<Plan<T>, PlanError> {
         let predicate = Predicate::new(&request.conjuncts).map_err(PlanError::Pattern)?;
-        let Projection { fields, columns, work } = Projection::of(Schema::of::<T>(), &request)?;
+        let bound = if T::ENDLESS { GroupBound::OF_STREAMS } else { GroupBound::NONE };
+        let Projection { fields, columns, work } = Projection::of(Schema::of::<T>(), &request, bound)?;
         let asked = request.named_fields(Schema::of::<T>(), &fields);
         let mut demand = Demand::new(&fields, request.conjuncts);
         demand.repeated = request.repeated;

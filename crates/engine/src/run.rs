@@ -40,7 +40,7 @@ mod output;
 mod typed_rows;
 
 use crate::answers::add_gap;
-use crate::group::Grouper;
+use crate::group::{FOLDED, Grouper};
 use crate::order::Sorter;
 use crate::plan::{Grouping, Plan, Work};
 use crate::rendered_rows::RenderedRows;
@@ -63,7 +63,7 @@ impl<T: Table> Plan<T> {
     /// the pass is over, so a source that fails at once leaves no header behind.
     ///
     /// Streaming allocates nothing per row. Sorting holds the planned cells of every row that passes (about 100 bytes
-    /// each for the default columns), or about twice the limit; grouping holds the groups.
+    /// each for the default columns), or about twice the limit; grouping holds the groups, of streams a bounded number.
     pub fn run(
         &self,
         source: &dyn Source<T>,
@@ -190,12 +190,16 @@ impl<T: Table> Plan<T> {
         out: &mut Out<'_>,
         pass: &mut Pass,
     ) -> Result<Accounting, RunError> {
-        let mut grouper = Grouper::new(how.keys, how.folds.clone());
+        let mut grouper = Grouper::new(how.keys, how.folds.clone(), how.bound);
         let mut grouped = 0;
-        let from_source = self.collect(scan, gate, pass, &mut |cells| {
+        let mut from_source = self.collect(scan, gate, pass, &mut |cells| {
             grouped += 1;
             grouper.add(cells);
         })?;
+        if grouper.folded() > 0 {
+            (from_source.incomplete, from_source.only_namespaces_missing) = (true, false);
+            from_source.add_reason(grouper.folded(), FOLDED);
+        }
         let width = self.columns.0.len();
         let mut sorter = Sorter::new(&how.order, width, width, self.limit_in_memory(out));
         let mut groups = 0;

@@ -13,6 +13,9 @@ pub trait Table: Sized + 'static {
     const NAME: &'static str;
     /// Every field, in the order of `--columns all`.
     const FIELDS: &'static [Field<Self>];
+    /// True if rows come from outside without an end, packets say: what is kept of them must be bounded. The rows of
+    /// other tables are bounded by what the host holds.
+    const ENDLESS: bool = false;
 }
 
 /// When a field is shown without being asked for.
@@ -241,7 +244,10 @@ pub(crate) use fields;
 
 /// A [`Table`] of rows that borrow the receive buffer, with its fields as in [`fields!`].
 macro_rules! table {
-    ($(#[$about:meta])* pub enum $table:ident of $row:ident = $name:literal; $($fields:tt)*) => {
+    (
+        $(#[$about:meta])*
+        pub enum $table:ident of $row:ident = $name:literal $(, $option:ident = $set:literal)?; $($fields:tt)*
+    ) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug)]
         pub enum $table {}
@@ -253,6 +259,7 @@ macro_rules! table {
                 type F = $crate::Field<$table>;
                 $crate::table::fields! { F: $($fields)* }
             };
+            $(const $option: bool = $set;)?
         }
     };
 }

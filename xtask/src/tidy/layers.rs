@@ -46,7 +46,7 @@ const HOUSE: &[Place] = &[
         ours: &["record", "sys"],
         theirs: &["ruzstd", "rusqlite", "rustls", "postgres-protocol", "bytes", "fallible-iterator"],
     },
-    Place { name: "netwren", layer: 6, ours: &["*"], theirs: &["clap", "toml"] },
+    Place { name: "netwren", layer: 6, ours: &["*"], theirs: &["clap", "toml", "foldhash"] },
     Place { name: "testkit", layer: 9, ours: &["record", "sys", "netlink"], theirs: &[] },
     Place { name: "netwren-tests", layer: 9, ours: &["*"], theirs: &[] },
     Place { name: "xtask", layer: 10, ours: &["*"], theirs: &["anyhow", "clap", "clap_mangen", "serde_json"] },

@@ -81,13 +81,19 @@ impl LinkTable {
         }
     }
 
-    /// The interface with this number; one that is gone, too.
+    /// The place of the interface with this number, for [`LinkTable::at`]; of one that is gone, too.
     #[inline]
-    pub(super) fn get(&mut self, index: u32) -> Option<&KnownLink> {
+    pub(super) fn find(&mut self, index: u32) -> Option<usize> {
         if self.links.get(self.last).is_none_or(|last| last.index != index) {
             self.last = *self.places.get(&index)?;
         }
-        self.links.get(self.last)
+        Some(self.last)
+    }
+
+    /// The interface at this place.
+    #[inline]
+    pub(super) fn at(&self, place: usize) -> Option<&KnownLink> {
+        self.links.get(place)
     }
 
     /// The interface that has this name now.
@@ -158,16 +164,20 @@ mod tests {
         Link { index, name: name.as_bytes().into(), flags: IFF_UP, hardware: 1, stats, ..Link::default() }
     }
 
+    fn get(table: &mut LinkTable, index: u32) -> Option<&KnownLink> {
+        table.find(index).and_then(|place| table.at(place))
+    }
+
     #[test]
     fn interfaces_come_go_and_change_their_names() {
         let mut table = LinkTable::default();
         table.renew(&[link(1, "lo", 0), link(2, "eth0", 10)]);
-        assert_eq!(&*table.get(2).unwrap().name, b"eth0");
-        assert!(table.get(3).is_none());
-        let versions = |table: &mut LinkTable| [1, 2].map(|index| table.get(index).unwrap().version.get());
+        assert_eq!(&*get(&mut table, 2).unwrap().name, b"eth0");
+        assert!(table.find(3).is_none());
+        let versions = |table: &mut LinkTable| [1, 2].map(|index| get(table, index).unwrap().version.get());
         assert_eq!(versions(&mut table), [1, 2]);
         table.renew(&[link(1, "lo", 0), link(2, "wan", 15), link(3, "eth0", 4)]);
-        assert_eq!(&*table.get(2).unwrap().name, b"wan");
+        assert_eq!(&*get(&mut table, 2).unwrap().name, b"wan");
         assert_eq!(table.named(b"eth0").unwrap().index, 3);
         assert_eq!(versions(&mut table), [1, 3], "what has another name");
         let drops: Vec<(String, u64)> =
@@ -176,7 +186,7 @@ mod tests {
         assert_eq!(table.drops(&[3]).len(), 1);
         table.renew(&[link(1, "lo", 0)]);
         assert!(table.named(b"wan").is_none() && table.present(2).is_none());
-        assert_eq!(&*table.get(2).unwrap().name, b"wan", "packets of it may still wait");
+        assert_eq!(&*get(&mut table, 2).unwrap().name, b"wan", "packets of it may still wait");
         assert_eq!(table.names(), ["lo".into()]);
     }
 }

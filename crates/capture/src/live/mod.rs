@@ -6,3 +6,4 @@ mod reader_thread;
 mod ring;
 mod ring_reader;
 pub(crate) mod stream;
+mod successor;

@@ -4,16 +4,17 @@
 //! ring without a packet will not bring an older one: [`ReaderThread::quiet_ns`] says up to when nothing can come.
 
 use std::io::{ErrorKind, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
 use std::time::Duration;
 
-use sys::packet_ring::{Frame, FrameStatus, PacketRing, PacketType, RingStatistics, sleep_precisely};
+use sys::packet_ring::{Frame, FrameStatus, PacketRing, PacketSocket, PacketType, RingStatistics, sleep_precisely};
 use sys::{SysError, clock, wait_any};
 
+use super::successor::Successor;
 use crate::pace::{Pacing, Wait};
 
 /// Packets of a batch, and bytes of them after which it is handed over.
@@ -25,6 +26,9 @@ const BATCHES: usize = 64;
 const IDLE_MS: i32 = 100;
 /// How often the counters are read.
 const COUNT_NS: u64 = 100_000_000;
+/// What a byte for the thread says: end, read another ring from now on.
+const END: u8 = 1;
+const NEXT_RING: u8 = 2;
 /// Longest time at the end in which packets are taken that the kernel has counted.
 const END_NS: u64 = 400_000_000;
 
@@ -84,10 +88,12 @@ pub(super) struct ReaderThread {
     spare: SyncSender<Batch>,
     current: Batch,
     at: usize,
-    /// Wakes us; a byte ends the thread.
+    /// Rings that the thread shall read in place of its own.
+    rings: Sender<PacketRing>,
+    /// Wakes us; a byte tells the thread what to do.
     stream: UnixStream,
     /// The ring's socket.
-    ring: OwnedFd,
+    ring: PacketSocket,
     shared: Arc<ReaderProgress>,
     /// So late a packet may be in the ring after its stamp, in ns.
     late_ns: u64,
@@ -104,15 +110,27 @@ impl ReaderThread {
         other.set_nonblocking(true)?;
         let (sender, batches) = sync_channel(BATCHES);
         let (spare, spares) = sync_channel(BATCHES);
+        let (rings, successors) = channel();
         let shared = Arc::new(ReaderProgress::default());
-        let (socket, ring_bytes) = (ring.as_fd().try_clone_to_owned()?, ring.bytes());
-        let reader = RingReader { ring, pace, stream: other, sender, spares, shared: Arc::clone(&shared), handed: 0 };
+        let (socket, ring_bytes) = (ring.socket()?, ring.bytes());
+        let reader = RingReader {
+            ring,
+            successors,
+            before: RingStatistics::default(),
+            pace,
+            stream: other,
+            sender,
+            spares,
+            shared: Arc::clone(&shared),
+            handed: 0,
+        };
         std::thread::Builder::new().name("netwren-ring".into()).spawn(move || reader.run())?;
         Ok(ReaderThread {
             batches,
             spare,
             current: Batch::default(),
             at: 0,
+            rings,
             stream,
             ring: socket,
             shared,
@@ -186,7 +204,35 @@ impl ReaderThread {
     /// Ends the thread: no further packet is let in, and what is in the ring is handed over.
     pub(super) fn end(&self) {
         // A byte that finds no room follows others.
-        let _ = (&self.stream).write(&[1]);
+        let _ = (&self.stream).write(&[END]);
+    }
+
+    /// Binds the ring to another interface, or has the thread read `successor`, if there is one still, once it has
+    /// handed over what is in its ring. The error is a sentence.
+    pub(super) fn bind(
+        &mut self,
+        ifindex: u32,
+        promiscuous: bool,
+        successor: &mut Option<Successor>,
+    ) -> Result<(), String> {
+        let next = successor.as_mut().map(|successor| successor.ring(ifindex)).transpose();
+        match next.map_err(|error| error.to_string())?.flatten() {
+            None => self.ring.bind(ifindex).map_err(|error| error.to_string())?,
+            Some(ring) => {
+                *successor = None;
+                self.ring = ring.socket().map_err(|error| error.to_string())?;
+                self.ring_bytes = ring.bytes();
+                // That it waits was said of the ring before.
+                self.shared.is_waiting.store(false, Ordering::Release);
+                // A thread that is over reads no ring.
+                let _ = self.rings.send(ring);
+                let _ = (&self.stream).write(&[NEXT_RING]);
+            }
+        }
+        if promiscuous {
+            let _ = self.ring.see_all(ifindex);
+        }
+        Ok(())
     }
 
     /// To be called when a wait ended by [`AsFd::as_fd`].
@@ -235,15 +281,33 @@ struct Turn {
     is_empty: bool,
 }
 
+impl Turn {
+    /// Takes batches until one has no packet, [`BATCHES`] at most: a ring that fills as fast as it is read must not
+    /// keep the thread from counting and from ending. `None` as soon as `take_batch` says so.
+    fn over(mut take_batch: impl FnMut() -> Option<u64>) -> Option<Turn> {
+        let mut packets = 0;
+        for _ in 0..BATCHES {
+            match take_batch()? {
+                0 => return Some(Turn { packets, is_empty: true }),
+                taken => packets += taken,
+            }
+        }
+        Some(Turn { packets, is_empty: false })
+    }
+}
+
 /// The thread's end.
 struct RingReader {
     ring: PacketRing,
+    successors: Receiver<PacketRing>,
+    /// Counters of the rings before.
+    before: RingStatistics,
     pace: Pacing,
     stream: UnixStream,
     sender: SyncSender<Batch>,
     spares: Receiver<Batch>,
     shared: Arc<ReaderProgress>,
-    /// Packets of all batches.
+    /// Packets of this ring that were handed over.
     handed: u64,
 }
 
@@ -266,6 +330,11 @@ impl RingReader {
             if is_ending {
                 self.end();
                 break;
+            }
+            while let Ok(next) = self.successors.try_recv() {
+                self.end();
+                self.before = self.count();
+                (self.ring, self.handed) = (next, 0);
             }
         }
         // The sender goes with us, which ends the stream of batches; then the stream is woken.
@@ -295,44 +364,49 @@ impl RingReader {
         Ok(self.is_told_to_end())
     }
 
-    /// True once a byte has come, or the other end is closed.
+    /// True once it was told to, or the other end is closed.
     fn is_told_to_end(&mut self) -> bool {
-        match self.stream.read(&mut [0; 1]) {
+        let mut told = [END];
+        match self.stream.read(&mut told) {
             // A byte, or the end.
-            Ok(0..) => true,
+            Ok(0..) => told != [NEXT_RING],
             Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
         }
     }
 
-    /// Hands over the packets that are in the ring, [`BATCHES`] batches at most: a ring that fills as fast as it is
-    /// read must not keep the thread from counting and from ending. Returns `None` once the stream takes no more.
+    /// Hands over packets that are in the ring. Returns `None` once the stream takes no more.
     fn take_all(&mut self) -> Option<Turn> {
-        let mut packets = 0;
-        for _ in 0..BATCHES {
-            let mut batch = self.spares.try_recv().unwrap_or_default();
-            let taken = self.ring.take_many(BATCH_PACKETS, |frame| {
-                batch.push(frame);
-                batch.bytes.len() < BATCH_BYTES
-            });
-            if taken == 0 {
-                self.ring.give_back();
-                return Some(Turn { packets, is_empty: true });
-            }
-            self.ring.give_back();
-            packets += taken;
+        Turn::over(|| self.take_batch())
+    }
+
+    /// Hands over a batch of packets; how many, or `None` once the stream takes no more.
+    fn take_batch(&mut self) -> Option<u64> {
+        let mut batch = self.spares.try_recv().unwrap_or_default();
+        let taken = self.ring.take_many(BATCH_PACKETS, |frame| {
+            batch.push(frame);
+            batch.bytes.len() < BATCH_BYTES
+        });
+        self.ring.give_back();
+        if taken > 0 {
             self.handed += taken;
             self.sender.send(batch).ok()?;
             // Not read for a while: full of such bytes.
             let _ = self.stream.write(&[1]);
         }
-        Some(Turn { packets, is_empty: false })
+        Some(taken)
     }
 
+    /// The counters of this ring and those before.
     fn count(&mut self) -> RingStatistics {
-        let statistics = self.ring.statistics().unwrap_or_default();
-        self.shared.packets.store(statistics.packets, Ordering::Release);
-        self.shared.drops.store(statistics.drops, Ordering::Release);
-        statistics
+        let (own, before) = (self.ring.statistics().unwrap_or_default(), self.before);
+        let all = RingStatistics {
+            packets: before.packets + own.packets,
+            drops: before.drops + own.drops,
+            freezes: before.freezes + own.freezes,
+        };
+        self.shared.packets.store(all.packets, Ordering::Release);
+        self.shared.drops.store(all.drops, Ordering::Release);
+        all
     }
 
     /// Lets no further packet in, and hands over those that the kernel has counted.
@@ -347,13 +421,44 @@ impl RingReader {
                 Some(Turn { packets: 0, .. }) => {}
                 Some(_) => begin_ns = clock::monotonic_ns(),
             }
-            let RingStatistics { packets, drops, .. } = self.count();
-            let is_all = self.handed >= packets.saturating_sub(drops);
+            let (all, before) = (self.count(), self.before);
+            let is_all = self.handed >= (all.packets - before.packets).saturating_sub(all.drops - before.drops);
             if is_all || clock::monotonic_ns().saturating_sub(begin_ns) > END_NS {
                 return;
             }
             // Packets that are just being copied, or in a block that is not full.
             std::thread::sleep(Duration::from_millis(1));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// Without a bound the thread would neither count nor end.
+    #[test]
+    fn a_turn_over_a_ring_that_never_becomes_empty_ends() {
+        let mut batches = 0;
+        let turn = Turn::over(|| {
+            batches += 1;
+            assert!(batches < 100_000, "it takes for ever");
+            Some(BATCH_PACKETS)
+        });
+        let Turn { packets, is_empty } = turn.unwrap();
+        assert_eq!((packets, batches), (BATCH_PACKETS * batches, BATCHES as u64));
+        assert!(!is_empty, "what is left must not be taken for nothing: order depends on it");
+    }
+
+    #[test]
+    fn a_turn_ends_with_the_ring_and_with_the_stream() {
+        let turn = |takes: &[Option<u64>]| {
+            let mut takes = takes.iter().copied();
+            Turn::over(|| takes.next().unwrap()).map(|turn| (turn.packets, turn.is_empty))
+        };
+        assert_eq!(turn(&[Some(512), Some(7), Some(0)]), Some((519, true)));
+        assert_eq!(turn(&[Some(0)]), Some((0, true)));
+        assert_eq!(turn(&[Some(512), None]), None);
     }
 }

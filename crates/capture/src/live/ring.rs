@@ -4,6 +4,7 @@ use sys::packet_ring::{PacketRing, RingRequest, RingStatistics, StampClock, reje
 
 use super::place::OpenPlace;
 use super::ring_reader::ReadRing;
+use super::successor::Successor;
 use crate::pace::Pacing;
 
 /// `ARPHRD_LOOPBACK` has the link type of Ethernet: the name tells.
@@ -32,6 +33,10 @@ pub(super) struct OpenRing {
     pub(super) at: usize,
     iface: Option<NamedIface>,
     promiscuous: bool,
+    /// True for the last of those that share packets: what it says is true of all.
+    speaks: bool,
+    /// Takes its place once the interface has gone, where it shares packets.
+    successor: Option<Successor>,
     /// Packets handed out.
     pub(super) handed: u64,
     pub(super) statistics: RingStatistics,
@@ -51,11 +56,23 @@ impl OpenRing {
         let program = without_own_echo(request.program);
         let request = RingRequest { ifindex: 0, program: &program, promiscuous: false, ..*request };
         let opened = place.place.inside(|| open_shared(&request, count))?;
-        let (promiscuous, handed, statistics) = (false, 0, RingStatistics::default());
-        let rings = opened.into_iter().map(ReadRing::Here);
-        Ok(rings
-            .map(|ring| OpenRing { ring, at, iface: None, promiscuous, handed, statistics, quiet_ns: u64::MAX })
-            .collect())
+        let last = opened.len().saturating_sub(1);
+        let ring = |(which, ring)| OpenRing { speaks: which == last, ..OpenRing::of(ring, at, None) };
+        Ok(opened.into_iter().enumerate().map(ring).collect())
+    }
+
+    fn of(ring: PacketRing, at: usize, iface: Option<NamedIface>) -> OpenRing {
+        OpenRing {
+            ring: ReadRing::Here(ring),
+            at,
+            iface,
+            promiscuous: false,
+            speaks: true,
+            successor: None,
+            handed: 0,
+            statistics: RingStatistics::default(),
+            quiet_ns: u64::MAX,
+        }
     }
 
     /// Opens rings for the interface with this name, `count` of them that share its packets; none if the place has not
@@ -70,13 +87,22 @@ impl OpenRing {
         let Some(link) = place.links.named(name.as_bytes()) else { return Ok(Vec::new()) };
         let ignore_outgoing = *link.name == *LOOPBACK;
         let request = RingRequest { ifindex: link.index, ignore_outgoing, ..*request };
-        let opened = place.place.inside(|| open_shared(&request, count))?;
+        let shared = u32::try_from(count).unwrap_or(u32::MAX);
+        let successor = |which| if count > 1 { Successor::open(&request, which, shared).map(Some) } else { Ok(None) };
+        let (opened, successors) = place.place.inside(|| {
+            let opened = open_shared(&request, count)?;
+            Ok((opened, (0..shared.max(1)).map(successor).collect::<Result<Vec<_>, _>>()?))
+        })?;
         let health = if link.is_up { Health::Up } else { Health::Down };
-        let iface = || Some(NamedIface { name: link.name.clone(), index: link.index, health });
-        let (promiscuous, handed, statistics) = (request.promiscuous, 0, RingStatistics::default());
-        let rings = opened.into_iter().map(ReadRing::Here);
+        let iface = || NamedIface { name: link.name.clone(), index: link.index, health };
+        let (last, rings) = (opened.len().saturating_sub(1), opened.into_iter().zip(successors).enumerate());
         Ok(rings
-            .map(|ring| OpenRing { ring, at, iface: iface(), promiscuous, handed, statistics, quiet_ns: u64::MAX })
+            .map(|(which, (ring, successor))| OpenRing {
+                promiscuous: request.promiscuous,
+                speaks: which == last,
+                successor,
+                ..OpenRing::of(ring, at, Some(iface()))
+            })
             .collect())
     }
 
@@ -92,14 +118,17 @@ impl OpenRing {
 
     /// A sentence for the start, if the interface is down.
     pub(super) fn caveat(&self) -> Option<String> {
-        let iface = self.iface.as_ref().filter(|iface| iface.health == Health::Down)?;
+        let iface = self.iface.as_ref().filter(|iface| iface.health == Health::Down && self.speaks)?;
         Some(format!("{} is down: it is captured once it is up", escaped(&iface.name)))
     }
 
     /// Asks for stamps of this clock; returns a sentence where it cannot be had.
-    pub(super) fn stamp_by(&self, clock: StampClock) -> Option<String> {
+    pub(super) fn stamp_by(&mut self, clock: StampClock) -> Option<String> {
+        if let Some(successor) = &mut self.successor {
+            successor.stamp_by(clock);
+        }
         let iface = self.iface.as_ref().map(|iface| &*iface.name);
-        let error = self.ring.stamp_by(clock, iface).err()?;
+        let error = self.ring.stamp_by(clock, iface).err().filter(|_| self.speaks)?;
         let name = iface.map_or_else(|| "all interfaces".into(), escaped);
         Some(match error.errno {
             errno if errno == sys::Errno::OPNOTSUPP => {
@@ -114,17 +143,22 @@ impl OpenRing {
         // A pending error would end each wait at once.
         while self.ring.take_error().is_some() {}
         let Some(iface) = &mut self.iface else { return };
+        let tell = |text: &str| {
+            if self.speaks {
+                say(text);
+            }
+        };
         if let Some(link) = place.links.present(iface.index) {
             if link.name != iface.name {
-                say(&format!("{} is called {} now: it is captured on", escaped(&iface.name), escaped(&link.name)));
+                tell(&format!("{} is called {} now: it is captured on", escaped(&iface.name), escaped(&link.name)));
                 iface.name.clone_from(&link.name);
             }
             let health = if link.is_up { Health::Up } else { Health::Down };
             match (iface.health, health) {
                 (Health::Up, Health::Down) => {
-                    say(&format!("{} went down: it is captured again once it is up", escaped(&iface.name)));
+                    tell(&format!("{} went down: it is captured again once it is up", escaped(&iface.name)));
                 }
-                (Health::Down, Health::Up) => say(&format!("{} is up", escaped(&iface.name))),
+                (Health::Down, Health::Up) => tell(&format!("{} is up", escaped(&iface.name))),
                 _ => {}
             }
             iface.health = health;
@@ -132,13 +166,14 @@ impl OpenRing {
         }
         if iface.health != Health::Gone {
             iface.health = Health::Gone;
-            say(&format!("{} is gone: one of that name is captured once it is there", escaped(&iface.name)));
+            tell(&format!("{} is gone: one of that name is captured once it is there", escaped(&iface.name)));
         }
         let Some(link) = place.links.named(&iface.name) else { return };
-        if let Err(error) = self.ring.bind(link.index, self.promiscuous) {
+        if let Err(error) = self.ring.bind(link.index, self.promiscuous, &mut self.successor) {
+            // Each says it: a ring that is not bound lacks its part of the packets.
             return say(&error);
         }
-        say(&format!("{} is there again", escaped(&iface.name)));
+        tell(&format!("{} is there again", escaped(&iface.name)));
         iface.index = link.index;
         iface.health = if link.is_up { Health::Up } else { Health::Down };
         while self.ring.take_error().is_some() {}

@@ -6,6 +6,7 @@ use sys::packet_ring::{Frame, PacketRing, RingStatistics, StampClock};
 use sys::{Errno, SysError};
 
 use super::reader_thread::ReaderThread;
+use super::successor::Successor;
 use crate::pace::Pacing;
 
 /// A ring that is read.
@@ -112,15 +113,24 @@ impl ReadRing {
     }
 
     /// Binds the ring to another interface; the error is a sentence.
-    pub(super) fn bind(&self, ifindex: u32, promiscuous: bool) -> Result<(), String> {
-        let ReadRing::Here(ring) = self else {
-            return Err("rings that share packets cannot be bound again (--threads): start anew".to_owned());
-        };
-        ring.bind(ifindex).map_err(|error| error.to_string())?;
-        if promiscuous {
-            let _ = ring.see_all(ifindex);
+    ///
+    /// A ring that shares packets cannot be bound again: `successor` takes its place, once.
+    pub(super) fn bind(
+        &mut self,
+        ifindex: u32,
+        promiscuous: bool,
+        successor: &mut Option<Successor>,
+    ) -> Result<(), String> {
+        match self {
+            ReadRing::Here(ring) => {
+                ring.bind(ifindex).map_err(|error| error.to_string())?;
+                if promiscuous {
+                    let _ = ring.see_all(ifindex);
+                }
+                Ok(())
+            }
+            ReadRing::Thread(thread) => thread.bind(ifindex, promiscuous, successor),
         }
-        Ok(())
     }
 
     pub(super) fn stamp_by(&self, clock: StampClock, iface: Option<&[u8]>) -> Result<(), SysError> {

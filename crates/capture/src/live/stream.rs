@@ -43,9 +43,11 @@ const TURN_NS: u64 = 20_000_000;
 const COUNT_NS: u64 = 10_000_000_000;
 /// How often an unknown interface makes the list be read again at most.
 const RENEW_NS: u64 = 100_000_000;
-/// The clock is read for every so many packets of a batch. Of packets in blocks, which come a thousand at a time, the
-/// lateness of those is counted alone.
+/// The clock is read for every so many packets of a batch, a power of two.
 const STAMPED: u64 = 16;
+/// The same of packets in blocks, which come a thousand at a time: the lateness of those is counted alone. A reading
+/// costs as much as a packet.
+const STAMPED_IN_BLOCKS: u64 = 64;
 /// How long packets are held back, before it is looked again whether older ones can come.
 const HELD: Duration = Duration::from_micros(200);
 /// Rings that are asked for older packets before one is handed out.
@@ -159,14 +161,15 @@ impl<'h> PacketStream<'h> {
             promiscuous,
             ignore_outgoing: false,
         };
-        let rings = open_rings(&places, &ifaces, &request, threads)?;
+        let mut rings = open_rings(&places, &ifaces, &request, threads)?;
         let small = rings.iter().map(|ring| ring.ring.bytes()).min().filter(|bytes| *bytes < buffer_bytes);
         if let Some(bytes) = small {
             (follow.say)(&format!("the kernel has memory for a ring of {} KiB only", bytes >> 10));
         }
         rings.iter().filter_map(OpenRing::caveat).for_each(|caveat| (follow.say)(&caveat));
         if follow.clock != StampClock::Host {
-            rings.iter().filter_map(|ring| ring.stamp_by(follow.clock)).for_each(|caveat| (follow.say)(&caveat));
+            let caveats = rings.iter_mut().filter_map(|ring| ring.stamp_by(follow.clock));
+            caveats.for_each(|caveat| (follow.say)(&caveat));
         }
         sleep_precisely();
         Ok(PacketStream {
@@ -323,8 +326,9 @@ impl<'h> PacketStream<'h> {
         let PacketStream { places, rings, read_links, renew_ns, latency, handed, is_held, .. } = self;
         let (adapter_stamps, snaplen, truncated) = (&mut self.adapter_stamps, self.snaplen, &mut self.truncated);
         let (mut now_ns, mut nth, measures_all) = (0, 0, self.measures_all);
+        let stamped = if measures_all { STAMPED } else { STAMPED_IN_BLOCKS };
         let mut hand = |frame: &Frame<'_>, place: &mut OpenPlace| {
-            let is_stamped = nth % STAMPED == 0;
+            let is_stamped = nth & (stamped - 1) == 0;
             nth += 1;
             if is_stamped {
                 now_ns = clock::wall_ns();
@@ -336,10 +340,12 @@ impl<'h> PacketStream<'h> {
                 latency.add(now_ns.saturating_sub(frame.time_ns));
             }
             *truncated += u64::from(frame.bytes.len() < frame.len.min(snaplen) as usize);
-            if place.links.get(frame.ifindex).is_none() {
+            let mut link = place.links.find(frame.ifindex);
+            if link.is_none() {
                 renew_unknown(place, *read_links, renew_ns);
+                link = place.links.find(frame.ifindex);
             }
-            take(frame, place.place.netns_id, place.links.get(frame.ifindex))
+            take(frame, place.place.netns_id, link.and_then(|at| place.links.at(at)))
         };
         *handed = 0;
         *is_held = false;

@@ -2,12 +2,16 @@
 
 use super::asking::{AnswersHeader, each_entry, plain};
 use super::{NetnsTuple, SeenPacket};
+use foldhash::fast::RandomState;
 use record::rows::{Conntrack, CtDirection, CtState, CtStatus, CtTuple};
 use std::collections::HashMap;
 
 /// An entry that has seen an answer is not asked for again for so long, unless the packet begins a connection. Such an
 /// entry has a longer timeout, and ports are rarely given to another connection so soon.
 const KNOWN_NS: u64 = 250_000_000;
+/// One that has seen none is not asked for again for so long by packets of the direction that began it, where the
+/// protocol has no states: the answer changes what is shown, and most often its packets are here, too.
+const UNANSWERED_NS: u64 = 20_000_000;
 /// Entries that are kept so; further ones are asked for with each batch.
 const KNOWN_MAX: usize = 16_384;
 /// The kernel notes an entry's start when its first packet has passed all rules: so much later than it came, at most.
@@ -16,13 +20,16 @@ const CONFIRMED_NS: u64 = 10_000_000;
 /// gives a closed connection's ports to another one (`nf_conntrack_tcp_timeout_close`).
 const LATE_NS: u64 = 10_000_000_000;
 
+/// Hashed with a seed of the run, quickly: a packet is looked up some times.
+type KnownTable = HashMap<NetnsTuple, KnownEntry, RandomState>;
+
 /// Entries by both of their tuples.
 #[derive(Default)]
 pub(super) struct KnownEntries {
-    entries: HashMap<NetnsTuple, KnownEntry>,
+    entries: KnownTable,
     /// Entries whose two ends are rewritten, by what packets look like when one end is: no tuple of theirs, by which
     /// the kernel could be asked.
-    between: HashMap<NetnsTuple, KnownEntry>,
+    between: KnownTable,
     /// Questions that had no answer.
     unanswered: u64,
     /// When the newest answer came, and when what is old was forgotten, ns since 1970.
@@ -55,15 +62,14 @@ impl KnownEntries {
     /// True if the connection need not be asked for; else what was known of it is forgotten. `begins_anew`: the packet
     /// may begin another one with these ports.
     pub(super) fn knows(&mut self, of: &NetnsTuple, now_ns: u64, begins_anew: bool) -> bool {
-        let known = self.of_packet(of).map(Option::<&_>::copied);
+        let known = self.of_packet(of);
         let mut all = known.iter().flatten();
-        let is_fresh = all.clone().next().is_some() && all.all(|known| known.is_settled() && known.is_fresh(now_ns));
+        let is_fresh = all.clone().next().is_some() && all.all(|known| known.is_fresh(now_ns, of));
         if is_fresh && !begins_anew {
             return true;
         }
-        for known in known.into_iter().flatten() {
-            self.forget(&known.entry);
-        }
+        let tuples = known.map(|known| known.map(|known| known.tuples()));
+        tuples.iter().flatten().flatten().for_each(|tuple| _ = self.entries.remove(tuple));
         false
     }
 
@@ -77,7 +83,7 @@ impl KnownEntries {
         for known in [&mut self.entries, &mut self.between] {
             if is_due {
                 self.swept_ns = now_ns;
-                known.retain(|_, known| known.is_settled() && known.is_fresh(now_ns));
+                known.retain(|_, known| now_ns.saturating_sub(known.told_ns) < known.lasts_ns());
             }
             if known.len() > 2 * KNOWN_MAX {
                 known.clear();
@@ -85,8 +91,8 @@ impl KnownEntries {
         }
         each_entry(block, &mut |entry, told_ns| {
             let known = KnownEntry { entry: entry.without_borrowed(), told_ns };
-            for tuple in [entry.orig, entry.reply] {
-                self.entries.insert(NetnsTuple { netns_id: entry.netns_id, tuple: plain(tuple) }, known);
+            for tuple in known.tuples() {
+                self.entries.insert(tuple, known);
             }
             let between = between(entry);
             for tuple in between.iter().chain(&between.and_then(|tuple| tuple.inverse())) {
@@ -120,9 +126,7 @@ impl KnownEntries {
             None if known.told_ns > packet.time_ns.saturating_add(LATE_NS) => return Match::Late,
             _ => {}
         }
-        let [orig, reply] = [known.entry.orig, known.entry.reply].map(plain);
-        // As the packet came, or as it is when its addresses have been rewritten.
-        let is_original = of.tuple == orig || of.tuple != reply && of.tuple.inverse() == Some(reply);
+        let is_original = known.is_original(of);
         let direction = if is_original { CtDirection::Original } else { CtDirection::Reply };
         Match::Found { entry: &known.entry, direction }
     }
@@ -131,12 +135,6 @@ impl KnownEntries {
     fn of_packet(&self, of: &NetnsTuple) -> [Option<&KnownEntry>; 2] {
         let inverse = of.tuple.inverse().map(|tuple| NetnsTuple { tuple, ..*of });
         [self.entries.get(of), inverse.and_then(|inverse| self.entries.get(&inverse))]
-    }
-
-    fn forget(&mut self, entry: &Conntrack<'_>) {
-        for tuple in [entry.orig, entry.reply] {
-            self.entries.remove(&NetnsTuple { netns_id: entry.netns_id, tuple: plain(tuple) });
-        }
     }
 }
 
@@ -156,8 +154,32 @@ impl KnownEntry {
         is_open && self.entry.status.is_some_and(|status| status.has(CtStatus::SEEN_REPLY))
     }
 
-    fn is_fresh(&self, now_ns: u64) -> bool {
-        now_ns.saturating_sub(self.told_ns) < KNOWN_NS
+    /// True if packets with the tuple need not be asked for again.
+    fn is_fresh(&self, now_ns: u64, of: &NetnsTuple) -> bool {
+        let is_answer = || !self.is_settled() && !self.is_original(of);
+        now_ns.saturating_sub(self.told_ns) < self.lasts_ns() && !is_answer()
+    }
+
+    /// How long it is not asked for again.
+    fn lasts_ns(&self) -> u64 {
+        match self.entry.state {
+            _ if self.is_settled() => KNOWN_NS,
+            None => UNANSWERED_NS,
+            Some(_) => 0,
+        }
+    }
+
+    /// True of packets that go as the first one went: as they came, or as they are when their addresses have been
+    /// rewritten.
+    fn is_original(&self, of: &NetnsTuple) -> bool {
+        let [orig, reply] = [self.entry.orig, self.entry.reply].map(plain);
+        of.tuple == orig || of.tuple != reply && of.tuple.inverse() == Some(reply)
+    }
+
+    /// Both tuples, by which it is found.
+    fn tuples(&self) -> [NetnsTuple; 2] {
+        let netns_id = self.entry.netns_id;
+        [self.entry.orig, self.entry.reply].map(|tuple| NetnsTuple { netns_id, tuple: plain(tuple) })
     }
 }
 
@@ -301,7 +323,12 @@ mod tests {
         known.learn(&answers);
         assert!(!known.knows(&of, S, true) && matches!(find(&known, orig, S), Match::None));
         known.learn(&told(S, &[(orig, reply, 0, None)]));
-        assert!(!known.knows(&of, S, false), "its first answer is still to come");
+        let there = NetnsTuple { netns_id: 1, tuple: orig };
+        assert!(known.knows(&there, S + UNANSWERED_NS - 1, false), "nothing is new");
+        assert!(!known.knows(&of, S, false), "its first answer");
+        assert!(matches!(find(&known, orig, S), Match::None), "what was known is old by it");
+        known.learn(&told(S, &[(orig, reply, 0, None)]));
+        assert!(!known.knows(&there, S + UNANSWERED_NS, false));
     }
 
     #[test]

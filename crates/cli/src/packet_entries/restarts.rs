@@ -2,6 +2,7 @@
 //! that of the packets before.
 
 use super::{NetnsTuple, SeenPacket};
+use foldhash::fast::RandomState;
 use record::rows::{CtTuple, PacketHeaders, Transport, ip_proto};
 use std::collections::HashSet;
 
@@ -12,9 +13,9 @@ type PathTuple = (u32, NetnsTuple);
 #[derive(Debug, Default)]
 pub(super) struct Restarts {
     /// Ends of packets that begin no connection, as the batch is looked at.
-    seen: HashSet<PathTuple>,
+    seen: HashSet<PathTuple, RandomState>,
     /// The ends whose connection begins later in the batch.
-    ahead: HashSet<PathTuple>,
+    ahead: HashSet<PathTuple, RandomState>,
 }
 
 impl Restarts {

@@ -3,6 +3,7 @@
 use super::error::PlanError;
 use super::request::{Fold, PlanRequest, Sort};
 use crate::columns;
+use crate::group::GroupBound;
 use crate::words;
 use record::{Column, Columns, FieldInfo, Kind, Schema};
 
@@ -24,6 +25,8 @@ pub(crate) struct Grouping {
     pub(crate) folds: Vec<Fold>,
     /// The order of the result: place of a column, true for descending.
     pub(crate) order: Vec<(usize, bool)>,
+    /// How many groups there may be at once.
+    pub(crate) bound: GroupBound,
 }
 
 /// Which cells are read from a row, and what becomes of them. The order of the cells is a contract with the run:
@@ -39,8 +42,8 @@ pub(super) struct Projection {
 
 impl Projection {
     /// The projection of a request: of groups if it has `--by` or a fold, else of rows.
-    pub(super) fn of(table: Schema, request: &PlanRequest) -> Result<Projection, PlanError> {
-        if request.is_grouped() { grouped(table, request) } else { rows(table, request) }
+    pub(super) fn of(table: Schema, request: &PlanRequest, bound: GroupBound) -> Result<Projection, PlanError> {
+        if request.is_grouped() { grouped(table, request, bound) } else { rows(table, request) }
     }
 }
 
@@ -63,7 +66,7 @@ fn rows(table: Schema, request: &PlanRequest) -> Result<Projection, PlanError> {
 }
 
 /// A cell for each key, then one for each fold. The columns have `count` between them.
-fn grouped(table: Schema, request: &PlanRequest) -> Result<Projection, PlanError> {
+fn grouped(table: Schema, request: &PlanRequest, bound: GroupBound) -> Result<Projection, PlanError> {
     let mut fields = Vec::new();
     for name in &request.by {
         for index in find(table, "--by", name)? {
@@ -94,7 +97,7 @@ fn grouped(table: Schema, request: &PlanRequest) -> Result<Projection, PlanError
     }
     let folds = request.folds.iter().map(|(fold, _)| *fold).collect();
     let order = group_order(table, &request.sort, &columns, keys)?;
-    Ok(Projection { fields, columns, work: Work::Group(Grouping { keys, folds, order }) })
+    Ok(Projection { fields, columns, work: Work::Group(Grouping { keys, folds, order, bound }) })
 }
 
 /// The order of groups: as asked, else by count with the largest first.

@@ -2,8 +2,8 @@
 use super::*;
 use crate::plan::{Fold, PlanRequest, Sort};
 use crate::testing::*;
-use record::rows::Sockets;
-use record::{Columns, Push, State};
+use record::rows::{CapturedPacket, CapturedPackets, Conntrack, Nat, Sockets};
+use record::{Columns, Demand, Each, Push, State, full_scan};
 
 fn never() -> bool {
     false
@@ -95,6 +95,47 @@ fn groups_with_folds() {
     // A listener's queue counts connections, so its bytes are null and sum to null.
     assert_eq!(sink.rows, ["established 2 3 80 2", "listen 1 - 22 -", "time_wait 1 9 80 9"]);
     assert_eq!((run.stats.seen, run.stats.grouped, run.stats.emitted, run.stats.cut), (4, 4, 0, 0));
+}
+
+/// The groups of a table with 200,000 rows that all differ.
+fn groups_of_a_flood<T: Table>(by: &str, row: impl Fn(u64, &mut Each<'_, T>) -> Next) -> (Vec<String>, Run) {
+    struct Flood<F>(F);
+    impl<T: Table, F: Fn(u64, &mut Each<'_, T>) -> Next> Source<T> for Flood<F> {
+        fn prepare(&self, _: &Demand<T>) -> Box<dyn Scan<T> + '_> {
+            full_scan::<T, _>("test", "", |each| {
+                let seen = (0..200_000).take_while(|n| (self.0)(*n, each) == Next::More).count() as u64;
+                Ok(Accounting { seen, ..Accounting::default() })
+            })
+        }
+    }
+    let plan = Plan::<T>::new(PlanRequest { by: vec![by.into()], ..PlanRequest::default() }).unwrap();
+    let mut sink = Seen::default();
+    let run = plan.run(&Flood(row), &Lookups::none(), &mut sink, None, &never).unwrap();
+    assert!(run.stats.balances() && run.stats.grouped == 200_000, "{:?}", run.stats);
+    (sink.rows, run)
+}
+
+#[test]
+fn groups_of_streams_are_bounded() {
+    let (rows, run) = groups_of_a_flood::<CapturedPackets>("iface", |n, each| {
+        let name = n.to_string();
+        each(&CapturedPacket { iface: name.as_bytes(), ..CapturedPacket::default() })
+    });
+    let count = |row: &String| row.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
+    assert!(rows.len() <= 65_537 && rows.iter().map(count).sum::<u64>() == 200_000, "{}", rows.len());
+    assert!(rows[0].starts_with("- "), "the line of the others is visible: {}", rows[0]);
+    assert!(run.stats.is_partial());
+    let [why] = &run.stats.why[..] else { panic!("{:?}", run.stats.why) };
+    assert_eq!((why.count, why.text.contains("the line without keys")), (count(&rows[0]), true));
+}
+
+/// What the host holds is bounded by the host.
+#[test]
+fn groups_of_tables_are_exact() {
+    let (rows, run) =
+        groups_of_a_flood::<Nat>("mark", |n, each| each(&Conntrack { mark: Some(n as u32), ..Conntrack::EMPTY }));
+    assert!(rows.len() == 200_000 && rows.iter().all(|row| row.ends_with(" 1")));
+    assert!(!run.stats.is_partial() && run.stats.why.is_empty());
 }
 
 #[test]

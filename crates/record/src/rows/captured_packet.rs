@@ -347,7 +347,7 @@ fn entry<'r>(row: &CapturedPacket<'r>, cell: fn(&'r Conntrack<'r>) -> Value<'r>)
 
 table! {
     /// The table of captured packets (`capture`).
-    pub enum CapturedPackets of CapturedPacket = "capture";
+    pub enum CapturedPackets of CapturedPacket = "capture", ENDLESS = true;
 
     /// When the packet was received or sent. A filter takes 10:30 (local time today), -5m, 2026-11-22T10:30:00Z.
     time: Time = own(|row| Value::Time(row.time_ns)), kernel "tp_sec", show Show::Default;

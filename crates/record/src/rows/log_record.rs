@@ -180,7 +180,7 @@ fn iface(row: &LogRecord<'_>, index: Option<u32>) -> Key {
 
 table! {
     /// The table of log records (`log`).
-    pub enum LogRecords of LogRecord = "log";
+    pub enum LogRecords of LogRecord = "log", ENDLESS = true;
 
     /// When the packet was received, where the kernel says so, else when its record was. A filter takes 10:30 (local
     /// time today), -5m, 2026-11-22T10:30:00Z.

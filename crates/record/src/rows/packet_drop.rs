@@ -321,7 +321,7 @@ pub struct DroppedFrame<'b> {
 
 table! {
     /// The table of single dropped packets (`drops --events`).
-    pub enum DropEvents of DropEvent = "drops --events";
+    pub enum DropEvents of DropEvent = "drops --events", ENDLESS = true;
 
     /// When the packet was dropped.
     time: Time = own(|row| Value::Time(row.time_ns)), show Show::Default;

@@ -122,17 +122,21 @@ impl CapturedPcapNg {
         let options = if flags.is_some() { FLAGS_BYTES } else { 0 };
         let length = PACKET_HEAD + packet.frame.len() + padding + options + 4;
         // What is behind the packet: up to three bytes that fill, perhaps the flags, the length.
-        let mut tail = [0; 3 + FLAGS_BYTES + 4];
+        let mut tail = [0; 3 + TAIL_BYTES];
         let end = 3 + options;
         if let Some(flags) = flags {
             tail[3..7].copy_from_slice(&[PACKET_FLAGS as u8, 0, 4, 0]);
             tail[7..11].copy_from_slice(&flags.to_le_bytes());
         }
         tail[end..end + 4].copy_from_slice(&(length as u32).to_le_bytes());
-        out.reserve(length);
+        let start = out.len();
+        out.reserve(length + TAIL_BYTES);
         put_head(packet, number, length, 0, out);
         out.extend_from_slice(packet.frame);
-        out.extend_from_slice(tail.get(3 - padding..end + 4).unwrap_or_default());
+        // Always as many bytes, of which what is too much is taken back: a copy of a known length is no call.
+        let tail = tail.get(3 - padding..).and_then(|tail| tail.first_chunk::<TAIL_BYTES>());
+        out.extend_from_slice(tail.unwrap_or(&[0; TAIL_BYTES]));
+        out.truncate(start + length);
     }
 
     /// The same with notes about the packet. Values are escaped, and cut at 256 bytes. They cost more than twice as
@@ -323,6 +327,8 @@ fn put_note(text: &mut Vec<u8>, (name, value): &(&str, &[u8])) {
 const PACKET_HEAD: usize = 28;
 /// `epb_flags` and the end of options.
 const FLAGS_BYTES: usize = 12;
+/// What is behind a packet at most: what fills, flags, the length.
+const TAIL_BYTES: usize = 3 + FLAGS_BYTES + 4;
 
 #[inline]
 fn put_head(packet: &CapturedFrame<'_>, number: u32, length: usize, header: usize, out: &mut Vec<u8>) {

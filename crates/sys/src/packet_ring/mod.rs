@@ -13,9 +13,9 @@ mod stamps;
 mod whole;
 
 pub use frame::{Frame, FrameStatus, PacketType};
-pub use program::{Instruction, PROGRAM_MAX, accept_all, one_direction, reject_all, without_own_echo};
+pub use program::{Instruction, PROGRAM_MAX, accept_all, of_some_cpus, one_direction, reject_all, without_own_echo};
 pub(crate) use socket::attach_filter;
-pub use socket::{PacketRing, RingKind, RingRequest, RingStatistics};
+pub use socket::{PacketRing, PacketSocket, RingKind, RingRequest, RingStatistics};
 pub use stamps::{StampClock, stamp_clocks};
 
 /// From now on sleeps of the calling thread are late by 1 µs at most, instead of 50: `PR_SET_TIMERSLACK`.

@@ -22,6 +22,10 @@ const LOAD_WORD: u16 = 0x20;
 const JUMP_EQUAL: u16 = 0x15;
 /// `BPF_RET | BPF_K`
 const RETURN: u16 = 0x06;
+/// `BPF_ALU | BPF_MOD | BPF_K`
+const REMAINDER: u16 = 0x94;
+/// `SKF_AD_OFF + SKF_AD_CPU`
+const CPU: u32 = (-0x1000_i32 + 36) as u32;
 /// `SKF_AD_OFF + SKF_AD_PKTTYPE`, `SKF_AD_OFF + SKF_AD_HATYPE`
 const PACKET_TYPE: u32 = (-0x1000_i32 + 4) as u32;
 const HARDWARE: u32 = (-0x1000_i32 + 28) as u32;
@@ -61,6 +65,18 @@ pub fn one_direction(program: &[Instruction], outgoing: bool) -> Vec<Instruction
     let first = [
         plain(LOAD_WORD, PACKET_TYPE),
         Instruction { code: JUMP_EQUAL, jump_true, jump_false, k: OUTGOING },
+        plain(RETURN, 0),
+    ];
+    [&first, program].concat()
+}
+
+/// `program`, but only for packets that come by each `of`th CPU from `which` on: of programs with all numbers below
+/// `of` exactly one lets a packet in. Not by the packet's hash: another reader may compute it between ours.
+pub fn of_some_cpus(program: &[Instruction], which: u32, of: u32) -> Vec<Instruction> {
+    let first = [
+        plain(LOAD_WORD, CPU),
+        plain(REMAINDER, of.max(1)),
+        Instruction { code: JUMP_EQUAL, jump_true: 1, jump_false: 0, k: which },
         plain(RETURN, 0),
     ];
     [&first, program].concat()

@@ -93,24 +93,26 @@ enum RingReader {
     Blocks(Blocks),
 }
 
-/// A bound packet socket with its ring.
+/// A packet socket that is bound to nothing yet. Opening it needs CAP_NET_RAW; making a ring of it, later, needs no
+/// right.
 #[derive(Debug)]
-pub struct PacketRing {
-    fd: Fd,
-    map: Mapping,
-    reader: RingReader,
-    bytes: usize,
-    statistics: RingStatistics,
-}
+pub struct PacketSocket(Fd);
 
-impl PacketRing {
-    /// Opens a ring in the calling thread's network namespace: packets from now on are in it. Needs CAP_NET_RAW.
-    ///
-    /// Where memory is short a smaller ring is made.
-    pub fn open(request: &RingRequest<'_>) -> Result<PacketRing, SysError> {
+impl PacketSocket {
+    /// Opens a socket in the calling thread's network namespace. Needs CAP_NET_RAW.
+    pub fn open() -> Result<PacketSocket, SysError> {
         // Protocol 0: nothing is received before `bind`, so no packet goes past the filter.
         let fd = open(AF_PACKET, SOCK_RAW, 0)
             .map_err(|error| SysError::new("socket", "packet socket (AF_PACKET)", error.errno))?;
+        Ok(PacketSocket(fd))
+    }
+
+    /// Makes the ring, which has the program and is bound to nothing yet: the request's interface and `promiscuous`
+    /// are for [`PacketRing::bind`] and [`PacketRing::see_all`].
+    ///
+    /// Where memory is short a smaller ring is made.
+    pub fn into_ring(self, request: &RingRequest<'_>) -> Result<PacketRing, SysError> {
+        let PacketSocket(fd) = self;
         let version = if matches!(request.kind, RingKind::Slots { .. }) { TPACKET_V2 } else { TPACKET_V3 };
         set_number(&fd, SOL_PACKET, PACKET_VERSION, version)?;
         set_number(&fd, SOL_PACKET, PACKET_RESERVE, TAG_BYTES as i32)?;
@@ -129,6 +131,42 @@ impl PacketRing {
         let map = Mapping::of(&fd, bytes).map_err(|errno| SysError::new("mmap", WHAT, errno))?;
         let ring = PacketRing { fd, map, reader, bytes, statistics: RingStatistics::default() };
         ring.attach(request.program)?;
+        Ok(ring)
+    }
+
+    /// Binds the socket to an interface: again, if that had gone and another one has its name.
+    pub fn bind(&self, ifindex: u32) -> Result<(), SysError> {
+        bind(&self.0, ifindex)
+    }
+
+    /// Sees packets of other hosts on this interface; the kernel counts who wants that, and forgets it with the socket.
+    pub fn see_all(&self, ifindex: u32) -> Result<(), SysError> {
+        see_all(&self.0, ifindex)
+    }
+}
+
+impl AsFd for PacketSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// A bound packet socket with its ring.
+#[derive(Debug)]
+pub struct PacketRing {
+    fd: Fd,
+    map: Mapping,
+    reader: RingReader,
+    bytes: usize,
+    statistics: RingStatistics,
+}
+
+impl PacketRing {
+    /// Opens a ring in the calling thread's network namespace: packets from now on are in it. Needs CAP_NET_RAW.
+    ///
+    /// Where memory is short a smaller ring is made.
+    pub fn open(request: &RingRequest<'_>) -> Result<PacketRing, SysError> {
+        let ring = PacketSocket::open()?.into_ring(request)?;
         ring.bind(request.ifindex)?;
         if request.promiscuous && request.ifindex != 0 {
             ring.see_all(request.ifindex)?;
@@ -136,21 +174,19 @@ impl PacketRing {
         Ok(ring)
     }
 
+    /// The same socket once more, to bind it while a thread reads the ring.
+    pub fn socket(&self) -> Result<PacketSocket, std::io::Error> {
+        self.fd.as_fd().try_clone_to_owned().map(|fd| PacketSocket(fd.into()))
+    }
+
     /// Binds the socket to an interface: again, if that had gone and another one has its name.
     pub fn bind(&self, ifindex: u32) -> Result<(), SysError> {
-        let mut address = [0; 20];
-        address[..2].copy_from_slice(&(AF_PACKET as u16).to_ne_bytes());
-        address[2..4].copy_from_slice(&ETH_P_ALL.to_be_bytes());
-        address[4..8].copy_from_slice(&ifindex.to_ne_bytes());
-        bind_bytes(&self.fd, &address).map_err(|errno| SysError::new("bind", WHAT, errno))
+        bind(&self.fd, ifindex)
     }
 
     /// Sees packets of other hosts on this interface; the kernel counts who wants that, and forgets it with the socket.
     pub fn see_all(&self, ifindex: u32) -> Result<(), SysError> {
-        let mut request = [0; 16];
-        request[..4].copy_from_slice(&ifindex.to_ne_bytes());
-        request[4..6].copy_from_slice(&PACKET_MR_PROMISC.to_ne_bytes());
-        set_bytes(&self.fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &request)
+        see_all(&self.fd, ifindex)
     }
 
     /// Asks for stamps of this clock: of the named interface, whose driver then makes them (CAP_NET_ADMIN, unless it
@@ -272,6 +308,21 @@ impl AsFd for PacketRing {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+fn bind(fd: &Fd, ifindex: u32) -> Result<(), SysError> {
+    let mut address = [0; 20];
+    address[..2].copy_from_slice(&(AF_PACKET as u16).to_ne_bytes());
+    address[2..4].copy_from_slice(&ETH_P_ALL.to_be_bytes());
+    address[4..8].copy_from_slice(&ifindex.to_ne_bytes());
+    bind_bytes(fd, &address).map_err(|errno| SysError::new("bind", WHAT, errno))
+}
+
+fn see_all(fd: &Fd, ifindex: u32) -> Result<(), SysError> {
+    let mut request = [0; 16];
+    request[..4].copy_from_slice(&ifindex.to_ne_bytes());
+    request[4..6].copy_from_slice(&PACKET_MR_PROMISC.to_ne_bytes());
+    set_bytes(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &request)
 }
 
 /// Gives a packet socket its program, in place of the one that it has.

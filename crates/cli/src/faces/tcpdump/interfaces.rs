@@ -128,11 +128,18 @@ pub(super) fn link_types(wanted: Option<&str>) -> Result<String, String> {
     Ok(text)
 }
 
-/// `-J`
+/// `-J`. As libpcap has it, a device that is not there has the host's stamps; a number is taken for a name.
 pub(super) fn stamp_types(wanted: Option<&str>) -> Result<String, String> {
-    let device = chosen(wanted)?;
-    let mut text = format!("Time stamp types for {} (use option -j to set):\n", sys::escaped(&device.name));
-    for clock in device.stamp_clocks() {
+    let (name, clocks) = match wanted {
+        None => chosen(None).map(|device| (device.name.clone(), device.stamp_clocks()))?,
+        Some(wanted) => {
+            let device = devices()?.into_iter().find(|device| *device.name == *wanted.as_bytes());
+            let clocks = device.map_or_else(|| vec![StampClock::Host], |device| device.stamp_clocks());
+            (wanted.as_bytes().into(), clocks)
+        }
+    };
+    let mut text = format!("Time stamp types for {} (use option -j to set):\n", sys::escaped(&name));
+    for clock in clocks {
         let (name, about) = stamp_words(clock);
         text += &format!("  {name} ({about})\n");
     }

@@ -1,7 +1,7 @@
 //! Packets of an interface, or of all: captured as `netwren capture` does it, printed as tcpdump does it.
 
 use super::filter::{PacketFilter, link_words};
-use super::interfaces::{Device, chosen};
+use super::interfaces::{Device, chosen, stamp_words};
 use super::names::{self, NameWait, NamesEnd, Network4};
 use super::saving::{self, Saved, SavedKind, Saver, saved_link_type};
 use super::switches::{LiveSwitches, TcpdumpRun};
@@ -41,7 +41,7 @@ pub(super) fn capture(run: &TcpdumpRun) -> Result<(), String> {
     if run.is_printing() && !Tcpdump::knows(link_type) {
         return Err(format!("packet printing is not supported for link type {}: use -w", link_type.0));
     }
-    let clock = stamp_clock(run, &device, &name);
+    let clock = stamp_clock(run, &device);
     // Both before rights are given up; the zone is read with its first use.
     let user = run.live.user.as_deref().map(account).transpose()?;
     let _ = zone(0);
@@ -72,20 +72,33 @@ pub(super) fn needed_rights(run: &TcpdumpRun, account: Option<Account>) -> Neede
     NeededRights { account, caps: CapSet::of(caps), makes_files_in, ..NeededRights::default() }
 }
 
-/// The clock of `-j`; what the device does not have is said.
-fn stamp_clock(run: &TcpdumpRun, device: &Device, name: &str) -> StampClock {
-    let Some(wanted) = run.live.stamp_type.as_deref() else { return StampClock::Host };
-    let clock = device.stamp_clocks().into_iter().find(|clock| super::interfaces::stamp_words(*clock).0 == wanted);
-    clock.unwrap_or_else(|| {
-        let why = "That type of time stamp is not supported by that device";
-        say(&format!("tcpdump: WARNING: When trying to set timestamp type '{wanted}' on {name}: {why}"));
-        StampClock::Host
-    })
+/// The clock of `-j`; what the device does not have was said by [`device`].
+fn stamp_clock(run: &TcpdumpRun, device: &Device) -> StampClock {
+    let wanted = run.live.stamp_type.as_deref();
+    let is_it = |clock: &StampClock| Some(stamp_words(*clock).0) == wanted;
+    device.stamp_clocks().into_iter().find(is_it).unwrap_or(StampClock::Host)
 }
 
-/// The device of `-i`, and its name for messages.
+/// Says that a device lacks the clock of `-j`. One that is not there has the host's, as libpcap has it.
+fn check_stamp_type(run: &TcpdumpRun, name: &[u8], clocks: &[StampClock]) {
+    let Some(wanted) = run.live.stamp_type.as_deref() else { return };
+    if clocks.iter().all(|clock| stamp_words(*clock).0 != wanted) {
+        let why = "That type of time stamp is not supported by that device";
+        let name = sys::escaped(name);
+        say(&format!("tcpdump: WARNING: When trying to set timestamp type '{wanted}' on {name}: {why}"));
+    }
+}
+
+/// The device of `-i`, and its name for messages. As tcpdump does, what `-j` asks for is looked at before anything
+/// else; a number is taken for a name first.
 pub(super) fn device(run: &TcpdumpRun) -> Result<(Device, Box<str>), String> {
-    let device = chosen(run.live.iface.as_deref())?;
+    let (found, wanted) = (chosen(run.live.iface.as_deref()), run.live.iface.as_deref().map(str::as_bytes));
+    let is_named = |device: &Device| wanted.is_none_or(|wanted| *device.name == *wanted);
+    if let Some(wanted) = wanted.filter(|_| !found.as_ref().is_ok_and(is_named)) {
+        check_stamp_type(run, wanted, &[StampClock::Host]);
+    }
+    let device = found?;
+    check_stamp_type(run, &device.name, &device.stamp_clocks());
     let name = sys::escaped(&device.name);
     if run.rare.monitor {
         return Err(format!("{name}: That device doesn't support monitor mode"));

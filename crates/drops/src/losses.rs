@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 
 use record::Proto;
-use record::rows::CounterSource::{Conntrack, Iface, Netstat, Qdisc, Snmp, Snmp6, Softnet};
-use record::rows::{CountedIn, Counter, CounterSource, PacketDrop, Socket};
+use record::rows::CounterSource::{Conntrack, Driver, Iface, Netstat, Qdisc, Snmp, Snmp6, Softnet};
+use record::rows::{CountedIn, Counter, CounterSource, PacketDrop, Socket, is_numbered};
 
 /// Sockets whose drops are remembered from one reading to the next.
 pub const LOSING_SOCKETS_MAX: usize = 65_536;
@@ -16,7 +16,7 @@ pub const LOSING_SOCKETS_MAX: usize = 65_536;
 pub struct LossCounter {
     /// Where the kernel keeps it.
     pub source: CounterSource,
-    /// Its name.
+    /// Its name, with a `#` for the number of a queue.
     pub name: &'static str,
     as_packets: AsPackets,
 }
@@ -30,6 +30,9 @@ enum AsPackets {
     OfVirtual,
     /// Those with one of these reasons.
     With(&'static [&'static str]),
+    /// Those dropped in functions of one of these beginnings. Only virtual interfaces count so; of a card the loss is
+    /// in another counter as well.
+    InVirtual(&'static [&'static str]),
     /// All.
     Always,
 }
@@ -52,6 +55,12 @@ pub const LOSSES: &[LossCounter] = &[
     of(Iface, "tx_errors", AsPackets::OfVirtual),
     of(Iface, "tx_dropped", AsPackets::Always),
     of(Qdisc, "drops", AsPackets::Always),
+    // Of drivers those alone that surely are losses and in no counter above, by what the drivers' makers say.
+    of(Driver, "rx_queue_#_xdp_drops", AsPackets::InVirtual(&["veth_"])),
+    of(Driver, "rx_xdp_drop", AsPackets::Never),
+    of(Driver, "rx_discards_phy", AsPackets::Never),
+    of(Driver, "conntrack_allowance_exceeded", AsPackets::Never),
+    of(Driver, "linklocal_allowance_exceeded", AsPackets::Never),
     of(Snmp, "IpInHdrErrors", AsPackets::Always),
     of(Snmp, "IpInAddrErrors", AsPackets::Always),
     of(Snmp, "IpInDiscards", AsPackets::Always),
@@ -205,11 +214,14 @@ impl Losses {
 
     /// Adds a counter, if it is one of losses and grew.
     pub fn add_counter(&mut self, counter: &Counter<'_>) {
-        let is_it = |known: &&LossCounter| known.source == counter.source && known.name.as_bytes() == counter.name;
+        let is_it = |known: &&LossCounter| known.source == counter.source && is_numbered(known.name, counter.name);
         let Some(known) = LOSSES.iter().find(is_it) else { return };
         self.window_ns = counter.window_ns.unwrap_or(self.window_ns);
         let grown = counter.delta.and_then(|delta| u64::try_from(delta).ok()).unwrap_or(0);
-        if grown == 0 {
+        if grown == 0 || !counter.is_virtual && matches!(known.as_packets, AsPackets::InVirtual(_)) {
+            return;
+        }
+        if counter.source == Driver && self.add_to_queues(known.name, counter, grown) {
             return;
         }
         let row = PacketDrop {
@@ -222,6 +234,19 @@ impl Losses {
             ..PacketDrop::default()
         };
         self.all.push(Loss { row, as_packets: known.as_packets, is_virtual: counter.is_virtual });
+    }
+
+    /// Adds what one more queue of an interface lost; false if none before it lost anything.
+    fn add_to_queues(&mut self, name: &str, counter: &Counter<'_>, grown: u64) -> bool {
+        // A driver's statistics come together.
+        let is_it = |loss: &&mut Loss| {
+            let row = &loss.row;
+            row.counted_in == CountedIn::Driver
+                && (row.netns_id, row.ifindex) == (counter.netns_id.unwrap_or(0), counter.ifindex)
+                && row.reason == name.as_bytes()
+        };
+        let found = self.all.last_mut().filter(is_it);
+        found.map(|loss| loss.row.count = loss.row.count.saturating_add(grown)).is_some()
     }
 
     /// Adds a socket, if its drops grew since the reading before. Without one it is remembered for the next.
@@ -256,8 +281,12 @@ impl Losses {
             }
         }
         for known in LOSSES {
-            let AsPackets::With(reasons) = known.as_packets else { continue };
-            if reasons.iter().any(|reason| reason.as_bytes() == row.reason) {
+            let is_one = match known.as_packets {
+                AsPackets::With(reasons) => reasons.iter().any(|reason| reason.as_bytes() == row.reason),
+                AsPackets::InVirtual(places) => places.iter().any(begins) || may_be_hidden(row),
+                _ => false,
+            };
+            if is_one {
                 *self.in_packets.entry((row.netns_id, known.name)).or_default() += row.count;
             }
         }
@@ -275,7 +304,7 @@ impl Losses {
             let is_packet = match loss.as_packets {
                 AsPackets::Always => true,
                 AsPackets::OfVirtual => loss.is_virtual,
-                AsPackets::Never | AsPackets::With(_) => false,
+                AsPackets::Never | AsPackets::With(_) | AsPackets::InVirtual(_) => false,
             };
             if is_packet && are_packets_counted {
                 continue;
@@ -320,6 +349,11 @@ impl Losses {
             take(&mut loss.row.count, failed.get_mut(&loss.row.netns_id));
         }
     }
+}
+
+/// True if the kernel hides the place, and gives no reason that would exclude a driver.
+fn may_be_hidden(row: &PacketDrop<'_>) -> bool {
+    row.place.starts_with(b"0x") && [&b""[..], b"NOT_SPECIFIED", b"XDP"].contains(&row.reason)
 }
 
 /// Takes what `from` has from `count`, and from itself.
@@ -447,6 +481,30 @@ mod tests {
         add_socket(&mut next, Proto::Packet, 3, Some(&before));
         next.all.iter_mut().for_each(|loss| loss.row.netns_id = 8);
         assert_eq!(names(&next.rows(true)), [("packet_socket_drops".to_owned(), 1)]);
+    }
+
+    #[test]
+    fn queues_of_a_driver_are_one_loss_and_packets_of_it_no_second_one() {
+        let queue = |number: u32, ifindex: u32, is_virtual: bool, delta: i128| {
+            let name = format!("rx_queue_{number}_xdp_drops");
+            move |losses: &mut Losses| {
+                let of_driver = counter(Driver, "", delta);
+                losses.add_counter(&Counter { name: name.as_bytes(), ifindex, is_virtual, ..of_driver });
+            }
+        };
+        let filled = || {
+            let mut losses = Losses::default();
+            for add in [queue(0, 3, true, 5), queue(11, 3, true, 2), queue(0, 4, true, 1), queue(0, 5, false, 90)] {
+                add(&mut losses);
+            }
+            losses.add_counter(&counter(Driver, "rx_queue_0_drops", 7));
+            losses
+        };
+        let found: Vec<(u32, u64)> = filled().rows(false).iter().map(|row| (row.ifindex, row.count)).collect();
+        assert_eq!(found, [(3, 7), (4, 1)], "of a card the loss is in rx_dropped, too");
+        let mut beside = filled();
+        beside.note_packets(&PacketDrop { netns_id: 7, place: b"veth_xdp_rcv_skb", count: 6, ..PacketDrop::default() });
+        assert_eq!(names(&beside.rows(true)), vec![("rx_queue_#_xdp_drops".to_owned(), 1); 2]);
     }
 
     #[test]

@@ -47,6 +47,8 @@ named_enum! {
         Iface => "iface",
         /// A queueing discipline.
         Qdisc => "qdisc",
+        /// The driver of an interface (`ethtool -S`).
+        Driver => "driver",
         /// Connection tracking.
         Conntrack => "conntrack",
         /// A socket.

@@ -1,13 +1,13 @@
 //! Losses that are no dropped packet, as rows beside those of packets; alone, where packets cannot be counted.
 
-use crate::commands::counters::add_conntrack;
+use crate::commands::counters::reader;
 use crate::commands::doctor::lacks::note;
 use crate::commands::saved;
 use crate::pillar_cache::PillarCache;
 use crate::pillars;
 use crate::session::Session;
 use ::drops::{DropsVia, Losses, PacketsOver, SocketDrops};
-use counters::{CounterMemory, CounterReader, CounterTable, NextReading};
+use counters::{CounterMemory, CounterTable, NextReading};
 use record::rows::{Drops, KernelCounters, Sockets};
 use record::{Accounting, Demand, Each, Next, Offer, RowCache, Scan, Schema, Source, SourceError, field_index};
 use std::any::Any;
@@ -110,7 +110,7 @@ impl OpenLosses {
         losses: &mut Losses,
     ) -> Result<Accounting, SourceError> {
         let namespaces = session.namespaces();
-        let reader = CounterReader::new(session.host(), session.ways(namespaces.as_deref()), &add_conntrack);
+        let reader = reader(session, namespaces.as_deref(), true);
         let next = || *next;
         let table = CounterTable::of_two(reader, &self.counters, &next);
         table.run(&saved::every_field::<KernelCounters>(0), &mut |row| {

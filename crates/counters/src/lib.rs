@@ -18,6 +18,7 @@ mod reader;
 mod reading;
 mod source;
 pub mod texts;
+mod traps;
 
 pub use fuzz::fuzz_counters;
 pub use meanings::{Meaning, describe};

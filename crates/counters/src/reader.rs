@@ -2,13 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use netlink::{DumpEnd, DumpError};
+use netlink::{DumpEnd, DumpError, generic};
 use record::rows::CounterSource;
 use record::{MergedStats, Next, RowStats, SourceError, SourceFault};
 use sys::{DriverStatistics, Errno, Host, NetnsTarget, NotEntered, SysError, fs};
 
 use crate::reading::{CounterReading, Object};
-use crate::{drivers, links, qdiscs, texts};
+use crate::{drivers, links, qdiscs, texts, traps};
 
 /// A dump that the kernel interrupted (an interface came or went) is repeated this often.
 const TRIES: u32 = 3;
@@ -121,6 +121,7 @@ impl<'h> NetnsReading<'h> {
         self.read_links(netns_id);
         if drivers {
             self.read_drivers(netns_id);
+            self.read_traps(netns_id);
         }
         self.read_qdiscs(netns_id);
         more(self.host, netns_id, &mut self.reading, &mut self.stats);
@@ -212,6 +213,23 @@ impl<'h> NetnsReading<'h> {
             }
         }
         self.text = bytes;
+    }
+
+    /// Reads the traps of devices. A kernel without devlink has none.
+    fn read_traps(&mut self, netns_id: u64) {
+        let key = format!("counters/family of devlink@{netns_id}");
+        let family = match generic::family(self.host, traps::FAMILY, &key, None) {
+            Ok(Some(family)) => family.id,
+            Ok(None) => return,
+            Err(error) => {
+                let is_not_recorded = matches!(&error, DumpError::Io(io) if io.errno == Errno::NOT_RECORDED);
+                self.failed("devlink traps", is_not_recorded, error.to_string(), None);
+                return;
+            }
+        };
+        let (request, key) = (traps::request(family), format!("counters/traps@{netns_id}"));
+        let query = traps::query(&request, &key);
+        self.dump(query, family, traps::add);
     }
 
     fn read_qdiscs(&mut self, netns_id: u64) {

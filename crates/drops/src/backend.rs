@@ -16,33 +16,44 @@ pub enum DropScope {
 }
 
 /// The kernel's interface by which drops are known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DropsVia {
     /// A BPF program at the tracepoint `kfree_skb`.
+    #[default]
     Bpf,
     /// The tracepoint by way of tracefs: reason, place and EtherType alone, of every namespace.
     Tracefs,
+    /// The kernel's drop monitor (NET_DM): reason, place, interface and addresses, of every namespace.
+    NetDm,
     /// Counters of losses: no packet, reason or place is known.
     Counters,
 }
 
 impl DropsVia {
     /// The words, as `--via` takes them.
-    pub const NAMES: [&str; 3] = ["bpf", "tracefs", "counters"];
+    pub const NAMES: [&str; 4] = ["bpf", "tracefs", "net-dm", "counters"];
 
     /// The word.
     pub fn name(self) -> &'static str {
         match self {
             DropsVia::Bpf => "bpf",
             DropsVia::Tracefs => "tracefs",
+            DropsVia::NetDm => "net-dm",
             DropsVia::Counters => "counters",
         }
     }
 
     /// The interface with this word.
     pub fn of_name(name: &str) -> Option<DropsVia> {
-        [DropsVia::Bpf, DropsVia::Tracefs, DropsVia::Counters].into_iter().find(|via| via.name() == name)
+        DropsVia::ALL.into_iter().find(|via| via.name() == name)
     }
+
+    /// True if drops are of every namespace, which is not told with them, and wait in the kernel until they are taken.
+    pub fn is_of_host(self) -> bool {
+        matches!(self, DropsVia::Tracefs | DropsVia::NetDm)
+    }
+
+    const ALL: [DropsVia; 4] = [DropsVia::Bpf, DropsVia::Tracefs, DropsVia::NetDm, DropsVia::Counters];
 }
 
 /// The kernel's names for reasons: a number means something else in the next kernel.
@@ -73,6 +84,16 @@ pub(crate) trait CountsDrops: fmt::Debug {
     /// The kernel's names for reasons.
     fn reasons(&self) -> &ReasonNames;
 
+    /// True if the kernel gives no reasons.
+    fn lacks_reasons(&self) -> bool {
+        self.reasons().reasons.is_empty()
+    }
+
+    /// The name of the function at an address, where this interface tells it.
+    fn function(&self, _address: u64) -> Option<&[u8]> {
+        None
+    }
+
     /// Calls back with each key, and its packets and bytes since the beginning.
     fn each(&mut self, each: &mut dyn FnMut(&[u8; KEY_BYTES], u64, u64)) -> Result<(), DropsError>;
 
@@ -95,6 +116,11 @@ pub(crate) trait TellsDrops {
 
     /// The kernel's names for reasons.
     fn reasons(&self) -> &ReasonNames;
+
+    /// The name of the function at an address, where this interface tells it.
+    fn function(&self, _address: u64) -> Option<&[u8]> {
+        None
+    }
 
     /// Calls back with every event that waits, as the BPF program writes it.
     fn take(&mut self, each: &mut dyn FnMut(&[u8])) -> Result<(), SysError>;

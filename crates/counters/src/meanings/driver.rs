@@ -24,3 +24,13 @@ pub(super) const DRIVER: &[Meaning] = &[
 /// The name and meaning of a queue's statistic.
 pub(super) const XDP_DROPS: (&str, &str) =
     ("rx_queue_#_xdp_drops", "Packets of this queue that an XDP program in the driver dropped.");
+
+/// Meanings of what a trap counts: the ends of names.
+pub(super) const TRAP: &[Meaning] = &[
+    c(
+        ".packets",
+        "Packets that the device did not forward and handed to the kernel: of a trap that drops they are lost.",
+    ),
+    c(".bytes", "Bytes of the packets that the device handed to the kernel."),
+    c(".dropped", "Packets that the device dropped by itself, as the trap's action says."),
+];

@@ -50,6 +50,7 @@ fn tables(source: CounterSource) -> &'static [&'static [Meaning]] {
         CounterSource::Iface => &[iface::IFACE],
         CounterSource::Qdisc => &[iface::QDISC],
         CounterSource::Driver => &[driver::DRIVER],
+        CounterSource::Trap => &[driver::TRAP],
         CounterSource::Conntrack => &[CONNTRACK],
     }
 }
@@ -132,11 +133,12 @@ const NUMBERED: &[(&str, &str)] = &[
     driver::XDP_DROPS,
 ];
 
-/// The meaning of a counter with a number in its name; an empty sentence for any other. The kind of an unknown counter
+/// The meaning of a counter with a number in its name, and of traps; an empty sentence for any other. The kind of an unknown counter
 /// is taken for a count, as nearly all are.
 pub(crate) fn of_numbered(name: &str) -> (CounterKind, &'static str) {
-    let found = NUMBERED.iter().find(|(pattern, _)| is_numbered(pattern, name.as_bytes()));
-    (CounterKind::Counter, found.map_or("", |(_, text)| text))
+    let found = NUMBERED.iter().find(|(pattern, _)| is_numbered(pattern, name.as_bytes())).map(|(_, text)| *text);
+    let of_trap = || driver::TRAP.iter().find(|end| name.ends_with(end.name)).map(|end| end.text);
+    (CounterKind::Counter, found.or_else(of_trap).unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -27,6 +27,8 @@ named_enum! {
         Qdisc => "qdisc",
         /// The interface's driver (`ethtool -S`), with names of its own.
         Driver => "driver",
+        /// DEVLINK_CMD_TRAP_GET, of each trap of a device.
+        Trap => "trap",
         /// ctnetlink or /proc/net/stat/nf_conntrack, of all CPUs.
         Conntrack => "conntrack",
     }
@@ -69,11 +71,13 @@ pub struct Counter<'b> {
     pub ifindex: u32,
     /// True if that interface is made by software, and no card: the kernel tells its kind.
     pub is_virtual: bool,
+    /// True of a trap by which a device drops packets, and so counts losses.
+    pub is_drop_trap: bool,
     /// Its CPU.
     pub cpu: Option<u32>,
     /// Its queueing discipline, as `tc qdisc` writes it: `fq_codel 8001: parent 1:2`.
     pub qdisc: Option<&'b [u8]>,
-    /// Its interface, CPU or queueing discipline; empty if it is of the namespace.
+    /// Its interface, CPU, queueing discipline or device; empty if it is of the namespace.
     pub object: &'b [u8],
     /// Its value at the end of the window.
     pub value: i128,
@@ -127,7 +131,7 @@ table! {
     source: Name(CounterSource::NAMES) = own(|row| Value::Name(row.source.name())), show Show::Default;
     /// Name of the counter as nstat, ip, tc and `ethtool -S` write it.
     name: Text = own(|row| Value::Bytes(row.name)), show Show::Default;
-    /// Its interface, CPU or queueing discipline; null for counters of the namespace or the host.
+    /// Its interface, CPU, queueing discipline or device; null for counters of the namespace or the host.
     object: Text = own(|row| Value::nonempty(row.object)), show Show::Default;
     /// Name of its interface.
     iface: Text = own(|row| Value::text(row.iface)), kernel "IFLA_IFNAME", show Show::Wide;
@@ -174,6 +178,7 @@ mod tests {
             iface: None,
             ifindex: 0,
             is_virtual: false,
+            is_drop_trap: false,
             cpu: None,
             qdisc: None,
             object: b"",

@@ -49,6 +49,8 @@ named_enum! {
         Qdisc => "qdisc",
         /// The driver of an interface (`ethtool -S`).
         Driver => "driver",
+        /// A trap of a device (devlink): hardware dropped it, and counts it.
+        Trap => "trap",
         /// Connection tracking.
         Conntrack => "conntrack",
         /// A socket.

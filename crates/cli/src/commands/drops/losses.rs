@@ -189,12 +189,12 @@ impl LossScan<'_> {
         note(&mut stats, &missing);
         let rows = losses.rows(!self.is_alone);
         self.losses.over.replace(losses.take_packets_over());
-        for row in rows {
+        for loss in rows {
             if !goes_on {
                 break;
             }
             stats.seen += 1;
-            goes_on = each(&row) == Next::More;
+            goes_on = each(&loss.row()) == Next::More;
         }
         Ok(stats)
     }
@@ -215,8 +215,8 @@ impl Scan<Drops> for LossScan<'_> {
             offer = Offer { backend: DropsVia::Counters.name(), ..Offer::default() };
         }
         offer.explain.push(
-            "losses without a packet: counters of interfaces, queues, protocols and connection tracking, drops of \
-             sockets, each read twice"
+            "losses without a packet: counters of interfaces, drivers, traps of devices, queues, protocols and \
+             connection tracking, drops of sockets, each read twice"
                 .to_owned(),
         );
         offer

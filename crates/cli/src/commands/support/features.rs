@@ -24,7 +24,7 @@ pub(super) fn all(host: &Host, modules: &Modules<'_>, sockets: Vec<sockets::Prob
         .chain([owners()])
         .chain([closing(host, modules), all_namespaces(host), following(host)])
         .chain(tracked(host, modules))
-        .chain([logged(modules), captured(), dropped(host), counted_by_drivers(host)])
+        .chain([logged(modules), captured(), dropped(host), dropped_by_monitor(host), counted_by_drivers(host)])
         .chain(profiled(host))
         .chain(bpf_lines(host))
         .chain(rights())
@@ -90,6 +90,11 @@ fn captured() -> Feature {
 /// Packets that the kernel drops.
 fn dropped(host: &Host) -> Feature {
     state::row("counting drops", "", drops::probe(host))
+}
+
+/// The same without BPF and tracefs.
+fn dropped_by_monitor(host: &Host) -> Feature {
+    state::row("counting drops", "net-dm", drops::probe_monitor(host))
 }
 
 /// What drivers of interfaces count by themselves.

@@ -133,7 +133,8 @@ impl Source<KernelCounters> for CounterTable<'_> {
     fn prepare(&self, _: &Demand<KernelCounters>) -> Box<dyn Scan<KernelCounters> + '_> {
         let explain = "two readings: /proc/net/{snmp,netstat,snmp6,sockstat,sockstat6,softnet_stat,stat}; interfaces \
                        and queueing disciplines by rtnetlink (RTM_GETLINK, RTM_GETQDISC); statistics of drivers by \
-                       ethtool's ioctls (ETHTOOL_GSTATS); traps of devlink (DEVLINK_CMD_TRAP_GET); connection tracking by ctnetlink or /proc/net/stat";
+                       ethtool's ioctls (ETHTOOL_GSTATS); traps of devices by devlink (DEVLINK_CMD_TRAP_GET); \
+                       connection tracking by ctnetlink or /proc/net/stat";
         full_scan::<KernelCounters, _>("proc", explain, |each| self.read(each))
     }
 }

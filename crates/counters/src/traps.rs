@@ -33,8 +33,8 @@ pub(crate) fn query<'r>(request: &'r Request, key: &'r str) -> Query<'r> {
     Query { what: "devlink traps", protocol: PROTOCOL, request, key, note: "", netns: None }
 }
 
-/// Adds what one message says of a trap: `NAME.packets` and `NAME.bytes` were handed to the kernel, `NAME.dropped` (Linux
-/// 5.14, not every device) were not. `None`: it is another message, or has no names.
+/// Adds what one message says of a trap: `NAME.packets` and `NAME.bytes` were handed to the kernel, `NAME.dropped`
+/// (Linux 5.14, not every device) were not. `None`: it is another message, or has no names.
 pub(crate) fn add(into: &mut CounterReading, message: &[u8]) -> Option<()> {
     let (mut bus, mut device, mut trap, mut kind, mut stats) = (&b""[..], &b""[..], &b""[..], None, None);
     for attr in attrs_of(message, DEVLINK_CMD_TRAP_NEW)? {

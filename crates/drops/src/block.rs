@@ -10,11 +10,11 @@ use std::collections::HashMap;
 use record::rows::PacketDrop;
 use record::{Addr, text};
 
-use crate::backend::DropsVia;
 use crate::error::DropsError;
 use crate::hook;
 use crate::meaning::{is_benign, meaning_of};
 use crate::names::{FUNCTION, REASON, put_name, read_names};
+use crate::via::DropsVia;
 
 /// `netwren drops`, and the version of this layout.
 const MAGIC: u64 = u64::from_ne_bytes(*b"nwdrops1");

@@ -1,6 +1,6 @@
 //! The interface that is used: BPF, else the kernel's trace, else its drop monitor.
-use crate::backend::DropsVia;
 use crate::error::DropsError;
+use crate::via::DropsVia;
 
 /// Opens what `via` says, or the first that opens. Of none the errors of all are told.
 pub(crate) fn by<B>(

@@ -3,7 +3,7 @@ use std::collections::HashMap;
 
 use sys::Host;
 
-use crate::backend::{BackendLosses, CountsDrops, DropScope, DropsVia};
+use crate::backend::{BackendLosses, CountsDrops, DropScope};
 use crate::block::{self, CountedDrops, KEY_BYTES, RoundHeader, SAMPLE_BYTES};
 use crate::error::DropsError;
 use crate::functions::FunctionNames;
@@ -11,6 +11,7 @@ use crate::names::{FUNCTION, REASON};
 use crate::net_dm_backend::NetDmCounts;
 use crate::reasons;
 use crate::trace_backend::TraceCounts;
+use crate::via::DropsVia;
 
 /// Counts drops from when it is opened to when it goes.
 #[derive(Debug)]

@@ -3,7 +3,7 @@ use std::collections::HashSet;
 
 use sys::{EventProgram, Host, RingBlocks, SysError, clock};
 
-use crate::backend::{DropScope, DropsVia, TellsDrops};
+use crate::backend::{DropScope, TellsDrops};
 use crate::error::DropsError;
 use crate::event_block::{
     ALL_NETNS, BY_NET_DM, BY_TRACE, EVENT_BYTES, EventHeader, FRAME_EVENT_BYTES, HEADER_BYTES, NAMES_HIDDEN,
@@ -14,6 +14,7 @@ use crate::names::{FUNCTION, REASON, put_name};
 use crate::net_dm_backend::NetDmEvents;
 use crate::reasons;
 use crate::trace_backend::TraceEvents;
+use crate::via::DropsVia;
 
 /// Parts of an event beside its key and the ends of the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -163,12 +163,19 @@ impl SocketDrops {
     }
 }
 
+/// A trap of a device: the reason and the place of what hardware dropped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct TrapOfDevice {
+    trap: Box<[u8]>,
+    device: Box<[u8]>,
+}
+
 /// One loss with its count.
 #[derive(Debug, Clone)]
 pub struct Loss {
     row: PacketDrop<'static>,
-    /// The trap and the device of what hardware dropped: its reason and place.
-    trap: Option<(Box<[u8]>, Box<[u8]>)>,
+    /// Of what hardware dropped.
+    trap: Option<TrapOfDevice>,
     as_packets: AsPackets,
     is_virtual: bool,
 }
@@ -177,7 +184,7 @@ impl Loss {
     /// The row.
     pub fn row(&self) -> PacketDrop<'_> {
         match &self.trap {
-            Some((trap, device)) => PacketDrop { reason: trap, place: device, ..self.row },
+            Some(of) => PacketDrop { reason: &of.trap, place: &of.device, ..self.row },
             None => self.row,
         }
     }
@@ -265,7 +272,7 @@ impl Losses {
         self.window_ns = counter.window_ns.unwrap_or(self.window_ns);
         let netns_id = counter.netns_id.unwrap_or(0);
         let is_it = |loss: &&mut Loss| {
-            let known = loss.trap.as_ref().map(|(trap, device)| (&**trap, &**device));
+            let known = loss.trap.as_ref().map(|of| (&*of.trap, &*of.device));
             known == Some((trap, counter.object)) && loss.row.netns_id == netns_id
         };
         if let Some(loss) = self.all.last_mut().filter(is_it) {
@@ -281,7 +288,7 @@ impl Losses {
             remedy: "devlink trap show DEVICE trap NAME; with `action trap`: netwren drops --events --via net-dm",
             ..PacketDrop::default()
         };
-        let trap = Some((trap.into(), counter.object.into()));
+        let trap = Some(TrapOfDevice { trap: trap.into(), device: counter.object.into() });
         self.all.push(Loss { row, trap, as_packets: AsPackets::Never, is_virtual: false });
     }
 

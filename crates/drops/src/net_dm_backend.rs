@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use sys::{Host, SysError, clock};
 
-use crate::backend::{BackendLosses, CountsDrops, DropsVia, ReasonNames, TellsDrops};
+use crate::backend::{BackendLosses, CountsDrops, ReasonNames, TellsDrops};
 use crate::block::{ETH_P_IPV6, HAS_ADDRESSES, HAS_PORTS, KEY_BYTES, SAMPLE_BYTES};
 use crate::error::DropsError;
 use crate::event_block::EVENT_BYTES;
 use crate::meaning::BY_HARDWARE;
 use crate::net_dm::{Alert, DropMonitor};
+use crate::via::DropsVia;
 
 /// Kinds of drops that are counted: reasons, places, interfaces, EtherTypes and protocols. The last are the sender's
 /// choice.
@@ -120,7 +121,7 @@ fn put_ends(alert: &Alert<'_>, sample: &mut [u8; SAMPLE_BYTES]) -> u8 {
 
 /// What one kind of drops has come to.
 #[derive(Debug)]
-struct Counted {
+struct KindCount {
     packets: u64,
     bytes: u64,
     sample: Box<[u8; SAMPLE_BYTES]>,
@@ -131,7 +132,7 @@ struct Counted {
 pub(crate) struct NetDmCounts {
     monitor: DropMonitor,
     names: NamesSeen,
-    counts: HashMap<[u8; KEY_BYTES], Counted>,
+    counts: HashMap<[u8; KEY_BYTES], KindCount>,
     /// Packets of further kinds.
     unknown: u64,
 }
@@ -192,7 +193,7 @@ impl CountsDrops for NetDmCounts {
                 *unknown += 1;
                 return;
             }
-            let first = || Counted { packets: 0, bytes: 0, sample: Box::new(sample) };
+            let first = || KindCount { packets: 0, bytes: 0, sample: Box::new(sample) };
             let counted = counts.entry(key).or_insert_with(first);
             counted.packets += 1;
             counted.bytes = counted.bytes.wrapping_add(alert.bytes.into());

@@ -5,10 +5,11 @@ use record::rows::{Drops, PacketDrop};
 use record::{Accounting, Demand, Each, Expr, Next, Offer, RowStats, Scan, Source, SourceError, field_index};
 use sys::{Host, SysError};
 
-use crate::backend::{DropScope, DropsVia};
+use crate::backend::DropScope;
 use crate::block::{DropReading, RoundHeader};
 use crate::counter::DropCounter;
 use crate::error::DropsError;
+use crate::via::DropsVia;
 
 /// The key of a round on the tape.
 const TAPE_KEY: &str = "drops";

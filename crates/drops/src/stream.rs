@@ -3,12 +3,13 @@ use record::rows::{DropEvent, DropEvents, drop_need};
 use record::{Accounting, Demand, Each, Expr, Next, Offer, SourceError, Stream, StreamState, field_index};
 use sys::{Blocks, Host, SysError};
 
-use crate::backend::{DropScope, DropsVia};
+use crate::backend::DropScope;
 use crate::block::via_of;
 use crate::error::DropsError;
 use crate::event_block::{self, EventDecoder, EventHeader};
 use crate::event_source::{EventParts, EventSource};
 use crate::source::{NAMES_HIDDEN, limits, tell_left_out};
+use crate::via::DropsVia;
 
 /// The key of the stream on the tape.
 const TAPE_KEY: &str = "drop events";

@@ -202,8 +202,8 @@ if [ $code != 4 ]; then
     kill -9 $follower; wait $follower 2> /dev/null
     monitored "drops --via net-dm after kill -9"
 fi
-# A simulated device, which drops by its traps ten times a second while its port is up. What the device itself is said to
-# drop grows with each reading, of all traps alike.
+# A simulated device, which drops by its traps ten times a second while its port is up. What the device itself is said
+# to drop grows with each reading, of all traps alike.
 modprobe netdevsim 2> /dev/null
 device=netdevsim/netdevsim1; trap=source_mac_is_multicast
 if echo "1 1" > /sys/bus/netdevsim/new_device 2> /dev/null; then
@@ -211,9 +211,10 @@ if echo "1 1" > /sys/bus/netdevsim/new_device 2> /dev/null; then
     until_true has_port; port=${port%/ifindex}; port=${port##*/}
     devlink trap set $device trap $trap action trap
     trapped() { devlink -s trap show $device trap $trap | tr -s ' ' '\n' | grep -A 1 packets | tail -n 1; }
-    : > /rows; netwren drops --events --via net-dm --columns reason,place -H reason = $trap > /rows 2> /err & follower=$!
-    : > /losses; netwren drops --via counters --watch=0.5 --columns count,reason,place -H > /losses 2> /dev/null & losing=$!
-    : > /a; netwren counters --watch=0.5 -H --columns delta name = $trap.packets > /a 2> /dev/null & counting=$!
+    : > /rows; : > /losses; : > /a
+    netwren drops --events --via net-dm --columns reason,place -H reason = $trap > /rows 2> /err & follower=$!
+    netwren drops --via counters --watch=0.5 --columns count,reason,place -H > /losses 2> /dev/null & losing=$!
+    netwren counters --watch=0.5 -H --columns delta name = $trap.packets > /a 2> /dev/null & counting=$!
     all_begun() { [ -s /losses ] && [ "$(wc -l < /a)" -gt 4 ]; }
     until_true all_begun; sleep 1
     ifconfig $port up; sleep 2; ifconfig $port down; sleep 1

@@ -133,8 +133,8 @@ const NUMBERED: &[(&str, &str)] = &[
     driver::XDP_DROPS,
 ];
 
-/// The meaning of a counter with a number in its name, and of traps; an empty sentence for any other. The kind of an unknown counter
-/// is taken for a count, as nearly all are.
+/// The meaning of a counter with a number in its name, and of traps; an empty sentence for any other. The kind of an
+/// unknown counter is taken for a count, as nearly all are.
 pub(crate) fn of_numbered(name: &str) -> (CounterKind, &'static str) {
     let found = NUMBERED.iter().find(|(pattern, _)| is_numbered(pattern, name.as_bytes())).map(|(_, text)| *text);
     let of_trap = || driver::TRAP.iter().find(|end| name.ends_with(end.name)).map(|end| end.text);

@@ -23,7 +23,7 @@ mod traps;
 pub use fuzz::fuzz_counters;
 pub use meanings::{Meaning, describe};
 pub use memory::CounterMemory;
-pub use probe::probe_drivers;
+pub use probe::{probe_drivers, probe_traps};
 pub use reader::{CounterReader, ReadMore, read_sockets};
 pub use reading::{COUNTERS_MAX, CounterReading, CounterValue, Object, Width};
 pub use source::{CounterTable, NextReading};

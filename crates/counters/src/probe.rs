@@ -1,5 +1,12 @@
 //! Whether drivers tell what they count: for `netwren support`.
-use sys::{DriverStatistics, Host, Tried};
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use netlink::generic;
+use sys::{DriverStatistics, Host, Missing, Tried};
+
+use crate::reading::CounterReading;
+use crate::traps;
 
 /// How many interfaces of this namespace have statistics of their driver, or why these cannot be read.
 pub fn probe_drivers(host: &Host) -> Tried {
@@ -22,4 +29,23 @@ pub fn probe_drivers(host: &Host) -> Tried {
         counting += u32::from(!bytes.is_empty());
     }
     Tried::works(format!("by ethtool's ioctls; drivers of {counting} of {ifaces} interfaces here have some"))
+}
+
+/// How many traps the devices of this namespace have, or why these cannot be read. Loads no module.
+pub fn probe_traps(host: &Host) -> Tried {
+    let family = match generic::listed(host, traps::FAMILY, "families", None) {
+        Ok(Some(family)) => family.id,
+        Ok(None) => return Tried::fails(Missing::KernelOption, "this kernel has no devlink"),
+        Err(error) => return Tried::refused(error.errno(), error.to_string()),
+    };
+    let (request, mut reading, mut found) = (traps::request(family), CounterReading::default(), 0);
+    let read = netlink::dump(host, &traps::query(&request, "traps"), |part| {
+        found += u32::from(traps::add(&mut reading, part.payload).is_some());
+        ControlFlow::Continue(())
+    });
+    if let Err(error) = read {
+        return Tried::refused(error.errno(), error.to_string());
+    }
+    let devices: BTreeSet<&[u8]> = reading.objects().iter().map(|object| &*object.label).collect();
+    Tried::works(format!("by devlink; {} devices here have {found} traps", devices.len()))
 }

@@ -218,7 +218,7 @@ impl<'h> NetnsReading<'h> {
     /// Reads the traps of devices. A kernel without devlink has none.
     fn read_traps(&mut self, netns_id: u64) {
         let key = format!("counters/family of devlink@{netns_id}");
-        let family = match generic::family(self.host, traps::FAMILY, &key, None) {
+        let family = match generic::listed(self.host, traps::FAMILY, &key, None) {
             Ok(Some(family)) => family.id,
             Ok(None) => return,
             Err(error) => {

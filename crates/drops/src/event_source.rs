@@ -67,7 +67,9 @@ impl<'h> EventSource<'h> {
             _ => Ok(Box::new(TraceEvents::open(host)?) as _),
         };
         let by_net_dm = || match parts {
-            EventParts::Frame(_) => Err(DropsError::NoMonitor("no files are written from it".into())),
+            EventParts::Frame(_) => {
+                Err(DropsError::NoMonitor("no files of packets are written from the drop monitor".into()))
+            }
             _ => Ok(Box::new(NetDmEvents::open(host)?) as _),
         };
         let backend = crate::choose::by(via, || by_bpf(host, scope, parts), by_trace, by_net_dm)?;

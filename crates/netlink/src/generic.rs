@@ -3,7 +3,7 @@ use std::ops::ControlFlow;
 
 use sys::{Errno, Host, NetNs};
 
-use crate::dump::{Query, exchange};
+use crate::dump::{Query, dump, exchange};
 use crate::error::DumpError;
 use crate::{Attr, Attrs, Request, prefix};
 
@@ -79,11 +79,19 @@ pub fn family(host: &Host, name: &str, key: &str, netns: Option<&NetNs>) -> Resu
     }
 }
 
-/// The request for all families; loads no module. Each message is one for [`GenericFamily::decode`].
-pub fn families_request() -> Request {
+/// [`family`], found in the kernel's list of all families (some 30): loads no module.
+pub fn listed(host: &Host, name: &str, key: &str, netns: Option<&NetNs>) -> Result<Option<GenericFamily>, DumpError> {
     let mut request = Request::dump(GENL_ID_CTRL);
     request.body(&[CTRL_CMD_GETFAMILY, 1, 0, 0]);
-    request
+    let what = "families of generic netlink";
+    let ask = Query { what, protocol: PROTOCOL, request: &request, key, note: "", netns };
+    let mut found = None;
+    dump(host, &ask, |part| {
+        let family = || GenericFamily::decode(part.payload).filter(|family| *family.name == *name.as_bytes());
+        found = found.take().or_else(family);
+        ControlFlow::Continue(())
+    })?;
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -97,14 +105,7 @@ mod tests {
         let ctrl = family(&host, "nlctrl", "ctrl", None).unwrap().unwrap();
         assert_eq!((ctrl.id, &*ctrl.name, &*ctrl.groups), (16, &b"nlctrl"[..], &[(b"notify"[..].into(), 16)][..]));
         assert_eq!(family(&host, "nobody", "nobody", None).unwrap(), None);
-        let (mut names, request) = (Vec::new(), families_request());
-        let what = "families";
-        let ask = Query { what, protocol: PROTOCOL, request: &request, key: what, note: "", netns: None };
-        crate::dump(&host, &ask, |part| {
-            names.extend(GenericFamily::decode(part.payload).map(|family| family.name));
-            ControlFlow::Continue(())
-        })
-        .unwrap();
-        assert!(names.contains(&ctrl.name), "{names:?}");
+        assert_eq!(listed(&host, "nlctrl", "list", None).unwrap(), Some(ctrl));
+        assert_eq!(listed(&host, "nobody", "list", None).unwrap(), None);
     }
 }

@@ -34,7 +34,7 @@ for module in tcp_diag udp_diag unix_diag raw_diag af_packet_diag netlink_diag; 
 for port in 81 82 83 84; do
     nc -l -p $port < /dev/zero > /dev/null &
     listens $port
-    sleep 100 | nc 127.0.0.1 $port > /dev/null &
+    sleep 1000 | nc 127.0.0.1 $port > /dev/null &
 done
 nc -l -p 85 < /dev/null > /dev/null & listens 85; nc 127.0.0.1 85 < /dev/null > /dev/null
 nc -l -p 86 < /dev/null & listens 86
@@ -125,10 +125,10 @@ if nft -f /nat.nft 2> /err; then
     netwren nat events --event new --columns $columns --cost > /rows 2> /told & follower=$!
     until_true begun
     for port in 281 282 283; do
-        sleep 100 | nc -l -p $port > /dev/null & listens $port
-        sleep 100 | nc 127.0.0.1 $port > /dev/null &
+        sleep 1000 | nc -l -p $port > /dev/null & listens $port
+        sleep 1000 | nc 127.0.0.1 $port > /dev/null &
     done
-    sleep 100 | nc -l -p 285 > /dev/null & listens 285; sleep 100 | nc 127.0.0.1 284 > /dev/null &
+    sleep 1000 | nc -l -p 285 > /dev/null & listens 285; sleep 1000 | nc 127.0.0.1 284 > /dev/null &
     until_true all_told 4; kill -TERM $follower 2> /dev/null; wait $follower
     awk '$1 == "new" { n++; if ($4 != $5) r++ } END { print n + 0 " new, " r + 0 " rewritten" }' /rows > /a
     judged "nat events" "$(cat /a)" "4 new, 1 rewritten"
@@ -221,7 +221,7 @@ if echo "1 1" > /sys/bus/netdevsim/new_device 2> /dev/null; then
     packets=$(trapped)
     told() { grep -c "^$trap.devlink l2_drops$" /rows; }
     lost() { awk -v trap=$1 -v device=$device '$2 == trap && $3 == device { n += $1 } END { print n + 0 }' /losses; }
-    counted() { awk 'NF == 1 && $1 > 0 { n += $1 } END { print n + 0 }' /a; }
+    counted() { awk '/^[0-9]+$/ { n += $1 } END { print n + 0 }' /a; }
     all_lost() { [ $(($(lost $trap) - $(lost blackhole_route))) -ge "$packets" ] && [ "$(counted)" -ge "$packets" ]; }
     until_true all_lost; kill -INT $follower $losing $counting; wait $follower $losing $counting
     [ "$packets" -gt 5 ] || say "devlink traps: DIFFERENT from some packets: $packets"

@@ -279,14 +279,10 @@ pub(crate) enum Presence {
 
 /// Looks without loading the module: at the list of families of the first network namespace, and that of modules.
 pub(crate) fn presence(host: &Host) -> Presence {
-    let request = generic::families_request();
     let first = NetNs::open_path(&host.proc_path("1/ns/net")).ok();
     let is_there = [None, first.as_ref()].into_iter().any(|netns| {
-        let mut found = false;
-        let _ = exchange(&request, netns, &mut |message| {
-            found |= GenericFamily::decode(message).is_some_and(|family| numbers(&family).is_some());
-        });
-        found
+        let family = generic::listed(&Host::live(), FAMILY, "drop monitor", netns);
+        family.is_ok_and(|family| family.as_ref().and_then(numbers).is_some())
     });
     let listed = || {
         let mut text = Vec::new();

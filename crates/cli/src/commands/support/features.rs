@@ -24,7 +24,8 @@ pub(super) fn all(host: &Host, modules: &Modules<'_>, sockets: Vec<sockets::Prob
         .chain([owners()])
         .chain([closing(host, modules), all_namespaces(host), following(host)])
         .chain(tracked(host, modules))
-        .chain([logged(modules), captured(), dropped(host), dropped_by_monitor(host), counted_by_drivers(host)])
+        .chain([logged(modules), captured(), dropped(host), dropped_by_monitor(host)])
+        .chain(counted_below(host))
         .chain(profiled(host))
         .chain(bpf_lines(host))
         .chain(rights())
@@ -97,9 +98,12 @@ fn dropped_by_monitor(host: &Host) -> Feature {
     state::row("counting drops", "net-dm", drops::probe_monitor(host))
 }
 
-/// What drivers of interfaces count by themselves.
-fn counted_by_drivers(host: &Host) -> Feature {
-    state::row("statistics of drivers", "", counters::probe_drivers(host))
+/// What drivers of interfaces and traps of devices count.
+fn counted_below(host: &Host) -> [Feature; 2] {
+    [
+        state::row("statistics of drivers", "", counters::probe_drivers(host)),
+        state::row("devlink traps", "", counters::probe_traps(host)),
+    ]
 }
 
 /// Features that show where the kernel spends time on packets.

@@ -53,8 +53,8 @@ pub(crate) unsafe fn ask(
 
 /// Memory that the kernel fills with as much as it likes: behind it lies a page that nobody can write.
 ///
-/// The kernel (before 6.19) does not look at how much room it was told: it writes as many statistics as the driver has
-/// by then, which may be more than it had at the question before. What would go beyond this memory ends as EFAULT.
+/// Kernels do not look at how much room they were told: they write as many statistics as the driver has by then, which
+/// may be more than it had at the question before. What would go beyond this memory ends as EFAULT.
 #[derive(Debug)]
 struct GuardedMemory {
     start: NonNull<u8>,

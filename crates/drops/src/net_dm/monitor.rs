@@ -170,8 +170,8 @@ impl DropMonitor {
         socket.report_no_losses()?;
         socket.join(1 << (family.group - 1))?;
         let own = socket.port_id()?;
-        let before = family.begin(host, own, hardware)?;
         let dropped_before = family.dropped()?;
+        let before = family.begin(host, own, hardware)?;
         Ok(DropMonitor {
             family,
             socket,
@@ -225,16 +225,22 @@ impl Family {
     /// Sets up the monitor and starts it; returns its settings before. One that a killed run has left on is ended: with
     /// our settings, and without a listener.
     fn begin(&self, host: &Host, own: u32, hardware: bool) -> Result<MonitorConfig, DropsError> {
-        let before = self.config()?;
+        let before = Some(self.config()?).filter(|config| *config != OURS).unwrap_or(DEFAULT);
         let started = |tried: Result<(), DumpError>| match tried {
             Err(DumpError::Refused { errno: Errno::AGAIN | Errno::BUSY, .. }) => Ok(false),
             Err(error) => Err(no(error.to_string())),
             Ok(()) => Ok(true),
         };
         let begin = || -> Result<bool, DropsError> {
-            Ok(started(self.configure(OURS))? && started(self.switch(NET_DM_CMD_START, hardware))?)
+            if !started(self.configure(OURS))? {
+                return Ok(false);
+            }
+            let is_started = started(self.switch(NET_DM_CMD_START, hardware));
+            if !matches!(is_started, Ok(true)) {
+                let _ = self.configure(before);
+            }
+            is_started
         };
-        let before = if before == OURS { DEFAULT } else { before };
         if begin()? {
             return Ok(before);
         }

@@ -195,7 +195,13 @@ fn tell(header: &RoundHeader, stats: &mut RowStats) {
         );
     }
     if header.lost > 0 {
-        stats.incomplete(header.lost, "a dropped packet is in no count: there are more reasons and places than room");
+        let why = match header.via.is_of_host() {
+            true => {
+                "a dropped packet is in no count: they came faster than they could be read, or are of too many kinds"
+            }
+            false => "a dropped packet is in no count: there are more reasons and places than room",
+        };
+        stats.incomplete(header.lost, why);
     }
     if header.missed > 0 {
         stats.incomplete(

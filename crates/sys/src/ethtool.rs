@@ -1,10 +1,11 @@
 //! Questions to the drivers of interfaces by ioctl (include/uapi/linux/ethtool.h, net_tstamp.h).
 use std::mem::size_of;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 
 use crate::errno::{Errno, SysError};
+use crate::fd::Fd;
 use crate::kernel::page_bytes;
+use crate::socket;
 use crate::syscall::call;
 
 /// include/uapi/linux/sockios.h
@@ -96,7 +97,7 @@ impl Drop for GuardedMemory {
 /// What drivers count by themselves (`ethtool -S`), of the interfaces of one network namespace.
 #[derive(Debug)]
 pub struct DriverStatistics {
-    socket: OwnedFd,
+    socket: Fd,
     memory: GuardedMemory,
 }
 
@@ -105,10 +106,10 @@ impl DriverStatistics {
     /// fills them.
     pub fn open() -> Result<DriverStatistics, SysError> {
         let failed = |errno| SysError::new("socket", "for statistics of drivers", errno);
-        let socket = std::net::UdpSocket::bind((std::net::Ipv4Addr::UNSPECIFIED, 0))
-            .map_err(|error| failed(Errno(error.raw_os_error().unwrap_or(libc::EIO))))?;
+        // Not bound: a question to a driver takes no port.
+        let socket = socket::open(libc::AF_INET, libc::SOCK_DGRAM, 0).map_err(|error| failed(error.errno))?;
         let memory = GuardedMemory::new(16 + STATISTICS_MAX * STATISTIC_NAME_BYTES).map_err(failed)?;
-        Ok(DriverStatistics { socket: socket.into(), memory })
+        Ok(DriverStatistics { socket, memory })
     }
 
     /// Appends what the driver of `iface` counts to `into`: how many as u32, their names of [`STATISTIC_NAME_BYTES`]
@@ -172,7 +173,7 @@ impl DriverStatistics {
         let value = memory.as_mut_ptr().cast();
         // SAFETY: `value` is the beginning of the guarded memory, exclusively borrowed: what the kernel writes lies
         // in it, or fails at the page behind it.
-        unsafe { ask(self.socket.as_fd().as_raw_fd(), SIOCETHTOOL, iface, value) }?;
+        unsafe { ask(self.socket.raw(), SIOCETHTOOL, iface, value) }?;
         Ok(memory)
     }
 }
@@ -181,6 +182,7 @@ impl DriverStatistics {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use std::os::fd::AsRawFd;
 
     #[test]
     fn interfaces_without_statistics_have_none() {

@@ -22,7 +22,7 @@ usage: ./netwren.sh COMMAND
   bench [ARGS]      measure against ss, netstat, lstf, conntrack and ulogd2 (see: cargo xtask bench --help)
   faults log        let receivers, disks and programs fail; what netwren and ulogd2 lose
   lab NAME          make a trouble on purpose and see what netwren says of it; NAME is: nat
-  kernels [NAME …]  run the release binary on Debian's kernels in an emulator (5.10, 6.1, 6.12)
+  kernels [NAME …]  run the release binary on distributions' kernels in an emulator (5.10, 6.1, 6.8, 6.12)
   help              this text
 
 What is missing is installed with apt-get (as root or by sudo), each time with a word before.
@@ -249,7 +249,7 @@ lab() {
 
 kernels() {
     need_packages qemu-system-x86=qemu-system-x86_64 busybox-static=busybox cpio=cpio kmod=depmod nftables=nft \
-        curl=curl xz-utils=xz ca-certificates=/etc/ssl/certs/ca-certificates.crt
+        curl=curl xz-utils=xz zstd=zstd iproute2=devlink ca-certificates=/etc/ssl/certs/ca-certificates.crt
     build
     NETWREN_BIN=$BINARY cargo xtask kernels "$@"
 }

@@ -196,6 +196,23 @@ fn root_single_drops_of_the_trace_and_instances_of_the_dead() {
     said.says(4, &["operation not permitted", "it has no bytes of packets"]);
 }
 
+/// The kernel's drop monitor, which is not in every kernel: `cargo xtask kernels` runs it where it is.
+#[test]
+fn root_without_a_drop_monitor_it_is_said() {
+    testkit::require_root!();
+    let lab = Lab::new("nomonitor");
+    let file = lab.dir().join("drops.pcapng");
+    let file = file.to_str().unwrap();
+    netwren_in(&lab, &["drops", "--via", "net-dm", "-w", file]).says(4, &["no files of packets"]);
+    let support = netwren_in(&lab, &["support"]).stdout;
+    let there = support.lines().find(|line| line.starts_with("counting drops via net-dm")).unwrap();
+    if there.contains("this kernel has no drop monitor") {
+        let said: &[&str] = &["the drop monitor (NET_DM"];
+        netwren_in(&lab, &["drops", "--via", "net-dm", "--for", "0.1"]).says(4, said);
+        netwren_in(&lab, &["drops", "--via", "net-dm", "--events", "--for", "0.1"]).says(4, said);
+    }
+}
+
 #[test]
 fn root_dropwatch_counts_by_place() {
     require_drops!();

@@ -134,3 +134,96 @@ fn root_counters_alone() {
     let refusal = if counts_drops() { "operation not permitted" } else { "netwren was built without BPF" };
     limited(&lab, &["--events", "--for", "0.1"], &[Limit::NoBpf(Errno::PERM)]).says(4, &[refusal]);
 }
+
+/// A veth pair on which nothing comes by itself, with an XDP program on `vb` that drops everything, in the driver.
+fn with_xdp(lab: &Lab) {
+    lab.ip(&["link", "add", "va", "type", "veth", "peer", "name", "vb"]);
+    lab.output("sysctl", &["-qw", "net.ipv6.conf.va.disable_ipv6=1", "net.ipv6.conf.vb.disable_ipv6=1"]);
+    lab.ip(&["addr", "add", "198.51.100.1/24", "dev", "va"]);
+    lab.ip(&["neigh", "add", "198.51.100.2", "lladdr", "02:00:00:00:00:02", "dev", "va"]);
+    let index: i32 = lab.output("cat", &["/sys/class/net/vb/ifindex"]).trim().parse().unwrap();
+    // r0 = XDP_DROP; exit
+    let instructions = [[0xb7, 0, 0, 0, 1, 0, 0, 0], [0x95, 0, 0, 0, 0, 0, 0, 0]];
+    let shape = sys::bpf::ProgramShape {
+        name: "nw_xdp_drop",
+        kind: 6,
+        attach: 0,
+        flags: 0,
+        target: 0,
+        instructions: instructions.as_flattened(),
+        licence: c"GPL",
+    };
+    let program = sys::bpf::load_program(&shape, &mut []).unwrap();
+    // RTM_SETLINK with IFLA_XDP: IFLA_XDP_FD, and IFLA_XDP_FLAGS with XDP_FLAGS_DRV_MODE.
+    let mut request = netlink::Request::one(19);
+    request.body(&[&[0; 4][..], &index.to_ne_bytes(), &[0; 8]].concat());
+    request.nested(43, |xdp| {
+        xdp.attr(1, &std::os::fd::AsRawFd::as_raw_fd(&program).to_ne_bytes()).attr_u32(3, 4);
+    });
+    let ask = netlink::Query { what: "XDP", protocol: 0, request: &request, key: "xdp", note: "", netns: None };
+    let go_on = |_: &netlink::Answer<'_>| std::ops::ControlFlow::Continue(());
+    lab.inside(|| netlink::exchange(&sys::Host::live(), &ask, go_on).map(drop)).unwrap();
+    lab.ip(&["link", "set", "vb", "up"]);
+    lab.ip(&["link", "set", "va", "up"]);
+}
+
+/// Statistics of the driver alone, by name.
+fn of_driver(lab: &Lab, iface: &str) -> std::collections::BTreeMap<String, u64> {
+    let filter = format!("source = driver and iface = {iface}");
+    let ran = netwren_in(lab, &["counters", "--for", "0.01", "-o", "json", "-c", "name,value", &filter]);
+    let rows = ran.ok();
+    let rows = rows.lines().map(|line| parse(line.to_owned()));
+    rows.map(|row| (row["name"].as_str().unwrap().to_owned(), row["value"].as_u64().unwrap())).collect()
+}
+
+/// What an XDP program drops only the driver counts. On veth the kernel frees these packets as dropped ones, too: with
+/// them it is no second loss.
+#[test]
+fn root_what_a_driver_drops_is_one_loss() {
+    testkit::require_root!();
+    let lab = Lab::new("lossxdp");
+    with_xdp(&lab);
+    let args = ["--watch=0.05", "-o", "json", "--via", "counters", "--columns", "count,reason,counted_in,iface"];
+    let mut alone: Going<Value> = Going::spawn(command(&lab, &args), parse);
+    alone.read_until("the first round", |read| !read.is_empty());
+    let mut both = counts_drops().then(|| losing(&lab, &[]));
+    send_once(&lab, "198.51.100.1:0", (std::net::Ipv4Addr::new(198, 51, 100, 2), 7), 40);
+    let lost = || -> u64 {
+        of_driver(&lab, "vb").iter().filter(|(name, _)| name.ends_with("_xdp_drops")).map(|(_, n)| n).sum()
+    };
+    testkit::wait_until("all have arrived", || lost() == 40);
+    let name = "rx_queue_#_xdp_drops";
+    alone.read_until("all of them", |read| sum(read, name) >= 40);
+    let (read, ran) = alone.end();
+    ran.says(3, &["packets are not counted"]);
+    assert_eq!(sum(&read, name), 40, "{read:?}");
+    let row = row_of(&read, name);
+    assert_eq!((&row["counted_in"], &row["iface"]), (&"driver".into(), &"vb".into()), "{row}");
+    let Some(mut both) = both.take() else { return };
+    let is_it =
+        |row: &&Value| row["reason"] == name || row["place"].as_str().is_some_and(|place| place.starts_with("veth_"));
+    let counted = |read: &[Value]| -> u64 { read.iter().filter(is_it).map(|row| row["count"].as_u64().unwrap()).sum() };
+    both.read_until("all of them once", |read| counted(read) >= 40);
+    let (read, ran) = both.end();
+    assert_eq!((ran.code, counted(&read)), (0, 40), "{}\n{read:?}", ran.stderr);
+}
+
+/// The same names and values as `ethtool -S`, and where a name is known a sentence.
+#[test]
+fn root_statistics_of_drivers_are_those_of_ethtool() {
+    testkit::require_root!();
+    let lab = Lab::new("ethtool");
+    with_xdp(&lab);
+    send_once(&lab, "198.51.100.1:0", (std::net::Ipv4Addr::new(198, 51, 100, 2), 7), 3);
+    let ours = of_driver(&lab, "vb");
+    assert!(ours.contains_key("peer_ifindex") && ours["rx_queue_0_xdp_packets"] == 3, "{ours:?}");
+    if !testkit::tool::have("ethtool") {
+        testkit::loud("not compared: there is no ethtool");
+        return;
+    }
+    let text = lab.output("ethtool", &["-S", "vb"]);
+    let theirs = text.lines().filter_map(|line| line.trim().split_once(": "));
+    let theirs: std::collections::BTreeMap<String, u64> =
+        theirs.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?))).collect();
+    assert_eq!(ours, theirs);
+}

@@ -18,21 +18,39 @@ use std::time::{Duration, Instant};
 struct Release {
     /// What the command line calls it.
     name: &'static str,
-    /// Debian's suite.
-    suite: &'static str,
-    /// What the package's name begins with; the newest of these is taken.
-    package: &'static str,
+    origin: Origin,
 }
 
-/// The oldest supported kernel and those of the two newest Debians.
+/// Where a kernel's packages are.
+enum Origin {
+    /// In Debian's archive.
+    Debian {
+        suite: &'static str,
+        /// What the package's name begins with; the newest of these is taken.
+        package: &'static str,
+    },
+    /// In Ubuntu's archive, below `pool/main/l`.
+    Ubuntu(&'static [&'static str]),
+}
+
+/// The oldest supported kernel, those of the two newest Debians, and one of Ubuntu, which has a simulated device with
+/// devlink traps (netdevsim).
 const RELEASES: &[Release] = &[
-    Release { name: "5.10", suite: "bullseye", package: "linux-image-5.10.0-" },
-    Release { name: "6.1", suite: "bookworm", package: "linux-image-6.1.0-" },
-    Release { name: "6.12", suite: "trixie", package: "linux-image-6.12." },
+    Release { name: "5.10", origin: Origin::Debian { suite: "bullseye", package: "linux-image-5.10.0-" } },
+    Release { name: "6.1", origin: Origin::Debian { suite: "bookworm", package: "linux-image-6.1.0-" } },
+    Release {
+        name: "6.8",
+        origin: Origin::Ubuntu(&[
+            "linux-signed/linux-image-6.8.0-31-generic_6.8.0-31.31_amd64.deb",
+            "linux/linux-modules-6.8.0-31-generic_6.8.0-31.31_amd64.deb",
+            "linux/linux-modules-extra-6.8.0-31-generic_6.8.0-31.31_amd64.deb",
+        ]),
+    },
+    Release { name: "6.12", origin: Origin::Debian { suite: "trixie", package: "linux-image-6.12." } },
 ];
 
 /// Names of all of them.
-pub(crate) const NAMES: &[&str] = &["5.10", "6.1", "6.12"];
+pub(crate) const NAMES: &[&str] = &["5.10", "6.1", "6.8", "6.12"];
 
 /// Programs that this needs, with their packages.
 const TOOLS: &[(&str, &str)] = &[
@@ -44,6 +62,8 @@ const TOOLS: &[(&str, &str)] = &[
     ("nft", "nftables"),
     ("curl", "curl"),
     ("xz", "xz-utils"),
+    ("zstd", "zstd"),
+    ("devlink", "iproute2"),
 ];
 
 /// An emulated kernel boots in a quarter of a minute; one that has not ended by then never will.
@@ -70,7 +90,7 @@ pub(crate) fn run(wanted: &[String], binary: &Path) -> Result<()> {
 fn one(release: &Release, binary: &Path) -> Result<Vec<String>> {
     let folder = root::path().join("target/kernels").join(release.name);
     std::fs::create_dir_all(&folder)?;
-    let kernel = package::fetch(release.suite, release.package, &folder)?;
+    let kernel = package::fetch(&release.origin, &folder)?;
     let initrd = guest::initrd(&kernel, binary, &folder)?;
     let console = boot(&kernel.image, &initrd, &folder.join("console"))?;
     let said: Vec<String> =

@@ -2,7 +2,8 @@
 use record::rows::CounterSource;
 
 use crate::reading::CounterReading;
-use crate::{links, qdiscs, texts};
+use crate::reading::Object;
+use crate::{drivers, links, qdiscs, texts, traps};
 
 /// Takes any bytes as each of the files and messages that are read: none of it may panic or fail to end.
 pub fn fuzz_counters(data: &[u8]) {
@@ -15,6 +16,8 @@ pub fn fuzz_counters(data: &[u8]) {
     let of_texts = reading.counted().len();
     assert!(of_texts <= 5 * data.len(), "each value has a byte");
     let _ = (links::add(&mut reading, data), qdiscs::add(&mut reading, data, &[]));
+    let _ = traps::add(&mut reading, data);
+    let _ = drivers::add(&mut reading, &Object::iface(1, b"va"), data);
     assert!(reading.counted().iter().all(|one| one.object.is_none() || reading.object(one).is_some()));
 }
 

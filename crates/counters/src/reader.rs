@@ -2,13 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use netlink::{DumpEnd, DumpError};
+use netlink::{DumpEnd, DumpError, generic};
 use record::rows::CounterSource;
 use record::{MergedStats, Next, RowStats, SourceError, SourceFault};
-use sys::{Errno, Host, NetnsTarget, NotEntered, SysError, fs};
+use sys::{DriverStatistics, Errno, Host, NetnsTarget, NotEntered, SysError, fs};
 
-use crate::reading::CounterReading;
-use crate::{links, qdiscs, texts};
+use crate::reading::{CounterReading, Object};
+use crate::{drivers, links, qdiscs, texts, traps};
 
 /// A dump that the kernel interrupted (an interface came or went) is repeated this often.
 const TRIES: u32 = 3;
@@ -24,12 +24,20 @@ pub struct CounterReader<'h> {
     host: &'h Host,
     targets: Vec<NetnsTarget<'h>>,
     more: &'h ReadMore<'h>,
+    /// True to ask the driver of each interface, too.
+    drivers: bool,
 }
 
 impl<'h> CounterReader<'h> {
     /// A reader of the namespaces `targets`; entering another one than the current needs CAP_SYS_ADMIN.
     pub fn new(host: &'h Host, targets: Vec<NetnsTarget<'h>>, more: &'h ReadMore<'h>) -> CounterReader<'h> {
-        CounterReader { host, targets, more }
+        CounterReader { host, targets, more, drivers: false }
+    }
+
+    /// The same, with what drivers count by themselves (`ethtool -S`): three ioctls an interface, 2 us for a virtual
+    /// one; drivers that ask their adapter take as long as that takes.
+    pub fn with_drivers(self) -> CounterReader<'h> {
+        CounterReader { drivers: true, ..self }
     }
 
     /// The host that is read.
@@ -54,7 +62,7 @@ impl<'h> CounterReader<'h> {
             match target.enter_for(self.host, PURPOSE) {
                 Ok(_inside) => {
                     let mut one = NetnsReading::new(self.host, Some(target.netns_id));
-                    one.read_netns(target.netns_id, self.more);
+                    one.read_netns(target.netns_id, self.drivers, self.more);
                     if one.close(many, each) == Next::Stop {
                         break;
                     }
@@ -108,9 +116,13 @@ impl<'h> NetnsReading<'h> {
         }
     }
 
-    fn read_netns(&mut self, netns_id: u64, more: &ReadMore<'_>) {
+    fn read_netns(&mut self, netns_id: u64, drivers: bool, more: &ReadMore<'_>) {
         self.read_protocols(netns_id);
         self.read_links(netns_id);
+        if drivers {
+            self.read_drivers(netns_id);
+            self.read_traps(netns_id);
+        }
         self.read_qdiscs(netns_id);
         more(self.host, netns_id, &mut self.reading, &mut self.stats);
     }
@@ -167,6 +179,57 @@ impl<'h> NetnsReading<'h> {
         let (request, key) = (links::request(), format!("counters/links@{netns_id}"));
         let query = links::query(&request, &key);
         self.dump(query, links::RTM_NEWLINK, links::add);
+    }
+
+    /// Asks the driver of each interface that was read. An interface that has got another name meanwhile has none.
+    fn read_drivers(&mut self, netns_id: u64) {
+        let ifaces: Vec<Object> = self.reading.objects().to_vec();
+        let (host, mut open, mut bytes) = (self.host, None, std::mem::take(&mut self.text));
+        for iface in ifaces {
+            let key = format!("counters/driver of {}@{netns_id}", iface.ifindex);
+            let read = host.bytes(&key, "", &mut bytes, |into| {
+                let statistics = match open.take() {
+                    Some(statistics) => statistics,
+                    None => DriverStatistics::open()?,
+                };
+                open.insert(statistics).read(&iface.iface, into)
+            });
+            match read {
+                Ok(()) => {
+                    if drivers::add(&mut self.reading, &iface, &bytes).is_none() {
+                        self.stats.arrived(1);
+                        self.stats.failed_rows(1, Some("statistics of a driver".to_owned()));
+                    }
+                }
+                // Recordings of earlier versions have none.
+                Err(error) if error.errno == Errno::NOT_RECORDED => {
+                    self.failed("statistics of drivers", true, String::new(), None);
+                    break;
+                }
+                Err(error) => {
+                    let name = sys::escaped(&iface.iface);
+                    self.stats.incomplete(1, format!("no statistics of the driver of an interface ({name}: {error})"));
+                }
+            }
+        }
+        self.text = bytes;
+    }
+
+    /// Reads the traps of devices. A kernel without devlink has none.
+    fn read_traps(&mut self, netns_id: u64) {
+        let key = format!("counters/family of devlink@{netns_id}");
+        let family = match generic::listed(self.host, traps::FAMILY, &key, None) {
+            Ok(Some(family)) => family.id,
+            Ok(None) => return,
+            Err(error) => {
+                let is_not_recorded = matches!(&error, DumpError::Io(io) if io.errno == Errno::NOT_RECORDED);
+                self.failed("devlink traps", is_not_recorded, error.to_string(), None);
+                return;
+            }
+        };
+        let (request, key) = (traps::request(family), format!("counters/traps@{netns_id}"));
+        let query = traps::query(&request, &key);
+        self.dump(query, family, traps::add);
     }
 
     fn read_qdiscs(&mut self, netns_id: u64) {
@@ -243,6 +306,6 @@ impl<'h> NetnsReading<'h> {
     }
 }
 
-fn by_number(object: &crate::Object) -> (u32, Box<[u8]>) {
+fn by_number(object: &Object) -> (u32, Box<[u8]>) {
     (object.ifindex, object.iface.clone())
 }

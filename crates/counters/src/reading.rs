@@ -60,6 +60,8 @@ pub struct Object {
     pub ifindex: u32,
     /// True for an interface that is made by software: the kernel tells its kind.
     pub is_virtual: bool,
+    /// True for a trap by which a device drops packets.
+    pub is_drop_trap: bool,
     /// Name of the interface; empty for a CPU.
     pub iface: Box<[u8]>,
     /// The queueing discipline as tc writes it; empty for others.

@@ -132,8 +132,9 @@ impl<'h> CounterTable<'h> {
 impl Source<KernelCounters> for CounterTable<'_> {
     fn prepare(&self, _: &Demand<KernelCounters>) -> Box<dyn Scan<KernelCounters> + '_> {
         let explain = "two readings: /proc/net/{snmp,netstat,snmp6,sockstat,sockstat6,softnet_stat,stat}; interfaces \
-                       and queueing disciplines by rtnetlink (RTM_GETLINK, RTM_GETQDISC); connection tracking by \
-                       ctnetlink or /proc/net/stat";
+                       and queueing disciplines by rtnetlink (RTM_GETLINK, RTM_GETQDISC); statistics of drivers by \
+                       ethtool's ioctls (ETHTOOL_GSTATS); traps of devices by devlink (DEVLINK_CMD_TRAP_GET); \
+                       connection tracking by ctnetlink or /proc/net/stat";
         full_scan::<KernelCounters, _>("proc", explain, |each| self.read(each))
     }
 }
@@ -204,6 +205,7 @@ impl Differences {
             iface: part(|object| &object.iface),
             ifindex: object.map_or(0, |object| object.ifindex),
             is_virtual: object.is_some_and(|object| object.is_virtual),
+            is_drop_trap: object.is_some_and(|object| object.is_drop_trap),
             cpu: object.and_then(|object| object.cpu),
             qdisc: part(|object| &object.qdisc),
             object: part(|object| &object.label).unwrap_or_default(),

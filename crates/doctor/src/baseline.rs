@@ -221,6 +221,7 @@ mod tests {
                 iface: None,
                 ifindex: 0,
                 is_virtual: false,
+                is_drop_trap: false,
                 cpu: None,
                 qdisc: None,
                 object,

@@ -5,6 +5,7 @@ use sys::SysError;
 
 use crate::block::{KEY_BYTES, SAMPLE_BYTES};
 use crate::error::DropsError;
+use crate::via::DropsVia;
 
 /// The namespaces whose packets are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,36 +14,6 @@ pub enum DropScope {
     Netns(u32),
     /// Those of every namespace.
     AllNetns,
-}
-
-/// The kernel's interface by which drops are known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DropsVia {
-    /// A BPF program at the tracepoint `kfree_skb`.
-    Bpf,
-    /// The tracepoint by way of tracefs: reason, place and EtherType alone, of every namespace.
-    Tracefs,
-    /// Counters of losses: no packet, reason or place is known.
-    Counters,
-}
-
-impl DropsVia {
-    /// The words, as `--via` takes them.
-    pub const NAMES: [&str; 3] = ["bpf", "tracefs", "counters"];
-
-    /// The word.
-    pub fn name(self) -> &'static str {
-        match self {
-            DropsVia::Bpf => "bpf",
-            DropsVia::Tracefs => "tracefs",
-            DropsVia::Counters => "counters",
-        }
-    }
-
-    /// The interface with this word.
-    pub fn of_name(name: &str) -> Option<DropsVia> {
-        [DropsVia::Bpf, DropsVia::Tracefs, DropsVia::Counters].into_iter().find(|via| via.name() == name)
-    }
 }
 
 /// The kernel's names for reasons: a number means something else in the next kernel.
@@ -73,6 +44,16 @@ pub(crate) trait CountsDrops: fmt::Debug {
     /// The kernel's names for reasons.
     fn reasons(&self) -> &ReasonNames;
 
+    /// True if the kernel gives no reasons.
+    fn lacks_reasons(&self) -> bool {
+        self.reasons().reasons.is_empty()
+    }
+
+    /// The name of the function at an address, where this interface tells it.
+    fn function(&self, _address: u64) -> Option<&[u8]> {
+        None
+    }
+
     /// Calls back with each key, and its packets and bytes since the beginning.
     fn each(&mut self, each: &mut dyn FnMut(&[u8; KEY_BYTES], u64, u64)) -> Result<(), DropsError>;
 
@@ -95,6 +76,11 @@ pub(crate) trait TellsDrops {
 
     /// The kernel's names for reasons.
     fn reasons(&self) -> &ReasonNames;
+
+    /// The name of the function at an address, where this interface tells it.
+    fn function(&self, _address: u64) -> Option<&[u8]> {
+        None
+    }
 
     /// Calls back with every event that waits, as the BPF program writes it.
     fn take(&mut self, each: &mut dyn FnMut(&[u8])) -> Result<(), SysError>;

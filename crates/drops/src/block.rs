@@ -14,6 +14,7 @@ use crate::error::DropsError;
 use crate::hook;
 use crate::meaning::{is_benign, meaning_of};
 use crate::names::{FUNCTION, REASON, put_name, read_names};
+use crate::via::DropsVia;
 
 /// `netwren drops`, and the version of this layout.
 const MAGIC: u64 = u64::from_ne_bytes(*b"nwdrops1");
@@ -34,12 +35,13 @@ const ALL_NETNS: u64 = 1;
 const NAMES_HIDDEN: u64 = 1 << 1;
 const NO_REASONS: u64 = 1 << 2;
 const BY_TRACE: u64 = 1 << 3;
+const BY_NET_DM: u64 = 1 << 4;
 
 /// `HAS_…` of the program.
-const HAS_ADDRESSES: u8 = 1;
-const HAS_PORTS: u8 = 2;
+pub(crate) const HAS_ADDRESSES: u8 = 1;
+pub(crate) const HAS_PORTS: u8 = 2;
 const HAS_SOCKET: u8 = 4;
-const ETH_P_IPV6: u16 = 0x86dd;
+pub(crate) const ETH_P_IPV6: u16 = 0x86dd;
 /// The reason of drops by rules and by connection tracking.
 pub(crate) const NETFILTER_DROP: &[u8] = b"NETFILTER_DROP";
 
@@ -60,8 +62,8 @@ pub(crate) struct RoundHeader {
     pub(crate) names_hidden: bool,
     /// The kernel gives no reasons.
     pub(crate) no_reasons: bool,
-    /// Counted from the kernel's trace.
-    pub(crate) by_trace: bool,
+    /// The interface that counted.
+    pub(crate) via: DropsVia,
 }
 
 /// One key's numbers and sample.
@@ -85,6 +87,15 @@ impl CountedDrops {
     }
 }
 
+/// The interface, from the flags of a block.
+pub(crate) fn via_of(by_trace: bool, by_net_dm: bool) -> DropsVia {
+    match (by_trace, by_net_dm) {
+        (true, _) => DropsVia::Tracefs,
+        (_, true) => DropsVia::NetDm,
+        _ => DropsVia::Bpf,
+    }
+}
+
 /// Appends a reading to `into`. Names are (kind, number, text).
 pub(crate) fn encode<'n>(
     into: &mut Vec<u8>,
@@ -96,7 +107,8 @@ pub(crate) fn encode<'n>(
     let flags = flag(header.all_netns, ALL_NETNS)
         | flag(header.names_hidden, NAMES_HIDDEN)
         | flag(header.no_reasons, NO_REASONS)
-        | flag(header.by_trace, BY_TRACE);
+        | flag(header.via == DropsVia::Tracefs, BY_TRACE)
+        | flag(header.via == DropsVia::NetDm, BY_NET_DM);
     let words = [MAGIC, flags, header.round_ns, header.merged, header.lost, header.missed, rows.len() as u64];
     words.iter().for_each(|word| into.extend_from_slice(&word.to_ne_bytes()));
     for row in rows {
@@ -135,7 +147,7 @@ impl<'b> DropReading<'b> {
             all_netns: flags & ALL_NETNS != 0,
             names_hidden: flags & NAMES_HIDDEN != 0,
             no_reasons: flags & NO_REASONS != 0,
-            by_trace: flags & BY_TRACE != 0,
+            via: via_of(flags & BY_TRACE != 0, flags & BY_NET_DM != 0),
         };
         let rows_bytes = usize::try_from(word(6)).ok().and_then(|rows| rows.checked_mul(ROW_BYTES));
         let (rows, rest) = rest.split_at_checked(rows_bytes.ok_or(cut.clone())?).ok_or(cut.clone())?;
@@ -184,7 +196,7 @@ impl<'b> DropReading<'b> {
             benign: is_benign(reason, &words.place),
             place: &words.place,
             stack: &words.stack,
-            ..packet
+            ..without_made_numbers(packet, self.header.via)
         }
     }
 }
@@ -209,6 +221,15 @@ pub(crate) fn packet(key: &[u8], sample: &[u8]) -> PacketDrop<'static> {
         uid: (has & HAS_SOCKET != 0).then(|| u32_at(sample, 48)),
         ..PacketDrop::default()
     }
+}
+
+/// The drop monitor tells names: the numbers that stand for them here are not the kernel's.
+pub(crate) fn without_made_numbers(packet: PacketDrop<'_>, via: DropsVia) -> PacketDrop<'_> {
+    if via != DropsVia::NetDm {
+        return packet;
+    }
+    let is_address = packet.place_address > u32::MAX.into();
+    PacketDrop { reason_number: 0, place_address: if is_address { packet.place_address } else { 0 }, ..packet }
 }
 
 /// The texts of one row.

@@ -2,9 +2,10 @@
 use bpf::{DropEventParts, DropLosses, DropReasons, DropRoom, PacketDropEvents, PacketDrops};
 use sys::{Host, SysError};
 
-use crate::backend::{BackendLosses, CountsDrops, DropScope, DropsVia, ReasonNames, TellsDrops};
+use crate::backend::{BackendLosses, CountsDrops, DropScope, ReasonNames, TellsDrops};
 use crate::block::{KEY_BYTES, SAMPLE_BYTES};
 use crate::error::DropsError;
+use crate::via::DropsVia;
 
 fn netns_of(scope: DropScope) -> Option<u32> {
     match scope {

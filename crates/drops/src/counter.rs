@@ -3,13 +3,15 @@ use std::collections::HashMap;
 
 use sys::Host;
 
-use crate::backend::{BackendLosses, CountsDrops, DropScope, DropsVia};
+use crate::backend::{BackendLosses, CountsDrops, DropScope};
 use crate::block::{self, CountedDrops, KEY_BYTES, RoundHeader, SAMPLE_BYTES};
 use crate::error::DropsError;
 use crate::functions::FunctionNames;
 use crate::names::{FUNCTION, REASON};
+use crate::net_dm_backend::NetDmCounts;
 use crate::reasons;
 use crate::trace_backend::TraceCounts;
+use crate::via::DropsVia;
 
 /// Counts drops from when it is opened to when it goes.
 #[derive(Debug)]
@@ -28,10 +30,12 @@ pub struct DropCounter {
 }
 
 impl DropCounter {
-    /// Counts what is dropped from here on, by BPF (10 to 20 ms), else by the kernel's trace; or by `via` alone.
+    /// Counts what is dropped from here on, by BPF (10 to 20 ms), else by the kernel's trace, else by its drop
+    /// monitor; or by `via` alone.
     pub fn open(host: &Host, scope: DropScope, via: Option<DropsVia>) -> Result<DropCounter, DropsError> {
         let by_trace = || Ok(Box::new(TraceCounts::open(host)?) as _);
-        let backend = crate::choose::by(via, || by_bpf(host, scope), by_trace)?;
+        let by_net_dm = || Ok(Box::new(NetDmCounts::open(host)?) as _);
+        let backend = crate::choose::by(via, || by_bpf(host, scope), by_trace, by_net_dm)?;
         let read_ns = sys::clock::monotonic_ns();
         let (before, losses, symbols) = Default::default();
         Ok(DropCounter { backend, scope, before, losses, read_ns, symbols, ahead: None, taken: None })
@@ -79,17 +83,17 @@ impl DropCounter {
         rows.sort_by_key(|row| (std::cmp::Reverse(row.numbers[0]), row.key));
         let losses = self.backend.losses()?;
         let addresses = rows.iter().flat_map(CountedDrops::addresses);
-        self.symbols.find(host, addresses);
-        let by_trace = self.backend.via() == DropsVia::Tracefs;
+        self.symbols.find(host, addresses.filter(|address| self.backend.function(*address).is_none()));
+        let via = self.backend.via();
         let header = RoundHeader {
             round_ns: now.saturating_sub(self.read_ns),
             merged: losses.merged.wrapping_sub(self.losses.merged),
             lost: losses.lost.wrapping_sub(self.losses.lost),
             missed: losses.missed.wrapping_sub(self.losses.missed),
-            all_netns: self.scope == DropScope::AllNetns || by_trace,
+            all_netns: self.scope == DropScope::AllNetns || via.is_of_host(),
             names_hidden: self.symbols.are_hidden(),
-            no_reasons: self.backend.reasons().reasons.is_empty(),
-            by_trace,
+            no_reasons: self.backend.lacks_reasons(),
+            via,
         };
         (self.read_ns, self.losses) = (now, losses);
         let names = self.names(&rows);
@@ -125,7 +129,10 @@ impl DropCounter {
         names.dedup();
         let names_of = self.backend.reasons();
         let text = |(kind, number): (u8, u64)| match kind {
-            FUNCTION => Some(self.symbols.name(number)).filter(|name| !name.is_empty()).map(<[u8]>::to_vec),
+            FUNCTION => {
+                let name = self.backend.function(number).unwrap_or_else(|| self.symbols.name(number));
+                Some(name).filter(|name| !name.is_empty()).map(<[u8]>::to_vec)
+            }
             _ if names_of.reasons.is_empty() => None,
             _ => Some(reasons::name(names_of, u32::try_from(number).unwrap_or(u32::MAX)).into_bytes()),
         };

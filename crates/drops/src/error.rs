@@ -21,12 +21,16 @@ pub enum DropsError {
     NoPackets,
     /// The kernel's trace cannot be had.
     NoTrace(Box<str>),
-    /// Neither BPF nor the kernel's trace can be had.
-    Neither {
+    /// The kernel's drop monitor cannot be had.
+    NoMonitor(Box<str>),
+    /// Neither BPF nor the kernel's trace nor its drop monitor can be had.
+    NoneOf {
         /// What BPF fails with.
         bpf: Box<DropsError>,
         /// What the trace fails with.
         trace: Box<DropsError>,
+        /// What the drop monitor fails with.
+        net_dm: Box<DropsError>,
     },
     /// A recording that holds no drops, or another system call.
     Io(SysError),
@@ -41,8 +45,10 @@ impl fmt::Display for DropsError {
             #[cfg(feature = "bpf")]
             DropsError::Bpf(error) => error.fmt(f),
             DropsError::NoPackets => f.write_str("counters know no single packet"),
-            DropsError::NoTrace(why) => write!(f, "{why}"),
-            DropsError::Neither { bpf, trace } => write!(f, "{bpf}; nor by the kernel's trace: {trace}"),
+            DropsError::NoTrace(why) | DropsError::NoMonitor(why) => write!(f, "{why}"),
+            DropsError::NoneOf { bpf, trace, net_dm } => {
+                write!(f, "{bpf}; nor by the kernel's trace: {trace}; nor by its drop monitor: {net_dm}")
+            }
             DropsError::Io(SysError { errno: Errno::NOT_RECORDED, .. }) => {
                 f.write_str("not in the recording (`netwren drops --record FILE` records them)")
             }
@@ -70,13 +76,15 @@ impl From<SysError> for DropsError {
 impl From<DropsError> for SourceError {
     fn from(error: DropsError) -> SourceError {
         let cause = match &error {
-            DropsError::Neither { bpf, .. } => &**bpf,
+            DropsError::NoneOf { bpf, .. } => &**bpf,
             error => error,
         };
         let fault = match cause {
-            DropsError::WithoutBpf | DropsError::NoPackets | DropsError::NoTrace(_) | DropsError::Neither { .. } => {
-                SourceFault::Unsupported
-            }
+            DropsError::WithoutBpf
+            | DropsError::NoPackets
+            | DropsError::NoTrace(_)
+            | DropsError::NoMonitor(_)
+            | DropsError::NoneOf { .. } => SourceFault::Unsupported,
             #[cfg(feature = "bpf")]
             DropsError::Bpf(bpf::BpfError::Denied { .. }) => SourceFault::Denied,
             #[cfg(feature = "bpf")]

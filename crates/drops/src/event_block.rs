@@ -10,7 +10,10 @@ use std::collections::HashMap;
 
 use record::rows::{DropEvent, DroppedFrame, LinkType, PacketDrop};
 
-use crate::block::{KEY_BYTES, NETFILTER_DROP, packet, put_function, put_stack, stack, u16_at, u32_at, u64_at};
+use crate::block::{
+    KEY_BYTES, NETFILTER_DROP, packet, put_function, put_stack, stack, u16_at, u32_at, u64_at, via_of,
+    without_made_numbers,
+};
 use crate::error::DropsError;
 use crate::hook;
 use crate::meaning::{DropMeaning, is_benign, meaning_of};
@@ -33,6 +36,8 @@ pub(crate) const ALL_NETNS: u64 = 1 << 1;
 pub(crate) const WITH_FRAMES: u64 = 1 << 2;
 /// Events are of the kernel's trace.
 pub(crate) const BY_TRACE: u64 = 1 << 3;
+/// Events are of the kernel's drop monitor.
+pub(crate) const BY_NET_DM: u64 = 1 << 4;
 const KEY_AT: usize = 8;
 const SAMPLE_AT: usize = KEY_AT + KEY_BYTES;
 
@@ -47,7 +52,7 @@ pub(crate) struct EventHeader {
     /// Bytes of all events of the block, and of one.
     pub(crate) events: u64,
     pub(crate) event: u64,
-    /// `NAMES_HIDDEN`, `ALL_NETNS`, `WITH_FRAMES`, `BY_TRACE`.
+    /// `NAMES_HIDDEN`, `ALL_NETNS`, `WITH_FRAMES`, `BY_TRACE`, `BY_NET_DM`.
     pub(crate) flags: u64,
 }
 
@@ -109,6 +114,7 @@ impl EventDecoder {
         let (events, names) = rest.split_at_checked(bytes).ok_or(cut.clone())?;
         self.learn(names)?;
         let has_frames = header.flags & WITH_FRAMES != 0;
+        let via = via_of(header.flags & BY_TRACE != 0, header.flags & BY_NET_DM != 0);
         let is_known = |bytes: &usize| match has_frames {
             true => (FRAME_EVENT_BYTES..=FRAME_EVENT_BYTES + SNAPLEN_MAX).contains(bytes),
             false => [EVENT_BYTES, STACK_EVENT_BYTES].contains(bytes),
@@ -117,7 +123,9 @@ impl EventDecoder {
         let mut stack = Vec::new();
         for event in events.chunks_exact(bytes.ok_or(DropsError::Malformed("drops of a strange length"))?) {
             let frame = has_frames.then(|| frame_of(event));
-            if !each(&DropEvent { frame, ..self.row(event, epoch_ns, &mut stack) }, header.flags) {
+            let row = self.row(event, epoch_ns, &mut stack);
+            let packet = without_made_numbers(row.packet, via);
+            if !each(&DropEvent { frame, packet, ..row }, header.flags) {
                 break;
             }
         }

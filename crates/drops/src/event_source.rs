@@ -3,16 +3,18 @@ use std::collections::HashSet;
 
 use sys::{EventProgram, Host, RingBlocks, SysError, clock};
 
-use crate::backend::{DropScope, DropsVia, TellsDrops};
+use crate::backend::{DropScope, TellsDrops};
 use crate::error::DropsError;
 use crate::event_block::{
-    ALL_NETNS, BY_TRACE, EVENT_BYTES, EventHeader, FRAME_EVENT_BYTES, HEADER_BYTES, NAMES_HIDDEN, SNAPLEN_MAX,
-    STACK_EVENT_BYTES, WITH_FRAMES, addresses, reason,
+    ALL_NETNS, BY_NET_DM, BY_TRACE, EVENT_BYTES, EventHeader, FRAME_EVENT_BYTES, HEADER_BYTES, NAMES_HIDDEN,
+    SNAPLEN_MAX, STACK_EVENT_BYTES, WITH_FRAMES, addresses, reason,
 };
 use crate::functions::FunctionNames;
 use crate::names::{FUNCTION, REASON, put_name};
+use crate::net_dm_backend::NetDmEvents;
 use crate::reasons;
 use crate::trace_backend::TraceEvents;
+use crate::via::DropsVia;
 
 /// Parts of an event beside its key and the ends of the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +54,7 @@ pub(crate) struct EventSource<'h> {
 }
 
 impl<'h> EventSource<'h> {
-    /// Follows drops from here on, by BPF, else by the kernel's trace; or by `via` alone.
+    /// Follows drops from here on, by BPF, else by the kernel's trace, else by its drop monitor; or by `via` alone.
     pub(crate) fn open(
         host: &'h Host,
         scope: DropScope,
@@ -64,12 +66,18 @@ impl<'h> EventSource<'h> {
             EventParts::Frame(_) => Err(DropsError::NoTrace("it has no bytes of packets".into())),
             _ => Ok(Box::new(TraceEvents::open(host)?) as _),
         };
-        let backend = crate::choose::by(via, || by_bpf(host, scope, parts), by_trace)?;
+        let by_net_dm = || match parts {
+            EventParts::Frame(_) => {
+                Err(DropsError::NoMonitor("no files of packets are written from the drop monitor".into()))
+            }
+            _ => Ok(Box::new(NetDmEvents::open(host)?) as _),
+        };
+        let backend = crate::choose::by(via, || by_bpf(host, scope, parts), by_trace, by_net_dm)?;
         let mut header = EventHeader::default();
         let (event_bytes, is_all) = match backend.via() {
             DropsVia::Bpf => (parts.bytes(), scope == DropScope::AllNetns),
-            DropsVia::Tracefs | DropsVia::Counters => {
-                header.flags |= BY_TRACE;
+            of_host => {
+                header.flags |= if of_host == DropsVia::NetDm { BY_NET_DM } else { BY_TRACE };
                 (EVENT_BYTES, true)
             }
         };
@@ -87,14 +95,14 @@ impl<'h> EventSource<'h> {
             new.extend(names.filter(|name| self.told.insert(*name)));
         }
         let functions = new.iter().filter(|(kind, _)| *kind == FUNCTION).map(|(_, address)| *address);
-        self.symbols.find(self.host, functions);
+        self.symbols.find(self.host, functions.filter(|address| self.backend.function(*address).is_none()));
         if self.symbols.are_hidden() {
             self.header.flags |= NAMES_HIDDEN;
         }
         let names = self.backend.reasons();
         for (kind, number) in new {
             if kind == FUNCTION {
-                let name = self.symbols.name(number);
+                let name = self.backend.function(number).unwrap_or_else(|| self.symbols.name(number));
                 if !name.is_empty() {
                     put_name(into, kind, number, name);
                 }

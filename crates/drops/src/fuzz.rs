@@ -30,6 +30,11 @@ pub fn fuzz_events(data: &[u8]) {
     });
 }
 
+/// Decodes `data` as each of the drop monitor's messages.
+pub fn fuzz_net_dm(data: &[u8]) {
+    crate::net_dm::fuzz(data);
+}
+
 /// Reads `data` as a page of the kernel's trace, and as the format of its events.
 pub fn fuzz_trace(data: &[u8]) {
     crate::trace::fuzz(data);

@@ -1,9 +1,9 @@
 //! Packets that the kernel drops, as rows: how many, why, where in the kernel, and what that means.
 //!
-//! A BPF program counts, or else the kernel's own trace is read; [`DropCounter`] puts what was dropped since the last
-//! reading into a block of bytes, with the names of reasons and functions that occur in it; [`DropSource`] makes rows
-//! of such a block, which may come from a recording as well. [`DropStream`] tells each drop by itself, through a ring.
-//! [`Losses`] makes rows of what is lost without being dropped as a packet.
+//! A BPF program counts, or else the kernel's own trace or its drop monitor is read; [`DropCounter`] puts what was
+//! dropped since the last reading into a block of bytes, with the names of reasons and functions that occur in it;
+//! [`DropSource`] makes rows of such a block, which may come from a recording as well. [`DropStream`] tells each drop
+//! by itself, through a ring. [`Losses`] makes rows of what is lost without being dropped as a packet.
 //! Knows the kernel's reasons and functions; knows nothing of sockets, processes, rules or output. Start reading at
 //! [`DropSource`].
 #![forbid(unsafe_code)]
@@ -17,28 +17,34 @@ mod counter;
 mod error;
 mod event_block;
 mod event_source;
+#[cfg(test)]
+mod fixtures;
 mod functions;
 mod fuzz;
 mod hook;
 mod losses;
 mod meaning;
 mod names;
+mod net_dm;
+mod net_dm_backend;
 mod probe;
 mod reasons;
 mod source;
 mod stream;
 mod trace;
 mod trace_backend;
+mod via;
 
 use sys::symbols;
 
-pub use backend::{DropScope, DropsVia};
+pub use backend::DropScope;
 pub use counter::DropCounter;
 pub use error::DropsError;
-pub use fuzz::{fuzz_block, fuzz_events, fuzz_symbols, fuzz_trace};
-pub use losses::{LOSING_SOCKETS_MAX, LOSSES, LossCounter, Losses, PacketsOver, SocketDrops};
+pub use fuzz::{fuzz_block, fuzz_events, fuzz_net_dm, fuzz_symbols, fuzz_trace};
+pub use losses::{LOSING_SOCKETS_MAX, LOSSES, Loss, LossCounter, Losses, PacketsOver, SocketDrops};
 pub use meaning::{DropMeaning, is_benign, meaning_of};
-pub use probe::probe;
+pub use probe::{probe, probe_monitor};
 pub use source::{DropOptions, DropSource};
 pub use stream::{DropStream, FollowDrops, SNAPLEN_MAX};
 pub use symbols::Symbols;
+pub use via::DropsVia;

@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 
 use record::Proto;
-use record::rows::CounterSource::{Conntrack, Iface, Netstat, Qdisc, Snmp, Snmp6, Softnet};
-use record::rows::{CountedIn, Counter, CounterSource, PacketDrop, Socket};
+use record::rows::CounterSource::{Conntrack, Driver, Iface, Netstat, Qdisc, Snmp, Snmp6, Softnet, Trap};
+use record::rows::{CountedIn, Counter, CounterSource, PacketDrop, Socket, is_numbered};
 
 /// Sockets whose drops are remembered from one reading to the next.
 pub const LOSING_SOCKETS_MAX: usize = 65_536;
@@ -16,7 +16,7 @@ pub const LOSING_SOCKETS_MAX: usize = 65_536;
 pub struct LossCounter {
     /// Where the kernel keeps it.
     pub source: CounterSource,
-    /// Its name.
+    /// Its name, with a `#` for the number of a queue.
     pub name: &'static str,
     as_packets: AsPackets,
 }
@@ -30,6 +30,9 @@ enum AsPackets {
     OfVirtual,
     /// Those with one of these reasons.
     With(&'static [&'static str]),
+    /// Those dropped in functions of one of these beginnings. Only virtual interfaces count so; of a card the loss is
+    /// in another counter as well.
+    InVirtual(&'static [&'static str]),
     /// All.
     Always,
 }
@@ -52,6 +55,12 @@ pub const LOSSES: &[LossCounter] = &[
     of(Iface, "tx_errors", AsPackets::OfVirtual),
     of(Iface, "tx_dropped", AsPackets::Always),
     of(Qdisc, "drops", AsPackets::Always),
+    // Of drivers those alone that surely are losses and in no counter above, by what the drivers' makers say.
+    of(Driver, "rx_queue_#_xdp_drops", AsPackets::InVirtual(&["veth_"])),
+    of(Driver, "rx_xdp_drop", AsPackets::Never),
+    of(Driver, "rx_discards_phy", AsPackets::Never),
+    of(Driver, "conntrack_allowance_exceeded", AsPackets::Never),
+    of(Driver, "linklocal_allowance_exceeded", AsPackets::Never),
     of(Snmp, "IpInHdrErrors", AsPackets::Always),
     of(Snmp, "IpInAddrErrors", AsPackets::Always),
     of(Snmp, "IpInDiscards", AsPackets::Always),
@@ -154,12 +163,31 @@ impl SocketDrops {
     }
 }
 
+/// A trap of a device: the reason and the place of what hardware dropped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct TrapOfDevice {
+    trap: Box<[u8]>,
+    device: Box<[u8]>,
+}
+
 /// One loss with its count.
-#[derive(Debug, Clone, Copy)]
-struct Loss {
+#[derive(Debug, Clone)]
+pub struct Loss {
     row: PacketDrop<'static>,
+    /// Of what hardware dropped.
+    trap: Option<TrapOfDevice>,
     as_packets: AsPackets,
     is_virtual: bool,
+}
+
+impl Loss {
+    /// The row.
+    pub fn row(&self) -> PacketDrop<'_> {
+        match &self.trap {
+            Some(of) => PacketDrop { reason: &of.trap, place: &of.device, ..self.row },
+            None => self.row,
+        }
+    }
 }
 
 /// Losses that no counter of a round has, though it counts such: by namespace, 0 where it is not known, and by name.
@@ -205,11 +233,18 @@ impl Losses {
 
     /// Adds a counter, if it is one of losses and grew.
     pub fn add_counter(&mut self, counter: &Counter<'_>) {
-        let is_it = |known: &&LossCounter| known.source == counter.source && known.name.as_bytes() == counter.name;
+        if counter.source == Trap {
+            self.add_trap(counter);
+            return;
+        }
+        let is_it = |known: &&LossCounter| known.source == counter.source && is_numbered(known.name, counter.name);
         let Some(known) = LOSSES.iter().find(is_it) else { return };
         self.window_ns = counter.window_ns.unwrap_or(self.window_ns);
         let grown = counter.delta.and_then(|delta| u64::try_from(delta).ok()).unwrap_or(0);
-        if grown == 0 {
+        if grown == 0 || !counter.is_virtual && matches!(known.as_packets, AsPackets::InVirtual(_)) {
+            return;
+        }
+        if counter.source == Driver && self.add_to_queues(known.name, counter, grown) {
             return;
         }
         let row = PacketDrop {
@@ -221,7 +256,53 @@ impl Losses {
             meaning: counter.meaning,
             ..PacketDrop::default()
         };
-        self.all.push(Loss { row, as_packets: known.as_packets, is_virtual: counter.is_virtual });
+        let (as_packets, is_virtual) = (known.as_packets, counter.is_virtual);
+        self.all.push(Loss { row, trap: None, as_packets, is_virtual });
+    }
+
+    /// Adds what a trap by which hardware drops has counted: packets that it handed over, and those that it did not. No
+    /// tracepoint sees either.
+    fn add_trap(&mut self, counter: &Counter<'_>) {
+        let ends: [&[u8]; 2] = [b".packets", b".dropped"];
+        let Some(trap) = ends.into_iter().find_map(|end| counter.name.strip_suffix(end)) else { return };
+        let grown = counter.delta.and_then(|delta| u64::try_from(delta).ok()).unwrap_or(0);
+        if grown == 0 || !counter.is_drop_trap {
+            return;
+        }
+        self.window_ns = counter.window_ns.unwrap_or(self.window_ns);
+        let netns_id = counter.netns_id.unwrap_or(0);
+        let is_it = |loss: &&mut Loss| {
+            let known = loss.trap.as_ref().map(|of| (&*of.trap, &*of.device));
+            known == Some((trap, counter.object)) && loss.row.netns_id == netns_id
+        };
+        if let Some(loss) = self.all.last_mut().filter(is_it) {
+            loss.row.count = loss.row.count.saturating_add(grown);
+            return;
+        }
+        let row = PacketDrop {
+            netns_id,
+            counted_in: CountedIn::Trap,
+            count: grown,
+            meaning: "hardware dropped them by the trap of this name (devlink)",
+            ask: "network",
+            remedy: "devlink trap show DEVICE trap NAME; with `action trap`: netwren drops --events --via net-dm",
+            ..PacketDrop::default()
+        };
+        let trap = Some(TrapOfDevice { trap: trap.into(), device: counter.object.into() });
+        self.all.push(Loss { row, trap, as_packets: AsPackets::Never, is_virtual: false });
+    }
+
+    /// Adds what one more queue of an interface lost; false if none before it lost anything.
+    fn add_to_queues(&mut self, name: &str, counter: &Counter<'_>, grown: u64) -> bool {
+        // A driver's statistics come together.
+        let is_it = |loss: &&mut Loss| {
+            let row = &loss.row;
+            row.counted_in == CountedIn::Driver
+                && (row.netns_id, row.ifindex) == (counter.netns_id.unwrap_or(0), counter.ifindex)
+                && row.reason == name.as_bytes()
+        };
+        let found = self.all.last_mut().filter(is_it);
+        found.map(|loss| loss.row.count = loss.row.count.saturating_add(grown)).is_some()
     }
 
     /// Adds a socket, if its drops grew since the reading before. Without one it is remembered for the next.
@@ -244,7 +325,7 @@ impl Losses {
             ..PacketDrop::default()
         };
         let as_packets = if kind.places.is_empty() { AsPackets::Always } else { AsPackets::Never };
-        self.all.push(Loss { row, as_packets, is_virtual: false });
+        self.all.push(Loss { row, trap: None, as_packets, is_virtual: false });
     }
 
     /// Notes a row of packets: what it counts is no other loss.
@@ -256,15 +337,19 @@ impl Losses {
             }
         }
         for known in LOSSES {
-            let AsPackets::With(reasons) = known.as_packets else { continue };
-            if reasons.iter().any(|reason| reason.as_bytes() == row.reason) {
+            let is_one = match known.as_packets {
+                AsPackets::With(reasons) => reasons.iter().any(|reason| reason.as_bytes() == row.reason),
+                AsPackets::InVirtual(places) => places.iter().any(begins) || may_be_hidden(row),
+                _ => false,
+            };
+            if is_one {
                 *self.in_packets.entry((row.netns_id, known.name)).or_default() += row.count;
             }
         }
     }
 
     /// Makes the rows, the most first: beside those of packets, if they were counted, else all.
-    pub fn rows(&mut self, are_packets_counted: bool) -> Vec<PacketDrop<'static>> {
+    pub fn rows(&mut self, are_packets_counted: bool) -> Vec<Loss> {
         if !are_packets_counted {
             self.in_packets.retain(|(_, name), _| *name == UDP.name);
             self.take_out_sockets();
@@ -275,12 +360,12 @@ impl Losses {
             let is_packet = match loss.as_packets {
                 AsPackets::Always => true,
                 AsPackets::OfVirtual => loss.is_virtual,
-                AsPackets::Never | AsPackets::With(_) => false,
+                AsPackets::Never | AsPackets::With(_) | AsPackets::InVirtual(_) => false,
             };
             if is_packet && are_packets_counted {
                 continue;
             }
-            let mut row = loss.row;
+            let Loss { mut row, trap, as_packets, is_virtual } = loss.clone();
             let name = LOSSES.iter().map(|known| known.name).chain([PACKET.name, NETLINK.name]);
             let name = name.into_iter().find(|name| name.as_bytes() == row.reason).unwrap_or_default();
             for netns_id in [row.netns_id, 0] {
@@ -288,11 +373,11 @@ impl Losses {
             }
             if row.count > 0 {
                 row.per_s = crate::block::rate(row.count, self.window_ns);
-                rows.push(row);
+                rows.push(Loss { row, trap, as_packets, is_virtual });
             }
         }
         self.in_packets.retain(|_, count| *count > 0);
-        rows.sort_by_key(|row| std::cmp::Reverse(row.count));
+        rows.sort_by_key(|loss| std::cmp::Reverse(loss.row.count));
         rows
     }
 
@@ -322,6 +407,11 @@ impl Losses {
     }
 }
 
+/// True if the kernel hides the place, and gives no reason that would exclude a driver.
+fn may_be_hidden(row: &PacketDrop<'_>) -> bool {
+    row.place.starts_with(b"0x") && [&b""[..], b"NOT_SPECIFIED", b"XDP"].contains(&row.reason)
+}
+
 /// Takes what `from` has from `count`, and from itself.
 fn take(count: &mut u64, from: Option<&mut u64>) {
     let Some(from) = from else { return };
@@ -348,6 +438,7 @@ mod tests {
             iface: None,
             ifindex: 3,
             is_virtual: false,
+            is_drop_trap: false,
             cpu: None,
             qdisc: None,
             object: b"",
@@ -360,8 +451,8 @@ mod tests {
         }
     }
 
-    fn names(rows: &[PacketDrop<'_>]) -> Vec<(String, u64)> {
-        rows.iter().map(|row| (String::from_utf8_lossy(row.reason).into_owned(), row.count)).collect()
+    fn names(rows: &[Loss]) -> Vec<(String, u64)> {
+        rows.iter().map(|loss| (String::from_utf8_lossy(loss.row().reason).into_owned(), loss.row().count)).collect()
     }
 
     fn add_socket(losses: &mut Losses, proto: Proto, drops: u32, before: Option<&SocketDrops>) {
@@ -391,6 +482,7 @@ mod tests {
         let shown = [("early_drop", 8), ("TcpExtListenDrops", 5), ("rx_missed_errors", 5)];
         let shown: Vec<(String, u64)> = shown.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
         assert_eq!(names(&rows), [shown[0].clone(), shown[2].clone(), shown[1].clone()]);
+        let rows: Vec<PacketDrop<'_>> = rows.iter().map(Loss::row).collect();
         assert!(rows.iter().all(|row| row.meaning == "it counts" && row.netns_id == 7 && row.total == 0));
         assert_eq!((rows[1].ifindex, rows[1].per_s, rows[1].counted_in), (3, 2500, CountedIn::Iface));
     }
@@ -447,6 +539,49 @@ mod tests {
         add_socket(&mut next, Proto::Packet, 3, Some(&before));
         next.all.iter_mut().for_each(|loss| loss.row.netns_id = 8);
         assert_eq!(names(&next.rows(true)), [("packet_socket_drops".to_owned(), 1)]);
+    }
+
+    #[test]
+    fn queues_of_a_driver_are_one_loss_and_packets_of_it_no_second_one() {
+        let queue = |number: u32, ifindex: u32, is_virtual: bool, delta: i128| {
+            let name = format!("rx_queue_{number}_xdp_drops");
+            move |losses: &mut Losses| {
+                let of_driver = counter(Driver, "", delta);
+                losses.add_counter(&Counter { name: name.as_bytes(), ifindex, is_virtual, ..of_driver });
+            }
+        };
+        let filled = || {
+            let mut losses = Losses::default();
+            for add in [queue(0, 3, true, 5), queue(11, 3, true, 2), queue(0, 4, true, 1), queue(0, 5, false, 90)] {
+                add(&mut losses);
+            }
+            losses.add_counter(&counter(Driver, "rx_queue_0_drops", 7));
+            losses
+        };
+        let found: Vec<(u32, u64)> =
+            filled().rows(false).iter().map(|loss| (loss.row.ifindex, loss.row.count)).collect();
+        assert_eq!(found, [(3, 7), (4, 1)], "of a card the loss is in rx_dropped, too");
+        let mut beside = filled();
+        beside.note_packets(&PacketDrop { netns_id: 7, place: b"veth_xdp_rcv_skb", count: 6, ..PacketDrop::default() });
+        assert_eq!(names(&beside.rows(true)), vec![("rx_queue_#_xdp_drops".to_owned(), 1); 2]);
+    }
+
+    #[test]
+    fn traps_that_drop_are_losses_of_their_device() {
+        let mut losses = Losses::default();
+        let mut add = |name: &'static str, is_drop_trap: bool, delta: i128| {
+            let trap = counter(Trap, name, delta);
+            losses.add_counter(&Counter { object: b"pci/0000:01:00.0", ifindex: 0, is_drop_trap, ..trap });
+        };
+        add("blackhole_route.packets", true, 7);
+        add("blackhole_route.bytes", true, 700);
+        add("blackhole_route.dropped", true, 2);
+        add("ttl_value_is_too_small.packets", false, 9);
+        add("ingress_vlan_filter.dropped", true, 1);
+        let rows = losses.rows(true);
+        assert_eq!(names(&rows), [("blackhole_route".to_owned(), 9), ("ingress_vlan_filter".to_owned(), 1)]);
+        let row = rows[0].row();
+        assert_eq!((row.place, row.counted_in), (&b"pci/0000:01:00.0"[..], CountedIn::Trap));
     }
 
     #[test]

@@ -17,8 +17,23 @@ const fn of(says: &'static str, ask: &'static str, remedy: &'static str) -> Drop
     DropMeaning { says, ask, remedy }
 }
 
+/// The place of what hardware does not forward and hands to the kernel, before the group of the trap.
+pub(crate) const BY_HARDWARE: &str = "devlink ";
+/// The ends of groups of traps whose packets the kernel takes over: it answers them, or forwards them in the end.
+const TAKEN_OVER: &[u8] = b"_exceptions";
+const HARDWARE: DropMeaning = of(
+    "hardware dropped it by the trap of this name (devlink)",
+    "network",
+    "`netwren counters source = trap`; devlink trap show",
+);
+const EXCEPTION: DropMeaning =
+    of("hardware could not forward it and left it to the kernel, which decides: no loss", "", "");
+
 /// Explains a reason for a packet that the function `place` dropped.
 pub fn meaning_of(reason: &[u8], place: &[u8]) -> DropMeaning {
+    if place.starts_with(BY_HARDWARE.as_bytes()) {
+        return if place.ends_with(TAKEN_OVER) { EXCEPTION } else { HARDWARE };
+    }
     let of_place = AT_PLACES.iter().find(|(of, at, _)| of.as_bytes() == reason && at.as_bytes() == place);
     if let Some((_, _, meaning)) = of_place {
         return *meaning;
@@ -34,7 +49,8 @@ pub fn meaning_of(reason: &[u8], place: &[u8]) -> DropMeaning {
 /// True if such drops belong to normal work: nothing that anybody waits for is lost.
 pub fn is_benign(reason: &[u8], place: &[u8]) -> bool {
     let at = |(of, at): &(&str, &str)| of.as_bytes() == reason && at.as_bytes() == place;
-    BENIGN.iter().any(|name| name.as_bytes() == reason) || BENIGN_AT.iter().any(at)
+    let is_taken_over = place.starts_with(BY_HARDWARE.as_bytes()) && place.ends_with(TAKEN_OVER);
+    is_taken_over || BENIGN.iter().any(|name| name.as_bytes() == reason) || BENIGN_AT.iter().any(at)
 }
 
 /// Reasons that are routine wherever they occur.

@@ -1,6 +1,7 @@
 //! Whether drops could be counted here: for `netwren support`.
 use sys::{Host, Tried};
 
+use crate::net_dm::{Presence, presence};
 use crate::trace::is_there;
 
 /// Whether drops could be counted, and how, or why not. The program is loaded and dropped; nothing is attached.
@@ -19,6 +20,19 @@ pub fn probe(host: &Host) -> Tried {
     };
     let places = if crate::symbols::are_shown(host) { "function" } else { "address (names need CAP_SYSLOG)" };
     Tried::works(format!("by bpf at the tracepoint kfree_skb, {reasons} and by {places}"))
+}
+
+/// Whether the kernel's drop monitor could be read. Loads no module, and starts nothing.
+pub fn probe_monitor(host: &Host) -> Tried {
+    let may = sys::caps::effective().is_ok_and(|held| held.has(sys::caps::Cap::NetAdmin));
+    match presence(host) {
+        Presence::There if !may => {
+            Tried::fails(sys::Missing::Right, "the drop monitor is there, and needs CAP_NET_ADMIN")
+        }
+        Presence::There => Tried::works("by the drop monitor, of all namespaces, a message for each packet"),
+        Presence::NotLoaded => Tried::fails(sys::Missing::Module, "module drop_monitor is not loaded"),
+        Presence::Absent => Tried::fails(sys::Missing::KernelOption, "this kernel has no drop monitor (NET_DM)"),
+    }
 }
 
 /// Number of reasons that the kernel has, or why the program cannot be loaded.

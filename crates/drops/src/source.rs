@@ -5,10 +5,11 @@ use record::rows::{Drops, PacketDrop};
 use record::{Accounting, Demand, Each, Expr, Next, Offer, RowStats, Scan, Source, SourceError, field_index};
 use sys::{Host, SysError};
 
-use crate::backend::{DropScope, DropsVia};
+use crate::backend::DropScope;
 use crate::block::{DropReading, RoundHeader};
 use crate::counter::DropCounter;
 use crate::error::DropsError;
+use crate::via::DropsVia;
 
 /// The key of a round on the tape.
 const TAPE_KEY: &str = "drops";
@@ -83,7 +84,9 @@ impl Scan<Drops> for DropScan<'_, '_> {
             "a BPF program at the tracepoint kfree_skb counts by reason, place, namespace, interface and protocol"
                 .to_owned(),
             scope,
-            "without BPF: the kernel's trace of that tracepoint (tracefs), of every namespace".to_owned(),
+            "without BPF: the kernel's trace of that tracepoint (tracefs), of every namespace; else the kernel's drop \
+             monitor (NET_DM)"
+                .to_owned(),
         ];
         let via = self.source.counter.borrow().as_ref().map_or(DropsVia::Bpf, DropCounter::via);
         Offer { backend: via.name(), explain, ..Offer::default() }
@@ -96,7 +99,7 @@ impl Scan<Drops> for DropScan<'_, '_> {
             return Ok(stats.close());
         }
         let reading = DropReading::decode(&block)?;
-        stats.used(if reading.header.by_trace { DropsVia::Tracefs } else { DropsVia::Bpf }.name());
+        stats.used(reading.header.via.name());
         let mut left_out = LeftOut::default();
         let is_one = !reading.header.all_netns;
         reading.each(|row, is_merged| {
@@ -166,8 +169,21 @@ pub(crate) const NAMES_HIDDEN: &str = "places are addresses: the kernel hides th
                                        CAP_SYSLOG, and kernel.kptr_restrict below 2)";
 
 /// The sentence about rows from the kernel's trace.
-pub(crate) const BY_TRACE: &str = "drops are read from the kernel's trace, not by BPF: it knows reason, place and \
-                                   EtherType alone, and those of every network namespace are shown";
+const BY_TRACE: &str = "drops are read from the kernel's trace, not by BPF: it knows reason, place and EtherType \
+                        alone, and those of every network namespace are shown";
+
+/// The sentence about rows from the kernel's drop monitor.
+const BY_NET_DM: &str = "drops are read from the kernel's drop monitor, not by BPF: it knows no network namespace, \
+                         socket and stack, and those of every network namespace are shown";
+
+/// The sentence about what an interface does not tell.
+pub(crate) fn limits(via: DropsVia) -> Option<&'static str> {
+    match via {
+        DropsVia::Tracefs => Some(BY_TRACE),
+        DropsVia::NetDm => Some(BY_NET_DM),
+        DropsVia::Bpf | DropsVia::Counters => None,
+    }
+}
 
 /// Says what is missing in the counts.
 fn tell(header: &RoundHeader, stats: &mut RowStats) {
@@ -179,7 +195,13 @@ fn tell(header: &RoundHeader, stats: &mut RowStats) {
         );
     }
     if header.lost > 0 {
-        stats.incomplete(header.lost, "a dropped packet is in no count: there are more reasons and places than room");
+        let why = match header.via.is_of_host() {
+            true => {
+                "a dropped packet is in no count: they came faster than they could be read, or are of too many kinds"
+            }
+            false => "a dropped packet is in no count: there are more reasons and places than room",
+        };
+        stats.incomplete(header.lost, why);
     }
     if header.missed > 0 {
         stats.incomplete(
@@ -187,8 +209,8 @@ fn tell(header: &RoundHeader, stats: &mut RowStats) {
             "a dropped packet is in no count: it was dropped in an interrupt of the counting of another one",
         );
     }
-    if header.by_trace {
-        stats.incomplete(0, BY_TRACE);
+    if let Some(limits) = limits(header.via) {
+        stats.incomplete(0, limits);
     }
     if header.names_hidden {
         stats.note(NAMES_HIDDEN);

@@ -3,11 +3,13 @@ use record::rows::{DropEvent, DropEvents, drop_need};
 use record::{Accounting, Demand, Each, Expr, Next, Offer, SourceError, Stream, StreamState, field_index};
 use sys::{Blocks, Host, SysError};
 
-use crate::backend::{DropScope, DropsVia};
+use crate::backend::DropScope;
+use crate::block::via_of;
 use crate::error::DropsError;
 use crate::event_block::{self, EventDecoder, EventHeader};
 use crate::event_source::{EventParts, EventSource};
-use crate::source::{BY_TRACE, NAMES_HIDDEN, tell_left_out};
+use crate::source::{NAMES_HIDDEN, limits, tell_left_out};
+use crate::via::DropsVia;
 
 /// The key of the stream on the tape.
 const TAPE_KEY: &str = "drop events";
@@ -102,7 +104,8 @@ impl Stream<DropEvents> for DropStream<'_> {
             "a BPF program at the tracepoint kfree_skb writes each drop into a ring of 4 MiB, of 16 MiB with packets"
                 .to_owned(),
             "the reader is woken when 64 KiB wait, and looks every 10 ms".to_owned(),
-            "without BPF: the kernel's trace of that tracepoint (tracefs)".to_owned(),
+            "without BPF: the kernel's trace of that tracepoint (tracefs), else the kernel's drop monitor (NET_DM)"
+                .to_owned(),
         ];
         Offer { backend: self.via.unwrap_or(DropsVia::Bpf).name(), explain, ..Offer::default() }
     }
@@ -134,11 +137,12 @@ impl Stream<DropEvents> for DropStream<'_> {
     fn close(&mut self) -> Accounting {
         let mut stats = std::mem::take(&mut self.stats);
         let EventHeader { lost, missed, flags, .. } = self.header;
-        let by_trace = flags & event_block::BY_TRACE != 0;
-        stats.used(if by_trace { DropsVia::Tracefs } else { DropsVia::Bpf }.name());
-        if by_trace {
+        let has = |flag: u64| flags & flag != 0;
+        let via = via_of(has(event_block::BY_TRACE), has(event_block::BY_NET_DM));
+        stats.used(via.name());
+        if let Some(limits) = limits(via) {
             stats.incomplete = true;
-            stats.add_reason(0, BY_TRACE);
+            stats.add_reason(0, limits);
         }
         if flags & event_block::NAMES_HIDDEN != 0 {
             stats.add_reason(0, NAMES_HIDDEN);

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use sys::{Host, SysError};
 
-use crate::backend::{BackendLosses, CountsDrops, DropsVia, ReasonNames, TellsDrops};
+use crate::backend::{BackendLosses, CountsDrops, ReasonNames, TellsDrops};
 use crate::block::{KEY_BYTES, SAMPLE_BYTES};
 use crate::error::DropsError;
 use crate::event_block::EVENT_BYTES;
 use crate::trace::{TraceInstance, TracedDrop};
+use crate::via::DropsVia;
 
 /// Kinds of drops that are counted: reasons, places and EtherTypes. The last are the sender's choice.
 const KINDS_MAX: usize = 4096;

@@ -3,23 +3,11 @@
 //!
 //! Of the modes that an end offers those of twisted pairs alone are read (BASE-T): these are negotiated, and fall back
 //! to a lower speed where a cable is bad. Fibres and backplanes have one speed or no link.
-use std::ops::ControlFlow;
-
+use netlink::generic::{self, GENLMSGHDR, PROTOCOL};
 use netlink::{Answer, Attr, Attrs, Query, Request, prefix};
 use sys::{Host, NetNs};
 
 use crate::{HostError, bounded_dump};
-
-/// NETLINK_GENERIC, include/uapi/linux/netlink.h.
-const PROTOCOL: i32 = 16;
-/// `struct genlmsghdr`: command u8, version u8, reserved u16.
-const GENLMSGHDR: usize = 4;
-
-// include/uapi/linux/genetlink.h
-const GENL_ID_CTRL: u16 = 16;
-const CTRL_CMD_GETFAMILY: u8 = 3;
-const CTRL_ATTR_FAMILY_ID: u16 = 1;
-const CTRL_ATTR_FAMILY_NAME: u16 = 2;
 
 // include/uapi/linux/ethtool_netlink.h
 const ETHTOOL_MSG_LINKMODES_GET: u8 = 4;
@@ -96,8 +84,9 @@ pub struct LinkMode {
 /// One request and one dump; each driver is asked, which takes from 1 µs to what its hardware takes. Needs no
 /// privilege, except to enter another namespace.
 pub fn read(host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<(Vec<LinkMode>, u64), HostError> {
-    let Some(family) = family(host, netns, inside)? else { return Ok((Vec::new(), 0)) };
-    let mut request = Request::dump(family);
+    let found = generic::family(host, "ethtool", &format!("family of ethtool@{netns}"), inside)?;
+    let Some(family) = found else { return Ok((Vec::new(), 0)) };
+    let mut request = Request::dump(family.id);
     request.body(&[ETHTOOL_MSG_LINKMODES_GET, 1, 0, 0]);
     request.nested(ETHTOOL_A_LINKMODES_HEADER, |header| {
         header.attr_u32(ETHTOOL_A_HEADER_FLAGS, ETHTOOL_FLAG_COMPACT_BITSETS);
@@ -105,27 +94,6 @@ pub fn read(host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<(Vec<Link
     let key = format!("link modes@{netns}");
     let ask = Query { what: "link modes", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: inside };
     bounded_dump::read(host, &ask, KEPT_MAX, link_mode)
-}
-
-/// The number of ethtool's family; `None` if the kernel has none.
-fn family(host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<Option<u16>, HostError> {
-    let mut request = Request::one(GENL_ID_CTRL);
-    request.body(&[CTRL_CMD_GETFAMILY, 1, 0, 0]).attr(CTRL_ATTR_FAMILY_NAME, b"ethtool\0");
-    let key = format!("family of ethtool@{netns}");
-    let what = "the family of ethtool";
-    let ask = Query { what, protocol: PROTOCOL, request: &request, key: &key, note: "", netns: inside };
-    let mut family = None;
-    let asked = netlink::exchange(host, &ask, |part| {
-        let attrs = Attrs::new(part.payload.get(GENLMSGHDR..).unwrap_or_default());
-        let id = attrs.flatten().find(|attr| attr.kind == CTRL_ATTR_FAMILY_ID);
-        family = family.or(id.and_then(|attr| attr.u16().ok()));
-        ControlFlow::Continue(())
-    });
-    match asked {
-        Err(netlink::DumpError::Refused { errno: sys::Errno::NOENT, .. }) => Ok(None),
-        Err(error) => Err(error.into()),
-        Ok(_) => Ok(family),
-    }
 }
 
 /// `None` for other messages, and those of no interface.

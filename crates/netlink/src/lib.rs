@@ -1,4 +1,5 @@
-//! Netlink messages: headers, attributes, requests, the dump state machine. Knows no family.
+//! Netlink messages: headers, attributes, requests, the dump state machine. Knows no family
+//! but the one of generic netlink that tells of the others.
 //!
 //! Bytes come from [`sys::Host`] as a stream of receive buffers, live or replayed; what goes out
 //! are message payloads and attributes that borrow the buffer. What a payload means is the
@@ -13,6 +14,7 @@ mod decode;
 mod dump;
 mod error;
 mod extack;
+pub mod generic;
 mod message;
 pub mod prefix;
 mod request;

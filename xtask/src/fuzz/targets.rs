@@ -66,6 +66,7 @@ pub(crate) const ALL: &[Target] = &[
     Target::new("cgroup", host::containers::fuzz_cgroup, &[], CGROUPS),
     Target::new("drops_block", drops::fuzz_block, &[], DROPS_BLOCKS),
     Target::new("drop_events", drops::fuzz_events, &[], DROP_EVENTS),
+    Target::new("drop_monitor", drops::fuzz_net_dm, &["nl"], DROP_MONITOR),
     Target::new("drop_trace", drops::fuzz_trace, &[], DROP_TRACES),
     Target::new("cpu_samples", profile::fuzz_samples, &[], CPU_SAMPLES),
     Target::new("path_stages", profile::fuzz_stages, &[], PATH_STAGES),
@@ -76,6 +77,11 @@ pub(crate) const ALL: &[Target] = &[
 const DROPS_BLOCKS: &[&[u8]] = &[
     b"nwdrops1\x01\0\0\0\0\0\0\0\0\xca\x9a;\0\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
 ];
+
+/// A dropped packet with its place, function and reason.
+const DROP_MONITOR: &[&[u8]] =
+    &[b"\x05\x02\0\0\x0c\0\x02\0\xaa\xd2\xa3\xa5\xff\xff\xff\xff\x0e\0\x17\0NO_SOCKET\0\0\0\
+    \x13\0\x03\0tcp_v4_rcv+0x9\0\0\x06\0\x06\0\0\x08\0\0"];
 
 /// A page of the kernel's trace with one event, and the format of its events.
 const DROP_TRACES: &[&[u8]] = &[

@@ -10,12 +10,13 @@ use std::process::{Command, Stdio};
 /// What the script's own lines begin with on the console.
 pub(super) const SAYS: &str = "netwren-guest: ";
 
-/// Folders of the package that hold what the backends need.
-const MODULES: &[&str] = &["kernel/net", "kernel/lib", "kernel/crypto"];
+/// Folders of the package that hold what the backends need; those of the simulated device not every kernel has.
+const MODULES: &[&str] =
+    &["kernel/net", "kernel/lib", "kernel/crypto", "kernel/drivers/net/netdevsim", "kernel/drivers/ptp"];
 
 const APPLETS: &[&str] = &[
     "sh", "mount", "modprobe", "ifconfig", "poweroff", "nc", "sleep", "sort", "cmp", "cat", "head", "wc", "diff",
-    "awk", "grep", "kill", "pidof", "sysctl", "tr", "tail", "unshare",
+    "awk", "grep", "kill", "killall", "pidof", "sysctl", "tr", "tail", "unshare",
 ];
 
 /// Connections are made, then every backend is asked for the same columns.
@@ -33,7 +34,7 @@ for module in tcp_diag udp_diag unix_diag raw_diag af_packet_diag netlink_diag; 
 for port in 81 82 83 84; do
     nc -l -p $port < /dev/zero > /dev/null &
     listens $port
-    sleep 100 | nc 127.0.0.1 $port > /dev/null &
+    sleep 1000 | nc 127.0.0.1 $port > /dev/null &
 done
 nc -l -p 85 < /dev/null > /dev/null & listens 85; nc 127.0.0.1 85 < /dev/null > /dev/null
 nc -l -p 86 < /dev/null & listens 86
@@ -124,10 +125,10 @@ if nft -f /nat.nft 2> /err; then
     netwren nat events --event new --columns $columns --cost > /rows 2> /told & follower=$!
     until_true begun
     for port in 281 282 283; do
-        sleep 100 | nc -l -p $port > /dev/null & listens $port
-        sleep 100 | nc 127.0.0.1 $port > /dev/null &
+        sleep 1000 | nc -l -p $port > /dev/null & listens $port
+        sleep 1000 | nc 127.0.0.1 $port > /dev/null &
     done
-    sleep 100 | nc -l -p 285 > /dev/null & listens 285; sleep 100 | nc 127.0.0.1 284 > /dev/null &
+    sleep 1000 | nc -l -p 285 > /dev/null & listens 285; sleep 1000 | nc 127.0.0.1 284 > /dev/null &
     until_true all_told 4; kill -TERM $follower 2> /dev/null; wait $follower
     awk '$1 == "new" { n++; if ($4 != $5) r++ } END { print n + 0 " new, " r + 0 " rewritten" }' /rows > /a
     judged "nat events" "$(cat /a)" "4 new, 1 rewritten"
@@ -178,6 +179,56 @@ dropped() { awk '$2 ~ /^tcp_v4_rcv/ { n += $1 } END { print n + 0 }' /rows; }
 all_dropped() { [ "$(dropped)" -ge 20 ] || ! alive; }
 until_true all_dropped; kill -INT $follower 2> /dev/null; wait $follower; code=$?
 if [ $code = 4 ]; then answered "drops"; else judged "drops" "$(dropped) dropped" "20 dropped"; fi
+# The same by the drop monitor, whose module the kernel loads by itself; then each packet, with a second user meanwhile
+# and a kill -9 at the end, after which it must be to be had again.
+monitored() {
+    : > /rows; netwren drops --via net-dm --watch=0.5 --columns count,place -H > /rows 2> /err & follower=$!
+    until_true begun; knock 20
+    until_true all_dropped; kill -INT $follower 2> /dev/null; wait $follower; code=$?
+    if [ $code = 4 ]; then answered "$1"; else judged "$1" "$(dropped) dropped" "20 dropped"; fi
+}
+monitored "drops --via net-dm"
+if [ $code != 4 ]; then
+    : > /rows; netwren drops --events --via net-dm --columns place,dport -H dport = 9 > /rows 2> /err & follower=$!
+    sleep 3; knock 20
+    told() { grep -c "^tcp_v4_rcv.9$" /rows; }
+    all_events() { [ "$(told)" -ge 20 ] || ! alive; }
+    until_true all_events
+    judged "drops --events --via net-dm" "$(told) dropped" "20 dropped"
+    netwren drops --via net-dm --for 0.1 > /rows 2> /err; code=$?
+    if [ $code = 4 ] && tr -s '\n ' ' ' < /err | grep -q "one user at a time: netlink port $follower (netwren)"; then
+        say "drop monitor: one user at a time"
+    else say "drop monitor: DIFFERENT from busy: exit $code: $(cat /err)"; fi
+    kill -9 $follower; wait $follower 2> /dev/null
+    monitored "drops --via net-dm after kill -9"
+fi
+# A simulated device, which drops by its traps ten times a second while its port is up. What the device itself is said
+# to drop grows with each reading, of all traps alike.
+modprobe netdevsim 2> /dev/null
+device=netdevsim/netdevsim1; trap=source_mac_is_multicast
+if echo "1 1" > /sys/bus/netdevsim/new_device 2> /dev/null; then
+    has_port() { port=$(grep -l . /sys/bus/netdevsim/devices/netdevsim1/net/*/ifindex 2> /dev/null); [ "$port" ]; }
+    until_true has_port; port=${port%/ifindex}; port=${port##*/}
+    devlink trap set $device trap $trap action trap
+    trapped() { devlink -s trap show $device trap $trap | tr -s ' ' '\n' | grep -A 1 packets | tail -n 1; }
+    : > /rows; : > /losses; : > /a
+    netwren drops --events --via net-dm --columns reason,place -H reason = $trap > /rows 2> /err & follower=$!
+    netwren drops --via counters --watch=0.5 --columns count,reason,place -H > /losses 2> /dev/null & losing=$!
+    netwren counters --watch=0.5 -H --columns delta name = $trap.packets > /a 2> /dev/null & counting=$!
+    all_begun() { [ -s /losses ] && [ "$(wc -l < /a)" -gt 4 ]; }
+    until_true all_begun; sleep 1
+    ifconfig $port up; sleep 2; ifconfig $port down; sleep 1
+    packets=$(trapped)
+    told() { grep -c "^$trap.devlink l2_drops$" /rows; }
+    lost() { awk -v trap=$1 -v device=$device '$2 == trap && $3 == device { n += $1 } END { print n + 0 }' /losses; }
+    counted() { awk '/^[0-9]+$/ { n += $1 } END { print n + 0 }' /a; }
+    all_lost() { [ $(($(lost $trap) - $(lost blackhole_route))) -ge "$packets" ] && [ "$(counted)" -ge "$packets" ]; }
+    until_true all_lost; kill -INT $follower $losing $counting; wait $follower $losing $counting
+    [ "$packets" -gt 5 ] || say "devlink traps: DIFFERENT from some packets: $packets"
+    judged "drops by devlink traps" "$(($(lost $trap) - $(lost blackhole_route))) lost" "$packets lost"
+    judged "counters of devlink traps" "$(counted) packets" "$packets packets"
+    judged "hardware drops by net-dm" "$(told) dropped" "$packets dropped"
+fi
 # Under a load of connections, samples must find TCP at work.
 (while [ ! -e /stop ]; do knock 10; done) & load=$!
 for via in bpf perf proc; do
@@ -223,6 +274,7 @@ pub(super) fn initrd(kernel: &Kernel, binary: &Path, folder: &Path) -> Result<Pa
     symlink("busybox", tree.join("bin/mkdir"))?;
     fs::copy(binary, tree.join("bin/netwren"))?;
     copy_program("nft", &tree)?;
+    copy_program("devlink", &tree)?;
     fs::write(tree.join("nat.nft"), RULES)?;
     copy_modules(kernel, &tree)?;
     let init = tree.join("init");
@@ -249,14 +301,15 @@ fn copy_program(name: &str, tree: &Path) -> Result<()> {
 fn copy_modules(kernel: &Kernel, tree: &Path) -> Result<()> {
     let to = tree.join("lib/modules").join(&kernel.version);
     fs::create_dir_all(to.join("kernel"))?;
-    for part in MODULES {
+    for part in MODULES.iter().filter(|part| kernel.modules.join(part).exists()) {
         must(Command::new("cp").arg("-r").arg(kernel.modules.join(part)).arg(to.join("kernel")))?;
     }
     for file in ["modules.order", "modules.builtin", "modules.builtin.modinfo"] {
         // Old packages lack some; depmod only warns.
         let _ = fs::copy(kernel.modules.join(file), to.join(file));
     }
-    must(Command::new("sh").args(["-c", "find \"$1\" -name '*.ko.xz' -exec xz -d {} +", "sh"]).arg(&to))?;
+    let unpack = "find \"$1\" -name '*.ko.xz' -exec xz -d {} +; find \"$1\" -name '*.ko.zst' -exec zstd -dq --rm {} +";
+    must(Command::new("sh").args(["-c", unpack, "sh"]).arg(&to))?;
     must(Command::new("depmod").arg("-b").arg(tree).arg(&kernel.version).stderr(Stdio::null()))
 }
 

@@ -1,22 +1,30 @@
-//! A kernel out of Debian's archive, downloaded once.
+//! A kernel out of a distribution's archive, downloaded once.
 
-use super::{Kernel, must};
+use super::{Kernel, Origin, must};
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const ARCHIVE: &str = "https://deb.debian.org/debian";
+const UBUNTU: &str = "http://archive.ubuntu.com/ubuntu/pool/main/l";
 
-/// The newest package of `suite` whose name begins with `prefix`, unpacked into `folder`.
-pub(super) fn fetch(suite: &str, prefix: &str, folder: &Path) -> Result<Kernel> {
+/// The packages of a kernel, unpacked into `folder`.
+pub(super) fn fetch(origin: &Origin, folder: &Path) -> Result<Kernel> {
     let unpacked = folder.join("package");
     if !unpacked.join("boot").exists() {
-        let path = newest(suite, prefix, folder)?;
-        let file = folder.join("kernel.deb");
-        println!("kernels: downloading {path}");
-        curl(&format!("{ARCHIVE}/{path}"), &file)?;
-        must(Command::new("dpkg-deb").arg("-x").arg(&file).arg(&unpacked))?;
-        std::fs::remove_file(file)?;
+        let urls = match origin {
+            Origin::Debian { suite, package } => vec![format!("{ARCHIVE}/{}", newest(suite, package, folder)?)],
+            Origin::Ubuntu(files) => files.iter().map(|file| format!("{UBUNTU}/{file}")).collect(),
+        };
+        // A download that breaks off leaves no folder that looks whole.
+        let (file, begun) = (folder.join("kernel.deb"), folder.join("begun"));
+        for url in urls {
+            println!("kernels: downloading {url}");
+            curl(&url, &file)?;
+            must(Command::new("dpkg-deb").arg("-x").arg(&file).arg(&begun))?;
+            std::fs::remove_file(&file)?;
+        }
+        std::fs::rename(begun, &unpacked)?;
     }
     let image = only(&unpacked.join("boot"), "vmlinuz-")?;
     let version = image

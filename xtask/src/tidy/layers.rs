@@ -27,7 +27,7 @@ const HOUSE: &[Place] = &[
     Place { name: "counters", layer: 2, ours: &["record", "sys", "netlink"], theirs: &[] },
     Place { name: "nflog", layer: 2, ours: &["record", "sys", "netlink", "packet"], theirs: &[] },
     Place { name: "capture", layer: 2, ours: &["record", "sys", "packet"], theirs: &["flate2", "ruzstd"] },
-    Place { name: "drops", layer: 2, ours: &["record", "sys", "bpf"], theirs: &[] },
+    Place { name: "drops", layer: 2, ours: &["record", "sys", "netlink", "bpf"], theirs: &[] },
     Place { name: "profile", layer: 2, ours: &["record", "sys", "bpf"], theirs: &[] },
     Place {
         name: "host",

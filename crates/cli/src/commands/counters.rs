@@ -9,6 +9,7 @@ use crate::flags::defs::Scope;
 use crate::flags::request::{PERIODS_S, Repeat, Request};
 use crate::outcome::Outcome;
 use crate::session::Session;
+use ::host::Namespaces;
 use conntrack::stats::{Stats, StatsError};
 use counters::{CounterMemory, CounterReader, CounterReading, CounterTable, NextReading, Width};
 use record::rows::{CounterSource, KernelCounters, StatCounter};
@@ -41,6 +42,7 @@ Examples:
   netwren counters --changed                              what moved in a second, in words
   netwren counters 'name ~ \"(?i)drop|err|fail\"' --changed --for 2
   netwren counters 'source = iface and delta > 0' --sort per_s:desc --limit 10
+  netwren counters source = driver --changed              what drivers count by themselves, as ethtool -S
   netwren counters --changed --all-netns --by netns,source --sum delta
   netwren counters name = TcpExtListenOverflows -o json   one of them: value, delta, rate, meaning
   netwren counters --columns name,meaning                 what each one means
@@ -50,14 +52,14 @@ Examples:
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let request = Request::of(words)?;
     let window = window(words, &request)?;
-    let provider =
-        CounterProvider { changed_only: words.has("changed"), ..CounterProvider::new(&request, window, WINDOW) };
+    let provider = CounterProvider::new(&request, window, WINDOW).with_drivers();
+    let provider = CounterProvider { changed_only: words.has("changed"), ..provider };
     Ok(table::show(&request, |_| Ok(provider)))
 }
 
 /// Shows the counters of the usual window.
 pub(super) fn shown(request: &Request) -> Result<Outcome, String> {
-    Ok(table::show(request, |_| Ok(CounterProvider::new(request, None, WINDOW))))
+    Ok(table::show(request, |_| Ok(CounterProvider::new(request, None, WINDOW).with_drivers())))
 }
 
 /// The time between two readings that the user asks for.
@@ -72,8 +74,14 @@ pub(super) fn window(words: &ParsedWords<'_>, request: &Request) -> Result<Optio
 /// Saves one reading: a replay compares those of its rounds.
 fn save(session: &Session, stats: &mut Accounting) -> u64 {
     let namespaces = session.namespaces();
-    let reader = CounterReader::new(session.host(), session.ways(namespaces.as_deref()), &add_conntrack);
+    let reader = reader(session, namespaces.as_deref(), true);
     saved::read(&CounterTable::of_one(reader), &saved::every_field::<KernelCounters>(0), stats)
+}
+
+/// Reads all that is counted of these namespaces; if `drivers`, also what drivers count by themselves.
+pub(super) fn reader<'s>(session: &'s Session, namespaces: Option<&'s Namespaces>, drivers: bool) -> CounterReader<'s> {
+    let reader = CounterReader::new(session.host(), session.ways(namespaces), &add_conntrack);
+    if drivers { reader.with_drivers() } else { reader }
 }
 
 /// Two readings, or one after the other.
@@ -83,6 +91,8 @@ pub(super) struct CounterProvider {
     usual: Duration,
     repeat: Repeat,
     changed_only: bool,
+    /// True to read what drivers count as well.
+    drivers: bool,
     memory: RefCell<CounterMemory>,
 }
 
@@ -94,8 +104,14 @@ impl CounterProvider {
             usual,
             repeat: request.repeat,
             changed_only: false,
+            drivers: false,
             memory: RefCell::default(),
         }
+    }
+
+    /// The same, with what drivers count by themselves.
+    fn with_drivers(self) -> CounterProvider {
+        CounterProvider { drivers: true, ..self }
     }
 
     /// Sets the window; `None` stands for the time of a round or the usual window.
@@ -144,7 +160,7 @@ impl SourceProvider<KernelCounters> for CounterProvider {
         then: impl FnOnce(&dyn Source<KernelCounters>) -> R,
     ) -> R {
         let namespaces = session.namespaces();
-        let reader = CounterReader::new(session.host(), session.ways(namespaces.as_deref()), &add_conntrack);
+        let reader = reader(session, namespaces.as_deref(), self.drivers);
         let next = || self.next(session);
         let source = CounterTable::of_two(reader, &self.memory, &next).changed_only(self.changed_only);
         match session.host().mode() {

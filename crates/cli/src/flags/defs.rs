@@ -505,8 +505,9 @@ pub(crate) const FLAGS: &[Flag] = &[
         Word(&drops::DropsVia::NAMES),
         WHERE,
         "Read by this kernel interface instead of the best one. tracefs knows reason, place and EtherType alone, of \
-         every network namespace, and is used where BPF cannot be had; counters know no packet, only how many were \
-         lost, and are left where tracefs cannot be had either",
+         every network namespace, and is used where BPF cannot be had; net-dm, the kernel's drop monitor, has one user \
+         at a time, and is used where tracefs cannot be had either; counters know no packet, only how many were lost, \
+         and are what is left",
     ),
     flag(
         Scope::OWNERS_VIA,

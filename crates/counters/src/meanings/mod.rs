@@ -1,5 +1,6 @@
 //! A sentence for each counter that the kernel has, up to 6.18: one table a source, in the kernel's order.
 
+mod driver;
 mod host;
 mod icmp;
 mod icmp6;
@@ -12,7 +13,7 @@ mod tcp;
 mod tcp_ext;
 mod udp;
 
-use record::rows::{CounterKind, CounterSource, NatStats};
+use record::rows::{CounterKind, CounterSource, NatStats, is_numbered};
 use record::{Field, Table};
 
 /// The meaning of a counter.
@@ -48,6 +49,8 @@ fn tables(source: CounterSource) -> &'static [&'static [Meaning]] {
         CounterSource::Neigh => &[host::NEIGH],
         CounterSource::Iface => &[iface::IFACE],
         CounterSource::Qdisc => &[iface::QDISC],
+        CounterSource::Driver => &[driver::DRIVER],
+        CounterSource::Trap => &[driver::TRAP],
         CounterSource::Conntrack => &[CONNTRACK],
     }
 }
@@ -121,21 +124,21 @@ fn nth(source: CounterSource, mut at: usize) -> Option<&'static Meaning> {
     None
 }
 
-/// Names that end in a number, which stand in no table.
+/// Names with a number in them, written as `#`, which stand in no table.
 const NUMBERED: &[(&str, &str)] = &[
-    ("IcmpMsgInType", "ICMP messages received of the type that ends the name."),
-    ("IcmpMsgOutType", "ICMP messages sent of the type that ends the name."),
-    ("Icmp6InType", "ICMPv6 messages received of the type that ends the name."),
-    ("Icmp6OutType", "ICMPv6 messages sent of the type that ends the name."),
+    ("IcmpMsgInType#", "ICMP messages received of the type that ends the name."),
+    ("IcmpMsgOutType#", "ICMP messages sent of the type that ends the name."),
+    ("Icmp6InType#", "ICMPv6 messages received of the type that ends the name."),
+    ("Icmp6OutType#", "ICMPv6 messages sent of the type that ends the name."),
+    driver::XDP_DROPS,
 ];
 
-/// The meaning of a counter with a number in its name; an empty sentence for any other. The kind of an unknown counter
-/// is taken for a count, as nearly all are.
+/// The meaning of a counter with a number in its name, and of traps; an empty sentence for any other. The kind of an
+/// unknown counter is taken for a count, as nearly all are.
 pub(crate) fn of_numbered(name: &str) -> (CounterKind, &'static str) {
-    let is_it = |(prefix, _): &&(&str, &str)| {
-        name.strip_prefix(prefix).is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
-    };
-    (CounterKind::Counter, NUMBERED.iter().find(is_it).map_or("", |(_, text)| text))
+    let found = NUMBERED.iter().find(|(pattern, _)| is_numbered(pattern, name.as_bytes())).map(|(_, text)| *text);
+    let of_trap = || driver::TRAP.iter().find(|end| name.ends_with(end.name)).map(|end| end.text);
+    (CounterKind::Counter, found.or_else(of_trap).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -162,5 +165,7 @@ mod tests {
         assert!(of_numbered("IcmpMsgInType3").1.contains("received"));
         assert!(of_numbered("Icmp6OutType143").1.contains("sent"));
         assert_eq!([of_numbered("IcmpMsgInType").1, of_numbered("Icmp6InType1x").1], ["", ""]);
+        assert!(of_numbered("rx_queue_12_xdp_drops").1.contains("XDP"));
+        assert_eq!([of_numbered("rx_queue__xdp_drops").1, of_numbered("rx_queue_#_xdp_drops").1], ["", ""]);
     }
 }

@@ -406,6 +406,7 @@ fn a_counter_that_began_anew_proves_nothing() {
         iface: None,
         ifindex: 0,
         is_virtual: false,
+        is_drop_trap: false,
         cpu: None,
         qdisc: None,
         object: b"",

@@ -25,6 +25,10 @@ named_enum! {
         Iface => "iface",
         /// RTM_GETQDISC, of each queueing discipline.
         Qdisc => "qdisc",
+        /// The interface's driver (`ethtool -S`), with names of its own.
+        Driver => "driver",
+        /// DEVLINK_CMD_TRAP_GET, of each trap of a device.
+        Trap => "trap",
         /// ctnetlink or /proc/net/stat/nf_conntrack, of all CPUs.
         Conntrack => "conntrack",
     }
@@ -59,7 +63,7 @@ pub struct Counter<'b> {
     pub netns_id: Option<u64>,
     /// Where the kernel keeps it.
     pub source: CounterSource,
-    /// Its name, as `nstat` writes it.
+    /// Its name, as `nstat` writes it; of a driver as that writes it.
     pub name: &'b [u8],
     /// Name of its interface.
     pub iface: Option<&'b [u8]>,
@@ -67,11 +71,13 @@ pub struct Counter<'b> {
     pub ifindex: u32,
     /// True if that interface is made by software, and no card: the kernel tells its kind.
     pub is_virtual: bool,
+    /// True of a trap by which a device drops packets, and so counts losses.
+    pub is_drop_trap: bool,
     /// Its CPU.
     pub cpu: Option<u32>,
     /// Its queueing discipline, as `tc qdisc` writes it: `fq_codel 8001: parent 1:2`.
     pub qdisc: Option<&'b [u8]>,
-    /// Its interface, CPU or queueing discipline; empty if it is of the namespace.
+    /// Its interface, CPU, queueing discipline or device; empty if it is of the namespace.
     pub object: &'b [u8],
     /// Its value at the end of the window.
     pub value: i128,
@@ -96,6 +102,14 @@ impl Counter<'_> {
     }
 }
 
+/// True if `name` is `pattern` with a number for its `#`, as names of queues' counters have; a pattern without a `#` is
+/// a name.
+pub fn is_numbered(pattern: &str, name: &[u8]) -> bool {
+    let Some((before, behind)) = pattern.split_once('#') else { return pattern.as_bytes() == name };
+    let number = name.strip_prefix(before.as_bytes()).and_then(|rest| rest.strip_suffix(behind.as_bytes()));
+    number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
+}
+
 /// A number that may be negative; null if it is none of 64 bits.
 fn number(n: i128) -> Value<'static> {
     match (u64::try_from(n), i64::try_from(n)) {
@@ -115,9 +129,9 @@ table! {
     netns_id: Id = own(|row| Value::number(row.netns_id));
     /// Where the kernel keeps it.
     source: Name(CounterSource::NAMES) = own(|row| Value::Name(row.source.name())), show Show::Default;
-    /// Name of the counter as nstat, ip and tc write it.
+    /// Name of the counter as nstat, ip, tc and `ethtool -S` write it.
     name: Text = own(|row| Value::Bytes(row.name)), show Show::Default;
-    /// Its interface, CPU or queueing discipline; null for counters of the namespace or the host.
+    /// Its interface, CPU, queueing discipline or device; null for counters of the namespace or the host.
     object: Text = own(|row| Value::nonempty(row.object)), show Show::Default;
     /// Name of its interface.
     iface: Text = own(|row| Value::text(row.iface)), kernel "IFLA_IFNAME", show Show::Wide;
@@ -148,6 +162,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn names_with_a_number() {
+        let is = |name: &[u8]| is_numbered("rx_queue_#_drops", name);
+        assert_eq!([is(b"rx_queue_0_drops"), is(b"rx_queue_12_drops")], [true, true]);
+        assert_eq!([is(b"rx_queue__drops"), is(b"rx_queue_#_drops"), is(b"rx_queue_drops")], [false; 3]);
+        assert_eq!([is_numbered("mtu", b"mtu"), is_numbered("mtu", b"mtu1")], [true, false]);
+    }
+
+    #[test]
     fn rates_are_of_counters_alone() {
         let row = Counter {
             netns_id: None,
@@ -156,6 +178,7 @@ mod tests {
             iface: None,
             ifindex: 0,
             is_virtual: false,
+            is_drop_trap: false,
             cpu: None,
             qdisc: None,
             object: b"",

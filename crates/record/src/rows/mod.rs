@@ -56,7 +56,7 @@ pub use conntrack::{
     Conntrack, CtCounters, CtState, CtStatus, CtTuple, Expectation, IcmpPart, NatKind, ip_proto, nat_need,
 };
 pub use conntrack_fields::Nat;
-pub use counter::{Counter, CounterKind, CounterNote, CounterSource, KernelCounters};
+pub use counter::{Counter, CounterKind, CounterNote, CounterSource, KernelCounters, is_numbered};
 pub use cpu_group::{CallChain, CallChains, CodeContext, CodeGroup, CpuGroup, CpuGroups};
 pub use diff::{Change, Counters, DiffTable, Identity, Rate, RowDiff};
 pub use dropping_rule::{DroppingRule, RuleBasis};

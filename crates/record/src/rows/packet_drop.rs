@@ -47,6 +47,10 @@ named_enum! {
         Iface => "iface",
         /// A queueing discipline.
         Qdisc => "qdisc",
+        /// The driver of an interface (`ethtool -S`).
+        Driver => "driver",
+        /// A trap of a device (devlink): hardware dropped it, and counts it.
+        Trap => "trap",
         /// Connection tracking.
         Conntrack => "conntrack",
         /// A socket.
@@ -199,12 +203,13 @@ table! {
     /// Packets dropped by the second in that time.
     per_s: Thousandths = own(|row| Value::Thousandths(row.per_s)), show Show::Default;
     /// Why, by the kernel's name of the reason, which may differ from kernel to kernel; null before Linux 5.17. Of a
-    /// loss that is no dropped packet the name of its counter.
+    /// loss that is no dropped packet the name of its counter, of hardware the trap's.
     reason: Text = own(|row| Value::nonempty(row.reason)), kernel "enum skb_drop_reason", show Show::Default;
     /// packet: dropped at `place`; else what counts a loss that is no dropped packet, or is not seen as one: the source
     /// in `netwren counters`, or a socket.
     counted_in: Name(CountedIn::NAMES) = own(|row| Value::Name(row.counted_in.name())), show Show::Wide;
     /// Function of the kernel that dropped the packets; the address where the kernel hides the names of its functions.
+    /// Of hardware the device.
     place: Text = own(|row| Value::nonempty(row.place)), kernel "kfree_skb:location", show Show::Default;
     /// Netfilter hook at which a rule, or connection tracking, dropped them.
     hook: Name(NetfilterHook::NAMES) = own(|row| row.hook()),
@@ -325,9 +330,11 @@ table! {
 
     /// When the packet was dropped.
     time: Time = own(|row| Value::Time(row.time_ns)), show Show::Default;
-    /// Why, by the kernel's name of the reason, which may differ from kernel to kernel; null before Linux 5.17.
+    /// Why, by the kernel's name of the reason, which may differ from kernel to kernel; null before Linux 5.17. Of
+    /// hardware the trap.
     reason: Text = own(|row| Value::nonempty(row.packet.reason)), kernel "enum skb_drop_reason", show Show::Default;
-    /// Function of the kernel that dropped it; the address where the kernel hides the names of its functions.
+    /// Function of the kernel that dropped it; the address where the kernel hides the names of its functions. Of
+    /// hardware `devlink` and the group of the trap.
     place: Text = own(|row| Value::nonempty(row.packet.place)), kernel "kfree_skb:location", show Show::Default;
     /// Netfilter hook at which a rule, or connection tracking, dropped it.
     hook: Name(NetfilterHook::NAMES) = own(|row| row.packet.hook()), show Show::Default;

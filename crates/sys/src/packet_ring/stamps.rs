@@ -2,10 +2,9 @@
 use std::os::fd::{AsFd, AsRawFd};
 
 use crate::errno::{Errno, SysError};
-use crate::syscall::call;
+use crate::ethtool::{self, SIOCETHTOOL};
 
 /// include/uapi/linux/sockios.h
-const SIOCETHTOOL: libc::Ioctl = 0x8946;
 const SIOCSHWTSTAMP: libc::Ioctl = 0x89b0;
 const SIOCGHWTSTAMP: libc::Ioctl = 0x89b1;
 /// include/uapi/linux/ethtool.h
@@ -14,8 +13,6 @@ const ETHTOOL_GET_TS_INFO: u32 = 0x41;
 pub(super) const SYS_HARDWARE: u32 = 1 << 5;
 pub(super) const RAW_HARDWARE: u32 = 1 << 6;
 const FILTER_ALL: i32 = 1;
-/// Bytes of a name with its zero (include/uapi/linux/if.h).
-const IFNAMSIZ: usize = 16;
 
 /// The clock that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -64,23 +61,9 @@ struct StampConfig {
     received: i32,
 }
 
-/// `struct ifreq` with a pointer, and the rest of its 40 bytes.
-#[repr(C)]
-struct NamedRequest<T> {
-    name: [u8; IFNAMSIZ],
-    value: *mut T,
-    rest: [u64; 2],
-}
-
-const _: () = assert!(size_of::<NamedRequest<StampInfo>>() == 40 || size_of::<usize>() != 8);
-
 fn asked<T>(socket: i32, command: libc::Ioctl, iface: &[u8], value: &mut T) -> Result<(), Errno> {
-    let mut request = NamedRequest { name: [0; IFNAMSIZ], value: std::ptr::from_mut(value), rest: [0; 2] };
-    let place = request.name.get_mut(..iface.len()).filter(|_| iface.len() < IFNAMSIZ);
-    place.ok_or(Errno(libc::ENODEV))?.copy_from_slice(iface);
-    // SAFETY: `request` and the value that it points to are live for the whole call; the kernel reads 40 bytes of the
-    // first, and reads and writes the second, which is the struct of this command (see the callers).
-    call("ioctl", || unsafe { libc::ioctl(socket, command, &raw mut request) }.into()).map(|_| ())
+    // SAFETY: `value` is borrowed exclusively, and is the struct of this command (see the callers), of fixed size.
+    unsafe { ethtool::ask(socket, command, iface, std::ptr::from_mut(value).cast()) }
 }
 
 /// Which stamps the driver of this interface gives to all received packets. The socket's namespace is that of the

@@ -121,7 +121,7 @@ impl SourceProvider<Drops> for DropProvider {
         self.open(session)?;
         let (end, is_last) = self.end_of_round(session.sample(), repeat);
         let mut counter = session.cache::<OpenCounter>().0.borrow_mut();
-        let is_drained = counter.as_ref().is_some_and(|counter| counter.via() == DropsVia::Tracefs);
+        let is_drained = counter.as_ref().is_some_and(|counter| counter.via().is_of_host());
         let look_ns = if is_drained { DRAIN_NS } else { LOOK_NS };
         loop {
             if let Some(counter) = counter.as_mut() {

@@ -1,13 +1,13 @@
 //! Losses that are no dropped packet, as rows beside those of packets; alone, where packets cannot be counted.
 
-use crate::commands::counters::add_conntrack;
+use crate::commands::counters::reader;
 use crate::commands::doctor::lacks::note;
 use crate::commands::saved;
 use crate::pillar_cache::PillarCache;
 use crate::pillars;
 use crate::session::Session;
 use ::drops::{DropsVia, Losses, PacketsOver, SocketDrops};
-use counters::{CounterMemory, CounterReader, CounterTable, NextReading};
+use counters::{CounterMemory, CounterTable, NextReading};
 use record::rows::{Drops, KernelCounters, Sockets};
 use record::{Accounting, Demand, Each, Next, Offer, RowCache, Scan, Schema, Source, SourceError, field_index};
 use std::any::Any;
@@ -110,7 +110,7 @@ impl OpenLosses {
         losses: &mut Losses,
     ) -> Result<Accounting, SourceError> {
         let namespaces = session.namespaces();
-        let reader = CounterReader::new(session.host(), session.ways(namespaces.as_deref()), &add_conntrack);
+        let reader = reader(session, namespaces.as_deref(), true);
         let next = || *next;
         let table = CounterTable::of_two(reader, &self.counters, &next);
         table.run(&saved::every_field::<KernelCounters>(0), &mut |row| {
@@ -189,12 +189,12 @@ impl LossScan<'_> {
         note(&mut stats, &missing);
         let rows = losses.rows(!self.is_alone);
         self.losses.over.replace(losses.take_packets_over());
-        for row in rows {
+        for loss in rows {
             if !goes_on {
                 break;
             }
             stats.seen += 1;
-            goes_on = each(&row) == Next::More;
+            goes_on = each(&loss.row()) == Next::More;
         }
         Ok(stats)
     }
@@ -215,8 +215,8 @@ impl Scan<Drops> for LossScan<'_> {
             offer = Offer { backend: DropsVia::Counters.name(), ..Offer::default() };
         }
         offer.explain.push(
-            "losses without a packet: counters of interfaces, queues, protocols and connection tracking, drops of \
-             sockets, each read twice"
+            "losses without a packet: counters of interfaces, drivers, traps of devices, queues, protocols and \
+             connection tracking, drops of sockets, each read twice"
                 .to_owned(),
         );
         offer

@@ -62,6 +62,7 @@ Examples:
   netwren drops --for 5 --all 'benign = true'        what is freed in routine ways
   netwren drops --watch=2 --for 6 -o json
   netwren drops --for 5 'counted_in != packet'       losses without a dropped packet: SYNs, cards, captures, messages
+  netwren drops --for 5 'counted_in in (driver, trap)'    what drivers and devices dropped by themselves
   netwren drops --for 5 --via counters               without BPF: the kernel's counters of losses alone
   netwren drops --events --for 5 'dport = 53'        each packet: time, reason, place, addresses, ports
   netwren drops --events --for 5 --by src,dst,dport --limit 10    whose packets are dropped most
@@ -69,7 +70,9 @@ Examples:
   netwren drops --for 5 'rule != null' -c count,rule,rule_basis,src,dport     which rules of nft drop
 Counting costs nothing while nothing is dropped, and about 0.2 us for each packet that is. It needs CAP_BPF and
 CAP_PERFMON, names of functions CAP_SYSLOG, rules of nft CAP_NET_ADMIN. Without BPF the kernel's trace is read, as root:
-reason, place and EtherType alone, of every network namespace. Without both the counters of losses are left.
+reason, place and EtherType alone, of every network namespace; without that its drop monitor (NET_DM), a message for
+each packet, one user at a time, with --events --via net-dm also of what hardware drops and hands over. Without all of
+it the counters of losses are left.
 ";
 
 /// The default of `--sum` with `--by`.

@@ -55,6 +55,7 @@ mod tests {
             iface: None,
             ifindex: 0,
             is_virtual: false,
+            is_drop_trap: false,
             cpu: None,
             qdisc: None,
             object: object.as_bytes(),

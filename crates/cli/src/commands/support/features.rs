@@ -24,7 +24,8 @@ pub(super) fn all(host: &Host, modules: &Modules<'_>, sockets: Vec<sockets::Prob
         .chain([owners()])
         .chain([closing(host, modules), all_namespaces(host), following(host)])
         .chain(tracked(host, modules))
-        .chain([logged(modules), captured(), dropped(host)])
+        .chain([logged(modules), captured(), dropped(host), dropped_by_monitor(host)])
+        .chain(counted_below(host))
         .chain(profiled(host))
         .chain(bpf_lines(host))
         .chain(rights())
@@ -90,6 +91,19 @@ fn captured() -> Feature {
 /// Packets that the kernel drops.
 fn dropped(host: &Host) -> Feature {
     state::row("counting drops", "", drops::probe(host))
+}
+
+/// The same without BPF and tracefs.
+fn dropped_by_monitor(host: &Host) -> Feature {
+    state::row("counting drops", "net-dm", drops::probe_monitor(host))
+}
+
+/// What drivers of interfaces and traps of devices count.
+fn counted_below(host: &Host) -> [Feature; 2] {
+    [
+        state::row("statistics of drivers", "", counters::probe_drivers(host)),
+        state::row("devlink traps", "", counters::probe_traps(host)),
+    ]
 }
 
 /// Features that show where the kernel spends time on packets.

@@ -1,0 +1,51 @@
+//! Whether drivers tell what they count: for `netwren support`.
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use netlink::generic;
+use sys::{DriverStatistics, Host, Missing, Tried};
+
+use crate::reading::CounterReading;
+use crate::traps;
+
+/// How many interfaces of this namespace have statistics of their driver, or why these cannot be read.
+pub fn probe_drivers(host: &Host) -> Tried {
+    let mut lines = Vec::new();
+    let read = sys::fs::read_file(&host.real_path("/proc/thread-self/net/dev"), &mut lines);
+    let opened = read.and_then(|()| DriverStatistics::open());
+    let mut statistics = match opened {
+        Ok(statistics) => statistics,
+        Err(error) => return Tried::refused(Some(error.errno), error.to_string()),
+    };
+    let (mut ifaces, mut counting) = (0, 0);
+    for line in lines.split(|byte| *byte == b'\n') {
+        let Some(end) = line.iter().position(|byte| *byte == b':') else { continue };
+        let mut bytes = Vec::new();
+        let name = line.get(..end).unwrap_or_default().trim_ascii();
+        if let Err(error) = statistics.read(name, &mut bytes) {
+            return Tried::refused(Some(error.errno), error.to_string());
+        }
+        ifaces += 1;
+        counting += u32::from(!bytes.is_empty());
+    }
+    Tried::works(format!("by ethtool's ioctls; drivers of {counting} of {ifaces} interfaces here have some"))
+}
+
+/// How many traps the devices of this namespace have, or why these cannot be read. Loads no module.
+pub fn probe_traps(host: &Host) -> Tried {
+    let family = match generic::listed(host, traps::FAMILY, "families", None) {
+        Ok(Some(family)) => family.id,
+        Ok(None) => return Tried::fails(Missing::KernelOption, "this kernel has no devlink"),
+        Err(error) => return Tried::refused(error.errno(), error.to_string()),
+    };
+    let (request, mut reading, mut found) = (traps::request(family), CounterReading::default(), 0);
+    let read = netlink::dump(host, &traps::query(&request, "traps"), |part| {
+        found += u32::from(traps::add(&mut reading, part.payload).is_some());
+        ControlFlow::Continue(())
+    });
+    if let Err(error) = read {
+        return Tried::refused(error.errno(), error.to_string());
+    }
+    let devices: BTreeSet<&[u8]> = reading.objects().iter().map(|object| &*object.label).collect();
+    Tried::works(format!("by devlink; {} devices here have {found} traps", devices.len()))
+}

@@ -1,0 +1,8 @@
+//! Drops from the kernel's drop monitor (NET_DM, module drop_monitor), for where neither BPF nor the kernel's trace can
+//! be had: a message of generic netlink for each dropped packet. Knows nothing of rows.
+
+mod message;
+mod monitor;
+
+pub(crate) use message::{Alert, fuzz};
+pub(crate) use monitor::{DropMonitor, Presence, presence};

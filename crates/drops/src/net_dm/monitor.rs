@@ -1,0 +1,340 @@
+//! The drop monitor at work. It is one for the whole host, and has one user at a time.
+use std::ops::ControlFlow;
+
+use netlink::generic::{self, GenericFamily, PROTOCOL};
+use netlink::{Answer, DumpError, Messages, Query, Request};
+use sys::{Errno, Host, NetNs, NetlinkSocket, SysError, netns};
+
+use super::message::{
+    Alert, DEFAULT, FAMILY, GROUP, MonitorConfig, NET_DM_ATTR_ALERT_MODE, NET_DM_ATTR_HW_DROPS, NET_DM_ATTR_QUEUE_LEN,
+    NET_DM_ATTR_SW_DROPS, NET_DM_ATTR_TRUNC_LEN, NET_DM_CMD_CONFIG, NET_DM_CMD_CONFIG_GET, NET_DM_CMD_START,
+    NET_DM_CMD_STATS_GET, NET_DM_CMD_STOP, OURS, config, dropped,
+};
+use crate::error::DropsError;
+
+/// Version of the family, which the kernel does not look at.
+const VERSION: u8 = 2;
+/// Room for messages that wait: the kernel counts about 1.3 KiB for each, and twice the bytes that are asked for.
+const ROOM_BYTES: i32 = 8 << 20;
+/// Messages that are taken at one time: no flood keeps the reader.
+const MESSAGES_MAX: usize = 65_536;
+/// The largest message: a packet of 65,532 bytes, and what is said of it.
+const MESSAGE_BYTES: usize = 68 << 10;
+/// What the family is called in messages.
+const WHAT: &str = "the drop monitor";
+
+const NOT_HERE: &str = "the drop monitor (NET_DM) is not here: only the first network namespace can have it";
+
+/// Where the family is, and by which number.
+#[derive(Debug)]
+struct Family {
+    /// The first network namespace; `None`: the thread's own is it.
+    netns: Option<NetNs>,
+    id: u16,
+    /// Number of its multicast group, which is below 32.
+    group: u32,
+}
+
+impl Family {
+    /// Asks the kernel, which loads the module if there is one. Only the first network namespace has the family.
+    fn find(host: &Host) -> Result<Family, DropsError> {
+        let first = host.proc_path("1/ns/net");
+        let is_first = netns::current_inode().ok() == netns::inode_of(&first).ok();
+        let found = match found_in(None)? {
+            None if !is_first => {
+                let netns = NetNs::open_path(&first)
+                    .map_err(|error| no(format!("{NOT_HERE}, which cannot be entered: {error}")))?;
+                found_in(Some(&netns))?.map(|numbers| (Some(netns), numbers))
+            }
+            found => found.map(|numbers| (None, numbers)),
+        };
+        let Some((netns, (id, group))) = found else {
+            return Err(no("this kernel has no drop monitor (NET_DM, module drop_monitor)"));
+        };
+        if !(1..=32).contains(&group) {
+            return Err(no("the drop monitor has no multicast group"));
+        }
+        Ok(Family { netns, id, group })
+    }
+
+    fn ask(&self, request: &Request, each: &mut dyn FnMut(&[u8])) -> Result<(), DumpError> {
+        exchange(request, self.netns.as_ref(), each)
+    }
+
+    fn request(&self, command: u8) -> Request {
+        let mut request = Request::one(self.id);
+        request.body(&[command, VERSION, 0, 0]);
+        request
+    }
+
+    fn config(&self) -> Result<MonitorConfig, DropsError> {
+        let mut found = None;
+        self.ask(&self.request(NET_DM_CMD_CONFIG_GET), &mut |message| found = found.or(config(message)))
+            .map_err(|error| no(error.to_string()))?;
+        found.ok_or_else(|| no("the drop monitor does not tell its settings (Linux 5.4 does)"))
+    }
+
+    fn configure(&self, to: MonitorConfig) -> Result<(), DumpError> {
+        let mut request = self.request(NET_DM_CMD_CONFIG);
+        request.attr(NET_DM_ATTR_ALERT_MODE, &[to.mode]);
+        request.attr_u32(NET_DM_ATTR_TRUNC_LEN, to.snaplen).attr_u32(NET_DM_ATTR_QUEUE_LEN, to.queue);
+        self.ask(&request, &mut |_| {})
+    }
+
+    /// Starts or stops monitoring of what software drops, and of what hardware does.
+    fn switch(&self, command: u8, hardware: bool) -> Result<(), DumpError> {
+        let mut request = self.request(command);
+        request.attr(NET_DM_ATTR_SW_DROPS, &[]);
+        if hardware {
+            request.attr(NET_DM_ATTR_HW_DROPS, &[]);
+        }
+        self.ask(&request, &mut |_| {})
+    }
+
+    /// Packets that the kernel could not tell of, so far.
+    fn dropped(&self) -> Result<u64, DropsError> {
+        let mut found = None;
+        self.ask(&self.request(NET_DM_CMD_STATS_GET), &mut |message| found = found.or(dropped(message)))
+            .map_err(|error| no(error.to_string()))?;
+        Ok(found.unwrap_or(0))
+    }
+
+    /// Port ids of the sockets that receive what the monitor tells, but for our own. Linux 2.6.25 and later.
+    fn listeners(&self, host: &Host, own: u32) -> Result<Vec<u32>, SysError> {
+        let mut text = Vec::new();
+        let path = host.real_path("/proc/thread-self/net/netlink");
+        netns::within(self.netns.as_ref(), || sys::fs::read_file(&path, &mut text))??;
+        let text = String::from_utf8_lossy(&text);
+        Ok(text.lines().filter_map(|line| listener(line, self.group)).filter(|port| *port != own).collect())
+    }
+}
+
+/// The port id of a line of /proc/net/netlink, if that socket is in the group: `sk Eth Pid Groups …`.
+fn listener(line: &str, group: u32) -> Option<u32> {
+    let mut words = line.split_whitespace().skip(1);
+    let (protocol, port, groups) = (words.next()?, words.next()?, words.next()?);
+    let groups = u32::from_str_radix(groups, 16).ok()?;
+    let is_it = protocol.parse() == Ok(PROTOCOL) && groups & 1_u32.checked_shl(group - 1)? != 0;
+    port.parse().ok().filter(|_| is_it)
+}
+
+/// Numbers of family and group, in a namespace; `None`: it is not there.
+fn found_in(netns: Option<&NetNs>) -> Result<Option<(u16, u32)>, DropsError> {
+    let family =
+        generic::family(&Host::live(), FAMILY, "drop monitor", netns).map_err(|error| no(error.to_string()))?;
+    Ok(family.as_ref().and_then(numbers))
+}
+
+fn numbers(family: &GenericFamily) -> Option<(u16, u32)> {
+    let group = family.groups.iter().find(|(name, _)| **name == *GROUP)?;
+    Some((family.id, group.1)).filter(|_| *family.name == *FAMILY.as_bytes())
+}
+
+/// Not on the tape: a recording holds the drops themselves.
+fn exchange(request: &Request, netns: Option<&NetNs>, each: &mut dyn FnMut(&[u8])) -> Result<(), DumpError> {
+    let ask = Query { what: WHAT, protocol: PROTOCOL, request, key: "drop monitor", note: "", netns };
+    let go_on = |part: &Answer<'_>| {
+        each(part.payload);
+        ControlFlow::Continue(())
+    };
+    netlink::exchange(&Host::live(), &ask, go_on).map(drop)
+}
+
+fn no(why: impl Into<Box<str>>) -> DropsError {
+    DropsError::NoMonitor(why.into())
+}
+
+/// Monitoring, from when it is opened to when it goes.
+#[derive(Debug)]
+pub(crate) struct DropMonitor {
+    family: Family,
+    socket: NetlinkSocket,
+    hardware: bool,
+    /// The settings before, which come back.
+    before: MonitorConfig,
+    /// Losses before.
+    dropped_before: u64,
+    buffer: Vec<u8>,
+    /// Messages that make no sense.
+    undecoded: u64,
+}
+
+impl DropMonitor {
+    /// Monitors drops from here on; if `hardware`, also those that hardware drops by devlink traps and hands over.
+    /// Needs CAP_NET_ADMIN, from Linux 6.7 on CAP_SYS_ADMIN as well. Loads the module.
+    pub(crate) fn open(host: &Host, hardware: bool) -> Result<DropMonitor, DropsError> {
+        let family = Family::find(host)?;
+        let socket = netns::within(family.netns.as_ref(), || NetlinkSocket::open(PROTOCOL))??;
+        socket.make_room(ROOM_BYTES);
+        // Losses are counted: by the socket, and by the kernel.
+        socket.report_no_losses()?;
+        socket.join(1 << (family.group - 1))?;
+        let own = socket.port_id()?;
+        let dropped_before = family.dropped()?;
+        let before = family.begin(host, own, hardware)?;
+        Ok(DropMonitor {
+            family,
+            socket,
+            hardware,
+            before,
+            dropped_before,
+            buffer: vec![0; MESSAGE_BYTES],
+            undecoded: 0,
+        })
+    }
+
+    /// Takes what waits and calls back with each drop.
+    pub(crate) fn take(&mut self, each: &mut dyn FnMut(&Alert<'_>)) -> Result<(), SysError> {
+        for _ in 0..MESSAGES_MAX {
+            let Some(got) = self.socket.receive_waiting(&mut self.buffer)? else { break };
+            for message in Messages::new(self.buffer.get(..got.bytes).unwrap_or_default()) {
+                let Ok(message) = message else {
+                    self.undecoded += 1;
+                    break;
+                };
+                match Alert::decode(message.payload).filter(|_| message.kind == self.family.id) {
+                    Some(alert) => each(&alert),
+                    None => self.undecoded += 1,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for messages, for `timeout_ms` at most; false if none came.
+    pub(crate) fn wait(&self, timeout_ms: i32) -> Result<bool, SysError> {
+        self.socket.wait(timeout_ms)
+    }
+
+    /// Drops that no message told, so far: the queue or the socket was full, or the message made no sense.
+    pub(crate) fn lost(&self) -> Result<u64, DropsError> {
+        let by_kernel = self.family.dropped()?.wrapping_sub(self.dropped_before);
+        Ok(by_kernel.saturating_add(self.socket.drops()?.into()).saturating_add(self.undecoded))
+    }
+}
+
+impl Drop for DropMonitor {
+    fn drop(&mut self) {
+        // Nobody is left to tell of a failure; the next run mends it.
+        let _ = self.family.switch(NET_DM_CMD_STOP, self.hardware);
+        let _ = self.family.configure(self.before);
+    }
+}
+
+impl Family {
+    /// Sets up the monitor and starts it; returns its settings before. One that a killed run has left on is ended: with
+    /// our settings, and without a listener.
+    fn begin(&self, host: &Host, own: u32, hardware: bool) -> Result<MonitorConfig, DropsError> {
+        let before = Some(self.config()?).filter(|config| *config != OURS).unwrap_or(DEFAULT);
+        let started = |tried: Result<(), DumpError>| match tried {
+            Err(DumpError::Refused { errno: Errno::AGAIN | Errno::BUSY, .. }) => Ok(false),
+            Err(error) => Err(no(error.to_string())),
+            Ok(()) => Ok(true),
+        };
+        let begin = || -> Result<bool, DropsError> {
+            if !started(self.configure(OURS))? {
+                return Ok(false);
+            }
+            let is_started = started(self.switch(NET_DM_CMD_START, hardware));
+            if !matches!(is_started, Ok(true)) {
+                let _ = self.configure(before);
+            }
+            is_started
+        };
+        if begin()? {
+            return Ok(before);
+        }
+        let listeners = self.listeners(host, own)?;
+        if listeners.is_empty() && self.config()? == OURS {
+            // What hardware drops may be monitored or not.
+            let _ = self.switch(NET_DM_CMD_STOP, true);
+            if begin()? {
+                return Ok(before);
+            }
+        }
+        Err(no(busy(host, &listeners)))
+    }
+}
+
+/// The sentence about somebody else's monitoring.
+fn busy(host: &Host, listeners: &[u32]) -> String {
+    const ONE: &str = "the drop monitor is on already, and has one user at a time";
+    let name = |port: &u32| {
+        let mut comm = Vec::new();
+        let read = sys::fs::read_file(&host.proc_path(&format!("{port}/comm")), &mut comm);
+        // Port ids are processes as a rule.
+        let comm = sys::escaped(comm.trim_ascii_end());
+        if read.is_ok() { format!("{port} ({comm})") } else { port.to_string() }
+    };
+    match listeners {
+        [] => format!("{ONE}: nobody listens, so a program that was killed may have left it (dropwatch: start, stop)"),
+        ports => format!("{ONE}: netlink port {} listens", ports.iter().map(name).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// Whether the monitor is there, for `netwren support`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Presence {
+    /// The kernel has the family.
+    There,
+    /// It has not; a module that is not loaded would bring it.
+    NotLoaded,
+    /// It has not, and no module is known.
+    Absent,
+}
+
+/// Looks without loading the module: at the list of families of the first network namespace, and that of modules.
+pub(crate) fn presence(host: &Host) -> Presence {
+    let first = NetNs::open_path(&host.proc_path("1/ns/net")).ok();
+    let is_there = [None, first.as_ref()].into_iter().any(|netns| {
+        let family = generic::listed(&Host::live(), FAMILY, "drop monitor", netns);
+        family.is_ok_and(|family| family.as_ref().and_then(numbers).is_some())
+    });
+    let listed = || {
+        let mut text = Vec::new();
+        let release = sys::Kernel::running().release;
+        let path = host.real_path(&format!("/lib/modules/{release}/modules.dep"));
+        let read = sys::fs::read_file(&path, &mut text);
+        read.is_ok() && text.windows(MODULE.len()).any(|part| part == MODULE)
+    };
+    match is_there {
+        true => Presence::There,
+        false if listed() => Presence::NotLoaded,
+        false => Presence::Absent,
+    }
+}
+
+/// The module's file.
+const MODULE: &[u8] = b"/drop_monitor.ko";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listeners_of_the_group() {
+        let head = "sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode";
+        assert_eq!(listener(head, 1), None);
+        let line = |protocol: &str, groups: &str| {
+            listener(
+                &format!(
+                    "0000000000000000 {protocol}  1234       {groups} 0        0        0     2        0        7"
+                ),
+                1,
+            )
+        };
+        assert_eq!((line("16", "00000001"), line("16", "00000003")), (Some(1234), Some(1234)));
+        assert_eq!((line("16", "00000002"), line("0", "00000001"), line("16", "x")), (None, None, None));
+    }
+
+    /// This kernel has none, or somebody may have it; either is said.
+    #[test]
+    fn root_a_kernel_without_it_says_so() {
+        testkit::require_root!();
+        let host = Host::live();
+        if presence(&host) == Presence::Absent {
+            let said = DropMonitor::open(&host, false).map(drop).map_err(|error| error.to_string());
+            assert!(said.as_ref().is_err_and(|said| said.contains("drop monitor (NET_DM")), "{said:?}");
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! Drops by way of the kernel's drop monitor, as keys, counts and events of the same form as those of BPF.
+use std::collections::HashMap;
+use std::time::Duration;
+
+use sys::{Host, SysError, clock};
+
+use crate::backend::{BackendLosses, CountsDrops, ReasonNames, TellsDrops};
+use crate::block::{ETH_P_IPV6, HAS_ADDRESSES, HAS_PORTS, KEY_BYTES, SAMPLE_BYTES};
+use crate::error::DropsError;
+use crate::event_block::EVENT_BYTES;
+use crate::meaning::BY_HARDWARE;
+use crate::net_dm::{Alert, DropMonitor};
+use crate::via::DropsVia;
+
+/// Kinds of drops that are counted: reasons, places, interfaces, EtherTypes and protocols. The last are the sender's
+/// choice.
+const KINDS_MAX: usize = 4096;
+/// Names that are kept: the kernel's code has some thousands of places and hundreds of reasons.
+const NAMES_MAX: usize = 16_384;
+/// How long the kernel's workers get for drops that they have not told yet, at each reading.
+const SETTLE_MS: i32 = 10;
+const SETTLES_MAX: u32 = 10;
+/// `struct ethhdr`
+const ETHERNET: usize = 14;
+const ETH_P_IP: u16 = 0x0800;
+/// Protocols of IP with ports at their beginning.
+const WITH_PORTS: &[u8] = &[6, 17, 33, 132, 136];
+
+/// Numbers of reasons and places, in the order in which they come: messages have names alone, or addresses that only
+/// the kernel can name.
+#[derive(Debug, Default)]
+struct NamesSeen {
+    reasons: ReasonNames,
+    numbers: HashMap<Box<[u8]>, u32>,
+    functions: HashMap<u64, Box<[u8]>>,
+    /// True once a drop of software came without a reason.
+    no_reasons: bool,
+}
+
+impl NamesSeen {
+    /// The number of a reason, from 1 on; 0 for none, and beyond [`NAMES_MAX`].
+    fn reason(&mut self, name: &[u8]) -> u32 {
+        if let Some(number) = self.numbers.get(name) {
+            return *number;
+        }
+        let next = u32::try_from(self.numbers.len() + 1).unwrap_or(0);
+        if name.is_empty() || self.numbers.len() >= NAMES_MAX {
+            return 0;
+        }
+        self.numbers.insert(name.into(), next);
+        self.reasons.reasons.push((next, String::from_utf8_lossy(name).into()));
+        next
+    }
+
+    /// Keeps the name of a place.
+    fn place(&mut self, address: u64, name: &[u8]) -> u64 {
+        if self.functions.len() < NAMES_MAX && !name.is_empty() {
+            self.functions.entry(address).or_insert_with(|| name.into());
+        }
+        address
+    }
+
+    /// Place and reason of a drop. Of hardware the place is a small number that stands for the group of its trap.
+    fn of(&mut self, alert: &Alert<'_>) -> (u64, u32) {
+        let Some((trap, group)) = alert.trap else {
+            self.no_reasons |= alert.reason.is_empty();
+            return (self.place(alert.place, alert.function()), self.reason(alert.reason));
+        };
+        let group = [BY_HARDWARE.as_bytes(), group].concat();
+        let place = u64::from(self.reason(&group));
+        (self.place(place, &group), self.reason(trap))
+    }
+}
+
+fn put(into: &mut [u8], at: usize, bytes: &[u8]) {
+    into.iter_mut().skip(at).zip(bytes).for_each(|(place, byte)| *place = *byte);
+}
+
+/// Key and sample of a drop.
+fn decoded(alert: &Alert<'_>, names: &mut NamesSeen) -> ([u8; KEY_BYTES], [u8; SAMPLE_BYTES]) {
+    let (mut key, mut sample) = ([0; KEY_BYTES], [0; SAMPLE_BYTES]);
+    let (place, reason) = names.of(alert);
+    let l4 = put_ends(alert, &mut sample);
+    put(&mut key, 0, &place.to_ne_bytes());
+    put(&mut key, 8, &reason.to_ne_bytes());
+    put(&mut key, 16, &alert.ifindex.to_ne_bytes());
+    put(&mut key, 20, &alert.ethertype.to_ne_bytes());
+    put(&mut key, 22, &[l4]);
+    put(&mut sample, 36, &alert.ethertype.to_ne_bytes());
+    put(&mut sample, 40, &alert.bytes.to_ne_bytes());
+    (key, sample)
+}
+
+/// Puts addresses and ports into a sample, as far as they are told. Returns the protocol of IP; 0 where that is not
+/// known.
+fn put_ends(alert: &Alert<'_>, sample: &mut [u8; SAMPLE_BYTES]) -> u8 {
+    let ethertype = alert.ethertype.to_be_bytes();
+    let header = match alert.payload.get(ETHERNET - 2..ETHERNET) {
+        Some(bytes) if bytes == ethertype => alert.payload.get(ETHERNET..),
+        _ => Some(alert.payload),
+    };
+    let header = header.unwrap_or_default();
+    let version = header.first().map_or(0, |byte| byte >> 4);
+    // Where addresses are, how long each is, the protocol, and where the next header begins.
+    let parts = match (alert.ethertype, version) {
+        (ETH_P_IP, 4) => header.get(..20).map(|ip| {
+            let is_first = u16::from_be_bytes([ip[6], ip[7]]) & 0x1fff == 0;
+            ((12, 4), ip[9], is_first.then_some(usize::from(ip[0] & 15) * 4))
+        }),
+        (ETH_P_IPV6, 6) => header.get(..40).map(|ip| ((8, 16), ip[6], Some(40))),
+        _ => None,
+    };
+    let Some(((at, len), l4, next)) = parts else { return 0 };
+    put(sample, 0, header.get(at..at + len).unwrap_or_default());
+    put(sample, 16, header.get(at + len..at + 2 * len).unwrap_or_default());
+    let ports = next.filter(|_| WITH_PORTS.contains(&l4)).and_then(|at| header.get(at..at + 4));
+    put(sample, 32, ports.unwrap_or_default());
+    put(sample, 38, &[l4, HAS_ADDRESSES | if ports.is_some() { HAS_PORTS } else { 0 }]);
+    l4
+}
+
+/// What one kind of drops has come to.
+#[derive(Debug)]
+struct KindCount {
+    packets: u64,
+    bytes: u64,
+    sample: Box<[u8; SAMPLE_BYTES]>,
+}
+
+/// Counts of what the monitor has told.
+#[derive(Debug)]
+pub(crate) struct NetDmCounts {
+    monitor: DropMonitor,
+    names: NamesSeen,
+    counts: HashMap<[u8; KEY_BYTES], KindCount>,
+    /// Packets of further kinds.
+    unknown: u64,
+}
+
+impl NetDmCounts {
+    /// Monitors what software drops from here on: what hardware does, its own counters have.
+    pub(crate) fn open(host: &Host) -> Result<NetDmCounts, DropsError> {
+        let (names, counts) = Default::default();
+        Ok(NetDmCounts { monitor: DropMonitor::open(host, false)?, names, counts, unknown: 0 })
+    }
+}
+
+impl CountsDrops for NetDmCounts {
+    fn via(&self) -> DropsVia {
+        DropsVia::NetDm
+    }
+
+    fn reasons(&self) -> &ReasonNames {
+        &self.names.reasons
+    }
+
+    fn lacks_reasons(&self) -> bool {
+        self.names.no_reasons
+    }
+
+    fn function(&self, address: u64) -> Option<&[u8]> {
+        self.names.functions.get(&address).map(|name| &**name)
+    }
+
+    fn each(&mut self, each: &mut dyn FnMut(&[u8; KEY_BYTES], u64, u64)) -> Result<(), DropsError> {
+        self.drain()?;
+        for _ in 0..SETTLES_MAX {
+            if !self.monitor.wait(SETTLE_MS)? {
+                break;
+            }
+            self.drain()?;
+        }
+        self.counts.iter().for_each(|(key, counted)| each(key, counted.packets, counted.bytes));
+        Ok(())
+    }
+
+    fn sample(&self, key: &[u8; KEY_BYTES], sample: &mut [u8; SAMPLE_BYTES]) -> Result<(), DropsError> {
+        if let Some(counted) = self.counts.get(key) {
+            *sample = *counted.sample;
+        }
+        Ok(())
+    }
+
+    fn losses(&mut self) -> Result<BackendLosses, DropsError> {
+        Ok(BackendLosses { lost: self.monitor.lost()?.saturating_add(self.unknown), ..BackendLosses::default() })
+    }
+
+    fn drain(&mut self) -> Result<(), DropsError> {
+        let (names, counts, unknown) = (&mut self.names, &mut self.counts, &mut self.unknown);
+        self.monitor.take(&mut |alert| {
+            let (key, sample) = decoded(alert, names);
+            if counts.len() >= KINDS_MAX && !counts.contains_key(&key) {
+                *unknown += 1;
+                return;
+            }
+            let first = || KindCount { packets: 0, bytes: 0, sample: Box::new(sample) };
+            let counted = counts.entry(key).or_insert_with(first);
+            counted.packets += 1;
+            counted.bytes = counted.bytes.wrapping_add(alert.bytes.into());
+        })?;
+        Ok(())
+    }
+}
+
+/// Each drop that the monitor tells.
+#[derive(Debug)]
+pub(crate) struct NetDmEvents {
+    monitor: DropMonitor,
+    names: NamesSeen,
+}
+
+impl NetDmEvents {
+    /// Monitors what software drops from here on, and what hardware drops and hands over.
+    pub(crate) fn open(host: &Host) -> Result<NetDmEvents, DropsError> {
+        Ok(NetDmEvents { monitor: DropMonitor::open(host, true)?, names: NamesSeen::default() })
+    }
+}
+
+impl TellsDrops for NetDmEvents {
+    fn via(&self) -> DropsVia {
+        DropsVia::NetDm
+    }
+
+    fn reasons(&self) -> &ReasonNames {
+        &self.names.reasons
+    }
+
+    fn function(&self, address: u64) -> Option<&[u8]> {
+        self.names.functions.get(&address).map(|name| &**name)
+    }
+
+    fn take(&mut self, each: &mut dyn FnMut(&[u8])) -> Result<(), SysError> {
+        let epoch_ns = clock::wall_ns().wrapping_sub(clock::monotonic_ns());
+        let (mut event, names) = ([0; EVENT_BYTES], &mut self.names);
+        self.monitor.take(&mut |alert| {
+            let (key, sample) = decoded(alert, names);
+            put(&mut event, 0, &alert.wall_ns.wrapping_sub(epoch_ns).to_ne_bytes());
+            put(&mut event, 8, &key);
+            put(&mut event, 8 + KEY_BYTES, &sample);
+            each(&event);
+        })
+    }
+
+    fn wait(&self, timeout_ms: i32) -> Result<(), SysError> {
+        // Not for the first message: the more wait, the less each costs.
+        std::thread::sleep(Duration::from_millis(u64::try_from(timeout_ms).unwrap_or(0)));
+        Ok(())
+    }
+
+    fn losses(&mut self) -> Result<BackendLosses, DropsError> {
+        Ok(BackendLosses { lost: self.monitor.lost()?, ..BackendLosses::default() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::block::packet;
+    use crate::fixtures::NET_DM;
+    use crate::meaning::is_benign;
+    use record::Addr;
+
+    fn alert(datagram: &[u8]) -> Alert<'_> {
+        Alert::decode(netlink::Messages::new(datagram).next().unwrap().unwrap().payload).unwrap()
+    }
+
+    #[test]
+    fn addresses_and_ports_of_recorded_packets() {
+        let mut names = NamesSeen::default();
+        let row = |datagram: &'static [u8], names: &mut NamesSeen| {
+            let (key, sample) = decoded(&alert(datagram), names);
+            packet(&key, &sample)
+        };
+        let four = row(NET_DM.tcp4_612, &mut names);
+        let local = Addr::V4([127, 0, 0, 1]);
+        assert_eq!((four.ends, four.l4, four.ports.unwrap().1), (Some((local, local)), Some(6), 9));
+        assert_eq!((four.ifindex, four.first_bytes, four.ethertype), (1, 74, 0x0800));
+        let six = row(NET_DM.tcp6_612, &mut names);
+        let local = Addr::V6([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!((six.ends, six.l4, six.ports.unwrap().1), (Some((local, local)), Some(6), 9));
+        assert_eq!(&*names.functions[&four.place_address], b"tcp_v4_rcv");
+        assert_eq!((four.reason_number, names.reasons.reasons.len(), names.no_reasons), (six.reason_number, 1, false));
+        let trapped = row(NET_DM.trap_drop, &mut names);
+        assert_eq!(trapped.ends.unwrap().1, Addr::V4([198, 51, 100, 1]));
+        assert_eq!(&*names.functions[&trapped.place_address], b"devlink l2_drops");
+        assert!(trapped.place_address <= u32::MAX.into(), "no address of the kernel");
+        row(NET_DM.tcp4_510, &mut names);
+        assert!(names.no_reasons, "5.10 has none");
+    }
+
+    #[test]
+    fn exceptions_of_hardware_are_no_losses() {
+        let mut names = NamesSeen::default();
+        for (datagram, benign) in [(NET_DM.trap_drop, false), (NET_DM.trap_exception, true)] {
+            let alert = alert(datagram);
+            let (place, _) = names.of(&alert);
+            assert_eq!(is_benign(alert.trap.unwrap().0, &names.functions[&place]), benign);
+        }
+    }
+
+    #[test]
+    fn packets_cut_anywhere_and_fragments() {
+        let whole = alert(NET_DM.tcp4_612);
+        for len in 0..whole.payload.len() {
+            let (key, sample) = decoded(&Alert { payload: &whole.payload[..len], ..whole }, &mut NamesSeen::default());
+            let row = packet(&key, &sample);
+            assert_eq!((row.ends.is_some(), row.ports.is_some()), (len >= 34, len >= 38), "{len} bytes");
+        }
+        let mut fragment = whole.payload.to_vec();
+        fragment[ETHERNET + 7] = 9;
+        let (key, sample) = decoded(&Alert { payload: &fragment, ..whole }, &mut NamesSeen::default());
+        assert_eq!(packet(&key, &sample).ports, None);
+    }
+
+    #[test]
+    fn names_are_bounded() {
+        let mut names = NamesSeen::default();
+        let last = (0..NAMES_MAX + 5).map(|n| names.reason(n.to_string().as_bytes())).last();
+        (0..NAMES_MAX as u64 + 5).for_each(|n| _ = names.place(n, b"f"));
+        assert_eq!((last, names.numbers.len(), names.functions.len()), (Some(0), NAMES_MAX, NAMES_MAX));
+    }
+}

@@ -15,7 +15,7 @@ const CLONE: &str = "/root/netwren";
 
 /// Builds each release (`12`, `13`; empty: both), clones into it and runs the commands there.
 pub(crate) fn run(releases: &[String], commands: &[String]) -> Result<()> {
-    ensure!(testkit::root::have(), "fresh needs root: it makes a chroot");
+    ensure!(testkit::root::have(), "fresh needs root: it makes a root for the new Debian");
     ensure!(testkit::tool::have("debootstrap"), "fresh needs debootstrap: apt-get install debootstrap");
     let usual = || USUAL.iter().map(|command| (*command).to_owned()).collect();
     let commands: Vec<String> = if commands.is_empty() { usual() } else { commands.to_vec() };
@@ -38,17 +38,18 @@ fn one(release: &str, commands: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// A chroot that is removed when this is dropped.
+/// A root that is removed when this is dropped.
 struct Debian {
     root: PathBuf,
     /// Environment of everything that runs inside.
     env: Vec<(&'static str, String)>,
 }
 
-/// What runs first in a mount and pid namespace of its own: arguments are the chroot, the folder of the tests' locks,
-/// then the command. The chroot must be a mount by itself, or `ip netns exec` could not remount `/`. Terminals
-/// (/dev/pts) and cgroups (/sys/fs/cgroup) are mounts of their own. It shares the kernel's settings with this machine,
-/// so tests in it take turns with tests elsewhere.
+/// What runs first in a mount and pid namespace of its own: arguments are the folder, the folder of the tests' locks,
+/// then the command. The folder becomes the root by pivot_root: out of a mere chroot whoever enters the mount namespace
+/// finds this machine's root, and this machine's mounts are listed. Terminals (/dev/pts) and cgroups (/sys/fs/cgroup)
+/// are mounts of their own. It shares the kernel's settings with this machine, so tests in it take turns with tests
+/// elsewhere.
 const ENTER: &str = r#"
 set -eu
 root=$1; locks=$2; shift 2
@@ -58,7 +59,12 @@ mount --rbind /sys "$root/sys"
 mount --rbind /dev "$root/dev"
 mkdir -p "$root/tmp/${locks##*/}"
 mount --bind "$locks" "$root/tmp/${locks##*/}"
-exec chroot "$root" "$@"
+cd "$root"
+mkdir -p tmp/before
+pivot_root . tmp/before
+umount -l /tmp/before
+rmdir /tmp/before
+exec "$@"
 "#;
 
 impl Debian {

@@ -408,8 +408,8 @@ fn root_cgroups_out_of_reach() {
     let lab = Lab::new("sscgroup");
     lab.listen_tcp(3);
     let mut hidden = lab.command("unshare");
-    // In a mount namespace of its own no cgroup file system is left.
-    hidden.args(["-m", "sh", "-c"]).arg(
+    // In namespaces of its own no cgroup file system is left, and none that process 1 sees.
+    hidden.args(["-mpf", "--mount-proc", "sh", "-c"]).arg(
         "while read -r _ place kind _; do case $kind in cgroup2) umount -l \"$place\" ;; esac; done < \
          /proc/self/mounts; exec \"$0\" \"$@\"",
     );

@@ -4,8 +4,9 @@ use sys::fs::{self, CPath, Entries, FileKind};
 use sys::{Errno, Fd, Host, SysError};
 
 use crate::HostError;
-use crate::mounts;
+use crate::mounts::{self, MountList};
 use crate::texts::Texts;
+use std::path::PathBuf;
 
 /// Directories read at most. A host with more groups than that gives the rest no path.
 const GROUPS_MAX: usize = 200_000;
@@ -56,9 +57,20 @@ impl CgroupsReport {
 impl Cgroups {
     /// Walks the directories of the cgroup v2 file system once. About 40 µs a group, because each of its directories
     /// lists some fifty files.
+    ///
+    /// Where this process sees none (`ip netns exec` covers /sys), that of process 1 is taken.
     pub fn read(host: &Host) -> Result<Cgroups, HostError> {
+        Cgroups::walked(host, |host| mounts::lists(host).iter().find_map(cgroup2))
+    }
+
+    /// The same of a file system that this process sees, and of no other: what `ss` does.
+    pub fn read_own(host: &Host) -> Result<Cgroups, HostError> {
+        Cgroups::walked(host, |host| mounts::own(host).as_ref().and_then(cgroup2))
+    }
+
+    fn walked(host: &Host, find: impl Fn(&Host) -> Option<PathBuf>) -> Result<Cgroups, HostError> {
         let mut bytes = Vec::new();
-        host.bytes("cgroups", "", &mut bytes, |into| walk(host, into))?;
+        host.bytes("cgroups", "", &mut bytes, |into| walk(find(host), into))?;
         Cgroups::parse(bytes)
     }
 
@@ -129,9 +141,9 @@ fn put_group(into: &mut Vec<u8>, id: u64, path: &[u8]) {
 }
 
 // A cgroup's id is the inode number of its directory (kernfs, 64-bit kernels).
-fn walk(host: &Host, into: &mut Vec<u8>) -> Result<(), SysError> {
+fn walk(place: Option<PathBuf>, into: &mut Vec<u8>) -> Result<(), SysError> {
     into.resize(HEAD, 0);
-    let Some(place) = find_mount(host) else { return Ok(()) };
+    let Some(place) = place else { return Ok(()) };
     let root = fs::open_dir(&place)?;
     put_group(into, fs::stat(&place)?.inode, b"/");
     let mut walk = CgroupWalk { groups: 1, over: false, into, entries: Entries::new(), todo: vec![Box::default()] };
@@ -184,11 +196,9 @@ impl CgroupWalk<'_> {
 }
 
 // /sys/fs/cgroup, or /sys/fs/cgroup/unified beside version 1, or wherever else.
-fn find_mount(host: &Host) -> Option<std::path::PathBuf> {
-    mounts::lists(host).iter().find_map(|list| {
-        let found = mounts::mounts(&list.text).find(|mount| mount.kind == b"cgroup2");
-        found.map(|mount| list.path(&mount))
-    })
+fn cgroup2(list: &MountList) -> Option<PathBuf> {
+    let found = mounts::mounts(&list.text).find(|mount| mount.kind == b"cgroup2");
+    found.map(|mount| list.path(&mount))
 }
 
 #[cfg(test)]

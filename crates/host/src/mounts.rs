@@ -43,20 +43,22 @@ impl MountList {
 /// The mounts that this process sees, then those that process 1 sees if it is root's: `ip netns exec` covers /sys, and
 /// with it what is mounted there. What cannot be read is left out.
 pub(crate) fn lists(host: &Host) -> Vec<MountList> {
-    let mut lists = Vec::new();
-    let mut add = |process: &str, root: PathBuf| {
-        let mut text = Vec::new();
-        if fs::read_file(&host.proc_path(&format!("{process}/mountinfo")), &mut text).is_ok() {
-            lists.push(MountList { text, root });
-        }
-    };
-    add("self", PathBuf::from("/"));
     let root = host.proc_path("1/root");
     // The second needs the right to look into process 1.
-    if fs::stat(&host.proc_path("1")).is_ok_and(|stat| stat.uid == 0) && fs::stat(&root).is_ok() {
-        add("1", root);
-    }
-    lists
+    let is_there = fs::stat(&host.proc_path("1")).is_ok_and(|stat| stat.uid == 0) && fs::stat(&root).is_ok();
+    let first = || is_there.then(|| list(host, "1", root)).flatten();
+    own(host).into_iter().chain(first()).collect()
+}
+
+/// The mounts that this process sees, if they can be read.
+pub(crate) fn own(host: &Host) -> Option<MountList> {
+    list(host, "self", PathBuf::from("/"))
+}
+
+fn list(host: &Host, process: &str, root: PathBuf) -> Option<MountList> {
+    let mut text = Vec::new();
+    fs::read_file(&host.proc_path(&format!("{process}/mountinfo")), &mut text).ok()?;
+    Some(MountList { text, root })
 }
 
 /// The mounts in order; of two at one place the last is the one that is seen. Lines that make no sense are skipped.

@@ -68,7 +68,9 @@ fn read_around(session: &Session, request: &Request, stats: &mut Accounting) -> 
         around.owners = session.owners().read(host).map_err(&mut noted).ok();
     }
     if options.details || options.cgroup {
-        around.cgroups = Cgroups::read(host).map_err(&mut noted).ok();
+        // In `ip netns exec` ss finds no group.
+        let read = if options.bug_compatible { Cgroups::read_own } else { Cgroups::read };
+        around.cgroups = read(host).map_err(&mut noted).ok();
     }
     if !options.numeric {
         // Without the file every port is a number.

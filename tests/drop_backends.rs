@@ -207,7 +207,7 @@ fn root_without_a_drop_monitor_it_is_said() {
     let support = netwren_in(&lab, &["support"]).stdout;
     let there = support.lines().find(|line| line.starts_with("counting drops via net-dm")).unwrap();
     if there.contains("this kernel has no drop monitor") {
-        let said: &[&str] = &["the drop monitor (NET_DM"];
+        let said: &[&str] = &["drop monitor (NET_DM"];
         netwren_in(&lab, &["drops", "--via", "net-dm", "--for", "0.1"]).says(4, said);
         netwren_in(&lab, &["drops", "--via", "net-dm", "--events", "--for", "0.1"]).says(4, said);
     }

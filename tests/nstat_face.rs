@@ -52,7 +52,7 @@ fn send_to_a_closed_port(lab: &Lab, count: usize) {
 #[test]
 fn root_counters_and_their_history_are_those_of_nstat() {
     testkit::require_root!();
-    testkit::require_tool!("nstat");
+    testkit::require_version!("nstat", testkit::tool::NSTAT);
     let lab = Lab::new("nstat");
     // Nothing but this test is counted: no address comes and goes.
     send_to_a_closed_port(&lab, 5);
@@ -93,7 +93,7 @@ fn root_counters_and_their_history_are_those_of_nstat() {
 #[test]
 fn root_histories_that_cannot_be_used_are_refused_as_nstat_does() {
     testkit::require_root!();
-    testkit::require_tool!("nstat");
+    testkit::require_version!("nstat", testkit::tool::NSTAT);
     let lab = Lab::new("nstathist");
     send_to_a_closed_port(&lab, 5);
     let both = Both::new(&lab);

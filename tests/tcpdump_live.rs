@@ -62,7 +62,7 @@ fn beside(lab: &Lab, args: &[&str]) -> [(Vec<String>, Ran); 2] {
 #[test]
 fn root_live_lines_are_those_of_tcpdump() {
     testkit::require_root!();
-    testkit::require_tool!("tcpdump");
+    testkit::require_version!("tcpdump", testkit::tool::TCPDUMP);
     let lab = Lab::new("tdlive");
     for args in [
         &["-i", "lo"][..],
@@ -89,7 +89,7 @@ fn root_live_lines_are_those_of_tcpdump() {
 #[test]
 fn root_live_runs_end_and_refuse_as_tcpdump() {
     testkit::require_root!();
-    testkit::require_tool!("tcpdump");
+    testkit::require_version!("tcpdump", testkit::tool::TCPDUMP);
     let lab = Lab::new("tdends");
     lab.ip(&["link", "add", "down0", "type", "veth", "peer", "name", "down1"]);
     for args in [
@@ -126,7 +126,7 @@ fn root_live_runs_end_and_refuse_as_tcpdump() {
 #[test]
 fn root_stamps_that_no_adapter_has_are_told_as_tcpdump_does() {
     testkit::require_root!();
-    testkit::require_tool!("tcpdump");
+    testkit::require_version!("tcpdump", testkit::tool::TCPDUMP);
     let lab = Lab::new("tdstamps");
     lab.ip(&["link", "add", "v0", "type", "veth", "peer", "name", "down1"]);
     lab.ip(&["link", "set", "v0", "up"]);

@@ -210,7 +210,7 @@ fn without_stamps(mut bytes: Vec<u8>) -> Vec<u8> {
 #[test]
 fn root_live_files_are_those_of_tcpdump() {
     testkit::require_root!();
-    testkit::require_tool!("tcpdump");
+    testkit::require_version!("tcpdump", testkit::tool::TCPDUMP);
     let lab = Lab::new("tdsave");
     for args in [
         &["-i", "lo", "-w", "x"][..],

@@ -141,7 +141,7 @@ const LIKE_TCPDUMP: &str = "\
 #[test]
 fn root_programs_and_lists_are_those_of_tcpdump() {
     testkit::require_root!();
-    testkit::require_tool!("tcpdump");
+    testkit::require_version!("tcpdump", testkit::tool::TCPDUMP);
     let lab = Lab::new("tdrare");
     lab.ip(&["addr", "add", "192.0.2.1/28", "dev", "lo"]);
     let dir = tempfile::tempdir().unwrap();

@@ -96,7 +96,8 @@ impl Town {
         command.arg(format!("--pid={}", of("pid_for_children"))).arg(format!("--wd={}", dir.display()));
         command.args(["script", "-qec", "stty cols 80 rows 40; exec bash -c \"$LINE\" 2> stderr", "/dev/null"]);
         crate::run::clean(&mut command).env("PATH", path).env("LINE", line).env("TERM", "xterm");
-        command.env("LC_ALL", "C.UTF-8").stdin(Stdio::null());
+        // The layout of the installed ss is that of the machine.
+        command.env("LC_ALL", "C.UTF-8").env("NETWREN_SS_LAYOUT", "6.1").stdin(Stdio::null());
         if !in_colour {
             command.env("NO_COLOR", "1");
         }

@@ -45,6 +45,40 @@ macro_rules! require_tool {
     };
 }
 
+/// First line of a test that compares with one version of a peer, whose output ours is to equal: leaves it, loudly,
+/// when another one is installed.
+#[macro_export]
+macro_rules! require_version {
+    ($name:expr, $version:expr) => {
+        if !$crate::tool::require_version($name, $version) {
+            return;
+        }
+    };
+}
+
+/// True: the installed tool has this version. False: the test has said that it is skipped and returns.
+///
+/// # Panics
+/// As [`require`].
+#[track_caller]
+pub fn require_version(name: &str, wanted: Version) -> bool {
+    if !require(name) {
+        return false;
+    }
+    let found = version(name);
+    if found != Some(wanted) {
+        let dotted = |Version(a, b, c)| format!("{a}.{b}.{c}");
+        let found = found.map_or_else(|| "an unknown one".to_owned(), dotted);
+        crate::loud(&format!("skipped: what equals {name} {} is not compared with {found}", dotted(wanted)));
+    }
+    found == Some(wanted)
+}
+
+/// The tcpdump whose text the face has.
+pub const TCPDUMP: Version = Version(4, 99, 3);
+/// The nstat whose text the face has.
+pub const NSTAT: Version = Version(6, 1, 0);
+
 /// A tool's version: the first dotted number that it prints about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(pub u32, pub u32, pub u32);

@@ -51,10 +51,7 @@ pub(crate) fn check_ip_and_damaged(packets: &[Vec<u8>], from: usize, end: usize)
 
 /// Compares what tcpdump and ours print, once for each of `switches`.
 pub(crate) fn check(link_type: LinkType, packets: &[Packet], switches: &[&str]) {
-    if testkit::tool::find("tcpdump").is_none() {
-        eprintln!("skipped: tcpdump is not there");
-        return;
-    }
+    testkit::require_version!("tcpdump", testkit::tool::TCPDUMP);
     static RUNS: AtomicU32 = AtomicU32::new(0);
     let name = format!("netwren-text-{}-{}.pcap", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
     let file = std::env::temp_dir().join(name);

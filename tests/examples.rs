@@ -169,6 +169,7 @@ fn is_of_others(line: &str) -> bool {
     let words = [
         "owners",
         "network namespace",
+        "outside this pid namespace",
         "not read by bpf",
         "there were others meanwhile",
         "out of reach here",

@@ -1,4 +1,4 @@
-//! What drivers of interfaces count by themselves (`ethtool -S`), with names of their own.
+//! Statistics of drivers of interfaces (`ethtool -S`), whose names each driver chooses.
 
 use record::rows::CounterSource::Driver;
 use sys::STATISTIC_NAME_BYTES;

@@ -2,7 +2,7 @@
 use crate::error::DropsError;
 use crate::via::DropsVia;
 
-/// Opens what `via` says, or the first that opens. Of none the errors of all are told.
+/// Opens the interface that `via` names, or the first that opens. If none does, the error has those of all.
 pub(crate) fn by<B>(
     via: Option<DropsVia>,
     bpf: impl FnOnce() -> Result<B, DropsError>,

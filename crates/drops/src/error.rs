@@ -25,11 +25,11 @@ pub enum DropsError {
     NoMonitor(Box<str>),
     /// Neither BPF nor the kernel's trace nor its drop monitor can be had.
     NoneOf {
-        /// What BPF fails with.
+        /// The error of BPF.
         bpf: Box<DropsError>,
-        /// What the trace fails with.
+        /// The error of the trace.
         trace: Box<DropsError>,
-        /// What the drop monitor fails with.
+        /// The error of the drop monitor.
         net_dm: Box<DropsError>,
     },
     /// A recording that holds no drops, or another system call.

@@ -174,7 +174,7 @@ struct TrapOfDevice {
 #[derive(Debug, Clone)]
 pub struct Loss {
     row: PacketDrop<'static>,
-    /// Of what hardware dropped.
+    /// The trap that counted it, if hardware dropped it.
     trap: Option<TrapOfDevice>,
     as_packets: AsPackets,
     is_virtual: bool,

@@ -91,8 +91,8 @@ fn decoded(alert: &Alert<'_>, names: &mut NamesSeen) -> ([u8; KEY_BYTES], [u8; S
     (key, sample)
 }
 
-/// Puts addresses and ports into a sample, as far as they are told. Returns the protocol of IP; 0 where that is not
-/// known.
+/// Puts the addresses and ports of a packet into a sample, as far as the message has them. Returns the protocol of IP;
+/// 0 where that is not known.
 fn put_ends(alert: &Alert<'_>, sample: &mut [u8; SAMPLE_BYTES]) -> u8 {
     let ethertype = alert.ethertype.to_be_bytes();
     let header = match alert.payload.get(ETHERNET - 2..ETHERNET) {
@@ -119,7 +119,7 @@ fn put_ends(alert: &Alert<'_>, sample: &mut [u8; SAMPLE_BYTES]) -> u8 {
     l4
 }
 
-/// What one kind of drops has come to.
+/// The count of one kind of drops.
 #[derive(Debug)]
 struct KindCount {
     packets: u64,

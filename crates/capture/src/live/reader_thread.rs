@@ -26,8 +26,9 @@ const BATCHES: usize = 64;
 const IDLE_MS: i32 = 100;
 /// How often the counters are read.
 const COUNT_NS: u64 = 100_000_000;
-/// What a byte for the thread says: end, read another ring from now on.
+/// The byte that tells the thread to end.
 const END: u8 = 1;
+/// The byte that tells the thread to read another ring from now on.
 const NEXT_RING: u8 = 2;
 /// Longest time at the end in which packets are taken that the kernel has counted.
 const END_NS: u64 = 400_000_000;

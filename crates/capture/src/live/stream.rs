@@ -45,8 +45,8 @@ const COUNT_NS: u64 = 10_000_000_000;
 const RENEW_NS: u64 = 100_000_000;
 /// The clock is read for every so many packets of a batch, a power of two.
 const STAMPED: u64 = 16;
-/// The same of packets in blocks, which come a thousand at a time: the lateness of those is counted alone. A reading
-/// costs as much as a packet.
+/// The clock is read for every so many packets of a block, which come a thousand at a time: lateness is counted of
+/// those alone, as a reading costs as much as a packet.
 const STAMPED_IN_BLOCKS: u64 = 64;
 /// How long packets are held back, before it is looked again whether older ones can come.
 const HELD: Duration = Duration::from_micros(200);

@@ -1,4 +1,4 @@
-//! What single drivers count: names that are known to be losses, and few more. The others have no sentence.
+//! Statistics of single drivers that are known to be losses, and few more. The others have no sentence.
 
 use super::{Meaning, c, g};
 

@@ -106,14 +106,14 @@ fn ifindex(port: &Attr<'_>) -> u32 {
 pub(super) struct MonitorConfig {
     /// `enum net_dm_alert_mode`
     pub(super) mode: u8,
-    /// Bytes of each packet that are told; 0: all.
+    /// Bytes of each packet that a message has; 0: all.
     pub(super) snaplen: u32,
     /// Packets of each CPU that wait.
     pub(super) queue: u32,
 }
 
-/// The settings of a run. Together they are those of no other program, so a monitor with them that nobody listens to
-/// was left by a killed run. The beginning of a packet has its addresses and ports behind tunnels' headers.
+/// The settings of a run of netwren. No other program sets these together: a monitor that has them, and that nobody
+/// listens to, was left by a killed run. The beginning of a packet has its addresses and ports behind tunnels' headers.
 pub(super) const OURS: MonitorConfig = MonitorConfig { mode: NET_DM_ALERT_MODE_PACKET, snaplen: 134, queue: 16_381 };
 /// The settings of a kernel that has just booted.
 pub(super) const DEFAULT: MonitorConfig = MonitorConfig { mode: 0, snaplen: 0, queue: 1000 };

@@ -20,7 +20,7 @@ const ROOM_BYTES: i32 = 8 << 20;
 const MESSAGES_MAX: usize = 65_536;
 /// The largest message: a packet of 65,532 bytes, and what is said of it.
 const MESSAGE_BYTES: usize = 68 << 10;
-/// What the family is called in messages.
+/// The name of the family in messages to the user.
 const WHAT: &str = "the drop monitor";
 
 const NOT_HERE: &str = "the drop monitor (NET_DM) is not here: only the first network namespace can have it";

@@ -159,9 +159,9 @@ impl Disk {
         }
     }
 
-    /// Removes the files that were kept to be written again; false if there were none.
-    pub(super) fn forget_delivered(&mut self) -> bool {
-        self.delivered.remove(&self.place)
+    /// Removes the files that were kept to be written again.
+    pub(super) fn forget_delivered(&mut self) {
+        self.delivered.remove(&self.place);
     }
 
     /// Forgets a segment, but for its file.

@@ -92,11 +92,9 @@ impl DeliveredFiles {
         begun
     }
 
-    /// Removes all; false if there were none.
-    pub(super) fn remove(&mut self, place: &Place) -> bool {
-        let names = std::mem::take(&mut self.0);
-        names.iter().for_each(|name| drop(place.folder.remove(name)));
-        !names.is_empty()
+    /// Removes all.
+    pub(super) fn remove(&mut self, place: &Place) {
+        self.0.drain(..).for_each(|name| drop(place.folder.remove(name)));
     }
 }
 

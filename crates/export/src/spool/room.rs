@@ -20,11 +20,6 @@ impl Spool {
     /// Drops messages that are not being delivered, the oldest or the newest of the classes that have most; `None` if
     /// there are none.
     pub(super) fn make_room(&mut self, newest: bool) -> Option<u64> {
-        // On a full disk its room may be enough.
-        if self.disk.forget_delivered() {
-            self.write_out(true);
-            return Some(0);
-        }
         let dropped = match &self.trouble {
             None => self.thin(newest).or_else(|| self.drop_segment(u64::MAX)),
             // A file that is full of what is to go gives room by being removed; to write one anew takes room first.

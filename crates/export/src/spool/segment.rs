@@ -64,7 +64,7 @@ fn fill(file: &(impl ReadAt + ?Sized), into: &mut [u8], at: u64) -> io::Result<u
     Ok(filled)
 }
 
-/// What a segment was made of.
+/// The file that a segment was made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Made {
     /// A new file.

@@ -93,12 +93,12 @@ fn dropped(host: &Host) -> Feature {
     state::row("counting drops", "", drops::probe(host))
 }
 
-/// The same without BPF and tracefs.
+/// The count of dropped packets by the kernel's drop monitor, without BPF and tracefs.
 fn dropped_by_monitor(host: &Host) -> Feature {
     state::row("counting drops", "net-dm", drops::probe_monitor(host))
 }
 
-/// What drivers of interfaces and traps of devices count.
+/// Counters of drivers of interfaces, and of traps of devices.
 fn counted_below(host: &Host) -> [Feature; 2] {
     [
         state::row("statistics of drivers", "", counters::probe_drivers(host)),

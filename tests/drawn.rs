@@ -1,8 +1,11 @@
 //! `--watch` on a terminal: drawn in place, cropped, and the normal screen comes back whatever ends or stops it.
 
 use crate::run::clean;
+use std::fs::File;
+use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener};
-use std::process::Command;
+use std::os::fd::OwnedFd;
+use std::process::{Command, Stdio};
 use testkit::netns::Lab;
 use testkit::screen::{Grid, Screen};
 
@@ -81,6 +84,36 @@ fn root_issue_15_an_unchanged_screen_costs_a_line() {
     }
     let bytes = state().1 - first;
     assert!(bytes <= 3 * 300, "{bytes} bytes in three seconds");
+}
+
+/// Among many descriptors the processes of the rows are looked at, and all others left alone, until one is another.
+#[test]
+fn root_issue_15_owners_on_the_screen_are_looked_at_and_stay_true() {
+    testkit::require_root!();
+    let most = sys::sandbox::raise_open_files(20_000).unwrap();
+    assert!(most >= 20_000, "a limit of {most} open files");
+    let (lab, mut listeners) = listening("drawnowner", 1);
+    let _many: Vec<File> = (0..10_000).map(|_| File::open("/dev/null").unwrap()).collect();
+    let held = OwnedFd::from(listeners.remove(0));
+    let mut command = Command::new("sh");
+    command.args(["-c", "read line; exec sleep 60"]).stdin(Stdio::piped()).stdout(held);
+    let mut holder = command.spawn().unwrap();
+    // It has a copy of the socket.
+    drop(command);
+    let args = ["sockets", "--watch=0.05", "--cost", "--columns=state,process", "state = listen"];
+    let mut screen = Screen::start(netwren(&lab, &args), ROWS, 100);
+    let shows = |name: &'static str| move |grid: &Grid| grid.line(2).split_whitespace().eq(["listen", name]);
+    screen.wait("the shell", shows("sh"));
+    let head = screen.grid().line(0);
+    screen.wait("another second", |grid| grid.line(0) != head && shows("sh")(grid));
+    holder.stdin.take().unwrap().write_all(b"go\n").unwrap();
+    screen.wait("the program in its place", shows("sleep"));
+    let closed = holder.kill().and_then(|()| holder.wait());
+    screen.wait("no listener", |grid| grid.line(2).is_empty());
+    screen.type_text("\x03");
+    assert!(closed.is_ok() && screen.wait_end().success());
+    let text = screen.grid().text();
+    assert!(text.contains("owners@bpf") && text.contains("owners@checked"), "{text}");
 }
 
 #[test]

@@ -7,6 +7,7 @@
 
 mod capture;
 mod contestants;
+mod doctor;
 mod drops;
 mod equal;
 pub(crate) mod generator;
@@ -17,6 +18,7 @@ mod nat;
 mod nat_events;
 mod programs;
 pub(crate) mod report;
+mod screen;
 mod tasks;
 pub(crate) mod worker;
 
@@ -25,15 +27,28 @@ use anyhow::{Context, Result, bail, ensure};
 use contestants::{Binaries, Contestant};
 use generator::{Load, Running};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use tasks::Task;
 use testkit::netns::Lab;
 
 /// What can be asked for by name.
-pub(crate) const NAMES: [&str; 11] =
-    ["start", "sockets", "flows", "owners", "namespaces", "live", "nat", "nat-events", "log", "capture", "drops"];
+pub(crate) const NAMES: [&str; 13] = [
+    "start",
+    "sockets",
+    "flows",
+    "owners",
+    "namespaces",
+    "screen",
+    "live",
+    "nat",
+    "nat-events",
+    "log",
+    "capture",
+    "drops",
+    "doctor",
+];
 
 /// What to run.
 pub(crate) struct Options {
@@ -76,34 +91,32 @@ struct Outcome<'t> {
     skipped: Vec<String>,
 }
 
+/// The bench of this name, if it measures and reports by itself.
+fn by_itself(name: &str) -> Option<fn(&Options, &Path) -> Result<()>> {
+    Some(match name {
+        "screen" => screen::run,
+        "live" => live::run,
+        "nat-events" => nat_events::run,
+        "log" => log::run,
+        "capture" => capture::run,
+        "drops" => drops::run,
+        "doctor" => doctor::run,
+        _ => return None,
+    })
+}
+
 /// Runs the named benches one after the other and writes their files.
 pub(crate) fn run(options: &Options) -> Result<()> {
     ensure!(testkit::root::have(), "bench needs root: it makes a namespace with its own sockets");
     let binary = binary()?;
     let binaries = Binaries { ours: binary.clone(), before: options.against.clone() };
     for name in NAMES.iter().filter(|name| options.names.is_empty() || options.names.iter().any(|n| n == *name)) {
-        if options.against.is_some() && matches!(*name, "live" | "nat-events" | "log" | "capture" | "drops") {
-            println!("bench {name}: --against is for whole runs and for refreshes");
-            continue;
-        }
-        if *name == "live" {
-            live::run(options, &binary)?;
-            continue;
-        }
-        if *name == "nat-events" {
-            nat_events::run(options, &binary)?;
-            continue;
-        }
-        if *name == "log" {
-            log::run(options, &binary)?;
-            continue;
-        }
-        if *name == "capture" {
-            capture::run(options, &binary)?;
-            continue;
-        }
-        if *name == "drops" {
-            drops::run(options, &binary)?;
+        if let Some(run) = by_itself(name) {
+            if options.against.is_some() {
+                println!("bench {name}: --against is for whole runs and for refreshes");
+                continue;
+            }
+            run(options, &binary)?;
             continue;
         }
         if *name == "nat" {

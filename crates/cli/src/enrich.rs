@@ -3,8 +3,8 @@
 use crate::packet_delays::MeasuredDelays;
 use crate::session::Session;
 use host::{
-    Cgroups, Containers, HostError, Ifaces, LocalPorts, Namespaces, NetnsNames, Owners, PortRanges, ProcessParts,
-    Processes, Users,
+    Cgroups, CheckedOwners, Containers, HostError, Ifaces, LocalPorts, Namespaces, NetnsNames, Owners, PortRanges,
+    ProcessParts, Processes, Users,
 };
 use owners::RoundOwners;
 use record::{Accounting, Key, Lookup, LookupId, Lookups, Value};
@@ -12,8 +12,10 @@ use sys::Host;
 
 /// What surrounds the rows of one round.
 #[derive(Default)]
-pub(crate) struct Enrichment {
+pub(crate) struct Enrichment<'s> {
     owners: Option<RoundOwners<Owners>>,
+    /// In their place: those of an earlier round, looked at where they are asked for.
+    checked: Option<CheckedOwners<'s>>,
     users: Option<Users>,
     ifaces: Option<Ifaces>,
     netns: Option<NetnsNames>,
@@ -24,13 +26,52 @@ pub(crate) struct Enrichment {
     delays: Option<MeasuredDelays>,
 }
 
-impl Enrichment {
+/// The owners of the round before.
+pub(crate) struct Former {
+    /// They themselves: of rows that are gone they are the owners.
+    pub(crate) owners: Owners,
+    /// True if few rows are made: then owners are these, where they are found to be true.
+    pub(crate) looks: bool,
+}
+
+/// What a round leaves for the next one.
+pub(crate) struct Left {
+    /// The newest reading of the owners.
+    pub(crate) owners: Option<Owners>,
+    /// Names of namespaces.
+    pub(crate) netns_names: Option<NetnsNames>,
+    /// True if looking at single owners did not pay.
+    pub(crate) asks_for_many: bool,
+}
+
+impl<'s> Enrichment<'s> {
     /// Reads the `wanted` lookups. One that cannot be read leaves its cells empty and its reason in `stats`.
-    pub(crate) fn read(session: &Session, wanted: &[LookupId], stats: &mut Accounting) -> Enrichment {
+    pub(crate) fn read(session: &'s Session, wanted: &[LookupId], stats: &mut Accounting) -> Enrichment<'s> {
+        Enrichment::read_after(session, wanted, None, stats)
+    }
+
+    /// The same in a round that follows another.
+    pub(crate) fn read_after(
+        session: &'s Session,
+        wanted: &[LookupId],
+        former: Option<Former>,
+        stats: &mut Accounting,
+    ) -> Enrichment<'s> {
         let (host, netns_id) = (session.host(), session.netns_id());
         let mut all = Enrichment::default();
+        let mut gone = None;
+        match former {
+            // What surrounds processes needs all of them.
+            Some(Former { owners, looks: true })
+                if parts_of(wanted) == ProcessParts::default() && CheckedOwners::are_possible(host, &owners) =>
+            {
+                all.checked = Some(CheckedOwners::new(session.owners(), host, owners));
+            }
+            former => gone = former.map(|former| former.owners),
+        }
         for id in wanted {
             match id {
+                LookupId::Owners if all.checked.is_some() => {}
                 LookupId::Owners => all.owners = kept(session.owners().read(host), stats).map(RoundOwners::new),
                 LookupId::Users => all.users = kept(Users::read(host), stats),
                 LookupId::Ifaces => all.ifaces = ifaces(session, stats),
@@ -56,6 +97,7 @@ impl Enrichment {
             }
         }
         all.read_processes(session, wanted, stats);
+        all.keep_former(gone);
         all.owners.iter().for_each(|owners| report_owners(&owners.now, stats));
         let shown = all.cgroups.iter().filter(|_| wanted.contains(&LookupId::Cgroups));
         for line in shown.flat_map(|c| c.report().lines()) {
@@ -66,14 +108,7 @@ impl Enrichment {
 
     /// What surrounds the owners themselves, as far as it is wanted.
     fn read_processes(&mut self, session: &Session, wanted: &[LookupId], stats: &mut Accounting) {
-        let wants = |ids: &[LookupId]| ids.iter().any(|id| wanted.contains(id));
-        let placed = wants(&[LookupId::Containers, LookupId::Pods, LookupId::Units]);
-        let parts = ProcessParts {
-            cmdlines: wants(&[LookupId::Cmdlines]),
-            cgroups: placed,
-            container_pids: wants(&[LookupId::ContainerPids]),
-            contexts: wants(&[LookupId::Contexts]),
-        };
+        let parts = parts_of(wanted);
         if parts == ProcessParts::default() {
             return;
         }
@@ -85,7 +120,7 @@ impl Enrichment {
             stats.incomplete = true;
             stats.add_reason(1, line);
         });
-        if !placed {
+        if !parts.cgroups {
             return;
         }
         if self.cgroups.is_none() {
@@ -101,15 +136,14 @@ impl Enrichment {
         self.containers = Some(containers);
     }
 
-    /// The same, with the owners of the round before for what is gone since.
-    pub(crate) fn after(mut self, before: Option<Owners>) -> Enrichment {
+    /// Keeps the owners of the round before for what is gone since.
+    fn keep_former(&mut self, before: Option<Owners>) {
         if let Some(owners) = &mut self.owners {
             let seen_ns = before.as_ref().map_or(u64::MAX, Owners::seen_ns);
             owners.others =
                 self.processes.as_ref().map(|processes| processes.started_after(seen_ns)).unwrap_or_default();
             owners.before = before;
         }
-        self
     }
 
     /// True if it is known whether this lookup answers as it did in the round before: of names of namespaces it is, of
@@ -123,15 +157,29 @@ impl Enrichment {
         self.netns.as_ref() == names
     }
 
-    /// What the next round wants to know of this one: owners, names of namespaces.
-    pub(crate) fn leave(self) -> (Option<Owners>, Option<NetnsNames>) {
-        (self.owners.map(|owners| owners.now), self.netns)
+    /// What the next round wants to know of this one. Adds to `stats` what owners were read meanwhile.
+    pub(crate) fn leave(self, stats: &mut Accounting) -> Left {
+        let Some(end) = self.checked.map(CheckedOwners::end) else {
+            let owners = self.owners.map(|owners| owners.now);
+            return Left { owners, netns_names: self.netns, asks_for_many: false };
+        };
+        stats.used("owners@checked");
+        if let Some(error) = end.failed {
+            stats.incomplete = true;
+            stats.add_reason(1, error.to_string());
+        } else if end.is_new {
+            report_owners(&end.owners, stats);
+        }
+        Left { owners: Some(end.owners), netns_names: self.netns, asks_for_many: end.too_many }
     }
 
     /// The lookups, borrowed for a pass.
     pub(crate) fn lookups(&self) -> Lookups<'_> {
         let mut lookups = Lookups::none();
         if let Some(owners) = &self.owners {
+            lookups = lookups.with(LookupId::Owners, owners);
+        }
+        if let Some(owners) = &self.checked {
             lookups = lookups.with(LookupId::Owners, owners);
         }
         if let Some(users) = &self.users {
@@ -165,6 +213,17 @@ impl Enrichment {
                 .with(LookupId::Units, containers.units());
         }
         lookups
+    }
+}
+
+/// What must be read of each process for the `wanted` lookups.
+fn parts_of(wanted: &[LookupId]) -> ProcessParts {
+    let wants = |ids: &[LookupId]| ids.iter().any(|id| wanted.contains(id));
+    ProcessParts {
+        cmdlines: wants(&[LookupId::Cmdlines]),
+        cgroups: wants(&[LookupId::Containers, LookupId::Pods, LookupId::Units]),
+        container_pids: wants(&[LookupId::ContainerPids]),
+        contexts: wants(&[LookupId::Contexts]),
     }
 }
 

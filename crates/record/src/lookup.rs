@@ -79,7 +79,8 @@ impl LookupId {
     ];
 }
 
-/// Answers of one kind. Filled before the pass, bounded; never reads the kernel while a row waits.
+/// Answers of one kind. Filled before the pass, bounded; reads the kernel while a row waits only for the few rows that
+/// a screen shows.
 pub trait Lookup {
     /// The single value under `key`, or null.
     fn value(&self, key: Key) -> Value<'_>;

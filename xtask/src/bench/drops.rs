@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use testkit::netns::Lab;
 
 /// Datagrams of one round.
-const SENT: u64 = 200_000;
+pub(super) const SENT: u64 = 200_000;
 /// How long a watcher has to begin.
 const BEGIN: Duration = Duration::from_millis(1_500);
 /// Runs from which the times of the beginning are taken.
@@ -148,13 +148,14 @@ fn limit(spread: Spread, most: f64) -> String {
     format!("{:.0} ms ({:.0} to {:.0}; at most {most:.0}: {verdict})", spread.median, spread.min, spread.max)
 }
 
-fn ruleset() -> String {
+/// Rules that drop datagrams to port 7 behind 16 others.
+pub(super) fn ruleset() -> String {
     let others: String = (1000..1016).map(|port| format!("  udp dport {port} accept\n")).collect();
     format!("table inet t {{\n chain i {{\n  type filter hook input priority 0;\n{others}  udp dport 7 drop\n }}\n}}\n")
 }
 
 /// CPU of this thread for each of so many datagrams that are dropped.
-fn cost_of(datagrams: u64) -> Result<f64> {
+pub(super) fn cost_of(datagrams: u64) -> Result<f64> {
     let socket = UdpSocket::bind("127.0.0.1:0")?;
     socket.connect("127.0.0.1:7")?;
     let begin = thread_cpu_ns()?;
@@ -186,7 +187,8 @@ fn start(watcher: &Watcher, lab: &Lab, other: &str, binary: &Path) -> Result<Chi
     Ok(child)
 }
 
-fn end(mut child: Child) -> Result<()> {
+/// Interrupts a program and waits for its end.
+pub(super) fn end(mut child: Child) -> Result<()> {
     Command::new("kill").args(["-INT", &child.id().to_string()]).status()?;
     child.wait()?;
     Ok(())

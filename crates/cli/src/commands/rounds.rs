@@ -2,7 +2,7 @@
 
 use super::source_provider::{RoundTime, SourceProvider};
 use crate::asked;
-use crate::enrich::Enrichment;
+use crate::enrich::{Enrichment, Former};
 use crate::flags::request::{Repeat, Request};
 use crate::names::DnsNames;
 use crate::pillars;
@@ -19,8 +19,10 @@ pub(super) struct RoundReader<'r, T: Table, P: SourceProvider<T>> {
     session: &'r Session,
     plan: &'r Plan<T>,
     provider: &'r P,
-    /// Owners of the round before, for rows that are gone since.
+    /// Owners of the round before, for rows that are gone since, or to be looked at again.
     owners: RefCell<Option<Owners>>,
+    /// Rows ask for so many owners that looking at single ones does not pay.
+    asks_for_many: Cell<bool>,
     /// Rows of the round before as text.
     rendered: RefCell<RenderedRows>,
     /// The names of namespaces that stand in `rendered`.
@@ -32,9 +34,9 @@ pub(super) struct RoundReader<'r, T: Table, P: SourceProvider<T>> {
 impl<'r, T: Table, P: SourceProvider<T>> RoundReader<'r, T, P> {
     /// A reader before its first round.
     pub(super) fn new(request: &'r Request, session: &'r Session, plan: &'r Plan<T>, provider: &'r P) -> Self {
-        let (owners, rendered, netns_names) = Default::default();
+        let (owners, asks_for_many, rendered, netns_names) = Default::default();
         let time = Cell::new(RoundTime::Moment);
-        RoundReader { request, session, plan, provider, owners, rendered, netns_names, time }
+        RoundReader { request, session, plan, provider, owners, asks_for_many, rendered, netns_names, time }
     }
 
     /// Reads round after round into the sink, until the request, the reader of the output or the user ends the run.
@@ -83,7 +85,10 @@ impl<'r, T: Table, P: SourceProvider<T>> RoundReader<'r, T, P> {
         let ask_the_kernel = matches!(self.request.via, None | Some(record::Via::Bpf));
         pillars::find_namespaces(self.session, ask_the_kernel, &mut stats);
         let wanted = self.wanted_lookups(&mut stats);
-        let enrichment = Enrichment::read(self.session, &wanted, &mut stats).after(self.owners.take());
+        // Where only the rows that fit on a screen are made, their owners are looked at instead of all.
+        let looks = self.is_repeated() && sink.rows_wanted().is_some() && !self.asks_for_many.get();
+        let former = self.owners.take().map(|owners| Former { owners, looks });
+        let enrichment = Enrichment::read_after(self.session, &wanted, former, &mut stats);
         let lookups = enrichment.lookups();
         // Of an interval that an interruption ended, what there was until then is shown.
         let stop = || self.time.get() == RoundTime::Moment && self.session.interrupted();
@@ -97,10 +102,11 @@ impl<'r, T: Table, P: SourceProvider<T>> RoundReader<'r, T, P> {
             (None, None) => plan.run(source, &lookups, sink, round, &stop),
             (Some(names), _) => plan.run(source, &lookups, &mut ResolvingSink::new(sink, names), round, &stop),
         });
-        let (owners, netns_names) = enrichment.leave();
-        self.netns_names.replace(netns_names);
-        if self.is_repeated() && plan.demand().wants("change") {
-            self.owners.replace(owners);
+        let left = enrichment.leave(&mut stats);
+        self.netns_names.replace(left.netns_names);
+        self.asks_for_many.set(self.asks_for_many.get() || left.asks_for_many);
+        if self.is_repeated() && (looks || plan.demand().wants("change")) {
+            self.owners.replace(left.owners);
         }
         all.stats.add(&stats);
         let run = run?;

@@ -8,6 +8,7 @@ mod bpf_backend;
 #[cfg(not(feature = "bpf"))]
 #[path = "no_bpf_backend.rs"]
 mod bpf_backend;
+mod checked;
 mod choose;
 mod hidden;
 mod index;
@@ -22,6 +23,7 @@ use sys::{Errno, Host, SysError};
 use crate::HostError;
 use block::BlockPart;
 use bpf_backend::BpfBackend;
+pub use checked::{CheckedEnd, CheckedOwners};
 pub use choose::OwnersBackend;
 use choose::{Facts, choose};
 use index::{Gather, Index};

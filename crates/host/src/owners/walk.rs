@@ -205,14 +205,14 @@ impl Blocks for DescriptorWalk<'_> {
 }
 
 // The inode of the socket behind a descriptor; `None` for what is no socket.
-fn socket_behind(dir: &Fd, name: &CStr) -> Result<Option<u64>, Errno> {
+pub(super) fn socket_behind(dir: &Fd, name: &CStr) -> Result<Option<u64>, Errno> {
     let mut target = [0; LINK_BYTES];
     fs::read_link_at(dir, name, &mut target).map(socket_inode)
 }
 
 // The name of a process that holds a socket; empty if the process has just gone. It is found from the directory that is
 // held open, and so is the same process's even if the number has been given to another one.
-fn read_comm(descriptors: &Fd, into: &mut Vec<u8>) -> Comm {
+pub(super) fn read_comm(descriptors: &Fd, into: &mut Vec<u8>) -> Comm {
     if fs::read_file_at(descriptors, c"../comm", into).is_err() {
         return Comm::default();
     }

@@ -134,7 +134,7 @@ struct Reading<'c> {
     plan: &'c Plan<CapturedPackets>,
     needed: &'c NeededRights,
     /// Names of namespaces, for `-w`.
-    names: &'c Enrichment,
+    names: &'c Enrichment<'c>,
     /// The file of `-w`.
     writer: Option<PacketWriter>,
 }

@@ -1,0 +1,181 @@
+//! Owners of an earlier reading, each looked at again before it is shown.
+//!
+//! A screen shows some forty of a host's sockets, once a second: reading every descriptor of every process for each
+//! frame is most of what a frame costs. Here the processes that held a socket are asked whether they still do, by
+//! the same descriptor and under the same name; where one does not, or a socket is new, everything is read again. What
+//! this cannot see is a process that has got a further copy of a socket's descriptor: that is known with the next whole
+//! reading, after [`WHOLE_EVERY_NS`] at the latest.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::{HashMap, HashSet};
+
+use record::text::put_u64;
+use record::{Comm, Key, Lookup, Owner, Value};
+use sys::fs::{self, CPath};
+use sys::{Fd, Host, Mode};
+
+use super::walk::{read_comm, socket_behind};
+use super::{Owners, OwnersReader};
+use crate::HostError;
+
+/// The time after which everything is read again.
+const WHOLE_EVERY_NS: u64 = 5_000_000_000;
+
+/// Descriptors that are looked at in one round at most: whoever asks for more is better served by a whole reading.
+const LOOKS_MAX: u32 = 256;
+
+/// Descriptors of a host from which looking at single ones pays. With fewer a whole reading takes some milliseconds.
+const WORTH_FDS: u64 = 8_192;
+
+/// The owners that an earlier reading found, as far as they are found to be true; else those of a reading of now, or
+/// the former ones of a socket that is gone.
+///
+/// A question costs some 3 µs a descriptor the first time, and 5 µs more for each process. After 256 descriptors, and
+/// after the first that is held no more, the whole reading is taken.
+pub struct CheckedOwners<'h> {
+    reader: &'h OwnersReader,
+    host: &'h Host,
+    before: Owners,
+    now: OnceCell<Result<Owners, HostError>>,
+    /// Sockets whose owners were found to be true.
+    checked: RefCell<HashSet<u64>>,
+    looks: RefCell<Looks>,
+    too_many: Cell<bool>,
+}
+
+/// What a round ended with.
+pub struct CheckedEnd {
+    /// The newest reading.
+    pub owners: Owners,
+    /// True if it was taken in this round.
+    pub is_new: bool,
+    /// Why a reading that was wanted could not be taken: some rows have no owners.
+    pub failed: Option<HostError>,
+    /// True if so many sockets were asked for that single looks do not pay.
+    pub too_many: bool,
+}
+
+/// Processes whose descriptors are looked at.
+#[derive(Default)]
+struct Looks {
+    count: u32,
+    /// The directory of their descriptors and their names; none of one that is gone or refuses.
+    processes: HashMap<u32, Option<(Fd, Comm)>>,
+    path: CPath,
+    digits: Vec<u8>,
+}
+
+impl<'h> CheckedOwners<'h> {
+    /// False where a reading cannot be built upon: it was not whole or is too old, the host has few descriptors, or the
+    /// run is recorded or replayed.
+    pub fn are_possible(host: &Host, before: &Owners) -> bool {
+        host.mode() == Mode::Live && is_of_use(before, sys::clock::boottime_ns())
+    }
+
+    /// Owners by the reading `before`.
+    pub fn new(reader: &'h OwnersReader, host: &'h Host, before: Owners) -> CheckedOwners<'h> {
+        let (now, checked, looks, too_many) = Default::default();
+        CheckedOwners { reader, host, before, now, checked, looks, too_many }
+    }
+
+    /// The newest reading, and how it came.
+    pub fn end(self) -> CheckedEnd {
+        let too_many = self.too_many.get();
+        let end = CheckedEnd { owners: self.before, is_new: false, failed: None, too_many };
+        match self.now.into_inner() {
+            None => end,
+            Some(Ok(owners)) => CheckedEnd { owners, is_new: true, ..end },
+            Some(Err(error)) => CheckedEnd { owners: Owners::default(), failed: Some(error), ..end },
+        }
+    }
+
+    /// The reading that answers for this socket.
+    fn of(&self, inode: u64) -> Option<&Owners> {
+        if self.now.get().is_none() && self.is_true(inode) {
+            return Some(&self.before);
+        }
+        self.now.get_or_init(|| self.reader.read(self.host)).as_ref().ok()
+    }
+
+    /// The owners of a socket now; the former ones of one that is gone.
+    fn owners_of(&self, inode: u64) -> &[Owner] {
+        match self.of(inode).map_or(&[][..], |owners| owners.of(inode)) {
+            [] => self.before.of(inode),
+            owners => owners,
+        }
+    }
+
+    /// True if each process that held the socket does so now, and no other was needed to answer.
+    fn is_true(&self, inode: u64) -> bool {
+        if self.checked.borrow().contains(&inode) {
+            return true;
+        }
+        let owners = self.before.of(inode);
+        let mut looks = self.looks.borrow_mut();
+        looks.count += u32::try_from(owners.len()).unwrap_or(u32::MAX).min(LOOKS_MAX + 1);
+        if looks.count > LOOKS_MAX {
+            self.too_many.set(true);
+            return false;
+        }
+        let is_held = |owner: &Owner| {
+            // Threads with descriptors of their own are few, and in another directory.
+            self.before.index.thread(inode << 32 | u64::from(owner.pid), owner.fd) == owner.pid
+                && looks.finds(self.host, owner, inode)
+        };
+        let is_true = !owners.is_empty() && owners.iter().all(is_held);
+        if is_true {
+            self.checked.borrow_mut().insert(inode);
+        }
+        is_true
+    }
+}
+
+impl Lookup for CheckedOwners<'_> {
+    /// As [`Owners`] answer.
+    fn value(&self, key: Key) -> Value<'_> {
+        match key {
+            Key::Id(inode) => match self.owners_of(inode) {
+                [] => Value::Null,
+                owners => Value::Owners(owners),
+            },
+            Key::Pair(socket, _) => self.of(socket >> 32).map_or(Value::Null, |owners| owners.value(key)),
+            _ => Value::Null,
+        }
+    }
+
+    fn owners(&self, key: Key) -> &[Owner] {
+        match key {
+            Key::Id(inode) => self.owners_of(inode),
+            _ => &[],
+        }
+    }
+}
+
+impl Looks {
+    /// True if the process holds the socket by that descriptor and under that name.
+    fn finds(&mut self, host: &Host, owner: &Owner, inode: u64) -> bool {
+        let open = || {
+            let descriptors = fs::open_dir(&host.proc_path(&format!("{}/fd", owner.pid))).ok()?;
+            let comm = read_comm(&descriptors, &mut Vec::new());
+            Some((descriptors, comm))
+        };
+        let process = self.processes.entry(owner.pid).or_insert_with(open);
+        let Some((descriptors, comm)) = process else { return false };
+        self.digits.clear();
+        put_u64(&mut self.digits, owner.fd.into());
+        // Cut as the index cuts inodes.
+        let is_it = |found: u64| u64::from(found as u32) == inode;
+        *comm == owner.process
+            && matches!(socket_behind(descriptors, self.path.set(&[&self.digits])), Ok(Some(found)) if is_it(found))
+    }
+}
+
+/// True if single looks may take the place of a reading like this one.
+fn is_of_use(before: &Owners, now_ns: u64) -> bool {
+    let report = before.report();
+    let is_fresh = now_ns.saturating_sub(before.seen_ns()) < WHOLE_EVERY_NS;
+    is_fresh && !report.is_partial() && report.fds >= WORTH_FDS
+}
+
+#[cfg(test)]
+mod tests;

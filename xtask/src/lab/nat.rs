@@ -3,7 +3,8 @@
 //! A client asks a web server behind a box, one connection a request. Routed without NAT; by DNAT with a table that is
 //! large enough; by DNAT with a table of 1,000 entries, which is full after 1,000 connections, because an entry
 //! outlives its connection by two minutes; and without state. Beside the requests a second stands what `netwren nat`
-//! said.
+//! and `netwren doctor` said meanwhile: of the full table, and of no other, the doctor must say so first, within
+//! [`DIAGNOSIS_MAX`].
 
 use super::Options;
 use crate::bench::{binary, machine, report};
@@ -23,6 +24,10 @@ const LIMIT: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
 const PATIENCE_S: &str = "3";
 /// A round of one mode ends after this, whatever happens.
 const BOUND: Duration = Duration::from_secs(60);
+/// A diagnosis takes no longer.
+const DIAGNOSIS_MAX: Duration = Duration::from_secs(5);
+/// The finding that names the collapse.
+const FULL: &str = "ct-full";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
@@ -62,6 +67,14 @@ struct Seen {
     stats: Value,
     /// What `nat advise` said while it ran.
     advice: Value,
+    diagnosis: Diagnosis,
+}
+
+/// What `doctor` said while it ran.
+struct Diagnosis {
+    /// The findings, the most harmful first.
+    findings: Vec<String>,
+    took: Duration,
 }
 
 pub(super) fn run(options: &Options) -> Result<()> {
@@ -98,12 +111,34 @@ fn one(mode: Mode, options: &Options, netwren: &Path) -> Result<Seen> {
     ab.args([&BOUND.as_secs().to_string(), "ab", "-q", "-r", "-s", PATIENCE_S]);
     ab.args(["-n", &options.requests.to_string(), "-c", &options.at_once.to_string(), mode.url()]);
     let ab = ab.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let advice = ask(&hosts.router, netwren, &["nat", "advise", "--netns", "/proc/self/ns/net", "-o", "json"])?;
+    let (advice, diagnosis) = std::thread::scope(|scope| {
+        let diagnosis = scope.spawn(|| diagnose(&hosts.router, netwren));
+        let advice = ask(&hosts.router, netwren, &["nat", "advise", "--netns", "/proc/self/ns/net", "-o", "json"])?;
+        let diagnosis = diagnosis.join().map_err(|_| anyhow::anyhow!("the thread that runs doctor panicked"))??;
+        Ok::<_, anyhow::Error>((advice, diagnosis))
+    })?;
     let output = ab.wait_with_output()?;
     let elapsed = begun.elapsed();
     let stats = ask(&hosts.router, netwren, &["nat", "stats", "-o", "json"])?;
     drop(small);
-    seen(mode, &output, elapsed, stats, advice)
+    let is_first = diagnosis.findings.first().is_some_and(|first| first == FULL);
+    ensure!(is_first == (mode == Mode::DnatFull), "doctor found {:?}", diagnosis.findings);
+    ensure!(diagnosis.took < DIAGNOSIS_MAX, "doctor took {:.1} s", diagnosis.took.as_secs_f64());
+    let (requests_per_s, completed, failed) = told_by_ab(&output, elapsed)?;
+    Ok(Seen { mode, requests_per_s, completed, failed, stats, advice, diagnosis })
+}
+
+/// Runs `netwren doctor` as it is, on the box.
+fn diagnose(router: &Lab, netwren: &Path) -> Result<Diagnosis> {
+    let begun = Instant::now();
+    let output = router.command(netwren).args(["doctor", "-o", "json"]).output()?;
+    let took = begun.elapsed();
+    let mut findings = Vec::new();
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let row: Value = serde_json::from_str(line)?;
+        findings.extend(row["id"].as_str().map(str::to_owned));
+    }
+    Ok(Diagnosis { findings, took })
 }
 
 /// The box has its server on a bridge, as docker has.
@@ -159,7 +194,8 @@ fn ask(lab: &Lab, netwren: &Path, words: &[&str]) -> Result<Value> {
     Ok(text.lines().next().map_or(Ok(Value::Null), serde_json::from_str)?)
 }
 
-fn seen(mode: Mode, output: &Output, elapsed: Duration, stats: Value, advice: Value) -> Result<Seen> {
+/// Requests a second, answered and failed ones.
+fn told_by_ab(output: &Output, elapsed: Duration) -> Result<(f64, u64, u64)> {
     let text = [&output.stdout[..], &output.stderr].concat();
     let text = String::from_utf8_lossy(&text);
     // What ab says when it gives up, and otherwise.
@@ -168,14 +204,8 @@ fn seen(mode: Mode, output: &Output, elapsed: Duration, stats: Value, advice: Va
         line.and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok())
     };
     let completed = number(&["Complete requests:", "Total of"]).with_context(|| format!("what ab says: {text}"))?;
-    Ok(Seen {
-        mode,
-        requests_per_s: number(&["Requests per second:"]).unwrap_or(completed / elapsed.as_secs_f64()),
-        completed: completed as u64,
-        failed: number(&["Failed requests:"]).unwrap_or(0.0) as u64,
-        stats,
-        advice,
-    })
+    let requests_per_s = number(&["Requests per second:"]).unwrap_or(completed / elapsed.as_secs_f64());
+    Ok((requests_per_s, completed as u64, number(&["Failed requests:"]).unwrap_or(0.0) as u64))
 }
 
 impl Seen {
@@ -183,6 +213,7 @@ impl Seen {
         json!({
             "mode": self.mode.title(), "requests_per_s": self.requests_per_s, "completed": self.completed,
             "failed": self.failed, "stats": self.stats, "advice": self.advice,
+            "findings": self.diagnosis.findings, "diagnosis_s": self.diagnosis.took.as_secs_f64(),
         })
     }
 
@@ -203,8 +234,8 @@ fn markdown(options: &Options, seen: &[Seen]) -> String {
             after \
          {PATIENCE_S} s without an answer.\n\n\
          | mode | requests/s, median (all rounds) | completed | failed | entries / max | dropped | `netwren nat \
-         advise` said |\n\
-         |---|--:|--:|--:|--:|--:|---|\n",
+         advise` said | `netwren doctor` found (s) |\n\
+         |---|--:|--:|--:|--:|--:|---|---|\n",
         options.requests, options.at_once, options.rounds
     );
     for mode in Mode::ALL {
@@ -213,7 +244,7 @@ fn markdown(options: &Options, seen: &[Seen]) -> String {
         let Some(median) = rounds.get(rounds.len() / 2) else { continue };
         let all: Vec<String> = rounds.iter().map(|seen| format!("{:.0}", seen.requests_per_s)).collect();
         text.push_str(&format!(
-            "| {} | {:.0} ({}) | {} | {} | {} / {} | {} | {} |\n",
+            "| {} | {:.0} ({}) | {} | {} | {} / {} | {} | {} | {} ({:.1}) |\n",
             mode.title(),
             median.requests_per_s,
             all.join(", "),
@@ -223,6 +254,8 @@ fn markdown(options: &Options, seen: &[Seen]) -> String {
             median.stats["max"],
             median.stats["drop"],
             median.said(),
+            if median.diagnosis.findings.is_empty() { "–".to_owned() } else { median.diagnosis.findings.join(", ") },
+            median.diagnosis.took.as_secs_f64(),
         ));
     }
     text

@@ -1,8 +1,10 @@
 //! Completions in the real shells, in a terminal: what is typed, TAB, and what stands in the line then.
 
+use crate::namespaces::ContainerGroup;
 use crate::run::{clean, command};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use sys::sandbox::Limit;
 use testkit::netns::Lab;
 use testkit::program;
 use testkit::screen::{Grid, Screen};
@@ -172,6 +174,32 @@ fn root_issue_15_hostile_names_of_namespaces_are_quoted_and_never_run() {
         typist.give_up();
         assert!(!folder.join("hacked").exists(), "{name} has run a name");
         drop(lab);
+    }
+}
+
+/// Two containers of Docker with their state files: wherever the name of one is meant, both are proposed.
+#[test]
+fn root_issue_15_containers_are_proposed_by_their_names() {
+    testkit::require_root!();
+    let lab = Lab::new("complcont");
+    let groups = [0, 1].map(|_| ContainerGroup::of(lab.spawn("sleep", &["600"])));
+    let [Some(first), Some(second)] = &groups else { return };
+    let state = lab.dir().join("lib");
+    let name = format!("nwcompl{}", std::process::id());
+    first.call(&state, &name);
+    second.call(&state, &format!("{name}; touch hacked"));
+    let cover = Limit::Cover { with: state, place: "/var/lib".into() };
+    for words in [&["--container", "nwcompl"][..], &["container", "=", "nwcompl"], &["--container=nwcompl"]] {
+        let mut asking = command(&["complete", "--", "sockets"]);
+        sys::sandbox::confine(asking.args(words), std::slice::from_ref(&cover)).unwrap();
+        let answer = String::from_utf8(asking.output().unwrap().stdout).unwrap();
+        // One word is completed as a whole.
+        let name_in = |line| str::trim_start_matches(line, "--container=").trim_end_matches('\t');
+        let proposed: Vec<&str> = answer.lines().skip(1).map(name_in).collect();
+        assert!(proposed.contains(&name.as_str()), "{words:?}: {answer}");
+        // In a filter, one that would need its quotes is left out.
+        let has_other = proposed.contains(&format!("{name}; touch hacked").as_str());
+        assert_eq!(has_other, !words.contains(&"="), "{words:?}: {answer}");
     }
 }
 

@@ -406,12 +406,7 @@ fn root_issue_15_a_container_names_the_namespace_to_read() {
     let groups = listeners.map(|(_, pid)| ContainerGroup::of(pid));
     let [Some(first), Some(second)] = &groups else { return };
     let state = labs[0].dir().join("lib");
-    let call = |group: &ContainerGroup, name: &str| {
-        let folder = state.join("docker/containers").join(group.id());
-        std::fs::create_dir_all(&folder).unwrap();
-        let config = serde_json::json!({ "Name": format!("/{name}") });
-        std::fs::write(folder.join("config.v2.json"), config.to_string()).unwrap();
-    };
+    let call = |group: &ContainerGroup, name: &str| group.call(&state, name);
     let read = |netns: &str| {
         let args = ["sockets", "--netns", netns, "-H", "--no-owner", "--columns", "local_port", "proto = tcp"];
         let mut command = command(&args);
@@ -462,6 +457,14 @@ impl ContainerGroup {
     /// Puts another process beside it, which has to end before.
     fn add(&self, pid: u32) {
         std::fs::write(self.path().join("cgroup.procs"), pid.to_string()).unwrap();
+    }
+
+    /// Gives it a name in Docker's state, which `state` has in the place of /var/lib.
+    pub(crate) fn call(&self, state: &std::path::Path, name: &str) {
+        let folder = state.join("docker/containers").join(self.id());
+        std::fs::create_dir_all(&folder).unwrap();
+        let config = serde_json::json!({ "Name": format!("/{name}") });
+        std::fs::write(folder.join("config.v2.json"), config.to_string()).unwrap();
     }
 
     fn id(&self) -> String {

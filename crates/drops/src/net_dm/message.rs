@@ -112,9 +112,22 @@ pub(super) struct MonitorConfig {
     pub(super) queue: u32,
 }
 
-/// The settings of a run of netwren. No other program sets these together: a monitor that has them, and that nobody
-/// listens to, was left by a killed run. The beginning of a packet has its addresses and ports behind tunnels' headers.
-pub(super) const OURS: MonitorConfig = MonitorConfig { mode: NET_DM_ALERT_MODE_PACKET, snaplen: 134, queue: 16_381 };
+impl MonitorConfig {
+    /// The settings of a run of netwren that wants so many bytes of each packet for itself.
+    pub(super) fn ours(snaplen: u32) -> MonitorConfig {
+        MonitorConfig { mode: NET_DM_ALERT_MODE_PACKET, snaplen: snaplen.max(ENDS_BYTES), queue: OUR_QUEUE }
+    }
+
+    /// Whether a run of netwren has made them: no other program has a queue of this length. A monitor that has it, and
+    /// that nobody listens to, was left by a killed run.
+    pub(super) fn is_ours(&self) -> bool {
+        self.mode == NET_DM_ALERT_MODE_PACKET && self.queue == OUR_QUEUE
+    }
+}
+
+const OUR_QUEUE: u32 = 16_381;
+/// The beginning of a packet that has its addresses and ports, behind tunnels' headers too.
+const ENDS_BYTES: u32 = 134;
 /// The settings of a kernel that has just booted.
 pub(super) const DEFAULT: MonitorConfig = MonitorConfig { mode: 0, snaplen: 0, queue: 1000 };
 
@@ -184,7 +197,8 @@ mod tests {
 
     #[test]
     fn settings_and_losses() {
-        assert_eq!(config(payload(NET_DM.config)), Some(OURS));
+        assert_eq!(config(payload(NET_DM.config)), Some(MonitorConfig::ours(0)));
+        assert!(MonitorConfig::ours(0).is_ours() && MonitorConfig::ours(4096).is_ours() && !DEFAULT.is_ours());
         assert_eq!(dropped(payload(NET_DM.stats)), Some(0));
         assert_eq!((config(payload(NET_DM.stats)), dropped(payload(NET_DM.config))), (None, None));
     }

@@ -8,7 +8,7 @@ use sys::{Errno, Host, NetNs, NetlinkSocket, SysError, netns};
 use super::message::{
     Alert, DEFAULT, FAMILY, GROUP, MonitorConfig, NET_DM_ATTR_ALERT_MODE, NET_DM_ATTR_HW_DROPS, NET_DM_ATTR_QUEUE_LEN,
     NET_DM_ATTR_SW_DROPS, NET_DM_ATTR_TRUNC_LEN, NET_DM_CMD_CONFIG, NET_DM_CMD_CONFIG_GET, NET_DM_CMD_START,
-    NET_DM_CMD_STATS_GET, NET_DM_CMD_STOP, OURS, config, dropped,
+    NET_DM_CMD_STATS_GET, NET_DM_CMD_STOP, config, dropped,
 };
 use crate::error::DropsError;
 
@@ -160,9 +160,10 @@ pub(crate) struct DropMonitor {
 }
 
 impl DropMonitor {
-    /// Monitors drops from here on; if `hardware`, also those that hardware drops by devlink traps and hands over.
-    /// Needs CAP_NET_ADMIN, from Linux 6.7 on CAP_SYS_ADMIN as well. Loads the module.
-    pub(crate) fn open(host: &Host, hardware: bool) -> Result<DropMonitor, DropsError> {
+    /// Monitors drops from here on, with `snaplen` bytes of each packet at least; if `hardware`, also those that
+    /// hardware drops by devlink traps and hands over. Needs CAP_NET_ADMIN, from Linux 6.7 on CAP_SYS_ADMIN as well.
+    /// Loads the module.
+    pub(crate) fn open(host: &Host, hardware: bool, snaplen: u32) -> Result<DropMonitor, DropsError> {
         let family = Family::find(host)?;
         let socket = netns::within(family.netns.as_ref(), || NetlinkSocket::open(PROTOCOL))??;
         socket.make_room(ROOM_BYTES);
@@ -171,7 +172,7 @@ impl DropMonitor {
         socket.join(1 << (family.group - 1))?;
         let own = socket.port_id()?;
         let dropped_before = family.dropped()?;
-        let before = family.begin(host, own, hardware)?;
+        let before = family.begin(host, own, hardware, MonitorConfig::ours(snaplen))?;
         Ok(DropMonitor {
             family,
             socket,
@@ -224,15 +225,15 @@ impl Drop for DropMonitor {
 impl Family {
     /// Sets up the monitor and starts it; returns its settings before. One that a killed run has left on is ended: with
     /// our settings, and without a listener.
-    fn begin(&self, host: &Host, own: u32, hardware: bool) -> Result<MonitorConfig, DropsError> {
-        let before = Some(self.config()?).filter(|config| *config != OURS).unwrap_or(DEFAULT);
+    fn begin(&self, host: &Host, own: u32, hardware: bool, to: MonitorConfig) -> Result<MonitorConfig, DropsError> {
+        let before = Some(self.config()?).filter(|config| !config.is_ours()).unwrap_or(DEFAULT);
         let started = |tried: Result<(), DumpError>| match tried {
             Err(DumpError::Refused { errno: Errno::AGAIN | Errno::BUSY, .. }) => Ok(false),
             Err(error) => Err(no(error.to_string())),
             Ok(()) => Ok(true),
         };
         let begin = || -> Result<bool, DropsError> {
-            if !started(self.configure(OURS))? {
+            if !started(self.configure(to))? {
                 return Ok(false);
             }
             let is_started = started(self.switch(NET_DM_CMD_START, hardware));
@@ -245,7 +246,7 @@ impl Family {
             return Ok(before);
         }
         let listeners = self.listeners(host, own)?;
-        if listeners.is_empty() && self.config()? == OURS {
+        if listeners.is_empty() && self.config()?.is_ours() {
             // What hardware drops may be monitored or not.
             let _ = self.switch(NET_DM_CMD_STOP, true);
             if begin()? {
@@ -333,7 +334,7 @@ mod tests {
         testkit::require_root!();
         let host = Host::live();
         if presence(&host) == Presence::Absent {
-            let said = DropMonitor::open(&host, false).map(drop).map_err(|error| error.to_string());
+            let said = DropMonitor::open(&host, false, 0).map(drop).map_err(|error| error.to_string());
             assert!(said.as_ref().is_err_and(|said| said.contains("drop monitor (NET_DM")), "{said:?}");
         }
     }

@@ -10,7 +10,7 @@ use crate::block::{ETH_P_IPV6, HAS_ADDRESSES, HAS_PORTS, KEY_BYTES, SAMPLE_BYTES
 use crate::error::DropsError;
 use crate::event_block::{EVENT_BYTES, FRAME_EVENT_BYTES};
 use crate::meaning::BY_HARDWARE;
-use crate::net_dm::{Alert, DropMonitor};
+use crate::net_dm::{DropAlert, DropMonitor, DropOrigins, ENDS_BYTES};
 use crate::via::DropsVia;
 
 /// Kinds of drops that are counted: reasons, places, interfaces, EtherTypes and protocols. The last are the sender's
@@ -66,7 +66,7 @@ impl NamesSeen {
     }
 
     /// Place and reason of a drop. Of hardware the place is a small number that stands for the group of its trap.
-    fn of(&mut self, alert: &Alert<'_>) -> (u64, u32) {
+    fn of(&mut self, alert: &DropAlert<'_>) -> (u64, u32) {
         let Some((trap, group)) = alert.trap else {
             self.no_reasons |= alert.reason.is_empty();
             return (self.place(alert.place, alert.function()), self.reason(alert.reason));
@@ -82,7 +82,7 @@ fn put(into: &mut [u8], at: usize, bytes: &[u8]) {
 }
 
 /// Key and sample of a drop.
-fn decoded(alert: &Alert<'_>, names: &mut NamesSeen) -> ([u8; KEY_BYTES], [u8; SAMPLE_BYTES]) {
+fn decoded(alert: &DropAlert<'_>, names: &mut NamesSeen) -> ([u8; KEY_BYTES], [u8; SAMPLE_BYTES]) {
     let (mut key, mut sample) = ([0; KEY_BYTES], [0; SAMPLE_BYTES]);
     let (place, reason) = names.of(alert);
     let l4 = put_ends(alert, &mut sample);
@@ -98,7 +98,7 @@ fn decoded(alert: &Alert<'_>, names: &mut NamesSeen) -> ([u8; KEY_BYTES], [u8; S
 
 /// What the bytes of a packet begin with, which no message tells: a header of Ethernet has the type of the packet, or
 /// is one of 802.3 where the packet has none; one that is not there leaves that of IP.
-fn link_type(alert: &Alert<'_>) -> Option<LinkType> {
+fn link_type(alert: &DropAlert<'_>) -> Option<LinkType> {
     let ethernet = alert.payload.get(ETHERNET - 2..ETHERNET).map(|at| u16::from_be_bytes([at[0], at[1]]));
     let version = alert.payload.first().map_or(0, |byte| byte >> 4);
     match (ethernet, alert.ethertype, version) {
@@ -111,7 +111,7 @@ fn link_type(alert: &Alert<'_>) -> Option<LinkType> {
 
 /// Puts the addresses and ports of a packet into a sample, as far as the message has them. Returns the protocol of IP;
 /// 0 where that is not known.
-fn put_ends(alert: &Alert<'_>, sample: &mut [u8; SAMPLE_BYTES]) -> u8 {
+fn put_ends(alert: &DropAlert<'_>, sample: &mut [u8; SAMPLE_BYTES]) -> u8 {
     let begin = if link_type(alert) == Some(LinkType::ETHERNET) { ETHERNET } else { 0 };
     let header = alert.payload.get(begin..).unwrap_or_default();
     let version = header.first().map_or(0, |byte| byte >> 4);
@@ -155,7 +155,12 @@ impl NetDmCounts {
     /// Monitors what software drops from here on: what hardware does, its own counters have.
     pub(crate) fn open(host: &Host) -> Result<NetDmCounts, DropsError> {
         let (names, counts) = Default::default();
-        Ok(NetDmCounts { monitor: DropMonitor::open(host, false, 0)?, names, counts, unknown: 0 })
+        Ok(NetDmCounts {
+            monitor: DropMonitor::open(host, DropOrigins::Software, ENDS_BYTES)?,
+            names,
+            counts,
+            unknown: 0,
+        })
     }
 }
 
@@ -230,9 +235,14 @@ impl NetDmEvents {
     /// Monitors what software drops from here on, and what hardware drops and hands over; `snaplen`: with so many bytes
     /// of each packet.
     pub(crate) fn open(host: &Host, snaplen: Option<u32>) -> Result<NetDmEvents, DropsError> {
-        let frame = snaplen.map_or(0, |snaplen| FRAME_EVENT_BYTES - EVENT_BYTES + usize::try_from(snaplen).unwrap_or(0));
+        let frame =
+            snaplen.map_or(0, |snaplen| FRAME_EVENT_BYTES - EVENT_BYTES + usize::try_from(snaplen).unwrap_or(0));
         Ok(NetDmEvents {
-            monitor: DropMonitor::open(host, true, snaplen.unwrap_or(0))?,
+            monitor: DropMonitor::open(
+                host,
+                DropOrigins::Both,
+                snaplen.map_or(ENDS_BYTES, |bytes| bytes.max(ENDS_BYTES)),
+            )?,
             names: NamesSeen::default(),
             event: vec![0; EVENT_BYTES + frame],
             with_frames: snaplen.is_some(),
@@ -241,7 +251,7 @@ impl NetDmEvents {
 }
 
 /// Writes the event of a drop into `event`, which is as long as one.
-fn put_event(alert: &Alert<'_>, names: &mut NamesSeen, epoch_ns: u64, with_frames: bool, event: &mut [u8]) {
+fn put_event(alert: &DropAlert<'_>, names: &mut NamesSeen, epoch_ns: u64, with_frames: bool, event: &mut [u8]) {
     let (key, sample) = decoded(alert, names);
     let Some((head, frame)) = event.split_at_mut_checked(EVENT_BYTES) else { return };
     put(head, 0, &alert.wall_ns.wrapping_sub(epoch_ns).to_ne_bytes());
@@ -253,7 +263,7 @@ fn put_event(alert: &Alert<'_>, names: &mut NamesSeen, epoch_ns: u64, with_frame
 }
 
 /// Puts the bytes of a packet behind its event, as many as there is room for: length, bytes that are here, link type.
-fn put_frame(alert: &Alert<'_>, frame: &mut [u8]) {
+fn put_frame(alert: &DropAlert<'_>, frame: &mut [u8]) {
     let link_type = link_type(alert);
     let bytes = if link_type.is_some() { alert.payload } else { &[] };
     let room = frame.len().saturating_sub(FRAME_EVENT_BYTES - EVENT_BYTES);
@@ -309,8 +319,8 @@ mod tests {
     use crate::names::{FUNCTION, REASON, put_name};
     use record::Addr;
 
-    fn alert(datagram: &[u8]) -> Alert<'_> {
-        Alert::decode(netlink::Messages::new(datagram).next().unwrap().unwrap().payload).unwrap()
+    fn alert(datagram: &[u8]) -> DropAlert<'_> {
+        DropAlert::decode(netlink::Messages::new(datagram).next().unwrap().unwrap().payload).unwrap()
     }
 
     #[test]
@@ -378,14 +388,14 @@ mod tests {
     #[test]
     fn packets_begin_with_ethernet_or_with_ip() {
         let whole = alert(NET_DM.tcp4_612);
-        let of = |ethertype: u16, payload: &[u8]| link_type(&Alert { ethertype, payload, ..whole });
+        let of = |ethertype: u16, payload: &[u8]| link_type(&DropAlert { ethertype, payload, ..whole });
         assert_eq!(of(ETH_P_IP, &whole.payload[ETHERNET..]), Some(LinkType::RAW), "of a tunnel");
         assert_eq!(of(0x0806, whole.payload), None, "neither");
         let spanning_tree = [&[0; 12][..], &[0, 38, 0x42, 0x42, 3]].concat();
         assert_eq!(of(ETH_P_802_2, &spanning_tree), Some(LinkType::ETHERNET));
         assert_eq!((of(ETH_P_IP, &[]), of(ETH_P_802_3, &[0; 13])), (None, None));
         let mut frame = [1; FRAME_EVENT_BYTES - EVENT_BYTES + 4];
-        put_frame(&Alert { ethertype: 0x0806, ..whole }, &mut frame);
+        put_frame(&DropAlert { ethertype: 0x0806, ..whole }, &mut frame);
         assert_eq!(frame[4..], [0; 8], "no bytes where it is not known what they are");
     }
 
@@ -403,13 +413,14 @@ mod tests {
     fn packets_cut_anywhere_and_fragments() {
         let whole = alert(NET_DM.tcp4_612);
         for len in 0..whole.payload.len() {
-            let (key, sample) = decoded(&Alert { payload: &whole.payload[..len], ..whole }, &mut NamesSeen::default());
+            let (key, sample) =
+                decoded(&DropAlert { payload: &whole.payload[..len], ..whole }, &mut NamesSeen::default());
             let row = packet(&key, &sample);
             assert_eq!((row.ends.is_some(), row.ports.is_some()), (len >= 34, len >= 38), "{len} bytes");
         }
         let mut fragment = whole.payload.to_vec();
         fragment[ETHERNET + 7] = 9;
-        let (key, sample) = decoded(&Alert { payload: &fragment, ..whole }, &mut NamesSeen::default());
+        let (key, sample) = decoded(&DropAlert { payload: &fragment, ..whole }, &mut NamesSeen::default());
         assert_eq!(packet(&key, &sample).ports, None);
     }
 

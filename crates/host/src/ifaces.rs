@@ -200,7 +200,8 @@ mod tests {
 
     #[test]
     fn names_that_namespaces_share() {
-        let names = [((7, 1), "lo"), ((8, 1), "lo"), ((7, 2), "eth0"), ((8, 2), "wg0"), ((9, 2), "eth0"), ((8, 3), "x")];
+        let names =
+            [((7, 1), "lo"), ((8, 1), "lo"), ((7, 2), "eth0"), ((8, 2), "wg0"), ((9, 2), "eth0"), ((8, 3), "x")];
         let common = common_names(&names.map(|(at, name)| (at, name.as_bytes().into())).into_iter().collect());
         let name = |index: u32| common.get(&index).and_then(|name| name.as_deref());
         assert_eq!((name(1), name(2), name(3), name(4)), (Some(&b"lo"[..]), None, Some(&b"x"[..]), None));

@@ -218,7 +218,7 @@ fi
 # dropwatch and its face, by the same commands over equal drops, which makes_drops makes; then Ctrl-C and `exit`.
 watched() {
     out=$1; shift; : > $out; mkfifo /commands
-    "$@" -l kas < /commands > $out 2>&1 & follower=$!
+    "$@" -l kas < /commands > $out 2> /err & follower=$!
     exec 3> /commands; printf "$commands" >&3
     until_it_watches $out; makes_drops; until_true all_seen; kill -INT $follower 2> /dev/null
     until_true stopped; echo exit >&3; exec 3>&-; wait $follower; rm /commands
@@ -244,13 +244,13 @@ as_by_dropwatch() {
 if [ -d /sys/module/drop_monitor ]; then
     for args in "" "-l list" "-l bfd" "-x"; do dropwatch $args < /dev/null 2> /dev/null; echo $?; done > /a
     for args in "" "-l list" "-l bfd" "-x"; do netwren dropwatch $args < /dev/null 2> /dev/null; echo $?; done > /b
-    : > /err; compare "dropwatch: switches" "dropwatch 1.5.4"
+    : > /err; compare "dropwatch switches" "dropwatch 1.5.4"
     makes_drops() { knock 20; }
     place=tcp_v4_rcv; enough=20
     commands='help\nset alertlimit 0\nset alertmode summary\nset nothing\nshow\nstart\n'
-    as_by_dropwatch "dropwatch: sums"; judged "dropwatch: drops" "$(seen /face) of $(seen /tool)" "20 of 20"
+    as_by_dropwatch "dropwatch sums"; judged "dropwatch drops" "$(seen /face) of $(seen /tool)" "20 of 20"
     commands='set alertmode packet\nset trunc 60\nset sw true\nshow\nstart\n'
-    as_by_dropwatch "dropwatch: packets"; judged "dropwatch: packets shown" "$(seen /face) of $(seen /tool)" "20 of 20"
+    as_by_dropwatch "dropwatch packets"; judged "dropwatch packets shown" "$(seen /face) of $(seen /tool)" "20 of 20"
 fi
 # A simulated device, which drops by its traps ten times a second while its port is up. What the device itself is said
 # to drop grows with each reading, of all traps alike.
@@ -286,21 +286,21 @@ if echo "1 1" > /sys/bus/netdevsim/new_device 2> /dev/null; then
     makes_drops() { ifconfig $port up; until_true all_seen; ifconfig $port down; }
     place=$trap; enough=1
     commands='set alertmode summary\nset sw true\nset hw true\nstart\n'
-    as_by_dropwatch "dropwatch: sums of hardware"
+    as_by_dropwatch "dropwatch sums of hardware"
 fi
 # A rule hands packets to a program that is not there: without the kernel's part for such programs, then with it.
 unread() {
     rm -f /stop
     (while [ ! -e /stop ]; do nc 127.0.0.1 9 < /dev/null 2> /dev/null & sleep 0.1; kill $!; wait $!; done) & load=$!
     netwren doctor --for 2 -H --columns id,severity,object,title > /rows 2> /err
-    : > /stop; wait $load; judged "doctor: $1" "$(head -n 1 /rows | cut -f 1,2)" "nfqueue	critical"
+    : > /stop; wait $load; judged "doctor with $1" "$(head -n 1 /rows | cut -f 1,2)" "nfqueue	critical"
     while read -r line; do say "  $line"; done < /rows
 }
 if nft -f /queue.nft 2> /err; then
-    unread "a queue without a reader"
-    modprobe nfnetlink_queue; unread "a queue without a reader, with nfnetlink_queue"
+    unread "an unread queue"
+    modprobe nfnetlink_queue; unread "an unread queue and nfnetlink_queue"
     nft delete table ip handed
-else say "doctor: a queue without a reader: nothing: $(head -n 1 /err)"; fi
+else say "doctor with an unread queue: nothing: $(head -n 1 /err)"; fi
 # Under a load of connections, samples must find TCP at work.
 rm -f /stop
 (while [ ! -e /stop ]; do knock 10; done) & load=$!

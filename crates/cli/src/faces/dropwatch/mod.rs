@@ -37,7 +37,7 @@ show				 - show existing configuration
 
 /// What is asked for before monitoring starts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Settings {
+struct DropwatchSettings {
     /// Lines of drops, or packets, after which monitoring stops; 0: never.
     limit: u64,
     /// True: each packet; else sums.
@@ -103,7 +103,9 @@ pub(crate) fn run(call: &Call) -> u8 {
         Ok(DropwatchCall::Run(with_names)) => {
             print(if with_names { "Initializing kallsyms db\n" } else { "Initializing null lookup method\n" });
             match Session::open(SessionTarget::default()) {
-                Ok(session) => Prompt { session, lines: lines(), with_names, settings: Settings::default() }.run(),
+                Ok(session) => {
+                    Prompt { session, lines: lines(), with_names, settings: DropwatchSettings::default() }.run()
+                }
                 Err(error) => failed(&error.to_string()),
             }
         }
@@ -147,7 +149,7 @@ struct Prompt {
     session: Session,
     lines: Receiver<String>,
     with_names: bool,
-    settings: Settings,
+    settings: DropwatchSettings,
 }
 
 impl Prompt {
@@ -209,7 +211,7 @@ impl Prompt {
 #[derive(Debug, PartialEq, Eq)]
 struct NotBoolean;
 
-impl Settings {
+impl DropwatchSettings {
     /// Does what a line asks for and returns what is said of it; other lines are passed over, as in the tool.
     fn change(&mut self, line: &str) -> Result<String, NotBoolean> {
         if line.starts_with("show") {
@@ -291,7 +293,7 @@ mod tests {
 
     #[test]
     fn settings_as_the_tool_takes_them() {
-        let mut settings = Settings::default();
+        let mut settings = DropwatchSettings::default();
         assert_eq!(settings.origins(), DropOrigins::Software);
         for (line, says) in [
             ("set alertlimit 7", "setting alert capture limit to 7\n"),
@@ -303,7 +305,7 @@ mod tests {
         ] {
             assert_eq!(settings.change(line).as_deref(), Ok(says), "{line}");
         }
-        let expected = Settings { limit: 7, is_packet: true, trunc: 60, software: false, hardware: true };
+        let expected = DropwatchSettings { limit: 7, is_packet: true, trunc: 60, software: false, hardware: true };
         assert_eq!((settings, settings.origins()), (expected, DropOrigins::Hardware));
         assert_eq!(settings.change("set sw 1").map(|_| settings.origins()), Ok(DropOrigins::Both));
         assert_eq!(settings.change("set sw yes"), Err(NotBoolean));

@@ -1,6 +1,6 @@
 //! Lines that dropwatch prints while it monitors.
 
-use super::{LOOK, Settings};
+use super::{DropwatchSettings, LOOK};
 use crate::local_time::local_time;
 use crate::messages::{footer, say};
 use crate::session::Session;
@@ -56,7 +56,7 @@ impl RoundDrops {
 pub(super) struct Monitor<'s> {
     session: &'s Session,
     teller: DropTeller,
-    settings: Settings,
+    settings: DropwatchSettings,
     symbols: Symbols,
     with_names: bool,
     round: RoundDrops,
@@ -69,7 +69,11 @@ pub(super) struct Monitor<'s> {
 
 impl<'s> Monitor<'s> {
     /// Monitors drops of every namespace from here on.
-    pub(super) fn open(session: &'s Session, with_names: bool, settings: Settings) -> Result<Monitor<'s>, String> {
+    pub(super) fn open(
+        session: &'s Session,
+        with_names: bool,
+        settings: DropwatchSettings,
+    ) -> Result<Monitor<'s>, String> {
         let host = session.host();
         let teller = match settings.origins() {
             DropOrigins::Software if !settings.is_packet => DropCounter::open(host, DropScope::AllNetns, None)

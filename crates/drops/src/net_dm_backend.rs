@@ -10,7 +10,7 @@ use crate::block::{ETH_P_IPV6, HAS_ADDRESSES, HAS_PORTS, KEY_BYTES, SAMPLE_BYTES
 use crate::error::DropsError;
 use crate::event_block::{EVENT_BYTES, FRAME_EVENT_BYTES};
 use crate::meaning::BY_HARDWARE;
-use crate::net_dm::{DropAlert, DropMonitor, DropOrigins, ENDS_BYTES};
+use crate::net_dm::{DropAlert, DropMonitor, DropOrigins, ENDS_BYTES, OUR_QUEUE};
 use crate::via::DropsVia;
 
 /// Kinds of drops that are counted: reasons, places, interfaces, EtherTypes and protocols. The last are the sender's
@@ -156,7 +156,7 @@ impl NetDmCounts {
     pub(crate) fn open(host: &Host) -> Result<NetDmCounts, DropsError> {
         let (names, counts) = Default::default();
         Ok(NetDmCounts {
-            monitor: DropMonitor::open(host, DropOrigins::Software, ENDS_BYTES)?,
+            monitor: DropMonitor::open(host, DropOrigins::Software, ENDS_BYTES, OUR_QUEUE)?,
             names,
             counts,
             unknown: 0,
@@ -242,6 +242,7 @@ impl NetDmEvents {
                 host,
                 DropOrigins::Both,
                 snaplen.map_or(ENDS_BYTES, |bytes| bytes.max(ENDS_BYTES)),
+                OUR_QUEUE,
             )?,
             names: NamesSeen::default(),
             event: vec![0; EVENT_BYTES + frame],

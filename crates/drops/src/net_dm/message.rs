@@ -119,8 +119,8 @@ pub(super) struct MonitorConfig {
 
 impl MonitorConfig {
     /// The settings of a run of netwren that wants so many bytes of each packet; 0: all.
-    pub(super) fn ours(snaplen: u32) -> MonitorConfig {
-        MonitorConfig { mode: NET_DM_ALERT_MODE_PACKET, snaplen, queue: OUR_QUEUE }
+    pub(super) fn ours(snaplen: u32, queue: u32) -> MonitorConfig {
+        MonitorConfig { mode: NET_DM_ALERT_MODE_PACKET, snaplen, queue }
     }
 
     /// Whether a run of netwren has made them: no other program has a queue of this length. A monitor that has it, and
@@ -130,7 +130,8 @@ impl MonitorConfig {
     }
 }
 
-const OUR_QUEUE: u32 = 16_381;
+/// Packets of each CPU that wait, where nobody asks for another number.
+pub const OUR_QUEUE: u32 = 16_381;
 /// The beginning of a packet that has its addresses and ports, behind tunnels' headers too.
 pub(crate) const ENDS_BYTES: u32 = 134;
 /// The settings of a kernel that has just booted.
@@ -150,15 +151,20 @@ pub(super) fn config(message: &[u8]) -> Option<MonitorConfig> {
     Some(MonitorConfig { mode: mode?, snaplen: snaplen?, queue: queue? })
 }
 
-/// Packets that the kernel could not tell of since it booted, of software and of hardware, if this message has them.
-pub(super) fn dropped(message: &[u8]) -> Option<u64> {
-    let of_stats = |attr: Attr<'_>| {
+/// Packets that the kernel could not tell of since it booted, if this message has them: of software, of hardware.
+pub(super) fn dropped(message: &[u8]) -> Option<[u64; 2]> {
+    let mut both = [0; 2];
+    for attr in attrs_of(message, NET_DM_CMD_STATS_NEW)? {
+        let [software, hardware] = &mut both;
+        let count = match attr.kind {
+            NET_DM_ATTR_STATS => software,
+            NET_DM_ATTR_HW_STATS => hardware,
+            _ => continue,
+        };
         let inner = attr.nested().flatten().find(|inner| inner.kind == NET_DM_ATTR_STATS_DROPPED);
-        inner.and_then(|inner| inner.u64().ok())
-    };
-    let both = attrs_of(message, NET_DM_CMD_STATS_NEW)?;
-    let both = both.filter(|attr| [NET_DM_ATTR_STATS, NET_DM_ATTR_HW_STATS].contains(&attr.kind));
-    Some(both.filter_map(of_stats).fold(0, u64::wrapping_add))
+        *count = inner.and_then(|inner| inner.u64().ok()).unwrap_or(0);
+    }
+    Some(both)
 }
 
 /// Takes any bytes as each of the messages: none may panic or fail to end.
@@ -203,9 +209,9 @@ mod tests {
 
     #[test]
     fn settings_and_losses() {
-        assert_eq!(config(payload(NET_DM.config)), Some(MonitorConfig::ours(ENDS_BYTES)));
-        assert!(MonitorConfig::ours(0).is_ours() && MonitorConfig::ours(4096).is_ours() && !DEFAULT.is_ours());
-        assert_eq!(dropped(payload(NET_DM.stats)), Some(0));
+        assert_eq!(config(payload(NET_DM.config)), Some(MonitorConfig::ours(ENDS_BYTES, OUR_QUEUE)));
+        assert!(MonitorConfig::ours(4096, OUR_QUEUE).is_ours() && !DEFAULT.is_ours());
+        assert_eq!(dropped(payload(NET_DM.stats)), Some([0, 0]));
         assert_eq!((config(payload(NET_DM.stats)), dropped(payload(NET_DM.config))), (None, None));
     }
 

@@ -4,7 +4,7 @@
 mod message;
 mod monitor;
 
-pub use message::DropAlert;
+pub use message::{DropAlert, OUR_QUEUE};
 pub(crate) use message::{ENDS_BYTES, fuzz};
-pub use monitor::{DropMonitor, DropOrigins};
+pub use monitor::{DropMonitor, DropOrigins, monitor_losses};
 pub(crate) use monitor::{Presence, presence};

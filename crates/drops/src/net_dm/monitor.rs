@@ -93,12 +93,12 @@ impl Family {
         self.ask(&request, &mut |_| {})
     }
 
-    /// Packets that the kernel could not tell of, so far.
-    fn dropped(&self) -> Result<u64, DropsError> {
+    /// Packets that the kernel could not tell of, so far: of software, of hardware.
+    fn dropped(&self) -> Result<[u64; 2], DropsError> {
         let mut found = None;
         self.ask(&self.request(NET_DM_CMD_STATS_GET), &mut |message| found = found.or(dropped(message)))
             .map_err(|error| no(error.to_string()))?;
-        Ok(found.unwrap_or(0))
+        Ok(found.unwrap_or_default())
     }
 
     /// Port ids of the sockets that receive what the monitor tells, but for our own. Linux 2.6.25 and later.
@@ -167,7 +167,7 @@ pub struct DropMonitor {
     /// The settings before, which come back.
     before: MonitorConfig,
     /// Losses before.
-    dropped_before: u64,
+    dropped_before: [u64; 2],
     buffer: Vec<u8>,
     /// Messages that make no sense.
     undecoded: u64,
@@ -176,7 +176,10 @@ pub struct DropMonitor {
 impl DropMonitor {
     /// Monitors drops from here on, with `snaplen` bytes of each packet; 0: all of it. Needs CAP_NET_ADMIN, from Linux
     /// 6.7 on CAP_SYS_ADMIN as well. Loads the module. Fails if somebody else has the monitor.
-    pub fn open(host: &Host, origins: DropOrigins, snaplen: u32) -> Result<DropMonitor, DropsError> {
+    ///
+    /// `queue` packets of each CPU can wait; with another number than [`OUR_QUEUE`] a monitor that `kill -9` leaves on is
+    /// not known for ours, and stays on.
+    pub fn open(host: &Host, origins: DropOrigins, snaplen: u32, queue: u32) -> Result<DropMonitor, DropsError> {
         let family = Family::find(host)?;
         let socket = netns::within(family.netns.as_ref(), || NetlinkSocket::open(PROTOCOL))??;
         socket.make_room(ROOM_BYTES);
@@ -185,7 +188,7 @@ impl DropMonitor {
         socket.join(1 << (family.group - 1))?;
         let own = socket.port_id()?;
         let dropped_before = family.dropped()?;
-        let before = family.begin(host, own, origins, MonitorConfig::ours(snaplen))?;
+        let before = family.begin(host, own, origins, MonitorConfig::ours(snaplen, queue))?;
         Ok(DropMonitor {
             family,
             socket,
@@ -222,9 +225,16 @@ impl DropMonitor {
 
     /// Drops that no message told, so far: the queue or the socket was full, or the message made no sense.
     pub fn lost(&self) -> Result<u64, DropsError> {
-        let by_kernel = self.family.dropped()?.wrapping_sub(self.dropped_before);
+        let since = self.family.dropped()?.into_iter().zip(self.dropped_before);
+        let by_kernel = since.map(|(now, before)| now.wrapping_sub(before)).fold(0, u64::saturating_add);
         Ok(by_kernel.saturating_add(self.socket.drops()?.into()).saturating_add(self.undecoded))
     }
+}
+
+/// Packets that the kernel's drop monitor could not tell of since the host booted: of software, of hardware. Loads the
+/// module; needs CAP_NET_ADMIN, and nothing that anybody monitors now.
+pub fn monitor_losses(host: &Host) -> Result<[u64; 2], DropsError> {
+    Family::find(host)?.dropped()
 }
 
 impl Drop for DropMonitor {
@@ -353,7 +363,8 @@ mod tests {
         testkit::require_root!();
         let host = Host::live();
         if presence(&host) == Presence::Absent {
-            let said = DropMonitor::open(&host, DropOrigins::Both, 0).map(drop).map_err(|error| error.to_string());
+            let said =
+                DropMonitor::open(&host, DropOrigins::Both, 0, 1000).map(drop).map_err(|error| error.to_string());
             assert!(said.as_ref().is_err_and(|said| said.contains("drop monitor (NET_DM")), "{said:?}");
         }
     }

@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::messages::say;
 use crate::output;
 use crate::session::{Session, SessionTarget};
-use ::drops::DropOrigins;
+use ::drops::{DropOrigins, MONITOR_QUEUE};
 use monitor::{Monitor, MonitoringEnd};
 use std::ffi::OsString;
 use std::io::BufRead;
@@ -28,15 +28,17 @@ set:
 	alertlimit <number>	 - capture only this many alert packets
 	alertmode <mode>	 - set mode to \"summary\" or \"packet\"
 	trunc <len>		 - truncate packets to this length. Only applicable when \"alertmode\" is set to \"packet\"
+	queue <len>		 - queue up to this many packets in the kernel. Only applicable when \"alertmode\" is set to \"packet\"
 	sw <true | false>	 - monitor software drops
 	hw <true | false>	 - monitor hardware drops
 start				 - start capture
 stop				 - stop capture
 show				 - show existing configuration
+stats				 - show statistics
 ";
 
 /// What is asked for before monitoring starts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct DropwatchSettings {
     /// Lines of drops, or packets, after which monitoring stops; 0: never.
     limit: u64,
@@ -44,8 +46,17 @@ struct DropwatchSettings {
     is_packet: bool,
     /// Bytes of each packet that are handed over; 0: all.
     trunc: u32,
+    /// Packets of each CPU that may wait for us.
+    queue: u32,
     software: bool,
     hardware: bool,
+}
+
+impl Default for DropwatchSettings {
+    fn default() -> DropwatchSettings {
+        let queue = MONITOR_QUEUE;
+        DropwatchSettings { limit: 0, is_packet: false, trunc: 0, queue, software: false, hardware: false }
+    }
 }
 
 /// The tool's exit code for everything that goes wrong.
@@ -175,6 +186,7 @@ impl Prompt {
                 "stop" => _ = print("Deactivation requested, turning off monitoring\nGot a stop message\n"),
                 "exit" => break,
                 "help" => _ = print(HELP),
+                line if line.starts_with("stats") => _ = print(&self.losses()),
                 line => match self.settings.change(line) {
                     Ok(said) => _ = print(&said),
                     Err(NotBoolean) => {
@@ -198,6 +210,20 @@ impl Prompt {
         }
     }
 
+    /// What the kernel's monitor could not tell of since the host booted.
+    fn losses(&self) -> String {
+        match ::drops::monitor_losses(self.session.host()) {
+            Ok([software, hardware]) => format!(
+                "Getting statistics\nSoftware statistics:\nTail dropped: {software}\nHardware statistics:\n\
+                 Tail dropped: {hardware}\n"
+            ),
+            Err(error) => {
+                say(&format!("dropwatch: {error}"));
+                String::new()
+            }
+        }
+    }
+
     /// Shows drops until the limit, Ctrl-C, or a line that asks for the end.
     fn monitor(&mut self) -> Result<MonitoringEnd, String> {
         print("Enabling monitoring...\n");
@@ -217,8 +243,8 @@ impl DropwatchSettings {
         if line.starts_with("show") {
             let mode = if self.is_packet { "Packet" } else { "Summary" };
             return Ok(format!(
-                "Getting existing configuration\nAlert mode: {mode}\nTruncation length: {}\nQueue length: 1000\n",
-                self.trunc
+                "Getting existing configuration\nAlert mode: {mode}\nTruncation length: {}\nQueue length: {}\n",
+                self.trunc, self.queue
             ));
         }
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -244,9 +270,9 @@ impl DropwatchSettings {
                 self.hardware = boolean(text)?;
                 format!("setting hardware drops monitoring to {}\n", u8::from(self.hardware))
             }
-            ["set", "queue", ..] | ["stats", ..] => {
-                say(&format!("dropwatch: `{}` is not here", sys::escaped(line.as_bytes())));
-                String::new()
+            ["set", "queue", text] => {
+                self.queue = u32::try_from(number(text)).unwrap_or(u32::MAX);
+                format!("Setting queue length to {}\nQueue length successfully set\n", self.queue)
             }
             _ => String::new(),
         })
@@ -300,16 +326,18 @@ mod tests {
             ("set alertmode packet", "Setting alert mode\nAlert mode successfully set\n"),
             ("set alertmode none", ""),
             ("set trunc 60", "Setting truncation length to 60\nTruncation length successfully set\n"),
+            ("set queue 500", "Setting queue length to 500\nQueue length successfully set\n"),
             ("set hw true", "setting hardware drops monitoring to 1\n"),
             ("sett", ""),
         ] {
             assert_eq!(settings.change(line).as_deref(), Ok(says), "{line}");
         }
-        let expected = DropwatchSettings { limit: 7, is_packet: true, trunc: 60, software: false, hardware: true };
+        let expected =
+            DropwatchSettings { limit: 7, is_packet: true, trunc: 60, queue: 500, software: false, hardware: true };
         assert_eq!((settings, settings.origins()), (expected, DropOrigins::Hardware));
         assert_eq!(settings.change("set sw 1").map(|_| settings.origins()), Ok(DropOrigins::Both));
         assert_eq!(settings.change("set sw yes"), Err(NotBoolean));
         let shown = settings.change("show").unwrap_or_default();
-        assert!(shown.ends_with("Alert mode: Packet\nTruncation length: 60\nQueue length: 1000\n"), "{shown}");
+        assert!(shown.ends_with("Alert mode: Packet\nTruncation length: 60\nQueue length: 500\n"), "{shown}");
     }
 }

@@ -14,8 +14,6 @@ use std::sync::mpsc::Receiver;
 
 /// The kernel gathers drops for as long before it tells of them.
 const ROUND_NS: u64 = 1_000_000_000;
-/// Traps of hardware that are counted in a round: devices have some dozens.
-const TRAPS_MAX: usize = 4096;
 
 /// End of monitoring.
 pub(super) enum MonitoringEnd {
@@ -41,13 +39,11 @@ struct RoundDrops {
 }
 
 impl RoundDrops {
+    /// Adds one. There are no more places and traps than the kernel's code has.
     fn add(&mut self, alert: &DropAlert<'_>) {
         match alert.trap {
             None => *self.places.entry(alert.place).or_default() += 1,
-            Some((trap, _)) if self.traps.len() < TRAPS_MAX || self.traps.contains_key(trap) => {
-                *self.traps.entry(trap.into()).or_default() += 1;
-            }
-            Some(_) => {}
+            Some((trap, _)) => *self.traps.entry(trap.into()).or_default() += 1,
         }
     }
 }
@@ -81,7 +77,7 @@ impl<'s> Monitor<'s> {
             // Of what hardware dropped nothing but the trap is shown.
             origins => {
                 let bytes = if settings.is_packet { settings.trunc } else { 1 };
-                DropMonitor::open(host, origins, bytes).map(DropTeller::Monitor)
+                DropMonitor::open(host, origins, bytes, settings.queue).map(DropTeller::Monitor)
             }
         };
         let teller = teller.map_err(|error| format!("Failed activation request, error: {error}"))?;

@@ -177,8 +177,8 @@ impl DropMonitor {
     /// Monitors drops from here on, with `snaplen` bytes of each packet; 0: all of it. Needs CAP_NET_ADMIN, from Linux
     /// 6.7 on CAP_SYS_ADMIN as well. Loads the module. Fails if somebody else has the monitor.
     ///
-    /// `queue` packets of each CPU can wait. With another number than [`super::OUR_QUEUE`] a monitor that `kill -9` leaves
-    /// on is not known for ours, and stays on.
+    /// `queue` packets of each CPU can wait. With another number than [`super::OUR_QUEUE`] a monitor that `kill -9`
+    /// leaves on is not known for ours, and stays on.
     pub fn open(host: &Host, origins: DropOrigins, snaplen: u32, queue: u32) -> Result<DropMonitor, DropsError> {
         let family = Family::find(host)?;
         let socket = netns::within(family.netns.as_ref(), || NetlinkSocket::open(PROTOCOL))??;

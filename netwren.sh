@@ -249,7 +249,8 @@ lab() {
 
 kernels() {
     need_packages qemu-system-x86=qemu-system-x86_64 busybox-static=busybox cpio=cpio kmod=depmod nftables=nft \
-        curl=curl xz-utils=xz zstd=zstd iproute2=devlink ca-certificates=/etc/ssl/certs/ca-certificates.crt
+        curl=curl xz-utils=xz zstd=zstd iproute2=devlink dropwatch=dropwatch \
+        ca-certificates=/etc/ssl/certs/ca-certificates.crt
     build
     NETWREN_BIN=$BINARY cargo xtask kernels "$@"
 }

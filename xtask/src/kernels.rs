@@ -64,6 +64,7 @@ const TOOLS: &[(&str, &str)] = &[
     ("xz", "xz-utils"),
     ("zstd", "zstd"),
     ("devlink", "iproute2"),
+    ("dropwatch", "dropwatch"),
 ];
 
 /// An emulated kernel boots in a quarter of a minute; one that has not ended by then never will.

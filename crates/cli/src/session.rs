@@ -294,6 +294,11 @@ impl Session {
         self.run.is_handing_over() || self.interrupt.as_ref().is_ok_and(|i| i.requested().is_some())
     }
 
+    /// True if Ctrl-C asked for the end of something less than the run, which goes on then.
+    pub(crate) fn take_interrupt(&self) -> bool {
+        self.interrupt.as_ref().is_ok_and(|interrupt| interrupt.take_interrupt())
+    }
+
     /// From now on `turn` is called again and again while the run waits or works, for what stands on a terminal: in
     /// [`Session::interrupted`], and in [`Session::sleep_until`] when the terminal has another size or comes back.
     pub(crate) fn at_each_turn(&self, turn: Box<dyn Fn()>) {

@@ -38,6 +38,14 @@ impl EventParts {
             }
         }
     }
+
+    /// Bytes of each packet.
+    fn snaplen(self) -> Option<u32> {
+        match self {
+            EventParts::Frame(snaplen) => Some(snaplen),
+            EventParts::Plain | EventParts::Stack => None,
+        }
+    }
 }
 
 /// The backend at work.
@@ -66,18 +74,17 @@ impl<'h> EventSource<'h> {
             EventParts::Frame(_) => Err(DropsError::NoTrace("it has no bytes of packets".into())),
             _ => Ok(Box::new(TraceEvents::open(host)?) as _),
         };
-        let by_net_dm = || match parts {
-            EventParts::Frame(_) => {
-                Err(DropsError::NoMonitor("no files of packets are written from the drop monitor".into()))
-            }
-            _ => Ok(Box::new(NetDmEvents::open(host)?) as _),
-        };
+        let by_net_dm = || Ok(Box::new(NetDmEvents::open(host, parts.snaplen())?) as _);
         let backend = crate::choose::by(via, || by_bpf(host, scope, parts), by_trace, by_net_dm)?;
         let mut header = EventHeader::default();
         let (event_bytes, is_all) = match backend.via() {
             DropsVia::Bpf => (parts.bytes(), scope == DropScope::AllNetns),
-            of_host => {
-                header.flags |= if of_host == DropsVia::NetDm { BY_NET_DM } else { BY_TRACE };
+            DropsVia::NetDm => {
+                header.flags |= BY_NET_DM;
+                (if parts.snaplen().is_some() { parts.bytes() } else { EVENT_BYTES }, true)
+            }
+            DropsVia::Tracefs | DropsVia::Counters => {
+                header.flags |= BY_TRACE;
                 (EVENT_BYTES, true)
             }
         };

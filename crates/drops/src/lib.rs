@@ -43,6 +43,7 @@ pub use error::DropsError;
 pub use fuzz::{fuzz_block, fuzz_events, fuzz_net_dm, fuzz_symbols, fuzz_trace};
 pub use losses::{LOSING_SOCKETS_MAX, LOSSES, Loss, LossCounter, Losses, PacketsOver, SocketDrops};
 pub use meaning::{DropMeaning, is_benign, meaning_of};
+pub use net_dm::{DropAlert, DropMonitor, DropOrigins, OUR_QUEUE as MONITOR_QUEUE, monitor_losses};
 pub use probe::{probe, probe_monitor};
 pub use source::{DropOptions, DropSource};
 pub use stream::{DropStream, FollowDrops, SNAPLEN_MAX};

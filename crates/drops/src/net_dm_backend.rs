@@ -2,14 +2,15 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use record::rows::LinkType;
 use sys::{Host, SysError, clock};
 
 use crate::backend::{BackendLosses, CountsDrops, ReasonNames, TellsDrops};
 use crate::block::{ETH_P_IPV6, HAS_ADDRESSES, HAS_PORTS, KEY_BYTES, SAMPLE_BYTES};
 use crate::error::DropsError;
-use crate::event_block::EVENT_BYTES;
+use crate::event_block::{EVENT_BYTES, FRAME_EVENT_BYTES};
 use crate::meaning::BY_HARDWARE;
-use crate::net_dm::{Alert, DropMonitor};
+use crate::net_dm::{DropAlert, DropMonitor, DropOrigins, ENDS_BYTES, OUR_QUEUE};
 use crate::via::DropsVia;
 
 /// Kinds of drops that are counted: reasons, places, interfaces, EtherTypes and protocols. The last are the sender's
@@ -23,6 +24,10 @@ const SETTLES_MAX: u32 = 10;
 /// `struct ethhdr`
 const ETHERNET: usize = 14;
 const ETH_P_IP: u16 = 0x0800;
+/// Packets of 802.3, which have their length in the place of a type (include/uapi/linux/if_ether.h).
+const ETH_P_802_3: u16 = 1;
+const ETH_P_802_2: u16 = 4;
+const ETH_P_802_3_MIN: u16 = 0x0600;
 /// Protocols of IP with ports at their beginning.
 const WITH_PORTS: &[u8] = &[6, 17, 33, 132, 136];
 
@@ -61,7 +66,7 @@ impl NamesSeen {
     }
 
     /// Place and reason of a drop. Of hardware the place is a small number that stands for the group of its trap.
-    fn of(&mut self, alert: &Alert<'_>) -> (u64, u32) {
+    fn of(&mut self, alert: &DropAlert<'_>) -> (u64, u32) {
         let Some((trap, group)) = alert.trap else {
             self.no_reasons |= alert.reason.is_empty();
             return (self.place(alert.place, alert.function()), self.reason(alert.reason));
@@ -77,7 +82,7 @@ fn put(into: &mut [u8], at: usize, bytes: &[u8]) {
 }
 
 /// Key and sample of a drop.
-fn decoded(alert: &Alert<'_>, names: &mut NamesSeen) -> ([u8; KEY_BYTES], [u8; SAMPLE_BYTES]) {
+fn decoded(alert: &DropAlert<'_>, names: &mut NamesSeen) -> ([u8; KEY_BYTES], [u8; SAMPLE_BYTES]) {
     let (mut key, mut sample) = ([0; KEY_BYTES], [0; SAMPLE_BYTES]);
     let (place, reason) = names.of(alert);
     let l4 = put_ends(alert, &mut sample);
@@ -91,15 +96,24 @@ fn decoded(alert: &Alert<'_>, names: &mut NamesSeen) -> ([u8; KEY_BYTES], [u8; S
     (key, sample)
 }
 
+/// What the bytes of a packet begin with, which no message tells: a header of Ethernet has the type of the packet, or
+/// is one of 802.3 where the packet has none; one that is not there leaves that of IP.
+fn link_type(alert: &DropAlert<'_>) -> Option<LinkType> {
+    let ethernet = alert.payload.get(ETHERNET - 2..ETHERNET).map(|at| u16::from_be_bytes([at[0], at[1]]));
+    let version = alert.payload.first().map_or(0, |byte| byte >> 4);
+    match (ethernet, alert.ethertype, version) {
+        (Some(ethernet), ethertype, _) if ethernet == ethertype => Some(LinkType::ETHERNET),
+        (Some(ethernet), ETH_P_802_3 | ETH_P_802_2, _) if ethernet < ETH_P_802_3_MIN => Some(LinkType::ETHERNET),
+        (_, ETH_P_IP, 4) | (_, ETH_P_IPV6, 6) => Some(LinkType::RAW),
+        _ => None,
+    }
+}
+
 /// Puts the addresses and ports of a packet into a sample, as far as the message has them. Returns the protocol of IP;
 /// 0 where that is not known.
-fn put_ends(alert: &Alert<'_>, sample: &mut [u8; SAMPLE_BYTES]) -> u8 {
-    let ethertype = alert.ethertype.to_be_bytes();
-    let header = match alert.payload.get(ETHERNET - 2..ETHERNET) {
-        Some(bytes) if bytes == ethertype => alert.payload.get(ETHERNET..),
-        _ => Some(alert.payload),
-    };
-    let header = header.unwrap_or_default();
+fn put_ends(alert: &DropAlert<'_>, sample: &mut [u8; SAMPLE_BYTES]) -> u8 {
+    let begin = if link_type(alert) == Some(LinkType::ETHERNET) { ETHERNET } else { 0 };
+    let header = alert.payload.get(begin..).unwrap_or_default();
     let version = header.first().map_or(0, |byte| byte >> 4);
     // Where addresses are, how long each is, the protocol, and where the next header begins.
     let parts = match (alert.ethertype, version) {
@@ -141,7 +155,12 @@ impl NetDmCounts {
     /// Monitors what software drops from here on: what hardware does, its own counters have.
     pub(crate) fn open(host: &Host) -> Result<NetDmCounts, DropsError> {
         let (names, counts) = Default::default();
-        Ok(NetDmCounts { monitor: DropMonitor::open(host, false)?, names, counts, unknown: 0 })
+        Ok(NetDmCounts {
+            monitor: DropMonitor::open(host, DropOrigins::Software, ENDS_BYTES, OUR_QUEUE)?,
+            names,
+            counts,
+            unknown: 0,
+        })
     }
 }
 
@@ -207,13 +226,54 @@ impl CountsDrops for NetDmCounts {
 pub(crate) struct NetDmEvents {
     monitor: DropMonitor,
     names: NamesSeen,
+    /// The event that is being told.
+    event: Vec<u8>,
+    with_frames: bool,
 }
 
 impl NetDmEvents {
-    /// Monitors what software drops from here on, and what hardware drops and hands over.
-    pub(crate) fn open(host: &Host) -> Result<NetDmEvents, DropsError> {
-        Ok(NetDmEvents { monitor: DropMonitor::open(host, true)?, names: NamesSeen::default() })
+    /// Monitors what software drops from here on, and what hardware drops and hands over; `snaplen`: with so many bytes
+    /// of each packet.
+    pub(crate) fn open(host: &Host, snaplen: Option<u32>) -> Result<NetDmEvents, DropsError> {
+        let frame =
+            snaplen.map_or(0, |snaplen| FRAME_EVENT_BYTES - EVENT_BYTES + usize::try_from(snaplen).unwrap_or(0));
+        Ok(NetDmEvents {
+            monitor: DropMonitor::open(
+                host,
+                DropOrigins::Both,
+                snaplen.map_or(ENDS_BYTES, |bytes| bytes.max(ENDS_BYTES)),
+                OUR_QUEUE,
+            )?,
+            names: NamesSeen::default(),
+            event: vec![0; EVENT_BYTES + frame],
+            with_frames: snaplen.is_some(),
+        })
     }
+}
+
+/// Writes the event of a drop into `event`, which is as long as one.
+fn put_event(alert: &DropAlert<'_>, names: &mut NamesSeen, epoch_ns: u64, with_frames: bool, event: &mut [u8]) {
+    let (key, sample) = decoded(alert, names);
+    let Some((head, frame)) = event.split_at_mut_checked(EVENT_BYTES) else { return };
+    put(head, 0, &alert.wall_ns.wrapping_sub(epoch_ns).to_ne_bytes());
+    put(head, 8, &key);
+    put(head, 8 + KEY_BYTES, &sample);
+    if with_frames {
+        put_frame(alert, frame);
+    }
+}
+
+/// Puts the bytes of a packet behind its event, as many as there is room for: length, bytes that are here, link type.
+fn put_frame(alert: &DropAlert<'_>, frame: &mut [u8]) {
+    let link_type = link_type(alert);
+    let bytes = if link_type.is_some() { alert.payload } else { &[] };
+    let room = frame.len().saturating_sub(FRAME_EVENT_BYTES - EVENT_BYTES);
+    let bytes = bytes.get(..room).unwrap_or(bytes);
+    frame.fill(0);
+    put(frame, 0, &alert.bytes.to_ne_bytes());
+    put(frame, 4, &u16::try_from(bytes.len()).unwrap_or(u16::MAX).to_ne_bytes());
+    put(frame, 6, &link_type.map_or(0, |link_type| link_type.0).to_ne_bytes());
+    put(frame, FRAME_EVENT_BYTES - EVENT_BYTES, bytes);
 }
 
 impl TellsDrops for NetDmEvents {
@@ -231,13 +291,10 @@ impl TellsDrops for NetDmEvents {
 
     fn take(&mut self, each: &mut dyn FnMut(&[u8])) -> Result<(), SysError> {
         let epoch_ns = clock::wall_ns().wrapping_sub(clock::monotonic_ns());
-        let (mut event, names) = ([0; EVENT_BYTES], &mut self.names);
+        let (event, names, with_frames) = (&mut self.event, &mut self.names, self.with_frames);
         self.monitor.take(&mut |alert| {
-            let (key, sample) = decoded(alert, names);
-            put(&mut event, 0, &alert.wall_ns.wrapping_sub(epoch_ns).to_ne_bytes());
-            put(&mut event, 8, &key);
-            put(&mut event, 8 + KEY_BYTES, &sample);
-            each(&event);
+            put_event(alert, names, epoch_ns, with_frames, event);
+            each(event);
         })
     }
 
@@ -257,12 +314,14 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::block::packet;
+    use crate::event_block::{ALL_NETNS, BY_NET_DM, EventDecoder, EventHeader, HEADER_BYTES, WITH_FRAMES};
     use crate::fixtures::NET_DM;
     use crate::meaning::is_benign;
+    use crate::names::{FUNCTION, REASON, put_name};
     use record::Addr;
 
-    fn alert(datagram: &[u8]) -> Alert<'_> {
-        Alert::decode(netlink::Messages::new(datagram).next().unwrap().unwrap().payload).unwrap()
+    fn alert(datagram: &[u8]) -> DropAlert<'_> {
+        DropAlert::decode(netlink::Messages::new(datagram).next().unwrap().unwrap().payload).unwrap()
     }
 
     #[test]
@@ -289,6 +348,58 @@ mod tests {
         assert!(names.no_reasons, "5.10 has none");
     }
 
+    /// From a recorded message to what a file is written from.
+    #[test]
+    fn recorded_packets_with_their_bytes() {
+        const SNAPLEN: usize = 100;
+        let mut names = NamesSeen::default();
+        let mut events = Vec::new();
+        for datagram in [NET_DM.tcp4_612, NET_DM.tcp6_612, NET_DM.trap_drop] {
+            let mut event = vec![0xee; FRAME_EVENT_BYTES + SNAPLEN];
+            put_event(&alert(datagram), &mut names, 0, true, &mut event);
+            events.extend(event);
+        }
+        let mut block = vec![0; HEADER_BYTES];
+        let (all, one) = (events.len() as u64, (FRAME_EVENT_BYTES + SNAPLEN) as u64);
+        let flags = WITH_FRAMES | BY_NET_DM | ALL_NETNS;
+        EventHeader { events: all, event: one, flags, ..EventHeader::default() }.put(&mut block);
+        block.extend(events);
+        for (number, name) in &names.reasons.reasons {
+            put_name(&mut block, REASON, u64::from(*number), name.as_bytes());
+        }
+        names.functions.iter().for_each(|(address, name)| put_name(&mut block, FUNCTION, *address, name));
+        let mut seen = Vec::new();
+        let decoded = EventDecoder::default().decode(&block, |row, _| {
+            let frame = row.frame.unwrap();
+            assert_eq!(frame.link_type, Some(LinkType::ETHERNET));
+            let place = String::from_utf8(row.packet.place.to_vec()).unwrap();
+            seen.push((place, frame.len, frame.bytes.len(), frame.bytes[12..15].to_vec()));
+            true
+        });
+        assert!(decoded.is_ok_and(|header| header.event == one));
+        let expected = [
+            ("tcp_v4_rcv", 74, 74, [8, 0, 0x45]),
+            ("tcp_v6_rcv", 94, 94, [0x86, 0xdd, 0x60]),
+            ("devlink l2_drops", 142, SNAPLEN, [8, 0, 0x45]),
+        ];
+        let expected = expected.map(|(place, len, here, head)| (place.to_owned(), len, here, head.to_vec()));
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn packets_begin_with_ethernet_or_with_ip() {
+        let whole = alert(NET_DM.tcp4_612);
+        let of = |ethertype: u16, payload: &[u8]| link_type(&DropAlert { ethertype, payload, ..whole });
+        assert_eq!(of(ETH_P_IP, &whole.payload[ETHERNET..]), Some(LinkType::RAW), "of a tunnel");
+        assert_eq!(of(0x0806, whole.payload), None, "neither");
+        let spanning_tree = [&[0; 12][..], &[0, 38, 0x42, 0x42, 3]].concat();
+        assert_eq!(of(ETH_P_802_2, &spanning_tree), Some(LinkType::ETHERNET));
+        assert_eq!((of(ETH_P_IP, &[]), of(ETH_P_802_3, &[0; 13])), (None, None));
+        let mut frame = [1; FRAME_EVENT_BYTES - EVENT_BYTES + 4];
+        put_frame(&DropAlert { ethertype: 0x0806, ..whole }, &mut frame);
+        assert_eq!(frame[4..], [0; 8], "no bytes where it is not known what they are");
+    }
+
     #[test]
     fn exceptions_of_hardware_are_no_losses() {
         let mut names = NamesSeen::default();
@@ -303,13 +414,14 @@ mod tests {
     fn packets_cut_anywhere_and_fragments() {
         let whole = alert(NET_DM.tcp4_612);
         for len in 0..whole.payload.len() {
-            let (key, sample) = decoded(&Alert { payload: &whole.payload[..len], ..whole }, &mut NamesSeen::default());
+            let (key, sample) =
+                decoded(&DropAlert { payload: &whole.payload[..len], ..whole }, &mut NamesSeen::default());
             let row = packet(&key, &sample);
             assert_eq!((row.ends.is_some(), row.ports.is_some()), (len >= 34, len >= 38), "{len} bytes");
         }
         let mut fragment = whole.payload.to_vec();
         fragment[ETHERNET + 7] = 9;
-        let (key, sample) = decoded(&Alert { payload: &fragment, ..whole }, &mut NamesSeen::default());
+        let (key, sample) = decoded(&DropAlert { payload: &fragment, ..whole }, &mut NamesSeen::default());
         assert_eq!(packet(&key, &sample).ports, None);
     }
 

@@ -174,7 +174,8 @@ const BY_TRACE: &str = "drops are read from the kernel's trace, not by BPF: it k
 
 /// The sentence about rows from the kernel's drop monitor.
 const BY_NET_DM: &str = "drops are read from the kernel's drop monitor, not by BPF: it knows no network namespace, \
-                         socket and stack, and those of every network namespace are shown";
+                         socket and stack, nothing of packets that had no place for a link-layer header yet (output), \
+                         and those of every network namespace are shown";
 
 /// The sentence about what an interface does not tell.
 pub(crate) fn limits(via: DropsVia) -> Option<&'static str> {

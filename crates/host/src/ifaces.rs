@@ -1,13 +1,15 @@
 //! Names of network interfaces, asked of rtnetlink.
 use std::ops::ControlFlow;
+use std::sync::OnceLock;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use netlink::{Answer, Attrs, DumpEnd, Query, Request, prefix};
 use record::{Key, Lookup, Value};
-use sys::{Host, NetNs};
+use sys::{Errno, Host, NetNs};
 
 use crate::HostError;
+use crate::namespaces::Namespaces;
 
 /// NETLINK_ROUTE, include/uapi/linux/netlink.h.
 const PROTOCOL: i32 = 0;
@@ -32,11 +34,17 @@ const TRIES: u32 = 3;
 /// Interfaces kept at most, all namespaces together: hosts with tens of thousands exist. What is over has no name.
 const IFACES_MAX: usize = 1 << 20;
 
-/// (namespace, interface index) → name.
+/// (namespace, interface index) → name. Namespace 0 stands for one that nobody tells: see [`Ifaces::common_name`].
 #[derive(Debug, Default)]
 pub struct Ifaces {
     names: HashMap<(u64, u32), Box<[u8]>, RandomState>,
+    common: OnceLock<CommonNames>,
+    /// A replay, which looks at nothing that is not in it; true: it holds the interfaces of every namespace.
+    replayed: Option<bool>,
 }
+
+/// Interface index → name; `None`: namespaces differ in it.
+type CommonNames = HashMap<u32, Option<Box<[u8]>>, RandomState>;
 
 impl Ifaces {
     /// No interface yet.
@@ -56,6 +64,7 @@ impl Ifaces {
     /// One dump, 3 µs an interface. Needs no privilege, except to enter another namespace. After an error the names
     /// that came before it stay.
     pub fn add(&mut self, host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<(), HostError> {
+        self.replayed = host.is_replay().then(|| Namespaces::are_recorded(host));
         let mut request = Request::dump(RTM_GETLINK);
         request.body(&[0; IFINFOMSG]).attr_u32(IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
         let key = format!("links@{netns}");
@@ -86,6 +95,22 @@ impl Ifaces {
         self.names.get(&(netns, index)).map(|name| &**name)
     }
 
+    /// The name of an interface in a namespace that is not known: the one that all which have this index give it;
+    /// `None` if they differ, or if one cannot be looked into.
+    ///
+    /// The first call reads every namespace of the host: a link for each process, and a dump for each namespace.
+    pub fn common_name(&self, index: u32) -> Option<&[u8]> {
+        if index == 0 {
+            return None;
+        }
+        let common = self.common.get_or_init(|| match self.replayed {
+            None => read_common().unwrap_or_default(),
+            Some(true) => common_names(&self.names),
+            Some(false) => CommonNames::default(),
+        });
+        common.get(&index)?.as_deref()
+    }
+
     /// The index of the interface called `name` in a namespace.
     pub fn index(&self, netns: u64, name: &[u8]) -> Option<u32> {
         let found = self.names.iter().find(|(key, text)| key.0 == netns && ***text == *name);
@@ -96,10 +121,41 @@ impl Ifaces {
 impl Lookup for Ifaces {
     fn value(&self, key: Key) -> Value<'_> {
         match key {
+            Key::Pair(0, index) => Value::text(self.common_name(index)),
             Key::Pair(netns, index) => Value::text(self.name(netns, index)),
             _ => Value::Null,
         }
     }
+}
+
+/// Asks the running kernel, past the tape: a recording has the names of the namespaces that were looked at. `None`: one
+/// of them hides its interfaces, so none can be told apart from them.
+fn read_common() -> Option<CommonNames> {
+    let host = Host::live();
+    let own = crate::own_netns::current(&host).ok()?;
+    let namespaces = Namespaces::read(&host).ok().filter(|found| found.hidden() == 0)?;
+    let mut all = Ifaces::new();
+    for namespace in namespaces.list() {
+        let inside = match namespace.open(&host, own) {
+            Ok(inside) => inside,
+            // It has ended since it was found, and its interfaces with it.
+            Err(HostError::Sys(error)) if error.errno == Errno::NOENT => continue,
+            Err(_) => return None,
+        };
+        all.add(&host, namespace.inode, inside.as_ref()).ok()?;
+    }
+    Some(common_names(&all.names))
+}
+
+fn common_names(names: &HashMap<(u64, u32), Box<[u8]>, RandomState>) -> CommonNames {
+    let mut common = CommonNames::default();
+    for ((_, index), name) in names {
+        let known = common.entry(*index).or_insert_with(|| Some(name.clone()));
+        if known.as_ref().is_some_and(|known| known != name) {
+            *known = None;
+        }
+    }
+    common
 }
 
 // Index and name; `None` for other messages and such as end too early, which cost their name only.
@@ -140,6 +196,34 @@ mod tests {
             assert_eq!(link(&part(RTM_NEWLINK, NAMED)), Some((9, &b"e"[..])));
             assert_eq!(link(&part(RTM_NEWLINK, &NAMED[..20])), None);
         }
+    }
+
+    #[test]
+    fn names_that_namespaces_share() {
+        let names =
+            [((7, 1), "lo"), ((8, 1), "lo"), ((7, 2), "eth0"), ((8, 2), "wg0"), ((9, 2), "eth0"), ((8, 3), "x")];
+        let common = common_names(&names.map(|(at, name)| (at, name.as_bytes().into())).into_iter().collect());
+        let name = |index: u32| common.get(&index).and_then(|name| name.as_deref());
+        assert_eq!((name(1), name(2), name(3), name(4)), (Some(&b"lo"[..]), None, Some(&b"x"[..]), None));
+    }
+
+    /// Of a namespace that nobody tells: this kernel has other ones meanwhile, so the number is one that nothing else
+    /// has.
+    #[test]
+    fn root_an_interface_of_a_namespace_that_is_not_known() {
+        testkit::require_root!();
+        const INDEX: u32 = 1_700_001_913;
+        let labs = ["ifacesany1", "ifacesany2"].map(Lab::new);
+        let add = |lab: &Lab, name: &str| {
+            lab.ip(&["link", "add", name, "index", &INDEX.to_string(), "type", "veth", "peer", "name", "peer0"]);
+        };
+        add(&labs[0], "first0");
+        let ifaces = Ifaces::read(&Host::live(), 7).unwrap();
+        let name = |index: u32| ifaces.value(Key::Pair(0, index));
+        assert_eq!((name(INDEX), name(1), name(0)), (Value::Bytes(b"first0"), Value::Bytes(b"lo"), Value::Null));
+        add(&labs[1], "other0");
+        let ifaces = Ifaces::read(&Host::live(), 7).unwrap();
+        assert_eq!(ifaces.value(Key::Pair(0, INDEX)), Value::Null, "it may be either");
     }
 
     #[test]

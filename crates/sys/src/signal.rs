@@ -155,6 +155,15 @@ impl Interrupt {
         }
     }
 
+    /// True if SIGINT asked for the end; from then on it has asked for nothing: what it ended is less than the run.
+    pub fn take_interrupt(self) -> bool {
+        let is_it = REQUESTED.compare_exchange(libc::SIGINT, 0, SeqCst, SeqCst).is_ok();
+        if is_it {
+            REQUESTED_NS.store(0, SeqCst);
+        }
+        is_it
+    }
+
     /// True once after each change of the terminal's size.
     pub fn take_resized(self) -> bool {
         RESIZED.swap(false, SeqCst)

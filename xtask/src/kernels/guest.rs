@@ -16,7 +16,8 @@ const MODULES: &[&str] =
 
 const APPLETS: &[&str] = &[
     "sh", "mount", "modprobe", "ifconfig", "poweroff", "nc", "sleep", "sort", "cmp", "cat", "head", "wc", "diff",
-    "awk", "grep", "kill", "killall", "pidof", "sysctl", "tr", "tail", "unshare",
+    "awk", "grep", "kill", "killall", "pidof", "sysctl", "tr", "tail", "unshare", "mkdir", "mkfifo", "rm", "env",
+    "sed", "uniq",
 ];
 
 /// Connections are made, then every backend is asked for the same columns.
@@ -166,6 +167,9 @@ answered() {
 }
 tried() { name=$1; shift; "$@" > /rows 2> /err; code=$?; answered "$name"; }
 knock() { n=0; while [ $n -lt $1 ]; do nc 127.0.0.1 9 < /dev/null 2> /dev/null; n=$((n + 1)); done; }
+# Drops of another kind, at tcp_v6_rcv, until the follower tells of one: from then on it tells of all.
+watches() { nc ::1 8 < /dev/null 2> /dev/null; grep -q tcp_v6_rcv $told || ! alive; }
+until_it_watches() { told=${1:-/rows}; until_true watches; }
 tried "counters" netwren counters --for 0.5 --changed
 tried "doctor" netwren doctor --for 1
 tried "doctor on a recording" netwren record --for 1 /tape
@@ -174,7 +178,7 @@ tried "home" netwren
 tried "capture latency" netwren capture latency --for 0.5
 # Twenty connections to a closed port: a dropped SYN each.
 : > /rows; netwren drops --watch=0.5 --columns count,place -H > /rows 2> /err & follower=$!
-sleep 3; knock 20
+until_it_watches; knock 20
 dropped() { awk '$2 ~ /^tcp_v4_rcv/ { n += $1 } END { print n + 0 }' /rows; }
 all_dropped() { [ "$(dropped)" -ge 20 ] || ! alive; }
 until_true all_dropped; kill -INT $follower 2> /dev/null; wait $follower; code=$?
@@ -183,24 +187,72 @@ if [ $code = 4 ]; then answered "drops"; else judged "drops" "$(dropped) dropped
 # and a kill -9 at the end, after which it must be to be had again.
 monitored() {
     : > /rows; netwren drops --via net-dm --watch=0.5 --columns count,place -H > /rows 2> /err & follower=$!
-    until_true begun; knock 20
+    until_it_watches; knock 20
     until_true all_dropped; kill -INT $follower 2> /dev/null; wait $follower; code=$?
     if [ $code = 4 ]; then answered "$1"; else judged "$1" "$(dropped) dropped" "20 dropped"; fi
 }
 monitored "drops --via net-dm"
-if [ $code != 4 ]; then
-    : > /rows; netwren drops --events --via net-dm --columns place,dport -H dport = 9 > /rows 2> /err & follower=$!
-    sleep 3; knock 20
-    told() { grep -c "^tcp_v4_rcv.9$" /rows; }
-    all_events() { [ "$(told)" -ge 20 ] || ! alive; }
+has_monitor=; [ $code = 4 ] || has_monitor=yes
+if [ "$has_monitor" ]; then
+    : > /rows; netwren drops --events --via net-dm --columns place,iface,dport -H > /rows 2> /err & follower=$!
+    until_it_watches; knock 20
+    events() { grep -c "^tcp_v4_rcv.lo.9$" /rows; }
+    all_events() { [ "$(events)" -ge 20 ] || ! alive; }
     until_true all_events
-    judged "drops --events --via net-dm" "$(told) dropped" "20 dropped"
+    judged "drops --events --via net-dm" "$(events) dropped" "20 dropped"
     netwren drops --via net-dm --for 0.1 > /rows 2> /err; code=$?
     if [ $code = 4 ] && tr -s '\n ' ' ' < /err | grep -q "one user at a time: netlink port $follower (netwren)"; then
         say "drop monitor: one user at a time"
     else say "drop monitor: DIFFERENT from busy: exit $code: $(cat /err)"; fi
     kill -9 $follower; wait $follower 2> /dev/null
     monitored "drops --via net-dm after kill -9"
+    # Into a file, where the place of a packet stands in its comment and in an option of its own.
+    netwren drops --via net-dm -w /drops.pcapng 2> /err & follower=$!
+    noted() { tr '\0' '\n' < /drops.pcapng 2> /dev/null | grep -c "place=$1"; }
+    writes() { nc ::1 8 < /dev/null 2> /dev/null; [ "$(noted tcp_v6_rcv)" -gt 0 ] || ! alive; }
+    until_true writes; knock 20
+    all_noted() { [ "$(noted tcp_v4_rcv)" -ge 40 ] || ! alive; }
+    until_true all_noted; kill -INT $follower 2> /dev/null; wait $follower
+    netwren capture -r /drops.pcapng -H --columns iface,dport,tcp_flags > /rows 2>> /err
+    judged "drops -w --via net-dm" "$(noted tcp_v4_rcv) notes, $(grep -c "^lo.9.syn$" /rows) SYNs" "40 notes, 20 SYNs"
+fi
+# dropwatch and its face, by the same commands over equal drops, which makes_drops makes; then Ctrl-C and `exit`.
+watched() {
+    out=$1; shift; : > $out; mkfifo /commands
+    "$@" -l kas < /commands > $out 2> /err & follower=$!
+    exec 3> /commands; printf "$commands" >&3
+    until_it_watches $out; makes_drops; until_true all_seen; kill -INT $follower 2> /dev/null
+    until_true stopped; echo exit >&3; exec 3>&-; wait $follower; rm /commands
+}
+seen() { awk -v place="$place" '$0 ~ " drops at " place { n += $1 } $0 ~ "^drop at: " place { n++ }
+    END { print n + 0 }' ${1:-$out}; }
+all_seen() { [ "$(seen)" -ge $enough ] || ! alive; }
+# Behind the answer to `stop` before `start`, if there was one.
+stopped() { awk '/Issue Ctrl-C/ { on = 1 } on && /Got a stop message/ { off = 1 } END { exit !off }' $out || ! alive; }
+# What the text of both must be, however drops are spread over lines and seconds.
+told_by() {
+    awk -v place="$place" '/Waiting for deactivation/ { next }
+        / drops at / { if ($0 !~ place) next; $1 = "N" }
+        /^drop at: / { skip = $0 !~ place }
+        /^timestamp: / { gsub(/[0-9]/, "0"); sub(/: [A-Z][a-z][a-z] [A-Z][a-z][a-z] [ 0]0/, ": DAY") }
+        !skip
+        /^$/ { skip = 0 }' $1 | uniq
+}
+as_by_dropwatch() {
+    watched /tool env _STDBUF_O=L LD_PRELOAD=/lib/libstdbuf.so dropwatch
+    watched /face netwren dropwatch
+    told_by /tool > /a; told_by /face > /b; : > /err; compare "$1" "dropwatch 1.5.4"
+}
+if [ "$has_monitor" ]; then
+    for args in "" "-l list" "-l bfd" "-x"; do dropwatch $args < /dev/null 2> /dev/null; echo $?; done > /a
+    for args in "" "-l list" "-l bfd" "-x"; do netwren dropwatch $args < /dev/null 2> /dev/null; echo $?; done > /b
+    : > /err; compare "dropwatch switches" "dropwatch 1.5.4"
+    makes_drops() { knock 20; }
+    place=tcp_v4_rcv; enough=20
+    commands='help\nset alertlimit 0\nset alertmode summary\nset nothing\nset queue 16381\nshow\nstats\nstop\nstart\n'
+    as_by_dropwatch "dropwatch sums"; judged "dropwatch drops" "$(seen /face) of $(seen /tool)" "20 of 20"
+    commands='set alertmode packet\nset trunc 60\nset queue 900\nset sw true\nshow\nstart\n'
+    as_by_dropwatch "dropwatch packets"; judged "dropwatch packets shown" "$(seen /face) of $(seen /tool)" "20 of 20"
 fi
 # A simulated device, which drops by its traps ten times a second while its port is up. What the device itself is said
 # to drop grows with each reading, of all traps alike.
@@ -212,14 +264,19 @@ if echo "1 1" > /sys/bus/netdevsim/new_device 2> /dev/null; then
     devlink trap set $device trap $trap action trap
     trapped() { devlink -s trap show $device trap $trap | tr -s ' ' '\n' | grep -A 1 packets | tail -n 1; }
     : > /rows; : > /losses; : > /a
-    netwren drops --events --via net-dm --columns reason,place -H reason = $trap > /rows 2> /err & follower=$!
+    netwren drops --events --via net-dm --columns reason,place,iface -H > /rows 2> /err & follower=$!
     netwren drops --via counters --watch=0.5 --columns count,reason,place -H > /losses 2> /dev/null & losing=$!
     netwren counters --watch=0.5 -H --columns delta name = $trap.packets > /a 2> /dev/null & counting=$!
     all_begun() { [ -s /losses ] && [ "$(wc -l < /a)" -gt 4 ]; }
-    until_true all_begun; sleep 1
-    ifconfig $port up; sleep 2; ifconfig $port down; sleep 1
-    packets=$(trapped)
-    told() { grep -c "^$trap.devlink l2_drops$" /rows; }
+    until_true all_begun; until_it_watches
+    many() { [ "$(trapped)" -gt 10 ]; }
+    ifconfig $port up; until_true many; ifconfig $port down
+    # The work that was going on ends.
+    stands() { before=$packets; packets=$(trapped); [ "$before" = "$packets" ]; }
+    until_true stands
+    events() { grep -c "^$trap.devlink l2_drops.$port$" /rows; }
+    all_events() { [ "$(events)" -ge "$packets" ] || ! alive; }
+    until_true all_events
     lost() { awk -v trap=$1 -v device=$device '$2 == trap && $3 == device { n += $1 } END { print n + 0 }' /losses; }
     counted() { awk '/^[0-9]+$/ { n += $1 } END { print n + 0 }' /a; }
     all_lost() { [ $(($(lost $trap) - $(lost blackhole_route))) -ge "$packets" ] && [ "$(counted)" -ge "$packets" ]; }
@@ -227,9 +284,27 @@ if echo "1 1" > /sys/bus/netdevsim/new_device 2> /dev/null; then
     [ "$packets" -gt 5 ] || say "devlink traps: DIFFERENT from some packets: $packets"
     judged "drops by devlink traps" "$(($(lost $trap) - $(lost blackhole_route))) lost" "$packets lost"
     judged "counters of devlink traps" "$(counted) packets" "$packets packets"
-    judged "hardware drops by net-dm" "$(told) dropped" "$packets dropped"
+    judged "hardware drops by net-dm" "$(events) dropped" "$packets dropped"
+    makes_drops() { ifconfig $port up; until_true all_seen; ifconfig $port down; }
+    place=$trap; enough=1
+    commands='set alertmode summary\nset sw true\nset hw true\nstart\n'
+    as_by_dropwatch "dropwatch sums of hardware"
 fi
+# A rule hands packets to a program that is not there: without the kernel's part for such programs, then with it.
+unread() {
+    rm -f /stop
+    (while [ ! -e /stop ]; do nc 127.0.0.1 9 < /dev/null 2> /dev/null & sleep 0.1; kill $!; wait $!; done) & load=$!
+    netwren doctor --for 2 -H --columns id,severity,object,title > /rows 2> /err
+    : > /stop; wait $load; judged "doctor with $1" "$(head -n 1 /rows | cut -f 1,2)" "nfqueue	critical"
+    while read -r line; do say "  $line"; done < /rows
+}
+if nft -f /queue.nft 2> /err; then
+    unread "an unread queue"
+    modprobe nfnetlink_queue; unread "an unread queue and nfnetlink_queue"
+    nft delete table ip handed
+else say "doctor with an unread queue: nothing: $(head -n 1 /err)"; fi
 # Under a load of connections, samples must find TCP at work.
+rm -f /stop
 (while [ ! -e /stop ]; do knock 10; done) & load=$!
 for via in bpf perf proc; do
     tried "doctor softirq --via $via" netwren doctor softirq --for 2 --via $via
@@ -256,6 +331,12 @@ const RULES: &str = "table ip guest {
 }
 ";
 
+/// Packets for a program that nobody has started.
+const QUEUE: &str = "table ip handed {
+    chain in { type filter hook input priority 0; tcp dport 9 counter queue num 5; }
+}
+";
+
 /// A file system in memory with the script as its first process.
 pub(super) fn initrd(kernel: &Kernel, binary: &Path, folder: &Path) -> Result<PathBuf> {
     let tree = folder.join("guest");
@@ -271,11 +352,15 @@ pub(super) fn initrd(kernel: &Kernel, binary: &Path, folder: &Path) -> Result<Pa
     for applet in APPLETS {
         symlink("busybox", tree.join("bin").join(applet))?;
     }
-    symlink("busybox", tree.join("bin/mkdir"))?;
-    fs::copy(binary, tree.join("bin/netwren"))?;
-    copy_program("nft", &tree)?;
-    copy_program("devlink", &tree)?;
+    copy_program(binary, "netwren", &tree)?;
+    for name in ["nft", "devlink", "dropwatch"] {
+        copy_program(&testkit::tool::find(name).with_context(|| format!("{name} is gone"))?, name, &tree)?;
+    }
+    // With it a program writes each line at once.
+    fs::create_dir_all(tree.join("lib"))?;
+    fs::copy("/usr/libexec/coreutils/libstdbuf.so", tree.join("lib/libstdbuf.so"))?;
     fs::write(tree.join("nat.nft"), RULES)?;
+    fs::write(tree.join("queue.nft"), QUEUE)?;
     copy_modules(kernel, &tree)?;
     let init = tree.join("init");
     fs::write(&init, [INIT, WATCHING].concat())?;
@@ -283,10 +368,9 @@ pub(super) fn initrd(kernel: &Kernel, binary: &Path, folder: &Path) -> Result<Pa
     pack(&tree, &folder.join("initrd.gz"))
 }
 
-/// A program of this host with the libraries that it names.
-fn copy_program(name: &str, tree: &Path) -> Result<()> {
-    let program = testkit::tool::find(name).with_context(|| format!("{name} is gone"))?;
-    let listed = Command::new("ldd").arg(&program).output().context("ldd")?;
+/// A program of this host with the libraries that it names; a static one has none.
+fn copy_program(program: &Path, name: &str, tree: &Path) -> Result<()> {
+    let listed = Command::new("ldd").arg(program).output().context("ldd")?;
     let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
     for library in listed.split_whitespace().filter(|word| word.starts_with('/')) {
         let to = tree.join(library.trim_start_matches('/'));

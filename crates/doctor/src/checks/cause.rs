@@ -62,7 +62,9 @@ pub(super) const VAGUE: &[&str] = &["NOT_SPECIFIED", ""];
 /// The check that explains packets of the protocol `proto` dropped for `reason` at the function `place`; `packet-drop`
 /// if it is none of its own; `` if nothing is to be said.
 pub(super) fn cause_of(reason: &str, place: &str, proto: &str) -> &'static str {
-    if let Some((.., id)) = AT_PLACES.iter().find(|(of, at, _)| *of == reason && *at == place) {
+    // Before Linux 5.17 there are no reasons: the place tells, where packets are dropped for one reason alone.
+    let is_it = |of: &str| of == reason || reason.is_empty() && ["NOT_SPECIFIED", "NETFILTER_DROP"].contains(&of);
+    if let Some((.., id)) = AT_PLACES.iter().find(|(of, at, _)| is_it(of) && *at == place) {
         return id;
     }
     if matches!(reason, "SOCKET_RCVBUFF" | "PROTO_MEM") {
@@ -92,6 +94,14 @@ mod tests {
         assert_eq!(cause_of("IP_INHDR", "ip_rcv_core", "udp"), "packet-drop");
         assert_eq!(cause_of("SOCKET_RCVBUFF", "sock_queue_rcv_skb_reason", "udp"), "udp-rcvbuf");
         assert_eq!(cause_of("UNHANDLED_PROTO", "somewhere", ""), "");
+    }
+
+    #[test]
+    fn places_without_reasons() {
+        assert_eq!(cause_of("", "nf_queue", "tcp"), "nfqueue");
+        assert_eq!(cause_of("", "nf_hook_slow", "tcp"), "rule-drop");
+        assert_eq!(cause_of("", "ip_forward", "udp"), "packet-drop", "for several reasons");
+        assert_eq!(cause_of("IP_INHDR", "nf_queue", "tcp"), "packet-drop", "another one");
     }
 
     #[test]

@@ -34,44 +34,47 @@ pub(super) const NET_DM_ATTR_SW_DROPS: u16 = 20;
 pub(super) const NET_DM_ATTR_HW_DROPS: u16 = 21;
 const NET_DM_ATTR_REASON: u16 = 23;
 const NET_DM_ATTR_PORT_NETDEV_IFINDEX: u16 = 0;
+const NET_DM_ATTR_PORT_NETDEV_NAME: u16 = 1;
 const NET_DM_ATTR_STATS_DROPPED: u16 = 0;
 const NET_DM_ORIGIN_HW: u16 = 1;
 const NET_DM_ALERT_MODE_PACKET: u8 = 1;
 
 /// A dropped packet, as a message tells it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Alert<'m> {
+pub struct DropAlert<'m> {
     /// The address in the function that dropped it; 0 of hardware.
-    pub(crate) place: u64,
+    pub place: u64,
     /// That function with offset and length, as `%pS` writes it.
-    pub(crate) symbol: &'m [u8],
+    pub symbol: &'m [u8],
     /// The kernel's name of the reason; empty before Linux 5.18 and of hardware.
-    pub(crate) reason: &'m [u8],
+    pub reason: &'m [u8],
     /// The trap by which hardware dropped it, and that trap's group.
-    pub(crate) trap: Option<(&'m [u8], &'m [u8])>,
+    pub trap: Option<(&'m [u8], &'m [u8])>,
     /// Number of the interface that it came by, of whatever namespace; 0: none.
-    pub(crate) ifindex: u32,
+    pub ifindex: u32,
+    /// The name of that interface, which messages have of hardware's alone.
+    pub iface: &'m [u8],
     /// Nanoseconds since 1970.
-    pub(crate) wall_ns: u64,
+    pub wall_ns: u64,
     /// EtherType.
-    pub(crate) ethertype: u16,
+    pub ethertype: u16,
     /// Length of the packet.
-    pub(crate) bytes: u32,
+    pub bytes: u32,
     /// Its beginning, with the link-layer header where it had one.
-    pub(crate) payload: &'m [u8],
+    pub payload: &'m [u8],
 }
 
-impl<'m> Alert<'m> {
+impl<'m> DropAlert<'m> {
     /// Decodes a message. `None`: it is another one, or has not what is always in it.
-    pub(crate) fn decode(message: &'m [u8]) -> Option<Alert<'m>> {
+    pub(crate) fn decode(message: &'m [u8]) -> Option<DropAlert<'m>> {
         let attrs = attrs_of(message, NET_DM_CMD_PACKET_ALERT)?;
-        let (mut alert, mut is_hardware, mut group, mut trap) = (Alert::default(), false, &b""[..], &b""[..]);
+        let (mut alert, mut is_hardware, mut group, mut trap) = (DropAlert::default(), false, &b""[..], &b""[..]);
         for attr in attrs {
             match attr.kind {
                 NET_DM_ATTR_PC => alert.place = attr.u64().ok()?,
                 NET_DM_ATTR_SYMBOL => alert.symbol = attr.c_str(),
                 NET_DM_ATTR_REASON => alert.reason = attr.c_str(),
-                NET_DM_ATTR_IN_PORT => alert.ifindex = ifindex(&attr),
+                NET_DM_ATTR_IN_PORT => (alert.ifindex, alert.iface) = port(&attr),
                 NET_DM_ATTR_TIMESTAMP => alert.wall_ns = attr.u64().ok()?,
                 NET_DM_ATTR_PROTO => alert.ethertype = attr.u16().ok()?,
                 NET_DM_ATTR_PAYLOAD => alert.payload = attr.payload,
@@ -96,9 +99,11 @@ impl<'m> Alert<'m> {
     }
 }
 
-fn ifindex(port: &Attr<'_>) -> u32 {
-    let index = port.nested().flatten().find(|attr| attr.kind == NET_DM_ATTR_PORT_NETDEV_IFINDEX);
-    index.and_then(|attr| attr.u32().ok()).unwrap_or(0)
+/// Number and name of an interface.
+fn port<'m>(port: &Attr<'m>) -> (u32, &'m [u8]) {
+    let of = |kind: u16| port.nested().flatten().find(|attr| attr.kind == kind);
+    let index = of(NET_DM_ATTR_PORT_NETDEV_IFINDEX).and_then(|attr| attr.u32().ok());
+    (index.unwrap_or(0), of(NET_DM_ATTR_PORT_NETDEV_NAME).map_or(&[], |attr| attr.c_str()))
 }
 
 /// The settings of the monitor, which are the host's.
@@ -112,9 +117,23 @@ pub(super) struct MonitorConfig {
     pub(super) queue: u32,
 }
 
-/// The settings of a run of netwren. No other program sets these together: a monitor that has them, and that nobody
-/// listens to, was left by a killed run. The beginning of a packet has its addresses and ports behind tunnels' headers.
-pub(super) const OURS: MonitorConfig = MonitorConfig { mode: NET_DM_ALERT_MODE_PACKET, snaplen: 134, queue: 16_381 };
+impl MonitorConfig {
+    /// The settings of a run of netwren that wants so many bytes of each packet; 0: all.
+    pub(super) fn ours(snaplen: u32, queue: u32) -> MonitorConfig {
+        MonitorConfig { mode: NET_DM_ALERT_MODE_PACKET, snaplen, queue }
+    }
+
+    /// Whether a run of netwren has made them: no other program has a queue of this length. A monitor that has it, and
+    /// that nobody listens to, was left by a killed run.
+    pub(super) fn is_ours(&self) -> bool {
+        self.mode == NET_DM_ALERT_MODE_PACKET && self.queue == OUR_QUEUE
+    }
+}
+
+/// Packets of each CPU that wait, where nobody asks for another number.
+pub const OUR_QUEUE: u32 = 16_381;
+/// The beginning of a packet that has its addresses and ports, behind tunnels' headers too.
+pub(crate) const ENDS_BYTES: u32 = 134;
 /// The settings of a kernel that has just booted.
 pub(super) const DEFAULT: MonitorConfig = MonitorConfig { mode: 0, snaplen: 0, queue: 1000 };
 
@@ -132,20 +151,25 @@ pub(super) fn config(message: &[u8]) -> Option<MonitorConfig> {
     Some(MonitorConfig { mode: mode?, snaplen: snaplen?, queue: queue? })
 }
 
-/// Packets that the kernel could not tell of since it booted, of software and of hardware, if this message has them.
-pub(super) fn dropped(message: &[u8]) -> Option<u64> {
-    let of_stats = |attr: Attr<'_>| {
+/// Packets that the kernel could not tell of since it booted, if this message has them: of software, of hardware.
+pub(super) fn dropped(message: &[u8]) -> Option<[u64; 2]> {
+    let mut both = [0; 2];
+    for attr in attrs_of(message, NET_DM_CMD_STATS_NEW)? {
+        let [software, hardware] = &mut both;
+        let count = match attr.kind {
+            NET_DM_ATTR_STATS => software,
+            NET_DM_ATTR_HW_STATS => hardware,
+            _ => continue,
+        };
         let inner = attr.nested().flatten().find(|inner| inner.kind == NET_DM_ATTR_STATS_DROPPED);
-        inner.and_then(|inner| inner.u64().ok())
-    };
-    let both = attrs_of(message, NET_DM_CMD_STATS_NEW)?;
-    let both = both.filter(|attr| [NET_DM_ATTR_STATS, NET_DM_ATTR_HW_STATS].contains(&attr.kind));
-    Some(both.filter_map(of_stats).fold(0, u64::wrapping_add))
+        *count = inner.and_then(|inner| inner.u64().ok()).unwrap_or(0);
+    }
+    Some(both)
 }
 
 /// Takes any bytes as each of the messages: none may panic or fail to end.
 pub(crate) fn fuzz(data: &[u8]) {
-    if let Some(alert) = Alert::decode(data) {
+    if let Some(alert) = DropAlert::decode(data) {
         std::hint::black_box((alert.function().len(), alert.payload.len()));
     }
     std::hint::black_box((config(data), dropped(data)));
@@ -166,26 +190,28 @@ mod tests {
 
     #[test]
     fn packets_that_software_dropped() {
-        let alert = Alert::decode(payload(NET_DM.tcp4_612)).unwrap();
+        let alert = DropAlert::decode(payload(NET_DM.tcp4_612)).unwrap();
         assert_eq!((alert.function(), alert.reason, alert.trap), (&b"tcp_v4_rcv"[..], &b"NO_SOCKET"[..], None));
         assert_eq!((alert.ifindex, alert.ethertype, alert.bytes, alert.payload.len()), (1, 0x0800, 74, 74));
         assert!(alert.place > u64::MAX / 2 && alert.wall_ns > 1_790_000_000_000_000_000, "{alert:?}");
-        let old = Alert::decode(payload(NET_DM.tcp4_510)).unwrap();
+        let old = DropAlert::decode(payload(NET_DM.tcp4_510)).unwrap();
         assert_eq!((old.function(), old.reason), (&b"tcp_v4_rcv"[..], &b""[..]), "5.10 has no reasons");
-        assert_eq!(Alert { symbol: b"0xffffffffc0000000", ..old }.function(), b"");
+        assert_eq!(DropAlert { symbol: b"0xffffffffc0000000", ..old }.function(), b"");
     }
 
     #[test]
     fn packets_that_hardware_dropped() {
-        let alert = Alert::decode(payload(NET_DM.trap_drop)).unwrap();
+        let alert = DropAlert::decode(payload(NET_DM.trap_drop)).unwrap();
         assert_eq!(alert.trap, Some((&b"source_mac_is_multicast"[..], &b"l2_drops"[..])));
         assert_eq!((alert.place, alert.ifindex, alert.bytes, alert.payload.len()), (0, 2, 142, 134));
+        assert!(alert.iface.starts_with(b"e"), "{:?}", alert.iface);
     }
 
     #[test]
     fn settings_and_losses() {
-        assert_eq!(config(payload(NET_DM.config)), Some(OURS));
-        assert_eq!(dropped(payload(NET_DM.stats)), Some(0));
+        assert_eq!(config(payload(NET_DM.config)), Some(MonitorConfig::ours(ENDS_BYTES, OUR_QUEUE)));
+        assert!(MonitorConfig::ours(4096, OUR_QUEUE).is_ours() && !DEFAULT.is_ours());
+        assert_eq!(dropped(payload(NET_DM.stats)), Some([0, 0]));
         assert_eq!((config(payload(NET_DM.stats)), dropped(payload(NET_DM.config))), (None, None));
     }
 
@@ -196,8 +222,8 @@ mod tests {
             (0..whole.len()).for_each(|len| fuzz(&whole[..len]));
         }
         let whole = payload(NET_DM.tcp4_612);
-        assert_eq!(Alert::decode(&whole[..8]), None, "nothing that is always there");
-        assert_eq!(Alert::decode(&[&[1], &whole[1..]].concat()), None, "a summary");
+        assert_eq!(DropAlert::decode(&whole[..8]), None, "nothing that is always there");
+        assert_eq!(DropAlert::decode(&[&[1], &whole[1..]].concat()), None, "a summary");
     }
 
     proptest! {

@@ -4,5 +4,7 @@
 mod message;
 mod monitor;
 
-pub(crate) use message::{Alert, fuzz};
-pub(crate) use monitor::{DropMonitor, Presence, presence};
+pub use message::{DropAlert, OUR_QUEUE};
+pub(crate) use message::{ENDS_BYTES, fuzz};
+pub use monitor::{DropMonitor, DropOrigins, monitor_losses};
+pub(crate) use monitor::{Presence, presence};

@@ -6,9 +6,9 @@ use netlink::{Answer, DumpError, Messages, Query, Request};
 use sys::{Errno, Host, NetNs, NetlinkSocket, SysError, netns};
 
 use super::message::{
-    Alert, DEFAULT, FAMILY, GROUP, MonitorConfig, NET_DM_ATTR_ALERT_MODE, NET_DM_ATTR_HW_DROPS, NET_DM_ATTR_QUEUE_LEN,
-    NET_DM_ATTR_SW_DROPS, NET_DM_ATTR_TRUNC_LEN, NET_DM_CMD_CONFIG, NET_DM_CMD_CONFIG_GET, NET_DM_CMD_START,
-    NET_DM_CMD_STATS_GET, NET_DM_CMD_STOP, OURS, config, dropped,
+    DEFAULT, DropAlert, FAMILY, GROUP, MonitorConfig, NET_DM_ATTR_ALERT_MODE, NET_DM_ATTR_HW_DROPS,
+    NET_DM_ATTR_QUEUE_LEN, NET_DM_ATTR_SW_DROPS, NET_DM_ATTR_TRUNC_LEN, NET_DM_CMD_CONFIG, NET_DM_CMD_CONFIG_GET,
+    NET_DM_CMD_START, NET_DM_CMD_STATS_GET, NET_DM_CMD_STOP, config, dropped,
 };
 use crate::error::DropsError;
 
@@ -81,22 +81,24 @@ impl Family {
         self.ask(&request, &mut |_| {})
     }
 
-    /// Starts or stops monitoring of what software drops, and of what hardware does.
-    fn switch(&self, command: u8, hardware: bool) -> Result<(), DumpError> {
+    /// Starts or stops monitoring.
+    fn switch(&self, command: u8, origins: DropOrigins) -> Result<(), DumpError> {
         let mut request = self.request(command);
-        request.attr(NET_DM_ATTR_SW_DROPS, &[]);
-        if hardware {
+        if origins != DropOrigins::Hardware {
+            request.attr(NET_DM_ATTR_SW_DROPS, &[]);
+        }
+        if origins != DropOrigins::Software {
             request.attr(NET_DM_ATTR_HW_DROPS, &[]);
         }
         self.ask(&request, &mut |_| {})
     }
 
-    /// Packets that the kernel could not tell of, so far.
-    fn dropped(&self) -> Result<u64, DropsError> {
+    /// Packets that the kernel could not tell of, so far: of software, of hardware.
+    fn dropped(&self) -> Result<[u64; 2], DropsError> {
         let mut found = None;
         self.ask(&self.request(NET_DM_CMD_STATS_GET), &mut |message| found = found.or(dropped(message)))
             .map_err(|error| no(error.to_string()))?;
-        Ok(found.unwrap_or(0))
+        Ok(found.unwrap_or_default())
     }
 
     /// Port ids of the sockets that receive what the monitor tells, but for our own. Linux 2.6.25 and later.
@@ -144,25 +146,40 @@ fn no(why: impl Into<Box<str>>) -> DropsError {
     DropsError::NoMonitor(why.into())
 }
 
-/// Monitoring, from when it is opened to when it goes.
+/// Origins of drops that are monitored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DropOrigins {
+    /// What the kernel drops.
+    Software,
+    /// What hardware drops by devlink traps and hands over.
+    Hardware,
+    /// Both.
+    Both,
+}
+
+/// The kernel's drop monitor, from when it is opened to when it goes: one user of the whole host at a time. What was
+/// set there before comes back at the end.
 #[derive(Debug)]
-pub(crate) struct DropMonitor {
+pub struct DropMonitor {
     family: Family,
     socket: NetlinkSocket,
-    hardware: bool,
+    origins: DropOrigins,
     /// The settings before, which come back.
     before: MonitorConfig,
     /// Losses before.
-    dropped_before: u64,
+    dropped_before: [u64; 2],
     buffer: Vec<u8>,
     /// Messages that make no sense.
     undecoded: u64,
 }
 
 impl DropMonitor {
-    /// Monitors drops from here on; if `hardware`, also those that hardware drops by devlink traps and hands over.
-    /// Needs CAP_NET_ADMIN, from Linux 6.7 on CAP_SYS_ADMIN as well. Loads the module.
-    pub(crate) fn open(host: &Host, hardware: bool) -> Result<DropMonitor, DropsError> {
+    /// Monitors drops from here on, with `snaplen` bytes of each packet; 0: all of it. Needs CAP_NET_ADMIN, from Linux
+    /// 6.7 on CAP_SYS_ADMIN as well. Loads the module. Fails if somebody else has the monitor.
+    ///
+    /// `queue` packets of each CPU can wait. With another number than [`super::OUR_QUEUE`] a monitor that `kill -9`
+    /// leaves on is not known for ours, and stays on.
+    pub fn open(host: &Host, origins: DropOrigins, snaplen: u32, queue: u32) -> Result<DropMonitor, DropsError> {
         let family = Family::find(host)?;
         let socket = netns::within(family.netns.as_ref(), || NetlinkSocket::open(PROTOCOL))??;
         socket.make_room(ROOM_BYTES);
@@ -171,11 +188,11 @@ impl DropMonitor {
         socket.join(1 << (family.group - 1))?;
         let own = socket.port_id()?;
         let dropped_before = family.dropped()?;
-        let before = family.begin(host, own, hardware)?;
+        let before = family.begin(host, own, origins, MonitorConfig::ours(snaplen, queue))?;
         Ok(DropMonitor {
             family,
             socket,
-            hardware,
+            origins,
             before,
             dropped_before,
             buffer: vec![0; MESSAGE_BYTES],
@@ -184,7 +201,7 @@ impl DropMonitor {
     }
 
     /// Takes what waits and calls back with each drop.
-    pub(crate) fn take(&mut self, each: &mut dyn FnMut(&Alert<'_>)) -> Result<(), SysError> {
+    pub fn take(&mut self, each: &mut dyn FnMut(&DropAlert<'_>)) -> Result<(), SysError> {
         for _ in 0..MESSAGES_MAX {
             let Some(got) = self.socket.receive_waiting(&mut self.buffer)? else { break };
             for message in Messages::new(self.buffer.get(..got.bytes).unwrap_or_default()) {
@@ -192,7 +209,7 @@ impl DropMonitor {
                     self.undecoded += 1;
                     break;
                 };
-                match Alert::decode(message.payload).filter(|_| message.kind == self.family.id) {
+                match DropAlert::decode(message.payload).filter(|_| message.kind == self.family.id) {
                     Some(alert) => each(&alert),
                     None => self.undecoded += 1,
                 }
@@ -207,16 +224,23 @@ impl DropMonitor {
     }
 
     /// Drops that no message told, so far: the queue or the socket was full, or the message made no sense.
-    pub(crate) fn lost(&self) -> Result<u64, DropsError> {
-        let by_kernel = self.family.dropped()?.wrapping_sub(self.dropped_before);
+    pub fn lost(&self) -> Result<u64, DropsError> {
+        let since = self.family.dropped()?.into_iter().zip(self.dropped_before);
+        let by_kernel = since.map(|(now, before)| now.wrapping_sub(before)).fold(0, u64::saturating_add);
         Ok(by_kernel.saturating_add(self.socket.drops()?.into()).saturating_add(self.undecoded))
     }
+}
+
+/// Packets that the kernel's drop monitor could not tell of since the host booted: of software, of hardware. Loads the
+/// module; needs CAP_NET_ADMIN, and nothing that anybody monitors now.
+pub fn monitor_losses(host: &Host) -> Result<[u64; 2], DropsError> {
+    Family::find(host)?.dropped()
 }
 
 impl Drop for DropMonitor {
     fn drop(&mut self) {
         // Nobody is left to tell of a failure; the next run mends it.
-        let _ = self.family.switch(NET_DM_CMD_STOP, self.hardware);
+        let _ = self.family.switch(NET_DM_CMD_STOP, self.origins);
         let _ = self.family.configure(self.before);
     }
 }
@@ -224,18 +248,24 @@ impl Drop for DropMonitor {
 impl Family {
     /// Sets up the monitor and starts it; returns its settings before. One that a killed run has left on is ended: with
     /// our settings, and without a listener.
-    fn begin(&self, host: &Host, own: u32, hardware: bool) -> Result<MonitorConfig, DropsError> {
-        let before = Some(self.config()?).filter(|config| *config != OURS).unwrap_or(DEFAULT);
+    fn begin(
+        &self,
+        host: &Host,
+        own: u32,
+        origins: DropOrigins,
+        to: MonitorConfig,
+    ) -> Result<MonitorConfig, DropsError> {
+        let before = Some(self.config()?).filter(|config| !config.is_ours()).unwrap_or(DEFAULT);
         let started = |tried: Result<(), DumpError>| match tried {
             Err(DumpError::Refused { errno: Errno::AGAIN | Errno::BUSY, .. }) => Ok(false),
             Err(error) => Err(no(error.to_string())),
             Ok(()) => Ok(true),
         };
         let begin = || -> Result<bool, DropsError> {
-            if !started(self.configure(OURS))? {
+            if !started(self.configure(to))? {
                 return Ok(false);
             }
-            let is_started = started(self.switch(NET_DM_CMD_START, hardware));
+            let is_started = started(self.switch(NET_DM_CMD_START, origins));
             if !matches!(is_started, Ok(true)) {
                 let _ = self.configure(before);
             }
@@ -245,9 +275,9 @@ impl Family {
             return Ok(before);
         }
         let listeners = self.listeners(host, own)?;
-        if listeners.is_empty() && self.config()? == OURS {
+        if listeners.is_empty() && self.config()?.is_ours() {
             // What hardware drops may be monitored or not.
-            let _ = self.switch(NET_DM_CMD_STOP, true);
+            let _ = self.switch(NET_DM_CMD_STOP, DropOrigins::Both);
             if begin()? {
                 return Ok(before);
             }
@@ -333,7 +363,8 @@ mod tests {
         testkit::require_root!();
         let host = Host::live();
         if presence(&host) == Presence::Absent {
-            let said = DropMonitor::open(&host, false).map(drop).map_err(|error| error.to_string());
+            let said =
+                DropMonitor::open(&host, DropOrigins::Both, 0, 1000).map(drop).map_err(|error| error.to_string());
             assert!(said.as_ref().is_err_and(|said| said.contains("drop monitor (NET_DM")), "{said:?}");
         }
     }

@@ -1,8 +1,8 @@
 //! The face of dropwatch 1.5: commands on standard input, and each second the places that dropped packets.
 //!
-//! The kernel's drop_monitor is not asked: drops are counted at the tracepoint `kfree_skb`, as `netwren drops` counts
-//! them, of every namespace and with those that are routine. Alerts with packets (`set alertmode`, `set trunc`,
-//! `set queue`) and of hardware are not here; `netwren drops -w FILE` has packets.
+//! Drops are counted at the tracepoint `kfree_skb`, as `netwren drops` counts them, of every namespace and with those
+//! that are routine. Single packets (`set alertmode packet`) and what hardware drops (`set hw true`) come from the
+//! kernel's drop_monitor, whose settings are those of the run: the host's come back when monitoring stops.
 
 mod monitor;
 
@@ -11,6 +11,7 @@ use crate::exit::Exit;
 use crate::messages::say;
 use crate::output;
 use crate::session::{Session, SessionTarget};
+use ::drops::{DropOrigins, MONITOR_QUEUE};
 use monitor::{Monitor, MonitoringEnd};
 use std::ffi::OsString;
 use std::io::BufRead;
@@ -25,9 +26,38 @@ exit				 - Quit dropwatch
 help				 - Display this message
 set:
 	alertlimit <number>	 - capture only this many alert packets
+	alertmode <mode>	 - set mode to \"summary\" or \"packet\"
+	trunc <len>		 - truncate packets to this length. Only applicable when \"alertmode\" is set to \"packet\"
+	queue <len>		 - queue up to this many packets in the kernel. Only applicable when \"alertmode\" is set to \"packet\"
+	sw <true | false>	 - monitor software drops
+	hw <true | false>	 - monitor hardware drops
 start				 - start capture
 stop				 - stop capture
+show				 - show existing configuration
+stats				 - show statistics
 ";
+
+/// What is asked for before monitoring starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct DropwatchSettings {
+    /// Lines of drops, or packets, after which monitoring stops; 0: never.
+    limit: u64,
+    /// True: each packet; else sums.
+    is_packet: bool,
+    /// Bytes of each packet that are handed over; 0: all.
+    trunc: u32,
+    /// Packets of each CPU that may wait for us.
+    queue: u32,
+    software: bool,
+    hardware: bool,
+}
+
+impl Default for DropwatchSettings {
+    fn default() -> DropwatchSettings {
+        let queue = MONITOR_QUEUE;
+        DropwatchSettings { limit: 0, is_packet: false, trunc: 0, queue, software: false, hardware: false }
+    }
+}
 
 /// The tool's exit code for everything that goes wrong.
 const FAILED: u8 = 1;
@@ -43,6 +73,8 @@ enum DropwatchCall {
     Run(bool),
     Help,
     Methods,
+    /// Nothing: there is no such method.
+    UnknownMethod(String),
 }
 
 fn parse(args: &[OsString]) -> Result<DropwatchCall, String> {
@@ -61,7 +93,7 @@ fn parse(args: &[OsString]) -> Result<DropwatchCall, String> {
         None => Ok(DropwatchCall::Run(false)),
         Some("list") => Ok(DropwatchCall::Methods),
         Some("kas") => Ok(DropwatchCall::Run(true)),
-        Some(other) => Err(format!("Unknown lookup method {other}")),
+        Some(other) => Ok(DropwatchCall::UnknownMethod(other.to_owned())),
     }
 }
 
@@ -75,12 +107,16 @@ pub(crate) fn run(call: &Call) -> u8 {
     match parse(&call.args) {
         Ok(DropwatchCall::Help) => print(USAGE),
         Ok(DropwatchCall::Methods) => print(METHODS),
+        Ok(DropwatchCall::UnknownMethod(name)) => {
+            print(&format!("Unknown lookup method {}\n", sys::escaped(name.as_bytes())));
+            FAILED
+        }
         Ok(DropwatchCall::Run(with_names)) => {
-            if with_names {
-                print("Initializing kallsyms db\n");
-            }
+            print(if with_names { "Initializing kallsyms db\n" } else { "Initializing null lookup method\n" });
             match Session::open(SessionTarget::default()) {
-                Ok(session) => Prompt { session, lines: lines(), with_names, limit: 0 }.run(),
+                Ok(session) => {
+                    Prompt { session, lines: lines(), with_names, settings: DropwatchSettings::default() }.run()
+                }
                 Err(error) => failed(&error.to_string()),
             }
         }
@@ -124,22 +160,24 @@ struct Prompt {
     session: Session,
     lines: Receiver<String>,
     with_names: bool,
-    /// Lines of drops after which monitoring stops; 0: never.
-    limit: u64,
+    settings: DropwatchSettings,
 }
 
 impl Prompt {
     fn run(mut self) -> u8 {
         let has_terminal = sys::term::is_terminal(0);
         loop {
-            if has_terminal {
-                print("dropwatch> ");
-            }
+            print("dropwatch> ");
             let Some(line) = self.next_line() else {
                 print("Terminating dropwatch...\n");
                 break;
             };
-            match line.trim() {
+            let line = line.trim_end_matches(['\n', '\r']);
+            if !has_terminal {
+                // What a terminal would show.
+                print(&format!("{}\n", sys::escaped(line.as_bytes())));
+            }
+            match line {
                 "start" => match self.monitor() {
                     Ok(MonitoringEnd::Stopped) => {}
                     Ok(MonitoringEnd::Interrupted) => break,
@@ -148,7 +186,14 @@ impl Prompt {
                 "stop" => _ = print("Deactivation requested, turning off monitoring\nGot a stop message\n"),
                 "exit" => break,
                 "help" => _ = print(HELP),
-                other => self.set(other),
+                line if line.starts_with("stats") => _ = print(&self.losses()),
+                line => match self.settings.change(line) {
+                    Ok(said) => _ = print(&said),
+                    Err(NotBoolean) => {
+                        print("invalid boolean value\n");
+                        break;
+                    }
+                },
             }
         }
         print("Shutting down ...\n")
@@ -165,23 +210,89 @@ impl Prompt {
         }
     }
 
-    /// `set alertlimit N`; other lines are passed over, as in the tool.
-    fn set(&mut self, line: &str) {
-        let Some(rest) = line.strip_prefix("set ").map(str::trim) else { return };
-        if let Some(number) = rest.strip_prefix("alertlimit") {
-            self.limit = number.trim().parse().unwrap_or(0);
-            print(&format!("setting alert capture limit to {}\n", self.limit));
-        } else {
-            say(&format!("dropwatch: `set {rest}` is not here: netwren drops --help has more"));
+    /// What the kernel's monitor could not tell of since the host booted.
+    fn losses(&self) -> String {
+        match ::drops::monitor_losses(self.session.host()) {
+            Ok([software, hardware]) => format!(
+                "Getting statistics\nSoftware statistics:\nTail dropped: {software}\nHardware statistics:\n\
+                 Tail dropped: {hardware}\n"
+            ),
+            Err(error) => {
+                say(&format!("dropwatch: {error}"));
+                String::new()
+            }
         }
     }
 
     /// Shows drops until the limit, Ctrl-C, or a line that asks for the end.
     fn monitor(&mut self) -> Result<MonitoringEnd, String> {
         print("Enabling monitoring...\n");
-        let mut monitor = Monitor::open(&self.session, self.with_names)?;
+        let mut monitor = Monitor::open(&self.session, self.with_names, self.settings)?;
         print("Kernel monitoring activated.\nIssue Ctrl-C to stop monitoring\n");
-        monitor.run(self.limit, &self.lines)
+        monitor.run(&self.lines)
+    }
+}
+
+/// `set sw` and `set hw` with another word than true, false, 1, 0: the tool ends.
+#[derive(Debug, PartialEq, Eq)]
+struct NotBoolean;
+
+impl DropwatchSettings {
+    /// Does what a line asks for and returns what is said of it; other lines are passed over, as in the tool.
+    fn change(&mut self, line: &str) -> Result<String, NotBoolean> {
+        if line.starts_with("show") {
+            let mode = if self.is_packet { "Packet" } else { "Summary" };
+            return Ok(format!(
+                "Getting existing configuration\nAlert mode: {mode}\nTruncation length: {}\nQueue length: {}\n",
+                self.trunc, self.queue
+            ));
+        }
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let number = |text: &str| text.parse().unwrap_or(0);
+        Ok(match words[..] {
+            ["set", "alertlimit", text] => {
+                self.limit = number(text);
+                format!("setting alert capture limit to {}\n", self.limit)
+            }
+            ["set", "alertmode", mode @ ("summary" | "packet")] => {
+                self.is_packet = mode == "packet";
+                "Setting alert mode\nAlert mode successfully set\n".to_owned()
+            }
+            ["set", "trunc", text] => {
+                self.trunc = u32::try_from(number(text)).unwrap_or(u32::MAX);
+                format!("Setting truncation length to {}\nTruncation length successfully set\n", self.trunc)
+            }
+            ["set", "sw", text] => {
+                self.software = boolean(text)?;
+                format!("setting software drops monitoring to {}\n", u8::from(self.software))
+            }
+            ["set", "hw", text] => {
+                self.hardware = boolean(text)?;
+                format!("setting hardware drops monitoring to {}\n", u8::from(self.hardware))
+            }
+            ["set", "queue", text] => {
+                self.queue = u32::try_from(number(text)).unwrap_or(u32::MAX);
+                format!("Setting queue length to {}\nQueue length successfully set\n", self.queue)
+            }
+            _ => String::new(),
+        })
+    }
+
+    /// What is monitored: without a word, what software drops.
+    fn origins(&self) -> DropOrigins {
+        match (self.software, self.hardware) {
+            (_, false) => DropOrigins::Software,
+            (false, true) => DropOrigins::Hardware,
+            (true, true) => DropOrigins::Both,
+        }
+    }
+}
+
+fn boolean(text: &str) -> Result<bool, NotBoolean> {
+    match text {
+        "true" | "1" => Ok(true),
+        "false" | "0" => Ok(false),
+        _ => Err(NotBoolean),
     }
 }
 
@@ -202,7 +313,31 @@ mod tests {
         ] {
             assert_eq!(parse(line), Ok(asked), "{line}");
         }
-        assert_eq!(parse("-l bfd"), Err("Unknown lookup method bfd".to_owned()));
+        assert_eq!(parse("-l bfd"), Ok(DropwatchCall::UnknownMethod("bfd".to_owned())));
         assert!(parse("-x").is_err());
+    }
+
+    #[test]
+    fn settings_as_the_tool_takes_them() {
+        let mut settings = DropwatchSettings::default();
+        assert_eq!(settings.origins(), DropOrigins::Software);
+        for (line, says) in [
+            ("set alertlimit 7", "setting alert capture limit to 7\n"),
+            ("set alertmode packet", "Setting alert mode\nAlert mode successfully set\n"),
+            ("set alertmode none", ""),
+            ("set trunc 60", "Setting truncation length to 60\nTruncation length successfully set\n"),
+            ("set queue 500", "Setting queue length to 500\nQueue length successfully set\n"),
+            ("set hw true", "setting hardware drops monitoring to 1\n"),
+            ("sett", ""),
+        ] {
+            assert_eq!(settings.change(line).as_deref(), Ok(says), "{line}");
+        }
+        let expected =
+            DropwatchSettings { limit: 7, is_packet: true, trunc: 60, queue: 500, software: false, hardware: true };
+        assert_eq!((settings, settings.origins()), (expected, DropOrigins::Hardware));
+        assert_eq!(settings.change("set sw 1").map(|_| settings.origins()), Ok(DropOrigins::Both));
+        assert_eq!(settings.change("set sw yes"), Err(NotBoolean));
+        let shown = settings.change("show").unwrap_or_default();
+        assert!(shown.ends_with("Alert mode: Packet\nTruncation length: 60\nQueue length: 500\n"), "{shown}");
     }
 }

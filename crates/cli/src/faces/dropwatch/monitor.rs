@@ -1,12 +1,13 @@
 //! Lines that dropwatch prints while it monitors.
 
-use super::LOOK;
+use super::{DropwatchSettings, LOOK};
+use crate::local_time::local_time;
 use crate::messages::{footer, say};
 use crate::session::Session;
-use ::drops::{DropCounter, DropOptions, DropScope, DropSource, Symbols};
+use ::drops::{DropAlert, DropCounter, DropMonitor, DropOptions, DropOrigins, DropScope, DropSource, Symbols};
 use record::rows::Drops;
 use record::{Accounting, Demand, Next, Source, field_index};
-use sinks::face::dropwatch::{DropsAt, put_drops};
+use sinks::face::dropwatch::{AlertPlace, DropsAt, PacketAlert, put_drops, put_hardware_drops, put_packet};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
@@ -16,63 +17,109 @@ const ROUND_NS: u64 = 1_000_000_000;
 
 /// End of monitoring.
 pub(super) enum MonitoringEnd {
-    /// By the limit, or by a line.
+    /// By the limit, by Ctrl-C or by a line: commands are read again.
     Stopped,
-    /// By Ctrl-C, `exit`, or because nobody reads the output.
+    /// By `exit`, by another signal, or because nobody reads the output.
     Interrupted,
 }
 
-/// Drops that are being counted.
+/// What tells of drops.
+enum DropTeller {
+    /// Sums at the tracepoint.
+    Counter(RefCell<Option<DropCounter>>),
+    /// The kernel's drop monitor, with each packet.
+    Monitor(DropMonitor),
+}
+
+/// Packets of a round, by place and by trap.
+#[derive(Default)]
+struct RoundDrops {
+    places: BTreeMap<u64, u64>,
+    traps: BTreeMap<Box<[u8]>, u64>,
+}
+
+impl RoundDrops {
+    /// Adds one. There are no more places and traps than the kernel's code has.
+    fn add(&mut self, alert: &DropAlert<'_>) {
+        match alert.trap {
+            None => *self.places.entry(alert.place).or_default() += 1,
+            Some((trap, _)) => *self.traps.entry(trap.into()).or_default() += 1,
+        }
+    }
+}
+
+/// Drops that are being monitored.
 pub(super) struct Monitor<'s> {
     session: &'s Session,
-    counter: RefCell<Option<DropCounter>>,
+    teller: DropTeller,
+    settings: DropwatchSettings,
     symbols: Symbols,
     with_names: bool,
+    round: RoundDrops,
+    /// Lines of drops, or packets, so far.
+    shown: u64,
+    /// Packets that are not written yet.
+    text: Vec<u8>,
     stats: Accounting,
 }
 
 impl<'s> Monitor<'s> {
-    /// Counts drops of every namespace from here on.
-    pub(super) fn open(session: &'s Session, with_names: bool) -> Result<Monitor<'s>, String> {
-        let counter = DropCounter::open(session.host(), DropScope::AllNetns, None);
-        let counter = counter.map_err(|error| format!("Failed activation request, error: {error}"))?;
-        let counter = RefCell::new(Some(counter));
-        Ok(Monitor { session, counter, symbols: Symbols::default(), with_names, stats: Accounting::default() })
+    /// Monitors drops of every namespace from here on.
+    pub(super) fn open(
+        session: &'s Session,
+        with_names: bool,
+        settings: DropwatchSettings,
+    ) -> Result<Monitor<'s>, String> {
+        let host = session.host();
+        let teller = match settings.origins() {
+            DropOrigins::Software if !settings.is_packet => DropCounter::open(host, DropScope::AllNetns, None)
+                .map(|counter| DropTeller::Counter(RefCell::new(Some(counter)))),
+            // Of what hardware dropped nothing but the trap is shown.
+            origins => {
+                let bytes = if settings.is_packet { settings.trunc } else { 1 };
+                DropMonitor::open(host, origins, bytes, settings.queue).map(DropTeller::Monitor)
+            }
+        };
+        let teller = teller.map_err(|error| format!("Failed activation request, error: {error}"))?;
+        let (symbols, round, text, stats) = Default::default();
+        Ok(Monitor { session, teller, settings, symbols, with_names, round, shown: 0, text, stats })
     }
 
-    /// Prints what was dropped each second.
-    pub(super) fn run(&mut self, limit: u64, lines: &Receiver<String>) -> Result<MonitoringEnd, String> {
-        let mut shown = 0;
+    /// Prints what was dropped: packets at once, sums each second.
+    pub(super) fn run(&mut self, lines: &Receiver<String>) -> Result<MonitoringEnd, String> {
         let begin_ns = sys::clock::monotonic_ns();
         let ended = (1..).find_map(|round: u64| {
             let asked = self.wait(begin_ns.saturating_add(round.saturating_mul(ROUND_NS)), lines);
             let mut text = Vec::new();
-            match self.put_round(limit, &mut shown, &mut text) {
-                Err(error) => return Some(Err(error)),
-                Ok(true) => {
-                    text.extend_from_slice(b"Alert limit reached, deactivating!\n");
-                    text.extend_from_slice(b"Deactivation requested, turning off monitoring\nGot a stop message\n");
-                }
-                Ok(false) if asked.is_some() => {
-                    text.extend_from_slice(b"Waiting for deactivation ack...\nGot a stop message\n");
-                }
-                Ok(false) => {}
+            if let Err(error) = self.put_round(&mut text) {
+                return Some(Err(error));
             }
-            let is_over = limit > 0 && shown >= limit;
+            if self.is_over() {
+                text.extend_from_slice(b"Alert limit reached, deactivating!\n");
+                text.extend_from_slice(b"Deactivation requested, turning off monitoring\n");
+            }
+            if self.is_over() || asked.is_some() {
+                text.extend_from_slice(b"Got a stop message\n");
+            }
             match sys::Out::stdout().write_all(&text) {
-                Ok(()) if is_over => Some(Ok(MonitoringEnd::Stopped)),
+                Ok(()) if self.is_over() => Some(Ok(MonitoringEnd::Stopped)),
                 Ok(()) => asked.map(Ok),
                 Err(_) => Some(Ok(MonitoringEnd::Interrupted)),
             }
         });
+        self.count_lost();
         footer(&std::mem::take(&mut self.stats));
         ended.unwrap_or(Ok(MonitoringEnd::Stopped))
+    }
+
+    fn is_over(&self) -> bool {
+        self.settings.limit > 0 && self.shown >= self.settings.limit
     }
 
     /// Waits for the end of a round; how monitoring shall end, if it was asked for before.
     fn wait(&mut self, end_ns: u64, lines: &Receiver<String>) -> Option<MonitoringEnd> {
         loop {
-            if let Some(Err(error)) = self.counter.borrow_mut().as_mut().map(DropCounter::drain) {
+            if let Err(error) = self.take() {
                 say(&format!("dropwatch: {error}"));
                 return Some(MonitoringEnd::Interrupted);
             }
@@ -83,38 +130,111 @@ impl<'s> Monitor<'s> {
                 _ => {}
             }
             let now = sys::clock::monotonic_ns();
-            if now >= end_ns {
+            if now >= end_ns || self.is_over() {
                 return None;
             }
             let look_ns = u64::try_from(LOOK.as_nanos()).unwrap_or(u64::MAX);
             if !self.session.sleep_until(end_ns.min(now.saturating_add(look_ns))) {
-                return Some(MonitoringEnd::Interrupted);
+                let is_ctrl_c = self.session.take_interrupt();
+                return Some(if is_ctrl_c { MonitoringEnd::Stopped } else { MonitoringEnd::Interrupted });
             }
         }
     }
 
-    /// Appends the lines of a round; true once there were as many as the limit.
-    fn put_round(&mut self, limit: u64, shown: &mut u64, text: &mut Vec<u8>) -> Result<bool, String> {
-        let host = self.session.host();
-        let source = DropSource::new(host, DropOptions { scope: DropScope::AllNetns, all: true }, &self.counter);
+    /// Takes what waits. Packets are written.
+    fn take(&mut self) -> Result<(), String> {
+        let (settings, shown, text, round) = (self.settings, &mut self.shown, &mut self.text, &mut self.round);
+        match &mut self.teller {
+            DropTeller::Counter(counter) => {
+                counter.borrow_mut().as_mut().map_or(Ok(()), DropCounter::drain).map_err(|error| error.to_string())?;
+            }
+            DropTeller::Monitor(monitor) => {
+                let taken = monitor.take(&mut |alert| match settings.is_packet {
+                    true if settings.limit > 0 && *shown >= settings.limit => {}
+                    true => {
+                        *shown += 1;
+                        put_packet(text, &packet(alert));
+                    }
+                    false => round.add(alert),
+                });
+                taken.map_err(|error| error.to_string())?;
+            }
+        }
+        // Nobody reads: the end of the round finds that as well.
+        let _ = sys::Out::stdout().write_all(&std::mem::take(text));
+        Ok(())
+    }
+
+    /// Adds what the counter counted in a round.
+    fn read_counter(&mut self) -> Result<(), String> {
+        let DropTeller::Counter(counter) = &self.teller else { return self.take() };
+        let options = DropOptions { scope: DropScope::AllNetns, all: true };
+        let source = DropSource::new(self.session.host(), options, counter);
         let fields: Vec<usize> =
             ["count", "place_address"].iter().filter_map(|name| field_index::<Drops>(name)).collect();
-        let mut places: BTreeMap<u64, u64> = BTreeMap::new();
+        let places = &mut self.round.places;
         let read = source.run(&Demand::new(&fields, Vec::new()), &mut |row| {
             *places.entry(row.place_address).or_default() += row.count;
             Next::More
         });
         self.stats.add(&read.map_err(|error| error.to_string())?);
+        Ok(())
+    }
+
+    /// Appends the lines of a round, up to the limit.
+    fn put_round(&mut self, text: &mut Vec<u8>) -> Result<(), String> {
+        self.read_counter()?;
+        let RoundDrops { places, traps } = std::mem::take(&mut self.round);
         if self.with_names {
-            self.symbols.find(host, places.keys().copied());
+            self.symbols.find(self.session.host(), places.keys().copied());
         }
         for (&address, &count) in &places {
+            if self.is_over() {
+                return Ok(());
+            }
             put_drops(text, &DropsAt { count, address, place: self.symbols.place(address) });
-            *shown += 1;
-            if limit > 0 && *shown >= limit {
-                return Ok(true);
+            self.shown += 1;
+        }
+        for (trap, &count) in &traps {
+            if self.is_over() {
+                return Ok(());
+            }
+            put_hardware_drops(text, count, trap);
+            self.shown += 1;
+        }
+        Ok(())
+    }
+
+    /// Says what the drop monitor could not tell.
+    fn count_lost(&mut self) {
+        let DropTeller::Monitor(monitor) = &self.teller else { return };
+        match monitor.lost() {
+            Ok(0) => {}
+            Ok(lost) => {
+                self.stats.lost += lost;
+                self.stats.add_reason(lost, "a drop is not shown: they came faster than they could be");
+            }
+            Err(error) => {
+                self.stats.incomplete = true;
+                self.stats.add_reason(1, error.to_string());
             }
         }
-        Ok(false)
+    }
+}
+
+/// A packet as the face shows it.
+fn packet<'a>(alert: &DropAlert<'a>) -> PacketAlert<'a> {
+    const SECOND_NS: u64 = 1_000_000_000;
+    let second = i64::try_from(alert.wall_ns / SECOND_NS).unwrap_or(0);
+    PacketAlert {
+        place: match alert.trap {
+            None => AlertPlace::Function(alert.symbol, alert.place),
+            Some((trap, group)) => AlertPlace::Trap(trap, group),
+        },
+        port: (alert.ifindex, alert.iface),
+        time: (local_time(second), alert.wall_ns % SECOND_NS),
+        ethertype: alert.ethertype,
+        lengths: (alert.payload.len(), alert.bytes),
+        reason: alert.reason,
     }
 }

@@ -1,6 +1,7 @@
 //! Times in lines: how long ago, and local dates as ctime(3) writes them.
 
 use super::line_writer::LineWriter;
+use record::text::Line;
 
 /// A local date and time of day.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,9 +45,22 @@ pub(super) fn age_s(start_s: i64, end_s: i64, bug_compatible: bool) -> u64 {
     if bug_compatible { age as u64 } else { u64::try_from(age).unwrap_or(0) }
 }
 
+/// Appends a moment as ctime(3) writes it, without the end of the line: `Sat Nov 21 12:42:50 2026`.
+pub fn put_moment(out: &mut Vec<u8>, at: Civil) {
+    let mut line = Line::new();
+    put_civil(&mut LineWriter::new(&mut line, out, false), at);
+    line.drain(out);
+}
+
 /// `Sat Nov 21 12:42:50 2026`
 pub(super) fn put_ctime(line: &mut LineWriter<'_>, clock: &dyn Clock, seconds: i64) {
-    let Some(at) = clock.local(seconds) else { return line.word("?") };
+    match clock.local(seconds) {
+        Some(at) => put_civil(line, at),
+        None => line.word("?"),
+    }
+}
+
+fn put_civil(line: &mut LineWriter<'_>, at: Civil) {
     let name = |names: &'static [&'static str], index: u8| names.get(usize::from(index)).copied().unwrap_or("???");
     line.word(name(&WEEKDAYS, at.weekday));
     line.byte(b' ');

@@ -14,7 +14,7 @@ mod words;
 mod writer;
 mod xml;
 
-pub use clock::{Civil, Clock};
+pub use clock::{Civil, Clock, put_moment};
 pub use layout::{Change, EntryOptions, Form, LabelNames, Origin};
 pub use words::{DCCP_ROLES, DCCP_STATES, PROTOCOLS, SCTP_STATES, TCP_STATES};
 pub use writer::EntryWriter;

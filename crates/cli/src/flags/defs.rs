@@ -749,7 +749,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Value("TIME"),
         LISTENED_TO,
-        "How late packets may be shown while there are many: auto (0.4 ms), 0 (each wakes us, which costs most), 1ms \
+        "How late packets may be shown while there are many: auto (0.33 ms), 0 (each wakes us, which costs most), 1ms \
          to 1000ms. While they are rare each is shown at once",
     )
     .default("auto"),

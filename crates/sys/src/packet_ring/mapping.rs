@@ -51,7 +51,21 @@ impl Mapping {
         Some(unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(at), len) })
     }
 
-    /// The same for writing.
+    /// Has the processor fetch `len` bytes from `at` on meanwhile, which another one wrote. Nothing beyond the end.
+    #[inline]
+    pub(super) fn fetch_ahead(&self, at: usize, len: usize) {
+        if at.checked_add(len).is_none_or(|end| end > self.bytes) {
+            return;
+        }
+        #[cfg(target_arch = "x86_64")]
+        for line in (at..at + len).step_by(64) {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            // SAFETY: the address lies in the mapping (checked above); a prefetch reads nothing into the program.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(self.start.as_ptr().add(line).cast()) };
+        }
+    }
+
+    /// As [`Mapping::bytes`], for writing.
     #[inline]
     pub(super) fn bytes_mut(&mut self, at: usize, len: usize) -> Option<&mut [u8]> {
         if at.checked_add(len)? > self.bytes {

@@ -10,6 +10,12 @@ use crate::fd::Fd;
 const ADDRESS: usize = 32;
 const HEADER: usize = ADDRESS + 20;
 
+/// Packets taken in a row from which on more will follow.
+const MANY_IN_A_ROW: u32 = 3;
+/// How far ahead slots are fetched, and how much of each: the header and a short packet.
+const AHEAD: usize = 3;
+const AHEAD_BYTES: usize = 192;
+
 /// Where the reader is.
 #[derive(Debug)]
 pub(super) struct Slots {
@@ -20,6 +26,8 @@ pub(super) struct Slots {
     next: usize,
     /// True if it was handed out already, but not given back.
     is_out: bool,
+    /// Packets taken since a slot was found empty.
+    in_a_row: u32,
     /// Reads what is longer than a slot; `None`: it stays cut.
     whole: Option<WholePackets>,
 }
@@ -27,13 +35,17 @@ pub(super) struct Slots {
 impl Slots {
     pub(super) fn new(slot_bytes: usize, block_bytes: usize, blocks: usize, whole: Option<WholePackets>) -> Slots {
         let slots = block_bytes / slot_bytes * blocks;
-        Slots { slot_bytes, block_bytes, slots, next: 0, is_out: false, whole }
+        Slots { slot_bytes, block_bytes, slots, next: 0, is_out: false, in_a_row: 0, whole }
     }
 
     /// Offset of the next slot. A slot does not go beyond its block.
     fn offset(&self) -> usize {
+        self.offset_of(self.next)
+    }
+
+    fn offset_of(&self, slot: usize) -> usize {
         let per_block = self.block_bytes / self.slot_bytes;
-        self.next / per_block * self.block_bytes + self.next % per_block * self.slot_bytes
+        slot / per_block * self.block_bytes + slot % per_block * self.slot_bytes
     }
 
     /// The stamp of the next packet; `None` if there is none for now.
@@ -53,9 +65,15 @@ impl Slots {
         // Acquire: what the kernel wrote before it handed the slot over is seen after this.
         let status = map.status(at)?.load(Ordering::Acquire);
         if status & FrameStatus::USER == 0 {
+            self.in_a_row = 0;
             return None;
         }
         self.is_out = true;
+        // Where packets are few, fetching slots that the kernel has yet to write would make it wait for them.
+        self.in_a_row = self.in_a_row.saturating_add(1);
+        if self.in_a_row > MANY_IN_A_ROW {
+            map.fetch_ahead(self.offset_of((self.next + AHEAD) % self.slots.max(1)), AHEAD_BYTES);
+        }
         let slot = SlotHeader::read(map, at, self.slot_bytes)?;
         match &mut self.whole {
             Some(whole) if status & FrameStatus::WAITS_WHOLE != 0 => slot.whole_frame(status, map, whole, fd),

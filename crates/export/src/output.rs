@@ -1,6 +1,6 @@
 //! One receiver of messages: a store, a thread that delivers, and the counts.
 
-use crate::delivery::{Delivery, OutputShared, OutputState, run};
+use crate::delivery::{Delivery, LeftToDo, OutputShared, OutputState, run};
 use crate::{AtOnce, Batch, Ledger, Pushed, Store, Transport, WhenFull};
 use std::io;
 use std::sync::{Arc, PoisonError};
@@ -67,6 +67,7 @@ impl Output {
             deadline: None,
             reopen: false,
             is_left: false,
+            is_passing: false,
             is_waited_for: false,
         };
         let delivery = Delivery::new(transport, held, delivered_bytes_max);
@@ -122,14 +123,24 @@ impl Output {
                 }
             }
         }
-        state.settle();
+        let was_passing = state.is_passing;
+        if !was_passing {
+            state.settle();
+        }
         drop(state);
         let allowed = if self.is_alone { AtOnce::MayWait } else { AtOnce::WithoutWait };
-        if !self.shared.deliver_at_once(allowed) {
-            self.shared.lock().is_left = true;
+        let left = self.shared.deliver_at_once(allowed);
+        let mut state = self.shared.lock();
+        state.set_passing(left == LeftToDo::Nothing);
+        if was_passing {
+            // Where the receiver does not have it, it is stored now.
+            state.settle();
+        }
+        if left == LeftToDo::Messages {
+            state.is_left = true;
             self.shared.work.notify_one();
         }
-        spare.or_else(|| self.shared.lock().store.spare()).unwrap_or_else(Batch::new)
+        spare.or_else(|| state.store.spare()).unwrap_or_else(Batch::new)
     }
 
     /// True if whoever waits for room shall give up: once the run is to end, as long as the end may wait.

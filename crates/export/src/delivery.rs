@@ -41,8 +41,10 @@ pub(crate) struct OutputState {
     pub(crate) reopen: bool,
     /// Delivery was left to the thread: it may have been about to sleep.
     pub(crate) is_left: bool,
-    /// What was handed over last went to the receiver at once, and all before it is confirmed.
+    /// What was handed over last went to the receiver at once, and the receiver confirms what it gets.
     pub(crate) is_passing: bool,
+    /// What was handed over last was delivered at once, whatever becomes of it.
+    pub(crate) is_prompt: bool,
     /// Somebody waits for [`OutputShared::room`]: to wake nobody is a system call.
     pub(crate) is_waited_for: bool,
 }

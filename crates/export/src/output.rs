@@ -68,6 +68,7 @@ impl Output {
             reopen: false,
             is_left: false,
             is_passing: false,
+            is_prompt: false,
             is_waited_for: false,
         };
         let delivery = Delivery::new(transport, held, delivered_bytes_max);
@@ -91,8 +92,10 @@ impl Output {
         if batch.is_empty() {
             return batch;
         }
-        let (mut batch, mut spare) = batch.compacted();
         let mut state = self.shared.lock();
+        // Where batches go out at once, and none is kept after that, memory is not held for long.
+        let is_brief = state.is_prompt && state.store.begin() == state.store.end();
+        let (mut batch, mut spare) = if is_brief { (batch, None) } else { batch.compacted() };
         state.ledger.seen += batch.len();
         let mut until = None;
         loop {
@@ -131,6 +134,7 @@ impl Output {
         let allowed = if self.is_alone { AtOnce::MayWait } else { AtOnce::WithoutWait };
         let left = self.shared.deliver_at_once(allowed);
         let mut state = self.shared.lock();
+        state.is_prompt = left != LeftToDo::Messages;
         state.set_passing(left == LeftToDo::Nothing);
         if was_passing {
             // Where the receiver does not have it, it is stored now.

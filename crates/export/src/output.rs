@@ -1,6 +1,6 @@
 //! One receiver of messages: a store, a thread that delivers, and the counts.
 
-use crate::delivery::{Delivery, OutputShared, OutputState, run};
+use crate::delivery::{Delivery, LeftToDo, OutputShared, OutputState, run};
 use crate::{AtOnce, Batch, Ledger, Pushed, Store, Transport, WhenFull};
 use std::io;
 use std::sync::{Arc, PoisonError};
@@ -67,6 +67,8 @@ impl Output {
             deadline: None,
             reopen: false,
             is_left: false,
+            is_passing: false,
+            is_prompt: false,
             is_waited_for: false,
         };
         let delivery = Delivery::new(transport, held, delivered_bytes_max);
@@ -90,8 +92,10 @@ impl Output {
         if batch.is_empty() {
             return batch;
         }
-        let (mut batch, mut spare) = batch.compacted();
         let mut state = self.shared.lock();
+        // Where batches go out at once, and none is kept after that, memory is not held for long.
+        let is_brief = state.is_prompt && state.store.begin() == state.store.end();
+        let (mut batch, mut spare) = if is_brief { (batch, None) } else { batch.compacted() };
         state.ledger.seen += batch.len();
         let mut until = None;
         loop {
@@ -122,14 +126,25 @@ impl Output {
                 }
             }
         }
-        state.settle();
+        let was_passing = state.is_passing;
+        if !was_passing {
+            state.settle();
+        }
         drop(state);
         let allowed = if self.is_alone { AtOnce::MayWait } else { AtOnce::WithoutWait };
-        if !self.shared.deliver_at_once(allowed) {
-            self.shared.lock().is_left = true;
+        let left = self.shared.deliver_at_once(allowed);
+        let mut state = self.shared.lock();
+        state.is_prompt = left != LeftToDo::Messages;
+        state.set_passing(left == LeftToDo::Nothing);
+        if was_passing {
+            // Where the receiver does not have it, it is stored now.
+            state.settle();
+        }
+        if left == LeftToDo::Messages {
+            state.is_left = true;
             self.shared.work.notify_one();
         }
-        spare.or_else(|| self.shared.lock().store.spare()).unwrap_or_else(Batch::new)
+        spare.or_else(|| state.store.spare()).unwrap_or_else(Batch::new)
     }
 
     /// True if whoever waits for room shall give up: once the run is to end, as long as the end may wait.

@@ -17,8 +17,9 @@ pub fn fuzz_nflog(data: &[u8]) {
     for payload in payloads.chain([data]) {
         // By a layout of its own, if it is well-formed.
         for _ in 0..2 {
-            let mut row = LogRecord::default();
-            black_box(layouts.decode_into(payload, &mut row, &mut 0).is_ok());
+            let (base, mut row) = (LogRecord::default(), LogRecord::default());
+            layouts.begin_frame();
+            black_box(layouts.decode_into(payload, &base, &mut row, &mut 0).is_ok());
         }
         if let Ok(row) = decode_record(payload, 0, &mut 0) {
             for field in LogRecords::FIELDS {

@@ -283,6 +283,10 @@ impl<T: Shipped> AlikeWriter<T> {
 }
 
 impl<T: Shipped> RowWriter<T> for AlikeWriter<T> {
+    fn chooses(&self) -> bool {
+        self.writer.chooses()
+    }
+
     fn takes(&self, row: &T::Row<'_>) -> bool {
         self.writer.takes(row)
     }

@@ -61,6 +61,8 @@ struct Shipper<T: Shipped> {
     writer: Box<dyn RowWriter<T>>,
     batch: Batch,
     output: Output,
+    /// True if the writer does not take every row.
+    chooses: bool,
     /// True if a row can say here that it stands for others.
     has_words: bool,
     /// Rows of which no message is made, not counted yet.
@@ -191,6 +193,7 @@ impl<T: Shipped> Shipper<T> {
         let output = output.map_err(|error| refused(format!("cannot start a thread: {error}")))?;
         Ok(Shipper {
             target: target.clone(),
+            chooses: writer.chooses(),
             writer,
             batch: Batch::new(),
             output,
@@ -246,7 +249,7 @@ impl<T: Shipped> Shipper<T> {
 
     #[inline]
     fn noted_row(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>, words: &[u8]) {
-        if !self.writer.takes(row) {
+        if self.chooses && !self.writer.takes(row) {
             return;
         }
         if self.batch.is_empty() {

@@ -8,6 +8,11 @@ use record::{Likeness, LookupId, Lookups, NUMBERS, RowCells, RowShape, ShapeColu
 
 /// Makes messages of rows.
 pub(crate) trait RowWriter<T: Table> {
+    /// True if not every row is for this output.
+    fn chooses(&self) -> bool {
+        false
+    }
+
     /// False for a row that is not for this output.
     fn takes(&self, row: &T::Row<'_>) -> bool {
         let _ = row;

@@ -46,6 +46,10 @@ pub(super) struct OfGroup {
 }
 
 impl RowWriter<LogRecords> for OfGroup {
+    fn chooses(&self) -> bool {
+        true
+    }
+
     fn takes(&self, row: &LogRecord<'_>) -> bool {
         row.group == self.group
     }

@@ -247,12 +247,13 @@ impl<'h> LogStream<'h> {
                 note_mark(&frame, since_ns, sequences);
             }
             let (netns_id, received_ns, since_ns) = (frame.netns_id, frame.wall_ns, *since_ns);
+            let base = LogRecord { time_ns: received_ns, netns_id, received_ns, since_ns, ..LogRecord::default() };
+            let mut row = base;
+            layouts.begin_frame();
             for message in Messages::new(frame.bytes) {
-                let mut row =
-                    LogRecord { time_ns: received_ns, netns_id, received_ns, since_ns, ..LogRecord::default() };
                 let decoded = match message {
                     Ok(message) if !is_record(&message) => continue,
-                    Ok(message) => layouts.decode_into(message.payload, &mut row, unknown_attrs),
+                    Ok(message) => layouts.decode_into(message.payload, &base, &mut row, unknown_attrs),
                     Err(error) => Err(DecodeError::Short { what: "nlmsghdr", claims: error.claims, has: error.has }),
                 };
                 if let Err(error) = decoded {

@@ -25,6 +25,8 @@ pub(crate) struct RecordLayouts {
     slots: Box<[RecordLayout; SLOTS]>,
     /// False where nobody asks what headers of packets say.
     pub(crate) reads_headers: bool,
+    /// True if the last row has more than what stands in layouts.
+    is_more_set: bool,
 }
 
 /// Where the attributes of a message stand.
@@ -73,24 +75,32 @@ struct Places {
 
 impl Default for RecordLayouts {
     fn default() -> RecordLayouts {
-        RecordLayouts { slots: Box::new([RecordLayout::default(); SLOTS]), reads_headers: true }
+        RecordLayouts { slots: Box::new([RecordLayout::default(); SLOTS]), reads_headers: true, is_more_set: true }
     }
 }
 
 impl RecordLayouts {
-    /// The same as [`decode_into`], and what the packet's headers say.
+    /// The same as [`decode_into`], and what the packet's headers say. `row` is the last one, or any before the first
+    /// of a frame, which [`RecordLayouts::begin_frame`] announces; what the message lacks is that of `base`. To clear
+    /// all of a row for each message costs as much as to read one.
     #[inline]
     pub(crate) fn decode_into<'b>(
         &mut self,
         message: &'b [u8],
+        base: &LogRecord<'b>,
         row: &mut LogRecord<'b>,
         unknown_attrs: &mut u64,
     ) -> Result<(), DecodeError> {
+        if std::mem::take(&mut self.is_more_set) {
+            *row = *base;
+        }
         let layout = &mut self.slots[message.len() / 4 % SLOTS];
         if layout.is_of(message) {
             layout.misses = 0;
-            layout.places.read(message, row);
+            layout.places.read(message, base, row);
         } else {
+            self.is_more_set = true;
+            *row = *base;
             decode_into(message, row, unknown_attrs)?;
             layout.miss(message);
         }
@@ -98,6 +108,13 @@ impl RecordLayouts {
             read_headers_into(row.payload, &mut row.packet);
         }
         Ok(())
+    }
+}
+
+impl RecordLayouts {
+    /// The next row has another base.
+    pub(crate) fn begin_frame(&mut self) {
+        self.is_more_set = true;
     }
 }
 
@@ -151,22 +168,22 @@ impl AttrPlace {
 }
 
 impl Places {
+    /// Sets all that may stand in a layout.
     #[inline]
-    fn read<'b>(&self, message: &'b [u8], row: &mut LogRecord<'b>) {
+    fn read<'b>(&self, message: &'b [u8], base: &LogRecord<'b>, row: &mut LogRecord<'b>) {
         if let Some([family, _, group_high, group_low]) = message.first_chunk::<NFGENMSG>() {
             (row.group, row.family) = (u16::from_be_bytes([*group_high, *group_low]), *family);
         }
-        if let Some([high, low, hook, _]) = self.packet_hdr.first(message) {
-            (row.ether_type, row.hook) = (u16::from_be_bytes([*high, *low]), *hook);
-        }
+        (row.ether_type, row.hook) = match self.packet_hdr.first(message) {
+            Some([high, low, hook, _]) => (u16::from_be_bytes([*high, *low]), *hook),
+            None => (base.ether_type, base.hook),
+        };
         row.prefix = netlink::Attr { kind: nfula::PREFIX, payload: self.prefix.of(message) }.c_str();
         row.payload = self.payload.of(message);
         row.seq = self.seq.number(message);
         row.in_ifindex = self.in_ifindex.number(message);
         row.out_ifindex = self.out_ifindex.number(message);
-        if let Some(stamp) = self.timestamp.first(message) {
-            row.time_ns = time_ns(stamp);
-        }
+        row.time_ns = self.timestamp.first(message).map_or(base.time_ns, time_ns);
         row.hw_header = self.hw_header.of(message);
         row.hw_addr = hardware_address(self.hw_addr.of(message));
         row.hw_type = self.hw_type.first(message).map(|bytes| u16::from_be_bytes(*bytes));
@@ -265,10 +282,19 @@ mod tests {
     }
 
     fn both(layouts: &mut RecordLayouts, message: &[u8]) {
-        let (mut row, mut unknown, mut expected_unknown) = (LogRecord { time_ns: 9, ..LogRecord::default() }, 0, 0);
-        let decoded = layouts.decode_into(message, &mut row, &mut unknown).map(|()| row);
-        assert_eq!(decoded, decode_record(message, 9, &mut expected_unknown));
-        assert_eq!(unknown, expected_unknown);
+        all_of(layouts, &[message.to_vec()]);
+    }
+
+    /// Reads messages of one frame into one row.
+    fn all_of(layouts: &mut RecordLayouts, messages: &[Vec<u8>]) {
+        let (base, mut unknown, mut expected_unknown) = (LogRecord { time_ns: 9, ..LogRecord::default() }, 0, 0);
+        let mut row = LogRecord { mark: Some(99), time_ns: 7, ..LogRecord::default() };
+        layouts.begin_frame();
+        for message in messages {
+            let decoded = layouts.decode_into(message, &base, &mut row, &mut unknown).map(|()| row);
+            assert_eq!(decoded, decode_record(message, 9, &mut expected_unknown));
+            assert_eq!(unknown, expected_unknown);
+        }
     }
 
     const USUAL: [u16; 10] = [1, 10, 4, 8, 15, 17, 16, 3, 12, 9];
@@ -280,7 +306,8 @@ mod tests {
         for reads_headers in [true, false, false, true] {
             layouts.reads_headers = reads_headers;
             let (message, mut row) = (message(&USUAL.map(|kind| (kind, 1)), 0), LogRecord::default());
-            layouts.decode_into(&message, &mut row, &mut 0).unwrap();
+            layouts.begin_frame();
+            layouts.decode_into(&message, &LogRecord::default(), &mut row, &mut 0).unwrap();
             assert_eq!((row.packet.is_some(), row.payload.len()), (reads_headers, 40));
         }
     }
@@ -316,7 +343,7 @@ mod tests {
         fn messages_read_the_same(
             messages in prop::collection::vec((0usize..4, 0usize..10, 0u16..24, any::<u8>(), 0usize..6, 0u8..4), 1..60),
         ) {
-            let mut layouts = RecordLayouts::default();
+            let (mut layouts, mut all) = (RecordLayouts::default(), Vec::new());
             for (shape, changed, kind, number, cut, is_cut) in messages {
                 let mut attrs = USUAL.map(|kind| (kind, number)).to_vec();
                 match shape {
@@ -325,16 +352,14 @@ mod tests {
                     2 => attrs.swap(changed, 0),
                     _ => attrs.truncate(changed),
                 }
-                both(&mut layouts, &message(&attrs, if is_cut == 0 { cut } else { 0 }));
+                all.push(message(&attrs, if is_cut == 0 { cut } else { 0 }));
             }
+            all_of(&mut layouts, &all);
         }
 
         #[test]
         fn any_heads_read_the_same(messages in prop::collection::vec(prop::collection::vec(0u8..24, 0..64), 1..60)) {
-            let mut layouts = RecordLayouts::default();
-            for message in messages {
-                both(&mut layouts, &message);
-            }
+            all_of(&mut RecordLayouts::default(), &messages);
         }
     }
 }

@@ -24,11 +24,14 @@ const DATAGRAMS_AT_END: usize = 4096;
 
 /// Least time between two wake-ups that find something: datagrams that come faster are received several at a time,
 /// since a wake-up costs as much as some hundred records.
-const WAKE_UPS_APART: Duration = Duration::from_millis(10);
-/// No part of the latency larger than one in so many is spent on that.
-const PART_OF_LATENCY: u32 = 5;
-/// In a receive buffer of so many bytes the kernel keeps what comes meanwhile: a million records a second are 4 MiB.
-const BUFFER_MIN: u64 = 8 << 20;
+const WAKE_UPS_APART: Duration = Duration::from_millis(20);
+/// No larger part of the latency is spent on that.
+const PART_OF_LATENCY: f64 = 0.4;
+/// In so many bytes of receive buffer for each millisecond the kernel keeps what comes meanwhile: a million records a
+/// second are half of it.
+const BUFFER_BYTES_PER_MS: u64 = (8 << 20) / 10;
+/// Shorter ones cost more than they save.
+const BUFFER_MS_MIN: u64 = 10;
 
 /// Keeps wake-ups apart.
 struct WakeUps {
@@ -37,12 +40,15 @@ struct WakeUps {
     last: Option<Instant>,
     /// True if the one before was not long before it: to sleep costs as much as a wake-up, where no other is saved.
     are_many: bool,
+    /// True after a pause, until it is known whether something came meanwhile.
+    is_open: bool,
 }
 
 impl WakeUps {
     fn new(latency: Duration, buffer_bytes: u64) -> WakeUps {
-        let apart = WAKE_UPS_APART.min(latency / PART_OF_LATENCY);
-        WakeUps { apart: if buffer_bytes < BUFFER_MIN { Duration::ZERO } else { apart }, last: None, are_many: false }
+        let buffered_ms = Some(buffer_bytes / BUFFER_BYTES_PER_MS).filter(|ms| *ms >= BUFFER_MS_MIN).unwrap_or(0);
+        let apart = WAKE_UPS_APART.min(latency.mul_f64(PART_OF_LATENCY)).min(Duration::from_millis(buffered_ms));
+        WakeUps { apart, last: None, are_many: false, is_open: false }
     }
 
     /// How long to sleep before something is waited for.
@@ -51,6 +57,19 @@ impl WakeUps {
             return None;
         }
         self.apart.checked_sub(self.last?.elapsed()).filter(|pause| !pause.is_zero())
+    }
+
+    /// Notes that something is received after a pause without having been waited for.
+    fn end_pause(&mut self) {
+        self.note(true);
+        self.is_open = true;
+    }
+
+    /// Notes whether something was received; what follows the first time after a pause tells nothing of it.
+    fn note_received(&mut self, is_something: bool) {
+        if std::mem::take(&mut self.is_open) && !is_something {
+            self.note(false);
+        }
     }
 
     /// Notes what a wake-up has found.
@@ -170,6 +189,10 @@ impl Receive for GroupSockets {
         }
         if let Some(pause) = self.wake_ups.pause() {
             std::thread::sleep(pause);
+            // Whether something has come shows when it is received.
+            self.ready.clear();
+            self.wake_ups.end_pause();
+            return Ok(true);
         }
         self.look(ms)?;
         self.wake_ups.note(!self.ready.is_empty());
@@ -193,11 +216,14 @@ impl Receive for GroupSockets {
             }
         }
         if self.ready.is_empty() {
+            self.wake_ups.note_received(false);
             return Ok(self.early.is_empty());
         }
         let is_only = self.sockets.len() == 1;
+        let before = chunk.next_frame();
         while let Some(socket) = self.ready.first().and_then(|index| self.sockets.get(*index)) {
             let is_all = receive_from(socket, chunk, &mut { DATAGRAMS_PER_TURN })?;
+            self.wake_ups.note_received(chunk.next_frame() > before);
             if chunk.is_full() && !is_all {
                 return Ok(false);
             }
@@ -355,7 +381,8 @@ mod tests {
     #[test]
     fn wake_ups_keep_apart_where_they_are_many_and_records_can_wait() {
         let ms = Duration::from_millis;
-        for (latency, buffer, apart) in [(50, 16 << 20, 10), (1000, 16 << 20, 10), (10, 16 << 20, 2), (50, 1 << 20, 0)]
+        for (latency, buffer, apart) in
+            [(50, 32 << 20, 20), (1000, 32 << 20, 20), (10, 32 << 20, 4), (50, 8 << 20, 10), (50, 7 << 20, 0)]
         {
             let mut wake_ups = WakeUps::new(ms(latency), buffer);
             assert_eq!((wake_ups.apart, wake_ups.pause()), (ms(apart), None));
@@ -373,6 +400,12 @@ mod tests {
             assert_eq!(wake_ups.pause(), None, "the last one is long ago");
             wake_ups.note(false);
             assert_eq!((wake_ups.pause(), wake_ups.last), (None, None));
+            // After a pause only the first time tells whether it was worth it.
+            for (received, is_kept) in [([true, false], true), ([false, true], false)] {
+                wake_ups.end_pause();
+                received.iter().for_each(|is_something| wake_ups.note_received(*is_something));
+                assert_eq!(wake_ups.last.is_some(), is_kept);
+            }
         }
     }
 }

@@ -34,7 +34,7 @@ pub(crate) struct Former {
     pub(crate) looks: bool,
 }
 
-/// What a round leaves for the next one.
+/// The lookups that a round leaves for the next one.
 pub(crate) struct Left {
     /// The newest reading of the owners.
     pub(crate) owners: Option<Owners>,
@@ -50,7 +50,7 @@ impl<'s> Enrichment<'s> {
         Enrichment::read_after(session, wanted, None, stats)
     }
 
-    /// The same in a round that follows another.
+    /// Reads the `wanted` lookups of a round that follows another.
     pub(crate) fn read_after(
         session: &'s Session,
         wanted: &[LookupId],
@@ -157,7 +157,7 @@ impl<'s> Enrichment<'s> {
         self.netns.as_ref() == names
     }
 
-    /// What the next round wants to know of this one. Adds to `stats` what owners were read meanwhile.
+    /// The lookups that the next round wants to know of this one. Adds to `stats` what owners were read meanwhile.
     pub(crate) fn leave(self, stats: &mut Accounting) -> Left {
         let Some(end) = self.checked.map(CheckedOwners::end) else {
             let owners = self.owners.map(|owners| owners.now);
@@ -216,7 +216,7 @@ impl<'s> Enrichment<'s> {
     }
 }
 
-/// What must be read of each process for the `wanted` lookups.
+/// The parts of each process that the `wanted` lookups need.
 fn parts_of(wanted: &[LookupId]) -> ProcessParts {
     let wants = |ids: &[LookupId]| ids.iter().any(|id| wanted.contains(id));
     ProcessParts {

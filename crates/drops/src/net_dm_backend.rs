@@ -96,7 +96,7 @@ fn decoded(alert: &DropAlert<'_>, names: &mut NamesSeen) -> ([u8; KEY_BYTES], [u
     (key, sample)
 }
 
-/// What the bytes of a packet begin with, which no message tells: a header of Ethernet has the type of the packet, or
+/// The link type of a packet, which no message tells: a header of Ethernet has the type of the packet, or
 /// is one of 802.3 where the packet has none; one that is not there leaves that of IP.
 fn link_type(alert: &DropAlert<'_>) -> Option<LinkType> {
     let ethernet = alert.payload.get(ETHERNET - 2..ETHERNET).map(|at| u16::from_be_bytes([at[0], at[1]]));

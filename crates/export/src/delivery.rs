@@ -41,9 +41,9 @@ pub(crate) struct OutputState {
     pub(crate) reopen: bool,
     /// Delivery was left to the thread: it may have been about to sleep.
     pub(crate) is_left: bool,
-    /// What was handed over last went to the receiver at once, and the receiver confirms what it gets.
+    /// True if what was handed over last went to the receiver at once, and the receiver confirms what it gets.
     pub(crate) is_passing: bool,
-    /// What was handed over last was delivered at once, whatever becomes of it.
+    /// True if what was handed over last was delivered at once, whatever becomes of it.
     pub(crate) is_prompt: bool,
     /// Somebody waits for [`OutputShared::room`]: to wake nobody is a system call.
     pub(crate) is_waited_for: bool,
@@ -92,7 +92,7 @@ impl OutputState {
     }
 }
 
-/// What a delivery at once has left.
+/// The work that a delivery at once has left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LeftToDo {
     /// Messages: the output's thread must wake up.

@@ -17,8 +17,8 @@ pub fn fuzz_nflog(data: &[u8]) {
     for payload in payloads.chain([data]) {
         // By a layout of its own, if it is well-formed.
         for _ in 0..2 {
-            let (base, mut row) = (LogRecord::default(), LogRecord::default());
-            layouts.begin_frame();
+            let base = LogRecord::default();
+            let mut row = layouts.begin_frame(&base);
             black_box(layouts.decode_into(payload, &base, &mut row, &mut 0).is_ok());
         }
         if let Ok(row) = decode_record(payload, 0, &mut 0) {

@@ -14,7 +14,7 @@ use testkit::netns::Lab;
 
 const SOCKETS: u64 = 10_000;
 const ENTRIES: u32 = 100_000;
-/// How long a probe has to begin.
+/// The time that a probe has to begin.
 const BEGIN: Duration = Duration::from_millis(1_500);
 
 /// A figure with what it may be at most.
@@ -91,7 +91,7 @@ fn diagnosis(binary: &Path, rounds: u32) -> Result<[Spread; 2]> {
     Ok(all.map(Spread::of))
 }
 
-/// What a packet pays more at each place, by the number of programs that ran for it.
+/// The CPU that a packet pays more at each place, by the number of programs that ran for it.
 fn path_ns(binary: &Path, rounds: u32) -> Result<Spread> {
     let mut each = Vec::new();
     for round in 1..=rounds {
@@ -113,18 +113,33 @@ fn path_ns(binary: &Path, rounds: u32) -> Result<Spread> {
     Ok(Spread::of(each))
 }
 
-/// What a sender's CPU grows by, in percent.
+/// The growth of a sender's CPU, in percent.
 fn profiler_percent(binary: &Path, rounds: u32) -> Result<Spread> {
     let mut grown = Vec::new();
+    let on_one_cpu = || {
+        std::thread::scope(|scope| {
+            let sender = scope.spawn(|| stay_on_first_cpu().and_then(|()| cost_of(10 * SENT)));
+            sender.join().map_err(|_| anyhow::anyhow!("the sending thread panicked"))?
+        })
+    };
     for round in 1..=rounds {
         println!("bench: doctor softirq, round {round}");
-        let alone = cost_of(10 * SENT)?;
+        let alone = on_one_cpu()?;
         let probe = start(binary, "softirq")?;
-        let with = cost_of(10 * SENT);
+        let with = on_one_cpu();
         end(probe)?;
         grown.push(100.0 * (with? / alone - 1.0));
     }
     Ok(Spread::of(grown))
+}
+
+/// Keeps the calling thread where it is: what a move to another CPU costs is more than what is measured.
+fn stay_on_first_cpu() -> Result<()> {
+    let link = std::fs::read_link("/proc/thread-self")?;
+    let thread = link.file_name().context("/proc/thread-self ends with a number")?;
+    let status = Command::new("taskset").arg("-cp").arg("0").arg(thread).stdout(Stdio::null()).status()?;
+    ensure!(status.success(), "taskset: {status}");
+    Ok(())
 }
 
 /// A probe of this name, in the calling thread's namespace.

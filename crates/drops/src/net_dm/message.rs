@@ -123,7 +123,7 @@ impl MonitorConfig {
         MonitorConfig { mode: NET_DM_ALERT_MODE_PACKET, snaplen, queue }
     }
 
-    /// Whether a run of netwren has made them: no other program has a queue of this length. A monitor that has it, and
+    /// True if a run of netwren has made them: no other program has a queue of this length. A monitor that has it, and
     /// that nobody listens to, was left by a killed run.
     pub(super) fn is_ours(&self) -> bool {
         self.mode == NET_DM_ALERT_MODE_PACKET && self.queue == OUR_QUEUE

@@ -149,9 +149,9 @@ fn no(why: impl Into<Box<str>>) -> DropsError {
 /// Origins of drops that are monitored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DropOrigins {
-    /// What the kernel drops.
+    /// Packets that the kernel drops.
     Software,
-    /// What hardware drops by devlink traps and hands over.
+    /// Packets that hardware drops by devlink traps and hands over.
     Hardware,
     /// Both.
     Both,

@@ -237,8 +237,9 @@ impl Spool {
         if first > self.saved.released && self.disk.end().is_none_or(|end| end < first) {
             // What was delivered without being written leaves a hole before it. Unless the position says that it was
             // delivered, a kill would have it count as dropped.
-            let told = self.told_of_below(first);
-            if let Err(error) = self.save_up_to(first, &told, false) {
+            let below = first.max(self.released);
+            let told = self.told_of_below(below);
+            if let Err(error) = self.save_up_to(below, &told, false) {
                 return self.note_failure(&error);
             }
         }
@@ -326,11 +327,12 @@ impl Spool {
         self.save_up_to(end, ledger, is_clean)
     }
 
-    /// The same, of messages below `end`.
+    /// Writes the position as [`Spool::save`] does, of messages below `end`.
     fn save_up_to(&mut self, end: u64, ledger: &Ledger, is_clean: bool) -> io::Result<()> {
         let mut ledger = *ledger;
         ledger.dropped.add(&self.drops);
-        let (released, waiting) = (self.released, end - self.released - self.gaps.within(self.released, end));
+        let released = self.released;
+        let waiting = end.saturating_sub(released).saturating_sub(self.gaps.within(released, end));
         let old = &self.saved;
         let is_same = (old.released, old.end, old.waiting, old.is_clean) == (released, end, waiting, is_clean);
         if is_same && old.ledger == ledger && self.saved_at > 0 {

@@ -43,7 +43,7 @@ pub struct CheckedOwners<'h> {
     too_many: Cell<bool>,
 }
 
-/// What a round ended with.
+/// The owners at the end of a round.
 pub struct CheckedEnd {
     /// The newest reading.
     pub owners: Owners,

@@ -248,8 +248,7 @@ impl<'h> LogStream<'h> {
             }
             let (netns_id, received_ns, since_ns) = (frame.netns_id, frame.wall_ns, *since_ns);
             let base = LogRecord { time_ns: received_ns, netns_id, received_ns, since_ns, ..LogRecord::default() };
-            let mut row = base;
-            layouts.begin_frame();
+            let mut row = layouts.begin_frame(&base);
             for message in Messages::new(frame.bytes) {
                 let decoded = match message {
                     Ok(message) if !is_record(&message) => continue,

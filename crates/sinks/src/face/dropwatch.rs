@@ -56,7 +56,7 @@ pub enum AlertPlace<'d> {
 /// A packet that was dropped, as `set alertmode packet` shows it. What is 0 or empty has no line.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketAlert<'d> {
-    /// Where.
+    /// The function or trap that dropped it.
     pub place: AlertPlace<'d>,
     /// Number and name of the interface that it came by.
     pub port: (u32, &'d [u8]),
@@ -64,7 +64,7 @@ pub struct PacketAlert<'d> {
     pub time: (Option<Civil>, u64),
     /// EtherType.
     pub ethertype: u16,
-    /// How many bytes of it were handed over, and how many it has.
+    /// The number of bytes that were handed over, and that it has.
     pub lengths: (usize, u32),
     /// The kernel's name of the reason.
     pub reason: &'d [u8],

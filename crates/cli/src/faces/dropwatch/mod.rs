@@ -37,7 +37,7 @@ show				 - show existing configuration
 stats				 - show statistics
 ";
 
-/// What is asked for before monitoring starts.
+/// The settings that commands make before monitoring starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct DropwatchSettings {
     /// Lines of drops, or packets, after which monitoring stops; 0: never.
@@ -210,7 +210,7 @@ impl Prompt {
         }
     }
 
-    /// What the kernel's monitor could not tell of since the host booted.
+    /// The packets that the kernel's monitor could not tell of since the host booted, as `stats` shows them.
     fn losses(&self) -> String {
         match ::drops::monitor_losses(self.session.host()) {
             Ok([software, hardware]) => format!(
@@ -278,7 +278,7 @@ impl DropwatchSettings {
         })
     }
 
-    /// What is monitored: without a word, what software drops.
+    /// The origins of drops that are monitored: without a word, software.
     fn origins(&self) -> DropOrigins {
         match (self.software, self.hardware) {
             (_, false) => DropOrigins::Software,

@@ -23,7 +23,7 @@ pub(super) enum MonitoringEnd {
     Interrupted,
 }
 
-/// What tells of drops.
+/// The source of the drops that are shown.
 enum DropTeller {
     /// Sums at the tracepoint.
     Counter(RefCell<Option<DropCounter>>),

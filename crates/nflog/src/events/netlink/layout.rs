@@ -80,9 +80,15 @@ impl Default for RecordLayouts {
 }
 
 impl RecordLayouts {
-    /// The same as [`decode_into`], and what the packet's headers say. `row` is the last one, or any before the first
-    /// of a frame, which [`RecordLayouts::begin_frame`] announces; what the message lacks is that of `base`. To clear
-    /// all of a row for each message costs as much as to read one.
+    /// The row to read the messages of a frame into, one after the other; what they lack is that of `base`.
+    pub(crate) fn begin_frame<'b>(&mut self, base: &LogRecord<'b>) -> LogRecord<'b> {
+        self.is_more_set = true;
+        *base
+    }
+
+    /// Decodes a record as [`decode_into`] does, and what the packet's headers say. `row` is that of the message
+    /// before, or of [`RecordLayouts::begin_frame`]; what the message lacks is that of `base`. To clear all of a row
+    /// for each message costs as much as to read one.
     #[inline]
     pub(crate) fn decode_into<'b>(
         &mut self,
@@ -108,13 +114,6 @@ impl RecordLayouts {
             read_headers_into(row.payload, &mut row.packet);
         }
         Ok(())
-    }
-}
-
-impl RecordLayouts {
-    /// The next row has another base.
-    pub(crate) fn begin_frame(&mut self) {
-        self.is_more_set = true;
     }
 }
 
@@ -288,8 +287,7 @@ mod tests {
     /// Reads messages of one frame into one row.
     fn all_of(layouts: &mut RecordLayouts, messages: &[Vec<u8>]) {
         let (base, mut unknown, mut expected_unknown) = (LogRecord { time_ns: 9, ..LogRecord::default() }, 0, 0);
-        let mut row = LogRecord { mark: Some(99), time_ns: 7, ..LogRecord::default() };
-        layouts.begin_frame();
+        let mut row = layouts.begin_frame(&LogRecord { mark: Some(99), time_ns: 7, ..LogRecord::default() });
         for message in messages {
             let decoded = layouts.decode_into(message, &base, &mut row, &mut unknown).map(|()| row);
             assert_eq!(decoded, decode_record(message, 9, &mut expected_unknown));
@@ -305,8 +303,8 @@ mod tests {
         let mut layouts = RecordLayouts::default();
         for reads_headers in [true, false, false, true] {
             layouts.reads_headers = reads_headers;
-            let (message, mut row) = (message(&USUAL.map(|kind| (kind, 1)), 0), LogRecord::default());
-            layouts.begin_frame();
+            let message = message(&USUAL.map(|kind| (kind, 1)), 0);
+            let mut row = layouts.begin_frame(&LogRecord::default());
             layouts.decode_into(&message, &LogRecord::default(), &mut row, &mut 0).unwrap();
             assert_eq!((row.packet.is_some(), row.payload.len()), (reads_headers, 40));
         }

@@ -12,8 +12,6 @@ use std::time::{Duration, Instant};
 
 /// How often confirmations are asked for while nothing is sent.
 const CONFIRM_EVERY: Duration = Duration::from_millis(20);
-/// A receiver that has confirmed nothing new for so long may be away.
-const CONFIRMED_WITHIN: Duration = Duration::from_millis(50);
 /// How often a connection without messages is looked at: a receiver that went away is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
@@ -41,9 +39,7 @@ pub(crate) struct OutputState {
     pub(crate) reopen: bool,
     /// Delivery was left to the thread: it may have been about to sleep.
     pub(crate) is_left: bool,
-    /// True if what was handed over last went to the receiver at once, and the receiver confirms what it gets.
-    pub(crate) is_passing: bool,
-    /// True if what was handed over last was delivered at once, whatever becomes of it.
+    /// True if what was handed over last was delivered at once.
     pub(crate) is_prompt: bool,
     /// Somebody waits for [`OutputShared::room`]: to wake nobody is a system call.
     pub(crate) is_waited_for: bool,
@@ -65,22 +61,17 @@ impl OutputShared {
         self.delivery.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Delivers what waits if nobody else does and the receiver takes it now.
-    pub(crate) fn deliver_at_once(&self, allowed: AtOnce) -> LeftToDo {
+    /// Delivers what waits if nobody else does and the receiver takes it now. True if nothing is left to do: the
+    /// output's thread need not wake up.
+    pub(crate) fn deliver_at_once(&self, allowed: AtOnce) -> bool {
         match self.delivery.try_lock() {
             Ok(mut delivery) => delivery.deliver_at_once(self, allowed),
-            Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => LeftToDo::Messages,
+            Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => false,
         }
     }
 }
 
 impl OutputState {
-    /// See [`Store::set_passing`].
-    pub(crate) fn set_passing(&mut self, is_passing: bool) {
-        self.is_passing = is_passing;
-        self.store.set_passing(is_passing);
-    }
-
     /// Counts what the store has given up, and gives it the counts to keep.
     pub(crate) fn settle(&mut self) {
         let dropped = self.store.take_drops();
@@ -90,17 +81,6 @@ impl OutputState {
             self.last_error = Some(format!("cannot keep counts: {error}"));
         }
     }
-}
-
-/// The work that a delivery at once has left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LeftToDo {
-    /// Messages: the output's thread must wake up.
-    Messages,
-    /// Nothing but to see what becomes of them: they are files', or the receiver may be away.
-    Confirmation,
-    /// Nothing: the receiver confirms what it gets.
-    Nothing,
 }
 
 /// The batch that is being handed to the transport.
@@ -129,8 +109,6 @@ pub(crate) struct Delivery {
     looked: Option<Instant>,
     /// [`Store::delivered_bytes_max`].
     delivered_bytes_max: u64,
-    /// How many bytes of the connection were confirmed when it was looked last, and since when.
-    confirmed: Option<(u64, Instant)>,
 }
 
 /// What the thread does next.
@@ -231,7 +209,6 @@ impl Delivery {
             refused: 0,
             looked: None,
             delivered_bytes_max,
-            confirmed: None,
         }
     }
 
@@ -315,46 +292,33 @@ impl Delivery {
     }
 
     /// See [`OutputShared::deliver_at_once`].
-    fn deliver_at_once(&mut self, shared: &OutputShared, allowed: AtOnce) -> LeftToDo {
+    fn deliver_at_once(&mut self, shared: &OutputShared, allowed: AtOnce) -> bool {
         let is_free = self.current.is_none() && self.fault.is_none() && self.resume.is_none();
-        let way = self.transport.at_once();
-        if !self.is_open || !is_free || way > allowed {
-            return LeftToDo::Messages;
+        if !self.is_open || !is_free || self.transport.at_once() > allowed {
+            return false;
         }
-        let before = self.in_flight.sent_bytes();
         loop {
             let mut state = shared.lock();
             if state.reopen || state.deadline.is_some() {
-                return LeftToDo::Messages;
+                return false;
             }
             if self.next == state.store.end() {
-                let keeps_up = way == AtOnce::WithoutWait && self.keeps_up(before);
-                return if keeps_up { LeftToDo::Nothing } else { LeftToDo::Confirmation };
+                return true;
             }
             match state.store.get(self.next) {
                 Ok(Some(batch)) => self.take(&mut state, batch),
-                Ok(None) | Err(_) => return LeftToDo::Messages,
+                Ok(None) | Err(_) => return false,
             }
             drop(state);
             let outcome = self.send(shared, true).and_then(|()| self.confirm(shared));
             if let Err(error) = outcome {
                 self.fault = Some(error);
-                return LeftToDo::Messages;
+                return false;
             }
             if self.current.is_some() {
-                return LeftToDo::Messages;
+                return false;
             }
         }
-    }
-
-    /// True if the receiver has confirmed something new of late, or all but what came behind byte `before`.
-    fn keeps_up(&mut self, before: u64) -> bool {
-        let confirmed = self.in_flight.sent_bytes() - self.in_flight.unconfirmed();
-        let now = Instant::now();
-        if confirmed >= before || self.confirmed.is_none_or(|(bytes, _)| bytes != confirmed) {
-            self.confirmed = Some((confirmed, now));
-        }
-        self.confirmed.is_some_and(|(_, since)| now.duration_since(since) <= CONFIRMED_WITHIN)
     }
 
     /// Looks now and then whether the receiver is still there, and reads what it says. More often while something is
@@ -468,7 +432,5 @@ impl Delivery {
         state.is_open = false;
         state.failures += 1;
         state.last_error = Some(error.to_string());
-        state.set_passing(false);
-        state.settle();
     }
 }

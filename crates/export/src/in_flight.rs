@@ -47,11 +47,6 @@ impl InFlight {
         self.sent += bytes as u64;
     }
 
-    /// Bytes handed over since the connection began.
-    pub(crate) fn sent_bytes(&self) -> u64 {
-        self.sent
-    }
-
     /// Bytes that were handed over and are not confirmed.
     pub(crate) fn unconfirmed(&self) -> u64 {
         self.sent - self.confirmed

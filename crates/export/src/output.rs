@@ -1,6 +1,6 @@
 //! One receiver of messages: a store, a thread that delivers, and the counts.
 
-use crate::delivery::{Delivery, LeftToDo, OutputShared, OutputState, run};
+use crate::delivery::{Delivery, OutputShared, OutputState, run};
 use crate::{AtOnce, Batch, Ledger, Pushed, Store, Transport, WhenFull};
 use std::io;
 use std::sync::{Arc, PoisonError};
@@ -67,7 +67,6 @@ impl Output {
             deadline: None,
             reopen: false,
             is_left: false,
-            is_passing: false,
             is_prompt: false,
             is_waited_for: false,
         };
@@ -126,21 +125,13 @@ impl Output {
                 }
             }
         }
-        let was_passing = state.is_passing;
-        if !was_passing {
-            state.settle();
-        }
+        state.settle();
         drop(state);
         let allowed = if self.is_alone { AtOnce::MayWait } else { AtOnce::WithoutWait };
-        let left = self.shared.deliver_at_once(allowed);
+        let is_prompt = self.shared.deliver_at_once(allowed);
         let mut state = self.shared.lock();
-        state.is_prompt = left != LeftToDo::Messages;
-        state.set_passing(left == LeftToDo::Nothing);
-        if was_passing {
-            // Where the receiver does not have it, it is stored now.
-            state.settle();
-        }
-        if left == LeftToDo::Messages {
+        state.is_prompt = is_prompt;
+        if !is_prompt {
             state.is_left = true;
             self.shared.work.notify_one();
         }

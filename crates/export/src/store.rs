@@ -75,13 +75,6 @@ pub trait Store: Send {
     /// being delivered.
     fn push(&mut self, batch: Batch, when_full: WhenFull, held: u64) -> Pushed;
 
-    /// Whether batches that are pushed from now on go to the receiver at once. A store on disk may keep those in memory
-    /// until this is false again, and a second at most: who pushed one says false unless the receiver has it, and then
-    /// calls [`Store::checkpoint`].
-    fn set_passing(&mut self, is_passing: bool) {
-        let _ = is_passing;
-    }
-
     /// The batch that holds message `number`, or the first one after it; `None` if there is none.
     fn get(&mut self, number: u64) -> io::Result<Option<Arc<Batch>>>;
 

@@ -10,7 +10,6 @@ use std::io::Read;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use sys::fault::{Fault, arm, disarm_all};
 
@@ -112,38 +111,7 @@ impl User {
             Pushed::Full { dropped, .. } => self.ledger.dropped.full += dropped + messages,
             Pushed::Failed { error, .. } => panic!("{error}"),
         }
-        // Unless its receiver has it at once, it is stored.
-        self.spool.set_passing(false);
         self.settle();
-    }
-
-    /// Everything goes out, and so does what is pushed then: at once. The receiver has surely read `released` of it.
-    fn pass(&mut self, messages: u64, length: usize, released: u64) {
-        while self.spool.get(self.delivered_to).unwrap().is_some() {
-            self.deliver();
-        }
-        // Behind it are messages that were given up, at most.
-        self.delivered_to = self.spool.end();
-        self.spool.set_passing(true);
-        let texts = (self.pushed..self.pushed + messages).map(|n| format!("{n:08}-{}", "x".repeat(length)));
-        let texts: Vec<String> = texts.collect();
-        let pushed = self.spool.push(batch(&texts), WhenFull::Block, self.delivered_to);
-        self.pushed += messages;
-        self.ledger.seen += messages;
-        match pushed {
-            Pushed::Kept { dropped: 0 } => {
-                self.stored.extend(texts);
-                self.ledger.delivered += messages;
-                self.delivered_to = self.spool.end();
-            }
-            Pushed::Full { dropped: 0, .. } => self.ledger.dropped.full += messages,
-            other => panic!("{other:?}"),
-        }
-        self.settle();
-        // Confirmations come later, and end anywhere in a batch.
-        if released > 0 {
-            self.spool.release((self.delivered_to - messages).saturating_add(released).min(self.delivered_to)).unwrap();
-        }
     }
 
     fn deliver(&mut self) {
@@ -181,11 +149,6 @@ enum Step {
         when_full: WhenFull,
     },
     Deliver,
-    Pass {
-        messages: u64,
-        length: usize,
-        released: u64,
-    },
     /// The run ends in order.
     Reopen,
     /// The program is killed.
@@ -204,16 +167,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let push =
         push.prop_map(|(messages, length, classes, when_full)| Step::Push { messages, length, classes, when_full });
     let cut = (0.0..1.0, any::<bool>()).prop_map(|(part, zeros)| Step::Cut { part, zeros });
-    let pass = (1..50u64, 0..6000usize, prop_oneof![Just(0), 1..50u64, Just(50)]);
-    let pass = pass.prop_map(|(messages, length, released)| Step::Pass { messages, length, released });
-    let step = prop_oneof![
-        14 => push,
-        3 => Just(Step::Deliver),
-        6 => pass,
-        1 => Just(Step::Reopen),
-        2 => Just(Step::Kill),
-        1 => cut,
-    ];
+    let step =
+        prop_oneof![14 => push, 3 => Just(Step::Deliver), 1 => Just(Step::Reopen), 1 => Just(Step::Kill), 1 => cut];
     proptest::collection::vec(step, 1..70)
 }
 
@@ -236,10 +191,8 @@ fn play(steps: Vec<Step>) {
         match &step {
             Step::Push { messages, length, classes, when_full } => user.push(*messages, *length, *classes, *when_full),
             Step::Deliver => user.deliver(),
-            Step::Pass { messages, length, released } => user.pass(*messages, *length, *released),
             Step::Reopen | Step::Kill | Step::Cut { .. } => {
                 if matches!(step, Step::Reopen) {
-                    user.spool.release(user.delivered_to).unwrap();
                     user.spool.sync(&user.ledger).unwrap();
                 }
                 let before = user.ledger;
@@ -645,124 +598,6 @@ fn issue_12_kill_9_loses_nothing() {
         assert!(found.iter().zip(0..).all(|((number, text), n)| *number == n && *text == format!("{n:08}\n")));
         assert_eq!((spool.ledger().seen, recovered.waiting, recovered.lost), (count, count, 0));
     }
-}
-
-/// Not a test by itself: what `issue_12_kill_9_while_…` runs in another process.
-#[test]
-fn child_ships_until_it_is_killed() {
-    let Some(target) = std::env::var_os("NETWREN_TEST_SPOOL_TARGET") else { return };
-    let dir = PathBuf::from(std::env::var_os("NETWREN_TEST_SPOOL").unwrap());
-    let output = output(&dir, target.to_str().unwrap());
-    for from in (pushed(&dir)..).step_by(2000) {
-        output.push(numbered(from, from + 2000), &|| false);
-        // What stands here was handed over before. In one step: a reader finds the one or the other number.
-        fs::write(dir.join("pushed.new"), format!("{:020}", from + 2000)).unwrap();
-        fs::rename(dir.join("pushed.new"), dir.join("pushed")).unwrap();
-    }
-}
-
-fn pushed(dir: &Path) -> u64 {
-    fs::read_to_string(dir.join("pushed")).map_or(0, |text| text.parse().unwrap())
-}
-
-/// Reads from connections, one after the other, until it is over; now and then it stands still.
-fn receive(listener: &TcpListener, stand_still: &AtomicBool, is_over: &AtomicBool) -> Vec<u8> {
-    listener.set_nonblocking(true).unwrap();
-    let (mut all, mut part) = (Vec::new(), vec![0; 16 << 10]);
-    while !is_over.load(Relaxed) {
-        let Ok((mut stream, _)) = listener.accept() else {
-            std::thread::yield_now();
-            continue;
-        };
-        stream.set_nonblocking(false).unwrap();
-        loop {
-            while stand_still.load(Relaxed) {
-                std::thread::yield_now();
-            }
-            match stream.read(&mut part).unwrap() {
-                0 => break,
-                bytes => all.extend_from_slice(&part[..bytes]),
-            }
-        }
-    }
-    all
-}
-
-/// Most of what a receiver takes at once is never written; whenever the program is killed, what the receiver does not
-/// have is in the spool, and all is counted.
-#[test]
-fn issue_12_kill_9_while_the_receiver_keeps_up_loses_nothing() {
-    let dir = tempfile::tempdir().unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let target = format!("json+tcp://{}", listener.local_addr().unwrap());
-    let (stand_still, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
-    let received = std::thread::scope(|scope| {
-        let receiver = scope.spawn(|| receive(&listener, &stand_still, &is_over));
-        for round in 1..7 {
-            let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-            child.args(["--exact", "child_ships_until_it_is_killed"]).env("NETWREN_TEST_SPOOL", dir.path());
-            child.env("NETWREN_TEST_SPOOL_TARGET", &target).stdout(std::process::Stdio::null());
-            let (mut child, begun) = (child.spawn().unwrap(), pushed(dir.path()));
-            let until = |count: u64| {
-                let end = Instant::now() + Duration::from_secs(20);
-                while pushed(dir.path()) < begun + count {
-                    assert!(Instant::now() < end, "the child ships nothing");
-                    std::thread::yield_now();
-                }
-            };
-            until(50_000 + round * 10_000);
-            if round % 2 == 0 {
-                // More than the kernel's buffers hold.
-                stand_still.store(true, Relaxed);
-                until(1_500_000);
-            }
-            child.kill().unwrap();
-            child.wait().unwrap();
-            stand_still.store(false, Relaxed);
-        }
-        let mut output = output(dir.path(), &target);
-        output.push(numbered(0, 1), &|| false);
-        let ledger = output.finish(&|| false).ledger;
-        drop(output);
-        is_over.store(true, Relaxed);
-        assert_eq!((ledger.waiting(), ledger.dropped.total()), (0, 0), "{ledger:?}");
-        assert!(ledger.seen > pushed(dir.path()), "{ledger:?}");
-        receiver.join().unwrap()
-    });
-    let mut has = vec![false; pushed(dir.path()) as usize];
-    for line in std::str::from_utf8(&received).unwrap().lines() {
-        if let Some(has) = line.parse::<usize>().ok().and_then(|number| has.get_mut(number)) {
-            *has = true;
-        }
-    }
-    assert_eq!(has.iter().position(|has| !has), None, "of {}", has.len());
-}
-
-/// Bytes that the calling thread has written to files.
-fn written() -> u64 {
-    let io = fs::read_to_string("/proc/thread-self/io").unwrap();
-    io.lines().find_map(|line| line.strip_prefix("wchar: ")).unwrap().parse().unwrap()
-}
-
-/// What a receiver takes at once is written after a second, and only as far as it may be unread then: 4 MiB at most.
-#[test]
-fn issue_12_what_goes_on_at_once_is_not_written() {
-    let dir = tempfile::tempdir().unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut output = output(dir.path(), &format!("json+tcp://{}", listener.local_addr().unwrap()));
-    let reader = std::thread::spawn(move || std::io::copy(&mut listener.accept().unwrap().0, &mut std::io::sink()));
-    let (mut pushed, begun, before) = (0, Instant::now(), written());
-    // 9 bytes each.
-    while pushed < 8_000_000 && begun.elapsed() < Duration::from_millis(900) {
-        output.push(numbered(pushed, pushed + 4000), &|| false);
-        pushed += 4000;
-    }
-    let written = written() - before;
-    assert!(written < 10 << 20, "{written} of {} bytes were written", pushed * 9);
-    let ledger = output.finish(&|| false).ledger;
-    assert_eq!((ledger.seen, ledger.delivered), (pushed, pushed), "{ledger:?}");
-    println!("{written} of {} bytes were written", pushed * 9);
-    drop(reader.join());
 }
 
 /// An output that ships to `target` from the spool below `dir`.

@@ -89,11 +89,6 @@ impl Disk {
         Ok(())
     }
 
-    /// Number behind that of the last message that was written; `None` without segments.
-    pub(super) fn end(&self) -> Option<u64> {
-        self.segments.back().map(|last| last.end)
-    }
-
     /// A segment of so many bytes is followed by a new one now.
     pub(super) fn segment_bytes_max(&self) -> u64 {
         if self.bytes < KEEPS_UP_BYTES { self.segment_bytes.min(REUSE_BYTES) } else { self.segment_bytes }

@@ -160,11 +160,6 @@ pub struct Spool {
     retry_at: u64,
     syncer: Option<Syncer>,
     spares: Spares,
-    /// [`Store::set_passing`]
-    is_passing: bool,
-    /// The counts that were last told, and the number of the message behind those that they count.
-    told: Ledger,
-    told_end: u64,
 }
 
 impl Spool {
@@ -179,7 +174,6 @@ impl Spool {
             _ => None,
         };
         let position = opened.position;
-        let (ledger, told_end) = (position.ledger, position.end);
         let mut spool = Spool {
             disk: opened.disk,
             options,
@@ -192,7 +186,7 @@ impl Spool {
             held: position.released,
             gaps: opened.gaps,
             drops: Drops::default(),
-            ledger,
+            ledger: position.ledger,
             clock: opened.clock,
             file: opened.file,
             saved: position,
@@ -203,10 +197,8 @@ impl Spool {
             retry_at: 0,
             syncer,
             spares: Spares::default(),
-            is_passing: false,
-            told: ledger,
-            told_end,
         };
+        let ledger = spool.ledger;
         // From here on a kill is one.
         if let Err(error) = spool.save(&ledger, false) {
             spool.trouble = Some(format!("cannot write the position of the spool: {error}"));
@@ -217,6 +209,10 @@ impl Spool {
     /// The spools below `dir` in which messages wait for targets that are not among `used`.
     pub fn others(dir: &Path, used: &[String]) -> Result<Vec<OtherSpool>, SpoolError> {
         place::others(dir, used)
+    }
+
+    fn waiting(&self) -> u64 {
+        self.end - self.released - self.gaps.within(self.released, self.end)
     }
 
     fn expired_before(&self) -> u64 {
@@ -233,19 +229,12 @@ impl Spool {
             return;
         }
         let mut index = self.memory.partition_point(|cached| cached.batch.first() < self.written);
-        let first = self.memory.get(index).map_or(self.end, |cached| cached.batch.first());
-        if first > self.saved.released && self.disk.end().is_none_or(|end| end < first) {
-            // What was delivered without being written leaves a hole before it. Unless the position says that it was
-            // delivered, a kill would have it count as dropped.
-            let below = first.max(self.released);
-            let told = self.told_of_below(below);
-            if let Err(error) = self.save_up_to(below, &told, false) {
-                return self.note_failure(&error);
-            }
-        }
         while let Some(cached) = self.memory.get(index) {
             if let Err(error) = self.disk.append(&cached.batch, cached.stamp) {
-                return self.note_failure(&error);
+                self.is_full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+                self.trouble = Some(format!("cannot write to the spool, messages wait in memory: {error}"));
+                self.retry_at = sys::clock::monotonic_ns() + RETRY_NS;
+                return;
             }
             self.written = cached.batch.end();
             self.overflow_bytes -= cached.cost();
@@ -253,30 +242,6 @@ impl Spool {
         }
         let synced = if self.options.sync == SyncWhen::Always { self.disk.sync_active() } else { Ok(()) };
         self.trouble = synced.err().map(|error| format!("cannot sync the spool to the disk: {error}"));
-    }
-
-    /// The counts that were last told, without messages from number `first` on: those are counted again when they are
-    /// found after a kill.
-    fn told_of_below(&self, first: u64) -> Ledger {
-        let more = self.told_end.saturating_sub(first);
-        let delivered = more.saturating_sub(self.told.waiting());
-        Ledger {
-            seen: self.told.seen.saturating_sub(more),
-            delivered: self.told.delivered.saturating_sub(delivered),
-            ..self.told
-        }
-    }
-
-    /// The disk takes nothing for now.
-    fn note_failure(&mut self, error: &io::Error) {
-        self.is_full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
-        self.trouble = Some(format!("cannot write to the spool, messages wait in memory: {error}"));
-        self.retry_at = sys::clock::monotonic_ns() + RETRY_NS;
-    }
-
-    /// True if what is only in memory is there because the receiver has it, and not because the disk takes nothing.
-    fn holds_back(&self) -> bool {
-        self.is_passing && self.trouble.is_none()
     }
 
     /// Forgets the oldest batches in memory that are on disk.
@@ -322,17 +287,9 @@ impl Spool {
 
     /// Writes the position with the counts, which get what was dropped since they were last told.
     fn save(&mut self, ledger: &Ledger, is_clean: bool) -> io::Result<()> {
-        // What the receiver has and the disk has not does not wait for a run after a kill.
-        let end = if self.holds_back() { self.written.max(self.released) } else { self.end };
-        self.save_up_to(end, ledger, is_clean)
-    }
-
-    /// Writes the position as [`Spool::save`] does, of messages below `end`.
-    fn save_up_to(&mut self, end: u64, ledger: &Ledger, is_clean: bool) -> io::Result<()> {
         let mut ledger = *ledger;
         ledger.dropped.add(&self.drops);
-        let released = self.released;
-        let waiting = end.saturating_sub(released).saturating_sub(self.gaps.within(released, end));
+        let (released, end, waiting) = (self.released, self.end, self.waiting());
         let old = &self.saved;
         let is_same = (old.released, old.end, old.waiting, old.is_clean) == (released, end, waiting, is_clean);
         if is_same && old.ledger == ledger && self.saved_at > 0 {
@@ -395,16 +352,9 @@ impl Store for Spool {
         self.memory_bytes += cached.cost();
         self.overflow_bytes += cached.cost();
         self.memory.push_back(cached);
-        if !self.holds_back() {
-            self.write_out(false);
-        }
+        self.write_out(false);
         self.shrink_cache();
         Pushed::Kept { dropped }
-    }
-
-    /// Where each batch is to be synced before it counts as stored, each is written before it is delivered.
-    fn set_passing(&mut self, is_passing: bool) {
-        self.is_passing = is_passing && self.options.sync != SyncWhen::Always;
     }
 
     fn get(&mut self, number: u64) -> io::Result<Option<Arc<Batch>>> {
@@ -515,26 +465,15 @@ impl Store for Spool {
     }
 
     fn checkpoint(&mut self, ledger: &Ledger) -> io::Result<()> {
-        (self.told, self.told_end) = (*ledger, self.end);
+        self.write_out(false);
         let now = sys::clock::monotonic_ns();
         let is_due = now >= self.saved_at + SAVE_EVERY_NS;
-        // What the receiver may not have read is written after a second: until then only a receiver that ends without
-        // having read it, while this program is killed, would lose it.
-        let was_held_back = self.overflow_bytes > 0 && self.trouble.is_none();
-        let holds_back = self.holds_back() && !is_due;
-        if !holds_back {
-            self.write_out(false);
-        }
-        // The position counts what is held back: nothing else would, after a kill. What is in a segment now it must not
-        // count as delivered any more.
-        let counted = |ledger: &Ledger| (ledger.seen, ledger.delivered);
-        let is_changed = if holds_back { counted(ledger) != counted(&self.saved.ledger) } else { was_held_back };
         let has_delivered = self.has_delivered_segment();
         // Messages that were never stored leave no trace but their count: it must survive a kill.
         let saved = &self.saved.ledger;
         let has_dropped = ledger.dropped.total() + self.drops.total() > saved.dropped.total();
         let unsent = |ledger: &Ledger| (ledger.folded, ledger.limited, ledger.held);
-        if !is_due && !is_changed && !has_delivered && !has_dropped && unsent(ledger) == unsent(saved) {
+        if !is_due && !has_delivered && !has_dropped && unsent(ledger) == unsent(saved) {
             return Ok(());
         }
         if is_due {

@@ -14,7 +14,7 @@ use sys::Host;
 #[derive(Default)]
 pub(crate) struct Enrichment<'s> {
     owners: Option<RoundOwners<Owners>>,
-    /// In their place: those of an earlier round, looked at where they are asked for.
+    /// Owners of an earlier round in the place of `owners`, each looked at where it is asked for.
     checked: Option<CheckedOwners<'s>>,
     users: Option<Users>,
     ifaces: Option<Ifaces>,
@@ -28,10 +28,12 @@ pub(crate) struct Enrichment<'s> {
 
 /// The owners of the round before.
 pub(crate) struct Former {
-    /// They themselves: of rows that are gone they are the owners.
+    /// Processes by socket.
     pub(crate) owners: Owners,
-    /// True if few rows are made: then owners are these, where they are found to be true.
+    /// True if few rows are made: then the owners are these, where they are found to be true.
     pub(crate) looks: bool,
+    /// True if rows show what is gone since: its owners are these.
+    pub(crate) are_for_gone: bool,
 }
 
 /// The lookups that a round leaves for the next one.
@@ -62,12 +64,12 @@ impl<'s> Enrichment<'s> {
         let mut gone = None;
         match former {
             // What surrounds processes needs all of them.
-            Some(Former { owners, looks: true })
+            Some(Former { owners, looks: true, are_for_gone })
                 if parts_of(wanted) == ProcessParts::default() && CheckedOwners::are_possible(host, &owners) =>
             {
-                all.checked = Some(CheckedOwners::new(session.owners(), host, owners));
+                all.checked = Some(CheckedOwners::new(session.owners(), host, owners, are_for_gone));
             }
-            former => gone = former.map(|former| former.owners),
+            former => gone = former.filter(|former| former.are_for_gone).map(|former| former.owners),
         }
         for id in wanted {
             match id {

@@ -34,7 +34,7 @@ const TRIES: u32 = 3;
 /// Interfaces kept at most, all namespaces together: hosts with tens of thousands exist. What is over has no name.
 const IFACES_MAX: usize = 1 << 20;
 
-/// (namespace, interface index) → name. Namespace 0 stands for one that nobody tells: see [`Ifaces::common_name`].
+/// Names of interfaces, by namespace and index. Namespace 0 stands for an unknown one: see [`Ifaces::common_name`].
 #[derive(Debug, Default)]
 pub struct Ifaces {
     names: HashMap<(u64, u32), Box<[u8]>, RandomState>,
@@ -207,8 +207,8 @@ mod tests {
         assert_eq!((name(1), name(2), name(3), name(4)), (Some(&b"lo"[..]), None, Some(&b"x"[..]), None));
     }
 
-    /// Of a namespace that nobody tells: this kernel has other ones meanwhile, so the number is one that nothing else
-    /// has.
+    /// The name of an interface whose namespace is unknown. Tests beside this one have interfaces, too: no other one
+    /// has this number.
     #[test]
     fn root_an_interface_of_a_namespace_that_is_not_known() {
         testkit::require_root!();

@@ -1,6 +1,6 @@
 //! `bench doctor`: what a diagnosis takes on a host where nothing is wrong, and what its two probes cost a packet.
 
-use super::drops::{SENT, cost_of, end, ruleset};
+use super::drops::{BEGIN, SENT, cost_of, end, ruleset};
 use super::generator::{Load, Running};
 use super::programs::{Clock, ran};
 use super::report::{Spread, save};
@@ -9,13 +9,10 @@ use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 use testkit::netns::Lab;
 
 const SOCKETS: u64 = 10_000;
 const ENTRIES: u32 = 100_000;
-/// The time that a probe has to begin.
-const BEGIN: Duration = Duration::from_millis(1_500);
 
 /// A figure with what it may be at most.
 struct Row {

@@ -19,8 +19,8 @@ use testkit::netns::Lab;
 
 /// Datagrams of one round.
 pub(super) const SENT: u64 = 200_000;
-/// How long a watcher has to begin.
-const BEGIN: Duration = Duration::from_millis(1_500);
+/// The time that a watcher has to begin.
+pub(super) const BEGIN: Duration = Duration::from_millis(1_500);
 /// Runs from which the times of the beginning are taken.
 const STARTS: u32 = 15;
 

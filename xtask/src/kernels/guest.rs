@@ -291,6 +291,7 @@ if echo "1 1" > /sys/bus/netdevsim/new_device 2> /dev/null; then
     as_by_dropwatch "dropwatch sums of hardware"
 fi
 # A rule hands packets to a program that is not there: without the kernel's part for such programs, then with it.
+# Ten connections a second: each waits for an answer that never comes, and is given up.
 unread() {
     rm -f /stop
     (while [ ! -e /stop ]; do nc 127.0.0.1 9 < /dev/null 2> /dev/null & sleep 0.1; kill $!; wait $!; done) & load=$!

@@ -87,7 +87,8 @@ impl<'r, T: Table, P: SourceProvider<T>> RoundReader<'r, T, P> {
         let wanted = self.wanted_lookups(&mut stats);
         // Where only the rows that fit on a screen are made, their owners are looked at instead of all.
         let looks = self.is_repeated() && sink.rows_wanted().is_some() && !self.asks_for_many.get();
-        let former = self.owners.take().map(|owners| Former { owners, looks });
+        let are_for_gone = self.plan.demand().wants("change");
+        let former = self.owners.take().map(|owners| Former { owners, looks, are_for_gone });
         let enrichment = Enrichment::read_after(self.session, &wanted, former, &mut stats);
         let lookups = enrichment.lookups();
         // Of an interval that an interruption ended, what there was until then is shown.
@@ -105,7 +106,7 @@ impl<'r, T: Table, P: SourceProvider<T>> RoundReader<'r, T, P> {
         let left = enrichment.leave(&mut stats);
         self.netns_names.replace(left.netns_names);
         self.asks_for_many.set(self.asks_for_many.get() || left.asks_for_many);
-        if self.is_repeated() && (looks || plan.demand().wants("change")) {
+        if self.is_repeated() && (looks || are_for_gone) {
             self.owners.replace(left.owners);
         }
         all.stats.add(&stats);

@@ -123,14 +123,14 @@ impl MonitorConfig {
         MonitorConfig { mode: NET_DM_ALERT_MODE_PACKET, snaplen, queue }
     }
 
-    /// True if a run of netwren has made them: no other program has a queue of this length. A monitor that has it, and
-    /// that nobody listens to, was left by a killed run.
+    /// True if a run of netwren has made them: no other program has a queue of this length. A killed run leaves a
+    /// monitor on that has these settings and no listener.
     pub(super) fn is_ours(&self) -> bool {
         self.mode == NET_DM_ALERT_MODE_PACKET && self.queue == OUR_QUEUE
     }
 }
 
-/// Packets of each CPU that wait, where nobody asks for another number.
+/// Length of the queue of each CPU, in packets, unless the user asks for another one.
 pub const OUR_QUEUE: u32 = 16_381;
 /// The beginning of a packet that has its addresses and ports, behind tunnels' headers too.
 pub(crate) const ENDS_BYTES: u32 = 134;

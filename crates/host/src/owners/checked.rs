@@ -28,7 +28,7 @@ const LOOKS_MAX: u32 = 256;
 const WORTH_FDS: u64 = 8_192;
 
 /// The owners that an earlier reading found, as far as they are found to be true; else those of a reading of now, or
-/// the former ones of a socket that is gone.
+/// the former ones of a socket that is gone, where rows show those.
 ///
 /// A question costs some 3 µs a descriptor the first time, and 5 µs more for each process. After 256 descriptors, and
 /// after the first that is held no more, the whole reading is taken.
@@ -36,6 +36,7 @@ pub struct CheckedOwners<'h> {
     reader: &'h OwnersReader,
     host: &'h Host,
     before: Owners,
+    are_for_gone: bool,
     now: OnceCell<Result<Owners, HostError>>,
     /// Sockets whose owners were found to be true.
     checked: RefCell<HashSet<u64>>,
@@ -72,10 +73,10 @@ impl<'h> CheckedOwners<'h> {
         host.mode() == Mode::Live && is_of_use(before, sys::clock::boottime_ns())
     }
 
-    /// Owners by the reading `before`.
-    pub fn new(reader: &'h OwnersReader, host: &'h Host, before: Owners) -> CheckedOwners<'h> {
+    /// Owners by the reading `before`; `are_for_gone`: sockets that are gone since have those of then.
+    pub fn new(reader: &'h OwnersReader, host: &'h Host, before: Owners, are_for_gone: bool) -> CheckedOwners<'h> {
         let (now, checked, looks, too_many) = Default::default();
-        CheckedOwners { reader, host, before, now, checked, looks, too_many }
+        CheckedOwners { reader, host, before, are_for_gone, now, checked, looks, too_many }
     }
 
     /// The newest reading, and how it came.
@@ -100,7 +101,7 @@ impl<'h> CheckedOwners<'h> {
     /// The owners of a socket now; the former ones of one that is gone.
     fn owners_of(&self, inode: u64) -> &[Owner] {
         match self.of(inode).map_or(&[][..], |owners| owners.of(inode)) {
-            [] => self.before.of(inode),
+            [] if self.are_for_gone => self.before.of(inode),
             owners => owners,
         }
     }

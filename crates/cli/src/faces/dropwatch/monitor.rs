@@ -17,9 +17,9 @@ const ROUND_NS: u64 = 1_000_000_000;
 
 /// End of monitoring.
 pub(super) enum MonitoringEnd {
-    /// By the limit, by Ctrl-C or by a line: commands are read again.
+    /// The limit, Ctrl-C or a line ended it: commands are read again.
     Stopped,
-    /// By `exit`, by another signal, or because nobody reads the output.
+    /// `exit`, another signal or a closed output ended it, and the run with it.
     Interrupted,
 }
 

@@ -60,31 +60,34 @@ fn root_owners_that_still_are_need_no_reading() {
         before = read(&reader);
         before.of(number).len() == 1
     });
-    let owners = CheckedOwners::new(&reader, &host, before);
+    let owners = CheckedOwners::new(&reader, &host, before, true);
     assert_eq!(names(&owners, number), ["sh"]);
     assert_eq!(owners.value(Key::Pair(number << 32 | u64::from(holder.0.id()), 0)), Value::U64(holder.0.id().into()));
     let end = owners.end();
     assert!(!end.is_new && end.failed.is_none() && !end.too_many);
     // The same process runs another program by now: its former name is not shown.
-    let owners = CheckedOwners::new(&reader, &host, end.owners);
+    let owners = CheckedOwners::new(&reader, &host, end.owners, true);
     (&here).write_all(b"go\n").unwrap();
     holder.wait_for("sleep");
     assert_eq!(names(&owners, number), ["sleep"]);
     let end = owners.end();
     assert!(end.is_new);
-    // Nobody holds it any more: the row of one that is gone shows who did.
-    let owners = CheckedOwners::new(&reader, &host, passing(end.owners));
+    // Nobody holds it any more. A row of one that is gone shows who did, and no other row.
+    let readings = [read(&reader), read(&reader)];
     drop(holder);
-    assert_eq!(names(&owners, number), ["sleep"]);
-    let end = owners.end();
-    assert!(end.is_new && end.owners.of(number).is_empty());
+    for (before, are_for_gone) in readings.into_iter().zip([true, false]) {
+        let owners = CheckedOwners::new(&reader, &host, before, are_for_gone);
+        assert_eq!(names(&owners, number), if are_for_gone { &["sleep"][..] } else { &[] });
+        let end = owners.end();
+        assert!(end.is_new && end.owners.of(number).is_empty());
+    }
 }
 
 #[test]
 fn root_a_socket_that_was_not_there_is_read() {
     testkit::require_root!();
     let (host, reader) = (Host::live(), OwnersReader::default());
-    let owners = CheckedOwners::new(&reader, &host, read(&reader));
+    let owners = CheckedOwners::new(&reader, &host, read(&reader), true);
     let (here, _there) = UnixStream::pair().unwrap();
     assert!(!names(&owners, inode(&here)).is_empty());
     assert!(owners.end().is_new);
@@ -95,7 +98,7 @@ fn root_who_asks_for_many_gets_a_whole_reading() {
     testkit::require_root!();
     let (host, reader) = (Host::live(), OwnersReader::default());
     let sockets: Vec<_> = (0..=LOOKS_MAX / 2).map(|_| UnixStream::pair().unwrap()).collect();
-    let owners = CheckedOwners::new(&reader, &host, read(&reader));
+    let owners = CheckedOwners::new(&reader, &host, read(&reader), true);
     for (one, other) in &sockets {
         assert!(!names(&owners, inode(one)).is_empty() && !names(&owners, inode(other)).is_empty());
     }

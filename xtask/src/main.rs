@@ -177,7 +177,8 @@ fn bench_command() -> Command {
         )
         .arg(Arg::new("quick").long("quick").num_args(0).help("3 runs, up to 10000 rows, no files: a smoke test"))
         .arg(Arg::new("only").long("only").value_name("TEXT").help(
-            "of log: the lines in whose name TEXT stands (rsyslog, pcap, databases, steady, alone, price, sessions)",
+            "the parts in whose name TEXT stands, no files; of log: rsyslog, pcap, databases, steady, alone, price, \
+             sessions; of capture: latency RATE, steady, idle, nowhere, to a file, text, last, filter",
         ))
         .arg(
             Arg::new("v6").long("v6").value_parser(value_parser!(u64).range(..=100)).help("percent of IPv6; default 0"),

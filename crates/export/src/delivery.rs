@@ -127,13 +127,16 @@ struct Calm {
     /// How many messages there were when it was looked last.
     end: u64,
     since: Instant,
-    /// Memory was never given back.
-    is_at_start: bool,
+    /// Messages when memory was last given back; `None` if it never was.
+    trimmed_at: Option<u64>,
 }
+
+/// After so many messages it is worth it to give memory back: it takes as long as some thousand of them.
+const BURST: u64 = 10_000;
 
 /// What the thread of an output does.
 pub(crate) fn run(shared: &OutputShared) {
-    let mut calm = Calm { end: 0, since: Instant::now(), is_at_start: true };
+    let mut calm = Calm { end: 0, since: Instant::now(), trimmed_at: None };
     loop {
         let mut delivery = shared.delivery();
         match delivery.step(shared) {
@@ -176,9 +179,11 @@ impl OutputShared {
         let end = state.store.end();
         if calm.end != end {
             (calm.end, calm.since) = (end, Instant::now());
-        } else if calm.since.elapsed() >= LOOK_EVERY
-            && (state.store.free_spares() | std::mem::take(&mut calm.is_at_start))
-        {
+            return;
+        }
+        let is_worn = calm.trimmed_at.is_none_or(|then| end.saturating_sub(then) >= BURST);
+        if calm.since.elapsed() >= LOOK_EVERY && (state.store.free_spares() | is_worn) {
+            calm.trimmed_at = Some(end);
             drop(state);
             sys::memory::trim();
             sys::memory::release_program();
@@ -287,7 +292,7 @@ impl Delivery {
         let at = batch.start_of(skipped);
         self.next = batch.end();
         state.held = self.next;
-        self.in_flight.begin(Arc::clone(&batch), skipped);
+        self.in_flight.begin(&batch, skipped);
         self.current = Some(Current { batch, at });
     }
 
@@ -384,6 +389,7 @@ impl Delivery {
         }
         if current.at >= current.batch.bytes().len() {
             self.current = None;
+            shared.lock().store.let_go(self.next);
         }
         Ok(())
     }

@@ -2,9 +2,9 @@
 
 use crate::Batch;
 use std::collections::VecDeque;
-use std::sync::Arc;
 
-/// Batches that were handed to a transport, as one row of bytes since the connection began.
+/// Batches that were handed to a transport, as one row of bytes since the connection began. The bytes themselves are
+/// the store's.
 #[derive(Debug, Default)]
 pub(crate) struct InFlight {
     parts: VecDeque<Part>,
@@ -16,7 +16,10 @@ pub(crate) struct InFlight {
 
 #[derive(Debug)]
 struct Part {
-    batch: Arc<Batch>,
+    /// Number of the batch's first message.
+    first: u64,
+    /// Where each message of the batch ends in it.
+    ends: Vec<u32>,
     /// Where the batch's first byte lies in the row; negative if the batch was begun by an earlier connection.
     base: i64,
     /// Messages of the batch that count: those before were delivered by an earlier connection.
@@ -27,19 +30,26 @@ impl Part {
     /// Messages that are whole in the first `bytes` bytes of the row.
     fn whole_in(&self, bytes: u64) -> usize {
         let within = i64::try_from(bytes).unwrap_or(i64::MAX).saturating_sub(self.base);
-        usize::try_from(within).map_or(0, |within| self.batch.whole_in(within)).max(self.skipped)
+        let whole = self.ends.partition_point(|end| i64::from(*end) <= within);
+        whole.max(self.skipped)
     }
 
+    /// Where the batch ends in the row.
     fn end(&self) -> i64 {
-        self.base + self.batch.bytes().len() as i64
+        self.base + self.ends.last().map_or(0, |end| i64::from(*end))
+    }
+
+    /// Number of the batch's message at `index`.
+    fn number_of(&self, index: usize) -> u64 {
+        self.first + index as u64
     }
 }
 
 impl InFlight {
     /// Begins a batch, of which `skipped` messages were delivered before.
-    pub(crate) fn begin(&mut self, batch: Arc<Batch>, skipped: usize) {
+    pub(crate) fn begin(&mut self, batch: &Batch, skipped: usize) {
         let base = self.sent as i64 - batch.start_of(skipped) as i64;
-        self.parts.push_back(Part { batch, base, skipped });
+        self.parts.push_back(Part { first: batch.first(), ends: batch.ends().to_vec(), base, skipped });
     }
 
     /// Notes that the transport has taken more bytes.
@@ -68,7 +78,7 @@ impl InFlight {
         let keep = i64::try_from(self.confirmed.saturating_sub(window)).unwrap_or(i64::MAX);
         let mut number = None;
         while self.parts.front().is_some_and(|part| part.end() <= keep) {
-            number = self.parts.pop_front().map(|part| part.batch.end());
+            number = self.parts.pop_front().map(|part| part.number_of(part.ends.len()));
         }
         number
     }
@@ -80,8 +90,8 @@ impl InFlight {
         let surely_read = self.confirmed.saturating_sub(window);
         let again = self.messages_in(self.confirmed) - self.messages_in(surely_read);
         let first = self.parts.iter().find_map(|part| {
-            let whole = part.whole_in(surely_read) as u64;
-            (whole < part.batch.len()).then(|| part.batch.first() + whole)
+            let whole = part.whole_in(surely_read);
+            (whole < part.ends.len()).then(|| part.number_of(whole))
         });
         *self = InFlight::default();
         (first, again)
@@ -97,24 +107,24 @@ mod tests {
     use super::*;
 
     /// A batch of messages of 10 bytes each.
-    fn batch(first: u64, messages: usize) -> Arc<Batch> {
+    fn batch(first: u64, messages: usize) -> Batch {
         let mut batch = Batch::new();
         for _ in 0..messages {
             batch.bytes_mut().extend_from_slice(b"0123456789");
             batch.end_message();
         }
         batch.number_from(first);
-        Arc::new(batch)
+        batch
     }
 
     #[test]
     fn what_is_confirmed_is_counted_once() {
         let mut flight = InFlight::default();
-        flight.begin(batch(0, 3), 0);
+        flight.begin(&batch(0, 3), 0);
         flight.sent(25);
         assert_eq!((flight.confirm(25), flight.confirm(11), flight.confirm(0), flight.confirm(3)), (0, 1, 1, 0));
         flight.sent(5);
-        flight.begin(batch(3, 2), 0);
+        flight.begin(&batch(3, 2), 0);
         flight.sent(20);
         assert_eq!((flight.confirm(0), flight.unconfirmed()), (3, 0));
         assert_eq!((flight.forget(100), flight.forget(20), flight.forget(0)), (None, Some(3), Some(5)));
@@ -123,9 +133,9 @@ mod tests {
     #[test]
     fn a_broken_connection_goes_back_to_the_first_message_that_is_not_confirmed() {
         let mut flight = InFlight::default();
-        flight.begin(batch(7, 3), 0);
+        flight.begin(&batch(7, 3), 0);
         flight.sent(30);
-        flight.begin(batch(10, 4), 1);
+        flight.begin(&batch(10, 4), 1);
         flight.sent(15);
         assert_eq!(flight.confirm(10), 3);
         let again = flight.rewind(0);
@@ -136,9 +146,9 @@ mod tests {
     #[test]
     fn what_a_receiver_had_not_read_is_sent_again() {
         let mut flight = InFlight::default();
-        flight.begin(batch(0, 3), 0);
+        flight.begin(&batch(0, 3), 0);
         flight.sent(30);
-        flight.begin(batch(3, 3), 0);
+        flight.begin(&batch(3, 3), 0);
         flight.sent(30);
         assert_eq!(flight.confirm(5), 5);
         // 55 bytes are confirmed; of these 30 may not have been read: messages 2, 3, 4 are not surely read.

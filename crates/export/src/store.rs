@@ -81,7 +81,12 @@ pub trait Store: Send {
     /// Messages with numbers below `number` were delivered and are needed no more.
     fn release(&mut self, number: u64) -> io::Result<()>;
 
-    /// An empty batch in memory of delivered ones, if there is some.
+    /// Messages with numbers below `number` were handed to the transport: only after a fault they are asked for again.
+    fn let_go(&mut self, number: u64) {
+        let _ = number;
+    }
+
+    /// An empty batch in memory of earlier ones, if there is some.
     fn spare(&mut self) -> Option<Batch> {
         None
     }

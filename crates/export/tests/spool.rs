@@ -149,6 +149,8 @@ enum Step {
         when_full: WhenFull,
     },
     Deliver,
+    /// What waits was handed over, and nothing is confirmed.
+    LetGo,
     /// The run ends in order.
     Reopen,
     /// The program is killed.
@@ -167,8 +169,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let push =
         push.prop_map(|(messages, length, classes, when_full)| Step::Push { messages, length, classes, when_full });
     let cut = (0.0..1.0, any::<bool>()).prop_map(|(part, zeros)| Step::Cut { part, zeros });
-    let step =
-        prop_oneof![14 => push, 3 => Just(Step::Deliver), 1 => Just(Step::Reopen), 1 => Just(Step::Kill), 1 => cut];
+    let step = prop_oneof![14 => push, 3 => Just(Step::Deliver), 2 => Just(Step::LetGo), 1 => Just(Step::Reopen),
+            1 => Just(Step::Kill), 1 => cut];
     proptest::collection::vec(step, 1..70)
 }
 
@@ -191,6 +193,7 @@ fn play(steps: Vec<Step>) {
         match &step {
             Step::Push { messages, length, classes, when_full } => user.push(*messages, *length, *classes, *when_full),
             Step::Deliver => user.deliver(),
+            Step::LetGo => user.spool.let_go(user.spool.end()),
             Step::Reopen | Step::Kill | Step::Cut { .. } => {
                 if matches!(step, Step::Reopen) {
                     user.spool.sync(&user.ledger).unwrap();
@@ -467,6 +470,26 @@ fn spools_that_no_output_uses_are_named() {
     assert_eq!(others, [("json:/a-b".to_owned(), 3)]);
 }
 
+/// A connection that breaks has messages sent again that were handed over before: the disk has them.
+#[test]
+fn issue_12_what_was_handed_over_takes_no_memory_and_is_there_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut spool, _) = open(dir.path(), options(1 << 30));
+    let text = "x".repeat(250);
+    let texts = |from: u32| (from..from + 1100).map(|number| format!("{number:08} {text}")).collect::<Vec<_>>();
+    for from in [0, 1100, 2200] {
+        spool.push(batch(texts(from)), WhenFull::DropOldest, from.into());
+        spool.let_go((from + 1100).into());
+        assert!(spool.spare().is_some(), "memory of what is on disk is free");
+    }
+    spool.push(batch(texts(3300)), WhenFull::DropOldest, 3300);
+    assert_eq!(spool.spare(), None, "what was not handed over stays in memory");
+    spool.release(1500).unwrap();
+    let all: Vec<String> = read_all(&mut spool, 1500).into_values().collect();
+    let expected: Vec<String> = [0, 1100, 2200, 3300].into_iter().flat_map(texts).skip(1500).collect();
+    assert_eq!(all, expected);
+}
+
 #[test]
 fn while_the_disk_is_full_messages_wait_in_memory() {
     let dir = tempfile::tempdir().unwrap();
@@ -482,6 +505,7 @@ fn while_the_disk_is_full_messages_wait_in_memory() {
     }
     let said = spool.trouble().unwrap();
     assert!(said.contains("messages wait in memory") && said.contains("No space left"), "{said}");
+    spool.let_go(10_000);
     assert_eq!(read_all(&mut spool, 0).len(), 10_000);
     disarm_all();
     spool.sync(&Ledger { seen: 10_000, ..Ledger::default() }).unwrap();

@@ -16,7 +16,7 @@ pub use events::netlink::groups::{COPY_BYTES, LATENCY};
 pub use events::netlink::other_netns::{FindOtherNetns, OtherNetns};
 pub use events::netlink::record::decode_record;
 pub use events::preview::Preview;
-pub use events::stream::{BUFFER_BYTES, FollowLog, LogStream, sends_entries};
+pub use events::stream::{AskedParts, BUFFER_BYTES, FollowLog, LogStream, sends_entries};
 pub use events::succession::{HandOver, InheritedGroup, NextNumber, Succession};
 pub use fuzz::fuzz_nflog;
 pub use probe::probe;

@@ -237,6 +237,7 @@ impl RowWriter<LogRecords> for Pcap {
         self.header()
     }
 
+    #[inline]
     fn write(&mut self, row: &LogRecord<'_>, _: &mut dyn RowCells, lookups: &Lookups<'_>, out: &mut Vec<u8>) {
         Pcap::write(self, row, lookups, out);
     }

@@ -40,6 +40,9 @@ use std::time::Duration;
 /// How long the end of a run waits for receivers to take what waits.
 const DRAIN: Duration = Duration::from_secs(5);
 
+/// The memory of a batch that had so many bytes is given back once no more rows come.
+const WORN_BYTES: usize = 64 << 10;
+
 /// The outputs of a run.
 pub(crate) struct Shipment<T: Shipped> {
     outputs: Vec<Shipper<T>>,
@@ -61,6 +64,8 @@ struct Shipper<T: Shipped> {
     writer: Box<dyn RowWriter<T>>,
     batch: Batch,
     output: Output,
+    /// Most bytes that the memory of `batch` had since it was made.
+    used_bytes: usize,
     /// True if the writer does not take every row.
     chooses: bool,
     /// True if a row can say here that it stands for others.
@@ -197,6 +202,7 @@ impl<T: Shipped> Shipper<T> {
             writer,
             batch: Batch::new(),
             output,
+            used_bytes: 0,
             has_words: has_words(target.format),
             folded: 0,
             limited: 0,
@@ -210,12 +216,19 @@ impl<T: Shipped> Shipper<T> {
     fn push(&mut self) {
         if !self.batch.is_empty() {
             let full = std::mem::take(&mut self.batch);
+            self.used_bytes = self.used_bytes.max(full.bytes().len());
             let is_over = || {
                 // Waiting for a receiver (--when-full block) is no hanging.
                 self.run.turn();
                 sys::signal::is_requested() || self.run.is_handing_over()
             };
             self.batch = self.output.push(full, &is_over);
+        } else if self.used_bytes >= WORN_BYTES {
+            // Nothing came for some time.
+            self.used_bytes = 0;
+            self.batch = Batch::default();
+            sys::memory::trim();
+            self.batch = Batch::new();
         }
         if self.folded + self.limited > 0 || self.held != self.told_held {
             let (folded, limited) = (std::mem::take(&mut self.folded), std::mem::take(&mut self.limited));

@@ -84,13 +84,14 @@ impl<T: Table> Receiver<T> for Cells<'_, '_, T> {
 }
 
 /// As they are, with their cells on demand.
-struct Typed<'p, 's, T: Table> {
+struct Typed<'p, 's, T: Table, S: ?Sized> {
     plan: &'p Plan<T>,
-    rows: &'s mut dyn RowSink<T>,
+    rows: &'s mut S,
     spare: Vec<Value<'static>>,
 }
 
-impl<T: Table> Receiver<T> for Typed<'_, '_, T> {
+impl<T: Table, S: RowSink<T> + ?Sized> Receiver<T> for Typed<'_, '_, T, S> {
+    #[inline]
     fn row(&mut self, row: &T::Row<'_>, gate: &Gate<'_, T>, pass: &mut Pass) -> Next {
         if gate.admits(row, pass) {
             let mut cells = CellsOnDemand::new(&self.plan.cells, row, gate.lookups, &mut self.spare);
@@ -156,11 +157,11 @@ impl<T: Table> Plan<T> {
 
     /// Hands the rows of `stream` to `rows` until the stream ends, the limit is reached or `rows` wants no more. The
     /// plan's columns are those of the cells that `rows` gets; order and groups are not looked at.
-    pub fn follow_rows(
+    pub fn follow_rows<S: RowSink<T> + ?Sized>(
         &self,
         stream: &mut dyn Stream<T>,
         lookups: &mut dyn RenewedLookups,
-        rows: &mut dyn RowSink<T>,
+        rows: &mut S,
         stop: &dyn Fn() -> bool,
     ) -> Result<Run, RunError> {
         let mut typed = Typed { plan: self, rows, spare: vec![Value::Null; self.cells.len()] };
@@ -174,11 +175,11 @@ impl<T: Table> Plan<T> {
         CellsOf { plan: self, lookups }
     }
 
-    fn follow_to(
+    fn follow_to<R: Receiver<T>>(
         &self,
         stream: &mut dyn Stream<T>,
         lookups: &mut dyn RenewedLookups,
-        to: &mut dyn Receiver<T>,
+        to: &mut R,
         stop: &dyn Fn() -> bool,
     ) -> Result<(Pass, Accounting), RunError> {
         let offer = stream.offer(&self.demand);
@@ -202,11 +203,11 @@ impl<T: Table> Plan<T> {
     }
 
     // The error of a stream that broke off after rows are out: what is missing is then said beside them.
-    fn batches(
+    fn batches<R: Receiver<T>>(
         &self,
         stream: &mut dyn Stream<T>,
         gated: &mut Gated<'_>,
-        to: &mut dyn Receiver<T>,
+        to: &mut R,
         pass: &mut Pass,
     ) -> Result<Option<SourceError>, RunError> {
         while pass.ended == Ended::Whole && to.takes_more() {

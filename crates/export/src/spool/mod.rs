@@ -400,6 +400,18 @@ impl Store for Spool {
         Ok(())
     }
 
+    /// Frees memory of messages that are on disk: what is filled next lies in the processor's cache then, and a
+    /// receiver that is to get something again is rare.
+    fn let_go(&mut self, number: u64) {
+        let until = number.min(self.written);
+        while let Some(oldest) = self.memory.front().filter(|oldest| oldest.batch.end() <= until) {
+            self.memory_bytes -= oldest.cost();
+            if let Some(cached) = self.memory.pop_front() {
+                self.spares.put(cached.batch);
+            }
+        }
+    }
+
     fn spare(&mut self) -> Option<Batch> {
         self.spares.take()
     }

@@ -28,14 +28,24 @@ const NETLINK: &str = "netlink";
 /// Default of [`FollowLog::buffer_bytes`]: 16 MiB hold some 60,000 records.
 pub const BUFFER_BYTES: u32 = 16 << 20;
 
+/// What of records is asked for beside packets as they are: to read what nobody looks at costs a tenth of a record. May
+/// change while a stream is read.
+#[derive(Debug, Default)]
+pub struct AskedParts {
+    /// What the headers of packets say ([`LogRecord::packet`]).
+    pub headers: AtomicBool,
+    /// Interfaces, and the link layer's header and address.
+    pub link: AtomicBool,
+}
+
 /// What a [`LogStream`] follows.
 pub struct FollowLog<'h> {
     /// The log groups.
     pub groups: Vec<u16>,
     /// Bytes of each packet that are copied. Another number holds from then on.
     pub copy_bytes: Arc<AtomicU32>,
-    /// False as long as nobody asks what the headers of packets say ([`LogRecord::packet`]).
-    pub headers: Arc<AtomicBool>,
+    /// What of records is asked for beside their packets.
+    pub asked: Arc<AskedParts>,
     /// How long records may gather in the kernel, in steps of 10 ms.
     pub latency: Duration,
     /// Receive buffer of each group in bytes; CAP_NET_ADMIN allows more than the system's limit.
@@ -92,8 +102,8 @@ pub struct LogStream<'h> {
     copy_bytes: Arc<AtomicU32>,
     /// Bytes that the kernel was last asked to copy.
     copied: u32,
-    /// [`FollowLog::headers`]
-    headers: Arc<AtomicBool>,
+    /// [`FollowLog::asked`]
+    asked: Arc<AskedParts>,
     taken_over: Vec<u16>,
     refused: Vec<(u16, String)>,
     hand_over: Option<Box<dyn HandOver + 'h>>,
@@ -104,7 +114,7 @@ impl<'h> LogStream<'h> {
     /// Binds the groups: what is logged after this returns is told. Needs CAP_NET_ADMIN.
     pub fn open(host: &'h Host, follow: FollowLog<'h>) -> Result<LogStream<'h>, SourceError> {
         let FollowLog { groups, copy_bytes, latency, buffer_bytes, netns_id, others, stop, .. } = follow;
-        let FollowLog { lost, mut succession, entries, preview, headers, .. } = follow;
+        let FollowLog { lost, mut succession, entries, preview, asked, .. } = follow;
         let words: Vec<String> = groups.iter().map(|group| format!("group {group}")).collect();
         host.note_asked(LogRecords::NAME, &mut words.iter().map(String::as_str));
         let unrecorded = |word: &str| host.was_asked(LogRecords::NAME, word) == Some(false);
@@ -147,7 +157,7 @@ impl<'h> LogStream<'h> {
             elsewhere,
             copy_bytes,
             copied: delivery.copy_bytes,
-            headers,
+            asked,
             taken_over: inherited.into_iter().map(|(group, _)| group).collect(),
             refused: not_taken,
             hand_over: succession.hand_over,
@@ -263,7 +273,7 @@ impl<'h> LogStream<'h> {
                     sequences.note(row.netns_id, row.group, seq);
                 }
                 *seen += 1;
-                if !groups.contains(&row.group) {
+                if !groups.iter().any(|group| *group == row.group) {
                     *filtered += 1;
                 } else if each(&row) == Next::Stop {
                     return Ok(StreamState::Open);
@@ -293,7 +303,8 @@ impl Stream<LogRecords> for LogStream<'_> {
 
     fn next(&mut self, _: &Demand<LogRecords>, each: &mut Each<'_, LogRecords>) -> Result<StreamState, SourceError> {
         self.set_copied();
-        self.layouts.reads_headers = self.headers.load(Relaxed);
+        self.layouts.reads_headers = self.asked.headers.load(Relaxed);
+        self.layouts.reads_link = self.asked.link.load(Relaxed);
         let state = self.next_batch(each);
         self.lost.store(self.sequences.lost(), Relaxed);
         state.map_err(|error| SourceError { what: WHAT, fault: SourceFault::Io, cause: Box::new(error) })

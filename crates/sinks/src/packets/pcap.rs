@@ -36,27 +36,26 @@ impl Pcap {
     }
 
     /// Appends one record to `out`. Seconds have 32 bits, which end in 2106.
+    #[inline]
     pub fn write(&mut self, row: &LogRecord<'_>, _: &Lookups<'_>, out: &mut Vec<u8>) {
         let us = row.time_ns / 1000;
         let (captured, whole) = lengths(row);
-        let mut record = [0; HEAD + 2 * HALF];
-        let fields = [(us / 1_000_000) as u32, (us % 1_000_000) as u32, captured, whole];
-        for (slot, field) in record.chunks_exact_mut(4).zip(fields) {
-            slot.copy_from_slice(&field.to_le_bytes());
-        }
-        // Most packets that are logged have so many bytes. Always as many are copied, and what is too much is taken
-        // back: a copy of a known length is no call.
+        let head = [(us / 1_000_000) as u32, (us % 1_000_000) as u32, captured, whole];
+        let head = head.iter().rev().fold(0, |bits, field| bits << 32 | u128::from(*field)).to_le_bytes();
+        // Most packets that are logged have so many bytes. The halves are copied as they are, the first one whole, and
+        // what of it the second one repeats is taken back: a copy of a known length is no call, and what was just
+        // written is not read again.
         let halves = (row.payload.first_chunk::<HALF>(), row.payload.last_chunk::<HALF>());
         if let (Some(first), Some(last), 0..=MOST) = (halves.0, halves.1, row.payload.len()) {
-            let end = HEAD + row.payload.len();
-            record[HEAD..HEAD + HALF].copy_from_slice(first);
-            record[end - HALF..end].copy_from_slice(last);
-            let begin = out.len();
-            out.extend_from_slice(&record);
-            out.truncate(begin + end);
+            out.reserve(HEAD + 2 * HALF);
+            let end = out.len() + HEAD + row.payload.len();
+            out.extend_from_slice(&head);
+            out.extend_from_slice(first);
+            out.truncate(end - HALF);
+            out.extend_from_slice(last);
             return;
         }
-        out.extend_from_slice(&record[..HEAD]);
+        out.extend_from_slice(&head);
         out.extend_from_slice(row.payload);
     }
 }

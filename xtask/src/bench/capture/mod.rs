@@ -23,19 +23,25 @@ const ROUNDS: u32 = 3;
 /// A smoke test takes this part of the packets.
 const QUICK_SHARE: u32 = 20;
 
-/// Runs all tasks and writes the files.
+/// Runs the tasks and writes the files; with `--only` nothing is written.
 pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
     ensure!(testkit::tool::have("tcpdump"), "bench capture needs tcpdump: ./netwren.sh bench installs it");
     let rounds = options.runs.unwrap_or(if options.quick { 1 } else { ROUNDS });
     let share = if options.quick { QUICK_SHARE } else { 1 };
-    let mut rows = latency::rows(binary, rounds, options.quick)?;
-    rows.extend(rates::steady(binary, rounds, share)?);
-    rows.extend(rates::idle(binary, rounds)?);
-    rows.extend(rates::to_nowhere(binary, rounds, share)?);
-    rows.extend(rates::to_file(binary, rounds, share)?);
-    rows.extend(files::text(binary, rounds, share)?);
-    rows.extend(files::last_packets(binary, rounds)?);
-    rows.extend(files::filter(binary, rounds)?);
+    let is_asked = |name: &str| options.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
+    let mut rows = latency::rows(binary, rounds, options.quick, &is_asked)?;
+    let parts: [(&str, &Part<'_>); 7] = [
+        ("steady", &|| rates::steady(binary, rounds, share)),
+        ("idle", &|| rates::idle(binary, rounds)),
+        ("nowhere", &|| rates::to_nowhere(binary, rounds, share)),
+        ("to a file", &|| rates::to_file(binary, rounds, share)),
+        ("text", &|| files::text(binary, rounds, share)),
+        ("last", &|| files::last_packets(binary, rounds)),
+        ("filter", &|| files::filter(binary, rounds)),
+    ];
+    for (_, part) in parts.into_iter().filter(|(name, _)| is_asked(name)) {
+        rows.extend(part()?);
+    }
     let mut about = machine::describe(binary)?;
     let tcpdump = Command::new("tcpdump").arg("--version").output()?;
     let said = String::from_utf8_lossy(&[tcpdump.stdout, tcpdump.stderr].concat()).into_owned();
@@ -52,8 +58,11 @@ pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
     );
     let lines: String = rows.iter().map(Row::line).collect();
     let file = json!({"name": "capture", "about": about, "rows": rows.iter().map(Row::json).collect::<Vec<_>>()});
-    super::report::save("capture", &file, &(head + &lines), !options.quick)
+    super::report::save("capture", &file, &(head + &lines), !options.quick && options.only.is_none())
 }
+
+/// Measures some rows of the table.
+type Part<'p> = dyn Fn() -> Result<Vec<Row>> + 'p;
 
 /// The words that show packets in lines: tcpdump's own, where this netwren captures by its face.
 fn live_text(binary: &Path) -> &'static str {

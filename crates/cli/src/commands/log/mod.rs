@@ -29,13 +29,13 @@ use engine::{Plan, RunError};
 use export::{Format, Target};
 use host::{Namespace, Namespaces};
 use meaning::Meaning;
-use nflog::{FindOtherNetns, FollowLog, GroupTaken, LogStream, OtherNetns};
+use nflog::{AskedParts, FindOtherNetns, FollowLog, GroupTaken, LogStream, OtherNetns};
 use record::rows::LogRecords;
 use record::{Accounting, Field, Kind, Schema, SourceError, SourceFault};
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use sys::Host;
@@ -102,24 +102,27 @@ struct Log {
 struct WantedOfPackets {
     /// Bytes that are copied.
     copied: Arc<AtomicU32>,
-    /// True if anything asks what their headers say. Nothing takes that back: outputs that a reload was to end go on
-    /// where it is refused.
-    headers: Arc<AtomicBool>,
+    /// What is asked for beside them. Nothing takes that back: outputs that a reload was to end go on where it is
+    /// refused.
+    asked: Arc<AskedParts>,
 }
 
 impl WantedOfPackets {
     fn note(&self, log: &Log) {
         self.copied.store(log.copy_bytes, Relaxed);
-        self.headers.fetch_or(reads_headers(&log.request), Relaxed);
+        let stores_only = |formats: &[Format]| stores_only(&log.request, formats);
+        self.asked.headers.fetch_or(!stores_only(&[Format::Pcap, Format::Pcapng]), Relaxed);
+        // Blocks of pcapng name their interface.
+        self.asked.link.fetch_or(!stores_only(&[Format::Pcap]), Relaxed);
     }
 }
 
-/// False if packets are only stored, as they are.
-fn reads_headers(request: &Request) -> bool {
-    let stores = |target: &Target| matches!(target.format, Format::Pcap | Format::Pcapng);
-    let only_stores = |ship: &ShipRequest| ship.targets.iter().all(stores) && ship.repeats == RepeatRequest::default();
+/// True if packets are only stored, as they are, in files of these formats.
+fn stores_only(request: &Request, formats: &[Format]) -> bool {
+    let stores = |ship: &ShipRequest| ship.targets.iter().all(|target| formats.contains(&target.format));
+    let stores_only = |ship: &ShipRequest| stores(ship) && ship.repeats == RepeatRequest::default();
     let shown = &request.shown;
-    !request.ship.as_ref().is_some_and(only_stores) || !shown.filter.is_empty() || shown.columns.is_some()
+    request.ship.as_ref().is_some_and(stores_only) && shown.filter.is_empty() && shown.columns.is_none()
 }
 
 impl Log {
@@ -129,7 +132,7 @@ impl Log {
         FollowLog {
             groups: self.groups.clone(),
             copy_bytes: Arc::clone(&self.wanted.copied),
-            headers: Arc::clone(&self.wanted.headers),
+            asked: Arc::clone(&self.wanted.asked),
             latency: self.latency,
             buffer_bytes: self.buffer_bytes,
             netns_id: session.netns_id(),

@@ -25,6 +25,8 @@ pub(crate) struct RecordLayouts {
     slots: Box<[RecordLayout; SLOTS]>,
     /// False where nobody asks what headers of packets say.
     pub(crate) reads_headers: bool,
+    /// False where nobody asks for interfaces and the link layer: rows then mostly lack them.
+    pub(crate) reads_link: bool,
     /// True if the last row has more than what stands in layouts.
     is_more_set: bool,
 }
@@ -75,7 +77,8 @@ struct Places {
 
 impl Default for RecordLayouts {
     fn default() -> RecordLayouts {
-        RecordLayouts { slots: Box::new([RecordLayout::default(); SLOTS]), reads_headers: true, is_more_set: true }
+        let slots = Box::new([RecordLayout::default(); SLOTS]);
+        RecordLayouts { slots, reads_headers: true, reads_link: true, is_more_set: true }
     }
 }
 
@@ -104,6 +107,9 @@ impl RecordLayouts {
         if layout.is_of(message) {
             layout.misses = 0;
             layout.places.read(message, base, row);
+            if self.reads_link {
+                layout.places.read_link(message, row);
+            }
         } else {
             self.is_more_set = true;
             *row = *base;
@@ -167,7 +173,7 @@ impl AttrPlace {
 }
 
 impl Places {
-    /// Sets all that may stand in a layout.
+    /// Sets what may stand in a layout, but for what [`Places::read_link`] sets.
     #[inline]
     fn read<'b>(&self, message: &'b [u8], base: &LogRecord<'b>, row: &mut LogRecord<'b>) {
         if let Some([family, _, group_high, group_low]) = message.first_chunk::<NFGENMSG>() {
@@ -180,9 +186,14 @@ impl Places {
         row.prefix = netlink::Attr { kind: nfula::PREFIX, payload: self.prefix.of(message) }.c_str();
         row.payload = self.payload.of(message);
         row.seq = self.seq.number(message);
+        row.time_ns = self.timestamp.first(message).map_or(base.time_ns, time_ns);
+    }
+
+    /// Sets the interfaces, and what is said of the link layer.
+    #[inline]
+    fn read_link<'b>(&self, message: &'b [u8], row: &mut LogRecord<'b>) {
         row.in_ifindex = self.in_ifindex.number(message);
         row.out_ifindex = self.out_ifindex.number(message);
-        row.time_ns = self.timestamp.first(message).map_or(base.time_ns, time_ns);
         row.hw_header = self.hw_header.of(message);
         row.hw_addr = hardware_address(self.hw_addr.of(message));
         row.hw_type = self.hw_type.first(message).map(|bytes| u16::from_be_bytes(*bytes));
@@ -299,14 +310,16 @@ mod tests {
 
     /// With a layout and without.
     #[test]
-    fn headers_are_read_where_they_are_asked_for() {
+    fn headers_and_the_link_layer_are_read_where_they_are_asked_for() {
         let mut layouts = RecordLayouts::default();
-        for reads_headers in [true, false, false, true] {
-            layouts.reads_headers = reads_headers;
+        for (is_known, is_asked) in [(false, true), (true, false), (true, false), (true, true)] {
+            (layouts.reads_headers, layouts.reads_link) = (is_asked, is_asked);
             let message = message(&USUAL.map(|kind| (kind, 1)), 0);
             let mut row = layouts.begin_frame(&LogRecord::default());
             layouts.decode_into(&message, &LogRecord::default(), &mut row, &mut 0).unwrap();
-            assert_eq!((row.packet.is_some(), row.payload.len()), (reads_headers, 40));
+            assert_eq!((row.packet.is_some(), row.payload.len()), (is_asked, 40));
+            let link = (row.in_ifindex.is_some(), row.hw_type.is_some(), row.hw_addr.is_empty());
+            assert_eq!(link, if is_asked || !is_known { (true, true, false) } else { (false, false, true) });
         }
     }
 

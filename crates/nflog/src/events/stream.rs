@@ -273,7 +273,7 @@ impl<'h> LogStream<'h> {
                     sequences.note(row.netns_id, row.group, seq);
                 }
                 *seen += 1;
-                if !groups.iter().any(|group| *group == row.group) {
+                if groups.iter().all(|group| *group != row.group) {
                     *filtered += 1;
                 } else if each(&row) == Next::Stop {
                     return Ok(StreamState::Open);

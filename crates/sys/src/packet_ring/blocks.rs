@@ -2,7 +2,7 @@
 use std::sync::atomic::Ordering;
 
 use super::frame::{Frame, FrameStatus, PacketType, StrippedTag, TAG_BYTES};
-use super::mapping::{Mapping, half, word};
+use super::mapping::{Mapping, fetch, half, word};
 use super::slots::with_bytes;
 
 /// `struct tpacket_block_desc`: version, offset of private bytes, then status, packets, offset of the first, …
@@ -11,6 +11,8 @@ const DESCRIPTION: usize = 48;
 /// Offset of `struct sockaddr_ll` behind `struct tpacket3_hdr`, and bytes of both.
 const ADDRESS: usize = 48;
 const HEADER: usize = ADDRESS + 20;
+/// So many bytes behind a packet are fetched before they are read: some short packets, or a long one as the one before.
+const AHEAD_BYTES: usize = 1024;
 
 /// Where the reader is.
 #[derive(Debug)]
@@ -94,12 +96,18 @@ impl Blocks {
         }
         let Some(block) = map.bytes_mut(self.block * self.block_bytes, self.block_bytes) else { return 0 };
         let (mut left, mut next, mut taken) = (self.left, self.next, 0);
+        // What lies before it is fetched: another processor has written the packets, and each line of them is waited
+        // for otherwise.
+        let mut fetched = next;
         while left > 0 && taken < most {
             let Some(packet) = Packet::read(block, next) else {
                 left = 0;
                 break;
             };
+            let ahead = packet.next.saturating_add(AHEAD_BYTES.max(packet.next.saturating_sub(next)));
             (left, next, taken) = (left - 1, packet.next, taken + 1);
+            fetch(block, fetched.max(next)..ahead);
+            fetched = ahead;
             if !take(&packet.frame(block)) {
                 break;
             }

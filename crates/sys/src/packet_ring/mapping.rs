@@ -1,4 +1,5 @@
 //! The memory that the kernel and the reader share.
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 
@@ -57,12 +58,7 @@ impl Mapping {
         if at.checked_add(len).is_none_or(|end| end > self.bytes) {
             return;
         }
-        #[cfg(target_arch = "x86_64")]
-        for line in (at..at + len).step_by(64) {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: the address lies in the mapping (checked above); a prefetch reads nothing into the program.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(self.start.as_ptr().add(line).cast()) };
-        }
+        (at..at + len).step_by(LINE).for_each(|line| fetch_line(self.start.as_ptr().wrapping_add(line)));
     }
 
     /// As [`Mapping::bytes`], for writing.
@@ -74,6 +70,28 @@ impl Mapping {
         // SAFETY: as in `bytes`; `self` is borrowed exclusively, so no other slice of ours exists.
         Some(unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().add(at), len) })
     }
+}
+
+/// Bytes that a processor fetches at once.
+const LINE: usize = 64;
+
+/// Has the processor fetch these bytes of `memory` meanwhile, which another one wrote. Nothing beyond the end.
+#[inline]
+pub(super) fn fetch(memory: &[u8], bytes: Range<usize>) {
+    let memory = memory.get(bytes.start..bytes.end.min(memory.len())).unwrap_or_default();
+    memory.chunks(LINE).for_each(|line| fetch_line(line.as_ptr()));
+}
+
+#[inline]
+fn fetch_line(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing into the program, and faults at no address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
 }
 
 impl Drop for Mapping {

@@ -413,15 +413,19 @@ mod tests {
         assert_eq!(copied("--group 1 --to json:/tmp/x"), nflog::COPY_BYTES);
         assert_eq!(copied("--group 1 --to json:/tmp/x --to pcap:/tmp/y"), COPY_MAX);
         assert_eq!(copied("--group 1 --to pcapng:/tmp/y --copy 64"), 64);
-        for (line, reads) in [
-            ("--group 1", true),
-            ("--group 1 --to pcap:/tmp/y --to pcapng:/tmp/z", false),
-            ("--group 1 --to pcap:/tmp/y dport = 53", true),
-            ("--group 1 --to pcap:/tmp/y -c +rule", true),
-            ("--group 1 --to pcap:/tmp/y --rate 10/s", true),
-            ("--group 1 --to pcap:/tmp/y --to json:/tmp/x", true),
+        for (line, headers, link) in [
+            ("--group 1", true, true),
+            ("--group 1 --to pcap:/tmp/y", false, false),
+            ("--group 1 --to pcap:/tmp/y --to pcapng:/tmp/z", false, true),
+            ("--group 1 --to pcap:/tmp/y dport = 53", true, true),
+            ("--group 1 --to pcap:/tmp/y -c +rule", true, true),
+            ("--group 1 --to pcap:/tmp/y --rate 10/s", true, true),
+            ("--group 1 --to pcap:/tmp/y --to json:/tmp/x", true, true),
         ] {
-            assert_eq!(reads_headers(&parse(line).unwrap().request), reads, "{line}");
+            let log = parse(line).unwrap();
+            log.wanted.note(&log);
+            let asked = &log.wanted.asked;
+            assert_eq!((asked.headers.load(Relaxed), asked.link.load(Relaxed)), (headers, link), "{line}");
         }
     }
 

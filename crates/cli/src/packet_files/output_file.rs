@@ -23,6 +23,8 @@ pub(crate) struct OutputFile {
     pub(crate) buffer: Vec<u8>,
     file: File,
     is_regular: bool,
+    /// Somebody may wait for what is written.
+    has_reader: bool,
     /// Where in the buffer each packet ends.
     ends: Vec<usize>,
     /// Bytes of the file that are whole records.
@@ -59,11 +61,20 @@ fn belongs(facts: &Metadata, whose: &str) -> io::Result<()> {
     }
 }
 
+fn is_dev_null(facts: &Metadata) -> bool {
+    facts.file_type().is_char_device() && facts.rdev() == DEV_NULL
+}
+
+/// True for pipes and the like.
+fn has_reader(facts: &Metadata) -> bool {
+    !facts.is_file() && !is_dev_null(facts)
+}
+
 /// Empties the file, unless somebody else put it there.
 pub(crate) fn empty(file: File) -> io::Result<File> {
     let facts = file.metadata()?;
     // A tcpdump that root runs with -w /dev/null gives that to its user.
-    if !facts.file_type().is_char_device() || facts.rdev() != DEV_NULL {
+    if !is_dev_null(&facts) {
         belongs(&facts, "it belongs to")?;
     }
     if facts.is_file() {
@@ -83,14 +94,16 @@ impl OutputFile {
         let name = if is_stdout { "standard output".to_owned() } else { path.display().to_string() };
         let made = OutputFile::new(file, name)?;
         // Standard output may be a file that others write into as well: nothing is taken back from it.
-        Ok(OutputFile { is_regular: made.is_regular && !is_stdout, ..made })
+        Ok(OutputFile { is_regular: made.is_regular && !is_stdout, has_reader: made.has_reader || is_stdout, ..made })
     }
 
     /// An empty file that is open.
     pub(crate) fn new(file: File, name: String) -> io::Result<OutputFile> {
+        let facts = file.metadata()?;
         Ok(OutputFile {
             buffer: Vec::with_capacity(CHUNK + (256 << 10)),
-            is_regular: file.metadata()?.is_file(),
+            is_regular: facts.is_file(),
+            has_reader: has_reader(&facts),
             name,
             file,
             ends: Vec::new(),
@@ -101,7 +114,9 @@ impl OutputFile {
 
     /// Goes on with another file, which is empty; what waited was written before.
     pub(crate) fn replace(&mut self, file: File, name: String) {
-        self.is_regular = file.metadata().is_ok_and(|facts| facts.is_file());
+        let facts = file.metadata();
+        self.is_regular = facts.as_ref().is_ok_and(Metadata::is_file);
+        self.has_reader = facts.as_ref().is_ok_and(has_reader);
         (self.file, self.name, self.bytes) = (file, name, 0);
     }
 
@@ -126,7 +141,7 @@ impl OutputFile {
 
     /// True if what waits should not wait any longer though there may be no more packets for now.
     pub(crate) fn is_due(&self) -> bool {
-        !self.buffer.is_empty() && (!self.is_regular || self.last.elapsed() > WAIT)
+        !self.buffer.is_empty() && (self.has_reader || self.last.elapsed() > WAIT)
     }
 
     /// True if the file has nothing.

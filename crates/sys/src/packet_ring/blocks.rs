@@ -2,7 +2,7 @@
 use std::sync::atomic::Ordering;
 
 use super::frame::{Frame, FrameStatus, PacketType, StrippedTag, TAG_BYTES};
-use super::mapping::{Mapping, fetch, half, word};
+use super::mapping::{LINE, Mapping, fetch, half, word};
 use super::slots::with_bytes;
 
 /// `struct tpacket_block_desc`: version, offset of private bytes, then status, packets, offset of the first, …
@@ -98,15 +98,15 @@ impl Blocks {
         let (mut left, mut next, mut taken) = (self.left, self.next, 0);
         // What lies before it is fetched: another processor has written the packets, and each line of them is waited
         // for otherwise.
-        let mut fetched = next;
+        let mut fetched = next / LINE * LINE;
         while left > 0 && taken < most {
             let Some(packet) = Packet::read(block, next) else {
                 left = 0;
                 break;
             };
-            let ahead = packet.next.saturating_add(AHEAD_BYTES.max(packet.next.saturating_sub(next)));
+            let ahead = packet.next.saturating_add(AHEAD_BYTES.max(packet.next.saturating_sub(next))) / LINE * LINE;
             (left, next, taken) = (left - 1, packet.next, taken + 1);
-            fetch(block, fetched.max(next)..ahead);
+            fetch(block, fetched.max(next / LINE * LINE)..ahead);
             fetched = ahead;
             if !take(&packet.frame(block)) {
                 break;

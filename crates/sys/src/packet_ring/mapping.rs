@@ -73,13 +73,13 @@ impl Mapping {
 }
 
 /// Bytes that a processor fetches at once.
-const LINE: usize = 64;
+pub(super) const LINE: usize = 64;
 
 /// Has the processor fetch these bytes of `memory` meanwhile, which another one wrote. Nothing beyond the end.
 #[inline]
 pub(super) fn fetch(memory: &[u8], bytes: Range<usize>) {
-    let memory = memory.get(bytes.start..bytes.end.min(memory.len())).unwrap_or_default();
-    memory.chunks(LINE).for_each(|line| fetch_line(line.as_ptr()));
+    let lines = (bytes.start..bytes.end.min(memory.len())).step_by(LINE);
+    lines.for_each(|line| fetch_line(memory.as_ptr().wrapping_add(line)));
 }
 
 #[inline]

@@ -35,13 +35,14 @@ use reload::{Endings, Monitored, Monitors};
 use row_writer::RowWriter;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long the end of a run waits for receivers to take what waits.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// The memory of a batch that had so many bytes is given back once no more rows come.
+/// The memory of a batch that had so many bytes is given back once no such batch came for some time.
 const WORN_BYTES: usize = 64 << 10;
+const CALM: Duration = Duration::from_millis(500);
 
 /// The outputs of a run.
 pub(crate) struct Shipment<T: Shipped> {
@@ -64,8 +65,9 @@ struct Shipper<T: Shipped> {
     writer: Box<dyn RowWriter<T>>,
     batch: Batch,
     output: Output,
-    /// Most bytes that the memory of `batch` had since it was made.
-    used_bytes: usize,
+    /// When a batch with much of its memory in use was last handed over; `None` if none was since memory was given
+    /// back.
+    worn_at: Option<Instant>,
     /// True if the writer does not take every row.
     chooses: bool,
     /// True if a row can say here that it stands for others.
@@ -202,7 +204,7 @@ impl<T: Shipped> Shipper<T> {
             writer,
             batch: Batch::new(),
             output,
-            used_bytes: 0,
+            worn_at: None,
             has_words: has_words(target.format),
             folded: 0,
             limited: 0,
@@ -216,16 +218,17 @@ impl<T: Shipped> Shipper<T> {
     fn push(&mut self) {
         if !self.batch.is_empty() {
             let full = std::mem::take(&mut self.batch);
-            self.used_bytes = self.used_bytes.max(full.bytes().len());
+            if full.bytes().len() >= WORN_BYTES {
+                self.worn_at = Some(Instant::now());
+            }
             let is_over = || {
                 // Waiting for a receiver (--when-full block) is no hanging.
                 self.run.turn();
                 sys::signal::is_requested() || self.run.is_handing_over()
             };
             self.batch = self.output.push(full, &is_over);
-        } else if self.used_bytes >= WORN_BYTES {
-            // Nothing came for some time.
-            self.used_bytes = 0;
+        } else if self.worn_at.is_some_and(|worn| worn.elapsed() >= CALM) {
+            self.worn_at = None;
             self.batch = Batch::default();
             sys::memory::trim();
             self.batch = Batch::new();

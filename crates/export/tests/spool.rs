@@ -667,3 +667,40 @@ fn issue_12_what_a_receiver_is_away_for_is_delivered_by_the_next_run() {
     assert_eq!(text.lines().count(), 100_500);
     assert!(segments(dir.path()).is_empty(), "delivered messages take no room");
 }
+
+/// A receiver is killed with much unread. What is sent again is in no memory any more.
+#[test]
+fn issue_12_what_a_killed_receiver_had_not_read_comes_from_the_disk() {
+    const MESSAGES: u64 = 60_000;
+    let dir = tempfile::tempdir().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = format!("json+tcp://{}", listener.local_addr().unwrap());
+    let reader = std::thread::spawn(move || {
+        let mut first = vec![0; 100_000];
+        listener.accept().unwrap().0.read_exact(&mut first).unwrap();
+        let mut rest = String::new();
+        listener.accept().unwrap().0.read_to_string(&mut rest).unwrap();
+        (String::from_utf8(first).unwrap(), rest)
+    });
+    let mut output = output(dir.path(), &target);
+    let text = "x".repeat(250);
+    for first in (0..MESSAGES).step_by(1000) {
+        output.push(batch((first..first + 1000).map(|number| format!("{number:08} {text}\n"))), &|| false);
+    }
+    // At its end a run leaves to the next one what an absent receiver does not take.
+    let begin = Instant::now();
+    while output.status().ledger.delivered < MESSAGES {
+        assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", output.status());
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    let status = output.finish(&|| false);
+    let (first, rest) = reader.join().unwrap();
+    let numbers = |text: &str| -> Vec<u64> { text.lines().filter_map(|line| line.get(..8)?.parse().ok()).collect() };
+    let (first, rest) = (numbers(&first), numbers(&rest));
+    let begin = rest[0];
+    assert_eq!(rest, (begin..MESSAGES).collect::<Vec<_>>(), "in order, each once in a connection");
+    assert!(begin <= first.len() as u64, "{begin} follows {first:?}");
+    let ledger = status.ledger;
+    assert_eq!((ledger.delivered, ledger.dropped.total(), ledger.waiting()), (MESSAGES, 0, 0), "{status:?}");
+    assert!(ledger.resent > 0, "{status:?}");
+}

@@ -64,8 +64,15 @@ pub(crate) struct Options {
     pub(crate) v6: u64,
     /// A smoke test: nothing is written.
     pub(crate) quick: bool,
-    /// Of `log`: the tasks and parts only in whose name this stands.
+    /// Of `log` and `capture`: the tasks and parts only in whose name this stands.
     pub(crate) only: Option<String>,
+}
+
+impl Options {
+    /// True if a task or part of this name is to run.
+    fn asks_for(&self, name: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| name.contains(only.as_str()))
+    }
 }
 
 /// One program in one round.

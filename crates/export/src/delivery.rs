@@ -61,8 +61,8 @@ impl OutputShared {
         self.delivery.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Delivers what waits if nobody else does and the receiver takes it now. True if nothing is left to do: the
-    /// output's thread need not wake up.
+    /// Delivers the messages that wait, unless the output's thread is delivering or the receiver takes none at once.
+    /// Returns true if all were handed over: the thread need not wake up.
     pub(crate) fn deliver_at_once(&self, allowed: AtOnce) -> bool {
         match self.delivery.try_lock() {
             Ok(mut delivery) => delivery.deliver_at_once(self, allowed),

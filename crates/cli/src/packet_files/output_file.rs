@@ -207,3 +207,26 @@ pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
         |path: &Path| fs::metadata(path).ok().filter(Metadata::is_file).map(|facts| (facts.dev(), facts.ino()));
     identity(one).is_some_and(|of_one| identity(other) == Some(of_one))
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// Who reads a stream waits for packets; a file and /dev/null take them by the chunk.
+    #[test]
+    fn only_a_reader_gets_packets_before_there_are_many() {
+        let folder = tempfile::tempdir().unwrap();
+        let (stream, _reader) = std::os::unix::net::UnixStream::pair().unwrap();
+        let stream = File::from(std::os::fd::OwnedFd::from(stream));
+        let stream = OutputFile::new(stream, "a stream".to_owned()).unwrap();
+        let null = OutputFile::create(Path::new("/dev/null")).unwrap();
+        let file = OutputFile::create(&folder.path().join("packets")).unwrap();
+        for (mut output, is_due) in [(stream, true), (null, false), (file, false)] {
+            assert!(!output.is_due(), "nothing waits");
+            output.buffer.extend_from_slice(b"packet");
+            output.end_packet();
+            assert_eq!(output.is_due(), is_due, "{}", output.name);
+        }
+    }
+}

@@ -244,12 +244,20 @@ impl Spool {
         self.trouble = synced.err().map(|error| format!("cannot sync the spool to the disk: {error}"));
     }
 
+    /// Forgets the oldest batch in memory.
+    fn forget_oldest(&mut self) {
+        if let Some(oldest) = self.memory.pop_front() {
+            self.memory_bytes -= oldest.cost();
+            self.spares.put(oldest.batch);
+        }
+    }
+
     /// Forgets the oldest batches in memory that are on disk.
     fn shrink_cache(&mut self) {
-        while self.memory_bytes > CACHE_BYTES {
-            let Some(oldest) = self.memory.front().filter(|cached| cached.batch.end() <= self.written) else { return };
-            self.memory_bytes -= oldest.cost();
-            self.memory.pop_front();
+        while self.memory_bytes > CACHE_BYTES
+            && self.memory.front().is_some_and(|oldest| oldest.batch.end() <= self.written)
+        {
+            self.forget_oldest();
         }
     }
 
@@ -387,14 +395,11 @@ impl Store for Spool {
     fn release(&mut self, number: u64) -> io::Result<()> {
         self.released = self.released.max(number.min(self.end));
         while let Some(oldest) = self.memory.front().filter(|oldest| oldest.batch.end() <= self.released) {
-            self.memory_bytes -= oldest.cost();
             if oldest.batch.first() >= self.written {
                 self.overflow_bytes -= oldest.cost();
                 self.written = oldest.batch.end();
             }
-            if let Some(cached) = self.memory.pop_front() {
-                self.spares.put(cached.batch);
-            }
+            self.forget_oldest();
         }
         self.gaps.forget_below(self.released);
         Ok(())
@@ -404,11 +409,8 @@ impl Store for Spool {
     /// receiver that is to get something again is rare.
     fn let_go(&mut self, number: u64) {
         let until = number.min(self.written);
-        while let Some(oldest) = self.memory.front().filter(|oldest| oldest.batch.end() <= until) {
-            self.memory_bytes -= oldest.cost();
-            if let Some(cached) = self.memory.pop_front() {
-                self.spares.put(cached.batch);
-            }
+        while self.memory.front().is_some_and(|oldest| oldest.batch.end() <= until) {
+            self.forget_oldest();
         }
     }
 

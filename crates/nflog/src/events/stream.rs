@@ -28,13 +28,13 @@ const NETLINK: &str = "netlink";
 /// Default of [`FollowLog::buffer_bytes`]: 16 MiB hold some 60,000 records.
 pub const BUFFER_BYTES: u32 = 16 << 20;
 
-/// What of records is asked for beside packets as they are: to read what nobody looks at costs a tenth of a record. May
-/// change while a stream is read.
+/// The parts of records that somebody asks for, beside the packets' bytes. A stream leaves the others out, which saves
+/// a tenth of its own work. They may change while it is read.
 #[derive(Debug, Default)]
 pub struct AskedParts {
-    /// What the headers of packets say ([`LogRecord::packet`]).
+    /// The headers of packets, decoded ([`LogRecord::packet`]).
     pub headers: AtomicBool,
-    /// Interfaces, and the link layer's header and address.
+    /// The interfaces, and the header and address of the link layer.
     pub link: AtomicBool,
 }
 
@@ -44,7 +44,7 @@ pub struct FollowLog<'h> {
     pub groups: Vec<u16>,
     /// Bytes of each packet that are copied. Another number holds from then on.
     pub copy_bytes: Arc<AtomicU32>,
-    /// What of records is asked for beside their packets.
+    /// The parts of records that rows are to have.
     pub asked: Arc<AskedParts>,
     /// How long records may gather in the kernel, in steps of 10 ms.
     pub latency: Duration,

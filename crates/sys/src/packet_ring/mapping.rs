@@ -112,3 +112,17 @@ pub(super) fn word(bytes: &[u8], at: usize) -> u32 {
 pub(super) fn half(bytes: &[u8], at: usize) -> u16 {
     bytes.get(at..at + 2).and_then(|half| half.try_into().ok()).map_or(0, u16::from_ne_bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Offsets come from headers of packets.
+    #[test]
+    fn nothing_beyond_the_end_is_fetched() {
+        let memory = [0; 200];
+        for bytes in [0..200, 190..usize::MAX, 200..300, 500..600, usize::MAX..usize::MAX, Range { start: 9, end: 3 }] {
+            fetch(&memory, bytes);
+        }
+    }
+}

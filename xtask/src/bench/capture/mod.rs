@@ -28,7 +28,7 @@ pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
     ensure!(testkit::tool::have("tcpdump"), "bench capture needs tcpdump: ./netwren.sh bench installs it");
     let rounds = options.runs.unwrap_or(if options.quick { 1 } else { ROUNDS });
     let share = if options.quick { QUICK_SHARE } else { 1 };
-    let is_asked = |name: &str| options.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
+    let is_asked = |name: &str| options.asks_for(name);
     let mut rows = latency::rows(binary, rounds, options.quick, &is_asked)?;
     let parts: [(&str, &Part<'_>); 7] = [
         ("steady", &|| rates::steady(binary, rounds, share)),

@@ -41,12 +41,14 @@ pub(super) fn run(binary: &Path, runs: u32) -> Result<(String, Vec<Value>)> {
     let lost = spread(&fast, |shipped| f64::from(FAST.0) - shipped.packets as f64);
     let core = spread(&fast, |shipped| shipped.cpu_ns as f64 * 100.0 / shipped.took.as_nanos() as f64);
     let rate = spread(&fast, |shipped| f64::from(FAST.0) / shipped.took.as_secs_f64());
-    let rss = spread(&without, |shipped| shipped.rss_kib as f64 / 1024.0);
+    let rss = |rounds: &[Shipped]| spread(rounds, |shipped| shipped.rss_kib as f64 / 1024.0);
+    let (rss, rss_spooled) = (rss(&without), rss(&with));
     let verdict = |is_reached: bool| if is_reached { "reached" } else { "**missed**" };
     let text = format!(
         "\nRFC 5424 by TCP, without a peer:\n\n- {:.0} packets a second, steady: {:.0} lost, {:.1} % of a core \
          (at most 0 and 12 %: {})\n- a spool that is always on (in memory): {:.2}x of the cost without (at most 1.3x: \
-         {})\n- memory after a burst: {:.1} MiB resident (at most 8: {})\n",
+         {})\n- memory after a burst: {:.1} MiB resident (at most 8: {}); with a spool \
+         {:.1}\n",
         rate.median,
         lost.max,
         core.median,
@@ -55,12 +57,13 @@ pub(super) fn run(binary: &Path, runs: u32) -> Result<(String, Vec<Value>)> {
         verdict(ratio.median <= 1.3),
         rss.max,
         verdict(rss.max <= 8.0),
+        rss_spooled.max,
     );
     let of = |spread: &Spread| spread.json();
     let values = vec![
         json!({"task": "RFC 5424, TCP, fast", "rate": of(&rate), "lost": of(&lost), "percent_of_core": of(&core)}),
         json!({"task": "RFC 5424, TCP, spool", "ratio": of(&ratio)}),
-        json!({"task": "RFC 5424, TCP, memory", "rss_mib": of(&rss)}),
+        json!({"task": "RFC 5424, TCP, memory", "rss_mib": of(&rss), "spool_mib": of(&rss_spooled)}),
     ];
     Ok((text, values))
 }

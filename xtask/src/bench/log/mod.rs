@@ -92,7 +92,7 @@ impl Report {
 /// Runs the tasks and writes the files; with `--only` nothing is written.
 pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
     let runs = options.runs.unwrap_or(3);
-    let is_asked = |name: &str| options.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
+    let is_asked = |name: &str| options.asks_for(name);
     let mut report = Report::default();
     for task in TASKS.iter().filter(|task| is_asked(&task.name())) {
         report.add_rows(&task.name(), compared(task, binary, runs));

@@ -102,27 +102,27 @@ struct Log {
 struct WantedOfPackets {
     /// Bytes that are copied.
     copied: Arc<AtomicU32>,
-    /// What is asked for beside them. Nothing takes that back: outputs that a reload was to end go on where it is
-    /// refused.
+    /// The parts of records that outputs ask for. A reload takes none back: where it is refused, the outputs before it
+    /// go on.
     asked: Arc<AskedParts>,
 }
 
 impl WantedOfPackets {
     fn note(&self, log: &Log) {
         self.copied.store(log.copy_bytes, Relaxed);
-        let stores_only = |formats: &[Format]| stores_only(&log.request, formats);
-        self.asked.headers.fetch_or(!stores_only(&[Format::Pcap, Format::Pcapng]), Relaxed);
+        self.asked.headers.fetch_or(!stores_only(&log.request, &[Format::Pcap, Format::Pcapng]), Relaxed);
         // Blocks of pcapng name their interface.
-        self.asked.link.fetch_or(!stores_only(&[Format::Pcap]), Relaxed);
+        self.asked.link.fetch_or(!stores_only(&log.request, &[Format::Pcap]), Relaxed);
     }
 }
 
 /// True if packets are only stored, as they are, in files of these formats.
 fn stores_only(request: &Request, formats: &[Format]) -> bool {
-    let stores = |ship: &ShipRequest| ship.targets.iter().all(|target| formats.contains(&target.format));
-    let stores_only = |ship: &ShipRequest| stores(ship) && ship.repeats == RepeatRequest::default();
-    let shown = &request.shown;
-    request.ship.as_ref().is_some_and(stores_only) && shown.filter.is_empty() && shown.columns.is_none()
+    let (Some(ship), shown) = (&request.ship, &request.shown) else { return false };
+    ship.targets.iter().all(|target| formats.contains(&target.format))
+        && ship.repeats == RepeatRequest::default()
+        && shown.filter.is_empty()
+        && shown.columns.is_none()
 }
 
 impl Log {

@@ -23,9 +23,9 @@ const MISSES_MAX: u8 = 8;
 #[derive(Debug)]
 pub(crate) struct RecordLayouts {
     slots: Box<[RecordLayout; SLOTS]>,
-    /// False where nobody asks what headers of packets say.
+    /// True if the headers of packets are read.
     pub(crate) reads_headers: bool,
-    /// False where nobody asks for interfaces and the link layer: rows then mostly lack them.
+    /// True if interfaces and the link layer are read. Without, only rows of unknown layouts have them.
     pub(crate) reads_link: bool,
     /// True if the last row has more than what stands in layouts.
     is_more_set: bool,

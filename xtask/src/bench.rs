@@ -7,6 +7,7 @@
 
 mod capture;
 mod contestants;
+mod cpus;
 mod doctor;
 mod drops;
 mod equal;

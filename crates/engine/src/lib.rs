@@ -35,5 +35,5 @@ pub use plan::{Fold, Plan, PlanError, PlanRequest, Sort};
 pub use predicate::{BadPattern, Predicate};
 pub use rendered_rows::RenderedRows;
 pub use resolving_sink::{Names, ResolvingSink};
-pub use run::{CellsOf, Disposition, Ended, RenewedLookups, RowSink, Run, RunError};
+pub use run::{CellsOf, Disposition, Ended, ReadRows, RenewedLookups, RowSink, Run, RunError};
 pub use watch::Rounds;

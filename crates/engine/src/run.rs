@@ -51,7 +51,7 @@ use record::{Accounting, Lookups, Next, Round, Scan, Sink, SinkError, Source, Ta
 use std::mem;
 
 pub use cached::CachedPlan;
-pub use follow::{CellsOf, RenewedLookups, RowSink};
+pub use follow::{CellsOf, ReadRows, RenewedLookups, RowSink};
 pub use outcome::{Ended, Run, RunError};
 pub use typed_rows::Disposition;
 

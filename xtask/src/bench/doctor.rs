@@ -4,7 +4,7 @@ use super::drops::{BEGIN, SENT, cost_of, end, ruleset};
 use super::generator::{Load, Running};
 use super::programs::{Clock, ran};
 use super::report::{Spread, save};
-use super::{Options, machine, scale};
+use super::{Options, cpus, machine, scale};
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use std::path::Path;
@@ -115,7 +115,7 @@ fn profiler_percent(binary: &Path, rounds: u32) -> Result<Spread> {
     let mut grown = Vec::new();
     let on_one_cpu = || {
         std::thread::scope(|scope| {
-            let sender = scope.spawn(|| stay_on_first_cpu().and_then(|()| cost_of(10 * SENT)));
+            let sender = scope.spawn(|| cpus::stay_on_first().and_then(|()| cost_of(10 * SENT)));
             sender.join().map_err(|_| anyhow::anyhow!("the sending thread panicked"))?
         })
     };
@@ -128,15 +128,6 @@ fn profiler_percent(binary: &Path, rounds: u32) -> Result<Spread> {
         grown.push(100.0 * (with? / alone - 1.0));
     }
     Ok(Spread::of(grown))
-}
-
-/// Keeps the calling thread where it is: what a move to another CPU costs is more than what is measured.
-fn stay_on_first_cpu() -> Result<()> {
-    let link = std::fs::read_link("/proc/thread-self")?;
-    let thread = link.file_name().context("/proc/thread-self ends with a number")?;
-    let status = Command::new("taskset").arg("-cp").arg("0").arg(thread).stdout(Stdio::null()).status()?;
-    ensure!(status.success(), "taskset: {status}");
-    Ok(())
 }
 
 /// A probe of this name, in the calling thread's namespace.

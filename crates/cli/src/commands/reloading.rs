@@ -4,7 +4,7 @@ use crate::flags::request::Request;
 use crate::messages::say;
 use crate::service::RunState;
 use crate::shipping::{Shipment, Shipped};
-use engine::{CellsOf, Disposition, RowSink};
+use engine::{CellsOf, Disposition, ReadRows, RowSink};
 use record::{Columns, Lookups, RowCells};
 use std::sync::Arc;
 
@@ -42,6 +42,10 @@ impl<T: Shipped> RowSink<T> for Reloading<'_, T> {
     #[inline]
     fn row(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>) -> Disposition {
         self.shipment.row(row, cells, lookups)
+    }
+
+    fn all_rows(&mut self, read: &mut ReadRows<'_, T>) -> Option<u64> {
+        self.shipment.all_rows(read)
     }
 
     fn end_batch(&mut self, cells: &CellsOf<'_, T>) {

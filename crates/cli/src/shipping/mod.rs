@@ -2,6 +2,7 @@
 
 mod alike;
 mod database;
+mod filling;
 mod formats;
 mod gate;
 mod notes;
@@ -23,11 +24,12 @@ use crate::flags::request::Request;
 use crate::flags::ship::ShipRequest;
 use crate::messages::say;
 use crate::service::RunState;
-use engine::{CellsOf, Disposition, RowSink, RunError};
+use engine::{CellsOf, Disposition, ReadRows, RowSink, RunError};
 use export::{
-    Address, Batch, Control, Ledger, MemoryStore, Output, OutputOptions, OutputReport, Recovered, Spool, SpoolOptions,
-    Status, StatusReport, Store, Target, TransportOptions, check_target, open_transport,
+    Address, Control, Ledger, MemoryStore, Output, OutputOptions, OutputReport, Recovered, Spool, SpoolOptions, Status,
+    StatusReport, Store, Target, TransportOptions, check_target, open_transport,
 };
+use filling::Filling;
 use formats::writer;
 use gate::{Fate, RowGate};
 use record::{Accounting, Columns, Lookups, RowCells, SourceError, SourceFault};
@@ -35,14 +37,10 @@ use reload::{Endings, Monitored, Monitors};
 use row_writer::RowWriter;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long the end of a run waits for receivers to take what waits.
 const DRAIN: Duration = Duration::from_secs(5);
-
-/// The memory of a batch that had so many bytes is given back once no such batch came for some time.
-const WORN_BYTES: usize = 64 << 10;
-const CALM: Duration = Duration::from_millis(500);
 
 /// The outputs of a run.
 pub(crate) struct Shipment<T: Shipped> {
@@ -59,28 +57,17 @@ pub(crate) struct Shipment<T: Shipped> {
     _control: Option<Control>,
 }
 
-/// One output, and the batch that is being filled for it.
+/// One output, and what makes its messages.
 struct Shipper<T: Shipped> {
     target: Target,
     writer: Box<dyn RowWriter<T>>,
-    batch: Batch,
-    output: Output,
-    /// When a batch with much of its memory in use was last handed over; `None` if none was since memory was given
-    /// back.
-    worn_at: Option<Instant>,
+    filling: Filling,
     /// True if the writer does not take every row.
     chooses: bool,
     /// True if a row can say here that it stands for others.
     has_words: bool,
-    /// Rows of which no message is made, not counted yet.
-    folded: u64,
-    limited: u64,
-    /// Rows that are kept to stand for others, and how many of them the output knows of.
-    held: u64,
-    told_held: u64,
     /// The counts of earlier runs, with a spool.
     at_start: Option<Ledger>,
-    run: Arc<RunState>,
 }
 
 impl<T: Shipped> Shipment<T> {
@@ -133,12 +120,12 @@ impl<T: Shipped> Shipment<T> {
             say(&format!("{unfolded} rows were not folded: more than {most} different ones at a time (--fold)"));
         }
         self.say_forgotten(request);
-        self.outputs.iter().for_each(|shipper| _ = shipper.output.begin_end());
+        self.outputs.iter().for_each(|shipper| _ = shipper.filling.output.begin_end());
         let earlier = self.endings.take();
         let starts = earlier.iter().map(|ended| ended.at_start);
         let starts: Vec<Option<Ledger>> = starts.chain(self.outputs.iter().map(|shipper| shipper.at_start)).collect();
         let earlier = earlier.iter().map(|ended| (&ended.target, ended.status.clone()));
-        let now = self.outputs.iter_mut().map(|shipper| (&shipper.target, shipper.output.finish(&|| false)));
+        let now = self.outputs.iter_mut().map(|shipper| (&shipper.target, shipper.filling.output.finish(&|| false)));
         let ended: Vec<_> = earlier.chain(now).collect();
         for ((target, status), start) in ended.iter().zip(&starts) {
             // What an earlier run has lost, it has said.
@@ -202,42 +189,15 @@ impl<T: Shipped> Shipper<T> {
             target: target.clone(),
             chooses: writer.chooses(),
             writer,
-            batch: Batch::new(),
-            output,
-            worn_at: None,
+            filling: Filling::new(output, run),
             has_words: has_words(target.format),
-            folded: 0,
-            limited: 0,
-            held: 0,
-            told_held: 0,
             at_start,
-            run: Arc::clone(run),
         })
     }
 
-    fn push(&mut self) {
-        if !self.batch.is_empty() {
-            let full = std::mem::take(&mut self.batch);
-            if full.bytes().len() >= WORN_BYTES {
-                self.worn_at = Some(Instant::now());
-            }
-            let is_over = || {
-                // Waiting for a receiver (--when-full block) is no hanging.
-                self.run.turn();
-                sys::signal::is_requested() || self.run.is_handing_over()
-            };
-            self.batch = self.output.push(full, &is_over);
-        } else if self.worn_at.is_some_and(|worn| worn.elapsed() >= CALM) {
-            self.worn_at = None;
-            self.batch = Batch::default();
-            sys::memory::trim();
-            self.batch = Batch::new();
-        }
-        if self.folded + self.limited > 0 || self.held != self.told_held {
-            let (folded, limited) = (std::mem::take(&mut self.folded), std::mem::take(&mut self.limited));
-            self.output.note_unsent(folded, limited, self.held);
-            self.told_held = self.held;
-        }
+    /// See [`RowSink::all_rows`].
+    fn all_rows(&mut self, read: &mut ReadRows<'_, T>) -> Option<u64> {
+        if self.chooses { None } else { self.writer.write_all(read, &mut self.filling) }
     }
 
     #[inline]
@@ -247,11 +207,12 @@ impl<T: Shipped> Shipper<T> {
 
     /// What becomes of a row that is not simply shipped.
     fn held_row(&mut self, fate: Fate, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>) {
+        let filling = &mut self.filling;
         match fate {
-            Fate::Folded if self.has_words => self.folded += 1,
-            Fate::StandsForFolded if self.has_words => self.held += u64::from(self.writer.takes(row)),
-            Fate::StandsForLimited => self.held += u64::from(self.writer.takes(row)),
-            Fate::Limited => self.limited += 1,
+            Fate::Folded if self.has_words => filling.folded += 1,
+            Fate::StandsForFolded if self.has_words => filling.held += u64::from(self.writer.takes(row)),
+            Fate::StandsForLimited => filling.held += u64::from(self.writer.takes(row)),
+            Fate::Limited => filling.limited += 1,
             Fate::Ship | Fate::Folded | Fate::StandsForFolded => self.row(row, cells, lookups),
         }
     }
@@ -259,7 +220,7 @@ impl<T: Shipped> Shipper<T> {
     /// The time of a row that stands for others has come.
     fn held_no_more(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>, words: &[u8]) {
         // An output that a reload has added was not there when the row was kept.
-        self.held = self.held.saturating_sub(self.writer.takes(row).into());
+        self.filling.held = self.filling.held.saturating_sub(self.writer.takes(row).into());
         self.noted_row(row, cells, lookups, words);
     }
 
@@ -268,18 +229,15 @@ impl<T: Shipped> Shipper<T> {
         if self.chooses && !self.writer.takes(row) {
             return;
         }
-        if self.batch.is_empty() {
+        let filling = &mut self.filling;
+        if filling.batch.is_empty() {
             self.writer.begin_batch();
         }
         match words {
-            [] => self.writer.write(row, cells, lookups, self.batch.bytes_mut()),
-            words => self.writer.write_noted(row, cells, lookups, words, self.batch.bytes_mut()),
+            [] => self.writer.write(row, cells, lookups, filling.batch.bytes_mut()),
+            words => self.writer.write_noted(row, cells, lookups, words, filling.batch.bytes_mut()),
         }
-        self.batch.set_class(T::class(row));
-        self.batch.end_message();
-        if self.batch.is_full() {
-            self.push();
-        }
+        filling.end_message(T::class(row));
     }
 }
 
@@ -333,13 +291,20 @@ impl<T: Shipped> RowSink<T> for Shipment<T> {
         Disposition::Emitted
     }
 
+    fn all_rows(&mut self, read: &mut ReadRows<'_, T>) -> Option<u64> {
+        match (&mut self.outputs[..], &self.gate) {
+            ([output], None) => output.all_rows(read),
+            _ => None,
+        }
+    }
+
     fn end_batch(&mut self, cells: &CellsOf<'_, T>) {
         self.say_held(cells, false);
     }
 
     fn flush(&mut self) {
         for output in &mut self.outputs {
-            output.push();
+            output.filling.push();
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Tables whose rows can be shipped, and what makes messages of them.
 
+use super::filling::Filling;
 use super::gate::{RepeatRequest, RowGate};
 use super::tuning::UlogdTuning;
 use crate::packet_notes::NoteFields;
+use engine::ReadRows;
 use export::Format;
 use record::{Likeness, LookupId, Lookups, NUMBERS, RowCells, RowShape, ShapeColumn, Table, Varying};
 
@@ -47,6 +49,14 @@ pub(crate) trait RowWriter<T: Table> {
     ) {
         let _ = words;
         self.write(row, cells, lookups, out);
+    }
+
+    /// Appends the messages of all rows that `read`, called once, hands out, and returns how many they were; `None`
+    /// without a call, where messages need more than rows. Who makes a message in a few ns would else spend most of its
+    /// time between calls.
+    fn write_all(&mut self, read: &mut ReadRows<'_, T>, to: &mut Filling) -> Option<u64> {
+        let _ = (read, to);
+        None
     }
 }
 

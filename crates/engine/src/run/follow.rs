@@ -3,7 +3,7 @@
 use super::{CellsOnDemand, Disposition, Ended, Gate, Out, Pass, Run, RunError, fill};
 use crate::answers::add_gap;
 use crate::plan::Plan;
-use record::{Accounting, Lookups, Next, Push, RowCells, Sink, SourceError, Stream, StreamState, Table, Value};
+use record::{Accounting, Each, Lookups, Next, Push, RowCells, Sink, SourceError, Stream, StreamState, Table, Value};
 
 /// Lookups that may change between two batches of rows: nothing borrows from them then.
 pub trait RenewedLookups {
@@ -20,10 +20,20 @@ impl RenewedLookups for Fixed<'_> {
     }
 }
 
+/// Calls what it is given with each row of a batch.
+pub type ReadRows<'r, T> = dyn FnMut(&mut Each<'_, T>) + 'r;
+
 /// A receiver of the rows of a stream that takes them as they are.
 pub trait RowSink<T: Table> {
     /// A row that passed the filter, and its planned cells. All of it is borrowed: copy what you keep.
     fn row(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>) -> Disposition;
+
+    /// Takes all rows of a batch, none of which is filtered, without their cells: calls `read` once, never ends it, and
+    /// returns how many rows it was given. `None`, without a call, if each is to come by [`RowSink::row`].
+    fn all_rows(&mut self, read: &mut ReadRows<'_, T>) -> Option<u64> {
+        let _ = read;
+        None
+    }
 
     /// For now there are no more rows, and `cells` can make cells of rows that were kept.
     fn end_batch(&mut self, cells: &CellsOf<'_, T>) {
@@ -57,6 +67,10 @@ impl<T: Table> CellsOf<'_, T> {
 /// Where the rows of a stream go.
 trait Receiver<T: Table> {
     fn row(&mut self, row: &T::Row<'_>, gate: &Gate<'_, T>, pass: &mut Pass) -> Next;
+    /// Takes the next batch.
+    fn batch(&mut self, read: &mut ReadRows<'_, T>, gate: &Gate<'_, T>, pass: &mut Pass) {
+        read(&mut |row| self.row(row, gate, pass));
+    }
     fn end_batch(&mut self, _: &Lookups<'_>) {}
     fn flush(&mut self);
     fn takes_more(&self) -> bool;
@@ -99,6 +113,14 @@ impl<T: Table, S: RowSink<T> + ?Sized> Receiver<T> for Typed<'_, '_, T, S> {
             cells.recycle();
         }
         pass.next()
+    }
+
+    fn batch(&mut self, read: &mut ReadRows<'_, T>, gate: &Gate<'_, T>, pass: &mut Pass) {
+        let rows = if gate.admits_all() && !pass.has_limit() { self.rows.all_rows(read) } else { None };
+        match rows {
+            Some(rows) => pass.emit(rows),
+            None => read(&mut |row| self.row(row, gate, pass)),
+        }
     }
 
     fn end_batch(&mut self, lookups: &Lookups<'_>) {
@@ -216,8 +238,7 @@ impl<T: Table> Plan<T> {
             let (pushed, stop) = (gated.pushed, gated.stop);
             gated.lookups.with(&mut |lookups| {
                 let gate = Gate { residual: self.predicate.residual(pushed), gap: None, lookups, stop };
-                let mut each = |row: &T::Row<'_>| to.row(row, &gate, pass);
-                state = stream.next(&self.demand, &mut each);
+                to.batch(&mut |each| state = stream.next(&self.demand, each), &gate, pass);
                 to.end_batch(lookups);
             });
             to.flush();
@@ -243,7 +264,7 @@ mod tests {
     use crate::plan::PlanRequest;
     use crate::run::Ended;
     use record::rows::{SocketEvent, SocketEvents};
-    use record::{Columns, Demand, Each, Offer, Round, SinkError, field_index};
+    use record::{Columns, Demand, Offer, Round, Schema, SinkError, field_index};
 
     /// As many rows at a time as the numbers say; how many it made.
     struct Batches(Vec<u64>, u64);
@@ -358,6 +379,46 @@ mod tests {
             assert!(run.stats.balances());
             assert_eq!((run.stats.emitted, run.stats.cut, run.ended), (emitted, cut, ended));
             assert!(rows.0.iter().all(|(cookie, cell)| cell == cookie));
+        }
+    }
+
+    /// Takes the rows of a batch all at once, where it may; counts those that came so, and those that came alone.
+    #[derive(Default)]
+    struct AtOnce(u64, u64);
+
+    impl RowSink<SocketEvents> for AtOnce {
+        fn row(&mut self, _: &SocketEvent, _: &mut dyn RowCells, _: &Lookups<'_>) -> Disposition {
+            self.1 += 1;
+            Disposition::Emitted
+        }
+        fn all_rows(&mut self, read: &mut ReadRows<'_, SocketEvents>) -> Option<u64> {
+            let before = self.0;
+            read(&mut |_| {
+                self.0 += 1;
+                Next::More
+            });
+            Some(self.0 - before)
+        }
+        fn flush(&mut self) {}
+    }
+
+    #[test]
+    fn issue_12_rows_come_at_once_unless_one_of_them_may_not_pass() {
+        let filter = crate::filter::conjuncts(Schema::of::<SocketEvents>(), "cookie != 0").unwrap();
+        let columns = vec![field_index::<SocketEvents>("cookie").unwrap()];
+        let plain = || PlanRequest { columns: columns.clone(), ..PlanRequest::default() };
+        for (request, at_once, alone) in [
+            (plain(), 3, 0),
+            (PlanRequest { limit: Some(9), ..plain() }, 0, 3),
+            (PlanRequest { conjuncts: filter, ..plain() }, 0, 1),
+        ] {
+            let plan = Plan::<SocketEvents>::new(request).unwrap();
+            let (mut rows, none) = (AtOnce::default(), Lookups::none());
+            let mut stream = Batches(vec![2, 0, 1], 0);
+            let run = plan.follow_rows(&mut stream, &mut Fixed(&none), &mut rows, &|| false).unwrap();
+            assert!(run.stats.balances());
+            assert_eq!((rows.0, rows.1, run.stats.emitted), (at_once, alone, at_once + alone));
+            assert_eq!((run.stats.seen, run.stats.filtered), (3, 3 - at_once - alone));
         }
     }
 

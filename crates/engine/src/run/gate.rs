@@ -29,6 +29,11 @@ impl<T: Table> Gate<'_, T> {
         passes
     }
 
+    /// True if every row passes.
+    pub(super) fn admits_all(&self) -> bool {
+        self.residual.is_empty()
+    }
+
     /// Counts a row, and looks now and then whether the run shall end.
     #[inline]
     pub(super) fn count(&self, pass: &mut Pass) {
@@ -56,6 +61,17 @@ impl Pass {
     pub(super) fn new(limit: Option<u64>) -> Pass {
         let ended = if limit == Some(0) { Ended::Limit } else { Ended::Whole };
         Pass { stats: Accounting::default(), handed: 0, limit: limit.unwrap_or(u64::MAX), ended }
+    }
+
+    /// True if the run ends after so many rows.
+    pub(super) fn has_limit(&self) -> bool {
+        self.limit < u64::MAX
+    }
+
+    /// Counts rows that all passed and were written, or are kept to be.
+    pub(super) fn emit(&mut self, rows: u64) {
+        self.handed += rows;
+        self.stats.emitted += rows;
     }
 
     /// Ends the run if the limit is reached. Only for rows that go out as they come: no order is asked for, so the

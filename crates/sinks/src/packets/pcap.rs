@@ -36,7 +36,7 @@ impl Pcap {
     }
 
     /// Appends one record to `out`. Seconds have 32 bits, which end in 2106.
-    #[inline]
+    #[inline(always)]
     pub fn write(&mut self, row: &LogRecord<'_>, _: &Lookups<'_>, out: &mut Vec<u8>) {
         let us = row.time_ns / 1000;
         let (captured, whole) = lengths(row);

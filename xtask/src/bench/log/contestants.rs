@@ -3,6 +3,7 @@
 use super::packets::GROUP;
 use super::place::Place;
 use super::syslog_daemons::{self, SyslogDaemon};
+use crate::bench::cpus;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -116,6 +117,19 @@ pub(crate) struct Chain {
     pub(crate) children: Vec<Child>,
 }
 
+impl Chain {
+    /// The processes and those that they have started.
+    pub(super) fn pids(&self) -> Vec<u32> {
+        let mut all = Vec::new();
+        for pid in self.children.iter().map(Child::id) {
+            let started = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+            all.push(pid);
+            all.extend(started.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+        }
+        all
+    }
+}
+
 impl Drop for Chain {
     fn drop(&mut self) {
         for child in &mut self.children {
@@ -172,6 +186,9 @@ pub(super) fn started(commands: Vec<Command>, place: &Place<'_>) -> Result<Chain
         }
     }
     place.lab.wait_until("the group is bound", || place.lab.inside(is_bound));
+    for pid in chain.pids() {
+        cpus::keep_on_second(pid)?;
+    }
     Ok(chain)
 }
 

@@ -4,6 +4,7 @@ use super::contestants::{self, Chain, ulogd};
 use super::packets::send;
 use super::place::Place;
 use super::{Folder, Receiver, Spread, cpu_ns, ended, packets};
+use crate::bench::cpus;
 use crate::bench::live::on_cpu_ns;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -90,7 +91,7 @@ fn one(task: &Task<'_>, binary: Option<&Path>) -> Result<Option<Stored>> {
     let rows = |of: &str| counted(task, &place, binary.is_some(), of);
     let server_ns = || task.server.map_or(Ok(0), |server| children_ns(server.pid()));
     let before = (cpu_ns(&chain)?, server_ns()?);
-    lab.inside(|| send(BURST, None))?;
+    lab.inside(|| cpus::stay_on_first().and_then(|()| send(BURST, None)))?;
     let mut last = (rows("count(*)"), Instant::now());
     while last.1.elapsed() < SILENCE {
         std::thread::sleep(Duration::from_millis(250));

@@ -16,7 +16,7 @@ mod syslog_daemons;
 
 use super::live::on_cpu_ns;
 use super::report::Spread;
-use super::{Options, machine, report};
+use super::{Options, cpus, machine, report};
 use anyhow::{Context, Result, ensure};
 use contestants::{Chain, Content, TASKS, Task};
 use packets::Found;
@@ -155,7 +155,7 @@ fn one(
     // Connections are made, files opened.
     settle(&place, &receiver, Duration::from_millis(300));
     let before = cpu_ns(&chain)?;
-    let took = lab.inside(|| packets::send(count, rate))?;
+    let took = lab.inside(|| cpus::stay_on_first().and_then(|()| packets::send(count, rate)))?;
     settle(&place, &receiver, SILENCE);
     let cpu_ns = cpu_ns(&chain)? - before;
     let rss_kib = chain.children.first().map_or(0, |child| rss_kib(child.id()));
@@ -220,17 +220,9 @@ fn settle(place: &Place<'_>, receiver: &Receiver, silence: Duration) {
     }
 }
 
-/// CPU of the processes and of those that they have started.
+/// CPU of the chain's processes and of those that they have started.
 fn cpu_ns(chain: &Chain) -> Result<u64> {
-    let mut all = 0;
-    for child in &chain.children {
-        all += on_cpu_ns(child.id())?;
-        let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap_or_default();
-        for pid in children.split_whitespace().filter_map(|pid| pid.parse().ok()) {
-            all += on_cpu_ns(pid)?;
-        }
-    }
-    Ok(all)
+    chain.pids().into_iter().map(on_cpu_ns).sum()
 }
 
 fn spread(rounds: &[Shipped], of: impl Fn(&Shipped) -> f64) -> Spread {

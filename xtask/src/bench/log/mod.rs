@@ -17,6 +17,7 @@ mod syslog_daemons;
 use super::live::on_cpu_ns;
 use super::report::Spread;
 use super::{Options, cpus, machine, report};
+use crate::root;
 use anyhow::{Context, Result, ensure};
 use contestants::{Chain, Content, TASKS, Task};
 use packets::Found;
@@ -185,10 +186,19 @@ pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
     pub(crate) fn in_memory() -> Result<Folder> {
+        Folder::below(Path::new("/dev/shm"))
+    }
+
+    /// Where the programs are built: /tmp may be memory, too.
+    fn on_disk() -> Result<Folder> {
+        Folder::below(&root::path().join("target"))
+    }
+
+    fn below(parent: &Path) -> Result<Folder> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let path = PathBuf::from(format!("/dev/shm/netwren-{}-{number}", std::process::id()));
-        std::fs::create_dir(&path).with_context(|| path.display().to_string())?;
+        let path = parent.join(format!("netwren-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
         Ok(Folder(path))
     }
 }

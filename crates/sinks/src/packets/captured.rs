@@ -5,6 +5,7 @@ use super::blocks::{
     NANOSECONDS, OUTBOUND, PACKET, PACKET_FLAGS, SNAPLEN, begin_block, end_block, pad, put_option, put_section,
 };
 use super::copied::{put_copied_statistics, put_counts};
+use super::put_bytes;
 use record::rows::{CapturedFrame, LinkType, PacketAim};
 use record::text::{put_text, put_u64};
 use std::num::NonZeroU32;
@@ -117,25 +118,23 @@ impl CapturedPcapNg {
     #[inline]
     pub fn write(&mut self, packet: &CapturedFrame<'_>, out: &mut Vec<u8>) {
         let number = self.begin_packet(packet, None, out);
-        let flags = packet.packet_type.map(flags);
         let padding = packet.frame.len().wrapping_neg() % 4;
-        let options = if flags.is_some() { FLAGS_BYTES } else { 0 };
+        let options = if packet.packet_type.is_some() { FLAGS_BYTES } else { 0 };
         let length = PACKET_HEAD + packet.frame.len() + padding + options + 4;
-        // What is behind the packet: up to three bytes that fill, perhaps the flags, the length.
-        let mut tail = [0; 3 + TAIL_BYTES];
-        let end = 3 + options;
-        if let Some(flags) = flags {
-            tail[3..7].copy_from_slice(&[PACKET_FLAGS as u8, 0, 4, 0]);
-            tail[7..11].copy_from_slice(&flags.to_le_bytes());
-        }
-        tail[end..end + 4].copy_from_slice(&(length as u32).to_le_bytes());
+        // What is behind the packet: perhaps the flags and the end of options, the length. As a number, because loads
+        // of what was just stored in smaller parts wait for it.
+        let tail = u128::from(length as u32);
+        let flags = |flags: u32| tail << 96 | u128::from(flags) << 32 | 4 << 16 | u128::from(PACKET_FLAGS);
+        let tail = packet.packet_type.map(self::flags).map_or(tail, flags).to_le_bytes();
         let start = out.len();
         out.reserve(length + TAIL_BYTES);
         put_head(packet, number, length, 0, out);
-        out.extend_from_slice(packet.frame);
+        put_bytes(packet.frame, out);
         // Always as many bytes, of which what is too much is taken back: a copy of a known length is no call.
-        let tail = tail.get(3 - padding..).and_then(|tail| tail.first_chunk::<TAIL_BYTES>());
-        out.extend_from_slice(tail.unwrap_or(&[0; TAIL_BYTES]));
+        let end = out.len() + padding;
+        out.extend_from_slice(&[0; 4]);
+        out.truncate(end);
+        out.extend_from_slice(&tail);
         out.truncate(start + length);
     }
 
@@ -327,8 +326,8 @@ fn put_note(text: &mut Vec<u8>, (name, value): &(&str, &[u8])) {
 const PACKET_HEAD: usize = 28;
 /// `epb_flags` and the end of options.
 const FLAGS_BYTES: usize = 12;
-/// What is behind a packet at most: what fills, flags, the length.
-const TAIL_BYTES: usize = 3 + FLAGS_BYTES + 4;
+/// What is written behind a packet, though not all of it stays: four bytes that fill, flags, the length.
+const TAIL_BYTES: usize = 4 + FLAGS_BYTES + 4;
 
 #[inline]
 fn put_head(packet: &CapturedFrame<'_>, number: u32, length: usize, header: usize, out: &mut Vec<u8>) {

@@ -68,7 +68,7 @@ impl CapturedPcap {
         for number in [time[0], time[1], captured, row.len.max(captured)] {
             out.extend_from_slice(&number.to_le_bytes());
         }
-        out.extend_from_slice(row.frame);
+        super::put_bytes(row.frame, out);
         true
     }
 }

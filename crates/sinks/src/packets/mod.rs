@@ -40,6 +40,32 @@ fn is_ip(row: &LogRecord<'_>) -> bool {
     }
 }
 
+/// Appends the bytes of a packet.
+#[inline(always)]
+fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+    // So many have packets that are logged, and those that are only headers.
+    if !put_halves::<32>(bytes, out) && !put_halves::<64>(bytes, out) {
+        out.extend_from_slice(bytes);
+    }
+}
+
+/// Appends `HALF` to twice as many bytes: the halves as they are, the first one whole, and what of it the second one
+/// repeats is taken back. A copy of a known length is no call, and what was just written is not read again. False,
+/// without having done anything, for other lengths.
+#[inline(always)]
+fn put_halves<const HALF: usize>(bytes: &[u8], out: &mut Vec<u8>) -> bool {
+    let (Some(first), Some(last)) = (bytes.first_chunk::<HALF>(), bytes.last_chunk::<HALF>()) else { return false };
+    if bytes.len() > 2 * HALF {
+        return false;
+    }
+    out.reserve(2 * HALF);
+    let end = out.len() + bytes.len();
+    out.extend_from_slice(first);
+    out.truncate(end - HALF);
+    out.extend_from_slice(last);
+    true
+}
+
 /// IP version by the first byte.
 fn version(row: &LogRecord<'_>) -> Option<u8> {
     row.payload.first().map(|byte| byte >> 4)

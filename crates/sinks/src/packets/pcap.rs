@@ -1,6 +1,6 @@
 //! pcap: what every reader of packets knows.
 
-use super::{LINKTYPE_RAW, SNAPLEN, lengths};
+use super::{LINKTYPE_RAW, SNAPLEN, lengths, put_bytes};
 use record::Lookups;
 use record::rows::LogRecord;
 
@@ -42,29 +42,14 @@ impl Pcap {
         let (captured, whole) = lengths(row);
         let head = [(us / 1_000_000) as u32, (us % 1_000_000) as u32, captured, whole];
         let head = head.iter().rev().fold(0, |bits, field| bits << 32 | u128::from(*field)).to_le_bytes();
-        // Most packets that are logged have so many bytes. The halves are copied as they are, the first one whole, and
-        // what of it the second one repeats is taken back: a copy of a known length is no call, and what was just
-        // written is not read again.
-        let halves = (row.payload.first_chunk::<HALF>(), row.payload.last_chunk::<HALF>());
-        if let (Some(first), Some(last), 0..=MOST) = (halves.0, halves.1, row.payload.len()) {
-            out.reserve(HEAD + 2 * HALF);
-            let end = out.len() + HEAD + row.payload.len();
-            out.extend_from_slice(&head);
-            out.extend_from_slice(first);
-            out.truncate(end - HALF);
-            out.extend_from_slice(last);
-            return;
-        }
+        out.reserve(HEAD + row.payload.len());
         out.extend_from_slice(&head);
-        out.extend_from_slice(row.payload);
+        put_bytes(row.payload, out);
     }
 }
 
 /// Bytes before each packet.
 const HEAD: usize = 16;
-/// Short packets are copied in two halves, which may overlap.
-const HALF: usize = 32;
-const MOST: usize = 2 * HALF;
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,6 @@
 //! What a packet costs whoever captures it, and whoever sends it.
 
+use super::super::cpus;
 use super::super::log::Folder;
 use super::contestant::{Contestant, Figures, latency_said};
 use super::load::{Load, Sent, Source, pair};
@@ -8,6 +9,7 @@ use anyhow::Result;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
+use testkit::netns::Lab;
 
 /// Packets of a run as fast as the kernel makes them.
 const BURST: u32 = 3_000_000;
@@ -38,9 +40,10 @@ struct Measured {
 fn measure(contestant: &Contestant, load: Load) -> Result<Measured> {
     let lab = pair();
     let listening = contestant.start(&lab, Stdio::null())?;
+    cpus::keep_on_second(listening.child.id())?;
     std::thread::sleep(Duration::from_millis(200));
     let before = listening.cpu_ns()?;
-    let sent = lab.inside(|| load.send(Instant::now(), &[]))?;
+    let sent = sent_apart(&lab, load)?;
     // What is in the ring, or in a block that is not full.
     std::thread::sleep(Duration::from_millis(500));
     let cpu = listening.cpu_ns()? - before;
@@ -48,6 +51,11 @@ fn measure(contestant: &Contestant, load: Load) -> Result<Measured> {
     let cpu_ns = cpu as f64 / figures.taken.max(1) as f64;
     let kpps = figures.taken as f64 / sent.took.as_secs_f64() / 1000.0;
     Ok(Measured { sent, cpu_ns, figures, said, kpps })
+}
+
+/// Sends, on another CPU than contestants are on.
+fn sent_apart(lab: &Lab, load: Load) -> Result<Sent> {
+    lab.inside(|| cpus::stay_on_first().and_then(|()| load.send(Instant::now(), &[])))
 }
 
 /// Ours and theirs, round by round, in turn.
@@ -119,7 +127,7 @@ pub(super) fn to_nowhere(binary: &Path, rounds: u32, share: u32) -> Result<Vec<R
         })?;
         for _ in 0..rounds {
             let lab = pair();
-            alone.push(lab.inside(|| load.send(Instant::now(), &[]))?.cpu_ns);
+            alone.push(sent_apart(&lab, load)?.cpu_ns);
         }
         rows.push(pairs.row(&format!("CPU a packet, {what}"), "ns", Goal::RatioAtMost(most), |run| run.cpu_ns));
         if bytes == SMALL {

@@ -47,8 +47,8 @@ pub(super) fn run(binary: &Path, runs: u32) -> Result<(String, Vec<Value>)> {
     let text = format!(
         "\nRFC 5424 by TCP, without a peer:\n\n- {:.0} packets a second, steady: {:.0} lost, {:.1} % of a core \
          (at most 0 and 12 %: {})\n- a spool that is always on: {:.2}x of the cost without ({:.2}–{:.2}; at most \
-         1.3x: {}); one in memory {:.2}x ({:.2}–{:.2})\n- memory after a burst: {:.1} MiB resident (at most 8: {}); with \
-         a spool {:.1}\n",
+         1.3x: {}); one in memory {:.2}x ({:.2}–{:.2})\n- memory after a burst: {:.1} MiB resident (at most 8: {}); \
+         with a spool {:.1}\n",
         rate.median,
         lost.max,
         core.median,

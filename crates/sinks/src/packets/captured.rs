@@ -397,6 +397,26 @@ mod tests {
         assert_eq!(blocks(&out).len(), 11, "a section of its own");
     }
 
+    /// Lengths are copied in different ways, and padded.
+    #[test]
+    fn issue_13_packets_of_any_length_are_whole_with_what_is_behind_them() {
+        let bytes: Vec<u8> = (1..=200).collect();
+        for (frame, packet_type) in
+            (0..bytes.len()).flat_map(|length| [None, Some(PacketAim::Host)].map(|aim| (length, aim)))
+        {
+            let frame = &bytes[..frame];
+            let packet = CapturedFrame { len: 300, frame, packet_type, ..CapturedFrame::default() };
+            let (mut writer, mut out) = (CapturedPcapNg::new(), b"before".to_vec());
+            writer.write(&packet, &mut out);
+            let body = &blocks(&out[6..])[2].1;
+            assert_eq!((u32_at(body, 12) as usize, &body[20..20 + frame.len()]), (frame.len(), frame));
+            let (padding, options) = body[20 + frame.len()..].split_at(frame.len().next_multiple_of(4) - frame.len());
+            assert!(padding.iter().all(|byte| *byte == 0), "{frame:?}");
+            let inbound: &[u8] = &[2, 0, 4, 0, 5, 0, 0, 0, 0, 0, 0, 0];
+            assert_eq!(options, if packet_type.is_some() { inbound } else { &[] }, "{frame:?}");
+        }
+    }
+
     #[test]
     fn a_name_that_nobody_gave_is_not_written() {
         let of_file = CapturedFrame { link_type: LinkType::ETHERNET, len: 1, frame: &[1], ..CapturedFrame::default() };

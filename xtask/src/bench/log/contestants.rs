@@ -128,6 +128,11 @@ impl Chain {
         }
         all
     }
+
+    /// Keeps all of them away from the CPU on which a burst is made.
+    pub(super) fn keep_apart(&self) -> Result<()> {
+        self.pids().into_iter().try_for_each(cpus::keep_on_second)
+    }
 }
 
 impl Drop for Chain {
@@ -186,9 +191,6 @@ pub(super) fn started(commands: Vec<Command>, place: &Place<'_>) -> Result<Chain
         }
     }
     place.lab.wait_until("the group is bound", || place.lab.inside(is_bound));
-    for pid in chain.pids() {
-        cpus::keep_on_second(pid)?;
-    }
     Ok(chain)
 }
 

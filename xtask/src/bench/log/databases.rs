@@ -1,10 +1,8 @@
 //! Records into SQLite and PostgreSQL, by netwren and by ulogd2. What the server takes is shown beside it.
 
 use super::contestants::{self, Chain, ulogd};
-use super::packets::send;
 use super::place::Place;
-use super::{Folder, Receiver, Spread, cpu_ns, ended, packets};
-use crate::bench::cpus;
+use super::{Folder, Receiver, Spread, cpu_ns, ended, packets, send_burst};
 use crate::bench::live::on_cpu_ns;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -91,7 +89,7 @@ fn one(task: &Task<'_>, binary: Option<&Path>) -> Result<Option<Stored>> {
     let rows = |of: &str| counted(task, &place, binary.is_some(), of);
     let server_ns = || task.server.map_or(Ok(0), |server| children_ns(server.pid()));
     let before = (cpu_ns(&chain)?, server_ns()?);
-    lab.inside(|| cpus::stay_on_first().and_then(|()| send(BURST, None)))?;
+    send_burst(&lab, &chain, BURST)?;
     let mut last = (rows("count(*)"), Instant::now());
     while last.1.elapsed() < SILENCE {
         std::thread::sleep(Duration::from_millis(250));

@@ -27,6 +27,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+use testkit::netns::Lab;
 
 /// Packets of a burst.
 const BURST: u32 = 400_000;
@@ -156,7 +157,10 @@ fn one(
     // Connections are made, files opened.
     settle(&place, &receiver, Duration::from_millis(300));
     let before = cpu_ns(&chain)?;
-    let took = lab.inside(|| cpus::stay_on_first().and_then(|()| packets::send(count, rate)))?;
+    let took = match rate {
+        None => send_burst(&lab, &chain, count)?,
+        rate => lab.inside(|| packets::send(count, rate))?,
+    };
     settle(&place, &receiver, SILENCE);
     let cpu_ns = cpu_ns(&chain)? - before;
     let rss_kib = chain.children.first().map_or(0, |child| rss_kib(child.id()));
@@ -172,6 +176,12 @@ fn one(
         Content::Packets => Found::none(count).in_packets(&bytes),
     };
     Ok(Some(Shipped { cpu_ns, packets: found.packets(), records: found.records, took, rss_kib }))
+}
+
+/// Sends as fast as it goes, on another CPU than the chain is on; how long it took.
+fn send_burst(lab: &Lab, chain: &Chain, count: u32) -> Result<Duration> {
+    chain.keep_apart()?;
+    lab.inside(|| cpus::stay_on_first().and_then(|()| packets::send(count, None)))
 }
 
 /// Resident memory of a process.

@@ -4,7 +4,6 @@
 use super::contestants::{self, Chain, ulogd};
 use super::place::Place;
 use super::{Folder, Receiver, Spread, ended, packets};
-use crate::bench::cpus;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -52,7 +51,6 @@ fn sent(start: impl Fn(&Place<'_>) -> Result<Option<Chain>>) -> Result<Option<f6
     let place = Place { lab: &lab, dir: &dir.0, addr: receiver.addr };
     let Some(chain) = start(&place)? else { return Ok(None) };
     let ns = lab.inside(|| {
-        cpus::stay_on_first()?;
         let before = own_cpu_ns()?;
         packets::send(PACKETS.0, Some(PACKETS.1))?;
         own_cpu_ns().map(|now| now - before)

@@ -40,10 +40,12 @@ struct Measured {
 fn measure(contestant: &Contestant, load: Load) -> Result<Measured> {
     let lab = pair();
     let listening = contestant.start(&lab, Stdio::null())?;
-    cpus::keep_on_second(listening.child.id())?;
+    if load.rate.is_none() {
+        cpus::keep_on_second(listening.child.id())?;
+    }
     std::thread::sleep(Duration::from_millis(200));
     let before = listening.cpu_ns()?;
-    let sent = sent_apart(&lab, load)?;
+    let sent = sent(&lab, load)?;
     // What is in the ring, or in a block that is not full.
     std::thread::sleep(Duration::from_millis(500));
     let cpu = listening.cpu_ns()? - before;
@@ -53,9 +55,14 @@ fn measure(contestant: &Contestant, load: Load) -> Result<Measured> {
     Ok(Measured { sent, cpu_ns, figures, said, kpps })
 }
 
-/// Sends, on another CPU than contestants are on.
-fn sent_apart(lab: &Lab, load: Load) -> Result<Sent> {
-    lab.inside(|| cpus::stay_on_first().and_then(|()| load.send(Instant::now(), &[])))
+/// Sends; as fast as it goes, on another CPU than contestants are on.
+fn sent(lab: &Lab, load: Load) -> Result<Sent> {
+    lab.inside(|| {
+        if load.rate.is_none() {
+            cpus::stay_on_first()?;
+        }
+        load.send(Instant::now(), &[])
+    })
 }
 
 /// Ours and theirs, round by round, in turn.
@@ -127,7 +134,7 @@ pub(super) fn to_nowhere(binary: &Path, rounds: u32, share: u32) -> Result<Vec<R
         })?;
         for _ in 0..rounds {
             let lab = pair();
-            alone.push(sent_apart(&lab, load)?.cpu_ns);
+            alone.push(sent(&lab, load)?.cpu_ns);
         }
         rows.push(pairs.row(&format!("CPU a packet, {what}"), "ns", Goal::RatioAtMost(most), |run| run.cpu_ns));
         if bytes == SMALL {

@@ -164,10 +164,14 @@ fn write(name: &str, outcomes: &[Outcome<'_>], binaries: &Binaries, keep: bool) 
     report::write(&format!("{name}-before-and-after"), outcomes, &about, keep)
 }
 
+/// The folder that programs are built in.
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root::path().join("target"), PathBuf::from)
+}
+
 /// The static release binary: `NETWREN_BIN`, or where `./netwren.sh build` leaves it.
 pub(crate) fn binary() -> Result<PathBuf> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root::path().join("target"), PathBuf::from);
-    let binary = std::env::var_os("NETWREN_BIN").map_or_else(|| target.join("netwren"), PathBuf::from);
+    let binary = std::env::var_os("NETWREN_BIN").map_or_else(|| target().join("netwren"), PathBuf::from);
     ensure!(binary.is_file(), "no {}: run ./netwren.sh build first", binary.display());
     Ok(binary.canonicalize()?)
 }

@@ -1,12 +1,12 @@
-//! Which CPU does what while something is timed: left to the scheduler, the maker of packets and their reader share a
-//! CPU in one round and not in the next, and a reader that is kept waiting is woken less often.
+//! Keeps the sender of packets and their reader on different CPUs while a burst is timed. The scheduler has them share
+//! a CPU in one round and not in the next, and a reader that is kept waiting is woken less often.
 
 use anyhow::{Context, Result, ensure};
 use std::process::{Command, Stdio};
 
-/// Where packets are made.
+/// The CPU of the sender.
 const FIRST: &str = "0";
-/// Where they are read.
+/// The CPU of the reader.
 const SECOND: &str = "1";
 
 /// Keeps the calling thread, and what it starts, on the first CPU.

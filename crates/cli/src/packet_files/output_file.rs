@@ -23,7 +23,7 @@ pub(crate) struct OutputFile {
     pub(crate) buffer: Vec<u8>,
     file: File,
     is_regular: bool,
-    /// Somebody may wait for what is written.
+    /// True if a reader may wait for packets.
     has_reader: bool,
     /// Where in the buffer each packet ends.
     ends: Vec<usize>,
@@ -213,7 +213,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// Who reads a stream waits for packets; a file and /dev/null take them by the chunk.
+    /// A reader of a stream gets packets at once; files and /dev/null get them by the chunk.
     #[test]
     fn only_a_reader_gets_packets_before_there_are_many() {
         let folder = tempfile::tempdir().unwrap();

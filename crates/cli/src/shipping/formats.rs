@@ -1,8 +1,8 @@
 //! Which writer makes messages of which table's rows.
 
 use super::alike::AlikeWriter;
-use super::filling::Filling;
 use super::gate::{RepeatRequest, RowGate};
+use super::pending_batch::PendingBatch;
 use super::repeats::KeyedGate;
 use super::row_writer::{RowWriter, Shipped};
 use super::tuning::UlogdTuning;
@@ -249,7 +249,7 @@ impl RowWriter<LogRecords> for Pcap {
         Pcap::write(self, row, lookups, out);
     }
 
-    fn write_all(&mut self, read: &mut ReadRows<'_, LogRecords>, to: &mut Filling) -> Option<u64> {
+    fn write_rows(&mut self, read: &mut ReadRows<'_, LogRecords>, to: &mut PendingBatch) -> Option<u64> {
         let mut rows = 0;
         read(&mut |row| {
             Pcap::write(self, row, &Lookups::none(), to.batch.bytes_mut());

@@ -2,11 +2,11 @@
 
 mod alike;
 mod database;
-mod filling;
 mod formats;
 mod gate;
 mod notes;
 pub(crate) mod packer;
+mod pending_batch;
 mod reload;
 mod repeats;
 mod row_writer;
@@ -29,9 +29,9 @@ use export::{
     Address, Control, Ledger, MemoryStore, Output, OutputOptions, OutputReport, Recovered, Spool, SpoolOptions, Status,
     StatusReport, Store, Target, TransportOptions, check_target, open_transport,
 };
-use filling::Filling;
 use formats::writer;
 use gate::{Fate, RowGate};
+use pending_batch::PendingBatch;
 use record::{Accounting, Columns, Lookups, RowCells, SourceError, SourceFault};
 use reload::{Endings, Monitored, Monitors};
 use row_writer::RowWriter;
@@ -61,7 +61,7 @@ pub(crate) struct Shipment<T: Shipped> {
 struct Shipper<T: Shipped> {
     target: Target,
     writer: Box<dyn RowWriter<T>>,
-    filling: Filling,
+    pending: PendingBatch,
     /// True if the writer does not take every row.
     chooses: bool,
     /// True if a row can say here that it stands for others.
@@ -120,12 +120,12 @@ impl<T: Shipped> Shipment<T> {
             say(&format!("{unfolded} rows were not folded: more than {most} different ones at a time (--fold)"));
         }
         self.say_forgotten(request);
-        self.outputs.iter().for_each(|shipper| _ = shipper.filling.output.begin_end());
+        self.outputs.iter().for_each(|shipper| _ = shipper.pending.output.begin_end());
         let earlier = self.endings.take();
         let starts = earlier.iter().map(|ended| ended.at_start);
         let starts: Vec<Option<Ledger>> = starts.chain(self.outputs.iter().map(|shipper| shipper.at_start)).collect();
         let earlier = earlier.iter().map(|ended| (&ended.target, ended.status.clone()));
-        let now = self.outputs.iter_mut().map(|shipper| (&shipper.target, shipper.filling.output.finish(&|| false)));
+        let now = self.outputs.iter_mut().map(|shipper| (&shipper.target, shipper.pending.output.finish(&|| false)));
         let ended: Vec<_> = earlier.chain(now).collect();
         for ((target, status), start) in ended.iter().zip(&starts) {
             // What an earlier run has lost, it has said.
@@ -189,7 +189,7 @@ impl<T: Shipped> Shipper<T> {
             target: target.clone(),
             chooses: writer.chooses(),
             writer,
-            filling: Filling::new(output, run),
+            pending: PendingBatch::new(output, run),
             has_words: has_words(target.format),
             at_start,
         })
@@ -197,7 +197,7 @@ impl<T: Shipped> Shipper<T> {
 
     /// See [`RowSink::all_rows`].
     fn all_rows(&mut self, read: &mut ReadRows<'_, T>) -> Option<u64> {
-        if self.chooses { None } else { self.writer.write_all(read, &mut self.filling) }
+        if self.chooses { None } else { self.writer.write_rows(read, &mut self.pending) }
     }
 
     #[inline]
@@ -207,12 +207,12 @@ impl<T: Shipped> Shipper<T> {
 
     /// What becomes of a row that is not simply shipped.
     fn held_row(&mut self, fate: Fate, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>) {
-        let filling = &mut self.filling;
+        let pending = &mut self.pending;
         match fate {
-            Fate::Folded if self.has_words => filling.folded += 1,
-            Fate::StandsForFolded if self.has_words => filling.held += u64::from(self.writer.takes(row)),
-            Fate::StandsForLimited => filling.held += u64::from(self.writer.takes(row)),
-            Fate::Limited => filling.limited += 1,
+            Fate::Folded if self.has_words => pending.folded += 1,
+            Fate::StandsForFolded if self.has_words => pending.held += u64::from(self.writer.takes(row)),
+            Fate::StandsForLimited => pending.held += u64::from(self.writer.takes(row)),
+            Fate::Limited => pending.limited += 1,
             Fate::Ship | Fate::Folded | Fate::StandsForFolded => self.row(row, cells, lookups),
         }
     }
@@ -220,7 +220,7 @@ impl<T: Shipped> Shipper<T> {
     /// The time of a row that stands for others has come.
     fn held_no_more(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>, words: &[u8]) {
         // An output that a reload has added was not there when the row was kept.
-        self.filling.held = self.filling.held.saturating_sub(self.writer.takes(row).into());
+        self.pending.held = self.pending.held.saturating_sub(self.writer.takes(row).into());
         self.noted_row(row, cells, lookups, words);
     }
 
@@ -229,15 +229,15 @@ impl<T: Shipped> Shipper<T> {
         if self.chooses && !self.writer.takes(row) {
             return;
         }
-        let filling = &mut self.filling;
-        if filling.batch.is_empty() {
+        let pending = &mut self.pending;
+        if pending.batch.is_empty() {
             self.writer.begin_batch();
         }
         match words {
-            [] => self.writer.write(row, cells, lookups, filling.batch.bytes_mut()),
-            words => self.writer.write_noted(row, cells, lookups, words, filling.batch.bytes_mut()),
+            [] => self.writer.write(row, cells, lookups, pending.batch.bytes_mut()),
+            words => self.writer.write_noted(row, cells, lookups, words, pending.batch.bytes_mut()),
         }
-        filling.end_message(T::class(row));
+        pending.end_message(T::class(row));
     }
 }
 
@@ -304,7 +304,7 @@ impl<T: Shipped> RowSink<T> for Shipment<T> {
 
     fn flush(&mut self) {
         for output in &mut self.outputs {
-            output.filling.push();
+            output.pending.push();
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Outputs begin and end while a run goes on (SIGHUP, where a configuration file is used).
 
-use super::filling::Filling;
+use super::pending_batch::PendingBatch;
 use super::{Shipment, Shipper, notes};
 use crate::flags::ship::ShipRequest;
 use crate::messages::say;
@@ -41,7 +41,7 @@ pub(super) struct Endings {
 impl Endings {
     /// Lets the output deliver what waits, and end, on a thread of its own.
     fn begin<T: super::Shipped>(&mut self, shipper: Shipper<T>) {
-        let Shipper { target, filling: Filling { mut output, .. }, at_start, .. } = shipper;
+        let Shipper { target, pending: PendingBatch { mut output, .. }, at_start, .. } = shipper;
         output.begin_end();
         let finish = move || EndedOutput { status: output.finish(&|| false), target, at_start };
         match thread::Builder::new().name("netwren-end".to_owned()).spawn(finish) {
@@ -79,7 +79,7 @@ impl<T: super::Shipped> Shipment<T> {
         let is_named = |shown: &String| new.targets.iter().any(|target| target.to_string() == *shown);
         let is_changed = gone.iter().map(|shipper| shipper.target.to_string()).any(|shown| is_named(&shown));
         let names: Vec<String> = gone.iter().map(|shipper| shipper.target.to_string()).collect();
-        gone.iter_mut().for_each(|shipper| shipper.filling.push());
+        gone.iter_mut().for_each(|shipper| shipper.pending.push());
         gone.into_iter().for_each(|shipper| self.endings.begin(shipper));
         if is_changed {
             // Two would write to one spool, or one file.
@@ -108,9 +108,9 @@ impl<T: super::Shipped> Shipment<T> {
     /// Has other threads see the outputs that there are now, and each output whether there are others.
     pub(super) fn watch(&mut self) {
         let is_alone = self.outputs.len() == 1;
-        self.outputs.iter_mut().for_each(|shipper| shipper.filling.output.set_alone(is_alone));
+        self.outputs.iter_mut().for_each(|shipper| shipper.pending.output.set_alone(is_alone));
         let monitored =
-            |shipper: &Shipper<T>| (shipper.target.to_string(), shipper.filling.output.monitor(), shipper.at_start);
+            |shipper: &Shipper<T>| (shipper.target.to_string(), shipper.pending.output.monitor(), shipper.at_start);
         *self.monitors.lock() = self.outputs.iter().map(monitored).collect();
     }
 

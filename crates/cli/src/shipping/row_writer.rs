@@ -1,7 +1,7 @@
 //! Tables whose rows can be shipped, and what makes messages of them.
 
-use super::filling::Filling;
 use super::gate::{RepeatRequest, RowGate};
+use super::pending_batch::PendingBatch;
 use super::tuning::UlogdTuning;
 use crate::packet_notes::NoteFields;
 use engine::ReadRows;
@@ -52,9 +52,9 @@ pub(crate) trait RowWriter<T: Table> {
     }
 
     /// Appends the messages of all rows that `read`, called once, hands out, and returns how many they were; `None`
-    /// without a call, where messages need more than rows. Who makes a message in a few ns would else spend most of its
-    /// time between calls.
-    fn write_all(&mut self, read: &mut ReadRows<'_, T>, to: &mut Filling) -> Option<u64> {
+    /// without a call, where messages need more than rows. A writer that
+    /// needs a few ns for a message would otherwise spend most of its time on calls.
+    fn write_rows(&mut self, read: &mut ReadRows<'_, T>, to: &mut PendingBatch) -> Option<u64> {
         let _ = (read, to);
         None
     }

@@ -20,7 +20,7 @@ impl RenewedLookups for Fixed<'_> {
     }
 }
 
-/// Calls what it is given with each row of a batch.
+/// Reads a batch: calls the given closure with each of its rows.
 pub type ReadRows<'r, T> = dyn FnMut(&mut Each<'_, T>) + 'r;
 
 /// A receiver of the rows of a stream that takes them as they are.
@@ -28,8 +28,9 @@ pub trait RowSink<T: Table> {
     /// A row that passed the filter, and its planned cells. All of it is borrowed: copy what you keep.
     fn row(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>) -> Disposition;
 
-    /// Takes all rows of a batch, none of which is filtered, without their cells: calls `read` once, never ends it, and
-    /// returns how many rows it was given. `None`, without a call, if each is to come by [`RowSink::row`].
+    /// Takes all rows of a batch, none of which is filtered, without their cells: calls `read` once, with a closure
+    /// that always wants more, and returns how many rows came. `None`, without a call, if each is to come by
+    /// [`RowSink::row`].
     fn all_rows(&mut self, read: &mut ReadRows<'_, T>) -> Option<u64> {
         let _ = read;
         None

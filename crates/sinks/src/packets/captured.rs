@@ -326,7 +326,7 @@ fn put_note(text: &mut Vec<u8>, (name, value): &(&str, &[u8])) {
 const PACKET_HEAD: usize = 28;
 /// `epb_flags` and the end of options.
 const FLAGS_BYTES: usize = 12;
-/// What is written behind a packet, though not all of it stays: four bytes that fill, flags, the length.
+/// Bytes that are written behind a packet before those that are too many are taken back: padding, flags, length.
 const TAIL_BYTES: usize = 4 + FLAGS_BYTES + 4;
 
 #[inline]
@@ -397,7 +397,7 @@ mod tests {
         assert_eq!(blocks(&out).len(), 11, "a section of its own");
     }
 
-    /// Lengths are copied in different ways, and padded.
+    /// Packets are copied in different ways by their length, and padded.
     #[test]
     fn issue_13_packets_of_any_length_are_whole_with_what_is_behind_them() {
         let bytes: Vec<u8> = (1..=200).collect();

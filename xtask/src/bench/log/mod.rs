@@ -17,7 +17,6 @@ mod syslog_daemons;
 use super::live::on_cpu_ns;
 use super::report::Spread;
 use super::{Options, cpus, machine, report};
-use crate::root;
 use anyhow::{Context, Result, ensure};
 use contestants::{Chain, Content, TASKS, Task};
 use packets::Found;
@@ -110,7 +109,8 @@ pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
     let about = machine::describe(binary)?;
     let head = format!(
         "# bench log, {}\n\nBursts of {BURST} packets as fast as one sender makes them, {runs} rounds in turn; medians \
-         (min–max). CPU of every process of the chain, by the record that arrived; both have 64 MiB of buffer.\n\n\
+         (min–max). CPU of every process of the chain, by the record that arrived; both have 64 MiB of buffer. \
+         Bursts are made on one CPU, all of a chain is on another.\n\n\
          | task | instead of | ns/record | theirs | ratio | at least | arrived | theirs |\n\
          |---|---|--:|--:|--:|--:|--:|--:|\n",
         about["date"].as_str().unwrap_or_default(),
@@ -199,16 +199,19 @@ impl Folder {
         Folder::below(Path::new("/dev/shm"))
     }
 
-    /// Where the programs are built: /tmp may be memory, too.
+    /// A folder beside the built programs: /tmp may be memory, too.
     fn on_disk() -> Result<Folder> {
-        Folder::below(&root::path().join("target"))
+        let parent = super::target();
+        std::fs::create_dir_all(&parent).with_context(|| parent.display().to_string())?;
+        Folder::below(&parent)
     }
 
     fn below(parent: &Path) -> Result<Folder> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let path = parent.join(format!("netwren-{}-{number}", std::process::id()));
-        std::fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
+        // Not one that somebody has put there.
+        std::fs::create_dir(&path).with_context(|| path.display().to_string())?;
         Ok(Folder(path))
     }
 }

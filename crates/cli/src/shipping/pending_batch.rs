@@ -1,4 +1,4 @@
-//! The batch that is being filled for an output.
+//! The messages that an output has not been given yet.
 
 use crate::service::RunState;
 use export::{Batch, Output};
@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 const WORN_BYTES: usize = 64 << 10;
 const CALM: Duration = Duration::from_millis(500);
 
-/// Messages that are gathered for an output, and the output.
-pub(crate) struct Filling {
+/// A batch that is being filled, and the output that it is for.
+pub(crate) struct PendingBatch {
     pub(super) batch: Batch,
     pub(super) output: Output,
     /// When a batch with much of its memory in use was last handed over; `None` if none was since memory was given
@@ -25,14 +25,14 @@ pub(crate) struct Filling {
     run: Arc<RunState>,
 }
 
-impl Filling {
+impl PendingBatch {
     /// An empty batch for `output`.
-    pub(super) fn new(output: Output, run: &Arc<RunState>) -> Filling {
+    pub(super) fn new(output: Output, run: &Arc<RunState>) -> PendingBatch {
         let (batch, run) = (Batch::new(), Arc::clone(run));
-        Filling { batch, output, worn_at: None, folded: 0, limited: 0, held: 0, told_held: 0, run }
+        PendingBatch { batch, output, worn_at: None, folded: 0, limited: 0, held: 0, told_held: 0, run }
     }
 
-    /// What was appended to the batch since the last message is one, of this class. A full batch is handed over.
+    /// Ends the message that was appended to the batch, which is of this class. Hands a full batch over.
     #[inline]
     pub(super) fn end_message(&mut self, class: u16) {
         self.batch.set_class(class);
@@ -42,7 +42,7 @@ impl Filling {
         }
     }
 
-    /// Hands over what there is, and counts what no message is made of.
+    /// Hands the messages over, and counts the rows of which none is made.
     pub(super) fn push(&mut self) {
         if !self.batch.is_empty() {
             let full = std::mem::take(&mut self.batch);

@@ -309,17 +309,22 @@ pub(crate) fn of_pcapng(path: &Path) -> Vec<FileFrame> {
 }
 
 /// The same frames and lengths as tcpdump beside it, each stamped in the same moment (each socket takes its own stamp
-/// where the kernel has made none): small ones, super-packets of TCP, VLAN tags.
+/// where the kernel has made none): small ones, super-packets of TCP, VLAN tags. So do rows, and packets as they lie in
+/// the ring, of which those that are alike are written together.
 #[test]
 fn root_capture_files_are_those_of_tcpdump() {
     testkit::require_root!();
     testkit::require_tool!("tcpdump");
     let hosts = Routed::new("capfile");
     let dir = tempfile::tempdir().unwrap();
-    let (theirs, ours) = (dir.path().join("theirs.pcap"), dir.path().join("ours.pcapng"));
-    let to = format!("pcapng:{}", ours.display());
-    let going: Going<String> = Going::spawn(command(&hosts.router, &["-i", "c1", "--to", &to]), |line| line);
-    testkit::wait_until("the ring is there", || rings(&hosts.router) == 1);
+    let theirs = dir.path().join("theirs.pcap");
+    let ours = ["rows.pcapng", "frames.pcapng", "frames.pcap"].map(|name| dir.path().join(name));
+    let to = format!("pcapng:{}", ours[0].display());
+    let words = [["--to", &to], ["-w", ours[1].to_str().unwrap()], ["-w", ours[2].to_str().unwrap()]];
+    let going = words.map(|words| -> Going<String> {
+        Going::spawn(command(&hosts.router, &[&["-i", "c1"], &words[..]].concat()), |line| line)
+    });
+    testkit::wait_until("the rings are there", || rings(&hosts.router) == 3);
     let mut tcpdump = hosts.router.command("tcpdump");
     tcpdump.args([
         "-i",
@@ -341,26 +346,31 @@ fn root_capture_files_are_those_of_tcpdump() {
     testkit::wait_until("tcpdump has it all", || {
         of_pcap(&theirs).iter().any(|frame| frame.2.ends_with(b"the end netwren-mark"))
     });
-    let (_, ran) = going.end();
-    ran.ok();
+    for going in going {
+        going.end().1.ok();
+    }
     assert!(Command::new("kill").args(["-INT", &tcpdump.id().to_string()]).status().unwrap().success());
     tcpdump.wait().unwrap();
-    let (mut theirs, mut own) = (of_pcap(&theirs), of_pcapng(&ours));
+    let mut theirs = of_pcap(&theirs);
     // What two processors deliver at once comes to two sockets in two orders.
     theirs.sort_by(|one, other| one.2.cmp(&other.2));
-    own.sort_by(|one, other| one.2.cmp(&other.2));
     assert!(theirs.iter().any(|frame| frame.1 > 1514), "super-packets");
     assert!(theirs.iter().any(|frame| frame.2[12..16] == [0x81, 0, 0, 77]), "tags");
     assert!(theirs.len() > 40);
-    assert_eq!(own.len(), theirs.len());
-    for (nth, (own, theirs)) in own.iter().zip(&theirs).enumerate() {
-        assert_eq!((own.1, own.2.len()), (theirs.1, theirs.2.len()), "lengths of frame {nth}");
-        assert!(own.0.abs_diff(theirs.0) < 10_000_000, "stamp of frame {nth}");
-        assert!(own.2 == theirs.2, "bytes of frame {nth}");
+    for ours in &ours {
+        let name = ours.file_name().unwrap().display();
+        let mut own = if ours.extension().unwrap() == "pcap" { of_pcap(ours) } else { of_pcapng(ours) };
+        own.sort_by(|one, other| one.2.cmp(&other.2));
+        assert_eq!(own.len(), theirs.len(), "{name}");
+        for (nth, (own, theirs)) in own.iter().zip(&theirs).enumerate() {
+            assert_eq!((own.1, own.2.len()), (theirs.1, theirs.2.len()), "lengths of frame {nth} of {name}");
+            assert!(own.0.abs_diff(theirs.0) < 10_000_000, "stamp of frame {nth} of {name}");
+            assert!(own.2 == theirs.2, "bytes of frame {nth} of {name}");
+        }
+        let read = Command::new("tcpdump").args(["-n", "-r"]).arg(ours).output().unwrap();
+        let stderr = String::from_utf8(read.stderr).unwrap();
+        assert!(read.status.success() && !stderr.contains("truncated"), "{stderr}");
     }
-    let read = Command::new("tcpdump").args(["-n", "-r"]).arg(&ours).output().unwrap();
-    let stderr = String::from_utf8(read.stderr).unwrap();
-    assert!(read.status.success() && !stderr.contains("truncated"), "{stderr}");
 }
 
 /// Packets from the client that all end with the mark; the last says so.

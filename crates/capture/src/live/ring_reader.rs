@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use sys::packet_ring::{Frame, PacketRing, RingStatistics, StampClock};
+use sys::packet_ring::{AlikeFrames, Frame, PacketRing, RingStatistics, StampClock};
 use sys::{Errno, SysError};
 
 use super::reader_thread::ReaderThread;
@@ -40,6 +40,15 @@ impl ReadRing {
         match self {
             ReadRing::Here(ring) => ring.take_many(most, take),
             ReadRing::Thread(thread) => thread.take_many(most, take),
+        }
+    }
+
+    /// As [`PacketRing::take_alike`]; `None` for a thread, whose packets lie in memory of their own.
+    #[inline]
+    pub(super) fn take_alike(&mut self, most: u64, each: impl FnMut(usize, &Frame<'_>)) -> Option<AlikeFrames<'_>> {
+        match self {
+            ReadRing::Here(ring) => ring.take_alike(most, each),
+            ReadRing::Thread(_) => None,
         }
     }
 

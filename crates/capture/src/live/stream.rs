@@ -3,7 +3,9 @@ use std::cell::Cell;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use record::rows::{CapturedFrame, CapturedPacket, CapturedPackets, Link, LinkType, PacketAim, StampSource};
+use record::rows::{
+    CapturedFrame, CapturedFrames, CapturedPacket, CapturedPackets, FramePlace, Link, LinkType, PacketAim, StampSource,
+};
 use record::{Accounting, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, StreamState};
 use sys::packet_ring::{
     Frame, FrameStatus, Instruction, RingKind, RingRequest, StampClock, accept_all, sleep_precisely,
@@ -35,6 +37,8 @@ const SLOT_BYTES: usize = 2048;
 const SLOT_HEADER: u32 = 128;
 /// Most rows of a batch: then they are written, and stop is asked for.
 const BATCH_MAX: u64 = 1024;
+/// Most packets that are handed out together.
+const ALIKE_MAX: u64 = 64;
 /// Longest wait without a packet: ten wake-ups a second.
 const IDLE_MS: i32 = 100;
 /// How often the caller is asked whether the run shall end while packets come.
@@ -142,6 +146,24 @@ pub struct PacketStream<'h> {
     /// Packets of which the kernel kept less than that.
     truncated: u64,
     info: Vec<u8>,
+    /// Of the packets that are handed out together.
+    frame_places: Vec<FramePlace>,
+}
+
+/// Packets of one interface that are handed out together.
+struct Taken<'t> {
+    first: Frame<'t>,
+    memory: &'t [u8],
+    places: &'t [FramePlace],
+    netns_id: u64,
+    link: Option<&'t KnownLink>,
+}
+
+/// How many packets are handed out together.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Together {
+    One,
+    Alike,
 }
 
 impl<'h> PacketStream<'h> {
@@ -200,6 +222,7 @@ impl<'h> PacketStream<'h> {
             snaplen,
             truncated: 0,
             info: Vec::with_capacity(256),
+            frame_places: Vec::with_capacity(ALIKE_MAX as usize),
         })
     }
 
@@ -322,30 +345,36 @@ impl<'h> PacketStream<'h> {
 
     /// Hands out the packets that are there, those of several rings in the order of their stamps.
     #[inline]
-    fn hand_out(&mut self, take: &mut impl FnMut(&Frame<'_>, u64, Option<&KnownLink>) -> Next) -> Next {
-        let PacketStream { places, rings, read_links, renew_ns, latency, handed, is_held, .. } = self;
+    fn hand_out(&mut self, together: Together, take: &mut impl FnMut(&Taken<'_>) -> Next) -> Next {
+        let PacketStream { places, rings, read_links, renew_ns, latency, handed, is_held, frame_places, .. } = self;
         let (adapter_stamps, snaplen, truncated) = (&mut self.adapter_stamps, self.snaplen, &mut self.truncated);
-        let (mut now_ns, mut nth, measures_all) = (0, 0, self.measures_all);
+        let (mut now_ns, mut nth, measures_all) = (0, 0_u64, self.measures_all);
         let stamped = if measures_all { STAMPED } else { STAMPED_IN_BLOCKS };
-        let mut hand = |frame: &Frame<'_>, place: &mut OpenPlace| {
-            let is_stamped = nth & (stamped - 1) == 0;
-            nth += 1;
+        let mut hand = |first: &Frame<'_>, memory: &[u8], frames: &[FramePlace], place: &mut OpenPlace| {
+            let count = frames.len() as u64;
+            // The one among them that the clock is read for, if it is one of them.
+            let due = nth.wrapping_neg() & (stamped - 1);
+            let is_stamped = due < count;
+            nth += count;
             if is_stamped {
                 now_ns = clock::wall_ns();
             }
-            if frame.status.has(FrameStatus::STAMPED_BY_ADAPTER) {
+            let looked_at = frames.get(if is_stamped { due as usize } else { 0 });
+            if first.status.has(FrameStatus::STAMPED_BY_ADAPTER) {
                 // Its clock is not the host's.
-                *adapter_stamps += 1;
-            } else if is_stamped || measures_all {
+                *adapter_stamps += count;
+            } else if let Some(frame) = looked_at.filter(|_| is_stamped || measures_all) {
                 latency.add(now_ns.saturating_sub(frame.time_ns));
             }
-            *truncated += u64::from(frame.bytes.len() < frame.len.min(snaplen) as usize);
-            let mut link = place.links.find(frame.ifindex);
+            let is_cut = |frame: &&FramePlace| frame.captured < frame.len.min(snaplen) as usize;
+            *truncated += frames.iter().filter(is_cut).count() as u64;
+            let mut link = place.links.find(first.ifindex);
             if link.is_none() {
                 renew_unknown(place, *read_links, renew_ns);
-                link = place.links.find(frame.ifindex);
+                link = place.links.find(first.ifindex);
             }
-            take(frame, place.place.netns_id, link.and_then(|at| place.links.at(at)))
+            let link = link.and_then(|at| place.links.at(at));
+            take(&Taken { first: *first, memory, places: frames, netns_id: place.place.netns_id, link })
         };
         *handed = 0;
         *is_held = false;
@@ -364,10 +393,22 @@ impl<'h> PacketStream<'h> {
             };
             let Some(ring) = at.and_then(|at| rings.get_mut(at)) else { break };
             let Some(place) = places.get_mut(ring.at) else { break };
-            let taken = ring.ring.take_many(most, |frame| {
-                next = hand(frame, place);
-                next == Next::More
-            });
+            frame_places.clear();
+            let alike = match together {
+                Together::Alike => {
+                    ring.ring.take_alike(most.min(ALIKE_MAX), |at, frame| frame_places.push(place_of(at, frame)))
+                }
+                Together::One => None,
+            };
+            let taken = if let Some(alike) = alike {
+                next = hand(&alike.first, alike.memory, frame_places, place);
+                frame_places.len() as u64
+            } else {
+                ring.ring.take_many(most, |frame| {
+                    next = hand(frame, frame.bytes, &[place_of(0, frame)], place);
+                    next == Next::More
+                })
+            };
             *handed += taken;
             ring.handed += taken;
             if taken == 0 {
@@ -378,13 +419,13 @@ impl<'h> PacketStream<'h> {
     }
 
     /// Lets no further packet in and hands out those that are there.
-    fn finish(&mut self, take: &mut impl FnMut(&Frame<'_>, u64, Option<&KnownLink>) -> Next) -> Result<(), SysError> {
+    fn finish(&mut self, together: Together, take: &mut impl FnMut(&Taken<'_>) -> Next) -> Result<(), SysError> {
         for ring in &self.rings {
             ring.ring.reject_all()?;
         }
         let begin_ns = clock::monotonic_ns();
         loop {
-            if self.hand_out(take) == Next::Stop {
+            if self.hand_out(together, take) == Next::Stop {
                 return Ok(());
             }
             let is_all = self.rings.iter_mut().all(OpenRing::count);
@@ -402,15 +443,16 @@ impl<'h> PacketStream<'h> {
 
     fn next_batch(
         &mut self,
-        take: &mut impl FnMut(&Frame<'_>, u64, Option<&KnownLink>) -> Next,
+        together: Together,
+        take: &mut impl FnMut(&Taken<'_>) -> Next,
     ) -> Result<StreamState, SourceError> {
         let failed = |error| SourceError { what: WHAT, fault: SourceFault::Io, cause: Box::new(error) };
         self.wait().map_err(failed)?;
         if self.turn(clock::monotonic_ns()) {
-            self.finish(take).map_err(failed)?;
+            self.finish(together, take).map_err(failed)?;
             return Ok(StreamState::Ended);
         }
-        if self.hand_out(take) == Next::Stop {
+        if self.hand_out(together, take) == Next::Stop {
             return Ok(StreamState::Open);
         }
         self.was_full = self.handed >= BATCH_MAX;
@@ -425,13 +467,15 @@ impl<'h> PacketStream<'h> {
         self.passes.is_some()
     }
 
-    /// As `next`, but hands packets out as they lie in the ring: a few ns each, where a row costs a few dozen.
+    /// As `next`, but hands packets out as they lie in the ring, those that are alike together: a few ns each, where a
+    /// row costs a few dozen.
     pub fn next_captured(
         &mut self,
-        each: &mut impl FnMut(&CapturedFrame<'_>) -> Next,
+        each: &mut impl FnMut(&CapturedFrames<'_>) -> Next,
     ) -> Result<StreamState, SourceError> {
-        self.next_batch(&mut |frame, netns_id, link| {
-            each(&CapturedFrame {
+        self.next_batch(Together::Alike, &mut |taken| {
+            let Taken { first: frame, memory, places, netns_id, link } = *taken;
+            let first = CapturedFrame {
                 time_ns: frame.time_ns,
                 netns_id,
                 ifindex: frame.ifindex,
@@ -441,9 +485,16 @@ impl<'h> PacketStream<'h> {
                 packet_type: PacketAim::of(frame.packet_type.0),
                 iface: link.map_or(b"", |link| &link.name),
                 frame: frame.bytes,
-            })
+            };
+            each(&CapturedFrames { first, memory, places })
         })
     }
+}
+
+/// The place of a packet whose bytes begin at `at`.
+#[inline]
+fn place_of(at: usize, frame: &Frame<'_>) -> FramePlace {
+    FramePlace { at, captured: frame.bytes.len(), len: frame.len, time_ns: frame.time_ns }
 }
 
 /// The form of the rings, and how to wait for packets in them.
@@ -574,8 +625,8 @@ impl Stream<CapturedPackets> for PacketStream<'_> {
         each: &mut Each<'_, CapturedPackets>,
     ) -> Result<StreamState, SourceError> {
         let (passes, mut filtered, mut info) = (self.passes, 0, std::mem::take(&mut self.info));
-        let state = self.next_batch(&mut |frame, netns_id, link| {
-            let row = row(frame, netns_id, link);
+        let state = self.next_batch(Together::One, &mut |taken| {
+            let row = row(&taken.first, taken.netns_id, taken.link);
             if passes.is_some_and(|passes| !passes(&row)) {
                 filtered += 1;
                 return Next::More;

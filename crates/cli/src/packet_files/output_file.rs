@@ -126,6 +126,12 @@ impl OutputFile {
         self.bytes + self.buffer.len() as u64
     }
 
+    /// What waits, and where each packet ends in it.
+    #[inline]
+    pub(crate) fn waiting(&mut self) -> (&mut Vec<u8>, &mut Vec<usize>) {
+        (&mut self.buffer, &mut self.ends)
+    }
+
     /// Notes that the buffer ends with a whole packet; true if it is time to write.
     #[inline]
     pub(crate) fn end_packet(&mut self) -> bool {

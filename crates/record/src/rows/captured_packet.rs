@@ -75,6 +75,51 @@ pub struct CapturedFrame<'b> {
     pub frame: &'b [u8],
 }
 
+/// Captured packets that differ in their bytes, lengths and stamps alone.
+#[derive(Clone, Copy, Debug)]
+pub struct CapturedFrames<'b> {
+    /// The first one.
+    pub first: CapturedFrame<'b>,
+    /// The memory in which all of them lie.
+    pub memory: &'b [u8],
+    /// Each of them, the first one, too.
+    pub places: &'b [FramePlace],
+}
+
+/// Where one of several packets lies in their memory, and what is its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FramePlace {
+    /// Offset of its first byte.
+    pub at: usize,
+    /// Bytes that were captured.
+    pub captured: usize,
+    /// Bytes that it had.
+    pub len: u32,
+    /// When it was received or sent, in ns since 1970.
+    pub time_ns: u64,
+}
+
+impl<'b> CapturedFrames<'b> {
+    /// What was captured of one of them; nothing if that lies beyond the end of the memory.
+    #[inline]
+    pub fn bytes(&self, place: &FramePlace) -> &'b [u8] {
+        let from_it = self.memory.get(place.at..).unwrap_or_default();
+        from_it.get(..place.captured).unwrap_or_default()
+    }
+
+    /// One after the other.
+    pub fn iter(&self) -> impl Iterator<Item = CapturedFrame<'b>> + use<'b> {
+        let all = *self;
+        let one = move |place: &FramePlace| CapturedFrame {
+            time_ns: place.time_ns,
+            len: place.len,
+            frame: all.bytes(place),
+            ..all.first
+        };
+        all.places.iter().map(one)
+    }
+}
+
 impl<'b> CapturedPacket<'b> {
     /// The packet without what was read of its headers.
     #[inline]

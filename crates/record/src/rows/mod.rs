@@ -49,8 +49,8 @@ mod tcp_info_fields;
 pub use baseline_change::{BaselineChange, BaselineChanges, BaselineVerb, ChangedThing};
 pub use capture_file::{CaptureFile, CaptureFileIface, CaptureFiles};
 pub use captured_packet::{
-    ArpHeader, CapturedFrame, CapturedPacket, CapturedPackets, LinkHeader, LinkType, PacketAim, StampSource,
-    capture_need,
+    ArpHeader, CapturedFrame, CapturedFrames, CapturedPacket, CapturedPackets, FramePlace, LinkHeader, LinkType,
+    PacketAim, StampSource, capture_need,
 };
 pub use conntrack::{
     Conntrack, CtCounters, CtState, CtStatus, CtTuple, Expectation, IcmpPart, NatKind, ip_proto, nat_need,

@@ -6,7 +6,7 @@ use super::blocks::{
 };
 use super::copied::{put_copied_statistics, put_counts};
 use super::put_bytes;
-use record::rows::{CapturedFrame, LinkType, PacketAim};
+use record::rows::{CapturedFrame, CapturedFrames, FramePlace, LinkType, PacketAim};
 use record::text::{put_text, put_u64};
 use std::num::NonZeroU32;
 
@@ -117,25 +117,19 @@ impl CapturedPcapNg {
     /// there.
     #[inline]
     pub fn write(&mut self, packet: &CapturedFrame<'_>, out: &mut Vec<u8>) {
-        let number = self.begin_packet(packet, None, out);
-        let padding = packet.frame.len().wrapping_neg() % 4;
-        let options = if packet.packet_type.is_some() { FLAGS_BYTES } else { 0 };
-        let length = PACKET_HEAD + packet.frame.len() + padding + options + 4;
-        // What is behind the packet: perhaps the flags and the end of options, the length. As a number, because loads
-        // of what was just stored in smaller parts wait for it.
-        let tail = u128::from(length as u32);
-        let flags = |flags: u32| tail << 96 | u128::from(flags) << 32 | 4 << 16 | u128::from(PACKET_FLAGS);
-        let tail = packet.packet_type.map(self::flags).map_or(tail, flags).to_le_bytes();
-        let start = out.len();
-        out.reserve(length + TAIL_BYTES);
-        put_head(packet, number, length, 0, out);
-        put_bytes(packet.frame, out);
-        // Always as many bytes, of which what is too much is taken back: a copy of a known length is no call.
-        let end = out.len() + padding;
-        out.extend_from_slice(&[0; 4]);
-        out.truncate(end);
-        out.extend_from_slice(&tail);
-        out.truncate(start + length);
+        let number = self.begin_packets(packet, 1, None, out);
+        let place = FramePlace { at: 0, captured: packet.frame.len(), len: packet.len, time_ns: packet.time_ns };
+        put_packet(number, packet.packet_type.map(flags), &place, packet.frame, out);
+    }
+
+    /// The same for several packets that are alike; `ends` is told where each ends in `out`.
+    pub fn write_alike(&mut self, packets: &CapturedFrames<'_>, ends: &mut Vec<usize>, out: &mut Vec<u8>) {
+        let number = self.begin_packets(&packets.first, packets.places.len() as u64, None, out);
+        let flags = packets.first.packet_type.map(flags);
+        for place in packets.places {
+            put_packet(number, flags, place, packets.bytes(place), out);
+            ends.push(out.len());
+        }
     }
 
     /// The same with notes about the packet. Values are escaped, and cut at 256 bytes. They cost more than twice as
@@ -150,12 +144,14 @@ impl CapturedPcapNg {
 
     /// The same with what else the caller has.
     pub(super) fn write_with(&mut self, packet: &CapturedFrame<'_>, parts: &PacketParts<'_>, out: &mut Vec<u8>) {
-        let number = self.begin_packet(packet, parts.describe, out);
+        let number = self.begin_packets(packet, 1, parts.describe, out);
         let start = out.len();
-        put_head(packet, number, 0, parts.link_header.len(), out);
+        let captured = parts.link_header.len() + packet.frame.len();
+        let len = packet.len.saturating_add(parts.link_header.len() as u32);
+        put_head(number, 0, &FramePlace { at: 0, captured, len, time_ns: packet.time_ns }, out);
         out.extend_from_slice(parts.link_header);
         out.extend_from_slice(packet.frame);
-        pad(out, parts.link_header.len() + packet.frame.len());
+        pad(out, captured);
         if let Some(flags) = parts.flags.or(packet.packet_type.map(flags)) {
             put_option(out, PACKET_FLAGS, &flags.to_le_bytes());
         }
@@ -164,9 +160,16 @@ impl CapturedPcapNg {
         end_block(out, start);
     }
 
-    /// Begins the section if there is none, and counts the packet; returns the number of its interface.
+    /// Begins the section if there is none, and counts `count` packets like this one; returns the number of their
+    /// interface.
     #[inline]
-    fn begin_packet(&mut self, packet: &CapturedFrame<'_>, describe: Option<Describe<'_>>, out: &mut Vec<u8>) -> u32 {
+    fn begin_packets(
+        &mut self,
+        packet: &CapturedFrame<'_>,
+        count: u64,
+        describe: Option<Describe<'_>>,
+        out: &mut Vec<u8>,
+    ) -> u32 {
         if !self.in_section {
             self.in_section = true;
             self.ifaces.clear();
@@ -174,7 +177,7 @@ impl CapturedPcapNg {
         }
         let number = self.number(packet, describe, out);
         if let Some(iface) = self.ifaces.get_mut(self.last) {
-            iface.packets += 1;
+            iface.packets += count;
         }
         number
     }
@@ -329,12 +332,34 @@ const FLAGS_BYTES: usize = 12;
 /// Bytes that are written behind a packet before those that are too many are taken back: padding, flags, length.
 const TAIL_BYTES: usize = 4 + FLAGS_BYTES + 4;
 
+/// Appends a packet without notes; `frame` is what was captured of it.
+#[inline(always)]
+fn put_packet(number: u32, flags: Option<u32>, place: &FramePlace, frame: &[u8], out: &mut Vec<u8>) {
+    let padding = frame.len().wrapping_neg() % 4;
+    let options = if flags.is_some() { FLAGS_BYTES } else { 0 };
+    let length = PACKET_HEAD + frame.len() + padding + options + 4;
+    // What is behind the packet: perhaps the flags and the end of options, the length. As a number, because loads of
+    // what was just stored in smaller parts wait for it.
+    let tail = u128::from(length as u32);
+    let with_flags = |flags: u32| tail << 96 | u128::from(flags) << 32 | 4 << 16 | u128::from(PACKET_FLAGS);
+    let tail = flags.map_or(tail, with_flags).to_le_bytes();
+    let start = out.len();
+    out.reserve(length + TAIL_BYTES);
+    put_head(number, length, &FramePlace { captured: frame.len(), ..*place }, out);
+    put_bytes(frame, out);
+    // Always as many bytes, of which what is too much is taken back: a copy of a known length is no call.
+    let end = out.len() + padding;
+    out.extend_from_slice(&[0; 4]);
+    out.truncate(end);
+    out.extend_from_slice(&tail);
+    out.truncate(start + length);
+}
+
 #[inline]
-fn put_head(packet: &CapturedFrame<'_>, number: u32, length: usize, header: usize, out: &mut Vec<u8>) {
-    let captured = u32::try_from(header + packet.frame.len()).unwrap_or(u32::MAX);
-    let len = packet.len.saturating_add(header as u32).max(captured);
-    let time = [(packet.time_ns >> 32) as u32, packet.time_ns as u32];
-    let fields = [PACKET, length as u32, number, time[0], time[1], captured, len];
+fn put_head(number: u32, length: usize, place: &FramePlace, out: &mut Vec<u8>) {
+    let captured = u32::try_from(place.captured).unwrap_or(u32::MAX);
+    let time = [(place.time_ns >> 32) as u32, place.time_ns as u32];
+    let fields = [PACKET, length as u32, number, time[0], time[1], captured, place.len.max(captured)];
     let mut head = [0; PACKET_HEAD];
     for (place, field) in head.chunks_exact_mut(4).zip(fields) {
         place.copy_from_slice(&field.to_le_bytes());
@@ -414,6 +439,49 @@ mod tests {
             assert!(padding.iter().all(|byte| *byte == 0), "{frame:?}");
             let inbound: &[u8] = &[2, 0, 4, 0, 5, 0, 0, 0, 0, 0, 0, 0];
             assert_eq!(options, if packet_type.is_some() { inbound } else { &[] }, "{frame:?}");
+        }
+    }
+
+    #[test]
+    fn issue_13_packets_that_are_alike_are_written_as_one_by_one() {
+        let memory: Vec<u8> = (0..=255).cycle().take(5000).collect();
+        let place =
+            |nth: usize| FramePlace { at: nth, captured: 7 * nth, len: 200, time_ns: 5_000_000_000_000 + nth as u64 };
+        let mut places: Vec<FramePlace> = (0..40).map(place).collect();
+        // Beyond the memory: no byte of it.
+        places.push(FramePlace { at: 4999, captured: 2, ..place(1) });
+        for packet_type in [None, Some(PacketAim::Outgoing)] {
+            let iface_version = NonZeroU32::new(1);
+            let first = CapturedFrame {
+                iface_version,
+                ifindex: 3,
+                iface: b"eth0",
+                link_type: LinkType::ETHERNET,
+                packet_type,
+                ..CapturedFrame::default()
+            };
+            let packets = CapturedFrames { first, memory: &memory, places: &places };
+            let (mut single, mut ends_of_single) = (Vec::new(), Vec::new());
+            let (mut together, mut ends) = (b"before".to_vec(), Vec::new());
+            let (mut writer, mut other) = (CapturedPcapNg::new(), CapturedPcapNg::new());
+            for packet in packets.iter() {
+                writer.write(&packet, &mut single);
+                ends_of_single.push(6 + single.len());
+            }
+            other.write_alike(&packets, &mut ends, &mut together);
+            assert_eq!((&together[6..], &ends), (&single[..], &ends_of_single));
+            let (mut end, mut other_end) = (Vec::new(), Vec::new());
+            writer.finish(7, None, &mut end);
+            other.finish(7, None, &mut other_end);
+            assert_eq!(end, other_end, "as many packets are counted");
+            let (mut pcap, mut other, mut single, mut together) =
+                (super::super::CapturedPcap::new(), super::super::CapturedPcap::new(), Vec::new(), Vec::new());
+            packets.iter().for_each(|packet| assert!(pcap.write(&packet, &mut single)));
+            assert!(other.write_alike(&packets, &mut ends, &mut together));
+            assert_eq!((&together, ends.last(), ends.len()), (&single, Some(&single.len()), 82));
+            let raw = CapturedFrame { link_type: LinkType::RAW, ..first };
+            assert!(!other.write_alike(&CapturedFrames { first: raw, ..packets }, &mut ends, &mut together));
+            assert_eq!((together.len(), ends.len()), (single.len(), 82), "no place for another link type");
         }
     }
 

@@ -1,6 +1,6 @@
 //! Captured packets as pcap: one link type, nanoseconds, no names of interfaces.
 
-use record::rows::{CapturedFrame, LinkType};
+use record::rows::{CapturedFrame, CapturedFrames, FramePlace, LinkType};
 
 /// Magic numbers of files with nanoseconds, and with microseconds; the version.
 const MAGIC: u32 = 0xa1b2_3c4d;
@@ -63,13 +63,33 @@ impl CapturedPcap {
         if self.link_type != Some(row.link_type) {
             return false;
         }
-        let captured = u32::try_from(row.frame.len()).unwrap_or(u32::MAX);
-        let time = [(row.time_ns / 1_000_000_000) as u32, (row.time_ns % 1_000_000_000 / self.unit_ns) as u32];
-        for number in [time[0], time[1], captured, row.len.max(captured)] {
+        let place = FramePlace { at: 0, captured: row.frame.len(), len: row.len, time_ns: row.time_ns };
+        self.put_record(&place, row.frame, out);
+        true
+    }
+
+    /// The same for several packets that are alike; `ends` is told where each ends in `out`.
+    pub fn write_alike(&mut self, packets: &CapturedFrames<'_>, ends: &mut Vec<usize>, out: &mut Vec<u8>) -> bool {
+        self.begin(packets.first.link_type, out);
+        if self.link_type != Some(packets.first.link_type) {
+            return false;
+        }
+        for place in packets.places {
+            self.put_record(place, packets.bytes(place), out);
+            ends.push(out.len());
+        }
+        true
+    }
+
+    /// Appends a record; `frame` is what was captured of its packet.
+    #[inline(always)]
+    fn put_record(&self, place: &FramePlace, frame: &[u8], out: &mut Vec<u8>) {
+        let captured = u32::try_from(frame.len()).unwrap_or(u32::MAX);
+        let time = [(place.time_ns / 1_000_000_000) as u32, (place.time_ns % 1_000_000_000 / self.unit_ns) as u32];
+        for number in [time[0], time[1], captured, place.len.max(captured)] {
             out.extend_from_slice(&number.to_le_bytes());
         }
-        super::put_bytes(row.frame, out);
-        true
+        super::put_bytes(frame, out);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The third form of rings (TPACKET_V3): blocks of packets, handed over when they are full or their time is over.
 use std::sync::atomic::Ordering;
 
-use super::frame::{Frame, FrameStatus, PacketType, StrippedTag, TAG_BYTES};
+use super::frame::{AlikeFrames, Frame, FrameStatus, PacketType, StrippedTag, TAG_BYTES};
 use super::mapping::{LINE, Mapping, fetch, half, word};
 use super::slots::with_bytes;
 
@@ -11,8 +11,11 @@ const DESCRIPTION: usize = 48;
 /// Offset of `struct sockaddr_ll` behind `struct tpacket3_hdr`, and bytes of both.
 const ADDRESS: usize = 48;
 const HEADER: usize = ADDRESS + 20;
-/// So many bytes behind a packet are fetched before they are read: some short packets, or a long one as the one before.
-const AHEAD_BYTES: usize = 1024;
+/// So many bytes behind a packet are fetched before they are read: short packets for as long as those that are handed
+/// out together are worked on.
+const AHEAD_BYTES: usize = 8 << 10;
+/// Packets that are handed out together have no more bytes, but for the last one: a processor's first cache holds them.
+const ALIKE_BYTES: usize = 16 << 10;
 
 /// Where the reader is.
 #[derive(Debug)]
@@ -96,24 +99,71 @@ impl Blocks {
         }
         let Some(block) = map.bytes_mut(self.block * self.block_bytes, self.block_bytes) else { return 0 };
         let (mut left, mut next, mut taken) = (self.left, self.next, 0);
-        // What lies before it is fetched: another processor has written the packets, and each line of them is waited
-        // for otherwise.
-        let mut fetched = next / LINE * LINE;
+        let mut fetched = Fetched::from(next);
         while left > 0 && taken < most {
             let Some(packet) = Packet::read(block, next) else {
                 left = 0;
                 break;
             };
-            let ahead = packet.next.saturating_add(AHEAD_BYTES.max(packet.next.saturating_sub(next))) / LINE * LINE;
+            fetched.ahead_of(&packet, next, block);
             (left, next, taken) = (left - 1, packet.next, taken + 1);
-            fetch(block, fetched.max(next / LINE * LINE)..ahead);
-            fetched = ahead;
             if !take(&packet.frame(block)) {
                 break;
             }
         }
         (self.left, self.next) = (left, next);
         taken
+    }
+
+    /// As `take_many`, but of packets that are alike, with the offset of each. `None` if there is none, or the next one
+    /// is not whole as it lies there: it has a tag to be put back, or no bytes.
+    #[inline]
+    pub(super) fn take_alike<'m>(
+        &mut self,
+        map: &'m Mapping,
+        most: u64,
+        mut each: impl FnMut(usize, &Frame<'_>),
+    ) -> Option<AlikeFrames<'m>> {
+        if !self.open(map) {
+            return None;
+        }
+        let block = map.bytes(self.block * self.block_bytes, self.block_bytes)?;
+        let mut packet = Packet::read(block, self.next).filter(Packet::is_whole)?;
+        let first = packet.bare(block);
+        let (mut left, mut next, mut taken, mut bytes) = (self.left, self.next, 0, 0);
+        let mut fetched = Fetched::from(next);
+        loop {
+            fetched.ahead_of(&packet, next, block);
+            each(packet.start, &packet.bare(block));
+            (left, next, taken, bytes) = (left - 1, packet.next, taken + 1, bytes + packet.captured);
+            if left == 0 || taken >= most || bytes >= ALIKE_BYTES {
+                break;
+            }
+            match Packet::read(block, next).filter(|other| other.is_whole() && other.frame.is_like(&first)) {
+                Some(other) => packet = other,
+                None => break,
+            }
+        }
+        (self.left, self.next) = (left, next);
+        Some(AlikeFrames { first, memory: block })
+    }
+}
+
+/// Up to where a block is fetched: another processor has written the packets, and each line of them is waited for
+/// otherwise.
+struct Fetched(usize);
+
+impl Fetched {
+    fn from(next: usize) -> Fetched {
+        Fetched(next / LINE * LINE)
+    }
+
+    /// Fetches what lies ahead of a packet whose header is at `at`.
+    #[inline]
+    fn ahead_of(&mut self, packet: &Packet, at: usize, block: &[u8]) {
+        let ahead = packet.next.saturating_add(AHEAD_BYTES.max(packet.next.saturating_sub(at))) / LINE * LINE;
+        fetch(block, self.0.max(packet.next / LINE * LINE)..ahead);
+        self.0 = ahead;
     }
 }
 
@@ -151,6 +201,19 @@ impl Packet {
                 status: FrameStatus(status),
             },
         })
+    }
+
+    /// True if it can be handed out as it lies there.
+    #[inline]
+    fn is_whole(&self) -> bool {
+        self.captured > 0 && self.tag.is_none()
+    }
+
+    /// The packet with its bytes, as they lie there.
+    #[inline]
+    fn bare<'m>(&self, block: &'m [u8]) -> Frame<'m> {
+        let bytes = block.get(self.start..).and_then(|rest| rest.get(..self.captured)).unwrap_or_default();
+        Frame { bytes, ..self.frame }
     }
 
     /// The packet with its bytes, and its tag back in its place.

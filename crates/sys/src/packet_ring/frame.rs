@@ -19,6 +19,25 @@ pub struct Frame<'r> {
     pub status: FrameStatus,
 }
 
+impl Frame<'_> {
+    /// True if interface, type and clock are the same. What the kernel says of checksums may differ.
+    #[inline]
+    pub(super) fn is_like(&self, other: &Frame<'_>) -> bool {
+        let stamped = FrameStatus::STAMPED_BY_ADAPTER;
+        (self.ifindex, self.hardware, self.packet_type, self.status.has(stamped))
+            == (other.ifindex, other.hardware, other.packet_type, other.status.has(stamped))
+    }
+}
+
+/// Packets one behind the other, all of the interface, type and clock of the first.
+#[derive(Debug, Clone, Copy)]
+pub struct AlikeFrames<'r> {
+    /// The first one.
+    pub first: Frame<'r>,
+    /// The memory in which all of them lie.
+    pub memory: &'r [u8],
+}
+
 /// `sll_pkttype` of `struct sockaddr_ll` (include/uapi/linux/if_packet.h).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PacketType(pub u8);

@@ -12,7 +12,7 @@ mod socket;
 mod stamps;
 mod whole;
 
-pub use frame::{Frame, FrameStatus, PacketType};
+pub use frame::{AlikeFrames, Frame, FrameStatus, PacketType};
 pub use program::{Instruction, PROGRAM_MAX, accept_all, of_some_cpus, one_direction, reject_all, without_own_echo};
 pub(crate) use socket::attach_filter;
 pub use socket::{PacketRing, PacketSocket, RingKind, RingRequest, RingStatistics};

@@ -2,7 +2,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use super::blocks::Blocks;
-use super::frame::{Frame, TAG_BYTES};
+use super::frame::{AlikeFrames, Frame, TAG_BYTES};
 use super::mapping::{Mapping, word};
 use super::program::{self, Instruction, PROGRAM_MAX};
 use super::slots::Slots;
@@ -260,6 +260,17 @@ impl PacketRing {
                 taken
             }
             RingReader::Blocks(blocks) => blocks.take_many(&mut self.map, most, take),
+        }
+    }
+
+    /// As [`PacketRing::take_many`], but of packets that are alike, with the offset of each in their memory: the caller
+    /// judges once what is the same for all. `None` if there is none for now, if the next one has a VLAN tag that is to
+    /// be put back, and for slots, each of which is given back before the next is read.
+    #[inline]
+    pub fn take_alike(&mut self, most: u64, each: impl FnMut(usize, &Frame<'_>)) -> Option<AlikeFrames<'_>> {
+        match &mut self.reader {
+            RingReader::Slots(_) => None,
+            RingReader::Blocks(blocks) => blocks.take_alike(&self.map, most, each),
         }
     }
 

@@ -87,6 +87,56 @@ fn root_both_forms_hand_out_every_packet_in_order() {
     }
 }
 
+/// Packets that go out and come in by turns are two kinds; those that only come in are one.
+#[test]
+fn root_packets_that_are_alike_come_together() {
+    if !is_root() {
+        return;
+    }
+    for (ignore_outgoing, kinds) in
+        [(true, vec![PacketType::HOST]), (false, vec![PacketType::OUTGOING, PacketType::HOST])]
+    {
+        with_own_netns(|| {
+            let (kind, program) = (RingKind::Blocks { retire_ms: 1 }, accept_all(1500));
+            let request = RingRequest {
+                ifindex: 1,
+                kind,
+                ring_bytes: 1 << 20,
+                program: &program,
+                promiscuous: false,
+                ignore_outgoing,
+            };
+            let mut ring = PacketRing::open(&request).unwrap();
+            send(100);
+            let (mut found, mut most_together) = (Vec::new(), 0);
+            while found.len() < 100 * kinds.len() {
+                let mut places = Vec::new();
+                let note = |at: usize, frame: &Frame<'_>| {
+                    assert_eq!((frame.ifindex, frame.hardware, frame.len), (1, 772, 45));
+                    places.push((at, frame.bytes.len()));
+                };
+                let Some(AlikeFrames { first, memory }) = ring.take_alike(7, note) else {
+                    ring.give_back();
+                    crate::wait_any(&[ring.as_fd()], 10, &mut Vec::new()).unwrap();
+                    continue;
+                };
+                assert_eq!(first.bytes, &memory[places[0].0..][..places[0].1]);
+                most_together = most_together.max(places.len());
+                found.extend(places.iter().map(|(at, length)| (first.packet_type, memory[at + length - 1])));
+            }
+            let wanted: Vec<_> = (0..100).flat_map(|number| kinds.iter().map(move |kind| (*kind, number))).collect();
+            assert_eq!(found, wanted);
+            assert_eq!(most_together, if kinds.len() == 1 { 7 } else { 1 });
+        });
+    }
+    with_own_netns(|| {
+        let mut ring = ring(RingKind::Slots { slot_bytes: 2048, whole: None }, 1 << 20, &accept_all(1500));
+        send(1);
+        assert!(ring.take_alike(7, |_, _| ()).is_none(), "slots are given back one by one");
+        assert_eq!(numbers(&mut ring), [0]);
+    });
+}
+
 #[test]
 fn root_what_finds_no_room_is_counted() {
     if !is_root() {

@@ -7,7 +7,7 @@ use crate::packet_files::{BegunFile, OutputFile, is_pcap, words_of};
 use crate::packet_notes::{ConnectionNotes, NoteFields};
 use capture::{CaptureReport, PacketStream};
 use engine::{CellsOf, Disposition, Ended, Plan, RenewedLookups, RowSink, Run, RunError};
-use record::rows::{CapturedFrame, CapturedPacket, CapturedPackets, LinkType};
+use record::rows::{CapturedFrame, CapturedFrames, CapturedPacket, CapturedPackets, LinkType};
 use record::{Columns, Lookups, Next, RowCells, SourceError, SourceFault, Stream, StreamState};
 use sinks::packets::{CapturedPcap, CapturedPcapNg, IfaceOfSection, IfaceStatistics, PacketNotes};
 use std::io;
@@ -35,6 +35,8 @@ impl Format {
 
 /// Bytes beside the packet in its record, at most.
 const RECORD_BYTES: usize = 64;
+/// Why a packet of one interface may not be in a file with packets of another.
+const OTHER_LINK_TYPE: &str = "pcap has one link type only: name the file .pcapng";
 
 /// A file that packets are written into.
 pub(super) struct PacketWriter {
@@ -105,13 +107,34 @@ impl PacketWriter {
         self.end_packet();
     }
 
+    /// Writes packets that are alike, at once where none of them may begin another file.
+    fn put_alike(&mut self, packets: &CapturedFrames<'_>) {
+        if self.rotation.is_some() {
+            return packets.iter().for_each(|packet| self.put_captured(&packet));
+        }
+        let count = packets.places.len() as u64;
+        self.taken += count;
+        let (buffer, ends) = self.file.waiting();
+        match &mut self.format {
+            Format::Pcap(pcap) => {
+                if !pcap.write_alike(packets, ends, buffer) {
+                    return self.refuse(count, OTHER_LINK_TYPE);
+                }
+            }
+            Format::Pcapng(pcapng) => pcapng.write_alike(packets, ends, buffer),
+        }
+        if self.file.is_full() {
+            self.write_out();
+        }
+    }
+
     #[inline]
     fn put_captured(&mut self, packet: &CapturedFrame<'_>) {
         self.begin_packet(packet.frame.len());
         match &mut self.format {
             Format::Pcap(pcap) => {
                 if !pcap.write(packet, &mut self.file.buffer) {
-                    return self.refuse(1, "pcap has one link type only: name the file .pcapng");
+                    return self.refuse(1, OTHER_LINK_TYPE);
                 }
             }
             Format::Pcapng(pcapng) => pcapng.write(packet, &mut self.file.buffer),
@@ -266,8 +289,8 @@ pub(super) fn all_written(writer: &mut PacketWriter, stream: &mut PacketStream<'
     let (mut ended, mut failed) = (Ended::Whole, None);
     writer.flush();
     loop {
-        let state = stream.next_captured(&mut |packet| {
-            writer.put_captured(packet);
+        let state = stream.next_captured(&mut |packets| {
+            writer.put_alike(packets);
             if writer.is_closed { Next::Stop } else { Next::More }
         });
         writer.flush();

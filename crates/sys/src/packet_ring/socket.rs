@@ -68,7 +68,8 @@ pub struct RingRequest<'r> {
     pub kind: RingKind,
     /// Bytes of the ring, rounded to a power of two; less where the kernel has not so much ([`PacketRing::bytes`]).
     pub ring_bytes: usize,
-    /// Chooses packets, and how much of each is copied.
+    /// Chooses packets, and how much of each is copied. One that takes all of each is not attached: the kernel does that
+    /// without, and each packet of the host pays for the call.
     pub program: &'r [Instruction],
     /// True to see the packets of other hosts, too, as far as they reach the interface.
     pub promiscuous: bool,
@@ -130,7 +131,9 @@ impl PacketSocket {
         }
         let map = Mapping::of(&fd, bytes).map_err(|errno| SysError::new("mmap", WHAT, errno))?;
         let ring = PacketRing { fd, map, reader, bytes, statistics: RingStatistics::default() };
-        ring.attach(request.program)?;
+        if !program::accepts_all_whole(request.program) {
+            ring.attach(request.program)?;
+        }
         Ok(ring)
     }
 

@@ -87,6 +87,39 @@ fn root_both_forms_hand_out_every_packet_in_order() {
     }
 }
 
+/// Each packet of the host pays for a program, so one that changes nothing is not attached; a filter can come later.
+#[test]
+fn root_a_program_that_takes_all_is_none() {
+    if !is_root() {
+        return;
+    }
+    let attached = |ring: &PacketRing| {
+        let mut length: libc::socklen_t = 0;
+        // SAFETY: with no room the kernel only tells how many instructions there are.
+        let failed = unsafe {
+            libc::getsockopt(
+                std::os::fd::AsRawFd::as_raw_fd(&ring.as_fd()),
+                libc::SOL_SOCKET,
+                libc::SO_GET_FILTER,
+                std::ptr::null_mut(),
+                &mut length,
+            )
+        };
+        assert_eq!(failed, 0);
+        length
+    };
+    with_own_netns(|| {
+        let blocks = RingKind::Blocks { retire_ms: 1 };
+        assert_eq!(attached(&ring(blocks, 1 << 20, &accept_all(262_143))), 1);
+        let mut all = ring(blocks, 1 << 20, &accept_all(262_144));
+        assert_eq!(attached(&all), 0);
+        send(3);
+        assert_eq!(numbers(&mut all), [0, 1, 2]);
+        all.reject_all().unwrap();
+        assert_eq!(attached(&all), 1);
+    });
+}
+
 /// Packets that go out and come in by turns are two kinds; those that only come in are one.
 #[test]
 fn root_packets_that_are_alike_come_together() {

@@ -1,7 +1,7 @@
 //! CRC-32C (Castagnoli), by the processor's own instructions where it has them: 16 or 8 bytes a cycle instead of 1.
 //!
-//! - SSE 4.2 has an instruction for it that takes 8 bytes and three cycles, but one can begin each cycle: three parts of
-//!   the bytes are summed at once, and their sums put together by a table.
+//! - SSE 4.2 has an instruction for it that takes 8 bytes and three cycles, but one can begin each cycle: three parts
+//!   of the bytes are summed at once, and their sums put together by a table.
 //! - AVX-512 multiplies polynomials, eight at a time. A sum is the remainder of a division, and a remainder does not
 //!   change when the first bytes are replaced by their product with a power of x that stands for their distance from
 //!   the end: 256 bytes at a time are so folded into the next 256, and the last 64 are left to the instruction above.

@@ -366,8 +366,7 @@ impl<'h> PacketStream<'h> {
             } else if let Some(frame) = looked_at.filter(|_| is_stamped || measures_all) {
                 latency.add(now_ns.saturating_sub(frame.time_ns));
             }
-            let is_cut = |frame: &&FramePlace| frame.captured < frame.len.min(snaplen) as usize;
-            *truncated += frames.iter().filter(is_cut).count() as u64;
+            *truncated += cut(frames, snaplen);
             let mut link = place.links.find(first.ifindex);
             if link.is_none() {
                 renew_unknown(place, *read_links, renew_ns);
@@ -394,10 +393,9 @@ impl<'h> PacketStream<'h> {
             let Some(ring) = at.and_then(|at| rings.get_mut(at)) else { break };
             let Some(place) = places.get_mut(ring.at) else { break };
             frame_places.clear();
+            let note = |at: usize, frame: &Frame<'_>| frame_places.push(place_of(at, frame));
             let alike = match together {
-                Together::Alike => {
-                    ring.ring.take_alike(most.min(ALIKE_MAX), |at, frame| frame_places.push(place_of(at, frame)))
-                }
+                Together::Alike => ring.ring.take_alike(most.min(ALIKE_MAX), note),
                 Together::One => None,
             };
             let taken = if let Some(alike) = alike {
@@ -489,6 +487,12 @@ impl<'h> PacketStream<'h> {
             each(&CapturedFrames { first, memory, places })
         })
     }
+}
+
+/// How many of these packets have fewer bytes than were asked for.
+#[inline]
+fn cut(frames: &[FramePlace], snaplen: u32) -> u64 {
+    frames.iter().filter(|frame| frame.captured < frame.len.min(snaplen) as usize).count() as u64
 }
 
 /// The place of a packet whose bytes begin at `at`.

@@ -68,8 +68,8 @@ pub struct RingRequest<'r> {
     pub kind: RingKind,
     /// Bytes of the ring, rounded to a power of two; less where the kernel has not so much ([`PacketRing::bytes`]).
     pub ring_bytes: usize,
-    /// Chooses packets, and how much of each is copied. One that takes all of each is not attached: the kernel does that
-    /// without, and each packet of the host pays for the call.
+    /// Chooses packets, and how much of each is copied. One that takes all of each is not attached: the kernel does
+    /// that without, and each packet of the host pays for the call.
     pub program: &'r [Instruction],
     /// True to see the packets of other hosts, too, as far as they reach the interface.
     pub promiscuous: bool,

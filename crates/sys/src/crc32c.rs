@@ -80,12 +80,12 @@ fn behind_zeros(crc: u32) -> u32 {
 
 /// Bytes that are folded at once.
 const BLOCK: usize = 256;
-/// What moves bytes on by so many bits, see [`factors`].
+/// Factors that move 16 bytes on by a block, and by the 64 bytes of a register.
 const BY_BLOCK: [u64; 2] = factors(8 * BLOCK as u32);
 const BY_REGISTER: [u64; 2] = factors(512);
 
-/// What the two halves of 16 bytes are multiplied by, to stand `bits` behind their place. The first half stands 64 bits
-/// before the second. In both a product of reflected polynomials lies 33 bits off.
+/// Factors of the two halves of 16 bytes that move them on by `bits`. The first half stands 64 bits before the second;
+/// in both a product of reflected polynomials lies 33 bits off.
 const fn factors(bits: u32) -> [u64; 2] {
     [power_of_x(bits + 64 - 33), power_of_x(bits - 33)]
 }
@@ -125,7 +125,7 @@ fn can_fold() -> bool {
         && std::arch::is_x86_feature_detected!("sse4.2")
 }
 
-/// The sum of whole blocks, one or more. The intrinsics for these instructions came with Rust 1.89.
+/// The sum of whole blocks, one or more. In assembler, because the intrinsics came with Rust 1.89.
 ///
 /// # Safety
 /// The processor has SSE 4.2, AVX-512F and VPCLMULQDQ.

@@ -489,7 +489,7 @@ impl<'h> PacketStream<'h> {
     }
 }
 
-/// How many of these packets have fewer bytes than were asked for.
+/// Count of the packets that have fewer bytes than were asked for.
 #[inline]
 fn cut(frames: &[FramePlace], snaplen: u32) -> u64 {
     frames.iter().filter(|frame| frame.captured < frame.len.min(snaplen) as usize).count() as u64

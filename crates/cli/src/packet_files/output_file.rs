@@ -126,7 +126,7 @@ impl OutputFile {
         self.bytes + self.buffer.len() as u64
     }
 
-    /// What waits, and where each packet ends in it.
+    /// The records that wait, and the place in them where each packet ends.
     #[inline]
     pub(crate) fn waiting(&mut self) -> (&mut Vec<u8>, &mut Vec<usize>) {
         (&mut self.buffer, &mut self.ends)

@@ -86,7 +86,7 @@ pub struct CapturedFrames<'b> {
     pub places: &'b [FramePlace],
 }
 
-/// Where one of several packets lies in their memory, and what is its own.
+/// Place of one of several packets in their memory, with its own lengths and stamp.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FramePlace {
     /// Offset of its first byte.
@@ -100,14 +100,14 @@ pub struct FramePlace {
 }
 
 impl<'b> CapturedFrames<'b> {
-    /// What was captured of one of them; nothing if that lies beyond the end of the memory.
+    /// The captured bytes of one of them; none if they lie beyond the end of the memory.
     #[inline]
     pub fn bytes(&self, place: &FramePlace) -> &'b [u8] {
         let from_it = self.memory.get(place.at..).unwrap_or_default();
         from_it.get(..place.captured).unwrap_or_default()
     }
 
-    /// One after the other.
+    /// The packets one by one.
     pub fn iter(&self) -> impl Iterator<Item = CapturedFrame<'b>> + use<'b> {
         let all = *self;
         let one = move |place: &FramePlace| CapturedFrame {

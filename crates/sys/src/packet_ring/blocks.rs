@@ -149,8 +149,8 @@ impl Blocks {
     }
 }
 
-/// Up to where a block is fetched: another processor has written the packets, and each line of them is waited for
-/// otherwise.
+/// End of the part of a block that is fetched: another processor has written the packets, and each line of them is
+/// waited for otherwise.
 struct Fetched(usize);
 
 impl Fetched {

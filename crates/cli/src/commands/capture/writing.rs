@@ -35,7 +35,7 @@ impl Format {
 
 /// Bytes beside the packet in its record, at most.
 const RECORD_BYTES: usize = 64;
-/// Why a packet of one interface may not be in a file with packets of another.
+/// Reason for leaving out a packet whose link type is not the file's.
 const OTHER_LINK_TYPE: &str = "pcap has one link type only: name the file .pcapng";
 
 /// A file that packets are written into.

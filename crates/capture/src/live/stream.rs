@@ -8,7 +8,7 @@ use record::rows::{
 };
 use record::{Accounting, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, StreamState};
 use sys::packet_ring::{
-    Frame, FrameStatus, Instruction, RingKind, RingRequest, StampClock, accept_all, sleep_precisely,
+    Frame, FrameStatus, Instruction, RingKind, RingRequest, StampClock, accept_all, accepts_all_whole, sleep_precisely,
 };
 use sys::{SysError, clock, wait_any};
 
@@ -146,7 +146,7 @@ pub struct PacketStream<'h> {
     /// Packets of which the kernel kept less than that.
     truncated: u64,
     info: Vec<u8>,
-    /// Of the packets that are handed out together.
+    /// The places of the packets that are handed out together; kept for its memory.
     frame_places: Vec<FramePlace>,
 }
 
@@ -200,7 +200,7 @@ impl<'h> PacketStream<'h> {
             pace,
             passes: follow.passes,
             filtered: 0,
-            instructions: program.len(),
+            instructions: if !ifaces.is_empty() && accepts_all_whole(&program) { 0 } else { program.len() },
             read_links: follow.links,
             say: follow.say,
             stop: follow.stop,
@@ -619,7 +619,10 @@ impl Stream<CapturedPackets> for PacketStream<'_> {
     fn offer(&self, _: &Demand<CapturedPackets>) -> Offer {
         let bytes: usize = self.rings.iter().map(|ring| ring.ring.bytes()).sum();
         let line = format!("packets by AF_PACKET: {} rings, {} KiB together", self.rings.len(), bytes >> 10);
-        let program = format!("the kernel's filter has {} instructions", self.instructions);
+        let program = match self.instructions {
+            0 => "no filter in the kernel: it takes all packets whole".to_owned(),
+            instructions => format!("the kernel's filter has {instructions} instructions"),
+        };
         Offer { backend: BACKEND, explain: vec![line, program], ..Offer::default() }
     }
 

@@ -99,6 +99,14 @@ pub struct FramePlace {
     pub time_ns: u64,
 }
 
+impl CapturedFrame<'_> {
+    /// Its place in a memory that is the frame itself.
+    #[inline]
+    pub fn place(&self) -> FramePlace {
+        FramePlace { at: 0, captured: self.frame.len(), len: self.len, time_ns: self.time_ns }
+    }
+}
+
 impl<'b> CapturedFrames<'b> {
     /// The captured bytes of one of them; none if they lie beyond the end of the memory.
     #[inline]

@@ -118,11 +118,10 @@ impl CapturedPcapNg {
     #[inline]
     pub fn write(&mut self, packet: &CapturedFrame<'_>, out: &mut Vec<u8>) {
         let number = self.begin_packets(packet, 1, None, out);
-        let place = FramePlace { at: 0, captured: packet.frame.len(), len: packet.len, time_ns: packet.time_ns };
-        put_packet(number, packet.packet_type.map(flags), &place, packet.frame, out);
+        put_packet(number, packet.packet_type.map(flags), &packet.place(), packet.frame, out);
     }
 
-    /// The same for several packets that are alike; `ends` is told where each ends in `out`.
+    /// Appends several packets that are alike to `out`, and the place where each ends in it to `ends`.
     pub fn write_alike(&mut self, packets: &CapturedFrames<'_>, ends: &mut Vec<usize>, out: &mut Vec<u8>) {
         let number = self.begin_packets(&packets.first, packets.places.len() as u64, None, out);
         let flags = packets.first.packet_type.map(flags);

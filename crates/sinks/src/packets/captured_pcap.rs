@@ -63,12 +63,12 @@ impl CapturedPcap {
         if self.link_type != Some(row.link_type) {
             return false;
         }
-        let place = FramePlace { at: 0, captured: row.frame.len(), len: row.len, time_ns: row.time_ns };
-        self.put_record(&place, row.frame, out);
+        self.put_record(&row.place(), row.frame, out);
         true
     }
 
-    /// The same for several packets that are alike; `ends` is told where each ends in `out`.
+    /// Appends records of several packets that are alike to `out`, and the place where each ends in it to `ends`; false
+    /// for packets of another link type.
     pub fn write_alike(&mut self, packets: &CapturedFrames<'_>, ends: &mut Vec<usize>, out: &mut Vec<u8>) -> bool {
         self.begin(packets.first.link_type, out);
         if self.link_type != Some(packets.first.link_type) {

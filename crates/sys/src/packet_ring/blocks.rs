@@ -30,11 +30,13 @@ pub(super) struct Blocks {
     left: u32,
     /// Offset of the next one in the block.
     next: usize,
+    /// End of the part of the block that was fetched: each line once, however few packets are asked for at a time.
+    fetched: usize,
 }
 
 impl Blocks {
     pub(super) fn new(block_bytes: usize, blocks: usize) -> Blocks {
-        Blocks { block_bytes, blocks, block: 0, is_open: false, left: 0, next: 0 }
+        Blocks { block_bytes, blocks, block: 0, is_open: false, left: 0, next: 0, fetched: 0 }
     }
 
     /// Opens the next block that has packets, if there is one.
@@ -51,7 +53,7 @@ impl Blocks {
             if status & FrameStatus::USER == 0 {
                 return false;
             }
-            self.is_open = true;
+            (self.is_open, self.fetched) = (true, 0);
             (self.left, self.next) = (word(description, 12), word(description, 16) as usize);
         }
         self.left > 0
@@ -98,20 +100,19 @@ impl Blocks {
             return 0;
         }
         let Some(block) = map.bytes_mut(self.block * self.block_bytes, self.block_bytes) else { return 0 };
-        let (mut left, mut next, mut taken) = (self.left, self.next, 0);
-        let mut fetched = Fetched::from(next);
+        let (mut left, mut next, mut taken, mut fetched) = (self.left, self.next, 0, self.fetched);
         while left > 0 && taken < most {
             let Some(packet) = Packet::read(block, next) else {
                 left = 0;
                 break;
             };
-            fetched.ahead_of(&packet, next, block);
+            fetched = packet.fetch_ahead(next, block, fetched);
             (left, next, taken) = (left - 1, packet.next, taken + 1);
             if !take(&packet.frame(block)) {
                 break;
             }
         }
-        (self.left, self.next) = (left, next);
+        (self.left, self.next, self.fetched) = (left, next, fetched);
         taken
     }
 
@@ -131,9 +132,9 @@ impl Blocks {
         let mut packet = Packet::read(block, self.next).filter(Packet::is_whole)?;
         let first = packet.bare(block);
         let (mut left, mut next, mut taken, mut bytes) = (self.left, self.next, 0, 0);
-        let mut fetched = Fetched::from(next);
+        let mut fetched = self.fetched;
         loop {
-            fetched.ahead_of(&packet, next, block);
+            fetched = packet.fetch_ahead(next, block, fetched);
             each(packet.start, &packet.bare(block));
             (left, next, taken, bytes) = (left - 1, packet.next, taken + 1, bytes + packet.captured);
             if left == 0 || taken >= most || bytes >= ALIKE_BYTES {
@@ -144,26 +145,8 @@ impl Blocks {
                 None => break,
             }
         }
-        (self.left, self.next) = (left, next);
+        (self.left, self.next, self.fetched) = (left, next, fetched);
         Some(AlikeFrames { first, memory: block })
-    }
-}
-
-/// End of the part of a block that is fetched: another processor has written the packets, and each line of them is
-/// waited for otherwise.
-struct Fetched(usize);
-
-impl Fetched {
-    fn from(next: usize) -> Fetched {
-        Fetched(next / LINE * LINE)
-    }
-
-    /// Fetches what lies ahead of a packet whose header is at `at`.
-    #[inline]
-    fn ahead_of(&mut self, packet: &Packet, at: usize, block: &[u8]) {
-        let ahead = packet.next.saturating_add(AHEAD_BYTES.max(packet.next.saturating_sub(at))) / LINE * LINE;
-        fetch(block, self.0.max(packet.next / LINE * LINE)..ahead);
-        self.0 = ahead;
     }
 }
 
@@ -201,6 +184,15 @@ impl Packet {
                 status: FrameStatus(status),
             },
         })
+    }
+
+    /// Fetches what lies ahead of this packet, whose header is at `at`, and was not fetched before; returns the end of
+    /// that. Another processor has written the packets, and each line of them is waited for otherwise.
+    #[inline]
+    fn fetch_ahead(&self, at: usize, block: &[u8], fetched: usize) -> usize {
+        let ahead = self.next.saturating_add(AHEAD_BYTES.max(self.next.saturating_sub(at))) / LINE * LINE;
+        fetch(block, fetched.max(self.next / LINE * LINE)..ahead);
+        fetched.max(ahead)
     }
 
     /// True if it can be handed out as it lies there.

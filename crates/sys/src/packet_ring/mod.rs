@@ -13,7 +13,9 @@ mod stamps;
 mod whole;
 
 pub use frame::{AlikeFrames, Frame, FrameStatus, PacketType};
-pub use program::{Instruction, PROGRAM_MAX, accept_all, of_some_cpus, one_direction, reject_all, without_own_echo};
+pub use program::{
+    Instruction, PROGRAM_MAX, accept_all, accepts_all_whole, of_some_cpus, one_direction, reject_all, without_own_echo,
+};
 pub(crate) use socket::attach_filter;
 pub use socket::{PacketRing, PacketSocket, RingKind, RingRequest, RingStatistics};
 pub use stamps::{StampClock, stamp_clocks};

@@ -44,8 +44,8 @@ pub fn accept_all(snaplen: u32) -> Vec<Instruction> {
 /// No packet is longer: what libpcap and tcpdump take at most (`MAXIMUM_SNAPLEN`).
 const WHOLE: u32 = 262_144;
 
-/// True for a program that takes every packet with all its bytes.
-pub(super) fn accepts_all_whole(program: &[Instruction]) -> bool {
+/// True for a program that takes every packet with all its bytes: a ring does without it.
+pub fn accepts_all_whole(program: &[Instruction]) -> bool {
     matches!(program, [only] if *only == plain(RETURN, only.k) && only.k >= WHOLE)
 }
 

@@ -54,15 +54,20 @@ const LATER: &str = "47113";
 /// A namespace whose packets to a port are logged, once the run has bound the group there.
 fn made_meanwhile(purpose: &str) -> Lab {
     let lab = Lab::new(purpose);
+    log_to(&lab, LATER);
+    testkit::wait_until("the group is bound", || is_bound(&lab, LATER));
+    lab
+}
+
+/// Has packets to a port logged.
+fn log_to(lab: &Lab, group: &str) {
     lab.nft(&format!(
         "table inet t {{ chain o {{ type filter hook output priority 0
-           udp dport 7009 counter log prefix \"later: \" group {LATER} drop comment \"of {}\"
+           udp dport 7009 counter log prefix \"later: \" group {group} drop comment \"of {}\"
          }}
          }}",
         lab.name()
     ));
-    testkit::wait_until("the group is bound", || is_bound(&lab, LATER));
-    lab
 }
 
 /// Other tests may have bound groups of theirs there, too.
@@ -119,4 +124,30 @@ fn root_log_reads_namespaces_that_come_later() {
     }
     assert!(!ran.stderr.contains("lost"), "{inodes:?}: {}", ran.stderr);
     assert!(ran.stderr.contains("namespaces were made meanwhile"), "{}", ran.stderr);
+}
+
+/// Of several namespaces that are new, the one that logs first has its rules listed before the others.
+#[test]
+fn root_log_tells_the_rule_of_one_new_namespace_among_many() {
+    const MANY: &str = "47115";
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let mut command = Command::new(testkit::program::netwren());
+    let columns = "netns,rule_comment,seq";
+    clean(&mut command).args(["log", "--all-netns", "--group", MANY, "--latency", "10ms", "--columns", columns]);
+    command.arg("prefix = \"later: \"");
+    let mut log: Going<String> = Going::past_header(command, columns, |line| line);
+    let labs = [(); 8].map(|()| Lab::new("logmnet"));
+    let mut expected = Vec::new();
+    for lab in labs.iter().take(4) {
+        log_to(lab, MANY);
+        testkit::wait_until("the group is bound", || is_bound(lab, MANY));
+        send(lab, to_five(), 3);
+        expected.extend((0..3).map(|seq| format!("{0}\tof {0}\t{seq}", lab.name())));
+    }
+    log.read_until("its records", |lines| lines.len() >= expected.len());
+    let (mut lines, ran) = log.end();
+    lines.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(lines, expected, "{}", ran.stderr);
 }

@@ -266,10 +266,13 @@ impl Session {
         }
     }
 
-    /// Calls `visit` inside the namespace with this inode, if it is one of those that are read and can be entered.
+    /// Calls `visit` inside the namespace with this inode, if it is one of those that are read, or that another thread
+    /// has found meanwhile, and can be entered.
     pub(crate) fn in_namespace(&self, inode: u64, visit: &mut dyn FnMut()) {
         let Some(namespaces) = self.namespaces() else { return };
-        let Some(namespace) = namespaces.list().iter().find(|namespace| namespace.inode == inode) else { return };
+        let of = |namespaces: &Namespaces| namespaces.list().iter().find(|other| other.inode == inode).cloned();
+        let in_found = || of(self.found.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?);
+        let Some(namespace) = of(&namespaces).or_else(in_found) else { return };
         let Ok(opened) = namespace.open(&self.host, self.netns_id) else { return };
         let Ok(_inside) = opened.map(|netns| netns.enter()).transpose() else { return };
         visit();

@@ -4,14 +4,21 @@
 mod book;
 mod reading;
 
+use crate::refreshing_lookups::Budget;
 use crate::session::Session;
 use book::RuleMatch;
 use reading::{Answer, NetnsRules};
 use record::rows::{LogRecord, LogRecords, LoggingRule, log_need};
 use record::{Accounting, Demand, Each, Offer, SourceError, Stream, StreamState};
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::time::Duration;
-use sys::SysError;
+use sys::{SysError, clock};
+
+/// Listing the rules of new namespaces may keep records waiting for one part in so many of the time, and for so long
+/// at once after a pause.
+const SHARE_OF_TIME: u64 = 10;
+const CREDIT_NS_MAX: u64 = 1_000_000_000;
 
 /// What gathers in the kernel is sent this much after its time at most.
 const TIMER_NS: u64 = 100_000_000;
@@ -20,12 +27,21 @@ const TIMER_NS: u64 = 100_000_000;
 pub(super) struct Rules<'s> {
     session: &'s Session,
     namespaces: RefCell<Vec<NetnsRules>>,
-    /// Namespaces that were made meanwhile, whose rules were not listed yet.
-    new: RefCell<Vec<u64>>,
+    new: RefCell<NewNamespaces>,
     with_texts: bool,
     /// How long a record may have waited in the kernel.
     latency_ns: u64,
     counts: RefCell<UnnamedCounts>,
+}
+
+/// Namespaces that were made meanwhile.
+struct NewNamespaces {
+    /// Their rules were not listed yet.
+    waiting: Vec<u64>,
+    /// It was tried to list the rules of these.
+    tried: HashSet<u64>,
+    /// Time that may go by for those of which a record has come already.
+    budget: Budget,
 }
 
 /// Records whose rule is not told, by reason.
@@ -34,6 +50,7 @@ struct UnnamedCounts {
     several: u64,
     unknown: u64,
     late: u64,
+    unlisted: u64,
     trouble: Option<String>,
 }
 
@@ -50,7 +67,12 @@ impl<'s> Rules<'s> {
             Err(error) => _ = counts.trouble.get_or_insert(error.to_string()),
         });
         let latency_ns = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX).saturating_add(TIMER_NS);
-        let (namespaces, new, counts) = (namespaces.into(), RefCell::default(), counts.into());
+        let new = NewNamespaces {
+            waiting: Vec::new(),
+            tried: HashSet::new(),
+            budget: Budget::new(SHARE_OF_TIME, CREDIT_NS_MAX),
+        };
+        let (namespaces, new, counts) = (namespaces.into(), new.into(), counts.into());
         Some(Rules { session, namespaces, new, with_texts, latency_ns, counts })
     }
 
@@ -60,17 +82,49 @@ impl<'s> Rules<'s> {
         let Ok(mut namespaces) = self.namespaces.try_borrow_mut() else { return };
         // What hears of changes there would keep them alive.
         namespaces.retain(|rules| found.list().iter().any(|namespace| namespace.inode == rules.netns_id));
-        let is_new = |inode: &u64| !namespaces.iter().any(|rules| rules.netns_id == *inode);
-        self.new.replace(found.list().iter().map(|namespace| namespace.inode).filter(is_new).collect());
+        let is_listed = |inode: &u64| namespaces.iter().any(|rules| rules.netns_id == *inode);
+        let mut new = self.new.borrow_mut();
+        new.waiting = found.list().iter().map(|namespace| namespace.inode).filter(|inode| !is_listed(inode)).collect();
+        new.tried.clear();
     }
 
     /// Lists the rules of one namespace that is new: a listing takes a while, and there may be many.
     fn open_next(&self, namespaces: &mut Vec<NetnsRules>) {
-        let Some(new) = self.new.borrow_mut().pop() else { return };
-        self.session.in_namespace(new, &mut || match NetnsRules::open(self.session.host(), new, self.with_texts) {
-            Ok(rules) => namespaces.push(rules),
-            Err(error) => _ = self.counts.borrow_mut().trouble.get_or_insert(error.to_string()),
-        });
+        let next = self.new.borrow_mut().waiting.pop();
+        if let Some(netns_id) = next {
+            self.open_one(netns_id, namespaces);
+        }
+    }
+
+    /// Lists the rules of the namespace that a record comes from, if they were not: it was made just now, and those of
+    /// others would come first. Once each, and in a part of the time: records wait meanwhile.
+    fn meet(&self, netns_id: u64) {
+        let Ok(mut namespaces) = self.namespaces.try_borrow_mut() else { return };
+        if namespaces.iter().any(|rules| rules.netns_id == netns_id) {
+            return;
+        }
+        let mut new = self.new.borrow_mut();
+        if new.tried.contains(&netns_id) || !new.budget.allows(clock::monotonic_ns()) {
+            return;
+        }
+        new.waiting.retain(|other| *other != netns_id);
+        drop(new);
+        let begun_ns = clock::monotonic_ns();
+        self.open_one(netns_id, &mut namespaces);
+        self.new.borrow_mut().budget.used(clock::monotonic_ns().saturating_sub(begun_ns));
+    }
+
+    fn open_one(&self, netns_id: u64, namespaces: &mut Vec<NetnsRules>) {
+        self.new.borrow_mut().tried.insert(netns_id);
+        let mut opened = None;
+        let open = || NetnsRules::open(self.session.host(), netns_id, self.with_texts);
+        self.session.in_namespace(netns_id, &mut || opened = Some(open()));
+        match opened {
+            Some(Ok(rules)) => namespaces.push(rules),
+            Some(Err(error)) => _ = self.counts.borrow_mut().trouble.get_or_insert(error.to_string()),
+            // It has gone.
+            None => {}
+        }
     }
 
     /// Lists rules again where they have changed. To be called some times a second: one system call a namespace where
@@ -115,8 +169,12 @@ impl<'s> Rules<'s> {
                 counts.several += 1;
                 Some(common)
             }
-            Some(Answer::Known(RuleMatch::None)) | None => {
+            Some(Answer::Known(RuleMatch::None)) => {
                 counts.unknown += 1;
+                None
+            }
+            None => {
+                counts.unlisted += 1;
                 None
             }
             Some(Answer::Late) => {
@@ -130,7 +188,7 @@ impl<'s> Rules<'s> {
 
     /// Says of how many records the rule is not told, and why.
     fn tell(&self, stats: &mut Accounting) {
-        let UnnamedCounts { several, unknown, late, trouble } = &*self.counts.borrow();
+        let UnnamedCounts { several, unknown, late, unlisted, trouble } = &*self.counts.borrow();
         if let Some(error) = trouble {
             stats.incomplete = true;
             stats.add_reason(1, format!("rules are missing: {error}"));
@@ -142,6 +200,7 @@ impl<'s> Rules<'s> {
             ),
             (unknown, "records of no rule that nft lists (rules of iptables-legacy are not in its list)"),
             (late, "records without their rule: rules changed faster than they may be listed"),
+            (unlisted, "records of network namespaces whose rules could not be listed, or not in time"),
         ] {
             if *count > 0 {
                 stats.add_reason(*count, text);
@@ -175,11 +234,14 @@ impl Stream<LogRecords> for RuledRecords<'_, '_> {
         demand: &Demand<LogRecords>,
         each: &mut Each<'_, LogRecords>,
     ) -> Result<StreamState, SourceError> {
-        let (rules, mut is_first) = (self.rules, true);
+        let (rules, mut is_first, mut met) = (self.rules, true, None);
         self.records.next(demand, &mut |record| {
             // What changed before a record came is heard of before it is looked up.
             if std::mem::take(&mut is_first) {
                 rules.refresh();
+            }
+            if met.replace(record.netns_id) != Some(record.netns_id) {
+                rules.meet(record.netns_id);
             }
             rules.with_rule(record, |rule| each(&LogRecord { rule, ..*record }))
         })

@@ -315,6 +315,8 @@ test_all() {
     # A test that hangs ends its process after so long and says where.
     export NETWREN_TEST_LIMIT_S=900
     export NETWREN_REQUIRE_TOOLS=1 CARGO_TERM_PROGRESS_WHEN=never
+    # Two for each processor: most of a test's time is waiting.
+    export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(nproc)))}
     step "downloads" cargo fetch --locked
     # For half of its time one processor optimises the whole program at once: the other steps go on meanwhile.
     build >"$log.build" 2>&1 &

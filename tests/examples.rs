@@ -2,8 +2,9 @@
 //! the same ones as the help. Nothing is changed: `--yes` is left out, and all of it happens in a lab.
 
 use crate::lab::furnished;
-use crate::run::{clean, netwren};
-use std::collections::BTreeSet;
+use crate::run::{clean, netwren, side_by_side};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -156,7 +157,8 @@ fn harmless(line: &str) -> String {
         .replace(" /run/", " ");
     let Some((before, length)) = line.split_once("--for ") else {
         // They last ten seconds otherwise, or until somebody ends them.
-        let lasts = ["netwren log top", "netwren drops"].iter().any(|words| line.starts_with(words));
+        let lasting = ["netwren log top", "netwren drops", "netwren record"];
+        let lasts = lasting.iter().any(|words| line.starts_with(words)) && !line.contains("--once");
         return if lasts { format!("{line} --for 0.2s") } else { line };
     };
     let after = length.split_once(' ').map_or("", |(_, after)| after);
@@ -254,7 +256,6 @@ fn root_issue_10_every_example_runs() {
     assert!(examples(&filters).len() >= 10, "{filters}");
     let of_helps = helps().into_iter().flat_map(|(_, help)| examples(&help)).chain(examples(&filters));
     let mut seen = BTreeSet::new();
-    // In order: a recording is made before it is read.
     let all: Vec<String> = of_documents().chain(of_helps).filter(|line| seen.insert(line.clone())).collect();
     assert!(all.len() > 60, "{all:#?}");
     std::fs::write(lab.dir().join("log.toml"), crate::service::documented(lab.dir())).unwrap();
@@ -266,9 +267,20 @@ fn root_issue_10_every_example_runs() {
     let shipping = clean(&mut shipping).args(args).current_dir(lab.dir()).stderr(Stdio::null());
     let _shipping = Running(shipping.process_group(0).spawn().unwrap());
     lab.wait_until("it can be asked", || socket.exists());
-    for (place, line) in all.iter().enumerate() {
+    let run = |(place, line): (usize, &String)| {
         let begun = std::time::Instant::now();
         run(&lab, &bin, place, line);
         eprintln!("{:5} ms  {line}", begun.elapsed().as_millis());
+    };
+    // A recording is made before it is read.
+    let (recorders, others): (Vec<_>, Vec<_>) = all.iter().enumerate().partition(|(_, line)| line.contains("record"));
+    recorders.into_iter().for_each(run);
+    // Those of one command in order: two of them may not bind a log group, or write a file, at the same time.
+    let mut by_command = BTreeMap::<&str, Vec<_>>::new();
+    for (place, line) in others {
+        by_command.entry(line.split(' ').nth(1).unwrap_or_default()).or_default().push((place, line));
     }
+    let mut by_command: Vec<_> = by_command.into_values().collect();
+    by_command.sort_by_key(|lines| Reverse(lines.len()));
+    side_by_side(by_command, |lines| lines.into_iter().for_each(run));
 }

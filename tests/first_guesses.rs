@@ -2,7 +2,8 @@
 //! guesses each. A guess is good if it answers, or if the error has the command that does.
 
 use crate::lab::furnished;
-use crate::run::{Ran, clean};
+use crate::run::{Ran, clean, side_by_side};
+use std::sync::Mutex;
 use testkit::netns::Lab;
 
 /// Question, and the guesses. They were written before anybody looked whether they work; they are not to be bent.
@@ -81,18 +82,20 @@ fn root_issue_15_first_guesses_answer_or_lead_there() {
     testkit::require_root!();
     let lab = furnished("guesses");
     lab.use_conntrack();
-    let mut bad = Vec::new();
-    for (question, guesses) in QUESTIONS {
+    let bad = Mutex::new(Vec::new());
+    side_by_side(QUESTIONS, |(question, guesses)| {
         for guess in guesses {
             let begun = std::time::Instant::now();
             let first = ran(&lab, guess);
             let is_good = answers(&first) || proposed(&first.stderr).is_some_and(|line| answers(&ran(&lab, &line)));
             eprintln!("{:5} ms  {guess}", begun.elapsed().as_millis());
             if !is_good {
-                bad.push(format!("{question}: netwren {guess}: exit code {}: {}", first.code, first.stderr));
+                let words = format!("{question}: netwren {guess}: exit code {}: {}", first.code, first.stderr);
+                bad.lock().unwrap().push(words);
             }
         }
-    }
+    });
+    let bad = bad.into_inner().unwrap();
     let all = QUESTIONS.len() * 3;
     assert_eq!(all, 60);
     eprintln!("{} of {all} first guesses are good\n{}", all - bad.len(), bad.join("\n"));

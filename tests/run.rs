@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 /// What a run left.
 pub(crate) struct Ran {
@@ -53,6 +53,21 @@ impl Ran {
             assert!(self.stderr.contains(word), "stderr lacks `{word}`: {}", self.stderr);
         }
     }
+}
+
+/// Calls `each` with all of `what`, of which some at the same time: most of a run's time is waiting.
+///
+/// # Panics
+/// When a call does, once those that were begun have returned.
+pub(crate) fn side_by_side<T: Send>(what: impl IntoIterator<Item = T, IntoIter: Send>, each: impl Fn(T) + Sync) {
+    const AT_ONCE: usize = 4;
+    let left = Mutex::new(what.into_iter());
+    let next = || left.lock().expect("no iterator panicked").next();
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| std::iter::from_fn(next).for_each(&each));
+        }
+    });
 }
 
 /// The command, without the caller's colour and compatibility settings.

@@ -445,8 +445,13 @@ impl<'h> PacketStream<'h> {
         take: &mut impl FnMut(&Taken<'_>) -> Next,
     ) -> Result<StreamState, SourceError> {
         let failed = |error| SourceError { what: WHAT, fault: SourceFault::Io, cause: Box::new(error) };
-        self.wait().map_err(failed)?;
-        if self.turn(clock::monotonic_ns()) {
+        // Before the wait: what was handed out is on its way by now, and what comes next goes out at once.
+        let mut is_over = self.turn(clock::monotonic_ns());
+        if !is_over {
+            self.wait().map_err(failed)?;
+            is_over = self.turn_ns == 0 && self.turn(clock::monotonic_ns());
+        }
+        if is_over {
             self.finish(together, take).map_err(failed)?;
             return Ok(StreamState::Ended);
         }

@@ -11,17 +11,28 @@ const SECOND: &str = "1";
 
 /// Keeps the calling thread, and what it starts, on the first CPU.
 pub(super) fn stay_on_first() -> Result<()> {
+    stay_on(FIRST)
+}
+
+/// Keeps the calling thread, and what it starts, on the second CPU, where there is one.
+pub(super) fn stay_on_second() -> Result<()> {
+    if has_second() { stay_on(SECOND) } else { Ok(()) }
+}
+
+fn stay_on(cpu: &str) -> Result<()> {
     let link = std::fs::read_link("/proc/thread-self")?;
     let thread = link.file_name().and_then(|name| name.to_str()).context("/proc/thread-self ends with a number")?;
-    taskset(&["-cp", FIRST, thread])
+    taskset(&["-cp", cpu, thread])
 }
 
 /// Keeps all threads of a process, and what they start, on the second CPU, where there is one.
 pub(super) fn keep_on_second(pid: u32) -> Result<()> {
-    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 2) {
-        return Ok(());
-    }
-    taskset(&["-acp", SECOND, &pid.to_string()])
+    if has_second() { taskset(&["-acp", SECOND, &pid.to_string()]) } else { Ok(()) }
+}
+
+/// True unless there is one CPU only.
+fn has_second() -> bool {
+    std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1)
 }
 
 fn taskset(words: &[&str]) -> Result<()> {

@@ -315,8 +315,6 @@ test_all() {
     # A test that hangs ends its process after so long and says where.
     export NETWREN_TEST_LIMIT_S=900
     export NETWREN_REQUIRE_TOOLS=1 CARGO_TERM_PROGRESS_WHEN=never
-    # Two for each processor: most of a test's time is waiting.
-    export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(nproc)))}
     step "downloads" cargo fetch --locked
     # For half of its time one processor optimises the whole program at once: the other steps go on meanwhile.
     build >"$log.build" 2>&1 &
@@ -324,7 +322,7 @@ test_all() {
     judge_style
     step "shellcheck" shellcheck netwren.sh .ci/run
     step "tidy" cargo xtask tidy
-    step "tests" cargo_tests "$log"
+    step "tests" tests_with_all "$log"
     step "static binary" ended_build "$log.build"
     step "size of the static binary" small_enough
     step "tests of the program without BPF" tests_without_bpf "$log"
@@ -354,17 +352,37 @@ documentation() {
     RUSTDOCFLAGS=$flags cargo doc --locked --quiet --workspace --no-deps
 }
 
+# cargo_tests LOG CARGO-WORDS…: each of them, even if one fails; the failure is kept by pipefail.
 cargo_tests() {
-    # All of them, even if one fails; the failure is kept by pipefail.
-    cargo test --locked --workspace --features netwren/postgres --no-fail-fast 2>&1 | tee "$1"
+    local log=$1
+    shift
+    cargo test --locked --no-fail-fast "$@" 2>&1 | tee -a "$log"
+}
+
+# end_to_end_tests LOG CARGO-WORDS…: those that run the program, two for each processor: most of their time is waiting.
+end_to_end_tests() {
+    local log=$1
+    shift
+    RUST_TEST_THREADS=$((2 * $(nproc))) cargo_tests "$log" --package netwren --package netwren-tests --test all "$@"
+}
+
+# All tests, with every feature.
+tests_with_all() {
+    local code=0
+    cargo_tests "$1" --workspace --exclude netwren-tests --features netwren/postgres || code=$?
+    end_to_end_tests "$1" --features postgres || code=$?
+    return "$code"
 }
 
 # Everything that runs the program, once more with one that was built without its features.
 tests_without_bpf() {
-    local target=$TARGET_DIR/without-bpf
+    local target=$TARGET_DIR/without-bpf code=0
     cargo build --locked --quiet --package netwren --bin netwren --no-default-features --target-dir "$target"
-    NETWREN_BIN=$target/debug/netwren cargo test --locked --package netwren --package netwren-tests --no-fail-fast \
-        2>&1 | tee -a "$1"
+    export NETWREN_BIN=$target/debug/netwren
+    cargo_tests "$1" --package netwren || code=$?
+    end_to_end_tests "$1" || code=$?
+    unset NETWREN_BIN
+    return "$code"
 }
 
 # The build that runs in the background, empty if none does.

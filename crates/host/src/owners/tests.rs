@@ -26,7 +26,7 @@ fn seen(owners: &Owners, inode: u64) -> Vec<(u32, u32)> {
     owners.of(inode).iter().map(|owner| (owner.pid, owner.fd)).collect()
 }
 
-/// The same of these processes alone: one that another test starts holds all that this one has until its program begins.
+/// Those among these processes: one that another test starts holds all that this one has until its program begins.
 fn seen_of(pids: &[u32], owners: &Owners, inode: u64) -> Vec<(u32, u32)> {
     seen(owners, inode).into_iter().filter(|(pid, _)| pids.contains(pid)).collect()
 }

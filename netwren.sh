@@ -359,7 +359,8 @@ cargo_tests() {
     cargo test --locked --no-fail-fast "$@" 2>&1 | tee -a "$log"
 }
 
-# end_to_end_tests LOG CARGO-WORDS…: those that run the program, two for each processor: most of their time is waiting.
+# end_to_end_tests LOG CARGO-WORDS…: those that run the program, two for each processor, as most of their time is
+# waiting.
 end_to_end_tests() {
     local log=$1
     shift

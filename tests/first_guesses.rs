@@ -91,10 +91,12 @@ fn root_issue_15_first_guesses_answer_or_lead_there() {
             eprintln!("{:5} ms  {guess}", begun.elapsed().as_millis());
             if !is_good {
                 let words = format!("{question}: netwren {guess}: exit code {}: {}", first.code, first.stderr);
+                // Held for this call alone, which cannot panic.
                 bad.lock().unwrap().push(words);
             }
         }
     });
+    // As above; had a guess panicked, side_by_side would have.
     let bad = bad.into_inner().unwrap();
     let all = QUESTIONS.len() * 3;
     assert_eq!(all, 60);

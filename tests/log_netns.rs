@@ -9,6 +9,24 @@ use testkit::netns::Lab;
 /// A group that no other test binds: this one does so in every namespace of the machine.
 const GROUP: &str = "47111";
 
+/// A run that shows records of the group in every namespace that pass the filter: namespace, comment of the rule, number.
+fn following(group: &str, filter: &str) -> Going<String> {
+    const COLUMNS: &str = "netns,rule_comment,seq";
+    let mut command = Command::new(testkit::program::netwren());
+    clean(&mut command).args([
+        "log",
+        "--all-netns",
+        "--group",
+        group,
+        "--latency",
+        "10ms",
+        "--columns",
+        COLUMNS,
+        filter,
+    ]);
+    Going::past_header(command, COLUMNS, |line| line)
+}
+
 /// Two namespaces log to the same group: every record has the namespace that it is of, and its rule.
 #[test]
 fn root_log_reads_every_namespace() {
@@ -26,11 +44,7 @@ fn root_log_reads_every_namespace() {
     }
     let names = labs.each_ref().map(|lab| lab.name().to_owned());
     let filter = format!("netns in ({}, {})", names[0], names[1]);
-    let mut command = Command::new(testkit::program::netwren());
-    let columns = "netns,rule_comment,seq";
-    clean(&mut command).args(["log", "--all-netns", "--group", GROUP, "--latency", "10ms", "--columns", columns]);
-    command.arg(&filter);
-    let mut log: Going<String> = Going::past_header(command, columns, |line| line);
+    let mut log = following(GROUP, &filter);
     for (lab, count) in labs.iter().zip([30, 50]) {
         send(lab, to_five(), count);
     }
@@ -83,11 +97,7 @@ fn root_log_reads_namespaces_that_come_later() {
     const COUNTS: [usize; 4] = [7, 90, 3, 20];
     testkit::require_root!();
     testkit::require_tool!("nft");
-    let mut command = Command::new(testkit::program::netwren());
-    let columns = "netns,rule_comment,seq";
-    clean(&mut command).args(["log", "--all-netns", "--group", LATER, "--latency", "10ms", "--columns", columns]);
-    command.arg("prefix = \"later: \"");
-    let mut log: Going<String> = Going::past_header(command, columns, |line| line);
+    let mut log = following(LATER, "prefix = \"later: \"");
     let descriptors = |log: &Going<String>| {
         let files = std::fs::read_dir(format!("/proc/{}/fd", log.child.id())).unwrap();
         files
@@ -122,6 +132,10 @@ fn root_log_reads_namespaces_that_come_later() {
             |lines: &[String]| lines.iter().filter(|line| line.contains(name.as_str())).cloned().collect::<Vec<_>>();
         assert_eq!(of_it(&lines), of_it(&expected));
     }
+    // A rule that nobody could look for is no rule that is not there.
+    let is_unlisted = lines.iter().any(|line| line.contains("\t-\t"));
+    let words = "network namespaces whose rules could not be listed";
+    assert_eq!((ran.stderr.contains(words), ran.code == 3), (is_unlisted, is_unlisted), "{}", ran.stderr);
     assert!(!ran.stderr.contains("lost"), "{inodes:?}: {}", ran.stderr);
     assert!(ran.stderr.contains("namespaces were made meanwhile"), "{}", ran.stderr);
 }
@@ -132,11 +146,7 @@ fn root_log_tells_the_rule_of_one_new_namespace_among_many() {
     const MANY: &str = "47115";
     testkit::require_root!();
     testkit::require_tool!("nft");
-    let mut command = Command::new(testkit::program::netwren());
-    let columns = "netns,rule_comment,seq";
-    clean(&mut command).args(["log", "--all-netns", "--group", MANY, "--latency", "10ms", "--columns", columns]);
-    command.arg("prefix = \"later: \"");
-    let mut log: Going<String> = Going::past_header(command, columns, |line| line);
+    let mut log = following(MANY, "prefix = \"later: \"");
     let labs = [(); 8].map(|()| Lab::new("logmnet"));
     let mut expected = Vec::new();
     for lab in labs.iter().take(4) {

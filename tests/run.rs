@@ -62,6 +62,7 @@ impl Ran {
 pub(crate) fn side_by_side<T: Send>(what: impl IntoIterator<Item = T, IntoIter: Send>, each: impl Fn(T) + Sync) {
     const AT_ONCE: usize = 4;
     let left = Mutex::new(what.into_iter());
+    // A panic of `what` itself is that of the test.
     let next = || left.lock().expect("no iterator panicked").next();
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {

@@ -193,6 +193,8 @@ impl<'s> Rules<'s> {
             stats.incomplete = true;
             stats.add_reason(1, format!("rules are missing: {error}"));
         }
+        // Nobody has looked there.
+        stats.incomplete |= *unlisted > 0;
         for (count, text) in [
             (
                 several,

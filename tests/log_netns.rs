@@ -9,7 +9,7 @@ use testkit::netns::Lab;
 /// A group that no other test binds: this one does so in every namespace of the machine.
 const GROUP: &str = "47111";
 
-/// A run that shows records of the group in every namespace that pass the filter: namespace, comment of the rule, number.
+/// A run that shows records of the group in every namespace, as far as the filter lets them pass.
 fn following(group: &str, filter: &str) -> Going<String> {
     const COLUMNS: &str = "netns,rule_comment,seq";
     let mut command = Command::new(testkit::program::netwren());

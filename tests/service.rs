@@ -194,7 +194,7 @@ impl Heard {
     }
 }
 
-/// Some 10,000 packets a second until it is dropped.
+/// At most 10,000 packets a second until it is dropped: what a slow build on a busy machine still reads.
 struct Stream<'l> {
     is_over: Arc<AtomicBool>,
     thread: Option<std::thread::ScopedJoinHandle<'l, ()>>,
@@ -208,7 +208,8 @@ impl<'l> Stream<'l> {
             while !ends.load(Ordering::Relaxed) {
                 let begun = Instant::now();
                 send(lab, to_five(), 100);
-                std::thread::park_timeout(Duration::from_millis(10).saturating_sub(begun.elapsed()));
+                // Not `park_timeout`: the thread that sent has woken this one already, and it would return at once.
+                std::thread::sleep(Duration::from_millis(10).saturating_sub(begun.elapsed()));
             }
         });
         Stream { is_over, thread: Some(thread) }
@@ -267,7 +268,7 @@ fn root_a_restart_loses_nothing_where_sockets_are_kept() {
             going = manager.starts(&lab, &args, CALM);
         }
         stream.end();
-        assert!(all_arrived(&lab, &file) > 12_000);
+        assert!(all_arrived(&lab, &file) > 10_000);
         going.signal("-TERM");
         let (_, ran) = ended(going);
         ran.says(0, &["goes on with groups 5, 6 where the earlier run stopped"]);

@@ -135,8 +135,8 @@ fn root_issue_10_no_backend_is_silent_about_a_field_of_sockets() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let far = listener.accept().unwrap();
-        // Of links (rtnetlink, RTMGRP_LINK): a run of another test that reads every namespace has such a socket, too, but
-        // not for long.
+        // Of links (rtnetlink, RTMGRP_LINK): a run of another test that reads every namespace has such a socket, too,
+        // but not for long.
         let links = sys::NetlinkSocket::open(0).unwrap();
         links.join(1).unwrap();
         (near, far, listener, UdpSocket::bind("127.0.0.1:0").unwrap(), links)

@@ -63,20 +63,21 @@ fn root_log_names_no_rule_that_may_be_another() {
 fn root_log_follows_rules_that_are_made_again() {
     testkit::require_root!();
     testkit::require_tool!("nft");
+    const CHANGES: usize = 32;
     let lab = Lab::new("lograce");
     let rule = |n: usize| format!("{PORT} log prefix \"x\" group 5 comment \"{n}\"");
     rules(&lab, &rule(0));
     let mut log = log(&lab, "seq,rule_handle,rule_comment", &[]);
     let (mut handles, mut sent) = (Vec::new(), Vec::<usize>::new());
-    for n in 0..8 {
+    for n in 0..CHANGES {
         if n > 0 {
             lab.nft(&format!("flush chain inet t o\nadd rule inet t o {}", rule(n)));
         }
         handles.push(handle(&lab, "log prefix"));
         send(&lab, to_five(), 50);
         sent.push(sent.last().unwrap_or(&0) + 50);
-        if n % 2 == 0 {
-            // Half of the changes come while records are on their way, half of them long after.
+        if n % 4 == 0 {
+            // Most changes come while records are on their way, some of them long after.
             testkit::wait_until("a record is named", || {
                 send(&lab, to_five(), 1);
                 sent[n] += 1;
@@ -85,7 +86,7 @@ fn root_log_follows_rules_that_are_made_again() {
             });
         }
     }
-    log.read_until("all records", |lines| lines.len() >= sent[7]);
+    log.read_until("all records", |lines| lines.len() >= sent[CHANGES - 1]);
     let (lines, _) = log.end();
     let mut named = 0;
     for line in &lines {
@@ -100,7 +101,26 @@ fn root_log_follows_rules_that_are_made_again() {
             assert_eq!(comment, n.to_string(), "{line}");
         }
     }
-    assert!(named >= 4, "only {named} are named");
+    assert!(named >= CHANGES / 4, "only {named} are named");
+}
+
+/// Rules that change again and again, each time with thousands to list: what was not looked for is said.
+#[test]
+fn root_log_says_that_rules_change_faster_than_they_are_listed() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = Lab::new("logfast");
+    rules(&lab, &format!("{PORT} log prefix \"x\" group 5"));
+    let many = "tcp dport 1 ip saddr 10.0.0.1 counter accept\n".repeat(3000);
+    lab.nft(&format!("table inet many {{ chain c {{\n{many}}}\n }}"));
+    let mut log = log(&lab, "rule_handle", &[]);
+    testkit::wait_until("a record without its rule", || {
+        lab.nft("add table inet other\ndelete table inet other");
+        send(&lab, to_five(), 1);
+        log.take();
+        log.read.iter().any(|line| line == "-")
+    });
+    log.end().1.says(3, &["records without their rule: rules changed faster than they may be listed"]);
 }
 
 /// A recording holds the rules as they were.

@@ -154,14 +154,16 @@ impl<L: Lookup> Lookup for RefreshingLookup<'_, L> {
 pub(crate) struct Budget {
     /// One part in so many.
     share: u64,
-    credit_ns_max: u64,
-    credit_ns: Cell<u64>,
+    credit_ns_max: i64,
+    /// Less than nothing after a reading that took longer than there was time for.
+    credit_ns: Cell<i64>,
     at_ns: Cell<Option<u64>>,
 }
 
 impl Budget {
     /// One part in `share` of the time, and `credit_ns_max` at once after a pause.
     pub(crate) fn new(share: u64, credit_ns_max: u64) -> Budget {
+        let credit_ns_max = signed(credit_ns_max);
         Budget { share, credit_ns_max, credit_ns: Cell::new(credit_ns_max), at_ns: Cell::new(None) }
     }
 
@@ -171,17 +173,18 @@ impl Budget {
         // Steps that are too small to gain anything are added up.
         let gained_ns = now_ns.saturating_sub(at_ns) / self.share;
         self.at_ns.set(Some(at_ns.saturating_add(gained_ns.saturating_mul(self.share))));
-        self.credit_ns.set(self.credit_ns.get().saturating_add(gained_ns).min(self.credit_ns_max));
-        self.credit_ns.get() >= READING_NS_MIN
+        self.credit_ns.set(self.credit_ns.get().saturating_add(signed(gained_ns)).min(self.credit_ns_max));
+        self.credit_ns.get() >= signed(READING_NS_MIN)
     }
 
+    /// Notes how long a reading took.
     pub(crate) fn used(&self, took_ns: u64) {
-        let left_ns = self.credit_ns.get().saturating_sub(took_ns.max(READING_NS_MIN));
-        self.credit_ns.set(left_ns);
-        // What was used beyond the credit is paid for with time that has not come yet.
-        let owed_ns = took_ns.saturating_sub(self.credit_ns_max).saturating_mul(self.share);
-        self.at_ns.set(self.at_ns.get().map(|at_ns| at_ns.saturating_add(owed_ns)));
+        self.credit_ns.set(self.credit_ns.get().saturating_sub(signed(took_ns.max(READING_NS_MIN))));
     }
+}
+
+fn signed(ns: u64) -> i64 {
+    i64::try_from(ns).unwrap_or(i64::MAX)
 }
 
 /// What may be younger than the run: names of namespaces, paths of groups, containers.
@@ -427,5 +430,22 @@ mod tests {
         let due_ns = 9 * CREDIT_NS_MAX * SHARE_OF_TIME;
         assert!(!budget.allows(due_ns));
         assert!(budget.allows(due_ns + READING_NS_MIN * SHARE_OF_TIME));
+    }
+
+    #[test]
+    fn readings_longer_than_what_is_left_take_their_share_of_the_time() {
+        const TOOK_NS: u64 = CREDIT_NS_MAX / 2;
+        let budget = Budget::new(SHARE_OF_TIME, CREDIT_NS_MAX);
+        let (mut now_ns, mut spent_ns) = (0, 0);
+        while now_ns < 1000 * TOOK_NS {
+            if budget.allows(now_ns) {
+                budget.used(TOOK_NS);
+                spent_ns += TOOK_NS;
+                now_ns += TOOK_NS;
+            }
+            now_ns += READING_NS_MIN;
+        }
+        let most_ns = CREDIT_NS_MAX + now_ns / SHARE_OF_TIME + TOOK_NS;
+        assert!((most_ns / 2..=most_ns).contains(&spent_ns), "{spent_ns} of {now_ns}");
     }
 }

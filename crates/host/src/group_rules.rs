@@ -231,6 +231,16 @@ impl RuleParts<'_> {
     }
 }
 
+/// True if this message tells of a new rule that logs to a group, or makes no sense.
+pub(crate) fn adds_logging(kind: u16, payload: &[u8]) -> bool {
+    let mut attrs = Attrs::new(payload.get(NFGENMSG..).unwrap_or_default());
+    kind == NFT_MSG_NEWRULE
+        && attrs.any(|attr| match attr {
+            Ok(attr) => attr.kind == NFTA_RULE_EXPRESSIONS && !parts_of(&attr).logs.is_empty(),
+            Err(_) => true,
+        })
+}
+
 fn parts_of<'r>(expressions: &Attr<'r>) -> RuleParts<'r> {
     let mut parts = RuleParts::default();
     for (at, expression) in expressions.nested().flatten().enumerate() {

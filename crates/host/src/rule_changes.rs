@@ -1,5 +1,6 @@
 //! Whether the rules of nftables have changed: the kernel's notifications, of which only the kind is looked at.
 
+use crate::group_rules;
 use netlink::Messages;
 use sys::{Errno, NetlinkSocket, SysError};
 
@@ -11,6 +12,8 @@ const NFNL_SUBSYS_NFTABLES: u16 = 10;
 /// NFT_MSG_DELRULE, the last of the messages on tables, chains and rules. Those that follow are of sets, whose elements
 /// may change many times a second and change no rule. include/uapi/linux/netfilter/nf_tables.h
 const LAST_OF_RULES: u16 = 8;
+/// NFT_MSG_NEWGEN, the last message of a transaction.
+const END_OF_TRANSACTION: u16 = 15;
 /// Notifications are some hundred bytes each; what finds no room counts as a change.
 const BUFFER_BYTES: i32 = 1 << 20;
 /// Notifications that are received at one time, so that whoever changes rules without end keeps no caller.
@@ -21,6 +24,30 @@ const AT_ONCE: usize = 10_000;
 pub struct RuleChanges {
     socket: NetlinkSocket,
     place: Vec<u8>,
+    heard: Heard,
+}
+
+/// How rules have changed. Whoever lists them before and afterwards wants to know whether those are all there were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Changed {
+    /// Not at all.
+    Never,
+    /// Every rule that logs to a group and was in force meanwhile was there before, or was added last.
+    Listable,
+    /// Rules that log were added before the last transaction, which may have removed them; or notifications are
+    /// missing.
+    Unlistable,
+}
+
+/// What the messages of transactions have told.
+#[derive(Debug, Default)]
+struct Heard {
+    /// The messages belong to a transaction that has changed rules.
+    is_within: bool,
+    /// The newest one has added a rule that logs.
+    adds_logging: bool,
+    /// One before it has, since the rules were listed.
+    has_added: bool,
 }
 
 impl RuleChanges {
@@ -29,31 +56,57 @@ impl RuleChanges {
         let socket = NetlinkSocket::open(NETLINK_NETFILTER)?;
         socket.make_room(BUFFER_BYTES);
         socket.join(NFTABLES)?;
-        Ok(RuleChanges { socket, place: vec![0; 64 << 10] })
+        Ok(RuleChanges { socket, place: vec![0; 64 << 10], heard: Heard::default() })
     }
 
-    /// True if tables, chains or rules may have changed since the last call. One system call where nothing has.
-    pub fn have_come(&mut self) -> Result<bool, SysError> {
-        let mut changed = false;
+    /// How tables, chains or rules have changed since the last call. One system call where nothing has.
+    pub fn have_come(&mut self) -> Result<Changed, SysError> {
+        let mut changed = Changed::Never;
         for _ in 0..AT_ONCE {
             match self.socket.receive_waiting(&mut self.place) {
                 Ok(None) => return Ok(changed),
-                Ok(Some(received)) => changed |= is_of_rules(self.place.get(..received.bytes).unwrap_or_default()),
+                Ok(Some(received)) => {
+                    let datagram = self.place.get(..received.bytes).unwrap_or_default();
+                    changed = changed.max(self.heard.add(datagram));
+                }
                 // Some are missing, or one was too long.
-                Err(error) if matches!(error.errno, Errno::NOBUFS | Errno::MSGSIZE) => changed = true,
+                Err(error) if matches!(error.errno, Errno::NOBUFS | Errno::MSGSIZE) => changed = Changed::Unlistable,
                 Err(error) => return Err(error),
             }
         }
-        Ok(true)
+        Ok(Changed::Unlistable)
+    }
+
+    /// From now on counts what is added: every rule was listed, and nothing has changed meanwhile.
+    pub fn are_listed(&mut self) {
+        self.heard = Heard { is_within: self.heard.is_within, ..Heard::default() };
     }
 }
 
-/// True if a message of a datagram is about a table, a chain or a rule, or not to be understood.
-fn is_of_rules(datagram: &[u8]) -> bool {
-    Messages::new(datagram).any(|message| match message {
-        Ok(message) => message.kind >> 8 == NFNL_SUBSYS_NFTABLES && message.kind & 0xff <= LAST_OF_RULES,
-        Err(_) => true,
-    })
+impl Heard {
+    /// What the messages of a datagram tell.
+    fn add(&mut self, datagram: &[u8]) -> Changed {
+        let mut changed = Changed::Never;
+        for message in Messages::new(datagram) {
+            let Ok(message) = message else { return Changed::Unlistable };
+            if message.kind >> 8 != NFNL_SUBSYS_NFTABLES {
+                continue;
+            }
+            match message.kind & 0xff {
+                0..=LAST_OF_RULES => {
+                    if !std::mem::replace(&mut self.is_within, true) {
+                        self.has_added |= std::mem::take(&mut self.adds_logging);
+                        let this = if self.has_added { Changed::Unlistable } else { Changed::Listable };
+                        changed = changed.max(this);
+                    }
+                    self.adds_logging |= group_rules::adds_logging(message.kind, message.payload);
+                }
+                END_OF_TRANSACTION => self.is_within = false,
+                _ => {}
+            }
+        }
+        changed
+    }
 }
 
 #[cfg(test)]
@@ -69,14 +122,30 @@ mod tests {
         let lab = Lab::new("rulechange");
         let inside = lab.enter();
         let mut changes = RuleChanges::open().unwrap();
-        assert!(!changes.have_come().unwrap(), "nothing yet");
-        lab.nft("table inet t { set s { type inet_service; }\n chain c { log group 1\n }\n }");
-        assert!(changes.have_come().unwrap());
-        assert!(!changes.have_come().unwrap(), "once");
-        lab.nft("add element inet t s { 22 }");
-        assert!(!changes.have_come().unwrap(), "a set is no rule");
+        assert_eq!(changes.have_come().unwrap(), Changed::Never, "nothing yet");
+        for (script, is_listed, expected) in [
+            ("table inet t { set s { type inet_service; }\n chain c { log group 1\n }\n }", true, Changed::Listable),
+            ("add element inet t s { 22 }", true, Changed::Never),
+            ("flush chain inet t c\nadd rule inet t c log group 2", false, Changed::Listable),
+            // It may have removed what the one before has added.
+            ("flush chain inet t c", false, Changed::Unlistable),
+            ("add table inet other", true, Changed::Unlistable),
+            ("add chain inet other c", false, Changed::Listable),
+            ("add rule inet other c counter", false, Changed::Listable),
+            ("add rule inet other c log prefix \"to the kernel's log\"", false, Changed::Listable),
+            ("add rule inet other c log group 3", false, Changed::Listable),
+            ("delete table inet other", false, Changed::Unlistable),
+        ] {
+            lab.nft(script);
+            assert_eq!(changes.have_come().unwrap(), expected, "{script}");
+            assert_eq!(changes.have_come().unwrap(), Changed::Never, "once");
+            if is_listed {
+                changes.are_listed();
+            }
+        }
+        lab.nft("add table inet t\nadd chain inet t c\nadd rule inet t c log group 3");
         lab.nft("flush chain inet t c");
-        assert!(changes.have_come().unwrap());
+        assert_eq!(changes.have_come().unwrap(), Changed::Unlistable);
         drop(inside);
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::nft::{self, ListingBounds};
 use host::drop_rules::{self, DropRule};
-use host::rule_changes::RuleChanges;
+use host::rule_changes::{Changed, RuleChanges};
 use host::rule_matches::PacketFacts;
 use host::rule_texts::RuleTexts;
 use record::rows::{DroppingRule, RuleBasis};
@@ -113,7 +113,9 @@ impl DroppingRules {
 
     /// True if rules have changed since the last call, or that cannot be told.
     pub(super) fn have_changed(&mut self) -> bool {
-        self.changes.as_mut().is_some_and(|changes| changes.have_come().unwrap_or(true))
+        self.changes
+            .as_mut()
+            .is_some_and(|changes| changes.have_come().unwrap_or(Changed::Unlistable) != Changed::Never)
     }
 
     /// Lists the rules again, of the namespace that the calling thread is in.

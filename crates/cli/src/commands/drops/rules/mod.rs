@@ -132,6 +132,8 @@ impl OpenRules {
             stats.incomplete = true;
             stats.add_reason(counts.failed, format!("packets that a rule dropped are shown without it: {error}"));
         }
+        // Nobody has looked in time.
+        stats.incomplete |= counts.late > 0;
         for (count, text) in [
             (counts.unknown, "packets were dropped by no rule that nft lists as they were dropped"),
             (counts.late, "packets without their rule: rules may not be listed that often"),

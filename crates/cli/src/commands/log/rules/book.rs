@@ -9,13 +9,20 @@ use host::rule_texts::RuleTexts;
 use record::rows::{LogRecord, LoggingRule};
 use std::collections::{HashMap, VecDeque};
 
-/// Listings that are kept: those before are older than any record that still comes.
-const LISTINGS_MAX: usize = 8;
+/// Listings that are kept at most, and rules of all of them together, about 500 bytes each; of the two newest as many
+/// as there are.
+const LISTINGS_MAX: usize = 1024;
+const RULES_MAX: usize = 100_000;
+const LISTINGS_MIN: usize = 2;
 
 /// Listings, the newest last.
 #[derive(Default)]
 pub(super) struct RuleBook {
     listings: VecDeque<Listing>,
+    /// Rules of them together.
+    rules: usize,
+    /// Until then others were in force, which are not kept; 0 if all are.
+    forgotten_ns: u64,
 }
 
 /// The rules at one time.
@@ -26,6 +33,8 @@ pub(super) struct Listing {
     until_ns: u64,
     /// Group → prefix → rules.
     rules: HashMap<u16, ByPrefix>,
+    /// How many.
+    count: usize,
 }
 
 /// Rules of one group with their texts.
@@ -48,17 +57,19 @@ pub(super) type Window = (u64, u64);
 impl Listing {
     /// Rules that are in force since `from_ns` at the earliest.
     pub(super) fn new(from_ns: u64, rules: Vec<LogRule>, texts: &RuleTexts) -> Listing {
-        let mut by_group: HashMap<u16, ByPrefix> = HashMap::new();
+        let (count, mut by_group) = (rules.len(), HashMap::<u16, ByPrefix>::new());
         for rule in rules {
             let text = texts.of(&rule.table, rule.handle).map(Box::from);
             let of_group = by_group.entry(rule.group).or_default();
             of_group.entry(rule.prefix.as_bytes().into()).or_default().push((rule, text));
         }
-        Listing { from_ns, until_ns: u64::MAX, rules: by_group }
+        Listing { from_ns, until_ns: u64::MAX, rules: by_group, count }
     }
 
-    fn is_of(&self, (from_ns, until_ns): Window) -> bool {
-        self.from_ns <= until_ns && from_ns <= self.until_ns
+    /// True if between `earlier` and this one there were rules that were never listed, in a part of that time.
+    fn is_after_a_gap(&self, earlier: &Listing, (from_ns, until_ns): Window) -> bool {
+        let gap = earlier.until_ns..self.from_ns;
+        !gap.is_empty() && gap.start < until_ns && from_ns < gap.end
     }
 }
 
@@ -72,15 +83,28 @@ impl RuleBook {
 
     /// Adds what is in force now.
     pub(super) fn add(&mut self, listing: Listing) {
-        if self.listings.len() >= LISTINGS_MAX {
-            self.listings.pop_front();
-        }
+        self.rules += listing.count;
         self.listings.push_back(listing);
+        let is_too_much = |book: &RuleBook| book.listings.len() > LISTINGS_MAX || book.rules > RULES_MAX;
+        while self.listings.len() > LISTINGS_MIN && is_too_much(self) {
+            let Some(oldest) = self.listings.pop_front() else { break };
+            self.rules -= oldest.count;
+            self.forgotten_ns = self.forgotten_ns.max(oldest.until_ns);
+        }
     }
 
-    /// The rule that logged `record` in that time. Costs a hash of the prefix for each listing of that time.
-    pub(super) fn find(&self, record: &LogRecord<'_>, window: Window) -> RuleMatch<'_> {
-        let listings = self.listings.iter().filter(|listing| listing.is_of(window));
+    /// The rule that logged `record` in that time; `None` if what was in force then is not wholly known. Costs a hash
+    /// of the prefix for each listing of that time.
+    pub(super) fn find(&self, record: &LogRecord<'_>, window: Window) -> Option<RuleMatch<'_>> {
+        // Each ends later than the one before, or there is a time between it and the next.
+        let since = self.listings.partition_point(|listing| listing.until_ns < window.0);
+        let is_kept = since > 0 || self.forgotten_ns < window.0 || self.forgotten_ns == 0;
+        let from = |index: usize| self.listings.iter().skip(index);
+        let mut pairs = from(since.saturating_sub(1)).zip(from(since.max(1)));
+        if !is_kept || pairs.any(|(earlier, later)| later.is_after_a_gap(earlier, window)) {
+            return None;
+        }
+        let listings = from(since).filter(|listing| listing.from_ns <= window.1);
         let rules = listings.filter_map(|listing| listing.rules.get(&record.group)?.get(record.prefix));
         let (family, hook) = (record.family_name(), record.hook_name());
         let mut found = RuleMatch::None;
@@ -100,7 +124,7 @@ impl RuleBook {
                 RuleMatch::One(known) | RuleMatch::Several(known) => RuleMatch::Several(known.common(&this)),
             };
         }
-        found
+        Some(found)
     }
 }
 
@@ -114,9 +138,9 @@ mod tests {
         LogRule { handle, group: 1, prefix: prefix.to_owned(), comment: Some("why".to_owned()), hooks, ..place }
     }
 
-    fn handle(found: &RuleMatch<'_>) -> Option<u64> {
+    fn handle(found: &Option<RuleMatch<'_>>) -> Option<u64> {
         match found {
-            RuleMatch::One(rule) => rule.handle,
+            Some(RuleMatch::One(rule)) => rule.handle,
             _ => None,
         }
     }
@@ -143,7 +167,7 @@ mod tests {
     fn of_several_rules_none_is_named() {
         let mut book = RuleBook::default();
         book.add(Listing::new(0, vec![rule(1, "a", None), rule(2, "a", None)], &RuleTexts::default()));
-        let RuleMatch::Several(common) = book.find(&input(), (5, 9)) else { panic!("one was named") };
+        let Some(RuleMatch::Several(common)) = book.find(&input(), (5, 9)) else { panic!("one was named") };
         assert_eq!((common.chain, common.comment, common.handle), (Some("c"), Some("why"), None));
     }
 
@@ -159,7 +183,37 @@ mod tests {
         book.end(400);
         book.add(Listing::new(350, vec![rule(9, "a", None), rule(5, "b", None)], &RuleTexts::default()));
         assert_eq!(handle(&book.find(&input(), (360, 370))), Some(9), "the same rule in both");
-        (0..20).for_each(|at| book.add(Listing::new(500 + at, Vec::new(), &RuleTexts::default())));
-        assert_eq!(book.listings.len(), LISTINGS_MAX);
+    }
+
+    /// What was in force then is not known: nothing is told, neither that there was no rule, nor a rule of later.
+    #[test]
+    fn what_was_never_listed_or_is_not_kept_is_not_known() {
+        let add = |book: &mut RuleBook, at: u64, count: u64| {
+            book.end(100 * at);
+            let rules = (0..count).map(|handle| rule(handle, "a", None)).collect();
+            book.add(Listing::new(100 * at - 10, rules, &RuleTexts::default()));
+        };
+        let mut book = RuleBook::default();
+        assert_eq!(book.find(&input(), (0, 1)), Some(RuleMatch::None), "a recording without a listing");
+        (1..=1024).for_each(|at| add(&mut book, at, 1));
+        assert_eq!(book.find(&input(), (0, 1)), Some(RuleMatch::None), "all are kept");
+        (1025..=1030).for_each(|at| add(&mut book, at, 1));
+        assert_eq!((book.listings.len(), book.rules), (LISTINGS_MAX, LISTINGS_MAX));
+        // The sixth ended when the seventh came.
+        assert_eq!(book.find(&input(), (700, 750)), None);
+        assert_eq!(handle(&book.find(&input(), (701, 750))), Some(0));
+        // However many rules there are, those of now and of just before are kept.
+        (1031..=1033).for_each(|at| add(&mut book, at, 60_000));
+        assert_eq!((book.listings.len(), book.rules), (2, 120_000));
+        assert_eq!(book.find(&input(), (103_200, 103_250)), None);
+        assert!(book.find(&input(), (103_201, 103_250)).is_some());
+        // Several changes: from 104,000 to 104,500 there were rules that nobody has listed.
+        book.end(104_000);
+        book.add(Listing::new(104_500, vec![rule(7, "a", None)], &RuleTexts::default()));
+        for window in [(103_900, 104_001), (104_000, 104_600), (104_100, 104_200), (104_499, 104_800)] {
+            assert_eq!(book.find(&input(), window), None, "{window:?}");
+        }
+        assert_eq!(handle(&book.find(&input(), (104_500, 104_501))), Some(7));
+        assert!(book.find(&input(), (103_900, 104_000)).is_some());
     }
 }

@@ -10,15 +10,18 @@ use book::RuleMatch;
 use reading::{Answer, NetnsRules};
 use record::rows::{LogRecord, LogRecords, LoggingRule, log_need};
 use record::{Accounting, Demand, Each, Offer, SourceError, Stream, StreamState};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::time::Duration;
 use sys::{SysError, clock};
 
-/// Listing the rules of new namespaces may keep records waiting for one part in so many of the time, and for so long
-/// at once after a pause.
+/// Records wait while rules of other namespaces than the run's own are listed. That may take one part in so many of
+/// the time, and so much of it at once after a pause: for those that are listed for the first time, and as much again
+/// for those that have changed, so that who changes his again and again does not keep others' from being listed at all.
 const SHARE_OF_TIME: u64 = 10;
 const CREDIT_NS_MAX: u64 = 1_000_000_000;
+/// Listing them may keep a run from its beginning for so long.
+const START_NS_MAX: u64 = 5_000_000_000;
 
 /// What gathers in the kernel is sent this much after its time at most.
 const TIMER_NS: u64 = 100_000_000;
@@ -27,21 +30,19 @@ const TIMER_NS: u64 = 100_000_000;
 pub(super) struct Rules<'s> {
     session: &'s Session,
     namespaces: RefCell<Vec<NetnsRules>>,
-    new: RefCell<NewNamespaces>,
+    /// It was tried to list the rules of these others, which were made meanwhile.
+    tried: RefCell<HashSet<u64>>,
     with_texts: bool,
     /// How long a record may have waited in the kernel.
     latency_ns: u64,
+    /// Time that listing those of other namespaces may take, for the first time and again.
+    first: Budget,
+    again: Budget,
+    /// True if rules of some namespace have changed since they were listed.
+    are_stale: Cell<bool>,
+    /// True if a record has come since it was last looked for what has changed.
+    has_come: Cell<bool>,
     counts: RefCell<UnnamedCounts>,
-}
-
-/// Namespaces that were made meanwhile.
-struct NewNamespaces {
-    /// Their rules were not listed yet.
-    waiting: Vec<u64>,
-    /// It was tried to list the rules of these.
-    tried: HashSet<u64>,
-    /// Time that may go by for those of which a record has come already.
-    budget: Budget,
 }
 
 /// Records whose rule is not told, by reason.
@@ -62,18 +63,30 @@ impl<'s> Rules<'s> {
         }
         let with_texts = demand.need & log_need::RULE_TEXT != 0;
         let (mut namespaces, mut counts) = (Vec::new(), UnnamedCounts::default());
-        session.in_each_namespace(&mut |netns_id| match NetnsRules::open(session.host(), netns_id, with_texts) {
-            Ok(rules) => namespaces.push(rules),
-            Err(error) => _ = counts.trouble.get_or_insert(error.to_string()),
+        let begun_ns = clock::monotonic_ns();
+        session.in_each_namespace(&mut |netns_id| {
+            let is_late = clock::monotonic_ns().saturating_sub(begun_ns) > START_NS_MAX;
+            if is_late && netns_id != session.netns_id() && !session.host().is_replay() {
+                // They are listed when the first record comes.
+                return;
+            }
+            match NetnsRules::open(session.host(), netns_id, with_texts) {
+                Ok(rules) => namespaces.push(rules),
+                Err(error) => _ = counts.trouble.get_or_insert(error.to_string()),
+            }
         });
-        let latency_ns = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX).saturating_add(TIMER_NS);
-        let new = NewNamespaces {
-            waiting: Vec::new(),
-            tried: HashSet::new(),
-            budget: Budget::new(SHARE_OF_TIME, CREDIT_NS_MAX),
-        };
-        let (namespaces, new, counts) = (namespaces.into(), new.into(), counts.into());
-        Some(Rules { session, namespaces, new, with_texts, latency_ns, counts })
+        Some(Rules {
+            session,
+            namespaces: namespaces.into(),
+            tried: RefCell::default(),
+            with_texts,
+            latency_ns: u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX).saturating_add(TIMER_NS),
+            first: Budget::new(SHARE_OF_TIME, CREDIT_NS_MAX),
+            again: Budget::new(SHARE_OF_TIME, CREDIT_NS_MAX),
+            are_stale: Cell::new(false),
+            has_come: Cell::new(false),
+            counts: counts.into(),
+        })
     }
 
     /// The session knows of other namespaces than before.
@@ -82,74 +95,87 @@ impl<'s> Rules<'s> {
         let Ok(mut namespaces) = self.namespaces.try_borrow_mut() else { return };
         // What hears of changes there would keep them alive.
         namespaces.retain(|rules| found.list().iter().any(|namespace| namespace.inode == rules.netns_id));
-        let is_listed = |inode: &u64| namespaces.iter().any(|rules| rules.netns_id == *inode);
-        let mut new = self.new.borrow_mut();
-        new.waiting = found.list().iter().map(|namespace| namespace.inode).filter(|inode| !is_listed(inode)).collect();
-        new.tried.clear();
+        self.tried.borrow_mut().clear();
     }
 
-    /// Lists the rules of one namespace that is new: a listing takes a while, and there may be many.
-    fn open_next(&self, namespaces: &mut Vec<NetnsRules>) {
-        let next = self.new.borrow_mut().waiting.pop();
-        if let Some(netns_id) = next {
-            self.open_one(netns_id, namespaces);
-        }
-    }
-
-    /// Lists the rules of the namespace that a record comes from, if they were not: it was made just now, and those of
-    /// others would come first. Once each, and in a part of the time: records wait meanwhile.
-    fn meet(&self, netns_id: u64) {
+    /// Has the rules listed that `record` may have met: those of a namespace that was made meanwhile, or that have
+    /// changed. Records wait for that; where it would take too much of the time it is left.
+    fn meet(&self, record: &LogRecord<'_>) {
         let Ok(mut namespaces) = self.namespaces.try_borrow_mut() else { return };
-        if namespaces.iter().any(|rules| rules.netns_id == netns_id) {
-            return;
+        match namespaces.iter_mut().find(|rules| rules.netns_id == record.netns_id) {
+            Some(rules) if rules.is_behind(record.received_ns) => self.list_again(rules),
+            Some(_) => {}
+            None => namespaces.extend(self.list_first(record.netns_id)),
         }
-        let mut new = self.new.borrow_mut();
-        if new.tried.contains(&netns_id) || !new.budget.allows(clock::monotonic_ns()) {
-            return;
-        }
-        new.waiting.retain(|other| *other != netns_id);
-        drop(new);
-        let begun_ns = clock::monotonic_ns();
-        self.open_one(netns_id, &mut namespaces);
-        self.new.borrow_mut().budget.used(clock::monotonic_ns().saturating_sub(begun_ns));
     }
 
-    fn open_one(&self, netns_id: u64, namespaces: &mut Vec<NetnsRules>) {
-        self.new.borrow_mut().tried.insert(netns_id);
-        let mut opened = None;
+    /// Lists the rules of a namespace that was made meanwhile, once.
+    fn list_first(&self, netns_id: u64) -> Option<NetnsRules> {
+        if self.tried.borrow().contains(&netns_id) {
+            return None;
+        }
         let open = || NetnsRules::open(self.session.host(), netns_id, self.with_texts);
-        self.session.in_namespace(netns_id, &mut || opened = Some(open()));
-        match opened {
-            Some(Ok(rules)) => namespaces.push(rules),
-            Some(Err(error)) => _ = self.counts.borrow_mut().trouble.get_or_insert(error.to_string()),
-            // It has gone.
-            None => {}
+        let mut opened = None;
+        if self.in_time(netns_id, &self.first, &mut || opened = Some(open())) {
+            self.tried.borrow_mut().insert(netns_id);
         }
+        // None if it has gone.
+        let opened = opened?.map_err(|error| self.note_trouble(&error));
+        opened.ok()
     }
 
-    /// Lists rules again where they have changed. To be called some times a second: one system call a namespace where
-    /// nothing has.
-    pub(super) fn refresh(&self) {
+    /// Calls `list` in a namespace that is not the run's own, if there is time for it; false if not.
+    fn in_time(&self, netns_id: u64, budget: &Budget, list: &mut dyn FnMut()) -> bool {
+        let begun_ns = clock::monotonic_ns();
+        if !budget.allows(begun_ns) {
+            return false;
+        }
+        self.session.in_namespace(netns_id, list);
+        budget.used(clock::monotonic_ns().saturating_sub(begun_ns));
+        true
+    }
+
+    fn note_trouble(&self, error: &SysError) {
+        self.counts.borrow_mut().trouble.get_or_insert_with(|| error.to_string());
+    }
+
+    /// Notes where rules have changed: one system call a namespace.
+    fn hear(&self) {
         let Ok(mut namespaces) = self.namespaces.try_borrow_mut() else { return };
-        self.open_next(&mut namespaces);
         for rules in &mut *namespaces {
-            if let Err(error) = self.refresh_one(rules) {
-                self.counts.borrow_mut().trouble.get_or_insert(error.to_string());
+            if let Err(error) = rules.hear() {
+                self.note_trouble(&error);
             }
         }
+        self.are_stale.set(namespaces.iter().any(NetnsRules::is_stale));
     }
 
-    fn refresh_one(&self, rules: &mut NetnsRules) -> Result<(), SysError> {
-        if !rules.must_list()? {
-            return Ok(());
+    /// Lists the rules of the run's own namespace where they have changed. To be called some times a second. While
+    /// records come, and elsewhere, they are listed when a record needs them: one that was on its way before the change
+    /// does not.
+    pub(super) fn refresh(&self) {
+        self.hear();
+        let Ok(mut namespaces) = self.namespaces.try_borrow_mut() else { return };
+        let did_come = self.has_come.replace(false);
+        let own = namespaces.iter_mut().find(|rules| rules.netns_id == self.session.netns_id());
+        if let Some(own) = own.filter(|own| own.is_stale() && !did_come) {
+            self.list_again(own);
         }
-        let host = self.session.host();
+    }
+
+    fn list_again(&self, rules: &mut NetnsRules) {
+        if !rules.may_list() {
+            return;
+        }
+        let (host, mut listed) = (self.session.host(), Ok(()));
         if rules.netns_id == self.session.netns_id() {
-            return rules.list_again(host);
+            listed = rules.list_again(host);
+        } else {
+            self.in_time(rules.netns_id, &self.again, &mut || listed = rules.list_again(host));
         }
-        let mut listed = Ok(());
-        self.session.in_namespace(rules.netns_id, &mut || listed = rules.list_again(host));
-        listed
+        if let Err(error) = listed {
+            self.note_trouble(&error);
+        }
     }
 
     /// Calls `then` with the rule of `record`.
@@ -193,8 +219,8 @@ impl<'s> Rules<'s> {
             stats.incomplete = true;
             stats.add_reason(1, format!("rules are missing: {error}"));
         }
-        // Nobody has looked there.
-        stats.incomplete |= *unlisted > 0;
+        // Nobody has looked there, or not in time.
+        stats.incomplete |= *unlisted > 0 || *late > 0;
         for (count, text) in [
             (
                 several,
@@ -240,10 +266,11 @@ impl Stream<LogRecords> for RuledRecords<'_, '_> {
         self.records.next(demand, &mut |record| {
             // What changed before a record came is heard of before it is looked up.
             if std::mem::take(&mut is_first) {
-                rules.refresh();
+                rules.has_come.set(true);
+                rules.hear();
             }
-            if met.replace(record.netns_id) != Some(record.netns_id) {
-                rules.meet(record.netns_id);
+            if met.replace(record.netns_id) != Some(record.netns_id) || rules.are_stale.get() {
+                rules.meet(record);
             }
             rules.with_rule(record, |rule| each(&LogRecord { rule, ..*record }))
         })

@@ -4,7 +4,7 @@ use super::book::{Listing, RuleBook, RuleMatch, Window};
 use crate::nft::{self, ListingBounds};
 use crate::refreshing_lookups::Budget;
 use host::log_rules;
-use host::rule_changes::RuleChanges;
+use host::rule_changes::{Changed, RuleChanges};
 use host::rule_texts::RuleTexts;
 use record::rows::LogRecord;
 use sys::{Errno, Host, SysError, clock};
@@ -27,8 +27,9 @@ pub(super) struct NetnsRules {
     book: RuleBook,
     /// When they were last known to be unchanged since they were listed, ns since 1970.
     confirmed_ns: u64,
-    /// True if they have changed since they were listed.
-    is_stale: bool,
+    /// How they have changed since they were listed, and when that was heard for the first and the last time.
+    changed: Changed,
+    changed_ns: (u64, u64),
     budget: Budget,
     /// Number of the newest listing; the first is 1.
     number: u64,
@@ -38,12 +39,12 @@ pub(super) struct NetnsRules {
 pub(super) enum Answer<'b> {
     /// What was found.
     Known(RuleMatch<'b>),
-    /// The rules have changed and were not listed again yet.
+    /// The rules have changed and were not listed again yet, or those of then were never listed or are not kept.
     Late,
 }
 
-/// What stands before a listing on the tape: its number, the earliest time of it, the latest of the one before, all in
-/// native byte order.
+/// What stands before a listing on the tape: its number, the earliest time at which it may have been in force, the
+/// latest of the one before ([`NetnsRules::head`]), all in native byte order.
 const HEAD: usize = 24;
 
 impl NetnsRules {
@@ -56,49 +57,76 @@ impl NetnsRules {
             changes,
             book: RuleBook::default(),
             confirmed_ns: 0,
-            is_stale: false,
+            changed: Changed::Never,
+            changed_ns: (0, 0),
             budget: Budget::new(SHARE_OF_TIME, CREDIT_NS_MAX),
             number: 0,
         };
         if host.is_replay() {
             for _ in 0..RECORDED_MAX {
-                if !rules.list(host, u64::MAX)? {
+                if !rules.list(host)? {
                     break;
                 }
             }
         } else {
-            rules.list(host, 0)?;
+            rules.list(host)?;
         }
         Ok(rules)
     }
 
-    /// Notes whether rules have changed; true if they must be listed again, and may be.
-    pub(super) fn must_list(&mut self) -> Result<bool, SysError> {
+    /// Notes whether rules have changed since the last call; true if so. One system call.
+    pub(super) fn hear(&mut self) -> Result<bool, SysError> {
         let Some(changes) = &mut self.changes else { return Ok(false) };
+        let begun_ns = clock::wall_ns();
+        let changed = changes.have_come()?;
         let now_ns = clock::wall_ns();
-        if changes.have_come()? {
-            if !self.is_stale {
+        match (self.changed, changed) {
+            (Changed::Never, Changed::Never) => self.confirmed_ns = begun_ns.saturating_sub(NOTICE_NS),
+            (_, Changed::Never) => {}
+            (Changed::Never, _) => {
+                (self.changed, self.changed_ns) = (changed, (now_ns, now_ns));
                 self.book.end(now_ns);
             }
-            self.is_stale = true;
-        } else if !self.is_stale {
-            self.confirmed_ns = now_ns.saturating_sub(NOTICE_NS);
+            _ => (self.changed, self.changed_ns.1) = (self.changed.max(changed), now_ns),
         }
-        Ok(self.is_stale && self.budget.allows(clock::monotonic_ns()))
+        Ok(changed != Changed::Never)
     }
 
-    /// Lists the rules of the namespace that the calling thread is in; false where a recording has no further listing.
+    /// True if rules have changed since they were listed.
+    pub(super) fn is_stale(&self) -> bool {
+        self.changed != Changed::Never
+    }
+
+    /// True if what was listed may not be what was in force when a record came.
+    pub(super) fn is_behind(&self, received_ns: u64) -> bool {
+        self.is_stale() && received_ns > self.confirmed_ns
+    }
+
+    /// True if rules may be listed again now.
+    pub(super) fn may_list(&self) -> bool {
+        self.budget.allows(clock::monotonic_ns())
+    }
+
+    /// Lists the rules of the namespace that the calling thread is in.
     pub(super) fn list_again(&mut self, host: &Host) -> Result<(), SysError> {
-        self.list(host, clock::wall_ns()).map(drop)
+        self.hear()?;
+        self.list(host).map(drop)
     }
 
-    /// `changed_ns`: the latest time at which the listing before was in force.
-    fn list(&mut self, host: &Host, changed_ns: u64) -> Result<bool, SysError> {
+    /// Lists the rules; false where a recording has no further listing.
+    fn list(&mut self, host: &Host) -> Result<bool, SysError> {
         let (begun_ns, begun_wall_ns) = (clock::monotonic_ns(), clock::wall_ns());
-        let mut bytes = Vec::new();
-        let head = [self.number + 1, self.confirmed_ns, changed_ns];
+        let (mut bytes, mut has_changed) = (Vec::new(), false);
         host.bytes(&format!("log rules@{}", self.netns_id), "", &mut bytes, |into| {
-            listed(head, self.with_texts, into)
+            let start = into.len();
+            into.resize(start + HEAD, 0);
+            let listed = nft::put_ruleset(self.with_texts, ListingBounds::USUAL, into);
+            // What has changed meanwhile may be in the listing, or not.
+            has_changed = listed.and_then(|()| self.hear()).inspect_err(|_| into.truncate(start))?;
+            let head = self.head();
+            let place = into.iter_mut().skip(start);
+            place.zip(head.iter().flat_map(|number| number.to_ne_bytes())).for_each(|(to, from)| *to = from);
+            Ok(())
         })?;
         self.budget.used(clock::monotonic_ns().saturating_sub(begun_ns));
         let malformed = || SysError::new("read", "nft's list of rules", Errno::INVAL);
@@ -113,23 +141,37 @@ impl NetnsRules {
         let rules = log_rules::parse(json).ok_or_else(malformed)?;
         self.book.end(until_ns);
         self.book.add(Listing::new(from_ns, rules, &RuleTexts::parse(texts)));
-        (self.number, self.is_stale) = (number, false);
+        (self.number, self.changed) = (number, Changed::Never);
         self.confirmed_ns = begun_wall_ns.saturating_sub(NOTICE_NS);
+        if has_changed {
+            let last_ns = self.changed_ns.1;
+            (self.changed, self.changed_ns.0) = (Changed::Listable, last_ns);
+            self.book.end(last_ns);
+        } else if let Some(changes) = &mut self.changes {
+            changes.are_listed();
+        }
         Ok(true)
+    }
+
+    /// What stands before a listing. What is listed now and what was before overlap, unless there were rules in between
+    /// that are in neither.
+    fn head(&self) -> [u64; 3] {
+        let ((first_ns, last_ns), confirmed_ns) = (self.changed_ns, self.confirmed_ns);
+        let number = self.number + 1;
+        match self.changed {
+            // The first one stands for all that was before.
+            _ if number == 1 => [number, 0, 0],
+            Changed::Unlistable => [number, last_ns, confirmed_ns],
+            _ => [number, confirmed_ns, first_ns],
+        }
     }
 
     /// Which rule logged a record that was made in that time.
     pub(super) fn find(&self, record: &LogRecord<'_>, window: Window) -> Answer<'_> {
-        if self.is_stale && window.1 > self.confirmed_ns {
-            return Answer::Late;
+        if self.is_behind(window.1) {
+            Answer::Late
+        } else {
+            self.book.find(record, window).map_or(Answer::Late, Answer::Known)
         }
-        Answer::Known(self.book.find(record, window))
     }
-}
-
-/// What nft prints, after the head.
-fn listed(head: [u64; 3], with_texts: bool, into: &mut Vec<u8>) -> Result<(), SysError> {
-    let start = into.len();
-    head.iter().for_each(|number| into.extend_from_slice(&number.to_ne_bytes()));
-    nft::put_ruleset(with_texts, ListingBounds::USUAL, into).inspect_err(|_| into.truncate(start))
 }

@@ -181,6 +181,7 @@ fn is_of_others(line: &str) -> bool {
         "a sample was not taken",
         // The receivers of examples do not exist.
         "not delivered when the run ended",
+        "rows wait until it is back",
     ];
     words.iter().any(|words| line.contains(words))
 }

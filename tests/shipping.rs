@@ -63,6 +63,17 @@ fn read_all(mut stream: TcpStream) -> String {
     text
 }
 
+/// Waits for a line on standard error with these words; what follows is left to be read.
+#[track_caller]
+fn said(going: &mut Going<String>, words: &str) {
+    let stderr = going.child.stderr.as_mut().unwrap();
+    let (mut lines, mut byte) = (String::new(), [0]);
+    while !lines.lines().any(|line| line.contains(words)) || !lines.ends_with('\n') {
+        assert_eq!(stderr.read(&mut byte).unwrap(), 1, "it ended without {words:?}: {lines}");
+        lines.push(char::from(byte[0]));
+    }
+}
+
 #[test]
 fn root_a_receiver_that_is_away_gets_everything_later() {
     const PACKETS: usize = 5_000;
@@ -71,11 +82,14 @@ fn root_a_receiver_that_is_away_gets_everything_later() {
     let lab = logging("shipaway");
     let (listener, addr) = listen(&lab, "127.0.0.1:0");
     drop(listener);
-    let going = shipping(&lab, &["--columns", "seq", "--to", &format!("json+tcp://{addr}")]);
+    let target = format!("json+tcp://{addr}");
+    let mut going = shipping(&lab, &["--columns", "seq", "--to", &target]);
     send(&lab, to_five(), PACKETS / 2);
+    said(&mut going, &format!("netwren: {target}: cannot connect to {addr}: Connection refused"));
     let (listener, _) = listen(&lab, &addr.to_string());
     let reader = std::thread::spawn(move || read_all(listener.accept().unwrap().0));
     send(&lab, to_five(), PACKETS / 2);
+    said(&mut going, &format!("netwren: {target}: back after "));
     delivered(going, PACKETS);
     assert_eq!(counts(&reader.join().unwrap()), whole(PACKETS));
 }
@@ -125,12 +139,13 @@ fn root_a_receiver_that_never_reads_is_said_and_counted() {
     let (_listener, addr) = listen(&lab, "127.0.0.1:0");
     // Rows as wide as they get fill the queue soon.
     let args = ["--columns", OWN_COLUMNS, "--queue-max", "4MiB", "--to", &format!("json+tcp://{addr}")];
-    let going = shipping(&lab, &args);
+    let mut going = shipping(&lab, &args);
     testkit::wait_until("more is sent than anybody takes", || {
         send(&lab, to_five(), 2_000);
         counted(&lab, "7009") >= 40_000
     });
     let sent = counted(&lab, "7009");
+    said(&mut going, "rows so far dropped because the queue was full");
     let (lines, ran) = going.end();
     let ledger = ledger(&lines);
     let count = |name: &str| ledger[name].as_u64().unwrap();

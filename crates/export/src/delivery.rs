@@ -5,6 +5,7 @@
 
 use crate::backoff::Backoff;
 use crate::in_flight::InFlight;
+use crate::notices::{Notices, OutputFacts};
 use crate::{AtOnce, Batch, Ledger, Store, Taken, Transport};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -72,6 +73,34 @@ impl OutputShared {
 }
 
 impl OutputState {
+    /// The state of an output whose thread has not begun, with what waits in `store` and what was counted before.
+    pub(crate) fn new(store: Box<dyn Store>, ledger: Ledger) -> OutputState {
+        OutputState {
+            held: store.begin(),
+            store,
+            ledger,
+            is_open: false,
+            last_error: None,
+            failures: 0,
+            deadline: None,
+            reopen: false,
+            is_left: false,
+            is_prompt: false,
+            is_waited_for: false,
+        }
+    }
+
+    fn facts(&self) -> OutputFacts {
+        OutputFacts {
+            is_open: self.is_open,
+            failures: self.failures,
+            last_error: self.last_error.clone(),
+            store_trouble: self.store.trouble(),
+            dropped: self.ledger.dropped,
+            is_ending: self.deadline.is_some(),
+        }
+    }
+
     /// Counts what the store has given up, and gives it the counts to keep.
     pub(crate) fn settle(&mut self) {
         let dropped = self.store.take_drops();
@@ -135,9 +164,10 @@ struct Calm {
 const BURST: u64 = 10_000;
 
 /// What the thread of an output does.
-pub(crate) fn run(shared: &OutputShared) {
+pub(crate) fn run(shared: &OutputShared, mut notices: Notices) {
     let mut calm = Calm { end: 0, since: Instant::now(), trimmed_at: None };
     loop {
+        notices.look(|| shared.lock().facts());
         let mut delivery = shared.delivery();
         match delivery.step(shared) {
             NextStep::End => return delivery.end(shared),

@@ -1,6 +1,7 @@
 //! One receiver of messages: a store, a thread that delivers, and the counts.
 
 use crate::delivery::{Delivery, OutputShared, OutputState, run};
+use crate::notices::{Notices, TellNotice};
 use crate::{AtOnce, Batch, Ledger, Pushed, Store, Transport, WhenFull};
 use std::io;
 use std::sync::{Arc, PoisonError};
@@ -55,25 +56,24 @@ impl Output {
         transport: Box<dyn Transport>,
         options: OutputOptions,
     ) -> io::Result<Output> {
-        let ledger = store.ledger();
-        let (held, delivered_bytes_max) = (store.begin(), store.delivered_bytes_max());
-        let state = OutputState {
-            store,
-            ledger,
-            held,
-            is_open: false,
-            last_error: None,
-            failures: 0,
-            deadline: None,
-            reopen: false,
-            is_left: false,
-            is_prompt: false,
-            is_waited_for: false,
-        };
-        let delivery = Delivery::new(transport, held, delivered_bytes_max);
+        Output::start_telling(name, store, transport, options, Box::new(|_| ()))
+    }
+
+    /// The same; `tell` is told what should not be left to the end of the run.
+    pub fn start_telling(
+        name: &str,
+        store: Box<dyn Store>,
+        transport: Box<dyn Transport>,
+        options: OutputOptions,
+        tell: TellNotice,
+    ) -> io::Result<Output> {
+        let (ledger, delivered_bytes_max) = (store.ledger(), store.delivered_bytes_max());
+        let notices = Notices::new(tell, ledger.dropped);
+        let state = OutputState::new(store, ledger);
+        let delivery = Delivery::new(transport, state.held, delivered_bytes_max);
         let shared = Arc::new(OutputShared::new(delivery, state));
         let of_thread = Arc::clone(&shared);
-        let thread = thread::Builder::new().name(name.to_owned()).spawn(move || run(&of_thread))?;
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(move || run(&of_thread, notices))?;
         let OutputOptions { when_full, drain } = options;
         Ok(Output { shared, when_full, drain, is_alone: false, thread: Some(thread) })
     }

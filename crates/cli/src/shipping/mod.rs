@@ -183,7 +183,9 @@ impl<T: Shipped> Shipper<T> {
         let way =
             TransportOptions { file_header: writer.file_header(), tls: ship.tls.clone(), rotation: ship.rotation };
         let transport = open_transport(target, way).map_err(|error| refused(error.to_string()))?;
-        let output = Output::start("netwren-ship", store, transport, options);
+        let name = target.to_string();
+        let tell = Box::new(move |notice| say(&notes::sentence(&name, &notice)));
+        let output = Output::start_telling("netwren-ship", store, transport, options, tell);
         let output = output.map_err(|error| refused(format!("cannot start a thread: {error}")))?;
         Ok(Shipper {
             target: target.clone(),

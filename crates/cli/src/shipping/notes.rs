@@ -1,6 +1,6 @@
-//! What is said of outputs when a run ends.
+//! What is said of outputs, while a run lasts and when it ends.
 
-use export::{Status, Target};
+use export::{OutputNotice, Status, Target};
 use record::{Accounting, text};
 use std::fmt::Write;
 
@@ -8,16 +8,34 @@ use std::fmt::Write;
 pub(super) fn add(target: &str, status: &Status, stats: &mut Accounting) {
     let ledger = status.ledger;
     let why = status.last_error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
-    let lost = [
-        (ledger.dropped.full, "dropped because the queue was full (--queue-max, --when-full)"),
-        (ledger.dropped.end, "not delivered when the run ended"),
-        (ledger.dropped.refused, "too long for a datagram"),
-        (ledger.dropped.age, "dropped because they waited too long (--spool-age)"),
-        (ledger.dropped.lost, "lost by a crash or in a damaged spool"),
-    ];
-    for (count, words) in lost.into_iter().filter(|(count, _)| *count > 0) {
+    for (reason, count) in ledger.dropped.reasons().into_iter().filter(|(_, count)| *count > 0) {
         stats.incomplete = true;
-        stats.add_reason(0, format!("{target}: {count} of {} rows {words}{why}", ledger.seen));
+        stats.add_reason(0, format!("{target}: {count} of {} rows {}{why}", ledger.seen, words_of(reason)));
+    }
+}
+
+/// What became of rows that were dropped for one of [`export::Drops::reasons`].
+fn words_of(reason: &str) -> &'static str {
+    match reason {
+        "full" => "dropped because the queue was full (--queue-max, --when-full)",
+        "age" => "dropped because they waited too long (--spool-age)",
+        "lost" => "lost by a crash or in a damaged spool",
+        "end" => "not delivered when the run ended",
+        _ => "too long for a datagram",
+    }
+}
+
+/// What is said of the receiver `target` at once.
+pub(super) fn sentence(target: &str, notice: &OutputNotice) -> String {
+    match notice {
+        OutputNotice::Away(error) => format!("{target}: {error}; rows wait until it is back"),
+        OutputNotice::Back(after) => format!("{target}: back after {:.1} s", after.as_secs_f64()),
+        OutputNotice::Dropped { reason, count, error } => {
+            let why = error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
+            format!("{target}: {count} rows so far {}{why}", words_of(reason))
+        }
+        OutputNotice::StoreTrouble(trouble) => format!("{target}: {trouble}"),
+        OutputNotice::StoreWorks => format!("{target}: the spool works again"),
     }
 }
 

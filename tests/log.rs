@@ -168,6 +168,7 @@ fn root_log_replays_what_it_recorded() {
 #[test]
 fn root_log_says_why_it_cannot() {
     testkit::require_root!();
+    testkit::require_tool!("nft");
     let lab = Lab::new("logwhy");
     let first = log(&lab, "seq", &["--group", "3"]);
     let run = |limits: &[Limit]| {
@@ -180,6 +181,9 @@ fn root_log_says_why_it_cannot() {
     run(&[Limit::WithoutCaps(vec![Cap::NetAdmin])]).says(4, &["operation not permitted", "netwren support"]);
     drop(first);
     netwren(&["log"]).says(2, &["log needs --group N"]);
+    lab.nft("table inet t { chain o { log group 9\n log group 3\n }\n }");
+    Ran::of(command(&lab, &[]).output().unwrap())
+        .says(2, &["rules here log to groups 3 (inet t o), 9 (inet t o): netwren log --group 3"]);
 }
 
 /// A rule is written, put in place, logs, warns of one that is dear, and goes away again.
@@ -193,6 +197,10 @@ fn root_log_setup_makes_a_rule_that_logs() {
     let shown = setup(&words).ok();
     assert!(shown.contains("udp dport 7009 counter log prefix \"ours: \" group 5 snaplen 128"), "{shown}");
     setup(&[&words[..], &["--apply"]].concat()).says(0, &["nothing was done, --yes applies this rule"]);
+    let wrong = ["--group", "5", "--match", "udp dprot 7009"];
+    let refused = setup(&wrong);
+    assert_eq!(refused.stdout, "");
+    refused.says(4, &["nft refused: ", "unexpected"]);
     assert_eq!(lab.output("nft", &["list", "ruleset"]), "", "nothing was changed");
     lab.nft("table inet other { chain o { type filter hook output priority 0\n log group 5 queue-threshold 1\n }\n }");
     for _ in 0..2 {

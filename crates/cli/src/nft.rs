@@ -37,6 +37,14 @@ pub(crate) enum NftError {
 }
 
 impl NftError {
+    /// True if nothing is known of the words: nft is not there, or may not be used.
+    pub(crate) fn is_unable(&self) -> bool {
+        match self {
+            NftError::Missing | NftError::Io(_) => true,
+            NftError::Refused(words) => words.contains("Operation not permitted"),
+        }
+    }
+
     /// True if there is no such table.
     pub(crate) fn is_absent(&self) -> bool {
         matches!(self, NftError::Refused(words) if words.contains("No such file or directory"))
@@ -60,6 +68,11 @@ impl fmt::Display for NftError {
 /// line is refused.
 pub(crate) fn apply(script: &str) -> Result<(), NftError> {
     run(&["-f", "-"], script).map(drop)
+}
+
+/// Whether nft would take a script, in the network namespace of the calling thread; nothing of it is done.
+pub(crate) fn check(script: &str) -> Result<(), NftError> {
+    run(&["-c", "-f", "-"], script).map(drop)
 }
 
 /// What `nft WORDS` prints.

@@ -72,8 +72,12 @@ pub(crate) fn refusal(word: &str, words: &[OsString], command: &Command, command
     }
     if let Some(name) = word.strip_prefix("--").map(|name| name.replace('-', "_")) {
         let knows = |name: &str| command.tables.first().is_some_and(|table| engine::filter::knows(*table, name));
-        if let Some(name) = [name.as_str(), name.trim_end_matches('s')].into_iter().find(|name| knows(name)) {
-            return as_filter(name);
+        let single = name.trim_end_matches('s');
+        match () {
+            () if knows(&name) => return as_filter(&name),
+            () if own(&single.replace('_', "-")) => return because(&format!("did you mean --{single}?")),
+            () if knows(single) => return as_filter(single),
+            () => {}
         }
         if let Some(near) = near_flag(&name, command) {
             return because(&format!("did you mean --{near}?"));

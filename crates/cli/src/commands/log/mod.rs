@@ -3,6 +3,7 @@
 pub(crate) mod check;
 mod entries;
 mod meaning;
+mod missing_group;
 mod rules;
 pub(crate) mod setup;
 pub(crate) mod status;
@@ -239,7 +240,7 @@ fn asked(line: &ParsedWords<'_>) -> Result<Log, String> {
     }
     Ok(Log {
         take_over: line.has("take-over"),
-        groups: groups(line.value("group"))?,
+        groups: groups(line)?,
         latency: line.value("latency").map_or(Ok(nflog::LATENCY), latency)?,
         copy_bytes: match line.value("copy").filter(|_| line.is_given("copy")) {
             Some(text) => bytes("copy", text, 20..=COPY_MAX)?,
@@ -289,11 +290,10 @@ fn others(session: &Session) -> FindOtherNetns {
 }
 
 /// The numbers of `--group`.
-fn groups(list: Option<&str>) -> Result<Vec<u16>, String> {
-    let Some(list) = list else {
-        let help = "log needs --group N: the number in the rule, as in `nft add rule … log group 1` (nft list ruleset \
-                    shows the rules)";
-        return Err(help.to_owned());
+fn groups(line: &ParsedWords<'_>) -> Result<Vec<u16>, String> {
+    let Some(list) = line.value("group") else {
+        let is_here = !["netns", "all-netns", "replay", "config"].iter().any(|flag| line.is_given(flag));
+        return Err(missing_group::sentence(is_here));
     };
     let number = |word: &str| {
         let number = word.trim().parse::<u16>();

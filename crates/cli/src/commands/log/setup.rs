@@ -113,8 +113,14 @@ fn done(words: &ParsedWords<'_>, task: &Task) -> Outcome {
     match task {
         Task::Rule { rule, apply: true, yes: true } => put_in_place(rule),
         Task::Rule { rule, apply, .. } => {
+            let mut messages = Vec::new();
+            match nft::check(&rule.script()) {
+                Err(error) if error.is_unable() => messages.push(format!("the rule is not checked: {error}")),
+                Err(error) => return Outcome::because(Exit::Failed, error),
+                Ok(()) => {}
+            }
             let exit = output::print(&rule.script());
-            let mut messages = warnings(rule.group);
+            messages.extend(warnings(rule.group));
             if *apply {
                 messages.push("nothing was done, --yes applies this rule".to_owned());
             }

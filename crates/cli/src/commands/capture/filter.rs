@@ -12,6 +12,7 @@ use pcapfilter::{ExtraWord, FilterTarget, LinkType, Origin};
 use record::Schema;
 use record::Table;
 use record::rows::{CapturedPackets, capture_need};
+use std::path::Path;
 
 /// The refusal of a name that is looked up, beside `or` or `not`.
 const BY_AND: &str = "is joined with words of pcap-filter by `and` only";
@@ -107,8 +108,20 @@ impl JoinedFilter {
             (Err(refusal), _) => refusal,
         };
         let is_about_drops = text.split(|c: char| !c.is_alphanumeric()).any(|word| word == DROPPED);
-        Err(if is_about_drops { refusal + OF_DROPS } else { refusal })
+        Err(if is_about_drops { refusal + OF_DROPS } else { refusal + &with_interface(text) })
     }
+}
+
+/// What is said of a filter whose first word is the name of an interface; else nothing.
+fn with_interface(text: &str) -> String {
+    let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let is_plain = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+    if !is_plain || !Path::new("/sys/class/net").join(name).exists() {
+        return String::new();
+    }
+    let rest = rest.trim();
+    let quoted = if rest.is_empty() { String::new() } else { format!(" '{}'", rest.replace('\'', "'\\''")) };
+    format!("\nperhaps: netwren capture -i {name}{quoted}")
 }
 
 impl PcapFilter {
@@ -314,6 +327,8 @@ mod tests {
             ("port 53 or netns = x", "`netns` is joined with words of pcap-filter by `and` only"),
             ("dprot = 22", "dport"),
             ("port 53 or ttl = many", "many"),
+            ("lo", "\nperhaps: netwren capture -i lo"),
+            ("lo port 'x", "\nperhaps: netwren capture -i lo 'port '\\''x'"),
         ] {
             let said = joined(text).unwrap_err();
             assert!(said.contains(says), "{text}: {said}");

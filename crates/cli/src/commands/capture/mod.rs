@@ -323,7 +323,9 @@ fn of_one_kind(line: &ParsedWords<'_>, request: &Request, is_file: bool) -> Resu
     }
     let shown = ["to", "by", "sort", "sum", "max", "avg", "columns", "output", "resolve", "no-header"];
     if let Some(flag) = shown.into_iter().find(|flag| line.has_file("write") && line.is_given(flag)) {
-        return Err(format!("--{flag} goes with what is shown, not with --write FILE"));
+        let number = line.value("columns").filter(|value| value.parse::<u32>().is_ok() && flag == "columns");
+        let limit = number.map(|number| format!("; --limit {number} (-n {number}) ends after so many packets"));
+        return Err(format!("--{flag} goes with what is shown, not with --write FILE{}", limit.unwrap_or_default()));
     }
     let identity = |flag| line.file(flag).and_then(|path| std::fs::canonicalize(path).ok());
     if identity("read").is_some_and(|read| identity("write") == Some(read)) {

@@ -41,7 +41,10 @@ impl NftError {
     pub(crate) fn is_unable(&self) -> bool {
         match self {
             NftError::Missing | NftError::Io(_) => true,
-            NftError::Refused(words) => words.contains("Operation not permitted"),
+            NftError::Refused(words) => {
+                let mut errors = words.lines().filter(|line| line.contains("Error: "));
+                errors.all(|line| line.contains("Operation not permitted")) && words.contains("Error: ")
+            }
         }
     }
 
@@ -206,6 +209,14 @@ mod tests {
         let mut command = Command::new(program);
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         read_within(command.spawn().unwrap(), bytes_max, patience)
+    }
+
+    #[test]
+    fn a_wrong_word_is_refused_also_where_nft_may_do_nothing() {
+        let unable = |words: &str| NftError::Refused(words.to_owned()).is_unable();
+        let forbidden = "netlink: Error: cache initialization failed: Operation not permitted\n";
+        let wrong = "/dev/stdin:4:44-48: Error: syntax error, unexpected string\nadd rule x\n";
+        assert!(unable(forbidden) && !unable(wrong) && !unable(&[wrong, forbidden].concat()) && !unable(""));
     }
 
     #[test]

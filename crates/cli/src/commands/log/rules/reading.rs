@@ -117,7 +117,7 @@ impl NetnsRules {
     fn list(&mut self, host: &Host) -> Result<bool, SysError> {
         let (begun_ns, begun_wall_ns) = (clock::monotonic_ns(), clock::wall_ns());
         let (mut bytes, mut has_changed) = (Vec::new(), false);
-        host.bytes(&format!("log rules@{}", self.netns_id), "", &mut bytes, |into| {
+        let read = host.bytes(&format!("log rules@{}", self.netns_id), "", &mut bytes, |into| {
             let start = into.len();
             into.resize(start + HEAD, 0);
             let listed = nft::put_ruleset(self.with_texts, ListingBounds::USUAL, into);
@@ -127,8 +127,9 @@ impl NetnsRules {
             let place = into.iter_mut().skip(start);
             place.zip(head.iter().flat_map(|number| number.to_ne_bytes())).for_each(|(to, from)| *to = from);
             Ok(())
-        })?;
+        });
         self.budget.used(clock::monotonic_ns().saturating_sub(begun_ns));
+        read?;
         let malformed = || SysError::new("read", "nft's list of rules", Errno::INVAL);
         let (head, listing) = bytes.split_at_checked(HEAD).ok_or_else(malformed)?;
         let number = |at: usize| head.get(at..at + 8)?.try_into().ok().map(u64::from_ne_bytes);

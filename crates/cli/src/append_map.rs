@@ -8,7 +8,8 @@ const CHAINS: usize = 1 << 12;
 
 /// Key → values, the newest of which counts. Nothing is removed but everything at once.
 pub(crate) struct AppendMap<K, V> {
-    chains: Vec<Slot<K, V>>,
+    /// Made with the first entry: most maps of most runs get none.
+    chains: OnceCell<Vec<Slot<K, V>>>,
     length: Cell<usize>,
     hasher: RandomState,
 }
@@ -23,8 +24,7 @@ struct Node<K, V> {
 
 impl<K: Hash + Eq, V> AppendMap<K, V> {
     pub(crate) fn new() -> AppendMap<K, V> {
-        let chains = std::iter::repeat_with(OnceCell::new).take(CHAINS).collect();
-        AppendMap { chains, length: Cell::new(0), hasher: RandomState::new() }
+        AppendMap { chains: OnceCell::new(), length: Cell::new(0), hasher: RandomState::new() }
     }
 
     /// How many values there are, older ones included.
@@ -34,7 +34,7 @@ impl<K: Hash + Eq, V> AppendMap<K, V> {
 
     /// The newest value under `key`.
     pub(crate) fn newest(&self, key: &K) -> Option<&V> {
-        let mut place = self.chain(key)?;
+        let mut place = self.chain(self.chains.get()?, key)?;
         let mut newest = None;
         while let Some(link) = place.get() {
             if link.key == *key {
@@ -47,7 +47,8 @@ impl<K: Hash + Eq, V> AppendMap<K, V> {
 
     /// Adds a value, which is the newest under `key` from now on.
     pub(crate) fn push(&self, key: K, value: V) -> Option<&V> {
-        let mut place = self.chain(&key)?;
+        let chains = self.chains.get_or_init(|| std::iter::repeat_with(OnceCell::new).take(CHAINS).collect());
+        let mut place = self.chain(chains, &key)?;
         while let Some(link) = place.get() {
             place = &link.next;
         }
@@ -57,19 +58,19 @@ impl<K: Hash + Eq, V> AppendMap<K, V> {
 
     /// Removes everything.
     pub(crate) fn clear(&mut self) {
-        self.chains.iter_mut().for_each(empty);
+        self.chains.get_mut().into_iter().flatten().for_each(empty);
         self.length.set(0);
     }
 
-    fn chain(&self, key: &K) -> Option<&Slot<K, V>> {
+    fn chain<'c>(&self, chains: &'c [Slot<K, V>], key: &K) -> Option<&'c Slot<K, V>> {
         // Cut on purpose: some bits of the hash.
-        self.chains.get(self.hasher.hash_one(key) as usize % CHAINS)
+        chains.get(self.hasher.hash_one(key) as usize % CHAINS)
     }
 }
 
 impl<K, V> Drop for AppendMap<K, V> {
     fn drop(&mut self) {
-        self.chains.iter_mut().for_each(empty);
+        self.chains.get_mut().into_iter().flatten().for_each(empty);
     }
 }
 
@@ -89,6 +90,8 @@ mod tests {
     #[test]
     fn the_newest_counts_and_what_was_given_out_stays() {
         let mut map = AppendMap::new();
+        assert_eq!((map.newest(&1), map.len()), (None, 0));
+        map.clear();
         let first = map.push(1, "one".to_owned()).unwrap();
         for key in 2..10_000 {
             map.push(key, key.to_string());

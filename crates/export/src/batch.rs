@@ -85,6 +85,18 @@ impl Batch {
         rest
     }
 
+    /// The messages from `index` on, in memory of their size.
+    pub(crate) fn since(&self, index: usize) -> Batch {
+        let bytes = self.bytes.len() - self.start_of(index);
+        let ends = Vec::with_capacity(self.ends.len().saturating_sub(index));
+        let first = self.first + index as u64;
+        let mut rest = Batch { first, bytes: Vec::with_capacity(bytes), ends, classes: Vec::new() };
+        for (class, messages) in self.runs().filter(|(_, messages)| messages.end > index) {
+            rest.append(self, class, messages.start.max(index)..messages.end);
+        }
+        rest
+    }
+
     /// Adds all messages of `other` behind its own.
     pub(crate) fn join(&mut self, other: &Batch) {
         for (class, messages) in other.runs() {
@@ -228,6 +240,11 @@ mod tests {
         seven.join(&zero);
         assert_eq!((seven.bytes(), seven.ends()), (&b"bbceeadd"[..], &[2, 3, 5, 6, 8][..]));
         assert_eq!(seven.class_runs().collect::<Vec<_>>(), [(7, 3), (0, 2)]);
+        let (all, later, none) = (batch.since(0), batch.since(2), batch.since(5));
+        assert_eq!((all.bytes(), all.first(), all.end()), (batch.bytes(), 10, 15));
+        assert_eq!((later.bytes(), later.ends(), later.first()), (&b"cddee"[..], &[1, 3, 5][..], 12));
+        assert_eq!(later.class_runs().collect::<Vec<_>>(), [(7, 1), (0, 1), (7, 1)]);
+        assert_eq!((none.is_empty(), none.first()), (true, 15));
     }
 
     #[test]

@@ -175,7 +175,11 @@ pub(crate) fn run(shared: &OutputShared, mut notices: Notices) {
                 drop(delivery);
                 shared.sleep(duration);
                 shared.delivery().look_now(shared);
-                shared.trim(&mut calm);
+                if shared.is_worn(&mut calm) {
+                    shared.delivery().shrink(shared);
+                    sys::memory::trim();
+                    sys::memory::release_program();
+                }
             }
             NextStep::Pause(duration) => {
                 drop(delivery);
@@ -203,21 +207,20 @@ impl OutputShared {
         }
     }
 
-    /// Gives memory back that a burst or the start has left, once nothing was handed over for some time.
-    fn trim(&self, calm: &mut Calm) {
+    /// True if memory is to be given back that a burst or the start has left: nothing was handed over for some time.
+    fn is_worn(&self, calm: &mut Calm) -> bool {
         let mut state = self.lock();
         let end = state.store.end();
         if calm.end != end {
             (calm.end, calm.since) = (end, Instant::now());
-            return;
+            return false;
         }
         let is_worn = calm.trimmed_at.is_none_or(|then| end.saturating_sub(then) >= BURST);
-        if calm.since.elapsed() >= LOOK_EVERY && (state.store.free_spares() | is_worn) {
+        let is_worn = calm.since.elapsed() >= LOOK_EVERY && (state.store.free_spares() | is_worn);
+        if is_worn {
             calm.trimmed_at = Some(end);
-            drop(state);
-            sys::memory::trim();
-            sys::memory::release_program();
         }
+        is_worn
     }
 
     /// Waits, whatever there is to do, unless the end has come.
@@ -375,6 +378,14 @@ impl Delivery {
     fn look_now(&mut self, shared: &OutputShared) {
         if let Err(error) = self.look() {
             self.broken(shared, &error);
+        }
+    }
+
+    /// Frees the memory of messages that the receiver has surely read.
+    fn shrink(&mut self, shared: &OutputShared) {
+        let window = self.transport.unread_max().min(self.delivered_bytes_max);
+        if let Some(number) = self.in_flight.first_needed(window).filter(|_| self.current.is_none()) {
+            shared.lock().store.shrink(number);
         }
     }
 

@@ -89,12 +89,23 @@ impl InFlight {
     pub(crate) fn rewind(&mut self, window: u64) -> (Option<u64>, u64) {
         let surely_read = self.confirmed.saturating_sub(window);
         let again = self.messages_in(self.confirmed) - self.messages_in(surely_read);
-        let first = self.parts.iter().find_map(|part| {
-            let whole = part.whole_in(surely_read);
-            (whole < part.ends.len()).then(|| part.number_of(whole))
-        });
+        let first = self.first_after(surely_read);
         *self = InFlight::default();
         (first, again)
+    }
+
+    /// Number of the first message that may be asked for again while the last `window` bytes of what is confirmed may
+    /// not have been read; `None` if there is none.
+    pub(crate) fn first_needed(&self, window: u64) -> Option<u64> {
+        self.first_after(self.confirmed.saturating_sub(window))
+    }
+
+    /// Number of the first message that is not whole in the first `bytes` bytes of the row.
+    fn first_after(&self, bytes: u64) -> Option<u64> {
+        self.parts.iter().find_map(|part| {
+            let whole = part.whole_in(bytes);
+            (whole < part.ends.len()).then(|| part.number_of(whole))
+        })
     }
 
     fn messages_in(&self, bytes: u64) -> u64 {

@@ -113,6 +113,17 @@ impl Store for MemoryStore {
         Ok(())
     }
 
+    fn shrink(&mut self, number: u64) {
+        let Some(first) = self.batches.front_mut().filter(|batch| (batch.first() + 1..batch.end()).contains(&number))
+        else {
+            return;
+        };
+        let rest = first.since(usize::try_from(number - first.first()).unwrap_or(usize::MAX));
+        self.bytes = self.bytes + cost(&rest) - cost(first);
+        *first = Arc::new(rest);
+        self.released = self.released.max(number);
+    }
+
     fn spare(&mut self) -> Option<Batch> {
         self.spares.take()
     }
@@ -219,6 +230,26 @@ mod tests {
         let rest = store.get(10).unwrap().unwrap();
         assert_eq!((rest.first(), rest.len(), rest.has_class(1)), (10, 1, false));
         assert_eq!(store.get(11).unwrap().unwrap().first(), 14);
+    }
+
+    #[test]
+    fn what_is_needed_no_more_takes_no_memory() {
+        let mut store = MemoryStore::new(1 << 20);
+        (0..3).for_each(|_| _ = store.push(batch(10), WhenFull::Block, 0));
+        let (full, third) = (store.bytes(), store.get(20).unwrap().unwrap());
+        for (number, begin) in [(0, 0), (7, 7), (7, 7), (10, 7), (25, 7)] {
+            store.shrink(number);
+            assert_eq!((store.begin(), store.batches.len()), (begin, 3), "{number}");
+        }
+        assert_eq!(full - store.bytes(), 7 * 104);
+        let first = store.get(7).unwrap().unwrap();
+        assert_eq!((first.first(), first.len(), first.message(2)), (7, 3, Some(&[b'x'; 100][..])));
+        store.release(10).unwrap();
+        store.release(20).unwrap();
+        store.shrink(25);
+        assert_eq!((store.begin(), third.len(), store.get(25).unwrap().unwrap().len()), (25, 10, 5));
+        store.release(30).unwrap();
+        assert_eq!((store.bytes(), store.begin()), (0, 30));
     }
 
     fn firsts(store: &mut MemoryStore) -> Vec<u64> {

@@ -96,6 +96,12 @@ pub trait Store: Send {
         false
     }
 
+    /// Frees the memory of messages below `number`, which were delivered and are needed no more: [`Store::release`] may
+    /// keep those that lie in a batch with later ones.
+    fn shrink(&mut self, number: u64) {
+        let _ = number;
+    }
+
     /// Number that the next message will get.
     fn end(&self) -> u64;
 

@@ -61,6 +61,50 @@ fn until(what: &str, mut reached: impl FnMut() -> bool) {
     }
 }
 
+/// A receiver is killed with something unread, long after the burst: of what may lie unread there, nothing was given up
+/// with the memory of what it had surely read.
+#[test]
+fn what_may_be_unread_outlives_the_memory_of_a_burst() {
+    const MESSAGES: u64 = 20_000;
+    const BATCH: u64 = 1_000;
+    const LINE: usize = 259;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut output = output(&format!("json+tcp://{}", listener.local_addr().unwrap()), 64 << 20, WhenFull::Block);
+    let (kill, killed) = std::sync::mpsc::channel::<()>();
+    let reader = std::thread::spawn(move || {
+        let mut first = vec![0; MESSAGES as usize * LINE - 50_000];
+        let mut stream = listener.accept().unwrap().0;
+        stream.read_exact(&mut first).unwrap();
+        killed.recv().unwrap();
+        drop(stream);
+        let mut rest = String::new();
+        listener.accept().unwrap().0.read_to_string(&mut rest).unwrap();
+        (String::from_utf8(first).unwrap(), rest)
+    });
+    let text = "x".repeat(LINE - 10);
+    for first in (0..MESSAGES).step_by(BATCH as usize) {
+        let mut batch = Batch::new();
+        for number in first..first + BATCH {
+            batch.bytes_mut().extend_from_slice(format!("{number:08} {text}\n").as_bytes());
+            batch.end_message();
+        }
+        output.push(batch, &|| false);
+    }
+    // Every batch costs the same, until a part of the first one is given back.
+    let whole = BATCH * (LINE as u64 + 4) + 256;
+    until("a part of a batch is given back", || output.status().waiting_bytes % whole != 0);
+    kill.send(()).unwrap();
+    until("it is sent again", || output.status().ledger.resent > 0);
+    delivered(&output.finish(&|| false), MESSAGES);
+    let (first, rest) = reader.join().unwrap();
+    let numbers = |text: &str| -> Vec<u64> { text.lines().filter_map(|line| line.get(..8)?.parse().ok()).collect() };
+    let rest = numbers(&rest);
+    assert_eq!(rest, (rest[0]..MESSAGES).collect::<Vec<_>>(), "in order, each once in a connection");
+    // Of the last message that was read a part is missing.
+    let read = numbers(&first).len() as u64 - 1;
+    assert!(rest[0] <= read, "{read} were read, then comes {}", rest[0]);
+}
+
 #[test]
 fn a_file_has_every_message_once() {
     let dir = tempfile::tempdir().unwrap();

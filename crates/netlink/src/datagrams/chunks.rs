@@ -34,6 +34,12 @@ impl Chunk {
         Chunk { bytes: Box::default(), filled: BATCH_HEADER, datagram_bytes_max: 0 }
     }
 
+    /// Empties it, and gives its memory back until something is received again.
+    pub(super) fn give_back(&mut self) {
+        self.clear();
+        sys::memory::zero(&mut self.bytes);
+    }
+
     /// Empties it.
     pub(super) fn clear(&mut self) {
         self.filled = BATCH_HEADER;

@@ -24,6 +24,8 @@ const BUSY_MAX: Duration = Duration::from_millis(50);
 const WAIT_MS: u64 = IDLE_CHECKS as u64 * STOP_CHECK_MS;
 /// Memory of a burst is given back once nothing was to be done for so long.
 const CALM: Duration = Duration::from_millis(20);
+/// A batch of so many bytes leaves memory that is worth it to be given back.
+const WORN_BYTES: usize = 64 << 10;
 /// How long the second thread waits for datagrams before it looks whether the first wants to receive again.
 const TURN_MS: i32 = 20;
 
@@ -93,6 +95,8 @@ pub struct DirectReader<'h, R: Receive + 'static> {
     relieved: ChunkReceiver,
     /// What this thread has received.
     own: Chunk,
+    /// True if much was, since nothing was received for the longest wait.
+    is_worn: bool,
     /// The batch of the second thread that the caller reads.
     chunk: Option<Chunk>,
     /// The header of the last batch.
@@ -146,6 +150,7 @@ impl<'h, R: Receive + 'static> DirectReader<'h, R> {
             shared,
             relieved,
             own: Chunk::new(ChunkSizes { bytes: own_bytes, ..sizes }),
+            is_worn: false,
             chunk: None,
             idle: Vec::new(),
             stop,
@@ -181,6 +186,7 @@ impl<'h, R: Receive + 'static> DirectReader<'h, R> {
         if self.own.is_empty() {
             return Ok(if self.is_ended { Turn::Ended } else { Turn::Nothing });
         }
+        self.is_worn |= self.own.next_frame() >= WORN_BYTES;
         self.own.set_header(&sockets.header()?);
         drop(sockets);
         shared.begin_work();
@@ -195,6 +201,9 @@ impl<'h, R: Receive + 'static> DirectReader<'h, R> {
         if self.was_emptied && self.own.is_empty() {
             shared.end_work();
             if !sockets.wait(WAIT_MS as i32)? {
+                if std::mem::take(&mut self.is_worn) {
+                    self.own.give_back();
+                }
                 // New sockets are taken over when it is received next: the caller may find out about them before.
                 self.was_emptied = false;
                 return Ok(());

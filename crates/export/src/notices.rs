@@ -166,43 +166,43 @@ mod tests {
     #[test]
     fn a_receiver_that_comes_and_goes_is_said_once_a_minute() {
         let mut notices = Notices::new(Box::new(|_| ()), Drops::default());
-        let (start, mut state) = (Instant::now(), OutputFacts::default());
-        let mut at = |state: &OutputFacts, s: u64| notices.found(state, start + Duration::from_secs(s));
-        assert_eq!(at(&state, 0), [], "not tried yet");
-        (state.failures, state.last_error) = (1, Some("why".to_owned()));
-        assert_eq!(at(&state, 1), [OutputNotice::Away("why".to_owned())]);
-        assert_eq!(at(&state, 2), []);
-        (state.is_open, state.last_error) = (true, None);
-        assert_eq!(at(&state, 5), [OutputNotice::Back(Duration::from_secs(4))]);
-        (state.is_open, state.last_error) = (false, Some("again".to_owned()));
-        assert_eq!(at(&state, 6), []);
-        state.is_open = true;
-        assert_eq!(at(&state, 7), [], "who was not told that it is away is not told that it is back");
-        state.is_open = false;
-        assert_eq!(at(&state, 60), []);
-        assert_eq!(at(&state, 61), [OutputNotice::Away("again".to_owned())]);
-        state.is_open = true;
-        assert_eq!(at(&state, 90), [OutputNotice::Back(Duration::from_secs(30))], "since it was away, not said");
-        state.is_open = false;
-        state.is_ending = true;
-        assert_eq!(at(&state, 900), [], "the end");
+        let (start, mut facts) = (Instant::now(), OutputFacts::default());
+        let mut at = |facts: &OutputFacts, s: u64| notices.found(facts, start + Duration::from_secs(s));
+        assert_eq!(at(&facts, 0), [], "not tried yet");
+        (facts.failures, facts.last_error) = (1, Some("why".to_owned()));
+        assert_eq!(at(&facts, 1), [OutputNotice::Away("why".to_owned())]);
+        assert_eq!(at(&facts, 2), []);
+        (facts.is_open, facts.last_error) = (true, None);
+        assert_eq!(at(&facts, 5), [OutputNotice::Back(Duration::from_secs(4))]);
+        (facts.is_open, facts.last_error) = (false, Some("again".to_owned()));
+        assert_eq!(at(&facts, 6), []);
+        facts.is_open = true;
+        assert_eq!(at(&facts, 7), [], "who was not told that it is away is not told that it is back");
+        facts.is_open = false;
+        assert_eq!(at(&facts, 60), []);
+        assert_eq!(at(&facts, 61), [OutputNotice::Away("again".to_owned())]);
+        facts.is_open = true;
+        assert_eq!(at(&facts, 90), [OutputNotice::Back(Duration::from_secs(30))], "since it was away, not said");
+        facts.is_open = false;
+        facts.is_ending = true;
+        assert_eq!(at(&facts, 900), [], "the end");
     }
 
     #[test]
     fn what_is_dropped_is_said_at_once_and_then_once_a_minute() {
         let before = Drops { full: 7, ..Drops::default() };
         let mut notices = Notices::new(Box::new(|_| ()), before);
-        let (start, mut state) = (Instant::now(), OutputFacts::default());
-        let mut at = |state: &OutputFacts, s: u64| notices.found(state, start + Duration::from_secs(s));
+        let (start, mut facts) = (Instant::now(), OutputFacts::default());
+        let mut at = |facts: &OutputFacts, s: u64| notices.found(facts, start + Duration::from_secs(s));
         let of = |reason, count| OutputNotice::Dropped { reason, count, error: None };
-        state.dropped.full = 7;
-        assert_eq!(at(&state, 0), [], "an earlier run has said it");
-        state.dropped.full = 9;
-        assert_eq!(at(&state, 1), [of("full", 2)]);
-        state.dropped.full = 19;
-        state.dropped.refused = 1;
-        assert_eq!(at(&state, 2), [of("refused", 1)]);
-        assert_eq!(at(&state, 61), [of("full", 12)]);
-        assert_eq!(at(&state, 900), []);
+        facts.dropped.full = 7;
+        assert_eq!(at(&facts, 0), [], "an earlier run has said it");
+        facts.dropped.full = 9;
+        assert_eq!(at(&facts, 1), [of("full", 2)]);
+        facts.dropped.full = 19;
+        facts.dropped.refused = 1;
+        assert_eq!(at(&facts, 2), [of("refused", 1)]);
+        assert_eq!(at(&facts, 61), [of("full", 12)]);
+        assert_eq!(at(&facts, 900), []);
     }
 }

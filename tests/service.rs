@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use sys::sandbox::{Limit, confine};
@@ -196,34 +196,29 @@ impl Heard {
 
 /// At most 10,000 packets a second until it is dropped: what a slow build on a busy machine still reads.
 struct Stream<'l> {
-    is_over: Arc<AtomicBool>,
-    thread: Option<std::thread::ScopedJoinHandle<'l, ()>>,
+    /// Closed, it ends the thread.
+    lasts: Sender<()>,
+    thread: std::thread::ScopedJoinHandle<'l, ()>,
 }
 
 impl<'l> Stream<'l> {
     fn start<'s: 'l>(scope: &'l std::thread::Scope<'l, 's>, lab: &'s Lab) -> Stream<'l> {
-        let is_over = Arc::new(AtomicBool::new(false));
-        let ends = Arc::clone(&is_over);
+        let (lasts, end) = channel();
         let thread = scope.spawn(move || {
-            while !ends.load(Ordering::Relaxed) {
-                let begun = Instant::now();
+            let mut begun = Instant::now();
+            // The rate is the test's load: nothing is waited for by this clock.
+            let rest = |begun: Instant| Duration::from_millis(10).saturating_sub(begun.elapsed());
+            while end.recv_timeout(rest(begun)) == Err(RecvTimeoutError::Timeout) {
+                begun = Instant::now();
                 send(lab, to_five(), 100);
-                // Not `park_timeout`: the thread that sent has woken this one already, and it would return at once.
-                std::thread::sleep(Duration::from_millis(10).saturating_sub(begun.elapsed()));
             }
         });
-        Stream { is_over, thread: Some(thread) }
+        Stream { lasts, thread }
     }
 
-    fn end(mut self) {
-        self.is_over.store(true, Ordering::Relaxed);
-        self.thread.take().unwrap().join().unwrap();
-    }
-}
-
-impl Drop for Stream<'_> {
-    fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Relaxed);
+    fn end(self) {
+        drop(self.lasts);
+        self.thread.join().unwrap();
     }
 }
 

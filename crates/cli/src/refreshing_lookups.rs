@@ -8,7 +8,7 @@ use host::{Cgroups, Containers, NetnsNames};
 use record::{Accounting, Key, Lookup, LookupId, Lookups, Value};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
-use sys::Host;
+use sys::{Host, clock};
 
 /// Readings may take this part of the time.
 const SHARE_OF_TIME: u64 = 20;
@@ -175,6 +175,17 @@ impl Budget {
         self.at_ns.set(Some(at_ns.saturating_add(gained_ns.saturating_mul(self.share))));
         self.credit_ns.set(self.credit_ns.get().saturating_add(signed(gained_ns)).min(self.credit_ns_max));
         self.credit_ns.get() >= signed(READING_NS_MIN)
+    }
+
+    /// Does `work` and notes how long it took, if there is time for it; false if not.
+    pub(crate) fn spend(&self, work: &mut dyn FnMut()) -> bool {
+        let begun_ns = clock::monotonic_ns();
+        let is_allowed = self.allows(begun_ns);
+        if is_allowed {
+            work();
+            self.used(clock::monotonic_ns().saturating_sub(begun_ns));
+        }
+        is_allowed
     }
 
     /// Notes how long a reading took.

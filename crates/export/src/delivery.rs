@@ -5,7 +5,8 @@
 
 use crate::backoff::Backoff;
 use crate::in_flight::InFlight;
-use crate::notices::{Notices, OutputFacts};
+use crate::notices::Notices;
+use crate::status::Status;
 use crate::{AtOnce, Batch, Ledger, Store, Taken, Transport};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -90,14 +91,15 @@ impl OutputState {
         }
     }
 
-    fn facts(&self) -> OutputFacts {
-        OutputFacts {
+    /// The counts and troubles of the output.
+    pub(crate) fn status(&self) -> Status {
+        Status {
+            ledger: self.ledger,
+            waiting_bytes: self.store.bytes(),
             is_open: self.is_open,
-            failures: self.failures,
             last_error: self.last_error.clone(),
+            failures: self.failures,
             store_trouble: self.store.trouble(),
-            dropped: self.ledger.dropped,
-            is_ending: self.deadline.is_some(),
         }
     }
 
@@ -167,7 +169,7 @@ const BURST: u64 = 10_000;
 pub(crate) fn run(shared: &OutputShared, mut notices: Notices) {
     let mut calm = Calm { end: 0, since: Instant::now(), trimmed_at: None };
     loop {
-        notices.look(|| shared.lock().facts());
+        notices.look(|| shared.status_of_run());
         let mut delivery = shared.delivery();
         match delivery.step(shared) {
             NextStep::End => return delivery.end(shared),
@@ -198,6 +200,12 @@ pub(crate) fn run(shared: &OutputShared, mut notices: Notices) {
 }
 
 impl OutputShared {
+    /// The status while the run lasts. Whoever ends it says what is left then.
+    fn status_of_run(&self) -> Option<Status> {
+        let state = self.lock();
+        state.deadline.is_none().then(|| state.status())
+    }
+
     /// Sleeps until something new is to be done.
     fn sleep(&self, duration: Duration) {
         let mut state = self.lock();

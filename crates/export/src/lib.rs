@@ -41,7 +41,7 @@ pub use key::KeyMaker;
 pub use ledger::{Drops, Ledger};
 pub use memory::MemoryStore;
 pub use notices::{OutputNotice, TellNotice};
-pub use output::{Output, OutputMonitor, OutputOptions, Status};
+pub use output::{Output, OutputMonitor, OutputOptions};
 pub use postgres_address::{PostgresAddress, PostgresHost, SslMode};
 pub use predecessor::{HandedOver, Predecessor};
 pub use rate::{LimitedAs, RATE_KEYS_MAX, RATE_WINDOW_NS, Rate, RateTable};
@@ -49,7 +49,7 @@ pub use spool::{
     OtherSpool, Recovered, Spool, SpoolError, SpoolOptions, SyncWhen, check_spool, fuzz_spool_position,
     fuzz_spool_segment,
 };
-pub use status::{OutputReport, ReportFormat, StatusReport};
+pub use status::{OutputReport, ReportFormat, Status, StatusReport};
 pub use store::{Pushed, Store, WhenFull};
 pub use target::{Address, Format, Target, Wire};
 pub use tls_files::TlsFiles;

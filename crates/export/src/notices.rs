@@ -1,14 +1,15 @@
-//! What is said of an output while the run lasts: a receiver that is away, messages that are lost, a full disk.
+//! Notices of an output while the run lasts: a receiver that is away, messages that are lost, a full disk.
 
 use crate::ledger::Drops;
+use crate::status::Status;
 use std::time::{Duration, Instant};
 
-/// How often is looked.
+/// The status is looked at this often at most.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// The same is said of an output at most once in this time.
+/// An output repeats a notice after this time at the earliest.
 const SAID_EVERY: Duration = Duration::from_secs(60);
 
-/// What has changed at an output.
+/// A change of an output that its user should hear of at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutputNotice {
     /// The receiver is away, and why; messages wait.
@@ -24,29 +25,17 @@ pub enum OutputNotice {
         /// The last fault, if one was there.
         error: Option<String>,
     },
-    /// What hinders the store.
+    /// The store has a trouble, in words: a full disk.
     StoreTrouble(String),
-    /// Nothing hinders it any more.
+    /// The store works again.
     StoreWorks,
 }
 
-/// Who is told, by the output's thread: while it does not return, only who hands messages over delivers any.
+/// The function that the output's thread calls with each notice. Until it returns, only the thread that hands messages
+/// over delivers any.
 pub type TellNotice = Box<dyn FnMut(OutputNotice) + Send>;
 
-/// How an output is at one time.
-#[derive(Default)]
-pub(crate) struct OutputFacts {
-    pub(crate) is_open: bool,
-    /// How often opening or writing has failed.
-    pub(crate) failures: u64,
-    pub(crate) last_error: Option<String>,
-    pub(crate) store_trouble: Option<String>,
-    pub(crate) dropped: Drops,
-    /// True if the run has ended.
-    pub(crate) is_ending: bool,
-}
-
-/// What was told, and what is to be told next.
+/// The notices that an output's thread gave, and when.
 pub(crate) struct Notices {
     tell: TellNotice,
     looked: Option<Instant>,
@@ -120,39 +109,35 @@ impl Notices {
         }
     }
 
-    /// Looks at `facts` some times a second, and tells what has changed.
-    pub(crate) fn look(&mut self, facts: impl FnOnce() -> OutputFacts) {
+    /// Looks at the output some times a second, and tells what has changed; `status` is none at the end of the run.
+    pub(crate) fn look(&mut self, status: impl FnOnce() -> Option<Status>) {
         let now = Instant::now();
         if self.looked.is_some_and(|looked| now.duration_since(looked) < LOOK_EVERY) {
             return;
         }
         self.looked = Some(now);
-        let found = self.found(&facts(), now);
-        found.into_iter().for_each(|notice| (self.tell)(notice));
+        let found = status().map(|status| self.found(&status, now));
+        found.into_iter().flatten().for_each(|notice| (self.tell)(notice));
     }
 
-    fn found(&mut self, facts: &OutputFacts, now: Instant) -> Vec<OutputNotice> {
+    fn found(&mut self, status: &Status, now: Instant) -> Vec<OutputNotice> {
         let mut found = Vec::new();
-        // What is left at the end is said by whoever ends the run.
-        if facts.is_ending {
-            return found;
-        }
-        if facts.is_open {
+        if status.is_open {
             let since = self.away_since.take();
             found.extend(since.filter(|_| self.away.ends()).map(|since| OutputNotice::Back(now.duration_since(since))));
-        } else if let Some(error) = facts.last_error.as_ref().filter(|_| facts.failures > 0) {
+        } else if let Some(error) = status.last_error.as_ref().filter(|_| status.failures > 0) {
             self.away_since.get_or_insert(now);
             found.extend(self.away.begins(now).then(|| OutputNotice::Away(error.clone())));
         }
-        match facts.store_trouble.clone() {
+        match status.store_trouble.clone() {
             Some(trouble) => found.extend(self.trouble.begins(now).then_some(OutputNotice::StoreTrouble(trouble))),
             None => found.extend(self.trouble.ends().then_some(OutputNotice::StoreWorks)),
         }
         let before = self.dropped_before.reasons();
-        let reasons = facts.dropped.reasons().into_iter().zip(before);
+        let reasons = status.ledger.dropped.reasons().into_iter().zip(before);
         for (growth, ((reason, count), (_, before))) in self.dropped.iter_mut().zip(reasons) {
             let count = growth.grown(count.saturating_sub(before), now);
-            let error = || facts.last_error.clone();
+            let error = || status.last_error.clone();
             found.extend(count.map(|count| OutputNotice::Dropped { reason, count, error: error() }));
         }
         found
@@ -166,43 +151,40 @@ mod tests {
     #[test]
     fn a_receiver_that_comes_and_goes_is_said_once_a_minute() {
         let mut notices = Notices::new(Box::new(|_| ()), Drops::default());
-        let (start, mut facts) = (Instant::now(), OutputFacts::default());
-        let mut at = |facts: &OutputFacts, s: u64| notices.found(facts, start + Duration::from_secs(s));
-        assert_eq!(at(&facts, 0), [], "not tried yet");
-        (facts.failures, facts.last_error) = (1, Some("why".to_owned()));
-        assert_eq!(at(&facts, 1), [OutputNotice::Away("why".to_owned())]);
-        assert_eq!(at(&facts, 2), []);
-        (facts.is_open, facts.last_error) = (true, None);
-        assert_eq!(at(&facts, 5), [OutputNotice::Back(Duration::from_secs(4))]);
-        (facts.is_open, facts.last_error) = (false, Some("again".to_owned()));
-        assert_eq!(at(&facts, 6), []);
-        facts.is_open = true;
-        assert_eq!(at(&facts, 7), [], "who was not told that it is away is not told that it is back");
-        facts.is_open = false;
-        assert_eq!(at(&facts, 60), []);
-        assert_eq!(at(&facts, 61), [OutputNotice::Away("again".to_owned())]);
-        facts.is_open = true;
-        assert_eq!(at(&facts, 90), [OutputNotice::Back(Duration::from_secs(30))], "since it was away, not said");
-        facts.is_open = false;
-        facts.is_ending = true;
-        assert_eq!(at(&facts, 900), [], "the end");
+        let (start, mut status) = (Instant::now(), Status::default());
+        let mut at = |status: &Status, s: u64| notices.found(status, start + Duration::from_secs(s));
+        assert_eq!(at(&status, 0), [], "not tried yet");
+        (status.failures, status.last_error) = (1, Some("why".to_owned()));
+        assert_eq!(at(&status, 1), [OutputNotice::Away("why".to_owned())]);
+        assert_eq!(at(&status, 2), []);
+        (status.is_open, status.last_error) = (true, None);
+        assert_eq!(at(&status, 5), [OutputNotice::Back(Duration::from_secs(4))]);
+        (status.is_open, status.last_error) = (false, Some("again".to_owned()));
+        assert_eq!(at(&status, 6), []);
+        status.is_open = true;
+        assert_eq!(at(&status, 7), [], "who was not told that it is away is not told that it is back");
+        status.is_open = false;
+        assert_eq!(at(&status, 60), []);
+        assert_eq!(at(&status, 61), [OutputNotice::Away("again".to_owned())]);
+        status.is_open = true;
+        assert_eq!(at(&status, 90), [OutputNotice::Back(Duration::from_secs(30))], "since it was away, not said");
     }
 
     #[test]
     fn what_is_dropped_is_said_at_once_and_then_once_a_minute() {
         let before = Drops { full: 7, ..Drops::default() };
         let mut notices = Notices::new(Box::new(|_| ()), before);
-        let (start, mut facts) = (Instant::now(), OutputFacts::default());
-        let mut at = |facts: &OutputFacts, s: u64| notices.found(facts, start + Duration::from_secs(s));
+        let (start, mut status) = (Instant::now(), Status::default());
+        let mut at = |status: &Status, s: u64| notices.found(status, start + Duration::from_secs(s));
         let of = |reason, count| OutputNotice::Dropped { reason, count, error: None };
-        facts.dropped.full = 7;
-        assert_eq!(at(&facts, 0), [], "an earlier run has said it");
-        facts.dropped.full = 9;
-        assert_eq!(at(&facts, 1), [of("full", 2)]);
-        facts.dropped.full = 19;
-        facts.dropped.refused = 1;
-        assert_eq!(at(&facts, 2), [of("refused", 1)]);
-        assert_eq!(at(&facts, 61), [of("full", 12)]);
-        assert_eq!(at(&facts, 900), []);
+        status.ledger.dropped.full = 7;
+        assert_eq!(at(&status, 0), [], "an earlier run has said it");
+        status.ledger.dropped.full = 9;
+        assert_eq!(at(&status, 1), [of("full", 2)]);
+        status.ledger.dropped.full = 19;
+        status.ledger.dropped.refused = 1;
+        assert_eq!(at(&status, 2), [of("refused", 1)]);
+        assert_eq!(at(&status, 61), [of("full", 12)]);
+        assert_eq!(at(&status, 900), []);
     }
 }

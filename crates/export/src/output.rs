@@ -2,7 +2,8 @@
 
 use crate::delivery::{Delivery, OutputShared, OutputState, run};
 use crate::notices::{Notices, TellNotice};
-use crate::{AtOnce, Batch, Ledger, Pushed, Store, Transport, WhenFull};
+use crate::status::Status;
+use crate::{AtOnce, Batch, Pushed, Store, Transport, WhenFull};
 use std::io;
 use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -18,23 +19,6 @@ pub struct OutputOptions {
     pub when_full: WhenFull,
     /// How long [`Output::finish`] waits for the receiver to take what waits.
     pub drain: Duration,
-}
-
-/// What is to be said of an output.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Status {
-    /// The counts.
-    pub ledger: Ledger,
-    /// Bytes that wait.
-    pub waiting_bytes: u64,
-    /// True if the last attempt to open or to write worked.
-    pub is_open: bool,
-    /// The last fault, if one was there.
-    pub last_error: Option<String>,
-    /// How often opening or writing has failed.
-    pub failures: u64,
-    /// What hinders the store just now, if something does.
-    pub store_trouble: Option<String>,
 }
 
 /// Messages for one receiver.
@@ -59,7 +43,7 @@ impl Output {
         Output::start_telling(name, store, transport, options, Box::new(|_| ()))
     }
 
-    /// The same; `tell` is told what should not be left to the end of the run.
+    /// Starts the thread as [`Output::start`] does, which calls `tell` with what cannot wait for the end of the run.
     pub fn start_telling(
         name: &str,
         store: Box<dyn Store>,
@@ -162,7 +146,7 @@ impl Output {
 
     /// How it goes.
     pub fn status(&self) -> Status {
-        status_of(&self.shared.lock())
+        self.shared.lock().status()
     }
 
     /// Tells how it goes from any thread, also after the output has ended.
@@ -208,7 +192,7 @@ impl Output {
         }
         let dropped = state.store.take_drops();
         state.ledger.dropped.add(&dropped);
-        status_of(&state)
+        state.status()
     }
 }
 
@@ -219,7 +203,7 @@ pub struct OutputMonitor(Arc<OutputShared>);
 impl OutputMonitor {
     /// How it goes.
     pub fn status(&self) -> Status {
-        status_of(&self.0.lock())
+        self.0.lock().status()
     }
 }
 
@@ -228,16 +212,5 @@ impl Drop for Output {
         if self.thread.is_some() {
             self.finish(&|| true);
         }
-    }
-}
-
-fn status_of(state: &OutputState) -> Status {
-    Status {
-        ledger: state.ledger,
-        waiting_bytes: state.store.bytes(),
-        is_open: state.is_open,
-        last_error: state.last_error.clone(),
-        failures: state.failures,
-        store_trouble: state.store.trouble(),
     }
 }

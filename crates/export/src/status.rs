@@ -1,11 +1,28 @@
 //! What is to be said of all outputs of a run: as text, as JSON, for Prometheus.
 
-use crate::{Ledger, Status};
+use crate::Ledger;
 use record::text::{put_json, put_log_text, put_text};
 use std::fmt::Write;
 
 /// Columns of the text.
 const WIDTH: usize = 80;
+
+/// How an output is at one time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Status {
+    /// The counts.
+    pub ledger: Ledger,
+    /// Bytes that wait.
+    pub waiting_bytes: u64,
+    /// True if the last attempt to open or to write worked.
+    pub is_open: bool,
+    /// The last fault, if one was there.
+    pub last_error: Option<String>,
+    /// How often opening or writing has failed.
+    pub failures: u64,
+    /// What hinders the store just now, if something does.
+    pub store_trouble: Option<String>,
+}
 
 /// One output.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use netlink::{Answer, Attr, Attrs, Query, Request, prefix};
-use sys::{Host, NetNs};
+use sys::{Host, KernelPart, NetNs};
 
 use crate::HostError;
 
@@ -41,6 +41,11 @@ const NFTA_VERDICT_CHAIN: u16 = 2;
 // include/uapi/linux/netfilter/nf_tables_compat.h
 const NFTA_TARGET_NAME: u16 = 1;
 const NFTA_TARGET_INFO: u16 = 3;
+
+/// File in which the kernel lists the groups that somebody has bound. Without its module no rule can log to a group.
+pub const BOUND_GROUPS: &str = "/proc/thread-self/net/netfilter/nfnetlink_log";
+/// The part of the kernel that lists rules: [`read`] has it loaded where it is not.
+pub const RULES: KernelPart = KernelPart { module: "nf_tables", function: "nft_immediate_dump" };
 
 /// A dump that a change of rules interrupted is repeated this often.
 const TRIES: u32 = 3;

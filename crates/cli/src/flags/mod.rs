@@ -7,6 +7,6 @@ pub(crate) mod parser;
 pub(crate) mod request;
 pub(crate) mod rotation;
 pub(crate) mod ship;
-mod unknown;
+pub(crate) mod unknown;
 
 pub(crate) use near_command::near_command;

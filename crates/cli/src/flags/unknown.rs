@@ -153,7 +153,7 @@ fn value_of(option: &str, words: &[OsString]) -> String {
 }
 
 /// The words as a line for the shell, if they are short and of one line.
-fn line(words: &[OsString]) -> String {
+pub(crate) fn line(words: &[OsString]) -> String {
     let is_plain = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:/-=".contains(&b));
     let can_be_quoted = |text: &&str| text.bytes().all(|b| matches!(b, b' '..=b'~') && b != b'\'');
     let quoted = |text: &str| if is_plain(text) { text.to_owned() } else { format!("'{text}'") };

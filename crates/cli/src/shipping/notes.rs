@@ -1,4 +1,4 @@
-//! What is said of outputs, while a run lasts and when it ends.
+//! Sentences about outputs, while a run lasts and when it ends.
 
 use export::{OutputNotice, Status, Target};
 use record::{Accounting, text};
@@ -14,7 +14,7 @@ pub(super) fn add(target: &str, status: &Status, stats: &mut Accounting) {
     }
 }
 
-/// What became of rows that were dropped for one of [`export::Drops::reasons`].
+/// The end of a sentence about rows that were dropped for one of [`export::Drops::reasons`].
 fn words_of(reason: &str) -> &'static str {
     match reason {
         "full" => "dropped because the queue was full (--queue-max, --when-full)",
@@ -25,7 +25,7 @@ fn words_of(reason: &str) -> &'static str {
     }
 }
 
-/// What is said of the receiver `target` at once.
+/// The sentence for a notice of the output to `target`.
 pub(super) fn sentence(target: &str, notice: &OutputNotice) -> String {
     match notice {
         OutputNotice::Away(error) => format!("{target}: {error}; rows wait until it is back"),

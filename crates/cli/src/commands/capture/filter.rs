@@ -7,6 +7,7 @@
 use super::names::HostNames;
 use crate::commands::plan;
 use crate::flags::request::Request;
+use crate::flags::unknown;
 use engine::{Predicate, filter};
 use pcapfilter::{ExtraWord, FilterTarget, LinkType, Origin};
 use record::Schema;
@@ -112,16 +113,15 @@ impl JoinedFilter {
     }
 }
 
-/// What is said of a filter whose first word is the name of an interface; else nothing.
+/// A line that proposes `-i` where the first word of a filter is the name of an interface; else empty.
 fn with_interface(text: &str) -> String {
     let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let is_plain = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
     if !is_plain || !Path::new("/sys/class/net").join(name).exists() {
         return String::new();
     }
-    let rest = rest.trim();
-    let quoted = if rest.is_empty() { String::new() } else { format!(" '{}'", rest.replace('\'', "'\\''")) };
-    format!("\nperhaps: netwren capture -i {name}{quoted}")
+    let words: Vec<_> = [name, rest.trim()].into_iter().filter(|word| !word.is_empty()).map(Into::into).collect();
+    format!("\nperhaps: netwren capture -i {}", unknown::line(&words))
 }
 
 impl PcapFilter {
@@ -328,7 +328,7 @@ mod tests {
             ("dprot = 22", "dport"),
             ("port 53 or ttl = many", "many"),
             ("lo", "\nperhaps: netwren capture -i lo"),
-            ("lo port 'x", "\nperhaps: netwren capture -i lo 'port '\\''x'"),
+            ("lo port 80 or", "\nperhaps: netwren capture -i lo 'port 80 or'"),
         ] {
             let said = joined(text).unwrap_err();
             assert!(said.contains(says), "{text}: {said}");

@@ -1,18 +1,15 @@
-//! What `log` says where no group is given: which ones rules log to.
+//! The error of `log` without `--group`, which names the groups that rules log to.
 
-use host::group_rules::{self, GroupRule};
+use host::group_rules::{self, BOUND_GROUPS, GroupRule, RULES};
 use std::collections::BTreeMap;
-use sys::{Host, KernelPart, Modules, Presence, escaped};
+use sys::{Host, Modules, Presence, escaped};
 
-/// There where a rule can log to a group.
-const GROUPS: &str = "/proc/thread-self/net/netfilter/nfnetlink_log";
-/// The part that lists rules; to ask for it would load its module.
-const RULES: KernelPart = KernelPart { module: "nf_tables", function: "nft_immediate_dump" };
 /// Groups that are named.
 const NAMED: usize = 4;
 
-const PLAIN: &str = "log needs --group N: the number in the rule, as in `nft add rule … log group 1` (nft list ruleset \
-                     shows the rules)";
+/// The sentence where no rule is known.
+const PLAIN: &str = "log needs --group N: the number in the rule, as in `nft add rule … log group 1` (nft list \
+                     ruleset shows the rules)";
 
 /// The sentence. With `look` the rules of the calling thread's namespace are listed for it, some microseconds each,
 /// where that is allowed.
@@ -23,7 +20,7 @@ pub(super) fn sentence(look: bool) -> String {
 
 fn rules() -> Vec<GroupRule> {
     let host = Host::live();
-    if !std::path::Path::new(GROUPS).exists() || Modules::new(&host).presence(RULES) != Presence::There {
+    if !std::path::Path::new(BOUND_GROUPS).exists() || Modules::new(&host).presence(RULES) != Presence::There {
         return Vec::new();
     }
     group_rules::read(&host, 0, None).map(|(rules, _)| rules).unwrap_or_default()

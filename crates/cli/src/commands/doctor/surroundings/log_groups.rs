@@ -2,16 +2,10 @@
 
 use super::note;
 use doctor::checks::{Moved, UnreadRule};
-use host::group_rules::{self, GroupRule};
+use host::group_rules::{self, BOUND_GROUPS, GroupRule, RULES};
 use record::Accounting;
 use std::collections::BTreeSet;
-use sys::{Errno, Host, KernelPart, Modules, Presence};
-
-/// File in which the kernel lists groups that somebody has bound. Without its module no rule can log to a group.
-const BOUND: &str = "/proc/thread-self/net/netfilter/nfnetlink_log";
-
-/// The part that lists rules; to ask for it would load its module.
-const RULES: KernelPart = KernelPart { module: "nf_tables", function: "nft_immediate_dump" };
+use sys::{Errno, Host, Modules, Presence};
 
 /// Returns the rules of the calling thread's namespace whose log group has no reader.
 ///
@@ -39,8 +33,9 @@ pub(super) fn unread(host: &Host, netns_id: u64, stats: &mut Accounting) -> Vec<
 /// Groups that somebody has bound; `None` where no rule can log to one, and where that cannot be read.
 fn bound(host: &Host, netns_id: u64, stats: &mut Accounting) -> Option<BTreeSet<u16>> {
     let mut text = Vec::new();
-    let read = host
-        .bytes(&format!("{BOUND}@{netns_id}"), "", &mut text, |into| sys::fs::read_file(&host.real_path(BOUND), into));
+    let read = host.bytes(&format!("{BOUND_GROUPS}@{netns_id}"), "", &mut text, |into| {
+        sys::fs::read_file(&host.real_path(BOUND_GROUPS), into)
+    });
     match read {
         Ok(()) => Some(String::from_utf8_lossy(&text).lines().filter_map(group).collect()),
         Err(error) if [Errno::NOENT, Errno::NOT_RECORDED].contains(&error.errno) => None,

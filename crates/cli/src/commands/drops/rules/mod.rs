@@ -162,14 +162,12 @@ fn relisted(session: &Session, budgets: &[Budget; 2], rules: &mut DroppingRules)
 fn in_time(session: &Session, budgets: &[Budget; 2], netns_id: u64, list: &mut dyn FnMut()) -> bool {
     let [own, others] = budgets;
     let budget = if netns_id == session.netns_id() { own } else { others };
-    let begun_ns = sys::clock::monotonic_ns();
     // A recording has what there was time for.
-    if !session.host().is_replay() && !budget.allows(begun_ns) {
-        return false;
+    if session.host().is_replay() {
+        list();
+        return true;
     }
-    list();
-    budget.used(sys::clock::monotonic_ns().saturating_sub(begun_ns));
-    true
+    budget.spend(list)
 }
 
 fn in_netns(session: &Session, netns_id: u64, visit: &mut dyn FnMut()) {

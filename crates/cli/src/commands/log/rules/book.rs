@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(handle(&book.find(&input(), (360, 370))), Some(9), "the same rule in both");
     }
 
-    /// What was in force then is not known: nothing is told, neither that there was no rule, nor a rule of later.
+    /// A record of a time whose rules are not known has no answer: neither that there was no rule, nor a later rule.
     #[test]
     fn what_was_never_listed_or_is_not_kept_is_not_known() {
         let add = |book: &mut RuleBook, at: u64, count: u64| {

@@ -126,13 +126,7 @@ impl<'s> Rules<'s> {
 
     /// Calls `list` in a namespace that is not the run's own, if there is time for it; false if not.
     fn in_time(&self, netns_id: u64, budget: &Budget, list: &mut dyn FnMut()) -> bool {
-        let begun_ns = clock::monotonic_ns();
-        if !budget.allows(begun_ns) {
-            return false;
-        }
-        self.session.in_namespace(netns_id, list);
-        budget.used(clock::monotonic_ns().saturating_sub(begun_ns));
-        true
+        budget.spend(&mut || self.session.in_namespace(netns_id, list))
     }
 
     fn note_trouble(&self, error: &SysError) {

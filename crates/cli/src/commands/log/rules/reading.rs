@@ -43,8 +43,8 @@ pub(super) enum Answer<'b> {
     Late,
 }
 
-/// What stands before a listing on the tape: its number, the earliest time at which it may have been in force, the
-/// latest of the one before ([`NetnsRules::head`]), all in native byte order.
+/// Bytes of a listing's head on the tape: its number, the earliest time at which it may have been in force, the latest
+/// of the one before ([`NetnsRules::head`]), all in native byte order.
 const HEAD: usize = 24;
 
 impl NetnsRules {
@@ -154,8 +154,8 @@ impl NetnsRules {
         Ok(true)
     }
 
-    /// What stands before a listing. What is listed now and what was before overlap, unless there were rules in between
-    /// that are in neither.
+    /// The head of a listing that was made just now. Its time and that of the one before overlap, unless there were
+    /// rules in between that are in neither.
     fn head(&self) -> [u64; 3] {
         let ((first_ns, last_ns), confirmed_ns) = (self.changed_ns, self.confirmed_ns);
         let number = self.number + 1;

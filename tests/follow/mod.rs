@@ -22,6 +22,7 @@ macro_rules! require_bpf {
     };
 }
 
+mod closers;
 mod hooks;
 mod pids;
 mod workers;
@@ -106,8 +107,8 @@ fn count(events: &[Event], event: &str) -> usize {
 
 /// What `scenario` gives once its pid is this process's.
 ///
-/// Until its exec a child that another test starts holds this process's sockets, too. If it is the last to let go, then
-/// the close is the child's: that goes by.
+/// Until its exec a child that another test starts holds this process's sockets, too. If it has the last reference, then
+/// before Linux 6.2 the close is the child's: that goes by.
 fn until_ours<T>(scenario: impl FnMut() -> T, pid: impl Fn(&T) -> Option<u32>) -> T {
     testkit::until_equal(scenario, |ours| pid(ours) == Some(std::process::id()))
 }
@@ -267,7 +268,7 @@ fn root_who_lets_go_last_owns_the_close() {
         let pid_of = |event: &str| events.iter().find(|e| e.direction == "out" && e.event == event).unwrap().pid;
         ((pid_of("open"), pid_of("close")), (Some(std::process::id()), Some(pid)))
     };
-    // A child of another test that has not called exec yet holds the connection, too, and may be the last to let go.
+    // A child of another test that has not called exec yet holds the connection, too, and may have the last reference.
     let (pids, expected) = testkit::until_equal(passed_on, |(pids, expected)| pids == expected);
     assert_eq!(pids, expected);
 }

@@ -51,6 +51,7 @@ enum ring_flags { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
 enum ring_query { BPF_RB_AVAIL_DATA = 0, BPF_RB_RING_SIZE = 1, BPF_RB_CONS_POS = 2, BPF_RB_PROD_POS = 3 };
 
 struct seq_file;
+struct pt_regs;
 struct task_struct;
 struct socket;
 struct file;
@@ -87,6 +88,7 @@ static struct socket *(*const bpf_sock_from_file)(struct file *file) = (void *)1
 static u64 (*const bpf_ktime_get_coarse_ns)(void) = (void *)160; /* 5.11 */
 static long (*const bpf_snprintf)(char *to, u32 bytes, const char *format, const u64 *data, u32 data_bytes) =
 	(void *)165; /* 5.13 */
+static struct pt_regs *(*const bpf_task_pt_regs)(struct task_struct *task) = (void *)175; /* 5.15 */
 static void *(*const bpf_skc_to_unix_sock)(void *sk) = (void *)178; /* 5.16 */
 static void *(*const bpf_skc_to_mptcp_sock)(void *sk) = (void *)196; /* 5.19 */
 static u64 (*const bpf_ktime_get_tai_ns)(void) = (void *)208;		    /* 6.1 */

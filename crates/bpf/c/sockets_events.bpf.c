@@ -9,7 +9,8 @@
  *   accept    accept(2) reads the peer's       the process that accepts, not the one that made the listener
  *             name, or the first send or receive on the socket
  *   close     -> FIN_WAIT1, -> LAST_ACK, or    the process that closes it last: a worker that got the socket by fork or
- *             a close that resets              over a unix socket takes it over from the process that accepted it
+ *             a close that resets              over a unix socket takes it over from the process that accepted it. Not
+ *                                              who merely had the last reference: see closes_itself()
  *
  * What is known of a connection is kept under the address of its socket until the socket closes: in a small array
  * that is found without a call, else in the socket's own storage, so that no number of connections of one user takes
@@ -610,6 +611,55 @@ INLINE bool is_by_process(struct sock *sk, int old, int new)
 	       (new == TCP_CLOSE && !sk->sk_err && (old == TCP_ESTABLISHED || old == TCP_CLOSE_WAIT));
 }
 
+struct thread_info { u32 status; } CORE;
+struct task_struct___closing { struct thread_info thread_info; u32 flags; } CORE;
+/* The system call that a task is in: x86, arm64. */
+struct pt_regs { unsigned long orig_ax; } CORE;
+struct pt_regs___arm64 { s32 syscallno; } CORE;
+/* include/linux/sched.h; arch/x86/include/asm/thread_info.h */
+enum { PF_EXITING = 0x4, TS_COMPAT = 0x2 };
+/* System calls that let go of a descriptor: arch/x86/entry/syscalls/syscall_64.tbl, include/uapi/asm-generic/unistd.h,
+ * and those that have one number in both. */
+enum { X86_CLOSE = 3, X86_DUP2 = 33, X86_SHUTDOWN = 48, X86_DUP3 = 292 };
+enum { ARM64_DUP3 = 24, ARM64_CLOSE = 57, ARM64_SHUTDOWN = 210 };
+enum { IO_URING_ENTER = 426, CLOSE_RANGE = 436 };
+
+/*
+ * True if `current` closes, shuts down or replaces a descriptor, or exits. Any other task whose reference is the last
+ * has nothing to do with the connection: a process that looks through the descriptors of others, the kernel thread that
+ * cleans up behind an io_uring, a child whose exec closes what it never used. Also true where the system call is not
+ * known: before 6.2, and in a process of 32 bits, whose calls have other numbers.
+ */
+INLINE bool closes_itself(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct___closing *plain;
+	struct pt_regs___arm64 *arm64;
+	struct pt_regs *regs;
+
+	if (!bpf_rdonly_cast)
+		return true;
+	plain = CAST(struct task_struct___closing, task);
+	if (plain->flags & PF_EXITING)
+		return true;
+	regs = bpf_task_pt_regs(task);
+	arm64 = (void *)regs;
+	if (field_exists(regs->orig_ax)) {
+		u64 call = regs->orig_ax;
+
+		return call == X86_CLOSE || call == X86_DUP2 || call == X86_SHUTDOWN || call == X86_DUP3 ||
+		       call == IO_URING_ENTER || call == CLOSE_RANGE ||
+		       (field_exists(plain->thread_info.status) && plain->thread_info.status & TS_COMPAT);
+	}
+	if (field_exists(arm64->syscallno)) {
+		s32 call = arm64->syscallno;
+
+		return call == ARM64_DUP3 || call == ARM64_CLOSE || call == ARM64_SHUTDOWN || call == IO_URING_ENTER ||
+		       call == CLOSE_RANGE;
+	}
+	return true;
+}
+
 /* True if the entry belongs to a connect that is in progress. */
 INLINE bool is_connecting(const struct conn *conn)
 {
@@ -688,7 +738,7 @@ int on_state(u64 *ctx)
 	} else if (conn && is_by_process(sk, old, new)) {
 		u32 pid = pid_in(bpf_get_current_task_btf(), pidns);
 
-		if (conn->owner.pid != pid && !(conn->key & BUSY))
+		if (conn->owner.pid != pid && !(conn->key & BUSY) && closes_itself())
 			set_owner_as(conn, pid);
 		if (take_pending(conn, 0)) {
 			COUNT_ONE(unasked);

@@ -107,8 +107,8 @@ fn count(events: &[Event], event: &str) -> usize {
 
 /// What `scenario` gives once its pid is this process's.
 ///
-/// Until its exec a child that another test starts holds this process's sockets, too. If it has the last reference, then
-/// before Linux 6.2 the close is the child's: that goes by.
+/// Until its exec a child that another test starts holds this process's sockets, too. If it has the last reference,
+/// then before Linux 6.2 the close is the child's: that goes by.
 fn until_ours<T>(scenario: impl FnMut() -> T, pid: impl Fn(&T) -> Option<u32>) -> T {
     testkit::until_equal(scenario, |ours| pid(ours) == Some(std::process::id()))
 }

@@ -93,11 +93,8 @@ impl<R: ReadOwners> Readings<R> {
         while !self.is_last && self.is_old(entry, happened_ns) {
             self.read();
         }
-        let Some(now) = &self.now else { return OwnerAnswer::NotHere };
-        let (taken_ns, found) = (now.taken_ns, self.answer(entry));
-        // A file that is opened or moved meanwhile can escape a reading: nobody is only who two of them have not found.
-        let is_sure = found != OwnerAnswer::Unknown || self.before_ns > happened_ns || taken_ns <= happened_ns;
-        if is_sure || self.is_last {
+        let found = self.answer(entry);
+        if self.is_sure(&found, happened_ns) {
             return found;
         }
         self.read();
@@ -111,7 +108,19 @@ impl<R: ReadOwners> Readings<R> {
         while !self.is_last && is_old(&self.now) && (self.now.is_none() || self.reader.has_passed(happened_ns)) {
             self.read();
         }
-        self.of_inode(inode).map_or(OwnerAnswer::Unknown, OwnerAnswer::Found)
+        let found = self.answer_of_socket(inode);
+        if self.is_sure(&found, happened_ns) {
+            return found;
+        }
+        self.read();
+        self.answer_of_socket(inode)
+    }
+
+    /// True if another reading would find nothing else. A file that is opened or moved meanwhile can escape one: a
+    /// socket without a holder in two readings has none.
+    fn is_sure(&self, found: &OwnerAnswer, happened_ns: u64) -> bool {
+        let is_older = self.now.as_ref().is_none_or(|now| now.taken_ns <= happened_ns);
+        *found != OwnerAnswer::Unknown || self.before_ns > happened_ns || is_older || self.is_last
     }
 
     /// True if an end of the entry is on this host, as far as the newest reading says. Reads nothing.
@@ -158,6 +167,10 @@ impl<R: ReadOwners> Readings<R> {
             None if is_here => OwnerAnswer::Unknown,
             None => OwnerAnswer::NotHere,
         }
+    }
+
+    fn answer_of_socket(&mut self, inode: u32) -> OwnerAnswer {
+        self.of_inode(inode).map_or(OwnerAnswer::Unknown, OwnerAnswer::Found)
     }
 
     /// The processes that hold a socket, by the newest reading.

@@ -327,7 +327,7 @@ test_all() {
     step "size of the static binary" small_enough
     step "tests of the program without BPF" tests_without_bpf "$log"
     step "documentation" documentation
-    step "fuzz, 3 s each" cargo xtask fuzz 3
+    step "fuzz, 2 s each" cargo xtask fuzz 2
     summary "$log" $((SECONDS - start))
 }
 
@@ -367,21 +367,27 @@ end_to_end_tests() {
     RUST_TEST_THREADS=$((2 * $(nproc))) cargo_tests "$log" --package netwren --package netwren-tests --test all "$@"
 }
 
+# Every crate with every feature: the same words each time, as others would compile it anew.
+readonly CRATES=(--workspace --exclude netwren-tests --features netwren/postgres)
+
 # All tests, with every feature.
 tests_with_all() {
     local code=0
-    cargo_tests "$1" --workspace --exclude netwren-tests --features netwren/postgres || code=$?
+    cargo_tests "$1" "${CRATES[@]}" || code=$?
     end_to_end_tests "$1" --features postgres || code=$?
     return "$code"
 }
 
-# Everything that runs the program, once more with one that was built without its features.
+# Everything that runs the program, once more with one that was built without its features. Only the program is built
+# for that: the tests are those of before.
 tests_without_bpf() {
-    local target=$TARGET_DIR/without-bpf code=0
-    cargo build --locked --quiet --package netwren --bin netwren --no-default-features --target-dir "$target"
-    export NETWREN_BIN=$target/debug/netwren
-    cargo_tests "$1" --package netwren || code=$?
-    end_to_end_tests "$1" || code=$?
+    local binary=$TARGET_DIR/without-bpf/netwren code=0 file names=()
+    cargo build --locked --quiet --package netwren --bin netwren --no-default-features
+    install -D "$TARGET_DIR/debug/netwren" "$binary"
+    for file in crates/cli/tests/*.rs; do names+=(--test "$(basename "$file" .rs)"); done
+    export NETWREN_BIN=$binary
+    cargo_tests "$1" "${CRATES[@]}" "${names[@]}" || code=$?
+    end_to_end_tests "$1" --features postgres || code=$?
     unset NETWREN_BIN
     return "$code"
 }

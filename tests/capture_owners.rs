@@ -65,10 +65,6 @@ impl Drop for Sender {
 #[test]
 fn root_both_ends_of_a_packet_have_their_process() {
     testkit::require_root!();
-    testkit::as_first_holder(both_ends_of_a_packet_have_their_process);
-}
-
-fn both_ends_of_a_packet_have_their_process() {
     let lab = Lab::new("capown");
     let columns = "dport,src_process,src_pid,dst_process,dst_pid,process,uid,user,state";
     let receiver = lab.inside(|| UdpSocket::bind(at(7109)).unwrap());
@@ -99,10 +95,6 @@ fn both_ends_of_a_packet_have_their_process() {
 #[test]
 fn root_a_short_connection_has_its_process() {
     testkit::require_root!();
-    testkit::as_first_holder(a_short_connection_has_its_process);
-}
-
-fn a_short_connection_has_its_process() {
     let lab = Lab::new("capshort");
     let columns = "src_pid,dst_pid";
     let args = ["tcp port 7111"];
@@ -132,10 +124,6 @@ fn a_short_connection_has_its_process() {
 #[test]
 fn root_a_short_socket_of_udp_has_its_process() {
     testkit::require_root!();
-    testkit::as_first_holder(a_short_socket_of_udp_has_its_process);
-}
-
-fn a_short_socket_of_udp_has_its_process() {
     let lab = Lab::new("capdns");
     let mut going = capture(&lab, "src_pid,dst_pid", &["udp port 7118"]);
     let ends: [SocketAddr; 2] = [at(7118), (std::net::Ipv6Addr::LOCALHOST, 7118).into()];
@@ -218,10 +206,6 @@ fn children(pid: u32) -> Vec<u32> {
 #[test]
 fn root_packets_are_chosen_and_counted_by_their_process() {
     testkit::require_root!();
-    testkit::as_first_holder(packets_are_chosen_and_counted_by_their_process);
-}
-
-fn packets_are_chosen_and_counted_by_their_process() {
     let lab = Lab::new("capby");
     let receiver = lab.inside(|| UdpSocket::bind(at(7113)).unwrap());
     let (mut one, mut other) = (Sender::start(&lab, 7113, &[]), Sender::start(&lab, 7113, &[]));

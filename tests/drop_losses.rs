@@ -70,10 +70,6 @@ fn root_syns_that_a_full_queue_refuses() {
 #[test]
 fn root_what_a_capture_loses_has_its_process() {
     testkit::require_root!();
-    testkit::as_first_holder(what_a_capture_loses_has_its_process);
-}
-
-fn what_a_capture_loses_has_its_process() {
     if !counts_drops() {
         return;
     }
@@ -106,10 +102,6 @@ fn what_a_capture_loses_has_its_process() {
 #[test]
 fn root_counters_alone() {
     testkit::require_root!();
-    testkit::as_first_holder(counters_alone);
-}
-
-fn counters_alone() {
     let lab = Lab::new("lossalone");
     let tape = lab.dir().join("losses.nw");
     let tape = tape.to_str().unwrap();

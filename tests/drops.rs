@@ -261,10 +261,6 @@ fn root_reverse_path_and_hop_limit() {
 #[test]
 fn root_a_socket_that_nobody_reads() {
     require_drops!();
-    testkit::as_first_holder(a_socket_that_nobody_reads);
-}
-
-fn a_socket_that_nobody_reads() {
     let lab = Lab::new("dropsrcv");
     let there = lab.inside(|| UdpSocket::bind("127.0.0.1:0").unwrap());
     let to = (LOOPBACK, there.local_addr().unwrap().port());
@@ -451,10 +447,6 @@ fn root_events_are_single_packets() {
 fn root_events_have_their_process() {
     require_drops!();
     testkit::require_tool!("nft");
-    testkit::as_first_holder(events_have_their_process);
-}
-
-fn events_have_their_process() {
     let lab = Lab::new("dropsown");
     lab.nft("table inet t {\n chain i {\n type filter hook input priority 0;\n udp dport 7 drop\n }\n}\n");
     let (slow, kept) = lab.inside(|| {

@@ -11,7 +11,6 @@
 pub mod authority;
 pub mod conntrack;
 mod families;
-mod holder;
 pub mod knob;
 pub mod lock;
 pub mod mask;
@@ -30,7 +29,6 @@ pub mod unpacked;
 mod wait;
 mod watchdog;
 
-pub use holder::as_first_holder;
 pub use knob::HostKnob;
 /// The allocator that counts, for crates that may not name `sys`.
 pub use socket_filter::{attach_filter, try_filter};

@@ -353,7 +353,7 @@ documentation() {
 }
 
 # The numbers of processes that start now are low ones. Between fork and exec the child of one test holds the sockets of
-# another, and of several holders the one with the lowest number is shown: with the default pid_max of 32,768 that would
+# another, and of several owners the one with the lowest number is shown: with the default pid_max of 32,768 that would
 # be the child in every run during which the kernel begins its numbers anew. Only a hint, and nothing to take back.
 begin_numbers_anew() {
     echo 300 2>/dev/null >/proc/sys/kernel/ns_last_pid || true

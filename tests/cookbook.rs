@@ -184,7 +184,7 @@ fn root_issue_15_the_cookbook_says_what_the_commands_say() {
         }
         let begun = std::time::Instant::now();
         let old = written.get(question.line).map_or("", String::as_str);
-        // What comes by in some tenths of a second is nothing on a machine that has no time for who sends it.
+        // A busy machine may send nothing within the tenths of a second for which a command reads.
         let is_said = |output: &String| overwrites() || difference(question, old, output).is_none();
         let output = testkit::until_equal(|| town.says(question.line), is_said);
         eprintln!("{:5} ms  {}", begun.elapsed().as_millis(), question.line);

@@ -1,4 +1,4 @@
-//! Who closes a connection, and who had only its last reference.
+//! `sockets --follow` names the process that closes a connection, not a task that had its last reference.
 
 use super::{Event, Following, bpf_works};
 use std::process::Command;
@@ -33,14 +33,14 @@ print(os.getpid(), flush=True)
 /// The closings of such a connection, with the process that made it; `None` where the kernel lacks what it takes.
 fn closed_by(lab: &Lab, how: &str) -> Option<(u32, Vec<Event>)> {
     let mut following = Following::by_bpf(lab);
-    let out = lab.inside(|| Command::new("python3").args(["-c", CLOSER, how]).output()).unwrap();
+    let out = lab.inside(|| Command::new("python3").args(["-c", CLOSER, how]).output()).expect("python3 starts");
     let said = String::from_utf8_lossy(&out.stderr);
     if said.starts_with("no io_uring") {
         eprintln!("skipped: {said}");
         return None;
     }
     assert!(out.status.success(), "{said}");
-    let pid = String::from_utf8_lossy(&out.stdout).trim().parse().unwrap();
+    let pid = String::from_utf8_lossy(&out.stdout).trim().parse().expect("it prints its pid");
     following.read_until("both ends, twice", |events| events.len() >= 4);
     let (events, _) = following.end();
     Some((pid, events.into_iter().filter(|event| event.event == "close").collect()))
@@ -50,7 +50,7 @@ fn closed_by(lab: &Lab, how: &str) -> Option<(u32, Vec<Event>)> {
 #[test]
 fn root_who_has_the_last_reference_closes_nothing() {
     require_bpf!();
-    if !std::fs::read_to_string("/proc/kallsyms").unwrap().contains(" bpf_rdonly_cast\n") {
+    if !std::fs::read_to_string("/proc/kallsyms").expect("root may read it").contains(" bpf_rdonly_cast\n") {
         eprintln!("skipped: before Linux 6.2 the last reference decides");
         return;
     }

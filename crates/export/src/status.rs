@@ -20,7 +20,7 @@ pub struct Status {
     pub last_error: Option<String>,
     /// How often opening or writing has failed.
     pub failures: u64,
-    /// What hinders the store just now, if something does.
+    /// The store's present fault, for example a full disk; `None` while it works.
     pub store_trouble: Option<String>,
 }
 

@@ -135,7 +135,7 @@ pub trait Store: Send {
         Drops::default()
     }
 
-    /// What hinders the store just now, in words: a full disk.
+    /// The store's present fault in words, for example a full disk; `None` while it works.
     fn trouble(&self) -> Option<String> {
         None
     }

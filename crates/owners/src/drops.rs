@@ -102,55 +102,15 @@ impl<R: ReadOwners> Stream<DropEvents> for OwnedDrops<'_, R> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::readings::Reading;
-    use crate::socket_index::SocketIndex;
-    use record::{Addr, Comm, Key, Lookup, Owner, Value};
-
-    /// Holders of every socket.
-    struct Holders(Vec<Owner>);
-
-    impl Lookup for Holders {
-        fn value(&self, _: Key) -> Value<'_> {
-            Value::Null
-        }
-
-        fn owners(&self, _: Key) -> &[Owner] {
-            &self.0
-        }
-    }
-
-    /// Sees no holder in so many readings, then one; each reading begins 10 ns after the one before.
-    struct SeesLate {
-        after: u64,
-        readings: u64,
-    }
-
-    impl ReadOwners for SeesLate {
-        type Owners = Holders;
-
-        fn read(&mut self) -> Option<Reading<Holders>> {
-            self.readings += 1;
-            let holder = Owner { pid: 7, fd: 3, process: Comm::default() };
-            let holders = if self.readings > self.after { vec![holder] } else { Vec::new() };
-            let (taken_ns, sockets) = (self.readings * 10, SocketIndex::new(false));
-            Some(Reading { taken_ns, is_last: false, sockets, owners: Some(Holders(holders)), seen_ns: taken_ns })
-        }
-
-        fn has_passed(&self, _: u64) -> bool {
-            true
-        }
-
-        fn close(&mut self) -> Accounting {
-            Accounting::default()
-        }
-    }
+    use crate::fake_readings::FakeReadings;
+    use record::Addr;
 
     #[test]
-    fn a_socket_that_escaped_a_reading_has_its_holder() {
+    fn a_socket_that_escaped_a_reading_has_its_owner() {
         let packet = PacketDrop { socket_inode: 9, ..PacketDrop::default() };
         let event = DropEvent { packet, time_ns: 5, ..DropEvent::default() };
         for (after, is_found, read) in [(0, true, 1), (1, true, 2), (2, false, 2)] {
-            let mut readings = Readings::new(SeesLate { after, readings: 0 });
+            let mut readings = Readings::new(FakeReadings::new(0, after));
             assert_eq!(matches!(find(&mut readings, &event), OwnerAnswer::Found(_)), is_found, "{after}");
             assert_eq!(readings.taken_ns(), read * 10, "{after}");
         }

@@ -136,58 +136,8 @@ impl<R: ReadOwners> OwnerTracker<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::readings::Reading;
-    use crate::socket_index::SocketIndex;
-    use record::rows::{CtTuple, Endpoint, Socket, ip_proto};
-    use record::{Addr, Comm, Key, Lookup, Owner, Proto, Value};
-
-    const HERE: Addr = Addr::V4([10, 0, 0, 1]);
-    const THERE: Addr = Addr::V4([10, 0, 0, 2]);
-    const LATEST_NS: u64 = 1_000;
-
-    /// One process owns every socket.
-    struct OneOwner([Owner; 1]);
-
-    impl Lookup for OneOwner {
-        fn value(&self, _: Key) -> Value<'_> {
-            Value::Null
-        }
-
-        fn owners(&self, _: Key) -> &[Owner] {
-            &self.0
-        }
-    }
-
-    /// Reads a socket on port 9 for so many times, then none; each reading begins 10 ns after the one before.
-    struct Reads {
-        with_socket: u32,
-        taken_ns: u64,
-    }
-
-    impl ReadOwners for Reads {
-        type Owners = OneOwner;
-
-        fn read(&mut self) -> Option<Reading<OneOwner>> {
-            self.taken_ns += 10;
-            let mut sockets = SocketIndex::new(false);
-            sockets.add_address(0, HERE);
-            if let Some(left) = self.with_socket.checked_sub(1) {
-                self.with_socket = left;
-                let [local, peer] = [(HERE, 9), (THERE, 80)].map(|(addr, port)| Endpoint { addr, port });
-                sockets.add_socket(&Socket { proto: Proto::Tcp, local, peer, inode: 5, ..Socket::EMPTY });
-            }
-            let owners = Some(OneOwner([Owner { pid: 7, fd: 3, process: Comm::new(b"x") }]));
-            Some(Reading { taken_ns: self.taken_ns, is_last: false, sockets, owners, seen_ns: self.taken_ns + 5 })
-        }
-
-        fn has_passed(&self, time_ns: u64) -> bool {
-            time_ns <= LATEST_NS
-        }
-
-        fn close(&mut self) -> Accounting {
-            Accounting::default()
-        }
-    }
+    use crate::fake_readings::{FakeReadings, HERE, LATEST_NS, THERE};
+    use record::rows::{CtTuple, ip_proto};
 
     /// A connection from this host by its source port; port 8 is of another one.
     fn entry(port: u16) -> Conntrack<'static> {
@@ -196,8 +146,8 @@ mod tests {
         Conntrack { id: Some(port.into()), orig, ..Conntrack::EMPTY }
     }
 
-    fn tracker(with_socket: u32, remembers: bool) -> OwnerTracker<Reads> {
-        OwnerTracker::new(Reads { with_socket, taken_ns: 0 }, remembers)
+    fn tracker(with_socket: u64, remembers: bool) -> OwnerTracker<FakeReadings> {
+        OwnerTracker::new(FakeReadings::new(with_socket, 0), remembers)
     }
 
     #[test]
@@ -242,7 +192,7 @@ mod tests {
             [(true, &[NatEventKind::New, NatEventKind::Destroy][..]), (false, &[NatEventKind::Destroy])]
         {
             let mut inner = OneConnection;
-            let reader = Reads { with_socket: 1, taken_ns: 0 };
+            let reader = FakeReadings::new(1, 0);
             let mut events = OwnedEvents::new(&mut inner, reader, [shows_new, true]);
             let mut shown = Vec::new();
             let state = events.next(&Demand::new(&[], Vec::new()), &mut |event| {
@@ -266,7 +216,7 @@ mod tests {
 
     #[test]
     fn an_event_is_never_looked_up_in_a_reading_that_is_older() {
-        let mut readings = Readings::new(Reads { with_socket: 2, taken_ns: 0 });
+        let mut readings = Readings::new(FakeReadings::new(2, 0));
         let udplite = Conntrack { orig: CtTuple { proto: 136, ..entry(9).orig }, ..entry(9) };
         // An event of this time, and the newest reading then.
         for (entry, happened_ns, is_found, taken_ns, why) in [

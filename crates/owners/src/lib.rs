@@ -10,6 +10,8 @@ mod checksum;
 mod drops;
 mod entries;
 mod events;
+#[cfg(test)]
+mod fake_readings;
 mod ownerless;
 mod packet_sockets;
 mod packets;

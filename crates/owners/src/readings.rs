@@ -117,7 +117,7 @@ impl<R: ReadOwners> Readings<R> {
     }
 
     /// True if another reading would find nothing else. A file that is opened or moved meanwhile can escape one: a
-    /// socket without a holder in two readings has none.
+    /// socket without an owner in two readings has none.
     fn is_sure(&self, found: &OwnerAnswer, happened_ns: u64) -> bool {
         let is_older = self.now.as_ref().is_none_or(|now| now.taken_ns <= happened_ns);
         *found != OwnerAnswer::Unknown || self.before_ns > happened_ns || is_older || self.is_last

@@ -141,6 +141,16 @@ fn root_nat_top_counts_what_proc_has() {
         ran.stdout.lines().map(|line| line.split('\t').skip(1).map(|cell| cell.parse().unwrap()).collect()).collect();
     let wanted: Vec<Vec<u64>> = most.iter().take(10).map(|n| vec![*n, (n * 100 + all / 2) / all]).collect();
     assert_eq!(rows, wanted);
+    // The share follows the count, however many columns a word stands for.
+    for by in ["addr", "port", "peer", "local,dport", "source"] {
+        let ran = netwren_in(&lab, &["nat", "top", by, "-o", "json", "--limit", "100000"]).ok();
+        let rows: Vec<serde_json::Value> = ran.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(rows.iter().map(|row| row["count"].as_u64().unwrap()).sum::<u64>(), all, "{by}");
+        for row in rows {
+            let count = row["count"].as_u64().unwrap();
+            assert_eq!(row["share_percent"], (count * 100 + all / 2) / all, "{by}: {row}");
+        }
+    }
     // A filter that begins like a list of fields is a filter.
     let tcp = netwren_in(&lab, &["nat", "top", "proto", "=", "tcp", "-H", "-n", "1000"]).ok();
     let counted: u64 = tcp.lines().map(|line| line.split('\t').nth(1).unwrap().parse::<u64>().unwrap()).sum();

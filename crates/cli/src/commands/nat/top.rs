@@ -62,13 +62,14 @@ Examples:
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let (mut request, fields) = asked(words)?;
-    let Some(by) = fields else { return Ok(port_use::run(request, table_of(words))) };
-    let keys = by.split(',').count();
+    if fields.is_none() {
+        return Ok(port_use::run(request, table_of(words)));
+    }
     // The share is of everything, so the engine hands over every group.
     let limit = request.shown.limit.take().unwrap_or(LIMIT);
     Ok(match prepare(&request, table_of(words)) {
         Ok((plan, reading)) => table::show_through(&request, &plan, &reading, |_, sink, rounds| {
-            let mut share = Share { inner: sink, keys, limit, total: 0, held: Vec::new(), cut: 0 };
+            let mut share = Share { inner: sink, count: 0, limit, total: 0, held: Vec::new(), cut: 0 };
             let mut run = rounds(&mut share)?;
             if share.cut > 0 {
                 run.stats.add_reason(0, format!("{} more groups are not shown (--limit)", share.cut));
@@ -134,8 +135,8 @@ fn is_operator(word: &str) -> bool {
 /// The sink between: adds the share.
 struct Share {
     inner: Box<dyn Sink>,
-    /// Cells before the count.
-    keys: usize,
+    /// Index of the column `count`: a word of the user may stand for several columns before it.
+    count: usize,
     limit: u64,
     /// Entries of all groups of this round.
     total: u64,
@@ -146,7 +147,7 @@ struct Share {
 
 impl Share {
     fn count(&self, cells: &[Value<'_>]) -> u64 {
-        match cells.get(self.keys) {
+        match cells.get(self.count) {
             Some(Value::U64(count)) => *count,
             _ => 0,
         }
@@ -156,8 +157,10 @@ impl Share {
 impl Sink for Share {
     fn begin(&mut self, columns: &Columns, round: Option<Round>) -> Result<(), SinkError> {
         let mut columns = columns.clone();
-        let place = columns.0.len().min(self.keys + 1);
-        columns.0.insert(place, Column { name: "share_percent".into(), kind: Kind::Count });
+        self.count = columns.0.iter().position(|column| &*column.name == "count").unwrap_or(columns.0.len());
+        columns
+            .0
+            .insert(columns.0.len().min(self.count + 1), Column { name: "share_percent".into(), kind: Kind::Count });
         (self.total, self.cut) = (0, 0);
         self.held.clear();
         self.inner.begin(&columns, round)
@@ -177,7 +180,7 @@ impl Sink for Share {
         for row in std::mem::take(&mut self.held) {
             let mut cells: Vec<Value<'_>> = row.iter().map(OwnedValue::value).collect();
             let share = percent(self.count(&cells), self.total);
-            cells.insert(cells.len().min(self.keys + 1), share);
+            cells.insert(cells.len().min(self.count + 1), share);
             if self.inner.row(&cells)? == Next::Stop {
                 break;
             }

@@ -55,6 +55,7 @@ mod nat_session_log;
 mod nat_sizes;
 mod nat_stateless;
 mod nstat_face;
+mod origin;
 mod owners;
 mod packet_files;
 mod packet_tools;

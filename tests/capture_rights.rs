@@ -51,7 +51,9 @@ fn capture(lab: &Lab, args: &[&str]) -> Going<String> {
 fn root_capture_has_no_rights_when_it_looks_at_packets() {
     testkit::require_root!();
     let lab = Lab::new("caprights");
-    for (args, user) in [(&[][..], 0), (&["-i", "lo", "-Z", "nobody"], NOBODY), (&["--all-netns", "--resolve"], 0)] {
+    let inside = ["-N", lab.name()];
+    let all = ["--all-netns", "--resolve"];
+    for (args, user) in [(&[][..], 0), (&["-i", "lo", "-Z", "nobody"], NOBODY), (&all, 0), (&inside, 0)] {
         let mut going = capture(&lab, args);
         send(&lab, 7123);
         going.read_until("a packet", |lines| !lines.is_empty());

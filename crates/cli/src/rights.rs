@@ -2,6 +2,7 @@
 //! (docs/adr/0026).
 
 use crate::messages::say;
+use crate::service::RunState;
 use host::users::Account;
 use record::{Demand, Each, Offer, SourceError, Stream, StreamState, Table};
 use std::path::{Path, PathBuf};
@@ -38,6 +39,13 @@ impl NeededRights {
     pub(crate) fn drop_capabilities(&self) -> Result<(), String> {
         self.note(rights::forbid_new().err().map(|error| error.to_string()));
         self.become_account()
+    }
+
+    /// Gives up the same capabilities on the thread from which outputs are started.
+    pub(crate) fn drop_at_origin(&self, run: &RunState) -> Result<(), String> {
+        let caps = self.caps;
+        let dropped = run.at_origin(move || rights::forbid_new().and_then(|()| rights::keep_only(caps)));
+        dropped.map(|_| ()).map_err(|error| error.to_string())
     }
 
     /// Gives up capabilities of a process that starts programs, which may have rights of their own.

@@ -104,10 +104,12 @@ impl Session {
                 Err(error) => troubles.push(error.to_string()),
             }
         }
-        let mut inside = None;
+        let (run, mut inside) = (RunState::begin(), None);
         if let Some(written) = target.netns.as_deref() {
             let found = host::netns::resolve_selector(&host, written).map_err(OpenError::Host)?;
             if let Some(handle) = &found.handle {
+                let origin = run.keep_origin();
+                origin.map_err(|error| OpenError::Enter { written: written.into(), error })?;
                 inside = Some(handle.enter().map_err(|error| OpenError::Enter { written: written.into(), error })?);
             }
         }
@@ -134,7 +136,7 @@ impl Session {
             lacks_namespaces: target.all_netns && !all_are_there,
             has_final_namespaces: Cell::new(false),
             caches: PillarCaches::default(),
-            run: RunState::begin(),
+            run,
             inside: RefCell::new(inside),
             each_turn: RefCell::default(),
         })

@@ -2,6 +2,7 @@
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, channel};
 
 use crate::errno::{Errno, SysError};
 use crate::fd::Fd;
@@ -198,6 +199,38 @@ pub fn unshare_net() -> Result<(), SysError> {
     Ok(())
 }
 
+type Job = Box<dyn FnOnce() + Send>;
+
+/// A thread that stays in the network namespace in which it was started, whatever namespaces other threads enter.
+///
+/// It runs jobs there: sockets, threads and processes that a job makes belong to that namespace. Entering it again
+/// would need CAP_SYS_ADMIN, which a run may have given up by then; a job needs no capability. Ends when dropped.
+#[derive(Debug)]
+pub struct OriginThread {
+    jobs: Sender<Job>,
+}
+
+impl OriginThread {
+    /// Starts the thread in the calling thread's namespace, and with its capabilities.
+    pub fn start() -> Result<OriginThread, SysError> {
+        let (jobs, received) = channel::<Job>();
+        let thread = std::thread::Builder::new().name("netwren-origin".into());
+        let started = thread.spawn(move || received.into_iter().for_each(|job| job()));
+        started
+            .map(|_| OriginThread { jobs })
+            .map_err(|error| SysError::new("clone", "a thread for outputs", Errno(error.raw_os_error().unwrap_or(0))))
+    }
+
+    /// Runs `job` on the thread and waits for its result. Fails only if an earlier job has panicked.
+    pub fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Result<T, SysError> {
+        let (result, received) = channel();
+        let job = move || _ = result.send(job());
+        let gone = || SysError::new("write", "the thread for outputs", Errno::PIPE);
+        self.jobs.send(Box::new(job)).map_err(|_| gone())?;
+        received.recv().map_err(|_| gone())
+    }
+}
+
 fn set(namespace: &NetNs) -> Result<(), SysError> {
     // SAFETY: setns takes a descriptor and a flag; it changes the namespace of this thread, no memory.
     call("setns", || unsafe { libc::setns(namespace.fd.raw(), libc::CLONE_NEWNET) }.into())
@@ -315,11 +348,13 @@ mod tests {
         });
         let there = receive.recv().unwrap();
         let home = current_inode().unwrap();
+        let origin = OriginThread::start().unwrap();
         assert_ne!(there.inode(), home);
         {
             let _inside = there.enter().unwrap();
             assert_eq!(current_inode().unwrap(), there.inode());
             let nested = there.enter().unwrap();
+            assert_eq!(origin.run(|| current_inode().unwrap()).unwrap(), home);
             nested.leave().unwrap();
             assert_eq!(current_inode().unwrap(), there.inode());
         }

@@ -3,6 +3,8 @@ use crate::messages::say;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use sys::SysError;
+use sys::netns::OriginThread;
 use sys::service::Manager;
 
 /// Shared by the threads of a run.
@@ -10,6 +12,8 @@ use sys::service::Manager;
 pub(crate) struct RunState {
     /// The service manager, if there is one.
     manager: Option<Manager>,
+    /// The thread in the network namespace in which netwren was started, where the run entered another one.
+    origin: OnceLock<OriginThread>,
     /// Turns of the thread that makes messages of rows: several in a second, though nothing comes.
     maker_turns: AtomicU64,
     /// Turns of the thread that receives; `None` if it does not count them.
@@ -31,13 +35,30 @@ pub(crate) struct RunState {
 }
 
 impl RunState {
-    /// The state of a new run, with the service manager of the environment.
+    /// The state of a new run, with the service manager of the environment. To be called before another network
+    /// namespace is entered: an abstract `NOTIFY_SOCKET` belongs to the first one.
     pub(crate) fn begin() -> Arc<RunState> {
         let manager = Manager::of_environment().unwrap_or_else(|error| {
             say(&format!("the service manager is not told anything: {error}"));
             None
         });
         Arc::new(RunState { manager, ..RunState::default() })
+    }
+
+    /// From now on [`RunState::at_origin`] uses the network namespace of the calling thread.
+    pub(crate) fn keep_origin(&self) -> Result<(), SysError> {
+        let thread = OriginThread::start()?;
+        let _ = self.origin.set(thread);
+        Ok(())
+    }
+
+    /// Runs `job` in the network namespace in which netwren was started, and waits for it. Outputs, and programs that
+    /// the user names, belong there; only what is read belongs to the namespace that was entered.
+    pub(crate) fn at_origin<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Result<T, SysError> {
+        match self.origin.get() {
+            Some(origin) => origin.run(job),
+            None => Ok(job()),
+        }
     }
 
     /// The service manager.

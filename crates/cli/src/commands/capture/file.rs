@@ -37,7 +37,7 @@ pub(super) fn shown(paths: &[PathBuf], capture: &Capture, plan: &Plan<CapturedPa
         let needed = capture.needed_rights(plan).map_err(refused)?;
         let file = UnreadFile::open(path).map_err(unreadable)?;
         let others = others.iter().map(|path| UnreadFile::open(path)).collect();
-        let output = if capture.request.explain { None } else { Opened::of(capture)? };
+        let output = if capture.request.explain { None } else { Opened::of(capture, session.run())? };
         needed.drop_capabilities().map_err(refused)?;
         let output = output.map(Opened::writer).transpose()?;
         if capture.request.ship.is_none() {

@@ -76,12 +76,13 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         if capture.request.explain {
             return then(&mut stream, StreamNotes::default());
         }
-        let output = Opened::of(capture)?;
+        let output = Opened::of(capture, session.run())?;
         let wanted: &[LookupId] =
             if output.is_some() && plan.needs_lookup(LookupId::Netns) { &[LookupId::Netns] } else { &[] };
         let names = Enrichment::read(session, wanted, &mut notes);
         session.stay_inside();
         needed.drop_capabilities().map_err(refused)?;
+        needed.drop_at_origin(session.run()).map_err(refused)?;
         stream.start_threads().map_err(RunError::Source)?;
         let writer = output.map(|output| writer(output, capture, plan, &figures)).transpose()?;
         let reading = Reading { capture, plan, needed: &needed, names: &names, writer };

@@ -4,6 +4,7 @@ use super::Capture;
 use super::rotation::{Rotation, RotationRequest};
 use super::writing::{PacketWriter, not_made};
 use crate::packet_files::FileCommands;
+use crate::service::RunState;
 use engine::RunError;
 use std::io;
 use std::path::PathBuf;
@@ -16,13 +17,16 @@ pub(super) enum Opened {
 
 impl Opened {
     /// The output that `-w` asks for; `None` without it.
-    pub(super) fn of(capture: &Capture) -> Result<Option<Opened>, RunError> {
+    pub(super) fn of(capture: &Capture, run: &RunState) -> Result<Option<Opened>, RunError> {
         let Some(path) = &capture.output else { return Ok(None) };
         let failed = |error: io::Error| not_made(path, &error);
         let Some(request) = &capture.rotation else {
             return PacketWriter::create(path).map_err(failed).map(|writer| Some(Opened::One(Box::new(writer))));
         };
-        let commands = request.start_commands(path, capture.user.as_deref()).map_err(failed)?;
+        let (commands, first, user) = (request.clone(), path.clone(), capture.user.clone());
+        let started = run.at_origin(move || commands.start_commands(&first, user.as_deref()));
+        let commands = started.unwrap_or_else(|error| Err(io::Error::from_raw_os_error(error.errno.0)));
+        let commands = commands.map_err(failed)?;
         Ok(Some(Opened::Several(path.clone(), request.clone(), commands)))
     }
 

@@ -56,7 +56,7 @@ fn answer(call: &super::Call, layout: Layout) -> Result<u8, Stop> {
     let mut flags = flags::parse(args, layout, call.bug_compatible)?;
     flags.options.screen = sys::term::width(sys::term::STDOUT);
     let netns = flags.netns.as_deref().map(|name| String::from_utf8_lossy(name).into_owned());
-    let target = SessionTarget { netns: netns.clone(), ..SessionTarget::default() };
+    let target = SessionTarget { netns: netns.clone(), resolve: flags.options.resolve, ..SessionTarget::default() };
     let session = Session::open(target).map_err(|error| no_namespace(netns.as_deref(), &error))?;
     if flags.summary && !summary::print(&session, call.bug_compatible) {
         return Ok(1);

@@ -11,7 +11,7 @@ use crate::messages::{footer, say};
 use crate::session::Session;
 use crate::stdout::Stdout;
 use engine::Disposition;
-use host::{Cgroups, HostNames, Owners, Resolver, Services};
+use host::{Cgroups, HostNames, Owners, Services};
 use record::rows::{Socket, Sockets, need};
 use record::{Accounting, Demand, LookupId, Lookups, Next, Proto, SinkError};
 use sinks::face::ss::{Options, Writer};
@@ -90,7 +90,7 @@ fn read_around(session: &Session, request: &Request, stats: &mut Accounting) -> 
 fn names(session: &Session, request: &Request, live: &Live<'_>) -> Option<HostNames> {
     let ranges = live.port_ranges();
     let lookups = Lookups::none().with(LookupId::LocalPorts, &ranges);
-    let resolver = Resolver::start(session.host(), &host::hosts::ResolverOptions::default()).ok()?;
+    let resolver = session.resolver()?;
     for question in &request.questions {
         // What is wrong with the source the second pass will tell.
         let _ = ask(session, question, request, &lookups, &mut |row: &Socket<'_>| {

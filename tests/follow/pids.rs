@@ -37,6 +37,30 @@ fn root_a_container_sees_its_own_numbers() {
     }
 }
 
+/// A thread connects and another one accepts, each with a name of its own.
+#[test]
+fn root_a_connection_has_the_name_of_its_process_not_of_its_thread() {
+    require_bpf!();
+    let lab = Lab::new("followthreads");
+    let (listener, addr) = listen(&lab, "127.0.0.1:0");
+    let own = std::fs::read_to_string("/proc/self/comm").unwrap();
+    let own = own.trim_end();
+    let thread = std::fs::read_to_string("/proc/thread-self/comm").unwrap();
+    assert_ne!(thread.trim_end(), own, "the test harness names its threads");
+    let columns = "event,process";
+    let mut command = Command::new(testkit::program::netwren());
+    clean(&mut command).args(["sockets", "--follow", "--columns", columns, &format!("process = \"{own}\"")]);
+    confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
+    let mut following = Going::past_header(command, columns, |line| line);
+    let connected = lab.inside(|| std::net::TcpStream::connect(addr)).unwrap();
+    drop((listener.accept().unwrap(), connected));
+    following.read_until("both ends", |rows| rows.len() >= 4);
+    let line = |event: &str| format!("{event}\t{own}");
+    let mut rows = std::mem::take(&mut following.read);
+    rows.sort();
+    assert_eq!(rows, [line("close"), line("close"), line("open"), line("open")]);
+}
+
 /// The process that connected has ended, its connection lives on in a child, and another process got the number.
 #[test]
 fn root_issue_10_the_next_process_with_the_number_lends_no_command_line() {

@@ -7,7 +7,8 @@
  * seen once, and a thread with a table of its own is seen, too.
  *
  * The output, in units of 8 bytes, all numbers little endian (host/src/owners/rows.rs decodes it):
- *   task    u32 0, u32 1, u32 tid, u32 pid, char comm[16]   the sockets that follow are in this task's table
+ *   task    u32 0, u32 1, u32 tid, u32 pid, char comm[16]   the sockets that follow are in this task's table;
+ *                                                           comm is the process's, its main thread's
  *   socket  u32 inode, u32 fd                               an inode is never 0
  *   end     u32 0, u32 2, u64 files                         number of all files, sockets or not
  *
@@ -47,7 +48,7 @@ INLINE void put_task(struct task_struct *task, u32 at)
 		tid = number_at(PLAIN(struct task_struct, task)->thread_pid, level);
 		pid = number_at(PLAIN(struct task_struct, task)->group_leader->thread_pid, level);
 	}
-	bpf_probe_read_kernel(name, sizeof(name), task->comm);
+	bpf_probe_read_kernel(name, sizeof(name), PLAIN(struct task_struct, task)->group_leader->comm);
 	batch[at] = UNIT(0, ROW_TASK);
 	batch[at + 1] = UNIT(tid, pid);
 	batch[at + 2] = name[0];

@@ -192,7 +192,8 @@ INLINE void set_owner_as(struct conn *conn, u32 pid)
 	struct owner *owner = &conn->owner;
 
 	conn->started = started_of(task);
-	memcpy(owner->comm, task->comm, sizeof(owner->comm));
+	/* The process has its main thread's name; `task` may be another thread. */
+	memcpy(owner->comm, plain->group_leader->comm, sizeof(owner->comm));
 	owner->uid = plain->cred->uid.val;
 	owner->cgroup = plain->cgroups->dfl_cgrp->kn->id;
 	BARRIER();
@@ -918,7 +919,7 @@ int stamp(struct bpf_iter__task_file *ctx)
 	conn->opened_ns = 0;
 	conn->direction = DIRECTION_UNKNOWN;
 	conn->cookie = cookie_of(sk);
-	memcpy(conn->owner.comm, task->comm, sizeof(conn->owner.comm));
+	memcpy(conn->owner.comm, PLAIN(struct task_struct, task)->group_leader->comm, sizeof(conn->owner.comm));
 	conn->owner.uid = task->cred->uid.val;
 	conn->owner.cgroup = task->cgroups->dfl_cgrp->kn->id;
 	conn->started = started_of(task);

@@ -79,7 +79,8 @@ INLINE void set_sender(struct event *e, struct sock *sk, u64 ns, u32 pid)
 	e->uid = plain->cred->uid.val;
 	e->cgroup = plain->cgroups->dfl_cgrp->kn->id;
 	e->started = plain->group_leader->start_boottime >> 20;
-	memcpy(e->comm, task->comm, sizeof(e->comm));
+	/* The process has its main thread's name; `task` may be another thread. */
+	memcpy(e->comm, plain->group_leader->comm, sizeof(e->comm));
 }
 
 INLINE void emit(struct sock *sk, u64 ns, u32 pid)

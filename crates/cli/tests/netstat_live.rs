@@ -438,3 +438,24 @@ fn root_a_full_disk_is_said() {
     assert_eq!(out.status.code(), Some(1));
     assert!(text(&out.stderr).contains("cannot write the output"), "{}", text(&out.stderr));
 }
+
+/// A server whose first thread has ended has no command line of its own.
+const FIRST_THREAD_ENDED: &str = "
+import ctypes, os, platform, socket, threading
+listener = socket.create_server(('127.0.0.1', 7115))
+threading.Thread(target=threading.Event().wait).start()
+ctypes.CDLL(None).syscall({'x86_64': 60}.get(platform.machine(), 93), 0)
+";
+
+#[test]
+fn root_a_process_whose_first_thread_has_ended_has_its_program() {
+    require_root!();
+    require_tool!("python3");
+    let lab = Lab::new("netstatzombie");
+    let pid = lab.spawn("python3", &["-c", FIRST_THREAD_ENDED]);
+    testkit::wait_until("the first thread has ended", || {
+        std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z "))
+    });
+    let shown = text(&face(&lab, &["-tlnp"], false).stdout);
+    assert!(shown.contains(&format!(" {pid}/python3")), "{shown}");
+}

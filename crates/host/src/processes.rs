@@ -7,7 +7,7 @@
 mod identity;
 
 use record::{Key, Lookup, Value};
-use sys::fs::{self, CPath};
+use sys::fs::{self, CPath, Entries};
 use sys::{Blocks, Errno, Fd, Host, SysError};
 
 use crate::HostError;
@@ -434,6 +434,25 @@ impl<'p> ProcessWalk<'p> {
         let file = fs::open_at(dir, self.path.set(&[part.file()]))?;
         // These files give all they have to the first read, if it fits.
         fs::read_append(&file, &mut self.text, BYTES_MAX)?;
+        if self.text.is_empty() && part == ProcessPart::Cmdline {
+            // What a thread that ends refuses is not there.
+            let _ = self.read_cmdline_of_thread(dir);
+        }
+        Ok(())
+    }
+
+    // A process whose first thread has ended has no command line, but its other threads have.
+    fn read_cmdline_of_thread(&mut self, dir: &Fd) -> Result<(), Errno> {
+        let tasks = fs::open_dir_at(dir, c"task")?;
+        let mut entries = Entries::new();
+        while let Some(entry) = entries.next(&tasks)? {
+            if entry.bytes() == self.digits {
+                continue;
+            }
+            let file = fs::open_at(&tasks, self.path.set(&[entry.bytes(), b"/cmdline"]))?;
+            fs::read_append(&file, &mut self.text, BYTES_MAX)?;
+            break;
+        }
         Ok(())
     }
 }

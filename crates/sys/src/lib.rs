@@ -47,6 +47,7 @@ pub mod symbols;
 mod syscall;
 mod tape;
 pub mod term;
+pub mod threads;
 mod tried;
 
 pub use alarm::Alarm;

@@ -3,6 +3,7 @@
 //! ```text
 //! block   = record*                        numbers little endian; PROCESS of one pid may come several times
 //! PROCESS = 1u8  pid u32  comm_len u8  comm  count u32  (fd u32, inode u64)[count]
+//! THREAD  = 3u8  tid u32  and the rest of a PROCESS: a thread of this process has this table of its own
 //! TOTALS  = 2u8  processes u32  unreadable u32  vanished u32  fds u64  hidden u8  errno i32
 //! ```
 use record::Comm;
@@ -10,6 +11,7 @@ use sys::Errno;
 
 const PROCESS: u8 = 1;
 const TOTALS: u8 = 2;
+const THREAD: u8 = 3;
 
 /// Bytes of one (fd, inode).
 const HELD: usize = 12;
@@ -32,7 +34,13 @@ pub(super) struct Totals {
 /// One part of a block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum BlockPart<'b> {
-    Process { pid: u32, comm: Comm, held: HeldSockets<'b> },
+    /// Sockets in the table of this thread; `tid` is `pid` where it is the process's.
+    Table {
+        pid: u32,
+        tid: u32,
+        comm: Comm,
+        held: HeldSockets<'b>,
+    },
     Totals(Totals),
 }
 
@@ -55,10 +63,15 @@ impl Iterator for HeldSockets<'_> {
     }
 }
 
-/// Begins a PROCESS; returns where its count stands, for [`put_held`].
-pub(super) fn put_process(block: &mut Vec<u8>, pid: u32, comm: Comm) -> usize {
+/// Begins a PROCESS, or a THREAD if `tid` is not `pid`; returns where its count stands, for [`put_held`].
+pub(super) fn put_table(block: &mut Vec<u8>, pid: u32, tid: u32, comm: Comm) -> usize {
     let name = comm.as_bytes();
-    block.push(PROCESS);
+    if tid == pid {
+        block.push(PROCESS);
+    } else {
+        block.push(THREAD);
+        block.extend_from_slice(&tid.to_le_bytes());
+    }
     block.extend_from_slice(&pid.to_le_bytes());
     // A comm has at most 15 bytes.
     block.push(name.len() as u8);
@@ -67,7 +80,7 @@ pub(super) fn put_process(block: &mut Vec<u8>, pid: u32, comm: Comm) -> usize {
     block.len() - COUNT
 }
 
-/// Adds a socket to the PROCESS whose count stands at `count_at`; it must be the last record of the block.
+/// Adds a socket to the table whose count stands at `count_at`; it must be the last record of the block.
 pub(super) fn put_held(block: &mut Vec<u8>, count_at: usize, fd: u32, inode: u64) {
     block.extend_from_slice(&fd.to_le_bytes());
     block.extend_from_slice(&inode.to_le_bytes());
@@ -110,18 +123,23 @@ struct Parts<'b> {
 impl<'b> Parts<'b> {
     fn part(&mut self) -> Option<BlockPart<'b>> {
         match self.array::<1>()? {
-            [PROCESS] => self.process(),
+            [PROCESS] => self.table(None),
+            [THREAD] => {
+                let tid = self.u32()?;
+                self.table(Some(tid))
+            }
             [TOTALS] => self.totals().map(BlockPart::Totals),
             _ => None,
         }
     }
 
-    fn process(&mut self) -> Option<BlockPart<'b>> {
+    fn table(&mut self, tid: Option<u32>) -> Option<BlockPart<'b>> {
         let pid = self.u32()?;
         let [name] = self.array()?;
         let comm = Comm::new(self.take(name.into())?);
         let count = self.u32()? as usize;
-        Some(BlockPart::Process { pid, comm, held: HeldSockets(self.take(count.checked_mul(HELD)?)?) })
+        let held = HeldSockets(self.take(count.checked_mul(HELD)?)?);
+        Some(BlockPart::Table { pid, tid: tid.unwrap_or(pid), comm, held })
     }
 
     fn totals(&mut self) -> Option<Totals> {
@@ -162,14 +180,18 @@ mod tests {
         #[test]
         fn what_is_written_is_read(
             processes in prop::collection::vec(
-                (any::<u32>(), prop::collection::vec(1u8.., 0..15), prop::collection::vec(any::<(u32, u64)>(), 0..20)),
+                (
+                    (any::<u32>(), any::<u32>()),
+                    prop::collection::vec(1u8.., 0..15),
+                    prop::collection::vec(any::<(u32, u64)>(), 0..20),
+                ),
                 0..10,
             ),
             counts: (u32, u32, u32, u64, bool),
         ) {
             let mut block = Vec::new();
-            for (pid, name, held) in &processes {
-                let at = put_process(&mut block, *pid, Comm::new(name));
+            for ((pid, tid), name, held) in &processes {
+                let at = put_table(&mut block, *pid, *tid, Comm::new(name));
                 held.iter().for_each(|(fd, inode)| put_held(&mut block, at, *fd, *inode));
             }
             let (processes_seen, unreadable, vanished, fds, hidden) = counts;
@@ -178,9 +200,9 @@ mod tests {
             };
             put_totals(&mut block, &totals);
             let mut read = parts(&block);
-            for (pid, name, held) in &processes {
-                let Some(Ok(BlockPart::Process { pid: p, comm, held: h })) = read.next() else { panic!("a process") };
-                prop_assert_eq!((p, comm.as_bytes()), (*pid, name.as_slice()));
+            for (task, name, held) in &processes {
+                let Some(Ok(BlockPart::Table { pid, tid, comm, held: h })) = read.next() else { panic!("a table") };
+                prop_assert_eq!(((pid, tid), comm.as_bytes()), (*task, name.as_slice()));
                 prop_assert_eq!(&h.collect::<Vec<_>>(), held);
             }
             prop_assert_eq!(read.next(), Some(Ok(BlockPart::Totals(totals))));
@@ -193,7 +215,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_end(bytes in prop::collection::vec(prop_oneof![Just(1u8), Just(2), Just(0), any::<u8>()],
+        fn any_bytes_end(bytes in prop::collection::vec(prop_oneof![Just(1u8), Just(2), Just(3), Just(0), any::<u8>()],
             0..200)) {
             let read: Vec<_> = parts(&bytes).collect();
             prop_assert!(read.len() <= bytes.len());

@@ -51,6 +51,13 @@ impl Gather {
         self.held.push(HeldSocket { inode: inode as u32, fd, table: (self.tables.len() - 1) as u32 });
     }
 
+    /// Gives processes without a name the one that `name` knows.
+    pub(super) fn name_nameless(&mut self, mut name: impl FnMut(u32) -> Comm) {
+        for table in self.tables.iter_mut().filter(|table| table.comm.as_bytes().is_empty()) {
+            table.comm = name(table.pid);
+        }
+    }
+
     /// Sorts: 0.1 µs a socket at most, less where inodes ascend with descriptors.
     pub(super) fn finish(mut self) -> (Index, u64) {
         let tables = self.tables;

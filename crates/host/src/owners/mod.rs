@@ -1,7 +1,6 @@
 //! Who holds which socket: inode → processes, by BPF or from /proc/*/fd.
 //!
-//! Threads with descriptors of their own (`CLONE_THREAD` without `CLONE_FILES`) are seen by BPF only: /proc/PID/fd is
-//! the leader's table. Start reading at [`OwnersReader::read`].
+//! Start reading at [`OwnersReader::read`].
 mod block;
 #[cfg(feature = "bpf")]
 mod bpf_backend;
@@ -15,9 +14,10 @@ mod index;
 mod probe;
 mod report;
 mod rows;
+mod thread_tables;
 mod walk;
 
-use record::{Key, Lookup, Owner, Value};
+use record::{Comm, Key, Lookup, Owner, Value};
 use sys::{Errno, Host, SysError};
 
 use crate::HostError;
@@ -103,6 +103,7 @@ impl OwnersReader {
                 }
             }
         }
+        gather.name_nameless(|pid| name_by_cmdline(host, pid));
         let (index, over) = gather.finish();
         report.sockets = index.len() as u64;
         report.over = over;
@@ -166,6 +167,16 @@ impl Lookup for Owners {
     }
 }
 
+/// What a process without a name (`prctl(PR_SET_NAME, "")`) is called by the first word of its command line.
+fn name_by_cmdline(host: &Host, pid: u32) -> Comm {
+    let mut words = Vec::new();
+    if crate::processes::read_cmdline(host, pid, u64::MAX, &mut words).is_err() {
+        return Comm::default();
+    }
+    let first = words.split(|&byte| byte == 0).next().unwrap_or_default();
+    Comm::new(first.rsplit(|&byte| byte == b'/').next().unwrap_or_default())
+}
+
 fn add(backend: OwnersBackend, block: &[u8], gather: &mut Gather, report: &mut OwnersReport) -> Result<(), HostError> {
     let added = match backend {
         OwnersBackend::Bpf => add_rows(block, gather, report),
@@ -192,8 +203,8 @@ fn add_rows(block: &[u8], gather: &mut Gather, report: &mut OwnersReport) -> Res
 fn add_parts(block: &[u8], gather: &mut Gather, report: &mut OwnersReport) -> Result<(), usize> {
     for part in block::parts(block) {
         match part? {
-            BlockPart::Process { pid, comm, held } => {
-                gather.table(pid, pid, comm);
+            BlockPart::Table { pid, tid, comm, held } => {
+                gather.table(pid, tid, comm);
                 held.for_each(|(fd, inode)| gather.socket(fd, inode));
             }
             BlockPart::Totals(totals) => {

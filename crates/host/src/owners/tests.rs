@@ -438,12 +438,68 @@ fn root_a_thread_with_its_own_descriptors() {
     let (inode, pid, tid, fd) = (numbers[0], numbers[1] as u32, numbers[2], numbers[3] as u32);
     for backend in backends() {
         let owners = read_by(backend);
-        if backend == OwnersBackend::Proc {
-            assert_eq!(seen(&owners, inode), [], "/proc/PID/fd is the leader's table");
-            continue;
-        }
-        assert_eq!(seen(&owners, inode), [(pid, fd)]);
+        assert_eq!(seen(&owners, inode), [(pid, fd)], "{backend:?}");
         assert_eq!(owners.value(Key::Pair(inode << 32 | u64::from(pid), fd)), Value::U64(tid));
+    }
+    end(child);
+}
+
+/// A server whose first thread has ended: /proc/PID/fd is empty, and so is /proc/PID/cmdline.
+const FIRST_THREAD_ENDED: &str = "
+import ctypes, os, platform, socket, sys, threading
+held = socket.socket()
+def work():
+    open('/proc/self/task/%d/comm' % threading.get_native_id(), 'w').write('worker')
+    while ') Z ' not in open('/proc/%d/task/%d/stat' % (os.getpid(), os.getpid())).read():
+        pass
+    print('numbers', os.fstat(held.fileno()).st_ino, os.getpid(), held.fileno(), flush=True)
+    sys.stdin.read()
+    os._exit(0)
+open('/proc/self/comm', 'w').write('appserver')
+for _ in range(3):
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+threading.Thread(target=work).start()
+ctypes.CDLL(None).syscall({'x86_64': 60}.get(platform.machine(), 93), 0)
+";
+
+#[test]
+fn root_a_process_has_its_first_threads_name_also_once_that_has_ended() {
+    use crate::{ProcessParts, Processes};
+    testkit::require_root!();
+    testkit::require_tool!("python3");
+    let (child, numbers) = script(FIRST_THREAD_ENDED);
+    let (inode, pid, fd) = (numbers[0], numbers[1] as u32, numbers[2] as u32);
+    for backend in backends() {
+        let owners = read_by(backend);
+        assert_eq!(seen(&owners, inode), [(pid, fd)], "{backend:?}");
+        assert_eq!(owners.of(inode)[0].process.as_bytes(), b"appserver", "{backend:?}");
+    }
+    let parts = ProcessParts { cmdlines: true, ..ProcessParts::default() };
+    let processes = Processes::read(&Host::live(), &[pid], parts, u64::MAX).unwrap();
+    let Value::Bytes(cmdline) = processes.cmdlines().value(Key::Id(pid.into())) else { panic!("no command line") };
+    let cmdline = String::from_utf8_lossy(cmdline);
+    assert!(cmdline.contains("python3 -c "), "{cmdline}");
+    assert!(!crate::Identity::read(&Host::live(), pid).unwrap().has_ended);
+    end(child);
+}
+
+/// A process that has erased its name.
+const NAMELESS: &str = "
+import os, socket, sys
+held = socket.socket()
+open('/proc/self/comm', 'w').write(chr(0))
+print('numbers', os.fstat(held.fileno()).st_ino, os.getpid(), flush=True)
+sys.stdin.read()
+";
+
+#[test]
+fn root_a_process_without_a_name_is_called_by_its_command_line() {
+    testkit::require_root!();
+    testkit::require_tool!("python3");
+    let (child, numbers) = script(NAMELESS);
+    assert_eq!(std::fs::read(format!("/proc/{}/comm", numbers[1])).unwrap(), b"\n");
+    for backend in backends() {
+        assert_eq!(read_by(backend).of(numbers[0])[0].process.as_bytes(), b"python3", "{backend:?}");
     }
     end(child);
 }

@@ -16,6 +16,7 @@ use super::block::{self, Totals};
 use super::choose::PROC_ROOT_INODE;
 use super::hidden;
 use super::probe::DescriptorProbe;
+use super::thread_tables::ThreadTables;
 
 /// A block goes out when it has reached this size: 5 000 sockets. One more process header may still fit behind it.
 const BLOCK_FULL: usize = 60 << 10;
@@ -33,25 +34,36 @@ pub(super) struct DescriptorWalk<'h> {
     digits: Vec<u8>,
     comm: Vec<u8>,
     is_procfs: bool,
-    current: Option<Process>,
+    current: Option<FdTable>,
+    /// The other threads of the process whose table was read last.
+    threads: Option<ThreadTables>,
     saw_pid_1: bool,
     block: Vec<u8>,
     totals: Totals,
     done: bool,
 }
 
-/// The process whose descriptors are being read.
-struct Process {
+/// The table of descriptors that is being read.
+struct FdTable {
     pid: u32,
+    /// Differs from `pid` for a thread with a table of its own.
+    tid: u32,
     /// Its directory `fd`.
     dir: Fd,
-    /// Its name, read when the first socket shows up: most processes have none.
+    /// The process's name, read when the first socket shows up: most processes have none.
     comm: Option<Comm>,
-    /// Where the count of its PROCESS stands in the block being filled.
+    /// Where the count of its sockets stands in the block being filled.
     count_at: Option<usize>,
     refused: bool,
     /// While its descriptors are looked up by number.
     probe: Option<DescriptorProbe>,
+}
+
+impl FdTable {
+    fn new(pid: u32, tid: u32, dir: Fd, is_procfs: bool) -> FdTable {
+        let probe = if is_procfs { DescriptorProbe::worth(&dir) } else { None };
+        FdTable { pid, tid, dir, comm: None, count_at: None, refused: false, probe }
+    }
 }
 
 impl<'h> DescriptorWalk<'h> {
@@ -67,6 +79,7 @@ impl<'h> DescriptorWalk<'h> {
             digits: Vec::with_capacity(20),
             comm: Vec::new(),
             current: None,
+            threads: None,
             saw_pid_1: false,
             block: Vec::with_capacity(BLOCK_FULL + 64),
             totals: Totals::default(),
@@ -86,11 +99,32 @@ impl<'h> DescriptorWalk<'h> {
             match fs::open_dir_at(&self.proc, path) {
                 Ok(dir) => {
                     self.descriptors.begin();
-                    let probe = if self.is_procfs { DescriptorProbe::worth(&dir) } else { None };
-                    self.current = Some(Process { pid, dir, comm: None, count_at: None, refused: false, probe });
+                    self.current = Some(FdTable::new(pid, pid, dir, self.is_procfs));
                     return Ok(true);
                 }
                 Err(errno) => self.count_failure(errno),
+            }
+        }
+    }
+
+    // Opens the next table that a thread of this process has for itself; false if there is none.
+    fn next_thread(&mut self) -> bool {
+        let Some(threads) = &mut self.threads else { return false };
+        match threads.next(&mut self.path) {
+            Some(Ok((tid, dir))) => {
+                self.descriptors.begin();
+                let (pid, comm) = (threads.pid, read_comm(threads.of_process(), &mut self.comm));
+                self.current = Some(FdTable { comm: Some(comm), ..FdTable::new(pid, tid, dir, self.is_procfs) });
+                true
+            }
+            Some(Err(errno)) => {
+                self.threads = None;
+                self.count_failure(errno);
+                false
+            }
+            None => {
+                self.threads = None;
+                false
             }
         }
     }
@@ -106,7 +140,7 @@ impl<'h> DescriptorWalk<'h> {
     }
 
     // The same for a process that showed something: it counts once.
-    fn count_refusal(&mut self, process: &mut Process, errno: Errno) {
+    fn count_refusal(&mut self, process: &mut FdTable, errno: Errno) {
         if !process.refused {
             process.refused = true;
             self.count_failure(errno);
@@ -114,7 +148,7 @@ impl<'h> DescriptorWalk<'h> {
     }
 
     // Reads descriptors until the process has no more or the block is full.
-    fn read_descriptors(&mut self, process: &mut Process) -> Result<More, Errno> {
+    fn read_descriptors(&mut self, process: &mut FdTable) -> Result<More, Errno> {
         self.probe(process)?;
         while self.block.len() < BLOCK_FULL {
             let Some(entry) = self.descriptors.next(&process.dir)? else { return Ok(More::No) };
@@ -126,7 +160,7 @@ impl<'h> DescriptorWalk<'h> {
     }
 
     // The same by number, as long as that pays; then the directory stands at the first descriptor not looked at.
-    fn probe(&mut self, process: &mut Process) -> Result<(), Errno> {
+    fn probe(&mut self, process: &mut FdTable) -> Result<(), Errno> {
         while self.block.len() < BLOCK_FULL {
             let Some(probe) = &mut process.probe else { break };
             let Some(fd) = probe.next() else {
@@ -146,7 +180,7 @@ impl<'h> DescriptorWalk<'h> {
         Ok(())
     }
 
-    fn look(&mut self, process: &mut Process, fd: u32, seen: Result<Option<u64>, Errno>) {
+    fn look(&mut self, process: &mut FdTable, fd: u32, seen: Result<Option<u64>, Errno>) {
         self.totals.fds += 1;
         match seen {
             Ok(Some(inode)) => self.keep(process, fd, inode),
@@ -157,9 +191,10 @@ impl<'h> DescriptorWalk<'h> {
         }
     }
 
-    fn keep(&mut self, process: &mut Process, fd: u32, inode: u64) {
+    fn keep(&mut self, process: &mut FdTable, fd: u32, inode: u64) {
         let comm = *process.comm.get_or_insert_with(|| read_comm(&process.dir, &mut self.comm));
-        let at = *process.count_at.get_or_insert_with(|| block::put_process(&mut self.block, process.pid, comm));
+        let at =
+            *process.count_at.get_or_insert_with(|| block::put_table(&mut self.block, process.pid, process.tid, comm));
         block::put_held(&mut self.block, at, fd, inode);
     }
 
@@ -187,7 +222,7 @@ impl Blocks for DescriptorWalk<'_> {
         }
         while self.block.len() < BLOCK_FULL {
             let Some(mut process) = self.current.take() else {
-                if !self.next_process()? {
+                if !self.next_thread() && !self.next_process()? {
                     self.finish();
                     break;
                 }
@@ -196,6 +231,9 @@ impl Blocks for DescriptorWalk<'_> {
             process.count_at = None;
             match self.read_descriptors(&mut process) {
                 Ok(More::Yes) => self.current = Some(process),
+                Ok(More::No) if process.pid == process.tid && self.is_procfs => {
+                    self.threads = ThreadTables::of(process.pid, process.dir);
+                }
                 Ok(More::No) => {}
                 Err(errno) => self.count_refusal(&mut process, errno),
             }

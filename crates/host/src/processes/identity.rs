@@ -24,7 +24,7 @@ pub(super) fn ticks(boottime_ns: u64) -> u64 {
 pub struct Identity {
     /// When it started, in hundredths of a second since boot.
     pub started: u64,
-    /// Its first thread has ended: nothing tells any more which program it ran.
+    /// All its threads have ended: nothing tells any more which program it ran.
     pub has_ended: bool,
     name: Comm,
     image: [u64; 3],
@@ -83,7 +83,8 @@ fn parse(stat: &[u8]) -> Option<Identity> {
     let fields: Vec<&[u8]> = fields.collect();
     let number = |field: usize| -> Option<u64> { std::str::from_utf8(fields.get(field - 3)?).ok()?.parse().ok() };
     let image = [26, 28, 48].map(|field| number(field).unwrap_or(0));
-    let has_ended = matches!(fields.first(), Some(&[b'Z' | b'X' | b'x']));
+    // The first thread may have ended before others: it stays as a zombie as long as one of them runs.
+    let has_ended = matches!(fields.first(), Some(&[b'Z' | b'X' | b'x'])) && number(20) <= Some(1);
     Some(Identity { started: number(22)?, has_ended, name, image })
 }
 

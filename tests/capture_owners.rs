@@ -153,6 +153,50 @@ fn root_a_short_socket_of_udp_has_its_process() {
     right(&ran);
 }
 
+/// Another process's socket sends by IPv4 from the port that ours has for IPv6 only, and is closed at once.
+#[test]
+fn root_a_port_of_ipv6_only_lends_no_name_to_ipv4() {
+    testkit::require_root!();
+    testkit::require_tool!("python3");
+    let lab = Lab::new("capv6only");
+    let script = "
+import socket
+for v6only in (1, 0):
+    ours = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+    ours.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, v6only)
+    ours.bind(('::', 7119 if v6only else 7120))
+    globals()['kept%d' % v6only] = ours
+kept0.recv(1)
+";
+    lab.spawn("python3", &["-c", script]);
+    testkit::wait_until("both are bound", || bound(&lab) >= 2);
+    let columns = "sport,src_pid,dst_process";
+    let mut going = capture(&lab, columns, &["udp port 7119"]);
+    let short = "
+import socket, sys
+short = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+short.bind(('', 7119))
+short.sendto(b'x', ('127.0.0.1', 7120))
+";
+    let mut command = Command::new("python3");
+    clean(&mut command).args(["-c", short]);
+    confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
+    let mut sender = command.spawn().unwrap();
+    let pid = sender.id();
+    assert!(sender.wait().unwrap().success());
+    going.read_until("its packet", |lines| !lines.is_empty());
+    let (lines, ran) = going.end();
+    // The receiver takes both families.
+    let named = if sees_senders() { pid.to_string() } else { "-".to_owned() };
+    assert_eq!(lines, [format!("7119\t{named}\tpython3")], "{}", ran.stderr);
+}
+
+/// Sockets of UDP in the lab.
+fn bound(lab: &Lab) -> usize {
+    let table = lab.output("cat", &["/proc/net/udp6"]);
+    table.lines().count().saturating_sub(1)
+}
+
 /// True if the kernel has the tracepoint that tells who sends, and BPF may use it.
 fn sees_senders() -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();

@@ -53,3 +53,44 @@ fn once(lab: &Lab) -> (Vec<String>, Ran) {
     lines.sort_unstable();
     (lines, ran)
 }
+
+/// A socket of another family at the same port is not whose packet it is.
+#[test]
+fn root_log_names_no_holder_of_the_port_in_the_other_family() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    testkit::require_tool!("python3");
+    let lab = Lab::new("logv6only");
+    lab.nft(
+        "table inet t {
+         chain o { type filter hook output priority 0
+           udp sport 7019 log prefix \"out\" group 5
+         }
+         }",
+    );
+    let script = "
+import socket
+ours = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+ours.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+ours.bind(('::', 7019))
+short = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+short.bind(('', 7019))
+import sys
+sys.stdin.readline()
+short.sendto(b'x', ('127.0.0.1', 7020))
+short.close()
+ours.recv(1)
+";
+    let columns = "sport,process";
+    let args = ["--columns", columns, "--group", "5", "--latency", "10ms"];
+    let mut log: Going<String> = Going::past_header(command(&lab, &args), columns, |line| line);
+    let mut python = lab.command("python3");
+    let mut child = python.args(["-c", script]).stdin(std::process::Stdio::piped()).spawn().unwrap();
+    drop(child.stdin.take());
+    log.read_until("a record", |lines| !lines.is_empty());
+    let (lines, ran) = log.end();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(lines, ["7019\t-"], "{}", ran.stderr);
+    assert!(ran.stderr.contains("1 of 1 records of packets to or from here have no owner"), "{}", ran.stderr);
+}

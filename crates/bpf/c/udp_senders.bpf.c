@@ -83,34 +83,60 @@ INLINE void set_sender(struct event *e, struct sock *sk, u64 ns, u32 pid)
 	memcpy(e->comm, plain->group_leader->comm, sizeof(e->comm));
 }
 
+INLINE void emit4(struct sock *sk, u64 ns, u32 pid, u32 local)
+{
+	struct event *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
+
+	if (!e) {
+		COUNT_ONE(lost_ring);
+		return;
+	}
+	set_sender(e, sk, ns, pid);
+	e->family = AF_INET;
+	e->local = local;
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+}
+
+INLINE void emit6(struct sock *sk, u64 ns, u32 pid, const u32 *local)
+{
+	struct event6 *wide = bpf_ringbuf_reserve(&events, sizeof(*wide), 0);
+
+	if (!wide) {
+		COUNT_ONE(lost_ring);
+		return;
+	}
+	set_sender(&wide->event, sk, ns, pid);
+	wide->event.family = AF_INET6;
+	for (int i = 0; i < 4; i++) {
+		wide->local[i] = local[i];
+		wide->peer[i] = 0;
+	}
+	bpf_ringbuf_submit(wide, BPF_RB_NO_WAKEUP);
+}
+
+INLINE bool is_v6only(struct sock_common *common)
+{
+	u64 bits = 0;
+
+	bpf_probe_read_kernel(&bits, sizeof(bits), (void *)common + field_info(common->skc_ipv6only, 0));
+	return bits << field_info(common->skc_ipv6only, 4) >> field_info(common->skc_ipv6only, 5);
+}
+
 INLINE void emit(struct sock *sk, u64 ns, u32 pid)
 {
-	if (sk->__sk_common.skc_family == AF_INET6) {
-		struct event6 *wide = bpf_ringbuf_reserve(&events, sizeof(*wide), 0);
+	struct sock_common *common = &sk->__sk_common;
+	u32 local[4];
 
-		if (!wide) {
-			COUNT_ONE(lost_ring);
-			return;
-		}
-		set_sender(&wide->event, sk, ns, pid);
-		wide->event.family = AF_INET6;
-		for (int i = 0; i < 4; i++) {
-			wide->local[i] = sk->__sk_common.skc_v6_rcv_saddr.in6_u.u6_addr32[i];
-			wide->peer[i] = 0;
-		}
-		bpf_ringbuf_submit(wide, BPF_RB_NO_WAKEUP);
-	} else {
-		struct event *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
-
-		if (!e) {
-			COUNT_ONE(lost_ring);
-			return;
-		}
-		set_sender(e, sk, ns, pid);
-		e->family = AF_INET;
-		e->local = sk->__sk_common.skc_rcv_saddr;
-		bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	if (common->skc_family == AF_INET) {
+		emit4(sk, ns, pid, common->skc_rcv_saddr);
+		return;
 	}
+	for (int i = 0; i < 4; i++)
+		local[i] = common->skc_v6_rcv_saddr.in6_u.u6_addr32[i];
+	emit6(sk, ns, pid, local);
+	/* An IPv6 socket without an address sends by IPv4, too, unless it has IPV6_V6ONLY. */
+	if (!(local[0] | local[1] | local[2] | local[3]) && !is_v6only(common))
+		emit4(sk, ns, pid, 0);
 }
 
 SEC("tp_btf/sock_send_length")

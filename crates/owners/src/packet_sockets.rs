@@ -126,7 +126,8 @@ impl PacketSockets {
         self.recent.forget(at_ns);
     }
 
-    /// A socket of UDP has sent at `at_ns`. Nothing tells when it is closed: it is forgotten after a while.
+    /// A socket of UDP has sent at `at_ns`; one of both families comes twice. Nothing tells when it is closed: it is
+    /// forgotten after a while.
     pub fn sends(&mut self, ends: &Socket<'_>, known: PacketSocket, at_ns: u64) {
         self.recent.closed(sender(ends.netns_id, ends.local.addr, ends.local.port), known, at_ns);
         self.recent.forget(at_ns);
@@ -223,7 +224,7 @@ impl PacketSockets {
             return None;
         }
         let (netns_id, from) = (end.netns_id, end.from);
-        self.now.sockets.get(&self.now.index.inode_of_port(netns_id, from.proto, from.sport()?)?)
+        self.now.sockets.get(&self.now.index.inode_of_group(netns_id, from.proto, from.src, from.sport()?)?)
     }
 
     /// A socket of an earlier reading that a packet older than the newest one may belong to.
@@ -235,7 +236,8 @@ impl PacketSockets {
             let (own, port) = (end.from.src, end.from.src_part);
             let at = |addr| self.recent.get(&sender(end.netns_id, addr, port)).map(|(socket, _)| socket);
             // One that came and went between two readings.
-            if let Some(socket) = at(own).or_else(|| at(ANY)) {
+            let any = if matches!(own.unmapped(), Addr::V4(_)) { Addr::ANY4 } else { Addr::ANY6 };
+            if let Some(socket) = at(own).or_else(|| at(any)) {
                 return Some(socket);
             }
         }
@@ -249,13 +251,9 @@ impl PacketSockets {
     }
 }
 
-/// No address of its own.
-const ANY: Addr = Addr::V4([0; 4]);
-
-/// The key of a socket of UDP that has sent, whomever to.
+/// The key of a socket of UDP that has sent, whomever to. Without an address of its own it has that of its family.
 fn sender(netns_id: u64, own: Addr, port: u16) -> (u64, Connection) {
-    let own = if own.is_unspecified() { ANY } else { own.unmapped() };
-    (netns_id, (ip_proto::UDP, own, port, ANY, 0))
+    (netns_id, (ip_proto::UDP, own.unmapped(), port, Addr::ANY4, 0))
 }
 
 /// True for the protocols whose sockets are looked for.

@@ -26,14 +26,27 @@ pub struct SocketIndex {
     ports: Box<[u64; PORT_WORDS]>,
     /// Namespace and connection as the socket sees it → inode.
     connected: HashMap<(u64, Connection), u32, SecretHash>,
-    /// Namespace, protocol, address and port of sockets that take what comes → inode; without an address: any of ours.
-    bound: HashMap<(u64, u8, Option<Addr>, u16), u32, SecretHash>,
+    /// Namespace, protocol, address and port of sockets that take what comes → inode. A wildcard stands for all
+    /// addresses of its family, [`BOTH`] for those of IPv4 at an IPv6 socket.
+    bound: HashMap<(u64, u8, Addr, u16), u32, SecretHash>,
     /// Addresses of the namespaces.
     ours: HashSet<(u64, Addr), SecretHash>,
     /// Where each address is; those of loopback are everywhere and left out. Empty if one namespace is read.
     homes: HashMap<Addr, Vec<u64>>,
     /// Who made the namespaces; none where that is not known.
     makers: HashMap<u64, u32>,
+}
+
+/// In place of the IPv6 wildcard of a socket that takes IPv4, too: without IPV6_V6ONLY. No socket has this address, for
+/// it is mapped.
+const BOTH: Addr = Addr::V6([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0]);
+
+/// What a socket that takes whatever comes to this address may be bound to, besides the address itself.
+fn wildcards(addr: Addr) -> &'static [Addr] {
+    match addr {
+        Addr::V4(_) => &[Addr::ANY4, BOTH],
+        Addr::V6(_) => &[Addr::ANY6],
+    }
 }
 
 /// Words of a bitmap with a bit for every port.
@@ -58,7 +71,7 @@ impl SocketIndex {
 
     /// What is asked of the sockets' source: TCP and UDP, for asking for the others makes the kernel load modules.
     pub fn demand() -> Demand<Sockets> {
-        let fields = ["proto", "local_addr", "local_port", "peer_addr", "peer_port", "inode"];
+        let fields = ["proto", "local_addr", "local_port", "peer_addr", "peer_port", "v6only", "inode"];
         let shown: Vec<usize> = fields.iter().filter_map(|name| field_index::<Sockets>(name)).collect();
         let words = [Proto::Tcp, Proto::Udp].map(|proto| proto.name().as_bytes().into());
         let of = field_index::<Sockets>("proto");
@@ -77,9 +90,12 @@ impl SocketIndex {
             self.connected.insert((netns, connection), socket.inode);
             return;
         }
-        let at = Some(own).filter(|own| !own.is_unspecified());
-        // Of several at one port (SO_REUSEPORT) any will do; an IPv6 wildcard is one for both families.
-        self.bound.entry((netns, proto, at, local.port)).or_insert(socket.inode);
+        // /proc has no v6only; without the option the socket takes both.
+        let takes_both = own == Addr::ANY6 && socket.v6only != Some(true);
+        for at in [Some(own), takes_both.then_some(BOTH)].into_iter().flatten() {
+            // Of several at one port (SO_REUSEPORT) any will do.
+            self.bound.entry((netns, proto, at, local.port)).or_insert(socket.inode);
+        }
     }
 
     /// Adds an address of a namespace.
@@ -182,9 +198,10 @@ impl SocketIndex {
         self.bound_at(netns, from).copied()
     }
 
-    /// The sockets of a packet to a group or to all: by the port alone.
-    pub(crate) fn inode_of_port(&self, netns: u64, proto: u8, port: u16) -> Option<u32> {
-        self.bound.get(&(netns, proto, None, port)).copied()
+    /// The socket of a packet to a group or to all, which is no address of ours.
+    pub(crate) fn inode_of_group(&self, netns: u64, proto: u8, group: Addr, port: u16) -> Option<u32> {
+        let at = |addr: &Addr| self.bound.get(&(netns, proto, *addr, port));
+        wildcards(group.unmapped()).iter().find_map(at).copied()
     }
 
     fn connected_at(&self, netns: u64, tuple: &CtTuple) -> Option<&u32> {
@@ -195,8 +212,8 @@ impl SocketIndex {
 
     fn bound_at(&self, netns: u64, tuple: &CtTuple) -> Option<&u32> {
         let (own, port) = (tuple.src.unmapped(), self.own_port(tuple)?);
-        let at = |addr| self.bound.get(&(netns, tuple.proto, addr, port));
-        at(Some(own)).or_else(|| if self.is_ours(netns, own) { at(None) } else { None })
+        let at = |addr: &Addr| self.bound.get(&(netns, tuple.proto, *addr, port));
+        at(&own).or_else(|| if self.is_ours(netns, own) { wildcards(own).iter().find_map(at) } else { None })
     }
 
     /// The source port of a direction, if some socket has it as its own.
@@ -264,6 +281,35 @@ mod tests {
         assert_eq!(inode((HERE, 4000), (CLIENT, 80)), None, "another connection from that port");
         assert_eq!(inode((CLIENT, 5000), (HERE, 6000)), None, "no file any more");
         assert!(index.is_away(&entry(tuple((CLIENT, 1), (BACKEND, 2)), tuple((BACKEND, 2), (CLIENT, 1)))));
+    }
+
+    #[test]
+    fn a_wildcard_takes_what_its_family_does() {
+        const HERE6: Addr = Addr::V6([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+        let mut index = SocketIndex::new(false);
+        [HERE, HERE6].into_iter().for_each(|addr| index.add_address(1, addr));
+        let wildcard = |inode, addr, port, v6only| Socket { v6only, ..socket(1, inode, (addr, port), None) };
+        for of in [
+            wildcard(11, Addr::ANY6, 53, Some(true)),
+            wildcard(12, Addr::ANY6, 54, Some(false)),
+            wildcard(13, Addr::ANY6, 55, None),
+            wildcard(14, Addr::ANY4, 56, None),
+            wildcard(15, Addr::ANY6, 57, Some(true)),
+            wildcard(16, Addr::ANY4, 57, None),
+            wildcard(17, Addr::ANY6, 58, Some(false)),
+            wildcard(18, Addr::ANY4, 58, None),
+        ] {
+            index.add_socket(&of);
+        }
+        let inode = |own, port| index.bound_inode(1, &tuple((own, port), (CLIENT, 9)));
+        let both = |port| (inode(HERE, port), inode(HERE6, port));
+        assert_eq!(both(53), (None, Some(11)), "IPv6 only");
+        assert_eq!((both(54), both(55)), ((Some(12), Some(12)), (Some(13), Some(13))), "IPv6 and IPv4");
+        assert_eq!(both(56), (Some(14), None), "IPv4");
+        assert_eq!((both(57), both(58)), ((Some(16), Some(15)), (Some(18), Some(17))), "each its own");
+        let group = |addr, port| index.inode_of_group(1, ip_proto::TCP, addr, port);
+        assert_eq!(group(Addr::V4([224, 0, 0, 251]), 53), None);
+        assert_eq!(group(Addr::V4([224, 0, 0, 251]), 54), Some(12));
     }
 
     #[test]

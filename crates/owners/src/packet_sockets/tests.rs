@@ -138,6 +138,8 @@ fn a_sender_between_two_readings_is_known_for_a_while() {
     assert_eq!(pids(&sockets, &question), [31, 0]);
     assert_eq!(pids(&sockets, &packet(None, (THERE, 53), (HERE, 5001), 230)), [0, 32], "its answer");
     assert_eq!(pids(&sockets, &packet(None, (HERE, 5002), (THERE, 53), 230)), [-1, 0]);
+    sockets.sends(&ends(Proto::Udp, (Addr::ANY6, 5003), None, 0), known(34), 230);
+    assert_eq!(pids(&sockets, &packet(None, (HERE, 5003), (THERE, 53), 230)), [-1, 0], "that one sends by IPv6 only");
     sockets.sends(&ends(Proto::Udp, (ALL, 9), None, 0), known(33), 10_000_000_000);
     assert_eq!(pids(&sockets, &question), [-1, 0]);
 }

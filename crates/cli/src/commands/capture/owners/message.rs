@@ -41,15 +41,16 @@ pub(super) struct ToldSocket {
     inode: u32,
     local: Endpoint,
     peer: Endpoint,
+    v6only: bool,
     pub(super) known: PacketSocket,
 }
 
 impl ToldSocket {
     /// Its namespace, ends, protocol and inode.
     pub(super) fn ends(&self) -> Socket<'static> {
-        let ToldSocket { netns_id, inode, local, peer, known } = self;
+        let ToldSocket { netns_id, inode, local, peer, v6only, known } = self;
         let (netns_id, inode, local, peer) = (*netns_id, *inode, *local, *peer);
-        Socket { netns_id, inode, proto: known.proto, local, peer, ..Socket::EMPTY }
+        Socket { netns_id, inode, proto: known.proto, local, peer, v6only: Some(*v6only), ..Socket::EMPTY }
     }
 }
 
@@ -152,6 +153,7 @@ fn put_socket(out: &mut Vec<u8>, ends: &Socket<'_>, words: &SocketWords<'_>) {
     put_u32(out, ends.inode);
     out.push(u8::from(ends.proto == Proto::Udp));
     out.push(ends.state.0);
+    out.push(u8::from(ends.v6only == Some(true)));
     for end in [ends.local, ends.peer] {
         put_addr(out, end.addr);
         out.extend_from_slice(&end.port.to_ne_bytes());
@@ -275,6 +277,7 @@ impl<'m> MessageReader<'m> {
         let (netns_id, inode) = (self.u64()?, self.u32()?);
         let proto = if self.byte()? == 1 { Proto::Udp } else { Proto::Tcp };
         let state = State(self.byte()?);
+        let v6only = self.byte()? == 1;
         let (local, peer) = (self.endpoint()?, self.endpoint()?);
         let is_uid_known = self.byte()? == 1;
         let uid = Some(self.u32()?).filter(|_| is_uid_known);
@@ -286,7 +289,7 @@ impl<'m> MessageReader<'m> {
         let mut word = || self.word().map(Box::from);
         let words = HolderWords { user: word()?, container: word()?, pod: word()?, unit: word()?, cmdline: word()? };
         let known = PacketSocket { inode, proto, state, uid, owners: owners?, words: shared.share(words) };
-        Some(ToldSocket { netns_id, inode, local, peer, known })
+        Some(ToldSocket { netns_id, inode, local, peer, v6only, known })
     }
 
     fn owner(&mut self) -> Option<Owner> {

@@ -395,7 +395,7 @@ pub(crate) fn marked_traffic(hosts: &Routed) {
 }
 
 /// What is written there goes out by this interface of the calling thread's namespace.
-fn frames_to(iface: &str) -> std::fs::File {
+pub(crate) fn frames_to(iface: &str) -> std::fs::File {
     let listed = Command::new("ip").args(["-o", "link", "show", iface]).output().unwrap();
     let index: u32 = String::from_utf8(listed.stdout).unwrap().split(':').next().unwrap().parse().unwrap();
     let socket = sys::socket::open(sys::socket::AF_PACKET, sys::socket::SOCK_RAW, 0).unwrap();

@@ -1,11 +1,13 @@
 //! FILTER of `capture`: what tcpdump takes, with the same answers, and our own fields beside it.
 
-use crate::capture::{command, marked_traffic, of_pcap, of_pcapng, rings};
+use crate::capture::{command, frames_to, marked_traffic, of_pcap, of_pcapng, rings};
 use crate::capture_read::{pcap_of, udp};
 use crate::going::Going;
-use crate::run::netwren;
+use crate::run::{clean, netwren};
+use std::io::Write;
 use std::net::UdpSocket;
 use std::process::{Child, Command, Stdio};
+use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 use testkit::routed::Routed;
 
@@ -70,6 +72,140 @@ fn root_capture_takes_what_tcpdump_takes() {
         netwren(&[&["capture", "-r", file("theirs", 0).to_str().unwrap()], &words[..]].concat()).ok();
         assert!(bytes(of_pcapng(&again)) == peer, "`{expression}` on a file");
     }
+}
+
+/// Expressions, and what a comparison of fields adds to some of them.
+const TAGGED: &[(&str, &str)] = &[
+    ("udp port 53", ""),
+    ("udp port 53", " and ttl > 1"),
+    ("host 10.9.0.1", ""),
+    ("host 10.9.0.1", " and ttl = 9"),
+    ("vlan and udp port 53", ""),
+    ("vlan and udp port 53", " and info ~ len"),
+    ("vlan and vlan and host 10.9.0.1", ""),
+    ("vlan 50", ""),
+    ("udp and not vlan", " and ttl = 9"),
+    ("ether[14:2] = 50", ""),
+    ("ether[ip[0] - 69 + 14:2] = 0x4500 and host 10.9.0.1", ""),
+    ("udp and len = 46", ""),
+];
+
+/// A datagram of 46 bytes without a tag, behind one, two and three tags, and behind one of 0x9100.
+fn tagged_frames(hosts: &Routed) {
+    let ip = [0x45, 0, 0, 32, 0, 0, 0, 0, 9, 17, 0, 0, 10, 9, 0, 1, 10, 9, 0, 2];
+    let udp = [0, 53, 0, 99, 0, 12, 0, 0, b'a', b'b', b'c', b'd'];
+    let chains: [&[u8]; 5] = [
+        &[0x81, 0, 0, 50],
+        &[0x88, 0xa8, 0, 7, 0x81, 0, 0, 50],
+        &[0x88, 0xa8, 0, 7, 0x81, 0, 0, 8, 0x81, 0, 0, 50],
+        &[0x91, 0, 0, 7],
+        &[],
+    ];
+    hosts.client.inside(|| {
+        let mut socket = frames_to("c0");
+        for tags in chains {
+            socket.write_all(&[&[2; 12], tags, &[8, 0], &ip[..], &udp].concat()).unwrap();
+        }
+    });
+}
+
+/// On an interface, on all, joined with fields and from a file: what tcpdump takes from the file.
+#[test]
+fn root_an_expression_takes_the_same_tagged_packets_live_joined_and_from_a_file() {
+    testkit::require_root!();
+    testkit::require_tool!("tcpdump");
+    let hosts = Routed::new("captags");
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("all.pcap");
+    let ways = TAGGED.iter().flat_map(|one| [(one, &["-i", "c1"][..]), (one, &[])]);
+    let live: Vec<_> = ways
+        .map(|(one, ifaces)| {
+            let expression = format!("{}{}", one.0, one.1);
+            let words = [&["--columns", "len"], ifaces, &[&expression]].concat();
+            (one, Going::past_header(command(&hosts.router, &words), "len", |line| line))
+        })
+        .collect();
+    let mut all = tcpdump(&hosts, &file, "not ip6 and not arp");
+    testkit::wait_until("all rings are there", || rings(&hosts.router) == live.len() + 1);
+    testkit::wait_until("tcpdump has begun", || file.exists());
+    tagged_frames(&hosts);
+    let frames = || std::fs::read(&file).map_or(0, |bytes| bytes.len());
+    testkit::wait_until("tcpdump has it all", || frames() == 24 + 5 * 16 + 5 * 46 + 4 * 7);
+    assert!(Command::new("kill").args(["-INT", &all.id().to_string()]).status().unwrap().success());
+    all.wait().unwrap();
+    let path = file.to_str().unwrap();
+    for ((expression, fields), going) in live {
+        let read = Command::new("tcpdump").args(["-nn", "-t", "-e", "-r", path, expression]).output().unwrap();
+        let read = String::from_utf8(read.stdout).unwrap();
+        let length = |line: &str| line.split("length ").nth(1)?.split(':').next().map(str::to_owned);
+        let peer: Vec<String> = read.lines().filter_map(length).collect();
+        assert!(!peer.is_empty(), "{expression}");
+        let expression = format!("{expression}{fields}");
+        let ran = netwren(&["capture", "-H", "--columns", "len", "-r", path, &expression]);
+        assert_eq!(ran.ok().lines().collect::<Vec<_>>(), peer, "{expression}, file");
+        let (lines, ran) = going.end();
+        assert_eq!(lines, peer, "{expression}, live");
+        assert_eq!(ran.code, 0);
+    }
+}
+
+/// What the tags hide is counted where the expression is not about tags.
+#[test]
+fn root_packets_that_match_behind_their_tags_are_counted() {
+    const SAYS: &str = "packets match the expression only behind VLAN tags and did not pass";
+    testkit::require_root!();
+    let hosts = Routed::new("caphide");
+    let dir = tempfile::tempdir().unwrap();
+    let to = dir.path().join("all.pcapng");
+    let expressions = ["ip host 10.9.0.1 and udp", "host 10.9.0.1 and not vlan", "src = 10.9.0.1"];
+    let live = expressions.map(|expression| {
+        let words = ["--columns", "vlan,inner_vlan", "-i", "c1", expression];
+        Going::past_header(command(&hosts.router, &words), "vlan,inner_vlan", |line| line)
+    });
+    let all = Going::<String>::spawn(command(&hosts.router, &["-i", "c1", "-w", to.to_str().unwrap()]), |line| line);
+    testkit::wait_until("all rings are there", || rings(&hosts.router) == 4);
+    tagged_frames(&hosts);
+    let [hidden, about_tags, fields] = live.map(|mut going| {
+        // The frame without a tag is the last one.
+        going.read_until("all frames", |lines| lines.iter().any(|line| line == "-\t-"));
+        going.end()
+    });
+    assert_eq!(hidden.0, ["-\t-"]);
+    assert!(hidden.1.stderr.contains(&format!("3 {SAYS}")), "{}", hidden.1.stderr);
+    assert_eq!(about_tags.0, ["-\t-"]);
+    assert!(!about_tags.1.stderr.contains(SAYS));
+    assert_eq!(fields.0, ["50\t-", "7\t50", "7\t8", "7\t-", "-\t-"]);
+    all.end().1.ok();
+    let read = |expression: &str| netwren(&["capture", "-r", to.to_str().unwrap(), expression]);
+    read("host 10.9.0.1").says(0, &[&format!("4 {SAYS}"), "begin it with `vlan and`"]);
+    assert!(!read("vlan or host 10.9.0.1").stderr.contains(SAYS));
+}
+
+/// Of all interfaces tcpdump's expression does not see the outer tag, as the kernel keeps it beside the packet.
+#[test]
+fn root_tcpdump_of_all_interfaces_takes_tagged_packets() {
+    testkit::require_root!();
+    testkit::require_tool!("tcpdump");
+    let hosts = Routed::new("tdtags");
+    let both = ["tcpdump", "netwren"].map(|program| {
+        let mut command = match program {
+            "netwren" => Command::new(testkit::program::netwren()),
+            other => Command::new(other),
+        };
+        clean(&mut command).args((program == "netwren").then_some("tcpdump"));
+        command.args(["-i", "any", "-nn", "-t", "-l", "--immediate-mode", "-Q", "in", "udp and dst port 99"]);
+        confine(&mut command, &[Limit::Network(hosts.router.path())]).unwrap();
+        Going::<String>::spawn(command, |line| line)
+    });
+    testkit::wait_until("both rings are there", || rings(&hosts.router) == 2);
+    tagged_frames(&hosts);
+    let [theirs, ours] = both.map(|mut going| {
+        going.read_until("the last packet", |lines| lines.iter().any(|line| line.contains("IP 10.9.0.1.53")));
+        let is_datagram = |line: &&String| line.contains("10.9.0.1.53 > 10.9.0.2.99");
+        going.end().0.iter().filter(is_datagram).count()
+    });
+    // tcpdump leaves the tag of 0x9100 in the packet: this kernel does not take it out.
+    assert_eq!((theirs, ours), (2, 3));
 }
 
 #[test]

@@ -17,5 +17,5 @@ mod tuple;
 pub use fuzz::fuzz_headers;
 pub use headers::{read_headers, read_headers_into};
 pub use info::{INFO_BYTES_MAX, put_info};
-pub use link::{fuzz_frame, mac_text, read_frame};
+pub use link::{fuzz_frame, is_tagged, mac_text, put_untagged, read_frame};
 pub use tuple::{PacketTuple, packet_tuple};

@@ -9,8 +9,10 @@ const ETH_P_ARP: u16 = 0x0806;
 const ETH_P_IPV6: u16 = 0x86dd;
 /// IEEE 802.1Q, 802.1ad, and the number that was used before that.
 const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
-/// Tags beyond these are what follows the header.
-const TAGS_MAX: usize = 2;
+/// Most tags that are read; what follows them counts as the payload.
+const TAGS_MAX: usize = 16;
+/// Bytes of a tag, with the EtherType of what follows it.
+const TAG_BYTES: usize = 4;
 
 /// Decodes the headers of `row.frame` into `row`. What was not captured stays as it is.
 #[inline]
@@ -55,15 +57,57 @@ fn with_tags<'f>(mut header: LinkHeader<'f>, ether_type: u16, rest: &'f [u8]) ->
         let tag = if TAGS.contains(&header.ether_type) { array::<4>(header.payload, 0) } else { None };
         let Some([high, low, kind_high, kind_low]) = tag else { break };
         let tag = Some(u16::from_be_bytes([high, low]));
-        if nth == 0 {
-            header.vlan = tag
-        } else {
-            header.inner_vlan = tag
+        match nth {
+            0 => header.vlan = tag,
+            1 => header.inner_vlan = tag,
+            _ => {}
         }
         header.ether_type = u16::from_be_bytes([kind_high, kind_low]);
-        header.payload = header.payload.get(4..).unwrap_or_default();
+        header.payload = header.payload.get(TAG_BYTES..).unwrap_or_default();
     }
     header
+}
+
+/// Where the EtherType of a frame is, and where its tags begin; `None` for link types without tags.
+fn tag_places(link_type: LinkType) -> Option<(usize, usize)> {
+    match link_type {
+        LinkType::ETHERNET => Some((12, 14)),
+        LinkType::SLL => Some((14, 16)),
+        LinkType::SLL2 => Some((0, 20)),
+        _ => None,
+    }
+}
+
+/// True if the frame has a VLAN tag in its bytes.
+#[inline]
+pub fn is_tagged(link_type: LinkType, frame: &[u8]) -> bool {
+    let kind = tag_places(link_type).and_then(|(kind_at, _)| array(frame, kind_at));
+    kind.is_some_and(|kind| TAGS.contains(&u16::from_be_bytes(kind)))
+}
+
+/// Copies the frame into `out` without its first VLAN tags, at most `most` of them. Returns how many it leaves out;
+/// writes nothing if there are none.
+pub fn put_untagged(link_type: LinkType, frame: &[u8], most: usize, out: &mut Vec<u8>) -> usize {
+    let Some((kind_at, begin)) = tag_places(link_type) else { return 0 };
+    let (mut kind_place, mut left_out) = (kind_at, 0);
+    let kind = |at: usize| array::<2>(frame, at).map(u16::from_be_bytes);
+    while left_out < most.min(TAGS_MAX) && kind(kind_place).is_some_and(|kind| TAGS.contains(&kind)) {
+        let next = begin + left_out * TAG_BYTES + 2;
+        if kind(next).is_none() {
+            break;
+        }
+        kind_place = next;
+        left_out += 1;
+    }
+    let parts = (frame.get(..begin), frame.get(kind_place..kind_place + 2), frame.get(begin + left_out * TAG_BYTES..));
+    let (Some(header), Some(kind), Some(rest), 1..) = (parts.0, parts.1, parts.2, left_out) else { return 0 };
+    out.clear();
+    out.extend_from_slice(header);
+    if let Some(place) = out.get_mut(kind_at..kind_at + 2) {
+        place.copy_from_slice(kind);
+    }
+    out.extend_from_slice(rest);
+    left_out
 }
 
 fn raw(frame: &[u8], at: usize) -> Option<LinkHeader<'_>> {
@@ -116,6 +160,8 @@ pub fn fuzz_frame(data: &[u8]) {
         text.clear();
         crate::info::put_info(&row, &mut text);
         assert!(text.len() <= crate::info::INFO_BYTES_MAX);
+        let (is_tagged, left_out) = (is_tagged(link_type, data), put_untagged(link_type, data, usize::MAX, &mut text));
+        assert!(is_tagged || left_out == 0);
     }
 }
 
@@ -155,6 +201,31 @@ mod tests {
         }
         assert_eq!(read(LinkType(105), &IPV4).packet, None);
         assert_eq!(read(LinkType::ETHERNET, &[1; 13]).link, LinkHeader::default());
+    }
+
+    #[test]
+    fn fields_see_through_every_tag() {
+        let kinds = [[0x81, 0], [0x88, 0xa8], [0x91, 0]];
+        for tags in 0..=TAGS_MAX {
+            let chain: Vec<u8> =
+                (0..tags).flat_map(|nth| [kinds[nth % 3], [0, nth as u8]]).flatten().chain([8, 0]).collect();
+            for (link_type, frame) in [
+                (LinkType::ETHERNET, [&[1; 12][..], &chain, &IPV4].concat()),
+                (LinkType::SLL, [&[1; 14][..], &chain, &IPV4].concat()),
+                (LinkType::SLL2, [&chain[..2], &[0; 18], &chain[2..], &IPV4].concat()),
+            ] {
+                let row = read(link_type, &frame);
+                assert_eq!(row.ports(), Some((53, 99)), "{link_type:?} {tags}");
+                assert_eq!((row.link.vlan, row.link.inner_vlan), ((tags > 0).then_some(0), (tags > 1).then_some(1)));
+                assert_eq!(is_tagged(link_type, &frame), tags > 0);
+                let mut bare = Vec::new();
+                assert_eq!(put_untagged(link_type, &frame, usize::MAX, &mut bare), tags);
+                let row = read(link_type, if tags > 0 { &bare } else { &frame });
+                assert_eq!((row.ports(), row.link.vlan), (Some((53, 99)), None));
+                assert_eq!(put_untagged(link_type, &frame, 1, &mut bare), tags.min(1));
+            }
+        }
+        assert_eq!(put_untagged(LinkType::ETHERNET, &[&[1; 12][..], &[0x81, 0, 0, 1, 8]].concat(), 1, &mut vec![]), 0);
     }
 
     #[test]

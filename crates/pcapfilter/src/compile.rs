@@ -12,7 +12,7 @@ use crate::instruction::{Program, code::RET_K};
 use crate::names::NameSource;
 use crate::optimise::optimise;
 use crate::parser::{self, ExtraWord};
-use crate::target::FilterTarget;
+use crate::target::{FilterTarget, Origin};
 use crate::value::Values;
 use crate::words::IdKind;
 
@@ -62,7 +62,7 @@ pub fn compile_with(
     }
     let parser::Parsed { mut leaves, tree } = parser::parse(text, words);
     let extras = number_extras(&mut leaves);
-    let mut values = Values::default();
+    let mut values = if target.origin == Origin::LiveTagged { Values::tag_beside() } else { Values::default() };
     let mut tree = tree;
     let sets = match &mut tree {
         Ok(Some(tree)) => group::take_sets(tree, &leaves),
@@ -84,6 +84,9 @@ pub fn compile_with(
         let kernel = emit(&Graph::new(), &values, ACCEPT, target.snaplen)?;
         return Ok(Filter { kernel, rest: None, extras });
     };
+    if values.may_read_tag() {
+        return Err(FilterError::new("bytes by a computed offset may be those of the VLAN tag", 0));
+    }
     let needs_verdict = !leaves.iter().any(is_unoptimised);
     let (kernel, is_superset) = program(&tree, &conditions, &mut values, target, Purpose::Superset)?;
     if needs_verdict && kernel.instructions.iter().all(|instruction| instruction.code == RET_K && instruction.k == 0) {

@@ -8,6 +8,7 @@ pub(crate) const ANCILLARY_PACKET_TYPE: u32 = ANCILLARY.wrapping_add(4);
 pub(crate) const ANCILLARY_IFINDEX: u32 = ANCILLARY.wrapping_add(8);
 pub(crate) const ANCILLARY_VLAN_TAG: u32 = ANCILLARY.wrapping_add(44);
 pub(crate) const ANCILLARY_VLAN_PRESENT: u32 = ANCILLARY.wrapping_add(48);
+pub(crate) const ANCILLARY_VLAN_KIND: u32 = ANCILLARY.wrapping_add(60);
 /// Ours: the answers to the caller's words. The kernel never sees a program with them.
 pub(crate) const ANCILLARY_EXTRA: u32 = ANCILLARY.wrapping_add(0x800);
 
@@ -28,11 +29,20 @@ pub struct Packet<'a> {
     pub metadata: Option<Metadata>,
 }
 
+/// A VLAN tag: its EtherType (0x8100, 0x88a8 …) and its control information.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VlanTag {
+    /// EtherType of the tag.
+    pub kind: u16,
+    /// Priority and VLAN id.
+    pub control: u16,
+}
+
 /// What the kernel keeps beside a packet's bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Metadata {
     /// The tag that the kernel has taken out of the packet.
-    pub vlan_tag: Option<u16>,
+    pub vlan_tag: Option<VlanTag>,
     /// `PACKET_HOST` … (include/uapi/linux/if_packet.h); 4 is an outgoing packet.
     pub packet_type: u8,
     /// Number of the interface.
@@ -128,7 +138,8 @@ impl Machine<'_, '_, '_> {
         match offset {
             ANCILLARY_PACKET_TYPE => Some(metadata.packet_type.into()),
             ANCILLARY_IFINDEX => Some(metadata.ifindex),
-            ANCILLARY_VLAN_TAG => Some(metadata.vlan_tag.unwrap_or(0).into()),
+            ANCILLARY_VLAN_TAG => Some(metadata.vlan_tag.unwrap_or_default().control.into()),
+            ANCILLARY_VLAN_KIND => Some(metadata.vlan_tag.unwrap_or_default().kind.into()),
             ANCILLARY_VLAN_PRESENT => Some(metadata.vlan_tag.is_some().into()),
             _ => None,
         }

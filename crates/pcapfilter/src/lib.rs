@@ -34,7 +34,7 @@ pub use compile::{EXPRESSION_MAX, Extra, Filter, compile, compile_with};
 pub use error::FilterError;
 pub use fuzz::fuzz_pcap_filter;
 pub use instruction::{INSTRUCTIONS_MAX, Instruction, Program};
-pub use interpret::{Metadata, Packet, run};
+pub use interpret::{Metadata, Packet, VlanTag, run};
 pub use link::LinkType;
 pub use names::{NameFiles, NameSource};
 pub use parser::ExtraWord;

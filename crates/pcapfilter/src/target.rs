@@ -11,6 +11,10 @@ pub enum Origin {
         /// the packet and in it. Without it the program is libpcap's for no device at all (`tcpdump -d`).
         vlan_beside: bool,
     },
+    /// A socket of this host, for packets whose outer VLAN tag the kernel keeps beside them. The program sees each of
+    /// them as it was on the wire, with the tag in its place. An expression that reads bytes by a computed offset which
+    /// may be the tag's cannot be compiled so.
+    LiveTagged,
     /// A file.
     File {
         /// Its writer had the other byte order (it matters for [`LinkType::Null`] only).

@@ -3,7 +3,7 @@
 
 use crate::ast::Operator;
 use crate::instruction::code;
-use crate::interpret::compute;
+use crate::interpret::{ANCILLARY, ANCILLARY_VLAN_KIND, ANCILLARY_VLAN_TAG, compute};
 use std::collections::HashMap;
 
 /// Number of a value.
@@ -17,6 +17,19 @@ pub(crate) enum Size {
     Half,
     Word,
 }
+
+impl Size {
+    fn bytes(self) -> u32 {
+        match self {
+            Size::Byte => 1,
+            Size::Half => 2,
+            Size::Word => 4,
+        }
+    }
+}
+
+/// Where a VLAN tag begins in an Ethernet header, and where it ends.
+const TAG: std::ops::Range<u32> = 12..16;
 
 /// A word of scratch memory. What is known of it ends where it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -51,6 +64,10 @@ pub(crate) enum Value {
 pub(crate) struct Values {
     list: Vec<Value>,
     numbers: HashMap<Value, ValueId>,
+    /// True if the outer VLAN tag is beside the packet: offsets are those of the packet with the tag in its place.
+    is_tag_beside: bool,
+    /// True if a computed offset may be one of the tag, which no load reaches.
+    may_read_tag: bool,
 }
 
 /// An operation's code.
@@ -70,6 +87,21 @@ pub(crate) fn code_of(operator: Operator) -> u16 {
 }
 
 impl Values {
+    /// Values of packets whose outer VLAN tag is beside them.
+    pub(crate) fn tag_beside() -> Values {
+        Values { is_tag_beside: true, ..Values::default() }
+    }
+
+    /// True if a value of the program is not that of the packet with its tag.
+    pub(crate) fn may_read_tag(&self) -> bool {
+        self.may_read_tag
+    }
+
+    /// Notes a load from the link-layer header by a computed offset.
+    pub(crate) fn note_link_index(&mut self) {
+        self.may_read_tag |= self.is_tag_beside;
+    }
+
     pub(crate) fn get(&self, id: ValueId) -> Value {
         self.list.get(id.0 as usize).copied().unwrap_or(Value::Constant(0))
     }
@@ -96,7 +128,12 @@ impl Values {
     }
 
     pub(crate) fn length(&mut self) -> ValueId {
-        self.intern(Value::Length)
+        let length = self.intern(Value::Length);
+        if !self.is_tag_beside {
+            return length;
+        }
+        let tag = self.constant(TAG.end - TAG.start);
+        self.binary(Operator::Add, length, tag)
     }
 
     pub(crate) fn slot(&mut self, slot: MemorySlot) -> ValueId {
@@ -104,7 +141,9 @@ impl Values {
     }
 
     pub(crate) fn header_length(&mut self, offset: u32) -> ValueId {
-        self.intern(Value::HeaderLength(offset))
+        // Behind a type that says IPv4, which is never the tag's.
+        let moved = if self.is_tag_beside && offset >= TAG.end { TAG.end - TAG.start } else { 0 };
+        self.intern(Value::HeaderLength(offset - moved))
     }
 
     /// A load; a constant part of the base goes into the offset.
@@ -120,7 +159,48 @@ impl Values {
             Some((base, _)) => (Some(base), offset),
             None => (None, offset),
         };
+        if self.is_tag_beside { self.load_of_wire(size, base, offset) } else { self.plain_load(size, base, offset) }
+    }
+
+    fn plain_load(&mut self, size: Size, base: Option<ValueId>, offset: u32) -> ValueId {
         self.intern(Value::Load { size, base, offset })
+    }
+
+    /// A load by an offset in the packet with its tag.
+    fn load_of_wire(&mut self, size: Size, base: Option<ValueId>, offset: u32) -> ValueId {
+        let moved = TAG.end - TAG.start;
+        if let Some(base) = base {
+            // From the payload on: a type that is not the tag's was tested before.
+            let is_behind = offset >= TAG.start + 2;
+            self.may_read_tag |= !is_behind;
+            return self.plain_load(size, Some(base), if is_behind { offset - moved } else { offset });
+        }
+        let end = offset.saturating_add(size.bytes());
+        match (offset, size) {
+            (ANCILLARY.., _) => self.plain_load(size, None, offset),
+            _ if end <= TAG.start => self.plain_load(size, None, offset),
+            _ if offset >= TAG.end => self.plain_load(size, None, offset - moved),
+            (12, Size::Half) => self.plain_load(Size::Half, None, ANCILLARY_VLAN_KIND),
+            (14, Size::Half) => self.plain_load(Size::Half, None, ANCILLARY_VLAN_TAG),
+            (12..16, Size::Byte) => {
+                let half = self.load_of_wire(Size::Half, None, offset & !1);
+                let operation = if offset & 1 == 0 { (Operator::ShiftRight, 8) } else { (Operator::And, 0xff) };
+                let right = self.constant(operation.1);
+                self.binary(operation.0, half, right)
+            }
+            _ => self.joined_bytes(offset..end),
+        }
+    }
+
+    /// The number that these bytes make.
+    fn joined_bytes(&mut self, offsets: std::ops::Range<u32>) -> ValueId {
+        let (mut number, eight) = (self.constant(0), self.constant(8));
+        for offset in offsets {
+            let (high, low) =
+                (self.binary(Operator::ShiftLeft, number, eight), self.load_of_wire(Size::Byte, None, offset));
+            number = self.binary(Operator::Or, low, high);
+        }
+        number
     }
 
     pub(crate) fn negate(&mut self, value: ValueId) -> ValueId {

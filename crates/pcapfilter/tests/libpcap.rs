@@ -5,7 +5,7 @@ mod corpus;
 mod peer;
 mod random;
 
-use pcapfilter::{Filter, FilterTarget, LinkType, Metadata, Origin, Packet, Program, compile, run};
+use pcapfilter::{Filter, FilterTarget, LinkType, Metadata, Origin, Packet, Program, VlanTag, compile, run};
 use peer::{NAMES, Said};
 
 const NO_DEVICE: Origin = Origin::Live { vlan_beside: false };
@@ -154,7 +154,10 @@ fn root_tags_beside_the_packet() {
     let packets = corpus::packets(LinkType::Ethernet);
     let target =
         FilterTarget { netmask: Some(0xff00_0000), ..target(LinkType::Ethernet, Origin::Live { vlan_beside: true }) };
-    let tag = |vlan_tag| Metadata { vlan_tag, packet_type: 0, ifindex: 3 };
+    let tag = |control: Option<u16>| {
+        let vlan_tag = control.map(|control| VlanTag { kind: 0x8100, control });
+        Metadata { vlan_tag, packet_type: 0, ifindex: 3 }
+    };
     let metadata = [tag(None), tag(Some(77)), tag(Some(0x6005)), Metadata { packet_type: 4, ..tag(Some(0)) }];
     for expression in [
         "vlan",
@@ -178,4 +181,37 @@ fn root_tags_beside_the_packet() {
         // Two instructions a load with libpcap, too.
         assert_eq!(compare(&target, expression, &said, &packets, &metadata), None);
     }
+}
+
+/// The program for a packet whose tag is beside it says what the plain one says of the packet with its tag.
+#[test]
+fn a_tag_beside_the_packet_is_read_as_on_the_wire() {
+    let corpus = corpus::packets(LinkType::Ethernet);
+    let whole = corpus.iter().filter(|packet| packet.len() > 14);
+    let tags = [[0x81, 0, 0, 77], [0x88, 0xa8, 0x60, 5], [0x91, 0, 0, 5]];
+    let pairs =
+        whole.zip(tags.into_iter().cycle()).map(|(bare, tag)| (bare, tag, [&bare[..12], &tag, &bare[12..]].concat()));
+    let pairs: Vec<_> = pairs.collect();
+    let own = ["ether[12:2] = 0x8100", "ether[10:4] = 0x02028100", "ether[13] & 0xa8 != 0", "ether[14:4] = 0x004d0800"];
+    let (mut compiled, mut passed, mut refused) = (0, 0, Vec::new());
+    for expression in include_str!("expressions.txt").lines().chain(own) {
+        let Ok(plain) = compile(expression, &target(LinkType::Ethernet, NO_DEVICE), &NAMES) else { continue };
+        let tagged = match compile(expression, &target(LinkType::Ethernet, Origin::LiveTagged), &NAMES) {
+            Ok(tagged) => tagged,
+            Err(refusal) => {
+                refused.push(format!("{expression}: {refusal}"));
+                continue;
+            }
+        };
+        compiled += 1;
+        for (bare, [high, low, tag @ ..], wire) in &pairs {
+            let vlan_tag = VlanTag { kind: u16::from_be_bytes([*high, *low]), control: u16::from_be_bytes(*tag) };
+            let metadata = Metadata { vlan_tag: Some(vlan_tag), ..Metadata::default() };
+            let says = verdict(&tagged.kernel, bare, metadata);
+            assert_eq!(says, verdict(&plain.kernel, wire, Metadata::default()), "{expression}: {wire:02x?}");
+            passed += usize::from(says);
+        }
+    }
+    assert!(compiled > 200 && passed > 1000, "{compiled} expressions, {passed} packets");
+    assert!(refused.len() < compiled / 10, "{}", refused.join("\n"));
 }

@@ -72,7 +72,12 @@ impl Generator<'_> {
         };
         let network = self.payload.constant.wrapping_add(self.network);
         let (base, offset) = match proto {
-            Proto::Link => (self.base(self.header), self.header.constant),
+            Proto::Link => {
+                if self.values.constant_of(index).is_none() {
+                    self.values.note_link_index();
+                }
+                (self.base(self.header), self.header.constant)
+            }
             Proto::Ip
             | Proto::Arp
             | Proto::Rarp

@@ -142,6 +142,7 @@ impl Part {
                 writer.copy(&packet, row, packet.iface);
             }
         }
+        programs.iter().for_each(Programs::say_behind_tags);
         finished(writer, read, taken, link_type, &faults)
     }
 

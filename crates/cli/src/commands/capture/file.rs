@@ -55,16 +55,18 @@ pub(super) fn shown(paths: &[PathBuf], capture: &Capture, plan: &Plan<CapturedPa
         let packets = |file| FilePackets::new(ReadPackets { file, snaplen: capture.snaplen, passes, stop: &stop });
         let stats = Accounting::default();
         let mut stream = FilesInTurn { file: packets(file), others, packets: &packets, stop: &stop, stats };
-        if let Some(mut writer) = output {
-            let mut run = written(&mut writer, plan, &mut stream, Lookups::none())?;
-            let line = finished(writer, &mut run);
-            say(&format!("{} packets read; {line}", run.stats.seen));
-            return Ok(run);
-        }
-        if capture.request.ship.is_none() {
-            return then(&mut stream, StreamNotes::default());
-        }
-        then(&mut Confined::new(&mut stream, &needed), StreamNotes::default())
+        let run = match output {
+            Some(mut writer) => {
+                let mut run = written(&mut writer, plan, &mut stream, Lookups::none())?;
+                let line = finished(writer, &mut run);
+                say(&format!("{} packets read; {line}", run.stats.seen));
+                run
+            }
+            None if capture.request.ship.is_none() => then(&mut stream, StreamNotes::default())?,
+            None => then(&mut Confined::new(&mut stream, &needed), StreamNotes::default())?,
+        };
+        programs.iter().for_each(Programs::say_behind_tags);
+        Ok(run)
     })
 }
 

@@ -40,9 +40,14 @@ const WORDS: [ExtraWord; WORDS_MAX] = {
     words
 };
 
-/// A filter for packets of interfaces.
+/// The target for packets of interfaces that have all of their tags in their bytes, as they are on the wire.
 pub(super) fn live_target(link: LinkType, snaplen: u32) -> FilterTarget {
-    FilterTarget { link, origin: Origin::Live { vlan_beside: true }, snaplen, netmask: None }
+    FilterTarget { link, origin: Origin::Live { vlan_beside: false }, snaplen, netmask: None }
+}
+
+/// The target for packets of Ethernet whose outer VLAN tag the kernel keeps beside them.
+pub(super) fn tagged_target(snaplen: u32) -> FilterTarget {
+    FilterTarget { origin: Origin::LiveTagged, ..live_target(LinkType::Ethernet, snaplen) }
 }
 
 /// A filter by the languages that it is in.
@@ -127,9 +132,24 @@ fn with_interface(text: &str) -> String {
 impl PcapFilter {
     /// Compiles it. A refusal has libpcap's words and the column.
     pub(super) fn compile(&self, target: &FilterTarget) -> Result<pcapfilter::Filter, String> {
+        self.compile_text(&self.text, target)
+    }
+
+    fn compile_text(&self, text: &str, target: &FilterTarget) -> Result<pcapfilter::Filter, String> {
         let words = WORDS.get(..self.own.len()).unwrap_or_default();
-        let compiled = pcapfilter::compile_with(&self.text, target, &self.names, words);
+        let compiled = pcapfilter::compile_with(text, target, &self.names, words);
         compiled.map_err(|refusal| format!("filter, column {}: {refusal}", refusal.column))
+    }
+
+    /// Compiles it so that a packet passes which matches as it is or behind one VLAN tag.
+    pub(super) fn compile_behind_tag(&self, target: &FilterTarget) -> Result<pcapfilter::Filter, String> {
+        let text = &self.text;
+        self.compile_text(&format!("({text}) or (vlan and ({text}))"), target)
+    }
+
+    /// True if it has the word `vlan`.
+    pub(super) fn is_about_tags(&self) -> bool {
+        self.text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').any(|word| word == "vlan")
     }
 
     /// Fails unless it is a filter for Ethernet, which most of all can be filtered by.

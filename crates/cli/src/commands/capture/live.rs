@@ -49,7 +49,7 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         let entries = entries::lookups(capture, plan).map_err(refused)?;
         let wake = owners.as_ref().map(|owners| owners.feed.wake());
         let rings = places.len() * capture.ifaces.len().max(1) * capture.threads;
-        let programs = capture.filter.as_ref().map(|filter| Programs::live(filter, capture.live_snaplen()));
+        let programs = programs(capture);
         let program = programs.as_ref().map(Programs::kernel).transpose().map_err(refused)?;
         let judge = |row: &CapturedPacket<'_>| programs.as_ref().is_none_or(|programs| programs.passes(row, false));
         let is_judged = programs.as_ref().is_some_and(Programs::is_rest_needed);
@@ -89,9 +89,16 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         let beside = Beside { owners, entries };
         let (mut run, writer) = reading.read_all(&mut stream, beside, then)?;
         say_figures(&mut stream, writer, &figures, &mut run);
+        programs.iter().for_each(Programs::say_behind_tags);
         run.stats.add(&notes);
         Ok(run)
     })
+}
+
+/// The programs of the filter. Where all packets go into a file unparsed, none is judged here.
+fn programs(capture: &Capture) -> Option<Programs<'_>> {
+    let counts_tagged = capture.output.is_none();
+    capture.filter.as_ref().map(|filter| Programs::live(filter, capture.live_snaplen(), counts_tagged))
 }
 
 /// The writer of `-w`, after rights are given up.

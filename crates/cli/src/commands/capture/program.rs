@@ -1,8 +1,9 @@
 //! The programs of a filter: for the kernel, which knows an interface's hardware, and for packets of files.
 
-use super::filter::{PcapFilter, live_target};
+use super::filter::{PcapFilter, live_target, tagged_target};
 use crate::messages::say;
 use capture::{complete, is_of_interface};
+use packet::{is_tagged, put_untagged};
 use pcapfilter::{Filter, FilterTarget, LinkType, Metadata, Origin, Packet};
 use record::Lookups;
 use record::rows::CapturedPacket;
@@ -12,34 +13,66 @@ use sys::packet_ring::{Instruction, PROGRAM_MAX, accept_all};
 /// Hardware types (`ARPHRD_…`, include/uapi/linux/if_arp.h) of the link types that filters are compiled for.
 const HARDWARE: [(LinkType, &[u32]); 3] =
     [(LinkType::Ethernet, &[1, 772]), (LinkType::Raw, &[519, 768, 769, 776, 0xfffe]), (LinkType::Ppp, &[512])];
-/// `BPF_LD | BPF_W | BPF_ABS` of `SKF_AD_OFF + SKF_AD_HATYPE`; `BPF_JMP | BPF_JEQ | BPF_K`; `BPF_JMP | BPF_JA`;
-/// `BPF_RET | BPF_K` (include/uapi/linux/{bpf_common,filter}.h).
-const LOAD_HARDWARE: Instruction =
-    Instruction { code: 0x20, jump_true: 0, jump_false: 0, k: (-0x1000_i32 + 28) as u32 };
+/// `BPF_LD | BPF_W | BPF_ABS` of `SKF_AD_OFF + SKF_AD_HATYPE` and `SKF_AD_VLAN_TAG_PRESENT`;
+/// `BPF_JMP | BPF_JEQ | BPF_K`; `BPF_JMP | BPF_JA`; `BPF_RET | BPF_K` (include/uapi/linux/{bpf_common,filter}.h).
+const LOAD_HARDWARE: Instruction = load(28);
+const LOAD_TAG_PRESENT: Instruction = load(48);
 const JUMP_EQUAL: u16 = 0x15;
 const JUMP: u16 = 0x05;
-const REJECT: Instruction = Instruction { code: 0x06, jump_true: 0, jump_false: 0, k: 0 };
+const RETURN: u16 = 0x06;
+const REJECT: Instruction = Instruction { code: RETURN, jump_true: 0, jump_false: 0, k: 0 };
 
-/// A filter as it is carried out: by the kernel as far as it can, and by us.
+const fn load(ancillary: i32) -> Instruction {
+    Instruction { code: 0x20, jump_true: 0, jump_false: 0, k: (-0x1000_i32 + ancillary) as u32 }
+}
+
+/// How much of a filter the kernel carries out, the longest program first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Reach {
+    /// All of it. The kernel also passes packets that match behind their VLAN tags only, which are counted.
+    CountsTagged,
+    /// All of it, and nothing else passes.
+    Exact,
+    /// What is said of packets without a tag beside them; the others pass.
+    Untagged,
+    /// The same of Ethernet alone; all packets of other link types pass.
+    Ethernet,
+}
+
+/// A filter as it is carried out: by the kernel as far as it can, and by us. A packet is judged as it was on the wire,
+/// with its VLAN tags, as tcpdump judges packets of a file.
 pub(super) struct Programs<'f> {
     filter: &'f PcapFilter,
     snaplen: u32,
     /// By link type and byte order; `None` for one that the filter is not for.
     compiled: RefCell<Vec<(u16, bool, Option<Filter>)>>,
     is_live: bool,
-    /// True if the kernel tests packets of Ethernet only: the programs for all link types are too long together.
-    is_for_ethernet: Cell<bool>,
+    reach: Cell<Reach>,
+    /// Packets that do not pass, but would without their VLAN tags.
+    behind_tags: Cell<u64>,
+    /// A packet without its tags; kept for its memory.
+    bare: RefCell<Vec<u8>>,
 }
 
 impl<'f> Programs<'f> {
-    /// For packets of interfaces. Fails as the compiler does for Ethernet.
-    pub(super) fn live(filter: &'f PcapFilter, snaplen: u32) -> Programs<'f> {
-        Programs { filter, snaplen, compiled: RefCell::default(), is_live: true, is_for_ethernet: Cell::new(false) }
+    /// For packets of interfaces. Fails as the compiler does for Ethernet. With `counts_tagged` the kernel also passes
+    /// packets that match behind their VLAN tags only, to be counted by [`Programs::passes`].
+    pub(super) fn live(filter: &'f PcapFilter, snaplen: u32, counts_tagged: bool) -> Programs<'f> {
+        let counts_tagged = counts_tagged && !filter.is_about_tags();
+        Programs {
+            filter,
+            snaplen,
+            compiled: RefCell::default(),
+            is_live: true,
+            reach: Cell::new(if counts_tagged { Reach::CountsTagged } else { Reach::Exact }),
+            behind_tags: Cell::new(0),
+            bare: RefCell::default(),
+        }
     }
 
     /// For packets of a file, whose first interface has this link type. Fails if the filter is none for that.
     pub(super) fn of_file(filter: &'f PcapFilter, link_type: u32, is_swapped: bool) -> Result<Programs<'f>, String> {
-        let programs = Programs { is_live: false, ..Programs::live(filter, u32::MAX) };
+        let programs = Programs { is_live: false, ..Programs::live(filter, u32::MAX, true) };
         let number = u16::try_from(link_type).unwrap_or(u16::MAX);
         let first = programs.compile(number, is_swapped)?;
         programs.compiled.borrow_mut().push((number, is_swapped, Some(first)));
@@ -49,22 +82,26 @@ impl<'f> Programs<'f> {
     fn compile(&self, link_type: u16, is_swapped: bool) -> Result<Filter, String> {
         let link = LinkType::from_number(link_type.into());
         let link = link.ok_or_else(|| format!("no filter is compiled for link type {link_type}"))?;
-        let origin = if self.is_live { Origin::Live { vlan_beside: true } } else { Origin::File { is_swapped } };
+        let origin = if self.is_live { Origin::Live { vlan_beside: false } } else { Origin::File { is_swapped } };
         self.filter.compile(&FilterTarget { link, origin, snaplen: self.snaplen, netmask: None })
     }
 
     /// The kernel's program: the one for the hardware of each packet's interface. The interfaces of one link type see
     /// what a program for that type sees; what the filter is not for does not pass. Where all of them are too long
-    /// together, the kernel lets through what is not of Ethernet, and [`Programs::passes`] judges.
+    /// together, the kernel lets more through, and [`Programs::passes`] judges.
     pub(super) fn kernel(&self) -> Result<Vec<Instruction>, String> {
         // The ring puts a few more before it.
         let fits = |program: &Vec<Instruction>| program.len() + 8 <= PROGRAM_MAX;
-        let all = self.joined()?;
-        if fits(&all) {
-            return Ok(all);
+        let mut program = self.joined()?;
+        for reach in [Reach::Exact, Reach::Untagged, Reach::Ethernet] {
+            if fits(&program) {
+                return Ok(program);
+            }
+            if reach > self.reach.get() {
+                self.reach.set(reach);
+                program = self.joined()?;
+            }
         }
-        self.is_for_ethernet.set(true);
-        let program = self.joined()?;
         match fits(&program) {
             true => Ok(program),
             false => Err(format!("the filter has {} instructions, more than the kernel takes", program.len())),
@@ -73,17 +110,46 @@ impl<'f> Programs<'f> {
 
     /// The instructions for packets of a link type; none if the filter is not for it.
     fn body(&self, link: LinkType) -> Result<Vec<Instruction>, String> {
-        if self.is_for_ethernet.get() && link != LinkType::Ethernet {
+        if link != LinkType::Ethernet && self.reach.get() == Reach::Ethernet {
             return Ok(accept_all(self.snaplen));
         }
-        let filter = self.filter.compile(&live_target(link, self.snaplen))?;
-        let instruction = |one: &pcapfilter::Instruction| Instruction {
-            code: one.code,
-            jump_true: one.jt,
-            jump_false: one.jf,
-            k: one.k,
+        let target = live_target(link, self.snaplen);
+        if link != LinkType::Ethernet {
+            return Ok(instructions(&self.filter.compile(&target)?));
+        }
+        let counts_tagged = self.reach.get() == Reach::CountsTagged;
+        let both = counts_tagged.then(|| self.filter.compile_behind_tag(&target));
+        let plain = match both {
+            Some(Ok(both)) => both,
+            _ => {
+                self.reach.set(self.reach.get().max(Reach::Exact));
+                self.filter.compile(&target)?
+            }
         };
-        Ok(filter.kernel.instructions.iter().map(instruction).collect())
+        // The outer tag is beside the packet, or not.
+        let tagged = self.tagged();
+        let skip = Instruction { code: JUMP, jump_true: 0, jump_false: 0, k: tagged.len() as u32 };
+        let is_beside = Instruction { code: JUMP_EQUAL, jump_true: 1, jump_false: 0, k: 1 };
+        Ok([&[LOAD_TAG_PRESENT, is_beside, skip], &tagged[..], &instructions(&plain)].concat())
+    }
+
+    /// The instructions for packets of Ethernet whose outer tag is beside them; those for the others follow.
+    fn tagged(&self) -> Vec<Instruction> {
+        let is_exact = self.reach.get() < Reach::Untagged;
+        let exact = self.filter.compile(&tagged_target(self.snaplen)).ok().filter(|_| is_exact);
+        let Some(exact) = exact else {
+            self.reach.set(self.reach.get().max(Reach::Untagged));
+            return accept_all(self.snaplen);
+        };
+        let mut program = instructions(&exact);
+        let length = program.len();
+        let rejections = program.iter_mut().enumerate().filter(|(_, instruction)| **instruction == REJECT);
+        if self.reach.get() == Reach::CountsTagged {
+            // Those that match without the tag pass as well: the program for the others tells.
+            rejections
+                .for_each(|(at, place)| *place = Instruction { code: JUMP, k: (length - at - 1) as u32, ..REJECT });
+        }
+        program
     }
 
     fn joined(&self) -> Result<Vec<Instruction>, String> {
@@ -118,7 +184,7 @@ impl<'f> Programs<'f> {
             let filter = self.filter.compile(&live_target(link, self.snaplen));
             filter.is_ok_and(|filter| filter.rest.is_some())
         };
-        !self.is_live || self.is_for_ethernet.get() || HARDWARE.iter().any(|(link, _)| rest(*link))
+        !self.is_live || self.reach.get() != Reach::Exact || HARDWARE.iter().any(|(link, _)| rest(*link))
     }
 
     /// True if the packet passes the whole filter.
@@ -135,6 +201,11 @@ impl<'f> Programs<'f> {
             compiled.len() - 1
         });
         let Some((_, _, Some(filter))) = compiled.get(at) else { return false };
+        let has_tag = is_tagged(row.link_type, row.frame);
+        if self.is_live && !has_tag && filter.rest.is_none() && self.reach.get() != Reach::Ethernet {
+            // The kernel has judged it.
+            return true;
+        }
         let metadata = is_of_interface(row).then(|| Metadata {
             // The tag was put back into the packet.
             vlan_tag: None,
@@ -151,8 +222,35 @@ impl<'f> Programs<'f> {
                 own.predicate.matches(&complete(*row, own.need, &mut info), &Lookups::none())
             })
         };
-        pcapfilter::run(program, &packet, &mut answer) > 0
+        let passes = pcapfilter::run(program, &packet, &mut answer) > 0;
+        if !passes && has_tag && !self.filter.is_about_tags() {
+            let mut bare = self.bare.borrow_mut();
+            let tags = put_untagged(row.link_type, row.frame, usize::MAX, &mut bare);
+            let length = row.len.saturating_sub(tags as u32 * 4);
+            let matches = pcapfilter::run(program, &Packet { bytes: &bare, length, metadata }, &mut answer) > 0;
+            self.behind_tags.set(self.behind_tags.get() + u64::from(tags > 0 && matches));
+        }
+        passes
     }
+
+    /// Says how many packets do not pass because of their VLAN tags alone.
+    pub(super) fn say_behind_tags(&self) {
+        let count = self.behind_tags.get();
+        if count == 0 {
+            return;
+        }
+        let packets = if count == 1 { "1 packet matches" } else { &format!("{count} packets match") };
+        say(&format!(
+            "{packets} the expression only behind VLAN tags and did not pass: begin it with `vlan and`, once for each \
+             tag, or compare fields (`src = ADDRESS`, `dport = PORT`), which see through tags"
+        ));
+    }
+}
+
+fn instructions(filter: &Filter) -> Vec<Instruction> {
+    let one =
+        |one: &pcapfilter::Instruction| Instruction { code: one.code, jump_true: one.jt, jump_false: one.jf, k: one.k };
+    filter.kernel.instructions.iter().map(one).collect()
 }
 
 #[cfg(test)]
@@ -172,7 +270,7 @@ mod tests {
     fn what_is_too_long_for_the_kernel_is_judged_by_us() {
         let hosts: Vec<String> = (0..1000).map(|nth| format!("host 10.77.{}.{}", nth / 250, nth % 250)).collect();
         let capture = parser::parse_line(&COMMAND, &hosts.join(" or "), asked).unwrap();
-        let programs = Programs::live(capture.filter.as_ref().unwrap(), 100);
+        let programs = Programs::live(capture.filter.as_ref().unwrap(), 100, false);
         assert!(!programs.is_rest_needed());
         assert!(programs.kernel().unwrap().len() + 8 <= PROGRAM_MAX);
         assert!(programs.is_rest_needed());

@@ -13,6 +13,7 @@ use crate::stdout::Stdout;
 use capture::{CapturePlace, CaptureReport, Delivery, FollowPackets, Pacing, PacketStream};
 use host::LinksReader;
 use host::users::Account;
+use packet::put_untagged;
 use pcapfilter::{Metadata, Origin, Packet};
 use record::rows::{CapturedPacket, CapturedPackets, Link, LinkType};
 use record::{Demand, Next, SinkError, SourceError, SourceFault, Stream, StreamState};
@@ -182,6 +183,8 @@ struct Printed {
     saver: Option<Saver>,
     packets: u64,
     cooked: Vec<u8>,
+    /// A packet without its outer VLAN tag; kept for its memory.
+    bare: Vec<u8>,
     got: GotLine,
 }
 
@@ -231,6 +234,7 @@ impl LiveFace<'_> {
             saver,
             packets: 0,
             cooked: Vec::new(),
+            bare: Vec::new(),
             got: GotLine::new(self.run),
         };
         needed.confine();
@@ -334,13 +338,13 @@ impl LiveFace<'_> {
         });
         if let Some(link_type) = self.cooked {
             let hardware = self.hardware.borrow().get(&row.ifindex).copied().unwrap_or(LOOPBACK);
-            bytes.len = match link_type {
-                LinkType::SLL => cook_first(row, hardware, &mut printed.cooked),
-                _ => cook(row, hardware, &mut printed.cooked),
-            };
+            if !self.takes_cooked(row, link_type, hardware, printed) {
+                return Ok(());
+            }
+            bytes.len = cook_as(link_type, row, hardware, &mut printed.cooked);
             (bytes.link_type, bytes.bytes, metadata) = (link_type, &printed.cooked, None);
         }
-        let is_judged = self.cooked.is_some() || self.filter.0.as_ref().is_some_and(|filter| filter.rest.is_some());
+        let is_judged = self.cooked.is_none() && self.filter.0.as_ref().is_some_and(|filter| filter.rest.is_some());
         if is_judged && !self.filter.takes(&Packet { bytes: bytes.bytes, length: bytes.len, metadata }) {
             return Ok(());
         }
@@ -359,6 +363,19 @@ impl LiveFace<'_> {
         };
         printed.printer.print(&bytes, &|_| Some(&*name).filter(|name| !name.is_empty()), printed.out.buf());
         printed.out.line_done().map_err(Fault::Sink)
+    }
+
+    /// Tests a packet of all interfaces by its "cooked" header. As in the kernel, which has the outer VLAN tag beside
+    /// the packet when tcpdump's expression is tested there, that tag is not seen.
+    fn takes_cooked(&self, row: &CapturedPacket<'_>, link: LinkType, hardware: u16, printed: &mut Printed) -> bool {
+        if self.filter.0.is_none() {
+            return true;
+        }
+        let Printed { cooked, bare, .. } = printed;
+        let tags = put_untagged(row.link_type, row.frame, 1, bare);
+        let without_tag = CapturedPacket { frame: bare, len: row.len.saturating_sub(4), ..*row };
+        let length = cook_as(link, if tags > 0 { &without_tag } else { row }, hardware, cooked);
+        self.filter.takes(&Packet { bytes: cooked, length, metadata: None })
     }
 
     fn say_end(&self, printed: &mut Printed, report: &CaptureReport, is_any: bool) {
@@ -391,6 +408,14 @@ impl LiveFace<'_> {
             [(by_iface, "dropped by interface"), (report.truncated, "cut by kernel for want of room (raise -B)")];
         lines.extend(rare.iter().filter(|(count, _)| *count > 0).map(|(count, what)| line(*count, what)));
         lines
+    }
+}
+
+/// Makes the packet with a "cooked" header of this kind; returns its length.
+fn cook_as(link: LinkType, row: &CapturedPacket<'_>, hardware: u16, out: &mut Vec<u8>) -> u32 {
+    match link {
+        LinkType::SLL => cook_first(row, hardware, out),
+        _ => cook(row, hardware, out),
     }
 }
 

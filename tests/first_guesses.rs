@@ -67,11 +67,7 @@ fn answers(ran: &Ran) -> bool {
 
 /// The command that an error proposes.
 fn proposed(stderr: &str) -> Option<String> {
-    let of_line = |line: &str| {
-        let after =
-            line.strip_prefix("perhaps: ").or_else(|| Some(line.split_once(": it is a field of the filter: ")?.1))?;
-        after.strip_prefix("netwren ").map(str::to_owned)
-    };
+    let of_line = |line: &str| line.strip_prefix("perhaps: netwren ").map(str::to_owned);
     let line = stderr.lines().find_map(of_line)?;
     let is_whole = !line.contains('…') && !line.contains("--help");
     is_whole.then_some(line)

@@ -3,6 +3,7 @@
 use crate::command::{Command, Commands, ParsedWords};
 use crate::exit::Exit;
 use crate::flags::{near_command, parser};
+use crate::hints;
 use crate::messages::say;
 use crate::outcome::Outcome;
 use crate::output;
@@ -27,7 +28,10 @@ pub(crate) fn run_command(command: &'static Command, words: Vec<OsString>, comma
 
 /// Runs a command with its words; its messages are left to the caller.
 fn outcome(command: &'static Command, words: Vec<OsString>, commands: Commands) -> Outcome {
-    parser::parse(command, words, commands, parsed).unwrap_or_else(|error| output::refused(&error).into())
+    parser::parse(command, words.clone(), commands, parsed).unwrap_or_else(|error| {
+        let text = hints::refusal(&error, &words, command, commands);
+        output::refused(&text.map_or(error, |text| parser::error(command, &text))).into()
+    })
 }
 
 fn parsed(words: &ParsedWords<'_>) -> Result<Outcome, String> {

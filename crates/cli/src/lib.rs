@@ -20,6 +20,7 @@ mod faces;
 mod flags;
 mod fold;
 mod help;
+mod hints;
 mod local_time;
 mod messages;
 mod names;

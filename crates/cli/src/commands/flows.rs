@@ -116,7 +116,7 @@ fn is_about_sockets(name: &str) -> bool {
 }
 
 fn prepare(request: &Request) -> Result<(Plan<Flows>, FlowProvider), PlanError> {
-    let ast = super::plan::parse(Schema::of::<Flows>(), &request.shown.filter)?;
+    let ast = super::plan::parse(Schema::of::<Flows>(), request)?;
     let (of_sockets, of_flows) = filter::split(&ast, is_about_sockets)?;
     let plan = plan::<Flows>(request, &of_flows)?;
     let conjuncts = bind(Schema::of::<Sockets>(), request, &of_sockets)?.into_conjuncts();

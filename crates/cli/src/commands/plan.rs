@@ -63,12 +63,22 @@ impl From<engine::PlanError> for PlanError {
 
 /// The plan of `request` over `T`, whose fields are all that its filter tests.
 pub(super) fn of_request<T: Table>(request: &Request) -> Result<Plan<T>, PlanError> {
-    plan(request, &parse(Schema::of::<T>(), &request.shown.filter)?)
+    plan(request, &parse(Schema::of::<T>(), request)?)
 }
 
-/// Parses a filter of `table`. An error proposes what was probably meant.
-pub(super) fn parse(table: Schema, filter: &str) -> Result<Ast, FilterError> {
-    engine::filter::parse(filter).map_err(|error| engine::filter::proposing(table, error))
+/// Parses the filter of `table`. An error proposes what was probably meant.
+pub(super) fn parse(table: Schema, request: &Request) -> Result<Ast, FilterError> {
+    let parsed = engine::filter::parse(&request.shown.filter);
+    parsed.map_err(|error| engine::filter::proposing(table, error, &|filter| proposed(table, request, filter)))
+}
+
+/// The line of the request with another filter; `None` if it would be refused for its columns or groups.
+fn proposed(table: Schema, request: &Request, filter: &str) -> Option<String> {
+    let shown = &request.shown;
+    columns::resolve(table, shown.columns.as_deref(), Base::Default, true).ok()?;
+    let is_known = |name: Box<str>| !engine::words::fields(table, &name).is_empty();
+    let are_known = names_in(shown.by.as_deref()).all(is_known);
+    request.line_with(filter).filter(|_| are_known)
 }
 
 /// The plan of `request` over `T`; `filter` is the part of the filter that is about `T`'s fields.
@@ -124,7 +134,7 @@ pub(super) fn bind(table: Schema, request: &Request, filter: &Ast) -> Result<Exp
     let filter = engine::filter::name_ports(table, filter, &mut ports_of);
     let clock = FilterClock { replay: request.replay.as_deref() };
     engine::filter::bind(table, &engine::filter::resolve_times(table, &filter, &clock))
-        .map_err(|error| engine::filter::proposing(table, error))
+        .map_err(|error| engine::filter::proposing(table, error, &|filter| proposed(table, request, filter)))
 }
 
 /// The clock that times in a filter refer to: the wall clock, in a replay the time at which the recording began.

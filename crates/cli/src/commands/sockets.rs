@@ -1,7 +1,7 @@
 //! `netwren sockets`.
 
 use super::follow;
-use super::plan::PlanError;
+use super::plan::{self, PlanError};
 use super::saved;
 use super::source_provider::SourceProvider;
 use super::table;
@@ -132,12 +132,13 @@ Examples:
 
 fn run_listeners(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let mut request = Request::of(words)?;
-    let shown = &mut request.shown;
-    // By itself: an error in both shall show what was written, and a proposal be a command that was given.
-    if let Err(wrong) = super::plan::parse(Schema::of::<Sockets>(), &shown.filter) {
-        let command = wrong.command.map(|line| line.replacen("netwren sockets", "netwren listeners", 1).into());
-        return Ok(Outcome::because(Exit::Usage, engine::FilterError { command, ..wrong }));
+    // By itself: an error shows the filter as it was written.
+    let table = Schema::of::<Sockets>();
+    let checked = plan::parse(table, &request).and_then(|ast| plan::bind(table, &request, &ast));
+    if let Err(wrong) = checked {
+        return Ok(Outcome::because(Exit::Usage, wrong));
     }
+    let shown = &mut request.shown;
     shown.filter = match shown.filter.trim() {
         "" => LISTENERS.to_owned(),
         filter => format!("({filter}) and ({LISTENERS})"),

@@ -46,6 +46,18 @@ const FACES: &[(&str, Run, Switches)] = &[
     ("dropwatch", dropwatch::run, dropwatch::switches),
 ];
 
+/// True if the face called `name` understands these words. False also for a face whose lines are proposed nowhere.
+pub(crate) fn accepts(name: &str, args: Vec<OsString>) -> bool {
+    let call = Call { args, bug_compatible: false };
+    match name {
+        "ss" => ss::accepts(&call),
+        "conntrack" => conntrack::accepts(&call),
+        "tcpdump" => tcpdump::accepts(&call),
+        "lstf" => lstf::accepts(&call),
+        _ => false,
+    }
+}
+
 /// The face called `name`, if there is one.
 pub(crate) fn find(name: &str) -> Option<Run> {
     FACES.iter().find(|(face, ..)| *face == name).map(|(_, run, _)| *run)

@@ -2,11 +2,11 @@
 //! [`request`] says what was asked of a table.
 
 pub(crate) mod defs;
-mod near_command;
+pub(crate) mod near_command;
 pub(crate) mod parser;
 pub(crate) mod request;
 pub(crate) mod rotation;
+pub(crate) mod shell_line;
 pub(crate) mod ship;
-pub(crate) mod unknown;
 
 pub(crate) use near_command::near_command;

@@ -1,7 +1,6 @@
 //! The command that the second word of a line is a slip of.
 
 use super::parser::first_operand;
-use super::unknown::is_slip;
 use crate::command::{Command, Commands};
 use std::ffi::OsString;
 
@@ -10,4 +9,38 @@ pub(crate) fn near_command(words: &[OsString], command: &Command, commands: Comm
     let word = words.get(first_operand(words)?)?.to_str()?;
     let mut below = commands.iter().filter(|other| other.is_below(command.name));
     below.find(|other| is_slip(word.as_bytes(), other.word().as_bytes())).map(|other| other.name)
+}
+
+/// True if one letter more, less or another one, or two swapped ones, make `a` of `b`, of three letters at least.
+pub(crate) fn is_slip(a: &[u8], b: &[u8]) -> bool {
+    let same_from = |a: &mut dyn Iterator<Item = &u8>, b: &mut dyn Iterator<Item = &u8>| -> usize {
+        a.zip(b).take_while(|(a, b)| a == b).count()
+    };
+    let (shorter, longer) = (a.len().min(b.len()), a.len().max(b.len()));
+    let before = same_from(&mut a.iter(), &mut b.iter());
+    let behind = same_from(&mut a.iter().rev(), &mut b.iter().rev()).min(shorter - before.min(shorter));
+    let differs = longer - before - behind;
+    let swapped = || match (a.get(before..before + 2), b.get(before..before + 2)) {
+        (Some([a, b]), Some([c, d])) => a == d && b == c,
+        _ => false,
+    };
+    shorter >= 3 && longer - shorter <= 1 && (differs <= 1 || differs == 2 && shorter == longer && swapped())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn issue_15_a_slip_is_one_letter_or_two_that_are_swapped() {
+        for (a, b) in [("jsn", "json"), ("json2", "json"), ("lmiit", "limit"), ("colums", "columns"), ("sart", "sort")]
+        {
+            assert!(is_slip(a.as_bytes(), b.as_bytes()) && is_slip(b.as_bytes(), a.as_bytes()), "{a} {b}");
+        }
+        for (a, b) in
+            [("counts", "columns"), ("to", "top"), ("ports", "sort"), ("", "by"), ("fix", "for"), ("aaa", "a")]
+        {
+            assert!(!is_slip(a.as_bytes(), b.as_bytes()), "{a} {b}");
+        }
+    }
 }

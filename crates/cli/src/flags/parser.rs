@@ -3,10 +3,9 @@
 //! Only the command that is named is built: the whole tree costs 0.2 ms at every start.
 
 use super::defs::{FLAGS, Flag, Scope, Takes};
-use super::unknown;
 use crate::command::{Command, Commands, ParsedWords, Positional};
 use clap::builder::PossibleValuesParser;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, value_parser};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -180,28 +179,16 @@ pub(crate) fn parse<T>(
     }
     let name = OsString::from(command.word());
     let parsed = clap.try_get_matches_from_mut(std::iter::once(&name).chain(&words));
-    let text = match parsed {
-        Ok(matches) => match read(&ParsedWords::new(&matches, command, commands)) {
-            Ok(read) => return Ok(read),
-            Err(text) => text,
-        },
-        Err(error) => match refusal(&error, &words, command, commands) {
-            Some(text) => text,
-            None => return Err(error),
-        },
-    };
-    Err(clap.error(ErrorKind::ValueValidation, text))
+    match parsed {
+        Ok(matches) => read(&ParsedWords::new(&matches, command, commands))
+            .map_err(|text| clap.error(ErrorKind::ValueValidation, text)),
+        Err(error) => Err(error),
+    }
 }
 
-/// The message about an option that the command does not take; none if the error is another one.
-fn refusal(error: &clap::Error, words: &[OsString], command: &Command, commands: Commands) -> Option<String> {
-    let (ErrorKind::UnknownArgument, Some(ContextValue::String(word))) =
-        (error.kind(), error.get(ContextKind::InvalidArg))
-    else {
-        return None;
-    };
-    // What is no option is a word too many.
-    word.starts_with('-').then(|| unknown::refusal(word, words, command, commands))
+/// The error that has this text and the command's usage.
+pub(crate) fn error(command: &Command, text: &str) -> clap::Error {
+    alone(command).error(ErrorKind::ValueValidation, text)
 }
 
 /// `8MiB`, `64k`, `1000000`: a number of bytes. A unit is a power of 1024, whatever the rest of its name is.

@@ -3,6 +3,7 @@
 use super::defs::Scope;
 #[cfg(test)]
 use super::parser;
+use super::shell_line::shell_line;
 use super::ship::ShipRequest;
 use crate::bundle::BundleWriter;
 #[cfg(test)]
@@ -124,6 +125,8 @@ pub(crate) enum Repeat {
 pub(crate) struct Request {
     /// Words of the command: `nat stats`.
     pub(crate) command: &'static str,
+    /// The flags on the command line, for the shell; `None` if they cannot be written as one line.
+    pub(crate) flags: Option<String>,
     /// Which columns and rows.
     pub(crate) shown: Shown,
     /// Which columns stay on a narrow terminal.
@@ -198,6 +201,7 @@ impl Request {
         let shown = Shown { by, filter: narrowed(filter.join(" "), words)?, ..Shown::of(words, wide)? };
         let request = Request {
             command: words.command.name,
+            flags: shell_line(&words.given_words(&SHORT_FILTERS)),
             kept: KeptColumns::of(words, &shown),
             shown,
             format,
@@ -242,6 +246,13 @@ impl Request {
             return Err("--to ships rows as they come: it needs --follow".to_owned());
         }
         Ok(request)
+    }
+
+    /// The command line with another filter and the same flags.
+    pub(crate) fn line_with(&self, filter: &str) -> Option<String> {
+        let filter = shell_line(&[filter.into()]).filter(|_| !filter.is_empty());
+        let parts = [Some(format!("netwren {}", self.command)), filter, self.flags.clone()?.into()];
+        Some(parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" "))
     }
 
     /// What the request reads.

@@ -18,13 +18,10 @@ const LISTING: &[&str] = &["list", "lst", "ls", "show", "dump", "all", "get"];
 const WORDS_MAX: usize = 64;
 
 /// Adds to an error the command whose filter of `table` was probably meant ([`meant`]), where no single word was.
-pub fn proposing(table: Schema, error: FilterError) -> FilterError {
+/// `command` makes the line of the filter, which may be empty.
+pub fn proposing(table: Schema, error: FilterError, command: &dyn Fn(&str) -> Option<String>) -> FilterError {
     let guess = if error.hint.is_none() { meant(table, &error.text) } else { None };
-    let command = guess.map(|filter| match &*filter {
-        "" => format!("netwren {}", table.name()),
-        filter => format!("netwren {} '{filter}'", table.name()),
-    });
-    FilterError { command: command.map(String::into_boxed_str), ..error }
+    FilterError { command: guess.and_then(|filter| command(&filter)).map(String::into_boxed_str), ..error }
 }
 
 /// The filter of `table` that `text` was probably meant to be; `None` where no guess binds. Text in quotes is not
@@ -226,6 +223,9 @@ mod tests {
         }
         assert_eq!(meant(Schema::of::<Routes>(), "8080"), None);
         let error = parse("lst").unwrap_err();
-        assert_eq!(proposing(Schema::of::<Nat>(), error).command.as_deref(), Some("netwren nat"));
+        assert_eq!(
+            proposing(Schema::of::<Nat>(), error, &|filter| Some(format!("nat {filter}"))).command.as_deref(),
+            Some("nat ")
+        );
     }
 }

@@ -87,7 +87,7 @@ fn unknown(table: Schema, text: &str, test: &Comparison) -> FilterError {
         let message = format!("unknown member `{}`; `{list}` has {names}", test.name);
         return FilterError::new(text, test.name_span, Fault::UnknownField, message);
     }
-    let hint = nearest(&test.name, table.names().chain(["local", "peer"]));
+    let hint = nearest(&test.name, table.names().chain(words::others(table)));
     let message = match hint {
         Some(_) => format!("unknown field `{}`", test.name),
         None => format!("unknown field `{}`; `netwren {} --columns help` lists them", test.name, table.name()),

@@ -7,7 +7,7 @@
 use super::names::HostNames;
 use crate::commands::plan;
 use crate::flags::request::Request;
-use crate::flags::unknown;
+use crate::flags::shell_line::shell_line;
 use engine::{Predicate, filter};
 use pcapfilter::{ExtraWord, FilterTarget, LinkType, Origin};
 use record::Schema;
@@ -114,19 +114,24 @@ impl JoinedFilter {
             (Err(refusal), _) => refusal,
         };
         let is_about_drops = text.split(|c: char| !c.is_alphanumeric()).any(|word| word == DROPPED);
-        Err(if is_about_drops { refusal + OF_DROPS } else { refusal + &with_interface(text) })
+        Err(if is_about_drops { refusal + OF_DROPS } else { refusal + &with_interface(request, text) })
     }
 }
 
 /// A line that proposes `-i` where the first word of a filter is the name of an interface; else empty.
-fn with_interface(text: &str) -> String {
+fn with_interface(request: &Request, text: &str) -> String {
     let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let is_plain = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
     if !is_plain || !Path::new("/sys/class/net").join(name).exists() {
         return String::new();
     }
+    let mut of_rest = request.clone();
+    rest.trim().clone_into(&mut of_rest.shown.filter);
+    if JoinedFilter::of(&of_rest).is_err() {
+        return String::new();
+    }
     let words: Vec<_> = [name, rest.trim()].into_iter().filter(|word| !word.is_empty()).map(Into::into).collect();
-    format!("\nperhaps: netwren capture -i {}", unknown::line(&words))
+    shell_line(&words).map_or_else(String::new, |words| format!("\nperhaps: netwren capture -i {words}"))
 }
 
 impl PcapFilter {
@@ -348,7 +353,7 @@ mod tests {
             ("dprot = 22", "dport"),
             ("port 53 or ttl = many", "many"),
             ("lo", "\nperhaps: netwren capture -i lo"),
-            ("lo port 80 or", "\nperhaps: netwren capture -i lo 'port 80 or'"),
+            ("lo port 80", "\nperhaps: netwren capture -i lo 'port 80'"),
         ] {
             let said = joined(text).unwrap_err();
             assert!(said.contains(says), "{text}: {said}");

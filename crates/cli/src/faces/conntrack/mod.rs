@@ -35,6 +35,12 @@ pub(crate) fn switches() -> Vec<String> {
     options::written()
 }
 
+/// True if conntrack takes the words.
+pub(crate) fn accepts(call: &super::Call) -> bool {
+    let words = call.args.iter().map(|arg| arg.clone().into_vec()).collect();
+    parse::parse(&sys::Host::live(), words, call.bug_compatible).is_ok()
+}
+
 /// Runs the face; returns the exit code.
 pub(crate) fn run(call: &super::Call) -> u8 {
     match answer(call) {

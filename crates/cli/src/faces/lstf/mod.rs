@@ -49,6 +49,11 @@ pub(crate) fn switches() -> Vec<String> {
     switches::written()
 }
 
+/// True if the words are switches of lstf.
+pub(crate) fn accepts(call: &Call) -> bool {
+    switches::parse(&call.args).is_ok()
+}
+
 /// Runs the face; returns the exit code.
 pub(crate) fn run(call: &Call) -> u8 {
     match switches::parse(&call.args) {

@@ -42,6 +42,15 @@ pub(crate) fn switches() -> Vec<String> {
     flags::written()
 }
 
+/// True if ss takes the words: its switches, and the expression behind them.
+pub(crate) fn accepts(call: &super::Call) -> bool {
+    let args = call.args.iter().map(|arg| arg.clone().into_vec()).collect();
+    let Ok(flags) = flags::parse(args, installed::layout(), call.bug_compatible) else { return false };
+    let Ok(session) = Session::open(SessionTarget::default()) else { return false };
+    let ifaces = LazyIfaces::new(&session);
+    request::make(&flags, &Live::new(&session, &ifaces)).is_ok()
+}
+
 /// Runs the face; returns the exit code.
 pub(crate) fn run(call: &super::Call) -> u8 {
     let layout = installed::layout();

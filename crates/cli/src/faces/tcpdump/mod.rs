@@ -53,6 +53,19 @@ pub(crate) fn switches() -> Vec<String> {
     switches::written()
 }
 
+/// True if the words are switches of tcpdump and an expression that compiles for Ethernet.
+pub(crate) fn accepts(call: &Call) -> bool {
+    let words = call.args.iter().map(|word| word.as_bytes().to_vec()).collect();
+    match switches::parse(words, TcpdumpOptions::new(zone)) {
+        Ok(TcpdumpCall::Run(run)) => {
+            let origin = Origin::Live { vlan_beside: true };
+            PacketFilter::new(&run, u32::from(LinkType::ETHERNET.0), origin, SNAPLEN_MAX, 0).is_ok()
+        }
+        Ok(TcpdumpCall::Misused(_)) | Err(_) => false,
+        Ok(_) => true,
+    }
+}
+
 /// Runs the face; returns the exit code.
 pub(crate) fn run(call: &Call) -> u8 {
     let words = call.args.iter().map(|word| word.as_bytes().to_vec()).collect();

@@ -1,0 +1,41 @@
+//! What an error of the command line proposes.
+//!
+//! A line `perhaps: netwren …` is a command that this program understands: it is parsed as the run would parse it
+//! before it is shown, and left out otherwise ([`own_line`], [`other_tool`]).
+
+mod option;
+mod other_tool;
+mod own_line;
+mod pieces;
+
+use crate::command::{Command, Commands};
+use crate::flags::defs::{FLAGS, Takes};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::ffi::OsString;
+
+/// The message about an option that the command does not take, or about a letter with two meanings; `None` if the
+/// error is another one.
+pub(crate) fn refusal(
+    error: &clap::Error,
+    words: &[OsString],
+    command: &'static Command,
+    commands: Commands,
+) -> Option<String> {
+    let Some(ContextValue::String(arg)) = error.get(ContextKind::InvalidArg) else { return None };
+    match error.kind() {
+        // A word that is no option is one too many.
+        ErrorKind::UnknownArgument if arg.starts_with('-') => Some(option::refusal(arg, words, command, commands)),
+        ErrorKind::InvalidValue if arg.starts_with("--output") => format_of_output(words, command, commands),
+        _ => None,
+    }
+}
+
+/// `-o` without a format: ss, lstf and conntrack have another `-o`.
+fn format_of_output(words: &[OsString], command: &'static Command, commands: Commands) -> Option<String> {
+    let tool = other_tool::of(command).filter(|_| words.iter().any(|word| word == "-o"))?;
+    let line = other_tool::line(words, command, commands)?;
+    let is_output = |flag: &&crate::flags::defs::Flag| flag.long == "output" && flag.scope.meets(command.scope);
+    let Takes::Word(formats) = FLAGS.iter().find(is_output)?.takes else { return None };
+    let formats = formats.join(", ");
+    Some(format!("-o takes a format: {formats}; switches of {tool} go with `netwren {tool}`\nperhaps: {line}"))
+}

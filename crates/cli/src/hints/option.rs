@@ -1,0 +1,158 @@
+//! Messages about options that a command does not take: the one that was meant, a filter, or the tool that has it.
+
+use super::{other_tool, own_line};
+use crate::command::{Command, Commands};
+use crate::flags::defs::FLAGS;
+use crate::flags::near_command::is_slip;
+use engine::nearest;
+use std::ffi::OsString;
+
+/// Options of other tools and what is done here instead; only where the flag that the text begins with is taken.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("--dry-run", "without --yes nothing is done, only shown: leave it out"),
+    ("--list", "rows are listed without an option: leave it out"),
+    ("--count", "--by FIELD counts rows by a field, --limit N ends after N of them"),
+    ("--group-by", "--by FIELD makes a row for each value of a field"),
+    ("--order", "--sort FIELD orders by a field"),
+    ("--order-by", "--sort FIELD orders by a field"),
+    ("--duration", "--for SECONDS ends after so long"),
+    ("--timeout", "--for SECONDS ends after so long"),
+    ("--time", "--for SECONDS ends after so long"),
+    ("--filter", "the filter stands without an option: leave it out"),
+    ("--format", "-o chooses the format"),
+    ("--fields", "--columns chooses the columns"),
+    ("--numeric", "addresses and ports are numbers unless --resolve asks for names: leave it out"),
+];
+
+/// The message where `command` does not take `word`; `words` are all that were given.
+pub(super) fn refusal(word: &str, words: &[OsString], command: &'static Command, commands: Commands) -> String {
+    let word = word.split('=').next().unwrap_or_default();
+    let given = GivenOption { word, words, command, commands };
+    let answer = match word.strip_prefix("--") {
+        Some(long) => given.of_long(long),
+        None => given.of_letter(),
+    };
+    answer.unwrap_or_else(|| given.because(&format!("`netwren {} --help` lists the options", command.name), None))
+}
+
+/// An option that a command does not take.
+struct GivenOption<'w> {
+    /// Without its value.
+    word: &'w str,
+    /// All words after the command.
+    words: &'w [OsString],
+    command: &'static Command,
+    commands: Commands,
+}
+
+impl GivenOption<'_> {
+    /// The message: what is wrong, why, and the line that is right.
+    fn because(&self, text: &str, line: Option<String>) -> String {
+        let (command, word) = (self.command.name, self.word.escape_debug());
+        let line = line.map_or_else(String::new, |line| format!("\nperhaps: {line}"));
+        format!("`netwren {command}` has no option {word}: {text}{line}")
+    }
+
+    fn of_letter(&self) -> Option<String> {
+        if other_tool::has(self.word, self.command) {
+            let line = other_tool::line(self.words, self.command, self.commands);
+            return Some(match other_tool::of(self.command) {
+                Some(tool) => self.because(&format!("switches of {tool} go with `netwren {tool}`"), line),
+                None => self.because("the filter chooses", line),
+            });
+        }
+        let letter = self.word.chars().nth(1)?;
+        FLAGS.iter().find(|flag| flag.short == Some(letter)).map(|flag| self.of_others(flag.long))
+    }
+
+    fn of_long(&self, long: &str) -> Option<String> {
+        let wanted = format!("{} {long}", self.command.name);
+        if let Some(below) = self.commands.iter().copied().find(|other| other.name == wanted) {
+            let line = own_line::line(below, &self.others(), &[]);
+            return Some(self.because(&format!("it is a command: `netwren {wanted}`"), line));
+        }
+        if FLAGS.iter().any(|flag| flag.long == long) {
+            return Some(self.of_others(long));
+        }
+        if let Some((_, text)) = ELSEWHERE.iter().find(|(other, text)| *other == self.word && self.is_taken(text)) {
+            let line = own_line::line(self.command, &self.others(), &[]);
+            return Some(self.because(text, line.filter(|_| text.ends_with("leave it out"))));
+        }
+        let name = long.replace('-', "_");
+        let knows = |name: &str| self.command.tables.first().is_some_and(|table| engine::filter::knows(*table, name));
+        let single = name.trim_end_matches('s');
+        match () {
+            () if knows(&name) => Some(self.as_filter(&name)),
+            () if self.is_own(&single.replace('_', "-")) => {
+                Some(self.because(&format!("did you mean --{single}?"), None))
+            }
+            () if knows(single) => Some(self.as_filter(single)),
+            () => near_flag(&name, self.command).map(|near| self.because(&format!("did you mean --{near}?"), None)),
+        }
+    }
+
+    /// The message about an option of other commands.
+    fn of_others(&self, long: &str) -> String {
+        if let Some((_, text)) = self.command.refusals.iter().find(|(refused, _)| *refused == long) {
+            return (*text).to_owned();
+        }
+        let takes = |other: &&&Command| FLAGS.iter().any(|flag| flag.long == long && flag.scope.meets(other.scope));
+        let others: Vec<String> = self.commands.iter().filter(takes).map(|other| format!("`{}`", other.name)).collect();
+        let belongs = if others.is_empty() { "`netwren` alone".to_owned() } else { others.join(", ") };
+        format!("--{long} does not go with `{}`: it belongs to {belongs}", self.command.name)
+    }
+
+    /// The message about an option that is a field of the filter.
+    fn as_filter(&self, name: &str) -> String {
+        let (value, rest) = self.value();
+        let line = value.and_then(|value| own_line::line(self.command, &rest, &[other_tool::test_of(name, &value)]));
+        self.because(&format!("it is a field of the filter: '{name} = VALUE'"), line)
+    }
+
+    /// The value that was given with the option, and the words without both.
+    fn value(&self) -> (Option<String>, Vec<OsString>) {
+        let Some(at) = self.words.iter().position(|word| self.is_here(word)) else { return (None, self.others()) };
+        let glued =
+            self.words.get(at).and_then(|word| word.to_str()?.split_once('=').map(|(_, value)| value.to_owned()));
+        let next = self.words.get(at + 1).and_then(|word| word.to_str()).filter(|next| !next.starts_with('-'));
+        let taken = if glued.is_none() && next.is_some() { at..at + 2 } else { at..at + 1 };
+        let rest = self.words.iter().enumerate().filter(|(place, _)| !taken.contains(place));
+        (glued.or(next.map(str::to_owned)), rest.map(|(_, word)| word.clone()).collect())
+    }
+
+    /// The words without the option.
+    fn others(&self) -> Vec<OsString> {
+        self.words.iter().filter(|word| !self.is_here(word)).cloned().collect()
+    }
+
+    fn is_here(&self, word: &OsString) -> bool {
+        word.to_str().is_some_and(|word| word.split('=').next() == Some(self.word))
+    }
+
+    /// True if the command takes the flag.
+    fn is_own(&self, long: &str) -> bool {
+        FLAGS.iter().any(|flag| flag.long == long && flag.scope.meets(self.command.scope))
+    }
+
+    /// True if the command takes the flag that a text of [`ELSEWHERE`] begins with.
+    fn is_taken(&self, text: &str) -> bool {
+        match text.strip_prefix("--").and_then(|text| text.split(' ').next()) {
+            Some(long) => self.is_own(long),
+            None => !text.starts_with("-o") || self.is_own("output"),
+        }
+    }
+}
+
+/// The flag of the command that `name` is a slip of: its beginning, its name with something behind it, or one slip of
+/// the fingers.
+fn near_flag(name: &str, command: &Command) -> Option<&'static str> {
+    let own = || FLAGS.iter().filter(|flag| flag.scope.meets(command.scope)).map(|flag| flag.long);
+    let is_longer = |flag: &&str| {
+        let rest = name.strip_prefix(*flag).filter(|_| flag.len() >= 3);
+        rest.is_some_and(|rest| rest.starts_with('_') || rest.len() == 1)
+    };
+    let near = own().find(is_longer).or_else(|| nearest(name, own()))?;
+    let plain = near.replace('-', "_");
+    let is_beginning = name.len() >= 3 && plain.starts_with(name);
+    (is_longer(&near) || is_beginning || is_slip(name.as_bytes(), plain.as_bytes())).then_some(near)
+}

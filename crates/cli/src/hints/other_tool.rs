@@ -1,0 +1,171 @@
+//! Switches of ss, conntrack, tcpdump and lstf that are typed at our commands: the line of the tool's face, or ours
+//! that asks the same.
+
+use super::own_line;
+use super::pieces::{WordPiece, pieces};
+use crate::command::{Command, Commands};
+use crate::faces;
+use crate::flags::shell_line::shell_line;
+use std::ffi::OsString;
+
+/// What a tool's letter is in a line of ours.
+#[derive(Clone, Copy)]
+enum LetterMeaning {
+    /// What is shown anyway.
+    Usual,
+    /// A value of `proto`.
+    Proto(&'static str),
+    /// A test of the filter.
+    Test(&'static str),
+    /// A test of this field for the next word.
+    Field(&'static str),
+    /// The command `listeners`.
+    Listening,
+}
+
+/// A tool whose users try one of our commands.
+struct Tool {
+    /// Our commands.
+    commands: &'static [&'static str],
+    /// Its face; empty if none does what the command does.
+    name: &'static str,
+    /// Long names of our flags and the tool's switches that say the same.
+    flags: &'static [(&'static str, &'static str)],
+    /// Its letters in our words.
+    letters: &'static [(char, LetterMeaning)],
+}
+
+const OF_SS: &[(char, LetterMeaning)] = &[
+    ('t', LetterMeaning::Proto("tcp")),
+    ('u', LetterMeaning::Proto("udp")),
+    ('w', LetterMeaning::Proto("raw")),
+    ('x', LetterMeaning::Proto("unix")),
+    ('S', LetterMeaning::Proto("sctp")),
+    ('M', LetterMeaning::Proto("mptcp")),
+    ('4', LetterMeaning::Test("family = inet")),
+    ('6', LetterMeaning::Test("family = inet6")),
+    ('l', LetterMeaning::Listening),
+    ('a', LetterMeaning::Usual),
+    ('n', LetterMeaning::Usual),
+    ('p', LetterMeaning::Usual),
+];
+const OF_CONNTRACK: &[(char, LetterMeaning)] = &[
+    ('L', LetterMeaning::Usual),
+    ('s', LetterMeaning::Field("src")),
+    ('d', LetterMeaning::Field("dst")),
+    ('p', LetterMeaning::Field("proto")),
+    ('n', LetterMeaning::Usual),
+];
+const TOOLS: &[Tool] = &[
+    Tool {
+        commands: &["sockets", "listeners"],
+        name: "ss",
+        flags: &[("netns", "-N"), ("no-header", "-H")],
+        letters: OF_SS,
+    },
+    Tool { commands: &["nat"], name: "conntrack", flags: &[], letters: OF_CONNTRACK },
+    Tool { commands: &["nat delete"], name: "", flags: &[], letters: OF_CONNTRACK },
+    Tool {
+        commands: &["capture"],
+        name: "tcpdump",
+        flags: &[
+            ("limit", "-c"),
+            ("interface", "-i"),
+            ("read", "-r"),
+            ("write", "-w"),
+            ("snaplen", "-s"),
+            ("no-promiscuous", "-p"),
+            ("relinquish-privileges", "-Z"),
+            ("verbose", "-v"),
+            ("time-stamp-type", "-j"),
+        ],
+        letters: &[],
+    },
+    Tool { commands: &["flows"], name: "lstf", flags: &[], letters: &[] },
+];
+
+fn tool_of(command: &Command) -> Option<&'static Tool> {
+    TOOLS.iter().find(|tool| tool.commands.contains(&command.name))
+}
+
+/// The face whose users try the command.
+pub(super) fn of(command: &Command) -> Option<&'static str> {
+    tool_of(command).map(|tool| tool.name).filter(|name| !name.is_empty())
+}
+
+/// True if the word, `-x` or a cluster, begins with a switch of the tool that our line knows or the face has.
+pub(super) fn has(word: &str, command: &Command) -> bool {
+    let Some((tool, letter)) = tool_of(command).zip(word.chars().nth(1)) else { return false };
+    let is_of_face = || faces::switches(tool.name).contains(&format!("-{letter}"));
+    tool.letters.iter().any(|(known, _)| *known == letter) || is_of_face()
+}
+
+/// The line of the face for these words after `command`, else ours; `None` if neither says the same.
+pub(super) fn line(words: &[OsString], command: &'static Command, commands: Commands) -> Option<String> {
+    let (tool, pieces) = (tool_of(command)?, pieces(words, command)?);
+    of_face(tool, command, &pieces).or_else(|| of_ours(tool, command, pieces, commands))
+}
+
+fn of_face(tool: &Tool, command: &Command, pieces: &[WordPiece]) -> Option<String> {
+    let mut line: Vec<OsString> = Vec::new();
+    let is_placed = |piece: &WordPiece| matches!(piece, WordPiece::Own { long: "interface" | "read", .. });
+    match command.name {
+        "listeners" => line.push("-l".into()),
+        // tcpdump takes the first interface where none is named.
+        "capture" if !pieces.iter().any(is_placed) => line.extend(["-i".into(), "any".into()]),
+        _ => {}
+    }
+    for piece in pieces {
+        match piece {
+            WordPiece::Own { long, value, .. } => {
+                line.push(tool.flags.iter().find(|(ours, _)| ours == long)?.1.into());
+                line.extend(value.as_ref().map(OsString::from));
+            }
+            WordPiece::Letters(letters) => line.push(format!("-{letters}").into()),
+            // lstf ignores words that are no switches.
+            WordPiece::Operand(word) if tool.name != "lstf" => line.push(word.into()),
+            WordPiece::Operand(_) | WordPiece::Long(_) => return None,
+        }
+    }
+    let words = shell_line(&line).filter(|_| faces::accepts(tool.name, line))?;
+    Some(format!("netwren {} {words}", tool.name))
+}
+
+fn of_ours(tool: &Tool, command: &'static Command, pieces: Vec<WordPiece>, commands: Commands) -> Option<String> {
+    let (mut kept, mut protos, mut tests, mut command) = (Vec::new(), Vec::new(), Vec::new(), command);
+    let mut pieces = pieces.into_iter().peekable();
+    while let Some(piece) = pieces.next() {
+        let WordPiece::Letters(letters) = piece else {
+            kept.push(piece);
+            continue;
+        };
+        for letter in letters.chars() {
+            match tool.letters.iter().find(|(known, _)| *known == letter)?.1 {
+                LetterMeaning::Usual => {}
+                LetterMeaning::Proto(name) => protos.push(name),
+                LetterMeaning::Test(test) => tests.push(test.to_owned()),
+                LetterMeaning::Field(field) => match pieces.next()? {
+                    WordPiece::Operand(value) => tests.push(test_of(field, &value)),
+                    _ => return None,
+                },
+                LetterMeaning::Listening => command = commands.iter().find(|other| other.name == "listeners")?,
+            }
+        }
+    }
+    match *protos {
+        [] => {}
+        [proto] => tests.insert(0, format!("proto = {proto}")),
+        _ => tests.insert(0, format!("proto in ({})", protos.join(", "))),
+    }
+    own_line::of_pieces(command, &kept, &tests)
+}
+
+/// A test of a field for a value as it is typed.
+pub(super) fn test_of(field: &str, value: &str) -> String {
+    let is_plain = !value.is_empty() && value.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:/-".contains(&b));
+    let sign = if is_plain && value.contains('/') && value.parse::<u64>().is_err() { "in" } else { "=" };
+    match is_plain {
+        true => format!("{field} {sign} {value}"),
+        false => format!("{field} = \"{}\"", value.replace('\\', "\\\\").replace('"', "\\\"")),
+    }
+}

@@ -1,0 +1,104 @@
+//! Lines of our own commands, proposed only if the command understands them.
+
+use super::pieces::{WordPiece, pieces};
+use crate::command::{Command, ParsedWords, Positional};
+use crate::flags::defs::Scope;
+use crate::flags::parser;
+use crate::flags::request::Request;
+use crate::flags::shell_line::shell_line;
+use pcapfilter::{FilterTarget, LinkType, NameFiles, Origin};
+use record::Schema;
+use record::rows::Sockets;
+use std::ffi::OsString;
+
+/// `netwren COMMAND FILTER FLAGS` of the words and the tests that are added to their filter; `None` if the command
+/// would refuse it.
+pub(super) fn line(command: &'static Command, words: &[OsString], tests: &[String]) -> Option<String> {
+    of_pieces(command, &pieces(words, command)?, tests)
+}
+
+/// The same of words that are in pieces.
+pub(super) fn of_pieces(command: &'static Command, pieces: &[WordPiece], tests: &[String]) -> Option<String> {
+    let (mut operands, mut flags) = (Vec::new(), Vec::new());
+    for piece in pieces {
+        match piece {
+            WordPiece::Own { words, .. } => flags.extend(words.iter().map(OsString::from)),
+            WordPiece::Operand(word) => operands.push(word.as_str()),
+            WordPiece::Letters(_) | WordPiece::Long(_) => return None,
+        }
+    }
+    let mut line: Vec<OsString> = match command.positional {
+        Positional::Filter => filter(command, &operands.join(" "), tests)?.into_iter().map(OsString::from).collect(),
+        _ if tests.is_empty() => operands.into_iter().map(OsString::from).collect(),
+        _ => return None,
+    };
+    line.extend(flags);
+    if !is_understood(command, &line) {
+        return None;
+    }
+    let words = shell_line(&line)?;
+    Some(format!("netwren {} {words}", command.name).trim_end().to_owned())
+}
+
+/// The filter of these words with the tests; `Some(None)` if there is nothing to test.
+fn filter(command: &Command, written: &str, tests: &[String]) -> Option<Option<String>> {
+    let written = match written {
+        "" => String::new(),
+        text if command.tables.iter().any(|table| is_filter(command, *table, text)) => text.to_owned(),
+        text => engine::filter::meant(*command.tables.first()?, text)?,
+    };
+    let has_or = written.split_whitespace().any(|word| word == "or" || word == "||");
+    let written = if has_or && !tests.is_empty() { format!("({written})") } else { written };
+    let parts: Vec<String> =
+        [written].into_iter().filter(|part| !part.is_empty()).chain(tests.iter().cloned()).collect();
+    Some((!parts.is_empty()).then(|| parts.join(" and ")))
+}
+
+/// True if the command takes the words: its flags, their values, the columns, the filter.
+pub(super) fn is_understood(command: &'static Command, words: &[OsString]) -> bool {
+    command.run.is_some() && parser::parse(command, words.to_vec(), &[], check).is_ok()
+}
+
+/// Fails if a run with these words would refuse them.
+fn check(words: &ParsedWords<'_>) -> Result<(), String> {
+    let command = words.command;
+    if command.positional != Positional::Filter {
+        return Ok(());
+    }
+    let request = Request::of(words)?;
+    let filter = request.shown.filter.trim();
+    let acts = command.scope.meets(Scope::CLOSING.and(Scope::DELETING));
+    let is_lacking = match () {
+        () if acts => filter.is_empty() && !words.has("all"),
+        () if command.scope.meets(Scope::LOG) => {
+            words.value("group").is_none() && !words.has_file("config") && !words.has_file("replay")
+        }
+        () => false,
+    };
+    let has_columns = |table: &Schema| {
+        engine::columns::resolve(*table, request.shown.columns.as_deref(), engine::columns::Base::Default, true).is_ok()
+    };
+    // As for the run: another table is followed, or compared with a baseline.
+    let is_other = request.follow.is_some() || words.has("events") || words.has_file("baseline");
+    let table = command.tables.get(1).filter(|_| is_other).or(command.tables.first());
+    let is_right = !is_lacking && table.is_some_and(|table| has_columns(table) && is_filter(command, *table, filter));
+    if is_right { Ok(()) } else { Err(String::new()) }
+}
+
+/// True if the command filters the table by this text.
+fn is_filter(command: &Command, table: Schema, text: &str) -> bool {
+    if text.is_empty() {
+        return true;
+    }
+    let sockets = (table.name() == "flows").then(Schema::of::<Sockets>);
+    let is_of_fields = engine::filter::parse(text)
+        .is_ok_and(|ast| [table].into_iter().chain(sockets).any(|table| engine::filter::bind(table, &ast).is_ok()));
+    is_of_fields || command.scope.meets(Scope::CAPTURE) && is_expression(text)
+}
+
+/// True if pcap-filter compiles the text for Ethernet.
+fn is_expression(text: &str) -> bool {
+    let origin = Origin::Live { vlan_beside: true };
+    let target = FilterTarget { link: LinkType::Ethernet, origin, snaplen: u32::MAX, netmask: None };
+    pcapfilter::compile(text, &target, &NameFiles::default()).is_ok()
+}

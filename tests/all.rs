@@ -34,6 +34,7 @@ mod fold;
 mod follow;
 mod going;
 mod goldens;
+mod groups;
 mod hints;
 mod home;
 mod identity;

@@ -12,19 +12,19 @@ const QUESTIONS: &[(&str, [&str; 3])] = &[
     ("who listens on port 8080", ["listeners port=8080", "sockets port 8080", "ss -ltnp sport = :8080"]),
     ("who talks to 10.1.2.3", ["sockets dst 10.1.2.3", "sockets peer=10.1.2.3", "flows host 10.1.2.3"]),
     ("who talks to the internet", ["flows", "flows 'not dst in 10.0.0.0/8'", "sockets 'peer not in 127.0.0.0/8'"]),
-    ("top talkers", ["flows --sort bytes_out:desc", "flows --sort connections:desc", "flows --limit 10"]),
+    ("top talkers", ["flows --sort bytes_out", "flows --sort connections", "flows --limit 10"]),
     (
         "CLOSE_WAIT by process",
         ["sockets state=close-wait --by process", "sockets --state close-wait", "sockets close-wait --by program"],
     ),
     ("whose accept queue is full", ["sockets 'accept_q > accept_q_max'", "listeners 'accept_q > 100'", "doctor"]),
-    ("slow connections", ["sockets --sort rtt:desc", "sockets 'rtt > 20ms'", "sockets -c +rtt"]),
+    ("slow connections", ["sockets --sort rtt", "sockets 'rtt > 20ms'", "sockets -c +rtt"]),
     (
         "retransmits by peer",
         [
             "sockets --by peer --sum retrans_total",
             "sockets --by dst --sum retrans_total",
-            "sockets --sort retrans_total:desc",
+            "sockets --sort retrans_total",
         ],
     ),
     ("what does this process do", ["sockets --process nginx", "sockets --pid 1", "sockets process=nginx"]),

@@ -127,6 +127,47 @@ fn root_watch_tells_rates_to_the_byte_and_what_is_new_or_gone() {
     assert_eq!(changes(&replay("change,proto", &["change = gone"])), ["gone"]);
 }
 
+#[test]
+fn root_watch_shows_the_busiest_connections_first() {
+    testkit::require_root!();
+    let lab = Lab::new("watchorder");
+    let tape = lab.dir().join("tape");
+    let mut pairs: Vec<(TcpStream, TcpStream)> = lab.inside(|| {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 8080)).unwrap();
+        let connect = |_| {
+            let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            (client, listener.accept().unwrap().0)
+        };
+        (0..8).map(connect).collect()
+    });
+    let (tape, filter) = (tape.to_str().unwrap(), "state = established and local_port = 8080");
+    let columns = "change,proto,peer_port,bytes_in,bytes_in_per_s,bytes_out_per_s";
+    let args = ["sockets", "-o", "json", "-c", columns, "--watch=0.05", "--record", tape, filter];
+    let running = Running::start(&lab, &args);
+    running.wait("the second round", |row| row["change"] == "kept");
+    // What goes out counts as much as what comes in.
+    for (n, (client, server)) in pairs.iter_mut().enumerate() {
+        let bytes = vec![0; 5_000 * (1 + n * 3 % 8)];
+        let (from, to) = if n % 2 == 0 { (client, server) } else { (server, client) };
+        from.write_all(&bytes).unwrap();
+        to.read_exact(&mut bytes.clone()).unwrap();
+    }
+    let last = pairs[6].0.local_addr().unwrap().port();
+    running.wait("the bytes", |row| row["bytes_in"] == 15_000 && row["peer_port"] == last);
+    running.end();
+    let args = ["sockets", "-o", "plain", "-H", "-c", columns, "--watch", "--replay", tape, filter];
+    let shown = netwren(&args).stdout;
+    let rate = |line: &str| {
+        let cells = line.split_whitespace().rev().take(2).map(|cell| cell.parse::<u64>().unwrap_or(0));
+        cells.sum::<u64>()
+    };
+    let rates: Vec<u64> = shown.lines().filter(|line| line.contains("tcp")).map(rate).collect();
+    assert!(rates.iter().filter(|rate| **rate > 0).count() >= 8, "{shown}");
+    for round in rates.chunks(8) {
+        assert!(round.is_sorted_by(|a, b| a >= b), "{shown}");
+    }
+}
+
 /// Rows that rest are not made again: the others must not be taken for them, nor they for gone.
 #[test]
 fn root_watch_tells_what_moves_among_many_that_rest() {

@@ -69,14 +69,14 @@ const FIRST: &[Question] = &[
     ),
     ask(
         "Which hosts get most?",
-        "netwren flows -c local,peer_addr,connections,bytes_out,process --sort bytes_out:desc --limit 3",
+        "netwren flows -c local,peer_addr,connections,bytes_out,process --sort bytes_out --limit 3",
     )
     .note("The bytes are those of the connections that are open; `--watch` shows bytes a second."),
     ask("Which programs leave connections in CLOSE_WAIT?", "netwren sockets 'state = close_wait' --by process,pid"),
     ask("Whose accept queue is full?", "netwren listeners 'accept_q > accept_q_max'"),
     ask(
         "Which connections are slow?",
-        "netwren sockets 'rtt > 1us' -c local_port,peer,rtt,process --sort rtt:desc --limit 3",
+        "netwren sockets 'rtt > 1us' -c local_port,peer,rtt,process --sort rtt --limit 3",
     )
     .words(&["rtt", "process"])
     .note("`rtt > 20ms` chooses by a time; `rttvar_us` and `min_rtt_us` are columns, too."),
@@ -101,7 +101,7 @@ const FIRST: &[Question] = &[
     ask("How do I delete a client's entries?", "netwren nat delete client=10.1.2.4 -c state,client,published")
         .note("Nothing is deleted before `--yes` is added, see the last chapter."),
     ask("What goes through NAT?", "netwren nat 'nat = dnat' -c client,published,backend"),
-    ask("What does the kernel drop?", "netwren drops --for 0.5 -c count,reason,dport,process --sort count:desc")
+    ask("What does the kernel drop?", "netwren drops --for 0.5 -c count,reason,dport,process --sort count")
         .words(&["NETFILTER_DROP", "SOCKET_RCVBUFF", "collector", "9999"])
         .bpf(),
     ask("Which packets of port 53 come and go?", "netwren capture port 53 --for 0.3 -c src,dst,info --limit 2")

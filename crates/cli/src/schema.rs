@@ -30,8 +30,13 @@ pub(crate) fn markdown(commands: Commands) -> String {
     }
     page.push_str(
         "\n## groups (`--by`)\n\nThe keys, then `count`, then `sum_x`, `max_x`, `avg_x` for each field of --sum, \
-         --max, --avg.\nOf packets, log records and single drops, whose senders choose how many groups there are, \
-         65,536 are kept at once, fewer with long texts.\nBeyond that the smallest are counted together in the line \
+         --max, --avg.\nThe largest come first: by the first of these, without them by `count`.\nA word for an end \
+         (`peer`, `local`, `src`, `dst` and so on) is the address of that end, and so is `client`; name the port as \
+         well to group by both (`peer_addr,peer_port`).\nAn address may have the length of a prefix, and is then its \
+         network in CIDR notation: `peer_addr/24`, `client/16`.\nA single length goes for IPv4 and IPv6, above 32 for \
+         IPv6 alone; `peer_addr/24/64` has one for each.\nOf packets, log records and single drops, whose senders \
+         choose how many groups there are, 65,536 are kept at once, fewer with long texts.\nBeyond that the smallest \
+         are counted together in the line \
          whose keys are all null, which is said (exit code 3): no group with more than\none in 32,768 of all rows is \
          among them in the end, and no line lacks more rows than that.\n\n## accounting\n\nThe last \
          JSON object with `--stats`, or when anything was lost: \

@@ -160,7 +160,7 @@ const REASONS: &[(&[&str], DropMeaning)] = &[
         of(
             "the receive buffer of the socket is full: the program reads too slowly",
             "application",
-            "`netwren sockets --sort recv_q:desc`; SO_RCVBUF, net.core.rmem_max",
+            "`netwren sockets --sort recv_q`; SO_RCVBUF, net.core.rmem_max",
         ),
     ),
     (
@@ -172,7 +172,7 @@ const REASONS: &[(&[&str], DropMeaning)] = &[
         of(
             "the memory that all sockets of the protocol may use is used up",
             "administrator",
-            "net.ipv4.udp_mem, net.ipv4.tcp_mem; `netwren sockets --sort recv_q:desc`",
+            "net.ipv4.udp_mem, net.ipv4.tcp_mem; `netwren sockets --sort recv_q`",
         ),
     ),
     (
@@ -367,7 +367,7 @@ const REASONS: &[(&[&str], DropMeaning)] = &[
         of(
             "the receiver has no room: the program reads too slowly",
             "application",
-            "`netwren sockets --sort recv_q:desc`; net.ipv4.tcp_rmem",
+            "`netwren sockets --sort recv_q`; net.ipv4.tcp_rmem",
         ),
     ),
     (

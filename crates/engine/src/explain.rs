@@ -41,10 +41,10 @@ fn steps<T: Table>(plan: &Plan<T>) -> Vec<String> {
     let mut steps = Vec::new();
     match &plan.work {
         Work::Stream => steps.push("rows go out as they come".to_owned()),
-        Work::Sort(order) => steps.push(format!("keep the rows, order by {}", order_text(plan, order))),
+        Work::Sort(order) => steps.push(format!("keep the rows, order by {}", order_text(plan, &order.keys))),
         Work::Group(Grouping { keys, order, .. }) => {
             let all: Vec<&str> = plan.columns.0.iter().map(|c| &*c.name).collect();
-            let (names, folded) = all.split_at_checked(*keys).unwrap_or((&all, &[]));
+            let (names, folded) = all.split_at_checked(keys.len()).unwrap_or((&all, &[]));
             steps.push(match names {
                 [] => "count all rows".to_owned(),
                 names => format!("count by {}", names.join(", ")),
@@ -54,7 +54,7 @@ fn steps<T: Table>(plan: &Plan<T>) -> Vec<String> {
                     steps.push(format!("fold into {}", folds.join(", ")));
                 }
             }
-            steps.push(format!("order by {}", order_text(plan, order)));
+            steps.push(format!("order by {}", order_text(plan, &order.keys)));
         }
     }
     if let Some(limit) = plan.limit {

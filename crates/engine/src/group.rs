@@ -11,7 +11,7 @@
 //! are in the group without keys, so that all lines together lack none.
 
 use crate::packed_cells::PackedCells;
-use crate::plan::Fold;
+use crate::plan::{Fold, KeyPart};
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use record::Value;
@@ -40,8 +40,8 @@ impl GroupBound {
 
 /// Groups in the making.
 pub(crate) struct Grouper {
-    /// How many of the cells are the key; the folded ones follow.
-    keys: usize,
+    /// What of each of the first cells is the key; the folded ones follow.
+    keys: Vec<KeyPart>,
     folds: Vec<Fold>,
     packed: PackedCells,
     scratch: Vec<u8>,
@@ -88,8 +88,8 @@ struct Total {
 }
 
 impl Grouper {
-    /// Groups by the first `keys` cells of a row; `folds` says what happens to the others.
-    pub(crate) fn new(keys: usize, folds: Vec<Fold>, bound: GroupBound) -> Grouper {
+    /// Groups by these parts of the first cells of a row; `folds` says what happens to the others.
+    pub(crate) fn new(keys: Vec<KeyPart>, folds: Vec<Fold>, bound: GroupBound) -> Grouper {
         Grouper {
             keys,
             bound,
@@ -106,7 +106,7 @@ impl Grouper {
 
     /// Counts one row: the cells of the key, then one for each fold.
     pub(crate) fn add(&mut self, cells: &[Value<'_>]) {
-        let (key, folded) = cells.split_at_checked(self.keys).unwrap_or((cells, &[]));
+        let (key, folded) = cells.split_at_checked(self.keys.len()).unwrap_or((cells, &[]));
         let index = self.group_of(key);
         let Some(group) = self.groups.get_mut(index) else { return };
         group.count += 1;
@@ -126,8 +126,8 @@ impl Grouper {
     /// The index of the key's group; a new key gets a new one.
     fn group_of(&mut self, key: &[Value<'_>]) -> usize {
         self.scratch.clear();
-        for cell in key {
-            self.packed.side().pack(cell, &mut self.scratch);
+        for (cell, part) in key.iter().zip(&self.keys) {
+            self.packed.side().pack(&part.of(*cell), &mut self.scratch);
         }
         let hash = self.hasher.hash_one(&*self.scratch);
         let is_it = |&index: &usize| {
@@ -193,8 +193,8 @@ impl Grouper {
     /// Hands out each group: the key's cells, the count, one cell a fold. In the order of first appearance; those that
     /// were folded are in the group whose keys are all absent.
     pub(crate) fn finish(&self, mut each: impl FnMut(&[Value<'_>])) {
-        let mut cells = Vec::with_capacity(self.keys + 1 + self.folds.len());
-        if self.keys == 0 && self.groups.is_empty() {
+        let mut cells = Vec::with_capacity(self.keys.len() + 1 + self.folds.len());
+        if self.keys.is_empty() && self.groups.is_empty() {
             // Without keys there is one group, even of nothing.
             cells.push(Value::U64(0));
             cells.extend(self.folds.iter().map(|_| Value::Null));
@@ -204,7 +204,7 @@ impl Grouper {
         for (index, group) in self.groups.iter().enumerate() {
             let mut key = self.packed.read(group.at);
             cells.clear();
-            cells.extend((0..self.keys).map(|_| key.cell()));
+            cells.extend(self.keys.iter().map(|_| key.cell()));
             let totals = self.totals.get(index * self.folds.len()..).unwrap_or(&[]);
             if self.others.count > 0 && cells.iter().all(|cell| *cell == Value::Null) {
                 others.add(group.count, totals, &self.folds);
@@ -216,7 +216,7 @@ impl Grouper {
         }
         if self.others.count > 0 {
             cells.clear();
-            cells.extend((0..self.keys).map(|_| Value::Null));
+            cells.extend(self.keys.iter().map(|_| Value::Null));
             cells.push(Value::U64(others.count));
             cells.extend(self.folds.iter().zip(&others.totals).map(|(fold, total)| total.cell(*fold)));
             each(&cells);

@@ -1,8 +1,9 @@
 //! `--sort`: rows kept until the last has come, then handed out in order.
 //!
-//! Ascending unless said otherwise; absent values come last either way; addresses by their octets, IPv4 before IPv6;
+//! Absent values come last either way; addresses by their octets, IPv4 before IPv6;
 //! texts by bytes; ties are broken by the remaining columns from left to right, ascending, so the order never depends
-//! on the kernel's. With a limit at most about twice that many rows are in memory.
+//! on the kernel's, or by arrival ([`Ties`]). With a limit at most about twice that many rows are in memory, and a row
+//! that is certainly cut costs its keys alone.
 
 use crate::packed_cells::PackedCells;
 use record::{Addr, Next, Value};
@@ -10,10 +11,32 @@ use record::{Addr, Next, Value};
 /// With a limit, this many rows more than it are collected before the worst are thrown away.
 const SLACK: usize = 1024;
 
+/// The order of rows.
+pub(crate) struct RowOrder {
+    /// Place of a cell, true for descending.
+    pub(crate) keys: Vec<(usize, bool)>,
+    /// What decides between rows whose keys are equal.
+    pub(crate) ties: Ties,
+}
+
+/// What decides between rows whose keys are equal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ties {
+    /// The remaining columns, ascending.
+    Columns,
+    /// The row that came first comes first.
+    Arrival,
+}
+
 /// Rows on their way into order.
 pub(crate) struct Sorter {
     /// Cells to compare, first one first: place and direction.
     order: Vec<(usize, bool)>,
+    /// How many of them were asked for.
+    asked: usize,
+    ties: Ties,
+    /// Rows that were added.
+    added: u64,
     /// Rows that are handed out at most.
     limit: Option<usize>,
     /// How many cells a row has.
@@ -39,10 +62,34 @@ struct Sorted {
 impl Sorter {
     /// `keys` are the cells asked for, with true for descending; the rest of `width` cells break ties.
     /// `shown` cells of the `width` take part in that: hidden ones behind them do not.
-    pub(crate) fn new(keys: &[(usize, bool)], width: usize, shown: usize, limit: Option<usize>) -> Sorter {
-        let mut order = keys.to_vec();
-        order.extend((0..shown).filter(|i| keys.iter().all(|(key, _)| key != i)).map(|i| (i, false)));
-        Sorter { order, limit, width, packed: PackedCells::default(), rows: Vec::new(), key: Vec::new(), bar: None }
+    pub(crate) fn new(how: &RowOrder, width: usize, shown: usize, limit: Option<usize>) -> Sorter {
+        let (mut order, asked) = (how.keys.clone(), how.keys.len());
+        if how.ties == Ties::Columns {
+            order.extend((0..shown).filter(|i| how.keys.iter().all(|(key, _)| key != i)).map(|i| (i, false)));
+        }
+        Sorter {
+            order,
+            asked,
+            ties: how.ties,
+            added: 0,
+            limit,
+            width,
+            packed: PackedCells::default(),
+            rows: Vec::new(),
+            key: Vec::new(),
+            bar: None,
+        }
+    }
+
+    /// True if the row whose cells `cell` gives is certainly cut. Looks at the cells that were asked for alone.
+    pub(crate) fn cuts<'r>(&mut self, cell: impl Fn(usize) -> Value<'r>) -> bool {
+        let Some(bar) = &self.bar else { return false };
+        self.key.clear();
+        for &(place, descending) in self.order.iter().take(self.asked) {
+            put_key(&cell(place), descending, &mut self.key);
+        }
+        // Of rows with equal keys one that comes later is behind.
+        self.key > *bar || self.ties == Ties::Arrival && bar.starts_with(&self.key)
     }
 
     /// Keeps a row, unless it is clear that it will be cut.
@@ -51,13 +98,19 @@ impl Sorter {
         for &(place, descending) in &self.order {
             put_key(cells.get(place).unwrap_or(&Value::Null), descending, &mut self.key);
         }
+        if self.ties == Ties::Arrival {
+            self.added += 1;
+            self.key.extend_from_slice(&self.added.to_be_bytes());
+        }
         if self.bar.as_ref().is_some_and(|bar| self.key >= *bar) {
             return;
         }
         let at = self.packed.put_bytes(&self.key);
         cells.iter().for_each(|cell| self.packed.put(cell));
         self.rows.push(Sorted { start: first_eight(&self.key), at, key_len: self.key.len() });
-        if let Some(limit) = self.limit.filter(|limit| self.rows.len() >= limit.saturating_mul(2).saturating_add(SLACK))
+        // Where rows are cut before their cells are read, a bar is worth more than the few rows that it takes.
+        let slack = if self.ties == Ties::Arrival { 1 } else { SLACK };
+        if let Some(limit) = self.limit.filter(|limit| self.rows.len() >= limit.saturating_mul(2).saturating_add(slack))
         {
             self.prune(limit);
         }
@@ -154,6 +207,11 @@ fn put_key(value: &Value<'_>, descending: bool, out: &mut Vec<u8>) {
             out.extend_from_slice(addr.octets());
             // Without a port before any with one.
             put_number(port.map_or(0, |port| u64::from(port) + 1), out);
+        }
+        Value::Prefix(addr, len) => {
+            out.push(if matches!(addr, Addr::V4(_)) { tag::ADDR4 } else { tag::ADDR6 });
+            out.extend_from_slice(addr.octets());
+            out.push(len);
         }
         words @ (Value::Bits(..) | Value::Words(_)) => {
             words.words().iter().for_each(|word| put_text(word, out));

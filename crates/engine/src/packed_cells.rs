@@ -42,6 +42,8 @@ mod tag {
     pub(super) const NUMBER: u8 = 16;
     /// Place in [`super::SideTables::nested`].
     pub(super) const NESTED: u8 = 32;
+    /// A packed address, then the length in one byte.
+    pub(super) const PREFIX: u8 = 33;
 }
 
 /// The arena.
@@ -114,6 +116,11 @@ impl SideTables {
                 out.push(if port.is_some() { tag::END_WITH_PORT } else { tag::END });
                 self.pack(&Value::Addr(addr), out);
                 port.iter().for_each(|port| out.extend_from_slice(&port.to_be_bytes()));
+            }
+            Value::Prefix(addr, len) => {
+                out.push(tag::PREFIX);
+                self.pack(&Value::Addr(addr), out);
+                out.push(len);
             }
             Value::Bits(bits, list) => {
                 out.push(tag::BITS);
@@ -262,6 +269,10 @@ impl<'k> CellReader<'k> {
                 let port = if tag == tag::END { None } else { Some(u16::from_be_bytes(self.array()?)) };
                 Value::Endpoint(addr, port)
             }
+            tag::PREFIX => {
+                let Value::Addr(addr) = self.try_cell()? else { return None };
+                Value::Prefix(addr, self.byte()?)
+            }
             tag::BITS => {
                 let list = self.place()?;
                 Value::Bits(u32::from_be_bytes(self.array()?), self.side.lists.get(list)?)
@@ -345,6 +356,8 @@ mod tests {
             Value::List(&empty),
             Value::Endpoint(Addr::V4([1, 2, 3, 4]), Some(443)),
             Value::Endpoint(Addr::V6([9; 16]), None),
+            Value::Prefix(Addr::V4([10, 0, 0, 0]), 8),
+            Value::Prefix(Addr::V6([0; 16]), 0),
             Value::Bits(5, &["a", "b", "c"]),
             Value::Words(b"audit,web"),
             Value::Bits(0, &["a", "b", "c"]),

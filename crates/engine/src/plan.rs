@@ -4,6 +4,7 @@
 //! source must deliver ([`Demand`]), what is tested ([`Predicate`]), which cells are read from a row (`projection`),
 //! and whether rows stream, are sorted, or are counted into groups. The plan reads nothing; [`run`](crate::run) does.
 mod error;
+mod key_part;
 mod projection;
 mod request;
 
@@ -13,6 +14,7 @@ use projection::Projection;
 use record::{Column, Columns, Demand, Field, Get, LookupId, Schema, Table};
 
 pub use error::PlanError;
+pub(crate) use key_part::KeyPart;
 pub(crate) use projection::{Grouping, Work};
 pub use request::{Fold, PlanRequest, Sort};
 
@@ -81,9 +83,9 @@ impl<T: Table> Plan<T> {
             self.columns.0.push(Column { name: field.name.into(), kind: field.kind });
             self.demand.need |= field.need;
         }
-        if let Work::Sort(keys) = &mut self.work {
+        if let Work::Sort(order) = &mut self.work {
             // Sort keys that are not shown stand after the columns.
-            keys.iter_mut().filter(|(place, _)| *place >= shown).for_each(|(place, _)| *place += key.len());
+            order.keys.iter_mut().filter(|(place, _)| *place >= shown).for_each(|(place, _)| *place += key.len());
         }
         self
     }

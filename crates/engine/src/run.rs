@@ -41,7 +41,7 @@ mod typed_rows;
 
 use crate::answers::add_gap;
 use crate::group::{FOLDED, Grouper};
-use crate::order::Sorter;
+use crate::order::{RowOrder, Sorter};
 use crate::plan::{Grouping, Plan, Work};
 use crate::rendered_rows::RenderedRows;
 use cells::{CellsOnDemand, fill, recycled};
@@ -105,7 +105,7 @@ impl<T: Table> Plan<T> {
             _ if pass.ended == Ended::Limit => Accounting::default(),
             (Work::Stream, Some(rendered)) => self.stream_cached(scan, gate, &mut out, &mut pass, rendered)?,
             (Work::Stream, None) => self.stream(scan, gate, &mut out, &mut pass)?,
-            (Work::Sort(keys), _) => self.sorted(keys, scan, gate, &mut out, &mut pass)?,
+            (Work::Sort(order), _) => self.sorted(order, scan, gate, &mut out, &mut pass)?,
             (Work::Group(how), _) => self.grouped(how, scan, gate, &mut out, &mut pass)?,
         };
         add_gap(gate.gap.as_deref(), &mut from_source);
@@ -154,7 +154,7 @@ impl<T: Table> Plan<T> {
     /// Rows are kept until the last has come.
     fn sorted(
         &self,
-        keys: &[(usize, bool)],
+        order: &RowOrder,
         scan: &mut dyn Scan<T>,
         gate: &Gate<'_, T>,
         out: &mut Out<'_>,
@@ -162,12 +162,23 @@ impl<T: Table> Plan<T> {
     ) -> Result<Accounting, RunError> {
         // Cells behind the columns are there for the order alone.
         let shown = self.columns.0.len();
-        let mut sorter = Sorter::new(keys, self.cells.len(), shown, self.limit_in_memory(out));
+        let mut sorter = Sorter::new(order, self.cells.len(), shown, self.limit_in_memory(out));
         let mut passed = 0;
-        let from_source = self.collect(scan, gate, pass, &mut |cells| {
-            passed += 1;
-            sorter.add(cells);
-        })?;
+        let mut spare = vec![Value::Null; self.cells.len()];
+        let from_source = scan.run(&mut |row| {
+            if gate.admits(row, pass) {
+                passed += 1;
+                let cell = |place: usize| self.cells.get(place).map_or(Value::Null, |get| get.cell(row, gate.lookups));
+                if !sorter.cuts(cell) {
+                    let mut cells = mem::take(&mut spare);
+                    fill(&self.cells, row, gate.lookups, &mut cells);
+                    sorter.add(&cells);
+                    spare = recycled(cells);
+                }
+            }
+            pass.next()
+        });
+        let from_source = from_source.map_err(RunError::Source)?;
         sorter.finish(|cells| out.row(cells.get(..shown).unwrap_or(cells), pass));
         let written = pass.stats.emitted + pass.stats.failed;
         if pass.ended == Ended::Closed {
@@ -190,7 +201,7 @@ impl<T: Table> Plan<T> {
         out: &mut Out<'_>,
         pass: &mut Pass,
     ) -> Result<Accounting, RunError> {
-        let mut grouper = Grouper::new(how.keys, how.folds.clone(), how.bound);
+        let mut grouper = Grouper::new(how.keys.clone(), how.folds.clone(), how.bound);
         let mut grouped = 0;
         let mut from_source = self.collect(scan, gate, pass, &mut |cells| {
             grouped += 1;

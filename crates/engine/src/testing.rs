@@ -129,6 +129,7 @@ pub(crate) fn cell_text(value: &Value<'_>) -> String {
         Value::Thousandths(n) => format!("{}.{:03}", n / 1000, n % 1000),
         Value::List(_) | Value::Object(_) => format!("{value:?}"),
         Value::Owners(owners) => format!("{}owners", owners.len()),
+        Value::Prefix(addr, len) => format!("{addr}/{len}"),
         Value::Endpoint(addr, None) => addr.to_string(),
         Value::Endpoint(addr, Some(port)) => format!("{addr}:{port}"),
         Value::Bits(..) | Value::Words(_) => {

@@ -98,6 +98,20 @@ pub fn fields(table: Schema, word: &str) -> Vec<usize> {
     with_unit(table, word).chain(renamed(table, word)).take(1).collect()
 }
 
+/// The fields that `word` stands for as a key of groups: those of [`fields`], but of an end the address alone. The port
+/// of a client differs from connection to connection, so groups by both would have one row each.
+pub fn keys(table: Schema, word: &str) -> Vec<usize> {
+    let of_ends = OF_ENDS.iter().find(|(words, ..)| words.contains(&word));
+    if table.index_of(word).is_some() || of_ends.is_none_or(|(.., part)| *part != EndPart::Whole) {
+        return fields(table, word);
+    }
+    ends(table, word).into_iter().filter_map(|(addr, port)| addr.or(port)).collect()
+}
+
+/// Fields with the end of a client, whose port the kernel chose: groups take the address alone. The port of the other
+/// ends (`published`, `backend`) is that of a service.
+pub(crate) const CLIENTS: &[&str] = &["client", "master_client", "mapped", "external"];
+
 /// The ends that `word` means in `table`, each with the fields of the parts that it means; empty if it means none.
 pub(crate) fn ends(table: Schema, word: &str) -> Vec<(Option<usize>, Option<usize>)> {
     let Some((_, which, part)) = OF_ENDS.iter().find(|(words, ..)| words.contains(&word)) else { return Vec::new() };

@@ -143,6 +143,7 @@ impl From<Value<'_>> for OwnedValue {
             Value::Name(word) => Value::Name(word),
             Value::Guess(word) => Value::Guess(word),
             Value::Endpoint(addr, port) => Value::Endpoint(addr, port),
+            Value::Prefix(addr, len) => Value::Prefix(addr, len),
             Value::Bits(bits, names) => Value::Bits(bits, names),
         })
     }

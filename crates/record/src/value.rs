@@ -33,6 +33,8 @@ pub enum Value<'r> {
     Object(&'r (dyn Object + 'r)),
     /// An address and, where it has one, a port.
     Endpoint(Addr, Option<u16>),
+    /// A network: an address whose host bits are zero, and the length of its prefix.
+    Prefix(Addr, u8),
     /// Some of our own words: bit n stands for word n.
     Bits(u32, &'static [&'static str]),
     /// Words from outside, joined by commas: hostile until a sink has escaped them.

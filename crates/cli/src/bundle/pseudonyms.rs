@@ -64,6 +64,7 @@ impl Pseudonyms {
                 let port = port.map_or_else(String::new, |port| format!(":{port}"));
                 OwnedValue::Bytes(format!("{}{port}", self.of_addr(addr)).into_bytes().into())
             }
+            Value::Prefix(addr, len) => OwnedValue::Bytes(format!("{}/{len}", self.of_addr(addr)).into_bytes().into()),
             Value::U64(port) if port >= CLIENT_PORT && is_port(name) => Value::Null.into(),
             Value::Owners(_) | Value::List(_) => {
                 let mut items = Vec::new();

@@ -41,7 +41,7 @@ const EXAMPLES: &str = "\
 Examples:
   netwren counters --changed                              what moved in a second, in words
   netwren counters 'name ~ \"(?i)drop|err|fail\"' --changed --for 2
-  netwren counters 'source = iface and delta > 0' --sort per_s:desc --limit 10
+  netwren counters 'source = iface and delta > 0' --sort per_s --limit 10
   netwren counters source = driver --changed              what drivers count by themselves, as ethtool -S
   netwren counters --changed --all-netns --by netns,source --sum delta
   netwren counters name = TcpExtListenOverflows -o json   one of them: value, delta, rate, meaning

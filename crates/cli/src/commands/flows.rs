@@ -70,7 +70,7 @@ Examples:
   netwren flows                                   every flow, the largest first
   netwren flows 'peer_scope = public'             what leaves the site
   netwren flows 'direction = in and connections > 100'
-  netwren flows --columns +bytes_in,bytes_out --sort bytes_out:desc --limit 10
+  netwren flows --columns +bytes_in,bytes_out --sort bytes_out --limit 10
   netwren flows --by peer_addr,process --sum connections
 ";
 
@@ -107,6 +107,7 @@ const OF_FLOWS: &[&str] = &[
     "change",
     "bytes_in_per_s",
     "bytes_out_per_s",
+    "bytes_per_s",
 ];
 
 /// True if the filter word is about sockets, before they are grouped.

@@ -103,13 +103,15 @@ fn in_fields(table: Schema, request: &Request, filter: &Ast) -> Result<PlanReque
     for (fold, names) in [Fold::Sum, Fold::Max, Fold::Avg].into_iter().zip(&shown.aggregates) {
         folds.extend(names_in(names.as_deref()).map(|name| (fold, name)));
     }
+    let (sort, ties_by_arrival) = sort_keys(table, request, &columns);
     Ok(PlanRequest {
         columns,
         usual,
         conjuncts,
         by: names_in(shown.by.as_deref()).collect(),
         folds,
-        sort: Sort::parse_list(shown.sort.as_deref().or(shown.order).unwrap_or("")),
+        sort,
+        ties_by_arrival,
         limit: shown.limit,
         repeated: request.repeat != Repeat::Once,
     })
@@ -165,6 +167,25 @@ fn with_sort_keys(table: Schema, sort: Option<&str>, mut columns: Vec<usize>) ->
         }
     }
     columns
+}
+
+/// Fields of rates that tables with --watch are ordered by, each with the columns that must be shown for that.
+const ORDER_OF_ROUNDS: [(&str, &[&str]); 2] =
+    [("bytes_per_s", &["bytes_in_per_s", "bytes_out_per_s"]), ("per_s", &["per_s"])];
+
+/// The order of rows, and whether rows that it does not tell apart stay as they come: what the user or the command
+/// says; else, in tables of rounds that show rates, by the rate. JSON and CSV stream.
+fn sort_keys(table: Schema, request: &Request, columns: &[usize]) -> (Vec<Sort>, bool) {
+    let shown = &request.shown;
+    if let Some(order) = shown.sort.as_deref().or(shown.order) {
+        return (Sort::parse_list(order), false);
+    }
+    if request.repeat == Repeat::Once || shown.by.is_some() || !request.format.is_table() {
+        return (Vec::new(), false);
+    }
+    let is_shown = |name: &&str| table.index_of(name).is_some_and(|index| columns.contains(&index));
+    let rate = ORDER_OF_ROUNDS.iter().find(|(_, needed)| needed.iter().any(is_shown));
+    (rate.map_or(Vec::new(), |(name, _)| Sort::parse_list(name)), true)
 }
 
 /// Refuses what is null in every row of a single round: an order, a group, a sum or a test of it would look like an
@@ -355,6 +376,35 @@ mod tests {
             assert_eq!(wrong(&format!("{line} --watch")), "planned");
         }
         assert_eq!(wrong("--columns bytes_in_per_s"), "planned", "a column shows that it is empty");
+    }
+
+    #[test]
+    fn rounds_that_show_rates_are_ordered_by_them() {
+        fn order<T: Table>(line: &str) -> String {
+            let request = Request::of_line(line).unwrap();
+            let ast = engine::filter::parse(&request.shown.filter).unwrap();
+            let asked = in_fields(Schema::of::<T>(), &request, &ast).unwrap();
+            let keys: Vec<&str> = asked.sort.iter().map(|key| &*key.name).collect();
+            assert!(keys.is_empty() || asked.ties_by_arrival || line.contains("--sort"), "{line}");
+            keys.join(" ")
+        }
+        for (line, sockets, flows, counters) in [
+            ("--watch", "bytes_per_s", "bytes_per_s", "per_s"),
+            ("", "", "", ""),
+            ("--watch -o plain -c +uid", "bytes_per_s", "bytes_per_s", "per_s"),
+            ("--watch -c proto,bytes_in_per_s", "bytes_per_s", "bytes_per_s", ""),
+            ("--watch -c proto", "", "", ""),
+            ("--watch -o json", "", "", ""),
+            ("--watch --sort netns", "netns", "netns", "netns"),
+            ("--watch --by netns", "", "", ""),
+        ] {
+            let line_of = |spec: &str| line.replace("+uid", spec);
+            assert_eq!(order::<Sockets>(&line_of("+uid")), sockets, "{line}");
+            assert_eq!(order::<record::rows::Flows>(&line_of("+bytes_in")), flows, "{line}");
+            if !line.contains("proto") {
+                assert_eq!(order::<record::rows::KernelCounters>(&line_of("+netns")), counters, "{line}");
+            }
+        }
     }
 
     #[test]

@@ -41,9 +41,9 @@ Examples:
   netwren sockets state = bound_inactive                those
   netwren sockets state = listen                        who listens
   netwren sockets 'peer in 10.0.0.0/8 and rtt > 20ms'   slow peers
-  netwren sockets 'process ~ \"nginx\"' --by peer_addr --limit 10
+  netwren sockets 'process ~ \"nginx\"' --by peer --limit 10
   netwren sockets proto = tcp -o json | jq .peer_addr
-  netwren sockets --columns +cwnd,rtt_us,retrans_total --sort retrans_total:desc
+  netwren sockets --columns +cwnd,rtt_us,retrans_total --sort retrans_total
   netwren sockets --columns help                        every field
   netwren sockets kill 'peer = 192.0.2.7'               what would be closed; with --yes it is
 ";

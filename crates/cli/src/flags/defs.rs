@@ -316,19 +316,28 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Value("LIST"),
         WHAT,
-        "One row for each different value of these fields, with `count`, the largest first",
+        "One row for each different value of these fields, with `count`, the largest first. `peer` is the peer's \
+         address; `peer_addr/24` is its network, `peer_addr/24/64` with another length for IPv6",
     ),
-    flag(Scope::FOLDS, "sum", None, Value("LIST"), WHAT, "With --by: also the sum of these fields"),
-    flag(Scope::FOLDS, "max", None, Value("LIST"), WHAT, "With --by: also the largest value of these fields"),
-    flag(Scope::FOLDS, "avg", None, Value("LIST"), WHAT, "With --by: also the mean of these fields"),
+    flag(Scope::FOLDS, "sum", None, Value("LIST"), WHAT, "With --by: also the sum of these fields, the largest first"),
+    flag(
+        Scope::FOLDS,
+        "max",
+        None,
+        Value("LIST"),
+        WHAT,
+        "With --by: also the largest value of these fields, the largest first",
+    ),
+    flag(Scope::FOLDS, "avg", None, Value("LIST"), WHAT, "With --by: also the mean of these fields, the largest first"),
     flag(
         Scope::SORT,
         "sort",
         None,
         Value("LIST"),
         WHAT,
-        "Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the \
-         kernel's order",
+        "Order by these columns, which are shown: quantities (counts, bytes, times) from the largest, everything else \
+         ascending; `a:asc`, `a:desc` or `-a` chooses. Without it rows stream in the kernel's order; with --watch, \
+         tables with rates are ordered by the rate",
     ),
     flag(Scope::ROWS, "limit", Some('n'), Value("N"), WHAT, "At most N rows"),
     flag(

@@ -68,7 +68,8 @@ impl KeptColumns {
         }
         let columns = shown.columns.as_deref().unwrap_or("").split(',');
         let columns = columns.map(str::trim).filter(|item| !item.starts_with('-'));
-        let keys = shown.sort.as_deref().unwrap_or("").split(',').filter_map(|key| key.split(':').next());
+        let keys = engine::Sort::parse_list(shown.sort.as_deref().unwrap_or(""));
+        let keys = keys.iter().map(|key| &*key.name);
         let asked = columns.chain(keys).map(|word| word.trim().trim_start_matches('+'));
         let asked: Vec<&str> = asked.filter(|word| !word.is_empty()).collect();
         let tables = words.command.tables;
@@ -425,7 +426,7 @@ mod tests {
             named.dedup();
             named.join(" ")
         };
-        assert_eq!(named("--columns +rtt,-pid --sort recv_q:desc,inode"), "inode recv_q rtt_us");
+        assert_eq!(named("--columns +rtt,-pid --sort recv_q:desc,inode,-cwnd"), "cwnd inode recv_q rtt_us");
         assert_eq!(named("--columns peer"), "peer_addr peer_port");
         assert_eq!(named("--columns wide"), "");
         assert!(kept("").keeps.starts_with(&["change", "process"]) && kept("").can_be_named);

@@ -200,9 +200,9 @@ fn put_cell(cell: Value<'_>, text: &mut Vec<u8>, out: &mut Vec<u8>) {
             text.extend_from_slice(format!(".{:03}", n % 1000).as_bytes());
         }
         Value::Endpoint(addr, None) => put_addr(text, addr),
-        Value::Endpoint(..) | Value::Owners(_) | Value::List(_) | Value::Object(_) => {
+        Value::Endpoint(..) | Value::Prefix(..) | Value::Owners(_) | Value::List(_) | Value::Object(_) => {
             sinks::put_json_value(text, cell);
-            // An endpoint is a string without anything to escape.
+            // An endpoint or a network is a string without anything to escape.
             if let [b'"', endpoint @ .., b'"'] = &text[..] {
                 return put_bytes(endpoint, out);
             }

@@ -41,6 +41,6 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .object(worst.map_or_else(String::new, |one| one.name.clone()))
         .proof(proof)
         .lost(lost, "segments thrown away")
-        .remedy("netwren sockets 'proto = tcp' --sort recv_q:desc --limit 10", "shows who does not read", "")
+        .remedy("netwren sockets 'proto = tcp' --sort recv_q --limit 10", "shows who does not read", "")
         .remedy("", "a larger third number in net.ipv4.tcp_rmem", "each socket may take that much memory");
 }

@@ -29,6 +29,6 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .object("tcp_mem")
         .proof(proof.into_iter().flatten())
         .cost("all connections of the host get slower, new data is dropped")
-        .remedy("netwren sockets --columns process,recv_q,send_q --sort recv_q:desc", "shows whose sockets hold it", "")
+        .remedy("netwren sockets --columns process,recv_q,send_q --sort recv_q", "shows whose sockets hold it", "")
         .remedy("", "larger numbers in net.ipv4.tcp_mem (pages)", "the kernel may take that much memory for sockets");
 }

@@ -53,7 +53,7 @@ backend  proc
 filter   none
 then     count by state, peer_addr
 then     fold into sum_recv_q
-then     order by count descending
+then     order by sum_recv_q descending, count descending
 columns  state peer_addr count sum_recv_q
 reads    state (idiag_state), recv_q (idiag_rqueue), peer_addr (idiag_dst)
 "

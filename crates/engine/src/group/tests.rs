@@ -7,7 +7,7 @@ const NAMES: [&str; 3] = ["tcp", "udp", "unix"];
 #[test]
 fn counts_and_folds_as_a_plain_map_does() {
     let mut numbers = Numbers(5);
-    let mut grouper = Grouper::new(2, vec![Fold::Sum, Fold::Max, Fold::Avg], GroupBound::NONE);
+    let mut grouper = Grouper::new(vec![KeyPart::Whole; 2], vec![Fold::Sum, Fold::Max, Fold::Avg], GroupBound::NONE);
     let mut naive: BTreeMap<String, (u64, Vec<u64>)> = BTreeMap::new();
     for _ in 0..20_000 {
         let text = numbers.below(40).to_string();
@@ -38,7 +38,7 @@ fn counts_and_folds_as_a_plain_map_does() {
 
 #[test]
 fn keys_that_look_alike_stay_apart() {
-    let mut grouper = Grouper::new(2, vec![], GroupBound::NONE);
+    let mut grouper = Grouper::new(vec![KeyPart::Whole; 2], vec![], GroupBound::NONE);
     let rows = [
         [Value::Bytes(b"ab"), Value::Bytes(b"c")],
         [Value::Bytes(b"a"), Value::Bytes(b"bc")],
@@ -55,7 +55,7 @@ fn keys_that_look_alike_stay_apart() {
 
 #[test]
 fn sums_stay_at_the_largest_number() {
-    let mut grouper = Grouper::new(0, vec![Fold::Sum, Fold::Avg], GroupBound::OF_STREAMS);
+    let mut grouper = Grouper::new(vec![KeyPart::Whole; 0], vec![Fold::Sum, Fold::Avg], GroupBound::OF_STREAMS);
     grouper.add(&[Value::U64(u64::MAX), Value::U64(2)]);
     grouper.add(&[Value::U64(5), Value::U64(3)]);
     grouper.add(&[Value::I64(-1), Value::Null]);
@@ -72,7 +72,7 @@ struct Bounded {
 impl Bounded {
     fn new(folds: Vec<Fold>) -> Bounded {
         let bound = GroupBound { groups: 1000, bytes: 40_000 };
-        Bounded { grouper: Grouper::new(1, folds, bound), most: 0, most_bytes: 0 }
+        Bounded { grouper: Grouper::new(vec![KeyPart::Whole; 1], folds, bound), most: 0, most_bytes: 0 }
     }
 
     fn add(&mut self, cells: &[Value<'_>]) {

@@ -38,8 +38,12 @@ fn any_row(numbers: &mut Numbers) -> [Value<'static>; 6] {
     ]
 }
 
+fn by(keys: &[(usize, bool)]) -> RowOrder {
+    RowOrder { keys: keys.to_vec(), ties: Ties::Columns }
+}
+
 fn sorted(rows: &[[Value<'static>; 6]], keys: &[(usize, bool)], limit: Option<usize>) -> Vec<String> {
-    let mut sorter = Sorter::new(keys, 6, 6, limit);
+    let mut sorter = Sorter::new(&by(keys), 6, 6, limit);
     rows.iter().for_each(|row| sorter.add(row));
     let mut out = Vec::new();
     sorter.finish(|cells| {
@@ -73,7 +77,7 @@ fn orders_as_the_naive_rule_does() {
 
 #[test]
 fn a_limit_bounds_memory_and_keeps_the_first() {
-    let mut sorter = Sorter::new(&[(0, true)], 2, 2, Some(10));
+    let mut sorter = Sorter::new(&by(&[(0, true)]), 2, 2, Some(10));
     let mut numbers = Numbers(3);
     let mut most = 0;
     let mut all = Vec::new();
@@ -95,14 +99,14 @@ fn a_limit_bounds_memory_and_keeps_the_first() {
 
 #[test]
 fn a_limit_of_nothing_keeps_nothing() {
-    let mut sorter = Sorter::new(&[(0, false)], 1, 1, Some(0));
+    let mut sorter = Sorter::new(&by(&[(0, false)]), 1, 1, Some(0));
     (0..5_000).for_each(|n| sorter.add(&[Value::U64(n)]));
     sorter.finish(|_| unreachable!("no row may come"));
 }
 
 #[test]
 fn a_reader_that_has_enough_is_left_alone() {
-    let mut sorter = Sorter::new(&[(0, false)], 1, 1, None);
+    let mut sorter = Sorter::new(&by(&[(0, false)]), 1, 1, None);
     (0..5).for_each(|n| sorter.add(&[Value::U64(n)]));
     let mut rows = 0;
     sorter.finish(|_| {
@@ -116,7 +120,7 @@ fn a_reader_that_has_enough_is_left_alone() {
 fn lists_order_by_their_owners() {
     use crate::testing::owner;
     let lists = [vec![owner(2, "b")], vec![owner(1, "z"), owner(9, "a")], vec![owner(1, "z")], vec![owner(1, "a")]];
-    let mut sorter = Sorter::new(&[], 1, 1, None);
+    let mut sorter = Sorter::new(&by(&[]), 1, 1, None);
     lists.iter().for_each(|list| sorter.add(&[Value::Owners(list)]));
     let mut got = Vec::new();
     sorter.finish(|cells| {
@@ -126,4 +130,50 @@ fn lists_order_by_their_owners() {
         Next::More
     });
     assert_eq!(got, [lists[3].clone(), lists[2].clone(), lists[1].clone(), lists[0].clone()]);
+}
+
+#[test]
+fn rows_that_are_certainly_cut_are_known_by_their_keys() {
+    let rows: Vec<[Value<'_>; 2]> = (0..5_000).map(|n| [Value::U64(n % 7), Value::U64(n)]).collect();
+    for ties in [Ties::Columns, Ties::Arrival] {
+        let how = RowOrder { keys: vec![(0, true)], ties };
+        let (mut all, mut few) = (Sorter::new(&how, 2, 2, Some(10)), Sorter::new(&how, 2, 2, Some(10)));
+        let mut read = 0;
+        for row in &rows {
+            all.add(row);
+            if !few.cuts(|place| row[place]) {
+                read += 1;
+                few.add(row);
+            }
+        }
+        let rows_of = |sorter: Sorter| {
+            let mut out = Vec::new();
+            sorter.finish(|cells| {
+                out.push(cells.iter().map(cell_text).collect::<Vec<_>>().join(" "));
+                Next::More
+            });
+            out
+        };
+        let (all, few) = (rows_of(all), rows_of(few));
+        assert_eq!(all, few, "{ties:?}");
+        assert_eq!(all, (0..10).map(|n| format!("6 {}", 6 + n * 7)).collect::<Vec<_>>(), "{ties:?}");
+        let most = if ties == Ties::Arrival { 60 } else { 3_000 };
+        assert!(read <= most, "{ties:?}: {read}");
+    }
+}
+
+#[test]
+fn rows_with_equal_keys_stay_as_they_come_where_arrival_decides() {
+    let how = RowOrder { keys: vec![(0, true)], ties: Ties::Arrival };
+    let mut sorter = Sorter::new(&how, 2, 2, None);
+    for (rate, name) in [(0, "b"), (5, "a"), (0, "a"), (5, "0")] {
+        sorter.add(&[Value::U64(rate), Value::Name(name)]);
+    }
+    sorter.add(&[Value::Null, Value::Name("null")]);
+    let mut out = Vec::new();
+    sorter.finish(|cells| {
+        out.push(cell_text(&cells[1]));
+        Next::More
+    });
+    assert_eq!(out, ["a", "0", "b", "a", "null"]);
 }

@@ -1,9 +1,11 @@
 //! From the names of a request to the cells that are read from each row, and what happens to these cells.
 
 use super::error::PlanError;
+use super::key_part::KeyPart;
 use super::request::{Fold, PlanRequest, Sort};
 use crate::columns;
 use crate::group::GroupBound;
+use crate::order::{RowOrder, Ties};
 use crate::words;
 use record::{Column, Columns, FieldInfo, Kind, Schema};
 
@@ -11,20 +13,20 @@ use record::{Column, Columns, FieldInfo, Kind, Schema};
 pub(crate) enum Work {
     /// They go out as they come.
     Stream,
-    /// They are kept and put in order: place of a cell, true for descending.
-    Sort(Vec<(usize, bool)>),
+    /// They are kept and put in order.
+    Sort(RowOrder),
     /// They are counted and folded, the result is put in order.
     Group(Grouping),
 }
 
 /// How rows become groups.
 pub(crate) struct Grouping {
-    /// How many of the cells are the key; the folded ones follow.
-    pub(crate) keys: usize,
+    /// What of each of the first cells is the key; the folded ones follow.
+    pub(crate) keys: Vec<KeyPart>,
     /// How each of the cells after the key is folded, in order.
     pub(crate) folds: Vec<Fold>,
-    /// The order of the result: place of a column, true for descending.
-    pub(crate) order: Vec<(usize, bool)>,
+    /// The order of the result.
+    pub(crate) order: RowOrder,
     /// How many groups there may be at once.
     pub(crate) bound: GroupBound,
 }
@@ -58,32 +60,24 @@ fn rows(table: Schema, request: &PlanRequest) -> Result<Projection, PlanError> {
                 fields.push(index);
                 fields.len() - 1
             });
-            keys.push((place, sort.descending));
+            let kind = table.field(index).map_or(Kind::Text, |field| field.kind);
+            keys.push((place, sort.descends(kind)));
         }
     }
-    let work = if keys.is_empty() { Work::Stream } else { Work::Sort(keys) };
+    let ties = if request.ties_by_arrival { Ties::Arrival } else { Ties::Columns };
+    let work = if keys.is_empty() { Work::Stream } else { Work::Sort(RowOrder { keys, ties }) };
     Ok(Projection { fields, columns, work })
 }
 
 /// A cell for each key, then one for each fold. The columns have `count` between them.
 fn grouped(table: Schema, request: &PlanRequest, bound: GroupBound) -> Result<Projection, PlanError> {
-    let mut fields = Vec::new();
-    for name in &request.by {
-        for index in find(table, "--by", name)? {
-            if let Some(kind) = table.field(index).map(|field| field.kind).filter(|kind| kind.is_list()) {
-                let why = match kind {
-                    Kind::Owners => "a list of owners makes no group; take `process` or `pid`",
-                    _ => "a list makes no group",
-                };
-                return Err(PlanError::Unfit { option: "--by", name: name.clone(), why });
-            }
-            if !fields.contains(&index) {
-                fields.push(index);
-            }
+    let (mut fields, keys) = keys(table, &request.by)?;
+    let mut columns = columns::of(table, &fields);
+    for (column, part) in columns.0.iter_mut().zip(&keys) {
+        if *part != KeyPart::Whole {
+            column.kind = Kind::Addr;
         }
     }
-    let keys = fields.len();
-    let mut columns = columns::of(table, &fields);
     columns.0.push(Column { name: "count".into(), kind: Kind::Count });
     for (fold, name) in &request.folds {
         let option = option_of(*fold);
@@ -96,14 +90,40 @@ fn grouped(table: Schema, request: &PlanRequest, bound: GroupBound) -> Result<Pr
         columns.0.push(Column { name: format!("{}_{}", fold.name(), field.name).into(), kind: field.kind });
     }
     let folds = request.folds.iter().map(|(fold, _)| *fold).collect();
-    let order = group_order(table, &request.sort, &columns, keys)?;
+    let order = RowOrder { keys: group_order(table, &request.sort, &columns, keys.len())?, ties: Ties::Columns };
     Ok(Projection { fields, columns, work: Work::Group(Grouping { keys, folds, order, bound }) })
 }
 
-/// The order of groups: as asked, else by count with the largest first.
+/// The fields of `--by`, and what of each is the key.
+fn keys(table: Schema, by: &[Box<str>]) -> Result<(Vec<usize>, Vec<KeyPart>), PlanError> {
+    let (mut fields, mut parts) = (Vec::new(), Vec::new());
+    for name in by {
+        let unfit = |why| PlanError::Unfit { option: "--by", name: name.clone(), why };
+        let (word, prefix) = KeyPart::split(name).ok_or_else(|| unfit(KeyPart::LENGTHS))?;
+        let known = words::keys(table, word);
+        if known.is_empty() {
+            return Err(PlanError::unknown("--by", word, table.names()));
+        }
+        for (index, field) in known.into_iter().filter_map(|index| Some((index, table.field(index)?))) {
+            let part = KeyPart::of_field(&field, prefix).map_err(unfit)?;
+            match fields.iter().position(|known| *known == index) {
+                None => {
+                    fields.push(index);
+                    parts.push(part);
+                }
+                Some(place) if parts.get(place) == Some(&part) => {}
+                Some(_) => return Err(unfit("its field is already a key, with another length")),
+            }
+        }
+    }
+    Ok((fields, parts))
+}
+
+/// The order of groups: as asked, else by the first fold or by count, with the largest first.
 fn group_order(table: Schema, sort: &[Sort], columns: &Columns, count: usize) -> Result<Vec<(usize, bool)>, PlanError> {
     if sort.is_empty() {
-        return Ok(vec![(count, true)]);
+        let fold = (count + 1 < columns.0.len()).then_some((count + 1, true));
+        return Ok(fold.into_iter().chain([(count, true)]).collect());
     }
     let mut order = Vec::with_capacity(sort.len());
     for sort in sort {
@@ -116,7 +136,10 @@ fn group_order(table: Schema, sort: &[Sort], columns: &Columns, count: usize) ->
                 unknown => unknown,
             });
         }
-        order.extend(places.into_iter().map(|place| (place, sort.descending)));
+        let kind = |place: usize| columns.0.get(place).map_or(Kind::Text, |column| column.kind);
+        // A fold is a quantity, also of identifiers: `max_pid`.
+        let descends = |place: usize| if place > count { Kind::Count } else { kind(place) };
+        order.extend(places.into_iter().map(|place| (place, sort.descends(descends(place)))));
     }
     Ok(order)
 }

@@ -1,7 +1,7 @@
 //! What a command asks for, before any name is looked up.
 
 use crate::words;
-use record::{Expr, Schema};
+use record::{Expr, Kind, Schema};
 
 /// What a command asks for: the user's columns, filter, groups, order and limit, names not yet looked up.
 #[derive(Clone, Debug, Default)]
@@ -12,13 +12,17 @@ pub struct PlanRequest {
     pub usual: Vec<usize>,
     /// The filter as the parts of one `and` (see [`crate::filter::conjuncts`]).
     pub conjuncts: Vec<Expr>,
-    /// `--by`: names of the fields that make a group.
+    /// `--by`: names of the fields that make a group, those of addresses with a length if their networks do:
+    /// `peer_addr/24`.
     pub by: Vec<Box<str>>,
     /// `--sum`, `--max`, `--avg` with their fields' names, in the order of the result's columns. Without `by` they
     /// make one group of all rows.
     pub folds: Vec<(Fold, Box<str>)>,
     /// `--sort`.
     pub sort: Vec<Sort>,
+    /// True if rows that `sort` does not tell apart stay in the order in which they come. Otherwise the remaining
+    /// columns decide.
+    pub ties_by_arrival: bool,
     /// `--limit`.
     pub limit: Option<u64>,
     /// True if the plan will run in rounds.
@@ -71,19 +75,29 @@ impl Fold {
 pub struct Sort {
     /// A field, or a column of the groups (`count`, `sum_bytes_in`).
     pub name: Box<str>,
-    /// True for `:desc`.
-    pub descending: bool,
+    /// The direction that the user asks for; `None` for the usual one of the field ([`Sort::descends`]).
+    pub descending: Option<bool>,
 }
 
 impl Sort {
-    /// Reads the value of `--sort`: `a`, `a:desc`, `a:asc,b:desc`. Names are looked up by
-    /// [`Plan::new`](crate::Plan::new), which also refuses directions that there are not, as a part of the name.
+    /// Reads the value of `--sort`: `a`, `-a` (descending), `a:desc`, `a:asc,b:desc`. Names are looked up by
+    /// [`Plan::new`](crate::Plan::new), which also refuses unknown directions, as a part of the name.
     pub fn parse_list(text: &str) -> Vec<Sort> {
-        let one = |item: &str| match item.rsplit_once(':') {
-            Some((name, "desc")) => Sort { name: name.into(), descending: true },
-            Some((name, "asc")) => Sort { name: name.into(), descending: false },
-            _ => Sort { name: item.into(), descending: false },
+        let one = |item: &str| {
+            let (name, descending) = match (item.rsplit_once(':'), item.strip_prefix('-')) {
+                (Some((name, "desc")), _) => (name.strip_prefix('-').unwrap_or(name), Some(true)),
+                (Some((name, "asc")), _) => (name, Some(false)),
+                (_, Some(name)) => (name, Some(true)),
+                _ => (item, None),
+            };
+            Sort { name: name.into(), descending }
         };
         text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(one).collect()
+    }
+
+    /// True if cells of this kind go from the greatest to the least: as the user says, else quantities do. Identifiers
+    /// (ports, pids), texts, addresses and times go from the least.
+    pub(super) fn descends(&self, kind: Kind) -> bool {
+        self.descending.unwrap_or(kind.is_quantity() || kind == Kind::Thousandths)
     }
 }

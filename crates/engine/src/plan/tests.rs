@@ -59,8 +59,89 @@ fn what_does_not_fit_is_refused() {
 #[test]
 fn sort_keys_read_their_direction() {
     let sort = |name: &str, descending| Sort { name: name.into(), descending };
-    assert_eq!(Sort::parse_list("a, b:desc,c:asc,"), [sort("a", false), sort("b", true), sort("c", false)]);
+    let keys = [sort("a", None), sort("b", Some(true)), sort("c", Some(false)), sort("d", Some(true))];
+    assert_eq!(Sort::parse_list("a, b:desc,c:asc,-d"), keys);
+    assert_eq!(Sort::parse_list("-b:desc,"), [sort("b", Some(true))]);
     assert_eq!(Sort::parse_list(""), []);
+    assert_eq!(
+        error(|r| r.sort = Sort::parse_list("-state:asc")),
+        "unknown field `-state` in --sort; did you mean `state`?"
+    );
+}
+
+/// The keys of an order with their directions: `a` ascending, `-a` descending.
+fn order_of(change: impl FnOnce(&mut PlanRequest)) -> String {
+    let mut request = request(&["recv_q", "local_port", "state", "pid", "rtt_us"], "");
+    change(&mut request);
+    let plan = Plan::<Sockets>::new(request).unwrap();
+    let keys = match &plan.work {
+        Work::Sort(order) => &order.keys,
+        Work::Group(grouping) => &grouping.order.keys,
+        Work::Stream => return String::new(),
+    };
+    let text =
+        |&(place, down): &(usize, bool)| format!("{}{}", if down { "-" } else { "" }, plan.columns.0[place].name);
+    keys.iter().map(text).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn quantities_descend_and_identifiers_ascend() {
+    for (sort, keys) in [
+        ("recv_q", "-recv_q"),
+        ("recv_q:asc", "recv_q"),
+        ("rtt,state", "-rtt_us state"),
+        ("local_port,pid", "local_port pid"),
+        ("-local_port,-state", "-local_port -state"),
+        ("recv_q,pid:desc", "-recv_q -pid"),
+    ] {
+        assert_eq!(order_of(|r| r.sort = Sort::parse_list(sort)), keys, "{sort}");
+    }
+}
+
+#[test]
+fn groups_come_in_the_order_of_what_is_folded() {
+    let by = |sort: &str, folds: &[(Fold, &str)]| {
+        order_of(|r| {
+            r.by = vec!["state".into(), "local_port".into()];
+            r.folds = folds.iter().map(|(fold, name)| (*fold, Box::from(*name))).collect();
+            r.sort = Sort::parse_list(sort);
+        })
+    };
+    assert_eq!(by("", &[]), "-count");
+    assert_eq!(by("", &[(Fold::Sum, "recv_q"), (Fold::Max, "pid")]), "-sum_recv_q -count");
+    assert_eq!(by("max_pid,count:asc,local_port", &[(Fold::Max, "pid")]), "-max_pid count local_port");
+}
+
+#[test]
+fn an_end_is_grouped_by_its_address_and_an_address_by_its_network() {
+    fn names<T: record::Table>(by: &str) -> Result<String, String> {
+        let by = by.split(',').map(Box::from).collect();
+        let plan = Plan::<T>::new(PlanRequest { by, ..PlanRequest::default() }).map_err(|wrong| wrong.to_string())?;
+        Ok(plan.columns.0.iter().map(|column| &*column.name).collect::<Vec<_>>().join(" "))
+    }
+    for (by, sockets, nat) in [
+        ("peer", "peer_addr count", "orig_dst count"),
+        ("dst", "peer_addr count", "orig_dst count"),
+        (
+            "local,port",
+            "local_addr local_port peer_port count",
+            "orig_src orig_sport orig_dport reply_sport reply_dport count",
+        ),
+        ("peer/24", "peer_addr count", "orig_dst count"),
+        ("addr/16/48", "local_addr peer_addr count", "orig_src orig_dst reply_src reply_dst count"),
+    ] {
+        assert_eq!(names::<Sockets>(by).as_deref(), Ok(sockets), "{by}");
+        assert_eq!(names::<record::rows::Nat>(by).as_deref(), Ok(nat), "{by}");
+    }
+    let wrong = |by: &str| names::<Sockets>(by).unwrap_err();
+    assert!(
+        wrong("peer/129").starts_with("--by cannot take `peer/129`: a network is FIELD/BITS"),
+        "{}",
+        wrong("peer/129")
+    );
+    assert_eq!(wrong("state/8"), "--by cannot take `state/8`: only an address has a network");
+    assert_eq!(wrong("peer_a/8"), "unknown field `peer_a` in --by; did you mean `peer_addr`?");
+    assert!(wrong("peer/8,peer_addr/16").contains("already a key"), "{}", wrong("peer/8,peer_addr/16"));
 }
 
 #[test]
@@ -80,13 +161,13 @@ fn only_what_is_used_is_demanded() {
 #[test]
 fn issue_15_words_stand_for_fields_in_groups_and_orders() {
     let mut request = request(&["state"], "");
-    request.by = vec!["peer".into(), "rtt".into()];
+    request.by = vec!["peer_addr".into(), "dport".into(), "rtt".into()];
     request.sort = Sort::parse_list("port:desc,rtt");
     let plan = Plan::<Sockets>::new(request).unwrap();
     let names: Vec<&str> = plan.columns().0.iter().map(|column| &*column.name).collect();
     assert_eq!(names, ["peer_addr", "peer_port", "rtt_us", "count"]);
     let Work::Group(grouping) = &plan.work else { panic!("groups") };
-    assert_eq!(grouping.order, [(1, true), (2, false)]);
+    assert_eq!(grouping.order.keys, [(1, true), (2, true)]);
     let several = error(|r| r.folds = vec![(Fold::Max, "port".into())]);
     assert_eq!(several, "--max cannot take `port`: it stands for several fields");
 }

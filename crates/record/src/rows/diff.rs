@@ -55,6 +55,11 @@ impl Rate {
         self.per_s(self.now.bytes_out.checked_sub(self.before.bytes_out)?)
     }
 
+    /// Bytes received and sent per second; `None` where one of the rates is.
+    pub fn bytes_per_s(&self) -> Option<u64> {
+        Some(self.bytes_in_per_s()?.saturating_add(self.bytes_out_per_s()?))
+    }
+
     // A counter of 32 bits that is smaller than before has run over: a socket's never begins again.
 
     /// Segments received per second.

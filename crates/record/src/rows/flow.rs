@@ -194,6 +194,10 @@ const FIELDS: &[F] = fields! { F:
     bytes_in_per_s: Bytes = own(|row| Value::number(row.bytes_in_per_s)), needs Flow::NEED_RATES;
     /// With --watch: bytes sent per second over the connections that were there in the round before.
     bytes_out_per_s: Bytes = own(|row| Value::number(row.bytes_out_per_s)), needs Flow::NEED_RATES;
+    /// With --watch: bytes received and sent per second; the table is ordered by it.
+    bytes_per_s: Bytes = own(|row| {
+        Value::number(row.bytes_in_per_s.zip(row.bytes_out_per_s).map(|(received, sent)| received.saturating_add(sent)))
+    }), needs Flow::NEED_RATES;
     /// Name of the process that holds the connections, the first one of several.
     process: Text = own(|row| owner_value(row.owners, |o| Value::Bytes(o.process.as_bytes()))),
         needs Flow::NEED_OWNERS, show Show::Default;

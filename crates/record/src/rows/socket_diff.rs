@@ -19,6 +19,9 @@ pub(super) const ROUNDS: &[F] = fields! { F:
     /// With --watch: bytes sent per second since the round before, retransmitted ones included.
     bytes_out_per_s: Bytes = own(|row| RowDiff::rate(row.diff, Rate::bytes_out_per_s)),
         needs need::COUNTERS | need::INODE;
+    /// With --watch: bytes received and sent per second; the table is ordered by it.
+    bytes_per_s: Bytes = own(|row| RowDiff::rate(row.diff, Rate::bytes_per_s)),
+        needs need::COUNTERS | need::INODE;
     /// With --watch: segments received per second since the round before.
     segs_in_per_s: Count = own(|row| RowDiff::rate(row.diff, Rate::segs_in_per_s)), needs need::COUNTERS | need::INODE;
     /// With --watch: segments sent per second since the round before.

@@ -1,6 +1,6 @@
 //! A cell as text: what the table, the tab-separated text and CSV share.
 
-use super::value::{put_endpoint, put_json_value, put_thousandths};
+use super::value::{put_endpoint, put_json_value, put_prefix, put_thousandths};
 use record::text::Line;
 use record::{Columns, Kind, Owner, Value, Words, text};
 
@@ -64,6 +64,7 @@ impl Form {
                 put_endpoint(&mut line, addr, port);
                 line.drain(out);
             }
+            prefix @ Value::Prefix(..) => put_prefix(out, prefix),
             words @ (Value::Bits(..) | Value::Words(_)) => put_words(out, words.words()),
         }
     }

@@ -22,6 +22,11 @@ pub fn put_json_value(buf: &mut Vec<u8>, cell: Value<'_>) {
             line.byte(b'"');
             line.drain(buf);
         }
+        Value::Prefix(..) => {
+            buf.push(b'"');
+            put_prefix(buf, cell);
+            buf.push(b'"');
+        }
         Value::Null => buf.extend_from_slice(b"null"),
         Value::U64(n) => text::put_u64(buf, n),
         Value::Time(ns) => {
@@ -30,6 +35,15 @@ pub fn put_json_value(buf: &mut Vec<u8>, cell: Value<'_>) {
             buf.push(b'"');
         }
         Value::Addr(addr) => put_string(buf, addr.to_string().as_bytes()),
+    }
+}
+
+/// A network in CIDR notation: `10.1.0.0/16`. Writes nothing for any other value.
+pub(crate) fn put_prefix(buf: &mut Vec<u8>, cell: Value<'_>) {
+    if let Value::Prefix(addr, len) = cell {
+        text::put_addr(buf, addr);
+        buf.push(b'/');
+        text::put_u64(buf, len.into());
     }
 }
 

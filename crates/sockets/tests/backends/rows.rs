@@ -131,6 +131,7 @@ pub(crate) fn cells(row: &Socket<'_>) -> String {
             | Value::List(_)
             | Value::Object(_)
             | Value::Endpoint(..)
+            | Value::Prefix(..)
             | Value::Bits(..)
             | Value::Words(_)
             | Value::Guess(_) => {

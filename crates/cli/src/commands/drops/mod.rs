@@ -101,7 +101,6 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     }
     if request.shown.by.is_some() && request.shown.aggregates.iter().all(Option::is_none) {
         request.shown.aggregates[0] = Some(SUMS.to_owned());
-        request.shown.sort.get_or_insert_with(|| "sum_count:desc".to_owned());
     }
     Ok(match plan::of_request::<Drops>(&request) {
         Ok(plan) => table::run(&request, &plan, &DropProvider::new(words.has("all"), via(words), plan.demand())),

@@ -49,7 +49,7 @@ Examples:
   netwren nat 'state = established and timeout > 1h'    what stays long
   netwren nat 'status != seen_reply' --by published     what nobody answers
   netwren nat top                                       who fills the table
-  netwren nat 'bytes_in > 1MB' --sort bytes_in:desc --limit 10
+  netwren nat 'bytes_in > 1MB' --sort bytes_in --limit 10
   netwren nat --table expect                            what helpers wait for
   netwren nat delete 'client = 192.0.2.7'               what would be deleted; with --yes it is
 ";

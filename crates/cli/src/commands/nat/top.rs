@@ -55,7 +55,8 @@ Examples:
   netwren nat top state                             by state
   netwren nat top published                         by the address and port that clients connect to
   netwren nat top backend,state 'nat = dnat'        by backend and state, only rewritten destinations
-  netwren nat top source --sum bytes_in --limit 3
+  netwren nat top source --sum bytes_in --limit 3   by bytes
+  netwren nat top source/24                         by network
   netwren nat top snat_port_use                     source ports in use of those there are, by address and destination
   netwren nat top source --watch
 ";
@@ -95,10 +96,10 @@ fn asked(words: &ParsedWords<'_>) -> Result<(Request, Option<String>), String> {
 fn fields(words: &[&str]) -> Result<(String, usize), String> {
     let word = |place: usize| words.get(place).copied().unwrap_or("");
     let name = |word: &str| {
-        let alias = ALIASES.iter().find(|(alias, _)| *alias == word).map(|(_, field)| *field);
-        alias
-            .or_else(|| (!engine::words::fields(Schema::of::<Nat>(), word).is_empty()).then_some(word))
-            .map(str::to_owned)
+        let (name, bits) = word.split_at(word.find('/').unwrap_or(word.len()));
+        let alias = ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, field)| *field);
+        let known = alias.or_else(|| (!engine::words::keys(Schema::of::<Nat>(), name).is_empty()).then_some(name));
+        known.map(|known| format!("{known}{bits}"))
     };
     // `state = established` is a filter, not the field.
     if !is_list(word(0)) || is_operator(word(1)) {
@@ -125,6 +126,8 @@ fn near(unknown: &str) -> Option<&'static str> {
 /// True for names with commas between them, which no filter begins with unless an operator follows.
 fn is_list(word: &str) -> bool {
     let is_name = |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    // `source/24` is the network of an address.
+    let is_name = |name: &str| name.split('/').all(is_name);
     word != "not" && word.split(',').all(is_name)
 }
 
@@ -216,6 +219,7 @@ mod tests {
         assert_eq!(of("state"), ("state".into(), 1));
         assert_eq!(of("source,port nat = dnat"), ("orig_src,orig_dport".into(), 1));
         assert_eq!(of("client"), ("orig_src".into(), 1), "addresses, not an address and port each");
+        assert_eq!(of("client/24,dst/16/48 state = listen"), ("orig_src/24,dst/16/48".into(), 1));
         assert_eq!(of("client = 10.0.0.1"), ("orig_src".into(), 0));
         assert_eq!(of("state = established"), ("orig_src".into(), 0));
         assert_eq!(of("state in (established)"), ("orig_src".into(), 0));

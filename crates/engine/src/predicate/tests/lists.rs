@@ -82,7 +82,8 @@ fn ends_are_ordered_by_address_then_port_and_lists_by_their_words() {
         Value::Endpoint(addr, port) => Value::Endpoint(addr, port),
         _ => Value::Null,
     };
-    let mut sorter = Sorter::new(&[(0, false)], 2, 2, None);
+    let mut sorter =
+        Sorter::new(&crate::order::RowOrder { keys: vec![(0, false)], ties: crate::order::Ties::Columns }, 2, 2, None);
     let rows = [
         row("10.0.0.2", 1, 6, 0),
         row("10.0.0.1", 256, 6, CtStatus::SEEN_REPLY),

@@ -1,7 +1,7 @@
 //! `netwren log` as a service: its configuration file, what it tells systemd, and what it hands to its successor.
 
 use crate::going::Going;
-use crate::log::{counted, logging, send, to_five};
+use crate::log::{OWN_COLUMNS, counted, logging, send, to_five};
 use crate::run::{Ran, clean, netwren};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -364,6 +364,28 @@ fn root_a_run_that_hangs_gives_no_sign_of_life() {
         since.1.elapsed() > Duration::from_secs(2)
     });
     drop((going, reader));
+}
+
+/// Waiting for a receiver that reads nothing (`--when-full block`) is no hanging, and ends at the first SIGTERM.
+#[test]
+fn root_a_run_that_waits_for_a_receiver_is_alive_and_ends() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let (lab, manager) = (logging("svcblock"), Manager::new());
+    let listener = lab.inside(|| std::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+    let target = format!("json+tcp://{}", listener.local_addr().unwrap());
+    let words =
+        ["--group", "5", "--when-full", "block", "--queue-max", "4MiB", "--columns", OWN_COLUMNS, "--to", &target];
+    let mut going = manager.starts(&lab, &words, Duration::from_millis(800));
+    testkit::wait_until("more is sent than anybody takes", || {
+        send(&lab, to_five(), 2_000);
+        counted(&lab, "7009") >= 40_000
+    });
+    let before = manager.count("WATCHDOG=1");
+    testkit::wait_until("signs of life", || manager.count("WATCHDOG=1") > before + 3);
+    going.signal("-TERM");
+    testkit::wait_until("its end", || going.child.try_wait().unwrap().is_some());
+    drop(listener);
 }
 
 /// Descriptors that are not what their names say are not used, and not kept any longer.

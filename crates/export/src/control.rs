@@ -22,7 +22,7 @@ pub(crate) const TAKE_OVER: &str = "take-over";
 /// Bytes of a question.
 const QUESTION_MAX: usize = 64;
 /// Bytes of an answer.
-const ANSWER_MAX: u64 = 16 << 20;
+const ANSWER_MAX: usize = 16 << 20;
 /// How often the thread looks whether it is to end.
 const LOOK_MS: i32 = 250;
 
@@ -119,7 +119,7 @@ fn check_free(path: &Path) -> io::Result<()> {
     if !facts.file_type().is_socket() || facts.uid() != sys::caps::euid() {
         return Err(refused(format!("{} is no socket of this user's: take another name", shown(path))));
     }
-    match UnixStream::connect(path) {
+    match connect(path) {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(()),
         _ => Err(io::Error::new(
             ErrorKind::AddrInUse,
@@ -169,7 +169,7 @@ fn serve(
     }
     let format = question.strip_prefix(b"status ").and_then(|word| std::str::from_utf8(word).ok());
     match format.and_then(|word| ReportFormat::of(word.trim())) {
-        Some(format) => client.write_all(format!("ok\n{}", report().write(format)).as_bytes()),
+        Some(format) => write_until(&mut client, format!("ok\n{}", report().write(format)).as_bytes(), end),
         None => client.write_all(b"error\nquestions are: status text, status json, status prometheus, take-over\n"),
     }
 }
@@ -186,9 +186,10 @@ fn give_up(client: UnixStream, hand_over: &impl Fn(UnixStream) -> Result<(), Uni
     }
 }
 
-/// Asks the run that listens at `path` for its report.
+/// Asks the run that listens at `path` for its report: text without control bytes, whoever answers there.
 pub fn ask(path: &Path, format: ReportFormat) -> io::Result<String> {
-    let mut stream = UnixStream::connect(path).map_err(|error| match error.kind() {
+    let until = Instant::now() + 3 * PATIENCE;
+    let mut stream = connect(path).map_err(|error| match error.kind() {
         ErrorKind::ConnectionRefused => named("no run listens any more at", path, &error),
         _ => named("cannot connect to", path, &error),
     })?;
@@ -197,15 +198,63 @@ pub fn ask(path: &Path, format: ReportFormat) -> io::Result<String> {
         ReportFormat::Json => "json",
         ReportFormat::Prometheus => "prometheus",
     };
-    stream.set_write_timeout(Some(3 * PATIENCE))?;
-    stream.set_read_timeout(Some(3 * PATIENCE))?;
-    stream.write_all(format!("status {word}\n").as_bytes()).map_err(|error| named("cannot ask", path, &error))?;
-    let mut answer = String::new();
-    let read = stream.take(ANSWER_MAX).read_to_string(&mut answer);
-    read.map_err(|error| named("no answer from", path, &error))?;
-    match answer.split_once('\n') {
-        Some(("ok", report)) => Ok(report.to_owned()),
-        _ => Err(io::Error::new(ErrorKind::InvalidData, format!("{} gave no report", shown(path)))),
+    let question = format!("status {word}\n");
+    write_until(&mut stream, question.as_bytes(), until).map_err(|error| named("cannot ask", path, &error))?;
+    let answer = read_until(&mut stream, until).map_err(|error| named("no answer from", path, &error))?;
+    match answer.strip_prefix(b"ok\n") {
+        Some(report) => Ok(report.split_inclusive(|byte| *byte == b'\n').map(escaped_line).collect()),
+        None => Err(io::Error::new(ErrorKind::InvalidData, format!("{} gave no report", shown(path)))),
+    }
+}
+
+/// A line of a report, whose end stays as it is.
+fn escaped_line(line: &[u8]) -> String {
+    let (text, end) = line.strip_suffix(b"\n").map_or((line, ""), |text| (text, "\n"));
+    format!("{}{end}", sys::escaped(text))
+}
+
+/// Connects to a run; one that does not accept connections is no run.
+pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
+    sys::connection::connect_unix(path, PATIENCE).map_err(|errno| io::Error::from_raw_os_error(errno.0))
+}
+
+/// How much of the time until `until` is left; an error if none is.
+fn left(until: Instant) -> io::Result<Duration> {
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(late()) } else { Ok(left) }
+}
+
+fn late() -> io::Error {
+    ErrorKind::TimedOut.into()
+}
+
+/// A timeout of a socket is EAGAIN to the kernel.
+fn in_time<T>(done: io::Result<T>) -> io::Result<T> {
+    done.map_err(|error| if error.kind() == ErrorKind::WouldBlock { late() } else { error })
+}
+
+/// Writes all of it, which takes until `until` at most, however little the other end takes at a time.
+fn write_until(stream: &mut UnixStream, mut bytes: &[u8], until: Instant) -> io::Result<()> {
+    while !bytes.is_empty() {
+        stream.set_write_timeout(Some(left(until)?))?;
+        match in_time(stream.write(bytes))? {
+            0 => return Err(ErrorKind::WriteZero.into()),
+            count => bytes = bytes.get(count..).unwrap_or_default(),
+        }
+    }
+    Ok(())
+}
+
+/// Reads until the other end closes: an error if it has not by `until`, or sends more than a report has.
+fn read_until(stream: &mut UnixStream, until: Instant) -> io::Result<Vec<u8>> {
+    let (mut answer, mut piece) = (Vec::new(), [0; 4096]);
+    loop {
+        stream.set_read_timeout(Some(left(until)?))?;
+        match in_time(stream.read(&mut piece))? {
+            0 => return Ok(answer),
+            _ if answer.len() >= ANSWER_MAX => return Err(io::Error::other("it sends more than a report has")),
+            count => answer.extend_from_slice(piece.get(..count).unwrap_or_default()),
+        }
     }
 }
 
@@ -242,6 +291,55 @@ mod tests {
         drop(control);
         assert!(!path.exists());
         assert!(ask(&path, ReportFormat::Text).unwrap_err().to_string().contains("cannot connect to"));
+    }
+
+    /// An impostor that writes this again and again to whoever connects.
+    fn impostor(path: &Path, words: &'static [u8], pause: Duration) {
+        let listener = UnixListener::bind(path).unwrap();
+        thread::spawn(move || {
+            let mut client = listener.accept().unwrap().0;
+            while client.write_all(words).is_ok() {
+                thread::sleep(pause);
+            }
+        });
+    }
+
+    #[test]
+    fn whoever_answers_neither_keeps_us_nor_fills_memory() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, pause, says) in [("slow", Duration::from_millis(10), "timed out"), ("fast", Duration::ZERO, "more")]
+        {
+            let path = dir.path().join(name);
+            impostor(&path, if name == "slow" { b"o" } else { &[b'o'; 65_536] }, pause);
+            let begun = Instant::now();
+            let error = ask(&path, ReportFormat::Text).unwrap_err().to_string();
+            assert!(error.contains("no answer from") && error.contains(says), "{error}");
+            assert!(begun.elapsed() < Duration::from_secs(20), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_an_impostor_answers_is_escaped() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control");
+        let listener = UnixListener::bind(&path).unwrap();
+        thread::spawn(move || {
+            let mut client = listener.accept().unwrap().0;
+            assert!(client.read(&mut [0; QUESTION_MAX]).unwrap() > 0);
+            client.write_all(b"ok\nlost: 1\n\x1b[2J\xff\rx\n").unwrap();
+        });
+        assert_eq!(ask(&path, ReportFormat::Text).unwrap(), "lost: 1\n\\u{1b}[2J\\xff\\rx\n");
+    }
+
+    #[test]
+    fn a_listener_that_accepts_nothing_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control");
+        let listener = sys::Fd::from(std::os::fd::OwnedFd::from(UnixListener::bind(&path).unwrap()));
+        sys::socket::listen(&listener, 0).unwrap();
+        let _first = UnixStream::connect(&path).unwrap();
+        let error = ask(&path, ReportFormat::Text).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
     }
 
     #[test]

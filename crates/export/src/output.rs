@@ -5,7 +5,7 @@ use crate::notices::{Notices, TellNotice};
 use crate::status::Status;
 use crate::{AtOnce, Batch, Pushed, Store, Transport, WhenFull};
 use std::io;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,8 @@ pub struct Output {
     shared: Arc<OutputShared>,
     when_full: WhenFull,
     drain: Duration,
+    /// When the wait for room ends, for all batches together, once the run is to end.
+    give_up: OnceLock<Instant>,
     /// True if nothing else waits while this output is written to.
     is_alone: bool,
     thread: Option<JoinHandle<()>>,
@@ -59,7 +61,7 @@ impl Output {
         let of_thread = Arc::clone(&shared);
         let thread = thread::Builder::new().name(name.to_owned()).spawn(move || run(&of_thread, notices))?;
         let OutputOptions { when_full, drain } = options;
-        Ok(Output { shared, when_full, drain, is_alone: false, thread: Some(thread) })
+        Ok(Output { shared, when_full, drain, give_up: OnceLock::new(), is_alone: false, thread: Some(thread) })
     }
 
     /// Whether nothing else waits while this output is written to: then [`Output::push`] writes to its file by itself.
@@ -80,7 +82,6 @@ impl Output {
         let is_brief = state.is_prompt && state.store.begin() == state.store.end();
         let (mut batch, mut spare) = if is_brief { (batch, None) } else { batch.compacted() };
         state.ledger.seen += batch.len();
-        let mut until = None;
         loop {
             let held = state.held;
             match state.store.push(batch, self.when_full, held) {
@@ -88,9 +89,7 @@ impl Output {
                     state.ledger.dropped.full += dropped;
                     break;
                 }
-                Pushed::Full { batch: back, .. }
-                    if self.when_full == WhenFull::Block && !self.is_over(stop, &mut until) =>
-                {
+                Pushed::Full { batch: back, .. } if self.when_full == WhenFull::Block && !self.is_over(stop) => {
                     batch = back;
                     state.is_waited_for = true;
                     let waited = self.shared.room.wait_timeout(state, Duration::from_millis(100));
@@ -123,8 +122,8 @@ impl Output {
     }
 
     /// True if whoever waits for room shall give up: once the run is to end, as long as the end may wait.
-    fn is_over(&self, stop: &dyn Fn() -> bool, until: &mut Option<Instant>) -> bool {
-        stop() && *until.get_or_insert_with(|| Instant::now() + self.drain) <= Instant::now()
+    fn is_over(&self, stop: &dyn Fn() -> bool) -> bool {
+        stop() && *self.give_up.get_or_init(|| Instant::now() + self.drain) <= Instant::now()
     }
 
     /// Counts records of which no message is made: an earlier one stands for them, or there are too many. `held` are
@@ -157,7 +156,8 @@ impl Output {
     /// Lets the thread end once everything is delivered, at the latest when [`OutputOptions::drain`] is over: of
     /// several outputs each should be told before the first is waited for. Returns when that is.
     pub fn begin_end(&self) -> Instant {
-        let deadline = *self.shared.lock().deadline.get_or_insert_with(|| Instant::now() + self.drain);
+        let drained = || self.give_up.get().copied().unwrap_or_else(|| Instant::now() + self.drain);
+        let deadline = *self.shared.lock().deadline.get_or_insert_with(drained);
         self.shared.work.notify_one();
         deadline
     }

@@ -9,18 +9,31 @@ const PORT: u16 = 5432;
 const NAME_MAX: usize = 63;
 
 /// Whether the connection is encrypted, by libpq's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SslMode {
     /// Never.
     Disable,
-    /// If the server can; its certificate is not looked at.
-    #[default]
+    /// If the server can; its certificate is not looked at. The default for this host itself.
     Prefer,
     /// Always; its certificate is not looked at.
     Require,
-    /// Always, with a certificate for this host from an authority that is trusted.
+    /// Always, with a certificate for this host from an authority that is trusted. The default for other hosts.
     VerifyFull,
 }
+
+/// How the server may ask for the password (`require_auth`, by libpq's words).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum AuthMethod {
+    /// The server proves that it knows the password as well, and never gets it.
+    Scram,
+    /// A hash that can be guessed, and used by anybody in between.
+    Md5,
+    /// As clear text.
+    Password,
+}
+
+const AUTH_METHODS: [(&str, AuthMethod); 3] =
+    [("scram-sha-256", AuthMethod::Scram), ("md5", AuthMethod::Md5), ("password", AuthMethod::Password)];
 
 const SSL_MODES: [(&str, SslMode); 4] = [
     ("disable", SslMode::Disable),
@@ -29,6 +42,9 @@ const SSL_MODES: [(&str, SslMode); 4] = [
     ("verify-full", SslMode::VerifyFull),
 ];
 
+/// Variables that stand for parameters of the URL which are left out, as libpq has them.
+const ENVIRONMENT: [(&str, &str); 2] = [("PGSSLMODE", "sslmode"), ("PGREQUIREAUTH", "require_auth")];
+
 /// Where a server listens.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum PostgresHost {
@@ -36,6 +52,18 @@ pub enum PostgresHost {
     Tcp(String, u16),
     /// A directory with its socket, and the port that the socket is named after.
     Unix(PathBuf, u16),
+}
+
+impl PostgresHost {
+    /// True for this host itself: a socket in a directory, or a loopback address.
+    fn is_here(&self) -> bool {
+        match self {
+            PostgresHost::Unix(..) => true,
+            PostgresHost::Tcp(host, _) => {
+                host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+            }
+        }
+    }
 }
 
 /// A database, who we are there, and which table rows go to.
@@ -55,6 +83,8 @@ pub struct PostgresAddress {
     pub table: Option<String>,
     /// TLS or not.
     pub sslmode: SslMode,
+    /// The ways to log in that the URL allows; without any, those that do not give the password to a stranger.
+    auth: Vec<AuthMethod>,
     /// Where the password is, in the form of ~/.pgpass.
     pub(crate) passfile: Option<PathBuf>,
     /// The URL without the password.
@@ -78,13 +108,22 @@ impl PostgresAddress {
             database: name("database", database)?,
             schema: None,
             table: None,
-            sslmode: SslMode::default(),
+            sslmode: SslMode::VerifyFull,
+            auth: Vec::new(),
             passfile: None,
             shown: format!("postgres://{user}@{receiver}/{database}{}", shown_query(query)),
         };
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            address.take(pair, port)?;
+        let mut sslmode = None;
+        for (variable, key) in ENVIRONMENT {
+            if let Some(value) = std::env::var(variable).ok().filter(|value| !value.is_empty()) {
+                let taken = address.take(&format!("{key}={value}"), port, &mut sslmode);
+                taken.map_err(|wrong| format!("{variable}: {wrong}"))?;
+            }
         }
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            address.take(pair, port, &mut sslmode)?;
+        }
+        address.sslmode = sslmode.unwrap_or(if address.host.is_here() { SslMode::Prefer } else { SslMode::VerifyFull });
         match &address.host {
             PostgresHost::Tcp(host, _) if host.is_empty() => Err(form().to_owned()),
             _ => Ok(address),
@@ -92,7 +131,7 @@ impl PostgresAddress {
     }
 
     /// One parameter behind the question mark.
-    fn take(&mut self, pair: &str, port: u16) -> Result<(), String> {
+    fn take(&mut self, pair: &str, port: u16, sslmode: &mut Option<SslMode>) -> Result<(), String> {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         match key {
             "table" => match decoded(value)?.split_once('.') {
@@ -110,12 +149,17 @@ impl PostgresAddress {
             "sslmode" => {
                 let mode = SSL_MODES.iter().find(|(word, _)| *word == value);
                 let words = "sslmode is disable, prefer, require or verify-full";
-                self.sslmode = mode.map(|(_, mode)| *mode).ok_or(words)?;
+                *sslmode = Some(mode.map(|(_, mode)| *mode).ok_or(words)?);
+            }
+            "require_auth" => {
+                let method = |word: &str| AUTH_METHODS.iter().find(|(known, _)| *known == word).map(|(_, is)| *is);
+                let methods: Option<Vec<AuthMethod>> = value.split(',').map(method).collect();
+                self.auth = methods.ok_or("require_auth is scram-sha-256, md5 or password, with commas between")?;
             }
             "password" => return Err("no password behind the `?`: PGPASSWORD, passfile=FILE or USER:PASSWORD@".into()),
             _ => {
                 let key = key.escape_default();
-                return Err(format!("no `{key}` for a database: host, table, schema, sslmode, passfile"));
+                return Err(format!("no `{key}` for a database: host, table, schema, sslmode, require_auth, passfile"));
             }
         }
         Ok(())
@@ -124,6 +168,13 @@ impl PostgresAddress {
     /// True if the password is in the URL: whoever can read that has it.
     pub fn has_password(&self) -> bool {
         self.password.is_some()
+    }
+
+    /// True if the server may ask for the password in this way. Without `require_auth` a hash or the password itself
+    /// goes only where `is_trusted` says that a stranger cannot answer.
+    #[cfg(any(feature = "postgres", test))]
+    pub(crate) fn allows(&self, method: AuthMethod, is_trusted: bool) -> bool {
+        if self.auth.is_empty() { method == AuthMethod::Scram || is_trusted } else { self.auth.contains(&method) }
     }
 
     /// True if `word`, as of a command line, has this address with its password.
@@ -207,6 +258,22 @@ mod tests {
         assert_eq!((address.schema.as_deref(), address.table.as_deref()), (Some("net"), Some("log")));
         assert_eq!((address.sslmode, address.passfile.clone()), (SslMode::VerifyFull, Some("/etc/pass".into())));
         let host = |url: &str| PostgresAddress::parse(url).unwrap().host;
+        let mode = |url: &str| PostgresAddress::parse(url).unwrap().sslmode;
+        for here in ["//a@localhost/d", "//a@127.0.0.2/d", "//a@[::1]/d", "//a@/d?host=/run"] {
+            assert_eq!(mode(here), SslMode::Prefer, "{here}");
+        }
+        for elsewhere in ["//a@db/d", "//a@192.0.2.1/d", "//a@localhost.example/d", "//a@localhost/d?host=db"] {
+            assert_eq!(mode(elsewhere), SslMode::VerifyFull, "{elsewhere}");
+        }
+        let allows = |url: &str, method, is_trusted| PostgresAddress::parse(url).unwrap().allows(method, is_trusted);
+        for method in [AuthMethod::Md5, AuthMethod::Password] {
+            assert!(!allows("//a@db/d", method, false) && allows("//a@db/d", method, true));
+            assert!(allows("//a@db/d?require_auth=md5,password", method, false));
+            assert!(!allows("//a@db/d?require_auth=scram-sha-256", method, true));
+        }
+        assert!(allows("//a@db/d", AuthMethod::Scram, false));
+        assert!(!allows("//a@db/d?require_auth=md5", AuthMethod::Scram, true));
+        assert!(PostgresAddress::parse("//a@db/d?require_auth=none").unwrap_err().contains("require_auth is scram"));
         assert_eq!(host("//a@[2001:db8::1]/d"), PostgresHost::Tcp("2001:db8::1".to_owned(), 5432));
         assert_eq!(host("//a@/d?host=/run/postgresql"), PostgresHost::Unix("/run/postgresql".into(), 5432));
         assert_eq!(host("//a@:5440/d?host=%2Frun"), PostgresHost::Unix("/run".into(), 5440));

@@ -3,7 +3,7 @@
 //! The answer is a line for each socket, which comes with it (SCM_RIGHTS), then `end`; what a line says is its
 //! sender's and its reader's business. The connection stays open until the earlier run has ended.
 
-use crate::control::{TAKE_OVER, named, shown};
+use crate::control::{TAKE_OVER, connect, named, shown};
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -16,6 +16,8 @@ const ANSWER: Duration = Duration::from_secs(30);
 const END: Duration = Duration::from_secs(30);
 /// How often it is looked whether waiting makes sense.
 const LOOK: Duration = Duration::from_millis(50);
+/// More sockets than a run binds.
+const FILES_MAX: usize = 4096;
 /// Bytes of an answer: thousands of sockets.
 const ANSWER_MAX: usize = 1 << 20;
 
@@ -27,23 +29,31 @@ pub struct Predecessor(UnixStream);
 pub type HandedOver = Vec<(String, OwnedFd)>;
 
 impl Predecessor {
-    /// Asks the run that answers at `path` for its sockets; `None` if no run does.
-    pub fn ask(path: &Path) -> io::Result<Option<(Predecessor, HandedOver)>> {
-        let mut stream = match UnixStream::connect(path) {
+    /// Asks the run that answers at `path` for its sockets; `None` if no run does. Ends once `stop` says so.
+    pub fn ask(path: &Path, stop: &dyn Fn() -> bool) -> io::Result<Option<(Predecessor, HandedOver)>> {
+        let mut stream = match connect(path) {
             Ok(stream) => stream,
             Err(error) if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound) => {
                 return Ok(None);
             }
             Err(error) => return Err(named("cannot connect to", path, &error)),
         };
-        stream.set_read_timeout(Some(ANSWER))?;
+        let until = Instant::now() + ANSWER;
+        stream.set_read_timeout(Some(LOOK))?;
+        stream.set_write_timeout(Some(LOOK))?;
         stream.write_all(format!("{TAKE_OVER}\n").as_bytes())?;
         let (mut text, mut files, mut piece) = (Vec::new(), Vec::new(), [0; 4096]);
         while !text.ends_with(b"end\n") && !text.starts_with(b"error\n") && text.len() < ANSWER_MAX {
+            if stop() {
+                return Err(named("interrupted while waiting for", path, &ErrorKind::Interrupted.into()));
+            }
+            if Instant::now() >= until || files.len() > FILES_MAX {
+                return Err(named("no whole answer from", path, &ErrorKind::TimedOut.into()));
+            }
             match sys::descriptors::receive_files(&stream, &mut piece, &mut files) {
                 Ok(0) => break,
                 Ok(bytes) => text.extend_from_slice(piece.get(..bytes).unwrap_or_default()),
-                Err(sys::Errno::INTR) => {}
+                Err(sys::Errno::INTR | sys::Errno::AGAIN) => {}
                 Err(errno) => {
                     return Err(named("no answer from", path, &io::Error::from_raw_os_error(errno.0)));
                 }
@@ -52,7 +62,8 @@ impl Predecessor {
         let text = String::from_utf8_lossy(&text).into_owned();
         let Some(lines) = text.strip_suffix("end\n") else {
             let why = text.strip_prefix("error\n").unwrap_or("it ended").trim();
-            return Err(io::Error::other(format!("the run at {} does not hand over: {why}", shown(path))));
+            let (path, why) = (shown(path), sys::escaped(why.as_bytes()));
+            return Err(io::Error::other(format!("the run at {path} does not hand over: {why}")));
         };
         let handed_over = lines.lines().map(str::to_owned).zip(files).collect();
         Ok(Some((Predecessor(stream), handed_over)))
@@ -71,5 +82,35 @@ impl Predecessor {
             }
         }
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::cell::Cell;
+    use std::os::unix::net::UnixListener;
+
+    /// A peer that answers a byte now and then does not keep us once the run is to end.
+    #[test]
+    fn a_peer_that_never_finishes_is_left_when_the_run_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control");
+        let listener = UnixListener::bind(&path).unwrap();
+        std::thread::spawn(move || {
+            let mut peer = listener.accept().unwrap().0;
+            while peer.write_all(b"x").is_ok() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let (begun, looks) = (Instant::now(), Cell::new(0));
+        let stop = || {
+            looks.set(looks.get() + 1);
+            looks.get() > 20
+        };
+        let error = Predecessor::ask(&path, &stop).unwrap_err().to_string();
+        assert!(error.starts_with("interrupted while waiting for ") && looks.get() == 21, "{error}");
+        assert!(begun.elapsed() < ANSWER);
     }
 }

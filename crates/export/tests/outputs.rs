@@ -249,6 +249,24 @@ fn who_blocks_loses_nothing() {
     assert_eq!(counts(&reader.join().unwrap()), whole(0, 200_000));
 }
 
+/// Once the run is to end, all batches together wait no longer than one would.
+#[test]
+fn who_blocks_ends_soon_though_many_batches_wait() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target: Target = format!("json+tcp://{}", listener.local_addr().unwrap()).parse().unwrap();
+    let options = OutputOptions { when_full: WhenFull::Block, drain: Duration::from_millis(300) };
+    let store = Box::new(MemoryStore::new(64 << 10));
+    let mut output = Output::start("test", store, way(&target, b""), options).unwrap();
+    let begun = Instant::now();
+    for _ in 0..1000 {
+        output.push(batch(0, 1000), &|| true);
+    }
+    let status = output.finish(&|| false);
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert_eq!(status.ledger.seen, status.ledger.delivered + status.ledger.dropped.total());
+    assert!(status.ledger.dropped.total() > 0);
+}
+
 #[test]
 fn datagrams_are_messages() {
     let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -154,6 +154,92 @@ fn what_is_no_server_is_said_without_reading_it_all() {
     answer.join().unwrap();
 }
 
+/// Serves connections at a port: reads the startup (behind the question for TLS, which it answers with no), answers
+/// with these bytes, and returns what came after that.
+fn impostor(answer: &'static [u8]) -> (u16, std::thread::JoinHandle<String>) {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let serve = move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut place = [0; 4096];
+        let bytes = stream.read(&mut place).unwrap();
+        if bytes == 8 {
+            stream.write_all(b"N").unwrap();
+            assert!(stream.read(&mut place).unwrap() > 8);
+        }
+        stream.write_all(answer).unwrap();
+        let bytes = stream.read(&mut place).unwrap_or(0);
+        String::from_utf8_lossy(&place[..bytes]).into_owned()
+    };
+    (port, std::thread::spawn(serve))
+}
+
+/// A program that took the server's port gets neither the password nor a hash of it, unless the URL allows that.
+#[test]
+fn an_impostor_does_not_get_the_password() {
+    const CLEAR: &[u8] = b"R\0\0\0\x08\0\0\0\x03";
+    const MD5: &[u8] = b"R\0\0\0\x0c\0\0\0\x05salt";
+    for (answer, query, sent) in [
+        (CLEAR, "", None),
+        (CLEAR, "?sslmode=prefer", None),
+        (CLEAR, "?sslmode=disable", None),
+        (CLEAR, "?sslmode=disable&require_auth=md5", None),
+        (MD5, "", None),
+        (MD5, "?sslmode=disable&require_auth=scram-sha-256", None),
+        (MD5, "?sslmode=disable&require_auth=md5", Some("md5")),
+        (CLEAR, "?sslmode=disable&require_auth=password", Some("hunter2")),
+    ] {
+        let (port, came) = impostor(answer);
+        let said = said(&format!("postgres://fw:hunter2@127.0.0.1:{port}/d{query}"));
+        let came = came.join().unwrap();
+        assert_eq!(sent.is_none(), said.contains("nothing is sent"), "{query}: {said}");
+        assert_eq!(sent.is_none(), came.is_empty(), "{query}: {came:?}");
+        assert!(came.contains(sent.unwrap_or_default()), "{query}: {came:?}");
+    }
+}
+
+/// A server, or whoever took its port, that sends a byte of the TLS handshake now and then is away after some seconds;
+/// so is a receiver of syslog.
+#[test]
+fn a_handshake_has_one_time_as_a_whole() {
+    use std::io::{Read, Write};
+    if cfg!(not(feature = "tls")) {
+        return;
+    }
+    let slow = |answer: &'static [u8]| {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            let mut stream = listener.accept().unwrap().0;
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(answer);
+            // The head of a long record, and what it is to have.
+            let _ = stream.write_all(b"\x16\x03\x03\x3f\xff");
+            while stream.write_all(b"\0").is_ok() {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        });
+        port
+    };
+    let authority = testkit::authority::Authority::new();
+    let opened = |target: String| {
+        let tls = export::TlsFiles { authorities: Some(authority.file("ca.pem")), ..Default::default() };
+        let options = TransportOptions { file_header: shape().to_header(), tls, ..Default::default() };
+        open_transport(&target.parse().unwrap(), options).unwrap().open().unwrap_err().to_string()
+    };
+    std::thread::scope(|scope| {
+        let database = slow(b"S");
+        let begun = std::time::Instant::now();
+        let database = scope.spawn(move || opened(format!("postgres://a:b@127.0.0.1:{database}/d?sslmode=require")));
+        let receiver = opened(format!("syslog+tls://127.0.0.1:{}", slow(b"")));
+        let database = database.join().unwrap();
+        assert!(receiver.contains("did not finish the TLS handshake within 5 s"), "{receiver}");
+        assert!(database.contains("the handshake was not finished within 5 s"), "{database}");
+        assert!(begun.elapsed() < Duration::from_secs(30));
+    });
+}
+
 #[test]
 fn certificates_are_judged_as_sslmode_says() {
     if cfg!(not(feature = "tls")) {

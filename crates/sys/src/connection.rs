@@ -1,8 +1,13 @@
 //! What the kernel knows of a TCP connection: how much the other end has not acknowledged, and how much it takes.
 //! Sending and receiving without waiting.
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
 
 use crate::errno::Errno;
+use crate::socket;
 use crate::syscall::{call, length};
 
 /// Offsets in struct tcp_info (include/uapi/linux/tcp.h): `tcpi_bytes_acked`, since 4.1, `tcpi_snd_wnd`, since 5.4.
@@ -43,6 +48,32 @@ pub fn peer_progress(connection: BorrowedFd<'_>) -> Result<PeerProgress, Errno> 
         acknowledged: acknowledged.map_or(0, |bytes| u64::from_ne_bytes(*bytes)),
         window: info.last_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes)),
     })
+}
+
+/// Longest path of a unix socket: sun_path less its zero byte.
+const UNIX_PATH_MAX: usize = 107;
+
+/// Connects to the unix stream socket at `path`. A listener with a full backlog is waited for as long as `patience`
+/// says, then the error is ETIMEDOUT; connect(2) itself would wait for ever.
+pub fn connect_unix(path: &Path, patience: Duration) -> Result<UnixStream, Errno> {
+    let name = path.as_os_str().as_bytes();
+    if name.is_empty() || name.len() > UNIX_PATH_MAX || name.contains(&0) {
+        return Err(Errno::INVAL);
+    }
+    let address = [&(libc::AF_UNIX as u16).to_ne_bytes(), name, &[0]].concat();
+    let connection = socket::open(libc::AF_UNIX, libc::SOCK_STREAM, 0).map_err(|error| error.errno)?;
+    let timeout = |wait: Duration| {
+        let parts = [wait.as_secs() as libc::time_t, libc::time_t::from(wait.subsec_micros())];
+        let bytes = parts.map(libc::time_t::to_ne_bytes).concat();
+        socket::set_bytes(&connection, libc::SOL_SOCKET, libc::SO_SNDTIMEO, &bytes).map_err(|error| error.errno)
+    };
+    timeout(patience)?;
+    match socket::connect_bytes(&connection, &address) {
+        Err(Errno::AGAIN) => return Err(Errno::TIMEDOUT),
+        connected => connected?,
+    }
+    timeout(Duration::ZERO)?;
+    Ok(OwnedFd::from(connection).into())
 }
 
 /// Sends what goes without waiting, also where the socket waits by itself; how many bytes that was. A connection that

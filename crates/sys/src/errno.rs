@@ -22,6 +22,8 @@ impl Errno {
     pub const BADF: Errno = Errno(libc::EBADF);
     /// Try again.
     pub const AGAIN: Errno = Errno(libc::EAGAIN);
+    /// Nothing happened in time.
+    pub const TIMEDOUT: Errno = Errno(libc::ETIMEDOUT);
     /// Out of memory.
     pub const NOMEM: Errno = Errno(libc::ENOMEM);
     /// Permission denied.

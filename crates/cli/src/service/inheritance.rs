@@ -97,8 +97,8 @@ impl Inheritance {
 
     /// Asks the run that answers at `control` for its sockets; the error is a sentence. Where no run answers there is
     /// nothing to take over.
-    pub(crate) fn take_over(&mut self, control: &Path) -> Result<(), String> {
-        let asked = Predecessor::ask(control).map_err(|error| format!("--take-over: {error}"))?;
+    pub(crate) fn take_over(&mut self, control: &Path, stop: &dyn Fn() -> bool) -> Result<(), String> {
+        let asked = Predecessor::ask(control, stop).map_err(|error| format!("--take-over: {error}"))?;
         let Some((predecessor, left)) = asked else {
             say(&format!("--take-over: no run answers at {}: groups are bound anew", control.display()));
             return Ok(());

@@ -71,6 +71,14 @@ impl RunState {
         self.maker_turns.fetch_add(1, Relaxed);
     }
 
+    /// Notes that the thread that makes messages waits for a receiver because it was told to (`--when-full block`). The
+    /// thread that receives may wait for it in turn, so both count as alive.
+    pub(crate) fn wait_turn(&self) {
+        self.turn();
+        let turns = self.reader_turns.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.iter().for_each(|turns| _ = turns.fetch_add(1, Relaxed));
+    }
+
     /// The counter for the thread that receives.
     pub(crate) fn count_reader(&self) -> Arc<AtomicU64> {
         let mut turns = self.reader_turns.lock().unwrap_or_else(PoisonError::into_inner);
@@ -147,5 +155,21 @@ impl RunState {
         if let Some(successor) = &*successor {
             then(successor);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_threads_are_alive_while_a_receiver_is_waited_for() {
+        let run = RunState::default();
+        assert_eq!(run.turns(), (0, None));
+        run.wait_turn();
+        assert_eq!(run.turns(), (1, None));
+        let reader = run.count_reader();
+        run.wait_turn();
+        assert_eq!((run.turns(), reader.load(Relaxed)), ((2, Some(1)), 1));
     }
 }

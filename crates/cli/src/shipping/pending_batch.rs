@@ -50,8 +50,7 @@ impl PendingBatch {
                 self.worn_at = Some(Instant::now());
             }
             let is_over = || {
-                // Waiting for a receiver (--when-full block) is no hanging.
-                self.run.turn();
+                self.run.wait_turn();
                 sys::signal::is_requested() || self.run.is_handing_over()
             };
             self.batch = self.output.push(full, &is_over);

@@ -20,6 +20,9 @@ use std::io;
 pub use packing::PACKER;
 pub use rotation::Rotation;
 
+/// How long one address of a receiver may take to accept a connection.
+const CONNECT: std::time::Duration = std::time::Duration::from_secs(3);
+
 /// What a transport has taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Taken {
@@ -182,6 +185,11 @@ fn resolve(receiver: &str) -> io::Result<std::net::SocketAddr> {
     use std::net::ToSocketAddrs;
     let mut found = receiver.to_socket_addrs().map_err(|error| named("cannot find", receiver, &error))?;
     found.next().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("{receiver} has no address")))
+}
+
+/// A connection to the unix socket at `path`; gives up after some seconds.
+fn connect_unix(path: &std::path::Path) -> io::Result<std::os::unix::net::UnixStream> {
+    sys::connection::connect_unix(path, CONNECT).map_err(|errno| io::Error::from_raw_os_error(errno.0))
 }
 
 /// The error with what was tried.

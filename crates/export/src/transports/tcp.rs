@@ -1,15 +1,13 @@
 //! TCP. What the receiver's kernel has acknowledged is delivered.
 
 use super::stream::{PATIENCE, WithoutWait, closed, drain, end, write_some};
-use super::{AtOnce, Taken, Transport, named, resolve};
+use super::{AtOnce, CONNECT, Taken, Transport, named, resolve};
 use crate::Batch;
 use std::io::{self, ErrorKind};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
-use std::time::Duration;
 use sys::connection::{peer_progress, set_user_timeout, unacknowledged};
 
-const CONNECT: Duration = Duration::from_secs(3);
 /// A receiver that acknowledges nothing for so long is away.
 const USER_TIMEOUT_MS: u32 = 30_000;
 /// Larger windows are not believed: what was delivered is kept in memory for so long.
@@ -156,7 +154,7 @@ mod tests {
         tcp.unconfirmed().unwrap();
         let before = tcp.window.unread_max();
         socket::set_number(&receiver, socket::SOL_SOCKET, socket::SO_RCVLOWAT, ROOM).unwrap();
-        let until = std::time::Instant::now() + Duration::from_secs(60);
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
         let unread = |tcp: &Tcp| peer_progress(tcp.stream.as_ref().unwrap().as_fd()).unwrap().acknowledged - 1;
         while unread(&tcp) <= before && std::time::Instant::now() < until {
             write(&mut tcp);

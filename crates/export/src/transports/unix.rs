@@ -2,7 +2,7 @@
 
 use super::stream::{PATIENCE, WithoutWait, closed, drain, write_some};
 use super::udp::send_each;
-use super::{Taken, Transport, named};
+use super::{Taken, Transport, connect_unix, named};
 use crate::Batch;
 use std::io;
 use std::os::fd::AsFd;
@@ -28,7 +28,7 @@ impl UnixConnection {
 
 impl Transport for UnixConnection {
     fn open(&mut self) -> io::Result<()> {
-        let stream = UnixStream::connect(&self.path);
+        let stream = connect_unix(&self.path);
         let stream = stream.map_err(|error| named("cannot connect to", &self.path.to_string_lossy(), &error))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         self.stream = Some(stream);

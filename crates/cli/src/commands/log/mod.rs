@@ -365,7 +365,7 @@ fn inheritance(log: &Log, session: &Session) -> Result<Option<Inheritance>, Sour
     let control = log.request.ship.as_ref().and_then(|ship| ship.control.as_deref());
     if let Some(control) = control.filter(|_| log.take_over) {
         let failed = |text: String| SourceError { what: "log records", fault: SourceFault::Io, cause: text.into() };
-        found.take_over(control).map_err(failed)?;
+        found.take_over(control, &|| session.interrupted()).map_err(failed)?;
     }
     Ok(Some(found))
 }

@@ -1,40 +1,118 @@
 //! TLS to a server.
 
-use super::socket::Socket;
 use crate::transports::stream::PATIENCE;
-use crate::transports::tls;
+use crate::transports::{is_later, tls};
 use crate::{PostgresAddress, SslMode, TlsFiles};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme, StreamOwned};
-use std::io::{self, ErrorKind};
+use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A server that has not finished the handshake by then is as good as away.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
 /// The connection after the handshake.
-pub(super) fn socket(plain: Socket, host: &str, address: &PostgresAddress, files: &TlsFiles) -> io::Result<Socket> {
-    let Socket::Tcp(mut stream) = plain else { return Ok(plain) };
+pub(super) fn socket(
+    stream: TcpStream,
+    host: &str,
+    address: &PostgresAddress,
+    files: &TlsFiles,
+) -> io::Result<TlsSocket> {
     let shown = address.to_string();
     let name = ServerName::try_from(host.to_owned());
     let name = name.map_err(|_| io::Error::new(ErrorKind::InvalidInput, format!("{host} is no name of a host")))?;
     let config = if address.sslmode == SslMode::VerifyFull { tls::client_config(files)? } else { unverified()? };
-    let mut session = ClientConnection::new(config, name).map_err(|error| tls::fault(&error, &shown, files))?;
-    stream.set_read_timeout(Some(HANDSHAKE))?;
-    while session.is_handshaking() {
-        session.complete_io(&mut stream).map_err(|error| {
-            let wrong = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
-            wrong.map_or_else(
-                || io::Error::new(error.kind(), format!("no TLS with {shown}: {error}")),
-                |wrong| tls::fault(wrong, &shown, files),
-            )
-        })?;
-    }
+    let session = ClientConnection::new(config, name).map_err(|error| tls::fault(&error, &shown, files))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    Ok(Socket::Tls(Box::new(StreamOwned::new(session, stream))))
+    let mut socket = TlsSocket { session, stream };
+    socket.shake_hands().map_err(|error| {
+        let wrong = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+        wrong.map_or_else(
+            || io::Error::new(error.kind(), format!("no TLS with {shown}: {error}")),
+            |wrong| tls::fault(wrong, &shown, files),
+        )
+    })?;
+    Ok(socket)
+}
+
+/// TLS over TCP. Each call reads from or writes to the socket a few times at most: a server that sends a byte now and
+/// then does not keep its reader.
+pub(super) struct TlsSocket {
+    session: ClientConnection,
+    pub(super) stream: TcpStream,
+}
+
+impl TlsSocket {
+    /// The handshake, within 5 s as a whole.
+    fn shake_hands(&mut self) -> io::Result<()> {
+        let until = Instant::now() + HANDSHAKE;
+        while self.session.is_handshaking() || self.session.wants_write() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::Error::new(ErrorKind::TimedOut, "the handshake was not finished within 5 s"));
+            }
+            self.stream.set_read_timeout(Some(left))?;
+            let outcome = if self.session.wants_write() {
+                self.session.write_tls(&mut self.stream).map(drop)
+            } else {
+                self.receive().map(drop)
+            };
+            match outcome {
+                Err(error) if is_later(&error) => {}
+                outcome => outcome?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads from the socket once; false at its end.
+    fn receive(&mut self) -> io::Result<bool> {
+        if self.session.read_tls(&mut self.stream)? == 0 {
+            let closed = || io::Error::new(ErrorKind::UnexpectedEof, "the server has closed the connection");
+            return if self.session.is_handshaking() { Err(closed()) } else { Ok(false) };
+        }
+        let state = self.session.process_new_packets();
+        state.map(|_| true).map_err(|error| {
+            // The server learns what is wrong with its certificate.
+            let _ = self.session.write_tls(&mut self.stream);
+            io::Error::new(ErrorKind::InvalidData, error)
+        })
+    }
+}
+
+impl Read for TlsSocket {
+    fn read(&mut self, place: &mut [u8]) -> io::Result<usize> {
+        match self.session.reader().read(place) {
+            Err(error) if is_later(&error) => {}
+            read => return read,
+        }
+        if !self.receive()? {
+            return Ok(0);
+        }
+        self.session.reader().read(place)
+    }
+}
+
+impl Write for TlsSocket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.flush()?;
+        self.session.writer().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let until = Instant::now() + PATIENCE;
+        while self.session.wants_write() {
+            self.session.write_tls(&mut self.stream)?;
+            if Instant::now() >= until && self.session.wants_write() {
+                return Err(ErrorKind::WouldBlock.into());
+            }
+        }
+        Ok(())
+    }
 }
 
 /// As `prefer` and `require` mean it: nobody listens on the way, but whoever answers is believed.

@@ -4,8 +4,9 @@ use super::faults;
 use super::password;
 use super::socket::Socket;
 use super::wire::Wire;
-use crate::transports::named;
+use crate::postgres_address::AuthMethod;
 use crate::transports::tcp;
+use crate::transports::{connect_unix, named};
 use crate::{PostgresAddress, PostgresHost, SslMode, TlsFiles};
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
@@ -14,7 +15,8 @@ use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, Scr
 use postgres_protocol::message::backend::{AuthenticationSaslBody, Message};
 use postgres_protocol::message::frontend;
 use std::io::{self, ErrorKind};
-use std::os::unix::net::UnixStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 /// What every session begins with. A lock that another session holds is waited for on the server, not here.
 const SETTINGS: &str = "SET client_encoding = 'UTF8'; SET standard_conforming_strings = on; SET DateStyle = 'ISO'; \
@@ -31,12 +33,12 @@ pub(super) fn log_in(address: &PostgresAddress, tls: &TlsFiles) -> io::Result<(W
         match wire.wait().map_err(|error| named("cannot log in to", &address.to_string(), &error))? {
             Message::AuthenticationOk => is_in = true,
             Message::AuthenticationMd5Password(body) => {
-                let password = password::of(address)?;
+                let password = password_for(AuthMethod::Md5, address, &wire)?;
                 let hash = md5_hash(address.user.as_bytes(), password.as_bytes(), body.salt());
                 frontend::password_message(hash.as_bytes(), &mut wire.out)?;
             }
             Message::AuthenticationCleartextPassword => {
-                let password = clear(address, wire.is_private())?;
+                let password = password_for(AuthMethod::Password, address, &wire)?;
                 frontend::password_message(password.as_bytes(), &mut wire.out)?;
             }
             Message::AuthenticationSasl(body) => scram(&mut wire, address, &body)?,
@@ -54,13 +56,40 @@ pub(super) fn log_in(address: &PostgresAddress, tls: &TlsFiles) -> io::Result<(W
     Ok((wire, process))
 }
 
-/// The password for a server that wants it as it is.
-fn clear(address: &PostgresAddress, is_private: bool) -> io::Result<String> {
-    if is_private {
+/// The password, if the server may have it in this way.
+fn password_for(method: AuthMethod, address: &PostgresAddress, wire: &Wire) -> io::Result<String> {
+    let is_trusted = match &address.host {
+        PostgresHost::Tcp(..) => wire.is_encrypted() && address.sslmode == SslMode::VerifyFull,
+        PostgresHost::Unix(directory, _) => is_closed(directory),
+    };
+    if address.allows(method, is_trusted) {
         return password::of(address);
     }
-    let text = format!("{address} wants the password as clear text: it is not sent without TLS (sslmode=require)");
+    let (what, word) = match method {
+        AuthMethod::Scram => ("SCRAM-SHA-256", "scram-sha-256"),
+        AuthMethod::Md5 => ("a hash of the password that can be guessed (md5)", "md5"),
+        AuthMethod::Password => ("the password as clear text", "password"),
+    };
+    let text = format!(
+        "{address} asks for {what}, and any program could answer there: nothing is sent (sslmode=verify-full proves \
+         who it is; a server with password_encryption = scram-sha-256 asks for neither; require_auth={word} allows it)"
+    );
     Err(io::Error::new(ErrorKind::PermissionDenied, text))
+}
+
+/// True if only root and the directory's owner can put a socket there.
+fn is_closed(directory: &Path) -> bool {
+    std::fs::metadata(directory).is_ok_and(|facts| facts.permissions().mode() & 0o002 == 0)
+}
+
+/// More rounds of SCRAM would take this process seconds.
+const ROUNDS_MAX: u64 = 1_000_000;
+
+/// True if the server's first message of SCRAM (RFC 5802, section 5.1) asks for so many rounds that they can be done.
+fn has_fair_rounds(message: &[u8]) -> bool {
+    let rounds = message.split(|byte| *byte == b',').find_map(|part| part.strip_prefix(b"i="));
+    let rounds = rounds.and_then(|digits| std::str::from_utf8(digits).ok()?.parse::<u64>().ok());
+    rounds.is_some_and(|rounds| rounds <= ROUNDS_MAX)
 }
 
 /// SCRAM-SHA-256 (RFC 7677): the server proves that it knows the password, too.
@@ -69,11 +98,14 @@ fn scram(wire: &mut Wire, address: &PostgresAddress, body: &AuthenticationSaslBo
     if !body.mechanisms().any(|word| Ok(word == SCRAM_SHA_256))? {
         return Err(odd("no way to log in that is here: SCRAM-SHA-256"));
     }
-    let password = password::of(address)?;
+    let password = password_for(AuthMethod::Scram, address, wire)?;
     let mut scram = ScramSha256::new(password.as_bytes(), ChannelBinding::unsupported());
     frontend::sasl_initial_response(SCRAM_SHA_256, scram.message(), &mut wire.out)?;
     loop {
         match wire.wait()? {
+            Message::AuthenticationSaslContinue(body) if !has_fair_rounds(body.data()) => {
+                return Err(odd("it wants too many rounds of SCRAM-SHA-256"));
+            }
             Message::AuthenticationSaslContinue(body) => {
                 scram.update(body.data()).map_err(|_| odd("its answer while logging in makes no sense"))?;
                 frontend::sasl_response(scram.message(), &mut wire.out)?;
@@ -92,7 +124,7 @@ fn connected(address: &PostgresAddress, tls: &TlsFiles) -> io::Result<Socket> {
     let (host, port) = match &address.host {
         PostgresHost::Unix(directory, port) => {
             let path = directory.join(format!(".s.PGSQL.{port}"));
-            let stream = UnixStream::connect(&path);
+            let stream = connect_unix(&path);
             return Socket::unix(stream.map_err(|error| named("cannot connect to", &path.to_string_lossy(), &error))?);
         }
         PostgresHost::Tcp(host, port) => (host, port),
@@ -109,7 +141,12 @@ fn connected(address: &PostgresAddress, tls: &TlsFiles) -> io::Result<Socket> {
     wire.out.extend_from_slice(&question);
     match (wire.wait_for_byte()?, address.sslmode) {
         #[cfg(feature = "tls")]
-        (b'S', _) => super::encrypted::socket(wire.into_socket(), host, address, tls),
+        (b'S', _) => match wire.into_socket() {
+            Socket::Tcp(stream) => {
+                super::encrypted::socket(stream, host, address, tls).map(|socket| Socket::Tls(Box::new(socket)))
+            }
+            other => Ok(other),
+        },
         (b'N', SslMode::Prefer) => Ok(wire.into_socket()),
         (b'N', _) => {
             let text = format!("{address}: the server has no TLS (ssl = on in postgresql.conf)");
@@ -127,5 +164,18 @@ fn without_tls(address: &PostgresAddress, socket: Socket) -> io::Result<Socket> 
     match address.sslmode {
         SslMode::Disable | SslMode::Prefer => Ok(socket),
         SslMode::Require | SslMode::VerifyFull => Err(crate::transports::without_tls()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_fair_rounds;
+
+    #[test]
+    fn nobody_makes_us_hash_for_hours() {
+        assert!(has_fair_rounds(b"r=nonce,s=salt,i=4096"));
+        for unfair in ["r=nonce,s=salt,i=4294967295", "r=nonce,s=salt", "r=nonce,s=salt,i=-1", ""] {
+            assert!(!has_fair_rounds(unfair.as_bytes()), "{unfair}");
+        }
     }
 }

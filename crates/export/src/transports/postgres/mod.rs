@@ -135,6 +135,7 @@ impl Database {
         while transfer.begun.elapsed() < SILENCE {
             let left = until.saturating_duration_since(Instant::now());
             let Some(message) = session.wire.next(left)? else { return Ok(Taken::default()) };
+            let is_over = left.is_zero();
             match message {
                 Message::DataRow(row) => {
                     let cells = wire::cells(&row)?;
@@ -154,6 +155,10 @@ impl Database {
                     frontend::query("COMMIT", &mut session.wire.out)?;
                 }
                 _ => {}
+            }
+            // Messages without end do not keep the thread here.
+            if is_over {
+                return Ok(Taken::default());
             }
         }
         let text = format!("no answer for {} s: is the table locked, does its disk hang?", SILENCE.as_secs());

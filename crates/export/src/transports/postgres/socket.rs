@@ -11,7 +11,7 @@ pub(super) enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
     #[cfg(feature = "tls")]
-    Tls(Box<rustls::StreamOwned<rustls::ClientConnection, TcpStream>>),
+    Tls(Box<super::encrypted::TlsSocket>),
 }
 
 impl Socket {
@@ -27,13 +27,13 @@ impl Socket {
             Socket::Tcp(stream) => stream.set_read_timeout(wait),
             Socket::Unix(stream) => stream.set_read_timeout(wait),
             #[cfg(feature = "tls")]
-            Socket::Tls(stream) => stream.sock.set_read_timeout(wait),
+            Socket::Tls(stream) => stream.stream.set_read_timeout(wait),
         }
     }
 
-    /// True if nobody between the ends can read it.
-    pub(super) fn is_private(&self) -> bool {
-        !matches!(self, Socket::Tcp(_))
+    /// True for TLS.
+    pub(super) fn is_encrypted(&self) -> bool {
+        !matches!(self, Socket::Tcp(_) | Socket::Unix(_))
     }
 }
 

@@ -3,6 +3,7 @@
 use super::faults::{self, ServerError};
 use super::socket::Socket;
 use crate::transports::is_later;
+use crate::transports::stream::PATIENCE;
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
 use postgres_protocol::message::backend::{DataRowBody, Header, Message};
@@ -14,6 +15,12 @@ use std::time::{Duration, Instant};
 const MESSAGE_MAX: usize = 1 << 20;
 /// A server that has not answered by then, while a connection is opened, is as good as away.
 const ANSWER: Duration = Duration::from_secs(10);
+/// All answers together, while a connection is opened, take no longer than this.
+const OPENING: Duration = Duration::from_secs(30);
+/// And they have no more bytes than this.
+const OPENING_BYTES_MAX: usize = 1 << 20;
+/// How long messages that come while nothing is asked are read at a time.
+const IDLE: Duration = Duration::from_millis(200);
 /// How long one look for an answer waits.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -28,17 +35,27 @@ pub(super) struct Wire {
     pub(super) out: BytesMut,
     written: usize,
     place: Box<[u8]>,
+    /// When the connection began.
+    begun: Instant,
+    /// Bytes that have come since then.
+    heard: usize,
 }
 
 impl Wire {
     pub(super) fn new(socket: Socket) -> Wire {
         let place = vec![0; 16 << 10].into_boxed_slice();
-        Wire { socket, input: BytesMut::new(), out: BytesMut::new(), written: 0, place }
+        let (begun, heard) = (Instant::now(), 0);
+        Wire { socket, input: BytesMut::new(), out: BytesMut::new(), written: 0, place, begun, heard }
     }
 
-    /// Writes what goes without waiting long; true once nothing waits.
+    /// Writes what goes without waiting long; true once nothing waits. A server that takes a little at a time is left
+    /// after 0.2 s.
     pub(super) fn write_out(&mut self) -> io::Result<bool> {
+        let until = Instant::now() + PATIENCE;
         while let Some(rest) = self.out.get(self.written..).filter(|rest| !rest.is_empty()) {
+            if Instant::now() >= until {
+                return Ok(false);
+            }
             match self.socket.write(rest) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(bytes) => self.written += bytes,
@@ -70,12 +87,13 @@ impl Wire {
                 Ok(0) => {
                     return Err(io::Error::new(ErrorKind::ConnectionReset, "the server has closed the connection"));
                 }
-                Ok(_) => continue,
+                Ok(_) => {}
                 Err(error) if is_later(&error) => _ = written?,
                 Err(error) => return Err(error),
             }
+            // A server that sends a byte now and then makes nobody wait any longer.
             if left.is_zero() {
-                return Ok(None);
+                return self.parsed();
             }
         }
     }
@@ -83,6 +101,7 @@ impl Wire {
     fn read(&mut self, wait: Duration) -> io::Result<usize> {
         self.socket.set_read_timeout(wait)?;
         let bytes = self.socket.read(&mut self.place)?;
+        self.heard = self.heard.saturating_add(bytes);
         self.input.extend_from_slice(self.place.get(..bytes).unwrap_or_default());
         Ok(bytes)
     }
@@ -96,10 +115,20 @@ impl Wire {
         }
     }
 
-    /// The next message; an error if none comes in time.
+    /// The next message while the connection is opened; an error if none comes in time, or if all of them take too
+    /// long or are too large.
     pub(super) fn wait(&mut self) -> io::Result<Message> {
+        let left = OPENING.saturating_sub(self.begun.elapsed());
+        if left.is_zero() {
+            let text = format!("the server has not finished its answers within {} s", OPENING.as_secs());
+            return Err(io::Error::new(ErrorKind::TimedOut, text));
+        }
+        if self.heard > OPENING_BYTES_MAX {
+            let text = "the server sends more than 1 MiB while the connection is opened: this is no PostgreSQL server";
+            return Err(io::Error::new(ErrorKind::InvalidData, text));
+        }
         let late = || io::Error::new(ErrorKind::TimedOut, format!("no answer for {} s", ANSWER.as_secs()));
-        self.next(ANSWER)?.ok_or_else(late)
+        self.next(left.min(ANSWER))?.ok_or_else(late)
     }
 
     /// Reads one byte that is no message: the answer to the question for TLS.
@@ -119,9 +148,9 @@ impl Wire {
         Err(io::Error::new(ErrorKind::ConnectionAborted, "the server does not answer"))
     }
 
-    /// [`Socket::is_private`].
-    pub(super) fn is_private(&self) -> bool {
-        self.socket.is_private()
+    /// True for TLS.
+    pub(super) fn is_encrypted(&self) -> bool {
+        self.socket.is_encrypted()
     }
 
     pub(super) fn into_socket(self) -> Socket {
@@ -143,11 +172,16 @@ impl Wire {
         }
     }
 
-    /// Looks whether the server has ended the connection.
+    /// Looks whether the server has ended the connection. Other messages are forgotten; those of a server that never
+    /// stops are left to the next look.
     pub(super) fn look(&mut self) -> io::Result<()> {
+        let until = Instant::now() + IDLE;
         while let Some(message) = self.next(Duration::ZERO)? {
             if let Message::ErrorResponse(body) = message {
                 return Err(faults::read(&body).to_io());
+            }
+            if Instant::now() >= until {
+                break;
             }
         }
         Ok(())
@@ -169,4 +203,65 @@ pub(super) fn cells(row: &DataRowBody) -> io::Result<Vec<Option<String>>> {
         Some(String::from_utf8_lossy(bytes).into_owned())
     };
     row.ranges().map(|range| Ok(cell(range))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::os::unix::net::UnixStream;
+
+    /// A connection to a server that writes this again and again, with a pause.
+    fn talking(words: &'static [u8], pause: Duration) -> Wire {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        std::thread::spawn(move || {
+            if words.len() == 1 {
+                // The head of a long message, of which they are.
+                theirs.write_all(b"N\0\0\xff\xff").unwrap();
+            }
+            while theirs.write_all(words).is_ok() {
+                std::thread::sleep(pause);
+            }
+        });
+        Wire::new(Socket::unix(ours).unwrap())
+    }
+
+    /// A message of 24 bytes that says nothing: a notice.
+    const NOTICE: &[u8] = b"N\0\0\0\x17MNOTICE-NOTICE-NO\0\0";
+    /// A row with one cell.
+    const ROW: &[u8] = b"D\0\0\0\x0e\0\x01\0\0\0\x04cell";
+
+    #[test]
+    fn a_byte_now_and_then_is_no_answer() {
+        let mut wire = talking(&NOTICE[..1], Duration::from_millis(1));
+        let begun = Instant::now();
+        assert!(wire.next(Duration::from_millis(100)).unwrap().is_none());
+        assert!(begun.elapsed() < Duration::from_secs(5));
+    }
+
+    #[test]
+    fn all_answers_of_an_opening_have_one_time() {
+        let mut wire = talking(NOTICE, Duration::from_millis(1));
+        assert!(matches!(wire.wait().unwrap(), Message::NoticeResponse(_)));
+        wire.begun -= OPENING;
+        assert!(wire.wait().err().unwrap().to_string().contains("has not finished its answers within 30 s"));
+    }
+
+    #[test]
+    fn rows_without_end_are_not_kept() {
+        for words in [ROW, NOTICE] {
+            let mut wire = talking(words, Duration::ZERO);
+            let error = wire.query("SELECT 1").unwrap_err().to_string();
+            assert!(error.contains("sends more than 1 MiB"), "{error}");
+            assert!(wire.heard <= OPENING_BYTES_MAX + (16 << 10), "{}", wire.heard);
+        }
+    }
+
+    #[test]
+    fn a_server_that_never_stops_does_not_keep_a_look() {
+        let mut wire = talking(NOTICE, Duration::ZERO);
+        let begun = Instant::now();
+        wire.look().unwrap();
+        assert!(begun.elapsed() < Duration::from_secs(5));
+    }
 }

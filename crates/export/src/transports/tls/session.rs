@@ -153,19 +153,26 @@ impl Session {
     }
 
     fn write_out(&mut self) -> io::Result<()> {
+        let until = Instant::now() + stream::PATIENCE;
         while let Some(rest) = self.out.get(self.out_at..).filter(|rest| !rest.is_empty()) {
             match self.stream.write(rest) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(bytes) => {
                     self.out_at += bytes;
                     self.wire += bytes as u64;
+                    // A receiver that takes a little at a time does not keep the thread.
+                    if Instant::now() >= until {
+                        break;
+                    }
                 }
                 Err(error) if is_later(&error) => return Ok(()),
                 Err(error) => return Err(error),
             }
         }
-        self.out.clear();
-        self.out_at = 0;
+        if self.out_at == self.out.len() {
+            self.out.clear();
+            self.out_at = 0;
+        }
         Ok(())
     }
 

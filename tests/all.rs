@@ -45,6 +45,7 @@ mod live;
 mod log;
 mod log_bad_days;
 mod log_entries;
+mod log_hooks;
 mod log_netns;
 mod log_owners;
 mod log_rules;

@@ -20,7 +20,7 @@ pub fn read_frame(row: &mut CapturedPacket<'_>) {
     row.link = read_link(row.link_type, row.frame);
     match row.link.ether_type {
         ETH_P_IP | ETH_P_IPV6 => row.packet = read_headers(row.link.payload),
-        ETH_P_ARP => row.arp = read_arp(row.link.payload),
+        ETH_P_ARP => row.arp = ArpHeader::read(row.link.payload),
         _ => {}
     }
 }
@@ -124,20 +124,6 @@ fn raw(frame: &[u8], at: usize) -> Option<LinkHeader<'_>> {
 fn cooked(frame: &[u8], kind_at: usize, bytes: usize) -> Option<LinkHeader<'_>> {
     let ether_type = u16::from_be_bytes(array(frame, kind_at)?);
     Some(with_tags(LinkHeader::default(), ether_type, frame.get(bytes..)?))
-}
-
-/// ARP of IPv4 over addresses of six bytes.
-fn read_arp(bytes: &[u8]) -> Option<ArpHeader> {
-    let [hardware_bytes, protocol_bytes] = array(bytes, 4)?;
-    let protocol = u16::from_be_bytes(array(bytes, 2)?);
-    if (protocol, hardware_bytes, protocol_bytes) != (ETH_P_IP, 6, 4) {
-        return None;
-    }
-    Some(ArpHeader {
-        operation: u16::from_be_bytes(array(bytes, 6)?),
-        sender: (array(bytes, 8)?, array(bytes, 14)?),
-        target: (array(bytes, 18)?, array(bytes, 24)?),
-    })
 }
 
 /// A link-layer address in words: `02:00:00:00:00:01`.

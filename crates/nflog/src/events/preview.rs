@@ -3,7 +3,7 @@ use netlink::Messages;
 use netlink::datagrams::DatagramFrames;
 use record::rows::LogRecord;
 
-use crate::events::netlink::record::{decode_into, is_record};
+use crate::events::netlink::record::{decode_into, is_record, read_packet};
 
 /// Sees every record of a batch before the first of them is handed out: what is asked about many is asked at once.
 pub trait Preview {
@@ -24,7 +24,7 @@ pub(crate) fn show(block: &[u8], groups: &[u16], preview: &dyn Preview) {
             let mut row = LogRecord { time_ns: received_ns, netns_id, received_ns, ..LogRecord::default() };
             if decode_into(message.payload, &mut row, &mut 0).is_ok() {
                 has_records = true;
-                packet::read_headers_into(row.payload, &mut row.packet);
+                read_packet(&mut row);
                 if groups.contains(&row.group) {
                     preview.record(&row);
                 }

@@ -262,6 +262,22 @@ pub struct ArpHeader {
     pub target: ([u8; 6], [u8; 4]),
 }
 
+impl ArpHeader {
+    /// ARP for IPv4 over addresses of six bytes (RFC 826); `None` for any other and for one that is not whole.
+    pub fn read(bytes: &[u8]) -> Option<ArpHeader> {
+        let packet = bytes.first_chunk::<28>()?;
+        let ([_, _, 8, 0, 6, 4, high, low], addresses) = packet.split_first_chunk()? else { return None };
+        let (sender_hw, rest) = addresses.split_first_chunk()?;
+        let (sender, rest) = rest.split_first_chunk()?;
+        let (target_hw, rest) = rest.split_first_chunk()?;
+        Some(ArpHeader {
+            operation: u16::from_be_bytes([*high, *low]),
+            sender: (*sender_hw, *sender),
+            target: (*target_hw, *rest.first_chunk()?),
+        })
+    }
+}
+
 /// Bits of the fields for which more is done than reading headers.
 pub mod capture_need {
     /// The text about the rest of the packet.

@@ -1,12 +1,13 @@
 //! Records of netfilter's log (`log`): one for each packet that a rule logs.
 
+use super::captured_packet::ArpHeader;
 use super::conntrack::{Conntrack, CtStatus, NatKind, ip_proto};
 use super::logging_rule::{LoggingRule, VERDICTS, text};
 use super::packet::{PacketHeaders, TcpHeader, Transport};
 use super::packet_entry::{CtAttrs, CtDirection, EntrySource, PacketEntry, PacketState, cells};
 use crate::kernel_words::{KernelWords, kernel_words};
 use crate::table::table;
-use crate::{Key, LookupId, Owner, Show, Value};
+use crate::{Addr, Key, LookupId, Owner, Show, Value};
 
 /// One packet, as a rule logged it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -95,6 +96,11 @@ const NFPROTO_NETDEV: u8 = 5;
 /// Words of the field `direction`.
 const DIRECTIONS: &[&str] = &["in", "out", "forward"];
 
+/// EtherTypes of VLAN tags (include/uapi/linux/if_ether.h), and most tags that are read.
+const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
+const TAGS_MAX: usize = 16;
+const ETH_P_ARP: u16 = 0x0806;
+
 impl<'b> LogRecord<'b> {
     /// Where the packet goes: by its hook; after routing, packets of this host have no interface that they came from.
     pub fn direction(&self) -> Option<&'static str> {
@@ -121,6 +127,25 @@ impl<'b> LogRecord<'b> {
         self.rule.and_then(part)
     }
 
+    /// What follows the VLAN tags at the beginning of the payload, and its EtherType. (The kernel leaves in the packet
+    /// all tags but the outer one.)
+    pub fn behind_tags(&self) -> (u16, &'b [u8]) {
+        let (mut ether_type, mut rest) = (self.ether_type, self.payload);
+        for _ in 0..TAGS_MAX {
+            let tag = rest.split_first_chunk::<4>().filter(|_| TAGS.contains(&ether_type));
+            let Some(([_, _, high, low], behind)) = tag else { break };
+            (ether_type, rest) = (u16::from_be_bytes([*high, *low]), behind);
+        }
+        (ether_type, rest)
+    }
+
+    /// The packet as ARP, if it is that.
+    #[cold]
+    pub fn arp(&self) -> Option<ArpHeader> {
+        let (ether_type, packet) = self.behind_tags();
+        if ether_type == ETH_P_ARP { ArpHeader::read(packet) } else { None }
+    }
+
     /// The hook's word, as nft writes it.
     pub fn hook_name(&self) -> &'static str {
         let at = match (self.family, self.hook) {
@@ -137,6 +162,19 @@ impl<'b> LogRecord<'b> {
 #[inline(always)]
 fn of_packet<'r>(row: &LogRecord<'_>, get: impl Fn(&PacketHeaders<'_>) -> Option<Value<'static>>) -> Value<'r> {
     row.packet.as_ref().and_then(get).unwrap_or(Value::Null)
+}
+
+/// An address of the IP header or of ARP.
+#[inline(always)]
+fn address<'r>(
+    row: &LogRecord<'_>,
+    of_ip: impl Fn(&PacketHeaders<'_>) -> Addr,
+    of_arp: impl Fn(&ArpHeader) -> [u8; 4],
+) -> Value<'r> {
+    match &row.packet {
+        Some(ip) => Value::Addr(of_ip(ip)),
+        None => row.arp().map_or(Value::Null, |arp| Value::Addr(Addr::V4(of_arp(&arp)))),
+    }
 }
 
 #[inline(always)]
@@ -233,12 +271,12 @@ table! {
         show Show::Default;
     /// Number of the IP protocol.
     proto_number: Id = own(|row| number(row, |ip| Some(ip.proto.into())));
-    /// Source address.
-    src: Addr = own(|row| of_packet(row, |ip| Some(Value::Addr(ip.src)))), show Show::Default;
+    /// Source address; of ARP that of the sender.
+    src: Addr = own(|row| address(row, |ip| ip.src, |arp| arp.sender.1)), show Show::Default;
     /// Source port.
     sport: Port = own(|row| number(row, |ip| Some(ip.transport.ports()?.0.into()))), show Show::Default;
-    /// Destination address.
-    dst: Addr = own(|row| of_packet(row, |ip| Some(Value::Addr(ip.dst)))), show Show::Default;
+    /// Destination address; of ARP that which it is about.
+    dst: Addr = own(|row| address(row, |ip| ip.dst, |arp| arp.target.1)), show Show::Default;
     /// Destination port.
     dport: Port = own(|row| number(row, |ip| Some(ip.transport.ports()?.1.into()))), show Show::Default;
     /// Length of the packet from its network header on.

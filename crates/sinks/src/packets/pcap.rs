@@ -1,6 +1,6 @@
 //! pcap: what every reader of packets knows.
 
-use super::{LINKTYPE_RAW, SNAPLEN, lengths, put_bytes};
+use super::{ETH_P_IP, ETH_P_IPV6, LINKTYPE_RAW, SNAPLEN, lengths, put_bytes};
 use record::Lookups;
 use record::rows::LogRecord;
 
@@ -11,8 +11,8 @@ const VERSION: (u16, u16) = (2, 4);
 /// Writes rows as records of a pcap file: little-endian, microseconds, link type RAW, as the output PCAP of ulogd2.
 ///
 /// A packet that is not IP (ARP, say) is written as it is, as ulogd2 does: its reader takes it for IP of an unknown
-/// version. Two differences: the time zone in the header is always 0, which readers assume, and the original length
-/// comes from the IP header in bridge and netdev chains as well.
+/// version. VLAN tags in front of a packet are left out. Two differences: the time zone in the header is always 0,
+/// which readers assume, and the original length comes from the IP header in bridge and netdev chains as well.
 #[derive(Debug, Default)]
 pub struct Pcap;
 
@@ -38,14 +38,23 @@ impl Pcap {
     /// Appends one record to `out`. Seconds have 32 bits, which end in 2106.
     #[inline(always)]
     pub fn write(&mut self, row: &LogRecord<'_>, _: &Lookups<'_>, out: &mut Vec<u8>) {
-        let us = row.time_ns / 1000;
-        let (captured, whole) = lengths(row);
-        let head = [(us / 1_000_000) as u32, (us % 1_000_000) as u32, captured, whole];
-        let head = head.iter().rev().fold(0, |bits, field| bits << 32 | u128::from(*field)).to_le_bytes();
-        out.reserve(HEAD + row.payload.len());
-        out.extend_from_slice(&head);
-        put_bytes(row.payload, out);
+        if row.ether_type != ETH_P_IP && row.ether_type != ETH_P_IPV6 {
+            let (ether_type, payload) = row.behind_tags();
+            return put_record(&LogRecord { ether_type, payload, ..*row }, out);
+        }
+        put_record(row, out);
     }
+}
+
+#[inline(always)]
+fn put_record(row: &LogRecord<'_>, out: &mut Vec<u8>) {
+    let us = row.time_ns / 1000;
+    let (captured, whole) = lengths(row);
+    let head = [(us / 1_000_000) as u32, (us % 1_000_000) as u32, captured, whole];
+    let head = head.iter().rev().fold(0, |bits, field| bits << 32 | u128::from(*field)).to_le_bytes();
+    out.reserve(HEAD + row.payload.len());
+    out.extend_from_slice(&head);
+    put_bytes(row.payload, out);
 }
 
 /// Bytes before each packet.

@@ -7,7 +7,7 @@ use netlink::{Attrs, DecodeError};
 use packet::read_headers_into;
 use record::rows::LogRecord;
 
-use super::record::{decode_into, hardware_address, time_ns};
+use super::record::{decode_into, hardware_address, is_plain, read_other_packet, time_ns};
 use crate::uapi::{NFGENMSG, nfula};
 
 /// Layouts that are kept, by the length of the message.
@@ -116,8 +116,11 @@ impl RecordLayouts {
             decode_into(message, row, unknown_attrs)?;
             layout.miss(message);
         }
-        if self.reads_headers {
-            read_headers_into(row.payload, &mut row.packet);
+        match is_plain(row) {
+            true if self.reads_headers => read_headers_into(row.payload, &mut row.packet),
+            true => {}
+            // It may not begin where it should.
+            false => read_other_packet(row),
         }
         Ok(())
     }
@@ -277,6 +280,7 @@ mod tests {
         for (kind, number) in attrs {
             let payload: Vec<u8> = match *kind {
                 nfula::PAYLOAD => [&[0x45, 0, 0, 40][..], &[*number; 16 + 20]].concat(),
+                nfula::PACKET_HDR => vec![8, 0, *number, 0],
                 nfula::PREFIX => vec![b'a' + number % 3, b':', 0],
                 nfula::TIMESTAMP => vec![*number; 16],
                 nfula::HWADDR => vec![0, 6, 0, 0, *number, 2, 3, 4, 5, 6, 0, 0],

@@ -1,12 +1,19 @@
 //! One message of nfnetlink_log as a row.
 use netlink::{Attr, Attrs, DecodeError, Message, prefix};
 use packet::read_headers_into;
-use record::rows::{CtAttrs, LogRecord};
+use record::rows::{ArpHeader, CtAttrs, LogRecord};
 
 use crate::uapi::{NFGENMSG, NFNL_SUBSYS_ULOG, NFULA_VLAN_TCI, msg, nfula};
 
 /// The lower 12 bits of a VLAN tag are its id.
 const VLAN_ID: u16 = 0x0fff;
+
+/// EtherTypes (include/uapi/linux/if_ether.h).
+const ETH_P_IP: u16 = 0x0800;
+const ETH_P_ARP: u16 = 0x0806;
+const ETH_P_IPV6: u16 = 0x86dd;
+/// Family of ARP's hooks (include/uapi/linux/netfilter.h).
+const NFPROTO_ARP: u8 = 3;
 
 /// True if the message is a record.
 pub(crate) fn is_record(message: &Message<'_>) -> bool {
@@ -22,8 +29,48 @@ pub fn decode_record<'b>(
 ) -> Result<LogRecord<'b>, DecodeError> {
     let mut row = LogRecord { time_ns: received_ns, ..LogRecord::default() };
     decode_into(payload, &mut row, unknown_attrs)?;
-    read_headers_into(row.payload, &mut row.packet);
+    read_packet(&mut row);
     Ok(row)
+}
+
+/// Reads the headers of the record's packet.
+#[inline]
+pub(crate) fn read_packet(row: &mut LogRecord<'_>) {
+    if is_plain(row) {
+        read_headers_into(row.payload, &mut row.packet);
+    } else {
+        read_other_packet(row);
+    }
+}
+
+/// True unless the kernel says that the payload begins with something else than an IP header.
+#[inline]
+pub(crate) fn is_plain(row: &LogRecord<'_>) -> bool {
+    matches!(row.ether_type, 0 | ETH_P_IP | ETH_P_IPV6)
+}
+
+/// The same where the payload begins with VLAN tags or is not IP. ARP that this host sends has its link-layer header in
+/// front (`arp_xmit` of net/ipv4/arp.c), which is left out.
+#[cold]
+pub(crate) fn read_other_packet(row: &mut LogRecord<'_>) {
+    const ETHERNET: usize = 14;
+    row.packet = None;
+    if (row.family, row.ether_type) == (NFPROTO_ARP, ETH_P_ARP) {
+        if let Some((link, packet)) = row.payload.split_at_checked(ETHERNET) {
+            if link.ends_with(&ETH_P_ARP.to_be_bytes()) && ArpHeader::read(packet).is_some() {
+                row.payload = packet;
+            }
+        }
+    }
+    let (ether_type, packet) = row.behind_tags();
+    if ether_type != row.ether_type {
+        // The outer tag is beside the packet, unless there is none but these.
+        let control = row.payload.first_chunk().map(|control| u16::from_be_bytes(*control) & VLAN_ID);
+        row.vlan = row.vlan.or(control);
+    }
+    if matches!(ether_type, ETH_P_IP | ETH_P_IPV6) {
+        read_headers_into(packet, &mut row.packet);
+    }
 }
 
 /// The same into `row`, which has the defaults of what a message may lack; after an error it is of no use. In place,
@@ -38,6 +85,7 @@ pub(crate) fn decode_into<'b>(
         return Err(DecodeError::Short { what: "nfgenmsg", claims: NFGENMSG, has: payload.len() });
     };
     (row.group, row.family) = (u16::from_be_bytes([*group_high, *group_low]), *family);
+    let mut link_header: &[u8] = &[];
     for attr in Attrs::new(attrs) {
         let attr = attr?;
         match attr.kind {
@@ -56,8 +104,13 @@ pub(crate) fn decode_into<'b>(
             nfula::HWADDR => row.hw_addr = hardware_address(attr.payload),
             nfula::HWTYPE => row.hw_type = Some(attr.be16()?),
             nfula::HWLEN => {}
+            nfula::L2HDR => link_header = attr.payload,
             _ => rarer(row, attr, unknown_attrs)?,
         }
+    }
+    // The egress hook of netdev sees packets from their link-layer header on.
+    if let Some(packet) = row.payload.strip_prefix(link_header) {
+        row.payload = packet;
     }
     Ok(())
 }
@@ -81,7 +134,6 @@ fn rarer<'b>(row: &mut LogRecord<'b>, attr: Attr<'b>, unknown_attrs: &mut u64) -
                 }
             }
         }
-        nfula::L2HDR => {}
         nfula::SEQ_GLOBAL => {}
         nfula::CT => row.ct_attrs.get_or_insert(NO_ENTRY).attrs = attr.payload,
         nfula::CT_INFO => row.ct_attrs.get_or_insert(NO_ENTRY).info = attr.be32()?,
@@ -150,6 +202,33 @@ mod tests {
         assert_eq!(row.ct_attrs, Some(CtAttrs { attrs: &[8, 0, 8, 0, 0, 0, 0, 9], info: 2 }));
         let packet = row.packet.unwrap();
         assert_eq!((packet.src, packet.transport.ports()), (Addr::V4([203, 0, 113, 7]), Some((40_000, 443))));
+    }
+
+    #[test]
+    fn what_is_in_front_of_the_packet_is_left_out() {
+        let read = |family: u8, ether_type: u16, payload: &[u8], link_header: &[u8]| {
+            let mut bytes = message(|message| {
+                let [high, low] = ether_type.to_be_bytes();
+                message.attr(nfula::PACKET_HDR, &[high, low, 1, 0]);
+                message.attr(nfula::L2HDR, link_header).attr(nfula::PAYLOAD, payload);
+            });
+            bytes[0] = family;
+            let row = decode_record(&bytes, 1, &mut 0).unwrap();
+            (row.payload.to_vec(), row.packet.map(|packet| packet.src), row.arp().map(|arp| arp.target.1), row.vlan)
+        };
+        let (src, link) = (Some(Addr::V4([203, 0, 113, 7])), [&[2; 12][..], &[8, 0]].concat());
+        assert_eq!(read(5, 0x800, &[&link, &SYN[..]].concat(), &link), (SYN.to_vec(), src, None, None), "egress");
+        assert_eq!(read(5, 0x800, &SYN, &link), (SYN.to_vec(), src, None, None), "ingress");
+        let tagged = [&[0, 50, 0x91, 0, 0, 8, 8, 0][..], &SYN].concat();
+        assert_eq!(read(5, 0x8100, &tagged, &link), (tagged.clone(), src, None, Some(50)), "tags");
+        let arp = [&[0, 1, 8, 0, 6, 4, 0, 1][..], &[2; 10], &[0; 6], &[192, 0, 2, 1]].concat();
+        let target = Some([192, 0, 2, 1]);
+        assert_eq!(read(3, 0x806, &arp, &[]), (arp.clone(), None, target, None));
+        let sent = [&[0xff; 12][..], &[8, 6], &arp].concat();
+        assert_eq!(read(3, 0x806, &sent, &[]), (arp.clone(), None, target, None), "sent by this host");
+        let behind = [&[0, 50, 8, 6][..], &arp].concat();
+        assert_eq!(read(7, 0x8100, &behind, &[]), (behind.clone(), None, target, Some(50)));
+        assert_eq!(read(7, 4, &[0x42, 0x42, 3, 0, 0, 0], &[]).1, None, "spanning tree is not IPv4");
     }
 
     #[test]

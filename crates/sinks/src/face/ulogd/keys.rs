@@ -4,8 +4,8 @@
 
 use super::clock::microseconds;
 use super::names::IfaceNames;
-use super::packet::{ARPHRD_ETHER, Arp, Captured, ETH_P_ARP, ETH_P_IP, Layer4, arp, ip, layer4, ports, word};
-use record::rows::{LogRecord, PacketHeaders, Transport};
+use super::packet::{ARPHRD_ETHER, Captured, ETH_P_IP, Layer4, arp, ip, layer4, ports, word};
+use record::rows::{ArpHeader, LogRecord, PacketHeaders, Transport};
 use record::{Addr, Lookups};
 
 /// The plugins between NFLOG and the output: each adds its keys.
@@ -90,7 +90,7 @@ pub(super) fn put_keys(
 ) {
     let Record { row, stages, .. } = record;
     let ip = ip(row, record.bug_compatible);
-    let arp = if row.ether_type == ETH_P_ARP { arp(row, record.bug_compatible) } else { None };
+    let arp = if ip.is_none() { arp(row, record.bug_compatible) } else { None };
     put_nflog(to, record);
     if stages.base {
         put_base(to, record, ip, arp.as_ref());
@@ -105,8 +105,8 @@ pub(super) fn put_keys(
             to.address(name!("ip.daddr.str", "dest_ip"), ip.dst);
         }
         if let Some(arp) = arp {
-            to.address(name!("arp.saddr.str"), Addr::V4(arp.sender));
-            to.address(name!("arp.daddr.str"), Addr::V4(arp.target));
+            to.address(name!("arp.saddr.str"), Addr::V4(arp.sender.1));
+            to.address(name!("arp.daddr.str"), Addr::V4(arp.target.1));
         }
     }
     if stages.hwhdr {
@@ -160,7 +160,7 @@ fn put_nflog(to: &mut impl KeyWriter, record: &Record<'_, '_>) {
 }
 
 #[inline(always)]
-fn put_base(to: &mut impl KeyWriter, record: &Record<'_, '_>, ip: Option<&PacketHeaders<'_>>, arp: Option<&Arp>) {
+fn put_base(to: &mut impl KeyWriter, record: &Record<'_, '_>, ip: Option<&PacketHeaders<'_>>, arp: Option<&ArpHeader>) {
     let mut is_sctp = false;
     if let Some(ip) = ip {
         let (layer, captured) = layer4(ip, record.bug_compatible);
@@ -184,9 +184,9 @@ fn put_base(to: &mut impl KeyWriter, record: &Record<'_, '_>, ip: Option<&Packet
         to.number(name!("arp.protocoltype"), ETH_P_IP.into());
         to.number(name!("arp.operation"), arp.operation.into());
         to.pointer(name!("arp.shwaddr"));
-        to.raw_address(name!("arp.saddr"), Addr::V4(arp.sender));
+        to.raw_address(name!("arp.saddr"), Addr::V4(arp.sender.1));
         to.pointer(name!("arp.dhwaddr"));
-        to.raw_address(name!("arp.daddr"), Addr::V4(arp.target));
+        to.raw_address(name!("arp.daddr"), Addr::V4(arp.target.1));
     }
 }
 

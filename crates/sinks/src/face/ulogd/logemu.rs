@@ -431,17 +431,17 @@ fn put_icmp6(line: &mut Line, ip: &PacketHeaders<'_>) {
     }
 }
 
-fn put_arp(line: &mut Line, arp: &super::packet::Arp) {
+fn put_arp(line: &mut Line, arp: &record::rows::ArpHeader) {
     line.short(b"SRC=");
-    line.addr(Addr::V4(arp.sender));
+    line.addr(Addr::V4(arp.sender.1));
     line.short(b" DST=");
-    line.addr(Addr::V4(arp.target));
+    line.addr(Addr::V4(arp.target.1));
     line.short(b" PROTO=ARP ");
     match arp.operation {
         1 => line.short(b"REQUEST "),
         2 => {
             line.short(b"REPLY REPLY_MAC=");
-            line.hex_pairs(&arp.sender_hw);
+            line.hex_pairs(&arp.sender.0);
             line.byte(b' ');
         }
         other => item(line, b"OPERATION=", other),

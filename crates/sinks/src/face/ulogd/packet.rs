@@ -1,7 +1,7 @@
 //! What of a record the tool decodes.
 
 use record::Addr;
-use record::rows::{LogRecord, PacketHeaders, Transport, ip_proto};
+use record::rows::{ArpHeader, LogRecord, PacketHeaders, Transport, ip_proto};
 
 pub(super) const NFPROTO_ARP: u8 = 3;
 pub(super) const NFPROTO_NETDEV: u8 = 5;
@@ -23,6 +23,7 @@ pub(super) fn ip<'r, 'b>(row: &'r LogRecord<'b>, bug_compatible: bool) -> Option
         NFPROTO_IPV4 | NFPROTO_IPV6 => {}
         NFPROTO_ARP | NFPROTO_NETDEV if bug_compatible => return None,
         _ if matches!(row.ether_type, ETH_P_IP | ETH_P_IPV6) => {}
+        _ if !bug_compatible && matches!(row.behind_tags().0, ETH_P_IP | ETH_P_IPV6) => {}
         _ => return None,
     }
     // The tool wants a byte behind the header of IPv4.
@@ -30,31 +31,13 @@ pub(super) fn ip<'r, 'b>(row: &'r LogRecord<'b>, bug_compatible: bool) -> Option
     whole.then_some(packet)
 }
 
-/// An ARP packet for IPv4 over Ethernet (RFC 826).
-#[derive(Clone, Copy)]
-pub(super) struct Arp {
-    pub(super) operation: u16,
-    pub(super) sender_hw: [u8; 6],
-    pub(super) sender: [u8; 4],
-    pub(super) target: [u8; 4],
-}
-
-/// The record's packet as ARP, if it is that. Packets that the kernel sends may begin with their Ethernet header.
-pub(super) fn arp(row: &LogRecord<'_>, bug_compatible: bool) -> Option<Arp> {
-    const ETHERNET: usize = 14;
-    if row.ether_type != ETH_P_ARP || bug_compatible && matches!(row.family, NFPROTO_ARP | NFPROTO_NETDEV) {
+/// The record's packet as ARP for IPv4 over Ethernet, if it is that.
+pub(super) fn arp(row: &LogRecord<'_>, bug_compatible: bool) -> Option<ArpHeader> {
+    let (ether_type, packet) = if bug_compatible { (row.ether_type, row.payload) } else { row.behind_tags() };
+    if ether_type != ETH_P_ARP || bug_compatible && matches!(row.family, NFPROTO_ARP | NFPROTO_NETDEV) {
         return None;
     }
-    read_arp(row.payload).or_else(|| read_arp(row.payload.get(ETHERNET..)?))
-}
-
-fn read_arp(bytes: &[u8]) -> Option<Arp> {
-    let packet = bytes.first_chunk::<28>()?;
-    let ([0, 1, 8, 0, 6, 4, high, low], addresses) = packet.split_first_chunk()? else { return None };
-    let (sender_hw, rest) = addresses.split_first_chunk()?;
-    let (sender, rest) = rest.split_first_chunk()?;
-    let target = rest.last_chunk()?;
-    Some(Arp { operation: u16::from_be_bytes([*high, *low]), sender_hw: *sender_hw, sender: *sender, target: *target })
+    ArpHeader::read(packet).filter(|_| packet.starts_with(&ARPHRD_ETHER.to_be_bytes()))
 }
 
 /// The header behind that of IP, as far as the tool has words for it.

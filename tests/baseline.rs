@@ -110,5 +110,70 @@ fn root_a_baseline_that_tells_nothing_is_refused() {
     netwren_in(&lab, &["doctor", "--for", "0.1", "--record", &tape, "--all-netns"]);
     let other = Lab::new("drotherbase");
     let ran = netwren_in(&other, &["doctor", "--for", "0.1", "--baseline", &tape]);
-    ran.says(3, &["the baseline has no network namespace"]);
+    ran.says(3, &[&format!("network namespaces are not in the baseline: {}", other.name())]);
 }
+
+/// A baseline of one namespace says nothing of others, whatever they are called.
+#[test]
+fn root_a_baseline_of_one_namespace_is_compared_with_that_one_alone() {
+    testkit::require_root!();
+    let (lab, other) = (Lab::new("drone"), Lab::new("drother"));
+    let [tape, all] = ["tape", "all"].map(|name| lab.dir().join(name).display().to_string());
+    netwren_in(&lab, &["doctor", "--for", "0.1", "--record", &tape]);
+    let _server = other.listen_tcp(1);
+    netwren_in(&lab, &["doctor", "--for", "0.1", "--record", &all, "--all-netns"]);
+    let ran = netwren(&["doctor", "--baseline", &tape, "--replay", &all, "-o", "json"]);
+    assert_eq!(ran.code, 3);
+    let said = "network namespaces are not in the baseline: ";
+    assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    let of_others = lines(&ran.stdout).into_iter().filter(|row| !row["netns"].is_null());
+    let of_others: Vec<Value> = of_others.filter(|row| row["netns"] != lab.name()).collect();
+    assert_eq!(of_others, Vec::<Value>::new());
+}
+
+/// `record` holds drops: what a rule dropped before is no new finding.
+#[test]
+fn root_a_finding_that_a_recording_of_everything_proves_is_not_new() {
+    if !crate::drops::counts_drops() {
+        return;
+    }
+    testkit::require_root!();
+    testkit::program::netwren();
+    let lab = Lab::new("drdropped");
+    lab.output(
+        "nft",
+        &["add table ip t; add chain ip t o { type filter hook output priority 0; }; \
+                         add rule ip t o udp dport 5353 counter drop; \
+                         add chain ip t p { type nat hook postrouting priority 100; }; add rule ip t p masquerade"],
+    );
+    lab.spawn("python3", &["-c", SENDS_IN_VAIN]);
+    lab.wait_until("the rule drops", || lab.output("nft", &["list", "ruleset"]).contains("counter packets 1"));
+    let whole = lab.dir().join("whole").display().to_string();
+    let ran = netwren(&["record", "--for", "1", &whole]);
+    assert!(matches!(ran.code, 0 | 3), "{}", ran.stderr);
+    let replayed = netwren(&["drops", "--replay", &whole, "-o", "json", "-c", "count,rule", "netns = ", lab.name()]);
+    let dropped = lines(&replayed.stdout);
+    assert!(dropped[0]["rule"].as_str().unwrap().contains("udp dport 5353"), "{dropped:?}");
+    assert!(dropped[0]["count"].as_u64().unwrap() > 20, "all rounds are one table: {dropped:?}");
+    let compare = |baseline: &str| netwren_in(&lab, &["doctor", "--for", "0.5", "-o", "json", "--baseline", baseline]);
+    let found = lines(&compare(&whole).stdout);
+    assert!(!found.iter().any(|row| row["thing"] == "finding" && row["netns"] == lab.name()), "{found:#?}");
+    // The doctor names the rule that `drops` names: one that says drop, not the masquerade.
+    let found = lines(&netwren_in(&lab, &["doctor", "rule-drop", "--for", "0.5", "-o", "json"]).stdout);
+    let title = found[0]["title"].as_str().unwrap();
+    assert!(title.starts_with("the rule `ip t o handle ") && title.contains("udp dport 5353"), "{title}");
+    assert_eq!(found[0]["remedy"][0]["command"], "nft -a list chain ip t o");
+    // Advice never proposes what was done.
+    let ran = netwren(&["doctor", "--replay", &whole, "--all-netns"]);
+    assert!(!ran.stderr.contains("records everything"), "{}", ran.stderr);
+}
+
+/// Two hundred datagrams a second for five minutes at most.
+const SENDS_IN_VAIN: &str = "
+import socket, time
+sender, end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM), time.time() + 300
+while time.time() < end:
+    try: sender.sendto(b'x', ('127.0.0.9', 5353))
+    except PermissionError: pass
+    time.sleep(0.005)
+";

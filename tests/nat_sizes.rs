@@ -540,7 +540,9 @@ fn root_issue_10_refused_entries_crowd_the_whole_host() {
     let tape = tape.to_str().unwrap();
     let ran = std::thread::scope(|scope| {
         scope.spawn(|| press(&fills, &stop));
-        let ran = std::panic::catch_unwind(|| netwren_in(&looks, &["nat", "advise", "-o", "json", "--record", tape]));
+        let ran = std::panic::catch_unwind(|| {
+            netwren_in(&looks, &["nat", "advise", "--all-netns", "-o", "json", "--record", tape])
+        });
         stop.store(true, Ordering::Relaxed);
         ran.unwrap()
     });
@@ -603,8 +605,8 @@ fn apply_in(lab: &Lab, starts: bool, more: &[&str]) -> Ran {
 #[test]
 fn root_a_timeout_is_set_if_asked_for() {
     testkit::require_root!();
-    // Others' entries would call for more buckets.
-    let _alone = Alone::take();
+    // Half of the limit is in use. Others' entries would call for more buckets.
+    let _knob = HostKnob::set(NF_CONNTRACK_MAX, "100");
     let lab = with_silent_connections("advisetimeout");
     let line = format!("net.netfilter.{ESTABLISHED}=7440");
     let said = advice(advise_in(&lab, &["--samples", "1", "-o", "json"]));
@@ -631,7 +633,7 @@ fn root_a_timeout_is_set_if_asked_for() {
 #[test]
 fn root_timeouts_of_a_passing_namespace_are_not_kept() {
     testkit::require_root!();
-    let _alone = Alone::take();
+    let _knob = HostKnob::set(NF_CONNTRACK_MAX, "100");
     let lab = with_silent_connections("advisepassing");
     let ran = apply_in(&lab, false, &["--timeouts", "--yes"]);
     assert!(established(&lab) == 7440 && !ran.stderr.contains("wrote"), "{}", ran.stderr);
@@ -642,6 +644,22 @@ fn root_timeouts_of_a_passing_namespace_are_not_kept() {
     let ran = netwren(&["nat", "advise", "--all-netns", "--samples", "1", "--apply", "--timeouts"]);
     let place = format!("{ESTABLISHED}=7440 in network namespace {} (is 432000)", lab.name());
     assert!(ran.stderr.contains(&place) && established(&lab) == 432_000, "{}", ran.stderr);
+}
+
+/// A container asks for its own table; entries that stay long cost nothing while there is plenty of room.
+#[test]
+fn root_advice_is_of_the_namespace_it_is_asked_in() {
+    testkit::require_root!();
+    let _alone = Alone::take();
+    let lab = with_silent_connections("advisehere");
+    let said = advice(netwren_in(&lab, &["nat", "advise", "--samples", "1", "-o", "json"]));
+    assert_eq!((said["netns"].as_str(), number(&said["entries"])), (Some(lab.name()), 50));
+    assert_eq!((texts(&said["sysctl_timeouts"]), texts(&said["sysctl"])), (vec![], vec![]), "{said}");
+    let words = netwren_in(&lab, &["nat", "advise", "--samples", "1"]).ok();
+    assert!(words.starts_with(&format!("{}: plenty of room\n", lab.name())), "{words}");
+    assert!(!words.contains("sysctl -w"), "{words}");
+    let all = netwren_in(&lab, &["nat", "advise", "--samples", "1", "--all-netns"]).stdout;
+    assert!(all.contains("network namespaces\n") && all.contains(lab.name()), "{all}");
 }
 
 /// The longest chain, of a table so small that it has long ones; without the walk it is not known.

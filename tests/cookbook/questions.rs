@@ -144,7 +144,8 @@ const SOCKETS: &[Question] = &[
 ];
 
 const NAT: &[Question] = &[
-    ask("When is the table full, and what limit should it have?", "netwren nat advise").words(&["roomy", "entries"]),
+    ask("When is the table full, and what limit should it have?", "netwren nat advise")
+        .words(&["plenty of room", "entries"]),
     ask(
         "Which container answers which client?",
         "netwren nat --all-netns 'backend = 172.17.0.2:80' -c client,published,process,container",

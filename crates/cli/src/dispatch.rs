@@ -8,6 +8,7 @@ use crate::messages::say;
 use crate::outcome::Outcome;
 use crate::output;
 use std::ffi::OsString;
+use sys::Host;
 
 /// Runs the command that the words name, and prints its messages; `None` if they name none.
 pub(crate) fn run(mut words: Vec<OsString>, commands: Commands) -> Option<Exit> {
@@ -42,7 +43,25 @@ fn parsed(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         (Some(table), _) if words.list("columns").as_deref() == Some("help") => {
             Ok(output::print_prose(&engine::columns::help(*table)).into())
         }
-        (_, Some(run)) => run(words),
+        (_, Some(run)) => run(words).map(|outcome| without_done_advice(words, outcome)),
         (_, None) => Err(format!("`{}` needs another word", command.name)),
     }
+}
+
+/// The advice at the end of sentences on what a recording lacks.
+const ADVICE: &str = " (`netwren record FILE` records everything)";
+
+/// Leaves out the advice to record everything where that was done already.
+fn without_done_advice(words: &ParsedWords<'_>, mut outcome: Outcome) -> Outcome {
+    if !outcome.messages.iter().any(|line| line.contains(ADVICE)) {
+        return outcome;
+    }
+    let holds_everything = |flag| {
+        let file = words.has_file(flag).then(|| words.file(flag)).flatten();
+        file.is_some_and(|file| Host::header_of(file).is_ok_and(|header| header.holds_everything))
+    };
+    if ["replay", "baseline"].into_iter().any(holds_everything) {
+        outcome.messages.iter_mut().for_each(|line| *line = line.replace(ADVICE, ""));
+    }
+    outcome
 }

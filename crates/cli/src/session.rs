@@ -91,8 +91,11 @@ impl Session {
         let host = match (&target.replay, &target.record) {
             (Some(file), _) => Host::replaying(file).map_err(OpenError::Tape)?,
             (None, Some(file)) => {
-                let size_max = target.size_max.unwrap_or(u64::MAX);
-                Host::live().recording_at_most(file, size_max).map_err(OpenError::Tape)?
+                let recording = match target.size_max {
+                    Some(size_max) => Host::live().recording_everything(file, size_max),
+                    None => Host::live().recording(file),
+                };
+                recording.map_err(OpenError::Tape)?
             }
             (None, None) => Host::live(),
         };

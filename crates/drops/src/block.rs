@@ -5,7 +5,7 @@
 //! rows    of ROW_BYTES each: key, packets of the round, packets of the run, bytes of the round, sample
 //! names   kind, number, length, text
 //! ```
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use record::rows::PacketDrop;
 use record::{Addr, text};
@@ -156,6 +156,30 @@ impl<'b> DropReading<'b> {
         Ok(DropReading { header, rows, names })
     }
 
+    /// Adds the counts of this reading, which is a round of a recording, to those of earlier rounds.
+    pub(crate) fn add_to(&self, sum: &mut SummedRounds) {
+        let (header, of_round) = (&mut sum.header, &self.header);
+        let add = |sum: &mut u64, number: u64| *sum = sum.saturating_add(number);
+        add(&mut header.round_ns, of_round.round_ns);
+        add(&mut header.merged, of_round.merged);
+        add(&mut header.lost, of_round.lost);
+        add(&mut header.missed, of_round.missed);
+        header.all_netns = of_round.all_netns;
+        header.via = of_round.via;
+        header.names_hidden |= of_round.names_hidden;
+        header.no_reasons |= of_round.no_reasons;
+        for row in self.rows.chunks_exact(ROW_BYTES) {
+            let (Some(key), Some(sample)) = (row.first_chunk(), row.last_chunk()) else { continue };
+            let number = |nth: usize| u64_at(row, KEY_BYTES + nth * 8);
+            let counted = sum.rows.entry(*key).or_insert(CountedDrops { key: *key, numbers: [0; 3], sample: *sample });
+            add(&mut counted.numbers[0], number(0));
+            counted.numbers[1] = number(1);
+            add(&mut counted.numbers[2], number(2));
+        }
+        let names = self.names.iter().map(|((kind, number), name)| ((*kind, *number), Box::from(*name)));
+        sum.names.extend(names);
+    }
+
     /// Calls back with each row, and whether it stands for packets of several namespaces and interfaces, until it
     /// answers false.
     pub(crate) fn each(&self, mut each: impl FnMut(&PacketDrop<'_>, bool) -> bool) {
@@ -198,6 +222,29 @@ impl<'b> DropReading<'b> {
             stack: &words.stack,
             ..without_made_numbers(packet, self.header.via)
         }
+    }
+}
+
+/// The counts of several rounds as those of one. As large as the tables of the program that counted, at most.
+#[derive(Debug, Default)]
+pub(crate) struct SummedRounds {
+    header: RoundHeader,
+    rows: BTreeMap<[u8; KEY_BYTES], CountedDrops>,
+    names: BTreeMap<(u8, u64), Box<[u8]>>,
+}
+
+impl SummedRounds {
+    /// The block of the sum.
+    pub(crate) fn encode(self) -> Vec<u8> {
+        let mut block = Vec::new();
+        let rows: Vec<CountedDrops> = self.rows.into_values().collect();
+        encode(
+            &mut block,
+            &self.header,
+            &rows,
+            self.names.iter().map(|((kind, number), name)| (*kind, *number, &**name)),
+        );
+        block
     }
 }
 

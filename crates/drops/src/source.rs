@@ -6,7 +6,7 @@ use record::{Accounting, Demand, Each, Expr, Next, Offer, RowStats, Scan, Source
 use sys::{Host, SysError};
 
 use crate::backend::DropScope;
-use crate::block::{DropReading, RoundHeader};
+use crate::block::{DropReading, RoundHeader, SummedRounds};
 use crate::counter::DropCounter;
 use crate::error::DropsError;
 use crate::via::DropsVia;
@@ -21,6 +21,8 @@ pub struct DropOptions {
     pub scope: DropScope,
     /// True to include drops that are routine.
     pub all: bool,
+    /// In a replay, true to add up all rounds until now; false for the current round alone.
+    pub sums_rounds: bool,
 }
 
 /// The source of `drops`: packets dropped since the previous reading.
@@ -40,6 +42,9 @@ impl<'h> DropSource<'h> {
 
     /// The block of this round; empty if nothing is counted.
     fn block(&self) -> Result<Vec<u8>, DropsError> {
+        if self.options.sums_rounds && self.host.is_replay() {
+            return self.summed_block();
+        }
         let (mut block, mut failure) = (Vec::new(), None);
         let mut counter = self.counter.borrow_mut();
         if counter.is_none() && !self.host.is_replay() {
@@ -56,6 +61,18 @@ impl<'h> DropSource<'h> {
             (Some(error), _) => Err(error),
             (None, read) => read.map(|()| block).map_err(DropsError::from),
         }
+    }
+
+    /// The counts of all replayed rounds until now as one block.
+    fn summed_block(&self) -> Result<Vec<u8>, DropsError> {
+        let (mut sum, mut read) = (SummedRounds::default(), Ok(()));
+        self.host.replayed_bytes(TAPE_KEY, &mut |block| {
+            if block.is_empty() || read.is_err() {
+                return;
+            }
+            read = DropReading::decode(block).map(|reading| reading.add_to(&mut sum));
+        })?;
+        read.map(|()| sum.encode())
     }
 }
 

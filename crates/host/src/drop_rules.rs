@@ -21,6 +21,8 @@ pub struct DropRule {
     pub counted: Option<u64>,
     /// True if every packet that the counter sees is dropped: nothing but logging stands between them.
     pub counts_drops: bool,
+    /// True if the rule drops only packets that it fails to treat: `masquerade` without a free port, `synproxy`.
+    pub drops_on_failure: bool,
     /// Words of the hooks from which its chain is reached; `None`: any, because verdicts of a named map may lead there.
     hooks: Option<Vec<String>>,
     /// What stands before its verdict; empty where the rule changes packets itself.
@@ -94,12 +96,17 @@ fn of_rule(rule: &Json, chains: &Chains) -> Option<DropRule> {
         handle: rule.get("handle").and_then(Json::as_u64),
         counted,
         counts_drops: counted.is_some() && follows && is_plain,
+        drops_on_failure: statements.get(at).is_some_and(drops_on_failure),
         matches: if changes { Vec::new() } else { statements.get(..=at)?.to_vec() },
     })
 }
 
 /// Statements other than verdicts that drop packets which they cannot treat.
 const MAY_DROP: [&str; 3] = ["masquerade", "redirect", "synproxy"];
+fn drops_on_failure(statement: &Json) -> bool {
+    MAY_DROP.into_iter().any(|name| statement.get(name).is_some())
+}
+
 /// Verdicts that end a rule without a drop.
 const NO_DROPS: [&str; 5] = ["accept", "jump", "goto", "return", "queue"];
 

@@ -57,16 +57,21 @@ impl Host {
     ///
     /// A write that fails later ends the recording but not the run; [`Host::finish`] tells.
     pub fn recording(self, path: &Path) -> Result<Host, TapeError> {
-        self.recording_at_most(path, u64::MAX)
+        self.recorded_to(path, u64::MAX, false)
     }
 
-    /// The same with a bound for the size of the file in bytes: beyond it the recording stops as if the disk were full.
-    pub fn recording_at_most(self, path: &Path, limit: u64) -> Result<Host, TapeError> {
+    /// The same for a recording of everything, of at most `limit` bytes: beyond it the recording stops as if the disk
+    /// were full.
+    pub fn recording_everything(self, path: &Path, limit: u64) -> Result<Host, TapeError> {
+        self.recorded_to(path, limit, true)
+    }
+
+    fn recorded_to(self, path: &Path, limit: u64, holds_everything: bool) -> Result<Host, TapeError> {
         if self.mode() == Mode::Replaying {
             let path = crate::errno::escaped(path.as_os_str().as_encoded_bytes());
             return Err(TapeError::Replaying { path });
         }
-        Ok(Host { tape: Tape::Writing(TapeWriter::create(path, limit)?), ..self })
+        Ok(Host { tape: Tape::Writing(TapeWriter::create(path, limit, holds_everything)?), ..self })
     }
 
     /// A host as it was recorded. The file is checked once, whole; it must be a regular file.
@@ -165,17 +170,23 @@ impl Host {
                 }
                 result
             }
-            Tape::Reading(reader) => {
-                let mut blocks = reader.stream(key)?;
-                while let Some(block) = blocks.next()? {
-                    if into.len() + block.len() > fs::FILE_BYTES_MAX {
-                        return Err(SysError::on_bytes("replay", key.as_bytes(), Errno::FBIG));
-                    }
-                    into.extend_from_slice(block);
-                }
-                Ok(())
-            }
+            Tape::Reading(reader) => take_all(key, reader.stream(key)?, into),
         }
+    }
+
+    /// Hands out what [`Host::bytes`] recorded under `key` in each round of a replay up to the one that runs, oldest
+    /// first. Fails with [`Errno::NOT_RECORDED`] if that is nothing; a live host has none.
+    pub fn replayed_bytes(&self, key: &str, each: &mut dyn FnMut(&[u8])) -> Result<(), SysError> {
+        let missing = || SysError::on_bytes("replay", key.as_bytes(), Errno::NOT_RECORDED);
+        let Tape::Reading(reader) = &self.tape else { return Err(missing()) };
+        let (mut bytes, mut is_any) = (Vec::new(), false);
+        for stream in reader.streams_so_far(key) {
+            bytes.clear();
+            take_all(key, stream?, &mut bytes)?;
+            each(&bytes);
+            is_any = true;
+        }
+        if is_any { Ok(()) } else { Err(missing()) }
     }
 
     /// A stream of blocks under `key`.
@@ -348,4 +359,15 @@ impl Drop for Recorded<'_> {
             self.writer.mark(FrameKind::Stopped, self.id);
         }
     }
+}
+
+/// Appends a recorded stream to `into`, up to the size that a file may have.
+fn take_all(key: &str, mut blocks: impl Blocks, into: &mut Vec<u8>) -> Result<(), SysError> {
+    while let Some(block) = blocks.next()? {
+        if into.len() + block.len() > fs::FILE_BYTES_MAX {
+            return Err(SysError::on_bytes("replay", key.as_bytes(), Errno::FBIG));
+        }
+        into.extend_from_slice(block);
+    }
+    Ok(())
 }

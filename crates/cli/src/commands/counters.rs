@@ -114,6 +114,11 @@ impl CounterProvider {
         CounterProvider { drivers: true, ..self }
     }
 
+    /// True without `--watch`.
+    pub(super) fn is_once(&self) -> bool {
+        self.repeat == Repeat::Once
+    }
+
     /// Sets the window; `None` stands for the time of a round or the usual window.
     pub(super) fn set_window(&self, window: Option<Duration>) {
         self.window.set(window);

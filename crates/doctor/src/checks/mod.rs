@@ -78,7 +78,7 @@ pub use moved::Moved;
 pub use sample::{Descriptors, Sample};
 pub use surroundings::{
     CONTROLS_MAX, Conflict, Control, ControlKind, DESTINATIONS_MAX, DropSeen, FlowCensus, LinkSeen, ModeSeen,
-    NeighbourSeen, NfQueue, Surroundings, UnreadRule,
+    NeighbourSeen, NfQueue, RuleSeen, Surroundings, UnreadRule,
 };
 
 use record::rows::{Confidence, Evidence, Finding, Remedy, Severity};

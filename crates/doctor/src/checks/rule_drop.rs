@@ -22,7 +22,8 @@ pub(super) const CHECK: Check = Check {
     rule: "At least 5 packets, and 1 % of all, were dropped by nftables or iptables: on their way out, through this \
            host, or to a port that is served here. From 3 on such packets are a hint, and so are at least 5 to closed \
            ports that are 10 % of all.",
-    sources: "the tracepoint kfree_skb by BPF: NETFILTER_DROP; /proc/net/snmp: InReceives, OutRequests; listeners",
+    sources: "the tracepoint kfree_skb by BPF: NETFILTER_DROP; nft: the rules and their counters; /proc/net/snmp: \
+              InReceives, OutRequests; listeners",
     refuted_by: "a rule that is meant to drop them: then the sender is wrong.",
     run,
 };
@@ -49,15 +50,31 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         _ => return,
     };
     let hook = first.hook.map_or(String::new(), |hook| format!(" at the hook {}", hook.name()));
-    let title = format!("a rule or policy of the packet filter drops packets{hook}{}", dropped.example());
+    let (subject, confidence) = match &first.rule {
+        Some(rule) if rule.is_certain => (format!("the rule `{}`", rule.text), Confidence::Certain),
+        Some(rule) => (format!("a rule (`{}`)", rule.text), Confidence::Likely),
+        None => ("a rule or policy of the packet filter".to_owned(), Confidence::Certain),
+    };
+    let title = format!("{subject} drops packets{hook}{}", dropped.example());
+    let chain = first.rule.as_ref().and_then(|rule| rule.chain.as_deref()).filter(|chain| is_plain(chain));
+    let (list, effect) = match chain {
+        Some(chain) => (format!("nft -a list chain {chain}"), "shows the chain of this rule"),
+        None => ("nft -a list ruleset".to_owned(), "shows the rules: look for drop, and for policies"),
+    };
     found
-        .add(severity, Confidence::Certain, title)
+        .add(severity, confidence, title)
         .object(first.hook.map_or("", NetfilterHook::name))
         .proof(dropped.evidence())
         .lost(count, "packets dropped")
         .also_cost(format!("{} of the packets of this network namespace", percent(count, all.max(count))))
-        .remedy("nft list ruleset", "shows the rules: look for drop, and for policies", "")
+        .remedy(list, effect, "")
         .remedy("", "let the packets pass by a rule before the one that drops them, if they are wanted", "");
+}
+
+/// True if names of a table and a chain can be typed into a shell as they are.
+fn is_plain(chain: &str) -> bool {
+    chain.bytes().all(|byte| byte.is_ascii_alphanumeric() || b" _-.".contains(&byte))
+        && chain.split(' ').all(|word| !word.is_empty() && !word.starts_with('-'))
 }
 
 /// True if the packet is for one host, not for a group.

@@ -1,5 +1,7 @@
-//! Entries of connection tracking that cannot go in though the table has room: source ports are used up.
+//! Entries of connection tracking that cannot go in though the table has room: source ports are used up, or two packets
+//! want the same one at once.
 
+use crate::nat::Ports;
 use record::rows::CounterSource::Conntrack;
 use record::rows::{Confidence, Severity};
 
@@ -8,16 +10,22 @@ use super::{Check, Findings, Sample};
 pub(super) const CHECK: Check = Check {
     id: "snat-ports",
     area: "conntrack",
-    about: "New connections find no free source port of source NAT: the table has room all the same.",
-    rule: "`insert_failed` grew by at least 5 more than `chaintoolong`, and the table has less than 80 % of its limit.",
-    sources: "ctnetlink or /proc/net/stat/nf_conntrack: insert_failed, drop; nf_conntrack_count, nf_conntrack_max",
-    refuted_by: "ranges of source ports with room in `netwren nat top snat_port_use`: then two packets of one new flow \
-                 met on two CPUs.",
+    about: "New connections are refused a place in the table, which has room: source ports of source NAT are used \
+            up, or two packets chose the same port at once.",
+    rule: "`insert_failed` grew by at least 5 more than `chaintoolong`, and the table has less than 80 % of its limit. \
+           Ports are used up if 90 % of a range are in use towards one destination; otherwise packets race.",
+    sources: "ctnetlink or /proc/net/stat/nf_conntrack: insert_failed, drop; nf_conntrack_count, nf_conntrack_max; the \
+              table's entries; nft: ranges of source NAT",
+    refuted_by: "of used-up ports: a range with room in `netwren nat top snat_port_use`.",
     run,
 };
 
-/// Failures that two packets of one flow on two CPUs may make at times.
+/// Least failures of the window that are a finding.
 const FEW: u64 = 5;
+
+/// What gives each connection a port of its own at random, so that two rarely want the same one.
+const RANDOM: &str = "picks source ports at random: write `fully-random` after masquerade or snat in the rule of nft, \
+                      --random-fully in that of iptables";
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
     // A chain that is too long counts as a failure, too.
@@ -29,14 +37,57 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     if failed < FEW || entries.after.saturating_mul(100) >= max.after.saturating_mul(80) {
         return;
     }
-    let title = "new connections find no free source port for NAT, though the table has room".to_owned();
+    let ports = sample.around.snat_ports.as_ref();
+    let (severity, confidence, title) = judged(ports);
     let proof = ["insert_failed", "drop", "chaintoolong"].map(|name| sample.evidence(Conntrack, name, None));
-    found
-        .add(Severity::Critical, Confidence::Likely, title)
+    let finding = found
+        .add(severity, confidence, title)
         .object("nf_conntrack")
         .proof(proof.into_iter().flatten())
         .proof(sample.evidence(Conntrack, "entries", Some(max.after)))
-        .lost(failed, "new connections refused")
-        .remedy("netwren nat top snat_port_use", "shows which address has used up its ports towards whom", "")
-        .remedy("", "more source addresses, or a wider range of ports, in the rule of source NAT", "");
+        .lost(failed, "new connections refused");
+    let finding = match ports.and_then(|ports| ports.fullest.as_ref()) {
+        Some(fullest) => finding.also_cost(format!(
+            "the fullest range of source ports, {}, is in use to {} %",
+            fullest.ends(),
+            fullest.percent()
+        )),
+        None => finding,
+    };
+    let finding = finding.remedy(
+        "netwren nat top snat_port_use",
+        "shows how many source ports each address has in use towards whom",
+        "",
+    );
+    if ports.is_some_and(|ports| ports.used_up.is_empty()) {
+        finding.remedy("", RANDOM, "");
+    } else {
+        finding.remedy("", "more source addresses, or a wider range of ports, in the rule of source NAT", "");
+    }
+}
+
+/// Severity, confidence and title by what the ports of the table show.
+fn judged(ports: Option<&Ports>) -> (Severity, Confidence, String) {
+    let Some(ports) = ports else {
+        let title = "new connections are refused though the table has room: their source port of NAT is taken, or two \
+                     packets of one connection raced";
+        return (Severity::Critical, Confidence::Likely, title.to_owned());
+    };
+    match ports.used_up.first() {
+        Some(used) => {
+            let confidence = if used.is_by_rule { Confidence::Certain } else { Confidence::Likely };
+            let title = format!(
+                "new connections find no free source port for NAT: {} has {} of {} in use",
+                used.ends(),
+                used.used,
+                used.range.count()
+            );
+            (Severity::Critical, confidence, title)
+        }
+        None => {
+            let title = "new connections are refused though source ports are free: packets on several CPUs choose the \
+                         same entry at once";
+            (Severity::Warning, Confidence::Likely, title.to_owned())
+        }
+    }
 }

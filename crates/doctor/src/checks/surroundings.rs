@@ -1,5 +1,6 @@
 //! Surroundings of the counters and sockets of a network namespace: drops, interfaces, neighbours, flows.
 
+use crate::nat::Ports;
 use record::Addr;
 use record::rows::{Evidence, NetfilterHook};
 use std::collections::BTreeMap;
@@ -33,6 +34,8 @@ pub struct Surroundings {
     pub controls: Vec<Control>,
     /// Entries of connection tracking.
     pub flows: FlowCensus,
+    /// Source ports in use by source NAT; `None` if nothing made it worth a pass over the table, or it failed.
+    pub snat_ports: Option<Ports>,
 }
 
 /// Packets that the kernel dropped for one reason at one place.
@@ -54,10 +57,23 @@ pub struct DropSeen {
     pub ports: Option<(u16, u16)>,
     /// How many.
     pub count: u64,
+    /// The rule that dropped them, if a rule did and it is known.
+    pub rule: Option<RuleSeen>,
     /// A sentence on the reason; empty if there is none.
     pub meaning: &'static str,
     /// Where to look next; empty without advice.
     pub remedy: &'static str,
+}
+
+/// The rule, or the rules, that dropped packets. Texts come from the owner of the rules.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RuleSeen {
+    /// Place and words: `inet filter input handle 4: tcp dport 80 drop`; `one of 2: ...` of several.
+    pub text: String,
+    /// Family, table and chain; `None` of several.
+    pub chain: Option<String>,
+    /// True if no other rule can have dropped them, or the rule's counter shows it.
+    pub is_certain: bool,
 }
 
 /// An interface.

@@ -485,3 +485,35 @@ fn a_server_out_of_descriptors_is_named_before_its_queue() {
     let ids: Vec<&str> = found.iter().map(|finding| finding.id).collect();
     assert_eq!((ids, found[0].evidence.len()), (vec!["fd-limit", "listen-overflow"], 2));
 }
+
+/// Refused connections: a range that is full, and one that has room, where packets raced.
+#[test]
+fn refused_source_ports_are_used_up_or_raced_for() {
+    use crate::nat::PortCensus;
+    use record::rows::{CtStatus, CtTuple, PortRange, SnatPorts, SnatRule, ip_proto};
+    let title = |entries: u16| {
+        let mut census = PortCensus::default();
+        for n in 0..entries {
+            let parts = CtTuple { src_part: 7, dst_part: 5000 + n, ..CtTuple::EMPTY };
+            let reply = CtTuple { proto: ip_proto::UDP, src: PEER, dst: CLIENT, ..parts };
+            let status = Some(CtStatus(CtStatus::SRC_NAT));
+            census.add(&record::rows::Conntrack { reply, status, ..record::rows::Conntrack::EMPTY });
+        }
+        let range = PortRange { first: 5000, last: 5009 };
+        let rules = [SnatRule { addrs: None, ports: SnatPorts::In(range) }];
+        let mut sample = Sample::of(&[
+            (Conntrack, "insert_failed", "", 0, 147),
+            (Conntrack, "entries", "", 10, 10),
+            (Conntrack, "max", "", 262_144, 262_144),
+        ]);
+        sample.around.snat_ports = Some(census.judge(&rules, 147));
+        let found = diagnose(&[sample]).remove(0);
+        (found.severity, found.confidence, found.title, found.remedy.last().unwrap().effect.clone())
+    };
+    let (severity, confidence, full, remedy) = title(10);
+    assert_eq!((severity, confidence), (Severity::Critical, Confidence::Certain));
+    assert!(full.ends_with("has 10 of 10 in use") && remedy.contains("wider range"), "{full}: {remedy}");
+    let (severity, confidence, raced, remedy) = title(1);
+    assert_eq!((severity, confidence), (Severity::Warning, Confidence::Likely));
+    assert!(raced.contains("source ports are free") && remedy.contains("fully-random"), "{raced}: {remedy}");
+}

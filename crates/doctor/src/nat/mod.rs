@@ -14,7 +14,7 @@ mod trend;
 pub use census::Census;
 pub use chains::Chains;
 pub use entry_timeout::setting_of;
-pub use ports::{PortUse, Ports, range_of};
+pub use ports::{PortCensus, PortUse, Ports, range_of};
 pub use sizes::{EntryBytes, Sizes, slots_of_page};
 pub use timeouts::TimeoutAdvice;
 pub use trend::{FORECAST_SAMPLES, Sample, Trend};
@@ -77,7 +77,15 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The word.
+    /// The verdict as a sentence has it: `plenty of room`.
+    pub fn words(self) -> &'static str {
+        match self {
+            Verdict::Roomy => "plenty of room",
+            other => other.name(),
+        }
+    }
+
+    /// The value of the column `verdict`.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Unknown => "unknown",
@@ -128,6 +136,8 @@ pub struct Advice {
 
 /// Which seconds until the table is full are soon.
 const SOON_S: u64 = 3600;
+/// Percentage of the limit from which a shorter timeout is proposed: below it, entries that stay take free room.
+const TIMEOUTS_MATTER_PERCENT: u64 = 50;
 /// From which percentage on a table is nearly full. The kernel begins to throw out entries at 95.
 const NEARLY_FULL_PERCENT: u64 = 80;
 
@@ -138,7 +148,9 @@ pub fn advise(evidence: &Evidence) -> Advice {
     let census = evidence.census.as_ref();
     let all_extended = is_all_extended(evidence);
     let bytes = evidence.entry.map(|entry| entry.of_table(census, all_extended));
-    let timeout = census.and_then(|census| timeouts::advise(census, &evidence.settings));
+    let peak = trend.peak.or(entries).unwrap_or(0);
+    let is_wanted = evidence.max.is_none_or(|max| percent(peak, max) >= TIMEOUTS_MATTER_PERCENT);
+    let timeout = census.and_then(|census| timeouts::advise(census, &evidence.settings, is_wanted));
     let ports = ports::judge(evidence, trend.clashes());
     let sizes = sizes::advise(evidence, &trend, bytes, timeout.as_ref());
     let mut advice = Advice {
@@ -195,6 +207,14 @@ fn verdict(evidence: &Evidence, trend: &Trend, entries: Option<u64>, ports: &Por
         return Verdict::Crowded;
     }
     Verdict::Roomy
+}
+
+/// A part in percent with a decimal below 10 %: `0.6`, `82`. A limit of 0 is always full.
+fn percent_text(part: u64, whole: u64) -> String {
+    match part.checked_mul(1000).and_then(|thousandths| thousandths.checked_div(whole)) {
+        Some(thousandths) if thousandths < 100 && part > 0 => format!("{}.{}", thousandths / 10, thousandths % 10),
+        _ => percent(part, whole).to_string(),
+    }
 }
 
 /// A part in percent, rounded down; a limit of 0 is always full.

@@ -47,7 +47,7 @@ const GROUPS_MAX: usize = 1 << 18;
 
 /// The ports of all groups.
 #[derive(Debug, Clone, Default)]
-pub(super) struct PortCensus {
+pub struct PortCensus {
     groups: HashMap<Group, InUse>,
     /// Entries of groups beyond the bound.
     uncounted: u64,
@@ -56,7 +56,7 @@ pub(super) struct PortCensus {
 impl PortCensus {
     /// Counts an entry, if its source is rewritten and it has ports. A reply tuple stands in the table once: each entry
     /// is another port.
-    pub(super) fn add(&mut self, row: &Conntrack<'_>) {
+    pub fn add(&mut self, row: &Conntrack<'_>) {
         // By the tuples, where a backend has no status.
         let is_snat = matches!(row.nat(), Some(NatKind::Snat | NatKind::Both));
         // An expired entry gives its port away.
@@ -145,8 +145,20 @@ pub fn range_of(rules: &[SnatRule], addr: Addr, (lowest, highest): (u16, u16), u
 /// Judges the ports of the evidence; `refused` is how many connections were refused while it was watched.
 pub(super) fn judge(evidence: &Evidence, refused: u64) -> Ports {
     let rules = evidence.snat_rules.as_deref().unwrap_or_default();
+    evidence.census.as_ref().map_or_else(Ports::default, |census| census.ports().judge(rules, refused))
+}
+
+impl PortCensus {
+    /// Finds the ranges of source ports that are used up, by the rules of source NAT and by the `refused` connections
+    /// of the time in which the entries were counted.
+    pub fn judge(&self, rules: &[SnatRule], refused: u64) -> Ports {
+        judge_groups(&self.groups, rules, refused)
+    }
+}
+
+fn judge_groups(groups: &HashMap<Group, InUse>, rules: &[SnatRule], refused: u64) -> Ports {
     let (mut ports, mut used_up) = (Ports::default(), Vec::new());
-    for (group, in_use) in evidence.census.iter().flat_map(|census| &census.ports().groups) {
+    for (group, in_use) in groups {
         let by_rule = range_of(rules, group.addr, (in_use.lowest, in_use.highest), in_use.ports);
         let shown = PortRange { first: in_use.lowest, last: in_use.highest };
         let range = by_rule.unwrap_or(shown);
@@ -184,6 +196,13 @@ pub(super) fn judge(evidence: &Evidence, refused: u64) -> Ports {
 fn rank(used: &PortUse) -> (std::cmp::Reverse<(u64, u64)>, u8, Addr, Addr, u16) {
     let part = used.used.saturating_mul(10_000) / used.range.count().max(1);
     (std::cmp::Reverse((part, used.used)), used.proto, used.addr, used.dest, used.dest_port)
+}
+
+impl PortUse {
+    /// `10.0.0.1 towards 192.0.2.1:80 (tcp)`
+    pub fn ends(&self) -> String {
+        format!("{} towards {} ({})", self.addr, end(self), ip_proto::name(self.proto))
+    }
 }
 
 /// The sentences, the gravest first.

@@ -3,7 +3,8 @@ use record::rows::{CtSetting, StatCounter, StatCounts};
 
 use super::trend::clashes;
 use super::{
-    Advice, Census, Evidence, FORECAST_SAMPLES, Sizes, TimeoutAdvice, Trend, Verdict, chains, percent, ports, some,
+    Advice, Census, Evidence, FORECAST_SAMPLES, Sizes, TimeoutAdvice, Trend, Verdict, chains, percent, percent_text,
+    ports, some,
 };
 
 /// The sentences, the gravest first.
@@ -81,7 +82,7 @@ fn filling(evidence: &Evidence, advice: &Advice, says: &mut Vec<String>) {
     let (Some(entries), Some(max)) = (advice.entries, advice.max) else { return };
     says.push(match advice.verdict {
         Verdict::Full => format!("the table is full: {entries} of {max} entries"),
-        _ => format!("{entries} of {max} entries, {} %", percent(entries, max)),
+        _ => format!("{entries} of {max} entries, {} %", percent_text(entries, max)),
     });
     if let Some(expired) = advice.expired.filter(|expired| *expired > 0) {
         says.push(format!("{expired} of them have expired and count until the kernel collects them"));

@@ -104,10 +104,25 @@ fn what_a_lower_timeout_frees_is_what_has_been_silent() {
         census.add(&tcp(3, left));
     }
     census.add(&tcp(7, 60));
-    let advice = advise(&Evidence { census: Some(census), ..evidence(vec![sample(1, 7, 0)], 1000, 1024) });
-    let timeout = advice.timeout.unwrap();
+    let of = |max| {
+        let evidence = Evidence { census: Some(census.clone()), ..evidence(vec![sample(1, 7, 0)], max, 1024) };
+        advise(&evidence).timeout.unwrap()
+    };
+    let timeout = of(14);
     assert_eq!((timeout.setting, timeout.seconds, timeout.entries), (CtSetting::TcpEstablished, 432_000, 6));
     assert_eq!((timeout.advised_s, timeout.frees), (Some(7440), Some(2)));
+    let with_room = of(15);
+    assert_eq!((with_room.entries, with_room.advised_s, with_room.frees), (6, None, None), "half of it is free");
+}
+
+#[test]
+fn a_table_with_plenty_of_room_needs_no_change() {
+    let mut census = Census::new(&settings());
+    (0..6).for_each(|_| census.add(&tcp(3, 200)));
+    let advice = advise(&Evidence { census: Some(census), ..evidence(vec![sample(1, 6, 0)], 1000, 1024) });
+    assert_eq!((advice.verdict.name(), advice.verdict.words()), ("roomy", "plenty of room"));
+    assert!(!advice.sizes.unwrap().is_change && advice.timeout.unwrap().advised_s.is_none());
+    assert!(advice.reasons.iter().any(|reason| reason == "6 of 1000 entries, 0.6 %"), "{:?}", advice.reasons);
 }
 
 #[test]

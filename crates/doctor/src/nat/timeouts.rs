@@ -20,12 +20,12 @@ pub struct TimeoutAdvice {
     pub why: &'static str,
 }
 
-/// The timeout that keeps most entries of the table, if any does.
-pub(super) fn advise(census: &Census, settings: &CtSettings) -> Option<TimeoutAdvice> {
+/// The timeout that keeps most entries of the table, if any does. A lower one is proposed only if `is_wanted`.
+pub(super) fn advise(census: &Census, settings: &CtSettings, is_wanted: bool) -> Option<TimeoutAdvice> {
     let all = CtSetting::ALL.into_iter().map(|setting| (setting, census.group(setting)));
     let (setting, group) = all.max_by_key(|(_, group)| group.entries).filter(|(_, group)| group.entries > 0)?;
     let seconds = settings.get(setting)?;
-    let lower = lower(setting, seconds);
+    let lower = lower(setting, seconds).filter(|_| is_wanted);
     Some(TimeoutAdvice {
         setting,
         seconds,

@@ -26,6 +26,9 @@ pub struct Header {
     pub time: WallTime,
     /// The kernel that answered.
     pub kernel: Kernel,
+    /// True if everything was recorded that can be, not the reading of one command. False in recordings of earlier
+    /// versions.
+    pub holds_everything: bool,
 }
 
 /// What the good part of a file holds. Memory is linear in the file's size: 24 bytes a frame, and the texts.
@@ -297,7 +300,8 @@ fn parse_header(payload: &[u8], path: &str) -> Result<Header, TapeError> {
         return Err(TapeError::ByteOrder { path: path.into() });
     }
     let (release, machine) = (escaped(release.as_bytes()), escaped(machine.as_bytes()));
-    Ok(Header { time, kernel: Kernel { release, machine } })
+    let holds_everything = parts.array() == Some([1]);
+    Ok(Header { time, kernel: Kernel { release, machine }, holds_everything })
 }
 
 fn moment(parts: &mut Parts<'_>) -> Option<WallTime> {

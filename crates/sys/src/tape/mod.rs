@@ -8,7 +8,8 @@
 //! frame   = kind u8, stream u32, length u32, payload[length], crc32 u32     crc of all before it
 //!
 //! kind        stream  payload
-//! 1 HEADER    0       seconds i64, nanos u32, endian u8 (1 little, 2 big), text release, text machine
+//! 1 HEADER    0       seconds i64, nanos u32, endian u8 (1 little, 2 big), text release, text machine,
+//!                     everything u8 (1: yes)
 //! 2 OPEN      new id  text key, text note
 //! 3 BLOCK     id      one block as it was read, in the byte order of the recorded machine
 //! 4 END       id      nothing: the stream was read to its end

@@ -103,11 +103,25 @@ impl TapeReader {
         }
         let stream = choose(recorded, round, *count).ok_or_else(missing)?;
         *count += 1;
+        self.open_stream(key, stream)
+    }
+
+    fn open_stream(&self, key: &str, stream: Stream) -> Result<ReplayBlocks<'_>, SysError> {
         let mut blocks = ReplayBlocks { tape: self, key: key.into(), at: stream.open, block: Vec::new(), ended: false };
         match blocks.refusal()? {
             Some(error) => Err(error),
             None => Ok(blocks),
         }
+    }
+
+    /// The streams of `key` in all rounds up to the one that runs, oldest first; before the first round, all of them.
+    pub(crate) fn streams_so_far(&self, key: &str) -> impl Iterator<Item = Result<ReplayBlocks<'_>, SysError>> {
+        let until = match self.begun.get() {
+            0 => usize::MAX,
+            round => round,
+        };
+        let recorded = self.index.streams.get(key).map(Vec::as_slice).unwrap_or_default();
+        recorded.iter().filter(move |stream| stream.round <= until).map(move |stream| self.open_stream(key, *stream))
     }
 }
 

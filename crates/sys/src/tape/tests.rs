@@ -346,7 +346,7 @@ fn issue_10_what_was_read_is_in_the_file_while_the_run_waits() {
 fn issue_10_a_recording_has_a_largest_size() {
     let tmp = tempfile::tempdir().unwrap();
     let path = tmp.path().join("tape");
-    let host = Host::live().recording_at_most(&path, 10_000).unwrap();
+    let host = Host::live().recording_everything(&path, 10_000).unwrap();
     for _ in 0..20 {
         drain(host.stream("k", "", || listed(&[&[7; 1000]])));
     }

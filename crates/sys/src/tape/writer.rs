@@ -58,8 +58,8 @@ impl Shared {
 }
 
 impl TapeWriter {
-    /// Creates the file; at most `limit` bytes go into it.
-    pub(crate) fn create(path: &Path, limit: u64) -> Result<TapeWriter, TapeError> {
+    /// Creates the file; at most `limit` bytes go into it. `holds_everything`: see [`super::Header`].
+    pub(crate) fn create(path: &Path, limit: u64, holds_everything: bool) -> Result<TapeWriter, TapeError> {
         let shown = escaped(path.as_os_str().as_encoded_bytes());
         let fd = fs::create_private(path).map_err(|error| match error {
             NotPrivate::Sys(error) => TapeError::Io(error),
@@ -75,7 +75,7 @@ impl TapeWriter {
         let writer = TapeWriter { shared, flusher: flusher.ok() };
         let mut file = writer.shared.lock();
         file.eager = writer.flusher.is_none();
-        file.begin();
+        file.begin(holds_everything);
         drop(file);
         Ok(writer)
     }
@@ -203,7 +203,7 @@ impl File {
         }
     }
 
-    fn begin(&mut self) {
+    fn begin(&mut self, holds_everything: bool) {
         self.put(MAGIC);
         self.put(&VERSION.to_le_bytes());
         let kernel = Kernel::running();
@@ -211,6 +211,7 @@ impl File {
         payload.push(if cfg!(target_endian = "little") { 1 } else { 2 });
         put_text(&mut payload, &kernel.release);
         put_text(&mut payload, &kernel.machine);
+        payload.push(u8::from(holds_everything));
         self.frame(FrameKind::Header, 0, &payload);
     }
 

@@ -32,6 +32,9 @@ const LISTENERS_MAX: usize = 65_536;
 /// The first of the ports that the kernel chooses, where the setting cannot be read.
 const FIRST_CHOSEN: i64 = 32_768;
 
+/// Network namespaces that are named among those that the baseline lacks.
+const UNKNOWN_NAMED: usize = 8;
+
 /// A host at one time.
 struct Observed {
     samples: Vec<Sample>,
@@ -40,6 +43,8 @@ struct Observed {
     listeners: BTreeMap<u64, BTreeMap<String, String>>,
     /// Names of the namespaces.
     names: BTreeMap<u64, String>,
+    /// True of a recording of `record`, which holds no file descriptors of processes.
+    lacks_descriptors: bool,
 }
 
 /// Compares the host with the recording and shows the changes.
@@ -73,7 +78,7 @@ fn recorded(request: &Request, file: &Path, listeners: &Plan<Sockets>) -> Result
     let watch = Watch::new(CounterProvider::new(&once, None, super::WINDOW));
     let then = observe(&session, &watch, listeners, &mut stats);
     session.finish(&mut stats);
-    // A recording of `record` has no descriptors: a process that is at its limit now is a new finding then.
+    // The comparison says what a recording of `record` lacks, where that matters.
     forgive_missing(&mut stats);
     match then {
         Ok(then) => Ok((then, stats)),
@@ -122,7 +127,8 @@ fn observe(
             name.starts_with("tcp ") || port.is_some_and(|port| port < first)
         });
     }
-    Ok(Observed { findings: diagnose(&samples), samples, listeners: all, names })
+    let lacks_descriptors = session.host().recorded().is_some_and(|header| header.holds_everything);
+    Ok(Observed { findings: diagnose(&samples), samples, listeners: all, names, lacks_descriptors })
 }
 
 /// A sink for [`OF_LISTENERS`].
@@ -166,6 +172,26 @@ impl record::Sink for Listeners {
 }
 
 impl Observed {
+    /// Leaves out what the baseline does not hold, and judges again: a finding that rests on it would look new.
+    fn forget_unrecorded(&mut self, baseline: &Observed, stats: &mut Accounting) {
+        let mut lacking = Vec::new();
+        if baseline.samples.iter().all(|sample| sample.around.drops.is_none()) {
+            lacking.push("drops by reason");
+            self.samples.iter_mut().for_each(|sample| sample.around.drops = None);
+        }
+        if baseline.lacks_descriptors && self.samples.iter().any(|sample| !sample.descriptors.is_empty()) {
+            lacking.push("file descriptors of processes");
+            self.samples.iter_mut().for_each(|sample| sample.descriptors.clear());
+        }
+        for what in &lacking {
+            stats.unanswered = true;
+            stats.add_reason(0, format!("findings that need {what} are not compared: the baseline holds none"));
+        }
+        if !lacking.is_empty() {
+            self.findings = diagnose(&self.samples);
+        }
+    }
+
     /// The side of one sample.
     fn side<'o>(&'o self, sample: &'o Sample) -> BaselineSide<'o> {
         let netns = sample.netns_id.and_then(|id| self.names.get(&id)).map_or("", String::as_str);
@@ -174,15 +200,14 @@ impl Observed {
         BaselineSide { netns, sample, findings, listeners }
     }
 
-    /// The sample to compare with: of the namespace of this name, or the only one that there is.
-    fn like(&self, netns: &str, is_host: bool) -> Option<&Sample> {
-        let mut of_kind = self.samples.iter().filter(|sample| sample.netns_id.is_none() == is_host);
-        let is_named =
-            |sample: &&Sample| sample.netns_id.and_then(|id| self.names.get(&id)).is_some_and(|name| name == netns);
-        match self.samples.iter().find(is_named) {
-            Some(named) if !is_host => Some(named),
-            _ => of_kind.next().filter(|_| of_kind.next().is_none()),
-        }
+    /// The sample to compare with: the host's, or that of the same namespace, by its name or its inode.
+    fn like(&self, netns: &str, netns_id: Option<u64>) -> Option<&Sample> {
+        let Some(id) = netns_id else { return self.samples.iter().find(|sample| sample.netns_id.is_none()) };
+        let is_named = |sample: &&Sample| {
+            sample.netns_id.and_then(|known| self.names.get(&known)).is_some_and(|name| name == netns)
+        };
+        let is_same = |sample: &&Sample| sample.netns_id == Some(id);
+        self.samples.iter().find(is_named).or_else(|| self.samples.iter().find(is_same))
     }
 }
 
@@ -226,17 +251,18 @@ impl Comparison<'_> {
         stats.incomplete |= then.1.lacks_rows();
         stats.unanswered |= then.1.unanswered;
         then.1.why.iter().for_each(|why| stats.add_reason(why.count, format!("of the baseline: {}", why.text)));
-        let now = observe(self.session, watch, listeners, &mut stats)?;
+        let mut now = observe(self.session, watch, listeners, &mut stats)?;
+        now.forget_unrecorded(&then.0, &mut stats);
         if now.samples.is_empty() {
             let cause = "nothing was read that could be compared".into();
             return Err(SourceError { what: "the host", fault: SourceFault::Io, cause });
         }
         let mut of_machine = BTreeSet::new();
+        let mut unknown = Vec::new();
         for sample in &now.samples {
             let after = now.side(sample);
-            let Some(before) = then.0.like(after.netns, sample.netns_id.is_none()) else {
-                stats.unanswered = true;
-                stats.add_reason(1, format!("the baseline has no network namespace {}", after.netns));
+            let Some(before) = then.0.like(after.netns, sample.netns_id) else {
+                unknown.push(after.netns);
                 continue;
             };
             for change in compare(&then.0.side(before), &after, DESCRIBE) {
@@ -250,8 +276,19 @@ impl Comparison<'_> {
                 }
             }
         }
+        note_unknown(&unknown, &mut stats);
         Ok(stats)
     }
+}
+
+/// Counts and names the network namespaces that the baseline lacks.
+fn note_unknown(names: &[&str], stats: &mut Accounting) {
+    let Some(shown) = names.get(..names.len().min(UNKNOWN_NAMED)).filter(|shown| !shown.is_empty()) else { return };
+    let more = if names.len() > shown.len() { ", ..." } else { "" };
+    stats.unanswered = true;
+    let shown = sys::escaped(shown.join(", ").as_bytes());
+    let text = format!("network namespaces are not in the baseline: {shown}{more}");
+    stats.add_reason(names.len() as u64, text);
 }
 
 /// The sentences of counters.

@@ -13,7 +13,7 @@ use doctor::checks::{SETTINGS, Sample, SocketCensus};
 use record::rows::{KernelCounters, Socket, Sockets};
 use record::{Accounting, Demand, Get, Lookups, Next, Schema, SourceError, Table, Value, field_index};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use sys::{Errno, Host, fs};
 
@@ -64,8 +64,8 @@ impl Watch {
     /// A watch that reads counters so.
     pub(in crate::commands) fn new(counters: CounterProvider) -> Watch {
         Watch {
+            drops: DropWatch::new(counters.is_once()),
             counters,
-            drops: DropWatch::default(),
             before: RefCell::default(),
             seen_ns: Cell::new(sys::clock::boottime_ns()),
         }
@@ -74,6 +74,11 @@ impl Watch {
     /// The counter of drops: see [`DropWatch::counter`].
     pub(in crate::commands) fn drop_counter(&self) -> &RefCell<Option<DropCounter>> {
         self.drops.counter()
+    }
+
+    /// True without `--watch`.
+    pub(in crate::commands) fn is_once(&self) -> bool {
+        self.counters.is_once()
     }
 
     /// Sets the time between the two readings of the first round; `None`: as the request says.
@@ -89,16 +94,25 @@ impl Watch {
         stats: &mut Accounting,
     ) -> Result<Vec<Sample>, SourceError> {
         let mut settings: BTreeMap<u64, NetnsSettings> = BTreeMap::new();
-        session.in_each_namespace(&mut |netns_id| {
-            settings.insert(netns_id, read_settings(session.host(), netns_id, stats));
+        let mut unread = BTreeSet::new();
+        session.in_each_namespace(&mut |netns_id| match read_settings(session.host(), netns_id, stats) {
+            Some(read) => drop(settings.insert(netns_id, read)),
+            None => drop(unread.insert(netns_id)),
         });
-        let look = surroundings::first_look(session, true, stats);
+        if settings.is_empty() && !unread.is_empty() {
+            unread.clear();
+            stats.unanswered = true;
+            stats.add_reason(0, "the recording holds no settings (`netwren record FILE` records everything)");
+        }
+        note_unread(unread.len(), stats);
+        let look = surroundings::first_look(session, &unread, true, stats);
         self.drops.begin(session, stats);
         let ports = |netns_id: u64| settings.get(&netns_id).and_then(port_range).unwrap_or(PORTS);
         let kept = self.before.take();
         // What is wrong with the first reading is wrong with the second one as well, and is said there.
         let before = kept.unwrap_or_else(|| read_sockets(session, lookups, &ports, &mut Accounting::default()));
         let mut samples = self.counters(session, lookups, stats)?;
+        samples.retain(|netns_id, _| netns_id.is_none_or(|netns_id| !unread.contains(&netns_id)));
         if samples.is_empty() {
             stats.incomplete = true;
             return Ok(Vec::new());
@@ -177,9 +191,19 @@ pub(super) fn save(session: &Session, stats: &mut Accounting) -> u64 {
     0
 }
 
-/// The settings of the namespace that the calling thread is in. Some are the first namespace's alone.
-fn read_settings(host: &Host, netns_id: u64, stats: &mut Accounting) -> NetnsSettings {
-    let (mut found, mut text) = (NetnsSettings::new(), Vec::new());
+/// Says how many namespaces nobody could enter when the recording was made.
+fn note_unread(count: usize, stats: &mut Accounting) {
+    if count > 0 {
+        stats.unanswered = true;
+        let text = "a network namespace is not checked: it went away, or could not be entered, as it was recorded";
+        stats.add_reason(count as u64, text);
+    }
+}
+
+/// The settings of the namespace that the calling thread is in. Some are the first namespace's alone. `None` if a
+/// recording has none of them.
+fn read_settings(host: &Host, netns_id: u64, stats: &mut Accounting) -> Option<NetnsSettings> {
+    let (mut found, mut text, mut missing) = (NetnsSettings::new(), Vec::new(), 0);
     for name in SETTINGS {
         let path = format!("/proc/sys/net/{name}");
         let read = host
@@ -190,17 +214,15 @@ fn read_settings(host: &Host, netns_id: u64, stats: &mut Accounting) -> NetnsSet
                 found.push((name, words.split_whitespace().filter_map(|word| word.parse().ok()).collect()));
             }
             Err(error) if error.errno == Errno::NOENT => {}
-            Err(error) if error.errno == Errno::NOT_RECORDED => {
-                stats.unanswered = true;
-                stats.add_reason(0, "the recording holds no settings (`netwren record FILE` records everything)");
-            }
+            Err(error) if error.errno == Errno::NOT_RECORDED => missing += 1,
             Err(error) => {
                 stats.incomplete = true;
                 stats.add_reason(1, error.to_string());
             }
         }
     }
-    found
+    // A recording of an earlier version lacks newer settings.
+    (missing < SETTINGS.len()).then_some(found)
 }
 
 fn port_range(settings: &NetnsSettings) -> Option<(u16, u16)> {

@@ -1,6 +1,7 @@
 //! Drops counted by reason and place, round by round.
 
 use crate::asked::Asked;
+use crate::commands::saved;
 use crate::commands::source_provider::{RoundTime, SourceProvider};
 use crate::flags::request::Repeat;
 use crate::pillar_cache::PillarCache;
@@ -13,7 +14,7 @@ use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use sys::Mode;
 
-use super::losses::{LossDrops, OpenLosses};
+use super::losses::{LossDrops, OpenLosses, save_mark};
 use super::rules::{OpenRules, RuledDrops};
 use super::scope;
 
@@ -36,6 +37,27 @@ struct SampleClock {
     rounds: u64,
 }
 
+/// Saves what was dropped since the round before, with the rules that dropped it. The first call begins to count.
+pub(super) fn save(session: &Session, stats: &mut Accounting) -> u64 {
+    let counter = &session.cache::<OpenCounter>().0;
+    if counter.borrow().is_none() {
+        session.cache::<OpenRules>().open(session);
+        match DropCounter::open(session.host(), scope(session), Some(DropsVia::Bpf)) {
+            Ok(opened) => drop(counter.replace(Some(opened))),
+            // A replay says that it holds none.
+            Err(error) => {
+                stats.add_reason(0, format!("drops are not recorded: {error}"));
+                return 0;
+            }
+        }
+    }
+    save_mark(session);
+    let options = DropOptions { scope: scope(session), all: true, sums_rounds: false };
+    let drops = DropSource::new(session.host(), options, counter);
+    let source = RuledDrops { drops: &drops, session };
+    saved::read(&Asked::new(&source, session.host(), |_, demanded| demanded), &saved::every_field::<Drops>(0), stats)
+}
+
 /// Makes the source of each round.
 pub(super) struct DropProvider {
     all: bool,
@@ -46,6 +68,8 @@ pub(super) struct DropProvider {
     clock: Cell<SampleClock>,
     /// True if nothing was lost in this round.
     is_quiet: Cell<bool>,
+    /// True if there is one table, not one each round.
+    is_once: Cell<bool>,
 }
 
 /// Time between two tests for a closed output pipe, while nothing is written.
@@ -62,6 +86,7 @@ impl DropProvider {
             rules: demand.need & drop_need::RULE != 0,
             clock: Cell::default(),
             is_quiet: Cell::default(),
+            is_once: Cell::default(),
         }
     }
 
@@ -111,13 +136,17 @@ impl DropProvider {
 impl SourceProvider<Drops> for DropProvider {
     fn open_round(&self, session: &Session, repeat: Repeat) -> Result<RoundTime, SourceError> {
         let losses = session.cache::<OpenLosses>();
+        self.is_once.set(repeat == Repeat::Once);
         if session.host().is_replay() {
             if !losses.is_begun() {
                 losses.begin(session, None);
             }
+            // Without --watch, one table of all that was recorded.
+            while repeat == Repeat::Once && session.host().has_more_rounds() && session.host().begin_round() {}
             losses.read(session);
             return Ok(RoundTime::Moment);
         }
+
         self.open(session)?;
         let (end, is_last) = self.end_of_round(session.sample(), repeat);
         let mut counter = session.cache::<OpenCounter>().0.borrow_mut();
@@ -154,7 +183,7 @@ impl SourceProvider<Drops> for DropProvider {
         _: &mut Accounting,
         then: impl FnOnce(&dyn Source<Drops>) -> R,
     ) -> R {
-        let options = DropOptions { scope: scope(session), all: self.all };
+        let options = DropOptions { scope: scope(session), all: self.all, sums_rounds: self.is_once.get() };
         let drops = DropSource::new(session.host(), options, &session.cache::<OpenCounter>().0);
         let ruled = RuledDrops { drops: &drops, session };
         let source = LossDrops { drops: &ruled, session, via: self.via };

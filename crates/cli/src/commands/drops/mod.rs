@@ -4,10 +4,10 @@ mod counted;
 mod events;
 mod file;
 mod losses;
-mod rules;
+pub(super) mod rules;
 
 use super::{plan, table};
-use crate::command::{Command, GroupRate, ParsedWords};
+use crate::command::{Command, GroupRate, ParsedWords, SavedPart};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::{PERIODS_S, Repeat, Request};
@@ -46,6 +46,7 @@ pub(crate) static COMMAND: Command = Command {
     refusals: &[("follow", "--follow does not go with `drops`: --watch shows rounds, --events each packet")],
     tables: &[Schema::of::<Drops>().keeping(KEEPS), Schema::of::<DropEvents>().keeping(KEEPS_OF_EVENTS)],
     group_rates: &[GroupRate { of: "count", name: "per_s", kind: Kind::Thousandths }],
+    recorded: Some(SavedPart { rows: None, is_large: true, read: counted::save }),
     run: Some(run),
     ..Command::TABLE
 };

@@ -146,7 +146,8 @@ impl Tables<'_> {
 
     /// Drops by the program that counts them; false if it cannot be read.
     fn read_drops(&self, screen: &mut HomeScreen, unseen: &mut Unseen) -> bool {
-        let options = DropOptions { scope: scope(self.session), all: false };
+        let options =
+            DropOptions { scope: scope(self.session), all: false, sums_rounds: self.provider.watch.is_once() };
         let counter = self.provider.watch.drop_counter();
         // What doctor's checks have just read.
         counter.borrow_mut().iter_mut().for_each(DropCounter::repeat);

@@ -12,5 +12,7 @@ pub(crate) mod stats;
 pub(crate) mod top;
 mod uncounted;
 
+pub(super) use snat_rules::SnatRules;
+
 /// Groups that `nat top` shows unless `--limit` says how many.
 const LIMIT: u64 = 10;

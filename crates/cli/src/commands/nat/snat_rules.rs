@@ -14,20 +14,20 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const PATIENCE_OF_ALL: Duration = Duration::from_secs(10);
 
 /// Reads rules, of one namespace after the other.
-pub(super) struct SnatRules {
+pub(in crate::commands) struct SnatRules {
     /// What is left of the time for all.
     left: Cell<Duration>,
 }
 
 impl SnatRules {
     /// A reader with all its time.
-    pub(super) fn new() -> SnatRules {
+    pub(in crate::commands) fn new() -> SnatRules {
         SnatRules { left: Cell::new(PATIENCE_OF_ALL) }
     }
 
     /// The rules of the namespace `netns_id` that the calling thread is in; `None` where nft is missing, refuses, is
     /// too slow, or prints what is not understood. A process and some milliseconds; a recording holds the listing.
-    pub(super) fn read(&self, host: &Host, netns_id: u64) -> Option<Vec<SnatRule>> {
+    pub(in crate::commands) fn read(&self, host: &Host, netns_id: u64) -> Option<Vec<SnatRule>> {
         let mut listing = Vec::new();
         let read = host.bytes(&format!("nft ruleset@{netns_id}"), "", &mut listing, |into| {
             *into = self.list().map_err(|error| failed(&error))?;

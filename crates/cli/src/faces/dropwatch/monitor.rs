@@ -168,7 +168,7 @@ impl<'s> Monitor<'s> {
     /// Adds what the counter counted in a round.
     fn read_counter(&mut self) -> Result<(), String> {
         let DropTeller::Counter(counter) = &self.teller else { return self.take() };
-        let options = DropOptions { scope: DropScope::AllNetns, all: true };
+        let options = DropOptions { scope: DropScope::AllNetns, all: true, sums_rounds: false };
         let source = DropSource::new(self.session.host(), options, counter);
         let fields: Vec<usize> =
             ["count", "place_address"].iter().filter_map(|name| field_index::<Drops>(name)).collect();

@@ -1,12 +1,13 @@
 //! Drops by reason and place, counted while the host is watched.
 
 use super::Samples;
+use crate::commands::drops::rules::{OpenRules, RuledDrops};
 use crate::commands::drops::scope;
 use crate::commands::saved;
 use crate::session::Session;
 use ::drops::{DropCounter, DropOptions, DropSource, DropsVia};
-use doctor::checks::{DropSeen, Surroundings};
-use record::rows::{Drops, PacketDrop, ip_proto};
+use doctor::checks::{DropSeen, RuleSeen, Surroundings};
+use record::rows::{Drops, PacketDrop, RuleBasis, ip_proto};
 use record::{Accounting, Next, Source, SourceFault};
 use std::cell::RefCell;
 
@@ -14,17 +15,26 @@ use std::cell::RefCell;
 const DROPS_MAX: usize = 4096;
 
 /// Counts drops while the host is watched.
-#[derive(Default)]
-pub(in crate::commands::doctor) struct DropWatch(RefCell<Option<DropCounter>>);
+pub(in crate::commands::doctor) struct DropWatch {
+    counter: RefCell<Option<DropCounter>>,
+    /// True if a replay is judged as a whole, not round by round.
+    sums_rounds: bool,
+}
 
 impl DropWatch {
+    /// A watch that counts nothing yet.
+    pub(in crate::commands::doctor) fn new(sums_rounds: bool) -> DropWatch {
+        DropWatch { counter: RefCell::default(), sums_rounds }
+    }
+
     /// Counts from now on, if it does not yet. Some 15 ms.
     pub(in crate::commands::doctor) fn begin(&self, session: &Session, stats: &mut Accounting) {
-        if session.host().is_replay() || self.0.borrow().is_some() {
+        if session.host().is_replay() || self.counter.borrow().is_some() {
             return;
         }
+        session.cache::<OpenRules>().open(session);
         match DropCounter::open(session.host(), scope(session), Some(DropsVia::Bpf)) {
-            Ok(counter) => drop(self.0.replace(Some(counter))),
+            Ok(counter) => drop(self.counter.replace(Some(counter))),
             Err(error) => {
                 stats.incomplete = true;
                 stats.add_reason(0, format!("drops are not counted by reason: {error}"));
@@ -34,16 +44,17 @@ impl DropWatch {
 
     /// The counter, for others that show drops; none before the first reading, and where nothing can count.
     pub(in crate::commands) fn counter(&self) -> &RefCell<Option<DropCounter>> {
-        &self.0
+        &self.counter
     }
 
     /// Adds what was dropped since the last reading.
     pub(in crate::commands::doctor) fn read(&self, session: &Session, samples: &mut Samples, stats: &mut Accounting) {
-        if self.0.borrow().is_none() && !session.host().is_replay() {
+        if self.counter.borrow().is_none() && !session.host().is_replay() {
             return;
         }
-        let options = DropOptions { scope: scope(session), all: false };
-        let source = DropSource::new(session.host(), options, &self.0);
+        let options = DropOptions { scope: scope(session), all: false, sums_rounds: self.sums_rounds };
+        let drops = DropSource::new(session.host(), options, &self.counter);
+        let source = RuledDrops { drops: &drops, session };
         let demand = saved::every_field::<Drops>(0);
         let mut over = 0;
         let read = source.run(&demand, &mut |row| {
@@ -89,6 +100,11 @@ fn add_drop(around: &mut Surroundings, row: &PacketDrop<'_>) -> u64 {
         ends: row.ends,
         ports: row.ports,
         count: row.count,
+        rule: row.rule.map(|rule| RuleSeen {
+            text: text(rule.text),
+            chain: rule.table.zip(rule.chain).map(|(table, chain)| format!("{table} {chain}")),
+            is_certain: rule.basis != RuleBasis::Candidates,
+        }),
         meaning: row.meaning,
         remedy: row.remedy,
     });

@@ -20,6 +20,7 @@ pub(super) struct EntriesPass {
 
 impl EntriesPass {
     /// Hands the entries of the namespaces that are wanted and have some to `add`; without such no table is read.
+    /// Returns false if the pass failed.
     pub(super) fn run(
         &self,
         session: &Session,
@@ -27,7 +28,7 @@ impl EntriesPass {
         is_wanted: impl Fn(&Sample) -> bool,
         mut add: impl FnMut(&mut Sample, &Conntrack<'_>),
         stats: &mut Accounting,
-    ) {
+    ) -> bool {
         let has_entries = |sample: &Sample| {
             let entries = sample.counter(CounterSource::Conntrack, "entries");
             entries.is_some_and(|entries| entries.after > 0)
@@ -35,7 +36,7 @@ impl EntriesPass {
         let wanted = samples.values().filter(|sample| has_entries(sample) && is_wanted(sample));
         let wanted: Vec<u64> = wanted.filter_map(|sample| sample.netns_id).collect();
         if wanted.is_empty() {
-            return;
+            return true;
         }
         let fields: Vec<usize> = self.fields.iter().filter_map(|name| field_index::<Nat>(name)).collect();
         let filter = engine::filter::conjuncts(Schema::of::<Nat>(), self.filter).unwrap_or_default();
@@ -61,12 +62,13 @@ impl EntriesPass {
                 source.run(&demand, &mut each)
             }
         };
-        match read {
-            Ok(read) => note(stats, &read),
+        match &read {
+            Ok(read) => note(stats, read),
             Err(error) => {
                 stats.incomplete = true;
                 stats.add_reason(1, format!("{}: {error}", self.lack));
             }
         }
+        read.is_ok()
     }
 }

@@ -6,6 +6,7 @@ mod drop_watch;
 mod entries;
 mod flows;
 mod log_groups;
+mod ports;
 mod queues;
 mod routes;
 
@@ -20,7 +21,7 @@ use host::neighbours::{self, SilentNeighbour};
 use host::{HostError, Links};
 use queues::Queues;
 use record::{Accounting, Addr};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use sys::{Errno, Host};
 
 /// `IFA_F_DADFAILED`, include/uapi/linux/if_addr.h.
@@ -61,6 +62,7 @@ pub(super) fn add(session: &Session, samples: &mut Samples, before: &FirstLook, 
     }
     flows::add(session, samples, stats);
     controls::add(session, samples, stats);
+    ports::add(session, samples, stats);
 }
 
 /// Adds what a reading could not do. What the kernel does not have is no lack.
@@ -184,10 +186,18 @@ fn add_neighbours(
         of_window.map(|one| NeighbourSeen { addr: one.addr, iface: iface(one.ifindex) }).collect();
 }
 
-/// Reads the namespaces the first time; with `listens` it hears ARP from now on.
-pub(super) fn first_look(session: &Session, listens: bool, stats: &mut Accounting) -> FirstLook {
+/// Reads the namespaces the first time, but for those in `unread`; with `listens` it hears ARP from now on.
+pub(super) fn first_look(
+    session: &Session,
+    unread: &BTreeSet<u64>,
+    listens: bool,
+    stats: &mut Accounting,
+) -> FirstLook {
     let mut look = FirstLook::default();
     session.in_each_namespace(&mut |netns_id| {
+        if unread.contains(&netns_id) {
+            return;
+        }
         if listens {
             look.arp.begin(session.host(), netns_id, stats);
         }
@@ -204,5 +214,5 @@ pub(super) fn first_look(session: &Session, listens: bool, stats: &mut Accountin
 
 /// Reads what is neither in a table nor read for every recording: for a recording of everything.
 pub(super) fn save(session: &Session, stats: &mut Accounting) {
-    first_look(session, false, stats);
+    first_look(session, &BTreeSet::new(), false, stats);
 }

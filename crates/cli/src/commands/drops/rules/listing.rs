@@ -170,6 +170,10 @@ impl DroppingRules {
     /// Packets that a rule's counter has seen since before the round. Of a rule that is new: all of them.
     fn moved(&self, rule: &DropRule) -> Option<u64> {
         let now = rule.counted?;
+        // One listing alone, made after the packets came, shows no movement.
+        if Rc::ptr_eq(&self.before, &self.now) {
+            return None;
+        }
         match self.before.rules.iter().find(|before| before.is_same(rule)) {
             // One that was set back tells nothing.
             Some(before) => now.checked_sub(before.counted?),
@@ -177,15 +181,30 @@ impl DroppingRules {
         }
     }
 
+    /// Packets that a rule's counter has seen between the last two listings: about those of the round, because a
+    /// listing follows each reading of the counts.
+    fn moved_lately(&self, rule: &DropRule) -> Option<u64> {
+        let before = self.between.rules.iter().find(|before| before.is_same(rule))?;
+        rule.counted?.checked_sub(before.counted?)
+    }
+
     fn several(&self, packets: &DroppedPackets<'_>, candidates: &[(&DropRule, Option<u64>)]) -> FoundRule {
         let count = candidates.len() as u64;
         let agrees = |(rule, moved): &&(&DropRule, Option<u64>)| {
-            rule.counts_drops && packets.count.is_some() && *moved == packets.count
+            let Some(dropped) = packets.count.filter(|_| rule.counts_drops) else { return false };
+            *moved == Some(dropped) || self.moved_lately(rule).is_some_and(|lately| is_about(lately, dropped))
         };
         let mut agreeing = candidates.iter().filter(agrees);
         if let (Some((rule, _)), None) = (agreeing.next(), agreeing.next()) {
             return self.one(rule, RuleBasis::Counter, count);
         }
+        // A rule that says `drop` explains a drop; one that drops what it fails to treat is the exception.
+        let mut saying = candidates.iter().filter(|(rule, _)| !rule.drops_on_failure);
+        if let (Some((rule, _)), None) = (saying.next(), saying.next()) {
+            return self.one(rule, RuleBasis::Candidates, count);
+        }
+        let mut candidates = candidates.to_vec();
+        candidates.sort_by_key(|(rule, _)| rule.drops_on_failure);
         let mut text = b"one of ".to_vec();
         put_u64(&mut text, count);
         let shown = candidates.iter().take(SHOWN_MAX).enumerate();
@@ -210,6 +229,12 @@ impl DroppingRules {
         let rule = Some((rule.table.clone(), rule.chain.clone(), rule.handle));
         FoundRule { text, basis, candidates, rule }
     }
+}
+
+/// True if a counter that was read some milliseconds before or after the drops can have counted them: packets go on
+/// meanwhile.
+fn is_about(counted: u64, dropped: u64) -> bool {
+    counted.abs_diff(dropped) <= (dropped / 8).max(2)
 }
 
 /// `inet t chain handle 4`, `inet t chain policy drop`. A name can hold any byte: those that nft would not take are

@@ -30,7 +30,7 @@ const BY_RULE: (&[u8], &[u8]) = (b"NETFILTER_DROP", b"nft_do_chain");
 
 /// Rules of a session's namespaces, from its first round on.
 #[derive(Default)]
-pub(super) struct OpenRules(RefCell<Netnses>);
+pub(in crate::commands) struct OpenRules(RefCell<Netnses>);
 
 impl PillarCache for OpenRules {
     fn as_any(&self) -> &dyn Any {
@@ -73,7 +73,7 @@ struct UnnamedCounts {
 impl OpenRules {
     /// Lists the rules of the session's own namespace, before packets are counted: what its counters then have moved by
     /// is what was dropped in the run. What cannot be listed is said of packets that need it.
-    pub(super) fn open(&self, session: &Session) {
+    pub(in crate::commands) fn open(&self, session: &Session) {
         let mut all = self.0.borrow_mut();
         if all.rules.is_empty() && all.counts.trouble.is_none() {
             all.open_netns(session, session.netns_id());
@@ -251,9 +251,9 @@ fn is_by_rule(row: &PacketDrop<'_>) -> bool {
 }
 
 /// Drops with their rules.
-pub(super) struct RuledDrops<'a> {
-    pub(super) drops: &'a dyn Source<Drops>,
-    pub(super) session: &'a Session,
+pub(in crate::commands) struct RuledDrops<'a> {
+    pub(in crate::commands) drops: &'a dyn Source<Drops>,
+    pub(in crate::commands) session: &'a Session,
 }
 
 impl Source<Drops> for RuledDrops<'_> {

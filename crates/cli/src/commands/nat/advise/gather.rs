@@ -10,6 +10,7 @@ use host::NetnsNames;
 use record::rows::{CtSettings, Nat, StatCounter, stat_need};
 use record::{Accounting, Demand, Next, Scan, SourceError, SourceFault, field_index, text};
 use std::collections::BTreeMap;
+use std::path::Path;
 use sys::{Host, NetnsTarget};
 
 /// Everything about the namespaces of the session, in their order. Takes as long as the samples do.
@@ -341,9 +342,18 @@ fn census(
     if is_read { (Some(census), scan.chains().map(walked)) } else { (None, None) }
 }
 
+/// True if the calling thread is in the host's first network namespace, as far as the settings show.
+pub(super) fn is_first_netns() -> bool {
+    let mode = sys::fs::stat(Path::new(SETTINGS_DIR).join("nf_conntrack_max").as_path());
+    // Without the settings there is no table to tell namespaces apart by.
+    mode.map_or(true, |stat| stat.mode & WRITABLE != 0)
+}
+
+/// The permission that only the first namespace's limit has.
+const WRITABLE: u32 = 0o200;
+
 /// True if the limit may be written in this namespace: everywhere but in the first the file is for reading only.
 fn may_set(host: &Host, netns_id: u64) -> bool {
-    const WRITABLE: u32 = 0o200;
     let path = format!("{SETTINGS_DIR}/nf_conntrack_max");
     let mut mode = Vec::new();
     let read = host.bytes(&format!("mode {path}@{netns_id}"), "", &mut mode, |into| {

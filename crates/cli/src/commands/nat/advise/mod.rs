@@ -45,11 +45,11 @@ pub(crate) static COMMAND: Command = Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  netwren nat advise                              the whole host; three samples, a second apart
+  netwren nat advise                              the whole host, or the container it runs in; three samples
   netwren nat advise --samples 60 --interval 1    a minute
   netwren nat advise -o json | jq 'select(.verdict != \"roomy\")'
   netwren nat advise 'verdict != roomy' -o csv    only namespaces that need something, for a spreadsheet
-  netwren nat advise --netns /proc/self/ns/net    only the network namespace that it runs in
+  netwren nat advise --netns shop                 this network namespace alone
   netwren nat advise --memory 2GiB                a table of up to 2 GiB may be advised
   netwren nat advise --apply                      what would be set and written
   netwren nat advise --apply --yes                set it, and keep it over a restart
@@ -65,8 +65,9 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let rows = MadeRows::<NatAdvices>::plan(request)?;
     let target = SessionTarget {
         netns: asked.netns.clone(),
-        // The limit, the buckets and the memory are the host's. A recording has the namespaces it was made of.
-        all_netns: asked.all_netns || asked.netns.is_none() && asked.replay.is_none(),
+        // The limit, the buckets and the memory are the host's: in its first namespace they are judged for all of them,
+        // in another one for it alone. A recording has the namespaces it was made of.
+        all_netns: asked.all_netns || asked.netns.is_none() && asked.replay.is_none() && gather::is_first_netns(),
         record: asked.record.clone(),
         replay: asked.replay.clone(),
         ..SessionTarget::default()

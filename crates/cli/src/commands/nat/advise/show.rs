@@ -14,13 +14,13 @@ pub(super) fn words(judged: &[Judged]) -> String {
     let mut worst_first: Vec<&Judged> = judged.iter().collect();
     worst_first.sort_by_key(|one| std::cmp::Reverse(one.advice.verdict));
     if let [worst, _, ..] = worst_first.as_slice() {
-        let verdict = worst.advice.verdict.name();
+        let verdict = worst.advice.verdict.words();
         let _ = writeln!(text, "this host: {verdict}, the worst of {} network namespaces", judged.len());
     }
     for Judged { name, advice, .. } in worst_first {
         let mut shown = Vec::new();
         put_text(&mut shown, name);
-        let (shown, verdict) = (String::from_utf8_lossy(&shown), advice.verdict.name());
+        let (shown, verdict) = (String::from_utf8_lossy(&shown), advice.verdict.words());
         let is_changed = advice.sizes.is_some_and(|sizes| sizes.is_change);
         if judged.len() > 1 && advice.verdict == Verdict::Roomy && !is_changed {
             let number = |number: Option<u64>| number.map_or("-".to_owned(), |number| number.to_string());

@@ -482,6 +482,41 @@ fn root_record_has_rounds_and_a_largest_size() {
     assert!(matches!(replayed.code, 3 | 4) && replayed.stderr.contains("is cut at byte"), "{}", replayed.stderr);
 }
 
+/// A recording of a busy host is packed to a fifth, holds one namespace if asked to, and tells its size.
+#[test]
+fn root_record_packs_what_it_recorded() {
+    testkit::require_root!();
+    let lab = testkit::netns::Lab::new("recordpacked");
+    let _pairs = lab.connect_v4(400);
+    let tape = lab.dir().join("tape");
+    let tape = tape.to_str().unwrap();
+    let ran = netwren(&["record", tape, "--for", "2", "--netns", lab.name()]);
+    assert!(ran.code == 0 || ran.code == 3, "{}", ran.stderr);
+    assert!(ran.stdout.contains(" of 1 network namespace; ") && ran.stdout.contains(" unpacked), "), "{}", ran.stdout);
+    let packed = std::fs::read(tape).unwrap();
+    let unpacked = {
+        let (mut reader, is_packed) = ::capture::unpacked(Box::new(std::io::Cursor::new(packed.clone()))).unwrap();
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut reader, &mut bytes).unwrap();
+        assert!(is_packed);
+        bytes
+    };
+    assert!(packed.len() * 5 < unpacked.len(), "{} of {} bytes", packed.len(), unpacked.len());
+    assert!(!lab.dir().join("tape.part").exists());
+    let count = |file: &str| {
+        netwren(&["sockets", "--no-owner", "-H", "-c", "local_port", "--replay", file, "proto = tcp"]).ok()
+    };
+    assert!(count(tape).lines().count() >= 800);
+    // Unpacked by hand it is the same recording.
+    let plain = lab.dir().join("plain");
+    std::fs::write(&plain, &unpacked).unwrap();
+    assert_eq!(count(plain.to_str().unwrap()), count(tape));
+    // A packed file that ends early is an error, not an empty table.
+    std::fs::write(&plain, &packed[..packed.len() / 2]).unwrap();
+    let ran = netwren(&["sockets", "--replay", plain.to_str().unwrap()]);
+    ran.says(4, &["cannot unpack"]);
+}
+
 fn fixture(name: &str) -> std::path::PathBuf {
     testkit::program::workspace().join("fixtures/tape/6.18").join(name)
 }

@@ -8,7 +8,6 @@ use crate::messages::say;
 use crate::outcome::Outcome;
 use crate::output;
 use std::ffi::OsString;
-use sys::Host;
 
 /// Runs the command that the words name, and prints its messages; `None` if they name none.
 pub(crate) fn run(mut words: Vec<OsString>, commands: Commands) -> Option<Exit> {
@@ -58,7 +57,7 @@ fn without_done_advice(words: &ParsedWords<'_>, mut outcome: Outcome) -> Outcome
     }
     let holds_everything = |flag| {
         let file = words.has_file(flag).then(|| words.file(flag)).flatten();
-        file.is_some_and(|file| Host::header_of(file).is_ok_and(|header| header.holds_everything))
+        file.is_some_and(|file| crate::recording_file::header_of(file).is_ok_and(|header| header.holds_everything))
     };
     if ["replay", "baseline"].into_iter().any(holds_everything) {
         outcome.messages.iter_mut().for_each(|line| *line = line.replace(ADVICE, ""));

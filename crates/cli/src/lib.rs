@@ -34,6 +34,7 @@ mod packet_notes;
 mod pillar_cache;
 mod pillars;
 mod process_cache;
+mod recording_file;
 mod refreshing_lookups;
 mod registry;
 mod rights;

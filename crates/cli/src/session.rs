@@ -5,6 +5,7 @@
 
 use crate::exit::Exit;
 use crate::pillar_cache::{PillarCache, PillarCaches};
+use crate::recording_file;
 use crate::service::RunState;
 use host::{Namespaces, NetnsFingerprint, OwnersReader, Resolver};
 use record::Accounting;
@@ -89,7 +90,7 @@ impl Session {
     /// Opens the tape, enters the namespace, catches signals.
     pub(crate) fn open(target: SessionTarget) -> Result<Session, OpenError> {
         let host = match (&target.replay, &target.record) {
-            (Some(file), _) => Host::replaying(file).map_err(OpenError::Tape)?,
+            (Some(file), _) => recording_file::replayed(file).map_err(OpenError::Tape)?,
             (None, Some(file)) => {
                 let recording = match target.size_max {
                     Some(size_max) => Host::live().recording_everything(file, size_max),

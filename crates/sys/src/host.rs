@@ -81,6 +81,16 @@ impl Host {
         Ok(Host { tape: Tape::Reading(Box::new(TapeReader::open(path)?)), ..Host::live() })
     }
 
+    /// A host as it was recorded in an open file; `path` is its name in messages.
+    pub fn replaying_file(file: std::fs::File, path: &Path) -> Result<Host, TapeError> {
+        Ok(Host { tape: Tape::Reading(Box::new(TapeReader::of_file(file, path)?)), ..Host::live() })
+    }
+
+    /// See [`Host::header_of`].
+    pub fn header_of_file(file: std::fs::File, path: &Path) -> Result<Header, TapeError> {
+        crate::tape::header_of_file(file, path)
+    }
+
     /// When and on what a file was recorded; its beginning alone is read.
     pub fn header_of(path: &Path) -> Result<Header, TapeError> {
         crate::tape::header_of(path)

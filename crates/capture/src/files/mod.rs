@@ -26,6 +26,7 @@ pub use error::{FileError, FileFault};
 pub use fuzz::fuzz_packet_file;
 pub use interface::FileIface;
 pub use options::FileOptions;
+pub use packed::unpacked;
 pub use packet::FilePacket;
 pub use reader::{FileFormat, PacketFile, UnreadFile, stdin_is_ready};
 pub use records::{FileRecord, FileStatistics, IfaceCounts, OtherBlock};

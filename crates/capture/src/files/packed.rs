@@ -11,8 +11,8 @@ const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// A reader that has its first bytes again.
 type Whole = Chain<Cursor<Vec<u8>>, Box<dyn Read>>;
 
-/// The unpacked bytes of `reader`, and whether it was packed. Reads four bytes.
-pub(super) fn unpacked(mut reader: Box<dyn Read>) -> io::Result<(Box<dyn Read>, bool)> {
+/// The unpacked bytes of `reader`, and whether it was packed (gzip, zstd). Reads four bytes.
+pub fn unpacked(mut reader: Box<dyn Read>) -> io::Result<(Box<dyn Read>, bool)> {
     let mut magic = Vec::with_capacity(4);
     while magic.len() < 4 {
         let mut byte = [0; 4];

@@ -147,7 +147,8 @@ struct FilterClock<'r> {
 impl Clock for FilterClock<'_> {
     fn now_ns(&self) -> u64 {
         // A file that cannot be read is refused when it is opened.
-        let recorded = self.replay.and_then(|file| Host::header_of(file).ok()).map(|header| header.time);
+        let recorded =
+            self.replay.and_then(|file| crate::recording_file::header_of(file).ok()).map(|header| header.time);
         recorded.unwrap_or_else(sys::clock::wall).since_1970_ns()
     }
 

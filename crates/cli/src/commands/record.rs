@@ -12,10 +12,11 @@ use crate::messages::footer_lines;
 use crate::outcome::Outcome;
 use crate::output;
 use crate::pillars;
+use crate::recording_file;
 use crate::session::{Session, SessionTarget};
 use host::{HostError, Ifaces, Links};
 use record::Accounting;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use sys::{Errno, Host};
 
@@ -46,6 +47,7 @@ Examples:
   netwren record incident.nw                       ten seconds of it, a round every second
   netwren record incident.nw --for 60              a minute
   netwren record incident.nw --once                one round
+  netwren record incident.nw --netns shop          this network namespace alone
   netwren --replay incident.nw                     the home screen as it was then
   netwren sockets --replay incident.nw state = established -c +rtt_us
   netwren flows --replay incident.nw --columns +bytes_out
@@ -56,7 +58,8 @@ Examples:
 It holds sockets with all their fields, listeners, connection tracking with its counters and settings, owners with
 their command lines and containers, namespaces, links, addresses, routes and the kernel's counters, of every network
 namespace. Events are not in it: `--follow` and `nat events` have a `--record FILE` of their own. Only its owner may
-read the file: it holds addresses, process names and command lines.
+read the file: it holds addresses, process names and command lines. It is packed with zstd in the end; an interrupted
+`record` may leave it as it is, and both are read.
 ";
 
 /// A parsed `record`.
@@ -66,8 +69,10 @@ struct RecordRequest {
     file: PathBuf,
     /// How long; zero for one round.
     length: Duration,
-    /// The largest size of the file in bytes.
+    /// The largest size of the file in bytes, before it is packed.
     size_max: u64,
+    /// `--netns`: this network namespace alone.
+    netns: Option<String>,
 }
 
 /// What a round gave.
@@ -92,13 +97,15 @@ fn asked(words: &ParsedWords<'_>) -> Result<RecordRequest, String> {
         }
     };
     let length = if words.has("once") { Duration::ZERO } else { length.unwrap_or(LONG) };
-    Ok(RecordRequest { file: words.file("file").map(PathBuf::from).unwrap_or_default(), length, size_max })
+    let file = words.file("file").map(PathBuf::from).unwrap_or_default();
+    Ok(RecordRequest { file, length, size_max, netns: words.text("netns") })
 }
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let asked = asked(words)?;
     let target = SessionTarget {
-        all_netns: true,
+        netns: asked.netns.clone(),
+        all_netns: asked.netns.is_none(),
         record: Some(asked.file.clone()),
         size_max: Some(asked.size_max),
         ..SessionTarget::default()
@@ -110,16 +117,38 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let mut stats = Accounting::default();
     let counted = rounds(&session, words.commands, asked.length, &mut stats);
     session.finish(&mut stats);
+    let size = packed(&asked.file, &mut stats);
     let Counted { rounds, namespaces, rows } = counted;
-    let plural = if rounds == 1 { "" } else { "s" };
+    let plural = |count: usize| if count == 1 { "" } else { "s" };
     let rows: Vec<String> = rows.into_iter().map(|(count, rows)| format!("{count} {rows}")).collect();
     let printed = output::print_prose(&format!(
-        "{}: {rounds} round{plural} of {namespaces} network namespaces; in the last one {}\n",
+        "{}: {size}, {rounds} round{} of {namespaces} network namespace{}; in the last one {}\n",
         sys::escaped(asked.file.as_os_str().as_encoded_bytes()),
+        plural(usize::try_from(rounds).unwrap_or(usize::MAX)),
+        plural(namespaces),
         rows.join(", "),
     ));
     let exit = if printed == Exit::Ok && stats.is_partial() { Exit::Partial } else { printed };
     Ok(Outcome { exit, messages: footer_lines(&stats) })
+}
+
+/// Packs the finished file; returns its size in words. One that cannot be packed stays as it is, which `stats` says.
+fn packed(file: &Path, stats: &mut Accounting) -> String {
+    let size = |bytes: u64| match bytes / 1_000_000 {
+        0 => format!("{} kB", bytes.div_ceil(1000)),
+        mega => format!("{mega}.{} MB", bytes / 100_000 % 10),
+    };
+    let Ok(before) = std::fs::metadata(file).map(|facts| facts.len()) else { return "unknown size".to_owned() };
+    if !recording_file::may_be_packed(before) {
+        return size(before);
+    }
+    match export::pack_in_place(file, Path::new("/proc/self/exe")) {
+        Ok(after) => format!("{} ({} unpacked)", size(after), size(before)),
+        Err(error) => {
+            stats.add_reason(1, format!("the recording is not packed: {error}"));
+            size(before)
+        }
+    }
 }
 
 /// A round every [`PERIOD`] until `length` is over, the user ends it or the file takes nothing more.
@@ -189,7 +218,11 @@ mod tests {
     #[test]
     fn a_file_and_how_long() {
         let file = PathBuf::from("f");
-        assert_eq!(parse("f").unwrap(), RecordRequest { file: file.clone(), length: LONG, size_max: SIZE_MAX });
+        assert_eq!(
+            parse("f").unwrap(),
+            RecordRequest { file: file.clone(), length: LONG, size_max: SIZE_MAX, netns: None }
+        );
+        assert_eq!(parse("f -N shop").unwrap().netns.as_deref(), Some("shop"));
         assert_eq!(parse("--once f").unwrap().length, Duration::ZERO);
         assert_eq!(parse("f --for 2.5s").unwrap().length, Duration::from_millis(2500));
         assert_eq!(parse("f --max-size 16MiB").unwrap().size_max, 16 << 20);

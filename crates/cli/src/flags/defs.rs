@@ -1254,6 +1254,14 @@ pub(crate) const FLAGS: &[Flag] = &[
         OPTIONS,
         "Also drops that are routine, such as unread data of a socket that was closed: their `benign` is true",
     ),
+    flag(
+        Scope::RECORD,
+        "netns",
+        Some('N'),
+        Value("NAME|PID|PATH"),
+        OPTIONS,
+        "Only the network namespace of that name, of that process, at that path or of that container",
+    ),
     flag(Scope::RECORD, "once", None, Nothing, OPTIONS, "One round"),
     flag(
         Scope::RECORD,
@@ -1261,7 +1269,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Value("BYTES"),
         OPTIONS,
-        "The largest size of the file, 1GiB if nothing is said: where it is reached the recording stops",
+        "Largest size of the file before it is packed, 1GiB by default; the recording stops there",
     ),
 ];
 

@@ -96,6 +96,13 @@ pub enum TapeError {
         /// Where and how.
         integrity: Integrity,
     },
+    /// The file is packed and cannot be unpacked.
+    Packed {
+        /// The file.
+        path: Box<str>,
+        /// Why not.
+        why: Box<str>,
+    },
     /// A replay cannot be recorded again.
     Replaying {
         /// The file that was to be written.
@@ -128,6 +135,7 @@ impl fmt::Display for TapeError {
             TapeError::Broken { path, integrity } => {
                 write!(f, "{path} is {integrity}; what is shown is what the whole part holds")
             }
+            TapeError::Packed { path, why } => write!(f, "cannot unpack {path}: {why}"),
             TapeError::Replaying { path } => {
                 write!(f, "cannot record to {path} while replaying (copy the replayed file instead)")
             }

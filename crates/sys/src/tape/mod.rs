@@ -45,7 +45,7 @@ mod writer;
 pub use error::{Integrity, TapeError};
 pub(crate) use frame::FrameKind;
 pub use index::Header;
-pub(crate) use reader::{TapeReader, header_of};
+pub(crate) use reader::{TapeReader, header_of, header_of_file};
 pub(crate) use writer::TapeWriter;
 
 #[cfg(test)]

@@ -30,6 +30,15 @@ pub(crate) struct TapeReader {
 impl TapeReader {
     pub(crate) fn open(path: &Path) -> Result<TapeReader, TapeError> {
         let (fd, shown) = open_file(path)?;
+        TapeReader::of(fd, shown)
+    }
+
+    /// A recording in an open file, which is called `path` in messages.
+    pub(crate) fn of_file(file: std::fs::File, path: &Path) -> Result<TapeReader, TapeError> {
+        TapeReader::of(file.into(), escaped(path.as_os_str().as_encoded_bytes()))
+    }
+
+    fn of(fd: Fd, shown: Box<str>) -> Result<TapeReader, TapeError> {
         let index = index::index(&fd, &shown)?;
         Ok(TapeReader {
             fd,
@@ -129,6 +138,11 @@ impl TapeReader {
 pub(crate) fn header_of(path: &Path) -> Result<Header, TapeError> {
     let (fd, shown) = open_file(path)?;
     index::header(&fd, &shown)
+}
+
+/// The same of an open file.
+pub(crate) fn header_of_file(file: std::fs::File, path: &Path) -> Result<Header, TapeError> {
+    index::header(&file.into(), &escaped(path.as_os_str().as_encoded_bytes()))
 }
 
 fn open_file(path: &Path) -> Result<(Fd, Box<str>), TapeError> {

@@ -200,8 +200,11 @@ impl DroppingRules {
         }
         // A rule that says `drop` explains a drop; one that drops what it fails to treat is the exception.
         let mut saying = candidates.iter().filter(|(rule, _)| !rule.drops_on_failure);
-        if let (Some((rule, _)), None) = (saying.next(), saying.next()) {
-            return self.one(rule, RuleBasis::Candidates, count);
+        if let (Some((rule, moved)), None) = (saying.next(), saying.next()) {
+            // Its counter saw no fewer packets than were dropped.
+            let explains = rule.counts_drops && packets.count.is_some() && *moved >= packets.count;
+            let basis = if explains { RuleBasis::Counter } else { RuleBasis::Candidates };
+            return self.one(rule, basis, count);
         }
         let mut candidates = candidates.to_vec();
         candidates.sort_by_key(|(rule, _)| rule.drops_on_failure);

@@ -28,6 +28,7 @@ mod drop_losses;
 mod drop_rules;
 mod drops;
 mod examples;
+mod filter_values;
 mod first_guesses;
 mod flow_direction;
 mod fold;

@@ -17,6 +17,8 @@ pub struct FieldInfo {
     pub show: Show,
     /// Bit that tells the source to fetch it; 0 if it is always there.
     pub need: u64,
+    /// True if the value is null where the kernel's number is 0.
+    pub zero_is_null: bool,
     /// True if the processes that hold a socket must be known for it.
     pub needs_owners: bool,
 }
@@ -31,6 +33,7 @@ impl FieldInfo {
             kernel: field.kernel,
             show: field.show,
             need: field.need,
+            zero_is_null: field.zero_is_null,
             needs_owners: field.needs_lookup(LookupId::Owners),
         }
     }

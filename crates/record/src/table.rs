@@ -110,6 +110,8 @@ pub struct Field<T: Table> {
     pub show: Show,
     /// Bit that tells the source to fetch it; 0 if it is always there.
     pub need: u64,
+    /// True if the value is null where the kernel says 0 or leaves 0 out: a filter's `= 0` takes null.
+    pub zero_is_null: bool,
     /// How to read it.
     pub get: Get<T>,
 }
@@ -124,7 +126,7 @@ impl<T: Table> Copy for Field<T> {}
 impl<T: Table> Field<T> {
     /// A field read from the row, shown only when asked for.
     pub const fn own(name: &'static str, kind: Kind, get: for<'r, 'b> fn(&'r T::Row<'b>) -> Value<'r>) -> Self {
-        Field { name, kind, doc: "", kernel: "", show: Show::Asked, need: 0, get: Get::Own(get) }
+        Field { name, kind, doc: "", kernel: "", show: Show::Asked, need: 0, zero_is_null: false, get: Get::Own(get) }
     }
 
     /// A field found in a lookup.
@@ -134,7 +136,16 @@ impl<T: Table> Field<T> {
         lookup: LookupId,
         key: for<'r, 'b> fn(&'r T::Row<'b>) -> Key,
     ) -> Self {
-        Field { name, kind, doc: "", kernel: "", show: Show::Asked, need: 0, get: Get::Joined { key, lookup } }
+        Field {
+            name,
+            kind,
+            doc: "",
+            kernel: "",
+            show: Show::Asked,
+            need: 0,
+            zero_is_null: false,
+            get: Get::Joined { key, lookup },
+        }
     }
 
     /// A field drawn from the row's owners.
@@ -144,7 +155,16 @@ impl<T: Table> Field<T> {
         key: for<'r, 'b> fn(&'r T::Row<'b>) -> Key,
         part: Option<for<'r> fn(&'r Owner) -> Value<'r>>,
     ) -> Self {
-        Field { name, kind, doc: "", kernel: "", show: Show::Asked, need: 0, get: Get::Owners { key, part } }
+        Field {
+            name,
+            kind,
+            doc: "",
+            kernel: "",
+            show: Show::Asked,
+            need: 0,
+            zero_is_null: false,
+            get: Get::Owners { key, part },
+        }
     }
 
     /// A field found by a key from each of the row's owners; `orphan` is the key of a row without any.
@@ -157,7 +177,7 @@ impl<T: Table> Field<T> {
         orphan: for<'r, 'b> fn(&'r T::Row<'b>) -> Key,
     ) -> Self {
         let get = Get::OwnersJoined { key, of, orphan, lookup };
-        Field { name, kind, doc: "", kernel: "", show: Show::Asked, need: 0, get }
+        Field { name, kind, doc: "", kernel: "", show: Show::Asked, need: 0, zero_is_null: false, get }
     }
 
     /// A field read from one of two places of the row, the first that is not null.
@@ -167,7 +187,16 @@ impl<T: Table> Field<T> {
         first: for<'r, 'b> fn(&'r T::Row<'b>) -> Value<'r>,
         second: for<'r, 'b> fn(&'r T::Row<'b>) -> Value<'r>,
     ) -> Self {
-        Field { name, kind, doc: "", kernel: "", show: Show::Asked, need: 0, get: Get::Either(first, second) }
+        Field {
+            name,
+            kind,
+            doc: "",
+            kernel: "",
+            show: Show::Asked,
+            need: 0,
+            zero_is_null: false,
+            get: Get::Either(first, second),
+        }
     }
 
     /// The same field with its sentence.
@@ -191,6 +220,12 @@ impl<T: Table> Field<T> {
     /// The same field, fetched only when `need` is asked of the source.
     pub const fn needs(mut self, need: u64) -> Self {
         self.need = need;
+        self
+    }
+
+    /// The same field, null where the kernel's number is 0.
+    pub const fn zero_is_null(mut self, zero_is_null: bool) -> Self {
+        self.zero_is_null = zero_is_null;
         self
     }
 
@@ -226,8 +261,8 @@ impl<T: Table> Field<T> {
 /// ```
 ///
 /// After the name stands its [`Kind`]; after `=` a constructor of [`Field`] (`own`, `joined`, `owners`,
-/// `owners_joined`, `either`) with the arguments that follow name and kind; then `kernel`, `needs` and `show` with
-/// their values where they differ from none, none and [`Show::Asked`].
+/// `owners_joined`, `either`) with the arguments that follow name and kind; then `kernel`, `needs`, `show` and
+/// `zero_is_null` with their values where they differ from none, none, [`Show::Asked`] and false.
 macro_rules! fields {
     ($f:ident: $(
         $(#[doc = $doc:literal])+

@@ -18,6 +18,15 @@ pub(super) enum PlanError {
     Column(UnknownColumn),
     /// `--by`, `--sort`, a pattern.
     Plan(engine::PlanError),
+    /// No value of the field is called so.
+    NoSuchName {
+        /// The field.
+        field: &'static str,
+        /// As written.
+        name: Box<str>,
+        /// What was probably meant.
+        hint: Option<&'static str>,
+    },
     /// A field that compares two rounds, where there is one only.
     OneRound {
         /// Where it stands: an option, or the filter.
@@ -33,6 +42,10 @@ impl fmt::Display for PlanError {
             PlanError::Filter(error) => error.fmt(f),
             PlanError::Column(error) => error.fmt(f),
             PlanError::Plan(error) => error.fmt(f),
+            PlanError::NoSuchName { field, name, hint } => {
+                write!(f, "the filter: `{field}` has no value `{}`", name.escape_debug())?;
+                hint.map_or(Ok(()), |hint| write!(f, "; did you mean `{hint}`?"))
+            }
             PlanError::OneRound { place, name } => {
                 write!(
                     f,

@@ -366,6 +366,9 @@ fn short_value(field: &str, value: &str) -> Result<String, String> {
             value.parse().map_err(|_| format!("--pid takes numbers, not `{value}`; --process takes names"))?;
         return Ok(number.to_string());
     }
+    if value.contains('*') {
+        return Err(format!("--{field} takes whole names, not `{value}`; a filter takes patterns: `{field} ~ REGEX`"));
+    }
     Ok(format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\"")))
 }
 

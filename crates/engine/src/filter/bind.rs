@@ -4,6 +4,7 @@ use super::ast::{Ast, Cmp, Comparison, Literal, Node};
 use super::endpoint;
 use super::error::{Fault, FilterError};
 use super::literal::{self, BadNumber, Unit};
+use super::meant_as;
 use super::names::{Meaning, meaning};
 use super::time;
 use crate::columns::kind_in_words;
@@ -168,18 +169,12 @@ impl Binder<'_> {
         match kind {
             Kind::Addr => self.addresses(op, values).map(|test| vec![test]),
             Kind::Bool => values.iter().map(|v| Ok(self.one(op, Operand::Bool(self.boolean(v)?)))).collect(),
-            Kind::Text | Kind::Texts => {
-                let words = values.iter().map(|v| v.bytes.clone()).collect();
-                Ok(vec![self.one(op, Operand::Words(words))])
-            }
+            Kind::Text | Kind::Texts => self.texts(op, values),
             Kind::Endpoint => self.endpoints(op, values).map(|test| vec![test]),
-            Kind::Words(&[]) => {
-                let words = values.iter().map(|v| v.bytes.clone()).collect();
-                Ok(vec![self.one(op, Operand::Words(words))])
-            }
+            Kind::Words(&[]) => self.texts(op, values),
             Kind::Name(names) | Kind::Words(names) => {
-                let words = values.iter().map(|v| self.known_word(names, v)).collect::<Result<_, _>>()?;
-                Ok(vec![self.one(op, Operand::Words(words))])
+                let words = values.iter().map(|v| self.known_words(names, v)).collect::<Result<Vec<_>, _>>()?;
+                Ok(vec![self.one(op, Operand::Words(words.concat()))])
             }
             Kind::Time => self.times(op, values).map(|test| vec![test]),
             _ => self.numbers(kind, op, values),
@@ -216,6 +211,8 @@ impl Binder<'_> {
         let Some((value, pattern)) = values.first().and_then(|v| Some((v, v.as_str()?))) else {
             return Err(self.misfit("text"));
         };
+        let of_unix = if self.is_of("path") { meant_as::pattern_of_unix_name(pattern) } else { None };
+        let pattern = of_unix.as_deref().unwrap_or(pattern);
         if let Err(why) = compile_regex(pattern) {
             let message = format!("bad regular expression: {why}");
             return Err(FilterError::new(self.text, value.span, Fault::BadValue, message));
@@ -296,17 +293,65 @@ impl Binder<'_> {
         }
     }
 
-    /// One of the field's words. Case and `-` for `_` are forgiven.
-    fn known_word(&self, names: &[&str], value: &Literal) -> Result<Box<[u8]>, FilterError> {
+    /// The words of the field that a value stands for: one, or several for a word of ss. Case and `-` for `_` are
+    /// forgiven.
+    fn known_words(&self, names: &[&str], value: &Literal) -> Result<Vec<Box<[u8]>>, FilterError> {
         let written = String::from_utf8_lossy(&value.bytes);
         let word = written.to_ascii_lowercase().replace('-', "_");
-        if let Some(name) = names.iter().find(|n| **n == word) {
-            return Ok(name.as_bytes().into());
+        let known = names.iter().position(|name| *name == word);
+        let words = known.and_then(|at| names.get(at..=at)).unwrap_or_else(|| meant_as::states(&word, names));
+        let words: Vec<Box<[u8]>> =
+            words.iter().filter(|word| names.contains(word)).map(|word| word.as_bytes().into()).collect();
+        if !words.is_empty() {
+            return Ok(words);
         }
         let hint = nearest(&word, names.iter().copied());
         let list = if hint.is_none() { format!("; there are {}", names.join(" ")) } else { String::new() };
         let message = format!("`{}` has no word `{}`{list}", self.test.name, written.escape_debug());
         Err(FilterError::new(self.text, value.span, Fault::UnknownWord, message).hint(hint))
+    }
+
+    /// True for a test of the field called so.
+    fn is_of(&self, name: &str) -> bool {
+        self.member.is_none() && self.table.index_of(name) == Some(self.field)
+    }
+
+    /// Whole texts. A number is a user by its id, and `@name` an abstract unix socket as ss writes it; `*` is refused,
+    /// because it stands for itself.
+    fn texts(&self, op: Op, values: &[&Literal]) -> Result<Vec<Expr>, FilterError> {
+        let uid = self.uid();
+        let (mut parts, mut words) = (Vec::new(), Vec::new());
+        for value in values {
+            let number = value.as_str().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+            match (uid, number.and_then(|text| text.parse::<u32>().ok())) {
+                (Some(uid), Some(id)) => {
+                    let operand = Operand::Number(id.into());
+                    parts.push(Expr::Test(Test { field: uid, op, operand }));
+                }
+                _ if !value.quoted && value.bytes.contains(&b'*') => return Err(self.no_pattern(value)),
+                _ if self.is_of("path") => words.extend(meant_as::unix_names(&value.bytes)),
+                _ => words.push(value.bytes.clone()),
+            }
+        }
+        if !words.is_empty() {
+            parts.push(self.one(op, Operand::Words(words)));
+        }
+        Ok(parts)
+    }
+
+    /// The field with the id of the user whose name is compared.
+    fn uid(&self) -> Option<usize> {
+        let name = self.table.field(self.field).filter(|_| self.member.is_none())?.name;
+        let prefix = name.strip_suffix("user")?;
+        self.table.index_of(&format!("{prefix}uid"))
+    }
+
+    /// `=` with a pattern of a shell.
+    fn no_pattern(&self, value: &Literal) -> FilterError {
+        let pattern = meant_as::regex_of(&value.bytes);
+        let sign = if self.equality() == Some(Op::Ne) { "!~" } else { "~" };
+        let message = format!("`{}` compares the whole text, where `*` stands for itself", self.test.cmp);
+        self.bad(value, &message).hint(Some(&format!("{} {sign} \"{pattern}\"", self.test.name)))
     }
 
     /// Numbers, ranges `low-high`, and `value/mask` for fields of bits.
@@ -329,6 +374,10 @@ impl Binder<'_> {
                 let n = self.number(kind, value)?;
                 ranges.push((n, n));
             }
+        }
+        let takes_null = self.member.is_none() && self.table.field(self.field).is_some_and(|field| field.zero_is_null);
+        if takes_null && ranges.iter().any(|(low, _)| *low == 0) {
+            parts.push(self.one(op, Operand::Null));
         }
         match ranges[..] {
             [] => {}

@@ -27,6 +27,7 @@ mod error;
 mod fuzz;
 mod literal;
 mod meant;
+mod meant_as;
 mod names;
 mod parser;
 mod services;

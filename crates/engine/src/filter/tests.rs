@@ -115,7 +115,7 @@ fn values_by_kind() {
         ("process = 'say \"hi\"'", "process = \"say \\\"hi\\\"\""),
         ("process in (true, 'and', 1.5s)", "process in (true, and, 1.5s)"),
         ("process = \"null\"", "process = \"null\"".replace('"', "").as_str()),
-        ("path = @/tmp/.X11-unix/X0", "path = @/tmp/.X11-unix/X0"),
+        ("path = @/tmp/.X11-unix/X0", "path in (@/tmp/.X11-unix/X0, \"\\x00/tmp/.X11-unix/X0\")"),
         // A regular expression keeps its backslashes, in quotes and without.
         ("process ~ \"a\\.b\\\"\"", "process ~ \"a\\\\.b\\\"\""),
         ("process ~ [a-z]+\\d|x", "process ~ \"[a-z]+\\\\d|x\""),
@@ -529,4 +529,45 @@ proptest! {
         prop_assert!(bind(Schema::of::<Sockets>(), &ast).is_ok());
         fuzz_filter(text.as_bytes());
     }
+}
+
+#[test]
+fn values_are_taken_as_other_tools_write_them() {
+    check(&[
+        ("user = 0", "uid = 0"),
+        ("user != 0", "uid != 0"),
+        ("user in (root, 0)", "uid = 0 or user = root"),
+        ("state = ESTAB", "state = established"),
+        ("state = FIN-WAIT-1", "state = fin_wait1"),
+        ("state in (estab, closed)", "state in (established, close, unconn)"),
+        ("state = listening", "state = listen"),
+        ("path = @x", "path in (@x, \"\\x00x\")"),
+        ("path ~ ^@x", "path ~ \"^[@\\\\x00]x\""),
+        ("mark = 0", "mark = null or mark = 0"),
+        ("mark != 0", "mark != null and mark != 0"),
+        ("mark = 5", "mark = 5"),
+        ("mark < 5", "mark < 5"),
+    ]);
+    for (word, count) in [("connected", 10), ("synchronized", 9), ("bucket", 3), ("big", 11)] {
+        let Expr::Test(test) = bind(Schema::of::<Sockets>(), &parse(&format!("state = {word}")).unwrap()).unwrap()
+        else {
+            panic!("one test")
+        };
+        let Operand::Words(words) = test.operand else { panic!("words") };
+        assert_eq!(words.len(), count, "{word}");
+        assert!(words.iter().all(|word| record::State::NAMES.iter().any(|name| name.as_bytes() == &**word)));
+    }
+    let nat = |text: &str| bound::<record::rows::Nat>(text);
+    assert_eq!(nat("zone = 0"), "zone = null or zone = 0");
+    assert_eq!(nat("state = ESTAB"), "state = established");
+    assert!(nat("state = connected").contains("`state` has no word `connected`"), "{}", nat("state = connected"));
+}
+
+#[test]
+fn whole_texts_are_no_patterns() {
+    let message = "filter, column 11: `=` compares the whole text, where `*` stands for itself; did you mean \
+                   `process ~ \"^we\"`?\n  process = we*\n            ^^^";
+    check(&[("process = we*", message), ("process = \"we*\"", "process = \"we*\"")]);
+    assert!(bound::<Sockets>("process != *we").contains("did you mean `process !~ \"we$\"`?"));
+    assert!(bound::<Sockets>("unit in (ssh, ng*)").contains("did you mean `unit ~ \"^ng\"`?"));
 }

@@ -430,7 +430,8 @@ table! {
     /// Interface on which it was seen.
     iface: Text = own(|row| Value::nonempty(row.iface)), kernel "sll_ifindex", show Show::Default;
     /// Number of that interface.
-    ifindex: Id = own(|row| Value::number(Some(row.ifindex).filter(|index| *index != 0))), kernel "sll_ifindex";
+    ifindex: Id = own(|row| Value::number(Some(row.ifindex).filter(|index| *index != 0))),
+        kernel "sll_ifindex", zero_is_null true;
     /// Whether it came in or went out.
     direction: Name(DIRECTIONS) = own(|row| row.packet_type.map_or(Value::Null, direction)),
         kernel "sll_pkttype", show Show::Wide;
@@ -590,7 +591,8 @@ table! {
     ct_status: Words(CtStatus::NAMES) = own(|row| cells::status(row.entry)),
         kernel "CTA_STATUS", needs capture_need::ENTRY;
     /// Mark of that entry.
-    ct_mark: Hex = own(|row| entry(row, |ct| Value::number(ct.mark))), kernel "CTA_MARK", needs capture_need::ENTRY;
+    ct_mark: Hex = own(|row| entry(row, |ct| Value::number(ct.mark))),
+        kernel "CTA_MARK", needs capture_need::ENTRY, zero_is_null true;
     /// Id of that entry, as `nat` has it.
     ct_id: Id = own(|row| entry(row, |ct| Value::number(ct.id))), kernel "CTA_ID", needs capture_need::ENTRY;
     /// Whose address the connection rewrites: none, snat (the client's), dnat (the service's), both.

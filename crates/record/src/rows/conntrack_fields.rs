@@ -138,9 +138,10 @@ const FIELDS: &[F] = fields! { F:
     /// How long ago it began; null unless the kernel remembers (nf_conntrack_timestamp).
     age_s: DurationS = own(age), kernel "CTA_TIMESTAMP_START", needs need::TIMES, show Show::Wide;
     /// Mark.
-    mark: Hex = own(|row| Value::number(row.mark)), kernel "CTA_MARK", show Show::Wide;
+    mark: Hex = own(|row| Value::number(row.mark)), kernel "CTA_MARK", show Show::Wide, zero_is_null true;
     /// Zone of either direction; null for the usual one, 0.
-    zone: Id = own(|row| Value::number(row.told_zone())), kernel "CTA_ZONE", needs need::ZONE, show Show::Wide;
+    zone: Id = own(|row| Value::number(row.told_zone())),
+        kernel "CTA_ZONE", needs need::ZONE, show Show::Wide, zero_is_null true;
     /// Labels by the names of connlabel.conf, by number where they have none.
     label: Words(&[]) = own(|row| row.label_words.map_or(Value::Null, Value::Words)),
         kernel "CTA_LABELS", needs need::LABELS, show Show::Wide;

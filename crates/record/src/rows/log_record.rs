@@ -304,7 +304,7 @@ table! {
     /// Where a fragment begins in the whole packet; null for a whole one.
     fragment_offset: Bytes = own(|row| number(row, |ip| Some(ip.fragment?.offset.into()))), show Show::Wide;
     /// Mark of the packet.
-    mark: Hex = own(|row| Value::number(row.mark)), kernel "NFULA_MARK", show Show::Wide;
+    mark: Hex = own(|row| Value::number(row.mark)), kernel "NFULA_MARK", show Show::Wide, zero_is_null true;
     /// User id of the sending socket; null for a packet of another host.
     uid: Id = own(|row| Value::number(row.uid)), kernel "NFULA_UID", show Show::Wide;
     /// User that the sending socket belongs to.
@@ -339,10 +339,11 @@ table! {
     /// Status bits of the packet's entry of connection tracking. A filter holds if one of them is named.
     ct_status: Words(CtStatus::NAMES) = own(|row| cells::status(row.entry)), kernel "CTA_STATUS", needs log_need::ENTRY;
     /// Mark of that entry; `mark` is the packet's.
-    ct_mark: Hex = own(|row| entry(row, |ct| Value::number(ct.mark))), kernel "CTA_MARK", needs log_need::ENTRY;
+    ct_mark: Hex = own(|row| entry(row, |ct| Value::number(ct.mark))),
+        kernel "CTA_MARK", needs log_need::ENTRY, zero_is_null true;
     /// Zone of that entry; null for the usual one, 0, the only one in which entries are looked up.
     ct_zone: Id = own(|row| entry(row, |ct| Value::number(ct.told_zone()))),
-        kernel "CTA_ZONE", needs log_need::ENTRY;
+        kernel "CTA_ZONE", needs log_need::ENTRY, zero_is_null true;
     /// Id of that entry, as `nat` has it.
     ct_id: Id = own(|row| entry(row, |ct| Value::number(ct.id))), kernel "CTA_ID", needs log_need::ENTRY;
     /// How the entry became known: with the packet, as it was then, or by a lookup after it, as it is now.

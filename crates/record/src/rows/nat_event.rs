@@ -114,7 +114,7 @@ const fn of<const INDEX: usize>(show: Show) -> F {
         Get::Joined { lookup, .. } => F::joined(field.name, field.kind, lookup, key::<INDEX>),
         _ => F::own(field.name, field.kind, cell::<INDEX>),
     };
-    made.doc(field.doc).kernel(field.kernel).needs(field.need).show(show)
+    made.doc(field.doc).kernel(field.kernel).needs(field.need).zero_is_null(field.zero_is_null).show(show)
 }
 
 const FIELDS: &[F] = &[

@@ -266,13 +266,13 @@ table! {
     /// Name of that user.
     user: Text = joined(LookupId::Users, |row| row.user());
     /// Inode of that socket, by which processes hold it.
-    socket_inode: Id = own(|row| optional(row.socket_inode.into()));
+    socket_inode: Id = own(|row| optional(row.socket_inode.into())), zero_is_null true;
     /// Packets dropped since the run began; null of losses that are no dropped packet.
     total: Count = own(|row| optional(row.total)), show Show::Wide;
     /// Bytes of the packets, as far as they were left when they were dropped: in the run, with --watch in the round.
     bytes: Bytes = own(|row| optional(row.bytes)), kernel "sk_buff:len", show Show::Wide;
     /// Number of the interface.
-    ifindex: Id = own(|row| optional(row.ifindex.into())), kernel "sk_buff:dev, skb_iif";
+    ifindex: Id = own(|row| optional(row.ifindex.into())), kernel "sk_buff:dev, skb_iif", zero_is_null true;
     /// The kernel's number of the reason: another one in another kernel.
     reason_number: Id = own(|row| optional(row.reason_number.into())), kernel "enum skb_drop_reason";
     /// Address in the function that dropped the packets.

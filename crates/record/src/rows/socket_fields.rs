@@ -141,10 +141,10 @@ const FLAT: &[F] = fields! { F:
     /// Interface that the socket is bound to.
     iface: Text = joined(LookupId::Ifaces, iface_key), kernel "idiag_if", needs need::IFACE_MARK, show Show::Wide;
     /// Number of that interface.
-    ifindex: Id = own(|row| nonzero(row.ifindex.into())), kernel "idiag_if", needs need::IFACE_MARK;
+    ifindex: Id = own(|row| nonzero(row.ifindex.into())), kernel "idiag_if", needs need::IFACE_MARK, zero_is_null true;
     /// Firewall mark of the socket (needs CAP_NET_ADMIN); null for none.
     mark: Hex = own(|row| nonzero(row.mark.unwrap_or(0).into())),
-        kernel "INET_DIAG_MARK", needs need::IFACE_MARK | need::MARK, show Show::Wide;
+        kernel "INET_DIAG_MARK", needs need::IFACE_MARK | need::MARK, show Show::Wide, zero_is_null true;
     /// Name of a unix socket; an abstract one starts with a NUL byte.
     path: Text = own(|row| Value::text(row.unix.and_then(|u| u.path))),
         kernel "UNIX_DIAG_NAME", needs need::UNIX_NAME, show Show::Wide;
@@ -161,9 +161,11 @@ const FLAT: &[F] = fields! { F:
     user: Text = joined(LookupId::Users, |row| row.uid.map_or(Key::None, |u| Key::Id(u.into()))),
         needs need::UID, show Show::Wide;
     /// Inode of the socket; null for time-wait and orphans.
-    inode: Id = own(|row| nonzero(row.inode.into())), kernel "idiag_inode", needs need::INODE, show Show::Wide;
+    inode: Id = own(|row| nonzero(row.inode.into())),
+        kernel "idiag_inode", needs need::INODE, show Show::Wide, zero_is_null true;
     /// Number of the socket that is never used twice.
-    cookie: Id = own(|row| nonzero(row.cookie)), kernel "idiag_cookie", needs need::COOKIE, show Show::Wide;
+    cookie: Id = own(|row| nonzero(row.cookie)),
+        kernel "idiag_cookie", needs need::COOKIE, show Show::Wide, zero_is_null true;
     /// The timer that runs.
     timer: Name(Timer::NAMES) = own(|row| {
         if row.timer.0 == 0 { Value::Null } else { Value::Name(row.timer.name()) }

@@ -30,7 +30,7 @@ use doctor::checks::CHECKS;
 use engine::Predicate;
 pub(super) use gather::Watch;
 use record::rows::{BaselineChanges, Findings, Severity};
-use record::{Accounting, LookupId, Lookups, Schema, Sink, Source, full_scan};
+use record::{Accounting, LookupId, Lookups, Operand, Schema, Sink, Source, Table, Test, full_scan};
 use std::cell::Cell;
 use std::time::Duration;
 
@@ -104,6 +104,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let window = window(words, &request)?;
     let (worst, compared) = (Cell::new(None), Cell::new(0));
     let provide = |plan: &engine::Plan<Findings>| {
+        known_names(plan)?;
         let filter =
             Predicate::new(&plan.demand().conjuncts).map_err(|bad| PlanError::Plan(engine::PlanError::Pattern(bad)))?;
         let counters = CounterProvider::new(&request, window, WINDOW);
@@ -160,6 +161,27 @@ fn unknown(words: &str) -> Option<&str> {
     let all: Vec<&str> = words.split_whitespace().collect();
     let are_names = all.iter().all(|word| is_plain(word) && !joins(word));
     all.into_iter().find(|word| chosen(word).is_none()).filter(|_| are_names)
+}
+
+/// Refuses comparisons with a name that no check or area has: they would find nothing whatever is wrong.
+fn known_names(plan: &engine::Plan<Findings>) -> Result<(), PlanError> {
+    let mut wrong = None;
+    let mut look = |test: &Test| {
+        let (Operand::Words(words), Some(field)) = (&test.operand, Findings::FIELDS.get(test.field)) else { return };
+        let name_of: fn(&doctor::checks::Check) -> &'static str = match field.name {
+            "id" => |check| check.id,
+            "area" => |check| check.area,
+            _ => return,
+        };
+        let is_known = |word: &[u8]| CHECKS.iter().any(|check| name_of(check).as_bytes() == word);
+        if let Some(word) = words.iter().find(|word| !is_known(word)) {
+            let word = String::from_utf8_lossy(word);
+            let hint = engine::nearest(&word, CHECKS.iter().map(|check| name_of(check)));
+            wrong = Some(PlanError::NoSuchName { field: field.name, name: word.into(), hint });
+        }
+    };
+    plan.demand().conjuncts.iter().for_each(|part| part.for_each_test(&mut look));
+    wrong.map_or(Ok(()), Err)
 }
 
 /// True if the user chose this check, or none.

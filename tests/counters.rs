@@ -22,6 +22,31 @@ fn lines(text: &str) -> Vec<Value> {
     text.lines().map_while(|line| serde_json::from_str(line).ok()).collect()
 }
 
+/// The kernel lists a type of ICMP once it has occurred.
+#[test]
+fn root_a_counter_that_appears_counts_from_zero() {
+    testkit::require_root!();
+    let lab = Lab::new("counterappears");
+    let rounds = Rounds::start(&lab, "name ~ \"^Icmp(Msg|InMsgs)\"");
+    send_to_a_closed_port(&lab, 1);
+    let is_it = |row: &Value| row["name"] == "IcmpMsgInType3" && row["delta"] == 1 && row["note"] == "new";
+    wait_until("the type that appears", || rounds.rows().iter().any(is_it));
+    drop(rounds);
+    // As nstat does with what its history lacks.
+    let history = lab.dir().join("history");
+    let nstat = || {
+        let mut command = lab.command(testkit::program::netwren());
+        clean(&mut command).args(["nstat", "IcmpMsg*"]).env("NSTAT_HISTORY", &history);
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    nstat();
+    lab.inside(|| {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.send_to(b"netwren", "127.0.0.1:9").unwrap();
+    });
+    assert!(nstat().contains("IcmpMsgInType3                  1 "), "the difference alone");
+}
+
 /// Values by name of the rows of one reading.
 fn values(rows: &[Value], source: &[&str]) -> BTreeMap<String, i128> {
     let of_source = rows.iter().filter(|row| source.iter().any(|source| row["source"] == *source));

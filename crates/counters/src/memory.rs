@@ -1,6 +1,6 @@
 //! The reading before, and how the counters of two readings find each other.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use record::rows::CounterSource;
 
@@ -41,11 +41,13 @@ pub(crate) struct Matches<'b> {
     /// Place behind the last one that was found.
     at: usize,
     index: Option<HashMap<CounterKey<'b>, usize>>,
+    /// What has counters in the reading before; made for the first counter that is not there.
+    counted: Option<HashSet<(CounterSource, Option<&'b Object>)>>,
 }
 
 impl<'b> Matches<'b> {
     pub(crate) fn new(before: &'b CounterReading) -> Matches<'b> {
-        Matches { before, at: 0, index: None }
+        Matches { before, at: 0, index: None, counted: None }
     }
 
     /// The value before of a counter of `reading`; `None` if it was not there.
@@ -57,6 +59,17 @@ impl<'b> Matches<'b> {
         };
         self.at = found + 1;
         self.before.counted().get(found).map(|one| one.value)
+    }
+
+    /// True if the reading before has other counters of the same source and object: one that is not among them was 0,
+    /// because the kernel lists it once it has occurred (`IcmpMsgInType8`). False for an interface, a queueing
+    /// discipline or a CPU that appeared since: what it counted before is not known.
+    pub(crate) fn knew_object(&mut self, reading: &'b CounterReading, counted: &CounterValue) -> bool {
+        let before = self.before;
+        let known = self
+            .counted
+            .get_or_insert_with(|| before.counted().iter().map(|one| (one.source, before.object(one))).collect());
+        known.contains(&(counted.source, reading.object(counted)))
     }
 }
 
@@ -91,5 +104,20 @@ mod tests {
         let mut matches = Matches::new(&before);
         let values: Vec<Option<i128>> = now.counted().iter().map(|one| matches.value(&now, one)).collect();
         assert_eq!(values, [Some(30), Some(31), None, None, Some(10), Some(11)]);
+    }
+
+    #[test]
+    fn a_counter_that_appears_was_zero_if_its_object_was_there() {
+        let before = reading(&[(1, "lo", 10)]);
+        let mut now = reading(&[(1, "lo", 10), (2, "va", 5)]);
+        let object = now.add_object(Object::iface(1, b"lo"));
+        now.add(CounterSource::Iface, "rx_dropped", Some(object), 3, Width::Bits64);
+        now.add(CounterSource::Snmp, "IcmpMsgInType8", None, 1, Width::Bits64);
+        let mut matches = Matches::new(&before);
+        let new = now.counted().iter().filter(|one| matches.value(&now, one).is_none()).collect::<Vec<_>>();
+        let known: Vec<(&str, bool)> =
+            new.iter().map(|one| (one.name.text(), matches.knew_object(&now, one))).collect();
+        let expected = [("rx_packets", false), ("tx_packets", false), ("rx_dropped", true), ("IcmpMsgInType8", false)];
+        assert_eq!(known, expected, "nothing of snmp was read before");
     }
 }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use record::rows::{Counter, CounterNote, KernelCounters};
+use record::rows::{Counter, CounterKind, CounterNote, KernelCounters};
 use record::{
     Accounting, Demand, Each, MergedStats, Next, RowStats, Scan, Source, SourceError, SourceFault, full_scan,
 };
@@ -139,6 +139,15 @@ impl Source<KernelCounters> for CounterTable<'_> {
     }
 }
 
+/// What the reading before says of a counter.
+enum Before {
+    Value(i128),
+    /// It has the object without this counter, which the kernel lists once it has occurred.
+    Absent,
+    /// It lacks the object as well, or there was no reading.
+    Unknown,
+}
+
 /// Makes rows of the readings of one moment.
 struct Differences {
     changed_only: bool,
@@ -159,8 +168,12 @@ impl Differences {
         let mut matches = before.map(Matches::new);
         for counted in reading.counted() {
             stats.arrived(1);
-            let value_before = matches.as_mut().and_then(|matches| matches.value(reading, counted));
-            let row = self.row(netns_id, reading, counted, value_before);
+            let before = matches.as_mut().map_or(Before::Unknown, |matches| match matches.value(reading, counted) {
+                Some(value) => Before::Value(value),
+                None if matches.knew_object(reading, counted) => Before::Absent,
+                None => Before::Unknown,
+            });
+            let row = self.row(netns_id, reading, counted, before);
             let is_changed = match (row.delta, row.note) {
                 (Some(0), None) => false,
                 (_, Some(CounterNote::New)) => row.value != 0,
@@ -183,7 +196,7 @@ impl Differences {
         netns_id: Option<u64>,
         reading: &'r CounterReading,
         counted: &'r CounterValue,
-        before: Option<i128>,
+        before: Before,
     ) -> Counter<'r> {
         let meaning = match &counted.name {
             CounterName::Known(meaning) => (meaning.kind, meaning.text),
@@ -192,8 +205,11 @@ impl Differences {
         let (kind, meaning) = meaning;
         let (delta, note) = match (self.window_ns, before) {
             (None, _) => (None, None),
-            (Some(_), None) => (None, Some(CounterNote::New)),
-            (Some(window_ns), Some(before)) => difference(kind, counted.width, before, counted.value, window_ns),
+            (Some(window_ns), Before::Value(before)) => {
+                difference(kind, counted.width, before, counted.value, window_ns)
+            }
+            (Some(_), Before::Absent) if kind == CounterKind::Counter => (Some(counted.value), Some(CounterNote::New)),
+            (Some(_), _) => (None, Some(CounterNote::New)),
         };
         self.resets += u64::from(note == Some(CounterNote::Reset));
         let object = reading.object(counted);

@@ -147,8 +147,8 @@ table! {
     per_s: Thousandths = own(|row| row.per_s().map_or(Value::Null, Value::Thousandths)), show Show::Default;
     /// counter: only grows; gauge: goes up and down, or is a setting.
     kind: Name(CounterKind::NAMES) = own(|row| Value::Name(row.kind.name())), show Show::Wide;
-    /// new: not in the first reading; wrapped: passed the end of its 32 bits; reset: smaller than before, so `delta`
-    /// is unknown.
+    /// new: not in the first reading (`delta` counts from 0 where its interface, CPU or namespace was there); wrapped:
+    /// passed the end of its 32 bits; reset: smaller than before, so `delta` is unknown.
     note: Name(CounterNote::NAMES) = own(|row| row.note.map_or(Value::Null, |note| Value::Name(note.name()))),
         show Show::Wide;
     /// The time between the two readings.

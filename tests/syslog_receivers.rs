@@ -268,8 +268,26 @@ fn root_rsyslog_reads_every_field() {
     testkit::require_tool!("rsyslogd");
     let lab = logging("rsyslog");
     let socket = start_rsyslog(&lab, "useSpecialParser=\"off\" parseHostname=\"on\"", RSYSLOG_FIELDS);
-    let shipped = ship(&lab, &targets("syslog", &socket), None);
+    let shipped = ship(&lab, &targets("syslog-rfc5424", &socket), None);
     INPUTS.iter().for_each(|name| check(&lab.dir().join(name), &shipped));
+}
+
+/// rsyslog as distributions configure it: `syslog+unix:` is what libc's syslog(3) writes, and a stream whose messages
+/// end with a newline is read as well as one that counts octets.
+#[test]
+fn root_rsyslog_reads_its_own_socket_and_lines() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    testkit::require_tool!("rsyslogd");
+    let lab = logging("rsyslogsock");
+    let template = "%pri%|%timereported:::date-rfc3164%|%hostname%|%syslogtag%|%msg%";
+    let socket = start_rsyslog(&lab, "", template);
+    let shipped = ship(&lab, &[format!("syslog+unix:{}", socket.display())], None);
+    check_old(&lab.dir().join("unix"), &shipped);
+    let lab = logging("rsyslogline");
+    let _socket = start_rsyslog(&lab, "", RSYSLOG_FIELDS);
+    let shipped = ship(&lab, &[format!("syslog+tcp://127.0.0.1:{PORT}?framing=newline")], None);
+    check(&lab.dir().join("tcp"), &shipped);
 }
 
 /// Is rsyslog's TLS by OpenSSL here?
@@ -371,7 +389,7 @@ fn root_syslog_ng_reads_every_field() {
         "unix-dgram(\"DIR/log.sock\" flags(syslog-protocol))",
     ];
     let socket = start_syslog_ng(&lab, sources, SYSLOG_NG_FIELDS);
-    let shipped = ship(&lab, &targets("syslog", &socket), None);
+    let shipped = ship(&lab, &targets("syslog-rfc5424", &socket), None);
     INPUTS.iter().for_each(|name| check(&lab.dir().join(name), &shipped));
 }
 

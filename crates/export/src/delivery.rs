@@ -405,7 +405,9 @@ impl Delivery {
             self.transport.open()?;
             self.is_open = true;
             let mut state = shared.lock();
-            (state.is_open, state.last_error) = (true, None);
+            if self.transport.is_proven() {
+                (state.is_open, state.last_error) = (true, None);
+            }
             // What it would send now is counted already as not delivered.
             if state.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 return Ok(());
@@ -457,6 +459,9 @@ impl Delivery {
         let mut state = shared.lock();
         state.ledger.delivered += newly - refused;
         state.ledger.dropped.refused += refused;
+        if newly > 0 && !state.is_open {
+            (state.is_open, state.last_error) = (true, None);
+        }
         if let Some(number) = needed_no_more {
             state.store.release(number)?;
             state.settle();

@@ -53,7 +53,7 @@ pub use spool::{
 };
 pub use status::{OutputReport, ReportFormat, Status, StatusReport};
 pub use store::{Pushed, Store, WhenFull};
-pub use target::{Address, Format, Target, Wire};
+pub use target::{Address, Format, Framing, Target, Wire};
 pub use tls_files::TlsFiles;
 pub use transports::{AtOnce, PACKER, Rotation, Taken, Transport, TransportOptions, check_target, open_transport};
 pub use typed_row::{ColumnType, TABLE_PLACE, TableShape, TypedValue, TypedValues, put_typed};

@@ -8,8 +8,10 @@ use std::str::FromStr;
 /// What messages look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// RFC 5424.
+    /// RFC 5424; to a unix socket RFC 3164 as the host's own programs write it.
     Syslog,
+    /// RFC 5424, also to a unix socket.
+    Syslog5424,
     /// RFC 3164, for receivers that know no other.
     Syslog3164,
     /// A JSON object a line, with the columns' names as keys.
@@ -40,6 +42,7 @@ pub enum Format {
 /// Each format's word, and over which wires it goes.
 const FORMATS: &[(&str, Format, &[Wire])] = &[
     ("syslog", Format::Syslog, &[Wire::Tcp, Wire::Tls, Wire::Udp, Wire::Unix]),
+    ("syslog-rfc5424", Format::Syslog5424, &[Wire::Tcp, Wire::Tls, Wire::Udp, Wire::Unix]),
     ("syslog-rfc3164", Format::Syslog3164, &[Wire::Tcp, Wire::Tls, Wire::Udp, Wire::Unix]),
     ("json", Format::Json, &[Wire::File, Wire::Tcp, Wire::Tls, Wire::Unix]),
     ("json-v0", Format::JsonV0, &[Wire::File, Wire::Tcp, Wire::Tls, Wire::Unix]),
@@ -56,6 +59,11 @@ const FORMATS: &[(&str, Format, &[Wire])] = &[
 ];
 
 impl Format {
+    /// True for the forms of syslog.
+    fn is_syslog(self) -> bool {
+        matches!(self, Format::Syslog | Format::Syslog5424 | Format::Syslog3164)
+    }
+
     /// Its word.
     pub fn word(self) -> &'static str {
         FORMATS.iter().find(|(_, format, _)| *format == self).map_or("", |(word, ..)| word)
@@ -122,11 +130,27 @@ pub enum Address {
     Postgres(Box<PostgresAddress>),
 }
 
+/// How the end of a syslog message is marked in a stream (RFC 6587).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Framing {
+    /// Octet counting for RFC 5424, a newline for RFC 3164.
+    #[default]
+    OfFormat,
+    /// A newline behind each message (`?framing=newline`).
+    Newline,
+    /// The length before each message (`?framing=octet-counting`).
+    OctetCounting,
+}
+
+const FRAMINGS: [(&str, Framing); 2] = [("newline", Framing::Newline), ("octet-counting", Framing::OctetCounting)];
+
 /// A format and a receiver.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Target {
     /// What messages look like.
     pub format: Format,
+    /// Where a message ends in a stream.
+    pub framing: Framing,
     /// Where they go.
     pub address: Address,
 }
@@ -140,7 +164,7 @@ impl FromStr for Target {
         };
         if let "postgres" | "postgresql" = scheme {
             let address = Address::Postgres(Box::new(PostgresAddress::parse(rest)?));
-            return Ok(Target { format: Format::Postgres, address });
+            return Ok(Target { format: Format::Postgres, framing: Framing::default(), address });
         }
         let (word, wire_word) = scheme.split_once('+').unwrap_or((scheme, ""));
         #[cfg(not(feature = "sqlite"))]
@@ -156,8 +180,25 @@ impl FromStr for Target {
             let ways: Vec<String> = wires.iter().map(|wire| wire.example(word)).collect();
             return Err(format!("`{scheme}` does not exist; {word} goes to {}", ways.join(", ")));
         };
-        Ok(Target { format: *format, address: address(wire, *format, rest).ok_or_else(|| wire.wanted(text, word))? })
+        let is_stream = format.is_syslog() && matches!(wire, Wire::Tcp | Wire::Tls);
+        let (rest, framing) = match rest.split_once('?').filter(|_| is_stream) {
+            Some((rest, query)) => (rest, framing(query)?),
+            None => (rest, Framing::default()),
+        };
+        Ok(Target {
+            format: *format,
+            framing,
+            address: address(wire, *format, rest).ok_or_else(|| wire.wanted(text, word))?,
+        })
     }
+}
+
+/// What stands behind the question mark of a receiver of syslog.
+fn framing(query: &str) -> Result<Framing, String> {
+    let word = query.strip_prefix("framing=");
+    let known = word.and_then(|word| FRAMINGS.iter().find(|(known, _)| *known == word));
+    let wrong = || format!("`?{}` is not known: ?framing=newline or ?framing=octet-counting", query.escape_default());
+    known.map(|(_, framing)| *framing).ok_or_else(wrong)
 }
 
 impl Wire {
@@ -186,7 +227,7 @@ fn address(wire: Wire, format: Format, rest: &str) -> Option<Address> {
     let path = PathBuf::from(path);
     Some(match (wire, format) {
         (Wire::File, _) => Address::File(path),
-        (_, Format::Syslog | Format::Syslog3164) => Address::UnixDatagrams(path),
+        (_, format) if format.is_syslog() => Address::UnixDatagrams(path),
         _ => Address::UnixStream(path),
     })
 }
@@ -201,6 +242,10 @@ impl fmt::Display for Target {
             Address::Udp(receiver) => write!(f, "{word}+udp://{receiver}"),
             Address::UnixStream(path) | Address::UnixDatagrams(path) => write!(f, "{word}+unix:{}", path.display()),
             Address::Postgres(address) => address.fmt(f),
+        }?;
+        match FRAMINGS.iter().find(|(_, framing)| *framing == self.framing) {
+            Some((word, _)) => write!(f, "?framing={word}"),
+            None => Ok(()),
         }
     }
 }
@@ -218,6 +263,9 @@ mod tests {
             "json+tls://[2001:db8::1]:6514",
             "syslog+udp://[2001:db8::1]:514",
             "syslog+unix:/dev/log",
+            "syslog-rfc5424+unix:/run/a?b",
+            "syslog+tcp://log.example:514?framing=newline",
+            "syslog-rfc3164+tls://log.example:514?framing=octet-counting",
             "syslog-rfc3164+udp://192.0.2.1:514",
             "json:/var/log/fw.json",
             "json+tcp://192.0.2.1:5140",
@@ -246,6 +294,8 @@ mod tests {
             ("syslog+tcp://2001:db8::1:514", "it wants syslog+tcp://HOST:PORT"),
             ("syslog+tcp://a:0", "it wants"),
             ("syslog+tcp:a:1", "it wants"),
+            ("syslog+tcp://a:1?framing=x", "`?framing=x` is not known: ?framing=newline or"),
+            ("json+tcp://a:1?framing=newline", "it wants"),
             ("json:", "it wants json:/PATH"),
         ] {
             let said = text.parse::<Target>().unwrap_err();

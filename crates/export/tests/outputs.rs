@@ -249,6 +249,59 @@ fn who_blocks_loses_nothing() {
     assert_eq!(counts(&reader.join().unwrap()), whole(0, 200_000));
 }
 
+/// `localhost` is ::1 as well: whichever of them has the receiver gets everything.
+#[test]
+fn all_addresses_of_a_name_are_tried() {
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = tcp.local_addr().unwrap().port();
+    let reader = std::thread::spawn(move || read_all(tcp.accept().unwrap().0));
+    let mut output = output(&format!("json+tcp://localhost:{port}"), 1 << 20, WhenFull::DropOldest);
+    output.push(batch(0, 10), &|| false);
+    delivered(&output.finish(&|| false), 10);
+    assert_eq!(counts(&reader.join().unwrap()), whole(0, 10));
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    udp.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let target = format!("syslog+udp://localhost:{}", udp.local_addr().unwrap().port());
+    let mut output = self::output(&target, 1 << 20, WhenFull::DropOldest);
+    output.push(batch(0, 10), &|| false);
+    delivered(&output.finish(&|| false), 10);
+    let mut numbers = std::collections::BTreeSet::new();
+    let mut place = [0; 64];
+    while numbers.len() < 10 {
+        let bytes = udp.recv(&mut place).unwrap();
+        numbers.insert(String::from_utf8_lossy(&place[..bytes]).into_owned());
+    }
+}
+
+/// Datagrams that the receiver's host refuses are not delivered, and the receiver is not back before one is taken.
+#[test]
+fn refused_datagrams_wait_or_are_counted() {
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = udp.local_addr().unwrap();
+    drop(udp);
+    let target: Target = format!("syslog+udp://{address}").parse().unwrap();
+    let options = OutputOptions { when_full: WhenFull::DropOldest, drain: Duration::from_secs(1) };
+    let store = || Box::new(MemoryStore::new(1 << 20));
+    let mut lost = Output::start("test", store(), way(&target, b""), options).unwrap();
+    lost.push(batch(0, 6), &|| false);
+    until("the refusal", || lost.status().failures > 1);
+    assert!(!lost.status().is_open);
+    let status = lost.finish(&|| false);
+    assert_eq!((status.ledger.delivered, status.ledger.dropped.total()), (0, 6), "{status:?}");
+    // One that comes later gets them.
+    let options = OutputOptions { drain: Duration::from_secs(20), ..options };
+    let mut late = Output::start("test", store(), way(&target, b""), options).unwrap();
+    late.push(batch(0, 6), &|| false);
+    until("the refusal", || late.status().failures > 1);
+    let udp = UdpSocket::bind(address).unwrap();
+    udp.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    until("it is back", || late.status().is_open);
+    delivered(&late.finish(&|| false), 6);
+    let mut place = [0; 64];
+    let first = udp.recv(&mut place).unwrap();
+    assert_eq!(&place[..first], b"00000000\n");
+}
+
 /// Once the run is to end, all batches together wait no longer than one would.
 #[test]
 fn who_blocks_ends_soon_though_many_batches_wait() {

@@ -832,9 +832,10 @@ pub(crate) const FLAGS: &[Flag] = &[
         Values("TARGET"),
         SHIPPED,
         "Ships rows instead of showing them, as FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+tls`, `+udp`, \
-         `+unix:PATH`, as sqlite:PATH or postgres://USER@HOST:PORT/DATABASE (rows of a table, which is made; \
-         `?sslmode=`, `require_auth=` as libpq has them: other hosts are verified by default); may be given several \
-         times. A wrong TARGET is answered with those that there are. SIGHUP opens files anew",
+         `+unix:PATH` (syslog by TCP and TLS: `?framing=newline` for receivers that do not count octets), as \
+         sqlite:PATH or postgres://USER@HOST:PORT/DATABASE (rows of a table, which is made; `?sslmode=`, \
+         `require_auth=` as libpq has them: other hosts are verified by default); may be given several times. A wrong \
+         TARGET is answered with those that there are. SIGHUP opens files anew",
     ),
     flag(
         Scope::SHIP.and(Scope::FOLLOW),

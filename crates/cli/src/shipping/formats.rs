@@ -192,7 +192,9 @@ fn rule_class(netns_id: u64, group: u16, prefix: &[u8]) -> u16 {
 /// are what other programs make, to the byte.
 pub(crate) fn has_words(format: Format) -> bool {
     match format {
-        Format::Json | Format::Syslog | Format::Syslog3164 | Format::Logemu | Format::Postgres => true,
+        Format::Json | Format::Syslog | Format::Syslog5424 | Format::Syslog3164 | Format::Logemu | Format::Postgres => {
+            true
+        }
         #[cfg(feature = "sqlite")]
         Format::Sqlite => true,
         _ => false,
@@ -209,7 +211,9 @@ pub(crate) fn writer<T: Shipped>(
 ) -> Result<Box<dyn RowWriter<T>>, String> {
     let common = || match target.format {
         Format::Json => Some(Box::new(JsonRows::of_alike(columns, T::varying)) as Box<dyn RowWriter<T>>),
-        Format::Syslog | Format::Syslog3164 => Some(super::syslog::writer(target, tuning, columns)),
+        Format::Syslog | Format::Syslog5424 | Format::Syslog3164 => {
+            Some(super::syslog::writer(target, tuning, columns))
+        }
         #[cfg(feature = "sqlite")]
         Format::Sqlite => Some(super::database::writer(target, columns)),
         Format::Postgres => Some(super::database::writer(target, columns)),

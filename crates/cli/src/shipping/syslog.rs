@@ -75,8 +75,9 @@ pub(super) fn writer_with<T: Shipped>(
     let priority = tuning.map_or(Priority::default(), |tuning| tuning.priority);
     let is_local = matches!(target.address, Address::UnixDatagrams(_));
     let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    // The socket of the local host's own syslog takes old messages without a name.
-    let is_old = target.format == Format::Syslog3164;
+    // The local host's own syslog takes what libc's syslog(3) writes: old messages without a host name. rsyslog and
+    // journald take RFC 5424 there for a program called `1`.
+    let is_old = target.format == Format::Syslog3164 || is_local && target.format == Format::Syslog;
     let hostname = if is_local && is_old { "" } else { hostname.trim_end() };
     let origin = Origin { hostname, pid: std::process::id(), priority };
     let is_datagram = is_local || matches!(target.address, Address::Udp(_));
@@ -86,10 +87,11 @@ pub(super) fn writer_with<T: Shipped>(
             true => SyslogForm::Old(Box::new(Rfc3164::new(&origin, columns, LocalClock))),
             false => SyslogForm::New(Box::new(Rfc5424::of_alike(&origin, T::NAME, columns, T::varying))),
         },
-        framing: match (is_datagram, is_old) {
-            (true, _) => Framing::Datagram,
-            (false, true) => Framing::Line,
-            (false, false) => Framing::Octets,
+        framing: match target.framing {
+            _ if is_datagram => Framing::Datagram,
+            export::Framing::Newline => Framing::Line,
+            export::Framing::OfFormat if is_old => Framing::Line,
+            export::Framing::OctetCounting | export::Framing::OfFormat => Framing::Octets,
         },
         written: 0,
         is_line: text.as_ref().is_some_and(|text| text.writes_lines()),

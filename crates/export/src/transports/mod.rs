@@ -88,6 +88,11 @@ pub trait Transport: Send {
         None
     }
 
+    /// False while it is open and nothing shows that there is a receiver: the last one refused what was sent.
+    fn is_proven(&self) -> bool {
+        true
+    }
+
     /// Closes it; opening comes again, or the end.
     fn close(&mut self);
 }
@@ -180,11 +185,18 @@ fn without_tls() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, "this netwren was built without TLS (cargo feature `tls`)")
 }
 
-/// The first address of a receiver `HOST:PORT`.
-fn resolve(receiver: &str) -> io::Result<std::net::SocketAddr> {
+/// Most addresses of a name that are tried.
+const ADDRESSES_MAX: usize = 16;
+
+/// The addresses of a receiver `HOST:PORT`, in the order in which they are to be tried (getaddrinfo(3)).
+fn resolve(receiver: &str) -> io::Result<Vec<std::net::SocketAddr>> {
     use std::net::ToSocketAddrs;
-    let mut found = receiver.to_socket_addrs().map_err(|error| named("cannot find", receiver, &error))?;
-    found.next().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("{receiver} has no address")))
+    let found = receiver.to_socket_addrs().map_err(|error| named("cannot find", receiver, &error))?;
+    let found: Vec<_> = found.take(ADDRESSES_MAX).collect();
+    if found.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, format!("{receiver} has no address")));
+    }
+    Ok(found)
 }
 
 /// A connection to the unix socket at `path`; gives up after some seconds.

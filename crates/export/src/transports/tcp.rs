@@ -6,6 +6,7 @@ use crate::Batch;
 use std::io::{self, ErrorKind};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 use sys::connection::{peer_progress, set_user_timeout, unacknowledged};
 
 /// A receiver that acknowledges nothing for so long is away.
@@ -33,11 +34,33 @@ impl Tcp {
     }
 }
 
+/// How long all addresses of a name may take to accept a connection.
+const CONNECT_ALL: Duration = Duration::from_secs(10);
+
+/// A connection to the first address of `HOST:PORT` that accepts one.
+fn connect_any(receiver: &str) -> io::Result<TcpStream> {
+    let (addresses, begun) = (resolve(receiver)?, Instant::now());
+    let mut failed = None;
+    for address in &addresses {
+        let left = CONNECT_ALL.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            break;
+        }
+        match TcpStream::connect_timeout(address, left.min(CONNECT)) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failed = Some(error),
+        }
+    }
+    let error = named("cannot connect to", receiver, &failed.unwrap_or_else(|| ErrorKind::TimedOut.into()));
+    match addresses.len() {
+        0 | 1 => Err(error),
+        count => Err(io::Error::new(error.kind(), format!("{error} ({count} addresses tried)"))),
+    }
+}
+
 /// A connection to `HOST:PORT`, on which writing waits 0.2 s at most.
 pub(super) fn connect(receiver: &str) -> io::Result<TcpStream> {
-    let address = resolve(receiver)?;
-    let stream = TcpStream::connect_timeout(&address, CONNECT);
-    let stream = stream.map_err(|error| named("cannot connect to", receiver, &error))?;
+    let stream = connect_any(receiver)?;
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let _ = set_user_timeout(stream.as_fd(), USER_TIMEOUT_MS);
@@ -154,9 +177,9 @@ mod tests {
         tcp.unconfirmed().unwrap();
         let before = tcp.window.unread_max();
         socket::set_number(&receiver, socket::SOL_SOCKET, socket::SO_RCVLOWAT, ROOM).unwrap();
-        let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        let until = Instant::now() + Duration::from_secs(60);
         let unread = |tcp: &Tcp| peer_progress(tcp.stream.as_ref().unwrap().as_fd()).unwrap().acknowledged - 1;
-        while unread(&tcp) <= before && std::time::Instant::now() < until {
+        while unread(&tcp) <= before && Instant::now() < until {
             write(&mut tcp);
             std::thread::yield_now();
         }

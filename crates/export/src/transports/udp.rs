@@ -1,43 +1,153 @@
-//! UDP: a datagram a message, delivered once it is written.
+//! UDP: a datagram a message, delivered once it is sent and was not refused for a while.
 
 use super::stream::{PATIENCE, closed};
 use super::{Taken, Transport, is_later, named, resolve};
 use crate::Batch;
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
-use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
 
-/// A connected UDP socket: a receiver that is not there answers by ICMP, and that is an error here.
+/// A datagram counts as delivered after this time without a refusal (ICMP) from the receiver's host.
+const REFUSAL: Duration = Duration::from_millis(250);
+/// A name is looked up again after this time: the receiver may have moved.
+const LOOKUP_AGAIN: Duration = Duration::from_secs(60);
+
+/// A connected UDP socket: a host where no program receives answers by ICMP, and that is an error of the socket.
 pub(super) struct Udp {
     receiver: String,
     socket: Option<UdpSocket>,
+    /// Finds the addresses of a receiver.
+    resolve: fn(&str) -> io::Result<Vec<SocketAddr>>,
+    /// When they were last looked up.
+    looked_up: Instant,
+    /// Which of the addresses is the next to be tried.
+    turn: usize,
+    /// When datagrams were sent that may still be refused, and their bytes.
+    recent: VecDeque<(Instant, usize)>,
+    /// A refusal that is to be told by the next call.
+    refusal: Option<io::Error>,
+    /// When datagrams were last refused, until later ones are not.
+    refused_at: Option<Instant>,
 }
 
 impl Udp {
     /// To `HOST:PORT`.
     pub(super) fn new(receiver: String) -> Udp {
-        Udp { receiver, socket: None }
+        Udp {
+            receiver,
+            socket: None,
+            resolve,
+            looked_up: Instant::now(),
+            turn: 0,
+            recent: VecDeque::new(),
+            refusal: None,
+            refused_at: None,
+        }
     }
-}
 
-impl Transport for Udp {
-    fn open(&mut self) -> io::Result<()> {
-        let address = resolve(&self.receiver)?;
+    fn connect(&mut self, address: SocketAddr) -> io::Result<()> {
         let any = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-        let socket = UdpSocket::bind(std::net::SocketAddr::new(any, 0))?;
-        socket.connect(address).map_err(|error| named("cannot send to", &self.receiver, &error))?;
+        let socket = UdpSocket::bind(SocketAddr::new(any, 0))?;
+        socket.connect(address)?;
         socket.set_write_timeout(Some(PATIENCE))?;
         self.socket = Some(socket);
         Ok(())
     }
 
+    /// Looks the name up again now and then. A failure changes nothing: the address may still be right.
+    fn follow_name(&mut self) -> io::Result<()> {
+        let is_address = self.receiver.parse::<SocketAddr>().is_ok();
+        if is_address || self.looked_up.elapsed() < LOOKUP_AGAIN || self.socket.is_none() {
+            return Ok(());
+        }
+        self.looked_up = Instant::now();
+        let (Some(socket), Ok(found)) = (&self.socket, (self.resolve)(&self.receiver)) else { return Ok(()) };
+        let Ok(now) = socket.peer_addr() else { return Ok(()) };
+        match found.first() {
+            Some(first) if !found.contains(&now) => self.connect(*first),
+            _ => Ok(()),
+        }
+    }
+
+    /// The error of a host that refused what was sent before.
+    fn refused(&mut self) -> io::Result<()> {
+        let told = match (self.refusal.take(), &self.socket) {
+            (Some(error), _) => Some(error),
+            (None, Some(socket)) => socket.take_error()?,
+            (None, None) => None,
+        };
+        let Some(error) = told else { return Ok(()) };
+        (self.refused_at, self.turn) = (Some(Instant::now()), self.turn.wrapping_add(1));
+        Err(named("cannot send to", &self.receiver, &error))
+    }
+}
+
+impl Transport for Udp {
+    /// Connects to one of the addresses, after a refusal to the next of them.
+    fn open(&mut self) -> io::Result<()> {
+        let found = (self.resolve)(&self.receiver)?;
+        self.looked_up = Instant::now();
+        self.recent.clear();
+        self.refusal = None;
+        let mut failed = None;
+        for turn in 0..found.len() {
+            let Some(address) = found.get(self.turn.wrapping_add(turn) % found.len()) else { break };
+            match self.connect(*address) {
+                Ok(()) => {
+                    self.turn = self.turn.wrapping_add(turn);
+                    return Ok(());
+                }
+                Err(error) => failed = Some(error),
+            }
+        }
+        Err(named("cannot send to", &self.receiver, &failed.unwrap_or_else(|| ErrorKind::NotFound.into())))
+    }
+
     fn send(&mut self, batch: &Batch, at: usize) -> io::Result<Taken> {
+        self.refused()?;
         let socket = self.socket.as_ref().ok_or_else(closed)?;
-        send_each(batch, at, &mut |message| socket.send(message))
+        let mut refusal = None;
+        let taken = send_each(batch, at, &mut |message| {
+            // The kernel tells of a refusal once.
+            socket.send(message).inspect_err(|error| {
+                refusal = Some(io::Error::from(error.kind())).filter(|_| is_refusal(error));
+            })
+        });
+        let taken = taken.or_else(|error| if refusal.is_some() { Ok(Taken::default()) } else { Err(error) })?;
+        self.refusal = refusal;
+        if taken.bytes > 0 {
+            self.recent.push_back((Instant::now(), taken.bytes));
+        }
+        Ok(taken)
+    }
+
+    /// Datagrams of the last quarter of a second may still be refused.
+    fn unconfirmed(&mut self) -> io::Result<u64> {
+        self.refused()?;
+        while let Some((sent, _)) = self.recent.front().copied().filter(|(sent, _)| sent.elapsed() >= REFUSAL) {
+            self.recent.pop_front();
+            self.refused_at = self.refused_at.filter(|refused| *refused >= sent);
+        }
+        Ok(self.recent.iter().map(|(_, bytes)| *bytes as u64).sum())
+    }
+
+    fn check(&mut self) -> io::Result<()> {
+        self.refused()?;
+        self.follow_name()
+    }
+
+    fn is_proven(&self) -> bool {
+        self.refused_at.is_none()
     }
 
     fn close(&mut self) {
         self.socket = None;
     }
+}
+
+fn is_refusal(error: &io::Error) -> bool {
+    !is_too_long(error) && !is_later(error)
 }
 
 /// Sends each message from byte `at` on as a datagram, until the buffer is full. One that is too long for a datagram is
@@ -66,4 +176,42 @@ pub(super) fn send_each(
 
 fn is_too_long(error: &io::Error) -> bool {
     error.kind() == ErrorKind::InvalidInput || error.raw_os_error() == Some(sys::Errno::MSGSIZE.0)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::sync::atomic::{AtomicU16, Ordering::SeqCst};
+
+    /// The port of the receiver that the name of the test leads to.
+    static PORT: AtomicU16 = AtomicU16::new(0);
+
+    fn found(_: &str) -> io::Result<Vec<SocketAddr>> {
+        Ok(vec![([127, 0, 0, 1], PORT.load(SeqCst)).into()])
+    }
+
+    #[test]
+    fn a_name_is_looked_up_again() {
+        let [first, second] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        let port = |socket: &UdpSocket| socket.local_addr().unwrap().port();
+        let mut batch = Batch::new();
+        batch.bytes_mut().push(b'x');
+        batch.end_message();
+        let mut udp = Udp { resolve: found, ..Udp::new("moving.example:514".to_owned()) };
+        PORT.store(port(&first), SeqCst);
+        udp.open().unwrap();
+        udp.send(&batch, 0).unwrap();
+        PORT.store(port(&second), SeqCst);
+        udp.check().unwrap();
+        udp.send(&batch, 0).unwrap();
+        udp.looked_up -= LOOKUP_AGAIN;
+        udp.check().unwrap();
+        udp.send(&batch, 0).unwrap();
+        let mut place = [0; 9];
+        assert_eq!(
+            [first.recv(&mut place), first.recv(&mut place), second.recv(&mut place)].map(Result::unwrap),
+            [1; 3]
+        );
+    }
 }

@@ -3,7 +3,7 @@
 use super::file::{Complaint, Section, Setting, read};
 use super::settings::Settings;
 use crate::shipping::UlogdTuning;
-use export::{Address, Format, Target};
+use export::{Address, Format, Framing, Target};
 use sinks::face::ulogd::{LocalTime, Stages};
 use sinks::syslog::Priority;
 use std::path::{Path, PathBuf};
@@ -170,7 +170,7 @@ fn read_output(
     // A batch is written at once anyway.
     settings.ignore(&["sync"]);
     settings.end(plugin, complaints);
-    Some(Target { format, address })
+    Some(Target { format, framing: Framing::default(), address })
 }
 
 /// A database with a table that is there.

@@ -14,7 +14,7 @@ pub(in crate::transports) fn of(error: &Error, receiver: &str, files: &TlsFiles)
         Error::NoCertificatesPresented => format!("{receiver} presents no certificate"),
         Error::AlertReceived(alert) => refused(*alert, receiver, files),
         Error::InvalidMessage(_) => format!("{receiver} does not speak TLS"),
-        other => format!("no TLS with {receiver}: {}", sys::escaped(other.to_string().as_bytes())),
+        other => format!("no TLS with {receiver}: {}", in_words(&other.to_string())),
     };
     io::Error::new(ErrorKind::InvalidData, text)
 }
@@ -40,8 +40,42 @@ fn certificate(wrong: &CertificateError, receiver: &str, files: &TlsFiles) -> St
             let known = files.authorities.as_deref().map_or("that this system trusts (--tls-ca)".to_owned(), in_file);
             format!("the certificate of {receiver} is signed by none of the authorities {known}")
         }
-        other => format!("the certificate of {receiver} is wrong: {}", sys::escaped(other.to_string().as_bytes())),
+        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
+            format!("the certificate of {receiver} is not for a server (extended key usage)")
+        }
+        CertificateError::BadEncoding => format!("the certificate of {receiver} is malformed"),
+        CertificateError::Revoked => format!("the certificate of {receiver} was revoked"),
+        other => {
+            let words = in_words(&format!("{other:?}"));
+            match &*words {
+                "ca used as end entity" => format!(
+                    "the certificate of {receiver} is an authority's own (CA:TRUE), not one that an authority signed \
+                     for a server"
+                ),
+                "unsupported cert version" => {
+                    format!("the certificate of {receiver} is not of X.509 version 3 (it has no extensions)")
+                }
+                words => format!("the certificate of {receiver} is wrong: {words}"),
+            }
+        }
     }
+}
+
+/// `ca used as end entity` of `Other(OtherError(CaUsedAsEndEntity))`: names of errors as words, without wrappers.
+fn in_words(text: &str) -> String {
+    let mut text = text;
+    while let Some(inner) = ["Other(", "OtherError("].iter().find_map(|wrapper| text.strip_prefix(*wrapper)) {
+        text = inner.strip_suffix(')').unwrap_or(inner);
+    }
+    let (mut words, mut before) = (String::with_capacity(text.len()), ' ');
+    for c in text.chars() {
+        if c.is_uppercase() && before.is_lowercase() {
+            words.push(' ');
+        }
+        words.extend(c.to_lowercase());
+        before = c;
+    }
+    sys::escaped(words.as_bytes()).into()
 }
 
 /// `log.example` of `DnsName("log.example")`.
@@ -84,4 +118,34 @@ fn in_file(path: &Path) -> String {
 fn date(time: UnixTime) -> String {
     let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
     format!("{:.0}", WallTime { seconds, nanos: 0 }.rfc3339())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use rustls::OtherError;
+    use std::sync::Arc;
+
+    #[test]
+    fn no_fault_is_told_by_a_name_of_a_type() {
+        #[derive(Debug)]
+        struct CaUsedAsEndEntity;
+        impl std::fmt::Display for CaUsedAsEndEntity {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, "{self:?}")
+            }
+        }
+        impl std::error::Error for CaUsedAsEndEntity {}
+        let other = || OtherError(Arc::new(CaUsedAsEndEntity));
+        for (fault, says) in [
+            (Error::InvalidCertificate(CertificateError::Other(other())), "an authority's own (CA:TRUE)"),
+            (Error::InvalidCertificate(CertificateError::UnhandledCriticalExtension), "wrong: unhandled critical ext"),
+            (Error::Other(other()), "ca used as end entity"),
+            (Error::PeerIncompatible(rustls::PeerIncompatible::NoCipherSuitesInCommon), "no cipher suites in common"),
+        ] {
+            let said = of(&fault, "log.example:6514", &TlsFiles::default()).to_string();
+            assert!(said.contains(says) && !said.contains("Error("), "{said}");
+        }
+    }
 }

@@ -3,10 +3,10 @@
 use super::UlogdStyle;
 use super::clock::{LocalTime, SecondText, put_slashed};
 use super::keys::{KeyWriter, Name, Record, Stages, put_keys};
-use super::logemu::{put, put_hardware, put_outside};
+use super::logemu::{put, put_hardware, put_marked, put_outside};
 use super::names::IfaceNames;
 use record::rows::LogRecord;
-use record::text::Line;
+use record::text::{Line, put_log_text};
 use record::{Addr, Lookups};
 
 /// Writes lines like `timestamp=2026/11/21-12:43:54,raw.pktlen=84,…,oob.in=eth0,oob.out=`.
@@ -63,6 +63,11 @@ struct Pairs<'a> {
 }
 
 impl Pairs<'_> {
+    /// True for a text with a comma, behind which readers look for another key.
+    fn ends_a_value(&self, text: &[u8]) -> bool {
+        !self.bug_compatible && text.contains(&b',')
+    }
+
     #[inline]
     fn name(&mut self, name: &Name) {
         self.line.make_room(self.out);
@@ -87,11 +92,19 @@ impl KeyWriter for Pairs<'_> {
 
     fn outside(&mut self, name: &Name, text: &[u8]) {
         self.name(name);
+        if self.ends_a_value(text) {
+            self.line.drain(self.out);
+            return put_marked(self.out, text, Some(b','), put_log_text);
+        }
         put_outside(self.line, self.out, text);
     }
 
     fn word(&mut self, name: &Name, text: &[u8]) {
         self.name(name);
+        if self.ends_a_value(text) {
+            self.line.drain(self.out);
+            return put_marked(self.out, text, Some(b','), Vec::extend_from_slice);
+        }
         put(self.line, self.out, text);
     }
 

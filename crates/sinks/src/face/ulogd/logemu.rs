@@ -5,7 +5,7 @@ use super::clock::{SecondText, put_ctime};
 use super::names::IfaceNames;
 use super::packet::{Captured, Layer4, arp, ip, layer4, ports, word};
 use record::rows::{LogRecord, PacketHeaders, Transport};
-use record::text::{Cursor, Line, put_log_text};
+use record::text::{Cursor, Line, put_log_text, put_x};
 use record::{Addr, Lookups};
 
 /// Writes lines like `Nov 21 12:43:54 vm fwd: IN=eth0 OUT= MAC=… SRC=192.0.2.10 … MARK=0x0 `.
@@ -96,11 +96,14 @@ impl Logemu {
         begin.text.extend_from_slice(self.time.text());
         begin.text.extend_from_slice(&self.host);
         begin.message_at = begin.text.len();
-        put_log_text(&mut begin.text, row.prefix);
+        let mark = (!self.bug_compatible).then_some(b'=');
+        put_marked(&mut begin.text, row.prefix, mark, put_log_text);
         begin.text.extend_from_slice(b" IN=");
-        begin.text.extend_from_slice(self.names.name(lookups, row.netns_id, row.in_ifindex, second));
+        let name = self.names.name(lookups, row.netns_id, row.in_ifindex, second);
+        put_marked(&mut begin.text, name, mark, Vec::extend_from_slice);
         begin.text.extend_from_slice(b" OUT=");
-        begin.text.extend_from_slice(self.names.name(lookups, row.netns_id, row.out_ifindex, second));
+        let name = self.names.name(lookups, row.netns_id, row.out_ifindex, second);
+        put_marked(&mut begin.text, name, mark, Vec::extend_from_slice);
         begin.text.extend_from_slice(b" MAC=");
         put_hardware(&mut self.line, &mut begin.text, row.hw_header);
         self.line.byte(b' ');
@@ -180,6 +183,17 @@ pub(super) fn put_outside(line: &mut Line, out: &mut Vec<u8>, text: &[u8]) {
     }
     line.drain(out);
     put_log_text(out, text);
+}
+
+/// Text from outside by `put`, with `mark`, by which readers find fields, as `\xNN`: it makes no field of its own.
+pub(super) fn put_marked(out: &mut Vec<u8>, text: &[u8], mark: Option<u8>, put: fn(&mut Vec<u8>, &[u8])) {
+    let Some(mark) = mark else { return put(out, text) };
+    for (nth, part) in text.split(|byte| *byte == mark).enumerate() {
+        if nth > 0 {
+            put_x(out, mark);
+        }
+        put(out, part);
+    }
 }
 
 /// A link-layer header or address of any length.

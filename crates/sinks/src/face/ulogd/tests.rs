@@ -12,6 +12,7 @@ impl Lookup for Names {
         match key {
             Key::Pair(7, 2) => Value::Bytes(b"eth0"),
             Key::Pair(7, 3) => Value::Bytes(b"a\nb"),
+            Key::Pair(7, 4) => Value::Bytes(b"a,b=c"),
             _ => Value::Null,
         }
     }
@@ -160,6 +161,29 @@ fn no_text_from_outside_ends_a_line() {
     }
     let xml = text(|lookups, out| Xml::new(OPTIONS).write(&forged, lookups, out));
     assert!(xml.contains("<prefix>a\\x0aFeb  1 13:03:04 vm fw: \\x1b[0m\\\\xff&lt;</prefix>"), "{xml}");
+}
+
+/// Readers of GPRINT split at commas, those of LOGEMU look for `NAME=`: a prefix and a name make no field of their own.
+#[test]
+fn no_text_from_outside_makes_a_field() {
+    let forged = LogRecord {
+        prefix: b"x,ip.saddr=203.0.113.9,y IN=lo SRC=203.0.113.9 ",
+        in_ifindex: Some(4),
+        ..row(&TCP, tcp())
+    };
+    let gprint = |style| text(|lookups, out| Gprint::new(true, Stages::ALL, style).write(&forged, lookups, out));
+    let (ours, old) = (gprint(OPTIONS), gprint(OLD));
+    assert_eq!(
+        ours.split(',').filter(|field| field.starts_with("ip.saddr=")).collect::<Vec<_>>(),
+        ["ip.saddr=192.0.2.10"]
+    );
+    assert!(ours.contains(",oob.prefix=x\\x2cip.saddr=203.0.113.9\\x2cy IN=lo SRC=203.0.113.9 ,"), "{ours}");
+    assert!(ours.contains(",oob.in=a\\x2cb=c,"), "{ours}");
+    assert!(old.contains(",oob.prefix=x,ip.saddr=203.0.113.9,y IN=lo ") && old.contains(",oob.in=a,b=c,"), "{old}");
+    let (ours, old) = (emu(&forged, OPTIONS), emu(&forged, OLD));
+    assert_eq!(ours.split(' ').filter(|word| word.contains("SRC=")).collect::<Vec<_>>(), ["SRC=192.0.2.10"], "{ours}");
+    assert!(ours.contains(" x,ip.saddr\\x3d203.0.113.9,y IN\\x3dlo SRC\\x3d203.0.113.9  IN=a,b\\x3dc OUT="), "{ours}");
+    assert!(old.contains(" x,ip.saddr=203.0.113.9,y IN=lo SRC=203.0.113.9  IN=a,b=c OUT="), "{old}");
 }
 
 #[test]

@@ -42,6 +42,7 @@ mod identity;
 mod kill;
 mod lab;
 mod lacking_fields;
+mod leaked_sockets;
 mod live;
 mod log;
 mod log_bad_days;

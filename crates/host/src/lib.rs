@@ -42,6 +42,7 @@ pub mod rule_texts;
 pub mod services;
 pub mod snat_rules;
 mod texts;
+mod unhashed;
 pub mod users;
 mod words;
 
@@ -61,4 +62,5 @@ pub use owners::{CheckedEnd, CheckedOwners, Owners, OwnersBackend, OwnersReader,
 pub use ports::{LocalPorts, PortRanges};
 pub use processes::{Contexts, Identity, ProcessParts, Processes};
 pub use services::{Services, ports_named};
+pub use unhashed::{UnhashedTcp, unhashed_tcp};
 pub use users::Users;

@@ -11,6 +11,7 @@ pub(crate) mod flows;
 mod follow;
 pub(crate) mod home;
 pub(crate) mod kill;
+mod leaked_sockets;
 pub(crate) mod log;
 mod made_rows;
 pub(crate) mod nat;

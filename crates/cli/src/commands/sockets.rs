@@ -1,6 +1,7 @@
 //! `netwren sockets`.
 
 use super::follow;
+use super::leaked_sockets::{self, WithLeaked};
 use super::plan::{self, PlanError};
 use super::saved;
 use super::source_provider::SourceProvider;
@@ -163,7 +164,14 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
 pub(super) fn shown(request: &Request) -> Result<Outcome, String> {
     Ok(table::show(request, |plan| {
         let memory = (request.repeat != Repeat::Once).then(RefCell::default);
-        Ok(SocketProvider { via: request.via, places: chooser(plan)?, filter: whole_filter(plan)?, memory })
+        Ok(SocketProvider {
+            via: request.via,
+            places: chooser(plan)?,
+            filter: whole_filter(plan)?,
+            with_leaked: leaked_sockets::are_asked_for(&plan.demand().conjuncts),
+            all_netns: request.all_netns,
+            memory,
+        })
     }))
 }
 
@@ -200,6 +208,9 @@ struct SocketProvider {
     /// Which namespaces are read when all could be.
     places: Predicate<Sockets>,
     filter: Predicate<Sockets>,
+    /// True if TCP sockets that are in no table are looked for.
+    with_leaked: bool,
+    all_netns: bool,
     /// What is remembered from round to round, if there are several.
     memory: Option<RefCell<DiffState<Sockets>>>,
 }
@@ -217,6 +228,10 @@ impl SourceProvider<Sockets> for SocketProvider {
         let wanted = |netns_id| !named || self.places.matches(&Socket { netns_id, ..Socket::EMPTY }, &lookups);
         pillars::with_sockets(session, self.via, &wanted, |source| {
             let partial = stats.incomplete;
+            let is_wanted = |netns_id| wanted(netns_id) && (self.all_netns || netns_id == session.netns_id());
+            let (filter, lookups_of) = (&self.filter, &lookups);
+            let leaked = WithLeaked { source, session, filter, lookups: lookups_of, is_wanted: &is_wanted };
+            let source = if self.with_leaked { &leaked } else { source };
             let is_shown = |row: &Socket<'_>| self.filter.matches(row, &lookups);
             let report = |count, stats: &mut _| unseen_owners::report(session.host(), count, partial, stats);
             let counted = OwnerResolver::new(&lookups);

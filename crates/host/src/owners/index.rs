@@ -98,6 +98,12 @@ pub(super) struct Index {
 }
 
 impl Index {
+    /// Every inode with the first of its owners, ascending.
+    pub(super) fn firsts(&self) -> impl Iterator<Item = (u32, &Owner)> {
+        let mut last = None;
+        self.inodes.iter().copied().zip(&self.owners).filter(move |(inode, _)| last.replace(*inode) != Some(*inode))
+    }
+
     /// The thread in whose table the descriptor is; `socket` holds the inode and, in its lower half, the pid.
     pub(super) fn thread(&self, socket: u64, fd: u32) -> u32 {
         let found = self.threads.binary_search_by(|(key, number, _)| (*key, *number).cmp(&(socket, fd)));

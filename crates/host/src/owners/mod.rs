@@ -143,6 +143,11 @@ impl Owners {
         self.index.get(inode)
     }
 
+    /// The inode of every socket with its first owner, ascending by inode.
+    pub fn firsts(&self) -> impl Iterator<Item = (u32, &Owner)> {
+        self.index.firsts()
+    }
+
     /// Every process that holds a socket, ascending.
     pub fn pids(&self) -> Vec<u32> {
         self.index.pids()

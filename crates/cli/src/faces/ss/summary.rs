@@ -8,8 +8,9 @@ use crate::output;
 use crate::session::Session;
 use counters::{CounterReading, read_sockets};
 use record::rows::CounterSource::{Snmp, Sockstat, Sockstat6};
-use record::{Lookups, Next, Op, Operand, Proto};
+use record::{Lookups, Next, Op, Operand, Proto, State};
 use sinks::face::ss::{Layout, Options, OwnTcp, SockStat, put_summary};
+use std::collections::HashSet;
 
 /// Prints the summary; false if it could not be written.
 pub(super) fn print(session: &Session, bug_compatible: bool) -> bool {
@@ -40,15 +41,14 @@ fn sockstat(reading: &CounterReading) -> SockStat {
     }
 }
 
-/// TCP sockets of this namespace. `alloc` of sockstat is the whole host's, the other counters are the namespace's;
-/// what is in no table of the kernel (a socket neither bound nor connected) nobody can see.
+/// TCP sockets of this namespace. `alloc` of sockstat is the whole host's, the other counters are the namespace's. What
+/// is in no table of the kernel (a socket neither bound nor connected) is counted by the descriptors that hold it.
 fn own_tcp(session: &Session, stat: &SockStat) -> OwnTcp {
-    let words = ["close", "bound_inactive"].map(|w| w.as_bytes().into()).to_vec();
-    let filter = vec![
-        test("proto", Op::Eq, Operand::Words(vec![b"tcp".as_slice().into()])),
-        test("state", Op::Eq, Operand::Words(words)),
-    ];
-    let mut closed = 0;
+    let filter = vec![test("proto", Op::Eq, Operand::Words(vec![b"tcp".as_slice().into()]))];
+    let hashed = stat.tcp.0 + stat.tcp.1;
+    // Owners before sockets: one that comes between is in a table, not missing in all.
+    let owners = if stat.tcp_alloc > hashed { session.owners().read(session.host()).ok() } else { None };
+    let (mut closed, mut inodes) = (0, HashSet::new());
     let question = Question { proto: Proto::Tcp, filter, of_netlink: None };
     let request = Request {
         options: Options::plain(Layout::V6_15),
@@ -60,13 +60,17 @@ fn own_tcp(session: &Session, stat: &SockStat) -> OwnTcp {
         tcp_file: None,
         states: 0,
     };
-    let count = ask(session, &question, &request, &Lookups::none(), &mut |_| {
-        closed += 1;
+    let count = ask(session, &question, &request, &Lookups::none(), &mut |row| {
+        closed += u64::from(matches!(row.state, State::CLOSE | State::BOUND_INACTIVE));
+        inodes.insert(row.inode);
         Next::More
     });
-    if let Err(says) = count {
-        say(&says);
+    if let Err(says) = &count {
+        say(says);
     }
-    let hashed = stat.tcp.0 + stat.tcp.1 + stat.tcp_time_wait;
-    OwnTcp { total: u64::try_from(hashed).unwrap_or(0) + closed, closed }
+    if let (Some(owners), Ok(_)) = (owners, count) {
+        let unhashed = host::unhashed_tcp(session.host(), &owners, |inode| inodes.contains(&inode));
+        closed += unhashed.filter(|socket| socket.netns_id == session.netns_id()).count() as u64;
+    }
+    OwnTcp { total: u64::try_from(hashed + stat.tcp_time_wait).unwrap_or(0) + closed, closed }
 }

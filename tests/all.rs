@@ -38,6 +38,7 @@ mod goldens;
 mod groups;
 mod hints;
 mod home;
+mod hostile_files;
 mod identity;
 mod kill;
 mod lab;

@@ -67,7 +67,7 @@ fn what_is_wrong_in_a_configuration_has_its_place() {
 fn a_configuration_that_others_can_change_is_refused() {
     let (_dir, path) = config("group = 1\n", 0o622);
     let file = path.display().to_string();
-    netwren(&["log", "check", &file]).says(4, &["others may write to ", "mode 0622"]);
+    netwren(&["log", "check", &file]).says(4, &["other users may write to it", "mode 0622"]);
     let (_dir, path) = config("group = 1\nto = 'json:/dev/null'\ntls-key = '/x'\n", 0o644);
     let file = path.display().to_string();
     netwren(&["log", "check", &file])

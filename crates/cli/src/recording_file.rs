@@ -1,8 +1,7 @@
 //! Recordings on disk: as they were written, or packed with zstd as `netwren record` leaves them.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use sys::{Header, Host, TapeError, escaped};
 
@@ -39,13 +38,9 @@ pub(crate) fn may_be_packed(bytes: u64) -> bool {
 /// The unpacked bytes in memory; `None` of a file that is not packed, or that cannot be opened, which the caller's own
 /// opening reports. Beyond `most` bytes the rest is left out if `is_head`, else the file is refused.
 fn unpacked(path: &Path, most: u64, is_head: bool) -> Result<Option<File>, TapeError> {
-    let Ok(mut packed) = OpenOptions::new().read(true).custom_flags(sys::fs::NONBLOCK).open(path) else {
-        return Ok(None);
-    };
+    let Ok(mut packed) = sys::infile::open_regular(path) else { return Ok(None) };
     let mut magic = [0; 4];
-    let is_packed =
-        packed.metadata().is_ok_and(|facts| facts.is_file()) && packed.read_exact(&mut magic).is_ok() && magic == ZSTD;
-    if !is_packed {
+    if packed.read_exact(&mut magic).is_err() || magic != ZSTD {
         return Ok(None);
     }
     let unpacked = unpack(packed, most + u64::from(!is_head));

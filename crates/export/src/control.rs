@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+use sys::outfile::FilePlace;
 
 /// How long a client is listened to.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -99,6 +100,9 @@ fn parent(path: &Path) -> &Path {
 
 /// In a directory that others write to, they could put a socket of their own in the place of ours.
 fn check_directory(path: &Path) -> io::Result<()> {
+    FilePlace::find(path)
+        .and_then(|place| place.check_path())
+        .map_err(|error| named("cannot listen at", path, &error))?;
     let parent = parent(path);
     let facts = fs::metadata(parent).map_err(|error| named("cannot look at", parent, &error))?;
     let is_trusted = facts.uid() == sys::caps::euid() || facts.uid() == 0;

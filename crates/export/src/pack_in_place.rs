@@ -4,23 +4,22 @@
 
 use crate::PACKER;
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use sys::folder::Folder;
+use sys::outfile::{Contents, FilePlace, Opening};
 
 /// Packs the file at `path` with zstd; returns its new size in bytes. `packer` is this program. The file must be the
 /// caller's own; on an error it is left as it was.
 pub fn pack_in_place(path: &Path, packer: &Path) -> io::Result<u64> {
-    let no_name = || io::Error::new(ErrorKind::InvalidInput, "its name is not UTF-8");
-    let name = path.file_name().and_then(|name| name.to_str()).ok_or_else(no_name)?;
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let failed = |error: sys::SysError| io::Error::from_raw_os_error(error.errno.0);
-    let folder = Folder::open_named(parent).map_err(failed)?;
-    let part = format!("{name}.part");
-    let from = folder.file(name).map_err(failed)?;
-    let to = folder.create(&part).map_err(failed)?;
+    let place = FilePlace::find(path)?;
+    let (folder, name) = (place.folder(), place.name());
+    let mut part = name.to_owned();
+    part.push(".part");
+    let from = folder.own_file(name)?;
+    let to = folder.open_output(&part, Opening::private(Contents::New))?;
     let packed = run(packer, path, from, &to).and_then(|()| folder.rename(&part, name).map_err(failed));
     match packed {
         Ok(()) => Ok(to.metadata()?.len()),

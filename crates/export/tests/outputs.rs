@@ -381,7 +381,7 @@ fn root_a_file_that_somebody_else_put_there_is_refused() {
     let output = output(&target, 1 << 20, WhenFull::DropOldest);
     until("it has tried", || output.status().failures > 0);
     let said = output.status().last_error.unwrap();
-    assert!(said.contains("belongs to user 65534, who may read it"), "{said}");
+    assert!(said.contains("out: it belongs to user 65534: remove it, or name another file"), "{said}");
     output.push(batch(0, 10), &|| false);
     drop(output);
     assert_eq!(std::fs::read(&path).unwrap(), b"");

@@ -1,7 +1,7 @@
 //! A directory of our own, held open, and files in it by name: nobody can lead a name elsewhere between two calls.
 //!
 //! No link is followed. Files become the standard library's, for reading and writing at places.
-use std::ffi::{CString, OsStr};
+use std::ffi::{CStr, CString, OsStr};
 use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -11,7 +11,7 @@ use std::path::Path;
 use crate::errno::{Errno, SysError};
 use crate::fault;
 use crate::fd::Fd;
-use crate::fs::{Entries, FileKind, Stat, stat_fd};
+use crate::fs::{Entries, FileKind, Stat, link_stat_at, stat_fd};
 use crate::syscall::{call, retried};
 
 /// An open directory.
@@ -27,24 +27,25 @@ impl Folder {
         fd.map(Folder).map_err(|errno| SysError::on_bytes("openat", name, errno))
     }
 
-    /// Opens the directory at `path`, to which a link may lead: for a place that the caller of the program has named.
-    pub fn open_named(path: &Path) -> Result<Folder, SysError> {
-        crate::fs::open_dir(path).map(Folder)
+    /// The open directory `dir`.
+    pub(crate) fn of(dir: Fd) -> Folder {
+        Folder(dir)
     }
 
     /// Opens the directory `name` in it.
-    pub fn folder(&self, name: &str) -> Result<Folder, SysError> {
-        self.open_as(name, libc::O_RDONLY | libc::O_DIRECTORY, 0).map(Folder)
+    pub fn folder(&self, name: impl AsRef<OsStr>) -> Result<Folder, SysError> {
+        self.open_as(name.as_ref(), libc::O_RDONLY | libc::O_DIRECTORY, 0).map(Folder)
     }
 
     /// Makes the directory `name` in it, for its owner alone; true if it was not there.
-    pub fn make_folder(&self, name: &str) -> Result<bool, SysError> {
+    pub fn make_folder(&self, name: impl AsRef<OsStr>) -> Result<bool, SysError> {
+        let name = name.as_ref();
         let c_name = c_name(name)?;
         // SAFETY: `c_name` is a NUL-terminated string that lives through the call.
         match call("mkdirat", || unsafe { libc::mkdirat(self.0.raw(), c_name.as_ptr(), 0o700) }.into()) {
             Ok(_) => Ok(true),
             Err(Errno::EXIST) => Ok(false),
-            Err(errno) => Err(SysError::new("mkdirat", name, errno)),
+            Err(errno) => Err(SysError::on_bytes("mkdirat", name.as_bytes(), errno)),
         }
     }
 
@@ -58,26 +59,23 @@ impl Folder {
         self.open_as(name, libc::O_RDWR | libc::O_NONBLOCK, 0).map(file)
     }
 
-    /// Makes the file `name`, which must not be there, to be written; the owner's group may read it.
-    pub fn create_output(&self, name: &OsStr) -> Result<File, SysError> {
-        self.open_bytes(name, libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL, 0o640).map(file)
+    /// Opens the name itself: a link at the end fails with `ELOOP`.
+    pub(crate) fn open_name(&self, name: &CStr, flags: libc::c_int, mode: libc::mode_t) -> Result<Fd, Errno> {
+        open_raw(self.0.raw(), name, flags, mode)
     }
 
-    /// Opens the file `name` to be written; makes it as [`Folder::create_output`] does where it is not there. What is
-    /// in it stays. Does not wait for whatever it may be.
-    pub fn output(&self, name: &OsStr) -> Result<File, SysError> {
-        self.open_bytes(name, libc::O_WRONLY | libc::O_CREAT | libc::O_NONBLOCK, 0o640).map(file)
+    fn open_as(&self, name: impl AsRef<OsStr>, flags: libc::c_int, mode: libc::mode_t) -> Result<Fd, SysError> {
+        let name = name.as_ref();
+        let failed = |errno| SysError::on_bytes("openat", name.as_bytes(), errno);
+        open_raw(self.0.raw(), &c_name(name)?, flags, mode).map_err(failed)
     }
 
-    fn open_bytes(&self, name: &OsStr, flags: libc::c_int, mode: libc::mode_t) -> Result<Fd, SysError> {
-        let bytes = name.as_bytes();
-        let failed = |errno| SysError::on_bytes("openat", bytes, errno);
-        let c_name = CString::new(bytes).map_err(|_| failed(Errno::INVAL))?;
-        open_raw(self.0.raw(), &c_name, flags, mode).map_err(failed)
-    }
-
-    fn open_as(&self, name: &str, flags: libc::c_int, mode: libc::mode_t) -> Result<Fd, SysError> {
-        open_raw(self.0.raw(), &c_name(name)?, flags, mode).map_err(|errno| SysError::new("openat", name, errno))
+    /// Sets the mode of the file `name`, which must be no link: chmod(2) would follow it.
+    pub(crate) fn set_mode(&self, name: &OsStr, mode: u32) -> Result<(), Errno> {
+        let dir = self.0.raw();
+        let name = c_name(name).map_err(|error| error.errno)?;
+        // SAFETY: `name` is a NUL-terminated string that lives through the call.
+        call("fchmodat", || unsafe { libc::fchmodat(dir, name.as_ptr(), mode, 0) }.into()).map(drop)
     }
 
     /// Removes the file `name`.
@@ -91,12 +89,13 @@ impl Folder {
     }
 
     /// Gives the file `name` the name `new_name`, in one step; one that had it before is gone.
-    pub fn rename(&self, name: &str, new_name: &str) -> Result<(), SysError> {
-        let (from, to) = (c_name(name)?, c_name(new_name)?);
+    pub fn rename(&self, name: impl AsRef<OsStr>, new_name: impl AsRef<OsStr>) -> Result<(), SysError> {
+        let name = name.as_ref();
+        let (from, to) = (c_name(name)?, c_name(new_name.as_ref())?);
         let dir = self.0.raw();
         // SAFETY: both are NUL-terminated strings that live through the call.
         let renamed = call("renameat", || unsafe { libc::renameat(dir, from.as_ptr(), dir, to.as_ptr()) }.into());
-        renamed.map(|_| ()).map_err(|errno| SysError::new("renameat", name, errno))
+        renamed.map(|_| ()).map_err(|errno| SysError::on_bytes("renameat", name.as_bytes(), errno))
     }
 
     /// The names in it, with their kinds; escaped where they are no text. At most `most`.
@@ -110,6 +109,12 @@ impl Folder {
             names.push((String::from_utf8_lossy(entry.bytes()).into_owned(), entry.kind));
         }
         Ok(names)
+    }
+
+    /// What the name stands for, and whose it is; a link is not followed.
+    pub fn stat_name(&self, name: &OsStr) -> Result<Stat, SysError> {
+        let failed = |errno| SysError::on_bytes("fstatat", name.as_bytes(), errno);
+        link_stat_at(&self.0, &c_name(name)?).map_err(failed)
     }
 
     /// What it is, and whose.
@@ -128,15 +133,16 @@ fn file(fd: Fd) -> File {
     File::from(OwnedFd::from(fd))
 }
 
-fn c_name(name: &str) -> Result<CString, SysError> {
-    CString::new(name).map_err(|_| SysError::on_bytes("openat", name.as_bytes(), Errno::INVAL))
+fn c_name(name: impl AsRef<OsStr>) -> Result<CString, SysError> {
+    let name = name.as_ref().as_bytes();
+    CString::new(name).map_err(|_| SysError::on_bytes("openat", name, Errno::INVAL))
 }
 
 fn of_errno(errno: Errno) -> io::Error {
     io::Error::from_raw_os_error(errno.0)
 }
 
-fn open_raw(dir: libc::c_int, name: &CString, flags: libc::c_int, mode: libc::mode_t) -> Result<Fd, Errno> {
+fn open_raw(dir: libc::c_int, name: &CStr, flags: libc::c_int, mode: libc::mode_t) -> Result<Fd, Errno> {
     let flags = flags | libc::O_NOFOLLOW | libc::O_CLOEXEC;
     // SAFETY: `name` is a NUL-terminated string that lives through the call.
     let fd = retried("openat", || unsafe { libc::openat(dir, name.as_ptr(), flags, libc::c_uint::from(mode)) }.into())?;
@@ -197,22 +203,6 @@ mod tests {
         sub.remove("a").unwrap();
         sub.sync().unwrap();
         assert_eq!(sub.names(10).unwrap().len(), 1);
-    }
-
-    #[test]
-    fn files_that_are_written_are_new_or_no_links() {
-        let tmp = tempfile::tempdir().unwrap();
-        std::os::unix::fs::symlink(tmp.path(), tmp.path().join("link")).unwrap();
-        let folder = Folder::open_named(&tmp.path().join("link")).unwrap();
-        let (name, link) = (OsStr::from_bytes(b"\xff.pcap"), OsStr::new("link"));
-        let made = folder.create_output(name).unwrap();
-        assert_eq!(made.metadata().unwrap().mode() & 0o777 & !0o640, 0);
-        assert_eq!(folder.create_output(name).unwrap_err().errno, Errno::EXIST);
-        assert_eq!(folder.output(name).unwrap().metadata().unwrap().ino(), made.metadata().unwrap().ino());
-        assert_eq!(folder.create_output(link).unwrap_err().errno, Errno::EXIST);
-        assert_eq!(folder.output(link).unwrap_err().errno, Errno::LOOP);
-        folder.remove(name).unwrap();
-        assert_eq!(folder.remove(name).unwrap_err().errno, Errno::NOENT);
     }
 
     #[test]

@@ -15,8 +15,6 @@ use crate::syscall::{call, count_read, length, retried};
 
 /// O_NONBLOCK: opening a FIFO for writing fails where nobody reads, and no write waits (open(2)).
 pub const NONBLOCK: i32 = libc::O_NONBLOCK;
-/// O_NOFOLLOW: opening fails where the name is a symbolic link (open(2)).
-pub const NO_FOLLOW: i32 = libc::O_NOFOLLOW;
 
 /// Most bytes [`read_file`] takes from one file. /proc and /etc files that we read whole are far
 /// smaller; the bound keeps a file that never ends from eating the memory.
@@ -33,6 +31,14 @@ pub fn open(path: &Path) -> Result<Fd, SysError> {
     let name = path.as_os_str().as_bytes();
     let c_name = CString::new(name).map_err(|_| SysError::on_bytes("openat", name, Errno::INVAL))?;
     open_raw(libc::AT_FDCWD, &c_name, libc::O_RDONLY).map_err(|errno| SysError::on_bytes("openat", name, errno))
+}
+
+/// Opens a file for reading without waiting for the other end of a FIFO: reads may fail with EAGAIN. One system call.
+pub(crate) fn open_now(path: &Path) -> Result<Fd, SysError> {
+    let name = path.as_os_str().as_bytes();
+    let c_name = CString::new(name).map_err(|_| SysError::on_bytes("openat", name, Errno::INVAL))?;
+    let flags = libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOCTTY;
+    open_raw(libc::AT_FDCWD, &c_name, flags).map_err(|errno| SysError::on_bytes("openat", name, errno))
 }
 
 /// The error of a file or directory that this process may not write to. One system call.
@@ -71,80 +77,6 @@ fn open_raw(dir: libc::c_int, name: &CStr, flags: libc::c_int) -> Result<Fd, Err
     // SAFETY: openat just returned this descriptor to us alone.
     Ok(unsafe { Fd::take(fd) })
 }
-
-/// Why [`create_private`] refused a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum NotPrivate {
-    /// A system call failed.
-    Sys(SysError),
-    /// The file cannot be kept private or is no file: the sentence says which.
-    Refused(&'static str),
-}
-
-/// Creates a regular file for writing, in the place of one that exists, with mode 0600 whatever the umask.
-///
-/// It follows no symbolic link in the last component and never waits (for the reader of a pipe). It replaces only a
-/// file that belongs to the effective user and has one name: anything else was put there by another user, or leads to
-/// a file that nobody meant to overwrite. Nothing is changed before all of this is known. Another process that has the
-/// earlier file open neither reads nor changes what is written: that is a new file, or one that only its owner could
-/// open.
-pub(crate) fn create_private(path: &Path) -> Result<Fd, NotPrivate> {
-    let name = path.as_os_str().as_bytes();
-    let failed = |call| move |errno| NotPrivate::Sys(SysError::on_bytes(call, name, errno));
-    let c_name = CString::new(name).map_err(|_| failed("openat")(Errno::INVAL))?;
-    let fd = match open_new(&c_name) {
-        Err(Errno::EXIST) => {
-            let (earlier, stat) = earlier_file(&c_name, name)?;
-            match std::fs::remove_file(path) {
-                Ok(()) => open_new(&c_name).map_err(failed("openat"))?,
-                // A directory that the user may not change, a file that is mounted.
-                Err(_) if stat.mode & 0o077 == 0 => earlier,
-                Err(_) => return Err(NotPrivate::Refused("may be open elsewhere and cannot be replaced")),
-            }
-        }
-        other => other.map_err(failed("openat"))?,
-    };
-    // SAFETY: both calls take a descriptor that `fd` owns, and integers.
-    call("fchmod", || unsafe { libc::fchmod(fd.raw(), 0o600) }.into()).map_err(failed("fchmod"))?;
-    // SAFETY: as above.
-    retried("ftruncate", || unsafe { libc::ftruncate(fd.raw(), 0) }.into()).map_err(failed("ftruncate"))?;
-    Ok(fd)
-}
-
-fn open_new(name: &CStr) -> Result<Fd, Errno> {
-    open_to_write(name, libc::O_CREAT | libc::O_EXCL)
-}
-
-// Where a link is the last component of `name`, O_EXCL and O_NOFOLLOW fail.
-fn open_to_write(name: &CStr, more: libc::c_int) -> Result<Fd, Errno> {
-    let flags = libc::O_WRONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY | more;
-    // SAFETY: `name` is a NUL-terminated string that lives through the call.
-    let fd = retried("openat", || unsafe { libc::openat(libc::AT_FDCWD, name.as_ptr(), flags, 0o600) }.into())?;
-    // SAFETY: openat just returned this descriptor to us alone.
-    Ok(unsafe { Fd::take(fd) })
-}
-
-/// The file of this name, if it may be replaced.
-fn earlier_file(c_name: &CStr, name: &[u8]) -> Result<(Fd, Stat), NotPrivate> {
-    let failed = |call| move |errno| NotPrivate::Sys(SysError::on_bytes(call, name, errno));
-    let fd = open_to_write(c_name, 0).map_err(|errno| match errno {
-        Errno::LOOP => NotPrivate::Refused("is a symbolic link"),
-        // A pipe without a reader, a socket, a device without a driver.
-        Errno::NXIO => NotPrivate::Refused(NO_REGULAR_FILE),
-        errno => failed("openat")(errno),
-    })?;
-    let stat = stat_fd(&fd).map_err(failed("fstat"))?;
-    // SAFETY: geteuid takes nothing and cannot fail.
-    let euid = unsafe { libc::geteuid() };
-    match stat {
-        stat if !stat.is_file() => Err(NotPrivate::Refused(NO_REGULAR_FILE)),
-        stat if stat.uid != euid => Err(NotPrivate::Refused("belongs to another user")),
-        stat if stat.links > 1 => Err(NotPrivate::Refused("has other names, too (hard links)")),
-        stat => Ok((fd, stat)),
-    }
-}
-
-const NO_REGULAR_FILE: &str = "is no regular file";
 
 /// Reads once into `into`; 0 is the end of the file.
 pub fn read(fd: &Fd, into: &mut [u8]) -> Result<usize, Errno> {
@@ -363,6 +295,10 @@ pub struct Stat {
     pub mode: u32,
     /// Owner.
     pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// For a device file the number of its device.
+    pub device_number: u64,
     /// Size in bytes; 0 for files of /proc.
     pub size: u64,
     /// Names of it; for a directory more than the directories in it.
@@ -380,6 +316,17 @@ impl Stat {
         self.mode & libc::S_IFMT == libc::S_IFREG
     }
 
+    /// True for a FIFO.
+    pub fn is_fifo(&self) -> bool {
+        self.mode & libc::S_IFMT == libc::S_IFIFO
+    }
+
+    /// True for /dev/null.
+    pub fn is_null(&self) -> bool {
+        // Major number 1, minor number 3 (drivers/char/mem.c).
+        self.mode & libc::S_IFMT == libc::S_IFCHR && self.device_number == 0x103
+    }
+
     /// True for a directory.
     pub fn is_dir(&self) -> bool {
         self.mode & libc::S_IFMT == libc::S_IFDIR
@@ -389,6 +336,11 @@ impl Stat {
 /// Looks at `name` below `dir`, following a link at the end (so /proc/PID/fd/N gives the socket itself).
 pub fn stat_at(dir: &Fd, name: &CStr) -> Result<Stat, Errno> {
     stat_raw(dir.raw(), name, 0)
+}
+
+/// Looks at `name` itself below `dir`, also if it is a link.
+pub(crate) fn link_stat_at(dir: &Fd, name: &CStr) -> Result<Stat, Errno> {
+    stat_raw(dir.raw(), name, libc::AT_SYMLINK_NOFOLLOW)
 }
 
 /// Looks at a path, following links.
@@ -416,6 +368,8 @@ fn stat_raw(dir: libc::c_int, name: &CStr, flags: libc::c_int) -> Result<Stat, E
         inode: stat.st_ino as u64,
         mode: stat.st_mode,
         uid: stat.st_uid,
+        gid: stat.st_gid,
+        device_number: stat.st_rdev as u64,
         size: u64::try_from(stat.st_size).unwrap_or(0),
         links: stat.st_nlink as u64,
     })

@@ -13,6 +13,19 @@ const LINES_MAX: usize = 70;
 /// of their own: `testkit::allocator::Counting`.
 const UNSAFE_HERE: &[&str] = &["crates/sys/"];
 
+/// Ways of the standard library to open a file for writing. They follow links, and tell nobody whose the file is.
+const WRITERS: &[&str] = &["OpenOptions", "File::create", "File::options", "fs::write", "fs::copy"];
+
+/// Who may use them: `sys`, whose `outfile` is the way for everybody else, programs for tests and chores, and what
+/// writes to files of the kernel alone (tracefs, /proc).
+const WRITERS_HERE: &[&str] = &[
+    "crates/sys/",
+    "crates/testkit/",
+    "crates/drops/src/trace/instance.rs",
+    "crates/cli/src/commands/capture/beside.rs",
+    "crates/cli/src/commands/nat/advise/apply.rs",
+];
+
 pub(super) fn check(files: &[PathBuf]) -> Result<Findings> {
     let mut findings = Vec::new();
     for file in files.iter().filter(|file| file.extension().is_some_and(|ext| ext == "rs")) {
@@ -22,6 +35,7 @@ pub(super) fn check(files: &[PathBuf]) -> Result<Findings> {
         findings.extend(unsafe_code(file, &source, &code));
         findings.extend(unguarded(file, &source));
         findings.extend(let_chains(file, &code));
+        findings.extend(other_ways_to_write(file, &code));
     }
     Ok(findings)
 }
@@ -31,6 +45,22 @@ fn let_chains(file: &Path, code: &str) -> Findings {
     let chained =
         words(code, "let").filter(|at| code.get(..*at).is_some_and(|before| before.trim_end().ends_with("&&")));
     chained.map(|at| format!("{}:{}: a chain of let needs Rust 1.88", file.display(), line_of(code, at))).collect()
+}
+
+/// The code of a crate that opens a file for writing but by `sys::outfile`; its tests may.
+fn other_ways_to_write(file: &Path, code: &str) -> Findings {
+    let name = file.to_string_lossy();
+    let is_product = name.starts_with("crates/") && name.contains("/src/") && !name.ends_with("tests.rs");
+    if !is_product || name.contains("/tests/") || WRITERS_HERE.iter().any(|place| name.starts_with(place)) {
+        return Vec::new();
+    }
+    let product = code.split("#[cfg(test)]").next().unwrap_or(code);
+    // `OutputFile::create` is another function.
+    let is_whole = |at: usize| !code[..at].ends_with(|before: char| before.is_alphanumeric() || before == '_');
+    let found = WRITERS.iter().flat_map(|way| product.match_indices(way)).filter(|(at, _)| is_whole(*at));
+    found
+        .map(|(at, way)| format!("{name}:{}: {way} opens files unchecked; use sys::outfile", line_of(code, at)))
+        .collect()
 }
 
 fn long_functions(file: &Path, source: &str, code: &str) -> Findings {
@@ -130,6 +160,17 @@ mod tests {
     fn chains_of_let_are_too_young() {
         let code = "if a\n    && let Some(b) = c {}\nlet both = a && b;\nif let Some(d) = e {}";
         assert_eq!(let_chains(Path::new("x.rs"), code), ["x.rs:2: a chain of let needs Rust 1.88"]);
+    }
+
+    #[test]
+    fn files_are_opened_for_writing_in_one_way() {
+        let code = "fn a() {\n    fs::write(path, text)\n}\n#[cfg(test)]\nmod tests { fn b() { File::create(path) } }";
+        let of = |name: &str| other_ways_to_write(Path::new(name), code);
+        let place = "crates/cli/src/a.rs";
+        assert_eq!(of(place), ["crates/cli/src/a.rs:2: fs::write opens files unchecked; use sys::outfile"]);
+        for name in ["crates/sys/src/a.rs", "crates/cli/src/tests.rs", "crates/cli/tests/a.rs", "tests/a.rs"] {
+            assert!(of(name).is_empty(), "{name}");
+        }
     }
 
     #[test]

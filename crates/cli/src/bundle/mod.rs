@@ -5,11 +5,11 @@ mod pseudonyms;
 use pseudonyms::{HidingSink, Pseudonyms};
 use record::Sink;
 use sinks::{FormatOptions, Json, Out};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
+use sys::outfile::{self, Contents, Opening};
 
 /// The open file of a bundle.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct BundleWriter {
 impl BundleWriter {
     /// A new file of its owner alone. One that is there already is never written to, nor is what a link leads to.
     pub(crate) fn create(path: &Path) -> io::Result<BundleWriter> {
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+        let file = outfile::open(path, Opening::private(Contents::New))?;
         Ok(BundleWriter { file: Arc::new(file), pseudonyms: Pseudonyms::new(), table: "" })
     }
 

@@ -3,15 +3,11 @@
 //! It names files that are written and receivers that get records, so nobody but its reader and root may change it.
 use super::settings::Setting;
 use super::shown;
-use std::fs::OpenOptions;
-use std::io::Read;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use sys::infile;
 
 /// More than any configuration.
 const BYTES_MAX: u64 = 1 << 20;
-/// Bits of the right of others than the owner to write.
-const OTHERS_WRITE: u32 = 0o022;
 const GROUP_READS: u32 = 0o040;
 const OTHERS_READ: u32 = 0o004;
 
@@ -48,27 +44,9 @@ fn secret(setting: &Setting) -> Option<&'static str> {
 
 /// The text of the file at `path`. The error is a sentence.
 pub(super) fn read(path: &Path) -> Result<(String, Access), String> {
-    let failed = |error: std::io::Error| format!("cannot read {}: {error}", shown(path));
-    // Whatever waits for a writer must not keep us waiting.
-    let file = OpenOptions::new().read(true).custom_flags(sys::fs::NONBLOCK).open(path).map_err(failed)?;
-    let facts = file.metadata().map_err(failed)?;
-    if !facts.is_file() {
-        return Err(format!("{} is no regular file", shown(path)));
-    }
-    let (euid, mode) = (sys::caps::euid(), facts.mode());
-    if facts.uid() != 0 && facts.uid() != euid {
-        let uid = facts.uid();
-        return Err(format!("{} belongs to user {uid}: a configuration must be root's or our own", shown(path)));
-    }
-    if mode & OTHERS_WRITE != 0 {
-        let mode = mode & 0o7777;
-        return Err(format!("others may write to {} (mode {mode:04o}): refused; chmod go-w", shown(path)));
-    }
-    let mut text = String::new();
-    file.take(BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
-    if text.len() as u64 > BYTES_MAX {
-        return Err(format!("{} has more than {} KiB: no configuration of ours", shown(path), BYTES_MAX >> 10));
-    }
-    let is_own_group = facts.gid() == 0 || facts.gid() == sys::caps::egid();
-    Ok((text, Access { mode, is_own_group }))
+    let failed = |words: &dyn std::fmt::Display| format!("cannot read {}: {words}", shown(path));
+    let (bytes, stat) = infile::read_trusted(path, BYTES_MAX).map_err(|error| failed(&error))?;
+    let text = String::from_utf8(bytes).map_err(|_| failed(&"it is no text in UTF-8"))?;
+    let is_own_group = stat.gid == 0 || stat.gid == sys::caps::egid();
+    Ok((text, Access { mode: stat.mode, is_own_group }))
 }

@@ -694,7 +694,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         "Write the packets to a file instead of showing them, - for standard output: as pcapng with the interfaces' \
          names, as pcap if the name ends in .pcap. With --rotate-size, --rotate-age (from 1s on) or --rotate-packets \
          files follow one another: all.pcapng stands for all_00001_20261124080512.pcapng, all_00002_… With \
-         --rotate-keep the last N are kept, the one that is written included, else all",
+         --rotate-keep the last N are kept, the one that is written included, else all. The mode is 0640 at most; a \
+         link and a file of another user are refused",
     ),
     flag(
         Scope::CAPTURE,
@@ -835,7 +836,8 @@ pub(crate) const FLAGS: &[Flag] = &[
          `+unix:PATH` (syslog by TCP and TLS: `?framing=newline` for receivers that do not count octets), as \
          sqlite:PATH or postgres://USER@HOST:PORT/DATABASE (rows of a table, which is made; `?sslmode=`, \
          `require_auth=` as libpq has them: other hosts are verified by default); may be given several times. A wrong \
-         TARGET is answered with those that there are. SIGHUP opens files anew",
+         TARGET is answered with those that there are. SIGHUP opens files anew. Files have mode 0640 at most; links \
+         and files of other users are refused",
     ),
     flag(
         Scope::SHIP.and(Scope::FOLLOW),

@@ -1,19 +1,23 @@
 //! A file that packets are written into, each whole or not in it.
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use sys::outfile::{self, Contents, Opening};
 
 /// Bytes that are written at one time: they stay in the cache of a processor. A pipe gets less, as soon as there are no
 /// more packets for now.
 const CHUNK: usize = 128 << 10;
 /// The device /dev/null: major number 1, minor number 3 (drivers/char/mem.c).
 const DEV_NULL: u64 = 0x103;
-/// How long a packet waits at most before it is written into a file.
+/// How long a packet waits at most before it is written into a file, and how long a reader has to take what waits at
+/// the end.
 const WAIT: Duration = Duration::from_secs(1);
+/// How often a wait for a reader looks whether the run is to end.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// The file, and what waits to be written.
 pub(crate) struct OutputFile {
@@ -41,26 +45,6 @@ pub(crate) struct NotWritten {
     pub(crate) is_closed: bool,
 }
 
-/// The file at `path`, empty. One that somebody else put there first is refused: who owns it may read the packets, and
-/// a link may lead to a file that nobody meant.
-fn emptied(path: &Path) -> io::Result<File> {
-    if let Some(link) = fs::symlink_metadata(path).ok().filter(Metadata::is_symlink) {
-        belongs(&link, "it is a link of")?;
-    }
-    empty(OpenOptions::new().write(true).create(true).truncate(false).mode(0o640).open(path)?)
-}
-
-/// The error if the file belongs to neither root nor this user.
-fn belongs(facts: &Metadata, whose: &str) -> io::Result<()> {
-    match facts.uid() {
-        uid if uid == 0 || uid == sys::caps::euid() => Ok(()),
-        uid => Err(io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            format!("{whose} user {uid}: remove it, or name another file"),
-        )),
-    }
-}
-
 fn is_dev_null(facts: &Metadata) -> bool {
     facts.file_type().is_char_device() && facts.rdev() == DEV_NULL
 }
@@ -70,26 +54,22 @@ fn has_reader(facts: &Metadata) -> bool {
     !facts.is_file() && !is_dev_null(facts)
 }
 
-/// Empties the file, unless somebody else put it there.
-pub(crate) fn empty(file: File) -> io::Result<File> {
-    let facts = file.metadata()?;
-    // A tcpdump that root runs with -w /dev/null gives that to its user.
-    if !is_dev_null(&facts) {
-        belongs(&facts, "it belongs to")?;
+/// Waits until a pipe takes bytes; the error once a signal has asked for the end and its reader took none for a second.
+fn wait_for_reader(file: &File, end: &mut Option<Instant>) -> io::Result<()> {
+    outfile::wait_writable(file, LOOK)?;
+    if sys::signal::is_requested() && end.get_or_insert_with(|| Instant::now() + WAIT) <= &mut Instant::now() {
+        return Err(io::Error::new(io::ErrorKind::TimedOut, "its reader takes nothing"));
     }
-    if facts.is_file() {
-        file.set_len(0)?;
-    }
-    Ok(file)
+    Ok(())
 }
 
 impl OutputFile {
-    /// Makes the file, or empties the one that is there; `-` is standard output.
+    /// Makes the file, or empties the one that is there; `-` is standard output. Waits until a FIFO has a reader.
     pub(crate) fn create(path: &Path) -> io::Result<OutputFile> {
         let is_stdout = path == Path::new("-");
         let file = match is_stdout {
             true => File::from(io::stdout().as_fd().try_clone_to_owned()?),
-            false => emptied(path)?,
+            false => outfile::open_waiting(path, Opening::stream(Contents::Emptied))?,
         };
         let name = if is_stdout { "standard output".to_owned() } else { path.display().to_string() };
         let made = OutputFile::new(file, name)?;
@@ -158,12 +138,15 @@ impl OutputFile {
     /// Writes what waits; returns how many packets were written. What finds no room is taken back, so that the file
     /// ends with a whole record.
     pub(crate) fn write_out(&mut self) -> (u64, Option<NotWritten>) {
-        let (mut at, mut failure) = (0, None);
+        let (mut at, mut failure, mut end) = (0, None, None);
         while let Some(rest) = self.buffer.get(at..).filter(|rest| !rest.is_empty()) {
             match self.file.write(rest) {
                 Ok(0) => failure = Some(io::ErrorKind::WriteZero.into()),
                 Ok(count) => at += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    failure = wait_for_reader(&self.file, &mut end).err();
+                }
                 Err(error) => failure = Some(error),
             }
             if failure.is_some() {

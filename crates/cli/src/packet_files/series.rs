@@ -4,7 +4,7 @@
 //! meanwhile leads no file elsewhere.
 
 use super::file_commands::{CommandsReport, FileCommands};
-use super::output_file::{empty, words_of};
+use super::output_file::words_of;
 use crate::messages::say;
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -12,6 +12,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use sys::folder::Folder;
+use sys::outfile::{self, Contents, Opening};
 use sys::{Errno, SysError};
 
 /// Names that are tried for one file, where others have put files there before.
@@ -61,9 +62,8 @@ pub(crate) struct FileSeries {
 impl FileSeries {
     /// Files in the directory `place`; empty stands for the current one.
     pub(crate) fn open(place: &Path, keep: Option<usize>) -> io::Result<FileSeries> {
-        let folder = Folder::open_named(if place.as_os_str().is_empty() { Path::new(".") } else { place });
         Ok(FileSeries {
-            folder: folder.map_err(of_call)?,
+            folder: outfile::folder(place)?,
             place: place.to_owned(),
             keep,
             kept: VecDeque::new(),
@@ -105,20 +105,20 @@ impl FileSeries {
         let names = match next {
             NextName::New(names) => names,
             NextName::Again(name) => {
-                let file = self.folder.output(name).map_err(of_call).and_then(empty)?;
+                let file = self.folder.open_output(name, Opening::stream(Contents::Emptied))?;
                 return Ok((name.clone(), file));
             }
         };
         let mut there = None;
         for _ in 0..NAMES_MAX {
             let name = names();
-            match self.folder.create_output(&name) {
+            match self.folder.open_output(&name, Opening::regular(Contents::New)) {
                 Ok(file) => return Ok((name, file)),
-                Err(error) if error.errno == Errno::EXIST => there = Some(error),
-                Err(error) => return Err(of_call(error)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => there = Some(error),
+                Err(error) => return Err(error),
             }
         }
-        Err(there.map_or_else(|| io::ErrorKind::NotFound.into(), of_call))
+        Err(there.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
     }
 
     fn is_one_too_many(&self, more: usize) -> bool {

@@ -217,7 +217,7 @@ impl Disk {
                 // The name is not to lead to a file that the disk does not have.
                 written.file.sync_data()?;
             }
-            self.place.folder.rename(&new_name, &segment::name_of(first)).map_err(of_sys)?;
+            self.place.folder.rename(&new_name, segment::name_of(first)).map_err(of_sys)?;
             Ok(written)
         });
         let written = written.inspect_err(|_| drop(self.place.folder.remove(&new_name)))?;

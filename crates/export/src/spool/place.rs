@@ -9,6 +9,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use sys::folder::{Folder, try_lock};
 use sys::fs::FileKind;
+use sys::outfile::FilePlace;
+use sys::{Errno, SysError};
 
 const LOCK: &str = "lock";
 /// More names than any spool has.
@@ -46,16 +48,24 @@ fn is_name(name: &str) -> bool {
     name.rsplit_once('-').is_some_and(|(_, hash)| hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
+/// Where the directory of spools is or will be.
+fn find(dir: &Path) -> Result<FilePlace, SpoolError> {
+    FilePlace::find(dir).map_err(|error| match error.raw_os_error() {
+        Some(errno) => {
+            let object = crate::control::shown(dir);
+            SpoolError::sys(dir.to_owned(), &SysError { call: "openat", object, errno: Errno(errno) })
+        }
+        None => SpoolError::io("cannot open", dir, error),
+    })
+}
+
 /// Opens the directory of spools; made if it is not there.
 fn root(dir: &Path) -> Result<Folder, SpoolError> {
-    use std::os::unix::fs::DirBuilderExt;
-    match std::fs::DirBuilder::new().mode(0o700).create(dir) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(SpoolError::io("cannot make the directory", dir, error));
-        }
-        _ => {}
-    }
-    let folder = Folder::open(dir).map_err(|error| SpoolError::sys(dir.to_owned(), &error))?;
+    let place = find(dir)?;
+    place.folder().make_folder(place.name()).map_err(|error| {
+        SpoolError::io("cannot make the directory", dir, io::Error::from_raw_os_error(error.errno.0))
+    })?;
+    let folder = place.folder().folder(place.name()).map_err(|error| SpoolError::sys(dir.to_owned(), &error))?;
     check_folder(&folder, dir)?;
     Ok(folder)
 }
@@ -64,7 +74,8 @@ fn root(dir: &Path) -> Result<Folder, SpoolError> {
 /// and cannot be made. Makes nothing.
 pub fn check_root(dir: &Path) -> Result<(), SpoolError> {
     let failed = |path: &Path, error| Err(SpoolError::sys(path.to_owned(), &error));
-    match Folder::open(dir) {
+    let place = find(dir)?;
+    match place.folder().folder(place.name()) {
         Ok(folder) => check_folder(&folder, dir),
         Err(error) if error.errno == sys::Errno::NOENT => {
             let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));

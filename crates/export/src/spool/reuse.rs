@@ -103,6 +103,6 @@ fn begin(place: &Place, name: &str, first: u64) -> Option<Active> {
     let old_bytes = file.metadata().ok()?.len();
     let parts = [&segment::header(first, Made::Reused)[..], &END_MARK];
     frame::write_whole(&file, parts, 0).ok()?;
-    place.folder.rename(name, &segment::name_of(first)).ok()?;
+    place.folder.rename(name, segment::name_of(first)).ok()?;
     Some(Active { file: file.into(), old_bytes, is_named_anew: true })
 }

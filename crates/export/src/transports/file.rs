@@ -5,11 +5,13 @@ use super::rotation::{Age, Rotation};
 use super::stream::closed;
 use super::{AtOnce, Taken, Transport, is_later, named};
 use crate::Batch;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
+use sys::outfile::{self, Contents, FilePlace, Opening};
 
 /// Appends to a file, which is created if it is not there. A message is whole or not in it.
 pub(super) struct File {
@@ -17,6 +19,8 @@ pub(super) struct File {
     /// What begins a new file.
     header: Vec<u8>,
     file: Option<fs::File>,
+    /// Its directory; `None` for a descriptor that the caller passed.
+    place: Option<Arc<FilePlace>>,
     /// Device and inode: a file that was moved away is noticed.
     identity: (u64, u64),
     /// [`sys::signal::hangups`] when it was opened: one more, and it is opened anew.
@@ -37,10 +41,11 @@ impl File {
     pub(super) fn new(path: PathBuf, header: Vec<u8>, rotation: Option<Rotation>) -> File {
         let packer = rotation.and_then(|rotation| rotation.packer);
         File {
-            packing: packer.map(|packer| Packing::new(path.clone(), packer.into())),
+            packing: packer.map(|packer| Packing::new(packer.into())),
             path,
             header,
             file: None,
+            place: None,
             identity: (0, 0),
             hangups: 0,
             is_regular: true,
@@ -59,7 +64,8 @@ impl File {
         if self.file.is_none() || !is_begun || !rotation.is_due(self.bytes, self.age, more as u64) {
             return Ok(());
         }
-        rotation.rotate(&self.path)?;
+        let Some(place) = &self.place else { return Ok(()) };
+        rotation.rotate(place)?;
         if let Some(packing) = &mut self.packing {
             packing.moved_on();
         }
@@ -68,16 +74,20 @@ impl File {
 
     /// Has those packed that were moved away.
     fn pack(&mut self) -> io::Result<()> {
-        match (&mut self.packing, self.rotation) {
-            (Some(packing), Some(rotation)) if self.is_regular => packing.look(rotation.keep),
+        match (&mut self.packing, self.rotation, &self.place) {
+            (Some(packing), Some(rotation), Some(place)) if self.is_regular => packing.look(place, rotation.keep),
             _ => Ok(()),
         }
     }
 
-    fn opened(&self) -> io::Result<(fs::File, fs::Metadata)> {
-        // A FIFO without a reader must not stop us; where it has one, waiting for it is right.
-        let mut options = OpenOptions::new();
-        let file = options.append(true).create(true).mode(0o640).custom_flags(sys::fs::NONBLOCK).open(&self.path)?;
+    /// A FIFO without a reader is an error, and tried again later.
+    fn opened(&mut self) -> io::Result<(fs::File, fs::Metadata)> {
+        let how = Opening::stream(Contents::Appended);
+        self.place = FilePlace::of_output(&self.path)?.map(Arc::new);
+        let file = match &self.place {
+            Some(place) => place.open(how)?,
+            None => outfile::open(&self.path, how)?,
+        };
         let facts = file.metadata()?;
         Ok((file, facts))
     }
@@ -116,21 +126,30 @@ impl File {
     }
 }
 
+/// The error of a file that would be refused now. Makes nothing.
+pub(super) fn check(path: &Path) -> io::Result<()> {
+    match FilePlace::of_output(path)? {
+        Some(place) => place.look(place.name(), Opening::stream(Contents::Appended)).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// A FIFO that no program reads cannot be opened.
+fn in_words(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(errno) if errno == sys::Errno::NXIO.0 => io::Error::new(error.kind(), "no program reads it"),
+        _ => error,
+    }
+}
+
 impl Transport for File {
     fn open(&mut self) -> io::Result<()> {
         self.hangups = sys::signal::hangups();
-        let (mut file, facts) =
-            self.opened().map_err(|error| named("cannot open", &self.path.to_string_lossy(), &error))?;
+        let (mut file, facts) = self
+            .opened()
+            .map_err(in_words)
+            .map_err(|error| named("cannot open", &self.path.to_string_lossy(), &error))?;
         self.is_regular = facts.file_type().is_file();
-        if !(self.is_regular || facts.file_type().is_fifo() || facts.file_type().is_char_device()) {
-            let text = format!("{} is no file and no FIFO", self.path.display());
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-        }
-        if ![0, sys::caps::euid()].contains(&facts.uid()) {
-            // Somebody put it there before us.
-            let text = format!("{} belongs to user {}, who may read it", self.path.display(), facts.uid());
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text + ": remove it, or name another file"));
-        }
         if self.is_regular && facts.len() == 0 && !self.header.is_empty() {
             file.write_all(&self.header)?;
         }

@@ -16,6 +16,7 @@ mod unix;
 
 use crate::{Address, Batch, Target, TlsFiles};
 use std::io;
+use std::path::Path;
 
 pub use packing::PACKER;
 pub use rotation::Rotation;
@@ -136,7 +137,21 @@ pub fn check_target(target: &Target, files: &TlsFiles) -> io::Result<Vec<String>
     match &target.address {
         Address::Tls(_) => check_tls(files),
         Address::Postgres(address) => check_postgres(address, files),
+        Address::File(path) => check_file(path, target.format).map(|()| Vec::new()),
         _ => Ok(Vec::new()),
+    }
+}
+
+/// The error of a file that is not ours to write to. One that only cannot be opened now is away: that may change.
+fn check_file(path: &Path, format: crate::Format) -> io::Result<()> {
+    let looked = match format {
+        #[cfg(feature = "sqlite")]
+        crate::Format::Sqlite => sqlite::check(path),
+        _ => file::check(path),
+    };
+    match looked {
+        Err(error) if error.raw_os_error().is_none() => Err(named("cannot open", &path.to_string_lossy(), &error)),
+        _ => Ok(()),
     }
 }
 

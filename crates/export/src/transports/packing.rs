@@ -4,20 +4,22 @@
 //! and that becomes `PATH.N.zst` once all of it lies there; `PATH.N` goes then.
 
 use super::named;
-use super::rotation::{numbered, packed};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use super::rotation::{failed, numbered, packed};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command};
+use std::sync::Arc;
+use sys::Errno;
+use sys::outfile::{Contents, FilePlace, Opening};
 
 /// The name by which [`super::Rotation::packer`] is called; its argument is a name for its messages.
 pub const PACKER: &str = "netwren-zstd";
 
 /// The files of one `PATH`.
 pub(super) struct Packing {
-    path: PathBuf,
     packer: PathBuf,
     running: Option<Running>,
     /// One could not be packed: nothing is tried again before the next one.
@@ -26,13 +28,14 @@ pub(super) struct Packing {
 
 struct Running {
     process: Child,
+    place: Arc<FilePlace>,
     /// Which file it packs, as it is numbered now.
     number: u32,
 }
 
 impl Packing {
-    pub(super) fn new(path: PathBuf, packer: PathBuf) -> Packing {
-        Packing { path, packer, running: None, is_tired: false }
+    pub(super) fn new(packer: PathBuf) -> Packing {
+        Packing { packer, running: None, is_tired: false }
     }
 
     /// Files have moved one number on, and there is a new first one.
@@ -43,63 +46,47 @@ impl Packing {
         }
     }
 
-    /// Puts what is packed in its place and begins with the next of `keep` files. Returns at once.
-    pub(super) fn look(&mut self, keep: u32) -> io::Result<()> {
-        if let Some(running) = &mut self.running {
-            let Some(ended) = running.process.try_wait()? else { return Ok(()) };
-            let number = running.number;
-            self.running = None;
+    /// Puts what is packed in its place and begins with the next of `keep` files at `place`. Returns at once.
+    pub(super) fn look(&mut self, place: &Arc<FilePlace>, keep: u32) -> io::Result<()> {
+        if let Some(mut running) = self.running.take() {
+            let Some(ended) = running.process.try_wait()? else {
+                self.running = Some(running);
+                return Ok(());
+            };
             if ended.success() {
-                self.put_in_place(number, keep)?;
+                put_in_place(&running, keep)?;
             } else {
                 // Its own message says why.
                 self.is_tired = true;
-                let _ = fs::remove_file(self.part());
+                let _ = running.place.folder().remove(part(running.place.name()));
             }
         }
         if self.is_tired {
             return Ok(());
         }
-        let next = (1..=keep).find(|number| numbered(&self.path, *number).symlink_metadata().is_ok());
-        let begun = next.map_or(Ok(()), |number| self.begin(number));
+        let next = (1..=keep).find(|number| place.folder().stat_name(&numbered(place.name(), *number)).is_ok());
+        let begun = next.map_or(Ok(()), |number| self.begin(place, number));
         self.is_tired = begun.is_err();
         begun
     }
 
-    fn part(&self) -> PathBuf {
-        let mut name = self.path.as_os_str().to_owned();
-        name.push(".zst.part");
-        name.into()
-    }
-
-    fn put_in_place(&self, number: u32, keep: u32) -> io::Result<()> {
-        let (part, raw) = (self.part(), numbered(&self.path, number));
-        if number > keep {
-            // It took so long that it is one too many by now.
-            return fs::remove_file(part);
-        }
-        let place = packed(&raw);
-        fs::rename(&part, &place).map_err(|error| named("cannot rename", &part.to_string_lossy(), &error))?;
-        fs::remove_file(&raw).map_err(|error| named("cannot remove", &raw.to_string_lossy(), &error))
-    }
-
-    fn begin(&mut self, number: u32) -> io::Result<()> {
-        let raw = numbered(&self.path, number);
+    fn begin(&mut self, place: &Arc<FilePlace>, number: u32) -> io::Result<()> {
+        let (folder, raw, part) = (place.folder(), numbered(place.name(), number), part(place.name()));
         let said = |error| named("cannot pack", &raw.to_string_lossy(), &error);
-        let from = own_file(&raw).map_err(said)?;
-        let mode = from.metadata().map_err(said)?.mode() & 0o777;
-        let part = self.part();
-        match fs::remove_file(&part) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(said(error)),
+        let from = folder.own_file(&raw).map_err(said)?;
+        let mode = from.metadata().map_err(said)?.mode() & sys::outfile::GROUP_READS;
+        match folder.remove(&part) {
+            Err(error) if error.errno != Errno::NOENT => return Err(failed("cannot remove", &part, &error)),
             _ => {}
         }
-        let to = OpenOptions::new().write(true).create_new(true).mode(mode).open(&part).map_err(said)?;
+        let new = Opening { mode, ..Opening::regular(Contents::New) };
+        let to = folder.open_output(&part, new).map_err(said)?;
         let mut command = Command::new(&self.packer);
         command.arg0(PACKER).arg(&raw).env_clear().stdin(from).stdout(to);
         match command.spawn() {
-            Ok(process) => self.running = Some(Running { process, number }),
+            Ok(process) => self.running = Some(Running { process, place: Arc::clone(place), number }),
             Err(error) => {
-                let _ = fs::remove_file(&part);
+                let _ = folder.remove(&part);
                 return Err(said(error));
             }
         }
@@ -107,15 +94,21 @@ impl Packing {
     }
 }
 
-/// A file of this user and no link: what others put there is not read.
-fn own_file(path: &Path) -> io::Result<File> {
-    let flags = sys::fs::NONBLOCK | sys::fs::NO_FOLLOW;
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    let facts = file.metadata()?;
-    if facts.is_file() && facts.uid() == sys::caps::euid() && facts.nlink() == 1 {
-        return Ok(file);
+fn part(name: &OsStr) -> OsString {
+    let mut name = name.to_owned();
+    name.push(".zst.part");
+    name
+}
+
+fn put_in_place(running: &Running, keep: u32) -> io::Result<()> {
+    let (folder, name) = (running.place.folder(), running.place.name());
+    let (part, raw) = (part(name), numbered(name, running.number));
+    if running.number > keep {
+        // It took so long that it is one too many by now.
+        return folder.remove(&part).map_err(|error| failed("cannot remove", &part, &error));
     }
-    Err(io::Error::new(ErrorKind::PermissionDenied, "it is no file of this user alone"))
+    folder.rename(&part, packed(&raw)).map_err(|error| failed("cannot rename", &part, &error))?;
+    folder.remove(&raw).map_err(|error| failed("cannot remove", &raw, &error))
 }
 
 impl Drop for Packing {
@@ -124,7 +117,7 @@ impl Drop for Packing {
             // The file stays as it was; the next run packs it.
             let _ = running.process.kill();
             let _ = running.process.wait();
-            let _ = fs::remove_file(self.part());
+            let _ = running.place.folder().remove(part(running.place.name()));
         }
     }
 }
@@ -133,16 +126,26 @@ impl Drop for Packing {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use std::fs;
+    use std::path::Path;
     use std::time::{Duration, Instant};
 
+    fn place(path: &Path) -> Arc<FilePlace> {
+        Arc::new(FilePlace::find(path).unwrap())
+    }
+
+    fn at(path: &Path, number: u32) -> PathBuf {
+        numbered(path.as_os_str(), number).into()
+    }
+
     /// Looks until nothing runs.
-    fn packed_up(packing: &mut Packing, keep: u32) {
-        let begin = Instant::now();
-        packing.look(keep).unwrap();
+    fn packed_up(packing: &mut Packing, path: &Path, keep: u32) {
+        let (begin, place) = (Instant::now(), place(path));
+        packing.look(&place, keep).unwrap();
         while packing.running.is_some() {
             assert!(begin.elapsed() < Duration::from_secs(60), "it does not end");
             std::thread::sleep(Duration::from_millis(1));
-            packing.look(keep).unwrap();
+            packing.look(&place, keep).unwrap();
         }
     }
 
@@ -165,11 +168,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("fw.log");
         for number in 0..4 {
-            fs::write(numbered(&path, number), format!("{number}")).unwrap();
+            fs::write(at(&path, number), format!("{number}")).unwrap();
         }
         let tools = tempfile::tempdir().unwrap();
-        let mut packing = Packing::new(path.clone(), copying(&tools));
-        packed_up(&mut packing, 3);
+        let mut packing = Packing::new(copying(&tools));
+        packed_up(&mut packing, &path, 3);
         assert_eq!(names(dir.path()), ["fw.log", "fw.log.1.zst", "fw.log.2.zst", "fw.log.3.zst"]);
         assert_eq!(fs::read_to_string(dir.path().join("fw.log.2.zst")).unwrap(), "2");
     }
@@ -178,15 +181,15 @@ mod tests {
     fn issue_12_what_cannot_be_packed_stays() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("fw.log");
-        fs::write(numbered(&path, 1), "one").unwrap();
+        fs::write(at(&path, 1), "one").unwrap();
         for packer in ["/bin/false", "/nowhere/zstd"] {
-            let mut packing = Packing::new(path.clone(), packer.into());
-            let _ = packing.look(3);
+            let mut packing = Packing::new(packer.into());
+            let _ = packing.look(&place(&path), 3);
             let begin = Instant::now();
             while !packing.is_tired {
                 assert!(begin.elapsed() < Duration::from_secs(60), "it does not end");
                 std::thread::sleep(Duration::from_millis(1));
-                packing.look(3).unwrap();
+                packing.look(&place(&path), 3).unwrap();
             }
             assert_eq!(names(dir.path()), ["fw.log.1"], "{packer}");
         }
@@ -197,11 +200,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("fw.log");
         fs::write(dir.path().join("secret"), "secret").unwrap();
-        std::os::unix::fs::symlink(dir.path().join("secret"), numbered(&path, 1)).unwrap();
-        fs::hard_link(dir.path().join("secret"), numbered(&path, 2)).unwrap();
-        let mut packing = Packing::new(path, "/bin/true".into());
-        assert!(packing.look(3).unwrap_err().to_string().starts_with("cannot pack "));
-        packing.look(3).unwrap();
+        std::os::unix::fs::symlink(dir.path().join("secret"), at(&path, 1)).unwrap();
+        fs::hard_link(dir.path().join("secret"), at(&path, 2)).unwrap();
+        let mut packing = Packing::new("/bin/true".into());
+        assert!(packing.look(&place(&path), 3).unwrap_err().to_string().starts_with("cannot pack "));
+        packing.look(&place(&path), 3).unwrap();
         assert_eq!(names(dir.path()), ["fw.log.1", "fw.log.2", "secret"]);
     }
 
@@ -210,13 +213,13 @@ mod tests {
     fn issue_12_files_move_on_while_one_is_packed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("fw.log");
-        fs::write(numbered(&path, 1), "old").unwrap();
+        fs::write(at(&path, 1), "old").unwrap();
         let tools = tempfile::tempdir().unwrap();
-        let mut packing = Packing::new(path.clone(), copying(&tools));
-        packing.look(3).unwrap();
-        fs::rename(numbered(&path, 1), numbered(&path, 2)).unwrap();
+        let mut packing = Packing::new(copying(&tools));
+        packing.look(&place(&path), 3).unwrap();
+        fs::rename(at(&path, 1), at(&path, 2)).unwrap();
         packing.moved_on();
-        packed_up(&mut packing, 3);
+        packed_up(&mut packing, &path, 3);
         assert_eq!(names(dir.path()), ["fw.log.2.zst"]);
     }
 }

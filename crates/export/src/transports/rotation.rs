@@ -1,10 +1,11 @@
 //! When a file has had enough, and where it goes.
 
 use super::named;
-use std::fs;
-use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::ffi::{OsStr, OsString};
+use std::io;
 use std::time::{Duration, Instant, SystemTime};
+use sys::outfile::FilePlace;
+use sys::{Errno, SysError};
 
 /// When a file is moved away for a new one: `PATH` becomes `PATH.1`, that becomes `PATH.2`, and the oldest goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,53 +47,60 @@ impl Rotation {
         is_full || self.age_max.is_some_and(|most| age.now() >= most)
     }
 
-    /// Moves `path` and those before it, packed or not, one number on.
-    pub(super) fn rotate(&self, path: &Path) -> io::Result<()> {
-        let keep = self.keep.max(1);
+    /// Moves the file at `place` and those before it, packed or not, one number on.
+    pub(super) fn rotate(&self, place: &FilePlace) -> io::Result<()> {
+        let (keep, folder, name) = (self.keep.max(1), place.folder(), place.name());
         // Its follower need not be of the same kind and would not replace it.
-        let oldest = numbered(path, keep);
+        let oldest = numbered(name, keep);
         for file in [packed(&oldest), oldest] {
-            if_there(fs::remove_file(&file))
-                .map_err(|error| named("cannot remove", &file.to_string_lossy(), &error))?;
+            if_there(folder.remove(&file)).map_err(|error| failed("cannot remove", &file, &error))?;
         }
         for number in (0..keep).rev() {
-            let (from, to) = (numbered(path, number), numbered(path, number + 1));
+            let (from, to) = (numbered(name, number), numbered(name, number + 1));
             let moved = match number {
-                0 => fs::rename(&from, &to),
-                _ => if_there(fs::rename(&from, &to)).and_then(|()| if_there(fs::rename(packed(&from), packed(&to)))),
+                0 => folder.rename(&from, &to),
+                _ => if_there(folder.rename(&from, &to))
+                    .and_then(|()| if_there(folder.rename(packed(&from), packed(&to)))),
             };
-            moved.map_err(|error| named("cannot rotate", &from.to_string_lossy(), &error))?;
+            moved.map_err(|error| failed("cannot rotate", &from, &error))?;
         }
         Ok(())
     }
 }
 
-fn if_there(done: io::Result<()>) -> io::Result<()> {
+fn if_there(done: Result<(), SysError>) -> Result<(), SysError> {
     match done {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) if error.errno == Errno::NOENT => Ok(()),
         done => done,
     }
 }
 
-/// The name of a file once it is packed.
-pub(super) fn packed(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".zst");
-    name.into()
+/// The error of a call on the file `name`.
+pub(super) fn failed(what: &str, name: &OsStr, error: &SysError) -> io::Error {
+    named(what, &name.to_string_lossy(), &io::Error::from_raw_os_error(error.errno.0))
 }
 
-pub(super) fn numbered(path: &Path, number: u32) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
+/// The name of a file once it is packed.
+pub(super) fn packed(name: &OsStr) -> OsString {
+    let mut name = name.to_owned();
+    name.push(".zst");
+    name
+}
+
+/// The name of a file that was moved away so many times.
+pub(super) fn numbered(name: &OsStr, number: u32) -> OsString {
+    let mut name = name.to_owned();
     if number > 0 {
         name.push(format!(".{number}"));
     }
-    name.into()
+    name
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use std::fs;
 
     #[test]
     fn files_are_full_or_old() {
@@ -123,13 +131,15 @@ mod tests {
         let rotation = Rotation { bytes_max: None, age_max: None, keep: 2, packer: None };
         for text in ["a", "b", "c", "d"] {
             fs::write(&path, text).unwrap();
-            rotation.rotate(&path).unwrap();
+            rotation.rotate(&FilePlace::find(&path).unwrap()).unwrap();
         }
         let mut left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
         left.sort();
         let texts: Vec<_> = left.iter().map(|path| fs::read_to_string(path).unwrap()).collect();
         assert_eq!((left.len(), texts), (2, vec!["d".to_owned(), "c".to_owned()]));
-        assert!(rotation.rotate(&path).unwrap_err().to_string().starts_with("cannot rotate "));
+        assert!(
+            rotation.rotate(&FilePlace::find(&path).unwrap()).unwrap_err().to_string().starts_with("cannot rotate ")
+        );
     }
 
     #[test]
@@ -140,7 +150,7 @@ mod tests {
         for name in ["fw.log", "fw.log.1.zst", "fw.log.2", "fw.log.2.zst"] {
             fs::write(dir.path().join(name), name).unwrap();
         }
-        rotation.rotate(&path).unwrap();
+        rotation.rotate(&FilePlace::find(&path).unwrap()).unwrap();
         let mut left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         left.sort();
         assert_eq!(left, ["fw.log.1", "fw.log.2.zst"]);

@@ -5,11 +5,17 @@ use super::{Taken, Transport};
 use crate::Batch;
 use crate::typed_row::{ColumnType, TABLE_PLACE, TableShape, TypedValue, TypedValues, places, quoted};
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, ErrorCode, ToSql, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql, Transaction, TransactionBehavior};
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use sys::outfile::{Contents, FilePlace, Opening};
+
+/// How long another program may have the database for itself before it counts as away.
+const BUSY_MAX: Duration = Duration::from_secs(5);
 
 /// A database, which is created with the table if it is not there. A row is whole or not in it, and in it once.
 pub(super) struct Database {
@@ -18,6 +24,8 @@ pub(super) struct Database {
     connection: Option<Connection>,
     /// Device and inode: a database that was moved away is noticed.
     identity: Option<(u64, u64)>,
+    /// Since when another program has the database for itself.
+    busy_since: Option<Instant>,
 }
 
 /// The table, and the first value of its rows.
@@ -104,11 +112,13 @@ impl ToSql for TypedValue<'_> {
 impl Database {
     /// The database at `path`, with the table that `header` tells of.
     pub(super) fn new(path: PathBuf, header: &[u8]) -> Database {
-        Database { path, table: Table::of(header), connection: None, identity: None }
+        Database { path, table: Table::of(header), connection: None, identity: None, busy_since: None }
     }
 
     fn opened(&mut self) -> rusqlite::Result<Connection> {
-        let mut db = Connection::open(&self.path)?;
+        // No URI: a name that begins with `file:` is a name.
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut db = Connection::open_with_flags(&self.path, flags)?;
         db.busy_timeout(PATIENCE)?;
         // Readers do not stop the writer; a crash of the machine may take the last transactions, not the database.
         if self.table.shape.procedure.is_none() {
@@ -154,6 +164,10 @@ impl Database {
         Ok(taken)
     }
 
+    fn is_busy_for_long(&mut self) -> bool {
+        self.busy_since.get_or_insert_with(Instant::now).elapsed() > BUSY_MAX
+    }
+
     fn identity_now(&self) -> Option<(u64, u64)> {
         fs::metadata(&self.path).ok().map(|facts| (facts.dev(), facts.ino()))
     }
@@ -171,16 +185,22 @@ impl Database {
 impl Transport for Database {
     fn open(&mut self) -> io::Result<()> {
         self.connection = None;
+        let path = self.path.to_string_lossy();
+        check_files(&self.path).map_err(|error| super::named("cannot open the database", &path, &error))?;
         self.connection = Some(self.opened().map_err(|error| self.named("cannot open the database", &error))?);
         self.identity = self.identity_now();
+        self.busy_since = None;
         Ok(())
     }
 
     fn send(&mut self, batch: &Batch, at: usize) -> io::Result<Taken> {
         let db = self.connection.as_mut().ok_or_else(super::stream::closed)?;
         match Database::insert(db, &self.table, batch, batch.whole_in(at)) {
-            Ok(taken) => Ok(taken),
-            Err(error) if is_busy(&error) => Ok(Taken::default()),
+            Ok(taken) => {
+                self.busy_since = None;
+                Ok(taken)
+            }
+            Err(error) if is_busy(&error) && !self.is_busy_for_long() => Ok(Taken::default()),
             Err(error) => Err(self.named("cannot write to the database", &error)),
         }
     }
@@ -196,6 +216,47 @@ impl Transport for Database {
     fn close(&mut self) {
         self.connection = None;
     }
+}
+
+/// The error of a database that would be refused now. Makes nothing.
+pub(super) fn check(path: &Path) -> io::Result<()> {
+    let place = FilePlace::find(path)?;
+    place.check_path()?;
+    let own = Opening::regular(Contents::Kept);
+    place.look(place.name(), own)?;
+    BESIDE.into_iter().try_for_each(|suffix| {
+        let name = beside(&place, suffix);
+        place.look(&name, own).map(drop).map_err(|error| of_file_beside(&name, &error))
+    })
+}
+
+fn beside(place: &FilePlace, suffix: &str) -> OsString {
+    let mut name = place.name().to_owned();
+    name.push(suffix);
+    name
+}
+
+fn of_file_beside(name: &OsStr, error: &io::Error) -> io::Error {
+    super::named("beside it,", &name.to_string_lossy(), error)
+}
+
+/// What SQLite makes beside a database: the log of changes, its index, the journal of a database without a log.
+const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
+
+/// Makes the database if it is not there, and refuses one that another user can write to, or has written: SQLite opens
+/// it by its name, runs its triggers, and plays back what a journal beside it says. Files that SQLite makes have the
+/// mode of the database.
+fn check_files(path: &Path) -> io::Result<()> {
+    let place = FilePlace::find(path)?;
+    place.check_path()?;
+    place.prepare(place.name(), true)?;
+    // In /tmp another user could make them first. An empty one means nothing to SQLite.
+    let makes = place.is_shared()?;
+    for suffix in BESIDE {
+        let name = beside(&place, suffix);
+        place.prepare(&name, makes).map_err(|error| of_file_beside(&name, &error))?;
+    }
+    Ok(())
 }
 
 /// Another program has the database for itself, for now.
@@ -288,6 +349,10 @@ mod tests {
         let other = Connection::open(&path).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         assert_eq!(db.send(&batch(&shape(AB), &[A, B]), 0).unwrap(), Taken::default());
+        // For so long it counts as away, which is said.
+        db.busy_since = Instant::now().checked_sub(2 * BUSY_MAX);
+        let said = db.send(&batch(&shape(AB), &[A, B]), 0).unwrap_err().to_string();
+        assert!(said.ends_with("database is locked"), "{said}");
         other.execute_batch("ROLLBACK").unwrap();
         assert!(db.send(&batch(&shape(AB), &[A, B]), 0).unwrap().bytes > 0);
         assert_eq!(read(&path, "SELECT count(*) FROM \"lo\"\"g\""), ["Integer(2)"]);

@@ -142,7 +142,7 @@ const WRITING: &[libc::c_long] = &[
     libc::SYS_truncate,
 ];
 
-const MAKING: &[libc::c_long] = &[libc::SYS_openat, libc::SYS_unlinkat];
+const MAKING: &[libc::c_long] = &[libc::SYS_openat, libc::SYS_unlinkat, libc::SYS_fchmod];
 
 const NETWORKING: &[libc::c_long] = &[
     libc::SYS_connect,

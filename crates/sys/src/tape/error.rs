@@ -57,8 +57,8 @@ pub enum TapeError {
     NotOurs {
         /// The file.
         path: Box<str>,
-        /// What it is.
-        what: &'static str,
+        /// What it is, and what to do.
+        what: Box<str>,
     },
     /// The recording reached the size that it was allowed; recording stopped there.
     Full {
@@ -118,7 +118,7 @@ impl fmt::Display for TapeError {
                 write!(f, "cannot record to {}: {} (the recording is incomplete)", error.object, error.errno)
             }
             TapeError::NotOurs { path, what } => {
-                write!(f, "cannot record to {path}: it {what} (name a new file, or one of your own)")
+                write!(f, "cannot record to {path}: {what}")
             }
             TapeError::Full { path, limit } => {
                 write!(f, "{path} reached its largest size of {limit} bytes: what came later is not in it (--max-size)")

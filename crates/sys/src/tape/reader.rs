@@ -147,11 +147,11 @@ pub(crate) fn header_of_file(file: std::fs::File, path: &Path) -> Result<Header,
 
 fn open_file(path: &Path) -> Result<(Fd, Box<str>), TapeError> {
     let shown = escaped(path.as_os_str().as_encoded_bytes());
-    // Before opening: a pipe without a writer would make us wait for ever.
-    if !fs::stat(path).map_err(TapeError::Io)?.is_file() {
-        return Err(TapeError::NotAFile { path: shown });
-    }
-    Ok((fs::open(path).map_err(TapeError::Io)?, shown))
+    // A FIFO without a writer is open at once.
+    let fd = fs::open_now(path).map_err(TapeError::Io)?;
+    let stat =
+        fs::stat_fd(&fd).map_err(|errno| TapeError::Io(SysError { call: "fstat", object: shown.clone(), errno }))?;
+    if stat.is_file() { Ok((fd, shown)) } else { Err(TapeError::NotAFile { path: shown }) }
 }
 
 /// The stream to play as number `count` of `round`, of those of one key in the order of their rounds.

@@ -11,9 +11,10 @@ use super::frame::{
 };
 use crate::clock::{self, WallTime};
 use crate::errno::{Errno, SysError, escaped};
-use crate::fs::{self, NotPrivate};
+use crate::fd::Fd;
 use crate::kernel::Kernel;
 use crate::out::{Out, OutError};
+use crate::outfile;
 use crate::signal;
 
 /// One write per 64 KiB: two kernel blocks.
@@ -61,10 +62,11 @@ impl TapeWriter {
     /// Creates the file; at most `limit` bytes go into it. `holds_everything`: see [`super::Header`].
     pub(crate) fn create(path: &Path, limit: u64, holds_everything: bool) -> Result<TapeWriter, TapeError> {
         let shown = escaped(path.as_os_str().as_encoded_bytes());
-        let fd = fs::create_private(path).map_err(|error| match error {
-            NotPrivate::Sys(error) => TapeError::Io(error),
-            NotPrivate::Refused(what) => TapeError::NotOurs { path: shown.clone(), what },
+        let file = outfile::replace(path).map_err(|error| match error.raw_os_error() {
+            Some(errno) => TapeError::Io(SysError { call: "openat", object: shown.clone(), errno: Errno(errno) }),
+            None => TapeError::NotOurs { path: shown.clone(), what: error.to_string().into() },
         })?;
+        let fd = Fd::from(file);
         let shared =
             Arc::new(Shared { file: Mutex::new(File::new(Out::from_fd(fd, &shown), limit)), over: Condvar::new() });
         let flushed = Arc::clone(&shared);

@@ -8,14 +8,16 @@ use super::stop::Stop;
 use crate::messages::footer;
 use crate::session::Session;
 use std::ffi::OsStr;
-use std::io::Read;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use sys::infile;
 
 /// More words or longer ones are a mistake for the tool.
 const WORDS_MAX: usize = 253;
 const WORD_MAX: usize = 1023;
 /// A million entries as `-o save` writes them are 180 MB. What is larger is no such file, and refused whole.
-const BYTES_MAX: u64 = 4 << 30;
+const BYTES_MAX: u64 = 512 << 20;
 
 /// Does what the lines of a file say, all of them or, if one makes no sense, none.
 pub(super) fn file(session: &Session, name: &[u8], bug_compatible: bool) -> Result<u8, Stop> {
@@ -46,17 +48,15 @@ pub(super) fn file(session: &Session, name: &[u8], bug_compatible: bool) -> Resu
 }
 
 fn read(name: &[u8]) -> Result<Vec<u8>, Stop> {
-    let mut text = Vec::new();
     let shown = if name == b"-" { b"/dev/stdin" } else { name };
-    let done = match name {
-        b"-" => std::io::stdin().lock().take(BYTES_MAX).read_to_end(&mut text),
-        _ => std::fs::File::open(OsStr::from_bytes(name)).and_then(|file| file.take(BYTES_MAX).read_to_end(&mut text)),
+    let text = match name {
+        b"-" => infile::read_input(std::io::stdin().lock(), BYTES_MAX),
+        _ => infile::read(Path::new(OsStr::from_bytes(name)), BYTES_MAX),
     };
-    done.map_err(|_| Stop::about("Failed to open file % for reading", shown))?;
-    if text.len() as u64 >= BYTES_MAX {
-        return Err(Stop::other("the file is too large"));
-    }
-    Ok(text)
+    text.map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge => Stop::other("the file is too large"),
+        _ => Stop::about("Failed to open file % for reading", shown),
+    })
 }
 
 /// The lines that count.

@@ -2,10 +2,11 @@
 
 use super::switches::NstatOptions;
 use sinks::face::nstat::{NSTAT_SOURCE, NstatStyle, NstatWriter};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use sys::outfile::{self, Contents, Opening};
 use sys::{Fd, Host, SysError};
 
 /// Most bytes of a history that are read. The kernel has some 600 counters, 60 bytes each.
@@ -21,7 +22,7 @@ pub(super) enum HistoryFault {
     Open(io::Error),
     /// It cannot be locked.
     Lock(SysError),
-    /// It belongs to somebody else, or has other names, too.
+    /// It belongs to another user, or has further names.
     NotOurs,
     /// It has a line that makes no sense.
     Garbled,
@@ -46,15 +47,16 @@ impl History {
     /// Opens or makes the file, waits for its lock, reads it. One that is older than the host's last start is emptied,
     /// unless its counters are not wanted (`ignore`).
     pub(super) fn open(path: &Path, ignore: bool) -> Result<History, HistoryFault> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(sys::fs::NO_FOLLOW);
-        let file = options.open(path).map_err(HistoryFault::Open)?;
+        let file =
+            outfile::open(path, Opening::private(Contents::Kept)).map_err(|error| match error.raw_os_error() {
+                None if !path.is_symlink() => HistoryFault::NotOurs,
+                // The words of the tool, which opens it with O_NOFOLLOW.
+                None => HistoryFault::Open(io::Error::from_raw_os_error(sys::Errno::LOOP.0)),
+                Some(_) => HistoryFault::Open(error),
+            })?;
         let lock = Fd::from(file.try_clone().map_err(HistoryFault::Open)?);
         sys::socket::lock_file(&lock).map_err(HistoryFault::Lock)?;
         let meta = file.metadata().map_err(HistoryFault::Open)?;
-        if meta.nlink() != 1 || meta.uid() != sys::caps::euid() {
-            return Err(HistoryFault::NotOurs);
-        }
         if !ignore && is_aged(meta.mtime()) {
             super::complain("history is aged out, resetting");
             file.set_len(0).map_err(HistoryFault::Open)?;

@@ -14,9 +14,13 @@ use record::{Accounting, Demand, Each, Next, Proto, RowStats, Scan, SinkError, S
 use sinks::Out;
 use sockets::InetDecoder;
 use std::ffi::OsStr;
-use std::io::Write;
+use std::fs::File;
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use sys::infile;
+use sys::outfile::{self, Contents, Opening};
 
 /// Type and flags (NLM_F_MULTI) of the message that ends a dump, include/uapi/linux/netlink.h.
 const NLMSG_ERROR: u16 = 2;
@@ -27,8 +31,8 @@ const SEQ: u32 = 123_456;
 /// Bytes of a message's head.
 const HEAD: usize = 16;
 const ANSWERED_ERROR: &str = "TCPDIAG answered with an error";
-/// A file may hold millions of sockets; more is somebody's mistake.
-const FILE_BYTES_MAX: u64 = 4 << 30;
+/// A million sockets with all that the kernel tells of them are some 400 MB.
+const FILE_BYTES_MAX: u64 = 512 << 20;
 
 /// Writes the messages about the sockets that `flags` ask for to the file called `name` (`-`, or anything that begins
 /// so, is stdout). The exit code.
@@ -38,7 +42,7 @@ pub(super) fn write(session: &Session, flags: &Flags, name: &[u8]) -> Result<u8,
     }
     let to: Box<dyn Write> = match name.first() {
         Some(b'-') => Box::new(crate::stdout::Stdout::new()),
-        _ => Box::new(std::fs::File::create(OsStr::from_bytes(name)).map_err(|error| {
+        _ => Box::new(open_output(OsStr::from_bytes(name)).map_err(|error| {
             let text = error.to_string();
             Stop::fail(format!("fopen dump file: {}", text.split(" (os error").next().unwrap_or_default()), 255)
         })?),
@@ -52,6 +56,13 @@ pub(super) fn write(session: &Session, flags: &Flags, name: &[u8]) -> Result<u8,
         }
     }
     Ok(0)
+}
+
+fn open_output(name: &OsStr) -> io::Result<File> {
+    outfile::open_waiting(Path::new(name), Opening::stream(Contents::Emptied)).and_then(|file| {
+        outfile::set_waiting(&file, true)?;
+        Ok(file)
+    })
 }
 
 /// IPv4, then IPv6; only the one that is preferred.
@@ -145,15 +156,10 @@ impl Source<Sockets> for FileSource {
 }
 
 fn read(file: &OsStr) -> Result<Vec<u8>, String> {
-    use std::io::Read;
-    let failed = |error: std::io::Error| {
+    infile::read(Path::new(file), FILE_BYTES_MAX).map_err(|error| {
         let text = error.to_string();
         format!("fopen($TCPDIAG_FILE): {}", text.split(" (os error").next().unwrap_or_default())
-    };
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(file).map_err(failed)?;
-    file.take(FILE_BYTES_MAX).read_to_end(&mut bytes).map_err(failed)?;
-    Ok(bytes)
+    })
 }
 
 #[cfg(test)]

@@ -2,8 +2,10 @@
 
 use super::stop::Stop;
 use std::ffi::OsStr;
-use std::io::Read;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use sys::infile;
 
 /// ss has no bound; nobody writes such a filter.
 const BYTES_MAX: u64 = 1 << 20;
@@ -12,16 +14,14 @@ const LINE_MAX: usize = 1022;
 
 /// The lines of the file called `name` (`-`, or anything that begins so, is stdin) as words of the expression.
 pub(super) fn read(name: &[u8]) -> Result<Vec<Vec<u8>>, Stop> {
-    let mut text = Vec::new();
-    let read = match name.first() {
-        Some(b'-') => std::io::stdin().lock().take(BYTES_MAX + 1).read_to_end(&mut text),
-        _ => std::fs::File::open(OsStr::from_bytes(name))
-            .and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut text)),
+    let text = match name.first() {
+        Some(b'-') => infile::read_input(std::io::stdin().lock(), BYTES_MAX),
+        _ => infile::read(Path::new(OsStr::from_bytes(name)), BYTES_MAX),
     };
-    read.map_err(|error| Stop::fail(format!("fopen filter file: {}", in_words(&error)), 255))?;
-    if text.len() as u64 > BYTES_MAX {
-        return Err(Stop::fail("Too long filter file".to_owned(), 255));
-    }
+    let text = text.map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge => Stop::fail("Too long filter file".to_owned(), 255),
+        _ => Stop::fail(format!("fopen filter file: {}", in_words(&error)), 255),
+    })?;
     lines(&text)
 }
 

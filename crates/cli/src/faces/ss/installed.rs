@@ -1,7 +1,6 @@
 //! Which ss is installed: its layout is the one that the users of this machine know.
 
 use sinks::face::ss::Layout;
-use std::fs::File;
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
@@ -43,7 +42,7 @@ fn find() -> Option<Layout> {
         if Some((stat.device, stat.inode)) == us || stat.size > SIZE_MAX || !stat.is_file() {
             continue;
         }
-        if let Some(layout) = File::open(file).ok().and_then(|file| layout_in(file.take(SIZE_MAX))) {
+        if let Some(layout) = sys::infile::open_regular(&file).ok().and_then(|file| layout_in(file.take(SIZE_MAX))) {
             return Some(layout);
         }
     }

@@ -3,6 +3,7 @@
 use super::switches::{FilterText, TcpdumpRun};
 use capture::SNAPLEN_MAX;
 use pcapfilter::{Filter, FilterTarget, LinkType, Origin, Packet, compile};
+use std::path::Path;
 use sys::packet_ring::Instruction;
 
 /// Chooses packets; without an expression all.
@@ -20,10 +21,7 @@ impl PacketFilter {
     ) -> Result<PacketFilter, String> {
         let text = match &run.filter {
             FilterText::Words(words) => words.clone(),
-            FilterText::File(path) => std::fs::read_to_string(path).map_err(|error| {
-                let shown = sys::escaped(path.as_os_str().as_encoded_bytes());
-                format!("can't open {shown}: {}", super::system_words(&error))
-            })?,
+            FilterText::File(path) => read(path)?,
         };
         if text.trim().is_empty() {
             return Ok(PacketFilter(None));
@@ -52,6 +50,17 @@ impl PacketFilter {
         let passes = |program| pcapfilter::run(program, packet, &mut |_| false) != 0;
         passes(&filter.kernel) && filter.rest.as_ref().is_none_or(passes)
     }
+}
+
+/// More than any expression; one that compiles has 64 KiB at most.
+const FILE_MAX: u64 = 1 << 20;
+
+/// The expression in the file of `-F`.
+fn read(path: &Path) -> Result<String, String> {
+    let shown = sys::escaped(path.as_os_str().as_encoded_bytes());
+    let text = sys::infile::read(path, FILE_MAX);
+    let text = text.map_err(|error| format!("can't open {shown}: {}", super::system_words(&error)))?;
+    String::from_utf8(text).map_err(|_| format!("can't open {shown}: it is no text in UTF-8"))
 }
 
 /// Name and description of a link type: `EN10MB (Ethernet)`.

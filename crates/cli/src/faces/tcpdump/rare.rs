@@ -2,9 +2,10 @@
 
 use pcapfilter::LinkType;
 use sinks::face::tcpdump::PacketType;
-use std::io::Read;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+use sys::infile;
 
 /// A switch of this file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -107,16 +108,14 @@ const LIST_MAX: u64 = 16 << 20;
 
 /// The lines of the file of `-V`; `-` is standard input.
 pub(super) fn listed_files(list: &Path) -> Result<Vec<PathBuf>, String> {
-    let failed = |error| format!("Unable to open file: {}", super::system_words(&error));
-    let mut text = Vec::new();
-    let reader: Box<dyn Read> = match list == Path::new("-") {
-        true => Box::new(std::io::stdin()),
-        false => Box::new(std::fs::File::open(list).map_err(failed)?),
+    let text = match list == Path::new("-") {
+        true => infile::read_input(std::io::stdin(), LIST_MAX),
+        false => infile::read(list, LIST_MAX),
     };
-    reader.take(LIST_MAX + 1).read_to_end(&mut text).map_err(failed)?;
-    if text.len() as u64 > LIST_MAX {
-        return Err(format!("the list of files is longer than {} MiB", LIST_MAX >> 20));
-    }
+    let text = text.map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge => format!("the list of files is longer than {} MiB", LIST_MAX >> 20),
+        _ => format!("Unable to open file: {}", super::system_words(&error)),
+    })?;
     let lines = text.strip_suffix(b"\n").unwrap_or(&text).split(|byte| *byte == b'\n');
     let lines = lines.map(|line| PathBuf::from(std::ffi::OsString::from_vec(line.to_vec())));
     Ok(if text.is_empty() { Vec::new() } else { lines.collect() })

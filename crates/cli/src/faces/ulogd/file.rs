@@ -62,7 +62,11 @@ pub(super) fn read(text: &str, complaints: &mut Vec<Complaint>) -> Vec<Section> 
             complaints.push(Complaint::new(number, text));
             continue;
         };
-        let setting = Setting { line: number, key: key.trim().to_owned(), value: value_of(value).to_owned() };
+        let Some(value) = value_of(value) else {
+            complaints.push(Complaint::new(number, format!("the quotation mark of {} is not closed", key.trim())));
+            continue;
+        };
+        let setting = Setting { line: number, key: key.trim().to_owned(), value: value.to_owned() };
         match sections.get_mut(here) {
             Some(section) => section.settings.push(setting),
             None => complaints.push(Complaint::new(number, "a setting above the first [section]")),
@@ -76,12 +80,13 @@ fn section(line: &str) -> Option<&str> {
     Some(line.strip_prefix('[')?.split_once(']')?.0.trim())
 }
 
-/// A value in quotation marks, or the first word: a comment may follow.
-fn value_of(text: &str) -> &str {
+/// A value in quotation marks, or the first word: a comment may follow. `None` where the second quotation mark is
+/// missing: the tool takes the name of the key for the value then.
+fn value_of(text: &str) -> Option<&str> {
     let text = text.trim();
     match text.strip_prefix('"') {
-        Some(rest) => rest.split_once('"').map_or(rest, |(value, _)| value),
-        None => text.split_whitespace().next().unwrap_or_default(),
+        Some(rest) => rest.split_once('"').map(|(value, _)| value),
+        None => Some(text.split_whitespace().next().unwrap_or_default()),
     }
 }
 
@@ -92,7 +97,7 @@ mod tests {
     #[test]
     fn sections_and_settings() {
         let text = "# ulogd\n\n[global]\nlogfile=\"syslog\"\nstack=a:NFLOG,b:LOGEMU\n[ log ] x\n group = 1 # one\n\
-                    file=\"/a b#c\" # d\nbroken\n[global]\nloglevel=3\n";
+                    file=\"/a b#c\" # d\nbroken\n[global]\nloglevel=3\nlogfile=\"/x\nrmem=\"\n";
         let mut complaints = Vec::new();
         let sections = read(text, &mut complaints);
         let mut shown = Vec::new();
@@ -108,7 +113,9 @@ mod tests {
             ("log", 8, "file", "/a b#c"),
         ];
         assert_eq!(shown, wanted);
-        assert_eq!(complaints, [Complaint::new(9, "`broken` is neither [section] nor key=value")]);
+        let open = |line, key: &str| Complaint::new(line, format!("the quotation mark of {key} is not closed"));
+        let broken = Complaint::new(9, "`broken` is neither [section] nor key=value");
+        assert_eq!(complaints, [broken, open(12, "logfile"), open(13, "rmem")]);
     }
 
     #[test]

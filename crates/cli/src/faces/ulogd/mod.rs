@@ -18,9 +18,12 @@ use crate::{exit::Exit, output, registry};
 use file::Complaint;
 use stacks::Output;
 use std::ffi::OsString;
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use switches::UlogdCall;
+use sys::infile;
+use sys::outfile::{Contents, FilePlace, Opening};
 
 const HELP: &str = "\
 Parameters:
@@ -39,6 +42,8 @@ the old bytes.
 
 const VERSION: &str = concat!("ulogd Version 2.0.8 (netwren ", env!("CARGO_PKG_VERSION"), ")\n");
 
+/// More than any configuration.
+const CONFIG_MAX: u64 = 1 << 20;
 /// The tool's exit code for everything that goes wrong.
 const FAILED: u8 = 1;
 
@@ -71,23 +76,32 @@ fn print(text: &str) -> u8 {
 
 fn run_file(config: &Path, pid_file: Option<&Path>, bug_compatible: bool) -> Result<u8, Vec<String>> {
     let shown = sys::escaped(config.as_os_str().as_bytes());
-    let text = std::fs::read_to_string(config).map_err(|error| vec![format!("cannot read {shown}: {error}")])?;
+    let (bytes, _) =
+        infile::read_trusted(config, CONFIG_MAX).map_err(|error| vec![format!("cannot read {shown}: {error}")])?;
+    let text = String::from_utf8(bytes).map_err(|_| vec![format!("cannot read {shown}: it is no text in UTF-8")])?;
     let now = i64::try_from(sys::clock::wall_ns() / 1_000_000_000).ok().and_then(zone);
     let now = now.ok_or_else(|| vec!["the local time cannot be told".to_owned()])?;
     let told = |complaints: Vec<Complaint>| {
         complaints.iter().map(|complaint| format!("{shown}:{}: {}", complaint.line, complaint.text)).collect::<Vec<_>>()
     };
     let outputs = stacks::outputs(&text, &now).map_err(told)?;
-    if let Some(file) = pid_file {
-        let written = std::fs::write(file, format!("{}\n", std::process::id()));
-        written.map_err(|error| vec![format!("cannot write {}: {error}", file.display())])?;
-    }
+    let pid_file =
+        pid_file.map(|file| write_pid(file).map_err(|error| vec![format!("cannot write {}: {error}", file.display())]));
+    let pid_file = pid_file.transpose()?;
     let code = ship(outputs, bug_compatible);
     if let Some(file) = pid_file {
         // Gone already is as good.
-        let _ = std::fs::remove_file(file);
+        let _ = file.folder().remove(file.name());
     }
     Ok(code)
+}
+
+/// Writes the process id; where to remove it from.
+fn write_pid(path: &Path) -> io::Result<FilePlace> {
+    let place = FilePlace::find(path)?;
+    let mut file = place.open(Opening::regular(Contents::Emptied))?;
+    writeln!(file, "{}", std::process::id())?;
+    Ok(place)
 }
 
 /// Ships until a signal ends it.

@@ -1,9 +1,7 @@
 //! The password, from where users keep it.
 
 use crate::{PostgresAddress, PostgresHost};
-use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Bits of everybody but the owner.
@@ -37,16 +35,13 @@ pub(super) fn of(address: &PostgresAddress) -> io::Result<String> {
 
 fn read(path: &Path) -> io::Result<String> {
     let failed = |error: io::Error| io::Error::new(error.kind(), format!("cannot read {}: {error}", path.display()));
-    let facts = fs::metadata(path).map_err(failed)?;
-    let mode = facts.permissions().mode();
-    if mode & OTHERS != 0 {
-        let text = format!("{}: others may use this file (mode {:04o}; chmod 600)", path.display(), mode & 0o7777);
+    let (text, stat) = sys::infile::read_trusted(path, FILE_MAX).map_err(failed)?;
+    if stat.mode & OTHERS != 0 {
+        let mode = stat.mode & 0o7777;
+        let text = format!("{}: others may use this file (mode {mode:04o}; chmod 600)", path.display());
         return Err(io::Error::new(ErrorKind::PermissionDenied, text));
     }
-    if !facts.is_file() || facts.len() > FILE_MAX {
-        return Err(io::Error::new(ErrorKind::InvalidData, format!("{}: no file of passwords", path.display())));
-    }
-    fs::read_to_string(path).map_err(failed)
+    String::from_utf8(text).map_err(|_| failed(ErrorKind::InvalidData.into()))
 }
 
 /// The password of the first line that fits. `*` stands for everything, a backslash before `:` and itself.
@@ -92,6 +87,8 @@ fn fields(line: &str) -> Vec<String> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn the_first_line_that_fits_counts() {

@@ -1,9 +1,13 @@
 //! The file that keeps settings over a restart.
 use super::settings::Setting;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use sys::folder::Folder;
+use sys::outfile::{Contents, FilePlace, Opening};
+use sys::{Errno, infile};
 
 /// Where settings are kept; systemd and procps read all of its folder when the host starts.
 pub(super) const KEPT: &str = "sysctl.d/90-netwren-conntrack.conf";
@@ -13,11 +17,18 @@ pub(super) const BEFORE: &str = "sysctl.d/90-netwren-conntrack.conf.before";
 /// Settings are no secret, and tools that run without rights read them.
 const FILE_MODE: u32 = 0o644;
 const FOLDER_MODE: u32 = 0o755;
+/// More than any file of settings.
+const BYTES_MAX: u64 = 1 << 20;
 
 /// Writes the file whole or not at all; true if there was one, which is kept as `before`.
 pub(super) fn write_kept(settings: &[Setting], keep: &Path, before: &Path) -> io::Result<bool> {
     let mut text = String::from("# Written by `netwren nat advise --apply`.\n");
-    let old = read_old(keep)?;
+    if let Some(folder) = keep.parent().filter(|folder| !folder.exists()) {
+        fs::create_dir_all(folder)?;
+        fs::set_permissions(folder, fs::Permissions::from_mode(FOLDER_MODE))?;
+    }
+    let place = FilePlace::find(keep)?;
+    let old = read_old(&place)?;
     // What is not set anew stays: an earlier run may have written another one. Names begin like one another.
     let is_new = |line: &str| settings.iter().any(|setting| line.split('=').next() == Some(&setting.name()));
     for line in old.iter().flat_map(|old| old.lines()).filter(|line| !line.starts_with('#') && !is_new(line)) {
@@ -28,44 +39,40 @@ pub(super) fn write_kept(settings: &[Setting], keep: &Path, before: &Path) -> io
         text.push_str(&setting.with(setting.becomes));
         text.push('\n');
     }
-    if let Some(folder) = keep.parent().filter(|folder| !folder.exists()) {
-        fs::create_dir_all(folder)?;
-        fs::set_permissions(folder, fs::Permissions::from_mode(FOLDER_MODE))?;
-    }
     if let Some(old) = &old {
-        replace(before, old)?;
+        replace(place.folder(), before.file_name().unwrap_or_default(), old)?;
     }
-    replace(keep, &text)?;
+    replace(place.folder(), place.name(), &text)?;
     Ok(old.is_some())
 }
 
 /// What the file says now; `None` without one. A symbolic link is refused: following it would copy a file of another
 /// place, and replacing it would undo what its maker meant.
-fn read_old(keep: &Path) -> io::Result<Option<String>> {
-    match fs::symlink_metadata(keep) {
-        Ok(file) if file.is_file() => fs::read_to_string(keep).map(Some),
-        Ok(_) => {
-            Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file (a symbolic link is not followed)"))
+fn read_old(keep: &FilePlace) -> io::Result<Option<String>> {
+    let file = match keep.folder().own_file(keep.name()) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.raw_os_error() == Some(Errno::LOOP.0) => {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a symbolic link is not followed"));
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+        opened => opened?,
+    };
+    let text = infile::read_input(file, BYTES_MAX)?;
+    String::from_utf8(text).map(Some).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
 /// A reader finds the old content or the new one, never half of it. Readable by all, whatever the umask; a symbolic
 /// link in the place is replaced, not followed.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
+fn replace(folder: &Folder, name: &OsStr, text: &str) -> io::Result<()> {
     // The name does not end in .conf: nobody takes it for one if we die here.
-    let draft: PathBuf = path.with_file_name(format!(".{name}.{}", std::process::id()));
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).open(&draft)?;
+    let draft = OsString::from(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
+    let mut file = folder.open_output(&draft, Opening::private(Contents::New))?;
     let written = file
         .set_permissions(fs::Permissions::from_mode(FILE_MODE))
         .and_then(|()| file.write_all(text.as_bytes()))
         .and_then(|()| file.sync_all())
-        .and_then(|()| fs::rename(&draft, path));
+        .and_then(|()| folder.rename(&draft, name).map_err(|error| io::Error::from_raw_os_error(error.errno.0)));
     if written.is_err() {
-        let _ = fs::remove_file(&draft);
+        let _ = folder.remove(&draft);
     }
     written
 }

@@ -58,11 +58,30 @@ need_packages() {
     apt_install "${missing[@]}"
 }
 
+# The longest wait for another apt, in seconds.
+readonly APT_WAIT=600
+
+# apt COMMAND …: apt-get as root. While another apt, or dpkg, holds one of their locks it waits: apt-get itself does so
+# for dpkg's lock alone (DPkg::Lock::Timeout), not for those of the lists and of the packages that it fetches.
+apt() {
+    local apt_get=(env LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0)
+    local errors status is_told="" end=$((SECONDS + APT_WAIT))
+    while true; do
+        status=0
+        { errors=$(as_root "${apt_get[@]}" "$@" 2>&1 >&3) || status=$?; } 3>&2
+        [[ $status -ne 0 && $errors == *"ould not get lock"* && SECONDS -lt end ]] || break
+        [[ -n $is_told ]] || say "waiting for another apt to end: ${errors%%$'\n'*}"
+        is_told=yes
+        sleep 1
+    done
+    [[ -z $errors ]] || printf '%s\n' "$errors" >&2
+    return "$status"
+}
+
 apt_install() {
     say "installing: apt-get install --no-install-recommends $*"
-    local quiet=(-qq -o Dpkg::Use-Pty=0)
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get "${quiet[@]}" update
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get "${quiet[@]}" install -y --no-install-recommends "$@" >&2
+    apt update
+    apt install -y --no-install-recommends "$@"
 }
 
 # unpack_packages PACKAGE=COMMAND …: for servers that only tests start. Packages whose COMMAND is missing are unpacked
@@ -81,7 +100,7 @@ unpack_packages() {
     [[ ${#missing[@]} -gt 0 ]] || return 0
     command -v apt-get >/dev/null || die "please install (Debian's names): ${missing[*]}"
     say "unpacking into $tools: ${missing[*]}"
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 update
+    apt update
     mkdir -p "$tools/packages"
     local package
     apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances \
@@ -122,7 +141,7 @@ need_cargo() {
 apt_install_rust() {
     command -v apt-get >/dev/null || return 1
     # A new system has no lists yet: without them nothing has a candidate.
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 update
+    apt update
     local suffix candidate
     for suffix in "" -web; do
         candidate=$(apt-cache policy "cargo$suffix" 2>/dev/null | rust_candidate)

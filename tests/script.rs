@@ -1,7 +1,8 @@
 //! `netwren.sh` on machines that lack something: what it says, and that it installs nothing it was not asked for.
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// Programs of every Debian, without a compiler and without `apt-get`.
 const BARE: &[&str] = &["bash", "env", "awk", "sed", "sort", "head", "dirname", "cat", "cc"];
@@ -28,10 +29,15 @@ impl Machine {
     }
 
     fn script(&self, args: &[&str]) -> Output {
+        self.command(args).output().expect("bash starts")
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../netwren.sh");
         let mut command = Command::new(found("bash"));
         command.arg(script).args(args).env_clear().env("PATH", self.dir.path()).env("HOME", self.dir.path());
-        command.stdin(std::process::Stdio::null()).output().expect("bash starts")
+        command.stdin(Stdio::null());
+        command
     }
 }
 
@@ -91,4 +97,70 @@ fn issue_10_kernels_installs_its_tools_at_once() {
     for package in ["qemu-system-x86", "busybox-static", "cpio"] {
         assert!(installs.first().is_some_and(|line| line.contains(package)), "{package}: {calls}");
     }
+}
+
+/// apt-get does not wait for the lock of the lists: the script waits until the other apt has ended. Both have folders
+/// of the test's own.
+#[test]
+fn root_the_script_waits_for_another_apt() {
+    testkit::require_root!();
+    for tool in ["apt-get", "apt-cache", "python3"] {
+        testkit::require_tool!(tool);
+    }
+    let machine = Machine::new(&[BARE, &["apt-get", "apt-cache", "sleep"]].concat());
+    let home = machine.dir.path();
+    for folder in ["state/lists/partial", "cache/archives/partial"] {
+        std::fs::create_dir_all(home.join(folder)).expect("folders can be made");
+    }
+    let home = home.display();
+    let config = format!(
+        "Dir::State \"{home}/state\"; Dir::State::lists \"{home}/state/lists\"; Dir::Cache \"{home}/cache\";
+         Dir::Etc::sourcelist \"/dev/null\"; Dir::Etc::sourceparts \"/dev/null\"; APT::Update::Post-Invoke \"\";"
+    );
+    std::fs::write(machine.dir.path().join("apt.conf"), config).expect("a file can be written");
+    // apt's locks are those of fcntl(2), not of flock(2).
+    let hold = format!(
+        "import fcntl, sys; f = open('{home}/state/lists/lock', 'w'); fcntl.lockf(f, fcntl.LOCK_EX);
+print('held', flush=True); sys.stdin.read()"
+    );
+    let mut other = Command::new("python3");
+    let mut other = other.args(["-c", &hold]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut held = String::new();
+    BufReader::new(other.stdout.take().expect("piped")).read_line(&mut held).expect("it says that it holds the lock");
+    let mut command = machine.command(&["build"]);
+    command.env("APT_CONFIG", machine.dir.path().join("apt.conf")).stderr(Stdio::piped());
+    let mut script = command.spawn().expect("bash starts");
+    let mut said = BufReader::new(script.stderr.take().expect("piped"));
+    let mut waits = String::new();
+    said.read_line(&mut waits).expect("it says that it waits");
+    assert!(waits.starts_with("netwren.sh: waiting for another apt to end: E: Could not get lock"), "{waits}");
+    drop(other.stdin.take());
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).expect("it goes on");
+    assert!(rest.contains("netwren needs Rust >= 1.85; found: none") && !rest.contains("lock"), "{rest}");
+    assert_eq!(script.wait().expect("it ends").code(), Some(1));
+    other.wait().expect("it ends");
+}
+
+/// A lock that is held while packages are installed; any other error ends the script.
+#[test]
+fn the_script_tries_again_only_while_a_lock_is_held() {
+    let policy = "echo '  Candidate: 1.85.0'";
+    let apt_get = r#"echo "$*" >>"$HOME/calls"
+        [[ $* == *install* ]] || exit 0
+        [[ -e $HOME/tried ]] && { echo 'E: Unable to locate package' >&2; exit 100; }
+        : >"$HOME/tried"
+        echo 'E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 1 (apt)' >&2
+        exit 100"#;
+    let programs = [BARE, &["sleep"]].concat();
+    let machine = Machine::new(&programs).with("apt-cache", policy).with("apt-get", apt_get).with("sudo", r#""$@""#);
+    let output = machine.script(&["build"]);
+    let said = stderr(&output);
+    for line in
+        ["waiting for another apt to end: E: Could not get lock", "E: Unable to locate package", "could not install"]
+    {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    let calls = std::fs::read_to_string(machine.dir.path().join("calls")).expect("apt-get was called");
+    assert_eq!(calls.lines().filter(|line| line.contains(" install ")).count(), 2, "{calls}");
 }

@@ -58,7 +58,7 @@ fn root_capture_has_no_rights_when_it_looks_at_packets() {
         send(&lab, 7123);
         going.read_until("a packet", |lines| !lines.is_empty());
         let pid = going.child.id();
-        // With names asked for, a thread of its own asks: it has given its rights up as well, once it is asked.
+        // With `--resolve` a thread of its own asks for names.
         testkit::wait_until("no thread has rights", || {
             of_threads(pid, &SETS).iter().all(|thread| *thread == nothing(&"0".repeat(16)))
         });
@@ -80,6 +80,33 @@ fn root_capture_has_no_rights_when_it_looks_at_packets() {
     }
     Ran::of(command(&lab, &["-Z", "nobody-there", "--for", "1"]).output().unwrap())
         .says(4, &["there is no user nobody-there in /etc/passwd"]);
+}
+
+/// With names, while no packet has come and no name is asked for: no thread has rights, the one that asks included.
+#[test]
+fn root_threads_that_wait_have_no_rights_either() {
+    testkit::require_root!();
+    let lab = Lab::new("caprwait");
+    let nothing_left = |pid| of_threads(pid, &SETS).iter().all(|thread| *thread == nothing(&"0".repeat(16)));
+    for args in [&["--resolve"][..], &["--resolve", "-i", "lo", "-Z", "nobody"], &["--resolve", "--threads", "2"]] {
+        let going = capture(&lab, args);
+        let pid = going.child.id();
+        testkit::wait_until("no thread has rights", || {
+            let threads = of_threads(pid, &["Name"]);
+            threads.iter().any(|thread| thread[0] == "names") && nothing_left(pid)
+        });
+        let (_, ran) = going.end();
+        assert!(ran.stderr.contains("rights: all capabilities were given up"), "{}", ran.stderr);
+        assert!(!ran.stderr.contains("keep their capabilities"), "{}", ran.stderr);
+    }
+    let mut face = lab.command(testkit::program::netwren().to_str().unwrap());
+    clean(&mut face).args(["tcpdump", "-l", "-i", "lo", "udp port 7123"]);
+    let going: Going<String> = Going::spawn(face, |line| line);
+    testkit::wait_until("no thread has rights", || {
+        let threads = of_threads(going.child.id(), &["Name"]);
+        threads.iter().any(|thread| thread[0] == "names") && nothing_left(going.child.id())
+    });
+    going.end();
 }
 
 /// The file is open before: a folder of root's is enough, whoever parses.

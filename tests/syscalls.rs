@@ -76,3 +76,34 @@ fn root_without_bpf_nothing_of_it_is_touched() {
         assert!(touched.is_empty(), "{command:?}: {touched:?}");
     }
 }
+
+/// The memory of another process may lie on a file system that does not answer: it is looked at only where a column
+/// shows what is there.
+#[test]
+fn root_command_lines_are_read_only_where_they_are_shown() {
+    testkit::require_root!();
+    if !testkit::tool::require("strace") {
+        return;
+    }
+    let lab = Lab::new("cmdlines");
+    lab.listen_tcp(1);
+    let log = lab.dir().join("trace").display().to_string();
+    let netwren = testkit::program::netwren().display().to_string();
+    for (command, reads) in [
+        (&["sockets"][..], false),
+        (&["sockets", "-c", "process,pid,user"], false),
+        (&["listeners"], false),
+        (&["flows"], false),
+        (&["ss", "-tlnp"], false),
+        (&["lstf", "-n"], false),
+        (&["netstat", "-tln"], false),
+        (&["netstat", "-tlnp"], true),
+        (&["sockets", "-c", "cmdline"], true),
+    ] {
+        lab.output("strace", &[&["-f", "-e", "trace=open,openat", "-o", &log, &netwren], command].concat());
+        let trace = std::fs::read_to_string(&log).unwrap();
+        let memory = ["cmdline\"", "/environ\"", "/mem\"", "/maps\""];
+        let is_anothers = |line: &&str| !line.contains("/proc/self/") && memory.iter().any(|name| line.contains(name));
+        assert_eq!(trace.lines().filter(is_anothers).count() > 0, reads, "{command:?}");
+    }
+}

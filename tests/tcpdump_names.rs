@@ -65,7 +65,8 @@ impl Drop for NameServer {
     }
 }
 
-/// Addresses of `named.example.org`; the name of `10.0.0.50`, a hostile one for `10.0.0.51`, one of IPv6, and that all
+/// Addresses of `named.example.org`; the name of `10.0.0.50`, a hostile one for `10.0.0.51`, `10.0.0.1` as that of
+/// `10.0.0.52`, one of IPv6, and that all
 /// others have none.
 fn answer(query: &[u8]) -> Vec<u8> {
     // The question is what the server repeats of a query: what else stands there (EDNS) is not.
@@ -74,6 +75,7 @@ fn answer(query: &[u8]) -> Vec<u8> {
     let data: &[u8] = match query.get(12..16) {
         Some(b"\x0250\x01") => b"\x05fifty\x07example\x03org\0",
         Some(b"\x0251\x01") => b"\x05ev\x1bil\x03org\0",
+        Some(b"\x0252\x01") => b"\x0210\x010\x010\x011\0",
         Some(b"\x01f\x01e") => b"\x03six\x04host\0",
         Some(b"\x05nam") if kind == 1 => &[10, 0, 0, 50],
         Some(b"\x05nam") if kind == 28 => &[0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xef],
@@ -339,4 +341,48 @@ fn root_names_in_expressions_are_those_of_tcpdump() {
         assert_eq!(ours.status.code(), theirs.status.code(), "{expression}");
         assert!(text(&ours.stdout).lines().count() >= at_least, "{expression}: {}", text(&ours.stdout));
     }
+}
+
+/// Whoever owns an address chooses its name: one that is an address itself, or that no host can have, is none.
+#[test]
+fn root_a_name_that_is_an_address_replaces_no_address() {
+    testkit::require_root!();
+    let lab = Lab::new("ptraddr");
+    let _server = NameServer::new(&lab);
+    let etc_dir = tempfile::tempdir().unwrap();
+    etc(etc_dir.path(), "");
+    let ends = [50, 51, 52].map(|last| Ipv4Addr::new(10, 0, 0, last));
+    ends.iter().for_each(|end| lab.ip(&["addr", "add", &format!("{end}/32"), "dev", "lo"]));
+    let listeners = ends.map(|end| lab.inside(|| std::net::TcpListener::bind((end, 7771)).unwrap()));
+    let clients = ends.map(|end| lab.inside(|| std::net::TcpStream::connect((end, 7771)).unwrap()));
+    let said = |words: &[&str]| {
+        let mut command = Command::new(testkit::program::netwren());
+        clean(&mut command).args(words);
+        let cover = Limit::Cover { with: etc_dir.path().into(), place: "/etc".into() };
+        confine(&mut command, &[Limit::Network(lab.path()), cover]).unwrap();
+        text(&command.output().unwrap().stdout)
+    };
+    for words in [
+        &["netstat", "-tW"][..],
+        &["ss", "-tr"],
+        &["lstf"],
+        &["sockets", "--resolve=5", "--columns", "local_addr,peer_addr", "state = established"],
+        &["sockets", "--resolve=5", "-o", "csv", "--columns", "local,peer", "state = established"],
+        &["flows", "--resolve=5"],
+    ] {
+        let all = said(words);
+        for shown in ["fifty.example.org", "10.0.0.51", "10.0.0.52"] {
+            assert!(all.contains(shown), "{words:?}: {shown}: {all}");
+        }
+        assert!(!all.contains("10.0.0.1:") && !all.contains("10.0.0.1\n") && !all.contains("ev"), "{words:?}: {all}");
+    }
+    let rows = said(&["sockets", "--resolve=5", "-o", "json", "-c", "peer", "state = established"]);
+    let rows: Vec<serde_json::Value> = rows.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let name = |end: &str| {
+        let row = rows.iter().find(|row| row["peer_addr"] == end).unwrap();
+        row["peer_addr_name"].as_str().map(str::to_owned)
+    };
+    assert_eq!(name("10.0.0.50").as_deref(), Some("fifty.example.org"), "JSON has both");
+    assert_eq!((name("10.0.0.51"), name("10.0.0.52")), (None, None));
+    drop((listeners, clients));
 }

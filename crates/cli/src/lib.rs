@@ -19,6 +19,7 @@ mod exit;
 mod faces;
 mod flags;
 mod fold;
+mod followed_ifaces;
 mod help;
 mod hints;
 mod local_time;

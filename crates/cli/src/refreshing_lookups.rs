@@ -4,10 +4,11 @@
 //! empty and is counted.
 
 use crate::append_map::AppendMap;
-use host::{Cgroups, Containers, NetnsNames};
+use host::{Cgroups, Containers, NetnsNames, Users};
 use record::{Accounting, Key, Lookup, LookupId, Lookups, Value};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
+use std::os::unix::fs::MetadataExt;
 use sys::{Host, clock};
 
 /// Readings may take this part of the time.
@@ -38,6 +39,8 @@ pub(crate) struct RefreshingLookup<'s, L> {
     names: AppendMap<Key, Name>,
     /// Keys that stand for something else than what `base` knows.
     forgotten: HashSet<Key>,
+    /// All do.
+    is_all_forgotten: bool,
     budget: Budget,
     missing: Cell<u64>,
     gone: Cell<u64>,
@@ -69,6 +72,7 @@ impl<'s, L: Lookup> RefreshingLookup<'s, L> {
             newest: RefCell::new(None),
             names: AppendMap::new(),
             forgotten: HashSet::new(),
+            is_all_forgotten: false,
             budget: Budget::new(SHARE_OF_TIME, CREDIT_NS_MAX),
             missing: Cell::new(0),
             gone: Cell::new(0),
@@ -86,6 +90,13 @@ impl<'s, L: Lookup> RefreshingLookup<'s, L> {
     fn forget(&mut self, keys: impl Iterator<Item = Key>) {
         let (base, id) = (self.base, self.id);
         self.forgotten.extend(keys.filter(|key| !base.value(id, *key).is_null()));
+        self.names.clear();
+        self.newest.take();
+    }
+
+    /// All keys may stand for something else now.
+    fn forget_all(&mut self) {
+        self.is_all_forgotten = true;
         self.names.clear();
         self.newest.take();
     }
@@ -138,7 +149,8 @@ fn text_of(lookup: &impl Lookup, key: Key) -> Option<Box<[u8]>> {
 impl<L: Lookup> Lookup for RefreshingLookup<'_, L> {
     fn value(&self, key: Key) -> Value<'_> {
         let known = self.base.value(self.id, key);
-        if !known.is_null() && (self.forgotten.is_empty() || !self.forgotten.contains(&key)) {
+        let is_forgotten = self.is_all_forgotten || !self.forgotten.is_empty() && self.forgotten.contains(&key);
+        if !known.is_null() && !is_forgotten {
             return known;
         }
         match self.names.newest(&key) {
@@ -198,8 +210,10 @@ fn signed(ns: u64) -> i64 {
     i64::try_from(ns).unwrap_or(i64::MAX)
 }
 
-/// What may be younger than the run: names of namespaces, paths of groups, containers.
+/// What may be younger than the run: names of namespaces and users, paths of groups, containers.
 pub(crate) struct RefreshingLookups<'s> {
+    users: RefreshingLookup<'s, Users>,
+    passwd: ChangedFile,
     namespaces: RefreshingLookup<'s, NetnsNames>,
     groups: RefreshingLookup<'s, Cgroups>,
     /// Containers, pods, units.
@@ -224,6 +238,8 @@ impl<'s> RefreshingLookups<'s> {
             (id, RefreshingLookup::new(base, id, for_ever, Place::met, read))
         };
         RefreshingLookups {
+            users: RefreshingLookup::new(base, LookupId::Users, NAMELESS_NS, |_, _| true, |_| Users::read(host).ok()),
+            passwd: ChangedFile::new(host.is_replay()),
             // One without a name is shown by its number.
             namespaces: RefreshingLookup::new(base, LookupId::Netns, NAMELESS_NS, |_, _| true, names),
             groups: RefreshingLookup::new(base, LookupId::Cgroups, for_ever, has_path, move |_| {
@@ -239,7 +255,11 @@ impl<'s> RefreshingLookups<'s> {
 
     /// `base` with these in the place of what it has.
     pub(crate) fn over<'l>(&'l self, base: Lookups<'l>) -> Lookups<'l> {
-        let all = [(LookupId::Netns, &self.namespaces as &dyn Lookup), (LookupId::Cgroups, &self.groups)];
+        let all = [
+            (LookupId::Users, &self.users as &dyn Lookup),
+            (LookupId::Netns, &self.namespaces),
+            (LookupId::Cgroups, &self.groups),
+        ];
         let places = self.places.iter().map(|(id, place)| (*id, place as &dyn Lookup));
         let had = all.into_iter().chain(places).filter(|(id, _)| base.has(*id));
         had.fold(base, |lookups, (id, lookup)| lookups.with(id, lookup))
@@ -247,6 +267,10 @@ impl<'s> RefreshingLookups<'s> {
 
     /// Another batch of rows begins: nothing borrows from these any more.
     pub(crate) fn renew(&mut self) {
+        self.users.renew();
+        if self.passwd.has_changed() {
+            self.users.forget_all();
+        }
         self.namespaces.renew();
         self.groups.renew();
         self.places.iter_mut().for_each(|(_, place)| place.renew());
@@ -268,6 +292,7 @@ impl<'s> RefreshingLookups<'s> {
         let gone = |what| format!("{what} without names: removed before they were read, or out of sight here");
         let parts = "containers, pods or units";
         let all = [
+            (self.users.missing(), late("users")),
             (self.namespaces.missing(), late("network namespaces")),
             (self.groups.missing(), late("cgroups")),
             (places().map(RefreshingLookup::missing).sum(), late(parts)),
@@ -279,6 +304,36 @@ impl<'s> RefreshingLookups<'s> {
             stats.incomplete = true;
             stats.add_reason(count, text);
         }
+    }
+}
+
+/// Whether /etc/passwd is another file than before, or has another time or size. Looked at once a second.
+struct ChangedFile {
+    is_replay: bool,
+    looked_ns: u64,
+    seen: Option<(u64, i128, u64)>,
+}
+
+impl ChangedFile {
+    fn new(is_replay: bool) -> ChangedFile {
+        let mut file = ChangedFile { is_replay, looked_ns: 0, seen: None };
+        file.has_changed();
+        file
+    }
+
+    fn has_changed(&mut self) -> bool {
+        let now_ns = clock::monotonic_ns();
+        if self.is_replay || self.looked_ns != 0 && now_ns.saturating_sub(self.looked_ns) < NAMELESS_NS {
+            return false;
+        }
+        let is_first = self.looked_ns == 0;
+        self.looked_ns = now_ns;
+        let seen = std::fs::metadata("/etc/passwd").ok().map(|file| {
+            let changed_ns = i128::from(file.ctime()) * 1_000_000_000 + i128::from(file.ctime_nsec());
+            (file.ino(), changed_ns, file.len())
+        });
+        let before = std::mem::replace(&mut self.seen, seen);
+        !is_first && before != seen
     }
 }
 

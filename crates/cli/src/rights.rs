@@ -3,6 +3,7 @@
 
 use crate::messages::say;
 use crate::service::RunState;
+use host::hosts::Resolver;
 use host::users::Account;
 use record::{Demand, Each, Offer, SourceError, Stream, StreamState, Table};
 use std::path::{Path, PathBuf};
@@ -34,34 +35,48 @@ pub(crate) struct NeededRights {
 }
 
 impl NeededRights {
-    /// Gives up capabilities and, with `-Z`, the user: before other threads are started. Fails only if the user cannot
-    /// be changed.
-    pub(crate) fn drop_capabilities(&self) -> Result<(), String> {
+    /// Gives up capabilities and, with `-Z`, the user: before other threads are started than those of the resolver and
+    /// of `run`, which give theirs up as well. Fails if the user cannot be changed.
+    pub(crate) fn drop_capabilities(&self, resolver: Option<&Resolver>, run: Option<&RunState>) -> Result<(), String> {
         self.note(rights::forbid_new().err().map(|error| error.to_string()));
-        self.become_account()
-    }
-
-    /// Gives up the same capabilities on the thread from which outputs are started.
-    pub(crate) fn drop_at_origin(&self, run: &RunState) -> Result<(), String> {
-        let caps = self.caps;
-        let dropped = run.at_origin(move || rights::forbid_new().and_then(|()| rights::keep_only(caps)));
-        dropped.map(|_| ()).map_err(|error| error.to_string())
+        self.become_user()?;
+        if let Some(resolver) = resolver {
+            resolver.drop_rights();
+        }
+        self.keep_needed();
+        if let Some(run) = run {
+            let caps = self.caps;
+            let dropped = run.at_origin(move || rights::forbid_new().and_then(|()| rights::keep_only(caps)));
+            self.note(dropped.and_then(|dropped| dropped).err().map(|error| format!("capabilities stay: {error}")));
+        }
+        let others = if self.is_verbose { rights::threads_with_more(self.caps) } else { 0 };
+        self.note((others > 0).then(|| format!("{others} other threads keep their capabilities")));
+        Ok(())
     }
 
     /// Gives up capabilities of a process that starts programs, which may have rights of their own.
     pub(crate) fn become_account(&self) -> Result<(), String> {
+        self.become_user()?;
+        self.keep_needed();
+        Ok(())
+    }
+
+    fn become_user(&self) -> Result<(), String> {
         if let Some(account) = &self.account {
             rights::become_user(&account.ids)
                 .map_err(|error| format!("cannot become {}: {}", account.name, error.errno))?;
             self.note(Some(format!("this is user {} now", account.name)));
         }
+        Ok(())
+    }
+
+    fn keep_needed(&self) {
         self.note(Some(match rights::keep_only(self.caps) {
             Err(error) => format!("capabilities stay: {error}"),
             Ok((_, false)) => "there were no capabilities to give up".to_owned(),
             Ok((CapSet(0), true)) => "all capabilities were given up".to_owned(),
             Ok((left, true)) => format!("capabilities were given up but {}", names(left)),
         }));
-        Ok(())
     }
 
     /// Gives up files and system calls. To be called on the thread that parses, when others were started: system calls

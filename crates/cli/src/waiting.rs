@@ -41,6 +41,10 @@ struct WaitingSink {
 }
 
 impl Sink for WaitingSink {
+    fn keeps_addresses(&self) -> bool {
+        self.sink.keeps_addresses()
+    }
+
     fn begin(&mut self, columns: &Columns, round: Option<Round>) -> Result<(), SinkError> {
         self.sink.begin(columns, round)?;
         self.line.borrow_mut().begin(if self.has_header { sinks::headings(columns) } else { String::new() });

@@ -7,7 +7,7 @@ use crate::packed_cells::PackedCells;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use record::text::put_u64;
-use record::{Accounting, Addr, Columns, Kind, Next, Round, Sink, SinkError, Value};
+use record::{Accounting, Addr, Column, Columns, Kind, Next, Round, Sink, SinkError, Value};
 use std::hash::BuildHasher;
 
 /// Bytes of rows that wait at most: about half a million rows of the default columns.
@@ -29,7 +29,8 @@ pub trait Names {
 
 /// A sink that holds rows back until their addresses have names, then hands them on with the names in their place.
 ///
-/// In an address column the sink behind gets `Value::Bytes` for a name and `Value::Addr` where there is none; in a
+/// For a sink that keeps addresses ([`Sink::keeps_addresses`]) the name of each is in a column of its own. Else: in an
+/// address column the sink behind gets `Value::Bytes` for a name and `Value::Addr` where there is none; in a
 /// column of addresses with ports, `Value::Bytes` of both, as `name:port`. When [`HELD_BYTES_MAX`] is reached, what
 /// waits goes out with the names known by then, the rest of the round follows without waiting, and the accounting says
 /// so.
@@ -85,8 +86,17 @@ impl<'s> ResolvingSink<'s> {
     /// Hands on a row, with names in the place of addresses.
     fn hand_on(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
         let names = &*self.names;
-        let ends = named_ends(names, &self.addresses, cells);
         let mut cells = cells.to_vec();
+        if self.inner.keeps_addresses() {
+            let name_at = |&place: &usize| match cells.get(place) {
+                Some(Value::Addr(addr) | Value::Endpoint(addr, _)) => Value::text(names.name(*addr)),
+                _ => Value::Null,
+            };
+            let names: Vec<Value<'_>> = self.addresses.iter().map(name_at).collect();
+            cells.extend(names);
+            return self.inner.row(&cells);
+        }
+        let ends = named_ends(names, &self.addresses, &cells);
         for &place in &self.addresses {
             let Some(cell) = cells.get_mut(place) else { continue };
             if let Value::Addr(addr) = *cell {
@@ -140,7 +150,15 @@ impl Sink for ResolvingSink<'_> {
         self.addresses = places.map(|(place, _)| place).collect();
         self.width = columns.0.len();
         self.passing = false;
-        self.inner.begin(columns, round)
+        if !self.inner.keeps_addresses() {
+            return self.inner.begin(columns, round);
+        }
+        let mut columns = columns.clone();
+        for place in &self.addresses {
+            let name = columns.0.get(*place).map(|column| format!("{}_name", column.name).into());
+            columns.0.extend(name.map(|name| Column { name, kind: Kind::Text }));
+        }
+        self.inner.begin(&columns, round)
     }
 
     fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {

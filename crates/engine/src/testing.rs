@@ -84,11 +84,17 @@ pub(crate) struct Seen {
     pub(crate) wants: Option<u64>,
     /// Rows that came as a number.
     pub(crate) left_out: u64,
+    /// See [`Sink::keeps_addresses`].
+    pub(crate) keeps_addresses: bool,
 }
 
 impl Sink for Seen {
     fn rows_wanted(&self) -> Option<u64> {
         self.wants
+    }
+
+    fn keeps_addresses(&self) -> bool {
+        self.keeps_addresses
     }
 
     fn leave_out(&mut self, rows: u64) {

@@ -59,6 +59,16 @@ impl Ifaces {
         Ok(ifaces)
     }
 
+    /// Nothing but [`Ifaces::common_name`].
+    pub fn of_host(host: &Host) -> Ifaces {
+        Ifaces { replayed: host.is_replay().then_some(false), ..Ifaces::default() }
+    }
+
+    /// The interfaces of a namespace: index and name.
+    pub fn of(&self, netns: u64) -> impl Iterator<Item = (u32, &[u8])> {
+        self.names.iter().filter(move |((at, _), _)| *at == netns).map(|((_, index), name)| (*index, &**name))
+    }
+
     /// Adds the interfaces of the namespace whose inode is `netns`: of `inside`, or of the calling thread's.
     ///
     /// One dump, 3 µs an interface. Needs no privilege, except to enter another namespace. After an error the names

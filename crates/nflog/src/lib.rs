@@ -13,7 +13,7 @@ mod taken;
 mod uapi;
 
 pub use events::netlink::groups::{COPY_BYTES, LATENCY};
-pub use events::netlink::other_netns::{FindOtherNetns, OtherNetns};
+pub use events::netlink::other_netns::FindOtherNetns;
 pub use events::netlink::record::decode_record;
 pub use events::preview::Preview;
 pub use events::stream::{AskedParts, BUFFER_BYTES, FollowLog, LogStream, sends_entries};

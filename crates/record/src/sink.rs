@@ -41,6 +41,12 @@ pub trait Sink {
         None
     }
 
+    /// True if addresses stay what they are when their names are known: names then come in columns of their own, whose
+    /// names end in `_name`, after all others.
+    fn keeps_addresses(&self) -> bool {
+        false
+    }
+
     /// Called once a round, before its first row. `round` is None unless rounds repeat (`--watch`).
     fn begin(&mut self, columns: &Columns, round: Option<Round>) -> Result<(), SinkError>;
 

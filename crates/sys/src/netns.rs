@@ -25,8 +25,22 @@ pub struct NetNs {
     shown: Box<str>,
 }
 
-/// `_IO(0xb7, 1)` and `_IO(0xb7, 4)` (include/uapi/linux/nsfs.h), since Linux 4.9 and 4.11.
+/// Who made a network namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NetnsOwner {
+    /// The user namespace that this process is in: only its root can make one.
+    Host,
+    /// A user, in user namespaces of their own, however deeply they are nested.
+    User(u32),
+    /// A user namespace that root made, such as a container with mapped ids: its inode.
+    UserNamespace(u64),
+    /// The kernel does not say.
+    Unknown,
+}
+
+/// `_IO(0xb7, 1)`, `_IO(0xb7, 2)` and `_IO(0xb7, 4)` (include/uapi/linux/nsfs.h), since Linux 4.9 and 4.11.
 const NS_GET_USERNS: libc::c_ulong = 0xb701;
+const NS_GET_PARENT: libc::c_ulong = 0xb702;
 const NS_GET_OWNER_UID: libc::c_ulong = 0xb704;
 
 impl NetNs {
@@ -102,17 +116,29 @@ impl NetNs {
     /// The user, as the calling process sees the number, who made the user namespace that owns this network namespace:
     /// 0 for those that root makes. EPERM if that user namespace lies outside the caller's.
     pub fn owner_uid(&self) -> Result<u32, SysError> {
-        let failed = |errno| SysError::new("ioctl", self.shown.clone(), errno);
-        let raw = self.fd.raw();
-        // SAFETY: the descriptor is open while `self` is borrowed; the request takes no argument.
-        let users = call("ioctl", || unsafe { libc::ioctl(raw, NS_GET_USERNS) }.into()).map_err(failed)?;
-        // SAFETY: the kernel has just given this descriptor to us alone.
-        let users = unsafe { Fd::take(users) };
-        let raw = users.raw();
-        let mut uid: libc::uid_t = 0;
-        // SAFETY: the descriptor is open while `users` lives; the kernel writes one uid_t, for which there is room.
-        call("ioctl", || unsafe { libc::ioctl(raw, NS_GET_OWNER_UID, &raw mut uid) }.into()).map_err(failed)?;
-        Ok(uid)
+        user_of(&related(&self.fd, NS_GET_USERNS).map_err(|errno| self.failed(errno))?)
+            .map_err(|errno| self.failed(errno))
+    }
+
+    /// Who made this network namespace, as seen from the calling thread's user namespace. Costs a few system calls for
+    /// each level of nested user namespaces, of which the kernel allows 33.
+    pub fn owner(&self) -> NetnsOwner {
+        let Ok(mut users) = related(&self.fd, NS_GET_USERNS) else { return NetnsOwner::Unknown };
+        // The caller's own user namespace has no parent that the caller may see.
+        let mut below = None;
+        while let Ok(parent) = related(&users, NS_GET_PARENT) {
+            below = Some(std::mem::replace(&mut users, parent));
+        }
+        let Some(below) = below else { return NetnsOwner::Host };
+        match (user_of(&below), fs::stat_fd(&below)) {
+            (Ok(0), Ok(stat)) => NetnsOwner::UserNamespace(stat.inode),
+            (Ok(uid), _) if uid != 0 => NetnsOwner::User(uid),
+            _ => NetnsOwner::Unknown,
+        }
+    }
+
+    fn failed(&self, errno: Errno) -> SysError {
+        SysError::new("ioctl", self.shown.clone(), errno)
     }
 
     /// Takes the calling thread into this namespace until the returned guard is dropped.
@@ -127,6 +153,22 @@ impl NetNs {
         set(self)?;
         Ok(Inside { before: Some(before), this_thread: PhantomData })
     }
+}
+
+/// The user namespace that a namespace belongs to, or its parent.
+fn related(namespace: &Fd, request: libc::c_ulong) -> Result<Fd, Errno> {
+    // SAFETY: the descriptor is open while `namespace` is borrowed; both requests take no argument.
+    let found = call("ioctl", || unsafe { libc::ioctl(namespace.raw(), request) }.into())?;
+    // SAFETY: the kernel has just given this descriptor to us alone.
+    Ok(unsafe { Fd::take(found) })
+}
+
+/// The user who made a user namespace.
+fn user_of(users: &Fd) -> Result<u32, Errno> {
+    let mut uid: libc::uid_t = 0;
+    // SAFETY: the descriptor is open while `users` lives; the kernel writes one uid_t, for which there is room.
+    call("ioctl", || unsafe { libc::ioctl(users.raw(), NS_GET_OWNER_UID, &raw mut uid) }.into())?;
+    Ok(uid)
 }
 
 /// Runs `visit` in `netns` (`None`: where the calling thread is), and goes back before its result is looked at: a

@@ -3,17 +3,12 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 
 use record::rows::{Link, LinkType};
-use sys::{Errno, NetlinkSocket, SysError, escaped};
+use sys::escaped;
 
 use crate::report::IfaceDrops;
 
-/// NETLINK_ROUTE (include/uapi/linux/netlink.h), and RTNLGRP_LINK as a bit (include/uapi/linux/rtnetlink.h).
-const NETLINK_ROUTE: i32 = 0;
-const LINK_GROUP: u32 = 1;
 /// IFF_UP (include/uapi/linux/if.h).
 const IFF_UP: u32 = 1;
-/// Notifications received at one time, so that whoever changes interfaces without end keeps no caller.
-const AT_ONCE: usize = 1000;
 /// Interfaces that are remembered, those that are gone included. What is over has no name.
 const LINKS_MAX: usize = 1 << 17;
 
@@ -119,37 +114,6 @@ impl LinkTable {
             packets: link.drops[1].saturating_sub(link.drops[0]),
         };
         self.links.iter().filter(is_meant).map(drops).filter(|drops| drops.packets > 0).collect()
-    }
-}
-
-/// Hears of interfaces that come, go and change.
-#[derive(Debug)]
-pub(super) struct LinkEvents {
-    pub(super) socket: NetlinkSocket,
-    place: Vec<u8>,
-}
-
-impl LinkEvents {
-    /// In the calling thread's namespace.
-    pub(super) fn open() -> Result<LinkEvents, SysError> {
-        let socket = NetlinkSocket::open(NETLINK_ROUTE)?;
-        socket.join(LINK_GROUP)?;
-        Ok(LinkEvents { socket, place: vec![0; 32 << 10] })
-    }
-
-    /// True if something may have changed since the last call. One system call where nothing has.
-    pub(super) fn have_come(&mut self) -> bool {
-        let mut changed = false;
-        for _ in 0..AT_ONCE {
-            match self.socket.receive_waiting(&mut self.place) {
-                Ok(None) => return changed,
-                Ok(Some(_)) => changed = true,
-                Err(error) if matches!(error.errno, Errno::NOBUFS | Errno::MSGSIZE) => changed = true,
-                // Without it changes are noticed when packets of unknown interfaces come.
-                Err(_) => return changed,
-            }
-        }
-        true
     }
 }
 

@@ -1,8 +1,8 @@
 //! A network namespace that packets are captured in.
 use record::rows::Link;
-use sys::{NetNs, SysError};
+use sys::{LinkEvents, NetNs, SysError};
 
-use super::links::{LinkEvents, LinkTable};
+use super::links::LinkTable;
 
 /// A network namespace.
 #[derive(Debug)]
@@ -11,6 +11,8 @@ pub struct CapturePlace {
     pub netns_id: u64,
     /// The namespace, unless the calling thread is in it.
     pub netns: Option<NetNs>,
+    /// Bytes of each of its rings.
+    pub ring_bytes: usize,
 }
 
 /// Reads the interfaces of a place with their counters; the error is a sentence.
@@ -24,12 +26,14 @@ pub(super) struct OpenPlace {
 }
 
 impl OpenPlace {
-    /// Listens to changes, then reads the interfaces.
-    pub(super) fn open(place: CapturePlace, read: ReadLinks<'_>) -> Result<OpenPlace, String> {
+    /// Listens to changes, then reads the interfaces. The error has the place.
+    pub(super) fn open(place: CapturePlace, read: ReadLinks<'_>) -> Result<OpenPlace, (CapturePlace, String)> {
         let events = place.inside(LinkEvents::open).ok();
         let mut open = OpenPlace { place, links: LinkTable::default(), events };
-        open.renew(read)?;
-        Ok(open)
+        match open.renew(read) {
+            Ok(()) => Ok(open),
+            Err(error) => Err((open.place, error)),
+        }
     }
 
     /// Reads the interfaces again.

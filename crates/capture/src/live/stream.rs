@@ -10,7 +10,7 @@ use record::{Accounting, Demand, Each, Next, Offer, SourceError, SourceFault, St
 use sys::packet_ring::{
     Frame, FrameStatus, Instruction, RingKind, RingRequest, StampClock, accept_all, accepts_all_whole, sleep_precisely,
 };
-use sys::{SysError, clock, wait_any};
+use sys::{Shortage, SysError, clock, wait_any};
 
 use super::links::KnownLink;
 use super::place::{CapturePlace, OpenPlace, ReadLinks};
@@ -82,8 +82,8 @@ pub struct FollowPackets<'h> {
     pub delivery: Delivery,
     /// Threads that read each interface, with a ring each; 1: the calling one alone.
     pub threads: usize,
-    /// Bytes of each ring.
-    pub buffer_bytes: usize,
+    /// Other namespaces that no memory was left for, and those that have smaller rings for that.
+    pub shortage: Shortage,
     /// Bytes of each packet that are captured.
     pub snaplen: u32,
     /// True to see what is for other hosts, too, on interfaces that were named.
@@ -111,6 +111,9 @@ pub struct FollowPackets<'h> {
 /// Packets from now on.
 pub struct PacketStream<'h> {
     places: Vec<OpenPlace>,
+    /// [`FollowPackets::shortage`]
+    shortage: Shortage,
+    unopened: Unopened,
     rings: Vec<OpenRing>,
     pace: Pacing,
     passes: Option<&'h Passes<'h>>,
@@ -169,22 +172,15 @@ enum Together {
 impl<'h> PacketStream<'h> {
     /// Opens the rings: packets from now on are in them. Needs CAP_NET_RAW.
     pub fn open(follow: FollowPackets<'h>) -> Result<PacketStream<'h>, SourceError> {
-        let FollowPackets { ifaces, places, delivery, buffer_bytes, snaplen, promiscuous, threads, .. } = follow;
-        let failed = |text: String| SourceError { what: WHAT, fault: SourceFault::Io, cause: text.into() };
-        let open = |place| OpenPlace::open(place, follow.links).map_err(failed);
-        let places: Vec<OpenPlace> = places.into_iter().map(open).collect::<Result<_, _>>()?;
+        let FollowPackets { ifaces, places, delivery, snaplen, promiscuous, threads, .. } = follow;
+        let (places, mut unopened) = open_places(places, follow.links)?;
         let program = follow.program.unwrap_or_else(|| accept_all(snaplen));
         let (kind, pace) = form(delivery, snaplen);
-        let request = RingRequest {
-            ifindex: 0,
-            kind,
-            ring_bytes: buffer_bytes,
-            program: &program,
-            promiscuous,
-            ignore_outgoing: false,
-        };
-        let mut rings = open_rings(&places, &ifaces, &request, threads)?;
-        let small = rings.iter().map(|ring| ring.ring.bytes()).min().filter(|bytes| *bytes < buffer_bytes);
+        let request =
+            RingRequest { ifindex: 0, kind, ring_bytes: 0, program: &program, promiscuous, ignore_outgoing: false };
+        let mut rings = open_rings(&places, &ifaces, &request, threads, &mut unopened)?;
+        let is_small = |ring: &&OpenRing| places.get(ring.at).is_some_and(|at| ring.ring.bytes() < at.place.ring_bytes);
+        let small = rings.iter().filter(is_small).map(|ring| ring.ring.bytes()).min();
         if let Some(bytes) = small {
             (follow.say)(&format!("the kernel has memory for a ring of {} KiB only", bytes >> 10));
         }
@@ -196,6 +192,8 @@ impl<'h> PacketStream<'h> {
         sleep_precisely();
         Ok(PacketStream {
             places,
+            shortage: follow.shortage,
+            unopened,
             rings,
             pace,
             passes: follow.passes,
@@ -322,7 +320,7 @@ impl<'h> PacketStream<'h> {
     fn poll(&mut self) -> Result<(), SysError> {
         let events = self.places.iter().filter_map(|place| place.events.as_ref());
         let mut files: Vec<_> =
-            self.rings.iter().map(|ring| ring.ring.as_fd()).chain(events.map(|events| events.socket.as_fd())).collect();
+            self.rings.iter().map(|ring| ring.ring.as_fd()).chain(events.map(|events| events.as_fd())).collect();
         let wake_at = files.len();
         // Not while it waits to be read: each wait would end at once.
         files.extend(self.wake_up.filter(|wake_up| !wake_up.has_come.get()).map(|wake_up| wake_up.file));
@@ -584,19 +582,56 @@ fn row<'r>(frame: &Frame<'r>, netns_id: u64, link: Option<&'r KnownLink>) -> Cap
     }
 }
 
+/// Other namespaces in which something could not be opened, and the first reason. They are captured in part or not at
+/// all.
+#[derive(Default)]
+struct Unopened {
+    count: u64,
+    why: Option<String>,
+}
+
+impl Unopened {
+    /// Counts a namespace. In the caller's own one every error ends the run.
+    fn note(&mut self, place: &CapturePlace, why: &str) -> bool {
+        self.count += 1;
+        self.why.get_or_insert_with(|| format!("network namespace {}: {why}", place.netns_id));
+        place.netns.is_some()
+    }
+}
+
+fn open_places(places: Vec<CapturePlace>, links: ReadLinks<'_>) -> Result<(Vec<OpenPlace>, Unopened), SourceError> {
+    let (mut open, mut unopened) = (Vec::new(), Unopened::default());
+    for place in places {
+        match OpenPlace::open(place, links) {
+            Ok(place) => open.push(place),
+            Err((place, why)) if unopened.note(&place, &why) => {}
+            Err((_, why)) => return Err(SourceError { what: WHAT, fault: SourceFault::Io, cause: why.into() }),
+        }
+    }
+    Ok((open, unopened))
+}
+
 fn open_rings(
     places: &[OpenPlace],
     ifaces: &[String],
     request: &RingRequest<'_>,
     threads: usize,
+    unopened: &mut Unopened,
 ) -> Result<Vec<OpenRing>, SourceError> {
     let mut rings = Vec::new();
     for (at, place) in places.iter().enumerate() {
-        if ifaces.is_empty() {
-            rings.extend(OpenRing::of_all(at, place, request, threads).map_err(refused)?);
-        }
-        for name in ifaces {
-            rings.extend(OpenRing::of_named(at, place, name, request, threads).map_err(refused)?);
+        let request = RingRequest { ring_bytes: place.place.ring_bytes, ..*request };
+        let open = |name: &String| OpenRing::of_named(at, place, name, &request, threads);
+        let opened = match ifaces {
+            [] => OpenRing::of_all(at, place, &request, threads),
+            names => {
+                names.iter().map(open).collect::<Result<Vec<_>, _>>().map(|all| all.into_iter().flatten().collect())
+            }
+        };
+        match opened {
+            Ok(opened) => rings.extend(opened),
+            Err(error) if unopened.note(&place.place, &error.to_string()) => {}
+            Err(error) => return Err(refused(error)),
         }
     }
     let is_open = |name: &&String| places.iter().any(|place| place.links.named(name.as_bytes()).is_some());
@@ -660,6 +695,18 @@ impl Stream<CapturedPackets> for PacketStream<'_> {
             let kib = report.ring_bytes >> 10;
             let text = format!("packets lost: the ring of {kib} KiB was full (raise with --buffer)");
             stats.add_reason(report.dropped_by_ring, text);
+        }
+        let Shortage { left_out, reduced } = self.shortage;
+        let unopened = format!("were not captured ({})", self.unopened.why.as_deref().unwrap_or_default());
+        for (count, is_missing, what) in [
+            (left_out, true, "were left out for want of memory or descriptors (raise with --buffer-total, ulimit -n)"),
+            (self.unopened.count, true, &unopened),
+            (reduced, false, "had smaller rings: --buffer-total was shared out"),
+        ] {
+            if count > 0 {
+                stats.incomplete |= is_missing;
+                stats.add_reason(count, format!("network namespaces {what}"));
+            }
         }
         if report.truncated > 0 {
             stats.incomplete = true;

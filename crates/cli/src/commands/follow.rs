@@ -8,6 +8,7 @@ use crate::asked;
 use crate::enrich::Enrichment;
 use crate::exit::Exit;
 use crate::flags::request::{Repeat, Request};
+use crate::followed_ifaces::FollowedIfaces;
 use crate::messages::say;
 use crate::names::DnsNames;
 use crate::outcome::Outcome;
@@ -171,7 +172,7 @@ fn follow<T: Shipped>(
         .filter(|&id| plan.needs_lookup(id) || shipment.is_some() && T::LOOKUPS.contains(&id))
         .collect();
     let wanted = asked::lookups(session.host(), plan.demand(), wanted, &mut notes);
-    let enrichment = Enrichment::read(session, &wanted, &mut notes);
+    let enrichment = Enrichment::read(session, &FollowedLookups::read_before(session, &wanted), &mut notes);
     let mut lookups = FollowedLookups::new(session, enrichment.lookups(), &wanted);
     let mut names = request.resolve.map(|bound| DnsNames::new(session, bound, true));
     if names.is_some() {
@@ -232,7 +233,7 @@ pub(super) fn follow_rows<T: Table>(
     let mut notes = Accounting::default();
     session.find_namespaces(None, &mut notes);
     let wanted: Vec<LookupId> = LookupId::ALL.into_iter().filter(|&id| plan.needs_lookup(id)).collect();
-    let enrichment = Enrichment::read(session, &wanted, &mut notes);
+    let enrichment = Enrichment::read(session, &FollowedLookups::read_before(session, &wanted), &mut notes);
     let mut lookups = FollowedLookups::new(session, enrichment.lookups(), &wanted);
     let mut run = plan.follow_rows(stream, &mut lookups, rows, &|| false)?;
     run.stats.add(&notes);
@@ -253,21 +254,33 @@ fn read_to_its_end<T: Table>(
     result
 }
 
-/// What surrounds rows, though namespaces, groups and processes come and go while we follow.
+/// What surrounds rows, though namespaces, interfaces, users, groups and processes come and go while we follow.
 struct FollowedLookups<'s> {
     session: &'s Session,
     base: Lookups<'s>,
+    /// None if no row shows an interface.
+    ifaces: Option<FollowedIfaces<'s>>,
     refreshing: RefreshingLookups<'s>,
     processes: ProcessCache<'s, Processes>,
     places: ProcessCache<'s, Containers>,
 }
 
 impl<'s> FollowedLookups<'s> {
+    /// The lookups that are read once, at the start. The names of interfaces are read when rows need them, unless they
+    /// are those of a recording.
+    fn read_before(session: &Session, wanted: &[LookupId]) -> Vec<LookupId> {
+        let is_replay = session.host().is_replay();
+        wanted.iter().copied().filter(|id| is_replay || *id != LookupId::Ifaces).collect()
+    }
+
     /// Over `base`, which was read before.
     fn new(session: &'s Session, base: Lookups<'s>, wanted: &[LookupId]) -> FollowedLookups<'s> {
+        let ifaces = wanted.contains(&LookupId::Ifaces).then(|| FollowedIfaces::new(session, base));
+        ifaces.iter().for_each(FollowedIfaces::begin);
         FollowedLookups {
             session,
             base,
+            ifaces,
             refreshing: RefreshingLookups::new(session.host(), base),
             processes: ProcessCache::processes(session.host(), parts(wanted)),
             places: ProcessCache::places(session.host()),
@@ -278,10 +291,16 @@ impl<'s> FollowedLookups<'s> {
 impl RenewedLookups for FollowedLookups<'_> {
     fn with(&mut self, then: &mut dyn FnMut(&Lookups<'_>)) {
         self.refreshing.renew();
-        self.refreshing.forget_namespaces(self.session.take_others());
+        let others = self.session.take_others();
+        if let Some(ifaces) = &mut self.ifaces {
+            ifaces.forget_namespaces(&others);
+            ifaces.renew();
+        }
+        self.refreshing.forget_namespaces(others);
         self.processes.renew();
         self.places.renew();
-        let refreshing = self.refreshing.over(self.base);
+        let base = self.ifaces.as_ref().map_or(self.base, |ifaces| self.base.with(LookupId::Ifaces, ifaces));
+        let refreshing = self.refreshing.over(base);
         let (columns, places) = (self.processes.columns(), self.places.columns(refreshing));
         then(&process_cache::over(process_cache::over(refreshing, &columns), &places));
     }

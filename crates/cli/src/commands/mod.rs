@@ -1,6 +1,7 @@
 //! The native commands: a file each, with its entry of the registry at the top.
 
 mod acting;
+mod all_netns;
 pub(crate) mod capture;
 pub(crate) mod counters;
 pub(crate) mod doctor;

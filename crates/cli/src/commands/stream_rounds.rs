@@ -139,6 +139,10 @@ struct RateSink<'s> {
 }
 
 impl Sink for RateSink<'_> {
+    fn keeps_addresses(&self) -> bool {
+        self.inner.keeps_addresses()
+    }
+
     fn begin(&mut self, columns: &Columns, round: Option<Round>) -> Result<(), SinkError> {
         if self.facts.is_empty_rest.get() {
             return Ok(());

@@ -365,7 +365,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Maybe("SECONDS", "1"),
         WHAT,
-        "Host names for addresses, as many as arrive within SECONDS after the last row",
+        "Host names for addresses, as many as arrive within SECONDS after the last row; JSON keeps the address and has \
+         the name beside it, as `peer_addr_name`",
     ),
     flag(
         Scope::ROWS.and(Scope::SUPPORT),
@@ -594,6 +595,15 @@ pub(crate) const FLAGS: &[Flag] = &[
         Value("BYTES"),
         LISTENED_TO,
         "Room for what waits to be read (512k, 64MiB: units of 1024): 8MiB if not said, 16MiB and more by BPF",
+    ),
+    flag(
+        Scope::EVENTS.and(Scope::LOG).and(Scope::CAPTURE),
+        "buffer-total",
+        None,
+        Value("BYTES"),
+        LISTENED_TO,
+        "With --all-netns: room in all other network namespaces together (256MiB if not said), shared out: those of \
+         the host first, then equal parts for each user who has made some",
     ),
     flag(
         Scope::LOG.and(Scope::LOG_RULE),

@@ -178,20 +178,19 @@ impl<'s> EntryLookups<'s> {
         let mut questions = self.questions.borrow_mut();
         let Questions { asked, namespaces, trouble, .. } = &mut *questions;
         let alive: HashSet<u64> = found.list().iter().map(|namespace| namespace.inode).collect();
-        asked.retain(|inode| alive.contains(inode));
+        let chosen = found.choose(NETNS_MAX, session.netns_id());
+        asked.retain(|inode| chosen.contains(inode));
         let mut opened = namespaces.take().map_or_else(Vec::new, |(opened, _)| opened);
-        opened.retain(|queries| alive.contains(&queries.netns_id()));
-        for namespace in found.list() {
+        opened.retain(|queries| chosen.contains(&queries.netns_id()));
+        for namespace in found.list().iter().filter(|namespace| chosen.contains(&namespace.inode)) {
             let is_known = asked.contains(&namespace.inode);
             if is_known || opened.iter().any(|queries| queries.netns_id() == namespace.inode) {
                 continue;
             }
-            if asked.len() + opened.len() < NETNS_MAX {
-                session.in_namespace(namespace.inode, &mut || match EntryQueries::open(namespace.inode) {
-                    Ok(queries) => opened.push(queries),
-                    Err(error) => _ = trouble.get_or_insert_with(|| error.to_string()),
-                });
-            }
+            session.in_namespace(namespace.inode, &mut || match EntryQueries::open(namespace.inode) {
+                Ok(queries) => opened.push(queries),
+                Err(error) => _ = trouble.get_or_insert_with(|| error.to_string()),
+            });
         }
         *namespaces = Some((opened, alive));
     }
@@ -226,8 +225,9 @@ impl<'s> EntryLookups<'s> {
 /// A socket in each namespace that is read.
 pub(crate) fn open_queries(session: &Session, trouble: &mut Option<String>) -> Vec<EntryQueries> {
     let mut queries = Vec::new();
+    let chosen = session.namespaces().map(|all| all.choose(NETNS_MAX, session.netns_id()));
     session.in_each_namespace(&mut |netns_id| {
-        if queries.len() >= NETNS_MAX {
+        if chosen.as_ref().is_some_and(|chosen| !chosen.contains(&netns_id)) {
             trouble.get_or_insert_with(|| format!("more than {NETNS_MAX} network namespaces"));
             return;
         }

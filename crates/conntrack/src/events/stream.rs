@@ -7,12 +7,12 @@ use record::rows::{NatEvent, NatEventKind, NatEvents, StatCounter, nat_event_nee
 use record::{
     Accounting, BackendLacks, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, StreamState, Table,
 };
-use sys::{Errno, Host, Missing, Modules, SysError, Tried, clock};
+use sys::{Errno, FoundNetns, Host, Missing, Modules, SysError, Tried, clock};
 
 use crate::backends::netlink::dump::{CtTable, KernelFilter, NetnsRef, dump_entries};
 use crate::events::bpf::blocks::BpfEvents;
 use crate::events::netlink::messages::{NetlinkEvents, event_ns};
-use crate::events::netlink::nsid::{FindNamespaces, Found};
+use crate::events::netlink::nsid::{FindNamespaces, OtherNetns};
 use crate::events::netlink::subscribe::{SubscribeOptions, groups};
 use crate::events::pushdown::{WantedEvents, pushed};
 use crate::events::start_times::{self, StartTimes};
@@ -53,7 +53,7 @@ pub struct FollowNat<'h> {
     /// Inode of the namespace that the calling thread is in.
     pub netns_id: u64,
     /// Finds the other namespaces, if all are followed.
-    pub find: Option<FindNamespaces>,
+    pub find: Option<OtherNetns>,
     /// Finds the namespaces to dump after events were lost; the calling thread's one needs no handle.
     pub resync: Option<FindNamespaces>,
     /// Hands out the new events of entries whose end is shown, too, for a caller who must know both. Those that the
@@ -288,11 +288,16 @@ impl<'h> NatEventStream<'h> {
         }
         (resync.answered, resync.told_before) = (lost, told.max(1));
         let own = self.netns_id;
-        let found = if self.host.is_replay() { Vec::new() } else { (resync.find)(&|inode| inode == own) };
-        let alone = [Found { netns_id: own, netns: None }];
+        let found = if self.host.is_replay() { Vec::new() } else { (resync.find)() };
+        let alone = [FoundNetns::here(own)];
         let places = if found.is_empty() { &alone[..] } else { &found };
         for place in places {
-            let place = NetnsRef { netns: place.netns.as_ref(), netns_id: place.netns_id };
+            let netns = if place.netns_id == own { None } else { place.netns() };
+            if netns.is_none() && place.netns_id != own {
+                // It has gone, with its entries.
+                continue;
+            }
+            let place = NetnsRef { netns: netns.as_ref(), netns_id: place.netns_id };
             for pass in 1..=PASSES {
                 match self.dump_alive(place, each) {
                     Alive::Whole | Alive::Stopped => break,

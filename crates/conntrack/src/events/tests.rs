@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 
 use record::rows::NatEventKind;
 use record::{Accounting, Next, StreamState};
-use sys::{Host, NetNs, netns};
+use sys::{BufferLimits, FoundNetns, Host, NetNs, NetnsOwner, netns};
 use testkit::conntrack::mixed;
 use testkit::netns::Lab;
 
-use super::{BUFFER_BYTES, Found, NetlinkEvents, SubscribeOptions, groups};
+use super::{BUFFER_BYTES, NetlinkEvents, OtherNetns, SubscribeOptions, groups};
 use netlink::datagrams::ChunkSizes;
 
 use crate::events::netlink::reader::{CHUNKS, open_reader};
@@ -98,10 +98,15 @@ fn root_every_namespace_is_heard_with_and_without_a_number() {
     let _inside = near.enter();
     let inode = |lab: &Lab| netns::inode_of(&lab.path()).unwrap();
     let labs: Vec<_> = [&near, &numbered, &plain].iter().map(|lab| (inode(lab), lab.path())).collect();
-    let find = Box::new(move |known: &dyn Fn(u64) -> bool| {
-        let handle = |inode: u64, path| if known(inode) { None } else { NetNs::open_path(path).ok() };
-        labs.iter().map(|(inode, path)| Found { netns_id: *inode, netns: handle(*inode, path) }).collect()
+    let find = Box::new(move || {
+        let one = |(inode, path): &(u64, std::path::PathBuf)| {
+            let path = path.clone();
+            let open: Box<dyn Fn() -> Option<NetNs> + Send> = Box::new(move || NetNs::open_path(&path).ok());
+            FoundNetns { netns_id: *inode, owner: NetnsOwner::Host, open: Some(open) }
+        };
+        labs.iter().map(one).collect()
     });
+    let find = OtherNetns { find, buffers: BufferLimits { bytes: 1 << 30, sockets: 100 } };
     let host = Host::live();
     let stop = Cell::new(false);
     let ends = || stop.get();

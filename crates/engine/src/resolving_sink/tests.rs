@@ -51,6 +51,17 @@ fn rows_wait_for_names() {
 }
 
 #[test]
+fn names_come_beside_addresses_that_are_kept() {
+    let (mut inner, mut names) = (Seen { keeps_addresses: true, ..Seen::default() }, Book::default());
+    let mut hold = ResolvingSink::new(&mut inner, &mut names);
+    hold.begin(&columns(), None).unwrap();
+    assert_eq!(hold.row(&row("10.0.0.1", 7, Some("192.0.2.1"))).unwrap(), Next::More);
+    hold.end(&Accounting::default()).unwrap();
+    assert_eq!(inner.header, ["local_addr", "pid", "peer_addr", "local_addr_name", "peer_addr_name"]);
+    assert_eq!(inner.rows, ["10.0.0.1 7 192.0.2.1 host-1 -"]);
+}
+
+#[test]
 fn without_rows_nobody_waits() {
     let (mut inner, mut names) = (Seen::default(), Book::default());
     let mut hold = ResolvingSink::new(&mut inner, &mut names);

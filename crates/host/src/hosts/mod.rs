@@ -3,7 +3,9 @@
 //! A worker thread asks the name servers of /etc/resolv.conf over UDP; callers say what they [`Resolver::want`],
 //! never wait for the network unless they choose to ([`Resolver::wait_until`]), and take what is known as a
 //! [`HostNames`]. Everything is bounded: queries at a time, tries, addresses remembered (also those without a name).
-//! No name service switch: mDNS, NIS and the like are not asked. Start reading at [`Resolver::start`].
+//! The owner of an address chooses its name, so one that no host can have, or that looks like an address, counts as
+//! none; no address is asked for by that name. No name service switch: mDNS, NIS and the like are not asked. Start
+//! reading at [`Resolver::start`].
 mod files;
 mod names;
 mod worker;
@@ -27,6 +29,9 @@ use worker::Worker;
 /// Longest name kept; a longer one (escapes of hostile bytes) counts as none.
 const NAME_MAX: usize = 255;
 
+/// Longest wait for the worker to give its rights up, which takes it some µs.
+const RIGHTS_WAIT: Duration = Duration::from_secs(5);
+
 /// The names of a hosts file.
 pub(crate) fn hosts_names(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     files::hosts_entries(text).map(|(_, name)| name)
@@ -49,9 +54,6 @@ pub struct ResolverOptions {
     pub addresses_max: usize,
     /// Where `addresses_max` is reached, what servers told is forgotten and asked for again; else no more is asked.
     pub forgets: bool,
-    /// Names from servers that no host can have (letters, digits, `-`, `_` and dots) count as none, as
-    /// gethostbyaddr(3) has it.
-    pub host_names_only: bool,
 }
 
 impl Default for ResolverOptions {
@@ -64,7 +66,6 @@ impl Default for ResolverOptions {
             in_flight_max: 64,
             addresses_max: 10_000,
             forgets: false,
-            host_names_only: false,
         }
     }
 }
@@ -132,6 +133,17 @@ struct ResolverState {
     queue: VecDeque<Addr>,
     report: NamesReport,
     closed: bool,
+    rights: WorkerRights,
+}
+
+/// Whether the worker thread has its capabilities.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum WorkerRights {
+    #[default]
+    Held,
+    /// It holds them and must give them up.
+    Unwanted,
+    GivenUp,
 }
 
 #[derive(Debug, Default)]
@@ -203,6 +215,21 @@ impl Resolver {
             }
             self.listed.entry(addr).or_insert_with(|| name.into());
         }
+    }
+
+    /// Has the worker thread give up its capabilities now, and waits until it has: they belong to each thread. The
+    /// program cannot become another user afterwards.
+    pub fn drop_rights(&self) {
+        if self.worker.is_none() {
+            return;
+        }
+        let mut state = self.shared.lock();
+        if state.rights == WorkerRights::Held {
+            state.rights = WorkerRights::Unwanted;
+            self.shared.work.notify_one();
+        }
+        let is_held = |state: &mut ResolverState| state.rights != WorkerRights::GivenUp;
+        let _ = self.shared.done.wait_timeout_while(state, RIGHTS_WAIT, is_held);
     }
 
     /// Asks for the name of an address, unless that was done before. Returns at once.

@@ -10,7 +10,7 @@ use record::Addr;
 use sys::caps::CapSet;
 use sys::rights;
 
-use super::{NAME_MAX, ResolverOptions, Shared, Slot};
+use super::{NAME_MAX, ResolverOptions, ResolverState, Shared, Slot, WorkerRights};
 
 /// Pause between two looks at the sockets while answers are due: a name look-up does not feel it, and a thousand
 /// looks cost 5 ms of CPU. (The standard library has nothing that waits for a socket and a condition at once.)
@@ -46,13 +46,11 @@ pub(super) struct Worker {
     timeout: Duration,
     tries: u32,
     in_flight_max: usize,
-    host_names_only: bool,
     random: RandomState,
     drawn: u64,
 }
 
-/// The sockets are open: whoever answers shall find nothing that the thread may do. Not before the first question: the
-/// program may still become another user, with all its threads.
+/// Gives up what the thread does not need once its sockets are open: a name server that takes it over finds no rights.
 fn give_rights_up() {
     // Where it has none, or the kernel refuses, names are asked for all the same.
     let _ = rights::forbid_new().and_then(|()| rights::keep_only(CapSet::default()));
@@ -68,18 +66,22 @@ impl Worker {
             timeout: options.timeout,
             tries: options.tries.max(1),
             in_flight_max: options.in_flight_max.clamp(1, IN_FLIGHT_MAX),
-            host_names_only: options.host_names_only,
             random: RandomState::new(),
             drawn: 0,
         }
     }
 
-    /// Works until the resolver is dropped. Before the first answer the thread has no capabilities any more.
+    /// Works until the resolver is dropped. The thread gives its capabilities up when it is told to, at the latest
+    /// before its first question. Not earlier: until then the program may become another user, with all its threads.
     pub(super) fn run(mut self) {
         let mut has_rights = true;
-        while let Some(wanted) = self.next_wanted() {
+        // As another user it could not any more.
+        rights::drop_bounding(CapSet::default());
+        while let Some(wanted) = self.next_wanted(has_rights) {
             if std::mem::take(&mut has_rights) {
                 give_rights_up();
+                self.shared.lock().rights = WorkerRights::GivenUp;
+                self.shared.done.notify_all();
             }
             wanted.into_iter().for_each(|addr| self.ask(addr, 1));
             self.receive();
@@ -88,12 +90,15 @@ impl Worker {
         }
     }
 
-    // Waits for something to do: new addresses, or time to look for answers. `None` is the end.
-    fn next_wanted(&self) -> Option<Vec<Addr>> {
+    // Waits for something to do: new addresses, rights to give up, or time to look for answers. `None` is the end.
+    fn next_wanted(&self, has_rights: bool) -> Option<Vec<Addr>> {
         let room = self.in_flight_max.saturating_sub(self.flights.len());
         let mut state = self.shared.lock();
         if self.flights.is_empty() {
-            while state.queue.is_empty() && !state.closed {
+            let is_idle = |state: &ResolverState| {
+                state.queue.is_empty() && !state.closed && !(has_rights && state.rights == WorkerRights::Unwanted)
+            };
+            while is_idle(&state) {
                 state = self.shared.work.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
         } else if !state.closed && (state.queue.is_empty() || room == 0) {
@@ -154,7 +159,7 @@ impl Worker {
         let hit = self.flights.iter().enumerate().find_map(|(at, flight)| Some((at, asked(flight)?)));
         let Some((at, answer)) = hit else { return };
         let slot = match answer {
-            Answer::Name(name) => name_slot(name, self.host_names_only),
+            Answer::Name(name) => name_slot(name),
             Answer::NoName => Slot::Nameless,
             Answer::Failed(_) => {
                 // Another server may know; `expire` asks it.
@@ -208,11 +213,12 @@ impl Worker {
     }
 }
 
-// The root is no name, and neither is one that is longer than a name can honestly be.
-fn name_slot(name: packet::dns::Name<'_>, host_names_only: bool) -> Slot {
+// The root is no name, and neither is one that is longer than a name can honestly be, that no host can have, or that
+// would be read as an address.
+fn name_slot(name: packet::dns::Name<'_>) -> Slot {
     let mut text = Vec::new();
     name.put_text(&mut text);
-    if name.is_root() || text.len() > NAME_MAX || host_names_only && !is_host_name(&text) {
+    if name.is_root() || text.len() > NAME_MAX || !is_host_name(&text) || is_like_address(&text) {
         return Slot::Nameless;
     }
     Slot::Name(text.into())
@@ -223,6 +229,14 @@ fn is_host_name(text: &[u8]) -> bool {
     let is_usual = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     text.split(|byte| *byte == b'.')
         .all(|label| label.iter().all(is_usual) && !matches!(label.first(), None | Some(b'-')))
+}
+
+// True for what inet_aton(3) and people take for an address: the last label is a number, as in 10.0.0.1, 10.1 and
+// 0x7f000001. No domain of the root is one. Addresses of IPv6 have characters that no host name has.
+fn is_like_address(text: &[u8]) -> bool {
+    let last = text.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
+    let hex = last.strip_prefix(b"0x").or_else(|| last.strip_prefix(b"0X"));
+    last.iter().all(u8::is_ascii_digit) || hex.is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit))
 }
 
 fn connect(server: SocketAddr) -> std::io::Result<UdpSocket> {

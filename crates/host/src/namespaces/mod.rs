@@ -8,6 +8,7 @@
 //! Knows nothing of sockets. The search is in `find`, what it leaves on a tape in `tape`.
 mod find;
 mod fingerprint;
+mod owners;
 mod tape;
 
 use std::ffi::OsStr;
@@ -20,6 +21,7 @@ use sys::{Errno, Host, NetNs, NetnsTarget};
 use crate::HostError;
 
 pub use fingerprint::NetnsFingerprint;
+pub use owners::NetnsOwners;
 
 /// `NET_NS_INIT_INO` of include/uapi/linux/nsfs.h: the first namespace's inode since 6.18. Before, one had to be
 /// allowed to look at process 1.

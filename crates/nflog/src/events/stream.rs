@@ -8,14 +8,14 @@ use netlink::datagrams::{BATCH_HEADER, BatchHeader, DatagramFrame, DatagramFrame
 use netlink::{DecodeError, Messages};
 use record::rows::{LogRecord, LogRecords};
 use record::{Accounting, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, StreamState, Table};
-use sys::{Blocks, Errno, Host, SysError};
+use sys::{Blocks, BufferLimits, Errno, Host, Shortage, SysError};
 
 use crate::events::netlink::groups::{self, Delivery, GroupSocket};
 use crate::events::netlink::layout::RecordLayouts;
 use crate::events::netlink::other_netns::{Elsewhere, FindOtherNetns};
 use crate::events::netlink::reader::{OpenedReader, open_reader};
 use crate::events::netlink::record::is_record;
-use crate::events::netlink::scanner::Scanner;
+use crate::events::netlink::scanner::{OtherGroups, Scanner};
 use crate::events::netlink::sequence::Sequences;
 use crate::events::preview::{self, Preview};
 use crate::events::succession::{HandOver, Succession};
@@ -24,6 +24,9 @@ use crate::taken::GroupTaken;
 /// Names the stream in messages to the user.
 const WHAT: &str = "log records";
 const NETLINK: &str = "netlink";
+/// What is said of the memory of other namespaces.
+const REDUCED: &str = "network namespaces had smaller receive buffers: --buffer-total was shared out";
+const LEFT_OUT: &str = "network namespaces were left out for want of memory (raise with --buffer-total)";
 
 /// Default of [`FollowLog::buffer_bytes`]: 16 MiB hold some 60,000 records.
 pub const BUFFER_BYTES: u32 = 16 << 20;
@@ -55,6 +58,8 @@ pub struct FollowLog<'h> {
     /// Finds other namespaces, whose groups of these numbers are read as well; they are not handed over. It is called
     /// now, and later by a thread of its own: once a second, and when mounts change.
     pub others: Option<FindOtherNetns>,
+    /// The memory and sockets that those may take.
+    pub other_buffers: BufferLimits,
     /// Returns true once the run shall end. Called some five times a second, and when a signal comes.
     pub stop: &'h dyn Fn() -> bool,
     /// Where the number of records that the kernel could not deliver stands while the stream is read, as far as gaps in
@@ -123,7 +128,8 @@ impl<'h> LogStream<'h> {
         let delivery = Delivery { copy_bytes: copy_bytes.load(Relaxed), latency, buffer_bytes, entries };
         let (mut refused, mut opened) = (0, None);
         let blocks = host.stream(&format!("nflog/{netns_id}"), "", || {
-            let others = others.map(|find| (find, Arc::clone(&copy_bytes)));
+            let (copy_bytes, buffers) = (Arc::clone(&copy_bytes), follow.other_buffers);
+            let others = others.map(|find| OtherGroups { find, copy_bytes, buffers });
             let reader = open_reader(&groups, delivery, netns_id, others, stop, &mut succession);
             let OpenedReader { reader, sockets, elsewhere, taken_over, refused } =
                 reader.map_err(|(group, error)| {
@@ -196,10 +202,18 @@ impl<'h> LogStream<'h> {
 
     /// Adds what is missing of other namespaces.
     fn tell_of_others(&self, stats: &mut Accounting) {
-        let (unread, why) = match &self.elsewhere {
-            Some((elsewhere, _)) => elsewhere.unread(),
-            None => (self.header.unreachable, None),
+        let (unread, why, shortage) = match &self.elsewhere {
+            Some((elsewhere, _)) => (elsewhere.unread().0, elsewhere.unread().1, elsewhere.shortage()),
+            None => (self.header.unreachable, None, Shortage::default()),
         };
+        if let (0, reduced @ 1..) = (shortage.left_out, shortage.reduced) {
+            // Nothing is missing for that alone.
+            stats.add_reason(reduced, REDUCED);
+        }
+        if shortage.left_out > 0 {
+            stats.incomplete = true;
+            stats.add_reason(shortage.left_out, LEFT_OUT);
+        }
         let why = why.map_or_else(String::new, |why| format!(", the first {why}"));
         let late =
             "network namespaces were made meanwhile: what rules logged there until they were found is in no count";

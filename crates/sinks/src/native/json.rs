@@ -29,6 +29,10 @@ impl<W: Write> Json<W> {
 }
 
 impl<W: Write> Sink for Json<W> {
+    fn keeps_addresses(&self) -> bool {
+        true
+    }
+
     fn begin(&mut self, columns: &Columns, round: Option<Round>) -> Result<(), SinkError> {
         self.rows = JsonRows::new(columns);
         if let Some(round) = round {

@@ -11,7 +11,10 @@ pub use calls::{CallGroups, restrict_calls};
 pub use files::{FileRules, restrict_files};
 
 use crate::caps::{self, CapSet, Sets};
+use std::path::Path;
+
 use crate::errno::{Errno, SysError};
+use crate::fs;
 use crate::syscall::call;
 
 /// `include/uapi/linux/prctl.h`
@@ -58,11 +61,41 @@ pub fn become_user(user: &UserIds) -> Result<(), SysError> {
     caps::write(Sets { effective: sets.permitted, ..sets }).map_err(failed("capset"))
 }
 
+/// How many other threads of this process have capabilities beyond those of `keep`: each thread has its own.
+pub fn threads_with_more(keep: CapSet) -> u64 {
+    let (mut entries, mut text, mut count) = (fs::Entries::new(), Vec::new(), 0);
+    let Ok(dir) = fs::open_dir(Path::new("/proc/self/task")) else { return 0 };
+    while let Ok(Some(entry)) = entries.next(&dir) {
+        let Some(thread) = entry.number() else { continue };
+        text.clear();
+        if fs::read_file(Path::new(&format!("/proc/self/task/{thread}/status")), &mut text).is_err() {
+            // It ended.
+            continue;
+        }
+        let permitted = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"CapPrm:"));
+        let digits = permitted.and_then(|digits| std::str::from_utf8(digits).ok());
+        let held = digits.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok()).unwrap_or(0);
+        count += u64::from(held & !keep.0 != 0);
+    }
+    count
+}
+
 /// Gives up all capabilities of the calling thread but those of `keep`; returns those that it still has, and whether
 /// there were others.
 pub fn keep_only(keep: CapSet) -> Result<(CapSet, bool), SysError> {
     let failed = |errno| SysError::new("capset", "own capabilities", errno);
     let before = caps::read().map_err(failed)?;
+    drop_bounding(keep);
+    // SAFETY: takes integers only. Kernels before 4.3 have none.
+    let _ = call("prctl", || unsafe { libc::prctl(libc::PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) }.into());
+    let left = before.permitted & keep.0;
+    caps::write(Sets { effective: left, permitted: left, inheritable: 0 }).map_err(failed)?;
+    Ok((CapSet(left), before.permitted != left))
+}
+
+/// Gives up all capabilities of the calling thread's bounding set but those of `keep`, as far as it has the right to:
+/// programs that it starts cannot get them. What it holds itself stays.
+pub fn drop_bounding(keep: CapSet) {
     for number in (0..CAPS).filter(|number| keep.0 & 1 << number == 0) {
         let number = libc::c_ulong::from(number);
         // SAFETY: takes integers only. Needs CAP_SETPCAP: without it the bounding set stays, and nothing is in force.
@@ -71,11 +104,6 @@ pub fn keep_only(keep: CapSet) -> Result<(CapSet, bool), SysError> {
             break;
         }
     }
-    // SAFETY: takes integers only. Kernels before 4.3 have none.
-    let _ = call("prctl", || unsafe { libc::prctl(libc::PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) }.into());
-    let left = before.permitted & keep.0;
-    caps::write(Sets { effective: left, permitted: left, inheritable: 0 }).map_err(failed)?;
-    Ok((CapSet(left), before.permitted != left))
 }
 
 /// True where the kernel does not know the call, or it is switched off.

@@ -68,7 +68,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         Err(error) => return Ok(cannot_write(output, &error)),
     };
     let needed = NeededRights::default();
-    needed.drop_capabilities()?;
+    needed.drop_capabilities(None, None)?;
     needed.confine();
     Ok(match opened.read() {
         Ok(mut file) => part.cut(&mut file, writer, &|| session.interrupted()),

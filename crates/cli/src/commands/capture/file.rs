@@ -38,7 +38,7 @@ pub(super) fn shown(paths: &[PathBuf], capture: &Capture, plan: &Plan<CapturedPa
         let file = UnreadFile::open(path).map_err(unreadable)?;
         let others = others.iter().map(|path| UnreadFile::open(path)).collect();
         let output = if capture.request.explain { None } else { Opened::of(capture, session.run())? };
-        needed.drop_capabilities().map_err(refused)?;
+        needed.drop_capabilities(session.resolver(), Some(session.run())).map_err(refused)?;
         let output = output.map(Opened::writer).transpose()?;
         if capture.request.ship.is_none() {
             // Before the header is parsed. The threads that ship are not there yet, and must open their files.

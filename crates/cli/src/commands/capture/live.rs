@@ -7,6 +7,7 @@ use super::opening::Opened;
 use super::owners::{Owners, Wake};
 use super::program::Programs;
 use super::writing::{PacketWriter, all_written, finished, written};
+use crate::commands::all_netns::descriptors_for_netns;
 use crate::commands::follow::{self, StreamNotes, Then};
 use crate::enrich::Enrichment;
 use crate::messages::say;
@@ -17,12 +18,13 @@ use crate::session::Session;
 use ::owners::OwnedPackets;
 use capture::{CapturePlace, FollowPackets, PacketStream, Passes, complete};
 use engine::{Plan, Run, RunError};
-use host::{LinksReader, Namespace, Namespaces};
+use host::{LinksReader, NetnsOwners};
 use record::rows::{CapturedPacket, CapturedPackets, Link};
 use record::{Accounting, LookupId, SourceError, SourceFault, Stream};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
+use sys::{BufferBudget, NetnsOwner, Shortage};
 
 /// Captures until the time is over or somebody ends it.
 pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outcome {
@@ -35,7 +37,7 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         let mut notes = Accounting::default();
         session.find_namespaces(None, &mut notes);
         session.keep_namespaces();
-        let places = places(session);
+        let (places, shortage) = places(capture, session);
         if let Err(error) = sys::signal::report_on_usr1() {
             say(&error.to_string());
         }
@@ -48,7 +50,6 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         let owners = Owners::of(capture, plan).map_err(refused)?;
         let entries = entries::lookups(capture, plan).map_err(refused)?;
         let wake = owners.as_ref().map(|owners| owners.feed.wake());
-        let rings = places.len() * capture.ifaces.len().max(1) * capture.threads;
         let programs = programs(capture);
         let program = programs.as_ref().map(Programs::kernel).transpose().map_err(refused)?;
         let judge = |row: &CapturedPacket<'_>| programs.as_ref().is_none_or(|programs| programs.passes(row, false));
@@ -59,7 +60,7 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
             places,
             threads: capture.threads,
             delivery: capture.delivery(),
-            buffer_bytes: capture.ring_bytes(rings),
+            shortage,
             snaplen: capture.live_snaplen(),
             promiscuous: capture.promiscuous,
             clock: capture.clock,
@@ -81,8 +82,7 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
             if output.is_some() && plan.needs_lookup(LookupId::Netns) { &[LookupId::Netns] } else { &[] };
         let names = Enrichment::read(session, wanted, &mut notes);
         session.stay_inside();
-        needed.drop_capabilities().map_err(refused)?;
-        needed.drop_at_origin(session.run()).map_err(refused)?;
+        needed.drop_capabilities(session.resolver(), Some(session.run())).map_err(refused)?;
         stream.start_threads().map_err(RunError::Source)?;
         let writer = output.map(|output| writer(output, capture, plan, &figures)).transpose()?;
         let reading = Reading { capture, plan, needed: &needed, names: &names, writer };
@@ -219,17 +219,40 @@ pub(super) fn refused(refusal: String) -> RunError {
 /// The sentence about `--all-netns` at the start.
 const AT_THE_START: &str = "packets of network namespaces that are made from now on are not captured";
 
-/// The namespaces that are captured, as far as they can be opened; the search says which cannot.
-fn places(session: &Session) -> Vec<CapturePlace> {
+/// The smallest useful ring of another namespace.
+const RING_BYTES_MIN: u64 = 1 << 20;
+
+/// The namespaces that are captured, as far as they can be opened and there is memory for them; the search says which
+/// cannot be opened.
+fn places(capture: &Capture, session: &Session) -> (Vec<CapturePlace>, Shortage) {
     let own = session.netns_id();
     let namespaces = session.namespaces();
-    let list = namespaces.as_deref().map(Namespaces::list).unwrap_or_default();
-    let open = |namespace: &Namespace| {
-        let netns = namespace.open(session.host(), own).ok()??;
-        Some(CapturePlace { netns_id: namespace.inode, netns: Some(netns) })
+    let mut found = namespaces.map(|all| NetnsOwners::default().found(&all, own)).unwrap_or_default();
+    found.retain(|namespace| namespace.netns_id != own);
+    let rings = capture.ifaces.len().max(1) * capture.threads;
+    let ring_bytes = capture.ring_bytes(rings * (1 + found.len()));
+    let own_ring_bytes = capture.ring_bytes(rings);
+    let mut places = vec![CapturePlace { netns_id: own, netns: None, ring_bytes: own_ring_bytes }];
+    if found.is_empty() {
+        return (places, Shortage::default());
+    }
+    let budget = BufferBudget {
+        total: capture.buffer_total,
+        buffer: ring_bytes as u64,
+        buffer_min: RING_BYTES_MIN.min(ring_bytes as u64),
+        buffers: rings as u64,
+        // The namespace, two sockets of rtnetlink; for each ring a socket and, with threads, one that binds it again.
+        namespaces_max: descriptors_for_netns(3 + 2 * rings as u64),
     };
-    let others = list.iter().filter(|namespace| namespace.inode != own).filter_map(open);
-    std::iter::once(CapturePlace { netns_id: own, netns: None }).chain(others).collect()
+    let owners: Vec<NetnsOwner> = found.iter().map(|namespace| namespace.owner).collect();
+    let shares = budget.share_out(&owners);
+    for (namespace, bytes) in found.iter().zip(&shares).filter(|(_, bytes)| **bytes > 0) {
+        if let Some(netns) = namespace.netns() {
+            let ring_bytes = usize::try_from(*bytes).unwrap_or(ring_bytes);
+            places.push(CapturePlace { netns_id: namespace.netns_id, netns: Some(netns), ring_bytes });
+        }
+    }
+    (places, budget.shortage(&shares))
 }
 
 /// Readers of interfaces by namespace.

@@ -69,7 +69,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         Err(error) => return Ok(cannot_write(output, &error)),
     };
     let needed = NeededRights::default();
-    needed.drop_capabilities()?;
+    needed.drop_capabilities(None, None)?;
     needed.confine();
     Ok(Merging { writer, ifaces: Vec::new(), faults: Vec::new(), read: 0 }.merge(files, link_type, &session))
 }

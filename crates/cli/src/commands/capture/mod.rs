@@ -22,6 +22,7 @@ pub(crate) mod stats;
 mod summary_text;
 mod writing;
 
+use super::all_netns::buffer_total;
 use super::plan::of_request;
 use crate::command::{Command, GroupRate, ParsedWords};
 use crate::exit::Exit;
@@ -146,6 +147,8 @@ struct Capture {
     latency: Latency,
     /// `--buffer`
     buffer_bytes: Option<u32>,
+    /// `--buffer-total` in bytes.
+    buffer_total: u64,
     /// `--threads`
     threads: usize,
     /// `--snaplen`
@@ -235,6 +238,7 @@ fn asked(line: &ParsedWords<'_>) -> Result<Capture, String> {
         latency: latency(line.value("latency").unwrap_or("auto"))?,
         threads: threads(line.value("threads"))?,
         buffer_bytes: number("buffer", 1 << 16..=1 << 30)?,
+        buffer_total: buffer_total(line)?,
         snaplen,
         promiscuous: !line.has("no-promiscuous"),
         clock: match line.value("time-stamp-type") {
@@ -309,6 +313,7 @@ fn of_one_kind(line: &ParsedWords<'_>, request: &Request, is_file: bool) -> Resu
         "interface",
         "latency",
         "buffer",
+        "buffer-total",
         "threads",
         "no-promiscuous",
         "time-stamp-type",

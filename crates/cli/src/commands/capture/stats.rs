@@ -60,7 +60,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     // All are open before the first byte is looked at: then no other can be opened.
     let opened: Vec<_> = files.iter().map(|path| UnreadFile::open(path)).collect();
     let needed = NeededRights::default();
-    needed.drop_capabilities()?;
+    needed.drop_capabilities(None, None)?;
     needed.confine();
     let read: Vec<ReadFile> = files.iter().zip(opened).map(|(path, opened)| ReadFile::of(path, opened)).collect();
     let rows: Vec<CaptureFile<'_>> = read.iter().filter_map(ReadFile::row).collect();

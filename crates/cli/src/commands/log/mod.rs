@@ -10,6 +10,7 @@ pub(crate) mod status;
 pub(crate) mod tail;
 pub(crate) mod top;
 
+use super::all_netns::{buffer_total, descriptors_for_netns};
 use super::follow::{self, StreamNotes};
 use super::plan::of_request;
 use super::reloading::Reread;
@@ -28,9 +29,9 @@ use crate::session::Session;
 use crate::shipping::RepeatRequest;
 use engine::{Plan, RunError};
 use export::{Format, Target};
-use host::{Namespace, Namespaces};
+use host::{Namespaces, NetnsOwners};
 use meaning::Meaning;
-use nflog::{AskedParts, FindOtherNetns, FollowLog, GroupTaken, LogStream, OtherNetns};
+use nflog::{AskedParts, FindOtherNetns, FollowLog, GroupTaken, LogStream};
 use record::rows::LogRecords;
 use record::{Accounting, Field, Kind, Schema, SourceError, SourceFault};
 use std::cell::RefCell;
@@ -39,7 +40,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
-use sys::Host;
+use sys::{BufferLimits, Host};
 
 /// Columns of log records that a narrow terminal keeps, the most important one first.
 const KEEPS: &[&str] =
@@ -94,6 +95,8 @@ struct Log {
     wanted: WantedOfPackets,
     /// `--buffer` in bytes.
     buffer_bytes: u32,
+    /// `--buffer-total` in bytes.
+    buffer_total: u64,
     /// `--take-over`
     take_over: bool,
 }
@@ -127,6 +130,11 @@ fn stores_only(request: &Request, formats: &[Format]) -> bool {
 }
 
 impl Log {
+    /// Sockets that other namespaces may take.
+    fn other_sockets(&self) -> u64 {
+        if self.request.all_netns { descriptors_for_netns(1) } else { 0 }
+    }
+
     /// What is followed, until `stop`.
     fn follow<'h>(&self, session: &Session, meaning: &'h Meaning<'_>, stop: &'h dyn Fn() -> bool) -> FollowLog<'h> {
         self.wanted.note(self);
@@ -138,6 +146,7 @@ impl Log {
             buffer_bytes: self.buffer_bytes,
             netns_id: session.netns_id(),
             others: session.namespaces().map(|_| others(session)),
+            other_buffers: BufferLimits { bytes: self.buffer_total, sockets: self.other_sockets() },
             stop,
             lost: session.run().count_lost(),
             succession: Default::default(),
@@ -240,6 +249,7 @@ fn asked(line: &ParsedWords<'_>) -> Result<Log, String> {
     }
     Ok(Log {
         take_over: line.has("take-over"),
+        buffer_total: buffer_total(line)?,
         groups: groups(line)?,
         latency: line.value("latency").map_or(Ok(nflog::LATENCY), latency)?,
         copy_bytes: match line.value("copy").filter(|_| line.is_given("copy")) {
@@ -268,24 +278,21 @@ fn copy_bytes(request: &Request) -> u32 {
 const AS_FOUND: &str = "network namespaces that are made from now on are read once they are found, which may take a \
                         second: what rules log there before is in no count";
 
-/// Finds the namespaces beside `own`, with a way into those that are not settled. Not through the session's host: it is
-/// called by a thread of its own, and what comes of it goes into the recording with the records.
-/// The session goes over to them.
+/// Finds the namespaces besides the session's own one. Not through the session's host: a thread of its own calls this,
+/// and what comes of it goes into the recording with the records. The session goes over to them.
 fn others(session: &Session) -> FindOtherNetns {
     let (own, for_session) = (session.netns_id(), session.found());
     let mut known = session.namespaces().map(|known| Namespaces::clone(&known));
-    Box::new(move |is_settled| {
-        let host = Host::live();
-        let found = Namespaces::read(&host).ok()?;
+    let mut owners = NetnsOwners::default();
+    Box::new(move || {
+        let found = Namespaces::read(&Host::live()).ok()?;
         if known.as_ref() != Some(&found) {
             known = Some(found.clone());
             for_session.lock().unwrap_or_else(PoisonError::into_inner).replace(found.clone());
         }
-        let open = |namespace: &Namespace| OtherNetns {
-            netns_id: namespace.inode,
-            netns: if is_settled(namespace.inode) { None } else { namespace.open(&host, own).ok().flatten() },
-        };
-        Some(found.list().iter().filter(|namespace| namespace.inode != own).map(open).collect())
+        let mut found = owners.found(&found, own);
+        found.retain(|namespace| namespace.netns_id != own);
+        Some(found)
     })
 }
 

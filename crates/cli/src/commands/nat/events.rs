@@ -1,5 +1,6 @@
 //! `netwren nat events`: entries of connection tracking as they come, change and go.
 
+use super::super::all_netns::{buffer_total, descriptors_for_netns};
 use super::super::follow::{self, StreamNotes};
 use super::super::plan::of_request;
 use super::owner_readings::SessionReadings;
@@ -10,13 +11,13 @@ use crate::flags::parser;
 use crate::flags::request::Request;
 use crate::outcome::Outcome;
 use crate::session::Session;
-use conntrack::events::{BUFFER_BYTES, EventsVia, FindNamespaces, FollowNat, Found, NatEventStream};
+use conntrack::events::{BUFFER_BYTES, EventsVia, FindNamespaces, FollowNat, NatEventStream, OtherNetns};
 use engine::{Plan, RunError};
-use host::Namespaces;
+use host::{Namespaces, NetnsOwners};
 use owners::OwnedEvents;
 use record::Schema;
 use record::rows::{NatEventKind, NatEvents, nat_need};
-use sys::Host;
+use sys::{BufferLimits, FoundNetns, Host};
 
 /// Columns of events of connection tracking that a narrow terminal keeps, the most important one first.
 const KEEPS: &[&str] = &[
@@ -77,6 +78,8 @@ struct Events {
     via: Option<EventsVia>,
     /// `--buffer` in bytes.
     buffer: u32,
+    /// `--buffer-total` in bytes.
+    buffer_total: u64,
     /// `--resync`
     resync: bool,
 }
@@ -101,7 +104,8 @@ fn asked(line: &ParsedWords<'_>) -> Result<Events, String> {
         request.shown.filter = with_events(words, resync, &request.shown.filter)?;
     }
     let buffer = line.value("buffer").map_or(Ok(BUFFER_BYTES), bytes)?;
-    Ok(Events { via: via_of(request.via)?, buffer, resync, request })
+    let buffer_total = buffer_total(line)?;
+    Ok(Events { via: via_of(request.via)?, buffer, buffer_total, resync, request })
 }
 
 /// The filter with the events of `--event`; `--resync` shows what it finds alive, whichever events are named.
@@ -151,11 +155,15 @@ fn not_by_bpf(why: &str) -> String {
 fn place_of<'h>(events: &Events, session: &'h Session, stop: &'h dyn Fn() -> bool) -> FollowNat<'h> {
     let everywhere = events.request.all_netns;
     let own = session.netns_id();
+    let others = || OtherNetns {
+        find: finder(),
+        buffers: BufferLimits { bytes: events.buffer_total, sockets: descriptors_for_netns(1) },
+    };
     FollowNat {
         via: events.via,
         buffer_bytes: events.buffer,
         netns_id: own,
-        find: everywhere.then(finder),
+        find: everywhere.then(others),
         resync: events.resync.then(|| if everywhere { finder() } else { alone(own) }),
         always_new: false,
         stop,
@@ -164,20 +172,18 @@ fn place_of<'h>(events: &Events, session: &'h Session, stop: &'h dyn Fn() -> boo
 
 /// The one namespace, which needs no way in.
 fn alone(own: u64) -> FindNamespaces {
-    Box::new(move |_| vec![Found { netns_id: own, netns: None }])
+    Box::new(move || vec![FoundNetns::here(own)])
 }
 
-/// All namespaces that can be found, with a way into those that are not settled. Not through the session's host: it is
-/// called on the reader's thread, and what it finds goes into the recording with the events.
+/// All namespaces that can be found. Not through the session's host: it is called on the reader's thread, and what it
+/// finds goes into the recording with the events.
 fn finder() -> FindNamespaces {
-    Box::new(|is_settled| {
-        let host = Host::live();
-        let (Ok(found), Ok(own)) = (Namespaces::read(&host), sys::netns::current_inode()) else { return Vec::new() };
-        let one = |namespace: &host::Namespace| Found {
-            netns_id: namespace.inode,
-            netns: if is_settled(namespace.inode) { None } else { namespace.open(&host, own).ok().flatten() },
+    let mut owners = NetnsOwners::default();
+    Box::new(move || {
+        let (Ok(found), Ok(own)) = (Namespaces::read(&Host::live()), sys::netns::current_inode()) else {
+            return Vec::new();
         };
-        found.list().iter().map(one).collect()
+        owners.found(&found, own)
     })
 }
 

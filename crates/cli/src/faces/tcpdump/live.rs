@@ -198,12 +198,13 @@ impl LiveFace<'_> {
         let own = |text: &str| say(&format!("tcpdump: {text}"));
         let is_unread = || self.run.uses_stdout() && sys::term::reader_is_gone(sys::term::STDOUT);
         let stop = || self.ended.get() || sys::signal::is_requested() || is_unread();
+        let ring_bytes = self.run.live.buffer_bytes.unwrap_or(BUFFER_BYTES).max(BUFFER_MIN);
         let mut stream = PacketStream::open(FollowPackets {
             threads: 1,
             ifaces: device.link.iter().map(|link| String::from_utf8_lossy(&link.name).into_owned()).collect(),
-            places: vec![CapturePlace { netns_id, netns: None }],
+            places: vec![CapturePlace { netns_id, netns: None, ring_bytes }],
+            shortage: Default::default(),
             delivery: delivery(self.run),
-            buffer_bytes: self.run.live.buffer_bytes.unwrap_or(BUFFER_BYTES).max(BUFFER_MIN),
             snaplen,
             promiscuous: self.run.live.promiscuous,
             clock: self.clock,
@@ -219,7 +220,7 @@ impl LiveFace<'_> {
         .map_err(|error| refused(name, &error))?;
         let (printer, names_end) = self.printer();
         let commands = Saver::commands(&self.run.save, self.run.live.user.as_deref())?;
-        needed.drop_capabilities()?;
+        needed.drop_capabilities(names_end.as_ref().and_then(NamesEnd::resolver), None)?;
         let nanoseconds = self.run.options.nanoseconds;
         let kind = SavedKind { link_type: saved_link_type(self.link_type), snaplen, nanoseconds };
         let saver = Saver::open(&self.run.save, kind, commands)?;

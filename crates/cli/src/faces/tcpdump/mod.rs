@@ -201,7 +201,7 @@ fn read_files(run: &TcpdumpRun, saver: &mut Option<Saver>) -> Result<(), String>
         if nth > 0 {
             file.say_begin(false);
         } else {
-            confine(run)?;
+            confine(run, names_end.as_ref())?;
         }
         let mut outputs = Outputs { printer: &mut printer, ifaces: &ifaces, saver: saver.as_mut(), out: &mut out };
         let printed = print_all(run, &mut file.file, &filter, &mut outputs);
@@ -225,7 +225,7 @@ fn read_files(run: &TcpdumpRun, saver: &mut Option<Saver>) -> Result<(), String>
 
 /// Gives up what packets of files are not parsed with. The file is open by then, and its header was read; those that a
 /// list names are still to be opened.
-fn confine(run: &TcpdumpRun) -> Result<(), String> {
+fn confine(run: &TcpdumpRun, names: Option<&NamesEnd>) -> Result<(), String> {
     // It is read with its first use.
     let _ = zone(0);
     let mut needed = live::needed_rights(run, None);
@@ -233,7 +233,7 @@ fn confine(run: &TcpdumpRun) -> Result<(), String> {
         needed.reads_files = true;
         needed.caps = CapSet(needed.caps.0 | CapSet::of(&[Cap::DacReadSearch]).0);
     }
-    needed.drop_capabilities()?;
+    needed.drop_capabilities(names.and_then(NamesEnd::resolver), None)?;
     needed.confine();
     Ok(())
 }

@@ -62,12 +62,7 @@ pub(super) fn start(wait: NameWait, own_network: Option<Network4>) -> (Box<dyn P
     let host = Host::live();
     let from_file = |kind| NamePlaces::read(&host, kind).files;
     let places = NamePlaces::read(&host, "hosts");
-    let mut options = ResolverOptions {
-        reads_hosts: places.files,
-        forgets: true,
-        host_names_only: true,
-        ..ResolverOptions::default()
-    };
+    let mut options = ResolverOptions { reads_hosts: places.files, forgets: true, ..ResolverOptions::default() };
     if !places.dns {
         options.servers = Some(Vec::new());
     }
@@ -97,6 +92,11 @@ fn read_if<T: Default>(wanted: bool, read: impl Fn() -> Result<T, HostError>) ->
 }
 
 impl NamesEnd {
+    /// The resolver, if its thread could be started.
+    pub(super) fn resolver(&self) -> Option<&Resolver> {
+        self.0.as_deref()
+    }
+
     /// Says how many addresses no server answered for.
     pub(super) fn say(&self) {
         let failed = self.0.as_ref().map_or(0, |resolver| resolver.report().failed);

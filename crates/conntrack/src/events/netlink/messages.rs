@@ -179,7 +179,8 @@ impl<'h> NetlinkEvents<'h> {
         );
         incomplete(
             head.unreachable,
-            "namespaces could not be listened to (they cannot be entered, and have no nsid here)",
+            "namespaces could not be listened to (they cannot be entered and have no nsid here, or --buffer-total left \
+             no memory for them)",
         );
         stats
     }

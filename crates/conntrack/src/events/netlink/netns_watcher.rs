@@ -8,9 +8,9 @@
 //! A socket keeps its namespace alive: it is closed when nothing else leads to the namespace.
 use std::collections::{HashMap, HashSet};
 
-use sys::{clock, netns};
+use sys::{BufferBudget, FoundNetns, NetnsOwner, clock, netns};
 
-use crate::events::netlink::nsid::{FindNamespaces, Found, NsidMap};
+use crate::events::netlink::nsid::{FindNamespaces, NsidMap, OtherNetns};
 use crate::events::netlink::subscribe::{EventSocket, Scope};
 use netlink::datagrams::{DUPLICATE, UNKNOWN_NETNS};
 
@@ -19,17 +19,22 @@ const RESCAN_NS: u64 = 1_000_000_000;
 /// An unknown nsid asks for another scan after this time, in nanoseconds.
 const RETRY_NS: u64 = 1_000_000_000;
 
+/// The smallest useful receive buffer: some hundred events.
+const BUFFER_BYTES_MIN: u32 = 64 << 10;
+
 /// Knows which namespaces there are, and which socket receives the events of each.
 pub(crate) struct NetnsWatcher {
     find: FindNamespaces,
     /// Inode of the namespace that the first socket is in.
     own: u64,
-    buffer_bytes: u32,
+    budget: BufferBudget,
+    /// The largest number of namespaces so far that no memory was left for.
+    left_out: u64,
     /// True if the first socket receives the events of every namespace with an nsid.
     receives_by_nsid: bool,
     nsids: NsidMap,
-    /// Inodes of the namespaces with a socket of their own.
-    single: HashSet<u64>,
+    /// Inodes of the namespaces with a socket of their own, and the bytes of its receive buffer.
+    single: HashMap<u64, u64>,
     /// Inodes of the namespaces that could not be subscribed to so far.
     unreachable: HashSet<u64>,
     late: u64,
@@ -44,7 +49,7 @@ impl NetnsWatcher {
     /// Extends the first of `sockets`, which is in the calling thread's namespace `own`, to every namespace with an
     /// nsid, and adds a socket for each of the others.
     pub(crate) fn open(
-        find: FindNamespaces,
+        OtherNetns { find, buffers }: OtherNetns,
         own: u64,
         buffer_bytes: u32,
         groups: u32,
@@ -54,10 +59,17 @@ impl NetnsWatcher {
         let mut watcher = NetnsWatcher {
             find,
             own,
-            buffer_bytes,
+            budget: BufferBudget {
+                total: buffers.bytes,
+                buffer: buffer_bytes.into(),
+                buffer_min: BUFFER_BYTES_MIN.min(buffer_bytes).into(),
+                buffers: 1,
+                namespaces_max: buffers.sockets,
+            },
+            left_out: 0,
             receives_by_nsid,
             nsids: NsidMap::default(),
-            single: HashSet::new(),
+            single: HashMap::new(),
             unreachable: HashSet::new(),
             late: 0,
             unknown_nsids: HashMap::new(),
@@ -68,9 +80,9 @@ impl NetnsWatcher {
         watcher
     }
 
-    /// Number of namespaces that could not be subscribed to.
+    /// Number of namespaces that could not be subscribed to, or that no memory was left for.
     pub(crate) fn unreachable(&self) -> u64 {
-        self.unreachable.len() as u64
+        self.unreachable.len() as u64 + self.left_out
     }
 
     /// Number of namespaces that were subscribed to only after they may have had events.
@@ -82,7 +94,7 @@ impl NetnsWatcher {
     /// [`UNKNOWN_NETNS`] if it is unknown: then a scan follows soon.
     pub(crate) fn netns_of(&mut self, nsid: i32) -> u64 {
         match self.nsids.inode(nsid) {
-            Some(inode) if self.single.contains(&inode) => DUPLICATE,
+            Some(inode) if self.single.contains_key(&inode) => DUPLICATE,
             Some(inode) => inode,
             None => {
                 let now = clock::monotonic_ns();
@@ -110,55 +122,72 @@ impl NetnsWatcher {
     /// Scans for namespaces and adds the sockets that new ones need. Returns the indexes of the sockets whose
     /// namespace is gone, ascending.
     pub(crate) fn rescan(&mut self, sockets: &mut Vec<EventSocket>, groups: u32) -> Vec<usize> {
-        let found = {
-            let (own, single, nsids) = (self.own, &self.single, &self.nsids);
-            // An unknown nsid may be that of a namespace which has a socket already.
-            let settled = self.unknown_nsids.is_empty();
-            (self.find)(&|inode| inode == own || nsids.has(inode) || settled && single.contains(&inode))
-        };
+        let found = (self.find)();
         let alive: HashSet<u64> = found.iter().map(|found| found.netns_id).collect();
         self.nsids.keep(|inode| alive.contains(&inode));
         self.unreachable.retain(|inode| alive.contains(inode));
-        for found in &found {
-            self.subscribe(found, sockets, groups);
+        let alone: Vec<&FoundNetns> = found.iter().filter(|found| self.needs_socket(found)).collect();
+        let owners: Vec<NetnsOwner> = alone.iter().map(|found| found.owner).collect();
+        let shares = self.budget.share_out(&owners);
+        self.left_out = self.left_out.max(self.budget.shortage(&shares).left_out);
+        for (found, bytes) in alone.into_iter().zip(shares) {
+            self.subscribe(found, bytes, sockets, groups);
         }
         self.unknown_nsids.retain(|nsid, _| self.nsids.inode(*nsid).is_none());
         self.begun = true;
         self.next_rescan_ns = clock::monotonic_ns() + RESCAN_NS;
-        self.single.retain(|inode| alive.contains(inode));
-        let is_gone = |socket: &EventSocket| matches!(socket.scope, Scope::Netns(inode) if !alive.contains(&inode));
+        self.single.retain(|inode, bytes| alive.contains(inode) && *bytes > 0);
+        let is_gone =
+            |socket: &EventSocket| matches!(socket.scope, Scope::Netns(inode) if !self.single.contains_key(&inode));
         sockets.iter().enumerate().filter(|(_, socket)| is_gone(socket)).map(|(index, _)| index).collect()
     }
 
-    /// Sees to it that the events of a namespace are received.
-    fn subscribe(&mut self, found: &Found, sockets: &mut Vec<EventSocket>, groups: u32) {
+    /// True if the events of a namespace need a socket of their own; learns its nsid otherwise.
+    fn needs_socket(&mut self, found: &FoundNetns) -> bool {
         let inode = found.netns_id;
-        if inode == self.own || self.nsids.has(inode) {
+        let has_socket = self.single.contains_key(&inode);
+        if inode == self.own || !has_socket && self.nsids.has(inode) {
+            return false;
+        }
+        // An unknown nsid may be that of a namespace which has a socket already.
+        if has_socket && self.unknown_nsids.is_empty() || !self.receives_by_nsid {
+            return true;
+        }
+        let Some(netns) = found.netns() else { return true };
+        let has_nsid = matches!(self.nsids.learn(inode, &netns), Ok(Some(_)));
+        if has_nsid {
+            self.unreachable.remove(&inode);
+        }
+        !has_nsid || has_socket
+    }
+
+    /// Sees to it that the events of a namespace are received by a socket with a buffer of `bytes`, by none if that is
+    /// 0.
+    fn subscribe(&mut self, found: &FoundNetns, bytes: u64, sockets: &mut Vec<EventSocket>, groups: u32) {
+        let inode = found.netns_id;
+        if let Some(before) = self.single.get_mut(&inode) {
+            if *before != bytes && bytes > 0 {
+                let is_of = |socket: &&EventSocket| socket.scope == Scope::Netns(inode);
+                let room = i32::try_from(bytes).unwrap_or(i32::MAX);
+                sockets.iter().filter(is_of).for_each(|socket| socket.netlink.make_room(room));
+            }
+            *before = bytes;
             return;
         }
-        let Some(netns) = &found.netns else {
-            if !self.single.contains(&inode) {
-                self.unreachable.insert(inode);
-            }
+        if bytes == 0 {
+            return;
+        }
+        let buffer_bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let open = || EventSocket::open(groups, buffer_bytes, Scope::Netns(inode)).ok();
+        let opened = found.netns().and_then(|netns| netns::within(Some(&netns), open).ok().flatten());
+        let Some(socket) = opened else {
+            self.unreachable.insert(inode);
             return;
         };
-        let has_nsid = self.receives_by_nsid && matches!(self.nsids.learn(inode, netns), Ok(Some(_)));
-        if has_nsid || self.single.contains(&inode) {
-            self.unreachable.remove(&inode);
-            return;
-        }
-        let opened = netns::within(Some(netns), || EventSocket::open(groups, self.buffer_bytes, Scope::Netns(inode)));
-        match opened.and_then(|socket| socket) {
-            Ok(socket) => {
-                sockets.push(socket);
-                self.single.insert(inode);
-                self.unreachable.remove(&inode);
-                // Its events before this moment were not received.
-                self.late += u64::from(self.begun);
-            }
-            Err(_) => {
-                self.unreachable.insert(inode);
-            }
-        }
+        sockets.push(socket);
+        self.single.insert(inode, bytes);
+        self.unreachable.remove(&inode);
+        // Its events before this moment were not received.
+        self.late += u64::from(self.begun);
     }
 }

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, AsRawFd};
 
 use netlink::{Attrs, Messages, Request};
-use sys::{NetNs, NetlinkSocket, SysError};
+use sys::{BufferLimits, FoundNetns, NetNs, NetlinkSocket, SysError};
 
 /// `NETLINK_ROUTE`
 const ROUTE: i32 = 0;
@@ -21,18 +21,16 @@ const NETNSA_FD: u16 = 3;
 /// `struct rtgenmsg`, padded.
 const RTGENMSG: usize = 4;
 
-/// A namespace that a scan found.
-#[derive(Debug)]
-pub struct Found {
-    /// Its inode.
-    pub netns_id: u64,
-    /// A handle to enter it; `None` if it cannot be entered, or if the caller said that it needs none.
-    pub netns: Option<NetNs>,
-}
+/// Finds the namespaces of the host. Called on the reader's thread.
+pub type FindNamespaces = Box<dyn FnMut() -> Vec<FoundNetns> + Send>;
 
-/// Finds the namespaces of the host. The argument says of an inode whether it needs no handle. Called on the reader's
-/// thread.
-pub type FindNamespaces = Box<dyn FnMut(&dyn Fn(u64) -> bool) -> Vec<Found> + Send>;
+/// How other namespaces are followed.
+pub struct OtherNetns {
+    /// Finds them.
+    pub find: FindNamespaces,
+    /// What the sockets in those without an nsid may take.
+    pub buffers: BufferLimits,
+}
 
 /// The nsids that one namespace has for others.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 use sys::{Errno, NetlinkSocket, Received, SysError};
 
 use crate::backends::netlink::uapi::NETLINK_NETFILTER;
-use crate::events::netlink::nsid::FindNamespaces;
+use crate::events::netlink::nsid::OtherNetns;
 
 /// Multicast groups of ctnetlink as bits: events of entries and of expectations
 /// (`enum nfnetlink_groups`, include/uapi/linux/netfilter/nfnetlink_compat.h).
@@ -36,7 +36,7 @@ pub struct SubscribeOptions<'h> {
     /// Inode of the calling thread's namespace.
     pub netns_id: u64,
     /// How the other namespaces are found, if all of them are subscribed to.
-    pub find: Option<FindNamespaces>,
+    pub find: Option<OtherNetns>,
     /// Returns true once the run shall end. Called some twenty times a second.
     pub stop: &'h dyn Fn() -> bool,
 }

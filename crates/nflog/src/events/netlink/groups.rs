@@ -120,6 +120,11 @@ impl GroupSocket {
         Ok(None)
     }
 
+    /// Changes the receive buffer; what waits in it stays.
+    pub(crate) fn make_room(&self, bytes: u32) {
+        self.netlink.make_room(i32::try_from(bytes).unwrap_or(i32::MAX));
+    }
+
     /// Datagrams that the kernel has dropped because they found no room.
     pub(crate) fn drops(&self) -> Result<u32, SysError> {
         Ok(self.netlink.drops()?.wrapping_sub(self.drops_before))

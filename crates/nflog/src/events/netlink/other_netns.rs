@@ -6,22 +6,13 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sys::NetNs;
+use sys::{FoundNetns, Shortage};
 
 use super::groups::GroupSocket;
 
-/// A network namespace that was found.
-#[derive(Debug)]
-pub struct OtherNetns {
-    /// Its inode.
-    pub netns_id: u64,
-    /// The way in; `None` if it cannot be entered, or if the caller said that it needs none.
-    pub netns: Option<NetNs>,
-}
-
-/// Finds the namespaces of the host beside the one that is read anyway; `None` if they cannot be looked for. The
-/// argument says of an inode whether it needs no way in. Called by a thread of its own.
-pub type FindOtherNetns = Box<dyn FnMut(&dyn Fn(u64) -> bool) -> Option<Vec<OtherNetns>> + Send>;
+/// Finds the namespaces of the host besides the one that is read anyway; `None` if the search failed. A thread of its
+/// own calls it.
+pub type FindOtherNetns = Box<dyn FnMut() -> Option<Vec<FoundNetns>> + Send>;
 
 /// What is told to who receives.
 #[derive(Debug, Default)]
@@ -49,6 +40,8 @@ pub(crate) struct Elsewhere {
     late: AtomicU64,
     /// Groups that could not be bound, and why the first of them could not.
     unread: Mutex<(u64, Option<String>)>,
+    /// The largest shortage of memory so far.
+    shortage: Mutex<Shortage>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -95,6 +88,30 @@ impl Elsewhere {
     /// A socket that is no longer read.
     pub(crate) fn forget(&self, socket: &Arc<GroupSocket>) {
         locked(&self.sockets).retain(|one| !Arc::ptr_eq(one, socket));
+    }
+
+    /// Changes the receive buffers of a namespace.
+    pub(crate) fn make_room(&self, netns_id: u64, bytes: u32) {
+        let sockets = locked(&self.sockets);
+        sockets.iter().filter(|socket| socket.netns_id == netns_id).for_each(|socket| socket.make_room(bytes));
+    }
+
+    /// Notes how many namespaces lack memory now.
+    pub(crate) fn note_shortage(&self, now: Shortage) {
+        let mut shortage = locked(&self.shortage);
+        shortage.left_out = shortage.left_out.max(now.left_out);
+        shortage.reduced = shortage.reduced.max(now.reduced);
+    }
+
+    /// The largest shortage of memory so far.
+    pub(crate) fn shortage(&self) -> Shortage {
+        *locked(&self.shortage)
+    }
+
+    /// The sockets, for tests.
+    #[cfg(test)]
+    pub(crate) fn locked_sockets(&self) -> MutexGuard<'_, Vec<Arc<GroupSocket>>> {
+        locked(&self.sockets)
     }
 
     /// How many are read.

@@ -2,15 +2,15 @@
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use netlink::datagrams::{BatchHeader, Chunk, ChunkSizes, DirectReader, Receive};
 use sys::{SysError, clock, wait_any};
 
 use super::groups::{DATAGRAM_BYTES_MAX, Delivery, GroupSocket};
-use super::other_netns::{Arrivals, Elsewhere, FindOtherNetns};
-use super::scanner::{Scan, Scanner};
+use super::other_netns::{Arrivals, Elsewhere};
+use super::scanner::{OtherGroups, Scan, Scanner};
 use crate::events::succession::Succession;
 
 /// 64 MiB at most: some 350,000 records wait while rows are written.
@@ -273,7 +273,8 @@ impl Receive for GroupSockets {
         }
         (self.header.lost, self.header.sockets) = (dropped, self.sockets.len() as u64);
         if let Some(elsewhere) = &self.elsewhere {
-            (self.header.late, self.header.unreachable) = (elsewhere.late(), elsewhere.unread().0);
+            let unread = elsewhere.unread().0 + elsewhere.shortage().left_out;
+            (self.header.late, self.header.unreachable) = (elsewhere.late(), unread);
         }
         Ok(self.header)
     }
@@ -291,13 +292,12 @@ pub(crate) struct OpenedReader<'h> {
     pub(crate) refused: Vec<(u16, String)>,
 }
 
-/// Takes groups over or binds them: records from now on are received. Of other namespaces those that `others` finds,
-/// now and later; their packets are copied as far as the number says.
+/// Takes groups over or binds them: records from now on are received. `others` finds other namespaces, now and later.
 pub(crate) fn open_reader<'h>(
     groups: &[u16],
     delivery: Delivery,
     netns_id: u64,
-    others: Option<(FindOtherNetns, Arc<AtomicU32>)>,
+    others: Option<OtherGroups>,
     stop: &'h dyn Fn() -> bool,
     succession: &mut Succession<'_>,
 ) -> Result<OpenedReader<'h>, (u16, SysError)> {
@@ -305,9 +305,9 @@ pub(crate) fn open_reader<'h>(
     let buffer_bytes = sockets.first().map_or(Ok(0), |socket| socket.netlink.room());
     let buffer_bytes = buffer_bytes.map_err(|error| (0, error))?.into();
     let early = early.into_iter().map(|datagram| (netns_id, datagram)).collect();
-    let elsewhere = others.map(|(find, copy_bytes)| {
+    let elsewhere = others.map(|others| {
         let elsewhere = Arc::<Elsewhere>::default();
-        let mut scan = Scan::new(find, groups, delivery, copy_bytes, Arc::clone(&elsewhere));
+        let mut scan = Scan::new(others, groups, delivery, Arc::clone(&elsewhere));
         scan.search();
         Ok((elsewhere, Scanner::start(scan)?))
     });

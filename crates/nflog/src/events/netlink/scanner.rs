@@ -9,13 +9,15 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use sys::netns::within;
-use sys::{Errno, MountsWatch, NetNs, SysError};
+use sys::{BufferBudget, BufferLimits, Errno, FoundNetns, MountsWatch, NetnsOwner, SysError};
 
 use super::groups::{Delivery, GroupSocket};
 use super::other_netns::{Elsewhere, FindOtherNetns};
 
-/// Most sockets in other namespaces; further groups are not read, and said.
-const SOCKETS_MAX: usize = 4096;
+/// Most sockets in other namespaces; they are shared out as memory is.
+pub(crate) const SOCKETS_MAX: usize = 4096;
+/// The smallest useful receive buffer: some datagrams of the size that the kernel fills.
+const BUFFER_BYTES_MIN: u64 = 512 << 10;
 /// Time between two searches where no mount changes.
 const PERIOD: Duration = Duration::from_secs(1);
 /// Least time between two searches.
@@ -36,8 +38,37 @@ struct KnownNetns {
     missed: u32,
     /// Searches until the rest is tried again.
     retry: u32,
+    /// Bytes of each receive buffer; 0 if its share of the memory is none.
+    buffer_bytes: u32,
     /// Why groups of it are not bound.
     why: Option<String>,
+}
+
+impl KnownNetns {
+    /// Gives its receive buffers another size; 0 gives its groups back.
+    fn set_share(&mut self, netns_id: u64, bytes: u32, elsewhere: &Elsewhere) {
+        if self.buffer_bytes == bytes {
+            return;
+        }
+        self.buffer_bytes = bytes;
+        if bytes > 0 {
+            return elsewhere.make_room(netns_id, bytes);
+        }
+        if !self.bound.is_empty() {
+            elsewhere.leave(netns_id);
+            self.bound.clear();
+        }
+        // Its sockets are closed by then.
+        (self.retry, self.why) = (RETRY, None);
+    }
+}
+
+/// How other namespaces are read.
+pub(crate) struct OtherGroups {
+    pub(crate) find: FindOtherNetns,
+    /// See `FollowLog::copy_bytes`.
+    pub(crate) copy_bytes: Arc<AtomicU32>,
+    pub(crate) buffers: BufferLimits,
 }
 
 /// The namespaces whose groups are bound.
@@ -45,6 +76,7 @@ pub(crate) struct Scan {
     find: FindOtherNetns,
     groups: Vec<u16>,
     delivery: Delivery,
+    budget: BufferBudget,
     /// See `FollowLog::copy_bytes`.
     copy_bytes: Arc<AtomicU32>,
     known: HashMap<u64, KnownNetns>,
@@ -56,32 +88,42 @@ pub(crate) struct Scan {
 }
 
 impl Scan {
+    /// `buffers` is what the receive buffers of all other namespaces may take.
     pub(crate) fn new(
-        find: FindOtherNetns,
+        OtherGroups { find, copy_bytes, buffers }: OtherGroups,
         groups: &[u16],
         delivery: Delivery,
-        copy_bytes: Arc<AtomicU32>,
         elsewhere: Arc<Elsewhere>,
     ) -> Scan {
         let (groups, known) = (groups.to_vec(), HashMap::new());
-        Scan { find, groups, delivery, copy_bytes, known, begun: false, unread_gone: 0, elsewhere }
+        let count = groups.len().max(1) as u64;
+        let budget = BufferBudget {
+            total: buffers.bytes,
+            buffer: delivery.buffer_bytes.into(),
+            buffer_min: BUFFER_BYTES_MIN.min(delivery.buffer_bytes.into()),
+            buffers: count,
+            namespaces_max: buffers.sockets.min(SOCKETS_MAX as u64) / count,
+        };
+        Scan { find, groups, delivery, budget, copy_bytes, known, begun: false, unread_gone: 0, elsewhere }
     }
 
     /// Searches once: binds the groups of namespaces that are new, and tells of those that have gone. Needs
     /// CAP_NET_ADMIN in each, and CAP_SYS_ADMIN to enter them.
     pub(crate) fn search(&mut self) {
-        let (known, all) = (&self.known, self.groups.len());
-        let is_settled = |known: &KnownNetns| known.bound.len() == all || known.retry > 1;
-        let Some(found) = (self.find)(&|inode| known.get(&inode).is_some_and(is_settled)) else { return };
+        let Some(found) = (self.find)() else { return };
         for known in self.known.values_mut() {
             known.missed += 1;
             known.retry = known.retry.saturating_sub(1);
         }
-        for other in &found {
+        let owners: Vec<NetnsOwner> = found.iter().map(|other| other.owner).collect();
+        let shares = self.budget.share_out(&owners);
+        self.elsewhere.note_shortage(self.budget.shortage(&shares));
+        for (other, bytes) in found.iter().zip(shares) {
             let known = self.known.entry(other.netns_id).or_default();
             known.missed = 0;
-            if known.bound.len() < all && known.retry == 0 {
-                self.bind(other.netns_id, other.netns.as_ref());
+            known.set_share(other.netns_id, u32::try_from(bytes).unwrap_or(u32::MAX), &self.elsewhere);
+            if known.buffer_bytes > 0 && known.bound.len() < self.groups.len() && known.retry == 0 {
+                self.bind(other);
             }
         }
         self.begun = true;
@@ -89,7 +131,7 @@ impl Scan {
         self.known.retain(|netns_id, known| {
             let is_there = known.missed < MISSED_MAX;
             if !is_there {
-                *unread_gone += (groups - known.bound.len()) as u64;
+                *unread_gone += if known.buffer_bytes > 0 { (groups - known.bound.len()) as u64 } else { 0 };
                 elsewhere.leave(*netns_id);
             }
             is_there
@@ -98,12 +140,13 @@ impl Scan {
     }
 
     /// Binds those groups of a namespace that are not bound yet.
-    fn bind(&mut self, netns_id: u64, netns: Option<&NetNs>) {
+    fn bind(&mut self, other: &FoundNetns) {
+        let netns_id = other.netns_id;
         let mut known = self.known.remove(&netns_id).unwrap_or_default();
         (known.retry, known.why) = (RETRY, None);
-        let bound = match netns {
+        let bound = match other.netns() {
             None => Err("it cannot be entered".to_owned()),
-            Some(_) => within(netns, || self.bind_here(netns_id, &mut known)).map_err(|error| error.to_string()),
+            netns => within(netns.as_ref(), || self.bind_here(netns_id, &mut known)).map_err(|error| error.to_string()),
         };
         if let Err(why) = bound {
             known.why = Some(why);
@@ -113,7 +156,8 @@ impl Scan {
 
     /// The same in the namespace that the thread is in.
     fn bind_here(&self, netns_id: u64, known: &mut KnownNetns) {
-        let delivery = Delivery { copy_bytes: self.copy_bytes.load(Relaxed), ..self.delivery };
+        let (copy_bytes, buffer_bytes) = (self.copy_bytes.load(Relaxed), known.buffer_bytes);
+        let delivery = Delivery { copy_bytes, buffer_bytes, ..self.delivery };
         let (mut sockets, mut early) = (Vec::new(), Vec::new());
         for group in &self.groups {
             if known.bound.contains(group) {
@@ -138,8 +182,9 @@ impl Scan {
     }
 
     fn tell_unread(&self) {
+        // What is left out for want of memory is counted as that.
         let lacking = |known: &KnownNetns| (self.groups.len() - known.bound.len()) as u64;
-        let count = self.known.values().map(lacking).sum::<u64>();
+        let count = self.known.values().filter(|known| known.buffer_bytes > 0).map(lacking).sum::<u64>();
         let why = self
             .known
             .iter()
@@ -191,5 +236,61 @@ impl Drop for Scanner {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::events::netlink::groups::LATENCY;
+    use std::sync::Mutex;
+    use sys::{NetNs, Shortage};
+    use testkit::netns::Lab;
+
+    const KIB: u32 = 1 << 10;
+
+    /// Buffers of the groups that have been bound since the last call, as the kernel counts them, and what has gone.
+    fn arrived(elsewhere: &Elsewhere) -> (Vec<(u64, u32)>, Vec<u64>) {
+        let Some(arrivals) = elsewhere.take_arrivals() else { return Default::default() };
+        let bound = arrivals.bound.iter();
+        (bound.map(|socket| (socket.netns_id, socket.netlink.room().unwrap())).collect(), arrivals.gone)
+    }
+
+    #[test]
+    fn root_a_namespace_of_the_host_takes_the_memory_that_a_users_one_had() {
+        testkit::require_root!();
+        let labs = [Lab::new("logusers"), Lab::new("loghosts")];
+        let [user, host] = labs.each_ref().map(|lab| sys::netns::inode_of(&lab.path()).unwrap());
+        let listed = Arc::new(Mutex::new(vec![(user, NetnsOwner::User(7), labs[0].path())]));
+        let find = {
+            let listed = Arc::clone(&listed);
+            move || {
+                let one = |(netns_id, owner, path): &(u64, NetnsOwner, std::path::PathBuf)| {
+                    let path = path.clone();
+                    let open: Box<dyn Fn() -> Option<NetNs> + Send> = Box::new(move || NetNs::open_path(&path).ok());
+                    FoundNetns { netns_id: *netns_id, owner: *owner, open: Some(open) }
+                };
+                Some(listed.lock().unwrap().iter().map(one).collect())
+            }
+        };
+        let buffers = BufferLimits { bytes: u64::from(768 * KIB), sockets: 10 };
+        let others = OtherGroups { find: Box::new(find), copy_bytes: Arc::default(), buffers };
+        let delivery = Delivery { copy_bytes: 64, latency: LATENCY, buffer_bytes: 1024 * KIB, entries: false };
+        let elsewhere = Arc::<Elsewhere>::default();
+        let mut scan = Scan::new(others, &[47_117], delivery, Arc::clone(&elsewhere));
+        scan.search();
+        assert_eq!(arrived(&elsewhere), (vec![(user, 2 * 512 * KIB)], vec![]));
+        assert_eq!(elsewhere.shortage(), Shortage { left_out: 0, reduced: 1 });
+        listed.lock().unwrap().push((host, NetnsOwner::Host, labs[1].path()));
+        scan.search();
+        assert_eq!(arrived(&elsewhere), (vec![(host, 2 * 512 * KIB)], vec![user]));
+        assert_eq!((elsewhere.shortage(), elsewhere.unread().0), (Shortage { left_out: 1, reduced: 1 }, 0));
+        // The user's group is bound again once there is room and its socket is closed.
+        let sockets: Vec<_> = std::mem::take(&mut *elsewhere.locked_sockets());
+        drop(sockets);
+        listed.lock().unwrap().truncate(1);
+        (0..=RETRY).for_each(|_| scan.search());
+        assert_eq!(arrived(&elsewhere), (vec![(user, 2 * 512 * KIB)], vec![host]));
     }
 }

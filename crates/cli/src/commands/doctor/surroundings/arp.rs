@@ -8,8 +8,8 @@ use record::{Accounting, Addr};
 use std::collections::{BTreeMap, BTreeSet};
 use sys::{Errno, Host};
 
-/// Namespaces that are listened in at most: a descriptor each.
-const NAMESPACES_MAX: usize = 256;
+/// Namespaces that are listened in at most: a descriptor each. Users have equal parts of them, after the host's own.
+pub(super) const NAMESPACES_MAX: usize = 256;
 
 /// The interface does no ARP (`IFF_NOARP`), or is the loopback one: include/uapi/linux/if.h.
 const NO_ARP: u32 = 0x80 | 0x8;
@@ -44,17 +44,18 @@ impl Drop for ArpListeners {
 }
 
 impl ArpListeners {
-    /// Listens in the namespace that the calling thread is in. One dump, and a socket if it has addresses.
-    pub(super) fn begin(&mut self, host: &Host, netns_id: u64, stats: &mut Accounting) {
+    /// Listens in the namespace that the calling thread is in, if it is chosen. One dump, and a socket if it has
+    /// addresses.
+    pub(super) fn begin(&mut self, host: &Host, netns_id: u64, is_chosen: bool, stats: &mut Accounting) {
         let Some(links) = super::note(Links::read_inet(host, netns_id, None), stats) else { return };
         let of_link = links.addrs.iter().filter(|addr| addr.local[0] != 127 && addr.local != [0; 4]);
         let addresses: InterfaceAddresses = of_link.map(|addr| (addr.index, addr.local)).collect();
         if addresses.is_empty() || host.is_replay() {
             return;
         }
-        if self.open.len() >= NAMESPACES_MAX {
+        if !is_chosen {
             stats.incomplete = true;
-            stats.add_reason(1, "duplicate IPv4 addresses are looked for in the first 256 network namespaces alone");
+            stats.add_reason(1, "duplicate IPv4 addresses are looked for in 256 network namespaces, not in this one");
             return;
         }
         let heard: BTreeSet<[u8; 4]> = addresses.iter().map(|(_, addr)| *addr).collect();

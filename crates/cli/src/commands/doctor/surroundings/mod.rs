@@ -194,12 +194,15 @@ pub(super) fn first_look(
     stats: &mut Accounting,
 ) -> FirstLook {
     let mut look = FirstLook::default();
+    let namespaces = session.namespaces().filter(|_| listens && !session.host().is_replay());
+    let chosen = namespaces.map(|all| all.choose(arp::NAMESPACES_MAX, session.netns_id()));
     session.in_each_namespace(&mut |netns_id| {
         if unread.contains(&netns_id) {
             return;
         }
         if listens {
-            look.arp.begin(session.host(), netns_id, stats);
+            let is_chosen = chosen.as_ref().is_none_or(|chosen| chosen.contains(&netns_id));
+            look.arp.begin(session.host(), netns_id, is_chosen, stats);
         }
         let of_netns = queues::read(session.host(), netns_id, stats).into_values();
         look.queues.extend(of_netns.map(|queue| ((netns_id, queue.number), queue)));

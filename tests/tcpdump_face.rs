@@ -51,6 +51,54 @@ fn both(words: &[&str]) -> (Output, Output) {
     (theirs.args(words).output().unwrap(), ours.args(words).output().unwrap())
 }
 
+/// Which protocol prints a packet of two known ports is decided in tcpdump's order.
+#[test]
+fn ports_lead_to_protocols_in_the_order_of_tcpdump() {
+    testkit::require_version!("tcpdump", testkit::tool::TCPDUMP);
+    const TCP: [u16; 16] = [21, 22, 23, 25, 43, 53, 80, 179, 554, 1723, 6379, 6633, 6653, 8080, 8554, 10_288];
+    const UDP: [u16; 16] = [53, 67, 69, 123, 161, 500, 514, 546, 750, 1701, 3456, 4500, 4784, 4789, 5353, 6081];
+    let dir = tempfile::tempdir().unwrap();
+    let packet = |proto: u8, sport: u16, dport: u16| {
+        let [sport, dport] = [sport, dport].map(u16::to_be_bytes);
+        let payload: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
+        let header: &[u8] = match proto {
+            6 => &[0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x18, 0, 100, 0, 0, 0, 0],
+            _ => &[0, 28, 0, 0],
+        };
+        let length = (20 + 4 + header.len() + payload.len()) as u8;
+        let ip = [0x45, 0, 0, length, 0, 1, 0, 0, 64, proto, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        [&[2; 12], &[8, 0][..], &ip, &sport, &dport, header, payload].concat()
+    };
+    let path = dir.path().join("ports.pcap");
+    let text = |program: &str, before: &[&str], frames: &[Vec<u8>]| -> Vec<String> {
+        pcap(&path, frames);
+        let output =
+            std::process::Command::new(program).args(before).args(["-nn", "-t", "-S", "-r"]).arg(&path).output();
+        let text = String::from_utf8_lossy(&output.unwrap().stdout).into_owned();
+        text.lines()
+            .filter_map(|line| line.strip_prefix("IP ")?.split_once(": "))
+            .map(|(_, text)| text.to_owned())
+            .collect()
+    };
+    let ours = testkit::program::netwren().to_str().unwrap().to_owned();
+    for (proto, ports) in [(6, TCP), (17, UDP)] {
+        let pairs: Vec<(u16, u16)> = ports.iter().flat_map(|one| ports.map(|other| (*one, other))).collect();
+        let frames: Vec<Vec<u8>> = pairs.iter().map(|(one, other)| packet(proto, *one, *other)).collect();
+        let plain = packet(proto, 59_999, 59_998);
+        // What each prints of a port that only that program knows is its own: the first of two decides in both.
+        let of = |program: &str, before: &[&str]| {
+            let all = text(program, before, &frames);
+            assert_eq!(all.len(), frames.len(), "{program}");
+            let plain = text(program, before, std::slice::from_ref(&plain)).remove(0);
+            all.into_iter().map(|text| (text != plain).then_some(text)).collect::<Vec<_>>()
+        };
+        let (theirs, own) = (of("tcpdump", &[]), of(&ours, &["tcpdump"]));
+        for (((one, other), theirs), own) in pairs.iter().zip(theirs).zip(own) {
+            assert!(own.is_none() || own == theirs, "{proto}: {one} > {other}: {own:?}, tcpdump {theirs:?}");
+        }
+    }
+}
+
 #[test]
 fn replay_tcpdump_face_prints_what_tcpdump_prints() {
     testkit::require_tool!("tcpdump");

@@ -100,11 +100,11 @@ impl<'a> Generator<'a> {
     pub(crate) fn new(values: &'a mut Values, target: &'a FilterTarget, names: &'a dyn NameSource) -> Generator<'a> {
         let (link_type, payload, without_snap) = match target.link {
             LinkType::Ethernet => (Some(12), 14, 3),
-            LinkType::Raw | LinkType::Ipv4 | LinkType::Ipv6 => (None, 0, 0),
             LinkType::Null | LinkType::Loop => (Some(0), 4, 0),
             LinkType::LinuxSll => (Some(14), 16, 0),
             LinkType::LinuxSll2 => (Some(0), 20, 0),
             LinkType::Ppp => (Some(2), 4, 0),
+            _ => (None, 0, 0),
         };
         Generator {
             values,

@@ -23,6 +23,18 @@ pub enum LinkType {
     LinuxSll2,
     /// PPP.
     Ppp,
+    /// Frames of IEEE 802.11. Of this link type and the next ones only the length and bytes are tested.
+    Ieee80211,
+    /// The same behind a radiotap header.
+    Ieee80211Radio,
+    /// Messages of netfilter's log.
+    Nflog,
+    /// USB packets with Linux' header.
+    UsbLinux,
+    /// The same with its longer header.
+    UsbLinuxMmapped,
+    /// USB packets of Windows.
+    UsbPcap,
 }
 
 /// Number in files and of libpcap, name of `tcpdump -y`, description.
@@ -33,9 +45,15 @@ const ALL: &[(LinkType, u32, &str, &str)] = &[
     (LinkType::Raw, 12, "RAW", "Raw IP"),
     (LinkType::Raw, 101, "RAW", "Raw IP"),
     (LinkType::Loop, 108, "LOOP", "OpenBSD loopback"),
+    (LinkType::Ieee80211, 105, "IEEE802_11", "IEEE 802.11"),
     (LinkType::LinuxSll, 113, "LINUX_SLL", "Linux cooked v1"),
+    (LinkType::Ieee80211Radio, 127, "IEEE802_11_RADIO", "IEEE 802.11 with radiotap"),
+    (LinkType::UsbLinux, 189, "USB_LINUX", "USB with Linux header"),
+    (LinkType::UsbLinuxMmapped, 220, "USB_LINUX_MMAPPED", "USB with padded Linux header"),
     (LinkType::Ipv4, 228, "IPV4", "Raw IPv4"),
     (LinkType::Ipv6, 229, "IPV6", "Raw IPv6"),
+    (LinkType::Nflog, 239, "NFLOG", "Linux netfilter log messages"),
+    (LinkType::UsbPcap, 249, "USBPCAP", "USB with USBPcap header"),
     (LinkType::LinuxSll2, 276, "LINUX_SLL2", "Linux cooked v2"),
 ];
 

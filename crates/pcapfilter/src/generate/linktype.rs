@@ -36,6 +36,7 @@ impl Generator<'_> {
             LinkType::Ppp => self.is(HeaderPlace::LinkType, 0, Size::Half, ppp_type(protocol)),
             LinkType::Null | LinkType::Loop => self.loopback_type(protocol),
             LinkType::LinuxSll2 => self.is(HeaderPlace::LinkType, 0, Size::Half, protocol),
+            link => return Err(format!("of {link} only less, greater, len and link[...] are tested")),
         })
     }
 

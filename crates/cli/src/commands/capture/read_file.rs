@@ -95,10 +95,5 @@ pub(super) fn format_word(format: FileFormat) -> &'static str {
 
 /// Words for a link type.
 pub(super) fn link_type_words(number: u32) -> String {
-    match (pcapfilter::LinkType::from_number(number), number) {
-        (Some(known), _) => known.to_string(),
-        (None, 105) => "IEEE 802.11".to_owned(),
-        (None, 127) => "IEEE 802.11 with radiotap".to_owned(),
-        (None, number) => format!("link type {number}"),
-    }
+    pcapfilter::LinkType::from_number(number).map_or_else(|| format!("link type {number}"), |known| known.to_string())
 }

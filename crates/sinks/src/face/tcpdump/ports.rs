@@ -1,5 +1,5 @@
 //! Which protocol the ports of UDP and TCP lead to. One line a protocol, in tcpdump's order: the first whose port is
-//! either end's prints.
+//! either end's prints. The order was found by asking tcpdump 4.99.3 about each pair of ports.
 
 use super::bytes::Printed;
 use super::line::Line;
@@ -10,21 +10,105 @@ use super::{dhcp, dhcp6, dns, geneve, http, ntp, vxlan};
 /// behind `length N`.
 pub(super) type Printer = fn(&mut Line<'_>, payload: &[u8], length: usize) -> Printed;
 
+/// A port of tcpdump's list, and its printer here.
+#[derive(Clone, Copy)]
+enum Known {
+    Either(u16, Printer),
+    /// Not decoded here, but before what follows.
+    Other(u16),
+    /// The same, of the destination alone.
+    OtherTo(u16),
+}
+use Known::{Either, Other, OtherTo};
+
 /// Over UDP.
-const UDP: &[(u16, Printer)] = &[
-    (53, dns::print),
-    (67, dhcp::print),
-    (68, dhcp::print),
-    (123, ntp::print),
-    (5353, dns::print_multicast),
-    (546, dhcp6::print),
-    (547, dhcp6::print),
-    (4789, vxlan::print),
-    (6081, geneve::print),
+const UDP: &[Known] = &[
+    Either(53, dns::print),
+    Either(5353, dns::print_multicast),
+    Other(69),
+    Other(525),
+    Either(67, dhcp::print),
+    Either(68, dhcp::print),
+    Other(161),
+    Other(162),
+    Other(500),
+    Other(520),
+    Other(654),
+    Other(4500),
+    Other(7500),
+    Other(8500),
+    Either(123, ntp::print),
+    Other(88),
+    Other(521),
+    Other(750),
+    Other(1701),
+    Other(2103),
+    Other(2104),
+    OtherTo(3456),
+    Other(7000),
+    Other(7001),
+    Other(7002),
+    Other(7003),
+    Other(7004),
+    Other(7005),
+    Other(7006),
+    Other(7007),
+    Other(7008),
+    Other(7009),
+    Either(546, dhcp6::print),
+    Either(547, dhcp6::print),
+    Other(496),
+    Other(514),
+    Other(646),
+    Other(698),
+    Other(701),
+    Other(921),
+    Other(1589),
+    Other(1645),
+    Other(1646),
+    Other(1700),
+    Other(1812),
+    Other(1813),
+    OtherTo(1985),
+    Other(3503),
+    OtherTo(3784),
+    OtherTo(3785),
+    Other(3799),
+    OtherTo(4567),
+    OtherTo(4784),
+    Other(5060),
+    Other(5359),
+    Other(6343),
+    Other(6696),
+    Other(6697),
+    OtherTo(6784),
+    Other(8231),
+    Other(8472),
+    Other(12222),
+    Other(12223),
+    Either(4789, vxlan::print),
+    Either(6081, geneve::print),
 ];
 
 /// Over TCP.
-const TCP: &[(u16, Printer)] = &[(53, dns::print_over_tcp), (80, http::print), (8080, http::print)];
+const TCP: &[Known] = &[
+    Other(21),
+    Other(22),
+    Other(23),
+    Other(25),
+    Other(43),
+    Other(179),
+    Other(1723),
+    Other(6379),
+    Other(6633),
+    Other(6653),
+    Other(10288),
+    Either(80, http::print),
+    Either(8080, http::print),
+    Other(554),
+    Other(8554),
+    Either(53, dns::print_over_tcp),
+];
 
 /// The printer of every datagram's payload (`-T`).
 pub(super) fn udp_of_type(kind: PacketType) -> Printer {
@@ -51,7 +135,18 @@ pub(super) fn tcp(sport: u16, dport: u16, _payload: &[u8]) -> Option<Printer> {
     of_ports(TCP, sport, dport)
 }
 
-#[inline]
-fn of_ports(table: &[(u16, Printer)], sport: u16, dport: u16) -> Option<Printer> {
-    table.iter().find(|(port, _)| *port == sport || *port == dport).map(|(_, print)| *print)
+fn of_ports(table: &[Known], sport: u16, dport: u16) -> Option<Printer> {
+    let is_either = |port: &u16| *port == sport || *port == dport;
+    let printer = |known: &Known| match known {
+        Either(port, print) if is_either(port) => Some(*print),
+        _ => None,
+    };
+    let (at, print) = table.iter().enumerate().find_map(|(at, known)| Some((at, printer(known)?)))?;
+    // Most packets have no port of the list, and end above.
+    let is_other = |known: &Known| match known {
+        Other(port) => is_either(port),
+        OtherTo(port) => *port == dport,
+        Either(..) => false,
+    };
+    (!table.iter().take(at).any(is_other)).then_some(print)
 }

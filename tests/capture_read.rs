@@ -1,7 +1,7 @@
 //! `capture --read`: what is in a file is shown as what is on the wire; what is broken is said with its place.
 
 use crate::run::{Ran, clean, netwren};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -128,4 +128,103 @@ fn memory_does_not_grow_with_the_file() {
     assert_eq!(Ran::of(output).ok(), format!("1000\t{PACKETS}\n"));
     let kib: u64 = peak.trim_end_matches(" kB").parse().unwrap();
     assert!(kib < 40_000, "{peak} for {} MB of packets", PACKETS * 1458 / 1_000_000);
+}
+
+/// Both parts as one gzip stream (RFC 1952) of blocks that are not compressed.
+fn gzip_of(first: &[u8], rest: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let block = |is_last: u8, bytes: &[u8]| {
+        let length = bytes.len() as u16;
+        [&[is_last], &length.to_le_bytes()[..], &(!length).to_le_bytes(), bytes].concat()
+    };
+    let bit = |sum: u32| if sum & 1 == 1 { sum >> 1 ^ 0xedb8_8320 } else { sum >> 1 };
+    let byte = |sum: u32, byte: &u8| (0..8).fold(sum ^ u32::from(*byte), |sum, _| bit(sum));
+    let sum = !first.iter().chain(rest).fold(u32::MAX, byte);
+    let length = (first.len() + rest.len()) as u32;
+    let header = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
+    let end = [&block(1, rest)[..], &sum.to_le_bytes(), &length.to_le_bytes()].concat();
+    ([&header[..], &block(0, first)].concat(), end)
+}
+
+/// Rows come as the packets come, by whatever name the pipe is opened, and while it stops within a packet.
+#[test]
+fn rows_of_a_pipe_come_as_its_packets_do() {
+    let frames = [udp(1000, b"ab"), udp(2000, b"cd")];
+    let file = pcap_of(&frames.each_ref().map(Vec::as_slice));
+    // Into the header of the second packet.
+    let (first, rest) = file.split_at(24 + 16 + frames[0].len() + 7);
+    let dir = tempfile::tempdir().unwrap();
+    let fifo = dir.path().join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let plain = (first.to_vec(), rest.to_vec());
+    let gzipped = gzip_of(first, rest);
+    let fifo = fifo.to_str().unwrap();
+    for (name, (begin, end)) in [
+        ("-", &plain),
+        ("/dev/stdin", &plain),
+        ("/dev/fd/0", &plain),
+        (fifo, &plain),
+        ("-", &gzipped),
+        ("/dev/stdin", &gzipped),
+        (fifo, &gzipped),
+    ] {
+        let mut command = Command::new(testkit::program::netwren());
+        clean(&mut command).args(["capture", "-r", name, "-H", "-c", "dport"]).stdin(Stdio::piped());
+        let mut going = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stdin: Box<dyn Write> = match name == fifo {
+            true => Box::new(std::fs::OpenOptions::new().write(true).open(fifo).unwrap()),
+            false => Box::new(going.stdin.take().unwrap()),
+        };
+        stdin.write_all(begin).unwrap();
+        stdin.flush().unwrap();
+        let mut line = [0; 5];
+        going.stdout.as_mut().unwrap().read_exact(&mut line).unwrap();
+        assert_eq!(&line, b"1000\n", "{name}: before the rest is written");
+        stdin.write_all(end).unwrap();
+        drop(stdin);
+        let ran = Ran::of(going.wait_with_output().unwrap());
+        assert_eq!(ran.ok(), "2000\n", "{name}");
+    }
+}
+
+/// A length of 0 in the IP header, a packet with more bytes than the header of the file allows, link types without a
+/// decoder.
+#[test]
+fn numbers_at_their_edge_are_read_as_tcpdump_reads_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut frame = udp(1000, b"abcdefgh");
+    (frame[16], frame[17]) = (0, 0);
+    let mut file = pcap_of(&[&frame, &frame]);
+    // 64 bytes of each packet; the packets had 90,000.
+    file[16..20].copy_from_slice(&40u32.to_le_bytes());
+    for at in [24, 24 + 16 + frame.len()] {
+        file[at + 12..at + 16].copy_from_slice(&90_000u32.to_le_bytes());
+    }
+    let path = written(dir.path(), "edge.pcap", &file);
+    let shown = read(&path, &["-H", "-c", "caplen,len,info"]).ok();
+    assert_eq!(shown, "40\t90000\tlen 89958\n40\t90000\tlen 89958\n");
+    let to = dir.path().join("copy.pcap");
+    netwren(&["capture", "cut", path.to_str().unwrap(), "-w", to.to_str().unwrap()]).ok();
+    let copy = std::fs::read(&to).unwrap();
+    assert_eq!(copy[16..20], 40u32.to_le_bytes(), "the snapshot length is kept");
+    for (link_type, word) in
+        [(105u32, "802.11"), (127, "802.11"), (189, "usb"), (220, "usb"), (249, "usb"), (239, "nflog")]
+    {
+        let mut file = pcap_of(&[&[9; 60], &[8; 20]]);
+        file[20..24].copy_from_slice(&link_type.to_le_bytes());
+        let path = written(dir.path(), &format!("{link_type}.pcap"), &file);
+        for (expression, len) in [("greater 60", 60), ("less 30", 20), ("link[3] = 8", 20), ("len > 20", 60)] {
+            let shown = read(&path, &["-H", "-c", "info", expression]).ok();
+            assert_eq!(shown, format!("{word} len {len}\n"), "{link_type} {expression}");
+        }
+        read(&path, &["host 10.0.0.1"]).says(1, &["only less, greater, len and link[...] are tested"]);
+    }
+    // The bits about the checksums of frames.
+    let mut file = pcap_of(&[&udp(1000, b"ab")]);
+    file[23] = 0x24;
+    let path = written(dir.path(), "checksums.pcap", &file);
+    netwren(&["capture", "cut", path.to_str().unwrap(), "-w", to.to_str().unwrap()]).ok();
+    assert_eq!(std::fs::read(&to).unwrap()[23], 0x24);
+    let to = dir.path().join("copy.pcapng");
+    let cut = ["capture", "cut", path.to_str().unwrap(), "-w", to.to_str().unwrap()];
+    netwren(&cut).says(0, &["1 comments, counts and other blocks have no place"]);
 }

@@ -2,13 +2,16 @@
 
 use crate::bytes::array;
 use crate::headers::read_headers;
-use record::rows::{ArpHeader, CapturedPacket, LinkHeader, LinkType};
+use record::Addr;
+use record::rows::{ArpHeader, CapturedPacket, LinkHeader, LinkType, PacketHeaders, ip_proto};
 
 const ETH_P_IP: u16 = 0x0800;
 const ETH_P_ARP: u16 = 0x0806;
 const ETH_P_IPV6: u16 = 0x86dd;
 /// IEEE 802.1Q, 802.1ad, and the number that was used before that.
 const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
+/// `LINKTYPE_NFLOG`
+const NFLOG: LinkType = LinkType(239);
 /// Most tags that are read; what follows them counts as the payload.
 const TAGS_MAX: usize = 16;
 /// Bytes of a tag, with the EtherType of what follows it.
@@ -19,9 +22,35 @@ const TAG_BYTES: usize = 4;
 pub fn read_frame(row: &mut CapturedPacket<'_>) {
     row.link = read_link(row.link_type, row.frame);
     match row.link.ether_type {
-        ETH_P_IP | ETH_P_IPV6 => row.packet = read_headers(row.link.payload),
+        ETH_P_IP | ETH_P_IPV6 => {
+            row.packet = read_headers(row.link.payload);
+            if row.packet.as_ref().is_some_and(|packet| lacks_length(packet, row.link.payload)) {
+                set_length(row);
+            }
+        }
         ETH_P_ARP => row.arp = ArpHeader::read(row.link.payload),
         _ => {}
+    }
+}
+
+/// True if the header says 0 for the length: several segments in one packet may be longer than its 16 bits.
+#[inline]
+fn lacks_length(packet: &PacketHeaders<'_>, bytes: &[u8]) -> bool {
+    const IPV6: u32 = 40;
+    const HOP_BY_HOP: u8 = 0;
+    match packet.src {
+        Addr::V4(_) => packet.length == 0,
+        // A jumbogram (RFC 2675), or what the kernel puts together.
+        Addr::V6(_) => packet.length == IPV6 && matches!(bytes.get(6), Some(&HOP_BY_HOP | &ip_proto::TCP)),
+    }
+}
+
+/// Takes the length from that of the frame.
+#[cold]
+fn set_length(row: &mut CapturedPacket<'_>) {
+    let link_header = row.frame.len().saturating_sub(row.link.payload.len()) as u32;
+    if let Some(packet) = &mut row.packet {
+        packet.length = row.len.saturating_sub(link_header);
     }
 }
 
@@ -37,6 +66,7 @@ fn read_link(link_type: LinkType, frame: &[u8]) -> LinkHeader<'_> {
         LinkType::SLL2 => cooked(frame, 0, 20),
         // The family's number differs from system to system; the packet says what it is.
         LinkType::NULL | LinkType::LOOP => raw(frame, 4),
+        NFLOG => nflog_payload(frame).and_then(|packet| raw(packet, 0)),
         _ => None,
     };
     read.unwrap_or_default()
@@ -110,6 +140,22 @@ pub fn put_untagged(link_type: LinkType, frame: &[u8], most: usize, out: &mut Ve
     left_out
 }
 
+/// The packet in a message of netfilter's log: family, version, group, then attributes with numbers in the byte order
+/// of the host that captured them, which nearly always is little-endian
+/// (https://www.tcpdump.org/linktypes/LINKTYPE_NFLOG.html).
+fn nflog_payload(frame: &[u8]) -> Option<&[u8]> {
+    const PAYLOAD: u16 = 9;
+    let mut rest = frame.get(4..)?;
+    loop {
+        let (length, kind) = (u16::from_le_bytes(array(rest, 0)?), u16::from_le_bytes(array(rest, 2)?));
+        let attr = rest.get(4..usize::from(length).min(rest.len()))?;
+        if kind == PAYLOAD {
+            return Some(attr);
+        }
+        rest = rest.get(usize::from(length).next_multiple_of(4)..)?;
+    }
+}
+
 fn raw(frame: &[u8], at: usize) -> Option<LinkHeader<'_>> {
     let payload = frame.get(at..)?;
     let ether_type = match payload.first()? >> 4 {
@@ -140,7 +186,7 @@ pub fn mac_text(address: [u8; 6]) -> [u8; 17] {
 /// Reads any bytes as a frame of any link type, and puts it into words. For the fuzzer: it must not panic.
 pub fn fuzz_frame(data: &[u8]) {
     let mut text = Vec::new();
-    for link_type in [0, 1, 101, 108, 113, 276, 105].map(LinkType) {
+    for link_type in [0, 1, 101, 108, 113, 276, 105, 239].map(LinkType) {
         let mut row = CapturedPacket { link_type, frame: data, len: u32::MAX, ..CapturedPacket::default() };
         read_frame(&mut row);
         text.clear();
@@ -187,6 +233,45 @@ mod tests {
         }
         assert_eq!(read(LinkType(105), &IPV4).packet, None);
         assert_eq!(read(LinkType::ETHERNET, &[1; 13]).link, LinkHeader::default());
+    }
+
+    #[test]
+    fn a_length_of_0_is_that_of_the_frame() {
+        let mut super_packet = [&[1; 12][..], &[8, 0], &IPV4].concat();
+        (super_packet[16], super_packet[17]) = (0, 0);
+        let mut row = CapturedPacket {
+            link_type: LinkType::ETHERNET,
+            frame: &super_packet,
+            len: 90_014,
+            ..read(LinkType::RAW, &[])
+        };
+        read_frame(&mut row);
+        assert_eq!(row.packet.map(|packet| packet.length), Some(90_000));
+        let mut info = Vec::new();
+        crate::info::put_info(&row, &mut info);
+        assert_eq!(info, b"len 89972");
+        let mut big =
+            [&[0x60, 0, 0, 0, 0, 0, 6, 64][..], &[1; 32], &[0x9c, 0x40, 1, 187], &[0; 8], &[0x50, 16], &[0; 6]]
+                .concat();
+        let mut row =
+            CapturedPacket { link_type: LinkType::RAW, frame: &big, len: 90_060, ..CapturedPacket::default() };
+        read_frame(&mut row);
+        assert_eq!(row.packet.map(|packet| packet.length), Some(90_060));
+        big[5] = 20;
+        assert_eq!(read(LinkType::RAW, &big).packet.map(|packet| packet.length), Some(60));
+    }
+
+    #[test]
+    fn a_message_of_netfilters_log_leads_to_the_packet() {
+        let attrs =
+            [&[2, 0, 0, 5][..], &[8, 0, 1, 0, 8, 0, 1, 0], &[7, 0, 10, 0, b'a', b':', 0, 0], &[32, 0, 9, 0], &IPV4]
+                .concat();
+        let row = read(LinkType(239), &attrs);
+        assert_eq!(row.ports(), Some((53, 99)));
+        for end in 0..attrs.len() {
+            read(LinkType(239), &attrs[..end]);
+        }
+        assert_eq!(read(LinkType(239), &[2, 0, 0, 5, 0, 0, 1, 0]).packet, None, "an attribute without a length");
     }
 
     #[test]

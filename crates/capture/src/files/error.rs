@@ -64,6 +64,11 @@ impl FileError {
     pub fn is_interrupted(&self) -> bool {
         matches!(&self.fault, FileFault::Io(error) if error.kind() == io::ErrorKind::Interrupted)
     }
+
+    /// True if the call that failed would have had to wait for a pipe, and may be repeated.
+    pub(super) fn is_starved(&self) -> bool {
+        matches!(&self.fault, FileFault::Io(error) if error.kind() == io::ErrorKind::WouldBlock)
+    }
 }
 
 impl fmt::Display for FileError {

@@ -19,6 +19,9 @@ pub struct FileIface {
     pub link_type: u32,
     /// Bytes of each packet that were captured at most; 0 for all.
     pub snaplen: u32,
+    /// What a pcap header has beside the number of the link type: how long the checksums of frames are. `None` in
+    /// pcapng.
+    pub pcap_bits: Option<u32>,
     /// How its stamps are written.
     pub(super) resolution: Resolution,
 }
@@ -30,6 +33,7 @@ impl FileIface {
             name: Box::default(),
             link_type: read.u16(body, 0)?.into(),
             snaplen: read.u32(body, 4)?,
+            pcap_bits: None,
             resolution: Resolution::MICROSECONDS,
         };
         let mut offset_s = 0;

@@ -11,8 +11,20 @@ const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// A reader that has its first bytes again.
 type Whole = Chain<Cursor<Vec<u8>>, Box<dyn Read>>;
 
+/// The formats that files are packed in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Packing {
+    Gzip,
+    Zstd,
+}
+
 /// The unpacked bytes of `reader`, and whether it was packed (gzip, zstd). Reads four bytes.
-pub fn unpacked(mut reader: Box<dyn Read>) -> io::Result<(Box<dyn Read>, bool)> {
+pub fn unpacked(reader: Box<dyn Read>) -> io::Result<(Box<dyn Read>, bool)> {
+    unpack(reader).map(|(reader, packing)| (reader, packing.is_some()))
+}
+
+/// The unpacked bytes of `reader`, and how it was packed. Reads four bytes.
+pub(super) fn unpack(mut reader: Box<dyn Read>) -> io::Result<(Box<dyn Read>, Option<Packing>)> {
     let mut magic = Vec::with_capacity(4);
     while magic.len() < 4 {
         let mut byte = [0; 4];
@@ -27,12 +39,12 @@ pub fn unpacked(mut reader: Box<dyn Read>) -> io::Result<(Box<dyn Read>, bool)> 
     let (is_gzip, is_zstd) = (magic.starts_with(&GZIP), magic.starts_with(&ZSTD));
     let whole: Whole = Cursor::new(magic).chain(reader);
     if is_gzip {
-        return Ok((Box::new(MultiGzDecoder::new(whole)), true));
+        return Ok((Box::new(MultiGzDecoder::new(whole)), Some(Packing::Gzip)));
     }
     if is_zstd {
-        return Ok((Box::new(ZstdFrames(Some(Frame::Begin(whole)))), true));
+        return Ok((Box::new(ZstdFrames(Some(Frame::Begin(whole)))), Some(Packing::Zstd)));
     }
-    Ok((Box::new(whole), false))
+    Ok((Box::new(whole), None))
 }
 
 /// Frames of zstd, one after the other.

@@ -58,6 +58,7 @@ impl PcapHeader {
             name: Box::default(),
             link_type: link_type & LINK_TYPE,
             snaplen,
+            pcap_bits: Some(link_type & !LINK_TYPE),
             resolution: Resolution::MICROSECONDS,
         };
         Ok(PcapHeader { read, iface, ns_of_unit, record_header, swaps_lengths })
@@ -101,6 +102,10 @@ impl PcapHeader {
             options: FileOptions::NONE,
         };
         let record = header + bytes;
+        // As libpcap has it, no packet has more bytes than the header says; a limit that is none is no limit.
+        let limit =
+            i32::try_from(self.iface.snaplen).ok().filter(|limit| *limit > 0).map_or(bytes, |limit| limit as usize);
+        let bytes = bytes.min(limit);
         Ok(Some(FoundPacket { packet, record, at: header, bytes, options_at: record, behind: 0, read: self.read }))
     }
 }

@@ -30,13 +30,11 @@ pub(super) struct PcapngSection {
     before: u32,
     /// The first interface of the file, until it is read.
     ahead: Vec<FileIface>,
-    /// Bytes of the file up to the first packet, as far as they were looked at.
-    pub(super) looked_at: u64,
 }
 
 impl PcapngSection {
     pub(super) fn new() -> PcapngSection {
-        PcapngSection { read: Order::LITTLE, ifaces: Vec::new(), before: 0, ahead: Vec::new(), looked_at: 0 }
+        PcapngSection { read: Order::LITTLE, ifaces: Vec::new(), before: 0, ahead: Vec::new() }
     }
 
     /// Looks ahead for the first description of an interface; what is broken before it is an error of the first packet.
@@ -51,7 +49,6 @@ impl PcapngSection {
                 break;
             }
             at += length;
-            self.looked_at = at as u64;
             if kind == INTERFACE {
                 self.ahead.extend(FileIface::of_block(body, self.read));
                 break;

@@ -5,17 +5,18 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use sys::{escaped, wait_any};
+use sys::escaped;
 
 use super::blocks;
 use super::error::{FileError, FileFault};
 use super::input::Input;
 use super::interface::FileIface;
 use super::options::FileOptions;
-use super::packed::unpacked;
+use super::packed::{Packing, unpack};
 use super::packet::{FilePacket, FoundPacket};
 use super::pcap::PcapHeader;
 use super::pcapng::PcapngSection;
+use super::pipe::{Pipe, is_ready};
 use super::records::{FileRecord, FileStatistics, FoundRecord, OtherBlock};
 
 /// The format of a file of packets.
@@ -33,17 +34,20 @@ pub struct PacketFile {
     input: Input,
     kind: FileKind,
     is_packed: bool,
+    is_zstd: bool,
     /// True once a record was asked for: that of a pcap file's interface comes before all others.
     is_described: bool,
-    /// Standard input, which may be a pipe that waits.
-    is_stdin: bool,
+    /// The file, if it may have no more for now.
+    pipe: Option<Pipe>,
+    /// Blocks so far that describe no packet, no interface and no section.
+    pub(super) other_blocks: u64,
 }
 
 /// A file that is open and of which nothing was read: what its bytes may do is decided before.
 pub struct UnreadFile {
-    file: File,
+    /// A file that has all of its bytes, or one that may have no more for now.
+    file: Result<Pipe, File>,
     name: Box<str>,
-    is_stdin: bool,
 }
 
 impl UnreadFile {
@@ -56,15 +60,25 @@ impl UnreadFile {
             false => sys::infile::open(path),
         };
         match open() {
-            Ok(file) => Ok(UnreadFile { file, name, is_stdin }),
+            Ok(file) => Ok(UnreadFile { file: Pipe::of(file).map_or_else(Err, Ok), name }),
             Err(error) => Err(FileError { file: name, offset: 0, fault: FileFault::Io(error) }),
         }
     }
 
+    /// False if nothing can be read for so many ms: the pipe's writer has written nothing yet.
+    pub fn is_ready(&self, timeout_ms: i32) -> bool {
+        self.file.as_ref().map_or(true, |pipe| is_ready(pipe, timeout_ms))
+    }
+
     /// Reads its header.
     pub fn read(self) -> Result<PacketFile, FileError> {
-        let UnreadFile { file, name, is_stdin } = self;
-        Ok(PacketFile { is_stdin, ..PacketFile::read(name, Box::new(file))? })
+        match self.file {
+            Ok(pipe) => {
+                let file = PacketFile::read(self.name, Box::new(pipe.clone()))?;
+                Ok(PacketFile { pipe: Some(pipe), ..file })
+            }
+            Err(file) => PacketFile::read(self.name, Box::new(file)),
+        }
     }
 }
 
@@ -82,13 +96,14 @@ impl PacketFile {
     /// The same with what `reader` gives; `name` stands in errors.
     pub fn read(name: Box<str>, reader: Box<dyn Read>) -> Result<PacketFile, FileError> {
         let failed = |fault, offset| FileError { file: name.clone(), offset, fault };
-        let (reader, is_packed) = unpacked(reader).map_err(|error| failed(FileFault::Io(error), 0))?;
+        let (reader, packing) = unpack(reader).map_err(|error| failed(FileFault::Io(error), 0))?;
         let mut input = Input::new(reader);
         let mut kind = kind(&mut input).map_err(|fault| failed(fault, 0))?;
         if let FileKind::Pcapng(section) = &mut kind {
             section.begin(&mut input).map_err(|fault| failed(fault, input.offset()))?;
         }
-        Ok(PacketFile { name, input, kind, is_packed, is_described: false, is_stdin: false })
+        let (is_packed, is_zstd) = (packing.is_some(), packing == Some(Packing::Zstd));
+        Ok(PacketFile { name, input, kind, is_packed, is_zstd, is_described: false, pipe: None, other_blocks: 0 })
     }
 
     /// Its name in errors.
@@ -139,7 +154,10 @@ impl PacketFile {
         let found = loop {
             match self.find()? {
                 Some(FoundRecord::Packet(found)) => break found,
-                Some(FoundRecord::Block { length, .. }) => _ = self.input.take(length),
+                Some(FoundRecord::Block { kind, length }) => {
+                    self.other_blocks += u64::from(!matches!(kind, blocks::SECTION | blocks::INTERFACE));
+                    self.input.take(length);
+                }
                 None => return Ok(None),
             }
         };
@@ -184,16 +202,17 @@ impl PacketFile {
         found.map_err(|fault| FileError { file: self.name.clone(), offset: self.input.offset(), fault })
     }
 
-    /// False if the next packet would have to be waited for, and has not come in so many ms: a pipe has no more for
-    /// now.
-    pub fn has_more(&self, timeout_ms: i32) -> bool {
-        // What stands before the first packet was looked at, and may be all that there is.
-        let looked_at = match &self.kind {
-            FileKind::Pcap(_) => 0,
-            FileKind::Pcapng(section) => section.looked_at.saturating_sub(self.input.offset()),
-        };
-        let is_waiting = self.input.waiting() as u64 > looked_at;
-        !self.is_stdin || self.is_packed || is_waiting || stdin_is_ready(timeout_ms)
+    /// From now on a call that would have to wait for a pipe fails instead ([`FileError::is_starved`]); nothing is lost.
+    /// What is packed by zstd is waited for all the same: its decoder hands out nothing before.
+    pub(super) fn fail_instead_of_waiting(&mut self) {
+        if let Some(pipe) = self.pipe.as_ref().filter(|_| !self.is_zstd) {
+            pipe.fail_instead_of_waiting();
+        }
+    }
+
+    /// False if a call has failed because it would have had to wait, and so many ms later would again.
+    pub(super) fn may_have_more(&self, timeout_ms: i32) -> bool {
+        self.pipe.as_ref().is_none_or(|pipe| pipe.may_have_more(timeout_ms))
     }
 }
 
@@ -208,12 +227,6 @@ fn packet<'f>(kind: &'f FileKind, input: &'f mut Input, found: FoundPacket) -> F
     let bytes = record.get(found.at..found.at + found.bytes).unwrap_or_default();
     let options = record.get(found.options_at..record.len().saturating_sub(found.behind)).unwrap_or_default();
     FilePacket { iface_name, bytes, options: FileOptions::new(options, found.read), ..found.packet }
-}
-
-/// False if standard input has had nothing to read for so many ms.
-pub fn stdin_is_ready(timeout_ms: i32) -> bool {
-    let mut ready = Vec::new();
-    wait_any(&[io::stdin().as_fd()], timeout_ms, &mut ready).is_err() || !ready.is_empty()
 }
 
 /// The format, by the first bytes.

@@ -9,6 +9,8 @@ use super::reader::{FileFormat, PacketFile};
 use crate::row::complete;
 
 const BACKEND: &str = "file";
+/// `opt_comment`
+const COMMENT: u16 = 1;
 /// Most rows of a batch: then they are written, and stop is asked for.
 const BATCH_MAX: u64 = 1024;
 /// Longest wait for a packet of a pipe.
@@ -37,13 +39,15 @@ pub struct FilePackets<'h> {
     filtered: u64,
     stop: &'h dyn Fn() -> bool,
     seen: u64,
+    comments: u64,
     fault: Option<FileError>,
     info: Vec<u8>,
 }
 
 impl<'h> FilePackets<'h> {
     /// Nothing is read yet but the file's header.
-    pub fn new(read: ReadPackets<'h>) -> FilePackets<'h> {
+    pub fn new(mut read: ReadPackets<'h>) -> FilePackets<'h> {
+        read.file.fail_instead_of_waiting();
         FilePackets {
             file: read.file,
             snaplen: read.snaplen.map_or(usize::MAX, |bytes| bytes as usize),
@@ -51,17 +55,21 @@ impl<'h> FilePackets<'h> {
             filtered: 0,
             stop: read.stop,
             seen: 0,
+            comments: 0,
             fault: None,
             info: Vec::with_capacity(256),
         }
     }
 
+    /// What rows do not have: comments of the packets so far that passed, and blocks that are no packets (names, counts,
+    /// secrets).
+    pub fn left_out(&self) -> (u64, u64) {
+        (self.comments, self.file.other_blocks)
+    }
+
     /// Hands out what is there, a batch at most.
     fn hand_out(&mut self, need: u64, each: &mut Each<'_, CapturedPackets>) -> Result<StreamState, FileError> {
-        for nth in 0..BATCH_MAX {
-            if nth > 0 && !self.file.has_more(0) {
-                break;
-            }
+        for _ in 0..BATCH_MAX {
             let is_swapped = self.file.is_swapped();
             let Some(packet) = self.file.next_packet()? else { return Ok(StreamState::Ended) };
             self.seen += 1;
@@ -69,6 +77,9 @@ impl<'h> FilePackets<'h> {
             if self.passes.is_some_and(|passes| !passes(&row, is_swapped)) {
                 self.filtered += 1;
                 continue;
+            }
+            if !packet.options.is_empty() {
+                self.comments += u64::from(packet.options.has(COMMENT));
             }
             if each(&complete(row, need, &mut self.info)) == Next::Stop {
                 break;
@@ -123,12 +134,13 @@ impl Stream<CapturedPackets> for FilePackets<'_> {
         if (self.stop)() {
             return Ok(StreamState::Ended);
         }
-        if !self.file.has_more(IDLE_MS) {
+        if !self.file.may_have_more(IDLE_MS) {
             return Ok(StreamState::Open);
         }
         match self.hand_out(demand.need, each) {
             Ok(state) => Ok(state),
-            Err(fault) if fault.is_interrupted() => Ok(StreamState::Open),
+            // Rows so far are shown; the next call goes on with the packet.
+            Err(fault) if fault.is_interrupted() || fault.is_starved() => Ok(StreamState::Open),
             Err(fault) => {
                 self.fault = Some(fault);
                 Ok(StreamState::Ended)

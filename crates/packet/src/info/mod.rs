@@ -94,8 +94,16 @@ fn put_udp(packet: &PacketHeaders<'_>, ports: [u16; 2], out: &mut Vec<u8>) {
 fn put_frame(row: &CapturedPacket<'_>, out: &mut Vec<u8>) {
     match row.link.ether_type {
         0 if row.link.payload.is_empty() => {
-            out.extend_from_slice(b"link type ");
-            put_u64(out, row.link_type.0.into());
+            match row.link_type.0 {
+                105 | 127 => out.extend_from_slice(b"802.11"),
+                189 | 220 | 249 => out.extend_from_slice(b"usb"),
+                239 => out.extend_from_slice(b"nflog"),
+                number => {
+                    out.extend_from_slice(b"link type ");
+                    put_u64(out, number.into());
+                }
+            }
+            return put_number(out, b"len", row.len.into());
         }
         0..1536 => out.extend_from_slice(b"802.3"),
         kind => {

@@ -11,6 +11,8 @@ const VERSION: u32 = 4 << 16 | 2;
 #[derive(Debug)]
 pub struct CapturedPcap {
     link_type: Option<LinkType>,
+    /// Bits above the number of the link type.
+    link_bits: u32,
     snaplen: u32,
     magic: u32,
     /// Nanoseconds of a unit of the stamps.
@@ -26,12 +28,17 @@ impl Default for CapturedPcap {
 impl CapturedPcap {
     /// A writer that has written nothing.
     pub fn new() -> CapturedPcap {
-        CapturedPcap { link_type: None, snaplen: super::blocks::SNAPLEN, magic: MAGIC, unit_ns: 1 }
+        CapturedPcap { link_type: None, link_bits: 0, snaplen: super::blocks::SNAPLEN, magic: MAGIC, unit_ns: 1 }
     }
 
     /// The same, whose header says that packets were cut to `snaplen` bytes.
     pub fn cut_to(self, snaplen: u32) -> CapturedPcap {
         CapturedPcap { snaplen, ..self }
+    }
+
+    /// The same, whose header has these bits above the number of the link type: how long frames' checksums are.
+    pub fn with_link_bits(self, link_bits: u32) -> CapturedPcap {
+        CapturedPcap { link_bits, ..self }
     }
 
     /// Returns a writer with stamps in microseconds, which every reader knows.
@@ -44,7 +51,7 @@ impl CapturedPcap {
         if self.link_type.is_none() {
             self.link_type = Some(link_type);
             let link_type = if link_type == LinkType::UNKNOWN { super::captured::LINKTYPE_USER0 } else { link_type.0 };
-            for number in [self.magic, VERSION, 0, 0, self.snaplen, link_type.into()] {
+            for number in [self.magic, VERSION, 0, 0, self.snaplen, u32::from(link_type) | self.link_bits] {
                 out.extend_from_slice(&number.to_le_bytes());
             }
         }

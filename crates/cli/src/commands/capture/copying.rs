@@ -87,6 +87,20 @@ impl CopyWriter {
         self.make_room();
     }
 
+    /// Keeps what the header of the pcap file that is copied says: at most `snaplen` bytes of each packet, and how long
+    /// checksums of frames are. pcapng says the latter otherwise: there it is counted as left out.
+    pub(super) fn keep_header(&mut self, iface: &FileIface, snaplen: Option<u32>) {
+        let Some(bits) = iface.pcap_bits else { return };
+        match self.pcap.take() {
+            Some(pcap) => {
+                let own = Some(iface.snaplen).filter(|own| *own != 0);
+                let pcap = own.into_iter().chain(snaplen).min().map_or(CapturedPcap::new(), |least| pcap.cut_to(least));
+                self.pcap = Some(pcap.with_link_bits(bits));
+            }
+            None => self.left_out += u64::from(bits != 0),
+        }
+    }
+
     /// Writes a packet, whose options are converted here; `iface` is its number in the section.
     pub(super) fn copy(&mut self, packet: &FilePacket<'_>, row: CapturedPacket<'_>, iface: u32) {
         let mut options = std::mem::take(&mut self.scratch);

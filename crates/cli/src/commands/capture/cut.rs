@@ -150,7 +150,10 @@ impl Part {
     fn copy_beside(&self, record: &FileRecord<'_>, writer: &mut CopyWriter) {
         match record {
             FileRecord::Section(options) => writer.copy_section(*options),
-            FileRecord::Iface { iface, options, .. } => writer.iface(iface, *options, self.snaplen),
+            FileRecord::Iface { iface, options, .. } => {
+                writer.keep_header(iface, self.snaplen);
+                writer.iface(iface, *options, self.snaplen);
+            }
             FileRecord::Statistics(found) => {
                 let mut options = Vec::new();
                 found.options.put_little_endian(capture::blocks::STATISTICS, &mut options);

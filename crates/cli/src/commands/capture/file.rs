@@ -9,12 +9,12 @@ use crate::commands::follow::{self, StreamNotes};
 use crate::messages::say;
 use crate::outcome::Outcome;
 use crate::rights::Confined;
-use capture::{FileError, FilePackets, PacketFile, PassesInFile, ReadPackets, UnreadFile, stdin_is_ready};
+use capture::{FileError, FilePackets, PacketFile, PassesInFile, ReadPackets, UnreadFile};
 use engine::{Ended, Plan, Run, RunError};
 use record::rows::{CapturedPacket, CapturedPackets};
 use record::{Accounting, Demand, Each, Lookups, Offer, SourceError, SourceFault, Stream, StreamState};
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// How long the first bytes of a pipe are waited for before it is asked whether the run shall end.
 const IDLE_MS: i32 = 100;
@@ -26,16 +26,16 @@ pub(super) fn shown(paths: &[PathBuf], capture: &Capture, plan: &Plan<CapturedPa
         let Some((path, others)) = paths.split_first() else {
             return Ok(Run { stats: Accounting::default(), ended: Ended::Whole });
         };
-        while path == Path::new("-") && !stdin_is_ready(IDLE_MS) {
-            if stop() {
-                return Ok(Run { stats: Accounting::default(), ended: Ended::Stopped });
-            }
-        }
         let unreadable = |error: FileError| {
             RunError::Source(SourceError { what: "packets", fault: SourceFault::Io, cause: Box::new(error) })
         };
         let needed = capture.needed_rights(plan).map_err(refused)?;
         let file = UnreadFile::open(path).map_err(unreadable)?;
+        while !file.is_ready(IDLE_MS) {
+            if stop() {
+                return Ok(Run { stats: Accounting::default(), ended: Ended::Stopped });
+            }
+        }
         let others = others.iter().map(|path| UnreadFile::open(path)).collect();
         let output = if capture.request.explain { None } else { Opened::of(capture, session.run())? };
         needed.drop_capabilities(session.resolver(), Some(session.run())).map_err(refused)?;
@@ -60,6 +60,7 @@ pub(super) fn shown(paths: &[PathBuf], capture: &Capture, plan: &Plan<CapturedPa
                 let mut run = written(&mut writer, plan, &mut stream, Lookups::none())?;
                 let line = finished(writer, &mut run);
                 say(&format!("{} packets read; {line}", run.stats.seen));
+                say_left_out(stream.file.left_out());
                 run
             }
             None if capture.request.ship.is_none() => then(&mut stream, StreamNotes::default())?,
@@ -68,6 +69,16 @@ pub(super) fn shown(paths: &[PathBuf], capture: &Capture, plan: &Plan<CapturedPa
         programs.iter().for_each(Programs::say_behind_tags);
         Ok(run)
     })
+}
+
+/// Says what of a file is not in the one that was written.
+fn say_left_out((comments, blocks): (u64, u64)) {
+    if comments + blocks > 0 {
+        say(&format!(
+            "not written: {comments} comments of packets and {blocks} blocks of names, counts or secrets: `netwren \
+             capture cut FILE --write OUTPUT` copies them"
+        ));
+    }
 }
 
 /// The packets of several files. What could not be opened, or is no file of packets, is left out, and said.

@@ -1,0 +1,67 @@
+//! Files that may have no more for now: pipes, FIFOs, sockets, terminals.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::rc::Rc;
+
+use sys::wait_any;
+
+/// A file whose bytes come as somebody writes them. Copies read the same file.
+#[derive(Clone)]
+pub(super) struct Pipe(Rc<PipeState>);
+
+struct PipeState {
+    file: File,
+    /// True if a read that finds nothing fails instead of waiting.
+    fails: Cell<bool>,
+    /// True if the last read has found nothing.
+    is_starved: Cell<bool>,
+}
+
+impl Pipe {
+    /// The file, unless it has all of its bytes: a regular file or a device that is read by blocks.
+    pub(super) fn of(file: File) -> Result<Pipe, File> {
+        use std::os::unix::fs::FileTypeExt;
+        match file.metadata().map(|found| found.file_type()) {
+            Ok(kind) if !kind.is_file() && !kind.is_block_device() && !kind.is_dir() => {
+                Ok(Pipe(Rc::new(PipeState { file, fails: Cell::new(false), is_starved: Cell::new(false) })))
+            }
+            _ => Err(file),
+        }
+    }
+
+    /// From now on a read that finds nothing fails with [`io::ErrorKind::WouldBlock`]; nothing is lost by that.
+    pub(super) fn fail_instead_of_waiting(&self) {
+        self.0.fails.set(true);
+    }
+
+    /// False if a read found nothing, and nothing has come in so many ms since.
+    pub(super) fn may_have_more(&self, timeout_ms: i32) -> bool {
+        !self.0.is_starved.get() || is_ready(&self.0.file, timeout_ms)
+    }
+}
+
+impl AsFd for Pipe {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.file.as_fd()
+    }
+}
+
+impl Read for Pipe {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let is_starved = self.0.fails.get() && !is_ready(&self.0.file, 0);
+        self.0.is_starved.set(is_starved);
+        if is_starved {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        (&self.0.file).read(room)
+    }
+}
+
+/// False if a read of the file would wait for so many ms.
+pub(super) fn is_ready(file: &impl AsFd, timeout_ms: i32) -> bool {
+    let mut ready = Vec::new();
+    wait_any(&[file.as_fd()], timeout_ms, &mut ready).is_err() || !ready.is_empty()
+}

@@ -1,7 +1,7 @@
 //! The output contract: pipes, full disks, formats that other programs read.
 
 use crate::lab::furnished;
-use crate::run::{clean, command, netwren_in};
+use crate::run::{Ran, clean, command, netwren_in};
 use serde_json::Value;
 use std::io::Read;
 use std::process::Stdio;
@@ -143,4 +143,40 @@ fn root_exit_code_tells_of_no_match_when_asked() {
     assert_eq!(netwren_in(&lab, &["sockets", "--no-owner", "--exit-code", "proto = tcp"]).code, 1);
     lab.listen_tcp(1);
     assert_eq!(netwren_in(&lab, &["sockets", "--no-owner", "--exit-code", "proto = tcp"]).code, 0);
+}
+
+/// `--for` ends rounds and streams, which have no other end.
+#[test]
+fn root_for_ends_rounds_and_streams() {
+    testkit::require_root!();
+    let lab = furnished("lasts");
+    lab.use_conntrack();
+    let rounds = netwren_in(&lab, &["sockets", "--watch=0.1", "--for", "0.5", "-H", "-c", "proto", "state = listen"]);
+    let rounds = rounds.ok();
+    assert!(rounds.split("\n\n").count() > 1, "more than one round: {rounds}");
+    for line in ["sockets --follow --no-owner", "flows --follow", "nat events", "home --watch=0.1"] {
+        let args: Vec<&str> = line.split(' ').chain(["--for=0.2"]).collect();
+        let ran = netwren_in(&lab, &args);
+        assert!(matches!(ran.code, 0 | 3 | 4), "{line}: exit code {}: {}", ran.code, ran.stderr);
+    }
+    netwren_in(&lab, &["sockets", "--for", "1"]).says(2, &["--for needs --watch or --follow"]);
+}
+
+/// In a pipe a table is tab-separated, and aligned where COLUMNS is set; `-o tsv` is tab-separated anyway.
+#[test]
+fn root_a_pipe_is_aligned_if_columns_is_set() {
+    testkit::require_root!();
+    let lab = furnished("aligned");
+    let run = |args: &[&str], columns: Option<&str>| {
+        let mut command = lab.command(testkit::program::netwren());
+        clean(&mut command).args(["sockets", "--no-owner", "proto = tcp"]).args(args);
+        columns.iter().for_each(|columns| _ = command.env("COLUMNS", columns));
+        Ran::of(command.output().unwrap()).ok()
+    };
+    let (aligned, tabs) = (run(&[], Some("200")), run(&["-o", "tsv"], Some("200")));
+    assert!(!aligned.contains('\t') && aligned.lines().count() > 1, "{aligned}");
+    assert_eq!(tabs, run(&[], None));
+    assert!(tabs.lines().all(|line| line.contains('\t')), "{tabs}");
+    let csv = run(&["-o", "csv"], None);
+    assert!(csv.lines().count() > 1 && !csv.contains('\r'), "{csv:?}");
 }

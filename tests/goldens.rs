@@ -42,7 +42,7 @@ fn golden_errors() {
         &["sockets", "(state = listen"],
         &["sockets", "--columns", "stat"],
         &["sockets", "--sort", "peer_a"],
-        &["sockets", "dst 10.1.2.3 listen"],
+        &["sockets", "dst 10.1.2.3 lisen"],
         &["sockets", "--state", "listen"],
         &["nat", "delete", "--dry-run", "dport = 53"],
         &["sockets", "--by", "owners"],

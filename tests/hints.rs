@@ -70,6 +70,8 @@ fn wrong_lines() -> Vec<String> {
             lines.push(format!("{table} {}", LONG[turn % LONG.len()]));
         }
     }
+    let words = ["top", "conn", "unix", "stats", "interfaces", "kill", "retrans", "lsof", "rtt", "status", "socket"];
+    lines.extend(words.map(str::to_owned));
     lines
 }
 
@@ -88,6 +90,7 @@ fn ending(line: &str) -> &'static str {
         Some("capture" | "drops" | "counters" | "log") => " --explain",
         Some("nat") if line.starts_with("nat events") => " --explain",
         Some("doctor") => " --for 0.05",
+        Some("flows") if line.contains("--watch") => " --for 0.05",
         _ => "",
     }
 }

@@ -137,7 +137,7 @@ fn root_a_quiet_host_has_a_short_screen() {
         assert!(screen.contains(line), "{screen}");
     }
     netwren(&["--by", "host"]).says(2, &["--by"]);
-    netwren(&["nothing"]).says(2, &["unrecognized subcommand 'nothing'"]);
+    netwren(&["nothing"]).says(2, &["`nothing` is not a command"]);
     netwren(&["home", "--replay", "/nowhere"]).says(4, &["no such file"]);
 }
 

@@ -68,15 +68,16 @@ const LINES: &[(&str, &str)] = &[
     ("sockets --verbose", ""),
     ("sockets --listening", ""),
     ("sockets --quiet", ""),
-    ("sockets listening", "perhaps: netwren sockets 'state = listen'"),
+    ("sockets lisening", "perhaps: netwren sockets 'state = listen'"),
+    ("sockets kill listening", "perhaps: netwren sockets kill 'state = listen'"),
     ("sockets kil pid=1", "the command is meant: netwren sockets kill"),
     ("nat evnts", "the command is meant: netwren nat events"),
-    ("nat lst", "perhaps: netwren nat\n"),
+    ("nat delete lst", "is missing after `lst`"),
     ("nat top clientt", "did you mean `client`?"),
     ("log tial", "the command is meant: netwren log tail"),
     ("capture sttas", "the command is meant: netwren capture stats"),
-    ("sockets udp", "perhaps: netwren sockets 'proto = udp'"),
-    ("listeners udp", "perhaps: netwren listeners 'proto = udp'"),
+    ("sockets udpp", "perhaps: netwren sockets 'proto = udp'"),
+    ("listeners udpp", "perhaps: netwren listeners 'proto = udp'"),
     ("listeners -t", "perhaps: netwren ss -l -t"),
     ("listeners --tcp", ""),
     ("flows --top", ""),
@@ -99,7 +100,17 @@ const LINES: &[(&str, &str)] = &[
     ("doctor softirq --dry-run", "perhaps: netwren doctor softirq"),
     ("support --fix", ""),
     ("record --compress", ""),
-    ("sokets", "'sockets'"),
+    ("sokets", "perhaps: netwren sockets"),
+    ("top", "perhaps: netwren flows --watch"),
+    ("conn", "perhaps: netwren sockets"),
+    ("unix", "perhaps: netwren sockets 'proto = unix'"),
+    ("stats", "perhaps: netwren counters"),
+    ("interfaces", "perhaps: netwren home"),
+    ("kill", "perhaps: netwren sockets kill --help"),
+    ("retrans", "perhaps: netwren sockets --sort retrans_total:desc --limit 20"),
+    ("lsof", "perhaps: netwren sockets"),
+    ("tcpdmp", "perhaps: netwren tcpdump"),
+    ("xyzzy", "the commands are home, sockets, listeners, flows, "),
     ("--nope", ""),
     ("--watch2", "'--watch'"),
 ];
@@ -133,7 +144,7 @@ fn issue_15_a_proposed_command_is_understood() {
         assert!(!proposed.contains("--yes"));
         let (before, filter) = proposed.trim_end_matches('\'').split_once('\'').unwrap();
         let args: Vec<&str> = before.split_whitespace().chain([filter, "--explain"]).collect();
-        let is_explained = !["delete", "doctor"].iter().any(|word| before.contains(word));
+        let is_explained = !["delete", "doctor", "kill"].iter().any(|word| before.contains(word));
         let ran = netwren(if is_explained { &args } else { &args[..args.len() - 1] });
         assert_ne!(ran.code, 2, "{line}: {proposed}: {}", ran.stderr);
     }

@@ -17,6 +17,7 @@ pub(crate) fn run(mut words: Vec<OsString>, commands: Commands) -> Option<Exit> 
 
 /// Runs a command with its words, and prints its messages.
 pub(crate) fn run_command(command: &'static Command, words: Vec<OsString>, commands: Commands) -> Exit {
+    let words = parser::without_numeric(words, command);
     let near = near_command(&words, command, commands);
     let Outcome { exit, messages } = outcome(command, words, commands);
     messages.iter().for_each(|line| say(line));

@@ -52,6 +52,7 @@ pub use exit::Exit;
 pub use flags::defs::{VARIABLES, Variable};
 pub use record::FieldInfo;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use flags::parser;
 use registry::COMMANDS;
 use std::ffi::{OsStr, OsString};
@@ -109,7 +110,13 @@ fn without_command(words: Vec<OsString>) -> Exit {
     let line = std::iter::once(OsString::from("netwren")).chain(words.clone());
     match parser::tree(COMMANDS).try_get_matches_from(line) {
         Ok(_) => dispatch::run_command(&commands::home::COMMAND, words, COMMANDS),
-        Err(error) => output::refused(&error),
+        Err(error) => match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
+            (ErrorKind::InvalidSubcommand, Some(ContextValue::String(word))) => {
+                let text = hints::unknown_command(word, COMMANDS);
+                output::refused(&parser::tree(COMMANDS).error(ErrorKind::ValueValidation, text))
+            }
+            _ => output::refused(&error),
+        },
     }
 }
 

@@ -52,8 +52,10 @@ fn sink_into<W: Write + 'static>(request: &Request, to: W) -> Box<dyn Sink> {
             Box::new(TableWriter::new(out, options).within(room(request)).for_people(Some(CLOCK)))
         }
         Format::Plain => Box::new(TableWriter::new(out, options).within(room(request))),
+        // watch(1) and scripts that draw a screen say its width.
+        Format::Table if width::asked().is_some() => Box::new(TableWriter::new(out, options).within(room(request))),
         Format::Table if request.color == Some(true) => Box::new(TableWriter::new(out, options)),
-        Format::Table => Box::new(Text::new(out, options)),
+        Format::Table | Format::Tsv => Box::new(Text::new(out, options)),
     }
 }
 

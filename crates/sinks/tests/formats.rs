@@ -140,11 +140,11 @@ fn csv_is_quoted_where_it_must_be() {
     assert_eq!(
         string(sink.into_out()),
         concat!(
-            "proto,state,recv_q,local_addr,peer_port,mark,v6only,process,owners\r\n",
-            "tcp,established,12345678901,192.0.2.10,50312,0x1f,true,nginx,\"nginx[123].7,a\"\"b\\x2c\\n[124].7\"\r\n",
-            "udp,unconn,0,2001:db8::1,,,,\"a\\x1b[31m\\t\"\"b,\",\r\n",
-            "tcp,listen,,::,443,0xffffffffffffffff,false,'-,nginx[123].7\r\n",
-            "unix,unconn,-5,,,,,\"\",\"\"\r\n",
+            "proto,state,recv_q,local_addr,peer_port,mark,v6only,process,owners\n",
+            "tcp,established,12345678901,192.0.2.10,50312,0x1f,true,nginx,\"nginx[123].7,a\"\"b\\x2c\\n[124].7\"\n",
+            "udp,unconn,0,2001:db8::1,,,,\"a\\x1b[31m\\t\"\"b,\",\n",
+            "tcp,listen,,::,443,0xffffffffffffffff,false,'-,nginx[123].7\n",
+            "unix,unconn,-5,,,,,\"\",\"\"\n",
         )
     );
 }
@@ -176,12 +176,12 @@ fn issue_10_no_cell_of_csv_is_a_formula() {
     for (text, want) in texts.iter().zip(wants) {
         let mut csv = Csv::new(Out::new(Vec::new()), FormatOptions { header: false, ..FormatOptions::default() });
         fill(&mut csv, &columns, &[vec![Value::Bytes(text.as_bytes()), Value::I64(-5)]]);
-        assert_eq!(string(csv.into_out()), format!("{want},-5\r\n"), "numbers are not touched");
+        assert_eq!(string(csv.into_out()), format!("{want},-5\n"), "numbers are not touched");
     }
     let owners = [Owner { pid: 1, fd: 2, process: Comm::new(b"=cmd") }];
     let mut csv = Csv::new(Out::new(Vec::new()), FormatOptions { header: false, ..FormatOptions::default() });
     fill(&mut csv, &owners_only, &[vec![Value::Owners(&owners)]]);
-    assert_eq!(string(csv.into_out()), "'=cmd[1].2\r\n");
+    assert_eq!(string(csv.into_out()), "'=cmd[1].2\n");
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn times_are_rfc_3339_in_every_format() {
     };
     let options = FormatOptions { header: false, ..FormatOptions::default() };
     assert_eq!(as_text(options, &columns, &rows), lines("-", &|time, n| format!("{time}\t{n}\n")));
-    assert_eq!(as_csv(options, &columns, &rows), lines("", &|time, n| format!("{time},{n}\r\n")));
+    assert_eq!(as_csv(options, &columns, &rows), lines("", &|time, n| format!("{time},{n}\n")));
     let quoted = |time: &str| if time == "null" { time.to_owned() } else { format!("\"{time}\"") };
     let json = lines("null", &|time, n| format!("{{\"time\":{},\"n\":{n}}}\n", quoted(time)));
     assert_eq!(as_json(options, &columns, &rows), json);
@@ -291,7 +291,7 @@ fn lists_and_objects_are_json_in_every_format() {
     assert_eq!(as_text(options, &columns, &rows), text);
     let quoted = |json: &str| format!("\"{}\"", json.replace('"', "\"\""));
     let csv = format!(
-        "{},{},1.250\r\n,[],0.007\r\n{},{},\r\n",
+        "{},{},1.250\n,[],0.007\n{},{},\n",
         quoted(texts),
         quoted(&format!("[{tcp},{udp}]")),
         quoted(texts),
@@ -433,7 +433,7 @@ fn rounds_are_separated() {
     assert_eq!(string(table.into_out()), "pid\n  1\n\n2009-02-13T23:31:31Z\npid\n  2\n");
     let mut csv = Csv::new(Out::new(Vec::new()), FormatOptions::default());
     two_rounds(&mut csv);
-    assert_eq!(string(csv.into_out()), "pid\r\n1\r\n\r\n2009-02-13T23:31:31Z\r\npid\r\n2\r\n");
+    assert_eq!(string(csv.into_out()), "pid\n1\n\n2009-02-13T23:31:31Z\npid\n2\n");
     let mut json = Json::new(Out::new(Vec::new()), FormatOptions::default());
     two_rounds(&mut json);
     assert_eq!(

@@ -30,7 +30,7 @@ pub(crate) static COMMAND: Command = Command {
     name: "counters",
     about: "What the kernel counts, what moved in a second, and what each counter means",
     examples: EXAMPLES,
-    scope: Scope::TABLE.without(Scope::NAMES).and(Scope::COUNTERS),
+    scope: Scope::TABLE.without(Scope::NAMES).without(Scope::LASTS).and(Scope::COUNTERS),
     tables: &[Schema::of::<KernelCounters>().keeping(KEEPS)],
     recorded: Some(SavedPart { rows: None, is_large: true, read: save }),
     run: Some(run),

@@ -77,9 +77,12 @@ pub(super) fn flows(request: &Request, interval: Duration) -> Outcome {
     })
 }
 
-/// True if the user, or the reader of the output, has gone away: without rows to write nobody else would notice.
+/// True if the user, or the reader of the output, has gone away, or the time of `--for` is over.
 pub(super) fn is_over(request: &Request, session: &Session) -> bool {
     session.run().turn();
+    if request.ends_ns.is_some_and(|end_ns| sys::clock::monotonic_ns() >= end_ns) {
+        return true;
+    }
     session.interrupted() || request.ship.is_none() && sys::term::reader_is_gone(sys::term::STDOUT)
 }
 

@@ -106,6 +106,9 @@ impl Scope {
     /// Rows have a user.
     pub(crate) const USERS: Scope = Scope(1 << 55);
 
+    /// `--for` ends rounds or a stream.
+    pub(crate) const LASTS: Scope = Scope(1 << 56);
+
     /// Every table: rows with columns, an order, groups, rounds, namespaces and recordings.
     pub(crate) const TABLE: Scope = Scope::ROWS
         .and(Scope::COLUMNS)
@@ -115,7 +118,8 @@ impl Scope {
         .and(Scope::NAMES)
         .and(Scope::WATCH)
         .and(Scope::PLACES)
-        .and(Scope::ALL_NETNS);
+        .and(Scope::ALL_NETNS)
+        .and(Scope::LASTS);
     /// A table whose rows have owners, by several interfaces.
     pub(crate) const OWNED_TABLE: Scope = Scope::TABLE.and(Scope::OWNERS).and(Scope::OWNERS_VIA).and(Scope::VIA);
     /// The table of what is acted on.
@@ -217,7 +221,7 @@ pub const VARIABLES: &[Variable] = &[
     },
     Variable {
         name: "COLUMNS",
-        help: "width of tables and texts in columns, in place of the terminal's; of *-o plain* in a pipe, too.",
+        help: "width of tables and texts in columns instead of the terminal's. In a pipe tables are aligned if it is set.",
     },
     Variable { name: "NO_COLOR", help: "not empty: no colour, unless *--color* asks for it." },
 ];
@@ -372,11 +376,12 @@ pub(crate) const FLAGS: &[Flag] = &[
         Scope::ROWS.and(Scope::SUPPORT),
         "output",
         Some('o'),
-        Word(&["table", "wide", "plain", "json", "csv"]),
+        Word(&["table", "wide", "plain", "tsv", "json", "csv"]),
         HOW,
-        "table: on a terminal aligned within its width, with units and local times; in a pipe tab-separated and exact; \
-         wide: the same with more columns; plain: aligned and exact everywhere; json: one object a line; csv: RFC \
-         4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe",
+        "table: on a terminal aligned within its width, with units and local times; in a pipe tab-separated and exact, \
+         or aligned if COLUMNS is set, as watch(1) does; wide: the same with more columns; plain: aligned and exact \
+         everywhere; tsv: tab-separated and exact everywhere; json: one object a line; csv: quoted as in RFC 4180, \
+         lines end in LF, and text that a spreadsheet would compute (= + - @ in front) gets an apostrophe",
     ),
     flag(
         Scope::ROWS.and(Scope::SUPPORT).and(Scope::VERIFY).and(Scope::ADVICE),
@@ -1053,10 +1058,10 @@ pub(crate) const FLAGS: &[Flag] = &[
         Scope::ADVICE,
         "output",
         Some('o'),
-        Word(&["table", "wide", "plain", "json", "csv"]),
+        Word(&["table", "wide", "plain", "tsv", "json", "csv"]),
         HOW,
-        "table: in words, with a filter or columns as rows; wide: all columns; plain: rows, aligned and exact; json: \
-         one object a namespace; csv: RFC 4180",
+        "table: in words, with a filter or columns as rows; wide: all columns; plain: rows, aligned and exact; tsv: \
+         rows, tab-separated; json: one object a namespace; csv: quoted as in RFC 4180",
     )
     .default("table"),
     flag(
@@ -1139,6 +1144,14 @@ pub(crate) const FLAGS: &[Flag] = &[
         Value("NAME|PID|PATH"),
         OPTIONS,
         "The network namespace whose packets are rewritten, instead of one's own",
+    ),
+    flag(
+        Scope::LASTS,
+        "for",
+        None,
+        Value("SECONDS"),
+        HOW,
+        "With --watch, --follow and in streams: end after this time; Ctrl-C ends it before",
     ),
     flag(
         Scope::RECORD,

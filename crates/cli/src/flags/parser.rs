@@ -148,6 +148,33 @@ fn takes_next_word(word: &str) -> bool {
     }
 }
 
+/// The words without `-n` and `-nn` of other tools, which ask for numbers: netwren shows no names unless `--resolve` is
+/// given. `-n` before a number is a limit.
+pub(crate) fn without_numeric(words: Vec<OsString>, command: &Command) -> Vec<OsString> {
+    if !command.scope.meets(Scope::ROWS) {
+        return words;
+    }
+    let mut kept = Vec::with_capacity(words.len());
+    let mut words = words.into_iter().peekable();
+    while let Some(word) = words.next() {
+        let begins_number = |next: &OsString| next.as_encoded_bytes().first().is_some_and(u8::is_ascii_digit);
+        match word.to_str() {
+            Some("-nn") => continue,
+            Some("-n") if !words.peek().is_some_and(begins_number) => continue,
+            Some("--") => {
+                kept.push(word);
+                kept.extend(words);
+                break;
+            }
+            _ => {}
+        }
+        let takes_next = word.to_str().is_some_and(|word| word.starts_with('-') && takes_next_word(word));
+        kept.push(word);
+        kept.extend(words.next_if(|_| takes_next));
+    }
+    kept
+}
+
 /// Takes the words of a command off the others, wherever flags stand; none if the first is no command's.
 pub(crate) fn find(words: &mut Vec<OsString>, commands: Commands) -> Option<&'static Command> {
     let mut found: Option<&'static Command> = None;
@@ -221,6 +248,21 @@ mod tests {
 
     fn words(line: &str) -> Vec<OsString> {
         line.split_whitespace().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn n_without_a_number_asks_for_numbers() {
+        let command = &crate::commands::sockets::COMMAND;
+        for (line, kept) in [
+            ("-n", ""),
+            ("-nn port 80", "port 80"),
+            ("-n state = listen", "state = listen"),
+            ("-n 5 -nn", "-n 5"),
+            ("--columns -n pid", "--columns -n pid"),
+            ("-- -n", "-- -n"),
+        ] {
+            assert_eq!(without_numeric(words(line), command), words(kept), "{line}");
+        }
     }
 
     #[test]

@@ -6,9 +6,7 @@ use super::parser;
 use super::shell_line::shell_line;
 use super::ship::ShipRequest;
 use crate::bundle::BundleWriter;
-#[cfg(test)]
-use crate::command::Command;
-use crate::command::{GroupRate, ParsedWords};
+use crate::command::{Command, GroupRate, ParsedWords};
 use crate::session::SessionTarget;
 use record::Schema;
 use std::ops::RangeInclusive;
@@ -29,6 +27,8 @@ pub(crate) enum Format {
     Json,
     /// RFC 4180.
     Csv,
+    /// Tab-separated and exact, also on a terminal.
+    Tsv,
     /// Log records in words (`log tail`).
     LogTail,
     /// The home screen (`netwren` alone).
@@ -140,6 +140,8 @@ pub(crate) struct Request {
     pub(crate) color: Option<bool>,
     /// `--watch`
     pub(crate) repeat: Repeat,
+    /// `--for`: when rounds or a stream end, on the monotonic clock.
+    pub(crate) ends_ns: Option<u64>,
     /// `--follow`: how often flows are summed up.
     pub(crate) follow: Option<Duration>,
     /// `--no-hooks`
@@ -193,13 +195,15 @@ impl Request {
             "json" => Format::Json,
             "csv" => Format::Csv,
             "plain" => Format::Plain,
+            "tsv" => Format::Tsv,
             _ => Format::Table,
         };
         let ship = ShipRequest::of(words)?;
         let (repeat, filter) = period(words, "watch", filter)?;
         let (follow, filter) = period(words, "follow", filter)?;
         let wide = output == "wide" || format == Format::Json || ship.is_some();
-        let shown = Shown { by, filter: narrowed(filter.join(" "), words)?, ..Shown::of(words, wide)? };
+        let filter = understood(words.command, follow.is_some(), filter.join(" "));
+        let shown = Shown { by, filter: narrowed(filter, words)?, ..Shown::of(words, wide)? };
         let request = Request {
             command: words.command.name,
             flags: shell_line(&words.given_words(&SHORT_FILTERS)),
@@ -213,6 +217,7 @@ impl Request {
                 _ => None,
             },
             repeat: repeat.map_or(Repeat::Once, Repeat::Every),
+            ends_ns: ends_ns(words, repeat, follow)?,
             follow,
             no_hooks: words.has("no-hooks"),
             ship,
@@ -339,6 +344,28 @@ fn period<'f, 'w>(
         }
         _ => Ok((usual, filter)),
     }
+}
+
+/// The end of `--for`. A table that is read once has none.
+fn ends_ns(words: &ParsedWords<'_>, repeat: Option<Duration>, follow: Option<Duration>) -> Result<Option<u64>, String> {
+    if !words.command.scope.meets(Scope::LASTS) {
+        return Ok(None);
+    }
+    let Some(lasts) = words.seconds("for", PERIODS_S)? else { return Ok(None) };
+    if words.takes("watch") && repeat.is_none() && follow.is_none() {
+        return Err("--for needs --watch or --follow: the table is read once".to_owned());
+    }
+    let lasts_ns = u64::try_from(lasts.as_nanos()).unwrap_or(u64::MAX);
+    Ok(Some(sys::clock::monotonic_ns().saturating_add(lasts_ns)))
+}
+
+/// The filter behind words of other tools that have one reading: `port 80`, `dst 10.1.2.3`, `listen`, `:80`. Commands
+/// that change the host take filters alone; `capture` has pcap-filter's words.
+fn understood(command: &Command, follows: bool, filter: String) -> String {
+    let is_exact = command.scope.meets(Scope::CLOSING.and(Scope::DELETING).and(Scope::CAPTURE));
+    let table = command.tables.get(1).filter(|_| follows).or(command.tables.first());
+    let Some(table) = table.filter(|_| !is_exact && engine::filter::parse(&filter).is_err()) else { return filter };
+    engine::filter::meant_surely(*table, &filter).unwrap_or(filter)
 }
 
 /// Flags that are short for a comparison in the filter.

@@ -3,10 +3,13 @@
 //! A line `perhaps: netwren …` is a command that this program understands: it is parsed as the run would parse it
 //! before it is shown, and left out otherwise ([`own_line`], [`other_tool`]).
 
+mod command_word;
 mod option;
 mod other_tool;
 mod own_line;
 mod pieces;
+
+pub(crate) use command_word::unknown_command;
 
 use crate::command::{Command, Commands};
 use crate::flags::defs::{FLAGS, Takes};

@@ -27,6 +27,24 @@ pub fn proposing(table: Schema, error: FilterError, command: &dyn Fn(&str) -> Op
 /// The filter of `table` that `text` was probably meant to be; `None` where no guess binds. Text in quotes is not
 /// guessed at.
 pub fn meant(table: Schema, text: &str) -> Option<String> {
+    guessed(table, text, Guess::Near)
+}
+
+/// The same where the words have one reading: names and words of the table as they are spelled, addresses, `:80`.
+pub fn meant_surely(table: Schema, text: &str) -> Option<String> {
+    guessed(table, text, Guess::Sure)
+}
+
+/// Which guesses are taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Guess {
+    /// Words as they are spelled.
+    Sure,
+    /// Also slips, a number as a port, a word as a process.
+    Near,
+}
+
+fn guessed(table: Schema, text: &str, how: Guess) -> Option<String> {
     let spaced = text.replace('(', " ( ").replace(')', " ) ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
     if words.len() > WORDS_MAX || text.contains(['"', '\'']) {
@@ -41,7 +59,7 @@ pub fn meant(table: Schema, text: &str) -> Option<String> {
     while let Some((word, after)) = rest.split_first() {
         let (part, taken) = match joining(word) {
             Some(joins) => (joins.to_owned(), 1),
-            None => comparison(table, word, after)?,
+            None => comparison(table, word, after, how)?,
         };
         let begins = joining(word).is_none() || matches!(*word, "not" | "!" | "(");
         if is_complete && begins {
@@ -66,26 +84,26 @@ fn joining(word: &str) -> Option<&'static str> {
 }
 
 /// The comparison that begins with `word`, and how many words it takes.
-fn comparison(table: Schema, word: &str, after: &[&str]) -> Option<(String, usize)> {
+fn comparison(table: Schema, word: &str, after: &[&str], how: Guess) -> Option<(String, usize)> {
     if let Some((name, sign, value)) = split(word) {
         return match (value, after.first()) {
-            ("", Some(value)) => Some((written(table, name, sign, value)?, 2)),
-            _ => Some((written(table, name, sign, value)?, 1)),
+            ("", Some(value)) => Some((written(table, name, sign, value, how)?, 2)),
+            _ => Some((written(table, name, sign, value, how)?, 1)),
         };
     }
     // `dst port 80`, `src host 10.1.2.3`
     if let (Some(name), Some(value)) = (of_two(word, after.first().copied()), after.get(1)) {
-        return Some((written(table, name, "=", value)?, 3));
+        return Some((written(table, name, "=", value, how)?, 3));
     }
     let is_name = !words::fields(table, word).is_empty() || named(word) != word;
     match after {
-        [sign, value, ..] if is_sign(sign) => Some((written(table, word, sign, value)?, 3)),
+        [sign, value, ..] if is_sign(sign) => Some((written(table, word, sign, value, how)?, 3)),
         [signed, ..] if is_name && split(signed).is_some_and(|(name, ..)| name.is_empty()) => {
             let (_, sign, value) = split(signed)?;
-            Some((written(table, word, sign, value)?, 2))
+            Some((written(table, word, sign, value, how)?, 2))
         }
-        [value, ..] if is_name && joining(value).is_none() => Some((written(table, word, "=", value)?, 2)),
-        _ => Some((alone(table, word)?, 1)),
+        [value, ..] if is_name && joining(value).is_none() => Some((written(table, word, "=", value, how)?, 2)),
+        _ => Some((alone(table, word, how)?, 1)),
     }
 }
 
@@ -122,7 +140,7 @@ fn named(word: &str) -> &str {
 }
 
 /// `name sign value` as a filter has it; `None` for a name that means nothing.
-fn written(table: Schema, name: &str, sign: &str, value: &str) -> Option<String> {
+fn written(table: Schema, name: &str, sign: &str, value: &str, how: Guess) -> Option<String> {
     let name = if words::fields(table, name).is_empty() { named(name) } else { name };
     let fields = words::fields(table, name);
     let kind = fields.first().and_then(|index| table.field(*index)).map(|field| field.kind)?;
@@ -130,7 +148,9 @@ fn written(table: Schema, name: &str, sign: &str, value: &str) -> Option<String>
         // ss writes a port as `:22`; an address means the ends.
         Some(PortsOfName::Alone) => (name, value.trim_start_matches(['*', ':']).to_owned()),
         _ => match kind {
-            Kind::Name(known) | Kind::Words(known) if !known.is_empty() => (name, word_of(known, value)?.to_owned()),
+            Kind::Name(known) | Kind::Words(known) if !known.is_empty() => {
+                (name, word_of(known, value, how)?.to_owned())
+            }
             _ => (name, value.to_owned()),
         },
     };
@@ -144,10 +164,11 @@ fn written(table: Schema, name: &str, sign: &str, value: &str) -> Option<String>
 }
 
 /// The comparison that a single word stands for.
-fn alone(table: Schema, word: &str) -> Option<String> {
+fn alone(table: Schema, word: &str, how: Guess) -> Option<String> {
     let knows = |name: &str| !words::fields(table, name).is_empty();
     let port = word.strip_prefix(':').unwrap_or(word);
-    if knows("port") && port.parse::<u16>().is_ok() {
+    let is_port = how == Guess::Near || port.len() < word.len();
+    if knows("port") && is_port && port.parse::<u16>().is_ok() {
         return Some(format!("port = {port}"));
     }
     if knows("addr") && literal::prefix(word).is_some() {
@@ -159,7 +180,7 @@ fn alone(table: Schema, word: &str) -> Option<String> {
     let of_words = |name: &str| match table.named(name)?.kind {
         // A short word is near to too many.
         Kind::Name(known) | Kind::Words(known) => {
-            let found = word_of(known, word)?;
+            let found = word_of(known, word, how)?;
             (word.len() >= 4 || found.starts_with(&*word.to_ascii_lowercase())).then(|| format!("{name} = {found}"))
         }
         _ => None,
@@ -169,16 +190,17 @@ fn alone(table: Schema, word: &str) -> Option<String> {
     }
     let is_plain =
         !word.starts_with('-') && word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'));
-    let of_process = || (is_plain && knows("process")).then(|| format!("process = {word}"));
+    let of_process = || (how == Guess::Near && is_plain && knows("process")).then(|| format!("process = {word}"));
     ["proto", "state", "status", "nat", "event", "area"].into_iter().find_map(of_words).or_else(of_process)
 }
 
 /// The word among `known` that was written, or is near to it.
-fn word_of(known: &[&'static str], written: &str) -> Option<&'static str> {
+fn word_of(known: &[&'static str], written: &str, how: Guess) -> Option<&'static str> {
     let plain = written.to_ascii_lowercase().replace('-', "_");
     let plain = plain.trim_end_matches("ing");
     let same = known.iter().copied().find(|word| *word == plain);
-    same.or_else(|| nearest(plain, known.iter().copied()).and_then(|near| known.iter().copied().find(|w| *w == near)))
+    let near = || known.iter().copied().find(|word| Some(*word) == nearest(plain, known.iter().copied()));
+    same.or_else(|| if how == Guess::Near { near() } else { None })
 }
 
 #[cfg(test)]
@@ -222,6 +244,19 @@ mod tests {
             assert_eq!(meant(Schema::of::<Sockets>(), none), None, "{none}");
         }
         assert_eq!(meant(Schema::of::<Routes>(), "8080"), None);
+        for (written, guess) in [
+            ("port 80", Some("port = 80")),
+            ("dst 10.1.2.3", Some("dst = 10.1.2.3")),
+            ("tcp listening", Some("proto = tcp and state = listen")),
+            (":80", Some("port = 80")),
+            ("10.1.2.3", Some("addr = 10.1.2.3")),
+            ("8080", None),
+            ("lisen", None),
+            ("nginx", None),
+            ("state lisen", None),
+        ] {
+            assert_eq!(meant_surely(Schema::of::<Sockets>(), written).as_deref(), guess, "{written}");
+        }
         let error = parse("lst").unwrap_err();
         assert_eq!(
             proposing(Schema::of::<Nat>(), error, &|filter| Some(format!("nat {filter}"))).command.as_deref(),

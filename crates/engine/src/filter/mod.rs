@@ -38,7 +38,7 @@ pub use ast::Ast;
 pub use bind::bind;
 pub use error::{Fault, FilterError};
 pub use fuzz::fuzz_filter;
-pub use meant::{meant, proposing};
+pub use meant::{meant, meant_surely, proposing};
 pub use names::knows;
 pub use parser::parse;
 pub use services::{PortsOf, name_ports};

@@ -1,4 +1,4 @@
-//! CSV as RFC 4180 has it: a header, CRLF, quotation marks where a field needs them.
+//! CSV: a header, quotation marks as in RFC 4180 where a field needs them. Lines end in LF, as Unix tools expect.
 //!
 //! Text from outside that a spreadsheet would run as a formula gets an apostrophe in front, see [`is_formula`].
 
@@ -10,7 +10,7 @@ use record::{Accounting, Columns, Hole, Next, Rendered, Round, Sink, SinkError, 
 use std::io::Write;
 use std::ops::Range;
 
-const LINE_END: &[u8] = b"\r\n";
+const LINE_END: &[u8] = b"\n";
 
 /// CSV. Null is the empty field, the empty text is `""`. Text is escaped first, so no field ever holds a line's end.
 pub struct Csv<W> {

@@ -13,7 +13,7 @@ pub(crate) static COMMAND: Command = Command {
     name: "capture latency",
     about: "Packet sockets of every program: how late each one's ring gives packets out, and why",
     examples: EXAMPLES,
-    scope: Scope::OWNED_TABLE.and(Scope::LATENCY),
+    scope: Scope::OWNED_TABLE.without(Scope::LASTS).and(Scope::LATENCY),
     tables: &[Schema::of::<Sockets>()],
     run: Some(run),
     ..Command::TABLE

@@ -45,7 +45,7 @@ pub(crate) static COMMAND: Command = Command {
     name: "doctor",
     about: "What is wrong with this host's network, what proves it, what would mend it",
     examples: EXAMPLES,
-    scope: Scope::TABLE.without(Scope::NAMES).without(Scope::MATCHES).and(Scope::DOCTOR),
+    scope: Scope::TABLE.without(Scope::NAMES).without(Scope::MATCHES).without(Scope::LASTS).and(Scope::DOCTOR),
     tables: &[Schema::of::<Findings>().keeping(KEEPS), Schema::of::<BaselineChanges>()],
     recorded: Some(SavedPart { rows: None, is_large: false, read: gather::save }),
     run: Some(run),

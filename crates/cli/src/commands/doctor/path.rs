@@ -28,7 +28,7 @@ pub(crate) static COMMAND: Command = Command {
     name: "doctor path",
     about: "How long packets take from one stage of netfilter to the next, and where they get lost",
     examples: EXAMPLES,
-    scope: Scope::TABLE.without(Scope::NAMES).without(Scope::ALL_NETNS).and(Scope::PATH),
+    scope: Scope::TABLE.without(Scope::NAMES).without(Scope::ALL_NETNS).without(Scope::LASTS).and(Scope::PATH),
     tables: &[Schema::of::<PathStages>().keeping(KEEPS)],
     run: Some(run),
     ..Command::TABLE

@@ -31,7 +31,7 @@ pub(crate) static COMMAND: Command = Command {
     name: "doctor softirq",
     about: "What CPUs do in the kernel's network code: connection tracking, NAT, rules, TCP, drivers, copying …",
     examples: EXAMPLES,
-    scope: Scope::TABLE.without(Scope::NAMES).without(Scope::ALL_NETNS).and(Scope::SOFTIRQ),
+    scope: Scope::TABLE.without(Scope::NAMES).without(Scope::ALL_NETNS).without(Scope::LASTS).and(Scope::SOFTIRQ),
     tables: &[Schema::of::<CpuGroups>(), Schema::of::<CallChains>()],
     run: Some(run),
     ..Command::TABLE

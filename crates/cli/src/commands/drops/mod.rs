@@ -38,6 +38,7 @@ pub(crate) static COMMAND: Command = Command {
     about: "Packets that the kernel drops while it runs: how many, why, where, and what that means",
     examples: EXAMPLES,
     scope: Scope::TABLE
+        .without(Scope::LASTS)
         .without(Scope::WATCH)
         .and(Scope::OWNERS)
         .and(Scope::OWNERS_VIA)

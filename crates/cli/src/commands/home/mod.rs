@@ -33,6 +33,7 @@ pub(crate) static COMMAND: Command = Command {
         .without(Scope::MATCHES)
         .and(Scope::COLUMNS)
         .and(Scope::WATCH)
+        .and(Scope::LASTS)
         .and(Scope::ALL_NETNS)
         .and(Scope::HOME),
     positional: Positional::None,

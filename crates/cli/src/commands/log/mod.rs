@@ -52,6 +52,7 @@ pub(crate) static COMMAND: Command = Command {
     about: "Packets that rules log (nft `log group`, iptables NFLOG), until interrupted",
     examples: EXAMPLES,
     scope: Scope::ROWS
+        .and(Scope::LASTS)
         .and(Scope::COLUMNS)
         .and(Scope::NAMES)
         .and(Scope::PLACES)

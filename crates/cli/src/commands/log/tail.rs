@@ -16,7 +16,7 @@ pub(crate) static COMMAND: Command = Command {
     name: "log tail",
     about: "Packets that rules log, in words: a line each, the same again counted, the rule named",
     examples: EXAMPLES,
-    scope: Scope::ROWS.and(Scope::NAMES).and(Scope::PLACES).and(Scope::ALL_NETNS).and(Scope::LOG),
+    scope: Scope::ROWS.and(Scope::NAMES).and(Scope::PLACES).and(Scope::ALL_NETNS).and(Scope::LOG).and(Scope::LASTS),
     tables: &[Schema::of::<LogRecords>()],
     run: Some(run),
     ..Command::TABLE

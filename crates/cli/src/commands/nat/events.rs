@@ -47,6 +47,7 @@ pub(crate) static COMMAND: Command = Command {
         .and(Scope::SHIP)
         .and(Scope::VIA)
         .and(Scope::OWNERS_VIA)
+        .and(Scope::LASTS)
         .and(Scope::EVENTS),
     tables: &[Schema::of::<NatEvents>().keeping(KEEPS)],
     run: Some(run),

@@ -269,3 +269,21 @@ fn root_issue_15_events_have_headings_at_once_and_a_line_while_nothing_happens()
     screen.wait_end();
     assert!(!screen.grid().has("listening"), "{}", screen.grid().text());
 }
+
+/// `q` is read without Enter, and the terminal is as before once it has ended the run.
+#[test]
+fn root_q_ends_the_rounds_and_the_last_line_says_so() {
+    testkit::require_root!();
+    let (lab, _listeners) = listening("drawnquit", 3);
+    let mut command = lab.command("sh");
+    let line = format!("{} {} 'state = listen'; stty -a", testkit::program::netwren().display(), WATCH[..3].join(" "));
+    clean(&mut command).args(["-c", &line]).env("TERM", "xterm");
+    let mut screen = Screen::start(command, 24, 90);
+    screen.wait("rounds above the last line", |grid| shows_rounds(grid) && grid.line(23) == "q: end");
+    screen.type_text("xq");
+    screen.wait("the mode of before", |grid| {
+        let text = grid.text();
+        !grid.is_alternate() && text.contains(" icanon") && text.contains(" echo ")
+    });
+    assert!(screen.wait_end().success());
+}

@@ -15,8 +15,11 @@ use sys::term::{STDOUT, TermSize};
 /// Lines below the rows that are shown at most.
 const FOOT_MAX: usize = 4;
 
-/// The smallest terminal that is drawn on: the head, the headings, a row, the number of those left out.
-pub(crate) const SIZE_MIN: TermSize = TermSize { rows: 5, columns: 20 };
+/// The smallest terminal that is drawn on: the head, the headings, a row, the number of those left out, the last line.
+pub(crate) const SIZE_MIN: TermSize = TermSize { rows: 6, columns: 20 };
+
+/// The last line of the screen: what ends the run.
+const LAST: [&[u8]; 2] = [b"Ctrl-C: end", b"q: end"];
 
 /// The terminal and the round that it shows.
 pub(crate) struct Drawing {
@@ -86,12 +89,12 @@ impl Drawing {
         self.left_out.set(self.left_out.get() + rows);
     }
 
-    /// The number of lines that fit below the head.
+    /// The number of lines that fit between the head and the last line.
     pub(crate) fn lines_max() -> usize {
-        sys::term::size(STDOUT).unwrap_or(SIZE_MIN).rows.saturating_sub(1)
+        sys::term::size(STDOUT).unwrap_or(SIZE_MIN).rows.saturating_sub(2)
     }
 
-    /// Begins a round; returns the number of lines that fit below the head.
+    /// Begins a round; returns the number of lines that fit between the head and the last line.
     pub(crate) fn begin_round(&self, round: Option<Round>) -> usize {
         let lines_max = Drawing::lines_max();
         self.frame.0.borrow_mut().restart(lines_max + FOOT_MAX);
@@ -154,10 +157,13 @@ impl Drawing {
         }
         let size = sys::term::size(STDOUT).unwrap_or(SIZE_MIN);
         let head = state.head(size.columns);
-        let (count, left_out, foot) = self.cut(frame, size.rows.saturating_sub(1));
+        let room = size.rows.saturating_sub(2);
+        let (count, left_out, foot) = self.cut(frame, room);
         let rest = (left_out > 0).then(|| state.rest(left_out));
-        let rows = frame.lines().iter().take(count).chain(&rest).chain(foot);
-        let lines = std::iter::once(&head).chain(rows).map(Vec::as_slice);
+        let rows = frame.lines().iter().take(count).chain(&rest).chain(foot).map(Vec::as_slice);
+        let rows = rows.chain(std::iter::repeat(&b""[..])).take(room);
+        let last = LAST[usize::from(alternate_screen::has_keys())];
+        let lines = std::iter::once(&head[..]).chain(rows).chain([last]);
         let mut out = Vec::new();
         state.screen.draw(lines, (size.rows, size.columns), &mut out);
         Stdout::new().write_all(&out).map_err(|error| match error.kind() {

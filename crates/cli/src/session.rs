@@ -300,6 +300,7 @@ impl Session {
     /// True once Ctrl-C, a termination or a successor asked for the end.
     pub(crate) fn interrupted(&self) -> bool {
         self.turn();
+        sys::signal::end_on_quit();
         self.run.is_handing_over() || self.interrupt.as_ref().is_ok_and(|i| i.requested().is_some())
     }
 

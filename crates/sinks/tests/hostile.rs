@@ -74,7 +74,7 @@ fn unescape(text: &str) -> Vec<u8> {
 /// A field of CSV: quoted or not.
 type CsvField = (bool, String);
 
-/// RFC 4180, strictly: records end in CRLF, quotation marks only around whole fields.
+/// RFC 4180, strictly, but for LF as the end of records: quotation marks stand only around whole fields.
 fn read_csv(text: &str) -> Vec<Vec<CsvField>> {
     let mut records = Vec::new();
     let mut rest = text;
@@ -87,7 +87,7 @@ fn read_csv(text: &str) -> Vec<Vec<CsvField>> {
                 rest = next;
                 continue;
             }
-            rest = after.strip_prefix("\r\n").unwrap();
+            rest = after.strip_prefix('\n').unwrap();
             break;
         }
         records.push(record);

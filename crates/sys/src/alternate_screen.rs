@@ -2,10 +2,11 @@
 //!
 //! [`enter`] shows it, [`leave`] brings the normal one back. While it is shown, the signals that end or stop a process
 //! at once (SIGTSTP, SIGQUIT, SIGABRT, the second SIGINT) and a panic leave it first; a process that goes on after a
-//! stop shows it again. No mode of the terminal is changed, so none has to be put back: only SIGKILL leaves a terminal
-//! on the alternate screen.
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Mutex, Once, PoisonError};
+//! stop shows it again. While it is shown, keys are read as they are pressed and not echoed, if standard input is a terminal
+//! in the foreground ([`has_keys`]); its mode is put back with the normal screen. Only SIGKILL leaves a terminal on the
+//! alternate screen and without echo.
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::{Mutex, Once, OnceLock, PoisonError};
 
 use crate::out::{Out, OutError};
 
@@ -13,6 +14,13 @@ use crate::out::{Out, OutError};
 static SHOWN: AtomicBool = AtomicBool::new(false);
 /// True if what stands on the screen is not what was drawn last.
 static STALE: AtomicBool = AtomicBool::new(false);
+/// The mode of the terminal that standard input is, as it was before keys were read.
+static USUAL_MODE: OnceLock<libc::termios> = OnceLock::new();
+static KEYS_ARE_GONE: AtomicBool = AtomicBool::new(false);
+/// When a key was last looked for, on the monotonic clock.
+static LOOKED_NS: AtomicU64 = AtomicU64::new(0);
+/// Time between two looks for a key while rows are read.
+const LOOK_NS: u64 = 50_000_000;
 /// Messages for stderr that wait for the normal screen.
 static HELD: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
@@ -35,8 +43,76 @@ pub fn enter() -> Result<(), OutError> {
         }));
     });
     Out::stdout().write_all(ENTER)?;
+    if let Some(mode) = terminal_mode() {
+        USUAL_MODE.get_or_init(|| mode);
+    }
     SHOWN.store(true, SeqCst);
+    read_keys();
     Ok(())
+}
+
+/// True if `q` ends the run: the screen is shown, and keys are read.
+pub fn has_keys() -> bool {
+    is_shown() && USUAL_MODE.get().is_some() && !KEYS_ARE_GONE.load(SeqCst)
+}
+
+/// From now on no key is looked for: the terminal is gone.
+pub(crate) fn forget_keys() {
+    KEYS_ARE_GONE.store(true, SeqCst);
+}
+
+/// True if `q` was pressed since the last call, looking at most once in 50 ms.
+pub fn take_quit() -> bool {
+    if !has_keys() {
+        return false;
+    }
+    let (now_ns, last_ns) = (crate::clock::monotonic_ns(), LOOKED_NS.load(SeqCst));
+    now_ns.saturating_sub(last_ns) >= LOOK_NS && {
+        LOOKED_NS.store(now_ns, SeqCst);
+        take_key()
+    }
+}
+
+/// True if `q` is among the keys that wait. Two system calls.
+pub(crate) fn take_key() -> bool {
+    let mut poll = libc::pollfd { fd: libc::STDIN_FILENO, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one live pollfd; a timeout of 0 does not wait.
+    let ready = crate::syscall::call("poll", || unsafe { libc::poll(&raw mut poll, 1, 0) }.into());
+    if !ready.is_ok_and(|ready| ready > 0) || poll.revents & libc::POLLIN == 0 {
+        return false;
+    }
+    let mut keys = [0u8; 64];
+    // SAFETY: `keys` is live, exclusively borrowed and as long as is said.
+    let read = crate::syscall::call("read", || unsafe {
+        libc::read(libc::STDIN_FILENO, keys.as_mut_ptr().cast(), keys.len()) as i64
+    });
+    let count = read.ok().and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
+    keys.get(..count).unwrap_or_default().iter().any(|key| matches!(key, b'q' | b'Q'))
+}
+
+/// The mode of standard input, if it is a terminal and this process may read from it.
+fn terminal_mode() -> Option<libc::termios> {
+    // SAFETY: termios holds integers, for which all bits zero is a value; both calls take a number, and a live termios
+    // that is exclusively borrowed.
+    unsafe {
+        let mut mode: libc::termios = std::mem::zeroed();
+        let is_ours = libc::tcgetpgrp(libc::STDIN_FILENO) == libc::getpgrp();
+        (is_ours && libc::tcgetattr(libc::STDIN_FILENO, &raw mut mode) == 0).then_some(mode)
+    }
+}
+
+/// From now on keys arrive as they are pressed. For signal handlers: one system call, in the foreground alone.
+fn read_keys() {
+    let Some(mut mode) = USUAL_MODE.get().copied() else { return };
+    mode.c_lflag &= !(libc::ICANON | libc::ECHO);
+    mode.c_cc[libc::VMIN] = 1;
+    mode.c_cc[libc::VTIME] = 0;
+    set_mode(&mode);
+}
+
+fn set_mode(mode: &libc::termios) {
+    // SAFETY: tcsetattr reads one live termios and is async-signal-safe. A terminal that has gone needs nothing.
+    unsafe { libc::tcsetattr(libc::STDIN_FILENO, libc::TCSANOW, mode) };
 }
 
 /// Brings the normal screen back, then prints the messages that waited for it. Without effect if it is shown already.
@@ -77,11 +153,12 @@ pub(crate) fn set_stale() {
     STALE.store(true, SeqCst);
 }
 
-/// Brings the normal screen back; true if it was not shown. For signal handlers: one system call.
+/// Brings the normal screen and the terminal's mode back; true if it was shown. For signal handlers: two system calls.
 pub(crate) fn leave_at_once() -> bool {
     let was_shown = SHOWN.swap(false, SeqCst);
     if was_shown {
         put(LEAVE);
+        USUAL_MODE.get().iter().for_each(|mode| set_mode(mode));
     }
     was_shown
 }
@@ -89,6 +166,7 @@ pub(crate) fn leave_at_once() -> bool {
 /// Shows the alternate screen again. For signal handlers: one system call.
 pub(crate) fn enter_again() {
     put(ENTER);
+    read_keys();
     SHOWN.store(true, SeqCst);
     set_stale();
 }

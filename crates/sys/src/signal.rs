@@ -48,6 +48,13 @@ pub fn is_requested() -> bool {
     REQUESTED.load(SeqCst) != 0
 }
 
+/// Ends the run as Ctrl-C does if `q` was pressed on the alternate screen. At most one look in 50 ms.
+pub fn end_on_quit() {
+    if alternate_screen::take_quit() {
+        request(libc::SIGINT, clock::monotonic_ns());
+    }
+}
+
 /// From now on SIGHUP asks for files to be opened anew ([`hangups`]) and ends nothing, as log rotation and service
 /// managers expect; but where the process has a terminal and loses it, SIGHUP ends the run as ever, unless it was
 /// ignored at the start.
@@ -183,7 +190,9 @@ impl Interrupt {
                 return Ok(Woke::Deadline);
             }
             match sleep_or_poke(left) {
-                Ok(()) | Err(Errno::INTR) => drain(),
+                Ok(true) if alternate_screen::take_key() => request(libc::SIGINT, clock::monotonic_ns()),
+                Ok(true) => {}
+                Ok(false) | Err(Errno::INTR) => drain(),
                 Err(errno) => return Err(SysError::new("ppoll", "the next round", errno)),
             }
         }
@@ -307,15 +316,23 @@ fn is_in_foreground() -> bool {
     unsafe { libc::tcgetpgrp(libc::STDOUT_FILENO) == libc::getpgrp() }
 }
 
-fn sleep_or_poke(left_ns: u64) -> Result<(), Errno> {
-    let mut poll = libc::pollfd { fd: POKE.load(SeqCst), events: libc::POLLIN, revents: 0 };
+// True if a key has come.
+fn sleep_or_poke(left_ns: u64) -> Result<bool, Errno> {
+    let poke = libc::pollfd { fd: POKE.load(SeqCst), events: libc::POLLIN, revents: 0 };
+    // A negative descriptor is not looked at.
+    let keys = if alternate_screen::has_keys() { libc::STDIN_FILENO } else { -1 };
+    let mut polls = [poke, libc::pollfd { fd: keys, ..poke }];
     let left = libc::timespec {
         tv_sec: libc::time_t::try_from(left_ns / 1_000_000_000).unwrap_or(libc::time_t::MAX),
         tv_nsec: (left_ns % 1_000_000_000) as libc::c_long,
     };
-    // SAFETY: one live pollfd, one live timespec, no signal mask.
-    call("ppoll", || unsafe { libc::ppoll(&raw mut poll, 1, &raw const left, std::ptr::null()) }.into())?;
-    Ok(())
+    // SAFETY: two live pollfds, one live timespec, no signal mask.
+    call("ppoll", || unsafe { libc::ppoll(polls.as_mut_ptr(), 2, &raw const left, std::ptr::null()) }.into())?;
+    // A terminal that is gone is reported without end: SIGHUP ends the run.
+    if polls[1].revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0 {
+        alternate_screen::forget_keys();
+    }
+    Ok(polls[1].revents & libc::POLLIN != 0)
 }
 
 fn drain() {

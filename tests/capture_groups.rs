@@ -19,7 +19,8 @@ fn root_a_flood_of_senders_is_bounded_and_hides_nobody() {
         "table inet t {{\n chain i {{ type filter hook input priority 0\n udp dport {PORT} drop\n }}\n }}"
     ));
     let filter = format!("udp dst port {PORT}");
-    let words = ["-i", "lo", "--by", "src,sport", "--sum", "len", "--buffer", "256MiB", "-o", "json", &filter];
+    let words =
+        ["-i", "lo", "--by", "src,sport", "--sum", "len", "--buffer", "256MiB", "-o", "json", "--stats", &filter];
     let going: Going<String> = Going::spawn(command(&lab, &words), |line| line);
     testkit::wait_until("the ring is there", || rings(&lab) == 1);
     lab.inside(|| {

@@ -180,3 +180,65 @@ fn root_a_pipe_is_aligned_if_columns_is_set() {
     let csv = run(&["-o", "csv"], None);
     assert!(csv.lines().count() > 1 && !csv.contains('\r'), "{csv:?}");
 }
+
+/// Losses are on stderr: standard output has rows alone, and no sentence is about what no column was asked for.
+#[test]
+fn root_json_has_rows_alone_unless_the_statistics_are_asked_for() {
+    testkit::require_root!();
+    let lab = furnished("rowsalone");
+    let ran = netwren_in(&lab, &["sockets", "--json"]);
+    assert!(!ran.stderr.contains("containers, pods and units"), "{}", ran.stderr);
+    assert!(rows(&ran.stdout).iter().all(|row| row.get("accounting").is_none()));
+    let with = netwren_in(&lab, &["sockets", "--json", "--stats", "--no-owner"]);
+    assert!(rows(&with.stdout).last().unwrap().get("accounting").is_some());
+}
+
+/// Messages and tables are ASCII where the locale has no UTF-8.
+#[test]
+fn the_c_locale_gets_ascii() {
+    for args in [&["log"][..], &["--help"], &["sockets", "--proto"], &["counters", "--for", "0.01", "--stats"]] {
+        let output = command(args).env("LC_ALL", "C").output().unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        assert!(!text.is_empty() && text.is_ascii(), "{args:?}: {}", String::from_utf8_lossy(&text));
+    }
+}
+
+/// Long work says what it does, and Ctrl-C ends a wait between two readings as it ends any other command.
+#[test]
+fn root_an_interrupted_wait_shows_what_there_is() {
+    testkit::require_root!();
+    let lab = furnished("interrupted");
+    let mut command = lab.command(testkit::program::netwren());
+    clean(&mut command).args(["counters", "--for", "600", "--changed"]).stderr(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut first = String::new();
+    let mut lines = std::io::BufReader::new(child.stderr.take().unwrap());
+    std::io::BufRead::read_line(&mut lines, &mut first).unwrap();
+    assert_eq!(first, "netwren: comparing the counters of this host for 600 s (Ctrl-C ends it earlier)\n");
+    std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(output.stdout.starts_with(b"source"), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+/// What is written into files begins with a line that says what, where and until when.
+#[test]
+fn root_long_work_says_where_it_goes() {
+    testkit::require_root!();
+    let lab = furnished("longwork");
+    let file = |name: &str| lab.dir().join(name).to_string_lossy().into_owned();
+    let (packets, rows) = (file("a.pcapng"), format!("json:{}", file("a.json")));
+    for (args, says) in [
+        (
+            vec!["capture", "-i", "lo", "-w", &packets, "--for", "0.1"],
+            format!("packets of lo into {packets}, for 0.1 s"),
+        ),
+        (
+            vec!["nat", "events", "--to", &rows, "--for", "0.3"],
+            format!("shipping rows of `nat events` to {rows}, for 0."),
+        ),
+    ] {
+        let ran = netwren_in(&lab, &args);
+        assert!(ran.stderr.contains(&says), "{args:?}: {}", ran.stderr);
+    }
+}

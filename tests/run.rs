@@ -82,7 +82,7 @@ pub(crate) fn clean(command: &mut Command) -> &mut Command {
     for name in ["NO_COLOR", "NETWREN_BUG_COMPATIBLE", "NETWREN_SS_LAYOUT", "NETWREN_FAULTS", "COLUMNS"] {
         command.env_remove(name);
     }
-    command.env("LC_ALL", "C").env("TZ", "UTC")
+    command.env("LC_ALL", "C.UTF-8").env("TZ", "UTC")
 }
 
 /// The same for a child that may become another user.

@@ -3,6 +3,7 @@
 //! Rows are written into the frame of a [`Drawing`], which is drawn when the round is over, and again when the terminal
 //! has another size or comes back after a stop.
 
+use crate::ascii;
 use crate::local_time::local_time;
 use crate::stdout::Stdout;
 use record::{Round, SinkError};
@@ -166,7 +167,7 @@ impl Drawing {
         let lines = std::iter::once(&head[..]).chain(rows).chain([last]);
         let mut out = Vec::new();
         state.screen.draw(lines, (size.rows, size.columns), &mut out);
-        Stdout::new().write_all(&out).map_err(|error| match error.kind() {
+        ascii::table(Box::new(Stdout::new())).write_all(&out).map_err(|error| match error.kind() {
             ErrorKind::BrokenPipe => SinkError::Closed,
             _ => SinkError::Io(Box::new(error)),
         })

@@ -131,7 +131,7 @@ impl<'s> Enrichment<'s> {
         }
         let files = self.processes.iter().flat_map(Processes::cgroups);
         let containers = Containers::read(session.host(), files, self.cgroups.as_ref());
-        if let Some(line) = containers.missing() {
+        if let Some(line) = containers.missing().filter(|_| !session.is_silent_on_places()) {
             stats.incomplete = true;
             stats.add_reason(1, line);
         }

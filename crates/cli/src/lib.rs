@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod append_map;
+mod ascii;
 mod asked;
 mod bundle;
 mod command;
@@ -23,6 +24,7 @@ mod followed_ifaces;
 mod help;
 mod hints;
 mod local_time;
+mod long_work;
 mod messages;
 mod names;
 mod nft;

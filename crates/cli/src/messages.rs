@@ -1,5 +1,6 @@
 //! Lines on stderr: warnings, errors, the footer that says what is missing.
 
+use crate::ascii;
 use crate::width;
 use record::{Accounting, text};
 use sys::cost::Cost;
@@ -23,6 +24,7 @@ pub(crate) fn say(message: &str) {
     }
     line.push(b'\n');
     let text = String::from_utf8_lossy(&line);
+    let text = ascii::message(&text);
     let text = width::folded_message(&text);
     let waits = sys::alternate_screen::is_shown() && sys::term::is_terminal(STDERR);
     if !(waits && sys::alternate_screen::hold(text.as_bytes())) {

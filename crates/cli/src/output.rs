@@ -1,5 +1,6 @@
 //! Which sink a request gets: by format, and by what standard output is.
 
+use crate::ascii;
 use crate::exit::Exit;
 use crate::flags::request::{Format, KeptColumns, Repeat, Request};
 use crate::fold::fold;
@@ -18,7 +19,7 @@ pub(crate) fn sink(request: &Request) -> Box<dyn Sink> {
     if let Some(bundle) = &request.bundle {
         return bundle.sink();
     }
-    sink_into(request, Stdout::new())
+    sink_into(request, Box::new(Stdout::new()))
 }
 
 /// The sink for the rounds of a request: on a terminal they are drawn in place.
@@ -31,9 +32,10 @@ pub(crate) fn sink_of_rounds(request: &Request, session: &Session) -> Box<dyn Si
 }
 
 /// The sink for this request that writes into `to`, which ends on standard output.
-fn sink_into<W: Write + 'static>(request: &Request, to: W) -> Box<dyn Sink> {
+fn sink_into(request: &Request, to: Box<dyn Write>) -> Box<dyn Sink> {
     let terminal = sys::term::is_terminal(1);
-    let out = Out::new(to);
+    let is_exact = matches!(request.format, Format::Json | Format::Csv | Format::Tsv);
+    let out = Out::new(if is_exact { to } else { ascii::table(to) });
     let options = FormatOptions {
         header: request.header,
         color: request.color.unwrap_or_else(|| terminal && colour_is_welcome()),
@@ -60,7 +62,7 @@ fn sink_into<W: Write + 'static>(request: &Request, to: W) -> Box<dyn Sink> {
 }
 
 /// Log records in words, cut where the terminal ends.
-fn log_tail<W: Write>(request: &Request, out: Out<W>, color: bool) -> LogTail<W> {
+fn log_tail(request: &Request, out: Out<Box<dyn Write>>, color: bool) -> LogTail<Box<dyn Write>> {
     let clock = |seconds: u64| {
         let at = local_time(i64::try_from(seconds).ok()?)?;
         Some([at.hour, at.minute, at.second])
@@ -80,7 +82,7 @@ fn room(request: &Request) -> Option<Room> {
 
 /// Prints a text that is no table, as it is.
 pub(crate) fn print(text: &str) -> Exit {
-    match sys::Out::stdout().write_all(text.as_bytes()) {
+    match sys::Out::stdout().write_all(ascii::message(text).as_bytes()) {
         Ok(()) | Err(sys::OutError::Closed) => Exit::Ok,
         Err(error) => {
             crate::messages::say(&error.to_string());
@@ -102,7 +104,7 @@ pub(crate) fn refused(error: &clap::Error) -> Exit {
     let text = error.render().to_string();
     if error.use_stderr() {
         // A closed stderr is nobody's loss.
-        let _ = sys::Out::stderr().write_all(width::folded_message(&text).as_bytes());
+        let _ = sys::Out::stderr().write_all(width::folded_message(&ascii::message(&text)).as_bytes());
         return Exit::Usage;
     }
     // clap's own print would not tell that nothing was written.

@@ -39,7 +39,7 @@ pub(crate) fn markdown(commands: Commands) -> String {
          are counted together in the line \
          whose keys are all null, which is said (exit code 3): no group with more than\none in 32,768 of all rows is \
          among them in the end, and no line lacks more rows than that.\n\n## accounting\n\nThe last \
-         JSON object with `--stats`, or when anything was lost: \
+         JSON object with `--stats`: \
          `{\"accounting\":{seen, emitted, filtered, grouped, duplicates, cut, failed, lost, why:[{count, text}], via, \
          cpu_ms}}`.\nWith `--watch` each round begins with `{\"round\":{\"n\":1,\"time\":\"…\"}}`.\n",
     );

@@ -4,6 +4,7 @@
 //! [`Drawing`].
 //! In a pipe, on a terminal that is dumb or too small, and of a replay (which ends), rounds follow each other instead.
 
+use crate::ascii;
 use crate::drawing::{Drawing, SIZE_MIN};
 use crate::flags::request::{Format, Repeat, Request};
 use crate::session::Session;
@@ -19,7 +20,9 @@ pub(crate) type MakeWriter<'m> = dyn Fn(Box<dyn Write>) -> Box<dyn Sink + 'm> + 
 /// The writer that `make` makes, drawn in place if the request asks for rounds and standard output can show them.
 pub(crate) fn over<'m>(request: &Request, session: &Session, make: Box<MakeWriter<'m>>) -> Box<dyn Sink + 'm> {
     if !is_drawn(request) {
-        return make(Box::new(Stdout::new()));
+        let is_exact = matches!(request.format, Format::Json | Format::Csv | Format::Tsv);
+        let to: Box<dyn Write> = Box::new(Stdout::new());
+        return make(if is_exact { to } else { ascii::table(to) });
     }
     let counted = if request.format == Format::Table { "rows" } else { "lines" };
     let drawing = Rc::new(Drawing::new(title(request), counted));

@@ -43,6 +43,8 @@ pub(crate) struct SessionTarget {
     pub(crate) resolve: bool,
     /// How owners are found; none: the cheaper way.
     pub(crate) owners_via: Option<host::OwnersBackend>,
+    /// True if containers, pods and units are shown in passing: then nothing is said where they are unknown.
+    pub(crate) is_silent_on_places: bool,
     /// How long delays of packet sockets are measured; none: the usual time.
     pub(crate) sample: Option<Duration>,
 }
@@ -74,6 +76,7 @@ pub(crate) struct Session {
     resolver: Option<Resolver>,
     owners: OwnersReader,
     sample: Option<Duration>,
+    is_silent_on_places: bool,
     troubles: Vec<String>,
     /// True if all namespaces are wanted of a recording of one.
     lacks_namespaces: bool,
@@ -136,6 +139,7 @@ impl Session {
             resolver,
             owners,
             sample: target.sample,
+            is_silent_on_places: target.is_silent_on_places,
             troubles,
             lacks_namespaces: target.all_netns && !all_are_there,
             has_final_namespaces: Cell::new(false),
@@ -239,6 +243,11 @@ impl Session {
     /// See [`SessionTarget::sample`].
     pub(crate) fn sample(&self) -> Option<Duration> {
         self.sample
+    }
+
+    /// See [`SessionTarget::is_silent_on_places`].
+    pub(crate) fn is_silent_on_places(&self) -> bool {
+        self.is_silent_on_places
     }
 
     /// Who reads owners, round by round.

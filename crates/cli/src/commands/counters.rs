@@ -1,19 +1,21 @@
 //! `netwren counters [FILTER]`: what the kernel counts, in words.
 
 use super::saved;
-use super::source_provider::SourceProvider;
+use super::source_provider::{RoundTime, SourceProvider};
 use super::table;
 use crate::asked::Asked;
 use crate::command::{Command, ParsedWords, SavedPart};
 use crate::flags::defs::Scope;
-use crate::flags::request::{PERIODS_S, Repeat, Request};
+use crate::flags::request::{Format, PERIODS_S, Repeat, Request};
+use crate::long_work;
+use crate::messages::say;
 use crate::outcome::Outcome;
 use crate::session::Session;
 use ::host::Namespaces;
 use conntrack::stats::{Stats, StatsError};
 use counters::{CounterMemory, CounterReader, CounterReading, CounterTable, NextReading, Width};
 use record::rows::{CounterSource, KernelCounters, StatCounter};
-use record::{Accounting, Lookups, RowStats, Schema, Source};
+use record::{Accounting, Lookups, RowStats, Schema, Source, SourceError};
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use sys::{Errno, Host, Mode};
@@ -50,10 +52,14 @@ Examples:
 ";
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
-    let request = Request::of(words)?;
+    let mut request = Request::of(words)?;
     let window = window(words, &request)?;
     let provider = CounterProvider::new(&request, window, WINDOW).with_drivers();
     let provider = CounterProvider { changed_only: words.has("changed"), ..provider };
+    let is_long = window.is_some() && request.replay.is_none();
+    let provider = if is_long { provider.announced("comparing the counters of this host") } else { provider };
+    // The row counts are the last line of a long wait.
+    request.stats |= is_long && request.format != Format::Json;
     Ok(table::show(&request, |_| Ok(provider)))
 }
 
@@ -93,6 +99,8 @@ pub(super) struct CounterProvider {
     changed_only: bool,
     /// True to read what drivers count as well.
     drivers: bool,
+    /// What is said on stderr before the wait for the second reading; `None` for a wait that nobody notices.
+    announced: Option<&'static str>,
     memory: RefCell<CounterMemory>,
 }
 
@@ -105,6 +113,7 @@ impl CounterProvider {
             repeat: request.repeat,
             changed_only: false,
             drivers: false,
+            announced: None,
             memory: RefCell::default(),
         }
     }
@@ -117,6 +126,11 @@ impl CounterProvider {
     /// True without `--watch`.
     pub(super) fn is_once(&self) -> bool {
         self.repeat == Repeat::Once
+    }
+
+    /// The same, which says on stderr what it does while it waits.
+    pub(super) fn announced(self, what: &'static str) -> CounterProvider {
+        CounterProvider { announced: Some(what), ..self }
     }
 
     /// Sets the window; `None` stands for the time of a round or the usual window.
@@ -133,8 +147,13 @@ impl CounterProvider {
             (Some(window), _) | (None, Repeat::Every(window)) => window,
             (None, Repeat::Once) => self.usual,
         };
-        let window_ns = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX);
-        if !session.sleep_until(sys::clock::monotonic_ns().saturating_add(window_ns)) {
+        let announced = self.announced.filter(|_| self.repeat == Repeat::Once);
+        if let Some(what) = announced {
+            say(&format!("{what} {}", long_work::until(Some(window))));
+        }
+        let is_over = long_work::wait(session, window, announced.unwrap_or("waiting"));
+        // Ctrl-C ends the time between two readings early. A round of `--watch` has no row then.
+        if !is_over && self.repeat != Repeat::Once {
             return NextReading::Ended;
         }
         session.host().begin_round();
@@ -157,6 +176,10 @@ impl CounterProvider {
 }
 
 impl SourceProvider<KernelCounters> for CounterProvider {
+    fn open_round(&self, _: &Session, repeat: Repeat) -> Result<RoundTime, SourceError> {
+        Ok(if repeat == Repeat::Once { RoundTime::LastInterval } else { RoundTime::Moment })
+    }
+
     fn with_source<R>(
         &self,
         session: &Session,

@@ -272,7 +272,16 @@ impl Request {
             resolve: self.resolve.is_some(),
             owners_via: self.owners_via,
             sample: self.sample,
+            is_silent_on_places: !self.names_places(),
         }
+    }
+
+    /// True if columns, groups, the order or the filter name what a process runs in.
+    fn names_places(&self) -> bool {
+        let shown = &self.shown;
+        let texts = [&shown.columns, &shown.by, &shown.sort].into_iter().flatten().chain([&shown.filter]);
+        let mut words = texts.flat_map(|text| text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
+        words.any(|word| ["container", "pod", "unit"].contains(&word))
     }
 
     fn check(&self) -> Result<(), String> {

@@ -9,7 +9,7 @@ use std::io::Write;
 
 /// JSON lines. Numbers are numbers (marks too), addresses text, owners a list of objects, null where unknown.
 ///
-/// The accounting is the last object of a round if it was asked for or something was lost.
+/// The accounting is the last object of a round if it was asked for.
 pub struct Json<W> {
     out: Out<W>,
     options: FormatOptions,
@@ -73,7 +73,7 @@ impl<W: Write> Sink for Json<W> {
     }
 
     fn end(&mut self, totals: &Accounting) -> Result<(), SinkError> {
-        if self.options.stats || totals.is_partial() {
+        if self.options.stats {
             put_accounting(self.out.buf(), totals, self.options.cpu_us.map(|ask| ask()));
         }
         self.out.flush()

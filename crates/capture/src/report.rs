@@ -51,10 +51,15 @@ impl fmt::Display for CaptureReport {
         if self.adapter_stamps > 0 {
             write!(f, "; {} stamped by adapters", self.adapter_stamps)?;
         }
-        if let (Some(half), Some(most)) = (self.latency.at(500), self.latency.at(990)) {
-            write!(f, "; {} from the kernel to here for half of them, {} for 99 of 100", Ns(half), Ns(most))?;
-        }
         Ok(())
+    }
+}
+
+impl CaptureReport {
+    /// The time from the kernel's stamp to the writer of rows, in words; `None` if no packet was measured.
+    pub fn latency_in_words(&self) -> Option<String> {
+        let (half, most) = (self.latency.at(500)?, self.latency.at(990)?);
+        Some(format!("from the kernel to here: {} for half of the packets, {} for 99 of 100", Ns(half), Ns(most)))
     }
 }
 
@@ -90,8 +95,11 @@ mod tests {
         report.latency.add(2_500_000);
         assert_eq!(
             report.to_string(),
-            "100 packets received, 7 dropped by the ring, 5 by interfaces (eth0 2, eth1 3); 54 µs from the kernel to \
-             here for half of them, 2.6 ms for 99 of 100"
+            "100 packets received, 7 dropped by the ring, 5 by interfaces (eth0 2, eth1 3)"
+        );
+        assert_eq!(
+            report.latency_in_words().as_deref(),
+            Some("from the kernel to here: 54 µs for half of the packets, 2.6 ms for 99 of 100")
         );
     }
 }

@@ -9,6 +9,7 @@ use crate::enrich::Enrichment;
 use crate::exit::Exit;
 use crate::flags::request::{Repeat, Request};
 use crate::followed_ifaces::FollowedIfaces;
+use crate::long_work;
 use crate::messages::say;
 use crate::names::DnsNames;
 use crate::outcome::Outcome;
@@ -167,6 +168,7 @@ fn follow<T: Shipped>(
         None => None,
     };
     let status = shipment.as_ref().map(Shipment::status_line);
+    announce(request);
     let notifier = Notifier::start(session.run(), move || status.as_ref().map_or_else(String::new, |line| line()));
     let mut notes = Accounting::default();
     session.find_namespaces(None, &mut notes);
@@ -224,6 +226,16 @@ fn follow<T: Shipped>(
         run.ended = engine::Ended::Closed;
     }
     Ok(run)
+}
+
+/// Says which rows go where, until when.
+fn announce(request: &Request) {
+    let Some(ship) = &request.ship else { return };
+    let targets: Vec<String> = ship.targets.iter().map(ToString::to_string).collect();
+    let left_ns = request.ends_ns.map(|end_ns| end_ns.saturating_sub(sys::clock::monotonic_ns()));
+    // Rounded up: the time began when the words were read.
+    let left = left_ns.map(|ns| Duration::from_millis(ns.div_ceil(100_000_000) * 100));
+    say(&format!("shipping rows of `{}` to {}, {}", request.command, targets.join(", "), long_work::until(left)));
 }
 
 /// Hands the rows of a stream, and the cells of the plan, to `rows`.

@@ -8,7 +8,8 @@ use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::parser::bytes;
 use crate::flags::request::PERIODS_S;
-use crate::messages::footer_lines;
+use crate::long_work::{self, ProgressLine};
+use crate::messages::{footer_lines, say};
 use crate::outcome::Outcome;
 use crate::output;
 use crate::pillars;
@@ -114,6 +115,13 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         Ok(session) => session,
         Err(error) => return Ok(Outcome::because(error.exit(), error)),
     };
+    let shown = sys::escaped(asked.file.as_os_str().as_encoded_bytes());
+    say(&match asked.length {
+        Duration::ZERO => format!("recording one round of every network namespace in {shown}"),
+        length => {
+            format!("recording every network namespace in {shown}, a round a second, {}", long_work::until(Some(length)))
+        }
+    });
     let mut stats = Accounting::default();
     let counted = rounds(&session, words.commands, asked.length, &mut stats);
     session.finish(&mut stats);
@@ -156,12 +164,14 @@ fn rounds(session: &Session, commands: Commands, length: Duration, stats: &mut A
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let begun_ns = sys::clock::monotonic_ns();
     let end_ns = begun_ns.saturating_add(nanoseconds(length));
-    let mut counted = Counted::default();
+    let (mut counted, progress) = (Counted::default(), ProgressLine::default());
     let mut now_ns = begun_ns;
     loop {
         session.host().begin_round();
         round(session, commands, stats, &mut counted);
         counted.rounds += 1;
+        let begun_s = now_ns.saturating_sub(begun_ns) / 1_000_000_000;
+        progress.show(&format!("recording: {} rounds, {begun_s} of {} s", counted.rounds, length.as_secs_f64()));
         // The last round begins at the end of the time, so that what grew meanwhile is in the file.
         if now_ns >= end_ns || session.interrupted() || session.host().recording_has_stopped() {
             return counted;

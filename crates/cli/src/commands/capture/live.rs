@@ -10,6 +10,7 @@ use super::writing::{PacketWriter, all_written, finished, written};
 use crate::commands::all_netns::descriptors_for_netns;
 use crate::commands::follow::{self, StreamNotes, Then};
 use crate::enrich::Enrichment;
+use crate::long_work;
 use crate::messages::say;
 use crate::outcome::Outcome;
 use crate::packet_entries::EntryLookups;
@@ -25,6 +26,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use sys::{BufferBudget, NetnsOwner, Shortage};
+use std::time::Duration;
 
 /// Captures until the time is over or somebody ends it.
 pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outcome {
@@ -41,7 +43,7 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         if let Err(error) = sys::signal::report_on_usr1() {
             say(&error.to_string());
         }
-        let figures = Rc::new(Figures::new(capture.watch, capture.rotation.is_some()));
+        let figures = Rc::new(Figures::new(watched(capture), capture.rotation.is_some()));
         let tell = |text: &str| figures.say(text);
         let readers = RefCell::default();
         let links = |place: &CapturePlace| read_links(session, place, &readers);
@@ -78,6 +80,7 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
             return then(&mut stream, StreamNotes::default());
         }
         let output = Opened::of(capture, session.run())?;
+        announce(capture);
         let wanted: &[LookupId] =
             if output.is_some() && plan.needs_lookup(LookupId::Netns) { &[LookupId::Netns] } else { &[] };
         let names = Enrichment::read(session, wanted, &mut notes);
@@ -88,11 +91,32 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         let reading = Reading { capture, plan, needed: &needed, names: &names, writer };
         let beside = Beside { owners, entries };
         let (mut run, writer) = reading.read_all(&mut stream, beside, then)?;
+        let latency = capture.request.stats.then(|| stream.report().latency_in_words()).flatten();
         say_figures(&mut stream, writer, &figures, &mut run);
+        latency.iter().for_each(|words| say(words));
         programs.iter().for_each(Programs::say_behind_tags);
         run.stats.add(&notes);
         Ok(run)
     })
+}
+
+/// How often figures are said: as `--watch` says, each second on a terminal while a file is written.
+fn watched(capture: &Capture) -> Option<Duration> {
+    let is_seen = || sys::term::is_terminal(sys::term::STDERR);
+    capture.watch.or_else(|| capture.output.as_ref().filter(|_| is_seen()).map(|_| Duration::from_secs(1)))
+}
+
+/// Says what is written where, until when.
+fn announce(capture: &Capture) {
+    let Some(output) = &capture.output else { return };
+    let from = if capture.ifaces.is_empty() { "all interfaces".to_owned() } else { capture.ifaces.join(", ") };
+    let output = match output.as_os_str().as_encoded_bytes() {
+        b"-" => "standard output".to_owned(),
+        path => sys::escaped(path).to_string(),
+    };
+    let limit = capture.request.shown.limit.map_or_else(String::new, |limit| format!(" or {limit} packets"));
+    let until = long_work::until(capture.time);
+    say(&format!("capturing packets of {from} into {output}{limit}, {until}"));
 }
 
 /// The programs of the filter. Where all packets go into a file unparsed, none is judged here.

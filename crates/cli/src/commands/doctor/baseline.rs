@@ -63,7 +63,7 @@ pub(super) fn shown(request: &Request, file: &Path, window: Option<Duration>) ->
         Ok(then) => then,
         Err(outcome) => return Ok(outcome),
     };
-    let watch = Watch::new(CounterProvider::new(request, window, super::WINDOW));
+    let watch = Watch::new(CounterProvider::new(request, window, super::WINDOW).announced("watching this host"));
     Ok(table::run(request, &plan, &BaselineProvider { then, watch, listeners }))
 }
 

@@ -107,7 +107,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         known_names(plan)?;
         let filter =
             Predicate::new(&plan.demand().conjuncts).map_err(|bad| PlanError::Plan(engine::PlanError::Pattern(bad)))?;
-        let counters = CounterProvider::new(&request, window, WINDOW);
+        let counters = CounterProvider::new(&request, window, WINDOW).announced("watching this host");
         Ok::<_, PlanError>(DoctorProvider {
             watch: Watch::new(counters),
             chosen: chosen.unwrap_or_default(),

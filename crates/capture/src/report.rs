@@ -93,10 +93,7 @@ mod tests {
         report.dropped_by_ifaces = vec![drops("eth0", 2), drops("eth1", 3)];
         report.latency.add(50_000);
         report.latency.add(2_500_000);
-        assert_eq!(
-            report.to_string(),
-            "100 packets received, 7 dropped by the ring, 5 by interfaces (eth0 2, eth1 3)"
-        );
+        assert_eq!(report.to_string(), "100 packets received, 7 dropped by the ring, 5 by interfaces (eth0 2, eth1 3)");
         assert_eq!(
             report.latency_in_words().as_deref(),
             Some("from the kernel to here: 54 µs for half of the packets, 2.6 ms for 99 of 100")

@@ -45,9 +45,10 @@ fn sink_into(request: &Request, to: Box<dyn Write>) -> Box<dyn Sink> {
     };
     match request.format {
         Format::LogTail => Box::new(log_tail(request, out, options.color)),
-        Format::Home => {
-            Box::new(HomeText::new(out, HomeTextOptions { color: options.color, width: width::of_terminal() }))
-        }
+        Format::Home => Box::new(HomeText::new(
+            out,
+            HomeTextOptions { color: options.color, width: width::of_terminal(), lines: height(request) },
+        )),
         Format::Json => Box::new(Json::new(out, options)),
         Format::Csv => Box::new(Csv::new(out, options)),
         Format::Table if terminal => {
@@ -59,6 +60,12 @@ fn sink_into(request: &Request, to: Box<dyn Write>) -> Box<dyn Sink> {
         Format::Table if request.color == Some(true) => Box::new(TableWriter::new(out, options)),
         Format::Table | Format::Tsv => Box::new(Text::new(out, options)),
     }
+}
+
+/// Lines of the terminal below what stands there already: the prompt, or head and last line of drawn rounds.
+fn height(request: &Request) -> Option<usize> {
+    let rows = sys::term::size(sys::term::STDOUT)?.rows;
+    Some(rows.saturating_sub(if request.repeat == Repeat::Once { 1 } else { 2 }))
 }
 
 /// Log records in words, cut where the terminal ends.

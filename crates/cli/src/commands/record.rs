@@ -119,7 +119,10 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     say(&match asked.length {
         Duration::ZERO => format!("recording one round of every network namespace in {shown}"),
         length => {
-            format!("recording every network namespace in {shown}, a round a second, {}", long_work::until(Some(length)))
+            format!(
+                "recording every network namespace in {shown}, a round a second, {}",
+                long_work::until(Some(length))
+            )
         }
     });
     let mut stats = Accounting::default();

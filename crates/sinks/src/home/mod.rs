@@ -16,6 +16,9 @@ use std::io::Write;
 /// Columns of the label before a line.
 const LABEL: usize = 14;
 
+/// Lines of a screen if there is no terminal.
+const LINES: usize = 23;
+
 /// Width if there is no terminal.
 const WIDTH: usize = 80;
 
@@ -25,6 +28,8 @@ pub struct HomeTextOptions {
     pub color: bool,
     /// Columns of the terminal; `None` in a pipe.
     pub width: Option<usize>,
+    /// Lines that the screen may have; `None` in a pipe. Fewer than 23 are as many.
+    pub lines: Option<usize>,
 }
 
 /// Writes home screens; their cells are all fields of the table, in its order.
@@ -50,16 +55,17 @@ impl<W: Write> Sink for HomeText<W> {
 
     fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
         let width = self.options.width.unwrap_or(WIDTH).max(WIDTH / 2);
-        let mut lines = ScreenLines { text: String::new(), width, color: self.options.color };
+        let spare = self.options.lines.unwrap_or(LINES).saturating_sub(LINES);
+        let mut lines = ScreenLines { text: String::new(), width, spare, color: self.options.color };
         let cells = Cells(cells);
         parts::head(&cells, &mut lines);
+        parts::findings(&cells, &mut lines);
         parts::interfaces(&cells, &mut lines);
         parts::sockets(&cells, &mut lines);
         parts::conntrack(&cells, &mut lines);
         parts::retransmits(&cells, &mut lines);
         parts::flows(&cells, &mut lines);
         parts::drops(&cells, &mut lines);
-        parts::findings(&cells, &mut lines);
         parts::unseen(&cells, &mut lines);
         self.out.buf().extend_from_slice(lines.text.as_bytes());
         self.out.line_done()?;
@@ -113,10 +119,19 @@ enum Tone {
 struct ScreenLines {
     text: String,
     width: usize,
+    /// Lines of the terminal that no part has taken beyond its own.
+    spare: usize,
     color: bool,
 }
 
 impl ScreenLines {
+    /// How many of a part's rows are shown: its own, and spare lines as far as it has rows for them.
+    fn rows(&mut self, own: usize, all: usize) -> usize {
+        let more = all.saturating_sub(own).min(self.spare);
+        self.spare -= more;
+        all.min(own + more)
+    }
+
     /// A line, cut where the screen ends.
     fn put(&mut self, tone: Tone, line: &str) {
         let line = beginning(line.trim_end(), self.width);

@@ -2,12 +2,12 @@
 
 use super::fit::{cell, escaped, short};
 use super::{Cells, ScreenLines, Tone};
-use crate::cut::{beginning, both_ends};
+use crate::cut::{beginning, both_ends, width_of};
 use record::text::{put_addr, put_seconds};
 use record::{OwnedObject, OwnedValue, Value};
 use std::fmt::Write;
 
-/// Rows of each part at most: a screen has 24.
+/// Rows of each part that have a line on every screen.
 const INTERFACES_MAX: usize = 3;
 const SOCKET_LINES_MAX: usize = 2;
 const FLOWS_MAX: usize = 5;
@@ -43,20 +43,24 @@ pub(super) fn head(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
 pub(super) fn interfaces(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     let (mut all, total) = (cells.objects("interfaces"), cells.number("interfaces_total"));
     all.retain(|one| !is_idle(one));
-    let label = counted("ifaces", total, all.len().min(INTERFACES_MAX));
+    let rows = lines.rows(INTERFACES_MAX, all.len());
+    let label = counted("ifaces", total, rows);
     if all.is_empty() {
         lines.labelled(&label, if total == 0 { "none" } else { "none carries anything" });
     }
     let with_netns = has_several_netns(&all);
-    for (nth, one) in all.iter().take(INTERFACES_MAX).enumerate() {
-        let name = name_in(one, "iface", with_netns);
+    let names: Vec<String> = all.iter().take(rows).map(|one| name_in(one, "iface", with_netns)).collect();
+    // Numbers stay next to the names, however wide the screen is.
+    let longest = names.iter().map(|name| width_of(name)).max().unwrap_or(0);
+    let room = longest.clamp(13, 13 + lines.width.saturating_sub(80));
+    for (nth, (one, name)) in all.iter().zip(&names).enumerate() {
         let rate = |bits, packets| match (one.get(bits), one.get(packets)) {
             (Value::U64(bits), Value::U64(packets)) => format!("{:>6}bit/s {:>5} pkt/s", short(bits), short(packets)),
             _ => format!("{:>23}", "rate unknown"),
         };
         let text = format!(
             "{} in{} out{}",
-            cell(&name, 13 + lines.width.saturating_sub(80)),
+            cell(name, room),
             rate("bits_in_per_s", "packets_in_per_s"),
             rate("bits_out_per_s", "packets_out_per_s")
         );
@@ -119,9 +123,10 @@ pub(super) fn conntrack(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
 pub(super) fn retransmits(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     let text = match (cells.value("segs_out"), cells.value("retransmits")) {
         (Value::U64(sent), Value::U64(again)) if again > 0 => {
-            format!("{sent} segments sent, {again} of them again ({})", percent(again, sent))
+            // The kernel counts segments that are sent again apart from the others.
+            format!("{sent} segments sent, {again} retransmitted ({})", percent(again, sent.saturating_add(again)))
         }
-        (Value::U64(sent), Value::U64(_)) => format!("{sent} segments sent, none of them again"),
+        (Value::U64(sent), Value::U64(_)) => format!("{sent} segments sent, none retransmitted"),
         _ => "segments and retransmits unknown: one reading".to_owned(),
     };
     lines.labelled("tcp", &text);
@@ -130,33 +135,29 @@ pub(super) fn retransmits(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
 /// The flows that carry most, with who holds them.
 pub(super) fn flows(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     let all = cells.objects("flows");
-    let label = counted("flows", cells.number("flows_total"), all.len().min(FLOWS_MAX));
+    let rows = lines.rows(FLOWS_MAX, all.len());
+    let label = counted("flows", cells.number("flows_total"), rows);
     if all.is_empty() {
         return lines.labelled(&label, "none");
     }
+    let with_netns = has_several_netns(&all);
+    let betweens: Vec<String> = all.iter().take(rows).map(|one| ends_of(one, with_netns)).collect();
     let process = PROCESS + lines.width.saturating_sub(80) / 2;
-    let ends = lines.width.saturating_sub(FLOW_NUMBERS + process).max(10);
+    // Numbers stay next to the ends, however wide the screen is.
+    let longest = betweens.iter().map(|between| width_of(between)).max().unwrap_or(0);
+    let ends = lines.width.saturating_sub(FLOW_NUMBERS + process).max(10).min(longest.max(label.len()));
     let title = format!("{:>6} {:>6} {:>6}  {}", "conns", "in/s", "out/s", "process");
     lines.put(Tone::Heading, &format!("{}{title}", cell(&label, 11 + ends)));
-    let with_netns = has_several_netns(&all);
-    for one in all.iter().take(FLOWS_MAX) {
+    for (one, between) in all.iter().zip(&betweens) {
         let (proto, direction) = (word(one.get("proto")), word(one.get("direction")));
         let direction = if direction == "unknown" { "?" } else { &*direction };
         let rate = |name| match one.get(name) {
             Value::U64(bytes) => short(bytes),
             _ => "-".to_owned(),
         };
-        let mut between = format!(
-            "{} > {}",
-            end(one.get("local_addr"), one.get("local_port")),
-            end(one.get("peer_addr"), one.get("peer_port"))
-        );
-        if with_netns {
-            between = format!("{}: {between}", word(one.get("netns")));
-        }
         let line = format!(
             "  {proto:<4} {direction:<3} {}{:>6} {:>6} {:>6}  {}",
-            cell(&between, ends),
+            cell(between, ends),
             short(number(one.get("connections"))),
             rate("bytes_in_per_s"),
             rate("bytes_out_per_s"),
@@ -166,16 +167,24 @@ pub(super) fn flows(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     }
 }
 
+/// The two ends of a flow, with its network namespace if that is wanted.
+fn ends_of(one: &OwnedObject, with_netns: bool) -> String {
+    let local = end(one.get("local_addr"), one.get("local_port"));
+    let between = format!("{local} > {}", end(one.get("peer_addr"), one.get("peer_port")));
+    if with_netns { format!("{}: {between}", word(one.get("netns"))) } else { between }
+}
+
 /// Packets that were dropped, by cause.
 pub(super) fn drops(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     let all = cells.objects("drops");
     let by_counters = matches!(cells.value("drops_via"), Value::Name("counters"));
-    let label = counted("drops", all.len() as u64, all.len().min(CAUSES_MAX));
+    let rows = lines.rows(CAUSES_MAX, all.len());
+    let label = counted("drops", all.len() as u64, rows);
     if all.is_empty() {
         lines.labelled(&label, if by_counters { "none by the kernel's counters of losses" } else { "none" });
     }
     let with_netns = has_several_netns(&all);
-    for (nth, one) in all.iter().take(CAUSES_MAX).enumerate() {
+    for (nth, one) in all.iter().take(rows).enumerate() {
         let how = if by_counters { " (a counter)" } else { "" };
         let mut text = format!("{} {}{how}", number(one.get("count")), name_in(one, "reason", with_netns));
         for (name, before) in [("place", " at "), ("iface", " on "), ("process", " of "), ("meaning", ": ")] {
@@ -191,12 +200,13 @@ pub(super) fn drops(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
 /// The worst findings.
 pub(super) fn findings(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     let all = cells.objects("findings");
-    let label = counted("findings", cells.number("findings_total"), all.len().min(CAUSES_MAX));
+    let rows = lines.rows(CAUSES_MAX, all.len());
+    let label = counted("findings", cells.number("findings_total"), rows);
     if all.is_empty() {
         lines.labelled(&label, "none");
     }
     let with_netns = has_several_netns(&all);
-    for (nth, one) in all.iter().take(CAUSES_MAX).enumerate() {
+    for (nth, one) in all.iter().take(rows).enumerate() {
         let severity = word(one.get("severity"));
         let text =
             format!("{} {}: {}", severity.to_uppercase(), name_in(one, "id", with_netns), word(one.get("title")));
@@ -206,6 +216,9 @@ pub(super) fn findings(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
             _ => Tone::Plain,
         };
         lines.toned(if nth == 0 { &label } else { "" }, tone, &text);
+    }
+    if !all.is_empty() {
+        lines.labelled("", "run `netwren doctor` for evidence and fixes");
     }
 }
 

@@ -59,7 +59,11 @@ fn crowded() -> HomeScreen {
 }
 
 fn text(screen: &HomeScreen, width: Option<usize>) -> String {
-    let mut sink = HomeText::new(Out::new(Vec::new()), HomeTextOptions { color: false, width });
+    text_of(screen, width, None)
+}
+
+fn text_of(screen: &HomeScreen, width: Option<usize>, lines: Option<usize>) -> String {
+    let mut sink = HomeText::new(Out::new(Vec::new()), HomeTextOptions { color: false, width, lines });
     sink.begin(&Columns::default(), None).unwrap();
     let lookups = Lookups::none();
     let cells: Vec<Value<'_>> = HomeScreens::FIELDS.iter().map(|field| field.cell(screen, &lookups)).collect();
@@ -81,25 +85,54 @@ fn a_crowded_host_fits_on_a_screen() {
     }
 }
 
+/// A taller terminal has more rows, and what is found comes first.
+#[test]
+fn the_height_of_the_terminal_is_used() {
+    let screen = crowded();
+    let tall = text_of(&screen, Some(200), Some(49));
+    assert!(tall.lines().count() > 40 && tall.lines().count() < 50, "{tall}");
+    let found = tall.find("findings").unwrap();
+    assert!(
+        found < tall.find("ifaces").unwrap() && tall.contains("run `netwren doctor` for evidence and fixes"),
+        "{tall}"
+    );
+    assert_eq!(text_of(&screen, Some(80), Some(10)), text(&screen, Some(80)));
+}
+
+/// On a wide screen the numbers stay next to the names.
+#[test]
+fn numbers_stay_next_to_names() {
+    let iface = [Value::Null, Value::Bytes(b"eth0"), Value::U64(8), Value::U64(1), Value::U64(8), Value::U64(1)];
+    let screen = HomeScreen {
+        interfaces: vec![object(HomeScreen::INTERFACES, &iface)],
+        interfaces_total: 1,
+        segs_out: Some(0),
+        retransmits: Some(30),
+        ..HomeScreen::default()
+    };
+    assert_eq!(text(&screen, Some(200)), text(&screen, Some(80)));
+    assert!(text(&screen, None).contains("0 segments sent, 30 retransmitted (100.0 %)"), "{}", text(&screen, None));
+}
+
 #[test]
 fn an_empty_host_has_every_part_that_was_looked_at() {
     let screen = HomeScreen { host: b"h".to_vec(), kernel: "6".into(), drops_via: "counters", ..HomeScreen::default() };
     let expected = "\
 h  Linux 6  1970-01-01T00:00:00Z
+findings      none
 ifaces        none
 sockets       none
 conntrack     no table that can be read
 tcp           segments and retransmits unknown: one reading
 flows         none
 drops         none by the kernel's counters of losses
-findings      none
 ";
     assert_eq!(text(&screen, None), expected);
 }
 
 #[test]
 fn an_empty_line_stands_between_rounds() {
-    let mut sink = HomeText::new(Out::new(Vec::new()), HomeTextOptions { color: true, width: Some(80) });
+    let mut sink = HomeText::new(Out::new(Vec::new()), HomeTextOptions { color: true, width: Some(80), lines: None });
     sink.begin(&Columns::default(), Some(Round { n: 2, time_s: 0 })).unwrap();
     assert_eq!(sink.row(&[]).unwrap(), Next::More);
     let text = String::from_utf8(sink.out.buf().clone()).unwrap();

@@ -25,8 +25,8 @@ use record::{Accounting, LookupId, SourceError, SourceFault, Stream};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
-use sys::{BufferBudget, NetnsOwner, Shortage};
 use std::time::Duration;
+use sys::{BufferBudget, NetnsOwner, Shortage};
 
 /// Captures until the time is over or somebody ends it.
 pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outcome {

@@ -55,7 +55,7 @@ cannot be seen leaves the others as they are, and the screen says why; the exit 
 ";
 
 /// Rows of each list at most.
-const LIST_MAX: u64 = 20;
+const LIST_MAX: u64 = 60;
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let mut request = Request::of(words)?;
@@ -94,7 +94,7 @@ impl HomeProvider {
             |members: &[record::Member]| Some(members.iter().map(|member| member.name).collect::<Vec<_>>().join(","));
         let flows = Shown {
             columns: columns(record::rows::HomeScreen::FLOWS),
-            order: Some("bytes_out_per_s:desc,bytes_in_per_s:desc,connections:desc"),
+            order: Some("bytes_per_s:desc,connections:desc"),
             limit: Some(LIST_MAX),
             ..Shown::default()
         };

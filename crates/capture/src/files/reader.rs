@@ -57,7 +57,7 @@ impl UnreadFile {
         let name = if is_stdin { "standard input".into() } else { escaped(path.as_os_str().as_encoded_bytes()) };
         let open = || match is_stdin {
             true => Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?)),
-            false => sys::infile::open(path),
+            false => File::open(path),
         };
         match open() {
             Ok(file) => Ok(UnreadFile { file: Pipe::of(file).map_or_else(Err, Ok), name }),
@@ -202,8 +202,8 @@ impl PacketFile {
         found.map_err(|fault| FileError { file: self.name.clone(), offset: self.input.offset(), fault })
     }
 
-    /// From now on a call that would have to wait for a pipe fails instead ([`FileError::is_starved`]); nothing is lost.
-    /// What is packed by zstd is waited for all the same: its decoder hands out nothing before.
+    /// From now on a call that would have to wait for a pipe fails instead ([`FileError::is_starved`]), and loses
+    /// nothing. What is packed by zstd is waited for all the same: its decoder hands out nothing before.
     pub(super) fn fail_instead_of_waiting(&mut self) {
         if let Some(pipe) = self.pipe.as_ref().filter(|_| !self.is_zstd) {
             pipe.fail_instead_of_waiting();

@@ -61,8 +61,8 @@ impl<'h> FilePackets<'h> {
         }
     }
 
-    /// What rows do not have: comments of the packets so far that passed, and blocks that are no packets (names, counts,
-    /// secrets).
+    /// What rows do not have: comments of the packets so far that passed, and blocks that are no packets (names,
+    /// counts, secrets).
     pub fn left_out(&self) -> (u64, u64) {
         (self.comments, self.file.other_blocks)
     }

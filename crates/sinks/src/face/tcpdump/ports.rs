@@ -12,17 +12,17 @@ pub(super) type Printer = fn(&mut Line<'_>, payload: &[u8], length: usize) -> Pr
 
 /// A port of tcpdump's list, and its printer here.
 #[derive(Clone, Copy)]
-enum Known {
+enum PortEntry {
     Either(u16, Printer),
     /// Not decoded here, but before what follows.
     Other(u16),
     /// The same, of the destination alone.
     OtherTo(u16),
 }
-use Known::{Either, Other, OtherTo};
+use PortEntry::{Either, Other, OtherTo};
 
 /// Over UDP.
-const UDP: &[Known] = &[
+const UDP: &[PortEntry] = &[
     Either(53, dns::print),
     Either(5353, dns::print_multicast),
     Other(69),
@@ -91,7 +91,7 @@ const UDP: &[Known] = &[
 ];
 
 /// Over TCP.
-const TCP: &[Known] = &[
+const TCP: &[PortEntry] = &[
     Other(21),
     Other(22),
     Other(23),
@@ -135,15 +135,15 @@ pub(super) fn tcp(sport: u16, dport: u16, _payload: &[u8]) -> Option<Printer> {
     of_ports(TCP, sport, dport)
 }
 
-fn of_ports(table: &[Known], sport: u16, dport: u16) -> Option<Printer> {
+fn of_ports(table: &[PortEntry], sport: u16, dport: u16) -> Option<Printer> {
     let is_either = |port: &u16| *port == sport || *port == dport;
-    let printer = |known: &Known| match known {
+    let printer = |entry: &PortEntry| match entry {
         Either(port, print) if is_either(port) => Some(*print),
         _ => None,
     };
-    let (at, print) = table.iter().enumerate().find_map(|(at, known)| Some((at, printer(known)?)))?;
+    let (at, print) = table.iter().enumerate().find_map(|(at, entry)| Some((at, printer(entry)?)))?;
     // Most packets have no port of the list, and end above.
-    let is_other = |known: &Known| match known {
+    let is_other = |entry: &PortEntry| match entry {
         Other(port) => is_either(port),
         OtherTo(port) => *port == dport,
         Either(..) => false,

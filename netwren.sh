@@ -371,19 +371,11 @@ documentation() {
     RUSTDOCFLAGS=$flags cargo doc --locked --quiet --workspace --no-deps
 }
 
-# The numbers of processes that start now are low ones. Between fork and exec the child of one test holds the sockets of
-# another, and of several owners the one with the lowest number is shown: with the default pid_max of 32,768 that would
-# be the child in every run during which the kernel begins its numbers anew. Only a hint, and nothing to take back.
-begin_numbers_anew() {
-    echo 300 2>/dev/null >/proc/sys/kernel/ns_last_pid || true
-}
-
 # cargo_tests LOG CARGO-WORDS…: each of them, even if one fails; the failure is kept by pipefail.
 cargo_tests() {
     local log=$1
     shift
     cargo test --locked --no-run "$@" || return
-    begin_numbers_anew
     cargo test --locked --no-fail-fast "$@" 2>&1 | tee -a "$log"
 }
 

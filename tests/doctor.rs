@@ -58,6 +58,35 @@ fn doctor(lab: &Lab, words: &[&str]) -> Ran {
     netwren_in(lab, &[&["doctor", "--for", "0.5"], words].concat())
 }
 
+/// A manager holds the listener, too: who accepts too slowly is likely, not certain.
+#[test]
+fn root_a_listener_with_two_holders_is_blamed_on_the_likely_one() {
+    testkit::require_root!();
+    let lab = Lab::new("drholders");
+    let script = "
+import ctypes, os, socket, time
+listener = socket.create_server(('127.0.0.1', 8080), backlog=1)
+open('/proc/self/comm', 'w').write('manager')
+if not os.fork():
+    ctypes.CDLL(None).prctl(1, 9)
+    open('/proc/self/comm', 'w').write('the-service')
+    clients, end = [], time.time() + 600
+    while time.time() < end:
+        client = socket.socket()
+        client.setblocking(False)
+        client.connect_ex(('127.0.0.1', 8080))
+        clients = clients[-50:] + [client]
+        time.sleep(0.01)
+os.wait()
+";
+    lab.spawn("python3", &["-c", script]);
+    lab.wait_until("it overflows", || counter(&lab, "TcpExtListenOverflows") > 0);
+    let found = findings(doctor(&lab, &["-o", "json"]));
+    let title = found[0]["title"].as_str().unwrap();
+    assert!(title.starts_with("the-service (") && title.contains(", likely: 2 processes hold it) at"), "{title}");
+    assert_eq!((&found[0]["id"], &found[0]["confidence"]), (&"listen-overflow".into(), &"likely".into()));
+}
+
 #[test]
 fn root_a_server_that_neither_accepts_nor_reads_is_named() {
     testkit::require_root!();

@@ -164,3 +164,65 @@ impl Drop for RemoveAtEnd {
         }
     }
 }
+
+/// A manager that listens, and a service that accepts from it: the manager's number is the lower one, and it is older.
+const MANAGED: &str = "
+import ctypes, os, socket
+listener = socket.create_server(('127.0.0.1', 7211))
+open('/proc/self/comm', 'w').write('manager')
+if not os.fork():
+    ctypes.CDLL(None).prctl(1, 9)
+    open('/proc/self/comm', 'w').write('the-service')
+    listener.accept()
+os.wait()
+";
+
+/// The process that is shown is the one that accepts; a filter finds either, and JSON has both.
+#[test]
+fn root_of_several_holders_the_one_that_works_is_shown() {
+    testkit::require_root!();
+    testkit::require_tool!("python3");
+    let (lab, tmp) = (Lab::new("holders"), tempfile::tempdir().unwrap());
+    let manager = lab.spawn("python3", &["-c", MANAGED]);
+    let children = || std::fs::read_to_string(format!("/proc/{manager}/task/{manager}/children")).unwrap_or_default();
+    let is_manager = || std::fs::read_to_string(format!("/proc/{manager}/comm")).is_ok_and(|name| name == "manager\n");
+    testkit::wait_until("the manager has its name", is_manager);
+    let is_waiting = || std::fs::read_to_string(format!("/proc/{manager}/wchan")).is_ok_and(|wait| wait == "do_wait");
+    testkit::wait_until("the manager waits", is_waiting);
+    let service: u32 = children().trim().parse().unwrap();
+    testkit::wait_until("the service has its name", || {
+        std::fs::read_to_string(format!("/proc/{service}/comm")).is_ok_and(|name| name == "the-service\n")
+    });
+    let sockets = ["sockets", "-H", "--columns", "process,pid", "local_port = 7211 and state = listen"];
+    for via in ["bpf", "proc"] {
+        let read = |words: &[&str]| {
+            let ran = netwren_in(&lab, &[words, &["--owners-via", via]].concat());
+            // Another test's process may not be readable.
+            assert!(ran.code == 0 || ran.stderr.contains("unreadable"), "{}", ran.stderr);
+            ran.stdout
+        };
+        let shown = format!("the-service +1\t{service}\n");
+        assert_eq!(read(&sockets), shown, "{via}");
+        for name in ["manager", "the-service"] {
+            assert_eq!(read(&[&sockets[..], &["--process", name]].concat()), shown, "{via} {name}");
+        }
+        assert_eq!(read(&[&sockets[..], &["-o", "csv"]].concat()).trim_end(), format!("the-service,{service}"));
+        let mut json = sockets;
+        json[3] = "process,owners";
+        let tape = tmp.path().join(via);
+        let tape = tape.to_str().unwrap();
+        let live = read(&[&json[..], &["--json", "--record", tape]].concat());
+        let row: serde_json::Value = serde_json::from_str(live.lines().next().unwrap()).unwrap();
+        assert_eq!(row["process"], "the-service", "{via}");
+        let owners = row["owners"].as_array().unwrap();
+        assert_eq!(
+            owners.iter().map(|owner| owner["pid"].as_u64()).collect::<Vec<_>>(),
+            [service, manager].map(|pid| Some(u64::from(pid)))
+        );
+        let started = |at: usize| owners[at]["started_ms"].as_u64().unwrap();
+        assert!(started(0) >= started(1) && started(1) > 0, "{via}: {row}");
+        let replayed = netwren_in(&lab, &[&json[..], &["--json", "--replay", tape]].concat());
+        let rows = |text: &str| text.lines().next().map(str::to_owned);
+        assert_eq!(rows(&replayed.stdout), rows(&live), "{via}: {}", replayed.stderr);
+    }
+}

@@ -78,11 +78,13 @@ struct css_set { struct cgroup *dfl_cgrp; } CORE;
 struct cred { kuid_t uid, euid; } CORE;
 struct fdtable { struct file **fd; } CORE;
 struct files_struct { int next_fd; struct fdtable *fdt; } CORE;
+struct signal_struct { int nr_threads; } CORE;
 struct task_struct {
 	int pid, tgid;
 	char comm[16];
 	u64 start_time, start_boottime;
 	struct task_struct *group_leader, *real_parent;
+	struct signal_struct *signal;
 	struct files_struct *files;
 	struct nsproxy *nsproxy;
 	const struct cred *cred;

@@ -7,8 +7,10 @@
  * seen once, and a thread with a table of its own is seen, too.
  *
  * The output, in units of 8 bytes, all numbers little endian (host/src/owners/rows.rs decodes it):
- *   task    u32 0, u32 1, u32 tid, u32 pid, char comm[16]   the sockets that follow are in this task's table;
- *                                                           comm is the process's, its main thread's
+ *   task    u32 0, u32 3, u32 tid, u32 pid, char comm[16], u64 started, u32 parent, u32 waits
+ *           the sockets that follow are in this task's table; the rest is the process's: the name of its main thread,
+ *           when it started (ns since boot), its parent (0: out of sight), and whether all that it does is to wait
+ *           for its children, for a signal or for a time
  *   socket  u32 inode, u32 fd                               an inode is never 0
  *   end     u32 0, u32 2, u64 files                         number of all files, sockets or not
  *
@@ -23,9 +25,9 @@ LICENSE("Dual BSD/GPL");
 
 /* Units in a batch, and of the longest row: a task with its first socket. */
 #define BATCH 64
-#define ROW_MAX 5
+#define ROW_MAX 7
 
-enum row { ROW_TASK = 1, ROW_END = 2 };
+enum row { ROW_END = 2, ROW_TASK = 3 };
 
 /* The pass that is under way. */
 u32 level;	/* of the reader's pid namespace */
@@ -35,6 +37,44 @@ u64 files;
 u64 batch[BATCH + 2];	/* a full batch and the end behind it */
 
 #define UNIT(low, high) ((u64)(u32)(low) | (u64)(u32)(high) << 32)
+
+struct pt_regs { unsigned long orig_ax; } CORE;
+struct pt_regs___arm64 { s32 syscallno; } CORE;
+
+/* True if the number is that of wait4, waitid, pause, rt_sigsuspend, rt_sigtimedwait, nanosleep or clock_nanosleep. */
+INLINE bool is_wait(u64 call, bool arm64)
+{
+	if (arm64)
+		return call == 260 || call == 95 || call == 133 || call == 137 || call == 101 || call == 115;
+	return call == 61 || call == 247 || call == 34 || call == 130 || call == 128 || call == 35 || call == 230;
+}
+
+/* True if the process has one thread, and that waits for something that is no socket. Needs Linux 6.2. */
+INLINE bool only_waits(struct task_struct *task)
+{
+	struct pt_regs___arm64 *arm64;
+	struct pt_regs *regs;
+
+	if (!bpf_rdonly_cast || task->pid != task->tgid || PLAIN(struct task_struct, task)->signal->nr_threads != 1)
+		return false;
+	regs = (void *)bpf_task_pt_regs(task);
+	arm64 = (void *)regs;
+	if (field_exists(regs->orig_ax))
+		return is_wait(regs->orig_ax, false);
+	return field_exists(arm64->syscallno) && is_wait(arm64->syscallno, true);
+}
+
+/* The number of the process's parent in the reader's pid namespace; 0 if it is not in it. */
+INLINE u32 parent_of(struct task_struct *task)
+{
+	struct task_struct *parent = PLAIN(struct task_struct, task)->group_leader->real_parent;
+	struct pid *pid;
+
+	if (!level)
+		return parent->tgid;
+	pid = parent->group_leader->thread_pid;
+	return pid && pid->level >= level ? number_at(pid, level) : 0;
+}
 
 /* Adds the task's row; there is room. */
 INLINE void put_task(struct task_struct *task, u32 at)
@@ -53,6 +93,8 @@ INLINE void put_task(struct task_struct *task, u32 at)
 	batch[at + 1] = UNIT(tid, pid);
 	batch[at + 2] = name[0];
 	batch[at + 3] = name[1];
+	batch[at + 4] = PLAIN(struct task_struct, task)->group_leader->start_boottime;
+	batch[at + 5] = UNIT(parent_of(task), only_waits(task));
 }
 
 INLINE void finish(struct seq_file *out)
@@ -94,7 +136,7 @@ SEC("iter/task_file") int owners_files(struct bpf_iter__task_file *ctx)
 	if (task->pid != last_tid) {
 		put_task(task, at);
 		last_tid = task->pid;
-		at += 4;
+		at += 6;
 	}
 	if (at >= BATCH)
 		return 0;

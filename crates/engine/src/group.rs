@@ -127,7 +127,7 @@ impl Grouper {
     fn group_of(&mut self, key: &[Value<'_>]) -> usize {
         self.scratch.clear();
         for (cell, part) in key.iter().zip(&self.keys) {
-            self.packed.side().pack(&part.of(*cell), &mut self.scratch);
+            self.packed.side().pack(&part.of(cell.without_others()), &mut self.scratch);
         }
         let hash = self.hasher.hash_one(&*self.scratch);
         let is_it = |&index: &usize| {

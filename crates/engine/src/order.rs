@@ -218,7 +218,7 @@ fn put_key(value: &Value<'_>, descending: bool, out: &mut Vec<u8>) {
             // As below.
             out.push(1);
         }
-        Value::Bytes(text) => put_text(text, out),
+        Value::Bytes(text) | Value::FirstOf(text, _) => put_text(text, out),
         Value::Name(word) | Value::Guess(word) => put_text(word.as_bytes(), out),
         Value::List(list) => {
             list.for_each(&mut |item| put_key(&item, false, out));

@@ -44,6 +44,8 @@ mod tag {
     pub(super) const NESTED: u8 = 32;
     /// A packed address, then the length in one byte.
     pub(super) const PREFIX: u8 = 33;
+    /// How many others, then as TEXT.
+    pub(super) const FIRST_OF: u8 = 34;
 }
 
 /// The arena.
@@ -150,6 +152,12 @@ impl SideTables {
                 pack_number(self.nested.len() as u64, out);
                 self.nested.push(nested.into());
             }
+            Value::FirstOf(text, others) => {
+                out.push(tag::FIRST_OF);
+                pack_number(others.into(), out);
+                pack_number(text.len() as u64, out);
+                out.extend_from_slice(text);
+            }
             Value::Words(text) => {
                 out.push(tag::OUTSIDE);
                 pack_number(text.len() as u64, out);
@@ -240,6 +248,11 @@ impl<'k> CellReader<'k> {
                 let len = self.place()?;
                 Value::Bytes(self.take(len)?)
             }
+            tag::FIRST_OF => {
+                let others = self.place()?;
+                let len = self.place()?;
+                Value::FirstOf(self.take(len)?, u32::try_from(others).ok()?)
+            }
             tag::WORD => {
                 let place = self.place()?;
                 Value::Name(self.side.words.get(place)?)
@@ -327,8 +340,10 @@ mod tests {
     #[test]
     fn cells_come_back_as_they_were() {
         let (texts, empty) = (vec!["a".to_owned(), "b\n".to_owned()], Vec::<String>::new());
-        let owners =
-            [Owner { pid: 7, fd: 3, process: Comm::new(b"a") }, Owner { pid: 8, fd: 4, process: Comm::new(b"") }];
+        let owners = [
+            Owner { pid: 7, fd: 3, process: Comm::new(b"a"), started: 0 },
+            Owner { pid: 8, fd: 4, process: Comm::new(b""), started: 0 },
+        ];
         let cells = [
             Value::Null,
             Value::Bool(true),
@@ -360,6 +375,7 @@ mod tests {
             Value::Prefix(Addr::V6([0; 16]), 0),
             Value::Bits(5, &["a", "b", "c"]),
             Value::Words(b"audit,web"),
+            Value::FirstOf(b"nginx", 3),
             Value::Bits(0, &["a", "b", "c"]),
         ];
         let mut packed = PackedCells::default();

@@ -130,6 +130,7 @@ pub(crate) fn cell_text(value: &Value<'_>) -> String {
         Value::I64(n) => n.to_string(),
         Value::Addr(addr) => addr.to_string(),
         Value::Bytes(text) => text.escape_ascii().to_string(),
+        Value::FirstOf(text, others) => format!("{} +{others}", text.escape_ascii()),
         Value::Name(word) => (*word).to_owned(),
         Value::Guess(word) => format!("{word}?"),
         Value::Thousandths(n) => format!("{}.{:03}", n / 1000, n % 1000),
@@ -202,7 +203,7 @@ impl Known {
 }
 
 pub(crate) fn owner(pid: u32, process: &str) -> Owner {
-    Owner { pid, fd: 3, process: Comm::new(process.as_bytes()) }
+    Owner { pid, fd: 3, process: Comm::new(process.as_bytes()), started: 0 }
 }
 
 pub(crate) fn field(name: &str) -> usize {

@@ -87,7 +87,7 @@ impl OwnerLists {
 
 /// Fills the places that no owner has yet.
 pub(crate) fn nobody() -> Owner {
-    Owner { pid: 0, fd: 0, process: Comm::default() }
+    Owner { pid: 0, fd: 0, process: Comm::default(), started: 0 }
 }
 
 #[cfg(test)]
@@ -97,7 +97,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn owner(pid: u32, fd: u32, name: u8) -> Owner {
-        Owner { pid, fd, process: Comm::new(&[b'a' + name]) }
+        Owner { pid, fd, process: Comm::new(&[b'a' + name]), started: 0 }
     }
 
     fn kept(owners: &[Owner]) -> Vec<Owner> {

@@ -144,7 +144,7 @@ fn issue_10_round_trips_of_a_flow() {
 
 #[test]
 fn owners_have_different_names() {
-    let owner = |pid, fd, name: &str| Owner { pid, fd, process: Comm::new(name.as_bytes()) };
+    let owner = |pid, fd, name: &str| Owner { pid, fd, process: Comm::new(name.as_bytes()), started: 0 };
     let row = tcp("192.0.2.1:80", "198.51.100.1:40000");
     let many: Vec<Owner> = (0..20).map(|n| owner(100 - n, 1, &format!("p{n}"))).collect();
     let grouping = group(&[
@@ -190,7 +190,7 @@ prop_compose! {
     ) -> (Socket<'static>, Vec<Owner>) {
         let proto = if udp { Proto::Udp } else { Proto::Tcp };
         let owners = owners.into_iter()
-            .map(|(pid, name)| Owner { pid, fd: 1, process: Comm::new(&[b'a' + name]) })
+            .map(|(pid, name)| Owner { pid, fd: 1, process: Comm::new(&[b'a' + name]), started: 0 })
             .collect();
         (Socket { proto, state: State(state), local, peer, netns_id, rqueue, ..Socket::EMPTY }, owners)
     }

@@ -126,7 +126,12 @@ impl Lookup for Owned {
         use std::sync::OnceLock;
         static BOTH: OnceLock<[Owner; 2]> = OnceLock::new();
         let both = BOTH.get_or_init(|| {
-            [(7, b"listener"), (8, b"acceptor")].map(|(pid, name)| Owner { pid, fd: 3, process: Comm::new(name) })
+            [(7, b"listener"), (8, b"acceptor")].map(|(pid, name)| Owner {
+                pid,
+                fd: 3,
+                process: Comm::new(name),
+                started: 0,
+            })
         });
         match key {
             Key::Id(7) => &both[..1],

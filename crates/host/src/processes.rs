@@ -13,6 +13,7 @@ use sys::{Blocks, Errno, Fd, Host, SysError};
 use crate::HostError;
 use crate::texts::Texts;
 pub use identity::Identity;
+pub(crate) use identity::Stat;
 use record::text::put_u64;
 
 /// Name of the stream on a recording.

@@ -48,7 +48,7 @@ impl ReadOwners for FakeReadings {
             let [local, peer] = [(HERE, 9), (THERE, 80)].map(|(addr, port)| Endpoint { addr, port });
             sockets.add_socket(&Socket { proto: Proto::Tcp, local, peer, inode: 5, ..Socket::EMPTY });
         }
-        let owner = Owner { pid: 7, fd: 3, process: Comm::new(b"x") };
+        let owner = Owner { pid: 7, fd: 3, process: Comm::new(b"x"), started: 0 };
         let owners = Some(FakeOwners(Some(owner).filter(|_| self.taken > self.without_owner)));
         let taken_ns = self.taken * 10;
         Some(Reading { taken_ns, is_last: false, sockets, owners, seen_ns: taken_ns + 5 })

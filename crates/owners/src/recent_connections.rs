@@ -175,7 +175,7 @@ mod tests {
     }
 
     fn socket(pid: u32, uid: u32) -> PacketSocket {
-        let owners = if pid == 0 { vec![] } else { vec![Owner { pid, fd: 3, process: Comm::new(b"x") }] };
+        let owners = if pid == 0 { vec![] } else { vec![Owner { pid, fd: 3, process: Comm::new(b"x"), started: 0 }] };
         PacketSocket {
             inode: 0,
             proto: Proto::Tcp,

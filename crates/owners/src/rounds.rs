@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn issue_10_owners_of_the_round_before_lose_to_a_process_that_took_their_number() {
-        let (key, owner) = (Key::Id(1), Owner { pid: 7, fd: 3, process: Comm::new(b"x") });
+        let (key, owner) = (Key::Id(1), Owner { pid: 7, fd: 3, process: Comm::new(b"x"), started: 0 });
         let mut rounds = RoundOwners::new(Owned(Vec::new()));
         assert!(rounds.owners(key).is_empty() && rounds.value(key).is_null());
         rounds.before = Some(Owned(vec![owner]));

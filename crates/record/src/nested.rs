@@ -32,6 +32,8 @@ impl Object for Owner {
         each("pid", Value::U64(self.pid.into()));
         each("process", Value::Bytes(self.process.as_bytes()));
         each("fd", Value::U64(self.fd.into()));
+        let started_ms = u64::from(self.started) * 10;
+        each("started_ms", if self.started == 0 { Value::Null } else { Value::U64(started_ms) });
     }
 }
 
@@ -53,6 +55,8 @@ pub enum OwnedValue {
     Plain(Value<'static>),
     /// [`Value::Bytes`]
     Bytes(Box<[u8]>),
+    /// [`Value::FirstOf`]
+    FirstOf(Box<[u8]>, u32),
     /// [`Value::Words`]
     Words(Box<[u8]>),
     /// [`Value::Owners`]
@@ -129,6 +133,7 @@ impl From<Value<'_>> for OwnedValue {
     fn from(value: Value<'_>) -> OwnedValue {
         OwnedValue::Plain(match value {
             Value::Bytes(text) => return OwnedValue::Bytes(text.into()),
+            Value::FirstOf(text, others) => return OwnedValue::FirstOf(text.into(), others),
             Value::Words(text) => return OwnedValue::Words(text.into()),
             Value::Owners(owners) => return OwnedValue::Owners(owners.into()),
             Value::List(list) => return OwnedValue::List(list.into()),
@@ -155,6 +160,7 @@ impl OwnedValue {
         match self {
             OwnedValue::Plain(value) => *value,
             OwnedValue::Bytes(text) => Value::Bytes(text),
+            OwnedValue::FirstOf(text, others) => Value::FirstOf(text, *others),
             OwnedValue::Words(text) => Value::Words(text),
             OwnedValue::Owners(owners) => Value::Owners(owners),
             OwnedValue::List(list) => Value::List(list),
@@ -215,7 +221,7 @@ mod tests {
     fn a_copy_equals_what_it_was_made_of() {
         let texts = vec!["a".to_owned(), String::new()];
         let ranges = vec![Range(1, 2), Range(3, 4)];
-        let owners = [Owner { pid: 1, fd: 2, process: Comm::new(b"sshd") }];
+        let owners = [Owner { pid: 1, fd: 2, process: Comm::new(b"sshd"), started: 0 }];
         for value in [
             Value::Null,
             Value::Time(7),
@@ -236,7 +242,7 @@ mod tests {
 
     #[test]
     fn items_of_owners_are_objects() {
-        let owners = [Owner { pid: 1, fd: 2, process: Comm::new(b"sshd") }; 2];
+        let owners = [Owner { pid: 1, fd: 2, process: Comm::new(b"sshd"), started: 0 }; 2];
         let mut items = Vec::new();
         Value::Owners(&owners).for_each_item(&mut |item| items.push(format!("{item:?}")));
         assert_eq!(items.len(), 2);

@@ -8,6 +8,9 @@ pub struct Comm {
 }
 
 impl Comm {
+    /// No name.
+    pub const EMPTY: Comm = Comm { bytes: [0; 15], len: 0 };
+
     /// The first 15 bytes of `name`, up to a NUL.
     pub fn new(name: &[u8]) -> Comm {
         let end = name.iter().position(|&b| b == 0).unwrap_or(name.len()).min(15);
@@ -31,4 +34,14 @@ pub struct Owner {
     pub fd: u32,
     /// Process name.
     pub process: Comm,
+    /// When the process started, in hundredths of a second since boot; 0 if that is unknown.
+    pub started: u32,
+}
+
+impl Owner {
+    /// How many processes besides the first one are among owners whose entries of one process stand together.
+    pub fn others(owners: &[Owner]) -> u32 {
+        let processes = owners.chunk_by(|a, b| a.pid == b.pid).count();
+        u32::try_from(processes.saturating_sub(1)).unwrap_or(u32::MAX)
+    }
 }

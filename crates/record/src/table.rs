@@ -81,7 +81,11 @@ impl<T: Table> Get<T> {
             Get::Owners { key, part } => match (lookups.owners(key(row)), part) {
                 ([], _) => Value::Null,
                 (owners, None) => Value::Owners(owners),
-                ([first, ..], Some(part)) => part(first),
+                ([first], Some(part)) => part(first),
+                (owners @ [first, ..], Some(part)) => match (part(first), Owner::others(owners)) {
+                    (Value::Bytes(name), others @ 1..) => Value::FirstOf(name, others),
+                    (value, _) => value,
+                },
             },
             Get::OwnersJoined { key, of, orphan, lookup } => {
                 let key = key(row);

@@ -21,6 +21,9 @@ pub enum Value<'r> {
     Addr(Addr),
     /// Text from outside: hostile until a sink has escaped it; not necessarily UTF-8.
     Bytes(&'r [u8]),
+    /// Text from outside that stands for several, and how many others there are: `nginx +3` in text; filters, order,
+    /// JSON and CSV take the text alone.
+    FirstOf(&'r [u8], u32),
     /// One of our own words (a state, a protocol): needs no escaping.
     Name(&'static str),
     /// One of our own words that is only a guess: text appends `?`; filters, order and JSON take the plain word.
@@ -67,6 +70,11 @@ impl<'r> Value<'r> {
     /// Text that is empty where there is none.
     pub fn nonempty(text: &'r [u8]) -> Self {
         if text.is_empty() { Value::Null } else { Value::Bytes(text) }
+    }
+
+    /// The text of [`Value::FirstOf`] alone, as a group has it; any other value as it is.
+    pub fn without_others(self) -> Self {
+        if let Value::FirstOf(text, _) = self { Value::Bytes(text) } else { self }
     }
 
     /// The words of a list of words; none of any other value.
@@ -199,6 +207,7 @@ const OF_OWNERS: &[Member] = &[
     Member { name: "pid", kind: Kind::Id },
     Member { name: "process", kind: Kind::Text },
     Member { name: "fd", kind: Kind::Id },
+    Member { name: "started_ms", kind: Kind::DurationMs },
 ];
 
 impl Kind {

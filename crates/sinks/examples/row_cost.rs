@@ -62,7 +62,7 @@ const PASSES: usize = 300;
 fn main() {
     let times = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(20_000usize).div_ceil(ROWS);
     let sockets: Vec<Socket<'_>> = (0..ROWS).map(socket).collect();
-    let owners = Owners([Owner { pid: 10425, fd: 17, process: Comm::new(b"python3") }]);
+    let owners = Owners([Owner { pid: 10425, fd: 17, process: Comm::new(b"python3"), started: 0 }]);
     let lookups = Lookups::none().with(LookupId::Owners, &owners);
     let bare: &[&str] = &["process", "pid"];
     for (what, show, without) in

@@ -51,7 +51,7 @@ fn columns() -> Columns {
 
 /// `rows` rows, some hostile, after a first round that gives the buffers their size. Returns the allocations.
 fn allocations(sink: &mut dyn Sink, rows: u64) -> u64 {
-    let owners = [Owner { pid: 77, fd: 3, process: Comm::new(b"a\n\xffb\"") }; 3];
+    let owners = [Owner { pid: 77, fd: 3, process: Comm::new(b"a\n\xffb\""), started: 0 }; 3];
     let path = [b"/run/".as_slice(), &[b'x'; 100], b"\x1b\xe2\x80\xae,\"\\"].concat();
     let round = |sink: &mut dyn Sink| {
         sink.begin(&columns(), None).unwrap();

@@ -27,7 +27,7 @@ fn socket_columns() -> Columns {
 }
 
 fn owners() -> [Owner; 2] {
-    [(123, b"nginx"), (124, b"a\"b,\n")].map(|(pid, name)| Owner { pid, fd: 7, process: Comm::new(name) })
+    [(123, b"nginx"), (124, b"a\"b,\n")].map(|(pid, name)| Owner { pid, fd: 7, process: Comm::new(name), started: 0 })
 }
 
 fn socket_rows(owners: &[Owner]) -> Vec<Vec<Value<'_>>> {
@@ -152,7 +152,7 @@ fn csv_is_quoted_where_it_must_be() {
 /// A process names itself: no name writes a second owner, in text, table and CSV. JSON has fields and stays as it is.
 #[test]
 fn issue_10_a_process_name_forges_no_owner() {
-    let owners = [Owner { pid: 77, fd: 3, process: Comm::new(b"init[1].3,sshd") }];
+    let owners = [Owner { pid: 77, fd: 3, process: Comm::new(b"init[1].3,sshd"), started: 0 }];
     let columns = columns(&[("owners", Kind::Owners)]);
     let rows = [vec![Value::Owners(&owners)]];
     let options = FormatOptions { header: false, ..FormatOptions::default() };
@@ -178,7 +178,7 @@ fn issue_10_no_cell_of_csv_is_a_formula() {
         fill(&mut csv, &columns, &[vec![Value::Bytes(text.as_bytes()), Value::I64(-5)]]);
         assert_eq!(string(csv.into_out()), format!("{want},-5\n"), "numbers are not touched");
     }
-    let owners = [Owner { pid: 1, fd: 2, process: Comm::new(b"=cmd") }];
+    let owners = [Owner { pid: 1, fd: 2, process: Comm::new(b"=cmd"), started: 0 }];
     let mut csv = Csv::new(Out::new(Vec::new()), FormatOptions { header: false, ..FormatOptions::default() });
     fill(&mut csv, &owners_only, &[vec![Value::Owners(&owners)]]);
     assert_eq!(string(csv.into_out()), "'=cmd[1].2\n");
@@ -192,13 +192,15 @@ fn json_keeps_types() {
     let want = concat!(
         r#"{"proto":"tcp","state":"established","recv_q":12345678901,"local_addr":"192.0.2.10","peer_port":50312,"#,
         r#""mark":31,"v6only":true,"process":"nginx","#,
-        r#""owners":[{"pid":123,"process":"nginx","fd":7},{"pid":124,"process":"a\"b,\n","fd":7}]}"#,
+        r#""owners":[{"pid":123,"process":"nginx","fd":7,"started_ms":null},"#,
+        r#"{"pid":124,"process":"a\"b,\n","fd":7,"started_ms":null}]}"#,
         "\n",
         r#"{"proto":"udp","state":"unconn","recv_q":0,"local_addr":"2001:db8::1","peer_port":null,"mark":null,"#,
         r#""v6only":null,"process":"a\u001b[31m\t\"b,","owners":null}"#,
         "\n",
         r#"{"proto":"tcp","state":"listen","recv_q":null,"local_addr":"::","peer_port":443,"#,
-        r#""mark":18446744073709551615,"v6only":false,"process":"-","owners":[{"pid":123,"process":"nginx","fd":7}]}"#,
+        r#""mark":18446744073709551615,"v6only":false,"process":"-","#,
+        r#""owners":[{"pid":123,"process":"nginx","fd":7,"started_ms":null}]}"#,
         "\n",
         r#"{"proto":"unix","state":"unconn","recv_q":-5,"local_addr":null,"peer_port":null,"mark":null,"v6only":null,"#,
         r#""process":"","owners":[]}"#,

@@ -34,7 +34,7 @@ fn hostile() -> impl Strategy<Value = Hostile> {
 fn write(sink: &mut dyn Sink, rows: &[Hostile]) {
     sink.begin(&columns(), None).unwrap();
     for row in rows {
-        let owners = [Owner { pid: 1, fd: 2, process: Comm::new(&row.comm) }];
+        let owners = [Owner { pid: 1, fd: 2, process: Comm::new(&row.comm), started: 0 }];
         let cells = [
             Value::text(row.text.as_deref()),
             Value::U64(row.n),

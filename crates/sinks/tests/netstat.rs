@@ -76,7 +76,7 @@ fn row<'b>(numbers: AddressNumbers, bytes: &'b [u8]) -> Socket<'b> {
 }
 
 fn write(options: SocketLayout, rows: &[Socket<'_>], text: &[u8]) -> Vec<u8> {
-    let owner = Owner { pid: u32::MAX, fd: 1, process: Comm::new(text) };
+    let owner = Owner { pid: u32::MAX, fd: 1, process: Comm::new(text), started: 0 };
     let same = Same { text: text.to_vec(), owners: [owner] };
     let lookups =
         Lookups::none().with(LookupId::Owners, &same).with(LookupId::Users, &same).with(LookupId::Hosts, &same);

@@ -126,7 +126,8 @@ fn later_rows_fit_too() {
 /// Every kind of cell, in tables of any width.
 #[test]
 fn no_cell_of_any_kind_makes_a_line_too_wide() {
-    let owners = [Owner { pid: 4_194_304, fd: 1_048_576, process: Comm::new("データ[ベ,ース".as_bytes()) }; 9];
+    let owners =
+        [Owner { pid: 4_194_304, fd: 1_048_576, process: Comm::new("データ[ベ,ース".as_bytes()), started: 0 }; 9];
     let cells = [
         ("owners", Kind::Owners, Value::Owners(&owners)),
         ("seen_at", Kind::Time, Value::Time(1_795_000_000_123_456_789)),

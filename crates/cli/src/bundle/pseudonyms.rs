@@ -52,7 +52,8 @@ impl Pseudonyms {
     /// The value that stands for `value`, which the field or member `name` has.
     fn of(&self, table: &str, name: &str, value: Value<'_>) -> OwnedValue {
         match value {
-            Value::Bytes(text) if text.is_empty() || is_kept(table, name) => value.into(),
+            Value::Bytes(text) | Value::FirstOf(text, _) if text.is_empty() || is_kept(table, name) => value.into(),
+            Value::FirstOf(text, others) => OwnedValue::FirstOf(self.word("text", text).into_bytes().into(), others),
             Value::Bytes(text) => OwnedValue::Bytes(self.word("text", text).into_bytes().into()),
             Value::Words(_) => {
                 let words: Vec<String> = value.words().iter().map(|word| self.word("text", word)).collect();
@@ -152,9 +153,10 @@ mod tests {
             text(Value::Addr(far)),
             format!("{:?}", Pseudonyms::new().of("sockets", "x", Value::Addr(far)).value())
         );
-        let owners = [Owner { pid: 7, fd: 3, process: Comm::new(b"secret") }];
+        let owners = [Owner { pid: 7, fd: 3, process: Comm::new(b"secret"), started: 0 }];
         for hidden in [
             Value::Bytes(b"secret"),
+            Value::FirstOf(b"secret", 2),
             Value::Words(b"secret,other"),
             Value::Endpoint(far, Some(80)),
             Value::Owners(&owners),

@@ -62,7 +62,7 @@ impl ConnectionNotes {
 /// Hashes a cell, as far as it is what notes say.
 fn said(cell: &Value<'_>, state: &mut impl Hasher) {
     match cell {
-        Value::Bytes(text) | Value::Words(text) => text.hash(state),
+        Value::Bytes(text) | Value::FirstOf(text, _) | Value::Words(text) => text.hash(state),
         Value::Name(word) | Value::Guess(word) => word.hash(state),
         Value::U64(number) => number.hash(state),
         Value::I64(number) => number.hash(state),

@@ -94,7 +94,7 @@ impl NoteFields {
 /// Appends a value as tables show it; one that has no plain text is left out.
 fn put_value(out: &mut Vec<u8>, value: &Value<'_>, is_hex: bool) {
     match value {
-        Value::Bytes(text) => out.extend_from_slice(text),
+        Value::Bytes(text) | Value::FirstOf(text, _) => out.extend_from_slice(text),
         Value::Name(word) | Value::Guess(word) => out.extend_from_slice(word.as_bytes()),
         Value::U64(number) if is_hex => {
             out.extend_from_slice(b"0x");

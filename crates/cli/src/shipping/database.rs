@@ -187,7 +187,7 @@ fn put_cell(cell: Value<'_>, text: &mut Vec<u8>, out: &mut Vec<u8>) {
             Err(_) => put_u64(text, n),
         },
         Value::Name(word) | Value::Guess(word) => return put_typed(out, TypedValue::Text(word)),
-        Value::Bytes(bytes) => return put_bytes(bytes, out),
+        Value::Bytes(bytes) | Value::FirstOf(bytes, _) => return put_bytes(bytes, out),
         Value::Addr(addr) => put_addr(text, addr),
         Value::Bits(..) | Value::Words(_) => {
             for (i, word) in cell.words().iter().enumerate() {

@@ -1,6 +1,6 @@
 //! One pass over the sockets of a namespace: what checks need of them, in bounded memory.
 
-use record::rows::{Endpoint, Socket};
+use record::rows::{Confidence, Endpoint, Socket};
 use record::{Addr, Proto, State, Timer};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -99,6 +99,8 @@ pub struct Queue {
     pub owner: String,
     /// The number of that process.
     pub pid: Option<u32>,
+    /// Other processes hold the socket, too: which of them uses it is a guess.
+    pub is_shared: bool,
     /// Bytes, or of a listener connections, that wait.
     pub queue: u32,
     /// The most that may wait; `None` if it is unknown.
@@ -116,13 +118,29 @@ pub struct PortsInUse {
     pub time_wait: u32,
 }
 
-/// Names the process that holds a socket, and its number.
-pub type NameOwner<'n> = dyn FnMut() -> (String, Option<u32>) + 'n;
+/// The process that holds a socket.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Holder {
+    /// `nginx (812)`, or `nginx (812, likely: 4 processes hold it)`; empty if that is unknown.
+    pub name: String,
+    /// Its number.
+    pub pid: Option<u32>,
+    /// Other processes hold the socket, too.
+    pub is_shared: bool,
+}
+
+/// Names the process that holds a socket.
+pub type NameOwner<'n> = dyn FnMut() -> Holder + 'n;
 
 impl Queue {
     /// The socket and its process: `nginx (812) at 0.0.0.0:80`.
     pub fn words(&self) -> String {
         if self.owner.is_empty() { self.name.clone() } else { format!("{} at {}", self.owner, self.name) }
+    }
+
+    /// How sure it is that the process is the one to blame, where all else is proved.
+    pub fn confidence(&self) -> Confidence {
+        if self.is_shared { Confidence::Likely } else { Confidence::Certain }
     }
 }
 
@@ -164,7 +182,7 @@ impl SocketCensus {
         let drops = socket.skmem.and_then(|skmem| skmem.get(8)).or_else(|| netlink?.drops);
         if let Some(late_ms) = packet.and_then(|packet| packet.late_ms()).filter(|late_ms| *late_ms > 0) {
             if self.late.len() < SOCKETS_MAX {
-                self.late.push(LateReader { owner: owner().0, late_ms });
+                self.late.push(LateReader { owner: owner().name, late_ms });
             } else {
                 self.over += 1;
             }
@@ -260,8 +278,8 @@ fn queue(socket: &Socket<'_>, limit: Option<u32>, owner: &mut NameOwner<'_>) -> 
         true => endpoint(&socket.local),
         false => format!("{} from {}", endpoint(&socket.local), endpoint(&socket.peer)),
     };
-    let (owner, pid) = owner();
-    Queue { cookie: socket.cookie, name, owner, pid, queue: socket.rqueue, limit, drops: None }
+    let Holder { name: owner, pid, is_shared } = owner();
+    Queue { cookie: socket.cookie, name, owner, pid, is_shared, queue: socket.rqueue, limit, drops: None }
 }
 
 fn endpoint(end: &Endpoint) -> String {
@@ -280,7 +298,7 @@ mod tests {
     fn census_is_bounded() {
         let mut census = SocketCensus::default();
         let socket = Socket { proto: Proto::Tcp, state: State::LISTEN, rqueue: 1, ..Socket::EMPTY };
-        (0..SOCKETS_MAX + 2).for_each(|_| census.add(&socket, (1, 2), &mut || (String::new(), None)));
+        (0..SOCKETS_MAX + 2).for_each(|_| census.add(&socket, (1, 2), &mut Holder::default));
         assert_eq!((census.listeners.len(), census.over), (SOCKETS_MAX, 2));
     }
 }

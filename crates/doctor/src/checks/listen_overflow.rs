@@ -26,7 +26,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     for listener in full.into_iter().filter(|one| one.cookie != 0 && was_full(one)) {
         let title = format!("{} does not accept: its queue is full", listener.words());
         found
-            .add(Severity::Warning, Confidence::Certain, title)
+            .add(Severity::Warning, listener.confidence(), title)
             .object(listener.name.clone())
             .proof([state(format!("accept queue of {}", listener.name), listener.queue, listener.limit.map(i64::from))])
             .cost("nothing while nobody connects; the next connections are lost")
@@ -53,7 +53,7 @@ fn overflow(sample: &Sample, found: &mut Findings<'_>, lost: u64, full: &[&Queue
         .map(|one| state(format!("accept queue of {}", one.name), one.queue, one.limit.map(i64::from)));
     let proof = ["TcpExtListenOverflows", "TcpExtListenDrops"].map(|name| sample.evidence(Netstat, name, None));
     let draft = found
-        .add(Severity::Critical, Confidence::Certain, title)
+        .add(Severity::Critical, worst.map_or(Confidence::Certain, |one| one.confidence()), title)
         .object(object)
         .proof(proof.into_iter().flatten())
         .proof(queues)

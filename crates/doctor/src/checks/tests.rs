@@ -426,6 +426,7 @@ fn queue(cookie: u64, name: &str, queue: u32, limit: u32) -> Queue {
         cookie,
         name: name.into(),
         owner: "server (7)".into(),
+        is_shared: false,
         pid: Some(7),
         queue,
         limit: Some(limit),

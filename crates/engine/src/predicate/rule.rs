@@ -188,7 +188,7 @@ fn passes(value: &Value<'_>, want: &Want) -> bool {
     match (value, want) {
         (Value::Name(text), Want::Word(_, Some(own))) if std::ptr::eq(*text, *own) => true,
         (Value::Name(text) | Value::Guess(text), want) => is_text(text.as_bytes(), want),
-        (Value::Bytes(text), want) => is_text(text, want),
+        (Value::Bytes(text) | Value::FirstOf(text, _), want) => is_text(text, want),
         (Value::Addr(Addr::V4(octets)), Want::Net4(low, high)) => (*low..=*high).contains(&u32::from_be_bytes(*octets)),
         // A mapped address lies in IPv4 prefixes.
         (Value::Addr(addr), Want::Net4(low, high)) => match addr.unmapped() {

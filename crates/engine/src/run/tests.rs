@@ -164,7 +164,7 @@ fn the_first_owner_is_shown_any_is_matched() {
     assert!(plan.needs_lookup(record::LookupId::Owners) && !plan.needs_lookup(record::LookupId::Users));
     let mut sink = Seen::default();
     plan.run(&four(), &table.lookups(), &mut sink, None, &never).unwrap();
-    assert_eq!(sink.rows, ["22 sshd", "22 sshd"]);
+    assert_eq!(sink.rows, ["22 sshd +1", "22 sshd +1"]);
 
     let by_process = super::super::testing::plan(PlanRequest { by: vec!["process".into()], ..request(&[], "") });
     let mut sink = Seen::default();

@@ -1,7 +1,10 @@
 //! Owners under the inode of their socket, each inode's in one piece.
 use std::cell::Cell;
+use std::collections::HashMap;
 
 use record::{Comm, Owner};
+
+use super::process::{FdTable, Process};
 
 /// Sockets kept at most; a host that has more would need 450 MB here. What is over is counted.
 const HELD_MAX: usize = 16 << 20;
@@ -23,20 +26,10 @@ pub(super) struct Gather {
     over: u64,
 }
 
-/// Whose descriptors they are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct FdTable {
-    pid: u32,
-    /// Differs from `pid` for a thread with a table of its own.
-    tid: u32,
-    comm: Comm,
-}
-
 impl Gather {
     /// The sockets that follow are in the table of this thread; its process's own is that of the first, `pid` = `tid`.
-    pub(super) fn table(&mut self, pid: u32, tid: u32, comm: Comm) {
+    pub(super) fn table(&mut self, table: FdTable) {
         // A process with many sockets comes in several blocks.
-        let table = FdTable { pid, tid, comm };
         if self.tables.last() != Some(&table) {
             self.tables.push(table);
         }
@@ -51,6 +44,56 @@ impl Gather {
         self.held.push(HeldSocket { inode: inode as u32, fd, table: (self.tables.len() - 1) as u32 });
     }
 
+    fn of(&self, held: &HeldSocket) -> FdTable {
+        self.tables.get(held.table as usize).copied().unwrap_or_default()
+    }
+
+    /// By inode, process and descriptor, each once.
+    fn sort(&mut self) {
+        let mut held = std::mem::take(&mut self.held);
+        let table = |held: &HeldSocket| self.of(held);
+        // The process's own table before those of its threads.
+        let rest = |held: &HeldSocket| (table(held).pid, held.fd, table(held).pid != table(held).tid, table(held).tid);
+        // Stable, because that sort makes use of ascending runs, and servers give us long ones.
+        held.sort_by(|a, b| a.inode.cmp(&b.inode).then_with(|| rest(a).cmp(&rest(b))));
+        // A descriptor that was closed and opened while its directory was listed may come twice, and a thread that
+        // took its table with it has a copy of each.
+        held.dedup_by(|a, b| (a.inode, table(a).pid, a.fd) == (b.inode, table(b).pid, b.fd));
+        self.held = held;
+    }
+
+    /// Asks for the processes that hold a socket with others, unless it is known when they started.
+    fn find_processes(&mut self, mut process: impl FnMut(u32) -> Process) {
+        let mut shared = vec![false; self.tables.len()];
+        for holders in self.held.chunk_by(|a, b| a.inode == b.inode) {
+            if has_several(holders, &self.tables) {
+                for held in holders {
+                    shared.get_mut(held.table as usize).into_iter().for_each(|place| *place = true);
+                }
+            }
+        }
+        let mut known: HashMap<u32, Process> = HashMap::new();
+        for (table, _) in self.tables.iter_mut().zip(shared).filter(|(_, is_shared)| *is_shared) {
+            if table.process.started_ns == 0 {
+                table.process = *known.entry(table.pid).or_insert_with(|| process(table.pid));
+            }
+        }
+    }
+
+    /// Puts the holder of each socket that is shown before the others.
+    fn order_holders(&mut self, now_ns: u64) {
+        let Gather { held, tables, .. } = self;
+        let table = |held: &HeldSocket| tables.get(held.table as usize).unwrap_or(&UNKNOWN);
+        for holders in held.chunk_by_mut(|a, b| a.inode == b.inode) {
+            if !has_several(holders, tables) {
+                continue;
+            }
+            let all: Vec<&FdTable> = holders.iter().take(RANKED_MAX).map(table).collect();
+            // Stable: descriptors of one process keep their order.
+            holders.sort_by_cached_key(|held| table(held).rank(all.iter().copied(), now_ns));
+        }
+    }
+
     /// Gives processes without a name the one that `name` knows.
     pub(super) fn name_nameless(&mut self, mut name: impl FnMut(u32) -> Comm) {
         for table in self.tables.iter_mut().filter(|table| table.comm.as_bytes().is_empty()) {
@@ -59,20 +102,25 @@ impl Gather {
     }
 
     /// Sorts: 0.1 µs a socket at most, less where inodes ascend with descriptors.
-    pub(super) fn finish(mut self) -> (Index, u64) {
+    ///
+    /// `process` is asked for processes that hold a socket with others, where the tables do not tell when they started;
+    /// `now_ns` is the time of the reading since boot.
+    pub(super) fn finish(mut self, process: impl FnMut(u32) -> Process, now_ns: u64) -> (Index, u64) {
+        self.sort();
+        self.find_processes(process);
+        self.order_holders(now_ns);
         let tables = self.tables;
         let table = |held: &HeldSocket| tables.get(held.table as usize).copied().unwrap_or_default();
-        // The process's own table before those of its threads.
-        let rest = |held: &HeldSocket| (table(held).pid, held.fd, table(held).pid != table(held).tid, table(held).tid);
-        // Stable, because that sort makes use of ascending runs, and servers give us long ones.
-        self.held.sort_by(|a, b| a.inode.cmp(&b.inode).then_with(|| rest(a).cmp(&rest(b))));
-        // A descriptor that was closed and opened while its directory was listed may come twice, and a thread that
-        // took its table with it has a copy of each.
-        self.held.dedup_by(|a, b| (a.inode, table(a).pid, a.fd) == (b.inode, table(b).pid, b.fd));
-        let owner = |held: &HeldSocket| Owner { pid: table(held).pid, fd: held.fd, process: table(held).comm };
+        let owner = |held: &HeldSocket| {
+            let FdTable { pid, comm, process, .. } = table(held);
+            let started = u32::try_from(process.started_ns / TICK_NS).unwrap_or(0);
+            Owner { pid, fd: held.fd, process: comm, started }
+        };
         let owners = self.held.iter().map(owner).collect();
         let foreign = self.held.iter().filter(|held| table(held).pid != table(held).tid);
-        let threads = foreign.map(|held| (key(held.inode, table(held).pid), held.fd, table(held).tid)).collect();
+        let mut threads: Vec<_> =
+            foreign.map(|held| (key(held.inode, table(held).pid), held.fd, table(held).tid)).collect();
+        threads.sort_unstable();
         // In place: the inodes take over the memory of what they come from, so that the peak is 36 bytes a socket.
         let mut inodes: Vec<u32> = self.held.into_iter().map(|held| held.inode).collect();
         inodes.shrink_to_fit();
@@ -80,12 +128,28 @@ impl Gather {
     }
 }
 
+/// What a table that is not there stands for.
+static UNKNOWN: FdTable =
+    FdTable { pid: 0, tid: 0, comm: Comm::EMPTY, process: Process { started_ns: 0, parent: 0, only_waits: false } };
+
+/// Holders of one socket that each is compared with at most: a socket may be held by thousands.
+const RANKED_MAX: usize = 64;
+
+/// True if several processes are among the holders of one socket, which are sorted by process.
+fn has_several(holders: &[HeldSocket], tables: &[FdTable]) -> bool {
+    let pid = |held: Option<&HeldSocket>| held.and_then(|held| tables.get(held.table as usize)).map(|table| table.pid);
+    pid(holders.first()) != pid(holders.last())
+}
+
+/// The unit in which an owner's start is kept.
+const TICK_NS: u64 = 10_000_000;
+
 /// Socket and process as one number, as the field `tid` puts them.
 fn key(inode: u32, pid: u32) -> u64 {
     u64::from(inode) << 32 | u64::from(pid)
 }
 
-/// Owners in order of (inode, pid, fd): 28.5 bytes each.
+/// Owners in order of their inode, the holder that is shown first, those of one process together: 32.5 bytes each.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     inodes: Vec<u32>,
@@ -129,7 +193,7 @@ impl Index {
         self.owners.len()
     }
 
-    /// The owners of a socket, ascending by pid and fd. Three cache misses where the index is larger than the cache;
+    /// The owners of a socket, the one that is shown first, each process's ascending by fd. Three cache misses where the index is larger than the cache;
     /// the same socket again, for the next column of its row, costs nothing.
     pub(super) fn get(&self, inode: u64) -> &[Owner] {
         let Ok(inode) = u32::try_from(inode) else { return &[] };
@@ -203,21 +267,25 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};
 
+    fn own(pid: u32, comm: &str) -> FdTable {
+        FdTable { pid, tid: pid, comm: Comm::new(comm.as_bytes()), process: Process::default() }
+    }
+
     proptest! {
         #[test]
         fn finds_what_a_map_finds(
-            processes in prop::collection::vec((1u32..50, prop::collection::vec((0u32..20, 0u64..30), 0..20)), 0..10),
+            processes in prop::collection::vec((2u32..50, prop::collection::vec((0u32..20, 0u64..30), 0..20)), 0..10),
         ) {
             let mut gather = Gather::default();
             let mut expected: BTreeMap<u64, BTreeSet<(u32, u32)>> = BTreeMap::new();
             for (pid, held) in &processes {
-                gather.table(*pid, *pid, Comm::new(pid.to_string().as_bytes()));
+                gather.table(own(*pid, &pid.to_string()));
                 for (fd, inode) in held {
                     gather.socket(*fd, *inode);
                     expected.entry(*inode).or_default().insert((*pid, *fd));
                 }
             }
-            let (index, over) = gather.finish();
+            let (index, over) = gather.finish(|_| Process::default(), 0);
             prop_assert_eq!(over, 0);
             prop_assert_eq!(index.len(), expected.values().map(BTreeSet::len).sum::<usize>());
             for inode in 0..31 {
@@ -235,9 +303,9 @@ mod tests {
             prop_oneof![0u32..100, 1_000_000u32..1_000_100, Just(u32::MAX), any::<u32>()], 0..300,
         )) {
             let mut gather = Gather::default();
-            gather.table(1, 1, Comm::default());
+            gather.table(own(1, ""));
             inodes.iter().for_each(|inode| gather.socket(*inode, (*inode).into()));
-            let (index, _) = gather.finish();
+            let (index, _) = gather.finish(|_| Process::default(), 0);
             inodes.sort_unstable();
             inodes.dedup();
             for inode in inodes {
@@ -255,13 +323,13 @@ mod tests {
     fn a_thread_with_a_table_of_its_own() {
         let mut gather = Gather::default();
         // Its copy of descriptor 3 is the process's too; 4 is the thread's alone.
-        gather.table(10, 12, Comm::new(b"worker"));
+        gather.table(FdTable { tid: 12, ..own(10, "main") });
         gather.socket(3, 100);
         gather.socket(4, 101);
-        gather.table(10, 10, Comm::new(b"main"));
+        gather.table(own(10, "main"));
         gather.socket(3, 100);
         gather.socket(4, 102);
-        let (index, _) = gather.finish();
+        let (index, _) = gather.finish(|_| Process::default(), 0);
         let index = &index;
         let seen =
             |inode: u64| index.get(inode).iter().map(move |o| (o.pid, o.fd, index.thread(inode << 32 | 10, o.fd)));
@@ -273,10 +341,35 @@ mod tests {
     }
 
     #[test]
+    fn the_holder_that_is_shown_comes_first_and_only_shared_sockets_cost_a_question() {
+        let mut gather = Gather::default();
+        for pid in [1, 7, 300, 9000] {
+            gather.table(own(pid, "x"));
+            gather.socket(3, 100);
+            gather.socket(4, 100);
+            gather.socket(5, u64::from(pid) + 1000);
+        }
+        gather.table(own(8, "alone"));
+        gather.socket(3, 101);
+        let mut asked = Vec::new();
+        let process = |pid| {
+            asked.push(pid);
+            let started_ns = if pid == 9000 { 50_000_000 } else { 70_000_000 };
+            Process { started_ns, ..Process::default() }
+        };
+        let (index, _) = gather.finish(process, 0);
+        let seen: Vec<_> = index.get(100).iter().map(|owner| (owner.pid, owner.fd, owner.started)).collect();
+        let expected = [(9000, 5), (7, 7), (300, 7), (1, 7)];
+        assert_eq!(seen, expected.iter().flat_map(|(pid, at)| [(*pid, 3, *at), (*pid, 4, *at)]).collect::<Vec<_>>());
+        assert_eq!(Owner::others(index.get(100)), 3);
+        assert_eq!(asked, [1, 7, 300, 9000]);
+    }
+
+    #[test]
     fn sockets_without_a_process_are_dropped_and_counted() {
         let mut gather = Gather::default();
         gather.socket(3, 4);
-        let (index, over) = gather.finish();
+        let (index, over) = gather.finish(|_| Process::default(), 0);
         assert_eq!((index.len(), over), (0, 1));
         assert!(index.get(4).is_empty() && index.get(u64::MAX).is_empty());
     }

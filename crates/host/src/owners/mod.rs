@@ -12,6 +12,7 @@ mod choose;
 mod hidden;
 mod index;
 mod probe;
+mod process;
 mod report;
 mod rows;
 mod thread_tables;
@@ -27,6 +28,7 @@ pub use checked::{CheckedEnd, CheckedOwners};
 pub use choose::OwnersBackend;
 use choose::{Facts, choose};
 use index::{Gather, Index};
+use process::{FdTable, Process};
 pub use report::OwnersReport;
 use rows::Row;
 use walk::DescriptorWalk;
@@ -104,16 +106,17 @@ impl OwnersReader {
             }
         }
         gather.name_nameless(|pid| name_by_cmdline(host, pid));
-        let (index, over) = gather.finish();
+        let now_ns = time_of_reading(host);
+        let (index, over) = gather.finish(|pid| Process::read(host, pid), now_ns);
         report.sockets = index.len() as u64;
         report.over = over;
         // A recording has its own clock, in which nothing is compared.
-        let seen_ns = if host.is_replay() { u64::MAX } else { sys::clock::boottime_ns() };
+        let seen_ns = if host.is_replay() { u64::MAX } else { now_ns };
         Ok(Owners { index, report, seen_ns })
     }
 }
 
-/// Socket inode → owners, ascending by pid and descriptor.
+/// Socket inode → owners: the one that is shown, then the others, each process's ascending by descriptor.
 #[derive(Debug, Default)]
 pub struct Owners {
     index: Index,
@@ -138,7 +141,8 @@ impl Owners {
         self.seen_ns
     }
 
-    /// The owners of the socket with this inode; empty if there are none or they are unknown.
+    /// The owners of the socket with this inode, the first of them is the one that is shown: the oldest process that does not
+    /// only pass it on. Empty if there are none or they are unknown.
     pub fn of(&self, inode: u64) -> &[Owner] {
         self.index.get(inode)
     }
@@ -172,6 +176,16 @@ impl Lookup for Owners {
     }
 }
 
+/// Now in ns of CLOCK_BOOTTIME; of a recording when it was taken, `u64::MAX` where it does not tell.
+fn time_of_reading(host: &Host) -> u64 {
+    let mut bytes = Vec::new();
+    let read = host.bytes("owners-time", "", &mut bytes, |into| {
+        into.extend_from_slice(&sys::clock::boottime_ns().to_le_bytes());
+        Ok(())
+    });
+    read.ok().and_then(|()| bytes.first_chunk().map(|ns| u64::from_le_bytes(*ns))).unwrap_or(u64::MAX)
+}
+
 /// What a process without a name (`prctl(PR_SET_NAME, "")`) is called by the first word of its command line.
 fn name_by_cmdline(host: &Host, pid: u32) -> Comm {
     let mut words = Vec::new();
@@ -194,10 +208,10 @@ fn add_rows(block: &[u8], gather: &mut Gather, report: &mut OwnersReport) -> Res
     for row in rows::rows(block) {
         match row? {
             Row::Socket { inode, fd } => gather.socket(fd, inode.into()),
-            Row::Task { tid, pid, comm } => {
+            Row::Task(table) => {
                 // Threads of one process follow it.
-                report.processes += u32::from(tid == pid);
-                gather.table(pid, tid, comm);
+                report.processes += u32::from(table.tid == table.pid);
+                gather.table(table);
             }
             Row::End { files } => report.fds = files,
         }
@@ -209,7 +223,7 @@ fn add_parts(block: &[u8], gather: &mut Gather, report: &mut OwnersReport) -> Re
     for part in block::parts(block) {
         match part? {
             BlockPart::Table { pid, tid, comm, held } => {
-                gather.table(pid, tid, comm);
+                gather.table(FdTable { pid, tid, comm, process: Process::default() });
                 held.for_each(|(fd, inode)| gather.socket(fd, inode));
             }
             BlockPart::Totals(totals) => {
@@ -233,7 +247,7 @@ pub fn fuzz_owners(data: &[u8]) {
         if let Err(error) = add(backend, data, &mut gather, &mut report) {
             assert!(!error.to_string().is_empty());
         }
-        let (index, over) = gather.finish();
+        let (index, over) = gather.finish(|_| Process::default(), u64::MAX);
         assert!((index.len() as u64 + over) * least <= data.len() as u64);
         assert!(index.pids().len() <= index.len());
         let _ = (index.get(0), index.get(u64::from(u32::MAX)), index.thread(u64::MAX, 0), report.lines());

@@ -4,17 +4,21 @@
 //! the next one.
 use record::Comm;
 
+use super::process::{FdTable, Process};
+
 const UNIT: usize = 8;
 
 /// Beginnings of rows that are no sockets: 0 in place of the inode, then one of these.
-const TASK: u32 = 1;
+const TASK: u32 = 3;
 const END: u32 = 2;
+/// As [`TASK`], without what follows the name: in recordings of 1.x.
+const NAMED_TASK: u32 = 1;
 
 /// One row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Row {
     /// The sockets that follow are in this task's table of files.
-    Task { tid: u32, pid: u32, comm: Comm },
+    Task(FdTable),
     /// A socket in the table of the task before.
     Socket { inode: u32, fd: u32 },
     /// The pass is over, so many files were looked at.
@@ -41,6 +45,7 @@ fn row(rest: &mut &[u8]) -> Option<Row> {
     let (inode, kind) = unit(rest)?;
     match (inode, kind) {
         (0, TASK) => task(rest),
+        (0, NAMED_TASK) => named_task(rest).map(Row::Task),
         (0, END) => unit(rest).map(|(low, high)| Row::End { files: u64::from(high) << 32 | u64::from(low) }),
         (0, _) => None,
         (inode, fd) => Some(Row::Socket { inode, fd }),
@@ -48,10 +53,19 @@ fn row(rest: &mut &[u8]) -> Option<Row> {
 }
 
 fn task(rest: &mut &[u8]) -> Option<Row> {
+    let table = named_task(rest)?;
+    let (started, after) = rest.split_first_chunk()?;
+    *rest = after;
+    let (parent, waits) = unit(rest)?;
+    let process = Process { started_ns: u64::from_le_bytes(*started), parent, only_waits: waits != 0 };
+    Some(Row::Task(FdTable { process, ..table }))
+}
+
+fn named_task(rest: &mut &[u8]) -> Option<FdTable> {
     let (tid, pid) = unit(rest)?;
     let (name, after) = rest.split_first_chunk::<{ 2 * UNIT }>()?;
     *rest = after;
-    Some(Row::Task { tid, pid, comm: Comm::new(name) })
+    Some(FdTable { pid, tid, comm: Comm::new(name), process: Process::default() })
 }
 
 #[inline]
@@ -74,11 +88,17 @@ mod tests {
         match *row {
             Row::Socket { inode, fd } => units(&[inode, fd]),
             Row::End { files } => units(&[0, 2, files as u32, (files >> 32) as u32]),
-            Row::Task { tid, pid, comm } => {
-                units(&[0, 1, tid, pid]);
+            Row::Task(FdTable { pid, tid, comm, process }) => {
+                let is_old = process == Process::default();
+                units(&[0, if is_old { 1 } else { 3 }, tid, pid]);
                 let mut name = comm.as_bytes().to_vec();
                 name.resize(16, 0);
                 block.extend_from_slice(&name);
+                if !is_old {
+                    block.extend_from_slice(&process.started_ns.to_le_bytes());
+                    block.extend_from_slice(&process.parent.to_le_bytes());
+                    block.extend_from_slice(&u32::from(process.only_waits).to_le_bytes());
+                }
             }
         }
     }
@@ -87,11 +107,12 @@ mod tests {
         prop_oneof![
             (1u32.., any::<u32>()).prop_map(|(inode, fd)| Row::Socket { inode, fd }),
             any::<u64>().prop_map(|files| Row::End { files }),
-            (any::<u32>(), any::<u32>(), prop::collection::vec(1u8.., 0..16)).prop_map(|(tid, pid, name)| Row::Task {
-                tid,
-                pid,
-                comm: Comm::new(&name)
-            }),
+            (any::<u32>(), any::<u32>(), prop::collection::vec(1u8.., 0..16), any::<(u64, u32, bool)>()).prop_map(
+                |(tid, pid, name, (started_ns, parent, only_waits))| {
+                    let process = Process { started_ns, parent, only_waits };
+                    Row::Task(FdTable { pid, tid, comm: Comm::new(&name), process })
+                }
+            ),
         ]
     }
 
@@ -109,7 +130,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_end(bytes in prop::collection::vec(prop_oneof![Just(0u8), Just(1), Just(2), any::<u8>()],
+        fn any_bytes_end(bytes in prop::collection::vec(prop_oneof![Just(0u8), Just(1), Just(2), Just(3), any::<u8>()],
             0..200)) {
             prop_assert!(rows(&bytes).count() <= bytes.len() / UNIT + 1);
         }

@@ -33,15 +33,8 @@ pub struct Identity {
 impl Identity {
     /// Reads it; fails if there is no such process.
     pub fn read(host: &Host, pid: u32) -> Result<Identity, SysError> {
-        let (mut digits, mut text) = (Vec::with_capacity(10), Vec::new());
-        put_u64(&mut digits, pid.into());
-        host.bytes(&format!("process {pid}"), "", &mut text, |into| {
-            let failed = |errno| SysError::new("read", format!("process {pid}"), errno);
-            let proc = fs::open_dir(&host.proc_path(""))?;
-            let mut path = CPath::new();
-            let dir = fs::open_dir_at(&proc, path.set(&[&digits])).map_err(failed)?;
-            read_stat(&dir, &digits, &mut path, into).map_err(failed)
-        })?;
+        let mut text = Vec::new();
+        read_recorded(host, pid, &mut text)?;
         parse(&text).ok_or_else(|| SysError::new("read", format!("process {pid}"), Errno::INVAL))
     }
 
@@ -64,6 +57,51 @@ impl Identity {
         read_stat(dir, pid, path, text)?;
         parse(text).ok_or(Errno::INVAL)
     }
+}
+
+/// What /proc tells of a process beside its program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Stat {
+    /// When it started, ns since boot, to a hundredth of a second.
+    pub(crate) started_ns: u64,
+    /// The number of its parent.
+    pub(crate) parent: u32,
+    /// How many threads it has.
+    pub(crate) threads: u64,
+}
+
+impl Stat {
+    /// Reads it; fails if there is no such process.
+    pub(crate) fn read(host: &Host, pid: u32) -> Result<Stat, SysError> {
+        let mut text = Vec::new();
+        read_recorded(host, pid, &mut text)?;
+        let garbled = || SysError::new("read", format!("process {pid}"), Errno::INVAL);
+        let number = |field| number_of(&text, field).ok_or_else(garbled);
+        Ok(Stat {
+            started_ns: number(22)?.saturating_mul(TICK_NS),
+            parent: u32::try_from(number(4)?).unwrap_or(0),
+            threads: number(20)?,
+        })
+    }
+}
+
+fn read_recorded(host: &Host, pid: u32, text: &mut Vec<u8>) -> Result<(), SysError> {
+    let mut digits = Vec::with_capacity(10);
+    put_u64(&mut digits, pid.into());
+    host.bytes(&format!("process {pid}"), "", text, |into| {
+        let failed = |errno| SysError::new("read", format!("process {pid}"), errno);
+        let proc = fs::open_dir(&host.proc_path(""))?;
+        let mut path = CPath::new();
+        let dir = fs::open_dir_at(&proc, path.set(&[&digits])).map_err(failed)?;
+        read_stat(&dir, &digits, &mut path, into).map_err(failed)
+    })
+}
+
+// A number of proc_pid_stat(5), by its place there, from 4 on.
+fn number_of(stat: &[u8], field: usize) -> Option<u64> {
+    let end = stat.iter().rposition(|&byte| byte == b')')?;
+    let mut fields = stat.get(end + 1..)?.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    std::str::from_utf8(fields.nth(field.checked_sub(3)?)?).ok()?.parse().ok()
 }
 
 // The file of the first thread: that of the process adds up all threads' times, which costs 1 µs for each.

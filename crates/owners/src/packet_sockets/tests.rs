@@ -14,7 +14,7 @@ pub(crate) fn known(pid: u32) -> PacketSocket {
         proto: Proto::Tcp,
         state: State::ESTABLISHED,
         uid: Some(0),
-        owners: [Owner { pid, fd: 3, process: Comm::new(b"x") }].into(),
+        owners: [Owner { pid, fd: 3, process: Comm::new(b"x"), started: 0 }].into(),
         words: Rc::default(),
     }
 }

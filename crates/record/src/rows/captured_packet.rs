@@ -670,7 +670,7 @@ mod tests {
             proto: Proto::Udp,
             state: State::CLOSE,
             uid,
-            owners: [Owner { pid, fd: 3, process: Comm::new(b"x") }].into(),
+            owners: [Owner { pid, fd: 3, process: Comm::new(b"x"), started: 0 }].into(),
             words: Rc::default(),
         };
         let (client, server) = (socket(7, None), socket(8, Some(5)));

@@ -178,17 +178,17 @@ const FLAT: &[F] = fields! { F:
     timer_retransmits: Count = own(|row| {
             if row.is_inet() { Value::U64(row.retrans.into()) } else { Value::Null }
         }), kernel "idiag_retrans", needs need::TIMER, show Show::Wide;
-    /// Name of the process that holds the socket, the first one of several.
+    /// Name of the process that holds the socket. Of several the oldest one that does not merely pass it on; text says how
+    /// many others there are (`nginx +3`), a filter matches any of them.
     process: Text = owners(owners_key, Some(|o| Value::Bytes(o.process.as_bytes()))),
         needs need::INODE, show Show::Default;
-    /// Process that holds the socket, the first one of several.
+    /// Process that holds the socket, of several the same one as in `process`.
     pid: Id = owners(owners_key, Some(|o| Value::U64(o.pid.into()))), needs need::INODE, show Show::Default;
     /// File descriptor of the socket in that process.
     fd: Id = owners(owners_key, Some(|o| Value::U64(o.fd.into()))), needs need::INODE, show Show::Wide;
-    /// Every holder of the socket: pid, process, fd.
+    /// Every holder of the socket: pid, process, fd, and when the process started (ms since boot).
     owners: Owners = owners(owners_key, None), needs need::INODE, show Show::Wide;
-    /// Thread whose descriptor that is; differs from the process only for a thread with descriptors of its own, which
-    /// only BPF sees.
+    /// Thread whose descriptor that is; differs from the process only for a thread with descriptors of its own.
     tid: Id = owners_joined(LookupId::Owners, owners_key, by_descriptor, no_key), needs need::INODE;
     /// Command line of that process, its words joined by blanks.
     cmdline: Text = owners_joined(LookupId::Cmdlines, owners_key, by_pid, no_key), needs need::INODE;

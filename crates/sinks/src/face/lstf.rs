@@ -358,7 +358,7 @@ mod tests {
     }
 
     fn owner(name: &[u8], pid: u32) -> Owner {
-        Owner { pid, fd: 3, process: Comm::new(name) }
+        Owner { pid, fd: 3, process: Comm::new(name), started: 0 }
     }
 
     fn table(style: LstfStyle<'_>, flows: &[Flow<'_>]) -> String {

@@ -284,6 +284,7 @@ fn word(value: Value<'_>) -> String {
     match value {
         Value::Name(word) | Value::Guess(word) => word.to_owned(),
         Value::Bytes(bytes) => escaped(bytes),
+        Value::FirstOf(bytes, others) => format!("{} +{others}", escaped(bytes)),
         Value::U64(n) => n.to_string(),
         Value::Addr(addr) => {
             let mut text = Vec::new();

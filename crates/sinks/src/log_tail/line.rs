@@ -182,7 +182,7 @@ fn icmp_words(proto: Value<'_>, kind: u64) -> Option<&'static str> {
 fn put_word(out: &mut Vec<u8>, value: Value<'_>) {
     match value {
         Value::Name(word) | Value::Guess(word) => out.extend_from_slice(word.as_bytes()),
-        Value::Bytes(text) => put_text(out, text),
+        Value::Bytes(text) | Value::FirstOf(text, _) => put_text(out, text),
         Value::Addr(addr) => put_addr(out, addr),
         Value::U64(number) => put_u64(out, number),
         _ => out.push(b'-'),

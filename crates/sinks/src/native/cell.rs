@@ -54,6 +54,11 @@ impl Form {
             Value::Addr(addr) => text::put_addr(out, addr),
             Value::Time(ns) => text::put_timestamp(out, ns),
             Value::Bytes(bytes) => put_bytes(out, bytes),
+            Value::FirstOf(bytes, others) => {
+                put_bytes(out, bytes);
+                out.extend_from_slice(b" +");
+                text::put_u64(out, others.into());
+            }
             Value::Bool(yes) => out.extend_from_slice(if yes { b"true" } else { b"false" }),
             Value::I64(n) => text::put_i64(out, n),
             Value::Thousandths(n) => put_thousandths(out, n),

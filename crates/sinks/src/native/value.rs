@@ -7,7 +7,7 @@ use record::{Addr, List, Object, Owner, Value, Words};
 pub fn put_json_value(buf: &mut Vec<u8>, cell: Value<'_>) {
     match cell {
         Value::Name(word) | Value::Guess(word) => put_word(buf, word),
-        Value::Bytes(bytes) => put_string(buf, bytes),
+        Value::Bytes(bytes) | Value::FirstOf(bytes, _) => put_string(buf, bytes),
         Value::Bool(yes) => buf.extend_from_slice(if yes { b"true" } else { b"false" }),
         Value::I64(n) => text::put_i64(buf, n),
         Value::Owners(owners) => put_owners(buf, owners),
@@ -85,6 +85,11 @@ fn put_owners(buf: &mut Vec<u8>, owners: &[Owner]) {
         put_string(buf, owner.process.as_bytes());
         buf.extend_from_slice(b",\"fd\":");
         text::put_u64(buf, owner.fd.into());
+        buf.extend_from_slice(b",\"started_ms\":");
+        match owner.started {
+            0 => buf.extend_from_slice(b"null"),
+            ticks => text::put_u64(buf, u64::from(ticks) * 10),
+        }
         buf.push(b'}');
     }
     buf.push(b']');

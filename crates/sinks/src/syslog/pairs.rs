@@ -169,6 +169,7 @@ impl CellPen for PairPen<'_> {
 fn put_rare(pair: &Pair, style: Style, scratch: &mut Vec<u8>, line: &mut Line, out: &mut Vec<u8>, cell: Value<'_>) {
     match cell {
         Value::Bits(bits, names) if bits != 0 => put_bits(line, out, bits, names),
+        Value::FirstOf(text, _) => put_rare(pair, style, scratch, line, out, Value::Bytes(text)),
         rare => {
             line.drain(out);
             scratch.clear();

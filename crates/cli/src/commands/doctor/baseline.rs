@@ -159,7 +159,7 @@ impl record::Sink for Listeners {
             _ => "*".to_owned(),
         };
         let process = match process {
-            Value::Bytes(process) => String::from_utf8_lossy(process).into_owned(),
+            Value::Bytes(process) | Value::FirstOf(process, _) => String::from_utf8_lossy(process).into_owned(),
             _ => String::new(),
         };
         self.found.entry(*netns_id).or_default().insert(format!("{proto} {addr}:{port}"), process);

@@ -9,7 +9,7 @@ use super::surroundings::{self, DropWatch};
 use crate::pillars;
 use crate::session::Session;
 use ::drops::DropCounter;
-use doctor::checks::{SETTINGS, Sample, SocketCensus};
+use doctor::checks::{Holder, SETTINGS, Sample, SocketCensus};
 use record::rows::{KernelCounters, Socket, Sockets};
 use record::{Accounting, Demand, Get, Lookups, Next, Schema, SourceError, Table, Value, field_index};
 use std::cell::{Cell, RefCell};
@@ -266,7 +266,7 @@ fn read_sockets(
 }
 
 /// The process that holds a socket, `nginx (812)`, and its number.
-fn owner(socket: &Socket<'_>, lookups: &Lookups<'_>) -> (String, Option<u32>) {
+fn owner(socket: &Socket<'_>, lookups: &Lookups<'_>) -> Holder {
     let cell = |name| {
         let field = field_index::<Sockets>(name).and_then(|at| Sockets::FIELDS.get(at));
         field.map_or(Value::Null, |field| match field.get {
@@ -274,10 +274,14 @@ fn owner(socket: &Socket<'_>, lookups: &Lookups<'_>) -> (String, Option<u32>) {
             _ => Value::Null,
         })
     };
-    match (cell("process"), cell("pid")) {
-        (Value::Bytes(process), Value::U64(pid)) => {
-            (format!("{} ({pid})", String::from_utf8_lossy(process)), u32::try_from(pid).ok())
+    let Value::U64(pid) = cell("pid") else { return Holder::default() };
+    let (process, likely, is_shared) = match cell("process") {
+        Value::Bytes(process) => (process, String::new(), false),
+        Value::FirstOf(process, others) => {
+            (process, format!(", likely: {} processes hold it", u64::from(others) + 1), true)
         }
-        _ => (String::new(), None),
-    }
+        _ => return Holder::default(),
+    };
+    let name = format!("{} ({pid}{likely})", String::from_utf8_lossy(process));
+    Holder { name, pid: u32::try_from(pid).ok(), is_shared }
 }

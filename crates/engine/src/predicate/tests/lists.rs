@@ -189,7 +189,8 @@ fn members_and_texts_of_lists() {
 
 #[test]
 fn members_of_owners() {
-    let owners = [(7, b"sshd"), (9, b"bash")].map(|(pid, name)| Owner { pid, fd: 3, process: Comm::new(name) });
+    let owners =
+        [(7, b"sshd"), (9, b"bash")].map(|(pid, name)| Owner { pid, fd: 3, process: Comm::new(name), started: 0 });
     let entry = Conntrack { owners: &owners, ..row("10.0.0.1", 4000, 6, 0) };
     for yes in ["owners.pid = 9", "owners.process = sshd and owners.fd = 3", "owners.pid != 5", "owners.pid > 8"] {
         assert!(holds(yes, &entry), "{yes}");

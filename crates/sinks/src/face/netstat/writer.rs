@@ -302,7 +302,7 @@ mod tests {
     }
 
     fn write(options: SocketLayout, rows: &[Socket<'_>]) -> String {
-        let owner = |pid, name: &[u8]| Owner { pid, fd: 3, process: Comm::new(name) };
+        let owner = |pid, name: &[u8]| Owner { pid, fd: 3, process: Comm::new(name), started: 0 };
         let known = Known([owner(27875, b"second"), owner(10425, b"first"), owner(9, b"no\ncmdline")]);
         let lookups =
             Lookups::none().with(LookupId::Owners, &known).with(LookupId::Users, &known).with(LookupId::Hosts, &known);

@@ -123,7 +123,7 @@ mod tests {
     struct Known([Owner; 3]);
 
     fn known() -> Known {
-        let owner = |pid, fd, name: &[u8]| Owner { pid, fd, process: Comm::new(name) };
+        let owner = |pid, fd, name: &[u8]| Owner { pid, fd, process: Comm::new(name), started: 0 };
         Known([owner(7, 3, b"one"), owner(7, 4, b"one"), owner(9, 3, b"two")])
     }
 

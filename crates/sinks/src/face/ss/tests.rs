@@ -27,7 +27,7 @@ impl Lookup for TestLookup {
 }
 
 fn owner(name: &str, pid: u32, fd: u32) -> Owner {
-    Owner { pid, fd, process: Comm::new(name.as_bytes()) }
+    Owner { pid, fd, process: Comm::new(name.as_bytes()), started: 0 }
 }
 
 fn test_lookup() -> TestLookup {

@@ -79,7 +79,7 @@ impl RowSink<SocketEvents> for EventSink<'_> {
         if self.has_ended {
             return Disposition::Closed;
         }
-        let owner = row.holder.map(|holder| Owner { pid: holder.pid, fd: 0, process: holder.process });
+        let owner = row.holder.map(|holder| Owner { pid: holder.pid, fd: 0, process: holder.process, started: 0 });
         let cells = cells.all();
         let word = |at: usize| if let Some(Value::Bytes(word)) = cells.get(at) { *word } else { &[] };
         let words = SocketWords {

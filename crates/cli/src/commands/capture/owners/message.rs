@@ -293,7 +293,7 @@ impl<'m> MessageReader<'m> {
     }
 
     fn owner(&mut self) -> Option<Owner> {
-        Some(Owner { pid: self.u32()?, fd: self.u32()?, process: Comm::new(self.word()?) })
+        Some(Owner { pid: self.u32()?, fd: self.u32()?, process: Comm::new(self.word()?), started: 0 })
     }
 }
 
@@ -316,7 +316,7 @@ mod tests {
     }
 
     fn written() -> Vec<u8> {
-        let owners = [Owner { pid: 9, fd: 3, process: Comm::new(b"nginx") }];
+        let owners = [Owner { pid: 9, fd: 3, process: Comm::new(b"nginx"), started: 0 }];
         let long = vec![b'x'; 2 * WORD_MAX];
         let words = SocketWords { uid: Some(33), owners: &owners, words: [b"www", b"web", b"", b"a.service", &long] };
         let mut out = Vec::new();

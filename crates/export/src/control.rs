@@ -100,9 +100,6 @@ fn parent(path: &Path) -> &Path {
 
 /// In a directory that others write to, they could put a socket of their own in the place of ours.
 fn check_directory(path: &Path) -> io::Result<()> {
-    FilePlace::find(path)
-        .and_then(|place| place.check_path())
-        .map_err(|error| named("cannot listen at", path, &error))?;
     let parent = parent(path);
     let facts = fs::metadata(parent).map_err(|error| named("cannot look at", parent, &error))?;
     let is_trusted = facts.uid() == sys::caps::euid() || facts.uid() == 0;
@@ -112,7 +109,9 @@ fn check_directory(path: &Path) -> io::Result<()> {
             format!("others may write to {}: a socket there could be replaced; take another directory", shown(parent));
         return Err(refused(text));
     }
-    Ok(())
+    // Another user who can rename a directory further up can put one of their own in its place.
+    let place = FilePlace::find(path).and_then(|place| place.check_path());
+    place.map_err(|error| named("cannot listen at", path, &error))
 }
 
 fn check_free(path: &Path) -> io::Result<()> {

@@ -86,7 +86,10 @@ impl<'h> CounterTable<'h> {
         compared.memory.borrow_mut().replace(Some(at_ns), readings);
         match (compared.next)() {
             NextReading::Begun => {}
-            NextReading::Ended => return Ok(false),
+            NextReading::Ended => {
+                many.stats.add_reason(0, "ended before the second reading: nothing was compared");
+                return Ok(false);
+            }
             NextReading::Missing => {
                 compared.memory.borrow_mut().replace(None, BTreeMap::new());
                 many.stats.unanswered = true;

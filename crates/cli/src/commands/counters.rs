@@ -99,6 +99,8 @@ pub(super) struct CounterProvider {
     changed_only: bool,
     /// True to read what drivers count as well.
     drivers: bool,
+    /// True if a wait that is ended early is followed by the second reading; without `--watch` alone.
+    compares_early: bool,
     /// What is said on stderr before the wait for the second reading; `None` for a wait that nobody notices.
     announced: Option<&'static str>,
     memory: RefCell<CounterMemory>,
@@ -113,14 +115,15 @@ impl CounterProvider {
             repeat: request.repeat,
             changed_only: false,
             drivers: false,
+            compares_early: false,
             announced: None,
             memory: RefCell::default(),
         }
     }
 
-    /// The same, with what drivers count by themselves.
+    /// The same for the command itself: with what drivers count, and a second reading also where Ctrl-C ends the wait.
     fn with_drivers(self) -> CounterProvider {
-        CounterProvider { drivers: true, ..self }
+        CounterProvider { drivers: true, compares_early: true, ..self }
     }
 
     /// True without `--watch`.
@@ -152,8 +155,7 @@ impl CounterProvider {
             say(&format!("{what} {}", long_work::until(Some(window))));
         }
         let is_over = long_work::wait(session, window, announced.unwrap_or("waiting"));
-        // Ctrl-C ends the time between two readings early. A round of `--watch` has no row then.
-        if !is_over && self.repeat != Repeat::Once {
+        if !is_over && !(self.compares_early && self.repeat == Repeat::Once) {
             return NextReading::Ended;
         }
         session.host().begin_round();
@@ -177,7 +179,8 @@ impl CounterProvider {
 
 impl SourceProvider<KernelCounters> for CounterProvider {
     fn open_round(&self, _: &Session, repeat: Repeat) -> Result<RoundTime, SourceError> {
-        Ok(if repeat == Repeat::Once { RoundTime::LastInterval } else { RoundTime::Moment })
+        let ends_early = self.compares_early && repeat == Repeat::Once;
+        Ok(if ends_early { RoundTime::LastInterval } else { RoundTime::Moment })
     }
 
     fn with_source<R>(

@@ -115,16 +115,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         Ok(session) => session,
         Err(error) => return Ok(Outcome::because(error.exit(), error)),
     };
-    let shown = sys::escaped(asked.file.as_os_str().as_encoded_bytes());
-    say(&match asked.length {
-        Duration::ZERO => format!("recording one round of every network namespace in {shown}"),
-        length => {
-            format!(
-                "recording every network namespace in {shown}, a round a second, {}",
-                long_work::until(Some(length))
-            )
-        }
-    });
+    announce(&asked);
     let mut stats = Accounting::default();
     let counted = rounds(&session, words.commands, asked.length, &mut stats);
     session.finish(&mut stats);
@@ -160,6 +151,19 @@ fn packed(file: &Path, stats: &mut Accounting) -> String {
             size(before)
         }
     }
+}
+
+/// Says what is recorded where, until when.
+fn announce(asked: &RecordRequest) {
+    let file = sys::escaped(asked.file.as_os_str().as_encoded_bytes());
+    let what = match &asked.netns {
+        Some(name) => format!("network namespace {name}"),
+        None => "every network namespace".to_owned(),
+    };
+    say(&match asked.length {
+        Duration::ZERO => format!("recording one round of {what} in {file}"),
+        length => format!("recording {what} in {file}, a round a second, {}", long_work::until(Some(length))),
+    });
 }
 
 /// A round every [`PERIOD`] until `length` is over, the user ends it or the file takes nothing more.

@@ -34,7 +34,7 @@ fn golden_errors() {
     let mut said = String::new();
     for args in [
         &["sockets", "stat = listen"][..],
-        &["sockets", "state = listening"],
+        &["sockets", "state = lisning"],
         &["sockets", "state = "],
         &["sockets", "peer_addr = 10.0.0.0/33"],
         &["sockets", "rtt > 20 parsecs"],

@@ -94,7 +94,7 @@ impl HomeProvider {
             |members: &[record::Member]| Some(members.iter().map(|member| member.name).collect::<Vec<_>>().join(","));
         let flows = Shown {
             columns: columns(record::rows::HomeScreen::FLOWS),
-            order: Some("bytes_per_s:desc,connections:desc"),
+            order: Some("bytes_per_s:desc,bytes_out_per_s:desc,connections:desc"),
             limit: Some(LIST_MAX),
             ..Shown::default()
         };

@@ -228,3 +228,29 @@ fn numbers_at_their_edge_are_read_as_tcpdump_reads_them() {
     let cut = ["capture", "cut", path.to_str().unwrap(), "-w", to.to_str().unwrap()];
     netwren(&cut).says(0, &["1 comments, counts and other blocks have no place"]);
 }
+
+/// What ends in .gz is packed, whole as well where it is written in many parts.
+#[test]
+fn files_that_end_in_gz_are_packed() {
+    let dir = tempfile::tempdir().unwrap();
+    let frames: Vec<Vec<u8>> = (0..4000).map(|nth| udp(nth, &[7; 100])).collect();
+    let path = written(dir.path(), "a.pcap", &pcap_of(&frames.iter().map(Vec::as_slice).collect::<Vec<_>>()));
+    let shown = |path: &Path| read(path, &["-H", "-c", "dport"]).ok();
+    for (name, magic) in [("b.pcap.gz", 0xa1b2_3c4d_u32), ("b.pcapng.gz", 0x0a0d_0d0a)] {
+        let packed = dir.path().join(name);
+        for words in
+            [&["capture", "-r", path.to_str().unwrap(), "-w"][..], &["capture", "cut", path.to_str().unwrap(), "-w"]]
+        {
+            netwren(&[words, &[packed.to_str().unwrap()]].concat()).ok();
+            assert_eq!(shown(&packed), shown(&path), "{name}");
+            let unpacked = Command::new("gzip").arg("-dc").arg(&packed).output().unwrap();
+            assert!(unpacked.status.success() && unpacked.stdout.starts_with(&magic.to_le_bytes()), "{name}");
+            assert!(std::fs::metadata(&packed).unwrap().len() < unpacked.stdout.len() as u64 / 4);
+        }
+    }
+    let refused = |words: &[&str], says: &str| {
+        netwren(&[&["capture", "-r", path.to_str().unwrap()], words].concat()).says(2, &[says])
+    };
+    refused(&["-w", "x.pcap.zst"], "--write packs by gzip only");
+    refused(&["-w", "x.pcap.gz", "--rotate-packets", "10"], "--rotate-command gzip packs each file");
+}

@@ -27,7 +27,7 @@ pub use error::{FileError, FileFault};
 pub use fuzz::fuzz_packet_file;
 pub use interface::FileIface;
 pub use options::FileOptions;
-pub use packed::unpacked;
+pub use packed::{put_gzip, unpacked};
 pub use packet::FilePacket;
 pub use reader::{FileFormat, PacketFile, UnreadFile};
 pub use records::{FileRecord, FileStatistics, IfaceCounts, OtherBlock};

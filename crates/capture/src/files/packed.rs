@@ -1,8 +1,10 @@
 //! Packed files: gzip and zstd are known by their first bytes.
 
-use std::io::{self, Chain, Cursor, Read};
+use std::io::{self, Chain, Cursor, Read, Write};
 
+use flate2::Compression;
 use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -10,6 +12,13 @@ const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// A reader that has its first bytes again.
 type Whole = Chain<Cursor<Vec<u8>>, Box<dyn Read>>;
+
+/// Appends `bytes` as a member of a gzip file: members one after the other are one stream.
+pub fn put_gzip(bytes: &[u8], out: &mut Vec<u8>) {
+    let mut encoder = GzEncoder::new(out, Compression::fast());
+    // A vector takes everything.
+    let _ = encoder.write_all(bytes).and_then(|()| encoder.try_finish());
+}
 
 /// The formats that files are packed in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

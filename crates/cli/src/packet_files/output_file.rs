@@ -27,6 +27,10 @@ pub(crate) struct OutputFile {
     pub(crate) buffer: Vec<u8>,
     file: File,
     is_regular: bool,
+    /// True if what is written at one time becomes a member of a gzip file: any reader takes them for one stream.
+    is_gzip: bool,
+    /// A member; kept for its memory.
+    packed: Vec<u8>,
     /// True if a reader may wait for packets.
     has_reader: bool,
     /// Where in the buffer each packet ends.
@@ -77,12 +81,19 @@ impl OutputFile {
         Ok(OutputFile { is_regular: made.is_regular && !is_stdout, has_reader: made.has_reader || is_stdout, ..made })
     }
 
+    /// The same; packed by gzip if the name ends in `.gz`.
+    pub(crate) fn create_packed(path: &Path) -> io::Result<OutputFile> {
+        Ok(OutputFile { is_gzip: is_gzip(path), ..OutputFile::create(path)? })
+    }
+
     /// An empty file that is open.
     pub(crate) fn new(file: File, name: String) -> io::Result<OutputFile> {
         let facts = file.metadata()?;
         Ok(OutputFile {
             buffer: Vec::with_capacity(CHUNK + (256 << 10)),
             is_regular: facts.is_file(),
+            is_gzip: false,
+            packed: Vec::new(),
             has_reader: has_reader(&facts),
             name,
             file,
@@ -139,7 +150,12 @@ impl OutputFile {
     /// ends with a whole record.
     pub(crate) fn write_out(&mut self) -> (u64, Option<NotWritten>) {
         let (mut at, mut failure, mut end) = (0, None, None);
-        while let Some(rest) = self.buffer.get(at..).filter(|rest| !rest.is_empty()) {
+        self.packed.clear();
+        if self.is_gzip && !self.buffer.is_empty() {
+            capture::put_gzip(&self.buffer, &mut self.packed);
+        }
+        let bytes = if self.is_gzip { &self.packed } else { &self.buffer };
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
             match self.file.write(rest) {
                 Ok(0) => failure = Some(io::ErrorKind::WriteZero.into()),
                 Ok(count) => at += count,
@@ -154,7 +170,12 @@ impl OutputFile {
             }
         }
         self.last = Instant::now();
-        let whole = self.ends.partition_point(|end| *end <= at);
+        let whole = match &failure {
+            None => self.ends.len(),
+            // Part of a member is of no use.
+            Some(_) if self.is_gzip => 0,
+            Some(_) => self.ends.partition_point(|end| *end <= at),
+        };
         self.bytes += at as u64;
         let failure = failure.map(|error| {
             let torn = at - whole.checked_sub(1).and_then(|last| self.ends.get(last)).copied().unwrap_or(0).min(at);
@@ -187,7 +208,13 @@ pub(crate) fn words_of(error: &io::Error) -> String {
 
 /// True for the name of a file that is written as pcap.
 pub(crate) fn is_pcap(path: &Path) -> bool {
-    path.extension().is_some_and(|ending| ending == "pcap")
+    let unpacked = path.file_stem().filter(|_| is_gzip(path)).map(Path::new);
+    unpacked.unwrap_or(path).extension().is_some_and(|ending| ending == "pcap")
+}
+
+/// True for the name of a file that is packed by gzip.
+pub(crate) fn is_gzip(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "gz")
 }
 
 /// True if both names lead to one file.

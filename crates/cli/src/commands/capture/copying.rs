@@ -42,7 +42,7 @@ impl CopyWriter {
     /// Makes the file, or empties the one that is there.
     pub(super) fn create(path: &Path) -> io::Result<CopyWriter> {
         Ok(CopyWriter {
-            file: OutputFile::create(path)?,
+            file: OutputFile::create_packed(path)?,
             pcap: is_pcap(path).then(CapturedPcap::new),
             is_in_section: false,
             scratch: Vec::new(),

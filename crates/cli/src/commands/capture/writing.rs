@@ -58,7 +58,7 @@ pub(super) struct PacketWriter {
 impl PacketWriter {
     /// Makes the file, or empties the one that is there; `-` is standard output.
     pub(super) fn create(path: &Path) -> io::Result<PacketWriter> {
-        Ok(PacketWriter::new(path, OutputFile::create(path)?, None))
+        Ok(PacketWriter::new(path, OutputFile::create_packed(path)?, None))
     }
 
     /// Makes the first of several files.

@@ -28,7 +28,7 @@ pub(super) struct DropFile {
 impl DropFile {
     /// Makes the file, or empties the one that is there; `-` is standard output. The columns are those of the plan.
     pub(super) fn create(path: &Path, plan: &Plan<DropEvents>) -> Result<DropFile, RunError> {
-        let file = OutputFile::create(path).map_err(|error| {
+        let file = OutputFile::create_packed(path).map_err(|error| {
             let cause = format!("cannot write {}: {}", path.display(), words_of(&error)).into();
             RunError::Source(SourceError { what: "dropped packets", fault: SourceFault::Io, cause })
         })?;

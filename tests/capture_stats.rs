@@ -31,7 +31,7 @@ fn a_file_is_summed_up_in_words_and_as_a_row() {
             "a.pcapng: pcapng, ",
             "  packets    3, 135 bytes\n",
             "  time       2023-11-14T22:13:20.000000001Z to 2023-11-14T22:13:20.000003000Z, 2.999 µs\n",
-            "  rate       1000333 packets/s, 360.1 Mbit/s\n",
+            "  rate       1000333 packets/s, 360 Mbit/s\n",
             "  sizes      45 to 45 bytes, mean 45: ≤64 100.0 %\n",
             "  comments   2 packets\n",
             // Counts are since the begin: the last ones count.

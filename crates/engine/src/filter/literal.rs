@@ -42,7 +42,7 @@ impl Unit {
             Unit::Count => Some((scale(suffix)?, 1)),
             Unit::Bytes => Some((scale(suffix.strip_suffix('B').unwrap_or(suffix))?, 1)),
             Unit::Time(own_ns) => Some((nanoseconds(suffix)?, own_ns.into())),
-            Unit::Rate => match suffix.strip_suffix("Bps") {
+            Unit::Rate => match suffix.strip_suffix("Bps").or_else(|| suffix.strip_suffix('B')) {
                 Some(scaled) => Some((8 * scale(scaled)?, 1)),
                 None => Some((scale(bits(suffix).unwrap_or(suffix))?, 1)),
             },
@@ -56,7 +56,7 @@ impl Unit {
             Unit::Thousandths => "2, 1.5, 0.125",
             Unit::Bytes => "512, 10k, 1MiB, 1.5GB",
             Unit::Time(_) => "20ms, 1.5s, 3min",
-            Unit::Rate => "64kbps, 10Mbps, 1Gbit, 1MBps",
+            Unit::Rate => "64kbps, 10Mbit/s, 1Gbit, 1MB/s",
         }
     }
 }
@@ -160,6 +160,10 @@ fn parts(text: &str) -> Option<(&str, &str, &str)> {
         Some(after) => after.split_at_checked(digits(after))?,
         None => ("", rest),
     };
+    // As tables show rates: `1.9 MB/s`, `20.1 Mbit/s`.
+    let suffix = suffix.trim_start_matches(' ');
+    let of_rate = suffix.strip_suffix("/s").filter(|unit| unit.ends_with('B') || unit.ends_with("bit"));
+    let suffix = of_rate.unwrap_or(suffix);
     let suffix_is_word = suffix.chars().all(char::is_alphabetic);
     (!whole.is_empty() && suffix_is_word).then_some((whole, fraction, suffix))
 }

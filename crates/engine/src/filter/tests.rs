@@ -146,6 +146,9 @@ fn values_by_kind() {
         ("rtt_us > 3µs", "rtt_us > 3"),
         ("timer_ms in (1s-2min, 1h)", "timer_ms in (1000-120000, 3600000)"),
         ("pacing_bps > 10Mbps", "pacing_bps > 10000000"),
+        ("pacing_bps > 20.1Mbit/s", "pacing_bps > 20100000"),
+        ("pacing_bps > \"1.5 MB/s\"", "pacing_bps > 12000000"),
+        ("bytes_in_per_s > 1.9MB/s", "bytes_in_per_s > 1900000"),
         ("pacing_bps > 1MBps", "pacing_bps > 8000000"),
     ]);
 }

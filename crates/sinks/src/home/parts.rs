@@ -3,6 +3,7 @@
 use super::fit::{cell, escaped, short};
 use super::{Cells, ScreenLines, Tone};
 use crate::cut::{beginning, both_ends, width_of};
+use crate::native::{bit_rate, byte_rate};
 use record::text::{put_addr, put_seconds};
 use record::{OwnedObject, OwnedValue, Value};
 use std::fmt::Write;
@@ -15,9 +16,9 @@ const CAUSES_MAX: usize = 3;
 const UNSEEN_MAX: usize = 2;
 
 /// Columns of a flow besides its ends and its process: protocol, direction, numbers, and the gaps between them.
-const FLOW_NUMBERS: usize = 2 + 5 + 4 + 6 + 7 + 7 + 2;
+const FLOW_NUMBERS: usize = 2 + 5 + 4 + 5 + 10 + 10 + 2;
 /// Columns of the process of a flow on a screen of 80.
-const PROCESS: usize = 17;
+const PROCESS: usize = 15;
 
 /// The host: its name, its kernel, its age, and when it was looked at for how long.
 pub(super) fn head(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
@@ -55,7 +56,7 @@ pub(super) fn interfaces(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     let room = longest.clamp(13, 13 + lines.width.saturating_sub(80));
     for (nth, (one, name)) in all.iter().zip(&names).enumerate() {
         let rate = |bits, packets| match (one.get(bits), one.get(packets)) {
-            (Value::U64(bits), Value::U64(packets)) => format!("{:>6}bit/s {:>5} pkt/s", short(bits), short(packets)),
+            (Value::U64(bits), Value::U64(packets)) => format!("{:>11} {:>5} pkt/s", bit_rate(bits), short(packets)),
             _ => format!("{:>23}", "rate unknown"),
         };
         let text = format!(
@@ -146,17 +147,17 @@ pub(super) fn flows(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     // Numbers stay next to the ends, however wide the screen is.
     let longest = betweens.iter().map(|between| width_of(between)).max().unwrap_or(0);
     let ends = lines.width.saturating_sub(FLOW_NUMBERS + process).max(10).min(longest.max(label.len()));
-    let title = format!("{:>6} {:>6} {:>6}  {}", "conns", "in/s", "out/s", "process");
+    let title = format!("{:>5} {:>9} {:>9}  {}", "conns", "in/s", "out/s", "process");
     lines.put(Tone::Heading, &format!("{}{title}", cell(&label, 11 + ends)));
     for (one, between) in all.iter().zip(&betweens) {
         let (proto, direction) = (word(one.get("proto")), word(one.get("direction")));
         let direction = if direction == "unknown" { "?" } else { &*direction };
         let rate = |name| match one.get(name) {
-            Value::U64(bytes) => short(bytes),
+            Value::U64(bytes) => byte_rate(bytes),
             _ => "-".to_owned(),
         };
         let line = format!(
-            "  {proto:<4} {direction:<3} {}{:>6} {:>6} {:>6}  {}",
+            "  {proto:<4} {direction:<3} {}{:>5} {:>9} {:>9}  {}",
             cell(between, ends),
             short(number(one.get("connections"))),
             rate("bytes_in_per_s"),

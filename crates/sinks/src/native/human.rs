@@ -21,7 +21,9 @@ pub struct LocalClock {
 enum Unit {
     /// Numbers as they are.
     Exact,
+    /// Powers of 1024.
     Bytes,
+    BytesPerSecond,
     /// Durations; the number is the length of the column's unit in microseconds.
     Duration(u64),
     BitsPerSecond,
@@ -37,8 +39,9 @@ pub(super) struct Human {
 
 impl Human {
     /// The form of a column, in units.
-    pub(super) fn of(form: Form, kind: Kind, clock: LocalClock) -> Human {
-        let unit = match kind {
+    pub(super) fn of(form: Form, column: &Column, clock: LocalClock) -> Human {
+        let unit = match column.kind {
+            Kind::Bytes if column.name.ends_with("_per_s") => Unit::BytesPerSecond,
             Kind::Bytes => Unit::Bytes,
             Kind::DurationUs => Unit::Duration(1),
             Kind::DurationMs => Unit::Duration(1_000),
@@ -67,8 +70,9 @@ impl Human {
     fn put_number(&self, out: &mut Vec<u8>, n: u64) {
         match self.unit {
             Unit::Exact => put_u64(out, n),
-            Unit::Bytes => put_scaled(out, n, 1024, ["KiB", "MiB", "GiB", "TiB"]),
-            Unit::BitsPerSecond => put_scaled(out, n, 1000, ["kbps", "Mbps", "Gbps", "Tbps"]),
+            Unit::Bytes => put_scaled(out, n),
+            Unit::BytesPerSecond => out.extend_from_slice(byte_rate(n).as_bytes()),
+            Unit::BitsPerSecond => out.extend_from_slice(bit_rate(n).as_bytes()),
             Unit::Duration(us) => put_duration(out, n.saturating_mul(us)),
         }
     }
@@ -117,10 +121,16 @@ pub(super) fn name_of(column: &Column) -> &str {
 }
 
 /// `9999`, `12.0KiB`, `1.2GiB`.
-fn put_scaled(out: &mut Vec<u8>, n: u64, base: u64, units: [&str; 4]) {
+fn put_scaled(out: &mut Vec<u8>, n: u64) {
     if n < 10_000 {
         return put_u64(out, n);
     }
+    let (one, unit) = scale(n, 1024, ["KiB", "MiB", "GiB", "TiB"]);
+    put_decimals(out, n, one, unit);
+}
+
+/// The greatest unit that is not more than `n`, and its name; the first one for less.
+fn scale<'u>(n: u64, base: u64, units: [&'u str; 4]) -> (u64, &'u str) {
     let (mut one, mut unit) = (base, "");
     for (place, name) in units.into_iter().enumerate() {
         unit = name;
@@ -129,7 +139,29 @@ fn put_scaled(out: &mut Vec<u8>, n: u64, base: u64, units: [&str; 4]) {
         }
         one *= base;
     }
-    put_decimals(out, n, one, unit);
+    (one, unit)
+}
+
+/// Bytes in a second, as of flows and processes: `413 B/s`, `1.9 MB/s`, `190 MB/s`. Powers of 1000, nine columns below
+/// a petabyte. Every screen has this notation.
+pub fn byte_rate(bytes: u64) -> String {
+    rate(bytes, "B/s", ["kB/s", "MB/s", "GB/s", "TB/s"])
+}
+
+/// Bits in a second, as of interfaces: `413 bit/s`, `20.1 Mbit/s`. At most eleven columns, as [`byte_rate`].
+pub fn bit_rate(bits: u64) -> String {
+    rate(bits, "bit/s", ["kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"])
+}
+
+fn rate(n: u64, unit: &str, units: [&str; 4]) -> String {
+    if n < 1000 {
+        return format!("{n} {unit}");
+    }
+    let (one, unit) = scale(n, 1000, units);
+    match n / one {
+        whole @ 0..100 => format!("{whole}.{} {unit}", n % one / (one / 10)),
+        whole => format!("{whole} {unit}"),
+    }
 }
 
 /// A number in units of `one`, with three digits or all that are before the dot.
@@ -178,11 +210,15 @@ mod tests {
     }
 
     fn shown(kind: Kind, cell: Value<'_>) -> String {
+        shown_as("x", kind, cell)
+    }
+
+    fn shown_as(name: &str, kind: Kind, cell: Value<'_>) -> String {
         let clock = LocalClock { now_s: || 86_400, local: noon };
-        let columns = record::Columns(vec![Column { name: "x".into(), kind }]);
+        let columns = record::Columns(vec![Column { name: name.into(), kind }]);
         let form = Form::of(&columns, |_| "-").remove(0);
         let mut out = Vec::new();
-        Human::of(form, kind, clock).put(&mut out, cell);
+        Human::of(form, &columns.0[0], clock).put(&mut out, cell);
         String::from_utf8_lossy(&out).into_owned()
     }
 
@@ -196,7 +232,7 @@ mod tests {
             (Kind::Bytes, 1_300_000, "1.23MiB"),
             (Kind::Bytes, 1023 * 1024 + 1023, "1023KiB"),
             (Kind::Bytes, u64::MAX, "16777215TiB"),
-            (Kind::BitsPerSecond, 9_400_000_000, "9.40Gbps"),
+            (Kind::BitsPerSecond, 9_400_000_000, "9.4 Gbit/s"),
             (Kind::DurationUs, 0, "0s"),
             (Kind::DurationUs, 413, "413us"),
             (Kind::DurationUs, 1_234, "1.23ms"),
@@ -214,6 +250,24 @@ mod tests {
         assert_eq!(shown(Kind::DurationMs, Value::I64(-1_500)), "-1.50s");
         assert_eq!(shown(Kind::DurationS, Value::Null), "-");
         assert_eq!(shown(Kind::DurationS, Value::U64(u64::MAX)), "213503982d08h");
+    }
+
+    #[test]
+    fn a_stream_has_one_notation_on_every_screen() {
+        let of_flow = |n| shown_as("bytes_in_per_s", Kind::Bytes, Value::U64(n));
+        for (n, bytes, bits) in [
+            (0, "0 B/s", "0 bit/s"),
+            (999, "999 B/s", "999 bit/s"),
+            (1_000, "1.0 kB/s", "1.0 kbit/s"),
+            (1_999_999, "1.9 MB/s", "1.9 Mbit/s"),
+            (20_100_000, "20.1 MB/s", "20.1 Mbit/s"),
+            (999_999_999, "999 MB/s", "999 Mbit/s"),
+            (u64::MAX, "18446744 TB/s", "18446744 Tbit/s"),
+        ] {
+            assert_eq!((of_flow(n).as_str(), byte_rate(n).as_str(), bit_rate(n).as_str()), (bytes, bytes, bits));
+            assert_eq!(shown(Kind::BitsPerSecond, Value::U64(n)), bits);
+        }
+        assert_eq!(shown_as("sum_recv_q", Kind::Bytes, Value::U64(2_000_000)), "1.90MiB", "memory");
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub(crate) use cell::Form;
 pub use csv::Csv;
 pub(crate) use fixed_text::{FixedText, put_piece};
 pub use holed_text::{Hole, HoleForm, HoledText, find_holes};
-pub use human::LocalClock;
+pub use human::{LocalClock, bit_rate, byte_rate};
 pub use json::Json;
 pub use json_rows::JsonRows;
 pub use room::Room;

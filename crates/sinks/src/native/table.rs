@@ -197,7 +197,7 @@ impl Lane {
             name: escaped(&column.name).into(),
             heading: escaped(if clock.is_some() { name_of(column) } else { &column.name }).replace('_', " ").into(),
             form,
-            human: clock.map(|clock| Human::of(form, column.kind, clock)),
+            human: clock.map(|clock| Human::of(form, column, clock)),
             right: column.kind.is_number(),
             is_text: matches!(column.kind, Kind::Text | Kind::Addr | Kind::Endpoint | Kind::Words(_))
                 || column.kind.is_list(),

@@ -21,7 +21,7 @@ pub(super) fn text_of(file: &ReadFile) -> String {
         put(&mut out, "time", &format!("{} to {}, {}", time(first), time(last), duration(last - first)));
     }
     if let (Some(packets), Some(bits)) = (row.per_second(row.packets), row.per_second(row.bytes.saturating_mul(8))) {
-        put(&mut out, "rate", &format!("{packets} packets/s, {}", bit_rate(bits)));
+        put(&mut out, "rate", &format!("{packets} packets/s, {}", sinks::bit_rate(bits)));
     }
     put_sizes(&mut out, &row, summary);
     if summary.backwards > 0 {
@@ -116,15 +116,6 @@ fn duration(ns: u64) -> String {
     }
 }
 
-fn bit_rate(bits: u64) -> String {
-    match bits {
-        0..10_000 => format!("{bits} bit/s"),
-        10_000..10_000_000 => format!("{}.{} kbit/s", bits / 1000, bits / 100 % 10),
-        10_000_000..10_000_000_000 => format!("{}.{} Mbit/s", bits / 1_000_000, bits / 100_000 % 10),
-        bits => format!("{}.{} Gbit/s", bits / 1_000_000_000, bits / 100_000_000 % 10),
-    }
-}
-
 fn percent(part: u64, total: u64) -> String {
     let tenths = (u128::from(part) * 1000 + u128::from(total) / 2) / u128::from(total.max(1));
     if tenths == 0 { "<0.1 %".to_owned() } else { format!("{}.{} %", tenths / 10, tenths % 10) }
@@ -139,10 +130,6 @@ mod tests {
         assert_eq!(
             [0, 1_500, 2_500_000, 61_000_002_000].map(duration),
             ["0.000 µs", "1.500 µs", "2.500 ms", "61.000002 s"]
-        );
-        assert_eq!(
-            [0, 9_999, 10_000, 12_340_000, 98_700_000_000].map(bit_rate),
-            ["0 bit/s", "9999 bit/s", "10.0 kbit/s", "12.3 Mbit/s", "98.7 Gbit/s"]
         );
         assert_eq!(
             [(1, 3), (3, 3), (1, 100_000), (0, 0)].map(|(part, total)| percent(part, total)),

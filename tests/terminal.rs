@@ -31,7 +31,9 @@ fn written(size: Size, mut command: Command) -> Option<Vec<String>> {
     let mut screen = Screen::start(command, size.1, size.0);
     screen.wait_end();
     let text = String::from_utf8(screen.grid().received().to_vec()).expect("what a terminal gets is UTF-8");
-    Some(text.split_terminator("\r\n").map(str::to_owned).collect())
+    // A line of progress is erased before the rows; what a screen shows comes after that.
+    let shown = |line: &str| line.rsplit("\r\x1b[K").next().unwrap_or_default().to_owned();
+    Some(text.split_terminator("\r\n").map(shown).collect())
 }
 
 /// Lines that are wider than the terminal, or that a terminal would take for something else.

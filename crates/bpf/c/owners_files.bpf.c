@@ -14,6 +14,9 @@
  *   socket  u32 inode, u32 fd                               an inode is never 0
  *   end     u32 0, u32 2, u64 files                         number of all files, sockets or not
  *
+ * With `by_netns` the rows are of files that keep a namespace alive, and `inode` is the namespace's: that of a socket's
+ * network namespace, or any namespace that is open itself. Neighbours of one task with the same inode are one row.
+ *
  * Rows are written in batches: one bpf_seq_write a row would be a sixth of the cost of the pass. When the kernel's
  * buffer is full, the kernel discards what the last call of the program wrote and repeats that call after the reader
  * has emptied the buffer. So a call makes at most one write, and makes it before it changes any state.
@@ -29,9 +32,17 @@ LICENSE("Dual BSD/GPL");
 
 enum row { ROW_END = 2, ROW_TASK = 3 };
 
+/* include/uapi/linux/magic.h */
+#define NSFS_MAGIC 0x6e736673
+struct super_block { unsigned long s_magic; } CORE;
+struct inode___in_file_system { struct super_block *i_sb; } CORE;
+
+const volatile u32 by_netns = 0;
+
 /* The pass that is under way. */
 u32 level;	/* of the reader's pid namespace */
 int last_tid;	/* kernel-wide number of the task whose row is the last one */
+u32 last_inode;	/* of the last row of that task */
 u32 batched;
 u64 files;
 u64 batch[BATCH + 2];	/* a full batch and the end behind it */
@@ -108,6 +119,23 @@ INLINE void finish(struct seq_file *out)
 	bpf_seq_write(out, batch, (at + 2) * sizeof(batch[0]));
 }
 
+/* The inode that the file's row has; 0 if it has none. */
+INLINE u32 inode_of(struct file *file)
+{
+	struct socket *socket = bpf_sock_from_file(file);
+	struct inode *inode = PLAIN(struct file, file)->f_inode;
+
+	if (!by_netns)
+		return socket ? inode->i_ino : 0;
+	if (socket) {
+		struct sock *sock = PLAIN(struct socket, socket)->sk;
+		/* A socket that is being closed has none. */
+		return sock ? sock->__sk_common.skc_net.net->ns.inum : 0;
+	}
+	struct super_block *super = ((struct inode___in_file_system *)inode)->i_sb;
+	return super->s_magic == NSFS_MAGIC ? inode->i_ino : 0;
+}
+
 SEC("iter/task_file") int owners_files(struct bpf_iter__task_file *ctx)
 {
 	struct task_struct *task = ctx->task;
@@ -123,7 +151,8 @@ SEC("iter/task_file") int owners_files(struct bpf_iter__task_file *ctx)
 		last_tid = 0;
 		level = PLAIN(struct task_struct, bpf_get_current_task_btf())->thread_pid->level;
 	}
-	if (!bpf_sock_from_file(file)) {
+	u32 inode = inode_of(file);
+	if (!inode || (by_netns && task->pid == last_tid && inode == last_inode)) {
 		files++;
 		return 0;
 	}
@@ -140,7 +169,8 @@ SEC("iter/task_file") int owners_files(struct bpf_iter__task_file *ctx)
 	}
 	if (at >= BATCH)
 		return 0;
-	batch[at] = UNIT(PLAIN(struct file, file)->f_inode->i_ino, ctx->fd);
+	batch[at] = UNIT(inode, ctx->fd);
+	last_inode = inode;
 	batched = at + 1;
 	files++;
 	return 0;

@@ -16,7 +16,18 @@ pub struct OwnersFiles {
 impl OwnersFiles {
     /// Loads and attaches it: a few milliseconds. Needs Linux 5.11, CAP_BPF and CAP_PERFMON.
     pub fn load(host: &Host) -> Result<OwnersFiles, BpfError> {
-        let loaded = load(host, &Spec { object: OBJECT, programs: &["owners_files"], constants: &[], entries: &[] })?;
+        OwnersFiles::load_with(host, 0)
+    }
+
+    /// The same program for files that keep a namespace alive: sockets, and namespaces that are open themselves. The
+    /// inode of a row is the namespace's.
+    pub fn load_by_netns(host: &Host) -> Result<OwnersFiles, BpfError> {
+        OwnersFiles::load_with(host, 1)
+    }
+
+    fn load_with(host: &Host, by_netns: u32) -> Result<OwnersFiles, BpfError> {
+        let constants: &[(&str, &[u8])] = &[("by_netns", &by_netns.to_ne_bytes())];
+        let loaded = load(host, &Spec { object: OBJECT, programs: &["owners_files"], constants, entries: &[] })?;
         Ok(OwnersFiles { link: loaded.program("owners_files")?.attach()? })
     }
 

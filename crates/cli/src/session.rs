@@ -6,8 +6,9 @@
 use crate::exit::Exit;
 use crate::pillar_cache::{PillarCache, PillarCaches};
 use crate::recording_file;
+use crate::refreshing_lookups::Budget;
 use crate::service::RunState;
-use host::{Namespaces, NetnsFingerprint, OwnersReader, Resolver};
+use host::{HostError, Namespaces, NetnsFingerprint, NetnsSearch, OwnersReader, Resolver};
 use record::Accounting;
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -16,10 +17,17 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use sys::netns::Inside;
-use sys::{Errno, Host, Interrupt, NetnsTarget, SysError, TapeError};
+use sys::{Errno, Host, Interrupt, NetnsTarget, SysError, TapeError, clock};
 
 /// What is said of namespaces that are there but cannot be entered by anything we may look at.
 const HIDDEN: &str = "a network namespace was not read: its processes may not be looked into (needs CAP_SYS_PTRACE)";
+
+/// Searches of threads and descriptors may take one part in so many of the time, and so long at once after a pause.
+const SEARCH_SHARE: u64 = 20;
+const SEARCH_CREDIT_NS: u64 = 100_000_000;
+
+/// Descriptors that the search left out.
+const UNSEARCHED: &str = "open descriptors were not searched for network namespaces: too many on this host";
 
 /// What is said where `--all-netns` asks a recording for more than it has.
 const ONE_NAMESPACE: &str = "the recording holds one network namespace, others are missing (`--all-netns` with \
@@ -67,6 +75,8 @@ pub(crate) struct Session {
     found: FoundNamespaces,
     /// See [`Session::take_others`].
     others: RefCell<Vec<u64>>,
+    /// Time for searches of threads and descriptors.
+    holder_searches: Budget,
     /// What the namespaces were found from.
     fingerprint: RefCell<Option<NetnsFingerprint>>,
     /// The handlers of signals; the error where they could not be installed.
@@ -134,6 +144,7 @@ impl Session {
             found: FoundNamespaces::default(),
             others: RefCell::default(),
             fingerprint,
+            holder_searches: Budget::new(SEARCH_SHARE, SEARCH_CREDIT_NS),
             interrupt,
             wait_failed: RefCell::default(),
             resolver,
@@ -163,7 +174,7 @@ impl Session {
         if same && all_netns.borrow().are_settled(&self.host) {
             return;
         }
-        let mut found = match Namespaces::read(&self.host) {
+        let mut found = match self.search_namespaces(listed.as_deref()) {
             Ok(found) => found,
             Err(error) => {
                 self.fingerprint.take();
@@ -171,6 +182,10 @@ impl Session {
                 return stats.add_reason(1, error.to_string());
             }
         };
+        if found.unsearched() > 0 {
+            stats.incomplete = true;
+            stats.add_reason(found.unsearched(), UNSEARCHED);
+        }
         match listed {
             Some(all) => found.also(&all),
             None if found.hidden() > 0 => {
@@ -180,6 +195,20 @@ impl Session {
             None => {}
         }
         all_netns.replace(Rc::new(found));
+    }
+
+    /// Threads and descriptors are looked at by the first search, and later as long as that takes a small part of the
+    /// time.
+    fn search_namespaces(&self, listed: Option<&[u64]>) -> Result<Namespaces, HostError> {
+        let before = self.namespaces().filter(|known| !known.list().is_empty());
+        let begun_ns = clock::monotonic_ns();
+        let holders = self.holder_searches.allows(begun_ns) || before.is_none();
+        let search = NetnsSearch { listed, holders, before: before.as_deref() };
+        let found = Namespaces::search(&self.host, &search);
+        if holders {
+            self.holder_searches.used(clock::monotonic_ns().saturating_sub(begun_ns));
+        }
+        found
     }
 
     /// From now on no namespaces are looked for: those that were found are all there are.

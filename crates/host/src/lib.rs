@@ -54,7 +54,7 @@ pub use groups::Groups;
 pub use hosts::{HostNames, Resolver};
 pub use ifaces::Ifaces;
 pub use links::{Links, LinksReader};
-pub use namespaces::{Namespace, Namespaces, NetnsFingerprint, NetnsOwners};
+pub use namespaces::{Namespace, Namespaces, NetnsFingerprint, NetnsOwners, NetnsSearch};
 pub use netns::NetnsNames;
 pub use netns_table::{NetnsSource, NetnsTable};
 pub use networks::Networks;

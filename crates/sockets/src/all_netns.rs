@@ -120,7 +120,7 @@ impl Scan<Sockets> for AllNetnsScan<'_, '_> {
             }
         }
         if source.cache.why_no_walk().is_some() || !cfg!(feature = "bpf") {
-            explain.push("network namespaces that nothing leads to are not known without bpf".into());
+            explain.push("without bpf, network namespaces that only a socket keeps alive are not found".into());
         }
         if !offer.explain.is_empty() {
             explain.append(&mut offer.explain);

@@ -41,6 +41,14 @@ pub(crate) fn open_now(path: &Path) -> Result<Fd, SysError> {
     open_raw(libc::AT_FDCWD, &c_name, flags).map_err(|errno| SysError::on_bytes("openat", name, errno))
 }
 
+/// A reference to what `path` leads to, without opening it: no driver, no FIFO and no FUSE daemon notices. It can be
+/// opened later through /proc/self/fd. One system call.
+pub(crate) fn refer_to(path: &Path) -> Result<Fd, SysError> {
+    let name = path.as_os_str().as_bytes();
+    let c_name = CString::new(name).map_err(|_| SysError::on_bytes("openat", name, Errno::INVAL))?;
+    open_raw(libc::AT_FDCWD, &c_name, libc::O_PATH).map_err(|errno| SysError::on_bytes("openat", name, errno))
+}
+
 /// The error of a file or directory that this process may not write to. One system call.
 pub fn may_write(path: &Path) -> Result<(), SysError> {
     let name = path.as_os_str().as_bytes();
@@ -349,6 +357,26 @@ pub fn stat(path: &Path) -> Result<Stat, SysError> {
     let failed = |errno| SysError::on_bytes("fstatat", name, errno);
     let c_name = CString::new(name).map_err(|_| failed(Errno::INVAL))?;
     stat_raw(libc::AT_FDCWD, &c_name, 0).map_err(failed)
+}
+
+/// Device and inode of `name` below `dir`, following a link at the end, as the kernel has them: a file system that may
+/// not answer (FUSE, NFS) is not asked. Linux 4.11.
+pub fn cached_identity_at(dir: &Fd, name: &CStr) -> Result<(u64, u64), Errno> {
+    cached_identity(dir, name, 0)
+}
+
+/// The same for an open file or a reference to one.
+pub(crate) fn cached_identity_of(fd: &Fd) -> Result<(u64, u64), Errno> {
+    cached_identity(fd, c"", libc::AT_EMPTY_PATH)
+}
+
+fn cached_identity(dir: &Fd, name: &CStr, flags: libc::c_int) -> Result<(u64, u64), Errno> {
+    // SAFETY: statx is a plain struct of integers, for which all bits zero is a value.
+    let mut found: libc::statx = unsafe { std::mem::zeroed() };
+    let (raw, flags) = (dir.raw(), flags | libc::AT_STATX_DONT_SYNC);
+    // SAFETY: `name` is NUL-terminated, `found` is live and exclusively borrowed.
+    call("statx", || unsafe { libc::statx(raw, name.as_ptr(), flags, libc::STATX_INO, &mut found) }.into())?;
+    Ok((libc::makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino))
 }
 
 /// Looks at an open file.

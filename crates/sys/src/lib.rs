@@ -31,6 +31,7 @@ pub mod memory;
 mod modules;
 mod netlink;
 pub mod netns;
+mod netns_holder;
 mod netns_shares;
 mod netns_targets;
 pub mod out;

@@ -2,12 +2,13 @@
 use std::mem::MaybeUninit;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::errno::{Errno, SysError};
 use crate::fault;
 use crate::fd::Fd;
+use crate::fs;
+use crate::netns_holder;
 use crate::signal;
 use crate::socket;
 use crate::syscall::{call, count_read, length, retried};
@@ -108,14 +109,8 @@ impl NetlinkSocket {
         if family != Ok(libc::AF_NETLINK) || of != Ok(protocol) {
             return Err(format!("it is no {}", shown(protocol)));
         }
-        // include/uapi/linux/sockios.h
-        const SIOCGSKNS: libc::Ioctl = 0x894c;
-        // SAFETY: SIOCGSKNS has no argument; it gives a new descriptor.
-        let netns = call("ioctl", || unsafe { libc::ioctl(fd.raw(), SIOCGSKNS) }.into())
-            .map_err(|errno| format!("its network namespace cannot be told: {errno}"))?;
-        // SAFETY: ioctl just returned this descriptor to us alone.
-        let netns = std::fs::File::from(OwnedFd::from(unsafe { Fd::take(netns) }));
-        let inode = netns.metadata().map(|facts| facts.ino()).map_err(|error| error.to_string())?;
+        let netns = netns_holder::netns_of(&fd).and_then(|netns| fs::stat_fd(&netns));
+        let inode = netns.map_err(|errno| format!("its network namespace cannot be read: {errno}"))?.inode;
         if inode != netns_inode {
             return Err(format!("it is of another network namespace ({inode}, not {netns_inode})"));
         }

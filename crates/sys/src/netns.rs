@@ -7,6 +7,7 @@ use std::sync::mpsc::{Sender, channel};
 use crate::errno::{Errno, SysError};
 use crate::fd::Fd;
 use crate::fs;
+use crate::netns_holder;
 use crate::syscall::call;
 
 /// Where `ip netns add` mounts named namespaces; the second is the same place on old systems.
@@ -68,7 +69,11 @@ impl NetNs {
 
     /// The namespace behind a path (/proc/PID/ns/net, a bind mount).
     pub fn open_path(path: &Path) -> Result<NetNs, SysError> {
-        let fd = fs::open(path)?;
+        NetNs::of_fd(fs::open(path)?, path)
+    }
+
+    /// The namespace that `fd` is; `path` is its name in messages.
+    fn of_fd(fd: Fd, path: &Path) -> Result<NetNs, SysError> {
         let shown: Box<str> = crate::errno::escaped(path.as_os_str().as_encoded_bytes());
         let stat = fs::stat_fd(&fd).map_err(|errno| SysError::new("fstat", shown.clone(), errno))?;
         Ok(NetNs { fd, inode: stat.inode, device: stat.device, shown })
@@ -93,7 +98,7 @@ impl NetNs {
     /// each).
     pub fn open_known(inode: u64, path: Option<&Path>, pid: Option<u32>) -> Result<NetNs, SysError> {
         let mut failure = SysError::new("openat", format!("net:[{inode}]"), Errno::NOENT);
-        let by_path = || path.map(NetNs::open_path);
+        let by_path = || path.map(open_file_or_holder);
         let by_pid = || pid.map(NetNs::open_pid);
         let ways: [&dyn Fn() -> Option<Result<NetNs, SysError>>; 2] = [&by_path, &by_pid];
         for opened in ways.iter().filter_map(|open| open()) {
@@ -213,6 +218,14 @@ pub fn named() -> Vec<(Box<[u8]>, PathBuf)> {
     }
     found.sort();
     found
+}
+
+/// The namespace that `path` is, or that a descriptor of another process keeps alive.
+fn open_file_or_holder(path: &Path) -> Result<NetNs, SysError> {
+    match netns_holder::open(path) {
+        Some(opened) => NetNs::of_fd(opened?, path),
+        None => NetNs::open_path(path),
+    }
 }
 
 /// The namespace by the first process that is found in it and still is there when its link is opened.

@@ -82,8 +82,8 @@ impl<'r, T: Table, P: SourceProvider<T>> RoundReader<'r, T, P> {
         all: &mut Run,
     ) -> Result<(), RunError> {
         let mut stats = Accounting::default();
-        let ask_the_kernel = matches!(self.request.via, None | Some(record::Via::Bpf));
-        pillars::find_namespaces(self.session, ask_the_kernel, &mut stats);
+        // `--via` names the backend of the rows. Which namespaces there are is asked of the kernel in any case.
+        pillars::find_namespaces(self.session, true, &mut stats);
         let wanted = self.wanted_lookups(&mut stats);
         // Where only the rows that fit on a screen are made, their owners are looked at instead of all.
         let looks = self.is_repeated() && sink.rows_wanted().is_some() && !self.asks_for_many.get();

@@ -5,13 +5,10 @@ use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashSet};
 use sys::{Errno, Fd, Host, fs, netns};
 
-use super::{INIT, INIT_INODE, Namespace, Namespaces};
+use super::held::{self, Holder};
+use super::{INIT, INIT_INODE, NAMESPACES_MAX, Namespace, Namespaces, NetnsSearch, inode_in};
 use crate::mounts::mounts;
 use crate::netns::DOCKER;
-
-/// Namespaces kept at most, about 100 bytes each; a host has some hundreds. What is beyond is not read. One user may
-/// make some 100,000 (user.max_net_namespaces); each takes the kernel 100 KiB and more, so nobody gets here.
-const NAMESPACES_MAX: usize = 1 << 20;
 
 /// How good a name is: the first kind wins. Also the order of the ways in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,7 +33,8 @@ struct FoundNetns {
     pid: Option<u32>,
 }
 
-pub(super) fn find(host: &Host, own: u64) -> Namespaces {
+/// Looks where `search` says.
+pub(super) fn find(host: &Host, own: u64, search: &NetnsSearch<'_>) -> Namespaces {
     let mut found = mounted(host);
     linked(&mut found);
     let processes = Processes::look(host);
@@ -46,10 +44,16 @@ pub(super) fn find(host: &Host, own: u64) -> Namespaces {
     if found.iter().any(|one| one.inode == init) {
         found.push(FoundNetns { inode: init, kind: NameKind::Init, path: Box::default(), pid: None });
     }
+    let known = found.iter().map(|one| one.inode).collect();
+    let held = held::find(host, search, known);
+    found.extend(held.found.into_iter().map(|(inode, holder)| match holder {
+        Holder::Task(tid) => by_process(inode, Some(tid)),
+        Holder::Path(path) => FoundNetns { inode, kind: NameKind::Process, path, pid: None },
+    }));
     let mut list = merged(found);
     list.sort_by(|a, b| order(a, own).cmp(&order(b, own)));
     list.truncate(NAMESPACES_MAX);
-    Namespaces { list, hidden: processes.hidden }
+    Namespaces { list, hidden: processes.hidden, unsearched: held.unsearched }
 }
 
 fn by_process(inode: u64, pid: Option<u32>) -> FoundNetns {
@@ -115,12 +119,6 @@ fn kind_of(path: &[u8]) -> NameKind {
         dir if dir == DOCKER.as_bytes() => NameKind::Docker,
         _ => NameKind::Mount,
     }
-}
-
-/// `net:[4026531840]`: what links and mounts of network namespaces say.
-pub(super) fn inode_in(text: &[u8]) -> Option<u64> {
-    let digits = text.strip_prefix(b"net:[")?.strip_suffix(b"]")?;
-    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// The names of `ip netns` that are no mounts of ours: links to a process, or files mounted where we cannot see it.

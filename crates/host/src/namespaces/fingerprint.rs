@@ -1,11 +1,10 @@
 //! Whether a search for namespaces would find anything new: cheaper than the search, for rounds that follow each other.
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use sys::{Fd, Host, Mode, fs, netns};
 
-use super::find::inode_in;
-use super::{Namespace, Namespaces};
+use super::{Namespace, Namespaces, inode_in};
 
 /// What a search depends on and is cheap to look at: the kernel's list, the mounts, the names of `ip netns`. Two that
 /// are as each other tell of the same namespaces under the same names, if the processes do, too
@@ -64,7 +63,7 @@ impl Namespaces {
         self.list.iter().all(|namespace| match namespace.pid {
             _ if namespace.is_given && namespace.path().is_some() => true,
             Some(pid) => is_in(host, pid, namespace),
-            None => false,
+            None => namespace.path().is_some_and(|path| is_descriptor_of(path, namespace)),
         })
     }
 }
@@ -73,6 +72,12 @@ fn is_in(host: &Host, pid: u32, namespace: &Namespace) -> bool {
     let mut target = Vec::new();
     let read = fs::read_link(&host.proc_path(&format!("{pid}/ns/net")), &mut target);
     read.is_ok() && inode_in(&target) == Some(namespace.inode)
+}
+
+/// True for a descriptor of the namespace itself. One of a socket does not show the socket's namespace.
+fn is_descriptor_of(path: &Path, namespace: &Namespace) -> bool {
+    let mut target = Vec::new();
+    path.starts_with("/proc") && fs::read_link(path, &mut target).is_ok() && inode_in(&target) == Some(namespace.inode)
 }
 
 #[cfg(test)]
@@ -91,7 +96,7 @@ mod tests {
             is_given,
             ..Namespace::numbered(inode)
         };
-        let settled = |namespace| Namespaces { list: vec![namespace], hidden: 0 }.are_settled(&host);
+        let settled = |namespace| Namespaces { list: vec![namespace], ..Namespaces::default() }.are_settled(&host);
         let us = Some(std::process::id());
         assert!(settled(namespace(7, None, "/run/netns/x", true)));
         assert!(settled(namespace(own, us, "", false)));

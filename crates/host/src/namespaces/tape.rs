@@ -1,12 +1,14 @@
 //! The list of namespaces as bytes, as it stands on a tape.
 //!
-//! `hidden` u64; then for each: inode u64, pid u32 (0 for none), u8 (1 if the name is one that people gave), length of
-//! the path u16, path, length of the name u16, name. Little endian.
+//! `hidden` u32; descriptors not looked at u32; then for each: inode u64, pid u32 (0 for none), u8 (1 if the name is
+//! one that people gave), length of the path u16, path, length of the name u16, name. Little endian.
 use super::{Namespace, Namespaces};
 use crate::HostError;
 
 pub(super) fn put(into: &mut Vec<u8>, namespaces: &Namespaces) {
-    into.extend_from_slice(&namespaces.hidden.to_le_bytes());
+    for count in [namespaces.hidden, namespaces.unsearched] {
+        into.extend_from_slice(&u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes());
+    }
     for Namespace { inode, pid, path, name, is_given } in &namespaces.list {
         into.extend_from_slice(&inode.to_le_bytes());
         into.extend_from_slice(&pid.unwrap_or(0).to_le_bytes());
@@ -25,8 +27,10 @@ fn put_text(into: &mut Vec<u8>, text: &[u8]) {
 
 pub(super) fn parse(bytes: &[u8]) -> Result<Namespaces, HostError> {
     let garbled = |rest: &[u8]| HostError::Garbled { what: "network namespaces", at: bytes.len() - rest.len() };
-    let (hidden, mut rest) = bytes.split_first_chunk().ok_or_else(|| garbled(bytes))?;
-    let mut namespaces = Namespaces { list: Vec::new(), hidden: u64::from_le_bytes(*hidden) };
+    let (hidden, rest) = bytes.split_first_chunk().ok_or_else(|| garbled(bytes))?;
+    let (unsearched, mut rest) = rest.split_first_chunk().ok_or_else(|| garbled(bytes))?;
+    let [hidden, unsearched] = [hidden, unsearched].map(|count| u32::from_le_bytes(*count).into());
+    let mut namespaces = Namespaces { list: Vec::new(), hidden, unsearched };
     while !rest.is_empty() {
         let (namespace, after) = parse_one(rest).ok_or_else(|| garbled(rest))?;
         namespaces.list.push(namespace);

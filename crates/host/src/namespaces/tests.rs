@@ -31,7 +31,7 @@ fn names_in_the_order_of_their_worth() {
             namespace(3, Some(78), "/run/netns/a", "a"),
             namespace(4, Some(79), "", ""),
         ],
-        hidden: 0,
+        ..Namespaces::default()
     };
     found.also(&[9, 3, 9, 8]);
     let of_process = |pid| (pid == 77).then(|| Box::from(&b"web"[..]));
@@ -48,6 +48,7 @@ fn on_a_tape_and_back() {
     let found = Namespaces {
         list: vec![namespace(u64::MAX, None, "", "init"), namespace(2, Some(77), "/run/netns/\u{1b}", "\u{1b}")],
         hidden: 3,
+        unsearched: 4,
     };
     let mut bytes = Vec::new();
     tape::put(&mut bytes, &found);

@@ -14,6 +14,11 @@ pub(super) struct BpfBackend {
 }
 
 impl BpfBackend {
+    /// The program that reports which files keep namespaces alive.
+    pub(super) fn by_netns(host: &Host) -> BpfBackend {
+        BpfBackend { loaded: OnceCell::from(OwnersFiles::load_by_netns(host)) }
+    }
+
     /// Begins a pass.
     pub(super) fn open<'a>(&'a self, host: &Host) -> Result<Box<dyn Blocks + 'a>, SysError> {
         let files = self.loaded.get_or_init(|| OwnersFiles::load(host)).as_ref().map_err(failed)?;

@@ -5,6 +5,10 @@ use sys::{Blocks, Errno, Host, SysError};
 pub(super) struct BpfBackend {}
 
 impl BpfBackend {
+    pub(super) fn by_netns(_: &Host) -> BpfBackend {
+        BpfBackend {}
+    }
+
     pub(super) fn open<'a>(&'a self, _: &'a Host) -> Result<Box<dyn Blocks + 'a>, SysError> {
         Err(SysError::new("read", "owners by BPF: it is not built in", Errno::NOSYS))
     }

@@ -29,7 +29,7 @@ use crate::session::Session;
 use crate::shipping::RepeatRequest;
 use engine::{Plan, RunError};
 use export::{Format, Target};
-use host::{Namespaces, NetnsOwners};
+use host::{Namespaces, NetnsOwners, NetnsSearch};
 use meaning::Meaning;
 use nflog::{AskedParts, FindOtherNetns, FollowLog, GroupTaken, LogStream};
 use record::rows::LogRecords;
@@ -286,7 +286,8 @@ fn others(session: &Session) -> FindOtherNetns {
     let mut known = session.namespaces().map(|known| Namespaces::clone(&known));
     let mut owners = NetnsOwners::default();
     Box::new(move || {
-        let found = Namespaces::read(&Host::live()).ok()?;
+        let search = NetnsSearch { before: known.as_ref(), ..NetnsSearch::default() };
+        let found = Namespaces::search(&Host::live(), &search).ok()?;
         if known.as_ref() != Some(&found) {
             known = Some(found.clone());
             for_session.lock().unwrap_or_else(PoisonError::into_inner).replace(found.clone());

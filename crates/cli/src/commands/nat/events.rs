@@ -13,7 +13,7 @@ use crate::outcome::Outcome;
 use crate::session::Session;
 use conntrack::events::{BUFFER_BYTES, EventsVia, FindNamespaces, FollowNat, NatEventStream, OtherNetns};
 use engine::{Plan, RunError};
-use host::{Namespaces, NetnsOwners};
+use host::{Namespaces, NetnsOwners, NetnsSearch};
 use owners::OwnedEvents;
 use record::Schema;
 use record::rows::{NatEventKind, NatEvents, nat_need};
@@ -177,14 +177,16 @@ fn alone(own: u64) -> FindNamespaces {
 }
 
 /// All namespaces that can be found. Not through the session's host: it is called on the reader's thread, and what it
-/// finds goes into the recording with the events.
+/// finds goes into the recording with the events. The first call looks at threads and descriptors as well; later ones
+/// keep what still leads to a namespace.
 fn finder() -> FindNamespaces {
-    let mut owners = NetnsOwners::default();
+    let (mut owners, mut known) = (NetnsOwners::default(), None::<Namespaces>);
     Box::new(move || {
-        let (Ok(found), Ok(own)) = (Namespaces::read(&Host::live()), sys::netns::current_inode()) else {
+        let search = NetnsSearch { listed: None, holders: known.is_none(), before: known.as_ref() };
+        let (Ok(found), Ok(own)) = (Namespaces::search(&Host::live(), &search), sys::netns::current_inode()) else {
             return Vec::new();
         };
-        owners.found(&found, own)
+        owners.found(known.insert(found), own)
     })
 }
 

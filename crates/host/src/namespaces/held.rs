@@ -1,0 +1,228 @@
+//! Namespaces that no file leads to and no process is in: a thread, a socket or an open descriptor keeps them alive.
+use foldhash::fast::RandomState;
+use hashbrown::hash_map::Entry;
+use hashbrown::{HashMap, HashSet};
+use std::ffi::CStr;
+use std::path::Path;
+use sys::{Fd, Host, NetNs, fs};
+
+use super::{NAMESPACES_MAX, Namespace, NetnsSearch, inode_in};
+use crate::owners::netns_holders;
+
+/// Descriptors that one search looks at in one process, and altogether (1.5 µs each). Any user can open thousands, and
+/// must not keep the search from those of others.
+const DESCRIPTORS_OF_ONE_MAX: u32 = 1 << 16;
+const DESCRIPTORS_MAX: u32 = 1 << 20;
+
+/// What keeps a namespace alive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Holder {
+    /// A thread that has left its process's namespace. /proc/TID leads to it.
+    Task(u32),
+    /// A descriptor: /proc/PID/fd/N.
+    Path(Box<[u8]>),
+}
+
+/// The result of a search.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    pub(super) found: HashMap<u64, Holder, RandomState>,
+    /// Descriptors that were not looked at, because there are too many.
+    pub(super) unsearched: u64,
+}
+
+/// Finds holders of the namespaces that are not in `known`: of those that the kernel lists if it was asked, else of
+/// all.
+pub(super) fn find(host: &Host, search: &NetnsSearch<'_>, known: HashSet<u64, RandomState>) -> Held {
+    let listed = search.listed.map(|listed| {
+        let unknown = listed.iter().copied().filter(|inode| !known.contains(inode));
+        unknown.collect::<HashSet<u64, RandomState>>()
+    });
+    let mut held = Searching { known, listed, held: Held::default(), of_one_max: DESCRIPTORS_OF_ONE_MAX };
+    let before = search.before.into_iter().flat_map(|before| before.list());
+    before.filter(|namespace| is_held(namespace)).for_each(|namespace| held.keep(host, namespace));
+    if search.holders && !held.is_over() {
+        held.search(host);
+    }
+    held.held
+}
+
+/// True if a thread or a descriptor is the only known way into it: such a namespace has no name.
+fn is_held(namespace: &Namespace) -> bool {
+    namespace.name().is_none() && (namespace.pid.is_some() || namespace.path().is_some())
+}
+
+struct Searching {
+    known: HashSet<u64, RandomState>,
+    /// Those that are looked for; `None` if the kernel was not asked.
+    listed: Option<HashSet<u64, RandomState>>,
+    held: Held,
+    /// Descriptors of one process.
+    of_one_max: u32,
+}
+
+impl Searching {
+    /// True if all that are looked for are found.
+    fn is_over(&self) -> bool {
+        self.listed.as_ref().is_some_and(|listed| listed.len() <= self.held.found.len())
+            || self.held.found.len() >= NAMESPACES_MAX
+    }
+
+    fn is_wanted(&self, inode: u64) -> bool {
+        let is_listed = self.listed.as_ref().is_none_or(|listed| listed.contains(&inode));
+        is_listed && !self.known.contains(&inode)
+    }
+
+    fn add(&mut self, inode: u64, holder: impl FnOnce() -> Holder) {
+        if self.is_wanted(inode) {
+            if let Entry::Vacant(entry) = self.held.found.entry(inode) {
+                entry.insert(holder());
+            }
+        }
+    }
+
+    /// Takes over what an earlier search found, if it still leads there.
+    fn keep(&mut self, host: &Host, namespace: &Namespace) {
+        if self.is_wanted(namespace.inode) && matches!(namespace.open(host, 0), Ok(Some(_))) {
+            let by_path = || Holder::Path(namespace.path.clone());
+            let holder = namespace.pid.filter(|_| namespace.path.is_empty()).map_or_else(by_path, Holder::Task);
+            self.add(namespace.inode, || holder);
+        }
+    }
+
+    /// Threads first, they cost least. Then descriptors: in one pass of a BPF program, which sees sockets as well,
+    /// where the kernel lists what is missing; else one by one, and then without sockets.
+    fn search(&mut self, host: &Host) {
+        self.threads(host);
+        if self.is_over() {
+            return;
+        }
+        match self.listed.as_ref().map(|_| netns_holders(&Host::live(), &|inode| self.is_wanted(inode))) {
+            Some(Ok(holders)) => {
+                for (inode, holder) in holders {
+                    let path = format!("/proc/{}/fd/{}", holder.tid, holder.fd);
+                    self.add(inode, || Holder::Path(path.into_bytes().into()));
+                }
+            }
+            Some(Err(_)) | None => self.descriptors(host),
+        }
+    }
+
+    /// A call for each process, and for each thread of those that have several.
+    fn threads(&mut self, host: &Host) {
+        let Ok(proc) = fs::open_dir(&host.proc_path("")) else { return };
+        let (mut processes, mut tasks, mut path) = (fs::Entries::new(), fs::Entries::new(), fs::CPath::new());
+        processes.begin();
+        while let Ok(Some(process)) = processes.next(&proc) {
+            let task_path = path.set(&[process.bytes(), b"/task"]);
+            // Two links, and one for each thread.
+            let has_several =
+                process.number().is_some() && fs::stat_at(&proc, task_path).is_ok_and(|stat| stat.links > 3);
+            let Some(dir) = has_several.then(|| fs::open_dir_at(&proc, task_path).ok()).flatten() else { continue };
+            tasks.begin();
+            while let Ok(Some(task)) = tasks.next(&dir) {
+                let Some(tid) = task.number() else { continue };
+                let mut target = [0; 32];
+                let link = fs::read_link_at(&dir, path.set(&[task.bytes(), b"/ns/net"]), &mut target);
+                if let Some(inode) = link.ok().and_then(inode_in) {
+                    self.add(inode, || Holder::Task(tid));
+                }
+            }
+        }
+    }
+
+    fn descriptors(&mut self, host: &Host) {
+        let Ok(proc) = fs::open_dir(&host.proc_path("")) else { return };
+        let (mut processes, mut entries, mut path) = (fs::Entries::new(), fs::Entries::new(), fs::CPath::new());
+        let Ok(nsfs) = fs::stat(Path::new("/proc/self/ns/net")).map(|own| own.device) else { return };
+        let mut all = 0;
+        processes.begin();
+        while let Ok(Some(process)) = processes.next(&proc) {
+            let Some(pid) = process.number() else { continue };
+            let Ok(dir) = fs::open_dir_at(&proc, path.set(&[process.bytes(), b"/fd"])) else { continue };
+            entries.begin();
+            let mut looked_at = 0;
+            while let Ok(Some(entry)) = entries.next(&dir) {
+                let Some(fd) = entry.number() else { continue };
+                if looked_at >= self.of_one_max || all >= DESCRIPTORS_MAX {
+                    self.held.unsearched += 1;
+                    continue;
+                }
+                (looked_at, all) = (looked_at + 1, all + 1);
+                if let Some(inode) = namespace_at(&dir, entry.name, nsfs).filter(|inode| self.is_wanted(*inode)) {
+                    let path = format!("/proc/{pid}/fd/{fd}");
+                    if NetNs::open_known(inode, Some(Path::new(&path)), None).is_ok() {
+                        self.add(inode, || Holder::Path(path.into_bytes().into()));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The inode of the namespace that a descriptor is; of any kind if it was opened by the path of a mount, which its link
+/// shows then. `nsfs` is the device of namespaces.
+fn namespace_at(dir: &Fd, name: &CStr, nsfs: u64) -> Option<u64> {
+    let mut target = [0; 32];
+    let target = fs::read_link_at(dir, name, &mut target).ok()?;
+    if !target.starts_with(b"/") {
+        return inode_in(target);
+    }
+    let (device, inode) = fs::cached_identity_at(dir, name).ok()?;
+    (device == nsfs).then_some(inode)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use std::process::{Child, Command};
+    use testkit::netns::Lab;
+
+    /// A process with so many descriptors of /dev/null, and after them one of the namespace of `lab`, which nothing
+    /// else leads to then.
+    fn hold(lab: &Lab, descriptors: u32) -> Child {
+        let script = "import os,sys,time\nn=os.open('/dev/null',os.O_RDONLY)\n\
+                      [os.dup(n) for _ in range(int(sys.argv[2]))]\n\
+                      f=os.open(sys.argv[1],os.O_RDONLY)\nopen(sys.argv[3],'w').close()\ntime.sleep(600)";
+        let ready = lab.dir().join("ready");
+        let mut holder = Command::new("python3");
+        let holder = holder.args(["-c", script]).arg(lab.path()).arg(descriptors.to_string()).arg(&ready);
+        let holder = holder.spawn().unwrap();
+        testkit::wait_until("the descriptors are open", || ready.exists());
+        // Lazily: the descriptor is left.
+        assert!(Command::new("umount").arg("-l").arg(lab.path()).status().unwrap().success());
+        holder
+    }
+
+    /// Without the kernel's list, descriptors are searched one by one. A process with too many cannot hide those of
+    /// others.
+    #[test]
+    fn root_a_process_with_too_many_descriptors_hides_only_its_own() {
+        testkit::require_root!();
+        if !testkit::tool::require("python3") {
+            return;
+        }
+        let labs = [Lab::new("heldbyfd"), Lab::new("crowded")];
+        let inodes = labs.each_ref().map(|lab| sys::NetNs::open_path(&lab.path()).unwrap().inode());
+        let holders = [hold(&labs[0], 1), hold(&labs[1], 500)];
+        let search = |listed: Option<&[u64]>| {
+            let listed = listed.map(|listed| listed.iter().copied().collect());
+            let known = HashSet::default();
+            let mut searching = Searching { known, listed, held: Held::default(), of_one_max: 400 };
+            searching.search(&Host::live());
+            (inodes.map(|inode| searching.held.found.get(&inode).cloned()), searching.held.unsearched)
+        };
+        let one_by_one = search(None);
+        // The kernel's list names what is missing: BPF looks at every descriptor.
+        let listed = search(Some(&inodes));
+        for mut holder in holders {
+            holder.kill().unwrap();
+            holder.wait().unwrap();
+        }
+        let ([found, hidden], unsearched) = one_by_one;
+        assert!(matches!(&found, Some(Holder::Path(path)) if path.starts_with(b"/proc/")), "{found:?}");
+        assert!(hidden.is_none() && unsearched >= 100, "{unsearched}");
+        assert_eq!(listed.0[1].is_some(), cfg!(feature = "bpf"));
+    }
+}

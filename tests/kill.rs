@@ -4,6 +4,7 @@ use crate::run::{Ran, command_for_anyone, netwren, netwren_in};
 use std::net::{Ipv4Addr, SocketAddr};
 use sys::caps::Cap;
 use sys::sandbox::{Limit, confine};
+use sys::socket;
 use testkit::netns::Lab;
 
 /// Ports of the sockets inside that pass the filter, one line a socket.
@@ -35,7 +36,7 @@ fn root_kill_shows_first_and_closes_one_of_equal_looking_connections() {
 
     let done = kill(&lab, &[&columns[..], &[&chosen, "--yes"]].concat());
     assert_eq!(done.stderr, "netwren: sockets closed: 1 of 1\n");
-    assert_eq!(done.ok(), format!("{line}\tclosed\n"));
+    assert_eq!(done.ok(), format!("{line}\taborted\n"));
     // The peer's end goes with it, by the reset; everything else stays.
     let left = sockets(&lab, "local_port,peer_port", "state = established");
     assert_eq!(left.len(), 4, "{left:?}");
@@ -62,32 +63,70 @@ fn root_kill_listeners_that_share_a_port_and_time_wait() {
     let shared = sockets(&lab, "cookie", "local_port = 82");
     for cookie in [&shared[5], &shared[2]] {
         let done = kill(&lab, &["--columns", "cookie", &format!("cookie = {cookie}"), "--yes"]).ok();
-        assert_eq!(done, format!("{cookie}\tclosed\n"));
+        assert_eq!(done, format!("{cookie}\taborted\n"));
         assert!(!sockets(&lab, "cookie", "local_port = 82").contains(cookie));
     }
     assert_eq!(sockets(&lab, "cookie", "local_port = 82").len(), 6);
     let done = kill(&lab, &["--columns", "local_port", "--sort", "local_port", "local_port < 82", "--yes"]);
-    assert_eq!(done.ok(), "80\tclosed\n81\tclosed\n");
-    assert_eq!(kill(&lab, &["local_port = 82", "--limit", "4", "--yes"]).ok().matches("closed").count(), 4);
+    assert_eq!(done.ok(), "80\taborted\n81\taborted\n");
+    assert_eq!(kill(&lab, &["local_port = 82", "--limit", "4", "--yes"]).ok().matches("aborted").count(), 4);
     assert_eq!(kill(&lab, &["state = time_wait", "--yes", "--columns", "state"]).ok(), "time_wait\tclosed\n".repeat(2));
     assert_eq!(sockets(&lab, "state,local_port", "proto = tcp and local_port = 82").len(), 2);
     assert_eq!(sockets(&lab, "state", "proto = tcp and state != listen"), [""; 0]);
 }
 
+/// The kernel wakes the program of a UDP socket with an error and takes away the peer. A port that was bound stays, and
+/// gets the next datagram; one that the kernel chose is free.
 #[test]
-fn root_kill_udp_is_a_disconnect_and_unix_is_left_alone() {
+fn root_kill_says_which_udp_sockets_are_still_open() {
     testkit::require_root!();
     let lab = Lab::new("killudp");
-    let pair = lab.udp_pair();
     lab.unix_abstract("stays", 1);
-    let done = kill(&lab, &["-o", "json", "--columns", "proto,local_port", "--sort", "local_port", "--all", "--yes"]);
-    assert!(done.stderr.contains("unix sockets are left alone, only TCP and UDP ones can be closed: 3 match"));
-    let mut ports = [pair.client.port(), pair.server.port()];
-    ports.sort_unstable();
-    let line = |port: u16| format!("{{\"proto\":\"udp\",\"local_port\":{port},\"result\":\"closed\"}}\n");
-    assert_eq!(done.ok(), line(ports[0]) + &line(ports[1]));
-    assert_eq!(sockets(&lab, "proto", "proto = udp and state = established"), [""; 0]);
-    assert_eq!(sockets(&lab, "proto", "proto = unix").len(), 3);
+    let (bound, client) = lab.inside(|| {
+        let bound = std::net::UdpSocket::bind("127.0.0.1:700").unwrap();
+        let client = socket::open(socket::AF_INET, socket::SOCK_DGRAM, 0).unwrap();
+        let client = std::net::UdpSocket::from(std::os::fd::OwnedFd::from(client));
+        client.connect("127.0.0.1:700").unwrap();
+        (bound, client)
+    });
+    let done = kill(&lab, &["--columns", "proto,peer_port", "--sort", "peer_port", "--all", "--yes"]);
+    let mut lines: Vec<&str> = done.stdout.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["udp\t-\tstill open", "udp\t700\taborted"]);
+    done.says(
+        3,
+        &[
+            "unix sockets are left alone, only TCP and UDP ones can be closed",
+            "sockets closed: 1 of 2",
+            "still open: the program got an error and keeps the port",
+        ],
+    );
+    assert_eq!(bound.recv_from(&mut [0]).unwrap_err().kind(), std::io::ErrorKind::ConnectionAborted);
+    assert_eq!(client.recv(&mut [0]).unwrap_err().kind(), std::io::ErrorKind::ConnectionAborted);
+    lab.inside(|| std::net::UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"x", "127.0.0.1:700").unwrap());
+    assert_eq!(bound.recv_from(&mut [0]).unwrap().0, 1, "it gets the next datagram");
+    assert!(!sockets(&lab, "proto", "proto = unix").is_empty());
+    // ss shows it, with success; the sentence is ours.
+    let ran = netwren_in(&lab, &["ss", "-K", "-Hua"]);
+    assert!(ran.stdout.contains("127.0.0.1:700"));
+    ran.says(0, &["still open: the program got an error and keeps the port"]);
+}
+
+/// Of an MPTCP connection only a subflow can be aborted.
+#[test]
+fn root_kill_says_that_an_mptcp_connection_goes_on() {
+    testkit::require_root!();
+    let lab = Lab::new("killmptcp");
+    if !lab.mptcp_connection() {
+        return;
+    }
+    let connections = || sockets(&lab, "mptcp_token", "proto = mptcp and state = established");
+    let before = connections();
+    let token = format!("mptcp_token = {}", before[0]);
+    let done = kill(&lab, &["--columns", "proto", &format!("proto = tcp and {token}"), "--yes"]);
+    assert_eq!(done.stdout, "tcp\tstill open\n");
+    done.says(3, &["sockets closed: 0 of 1", "one subflow was aborted, the MPTCP connection goes on"]);
+    assert!(connections().contains(&before[0]));
 }
 
 #[test]
@@ -127,7 +166,7 @@ fn root_kill_acts_in_the_namespace_named() {
     other.listen((Ipv4Addr::LOCALHOST, 80).into());
     let args =
         ["sockets", "kill", "--netns", other.name(), "--no-owner", "-H", "--columns", "local_port", "--all", "--yes"];
-    assert_eq!(netwren_in(&lab, &args).ok(), "80\tclosed\n");
+    assert_eq!(netwren_in(&lab, &args).ok(), "80\taborted\n");
     assert_eq!(sockets(&lab, "local_port", "proto = tcp"), ["80"]);
     assert_eq!(sockets(&other, "local_port", "proto = tcp"), [""; 0]);
 }

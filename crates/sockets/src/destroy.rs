@@ -2,7 +2,8 @@
 //!
 //! The kernel finds the socket by its addresses, as it would for a packet, and then compares the cookie: what it
 //! closes is the socket that was read, or nothing. Its owner sees ECONNABORTED; the peer of a TCP connection gets a
-//! reset. A UDP socket is only disconnected, and its program gets an error: it keeps its port. Needs CAP_NET_ADMIN in
+//! reset. The kernel's answer is not the whole result: a UDP socket that is bound gets the error and keeps its port, and
+//! an MPTCP connection goes on after one of its subflows was aborted. So the socket is looked up again. Needs CAP_NET_ADMIN in
 //! the namespace's user namespace and CONFIG_INET_DIAG_DESTROY. Knows one socket at a time; the choice is the caller's.
 //!
 //! Others are left alone: UDP-Lite has no `diag_destroy` (6.18 answers EOPNOTSUPP), and raw_diag closes the first
@@ -11,17 +12,26 @@ use std::fmt;
 use std::ops::ControlFlow;
 
 use netlink::{DumpError, Query, Request};
-use record::rows::{Endpoint, Socket};
+use record::rows::{Endpoint, FamilyExtras, Socket, UlpPart, need};
 use record::{Addr, Proto, State};
 use sys::{Errno, Host, Missing, Modules, Presence, Tried};
 
-use crate::backends::netlink::inet_diag::{self, AF_INET, AF_INET6, STATES_ALL, Wanted};
+use crate::backends::netlink::inet_diag::{
+    self, AF_INET, AF_INET6, InetDecoder, SOCK_DIAG_BY_FAMILY, STATES_ALL, Wanted,
+};
 use crate::backends::netlink::request::NETLINK_SOCK_DIAG;
 use crate::keys::Table;
 use crate::probe::part_of;
 
 /// `SOCK_DESTROY` (include/uapi/linux/sock_diag.h).
 const SOCK_DESTROY: u16 = 21;
+
+/// The token of the MPTCP connection that a TCP socket is a subflow of.
+pub fn mptcp_token(row: &Socket<'_>) -> Option<u32> {
+    /// `MPTCP_SUBFLOW_ATTR_TOKEN_LOC` (include/uapi/linux/mptcp.h).
+    const TOKEN_LOC: u16 = 2;
+    row.ulp.and_then(|ulp| UlpPart::new(ulp).subflow(TOKEN_LOC)).and_then(|token| u32::try_from(token).ok())
+}
 
 /// How many sources of a packet are tried to reach one of several sockets that share an address. Where `n` share it,
 /// each try finds the wanted one with a chance of 1 in `n`: of 100 one is missed in 30 000 cases.
@@ -67,6 +77,7 @@ pub struct Target {
     peer: Endpoint,
     ifindex: u32,
     cookie: Cookie,
+    mptcp_token: Option<u32>,
 }
 
 impl Target {
@@ -76,7 +87,13 @@ impl Target {
         let closable = matches!(row.proto, Proto::Tcp | Proto::Udp) && matches!(row.family, AF_INET | AF_INET6);
         let Socket { proto, family, state, local, peer, ifindex, .. } = *row;
         let cookie = Cookie::new(row.cookie).filter(|_| closable)?;
-        Some(Target { proto, family, state, local, peer, ifindex, cookie })
+        let mptcp_token = mptcp_token(row);
+        Some(Target { proto, family, state, local, peer, ifindex, cookie, mptcp_token })
+    }
+
+    /// A subflow of the MPTCP connection with this token.
+    pub fn subflow_of(self, mptcp_token: Option<u32>) -> Target {
+        Target { mptcp_token, ..self }
     }
 
     /// The row's cookie.
@@ -85,10 +102,17 @@ impl Target {
     }
 
     fn request(&self, peer_port: u16) -> Request {
+        self.place(peer_port).request(SOCK_DESTROY, self.cookie.words())
+    }
+
+    fn place(&self, peer_port: u16) -> KernelAddress {
         let peer = Endpoint { port: peer_port, ..self.peer };
-        let place =
-            KernelAddress { family: self.family, proto: self.proto, local: self.local, peer, ifindex: self.ifindex };
-        place.destroy(self.cookie.words())
+        KernelAddress { family: self.family, proto: self.proto, local: self.local, peer, ifindex: self.ifindex }
+    }
+
+    /// False for what the kernel keeps alone: a closed connection that waits, a handshake.
+    fn has_program(&self) -> bool {
+        !matches!(self.state, State::TIME_WAIT | State::SYN_RECV)
     }
 
     // Sockets without a peer may share their address (SO_REUSEPORT). The kernel then chooses among them by a hash of
@@ -124,13 +148,13 @@ impl KernelAddress {
         id
     }
 
-    // The request to close the socket here that has these cookie words.
-    fn destroy(&self, cookie: [u32; 2]) -> Request {
+    // The request of this kind for the socket here that has these cookie words.
+    fn request(&self, kind: u16, cookie: [u32; 2]) -> Request {
         let mut body = [0; inet_diag::REQ_V2];
         body[0] = self.family;
         body[1] = inet_diag::number_of(self.proto);
         body[8..].copy_from_slice(&self.sockid(cookie));
-        let mut request = Request::one(SOCK_DESTROY);
+        let mut request = Request::one(kind);
         request.body(&body);
         request
     }
@@ -146,8 +170,14 @@ fn octets(addr: &Addr) -> &[u8] {
 /// What became of a socket that was to be closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Closing {
-    /// The kernel closed it.
+    /// The kernel closed it. No program has it open.
     Closed,
+    /// The kernel closed it. Its program still has the descriptor and gets ECONNABORTED.
+    Aborted,
+    /// Its program got an error, but the socket still has its port and receives datagrams (UDP).
+    StillOpen,
+    /// It was aborted, but the MPTCP connection that it is a subflow of goes on.
+    ConnectionLives,
     /// It was gone already.
     Gone,
     /// It is there, but the kernel does not find it by its address: it is bound only, or too many share the address.
@@ -161,13 +191,16 @@ pub enum Closing {
 }
 
 impl Closing {
-    /// The words of the field `result`, by the order of the variants.
-    pub const NAMES: &'static [&'static str] = &["closed", "gone", "hidden", "unsupported", "denied", "failed"];
+    /// The words of the field `result`.
+    pub const NAMES: &'static [&'static str] =
+        &["closed", "aborted", "still open", "gone", "hidden", "unsupported", "denied", "failed"];
 
     /// The word of this result.
     pub fn name(&self) -> &'static str {
         match self {
             Closing::Closed => "closed",
+            Closing::Aborted => "aborted",
+            Closing::StillOpen | Closing::ConnectionLives => "still open",
             Closing::Gone => "gone",
             Closing::Hidden => "hidden",
             Closing::Unsupported => "unsupported",
@@ -178,7 +211,13 @@ impl Closing {
 
     /// True if the socket may still be there.
     pub fn is_failure(&self) -> bool {
-        !matches!(self, Closing::Closed | Closing::Gone)
+        !matches!(self, Closing::Closed | Closing::Aborted | Closing::Gone)
+    }
+
+    /// True if the kernel did what SOCK_DESTROY does, whatever came of it.
+    pub fn is_destroyed(&self) -> bool {
+        use Closing::{Aborted, Closed, ConnectionLives, StillOpen};
+        matches!(self, Closed | Aborted | StillOpen | ConnectionLives)
     }
 }
 
@@ -186,6 +225,11 @@ impl fmt::Display for Closing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Closing::Closed => "closed",
+            Closing::Aborted => "aborted: the program gets ECONNABORTED",
+            Closing::StillOpen => "still open: the program got an error and keeps the port, end the program to free it",
+            Closing::ConnectionLives => {
+                "still open: one subflow was aborted, the MPTCP connection goes on (end the program to close it)"
+            }
             Closing::Gone => "gone before they could be closed",
             Closing::Hidden => "not found by the kernel under their addresses (bound only, or too many share one)",
             Closing::Unsupported => {
@@ -197,8 +241,70 @@ impl fmt::Display for Closing {
     }
 }
 
-/// Closes one socket in the calling thread's network namespace. Five system calls.
+/// Closes one socket in the calling thread's network namespace and looks whether it is gone. Ten system calls, and a
+/// dump of its port's sockets for UDP, of all MPTCP connections for a subflow.
 pub fn close(host: &Host, target: &Target) -> Closing {
+    match destroy(host, target) {
+        Closing::Closed => outcome(host, target),
+        other => other,
+    }
+}
+
+/// What became of a socket that the kernel says it has closed.
+fn outcome(host: &Host, target: &Target) -> Closing {
+    let is_connection_there = || target.mptcp_token.is_some_and(|token| has_mptcp_connection(host, token));
+    match target.proto {
+        Proto::Udp if is_there(host, target) => Closing::StillOpen,
+        Proto::Tcp if is_connection_there() => Closing::ConnectionLives,
+        Proto::Tcp if is_found(host, target) => Closing::StillOpen,
+        _ if target.has_program() => Closing::Aborted,
+        _ => Closing::Closed,
+    }
+}
+
+/// Whether the kernel still finds the very socket by its addresses. One lookup, no dump.
+fn is_found(host: &Host, target: &Target) -> bool {
+    let request = target.place(target.peer.port).request(SOCK_DIAG_BY_FAMILY, target.cookie.words());
+    let ask = Query {
+        what: "socket",
+        protocol: NETLINK_SOCK_DIAG,
+        request: &request,
+        key: "destroy/found",
+        note: "",
+        netns: None,
+    };
+    let mut found = false;
+    let _ = netlink::exchange(host, &ask, |part| {
+        let row = inet_diag::decode_inet(part.payload, target.proto, 0);
+        found |= row.is_ok_and(|row| row.cookie == target.cookie.number() && row.state == target.state);
+        ControlFlow::Continue(())
+    });
+    found
+}
+
+/// Whether there is an MPTCP connection with this token. It is said to be there if that cannot be asked.
+fn has_mptcp_connection(host: &Host, token: u32) -> bool {
+    let is_there = |family| {
+        let ext = inet_diag::ext_of(need::ULP);
+        let wanted = Wanted { ext, states: STATES_ALL, sport: 0, dport: 0, bytecode: &[], storages: false };
+        let request = wanted.by_family(family, Proto::Mptcp);
+        let (what, key) = (Table::Mptcp4.what(), "destroy/mptcp");
+        let ask = Query { what, protocol: NETLINK_SOCK_DIAG, request: &request, key, note: "", netns: None };
+        let mut found = false;
+        let end = netlink::dump(host, &ask, |part| {
+            let mut extras = FamilyExtras::EMPTY;
+            let row = InetDecoder::new(Proto::Mptcp, 0).decode_rare(part.payload, &mut extras);
+            let known = row.ok().and_then(|row| row.extras?.mptcp?.token());
+            found |= known == Some(token.into());
+            if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        found || end.is_err()
+    };
+    is_there(AF_INET) || is_there(AF_INET6)
+}
+
+/// The kernel's answer.
+fn destroy(host: &Host, target: &Target) -> Closing {
     let first = ask(host, target, target.peer.port);
     if first != Closing::Gone || !target.may_be_shared() {
         return first;
@@ -290,7 +396,7 @@ pub fn probe_closing(host: &Host, modules: &Modules<'_>) -> Tried {
 // was bound in the usual way, but an sk_lookup program may lead any address to a socket: it is the cookie that holds.
 fn harmless(proto: Proto) -> Request {
     let (local, peer) = (Endpoint::NONE, Endpoint { addr: Addr::ANY4, port: 1 });
-    KernelAddress { family: AF_INET, proto, local, peer, ifindex: 0 }.destroy(WORDS_OF_NO_SOCKET)
+    KernelAddress { family: AF_INET, proto, local, peer, ifindex: 0 }.request(SOCK_DESTROY, WORDS_OF_NO_SOCKET)
 }
 
 #[cfg(test)]
@@ -349,15 +455,16 @@ mod tests {
 
     #[test]
     fn every_result_has_its_word() {
-        let all = [
-            Closing::Closed,
-            Closing::Gone,
-            Closing::Hidden,
-            Closing::Unsupported,
-            Closing::Denied,
-            Closing::Failed("x".into()),
-        ];
-        assert_eq!(all.each_ref().map(Closing::name), Closing::NAMES);
-        assert!(all[2..].iter().all(Closing::is_failure) && !all[..2].iter().any(Closing::is_failure));
+        let failed = Closing::Failed("x".into());
+        let fine = [Closing::Closed, Closing::Aborted, Closing::Gone];
+        let failures = [Closing::StillOpen, Closing::Hidden, Closing::Unsupported, Closing::Denied, failed];
+        let mut words: Vec<&str> = fine.iter().chain(&failures).map(Closing::name).collect();
+        assert_eq!(Closing::ConnectionLives.name(), "still open");
+        let mut names = Closing::NAMES.to_vec();
+        words.sort_unstable();
+        names.sort_unstable();
+        assert_eq!(words, names);
+        assert!(failures.iter().all(Closing::is_failure) && !fine.iter().any(Closing::is_failure));
+        assert!(Closing::ConnectionLives.is_failure() && Closing::ConnectionLives.is_destroyed());
     }
 }

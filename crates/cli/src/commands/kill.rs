@@ -37,6 +37,7 @@ const KEY: &[Field<Sockets>] = &[
     F::own("local", Kind::Endpoint, |row| Value::Endpoint(row.local.addr, Some(row.local.port))),
     F::own("peer", Kind::Endpoint, |row| Value::Endpoint(row.peer.addr, Some(row.peer.port))),
     F::own("ifindex", Kind::Id, |row| Value::U64(row.ifindex.into())).needs(need::IFACE_MARK),
+    F::own("mptcp_token", Kind::Id, |row| Value::number(sockets::mptcp_token(row))).needs(need::ULP),
 ];
 
 /// The socket that cells of [`KEY`] name.
@@ -49,11 +50,16 @@ fn target_of(key: &[Value<'_>]) -> Option<Target> {
         Value::Endpoint(local, Some(local_port)),
         Value::Endpoint(peer, Some(peer_port)),
         Value::U64(ifindex),
+        ref mptcp_token,
     ] = key
     else {
         return None;
     };
-    Target::of(&Socket {
+    let mptcp_token = match *mptcp_token {
+        Value::U64(token) => u32::try_from(token).ok(),
+        _ => None,
+    };
+    let target = Target::of(&Socket {
         cookie,
         proto: Proto::ALL.into_iter().find(|known| known.name() == proto)?,
         family: u8::try_from(family).ok()?,
@@ -62,7 +68,8 @@ fn target_of(key: &[Value<'_>]) -> Option<Target> {
         peer: Endpoint { addr: peer, port: peer_port },
         ifindex: u32::try_from(ifindex).ok()?,
         ..Socket::EMPTY
-    })
+    })?;
+    Some(target.subflow_of(mptcp_token))
 }
 
 /// The registry's entry.
@@ -173,7 +180,7 @@ impl Act for Closer<'_> {
         let result = sockets::close(self.host, &target);
         let name = result.name();
         match result {
-            Closing::Closed => self.closed += 1,
+            Closing::Closed | Closing::Aborted => self.closed += 1,
             other => self.not_closed.push(other),
         }
         Value::Name(name)

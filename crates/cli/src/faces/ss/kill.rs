@@ -24,12 +24,14 @@ pub(super) struct Killer<'s> {
     /// Rows that nobody can close.
     unclosable: u64,
     denied: bool,
+    /// Sockets, or their connections, that are still there.
+    still_open: Vec<Closing>,
 }
 
 impl<'s> Killer<'s> {
     pub(super) fn new(session: &'s Session, options: &Options) -> Killer<'s> {
         let bug_compatible = options.bug_compatible;
-        Killer { session, bug_compatible, tried: HashSet::new(), unclosable: 0, denied: false }
+        Killer { session, bug_compatible, tried: HashSet::new(), unclosable: 0, denied: false, still_open: Vec::new() }
     }
 
     /// Closes every row of a table and shows those that were closed.
@@ -68,7 +70,12 @@ impl<'s> Killer<'s> {
 
     fn close(&mut self, row: &Socket<'_>, target: &Target, show: &mut dyn FnMut(&Socket<'_>) -> Next) -> Next {
         match sockets::close(self.session.host(), target) {
-            Closing::Closed => show(row),
+            // As ss: whatever the kernel answered without an error.
+            Closing::Closed | Closing::Aborted => show(row),
+            result @ (Closing::StillOpen | Closing::ConnectionLives) => {
+                self.still_open.push(result);
+                show(row)
+            }
             Closing::Denied => {
                 self.denied = true;
                 // ss says it in these words; it goes on with /proc, which can close nothing.
@@ -86,7 +93,13 @@ impl<'s> Killer<'s> {
 
     /// What could not be closed.
     pub(super) fn tell(&self, stats: &mut Accounting) {
-        if self.unclosable > 0 && !self.bug_compatible {
+        if self.bug_compatible {
+            return;
+        }
+        for result in &self.still_open {
+            stats.add_reason(1, result.to_string());
+        }
+        if self.unclosable > 0 {
             stats.add_reason(0, format!("{} sockets match that the kernel cannot close", self.unclosable));
         }
     }

@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use testkit::netns::Lab;
 
 /// Commands with their help, from the top down: the words behind `netwren`.
-fn helps() -> Vec<(Vec<String>, String)> {
+pub(crate) fn helps() -> Vec<(Vec<String>, String)> {
     let (mut found, mut left) = (Vec::new(), vec![Vec::<String>::new()]);
     while let Some(path) = left.pop() {
         let mut args: Vec<&str> = path.iter().map(String::as_str).collect();

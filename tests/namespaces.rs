@@ -661,6 +661,62 @@ fn root_rounds_see_namespaces_come_go_and_renamed() {
     drop(renamed);
 }
 
+/// Every table that takes --all-netns has the column `netns`, in each format, groups of rows too.
+#[test]
+fn root_every_table_of_all_namespaces_names_them() {
+    testkit::require_root!();
+    let has_netns = |explained: &str| {
+        let columns = explained.lines().find_map(|line| line.strip_prefix("columns")).unwrap_or_default();
+        columns.split_whitespace().any(|column| column == "netns")
+    };
+    let mut tables = 0;
+    for (command, help) in crate::examples::helps() {
+        if !help.contains("--all-netns") || !help.contains("--explain") {
+            continue;
+        }
+        let mut words: Vec<&str> = command.iter().map(String::as_str).collect();
+        words.extend(match command.join(" ").as_str() {
+            "log" | "log top" | "log tail" => &["--all-netns", "--explain", "--group", "1"][..],
+            _ => &["--all-netns", "--explain"],
+        });
+        for format in ["table", "json", "csv"] {
+            let ran = netwren(&[&words[..], &["-o", format]].concat());
+            if ran.code == 2 && ran.stderr.contains("does not go with") {
+                continue;
+            }
+            assert_eq!(ran.code, 0, "{words:?} -o {format}: {}", ran.stderr);
+            let says_columns = ran.stdout.contains("\ncolumns");
+            tables += usize::from(says_columns);
+            assert!(!says_columns || has_netns(&ran.stdout), "{words:?} -o {format}: {}{}", ran.stdout, ran.stderr);
+        }
+    }
+    assert!(tables >= 20, "{tables}");
+}
+
+/// Equal addresses of two namespaces are two ends: no group reaches across, unless that is asked for.
+#[test]
+fn root_groups_do_not_reach_across_namespaces() {
+    testkit::require_root!();
+    let labs = [Lab::new("groups"), Lab::new("groups")];
+    for lab in &labs {
+        lab.listen_tcp(2);
+    }
+    let filter = format!("state = listen and {}", only(&labs.each_ref()));
+    let groups = |by: &str| {
+        let args = ["sockets", "--all-netns", "-H", "--no-owner", "--by", by, "--sort", "netns", &filter];
+        let args = if by.contains("-netns") { [&args[..6], &args[8..]].concat() } else { args.to_vec() };
+        but_for_others(netwren(&args))
+    };
+    let mut expected = labs.each_ref().map(|lab| format!("{}\t0.0.0.0\t2\n", lab.name()));
+    expected.sort();
+    assert_eq!(groups("local_addr"), expected.concat());
+    assert_eq!(groups("local_addr,-netns"), "0.0.0.0\t4\n");
+    let listeners = netwren(&["listeners", "--all-netns", "--no-owner", "-o", "csv", &filter]);
+    let listeners = but_for_others(listeners);
+    assert!(listeners.starts_with("netns,proto,local_addr,"), "{listeners}");
+    assert!(labs.iter().all(|lab| listeners.contains(&format!("{},tcp,", lab.name()))), "{listeners}");
+}
+
 #[test]
 fn one_namespace_or_all() {
     Ran::of(command(&["sockets", "--all-netns", "--netns", "x"]).output().unwrap()).says(2, &["exclude each other"]);

@@ -53,18 +53,32 @@ fn root_nat_from_the_client_to_the_backend() {
         Entry::ping(v4(1), v4(3), 78),
     ]);
     let wanted = [
-        "icmp\t-\tnone\t10.0.0.1\t10.0.0.3\t10.0.0.3",
-        "icmp\t-\tsnat\t10.0.0.1\t10.0.0.2\t10.0.0.2",
-        "tcp\testablished\tdnat\t10.0.0.1:4002\t10.0.0.30:8080\t10.0.0.99:80",
-        "tcp\testablished\tnone\t10.0.0.1:4001\t10.0.0.2:80\t10.0.0.2:80",
-        "tcp\ttime_wait\tboth\t10.0.0.1:4004\t10.0.0.30:8080\t10.0.0.99:80",
-        "udp\t-\tsnat\t10.0.0.1:4003\t10.0.0.2:53\t10.0.0.2:53",
+        "icmp\t-\tnone\t10.0.0.1\t-\t10.0.0.3\t10.0.0.3",
+        "icmp\t-\tsnat\t10.0.0.1\t10.0.0.250\t10.0.0.2\t10.0.0.2",
+        "tcp\testablished\tdnat\t10.0.0.1:4002\t-\t10.0.0.30:8080\t10.0.0.99:80",
+        "tcp\testablished\tnone\t10.0.0.1:4001\t-\t10.0.0.2:80\t10.0.0.2:80",
+        "tcp\ttime_wait\tboth\t10.0.0.1:4004\t10.0.0.250:5004\t10.0.0.30:8080\t10.0.0.99:80",
+        "udp\t-\tsnat\t10.0.0.1:4003\t10.0.0.250:5003\t10.0.0.2:53\t10.0.0.2:53",
     ];
     for via in ["netlink", "proc"] {
-        assert_eq!(nat(&lab, &["--via", via, "-c", "proto,state,nat,client,published,backend"]), wanted, "{via}");
+        assert_eq!(
+            nat(&lab, &["--via", via, "-c", "proto,state,nat,client,mapped,published,backend"]),
+            wanted,
+            "{via}"
+        );
     }
-    // Destination NAT only: the tool we replace lists the ping, too.
-    assert_eq!(nat(&lab, &["nat in (dnat, both)"]).len(), 2);
+    // Each word says what is done to an entry. Destination NAT only: the tool we replace lists the ping, too.
+    for via in ["netlink", "proc"] {
+        let clients = |filter: &str| nat(&lab, &["--via", via, "-c", "client", "--sort", "client", filter]);
+        assert_eq!(clients("nat = dnat"), ["10.0.0.1:4002", "10.0.0.1:4004"], "{via}");
+        assert_eq!(clients("nat = snat"), ["10.0.0.1", "10.0.0.1:4003", "10.0.0.1:4004"], "{via}");
+        assert_eq!(clients("nat = both"), ["10.0.0.1:4004"], "{via}");
+        assert_eq!(clients("nat = dnat and nat != both"), ["10.0.0.1:4002"], "{via}");
+        assert_eq!(clients("nat != dnat and proto = tcp"), ["10.0.0.1:4001"], "{via}");
+        assert_eq!(clients("mapped = 10.0.0.250:5004"), ["10.0.0.1:4004"], "{via}");
+    }
+    let usual = netwren_in(&lab, &["nat", "--no-owner", "--limit", "1"]).ok();
+    assert!(usual.contains("client\tmapped\tpublished\tbackend"), "{usual}");
     assert!(lab.output("conntrack", &["-L", "--dst-nat"]).lines().count() > 2, "the reason for our own test");
     assert_eq!(nat(&lab, &["-c", "client", "backend = 10.0.0.99:80 and client = :4004"]), ["10.0.0.1:4004"]);
     assert_eq!(nat(&lab, &["-c", "client", "client in 10.0.0.0/24 and published = 10.0.0.2:53"]), ["10.0.0.1:4003"]);

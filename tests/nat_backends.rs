@@ -73,11 +73,12 @@ fn root_issue_10_the_process_behind_a_published_port_is_named() {
     let all = netwren_in(&published.router, &["nat", backend, "--all-netns"]);
     assert!(!all.stderr.contains("--all-netns names"), "{}", all.stderr);
     let top = || shown(netwren_in(&published.router, &["nat", "top", "pid,process", backend, "--all-netns", "-H"]));
-    let is_named = |top: &String| top.lines().any(|line| line.starts_with(&own));
+    let start = format!("{}\t{own}\t", published.router.name());
+    let is_named = |top: &String| top.lines().any(|line| line.starts_with(&start));
     let top = testkit::until_equal(top, is_named);
     assert!(is_named(&top), "{top}");
     let top = shown(netwren_in(&published.router, &["nat", "top", "container", backend, "--all-netns"]));
-    assert!(top.starts_with("container\tcount"), "{top}");
+    assert!(top.starts_with("netns\tcontainer\tcount"), "{top}");
 }
 
 /// Any user may make a namespace with the backend's address and listen there.

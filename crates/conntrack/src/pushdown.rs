@@ -60,6 +60,8 @@ fn take(filter: &mut KernelFilter, part: &Expr) -> bool {
         "reply_dst" => put(&mut reply.dst, address(test)),
         "client" => put(&mut orig.src, end_address(test)),
         "published" => put(&mut orig.dst, end_address(test)),
+        // Where the source is rewritten, answers go to what it became.
+        "mapped" => put(&mut reply.dst, end_address(test)),
         // Who answers is the source of the answers, whatever is rewritten.
         "backend" => put(&mut reply.src, end_address(test)),
         _ => false,

@@ -9,7 +9,7 @@ use std::hash::RandomState;
 
 /// The footnote where backends lie elsewhere and one namespace is read.
 const AWAY: &str = "some entries are between other hosts or network namespaces and have no owner here: --all-netns \
-                    names the processes of backends in the other namespaces of this host";
+                    names the processes of backends and of clients in the other namespaces of this host";
 
 /// The footnote where an address does not lead to one namespace.
 const SHARED: &str = "several network namespaces have the address of a backend: which one answers is not known, and \

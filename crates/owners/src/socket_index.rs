@@ -118,9 +118,10 @@ impl SocketIndex {
             || [&row.orig, &row.reply].into_iter().any(|tuple| self.is_ours(row.netns_id, tuple.src.unmapped()))
     }
 
-    /// The inode of the socket at the local end; the client's, if both are here. Else that of the backend's socket.
+    /// The inode of the socket at the local end; the client's, if both are here. Else that of the backend's socket in
+    /// another namespace that is read, or of the client's, whose connection this one forwards or masquerades.
     pub(crate) fn inode(&self, row: &Conntrack<'_>) -> Option<u32> {
-        self.local_inode(row).or_else(|| self.backend_inode(row))
+        self.local_inode(row).or_else(|| self.backend_inode(row)).or_else(|| self.client_inode(row))
     }
 
     /// True if one namespace is read, and both ends of the entry are elsewhere.
@@ -159,15 +160,28 @@ impl SocketIndex {
         self.connected_at(home, &row.reply).or_else(|| self.bound_at(home, &row.reply)).copied()
     }
 
+    /// The inode of the socket that opened the connection in another namespace which is read. A backend that may be on
+    /// this host is not passed over for the client.
+    fn client_inode(&self, row: &Conntrack<'_>) -> Option<u32> {
+        if self.homes_of_backend(row).next().is_some() {
+            return None;
+        }
+        let home = only(self.homes_of(row, row.orig.src))?;
+        self.connected_at(home, &row.orig).or_else(|| self.bound_at(home, &row.orig)).copied()
+    }
+
     /// The one other namespace that has the backend's address.
     fn home_of_backend(&self, row: &Conntrack<'_>) -> Option<u64> {
-        let mut homes = self.homes_of_backend(row);
-        let (home, None) = (homes.next()?, homes.next()) else { return None };
-        Some(home)
+        only(self.homes_of_backend(row))
     }
 
     fn homes_of_backend(&self, row: &Conntrack<'_>) -> impl Iterator<Item = u64> {
-        let (addr, of_entry) = (row.reply.src.unmapped(), row.netns_id);
+        self.homes_of(row, row.reply.src)
+    }
+
+    /// The other namespaces that have an address of an entry.
+    fn homes_of(&self, row: &Conntrack<'_>, addr: Addr) -> impl Iterator<Item = u64> {
+        let (addr, of_entry) = (addr.unmapped(), row.netns_id);
         let is_away = !self.homes.is_empty() && !self.is_ours(of_entry, addr);
         let homes = if is_away { self.homes.get(&addr) } else { None };
         homes.into_iter().flatten().copied().filter(move |home| self.is_trusted(*home, of_entry))
@@ -228,6 +242,12 @@ impl SocketIndex {
     }
 }
 
+/// The one item there is; none of several.
+fn only<I>(mut found: impl Iterator<Item = I>) -> Option<I> {
+    let (one, None) = (found.next()?, found.next()) else { return None };
+    Some(one)
+}
+
 /// True if entries of this protocol can have a socket that is found.
 pub(crate) fn has_socket(entry: &Conntrack<'_>) -> bool {
     matches!(entry.orig.proto, ip_proto::TCP | ip_proto::UDP)
@@ -281,6 +301,26 @@ mod tests {
         assert_eq!(inode((HERE, 4000), (CLIENT, 80)), None, "another connection from that port");
         assert_eq!(inode((CLIENT, 5000), (HERE, 6000)), None, "no file any more");
         assert!(index.is_away(&entry(tuple((CLIENT, 1), (BACKEND, 2)), tuple((BACKEND, 2), (CLIENT, 1)))));
+    }
+
+    #[test]
+    fn a_masqueraded_client_in_one_other_namespace_of_a_trusted_maker_is_found() {
+        const CONTAINER: Addr = BACKEND;
+        let masqueraded = entry(tuple((CONTAINER, 5000), (CLIENT, 443)), tuple((CLIENT, 443), (HERE, 61_000)));
+        let found = |maker, others: &[u64]| {
+            let mut index = SocketIndex::new(true);
+            index.add_address(1, HERE);
+            index.add_maker(1, 0);
+            for netns_id in others {
+                index.add_maker(*netns_id, maker);
+                index.add_address(*netns_id, CONTAINER);
+                index.add_socket(&socket(*netns_id, 21, (CONTAINER, 5000), Some((CLIENT, 443))));
+            }
+            index.inode(&masqueraded)
+        };
+        assert_eq!(found(0, &[2]), Some(21));
+        assert_eq!(found(1000, &[2]), None, "any user may take that address");
+        assert_eq!(found(0, &[2, 3]), None, "either may be it");
     }
 
     #[test]

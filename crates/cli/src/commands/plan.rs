@@ -121,13 +121,26 @@ fn in_fields(table: Schema, request: &Request, filter: &Ast) -> Result<PlanReque
         columns,
         usual,
         conjuncts,
-        by: names_in(shown.by.as_deref()).collect(),
+        by: groups(table, request),
         folds,
         sort,
         ties_by_arrival,
         limit: shown.limit,
         repeated: request.repeat != Repeat::Once,
     })
+}
+
+/// The fields of `--by`. Where all namespaces are read, groups do not reach across them: equal addresses of two are two
+/// ends. `-netns` in the list asks for one group over all.
+fn groups(table: Schema, request: &Request) -> Vec<Box<str>> {
+    let mut names: Vec<Box<str>> = names_in(request.shown.by.as_deref()).collect();
+    let count = names.len();
+    names.retain(|name| &**name != "-netns");
+    let is_across = names.len() < count || names.iter().any(|name| matches!(&**name, "netns" | "netns_id"));
+    if request.all_netns && !names.is_empty() && !is_across && table.index_of("netns").is_some() {
+        names.insert(0, "netns".into());
+    }
+    names
 }
 
 /// The filter over the fields of `table`, with the ports of the service names in it and the times that relative ones

@@ -146,7 +146,8 @@ fn run_listeners(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     };
     if !shown.wide && shown.by.is_none() {
         let columns = if shown.no_owner { COLUMNS_WITHOUT_OWNER } else { COLUMNS_OF_LISTENERS };
-        shown.columns.get_or_insert_with(|| columns.to_owned());
+        let netns = if request.all_netns { "netns," } else { "" };
+        shown.columns.get_or_insert_with(|| format!("{netns}{columns}"));
         shown.order = Some("proto,local_port");
     }
     self::shown(&request)

@@ -321,7 +321,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         Value("LIST"),
         WHAT,
         "One row for each different value of these fields, with `count`, the largest first. `peer` is the peer's \
-         address; `peer_addr/24` is its network, `peer_addr/24/64` with another length for IPv6",
+         address; `peer_addr/24` is its network, `peer_addr/24/64` with another length for IPv6. With --all-netns each \
+         namespace has groups of its own, unless `-netns` is in the list",
     ),
     flag(Scope::FOLDS, "sum", None, Value("LIST"), WHAT, "With --by: also the sum of these fields, the largest first"),
     flag(

@@ -10,6 +10,7 @@ use super::time;
 use crate::columns::kind_in_words;
 use crate::nearest::nearest;
 use crate::predicate::compile_regex;
+use record::rows::NatKind;
 use record::{Expr, Kind, Member, Op, Operand, Schema, Test};
 
 /// Turns the names of `ast` into fields of `table` and its values into theirs.
@@ -174,7 +175,8 @@ impl Binder<'_> {
             Kind::Words(&[]) => self.texts(op, values),
             Kind::Name(names) | Kind::Words(names) => {
                 let words = values.iter().map(|v| self.known_words(names, v)).collect::<Result<Vec<_>, _>>()?;
-                Ok(vec![self.one(op, Operand::Words(words.concat()))])
+                let words = NatKind::with_implied(names, words.concat());
+                Ok(vec![self.one(op, Operand::Words(words))])
             }
             Kind::Time => self.times(op, values).map(|test| vec![test]),
             _ => self.numbers(kind, op, values),

@@ -28,7 +28,7 @@ pub(crate) fn netns_holders(
     while let Some(block) = blocks.next()? {
         for row in rows(block).map_while(Result::ok) {
             match row {
-                Row::Task { tid, .. } => holder_tid = tid,
+                Row::Task(table) => holder_tid = table.tid,
                 Row::Socket { inode, fd } if is_wanted(inode.into()) => {
                     holders.entry(u64::from(inode)).or_insert(NetnsHolder { tid: holder_tid, fd });
                 }

@@ -75,6 +75,17 @@ impl NatKind {
         }
     }
 
+    /// The words of a filter over a column with these `names`. `snat` and `dnat` ask what is done to an entry, so each
+    /// of them means `both` as well. The words of other columns are left as they are.
+    pub fn with_implied(names: &[&str], mut words: Vec<Box<[u8]>>) -> Vec<Box<[u8]>> {
+        let named = |kinds: &[NatKind]| words.iter().any(|word| kinds.iter().any(|k| **word == *k.name().as_bytes()));
+        let implies_both = named(&[NatKind::Snat, NatKind::Dnat]) && !named(&[NatKind::Both]);
+        if names == NatKind::NAMES && implies_both {
+            words.push(NatKind::Both.name().as_bytes().into());
+        }
+        words
+    }
+
     // Of ICMP the parts are no ports: the id stays on its side, type and code of an answer are others.
     fn by_tuples(orig: &CtTuple, reply: &CtTuple) -> NatKind {
         let icmp = orig.icmp().is_some();
@@ -502,6 +513,12 @@ impl Conntrack<'_> {
         }
     }
 
+    /// The client's address and port as the other end sees them, where the source is rewritten.
+    pub fn mapped(&self) -> Option<(Addr, Option<u16>)> {
+        let is_source_rewritten = matches!(self.nat(), Some(NatKind::Snat | NatKind::Both)) && self.has_reply();
+        is_source_rewritten.then(|| (self.reply.dst, self.reply.dport()))
+    }
+
     /// The zone, of one direction alone if need be; `None` is the usual one.
     pub fn told_zone(&self) -> Option<u16> {
         self.zone.or(self.orig.zone).or(self.reply.zone)
@@ -566,6 +583,24 @@ mod tests {
     fn the_kind_is_of_the_bits() {
         let words = [0, 1 << 4, 1 << 5, 3 << 4].map(|bits| NatKind::of(CtStatus(bits | 0x18e & !(3 << 4))).name());
         assert_eq!(words, ["none", "snat", "dnat", "both"]);
+    }
+
+    #[test]
+    fn a_word_of_a_filter_says_what_is_done() {
+        let of = |names: &[&str], words: &[&str]| {
+            let words = words.iter().map(|word| word.as_bytes().into()).collect();
+            let words: Vec<String> = NatKind::with_implied(names, words)
+                .iter()
+                .map(|word| String::from_utf8_lossy(word).into_owned())
+                .collect();
+            words.join(" ")
+        };
+        assert_eq!(of(NatKind::NAMES, &["dnat"]), "dnat both");
+        assert_eq!(of(NatKind::NAMES, &["snat", "dnat"]), "snat dnat both");
+        assert_eq!(of(NatKind::NAMES, &["both", "snat"]), "both snat");
+        assert_eq!(of(NatKind::NAMES, &["both"]), "both");
+        assert_eq!(of(NatKind::NAMES, &["none"]), "none");
+        assert_eq!(of(&["dnat"], &["dnat"]), "dnat", "another column");
     }
 
     #[test]

@@ -38,6 +38,10 @@ fn backend<'r>(row: &Conntrack<'_>) -> Value<'r> {
     row.backend().map_or(Value::Null, |(addr, port)| Value::Endpoint(addr, port))
 }
 
+fn mapped<'r>(row: &Conntrack<'_>) -> Value<'r> {
+    row.mapped().map_or(Value::Null, |(addr, port)| Value::Endpoint(addr, port))
+}
+
 fn counter<'r>(of: Option<CtCounters>, part: impl FnOnce(CtCounters) -> u64) -> Value<'r> {
     of.map_or(Value::Null, |counters| Value::U64(part(counters)))
 }
@@ -84,11 +88,14 @@ const FIELDS: &[F] = fields! { F:
     /// The protocol's state, in the kernel's words; null for protocols without states.
     state: Name(CtState::NAMES) = own(|row| row.state.map_or(Value::Null, |s| Value::Name(s.name()))),
         kernel "CTA_PROTOINFO_TCP_STATE", show Show::Default;
-    /// Whose address is rewritten: none, snat (the client's), dnat (the service's), both.
+    /// Whose address is rewritten: none, snat (the client's), dnat (the service's), both. In a filter `snat` and `dnat`
+    /// take `both` as well.
     nat: Name(NatKind::NAMES) = own(|row| row.nat().map_or(Value::Null, |nat| Value::Name(nat.name()))),
         show Show::Default;
     /// Who opened the connection.
     client: Endpoint = own(|row| Value::Endpoint(row.orig.src, row.orig.sport())), show Show::Default;
+    /// The client's address as the other end sees it (source NAT); null where it is not rewritten.
+    mapped: Endpoint = own(mapped), show Show::Default;
     /// What the client connects to.
     published: Endpoint = own(|row| Value::Endpoint(row.orig.dst, row.orig.dport())), show Show::Default;
     /// Who answers: another than `published` where the destination is rewritten.
@@ -162,7 +169,8 @@ const FIELDS: &[F] = fields! { F:
     id: Id = own(|row| Value::number(row.id)), kernel "CTA_ID", needs need::ID;
     /// References to the entry.
     uses: Count = own(|row| Value::number(row.uses)), kernel "CTA_USE", needs need::USES;
-    /// Name of the process at the end that is in the entry's namespace, the first one of several.
+    /// Name of the process at the end that is in the entry's namespace, the first one of several. With --all-netns else
+    /// of the backend, or of the client whose connection is forwarded, in another namespace of this host.
     process: Text = own(|row| owner(row, |o| Value::Bytes(o.process.as_bytes()))),
         needs need::OWNERS, show Show::Default;
     /// Process at the end that is in the entry's namespace, the first one of several.
@@ -196,34 +204,34 @@ mod tests {
         CtTuple { src: of(src.0), dst: of(dst.0), proto, src_part: src.1, dst_part: dst.1, zone: None }
     }
 
-    fn view(row: &Conntrack<'_>) -> [String; 4] {
+    fn view(row: &Conntrack<'_>) -> [String; 5] {
         let text = |name| match Nat::FIELDS[field_index::<Nat>(name).unwrap()].cell(row, &Lookups::none()) {
             Value::Endpoint(addr, Some(port)) => format!("{addr}:{port}"),
             Value::Endpoint(addr, None) => addr.to_string(),
             Value::Name(word) => word.to_owned(),
             other => format!("{other:?}"),
         };
-        [text("nat"), text("client"), text("published"), text("backend")]
+        [text("nat"), text("client"), text("mapped"), text("published"), text("backend")]
     }
 
     #[test]
     fn from_the_client_to_the_backend() {
         let row = |bits: u32, orig, reply| Conntrack { status: Some(CtStatus(bits)), orig, reply, ..Conntrack::EMPTY };
         let plain = row(0, tuple(6, (1, 4000), (2, 80)), tuple(6, (2, 80), (1, 4000)));
-        assert_eq!(view(&plain), ["none", "10.0.0.1:4000", "10.0.0.2:80", "10.0.0.2:80"]);
+        assert_eq!(view(&plain), ["none", "10.0.0.1:4000", "Null", "10.0.0.2:80", "10.0.0.2:80"]);
         let dnat = row(1 << 5, tuple(6, (1, 4000), (2, 8080)), tuple(6, (9, 80), (1, 4000)));
-        assert_eq!(view(&dnat), ["dnat", "10.0.0.1:4000", "10.0.0.2:8080", "10.0.0.9:80"]);
+        assert_eq!(view(&dnat), ["dnat", "10.0.0.1:4000", "Null", "10.0.0.2:8080", "10.0.0.9:80"]);
         let snat = row(1 << 4, tuple(17, (1, 4000), (2, 53)), tuple(17, (2, 53), (7, 1024)));
-        assert_eq!(view(&snat), ["snat", "10.0.0.1:4000", "10.0.0.2:53", "10.0.0.2:53"]);
+        assert_eq!(view(&snat), ["snat", "10.0.0.1:4000", "10.0.0.7:1024", "10.0.0.2:53", "10.0.0.2:53"]);
         let both = row(3 << 4, tuple(6, (1, 4000), (2, 8080)), tuple(6, (9, 80), (7, 1024)));
-        assert_eq!(view(&both), ["both", "10.0.0.1:4000", "10.0.0.2:8080", "10.0.0.9:80"]);
+        assert_eq!(view(&both), ["both", "10.0.0.1:4000", "10.0.0.7:1024", "10.0.0.2:8080", "10.0.0.9:80"]);
         // An ICMP answer is of another type than its question: the tuples differ without any rewriting.
         let ping = row(1 << 4, tuple(1, (1, 77), (2, 0x0800)), tuple(1, (2, 77), (7, 0)));
-        assert_eq!(view(&ping), ["snat", "10.0.0.1", "10.0.0.2", "10.0.0.2"]);
+        assert_eq!(view(&ping), ["snat", "10.0.0.1", "10.0.0.7", "10.0.0.2", "10.0.0.2"]);
         assert_eq!((cell(&ping, "icmp_type"), cell(&ping, "icmp_id")), ("U64(8)".into(), "U64(77)".into()));
         assert_eq!(cell(&ping, "orig_sport"), "Null");
         let expected = Conntrack { orig: tuple(6, (1, 0), (2, 4242)), ..Conntrack::EMPTY };
-        assert_eq!(view(&expected)[1..], ["10.0.0.1:0", "10.0.0.2:4242", "Null"]);
+        assert_eq!(view(&expected)[1..], ["10.0.0.1:0", "Null", "10.0.0.2:4242", "Null"]);
         assert_eq!(cell(&expected, "reply_src"), "Null");
     }
 

@@ -355,6 +355,8 @@ table! {
     nat: Name(NatKind::NAMES) = own(|row| cells::nat(row.entry)), needs log_need::ENTRY;
     /// Who opened the connection.
     client: Endpoint = own(|row| cells::client(row.entry)), needs log_need::ENTRY;
+    /// The client's address as the other end sees it (source NAT); null where it is not rewritten.
+    mapped: Endpoint = own(|row| cells::mapped(row.entry)), needs log_need::ENTRY;
     /// What the client connects to.
     published: Endpoint = own(|row| cells::published(row.entry)), needs log_need::ENTRY;
     /// Who answers: another than `published` where the destination is rewritten.

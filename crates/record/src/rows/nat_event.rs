@@ -150,6 +150,7 @@ const FIELDS: &[F] = &[
     of::<{ at("state") }>(Show::Default),
     of::<{ at("nat") }>(Show::Default),
     of::<{ at("client") }>(Show::Default),
+    of::<{ at("mapped") }>(Show::Default),
     of::<{ at("published") }>(Show::Default),
     of::<{ at("backend") }>(Show::Default),
     of::<{ at("bytes_out") }>(Show::Default),

@@ -99,6 +99,10 @@ pub(super) mod cells {
         of(entry, |ct| Value::Endpoint(ct.orig.src, ct.orig.sport()))
     }
 
+    pub(in super::super) fn mapped<'r>(entry: Entry<'r>) -> Value<'r> {
+        of(entry, |ct| ct.mapped().map_or(Value::Null, |(addr, port)| Value::Endpoint(addr, port)))
+    }
+
     pub(in super::super) fn published<'r>(entry: Entry<'r>) -> Value<'r> {
         of(entry, |ct| Value::Endpoint(ct.orig.dst, ct.orig.dport()))
     }

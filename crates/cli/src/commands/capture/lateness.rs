@@ -48,11 +48,12 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         filter => format!("({filter}) and proto = packet"),
     };
     if shown.by.is_none() {
+        let netns = if request.all_netns { "netns," } else { "" };
         let measured = if request.sample.is_some_and(|time| time.is_zero()) { "" } else { MEASURED };
         shown.columns = Some(match shown.columns.as_deref() {
-            None => format!("{COLUMNS}{measured}"),
+            None => format!("{netns}{COLUMNS}{measured}"),
             Some(columns) => match columns.strip_prefix('+') {
-                Some(more) => format!("{COLUMNS}{measured},{more}"),
+                Some(more) => format!("{netns}{COLUMNS}{measured},{more}"),
                 None => columns.to_owned(),
             },
         });

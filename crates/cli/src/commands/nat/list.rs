@@ -23,7 +23,7 @@ use sys::Mode;
 
 /// Columns of entries of connection tracking that a narrow terminal keeps, the most important one first.
 pub(super) const KEEPS: &[&str] =
-    &["client", "published", "backend", "state", "process", "nat", "netns", "timeout_s", "proto", "pid"];
+    &["client", "mapped", "published", "backend", "state", "process", "nat", "netns", "timeout_s", "proto", "pid"];
 
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {

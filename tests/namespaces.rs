@@ -14,9 +14,17 @@ use testkit::netns::Lab;
 #[track_caller]
 pub(crate) fn but_for_others(ran: Ran) -> String {
     let expected = |line: &str| {
-        ["netwren: owners of ", "changed while they were read", "went away", "rows read", "nothing leads into", "rows seen", "comparing"]
-            .iter()
-            .any(|w| line.contains(w))
+        [
+            "netwren: owners of ",
+            "changed while they were read",
+            "went away",
+            "rows read",
+            "nothing leads into",
+            "rows seen",
+            "comparing",
+        ]
+        .iter()
+        .any(|w| line.contains(w))
     };
     assert!(matches!(ran.code, 0 | 3) && ran.stderr.lines().all(expected), "exit {}: {}", ran.code, ran.stderr);
     ran.stdout

@@ -61,6 +61,44 @@ fn root_a_connection_has_the_name_of_its_process_not_of_its_thread() {
     assert_eq!(rows, [line("close"), line("close"), line("open"), line("open")]);
 }
 
+/// Both ends are of MPTCP: what the kernel reports is a subflow, what a process has is the socket above it.
+#[test]
+fn root_a_connection_of_mptcp_has_its_process_at_both_ends() {
+    require_bpf!();
+    testkit::require_tool!("python3");
+    let lab = Lab::new("followmptcp");
+    let script = "
+import socket
+def made():
+    return socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
+listener = made()
+listener.bind(('127.0.0.1', 7131))
+listener.listen()
+client = made()
+client.connect(('127.0.0.1', 7131))
+accepted, _ = listener.accept()
+client.send(b'x')
+accepted.recv(1)
+client.close()
+accepted.close()
+";
+    let columns = "event,direction,process";
+    let mut command = Command::new(testkit::program::netwren());
+    let filter = "local_port = 7131 or peer_port = 7131";
+    clean(&mut command).args(["sockets", "--follow", "--columns", columns, filter]);
+    confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
+    let mut following = Going::past_header(command, columns, |line| line);
+    let ran = lab.command("python3").args(["-c", script]).output().unwrap();
+    if !ran.status.success() {
+        return testkit::loud("skipped: no MPTCP here");
+    }
+    following.read_until("both ends", |rows| rows.len() >= 4);
+    let mut rows = std::mem::take(&mut following.read);
+    rows.sort();
+    let line = |event: &str, direction: &str| format!("{event}\t{direction}\tpython3");
+    assert_eq!(rows, [line("close", "in"), line("close", "out"), line("open", "in"), line("open", "out")]);
+}
+
 /// The process that connected has ended, its connection lives on in a child, and another process got the number.
 #[test]
 fn root_issue_10_the_next_process_with_the_number_lends_no_command_line() {

@@ -202,6 +202,7 @@ struct request_sock {
 	struct timer_list rsk_timer;
 } CORE;
 struct inet_request_sock { struct request_sock req; u32 ir_mark; } CORE;
+struct mptcp_sock { struct sock *first; } CORE;
 struct udp_sock { struct inet_sock inet; u8 encap_type; } CORE;
 struct raw_sock { struct inet_sock inet; } CORE;
 struct unix_address { int len; struct { u16 sun_family; char sun_path[108]; } name[1]; } CORE;

@@ -221,10 +221,8 @@ INLINE u32 slot_of(u64 key, u32 probe)
 	return (u32)((key * 0x9e3779b97f4a7c15ull >> 40) + probe) & (slots - 1);
 }
 
-INLINE struct conn *find(struct sock *sk, u64 key)
+INLINE struct conn *find_recent(u64 key)
 {
-	struct conn *stored = NULL;
-
 #pragma clang loop unroll(disable)
 	for (u32 probe = 0; probe < PROBES; probe++) {
 		u32 slot = slot_of(key, probe);
@@ -233,6 +231,15 @@ INLINE struct conn *find(struct sock *sk, u64 key)
 		if (conn && (conn->key & ~(u64)FLAGS) == key)
 			return conn;
 	}
+	return NULL;
+}
+
+INLINE struct conn *find(struct sock *sk, u64 key)
+{
+	struct conn *conn = find_recent(key), *stored = NULL;
+
+	if (conn)
+		return conn;
 	if (has_stored)
 		stored = bpf_sk_storage_get(&stored_conns, sk, NULL, 0);
 	return stored && (stored->key & ~(u64)FLAGS) == key ? stored : NULL;
@@ -812,7 +819,7 @@ int on_sums(u64 *ctx)
 }
 
 /* A process uses an accepted socket: it is the owner if the opening is not reported yet. */
-INLINE void on_work(struct sock *sk, struct tcp_sock *tp)
+INLINE void on_work(struct sock *sk, struct tcp_sock *tp, bool is_subflow)
 {
 	struct conn *conn;
 	u64 key;
@@ -820,7 +827,8 @@ INLINE void on_work(struct sock *sk, struct tcp_sock *tp)
 	if (only_netns && netns_of(sk) != only_netns)
 		return;
 	key = key_of(sk);
-	conn = find(sk, key);
+	/* The storage of a socket that was found by reading memory is out of reach. */
+	conn = is_subflow ? find_recent(key) : find(sk, key);
 	/* While BUSY is set, no other socket gets the entry, whatever happens to this one. */
 	if (!conn || !take_pending(conn, BUSY))
 		return;
@@ -832,17 +840,33 @@ INLINE void on_work(struct sock *sk, struct tcp_sock *tp)
 		*(volatile u64 *)&conn->key = 0;
 }
 
+/* A process uses the socket of MPTCP, which is no connection itself: its first subflow is. Needs Linux 6.2. */
+INLINE void on_mptcp_work(void *sk)
+{
+	struct sock *subflow;
+
+	if (!bpf_rdonly_cast || !type_exists(struct mptcp_sock))
+		return;
+	subflow = CAST(struct mptcp_sock, sk)->first;
+	if (subflow)
+		on_work(subflow, CAST(struct tcp_sock, subflow), true);
+}
+
 /* Every send and receive of every socket runs the following two programs, and entering one costs 90 ns: the reader
  * attaches them only once some process accepts connections without reading the peer's name. */
 INLINE int on_use(struct sock *sk)
 {
 	struct tcp_sock *tp;
 
-	if (waiting <= 0 || sk->sk_protocol != IPPROTO_TCP)
+	if (waiting <= 0)
+		return 0;
+	if (sk->sk_protocol == IPPROTO_MPTCP)
+		on_mptcp_work(sk);
+	if (sk->sk_protocol != IPPROTO_TCP)
 		return 0;
 	tp = tcp_of(sk);
 	if (tp)
-		on_work(sk, tp);
+		on_work(sk, tp, false);
 	return 0;
 }
 
@@ -867,7 +891,9 @@ INLINE int on_name(struct bpf_sock_addr *ctx)
 		return 1;
 	tp = bpf_skc_to_tcp_sock(ctx->sk);
 	if (tp)
-		on_work((struct sock *)tp, tp);
+		on_work((struct sock *)tp, tp, false);
+	else if (bpf_rdonly_cast && CAST(struct sock, ctx->sk)->sk_protocol == IPPROTO_MPTCP)
+		on_mptcp_work(ctx->sk);
 	return 1; /* never forbid */
 }
 

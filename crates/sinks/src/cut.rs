@@ -61,6 +61,16 @@ pub(crate) fn beginning(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Appends the beginning of a text, as [`beginning`], without an allocation.
+pub(crate) fn put_beginning(out: &mut Vec<u8>, text: &str, columns: usize) {
+    if width_of(text) <= columns {
+        return out.extend_from_slice(text.as_bytes());
+    }
+    let head = fitting(Units(text), columns.saturating_sub(1));
+    out.extend_from_slice(text.get(..head).unwrap_or_default().as_bytes());
+    out.extend_from_slice(CUT.encode_utf8(&mut [0; 4]).as_bytes());
+}
+
 /// Bytes of the first units that fit.
 fn fitting<'t>(units: impl Iterator<Item = &'t str>, columns: usize) -> usize {
     let (mut left, mut bytes) = (columns, 0);

@@ -303,7 +303,7 @@ fn lists_and_objects_are_json_in_every_format() {
 }
 
 #[test]
-fn table_is_aligned_with_headings_in_words() {
+fn table_is_aligned_below_the_field_names() {
     let columns = columns(&[
         ("state", Kind::Name(State::NAMES)),
         ("recv_q", Kind::Bytes),
@@ -321,7 +321,7 @@ fn table_is_aligned_with_headings_in_words() {
     assert_eq!(
         as_table(options, &columns, &rows),
         "\
-state         recv q  local addr  peer port  process
+state         recv_q  local_addr  peer_port  process
 established  1234567  192.0.2.10         22  sshd
 listen             -  192.0.2.10       many  -
 listen             0  -                   8  größe 表

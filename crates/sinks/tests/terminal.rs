@@ -145,7 +145,7 @@ fn no_cell_of_any_kind_makes_a_line_too_wide() {
         fits(&drawn(room(width), &columns, std::slice::from_ref(&row)), width);
     }
     let text = drawn(room(300), &columns, std::slice::from_ref(&row));
-    assert!(text.contains("some duration") && !text.contains("duration us"), "{text}");
+    assert!(text.contains("some_duration") && !text.contains("duration_us"), "{text}");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn the_last_line_names_the_columns_that_left() {
     let rows = [row(b"nginx", 1)];
     let text = drawn(room(60), &columns, &rows);
     let said = text.lines().skip_while(|line| !line.starts_with("column")).collect::<Vec<_>>().join(" ");
-    assert!(said.ends_with("; keep one by --columns +local_addr; see all by -o plain | less -S"), "{text}");
+    assert!(said.contains("; keep one by --columns +") && said.ends_with("; see all by -o plain | less -S"), "{text}");
     let named = Room { named: vec!["path"], ..room(60) };
     assert!(drawn(named, &columns, &rows).contains("  path"), "a column that is named stays");
     let groups = Room { can_be_named: false, see_by: "", ..room(60) };

@@ -70,7 +70,10 @@ impl KeptColumns {
         let columns = columns.map(str::trim).filter(|item| !item.starts_with('-'));
         let keys = engine::Sort::parse_list(shown.sort.as_deref().unwrap_or(""));
         let keys = keys.iter().map(|key| &*key.name);
-        let asked = columns.chain(keys).map(|word| word.trim().trim_start_matches('+'));
+        // What a switch asks for is asked for as well.
+        let implied = [("all-netns", "netns"), ("yes", "result"), ("stack", "stack")];
+        let implied = implied.into_iter().filter(|(flag, _)| words.has(flag)).map(|(_, column)| column);
+        let asked = columns.chain(keys).chain(implied).map(|word| word.trim().trim_start_matches('+'));
         let asked: Vec<&str> = asked.filter(|word| !word.is_empty()).collect();
         let tables = words.command.tables;
         let named = |table: &Schema| asked.iter().flat_map(|word| names_of(*table, word)).collect::<Vec<_>>();

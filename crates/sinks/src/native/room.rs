@@ -5,13 +5,18 @@
 /// Blanks between columns.
 pub(super) const GAP: usize = 2;
 
-/// Widths of columns with text of any length, for which no column leaves the table: an address of IPv4 is whole.
-const TEXT_MIN: usize = 15;
+/// Width of sentences and lists for which no column leaves the table.
+pub(super) const TEXT_MIN: usize = 15;
+/// Width of names for which other columns leave the table: a process's name is whole.
+pub(super) const NAME_MIN: usize = 24;
+/// The same of addresses: one of IPv6 with its scope is whole.
+pub(super) const ADDRESS_MAX: usize = 48;
 
 /// The room that a table has, and the columns that stay longest where it is scarce.
 ///
-/// A table that is too wide is made narrower in three steps: headings break between their words; text, addresses and
-/// lists are cut in the middle, but not below 15 columns; then columns leave the table. Those that are neither in
+/// A table that is too wide is made narrower in three steps: headings break between their words; sentences are cut at
+/// their end and lists in the middle, but not below 15 columns; then columns leave the table, and
+/// addresses stay whole, names up to 24 columns. Those that are neither in
 /// `named` nor in `keeps` leave first, the last of them before the others; then those in `keeps`, from its end; those
 /// that the user named leave last.
 #[derive(Clone, Debug, Default)]
@@ -39,15 +44,14 @@ pub(super) struct Wishes<'n> {
     pub(super) heading: usize,
     /// Width of the longest word of the heading.
     pub(super) word: usize,
-    /// True if cells may be cut.
-    pub(super) is_text: bool,
+    /// The width below which the column rather leaves than its cells are cut.
+    pub(super) least: usize,
 }
 
 impl Wishes<'_> {
     /// The width below which the column rather leaves.
     fn least(&self) -> usize {
-        let cells = if self.is_text { self.cells.min(TEXT_MIN) } else { self.cells };
-        cells.max(self.word)
+        self.cells.min(self.least).max(self.word)
     }
 }
 
@@ -127,16 +131,18 @@ pub(super) fn taken(widths: &[Option<usize>]) -> usize {
     shown.clone().sum::<usize>() + shown.count().saturating_sub(1) * GAP
 }
 
-/// The heading broken between words into lines of this width at most; a word that is wider has a line of its own.
+/// The heading broken behind its underscores into lines of this width at most; a word that is wider has a line of its
+/// own.
 pub(super) fn heading_lines(heading: &str, width: usize) -> Vec<&str> {
     let (mut lines, mut start, mut end) = (Vec::new(), 0, 0);
-    for (at, _) in heading.match_indices(' ').chain([(heading.len(), "")]) {
-        let is_wider = heading.get(start..at).is_some_and(|line| crate::width_of(line) > width);
+    for part in heading.split_inclusive('_') {
+        let next = end + part.len();
+        let is_wider = heading.get(start..next).is_some_and(|line| crate::width_of(line) > width);
         if is_wider && end > start {
             lines.extend(heading.get(start..end));
-            start = end + 1;
+            start = end;
         }
-        end = at;
+        end = next;
     }
     lines.extend(heading.get(start..end));
     lines
@@ -147,8 +153,8 @@ mod tests {
     use super::*;
 
     fn column(name: &str, cells: usize, is_text: bool) -> Wishes<'_> {
-        let word = name.split(' ').map(str::len).max().unwrap_or(0);
-        Wishes { name, cells, heading: name.len(), word, is_text }
+        let word = name.split_inclusive('_').map(str::len).max().unwrap_or(0);
+        Wishes { name, cells, heading: name.len(), word, least: if is_text { TEXT_MIN } else { usize::MAX } }
     }
 
     fn room(width: usize, named: &[&'static str], keeps: &[&'static str]) -> Room {
@@ -157,25 +163,25 @@ mod tests {
 
     #[test]
     fn nothing_changes_where_there_is_room() {
-        let columns = [column("state", 11, false), column("local addr", 9, true), column("process", 30, true)];
+        let columns = [column("state", 11, false), column("local_addr", 9, true), column("process", 30, true)];
         assert_eq!(room(200, &[], &[]).share_out(&columns), [Some(11), Some(10), Some(30)]);
     }
 
     #[test]
     fn headings_break_then_text_is_cut_then_columns_leave() {
-        let columns = [column("state", 11, false), column("local port", 5, false), column("process", 30, true)];
+        let columns = [column("state", 11, false), column("local_port", 5, false), column("process", 30, true)];
         assert_eq!(room(55, &[], &[]).share_out(&columns), [Some(11), Some(10), Some(30)]);
-        assert_eq!(room(50, &[], &[]).share_out(&columns), [Some(11), Some(5), Some(30)]);
-        assert_eq!(room(40, &[], &[]).share_out(&columns), [Some(11), Some(5), Some(20)]);
+        assert_eq!(room(50, &[], &[]).share_out(&columns), [Some(11), Some(6), Some(29)]);
+        assert_eq!(room(40, &[], &[]).share_out(&columns), [Some(11), Some(6), Some(19)]);
         assert_eq!(room(34, &[], &[]).share_out(&columns), [Some(11), Some(10), None]);
         assert_eq!(room(34, &[], &["process", "state"]).share_out(&columns), [Some(11), None, Some(21)]);
-        assert_eq!(room(34, &["local port"], &["process", "state"]).share_out(&columns), [None, Some(5), Some(27)]);
+        assert_eq!(room(34, &["local_port"], &["process", "state"]).share_out(&columns), [None, Some(6), Some(26)]);
         assert_eq!(room(3, &[], &[]).share_out(&columns), [Some(3), None, None]);
     }
 
     #[test]
     fn no_table_is_wider_than_its_room() {
-        let columns: Vec<Wishes<'_>> = (0..20).map(|n| column("some long heading", n * 7 % 40, n % 3 == 0)).collect();
+        let columns: Vec<Wishes<'_>> = (0..20).map(|n| column("some_long_heading", n * 7 % 40, n % 3 == 0)).collect();
         for width in 1..300 {
             assert!(taken(&room(width, &[], &[]).share_out(&columns)) <= width, "{width}");
         }
@@ -183,9 +189,9 @@ mod tests {
 
     #[test]
     fn headings_break_between_words() {
-        assert_eq!(heading_lines("bytes in per s", 14), ["bytes in per s"]);
-        assert_eq!(heading_lines("bytes in per s", 8), ["bytes in", "per s"]);
-        assert_eq!(heading_lines("bytes in per s", 3), ["bytes", "in", "per", "s"]);
+        assert_eq!(heading_lines("bytes_in_per_s", 14), ["bytes_in_per_s"]);
+        assert_eq!(heading_lines("bytes_in_per_s", 8), ["bytes_", "in_per_s"]);
+        assert_eq!(heading_lines("bytes_in_per_s", 3), ["bytes_", "in_", "per_", "s"]);
         assert_eq!(heading_lines("netns", 3), ["netns"]);
         assert_eq!(heading_lines("", 3), [""]);
     }

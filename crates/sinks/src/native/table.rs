@@ -4,17 +4,33 @@ use super::bounds::Bounds;
 use super::cell::Form;
 use super::human::{Human, LocalClock, name_of};
 use super::paint::{Palette, Tone};
-use super::room::{GAP, Room, Wishes, heading_lines, taken};
+use super::room::{ADDRESS_MAX, GAP, NAME_MIN, Room, TEXT_MIN, Wishes, heading_lines, taken};
 use super::{FormatOptions, round};
 use crate::Out;
-use crate::cut::{both_ends, put_both_ends, width_of};
+use crate::cut::{both_ends, put_beginning, put_both_ends, width_of};
 use record::{Accounting, Column, Columns, Kind, Next, Round, Sink, SinkError, Value, text};
 use std::io::Write;
 
 /// Rows that are held back to learn how wide the columns are.
 const SAMPLE_ROWS: usize = 200;
 
-/// A table with aligned columns, headings in words and, if asked for, colour.
+/// Columns of sentences, whose beginning says most.
+const PROSE: [&str; 12] = [
+    "advice",
+    "cmdline",
+    "evidence",
+    "info",
+    "late_why",
+    "meaning",
+    "note",
+    "remedy",
+    "rule",
+    "rule_comment",
+    "title",
+    "why",
+];
+
+/// A table with aligned columns, field names as headings and, if asked for, colour.
 ///
 /// Widths come from the first 200 rows (or all, if there are fewer). Rows after the sample are written as they come.
 /// A flush ends the sample early. Without a [`Room`] nothing is cut: a longer cell later pushes its line to the right.
@@ -43,7 +59,11 @@ struct Lane {
     form: Form,
     human: Option<Human>,
     right: bool,
-    is_text: bool,
+    is_name: bool,
+    is_address: bool,
+    is_list: bool,
+    /// Sentences, which are cut at their end.
+    is_prose: bool,
     /// Width of the widest cell of the sample.
     cells: usize,
     /// Its width; `None` if there is no room for it.
@@ -195,12 +215,14 @@ impl Lane {
     fn new(column: &Column, form: Form, clock: Option<LocalClock>) -> Lane {
         Lane {
             name: escaped(&column.name).into(),
-            heading: escaped(if clock.is_some() { name_of(column) } else { &column.name }).replace('_', " ").into(),
+            heading: escaped(if clock.is_some() { name_of(column) } else { &column.name }).into(),
             form,
             human: clock.map(|clock| Human::of(form, column, clock)),
             right: column.kind.is_number(),
-            is_text: matches!(column.kind, Kind::Text | Kind::Addr | Kind::Endpoint | Kind::Words(_))
-                || column.kind.is_list(),
+            is_name: column.kind == Kind::Text,
+            is_address: matches!(column.kind, Kind::Addr | Kind::Endpoint),
+            is_list: matches!(column.kind, Kind::Words(_)) || column.kind.is_list(),
+            is_prose: PROSE.contains(&&*column.name),
             cells: 0,
             width: Some(0),
         }
@@ -219,8 +241,13 @@ impl Lane {
             name: &self.name,
             cells: self.cells,
             heading: width_of(heading),
-            word: heading.split(' ').map(width_of).max().unwrap_or(0),
-            is_text: self.is_text,
+            word: heading.split_inclusive('_').map(width_of).max().unwrap_or(0),
+            least: match () {
+                () if self.is_prose || self.is_list => TEXT_MIN,
+                () if self.is_name => NAME_MIN,
+                () if self.is_address => ADDRESS_MAX,
+                () => usize::MAX,
+            },
         }
     }
 }
@@ -266,7 +293,7 @@ impl<W: Write> Sink for TableWriter<W> {
 
 /// The headings of columns whose rows are not there yet.
 pub fn headings(columns: &Columns) -> String {
-    columns.0.iter().map(|column| escaped(&column.name).replace('_', " ")).collect::<Vec<_>>().join("  ")
+    columns.0.iter().map(|column| escaped(&column.name)).collect::<Vec<_>>().join("  ")
 }
 
 /// A name as a terminal may have it.
@@ -309,7 +336,11 @@ fn put_line<'c>(
             owed = after + GAP;
         } else {
             let start = out.len();
-            put_both_ends(out, text, room);
+            if lane.is_prose {
+                put_beginning(out, text, room)
+            } else {
+                put_both_ends(out, text, room)
+            }
             // A wide character may leave a blank.
             owed = room.saturating_sub(width_of(text_of(out, start, out.len()))) + GAP;
         }

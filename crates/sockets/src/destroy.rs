@@ -2,9 +2,10 @@
 //!
 //! The kernel finds the socket by its addresses, as it would for a packet, and then compares the cookie: what it
 //! closes is the socket that was read, or nothing. Its owner sees ECONNABORTED; the peer of a TCP connection gets a
-//! reset. The kernel's answer is not the whole result: a UDP socket that is bound gets the error and keeps its port, and
-//! an MPTCP connection goes on after one of its subflows was aborted. So the socket is looked up again. Needs CAP_NET_ADMIN in
-//! the namespace's user namespace and CONFIG_INET_DIAG_DESTROY. Knows one socket at a time; the choice is the caller's.
+//! reset. The kernel's answer is not the whole result: a bound UDP socket gets the error and keeps its port, and an
+//! MPTCP connection goes on after one of its subflows was aborted. So the socket is looked up again. Needs
+//! CAP_NET_ADMIN in the namespace's user namespace and CONFIG_INET_DIAG_DESTROY. Knows one socket at a time; the caller
+//! chooses which.
 //!
 //! Others are left alone: UDP-Lite has no `diag_destroy` (6.18 answers EOPNOTSUPP), and raw_diag closes the first
 //! socket that matches the addresses without looking at the cookie (net/ipv4/raw_diag.c).

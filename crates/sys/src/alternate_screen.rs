@@ -2,9 +2,9 @@
 //!
 //! [`enter`] shows it, [`leave`] brings the normal one back. While it is shown, the signals that end or stop a process
 //! at once (SIGTSTP, SIGQUIT, SIGABRT, the second SIGINT) and a panic leave it first; a process that goes on after a
-//! stop shows it again. While it is shown, keys are read as they are pressed and not echoed, if standard input is a terminal
-//! in the foreground ([`has_keys`]); its mode is put back with the normal screen. Only SIGKILL leaves a terminal on the
-//! alternate screen and without echo.
+//! stop shows it again. While it is shown, keys are read as they are pressed and not echoed, if standard input is a
+//! terminal in the foreground ([`has_keys`]); its mode is put back with the normal screen. Only SIGKILL leaves a
+//! terminal on the alternate screen and without echo.
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Mutex, Once, OnceLock, PoisonError};
 

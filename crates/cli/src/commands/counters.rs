@@ -155,7 +155,8 @@ impl CounterProvider {
             say(&format!("{what} {}", long_work::until(Some(window))));
         }
         let is_over = long_work::wait(session, window, announced.unwrap_or("waiting"));
-        if !is_over && !(self.compares_early && self.repeat == Repeat::Once) {
+        let compares_early = self.compares_early && self.repeat == Repeat::Once;
+        if !is_over && !compares_early {
             return NextReading::Ended;
         }
         session.host().begin_round();

@@ -172,10 +172,8 @@ fn follow<T: Shipped>(
     let notifier = Notifier::start(session.run(), move || status.as_ref().map_or_else(String::new, |line| line()));
     let mut notes = Accounting::default();
     session.find_namespaces(None, &mut notes);
-    let wanted: Vec<LookupId> = LookupId::ALL
-        .into_iter()
-        .filter(|&id| plan.needs_lookup(id) || shipment.is_some() && T::LOOKUPS.contains(&id))
-        .collect();
+    let needs = |id: &LookupId| plan.needs_lookup(*id) || shipment.is_some() && T::LOOKUPS.contains(id);
+    let wanted: Vec<LookupId> = LookupId::ALL.into_iter().filter(needs).collect();
     let wanted = asked::lookups(session.host(), plan.demand(), wanted, &mut notes);
     let enrichment = Enrichment::read(session, &FollowedLookups::read_before(session, &wanted), &mut notes);
     let mut lookups = FollowedLookups::new(session, enrichment.lookups(), &wanted);

@@ -221,7 +221,7 @@ pub const VARIABLES: &[Variable] = &[
     },
     Variable {
         name: "COLUMNS",
-        help: "width of tables and texts in columns instead of the terminal's. In a pipe tables are aligned if it is set.",
+        help: "width of tables and texts in columns instead of the terminal's; also aligns tables in a pipe.",
     },
     Variable { name: "NO_COLOR", help: "not empty: no colour, unless *--color* asks for it." },
 ];

@@ -193,8 +193,8 @@ impl Index {
         self.owners.len()
     }
 
-    /// The owners of a socket, the one that is shown first, each process's ascending by fd. Three cache misses where the index is larger than the cache;
-    /// the same socket again, for the next column of its row, costs nothing.
+    /// The owners of a socket: the shown one first, those of one process by ascending fd. Three cache misses if the
+    /// index is larger than the cache; the same socket again, for the next column of its row, costs nothing.
     pub(super) fn get(&self, inode: u64) -> &[Owner] {
         let Ok(inode) = u32::try_from(inode) else { return &[] };
         let place = match self.last.get() {

@@ -143,8 +143,8 @@ impl Owners {
         self.seen_ns
     }
 
-    /// The owners of the socket with this inode, the first of them is the one that is shown: the oldest process that does not
-    /// only pass it on. Empty if there are none or they are unknown.
+    /// The owners of the socket with this inode. The first one is shown: the oldest process that does not only pass the
+    /// socket on. Empty if there are none or they are unknown.
     pub fn of(&self, inode: u64) -> &[Owner] {
         self.index.get(inode)
     }

@@ -178,8 +178,8 @@ const FLAT: &[F] = fields! { F:
     timer_retransmits: Count = own(|row| {
             if row.is_inet() { Value::U64(row.retrans.into()) } else { Value::Null }
         }), kernel "idiag_retrans", needs need::TIMER, show Show::Wide;
-    /// Name of the process that holds the socket. Of several the oldest one that does not merely pass it on; text says how
-    /// many others there are (`nginx +3`), a filter matches any of them.
+    /// Name of the process that holds the socket. Of several, the oldest that does not merely pass it on; text adds the
+    /// number of the others (`nginx +3`), and a filter matches any of them.
     process: Text = owners(owners_key, Some(|o| Value::Bytes(o.process.as_bytes()))),
         needs need::INODE, show Show::Default;
     /// Process that holds the socket, of several the same one as in `process`.

@@ -130,7 +130,7 @@ fn put_scaled(out: &mut Vec<u8>, n: u64) {
 }
 
 /// The greatest unit that is not more than `n`, and its name; the first one for less.
-fn scale<'u>(n: u64, base: u64, units: [&'u str; 4]) -> (u64, &'u str) {
+fn scale(n: u64, base: u64, units: [&str; 4]) -> (u64, &str) {
     let (mut one, mut unit) = (base, "");
     for (place, name) in units.into_iter().enumerate() {
         unit = name;

@@ -134,6 +134,7 @@ pub(crate) fn cells(row: &Socket<'_>) -> String {
             | Value::Prefix(..)
             | Value::Bits(..)
             | Value::Words(_)
+            | Value::FirstOf(..)
             | Value::Guess(_) => {
                 panic!("{} is no field of sockets", field.name)
             }

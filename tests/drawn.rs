@@ -244,7 +244,7 @@ fn root_issue_15_events_have_headings_at_once_and_a_line_while_nothing_happens()
             .collect()
     };
     screen.wait("the headings and a line", |grid| match &from_head(grid)[..] {
-        [head, line] => head.contains("local port") && line.starts_with("listening, 0 events for "),
+        [head, line] => head.contains("local_port") && line.starts_with("listening, 0 events for "),
         _ => false,
     });
     screen.wait("another second", |grid| match &from_head(grid)[..] {

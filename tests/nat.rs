@@ -103,7 +103,7 @@ fn root_nat_formats_of_lists_and_ends() {
         nat(&lab, &[&columns[..], &["-o", "csv"]].concat()),
         ["[2001:db8::1]:4000,\"seen_reply,assured,confirmed\",0x10,"]
     );
-    assert_eq!(nat(&lab, &["--by", "client,status"]), ["[2001:db8::1]:4000\tseen_reply,assured,confirmed\t1"]);
+    assert_eq!(nat(&lab, &["--by", "client,status"]), ["2001:db8::1\tseen_reply,assured,confirmed\t1"]);
     let ran = netwren_in(&lab, &["nat", "client = 4000"]);
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains("did you mean `:4000`?"), "{}", ran.stderr);

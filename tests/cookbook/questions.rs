@@ -111,7 +111,7 @@ const FIRST: &[Question] = &[
         "How do I record here and look later, or elsewhere?",
         "netwren record host.tape --for 0.5; netwren sockets --replay host.tape 'proto = tcp' --by state",
     )
-    .words(&["host.tape: 2 rounds", "close_wait", "established"])
+    .words(&["host.tape: ", "2 rounds of", "close_wait", "established"])
     .note(
         "`netwren --replay host.tape` is the home screen of then; every table answers from the file, without rights.",
     ),

@@ -96,13 +96,15 @@ mod tests {
                 };
                 let file = command.positional.is_required().then(|| "file".into());
                 let line = [OsString::from(&word)].into_iter().chain(file).collect();
-                let parsed = parse(command, line, COMMANDS, |_| Ok(()));
+                let line: Vec<OsString> = line;
+                let parsed = parse(command, line.clone(), COMMANDS, |_| Ok(())).map_err(|error| {
+                    crate::hints::refusal(&error, &line, command, COMMANDS).unwrap_or_else(|| error.to_string())
+                });
                 let has_namesake =
                     FLAGS.iter().any(|other| other.long == flag.long && other.scope.meets(command.scope));
                 match (flag.scope.meets(command.scope), parsed) {
                     (true, parsed) => assert!(parsed.is_ok(), "{} {word}", command.name),
-                    (false, Err(error)) if !has_namesake => {
-                        let said = error.to_string();
+                    (false, Err(said)) if !has_namesake => {
                         let own = command.refusals.iter().any(|(refused, _)| *refused == flag.long);
                         let leads =
                             [": it belongs to `", ": it is a command: "].iter().any(|words| said.contains(words));

@@ -57,7 +57,7 @@ impl UnreadFile {
         let name = if is_stdin { "standard input".into() } else { escaped(path.as_os_str().as_encoded_bytes()) };
         let open = || match is_stdin {
             true => Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?)),
-            false => File::open(path),
+            false => sys::infile::open(path),
         };
         match open() {
             Ok(file) => Ok(UnreadFile { file: Pipe::of(file).map_or_else(Err, Ok), name }),

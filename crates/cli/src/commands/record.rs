@@ -48,7 +48,7 @@ Examples:
   netwren record incident.nw                       ten seconds of it, a round every second
   netwren record incident.nw --for 60              a minute
   netwren record incident.nw --once                one round
-  netwren record incident.nw --netns shop          this network namespace alone
+  netwren record incident.nw -N /proc/self/ns/net  only the network namespace it runs in
   netwren --replay incident.nw                     the home screen as it was then
   netwren sockets --replay incident.nw state = established -c +rtt_us
   netwren flows --replay incident.nw --columns +bytes_out

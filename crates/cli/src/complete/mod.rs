@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn issue_15_values_of_options() {
-        check("sockets|-o|", "words table wide plain json csv");
+        check("sockets|-o|", "words table wide plain tsv json csv");
         check("sockets|--output=j", "words --output=json");
         check("sockets|--watch=", "words");
         check("sockets|--replay|", "files");

@@ -232,14 +232,18 @@ pub(crate) fn bytes(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
-/// For tests: the same with a line of words, where no other command is known.
+/// For tests: [`parse`] with a line of words and the refusals that users see, where no other command is known.
 #[cfg(test)]
 pub(crate) fn parse_line<T>(
     command: &'static Command,
     line: &str,
     read: impl FnOnce(&ParsedWords<'_>) -> Result<T, String>,
 ) -> Result<T, clap::Error> {
-    parse(command, line.split_whitespace().map(Into::into).collect(), &[], read)
+    let words: Vec<OsString> = line.split_whitespace().map(Into::into).collect();
+    parse(command, words.clone(), &[], read).map_err(|refused| {
+        let text = crate::hints::refusal(&refused, &words, command, &[]);
+        text.map_or(refused, |text| error(command, &text))
+    })
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ Examples:
   netwren nat advise --samples 60 --interval 1    a minute
   netwren nat advise -o json | jq 'select(.verdict != \"roomy\")'
   netwren nat advise 'verdict != roomy' -o csv    only namespaces that need something, for a spreadsheet
-  netwren nat advise --netns shop                 this network namespace alone
+  netwren nat advise --netns /proc/self/ns/net    only the network namespace that it runs in
   netwren nat advise --memory 2GiB                a table of up to 2 GiB may be advised
   netwren nat advise --apply                      what would be set and written
   netwren nat advise --apply --yes                set it, and keep it over a restart

@@ -69,7 +69,7 @@ apt() {
     while true; do
         status=0
         { errors=$(as_root "${apt_get[@]}" "$@" 2>&1 >&3) || status=$?; } 3>&2
-        [[ $status -ne 0 && $errors == *"ould not get lock"* && SECONDS -lt end ]] || break
+        if [[ $status -eq 0 || $errors != *"ould not get lock"* ]] || ((SECONDS >= end)); then break; fi
         [[ -n $is_told ]] || say "waiting for another apt to end: ${errors%%$'\n'*}"
         is_told=yes
         sleep 1

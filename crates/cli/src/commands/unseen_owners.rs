@@ -6,6 +6,10 @@ use sys::Host;
 /// `PROC_PID_INIT_INO` of include/linux/proc_ns.h: the initial pid namespace.
 const INIT_PID_NS: &[u8] = b"pid:[4026531836]";
 
+/// Sockets that no process has a descriptor of.
+const WITHOUT_DESCRIPTOR: &str =
+    "the kernel's own, in an io_uring's fixed files, in flight over a unix socket (SCM_RIGHTS)";
+
 /// Adds the line on `count` listening sockets without an owner to the end of the run; `partial` if some processes could
 /// not be read. Where processes are out of sight for good, the result is not whole.
 pub(super) fn report(host: &Host, count: u64, partial: bool, stats: &mut Accounting) {
@@ -21,7 +25,7 @@ pub(super) fn report(host: &Host, count: u64, partial: bool, stats: &mut Account
         (true, true) => "those of processes that could not be read",
         (true, false) => "opened after the processes were read",
     };
-    stats.add_reason(0, format!("{sockets} no process that can be seen: the kernel's own, or {why}"));
+    stats.add_reason(0, format!("{sockets} no process that can be seen: {WITHOUT_DESCRIPTOR}, or {why}"));
 }
 
 #[cfg(test)]
@@ -44,8 +48,8 @@ mod tests {
         };
         let first = Some("pid:[4026531836]");
         assert_eq!(said(first, 0, true), (None, false));
-        let one = "1 listening socket has no process that can be seen: the kernel's own, or ";
-        let many = "2 listening sockets have no process that can be seen: the kernel's own, or ";
+        let one = format!("1 listening socket has no process that can be seen: {WITHOUT_DESCRIPTOR}, or ");
+        let many = format!("2 listening sockets have no process that can be seen: {WITHOUT_DESCRIPTOR}, or ");
         for (link, count, partial, text, incomplete) in [
             (first, 1, false, format!("{one}opened after the processes were read"), false),
             (None, 1, false, format!("{one}opened after the processes were read"), false),

@@ -113,7 +113,7 @@ fn root_a_baseline_that_tells_nothing_is_refused() {
     ran.says(3, &[&format!("network namespaces are not in the baseline: {}", other.name())]);
 }
 
-/// A baseline of one namespace says nothing of others, whatever they are called.
+/// A baseline of one namespace does not apply to other namespaces, regardless of their names.
 #[test]
 fn root_a_baseline_of_one_namespace_is_compared_with_that_one_alone() {
     testkit::require_root!();
@@ -131,7 +131,7 @@ fn root_a_baseline_of_one_namespace_is_compared_with_that_one_alone() {
     assert_eq!(of_others, Vec::<Value>::new());
 }
 
-/// `record` holds drops: what a rule dropped before is no new finding.
+/// `record` stores drops, so a rule that dropped packets during the recording is not a new finding.
 #[test]
 fn root_a_finding_that_a_recording_of_everything_proves_is_not_new() {
     if !crate::drops::counts_drops() {
@@ -158,17 +158,17 @@ fn root_a_finding_that_a_recording_of_everything_proves_is_not_new() {
     let compare = |baseline: &str| netwren_in(&lab, &["doctor", "--for", "0.5", "-o", "json", "--baseline", baseline]);
     let found = lines(&compare(&whole).stdout);
     assert!(!found.iter().any(|row| row["thing"] == "finding" && row["netns"] == lab.name()), "{found:#?}");
-    // The doctor names the rule that `drops` names: one that says drop, not the masquerade.
+    // The doctor names the same rule as `drops`: the drop rule, not the masquerade rule.
     let found = lines(&netwren_in(&lab, &["doctor", "rule-drop", "--for", "0.5", "-o", "json"]).stdout);
     let title = found[0]["title"].as_str().unwrap();
     assert!(title.starts_with("the rule `ip t o handle ") && title.contains("udp dport 5353"), "{title}");
     assert_eq!(found[0]["remedy"][0]["command"], "nft -a list chain ip t o");
-    // Advice never proposes what was done.
+    // Advice never proposes a step that the user has already taken.
     let ran = netwren(&["doctor", "--replay", &whole, "--all-netns"]);
     assert!(!ran.stderr.contains("records everything"), "{}", ran.stderr);
 }
 
-/// Two hundred datagrams a second for five minutes at most.
+/// Sends 200 datagrams per second for at most five minutes.
 const SENDS_IN_VAIN: &str = "
 import socket, time
 sender, end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM), time.time() + 300

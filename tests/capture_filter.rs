@@ -74,7 +74,7 @@ fn root_capture_takes_what_tcpdump_takes() {
     }
 }
 
-/// Expressions, and what a comparison of fields adds to some of them.
+/// Expressions, each with a field comparison to append or an empty string.
 const TAGGED: &[(&str, &str)] = &[
     ("udp port 53", ""),
     ("udp port 53", " and ttl > 1"),
@@ -90,7 +90,7 @@ const TAGGED: &[(&str, &str)] = &[
     ("udp and len = 46", ""),
 ];
 
-/// A datagram of 46 bytes without a tag, behind one, two and three tags, and behind one of 0x9100.
+/// Sends a 46-byte datagram without a tag, with one, two and three tags, and with a 0x9100 tag.
 fn tagged_frames(hosts: &Routed) {
     let ip = [0x45, 0, 0, 32, 0, 0, 0, 0, 9, 17, 0, 0, 10, 9, 0, 1, 10, 9, 0, 2];
     let udp = [0, 53, 0, 99, 0, 12, 0, 0, b'a', b'b', b'c', b'd'];
@@ -109,7 +109,7 @@ fn tagged_frames(hosts: &Routed) {
     });
 }
 
-/// On an interface, on all, joined with fields and from a file: what tcpdump takes from the file.
+/// netwren takes the packets that tcpdump takes from a file: on one interface, on all, with fields and from the file.
 #[test]
 fn root_an_expression_takes_the_same_tagged_packets_live_joined_and_from_a_file() {
     testkit::require_root!();
@@ -149,7 +149,7 @@ fn root_an_expression_takes_the_same_tagged_packets_live_joined_and_from_a_file(
     }
 }
 
-/// What the tags hide is counted where the expression is not about tags.
+/// netwren counts the packets that their tags hide, unless the expression is about tags.
 #[test]
 fn root_packets_that_match_behind_their_tags_are_counted() {
     const SAYS: &str = "packets match the expression only behind VLAN tags and did not pass";
@@ -166,7 +166,7 @@ fn root_packets_that_match_behind_their_tags_are_counted() {
     testkit::wait_until("all rings are there", || rings(&hosts.router) == 4);
     tagged_frames(&hosts);
     let [hidden, about_tags, fields] = live.map(|mut going| {
-        // The frame without a tag is the last one.
+        // The frame without a tag comes last.
         going.read_until("all frames", |lines| lines.iter().any(|line| line == "-\t-"));
         going.end()
     });
@@ -181,7 +181,7 @@ fn root_packets_that_match_behind_their_tags_are_counted() {
     assert!(!read("vlan or host 10.9.0.1").stderr.contains(SAYS));
 }
 
-/// Of all interfaces tcpdump's expression does not see the outer tag, as the kernel keeps it beside the packet.
+/// On all interfaces, tcpdump's expression does not see the outer tag, because the kernel keeps it in the metadata.
 #[test]
 fn root_tcpdump_of_all_interfaces_takes_tagged_packets() {
     testkit::require_root!();
@@ -204,7 +204,7 @@ fn root_tcpdump_of_all_interfaces_takes_tagged_packets() {
         let is_datagram = |line: &&String| line.contains("10.9.0.1.53 > 10.9.0.2.99");
         going.end().0.iter().filter(is_datagram).count()
     });
-    // tcpdump leaves the tag of 0x9100 in the packet: this kernel does not take it out.
+    // tcpdump leaves the 0x9100 tag in the packet, because this kernel does not remove it.
     assert_eq!((theirs, ours), (2, 3));
 }
 

@@ -91,7 +91,7 @@ fn root_both_ends_of_a_packet_have_their_process() {
     right(&ran);
 }
 
-/// This process at both ends, by the name of its first thread: each test runs in a thread with another name.
+/// Cells with this process at both ends, named after its first thread: each test's thread has a different name.
 fn own_ends() -> String {
     let (own, comm) = (std::process::id(), std::fs::read_to_string("/proc/self/comm").unwrap());
     let comm = comm.trim_end();
@@ -153,7 +153,7 @@ fn root_a_short_socket_of_udp_has_its_process() {
     right(&ran);
 }
 
-/// Another process's socket sends by IPv4 from the port that ours has for IPv6 only, and is closed at once.
+/// Another process sends over IPv4 from the port of our IPv6-only socket, and closes its socket at once.
 #[test]
 fn root_a_port_of_ipv6_only_lends_no_name_to_ipv4() {
     testkit::require_root!();
@@ -186,12 +186,12 @@ short.sendto(b'x', ('127.0.0.1', 7120))
     assert!(sender.wait().unwrap().success());
     going.read_until("its packet", |lines| !lines.is_empty());
     let (lines, ran) = going.end();
-    // The receiver takes both families.
+    // The receiver accepts both families.
     let named = if sees_senders() { pid.to_string() } else { "-".to_owned() };
     assert_eq!(lines, [format!("7119\t{named}\tpython3")], "{}", ran.stderr);
 }
 
-/// Sockets of UDP in the lab.
+/// Counts the UDP sockets of IPv6 in the lab.
 fn bound(lab: &Lab) -> usize {
     let table = lab.output("cat", &["/proc/net/udp6"]);
     table.lines().count().saturating_sub(1)

@@ -130,7 +130,7 @@ fn memory_does_not_grow_with_the_file() {
     assert!(kib < 40_000, "{peak} for {} MB of packets", PACKETS * 1458 / 1_000_000);
 }
 
-/// Both parts as one gzip stream (RFC 1952) of blocks that are not compressed.
+/// Returns both parts as one gzip stream (RFC 1952) of uncompressed blocks.
 fn gzip_of(first: &[u8], rest: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let block = |is_last: u8, bytes: &[u8]| {
         let length = bytes.len() as u16;
@@ -145,12 +145,12 @@ fn gzip_of(first: &[u8], rest: &[u8]) -> (Vec<u8>, Vec<u8>) {
     ([&header[..], &block(0, first)].concat(), end)
 }
 
-/// Rows come as the packets come, by whatever name the pipe is opened, and while it stops within a packet.
+/// Rows appear as the packets arrive, under every name of the pipe, even while the pipe stops within a packet.
 #[test]
 fn rows_of_a_pipe_come_as_its_packets_do() {
     let frames = [udp(1000, b"ab"), udp(2000, b"cd")];
     let file = pcap_of(&frames.each_ref().map(Vec::as_slice));
-    // Into the header of the second packet.
+    // The split is in the header of the second packet.
     let (first, rest) = file.split_at(24 + 16 + frames[0].len() + 7);
     let dir = tempfile::tempdir().unwrap();
     let fifo = dir.path().join("fifo");
@@ -186,7 +186,7 @@ fn rows_of_a_pipe_come_as_its_packets_do() {
     }
 }
 
-/// A length of 0 in the IP header, a packet with more bytes than the header of the file allows, link types without a
+/// The IP header has a length of 0, packets have more bytes than the file header allows, or their link type has no
 /// decoder.
 #[test]
 fn numbers_at_their_edge_are_read_as_tcpdump_reads_them() {
@@ -194,7 +194,7 @@ fn numbers_at_their_edge_are_read_as_tcpdump_reads_them() {
     let mut frame = udp(1000, b"abcdefgh");
     (frame[16], frame[17]) = (0, 0);
     let mut file = pcap_of(&[&frame, &frame]);
-    // 64 bytes of each packet; the packets had 90,000.
+    // The file header allows 40 bytes of each packet; the packets had 90,000.
     file[16..20].copy_from_slice(&40u32.to_le_bytes());
     for at in [24, 24 + 16 + frame.len()] {
         file[at + 12..at + 16].copy_from_slice(&90_000u32.to_le_bytes());
@@ -218,7 +218,7 @@ fn numbers_at_their_edge_are_read_as_tcpdump_reads_them() {
         }
         read(&path, &["host 10.0.0.1"]).says(4, &["only less, greater, len and link[...] are tested"]);
     }
-    // The bits about the checksums of frames.
+    // Set the bits for the length of the frame check sequence.
     let mut file = pcap_of(&[&udp(1000, b"ab")]);
     file[23] = 0x24;
     let path = written(dir.path(), "checksums.pcap", &file);
@@ -229,7 +229,7 @@ fn numbers_at_their_edge_are_read_as_tcpdump_reads_them() {
     netwren(&cut).says(0, &["1 comments, counts and other blocks have no place"]);
 }
 
-/// What ends in .gz is packed, whole as well where it is written in many parts.
+/// netwren packs a file whose name ends in .gz. The file is complete even if it is written in many parts.
 #[test]
 fn files_that_end_in_gz_are_packed() {
     let dir = tempfile::tempdir().unwrap();

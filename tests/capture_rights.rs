@@ -58,7 +58,7 @@ fn root_capture_has_no_rights_when_it_looks_at_packets() {
         send(&lab, 7123);
         going.read_until("a packet", |lines| !lines.is_empty());
         let pid = going.child.id();
-        // With `--resolve` a thread of its own asks for names.
+        // A separate thread looks up names for `--resolve`.
         testkit::wait_until("no thread has rights", || {
             of_threads(pid, &SETS).iter().all(|thread| *thread == nothing(&"0".repeat(16)))
         });
@@ -82,7 +82,7 @@ fn root_capture_has_no_rights_when_it_looks_at_packets() {
         .says(4, &["there is no user nobody-there in /etc/passwd"]);
 }
 
-/// With names, while no packet has come and no name is asked for: no thread has rights, the one that asks included.
+/// With `--resolve`, no thread has privileges before the first packet and lookup, including the resolver thread.
 #[test]
 fn root_threads_that_wait_have_no_rights_either() {
     testkit::require_root!();

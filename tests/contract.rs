@@ -145,7 +145,7 @@ fn root_exit_code_tells_of_no_match_when_asked() {
     assert_eq!(netwren_in(&lab, &["sockets", "--no-owner", "--exit-code", "proto = tcp"]).code, 0);
 }
 
-/// `--for` ends rounds and streams, which have no other end.
+/// `--for` ends rounds and streams, which would otherwise run forever.
 #[test]
 fn root_for_ends_rounds_and_streams() {
     testkit::require_root!();
@@ -162,7 +162,7 @@ fn root_for_ends_rounds_and_streams() {
     netwren_in(&lab, &["sockets", "--for", "1"]).says(2, &["--for needs --watch or --follow"]);
 }
 
-/// In a pipe a table is tab-separated, and aligned where COLUMNS is set; `-o tsv` is tab-separated anyway.
+/// In a pipe, a table is aligned if COLUMNS is set and tab-separated otherwise; `-o tsv` is always tab-separated.
 #[test]
 fn root_a_pipe_is_aligned_if_columns_is_set() {
     testkit::require_root!();
@@ -181,7 +181,7 @@ fn root_a_pipe_is_aligned_if_columns_is_set() {
     assert!(csv.lines().count() > 1 && !csv.contains('\r'), "{csv:?}");
 }
 
-/// Losses are on stderr: standard output has rows alone, and no sentence is about what no column was asked for.
+/// netwren reports losses on stderr and writes only rows to stdout. No message is about data for columns not requested.
 #[test]
 fn root_json_has_rows_alone_unless_the_statistics_are_asked_for() {
     testkit::require_root!();
@@ -193,7 +193,7 @@ fn root_json_has_rows_alone_unless_the_statistics_are_asked_for() {
     assert!(rows(&with.stdout).last().unwrap().get("accounting").is_some());
 }
 
-/// Messages and tables are ASCII where the locale has no UTF-8.
+/// Messages and tables are ASCII if the locale does not use UTF-8.
 #[test]
 fn the_c_locale_gets_ascii() {
     for args in [&["log"][..], &["--help"], &["sockets", "--proto"], &["counters", "--for", "0.01", "--stats"]] {
@@ -203,7 +203,7 @@ fn the_c_locale_gets_ascii() {
     }
 }
 
-/// Long work says what it does, and Ctrl-C ends a wait between two readings as it ends any other command.
+/// A long command says what it is doing, and Ctrl-C ends its wait between two readings like any other command.
 #[test]
 fn root_an_interrupted_wait_shows_what_there_is() {
     testkit::require_root!();
@@ -221,7 +221,7 @@ fn root_an_interrupted_wait_shows_what_there_is() {
     assert!(output.stdout.starts_with(b"source"), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
-/// What is written into files begins with a line that says what, where and until when.
+/// A command that writes files first prints what it writes, where and for how long.
 #[test]
 fn root_long_work_says_where_it_goes() {
     testkit::require_root!();

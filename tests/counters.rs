@@ -22,7 +22,7 @@ fn lines(text: &str) -> Vec<Value> {
     text.lines().map_while(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// The kernel lists a type of ICMP once it has occurred.
+/// The kernel lists an ICMP type only once it has occurred.
 #[test]
 fn root_a_counter_that_appears_counts_from_zero() {
     testkit::require_root!();
@@ -32,7 +32,7 @@ fn root_a_counter_that_appears_counts_from_zero() {
     let is_it = |row: &Value| row["name"] == "IcmpMsgInType3" && row["delta"] == 1 && row["note"] == "new";
     wait_until("the type that appears", || rounds.rows().iter().any(is_it));
     drop(rounds);
-    // As nstat does with what its history lacks.
+    // nstat does the same for counters that are missing from its history.
     let history = lab.dir().join("history");
     let nstat = || {
         let mut command = lab.command(testkit::program::netwren());

@@ -58,7 +58,7 @@ fn doctor(lab: &Lab, words: &[&str]) -> Ran {
     netwren_in(lab, &[&["doctor", "--for", "0.5"], words].concat())
 }
 
-/// A manager holds the listener, too: who accepts too slowly is likely, not certain.
+/// A manager also holds the listener, so it is likely but not certain which process accepts too slowly.
 #[test]
 fn root_a_listener_with_two_holders_is_blamed_on_the_likely_one() {
     testkit::require_root!();

@@ -270,7 +270,7 @@ fn root_issue_15_events_have_headings_at_once_and_a_line_while_nothing_happens()
     assert!(!screen.grid().has("listening"), "{}", screen.grid().text());
 }
 
-/// `q` is read without Enter, and the terminal is as before once it has ended the run.
+/// `q` ends the run without Enter, and the run restores the terminal.
 #[test]
 fn root_q_ends_the_rounds_and_the_last_line_says_so() {
     testkit::require_root!();

@@ -1,4 +1,4 @@
-//! Values of filters as people know them from other tools, and values that no row can have.
+//! Filter values as people know them from other tools, and values that no row can have.
 
 use crate::run::{netwren, netwren_in};
 use std::net::{TcpListener, TcpStream};

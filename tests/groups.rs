@@ -1,10 +1,10 @@
-//! `--by`, `--sum` and `--sort` of the real program.
+//! Tests of `--by`, `--sum` and `--sort` with the real program.
 
 use crate::run::netwren_in;
 use std::net::UdpSocket;
 use testkit::netns::Lab;
 
-/// Connected sockets of a fresh namespace: to these peers, as many bytes waiting to be read as the number says.
+/// Connects sockets to these peers in a fresh namespace and sends each socket that number of bytes, which stay unread.
 fn connected(lab: &Lab, peers: &[(&str, usize)]) -> Vec<UdpSocket> {
     let open = |&(peer, bytes): &(&str, usize)| {
         let any = if peer.starts_with('[') { "[::1]:0" } else { "127.0.0.1:0" };
@@ -44,10 +44,10 @@ fn root_groups_are_of_addresses_or_networks_and_the_largest_come_first() {
     let json = shown(&["--by", "peer/24", "-o", "json", "--limit", "1"]);
     assert_eq!(json, "{\"peer_addr\":\"127.1.1.0/24\",\"count\":4}\n");
     assert_eq!(shown(&["--by", "peer/24", "-o", "csv", "--limit", "1"]).lines().last(), Some("127.1.1.0/24,4"));
-    // The sum decides, not the count.
+    // Groups are ordered by the sum, not by the count.
     let sums = shown(&["--by", "peer/24", "--sum", "recv_q"]);
     assert!(sums.starts_with("127.1.2.0/24 1 "), "{sums}");
-    // Ten of the largest, not of the smallest.
+    // The limit keeps the largest rows, not the smallest.
     let largest = |sort: &str| shown(&["-c", "peer_addr", "--sort", sort, "--limit", "1"]);
     for sort in ["recv_q", "-recv_q", "recv_q:desc"] {
         assert!(largest(sort).starts_with("127.1.2.3 "), "{sort}");

@@ -1,4 +1,4 @@
-//! Commands that errors of the command line propose. They are collected from wrong lines, and run.
+//! Collects the commands that error messages propose for wrong command lines, and runs them.
 
 use crate::lab::furnished;
 use crate::run::{Ran, clean, netwren, side_by_side};
@@ -8,12 +8,12 @@ use testkit::netns::Lab;
 
 /// Commands whose users may type the switches of another tool.
 const OF_TOOLS: [&str; 6] = ["sockets", "listeners", "flows", "nat", "nat delete", "capture"];
-/// Switches: each tool's own, those of none, and those that the commands take in another sense.
+/// Switches of each tool, switches of no tool, and switches that the commands use with a different meaning.
 const SWITCHES: [&str; 20] =
     ["t", "u", "x", "l", "tlnp", "4", "6", "i", "p", "s", "n", "o", "e", "q", "d", "L", "D", "A", "z", "X"];
-/// What stands after a switch.
+/// Text to append to a switch.
 const AFTER: [&str; 3] = ["", " -n 5 --json", " 53 -c state port = 80"];
-/// Commands with a table, and what they need in front of a filter.
+/// Commands that print a table, with the words that must precede a filter.
 const TABLES: [&str; 17] = [
     "sockets",
     "sockets --follow",
@@ -33,11 +33,11 @@ const TABLES: [&str; 17] = [
     "counters",
     "support",
 ];
-/// Filters of other tools, slips, and words that mean something elsewhere. Those that a table understands run no
-/// command here: each has an unknown field as well.
+/// Filters of other tools, typos, and words that have a meaning elsewhere. A filter that a table could understand also
+/// has an unknown field, so that it runs no command here.
 const FILTERS: [&str; 7] =
     ["peer = 1 and zzz = 2", "dst port 80 zzz = 2", "zzz", "tcp zzz", "statee = x", "prot = 1", "listn"];
-/// Options by name, with and without a value.
+/// Long options, with and without a value.
 const LONG: [&str; 12] = [
     "--proto tcp",
     "--state=listen --json",
@@ -53,7 +53,7 @@ const LONG: [&str; 12] = [
     "--reason zzz",
 ];
 
-/// Wrong lines. Each word meets each command, and each of what may follow it some of them.
+/// Builds the wrong lines: each command with each switch and some text, each table with some filters and options.
 fn wrong_lines() -> Vec<String> {
     let mut turn = 0;
     let mut lines = Vec::new();
@@ -75,7 +75,7 @@ fn wrong_lines() -> Vec<String> {
     lines
 }
 
-/// Runs a line in the lab, for two seconds at most.
+/// Runs a line in the lab for at most two seconds.
 fn ran(lab: &Lab, line: &str) -> Ran {
     let mut command = lab.command("timeout");
     clean(&mut command).args(["--signal=INT", "2", "sh", "-c"]);
@@ -83,7 +83,7 @@ fn ran(lab: &Lab, line: &str) -> Ran {
     Ran::of(command.arg(line).current_dir(lab.dir()).output().unwrap())
 }
 
-/// What makes a proposed line end by itself, where it has no end.
+/// Returns the flags that make a proposed line end by itself if it would run forever.
 fn ending(line: &str) -> &'static str {
     match line.split(' ').next() {
         Some("tcpdump") => " -d",
@@ -95,7 +95,7 @@ fn ending(line: &str) -> &'static str {
     }
 }
 
-/// The messages of a line that is refused; empty where it is understood. Only words are looked at.
+/// Returns the messages for a refused line; empty if the line is valid. Checks only the words of streams.
 fn refusal(lab: &Lab, line: &str) -> String {
     let is_stream =
         ["capture", "drops", "nat events", "log", "doctor", "counters"].iter().any(|it| line.starts_with(it))
@@ -104,7 +104,7 @@ fn refusal(lab: &Lab, line: &str) -> String {
     if ran.code == 2 { ran.stderr } else { String::new() }
 }
 
-/// A proposed command runs, and is whole.
+/// Every proposed command is complete and runs.
 #[test]
 fn root_every_proposed_command_runs() {
     testkit::require_root!();
@@ -114,7 +114,7 @@ fn root_every_proposed_command_runs() {
     side_by_side(wrong_lines(), |line| {
         let said = refusal(&lab, &line);
         assert!(!said.contains('…') || !said.contains("perhaps"), "{line}: {said}");
-        // Held for these calls alone, which cannot panic.
+        // The locks are held only during these calls, which cannot panic.
         proposed
             .lock()
             .unwrap()
@@ -130,7 +130,7 @@ fn root_every_proposed_command_runs() {
     side_by_side(&proposed, |line| {
         let ran = ran(&lab, &format!("{line}{}", ending(line)));
         let is_refused = ran.code == 2 || ran.code == 11 || ran.stderr.contains("Usage:");
-        // conntrack exits with 1 if no entry is there to be shown or deleted.
+        // conntrack exits with 1 if it finds no entry to show or delete.
         let is_failed = ran.code == 1 && !line.starts_with("conntrack");
         if is_refused || is_failed || line.contains("--yes") {
             bad.lock().unwrap().push(format!("netwren {line}: exit code {}: {}", ran.code, ran.stderr));
@@ -146,8 +146,8 @@ fn root_every_proposed_command_runs() {
     }
 }
 
-/// Commands in messages of the program, which are written in its sources between backquotes, are ours, and so are
-/// their flags.
+/// The commands in the program's messages exist, and so do their flags. In the sources, these commands are in
+/// backquotes.
 #[test]
 fn commands_in_messages_exist() {
     let (mut found, mut wrong) = (BTreeSet::new(), Vec::new());
@@ -170,7 +170,7 @@ fn commands_in_messages_exist() {
         let helped = |value: Option<&'static str>| {
             netwren(&words.iter().copied().chain(value).chain(["--help"]).collect::<Vec<_>>())
         };
-        // A flag at the end may be named without its value.
+        // A flag at the end may lack its value.
         if helped(None).code != 0 && helped(Some("X")).code != 0 {
             wrong.push(format!("netwren {line}: {}", helped(None).stderr));
         }
@@ -178,7 +178,7 @@ fn commands_in_messages_exist() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Adds the commands in the string literals of the sources below a folder.
+/// Adds the commands in the string literals of all sources in a folder.
 fn collect(folder: &std::path::Path, found: &mut BTreeSet<String>) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     for path in entries.map(|entry| entry.unwrap().path()) {

@@ -153,7 +153,7 @@ fn root_the_screen_of_a_recording_and_of_rounds() {
     assert_eq!(replay(&[]), screen);
     assert!(screen.contains("CRITICAL listen-overflow: ") || screen.contains(" listen-overflow: "), "{screen}");
     let home = object(&replay(&["-o", "json"]));
-    // Without BPF a recording has no drops by cause, and the screen says so.
+    // A recording made without BPF has no drops by cause, and the screen says so.
     let has_causes = home["drops_via"] == "bpf";
     let causes =
         home["unseen"].as_array().unwrap().iter().any(|text| text.as_str().unwrap().contains("not in the recording"));

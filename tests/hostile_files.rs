@@ -1,4 +1,4 @@
-//! Files that other users put in the way of what root writes and reads: links, FIFOs, names that are taken.
+//! Files that other users create at paths that root writes or reads: links, FIFOs, existing files.
 
 use crate::capture_read::{pcap_of, udp};
 use crate::run::{Ran, clean, command, netwren};
@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 const NOBODY: u32 = 65_534;
 const PRECIOUS: &str = "precious";
 
-/// A directory that every user can write to, as /tmp is, with a file of packets and a configuration of ulogd in it.
+/// A world-writable directory like /tmp that contains a packet file and a ulogd configuration.
 struct Shared(tempfile::TempDir);
 
 impl Shared {
@@ -34,7 +34,7 @@ impl Shared {
         std::fs::write(self.at(name), text).unwrap();
     }
 
-    /// A link of another user's to the file that is precious to root.
+    /// Creates a link, owned by another user, to root's precious file.
     fn link(&self, name: &str) {
         symlink(self.at("precious"), self.at(name)).unwrap();
         lchown(self.at(name), Some(NOBODY), None).unwrap();
@@ -60,7 +60,7 @@ impl Shared {
     }
 }
 
-/// Each way in which a path is opened for writing; `OUT` stands for the path.
+/// Commands for each way to open a path for writing; `OUT` stands for the path.
 const WRITERS: &[&str] = &[
     "sockets --follow --to json:OUT",
     "sockets --follow --to sqlite:OUT",
@@ -117,7 +117,7 @@ fn root_no_file_of_another_user_or_with_other_names_is_written() {
     });
 }
 
-/// Another user replaces the name by a link, again and again, while root writes.
+/// Another user repeatedly replaces the file with a link while root writes.
 #[test]
 fn root_a_name_that_is_swapped_for_a_link_empties_no_file_of_roots() {
     testkit::require_root!();
@@ -137,7 +137,7 @@ fn root_a_name_that_is_swapped_for_a_link_empties_no_file_of_roots() {
     swapper.wait().unwrap();
 }
 
-/// Whatever the umask: others cannot read what root writes, and what they could read before they cannot any more.
+/// Regardless of the umask, other users cannot read files that root writes, even files that they could read before.
 #[test]
 fn root_no_file_has_more_than_mode_0640() {
     testkit::require_root!();
@@ -159,7 +159,7 @@ fn root_no_file_has_more_than_mode_0640() {
     }
 }
 
-/// True once the program catches SIGTERM: from then on it must end by itself.
+/// True once the program catches SIGTERM; from then on, it must end by itself.
 fn catches_sigterm(child: &Child) -> bool {
     const SIGTERM_BIT: u64 = 1 << 14;
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
@@ -183,7 +183,7 @@ fn root_a_fifo_holds_no_run_up_after_sigterm() {
     });
 }
 
-/// A FIFO in the place of a file that must be one is refused at once.
+/// netwren immediately refuses a FIFO where it needs a regular file.
 #[test]
 fn root_a_fifo_is_no_file() {
     testkit::require_root!();
@@ -226,7 +226,7 @@ fn root_a_fifo_of_ones_own_gets_packets_and_gives_them() {
     assert!(out.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]) && out.len() > 100, "a section of pcapng");
 }
 
-/// No file that a flag names is read without end.
+/// netwren reads at most a limited amount from a file that a flag names.
 #[test]
 fn root_no_file_is_read_beyond_its_bound() {
     testkit::require_root!();
@@ -256,7 +256,7 @@ fn root_no_file_is_read_beyond_its_bound() {
     });
 }
 
-/// A configuration says which files root writes: whoever can write to it is root.
+/// A configuration determines which files root writes, so any user who can change it can act as root.
 #[test]
 fn root_a_configuration_of_another_user_is_refused() {
     testkit::require_root!();
@@ -291,7 +291,7 @@ fn python(dir: &Path, script: &str) -> String {
     String::from_utf8(out.stdout).unwrap()
 }
 
-/// A database of another user runs its triggers as root, and a journal beside one is played back.
+/// Another user's database would run its triggers as root, and SQLite would replay a journal next to a database.
 #[test]
 fn root_a_database_of_another_user_is_not_opened() {
     testkit::require_root!();
@@ -325,8 +325,8 @@ fn root_a_database_of_another_user_is_not_opened() {
     shared.is_unharmed();
 }
 
-/// Where others may make files, the files of a database are there before SQLite looks for them, and are root's alone. A
-/// program that never gives a lock back costs rows, which are counted, and no hang.
+/// In a shared directory, netwren creates the files of a database before SQLite looks for them, and
+/// only root can write to them. If a program never releases a lock, netwren counts the lost rows and does not hang.
 #[test]
 fn root_files_of_a_database_are_roots_alone_and_a_lock_on_them_ends_with_the_run() {
     testkit::require_root!();

@@ -75,8 +75,8 @@ fn root_kill_listeners_that_share_a_port_and_time_wait() {
     assert_eq!(sockets(&lab, "state", "proto = tcp and state != listen"), [""; 0]);
 }
 
-/// The kernel wakes the program of a UDP socket with an error and takes away the peer. A port that was bound stays, and
-/// gets the next datagram; one that the kernel chose is free.
+/// The kernel wakes the program of a UDP socket with an error and disconnects the socket. A port that the program bound
+/// stays and receives the next datagram; a port that the kernel chose becomes free.
 #[test]
 fn root_kill_says_which_udp_sockets_are_still_open() {
     testkit::require_root!();
@@ -106,13 +106,13 @@ fn root_kill_says_which_udp_sockets_are_still_open() {
     lab.inside(|| std::net::UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"x", "127.0.0.1:700").unwrap());
     assert_eq!(bound.recv_from(&mut [0]).unwrap().0, 1, "it gets the next datagram");
     assert!(!sockets(&lab, "proto", "proto = unix").is_empty());
-    // ss shows it, with success; the sentence is ours.
+    // ss lists the socket and exits with 0; the message is ours.
     let ran = netwren_in(&lab, &["ss", "-K", "-Hua"]);
     assert!(ran.stdout.contains("127.0.0.1:700"));
     ran.says(0, &["still open: the program got an error and keeps the port"]);
 }
 
-/// Of an MPTCP connection only a subflow can be aborted.
+/// The kernel can abort only a subflow of an MPTCP connection.
 #[test]
 fn root_kill_says_that_an_mptcp_connection_goes_on() {
     testkit::require_root!();

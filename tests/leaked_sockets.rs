@@ -1,9 +1,9 @@
-//! TCP sockets that are neither bound nor connected: the kernel has them in no table.
+//! TCP sockets that are neither bound nor connected. No kernel table lists them.
 
 use crate::run::netwren_in;
 use testkit::netns::Lab;
 
-/// A TCP socket that was only made, by a program that goes on until its input ends.
+/// A program that creates TCP sockets without using them and runs until its input ends.
 const HOLDER: &str = "import socket, sys\n\
     held = [socket.socket(family, socket.SOCK_STREAM) for family in [socket.AF_INET] * 20 + [socket.AF_INET6] * 5]\n\
     other = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\

@@ -1,4 +1,4 @@
-//! Records of each family and hook of nft: the addresses of their packets, in rows and in files.
+//! Rows and files have the packet addresses of log records from every family and hook of nft.
 
 use crate::capture::frames_to;
 use crate::going::Going;
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use testkit::netns::Lab;
 use testkit::routed::Routed;
 
-/// Family, hook, device.
+/// Family, hook and device of each chain.
 const CHAINS: &[(&str, &str, &str)] = &[
     ("ip", "prerouting", ""),
     ("ip", "input", ""),
@@ -36,7 +36,7 @@ const CHAINS: &[(&str, &str, &str)] = &[
     ("netdev", "egress", "device s1"),
 ];
 
-/// Loads a ruleset; false, loudly, if this kernel lacks the hook.
+/// Loads a ruleset. Prints a warning and returns false if this kernel lacks the hook.
 fn load(lab: &Lab, name: &str, rules: &str) -> bool {
     let mut nft = lab.command("nft").args(["-f", "-"]).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     nft.stdin.take().unwrap().write_all(rules.as_bytes()).unwrap();
@@ -47,7 +47,7 @@ fn load(lab: &Lab, name: &str, rules: &str) -> bool {
     output.status.success()
 }
 
-/// Logs to the groups 5 and 6 from now on; returns the prefixes of the rules.
+/// Adds rules that log to groups 5 and 6; returns their prefixes.
 fn log_all(lab: &Lab) -> Vec<String> {
     let log = |prefix: &str| format!("counter log prefix \"{prefix}\" group 5 log prefix \"{prefix}\" group 6");
     let mut prefixes = Vec::new();
@@ -70,7 +70,7 @@ fn log_all(lab: &Lab) -> Vec<String> {
     prefixes
 }
 
-/// A bridge on the router with the others at its ports: 10.8.0.1, 10.8.0.2 (server), 10.8.0.3 (client).
+/// Creates a bridge on the router that connects the other labs: 10.8.0.1, 10.8.0.2 (server), 10.8.0.3 (client).
 fn bridged(hosts: &Routed) {
     hosts.router.ip(&["link", "add", "br0", "type", "bridge", "forward_delay", "0"]);
     hosts.router.ip(&["addr", "add", "10.8.0.1/24", "dev", "br0"]);
@@ -90,7 +90,7 @@ fn send(lab: &Lab, to: &str) {
     lab.inside(|| {
         let to: SocketAddr = to.parse().unwrap();
         let socket = UdpSocket::bind(if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" }).unwrap();
-        // The first may be refused by what came before.
+        // The first send may fail with an error from an earlier packet.
         let _ = socket.send_to(b"netwren", to).or_else(|_| socket.send_to(b"netwren", to));
     });
 }
@@ -109,7 +109,7 @@ fn traffic(hosts: &Routed) {
     hosts.client.inside(|| frames_to("c0").write_all(&[&[2; 12][..], &tags, &ip, &udp].concat()).unwrap());
 }
 
-/// What each rule has counted.
+/// Returns the packet count of each rule.
 fn counted(lab: &Lab) -> BTreeMap<String, usize> {
     let rules = lab.output("nft", &["list", "ruleset"]);
     let one = |line: &str| {

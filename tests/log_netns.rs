@@ -135,7 +135,7 @@ fn root_log_reads_namespaces_that_come_later() {
     // A rule that nobody could look for is no rule that is not there.
     let is_unlisted = lines.iter().any(|line| line.contains("\t-\t"));
     let words = "network namespaces whose rules could not be listed";
-    // Namespaces that came later make the run incomplete, whether or not their rules could be listed in time.
+    // Namespaces created during the run make it incomplete, even if netwren listed their rules in time.
     assert_eq!((ran.stderr.contains(words), ran.code), (is_unlisted, 3), "{}", ran.stderr);
     assert!(!ran.stderr.contains("lost"), "{inodes:?}: {}", ran.stderr);
     assert!(ran.stderr.contains("namespaces were made meanwhile"), "{}", ran.stderr);

@@ -54,7 +54,7 @@ fn once(lab: &Lab) -> (Vec<String>, Ran) {
     (lines, ran)
 }
 
-/// A socket of another family at the same port is not whose packet it is.
+/// A socket of the other family on the same port does not own the packet.
 #[test]
 fn root_log_names_no_holder_of_the_port_in_the_other_family() {
     testkit::require_root!();

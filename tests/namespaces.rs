@@ -274,16 +274,16 @@ fn root_without_the_right_to_enter_only_ones_own() {
     assert!(walked.code == 4 || walked.ok().lines().count() == 10);
 }
 
-/// What keeps a namespace alive that has no name and no process.
+/// The object that keeps alive a namespace without a name and without processes.
 enum Holder {
     Thread,
     Descriptor,
     Socket,
-    /// A socket on its way to a process that has not taken it out of the socket it is sent through.
+    /// A socket sent over a Unix socket to a process that has not received it yet.
     InFlight,
 }
 
-/// A namespace with a listener of TCP, a socket of UDP, one of unix and a route, which `holder` alone keeps alive.
+/// A namespace with a TCP listener, a UDP socket, a Unix socket and a route. Only `holder` keeps it alive.
 struct HeldNetns {
     inode: u64,
     _files: Vec<std::os::fd::OwnedFd>,
@@ -309,7 +309,7 @@ impl HeldNetns {
             if !is_thread {
                 home.enter().unwrap().stay();
             }
-            // Everything else is closed before anything reads.
+            // Close all other descriptors before netwren reads.
             let files: Vec<std::os::fd::OwnedFd> = match holder {
                 Holder::Thread | Holder::Socket => {
                     drop(netns);
@@ -341,7 +341,7 @@ impl Drop for HeldNetns {
     }
 }
 
-/// A pair of sockets through which `listener` has been sent; it is open nowhere else.
+/// Sends `listener` through a pair of sockets and returns the pair. No process has it open.
 fn in_flight(listener: std::net::TcpListener) -> [std::os::fd::OwnedFd; 2] {
     let (one, two) = std::os::unix::net::UnixStream::pair().unwrap();
     sys::descriptors::send_files(&one, b"x", &[std::os::fd::AsFd::as_fd(&listener)]).unwrap();
@@ -352,7 +352,7 @@ fn has_walk(lab: &Lab) -> bool {
     netwren_in(lab, &["sockets", "--via", "bpf", "proto = tcp", "--no-owner"]).code == 0
 }
 
-/// A thread, a descriptor of the namespace, or a socket leads into it: every table and every backend reads it.
+/// A thread, a namespace descriptor or a socket leads into the namespace, so every table and every backend reads it.
 #[test]
 fn root_a_namespace_that_no_process_is_in() {
     testkit::require_root!();
@@ -379,8 +379,8 @@ fn root_a_namespace_that_no_process_is_in() {
     }
 }
 
-/// Only a walk of the kernel's tables finds the TCP sockets of a namespace whose last socket is on its way between two
-/// processes. Every other reading says that it is missing, by whatever backend.
+/// Only a walk of the kernel's tables finds the TCP sockets of a namespace whose last socket is in flight between two
+/// processes. All other tables report the namespace as missing, with any backend.
 #[test]
 fn root_a_namespace_that_nothing_leads_into() {
     testkit::require_root!();
@@ -669,7 +669,7 @@ fn root_rounds_see_namespaces_come_go_and_renamed() {
     drop(renamed);
 }
 
-/// Every table that takes --all-netns has the column `netns`, in each format, groups of rows too.
+/// Every table that takes --all-netns has the column `netns` in each format, including grouped rows.
 #[test]
 fn root_every_table_of_all_namespaces_names_them() {
     testkit::require_root!();
@@ -701,7 +701,7 @@ fn root_every_table_of_all_namespaces_names_them() {
     assert!(tables >= 20, "{tables}");
 }
 
-/// Equal addresses of two namespaces are two ends: no group reaches across, unless that is asked for.
+/// Equal addresses in two namespaces are different endpoints. Groups do not span namespaces unless requested.
 #[test]
 fn root_groups_do_not_reach_across_namespaces() {
     testkit::require_root!();

@@ -67,7 +67,7 @@ fn root_nat_from_the_client_to_the_backend() {
             "{via}"
         );
     }
-    // Each word says what is done to an entry. Destination NAT only: the tool we replace lists the ping, too.
+    // Each word names the translation of an entry. For destination NAT, the tool we replace also lists the ping.
     for via in ["netlink", "proc"] {
         let clients = |filter: &str| nat(&lab, &["--via", via, "-c", "client", "--sort", "client", filter]);
         assert_eq!(clients("nat = dnat"), ["10.0.0.1:4002", "10.0.0.1:4004"], "{via}");
@@ -155,7 +155,7 @@ fn root_nat_top_counts_what_proc_has() {
         ran.stdout.lines().map(|line| line.split('\t').skip(1).map(|cell| cell.parse().unwrap()).collect()).collect();
     let wanted: Vec<Vec<u64>> = most.iter().take(10).map(|n| vec![*n, (n * 100 + all / 2) / all]).collect();
     assert_eq!(rows, wanted);
-    // The share follows the count, however many columns a word stands for.
+    // The share follows the count, even if a word stands for several columns.
     for by in ["addr", "port", "peer", "local,dport", "source"] {
         let ran = netwren_in(&lab, &["nat", "top", by, "-o", "json", "--limit", "100000"]).ok();
         let rows: Vec<serde_json::Value> = ran.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -605,7 +605,7 @@ fn apply_in(lab: &Lab, starts: bool, more: &[&str]) -> Ran {
 #[test]
 fn root_a_timeout_is_set_if_asked_for() {
     testkit::require_root!();
-    // Half of the limit is in use. Others' entries would call for more buckets.
+    // Half of the limit is in use. Entries in other namespaces would require more buckets.
     let _knob = HostKnob::set(NF_CONNTRACK_MAX, "100");
     let lab = with_silent_connections("advisetimeout");
     let line = format!("net.netfilter.{ESTABLISHED}=7440");
@@ -646,7 +646,7 @@ fn root_timeouts_of_a_passing_namespace_are_not_kept() {
     assert!(ran.stderr.contains(&place) && established(&lab) == 432_000, "{}", ran.stderr);
 }
 
-/// A container asks for its own table; entries that stay long cost nothing while there is plenty of room.
+/// A container gets advice for its own table. Long-lived entries cost nothing while there is plenty of room.
 #[test]
 fn root_advice_is_of_the_namespace_it_is_asked_in() {
     testkit::require_root!();

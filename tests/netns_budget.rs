@@ -1,5 +1,5 @@
-//! `--all-netns` beside a user who makes network namespaces by the dozen: the user's share of memory is bounded, and
-//! namespaces of the host are read all the same.
+//! `--all-netns` while a user creates dozens of network namespaces: the user's share of memory is limited, and netwren
+//! still reads the host's namespaces.
 
 use crate::capture::command;
 use crate::going::Going;
@@ -9,16 +9,16 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use testkit::netns::Lab;
 
-/// Namespaces that the user makes.
+/// Number of namespaces that the user creates.
 const COUNT: usize = 60;
-/// With the smallest ring of 1 MiB there is room for 64 namespaces, 16 of them of users.
+/// Room for the smallest rings (1 MiB) of 64 namespaces, including 16 namespaces of users.
 const TOTAL: [&str; 2] = ["--buffer-total", "64MiB"];
 
-/// A user's namespaces. They end with the process.
+/// A user's namespaces. The kernel removes them when the process ends.
 struct UsersNamespaces(Child);
 
 impl UsersNamespaces {
-    /// Makes them; `None` where users may not.
+    /// Creates the namespaces; `None` if users may not create any.
     fn make() -> Option<UsersNamespaces> {
         let user = ["--reuid=65534", "--regid=65534", "--clear-groups", "unshare", "-Urpf", "--kill-child"];
         let tried = Command::new("setpriv").args(user).arg("true").output().unwrap();
@@ -81,12 +81,12 @@ fn root_a_users_namespaces_take_their_share_of_a_log_and_no_more() {
     let Some(_users) = UsersNamespaces::make() else { return };
     let mut run = Command::new(testkit::program::netwren());
     clean(&mut run).args(["log", "--all-netns", "--group", GROUP, "--latency", "10ms", "-c", "netns"]);
-    // With the smallest buffer of 512 KiB.
+    // Room for 64 of the smallest buffers (512 KiB).
     run.args(["--buffer-total", "32MiB", "prefix = budget"]);
     let mut log: Going<String> = Going::past_header(run, "netns", |line| line);
     send(&before, to_five(), 1);
     log.read_until("its record", |lines| lines.iter().any(|line| line == before.name()));
-    // One that is made when the user has all others.
+    // A namespace created after all of the user's namespaces.
     let later = Lab::new("budgetlater");
     log_to(&later);
     let groups = || later.output("cat", &["/proc/net/netfilter/nfnetlink_log"]);
@@ -98,7 +98,7 @@ fn root_a_users_namespaces_take_their_share_of_a_log_and_no_more() {
     log.end().1.says(3, &["network namespaces were left out for want of memory", "--buffer-total"]);
 }
 
-/// Each namespace takes descriptors: where few may be open, the host's are read and the rest is counted.
+/// Each namespace needs descriptors. If few may be open, netwren reads the host's namespaces and counts the rest.
 #[test]
 fn root_a_users_namespaces_use_up_no_descriptors() {
     testkit::require_root!();

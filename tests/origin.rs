@@ -1,5 +1,5 @@
-//! `-N`: only what is read belongs to the namespace that is named. Receivers, names and programs belong to the one in
-//! which netwren was started.
+//! `-N` selects only the namespace to read. netwren reaches receivers, resolves names and runs programs in the
+//! namespace where it was started.
 
 use crate::going::Going;
 use crate::log::{logging, send, to_five};
@@ -11,14 +11,14 @@ use std::time::Duration;
 use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
-/// A namespace with receivers at the same ports as another one.
+/// Receivers in a namespace, on the same ports as in a second namespace.
 struct Receivers {
     tcp: Vec<TcpListener>,
     udp: UdpSocket,
 }
 
 impl Receivers {
-    /// Receivers inside `lab`, where `ports` says or at free ports.
+    /// Opens receivers in `lab` on these ports, or on free ports.
     fn new(lab: &Lab, ports: Option<[u16; 3]>) -> Receivers {
         let [first, second, datagrams] = ports.unwrap_or_default();
         lab.inside(|| Receivers {
@@ -32,7 +32,7 @@ impl Receivers {
         [tcp(0), tcp(1), self.udp.local_addr().unwrap().port()]
     }
 
-    /// Nothing came.
+    /// Asserts that no receiver got a connection or a datagram.
     fn got_nothing(&self) {
         for tcp in &self.tcp {
             tcp.set_nonblocking(true).unwrap();
@@ -43,14 +43,14 @@ impl Receivers {
     }
 }
 
-/// A socket that fails to receive where nothing comes for a minute.
+/// Opens a socket whose receive call fails if nothing arrives within a minute.
 fn datagram_socket(port: u16) -> UdpSocket {
     let socket = UdpSocket::bind(("127.0.0.1", port)).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     socket
 }
 
-/// `netwren` as it is started in a namespace.
+/// Starts `netwren` in a namespace.
 fn started_in(lab: &Lab, args: &[&str]) -> Going<String> {
     let mut command = Command::new(testkit::program::netwren());
     clean(&mut command).args(args);
@@ -58,7 +58,7 @@ fn started_in(lab: &Lab, args: &[&str]) -> Going<String> {
     Going::spawn(command, |line| line)
 }
 
-/// A line of the next connection.
+/// Reads a line from the next connection.
 fn line_of(listener: &TcpListener) -> String {
     listener.set_nonblocking(true).unwrap();
     let (mut stream, mut line) = (None, String::new());
@@ -72,8 +72,8 @@ fn line_of(listener: &TcpListener) -> String {
     line
 }
 
-/// Records of a namespace go out from the one of the start: at first, after the connection broke, and when SIGHUP adds
-/// a receiver.
+/// netwren ships a namespace's records from the namespace where it was started: at first, after the connection broke,
+/// and when SIGHUP adds a receiver.
 #[test]
 fn root_receivers_are_reached_from_the_namespace_of_the_start() {
     testkit::require_root!();
@@ -95,7 +95,7 @@ fn root_receivers_are_reached_from_the_namespace_of_the_start() {
     send(&inner, to_five(), 1);
     assert_eq!(line_of(&receivers.tcp[0]), "{\"seq\":0}\n");
     assert!(receivers.udp.recv(&mut [0; 2048]).unwrap() > 9);
-    // The connection ended with that: what comes now needs another one.
+    // That closed the connection, so the next records need a new connection.
     let again = std::thread::scope(|scope| {
         let again = scope.spawn(|| line_of(&receivers.tcp[0]));
         testkit::wait_until("another connection", || {
@@ -121,7 +121,7 @@ fn root_receivers_are_reached_from_the_namespace_of_the_start() {
     wrong.got_nothing();
 }
 
-/// A capture gives its rights up before it ships, and the programs that it runs are those of the start.
+/// A capture drops its privileges before it ships, and runs programs in the namespace where it was started.
 #[test]
 fn root_a_capture_ships_and_runs_programs_in_the_namespace_of_the_start() {
     testkit::require_root!();
@@ -161,7 +161,7 @@ fn root_a_capture_ships_and_runs_programs_in_the_namespace_of_the_start() {
     drop(going);
 }
 
-/// `ss -N` asks the name servers of the start for names.
+/// `ss -N` queries the name servers in the namespace where it was started.
 #[test]
 fn root_ss_asks_for_names_in_the_namespace_of_the_start() {
     testkit::require_root!();

@@ -165,7 +165,7 @@ impl Drop for RemoveAtEnd {
     }
 }
 
-/// A manager that listens, and a service that accepts from it: the manager's number is the lower one, and it is older.
+/// A manager that listens, and a service that accepts on the same listener. The manager is older and has the lower pid.
 const MANAGED: &str = "
 import ctypes, os, socket
 listener = socket.create_server(('127.0.0.1', 7211))
@@ -177,7 +177,7 @@ if not os.fork():
 os.wait()
 ";
 
-/// The process that is shown is the one that accepts; a filter finds either, and JSON has both.
+/// The table shows the process that accepts; a filter finds either process, and JSON has both.
 #[test]
 fn root_of_several_holders_the_one_that_works_is_shown() {
     testkit::require_root!();
@@ -197,7 +197,7 @@ fn root_of_several_holders_the_one_that_works_is_shown() {
     for via in ["bpf", "proc"] {
         let read = |words: &[&str]| {
             let ran = netwren_in(&lab, &[words, &["--owners-via", via]].concat());
-            // Another test's process may not be readable.
+            // Processes of other tests may be unreadable.
             assert!(ran.code == 0 || ran.stderr.contains("unreadable"), "{}", ran.stderr);
             ran.stdout
         };

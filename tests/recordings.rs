@@ -482,7 +482,7 @@ fn root_record_has_rounds_and_a_largest_size() {
     assert!(matches!(replayed.code, 3 | 4) && replayed.stderr.contains("is cut at byte"), "{}", replayed.stderr);
 }
 
-/// A recording of a busy host is packed to a fifth, holds one namespace if asked to, and tells its size.
+/// A recording of a busy host is packed to a fifth, contains only the requested namespace, and reports its size.
 #[test]
 fn root_record_packs_what_it_recorded() {
     testkit::require_root!();
@@ -507,11 +507,11 @@ fn root_record_packs_what_it_recorded() {
         netwren(&["sockets", "--no-owner", "-H", "-c", "local_port", "--replay", file, "proto = tcp"]).ok()
     };
     assert!(count(tape).lines().count() >= 800);
-    // Unpacked by hand it is the same recording.
+    // A recording unpacked by hand gives the same rows.
     let plain = lab.dir().join("plain");
     std::fs::write(&plain, &unpacked).unwrap();
     assert_eq!(count(plain.to_str().unwrap()), count(tape));
-    // A packed file that ends early is an error, not an empty table.
+    // A truncated packed file is an error, not an empty table.
     std::fs::write(&plain, &packed[..packed.len() / 2]).unwrap();
     let ran = netwren(&["sockets", "--replay", plain.to_str().unwrap()]);
     ran.says(4, &["cannot unpack"]);

@@ -1,4 +1,4 @@
-//! Interfaces that are renamed, or made, while a run lasts: rows have the names that the interfaces have by then.
+//! Interfaces that are renamed or created during a run. Each row has the name that the interface had at that time.
 
 use crate::drops::following as following_drops;
 use crate::going::Going;
@@ -12,7 +12,7 @@ use testkit::netns::Lab;
 /// A group that no other test binds in every namespace.
 const IN_ALL_NETNS: &str = "47131";
 
-/// Connects two labs by a pair of interfaces: `name` in the first one has 192.0.NET.1, the other end 192.0.NET.2.
+/// Connects two labs with a pair of interfaces: `name` in the first lab has 192.0.NET.1, its peer has 192.0.NET.2.
 fn connect(near: &Lab, far: &Lab, name: &str, net: u8) {
     near.ip(&["link", "add", name, "type", "veth", "peer", "name", "peer9"]);
     near.ip(&["link", "set", "peer9", "netns", far.name()]);
@@ -83,7 +83,7 @@ fn root_rows_have_the_names_that_interfaces_have_by_then() {
         drops.read_until(name, |rows| rows.len() >= steps);
         assert_eq!((&table.read[steps - 1], &every.read[steps - 1]), (&line(name), &of_near(name)));
         assert_eq!(drops.read[steps - 1]["iface"], name);
-        // What files share of rows is made once a second.
+        // Once a second, the files refresh the data that their rows share.
         testkit::wait_until(name, || {
             send(&far, net, 7010);
             let has = |path: &Path, word: &str| {
@@ -102,7 +102,7 @@ fn root_rows_have_the_names_that_interfaces_have_by_then() {
 
     filtered.read_until("a row of the new interface", |lines| !lines.is_empty());
     assert_eq!(filtered.end().0, [line("later0")]);
-    // One pass over the whole stream: names change within it.
+    // Groups cover the whole stream in one pass, and interface names change during it.
     groups.signal("-INT");
     groups.child.wait().unwrap();
     groups.read.extend(groups.lines.iter().map(|line| serde_json::from_str::<serde_json::Value>(&line).unwrap()));

@@ -99,8 +99,8 @@ fn issue_10_kernels_installs_its_tools_at_once() {
     }
 }
 
-/// apt-get does not wait for the lock of the lists: the script waits until the other apt has ended. Both have folders
-/// of the test's own.
+/// apt-get does not wait for the lock on the package lists, so the script waits until the other apt ends. Both use the
+/// test's own directories.
 #[test]
 fn root_the_script_waits_for_another_apt() {
     testkit::require_root!();
@@ -118,7 +118,7 @@ fn root_the_script_waits_for_another_apt() {
          Dir::Etc::sourcelist \"/dev/null\"; Dir::Etc::sourceparts \"/dev/null\"; APT::Update::Post-Invoke \"\";"
     );
     std::fs::write(machine.dir.path().join("apt.conf"), config).expect("a file can be written");
-    // apt's locks are those of fcntl(2), not of flock(2).
+    // apt uses fcntl(2) locks, not flock(2).
     let hold = format!(
         "import fcntl, sys; f = open('{home}/state/lists/lock', 'w'); fcntl.lockf(f, fcntl.LOCK_EX);
 print('held', flush=True); sys.stdin.read()"
@@ -142,7 +142,7 @@ print('held', flush=True); sys.stdin.read()"
     other.wait().expect("it ends");
 }
 
-/// A lock that is held while packages are installed; any other error ends the script.
+/// The script retries an installation only while a lock is held; any other error ends the script.
 #[test]
 fn the_script_tries_again_only_while_a_lock_is_held() {
     let policy = "echo '  Candidate: 1.85.0'";

@@ -366,7 +366,7 @@ fn root_a_run_that_hangs_gives_no_sign_of_life() {
     drop((going, reader));
 }
 
-/// Waiting for a receiver that reads nothing (`--when-full block`) is no hanging, and ends at the first SIGTERM.
+/// A run that waits for a receiver that reads nothing (`--when-full block`) is not hung, and ends at the first SIGTERM.
 #[test]
 fn root_a_run_that_waits_for_a_receiver_is_alive_and_ends() {
     testkit::require_root!();

@@ -77,8 +77,8 @@ fn root_without_bpf_nothing_of_it_is_touched() {
     }
 }
 
-/// The memory of another process may lie on a file system that does not answer: it is looked at only where a column
-/// shows what is there.
+/// The memory of another process may be mapped from a file system that does not respond, so netwren reads it only if a
+/// column shows its contents.
 #[test]
 fn root_command_lines_are_read_only_where_they_are_shown() {
     testkit::require_root!();

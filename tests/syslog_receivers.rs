@@ -272,8 +272,8 @@ fn root_rsyslog_reads_every_field() {
     INPUTS.iter().for_each(|name| check(&lab.dir().join(name), &shipped));
 }
 
-/// rsyslog as distributions configure it: `syslog+unix:` is what libc's syslog(3) writes, and a stream whose messages
-/// end with a newline is read as well as one that counts octets.
+/// rsyslog as distributions configure it. `syslog+unix:` writes what libc's syslog(3) writes, and rsyslog reads streams
+/// of newline-terminated messages as well as octet-counted streams.
 #[test]
 fn root_rsyslog_reads_its_own_socket_and_lines() {
     testkit::require_root!();

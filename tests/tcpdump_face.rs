@@ -51,7 +51,7 @@ fn both(words: &[&str]) -> (Output, Output) {
     (theirs.args(words).output().unwrap(), ours.args(words).output().unwrap())
 }
 
-/// Which protocol prints a packet of two known ports is decided in tcpdump's order.
+/// If both ports of a packet are known, tcpdump's order decides which protocol prints it.
 #[test]
 fn ports_lead_to_protocols_in_the_order_of_tcpdump() {
     testkit::require_version!("tcpdump", testkit::tool::TCPDUMP);
@@ -85,7 +85,7 @@ fn ports_lead_to_protocols_in_the_order_of_tcpdump() {
         let pairs: Vec<(u16, u16)> = ports.iter().flat_map(|one| ports.map(|other| (*one, other))).collect();
         let frames: Vec<Vec<u8>> = pairs.iter().map(|(one, other)| packet(proto, *one, *other)).collect();
         let plain = packet(proto, 59_999, 59_998);
-        // What each prints of a port that only that program knows is its own: the first of two decides in both.
+        // The programs may print different text for a port, but in both, the first of two known ports decides.
         let of = |program: &str, before: &[&str]| {
             let all = text(program, before, &frames);
             assert_eq!(all.len(), frames.len(), "{program}");

@@ -65,9 +65,9 @@ impl Drop for NameServer {
     }
 }
 
-/// Addresses of `named.example.org`; the name of `10.0.0.50`, a hostile one for `10.0.0.51`, `10.0.0.1` as that of
-/// `10.0.0.52`, one of IPv6, and that all
-/// others have none.
+/// Answers with the addresses of `named.example.org`, a name for `10.0.0.50`, a hostile name for `10.0.0.51`, the name
+/// `10.0.0.1` for `10.0.0.52`, and a name for an IPv6 address. For all other queries, answers that the name does not
+/// exist.
 fn answer(query: &[u8]) -> Vec<u8> {
     // The question is what the server repeats of a query: what else stands there (EDNS) is not.
     let end = 12 + query[12..].iter().position(|byte| *byte == 0).unwrap() + 5;
@@ -343,7 +343,7 @@ fn root_names_in_expressions_are_those_of_tcpdump() {
     }
 }
 
-/// Whoever owns an address chooses its name: one that is an address itself, or that no host can have, is none.
+/// The owner of an address chooses its name. netwren ignores a name that is itself an address or that no host can have.
 #[test]
 fn root_a_name_that_is_an_address_replaces_no_address() {
     testkit::require_root!();

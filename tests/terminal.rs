@@ -31,7 +31,7 @@ fn written(size: Size, mut command: Command) -> Option<Vec<String>> {
     let mut screen = Screen::start(command, size.1, size.0);
     screen.wait_end();
     let text = String::from_utf8(screen.grid().received().to_vec()).expect("what a terminal gets is UTF-8");
-    // A line of progress is erased before the rows; what a screen shows comes after that.
+    // netwren erases the progress line before the rows, so the screen shows only the text after the erasure.
     let shown = |line: &str| line.rsplit("\r\x1b[K").next().unwrap_or_default().to_owned();
     Some(text.split_terminator("\r\n").map(shown).collect())
 }

@@ -145,7 +145,7 @@ fn root_watch_shows_the_busiest_connections_first() {
     let args = ["sockets", "-o", "json", "-c", columns, "--watch=0.05", "--record", tape, filter];
     let running = Running::start(&lab, &args);
     running.wait("the second round", |row| row["change"] == "kept");
-    // What goes out counts as much as what comes in.
+    // Sent bytes count as much as received bytes.
     for (n, (client, server)) in pairs.iter_mut().enumerate() {
         let bytes = vec![0; 5_000 * (1 + n * 3 % 8)];
         let (from, to) = if n % 2 == 0 { (client, server) } else { (server, client) };

@@ -37,7 +37,7 @@ fn root_a_container_sees_its_own_numbers() {
     }
 }
 
-/// A thread connects and another one accepts, each with a name of its own.
+/// One thread connects and a second thread accepts; each has its own name.
 #[test]
 fn root_a_connection_has_the_name_of_its_process_not_of_its_thread() {
     require_bpf!();
@@ -61,7 +61,7 @@ fn root_a_connection_has_the_name_of_its_process_not_of_its_thread() {
     assert_eq!(rows, [line("close"), line("close"), line("open"), line("open")]);
 }
 
-/// Both ends are of MPTCP: what the kernel reports is a subflow, what a process has is the socket above it.
+/// Both ends use MPTCP: the kernel reports a subflow, but the process holds the socket above it.
 #[test]
 fn root_a_connection_of_mptcp_has_its_process_at_both_ends() {
     require_bpf!();

@@ -8,14 +8,14 @@
  *
  * The output, in units of 8 bytes, all numbers little endian (host/src/owners/rows.rs decodes it):
  *   task    u32 0, u32 3, u32 tid, u32 pid, char comm[16], u64 started, u32 parent, u32 waits
- *           the sockets that follow are in this task's table; the rest is the process's: the name of its main thread,
- *           when it started (ns since boot), its parent (0: out of sight), and whether all that it does is to wait
- *           for its children, for a signal or for a time
+ *           precedes the sockets in this task's table; comm is the name of the process's main thread, started is its
+ *           start time (ns since boot), parent its parent (0: outside the reader's pid namespace), and waits is set if
+ *           the process only waits for its children, for a signal or for a timer
  *   socket  u32 inode, u32 fd                               an inode is never 0
  *   end     u32 0, u32 2, u64 files                         number of all files, sockets or not
  *
- * With `by_netns` the rows are of files that keep a namespace alive, and `inode` is the namespace's: that of a socket's
- * network namespace, or any namespace that is open itself. Neighbours of one task with the same inode are one row.
+ * With `by_netns`, the rows describe files that keep a namespace alive, and `inode` is the inode of the namespace: a
+ * socket's network namespace, or any open namespace file. Adjacent rows of one task with the same inode are merged.
  *
  * Rows are written in batches: one bpf_seq_write a row would be a sixth of the cost of the pass. When the kernel's
  * buffer is full, the kernel discards what the last call of the program wrote and repeats that call after the reader
@@ -52,7 +52,7 @@ u64 batch[BATCH + 2];	/* a full batch and the end behind it */
 struct pt_regs { unsigned long orig_ax; } CORE;
 struct pt_regs___arm64 { s32 syscallno; } CORE;
 
-/* True if the number is that of wait4, waitid, pause, rt_sigsuspend, rt_sigtimedwait, nanosleep or clock_nanosleep. */
+/* True if the call is wait4, waitid, pause, rt_sigsuspend, rt_sigtimedwait, nanosleep or clock_nanosleep. */
 INLINE bool is_wait(u64 call, bool arm64)
 {
 	if (arm64)
@@ -60,7 +60,7 @@ INLINE bool is_wait(u64 call, bool arm64)
 	return call == 61 || call == 247 || call == 34 || call == 130 || call == 128 || call == 35 || call == 230;
 }
 
-/* True if the process has one thread, and that waits for something that is no socket. Needs Linux 6.2. */
+/* True if the process has one thread, which waits for a child, a signal or a timer. Needs Linux 6.2. */
 INLINE bool only_waits(struct task_struct *task)
 {
 	struct pt_regs___arm64 *arm64;
@@ -75,7 +75,7 @@ INLINE bool only_waits(struct task_struct *task)
 	return field_exists(arm64->syscallno) && is_wait(arm64->syscallno, true);
 }
 
-/* The number of the process's parent in the reader's pid namespace; 0 if it is not in it. */
+/* Returns the parent's pid in the reader's pid namespace; 0 if the parent is outside that namespace. */
 INLINE u32 parent_of(struct task_struct *task)
 {
 	struct task_struct *parent = PLAIN(struct task_struct, task)->group_leader->real_parent;
@@ -119,7 +119,7 @@ INLINE void finish(struct seq_file *out)
 	bpf_seq_write(out, batch, (at + 2) * sizeof(batch[0]));
 }
 
-/* The inode that the file's row has; 0 if it has none. */
+/* Returns the inode for the file's row; 0 if the file gets no row. */
 INLINE u32 inode_of(struct file *file)
 {
 	struct socket *socket = bpf_sock_from_file(file);
@@ -129,7 +129,7 @@ INLINE u32 inode_of(struct file *file)
 		return socket ? inode->i_ino : 0;
 	if (socket) {
 		struct sock *sock = PLAIN(struct socket, socket)->sk;
-		/* A socket that is being closed has none. */
+		/* A socket that is being closed has no sock. */
 		return sock ? sock->__sk_common.skc_net.net->ns.inum : 0;
 	}
 	struct super_block *super = ((struct inode___in_file_system *)inode)->i_sb;

@@ -192,7 +192,7 @@ INLINE void set_owner_as(struct conn *conn, u32 pid)
 	struct owner *owner = &conn->owner;
 
 	conn->started = started_of(task);
-	/* The process has its main thread's name; `task` may be another thread. */
+	/* A process is named after its main thread; `task` may be a different thread. */
 	memcpy(owner->comm, plain->group_leader->comm, sizeof(owner->comm));
 	owner->uid = plain->cred->uid.val;
 	owner->cgroup = plain->cgroups->dfl_cgrp->kn->id;
@@ -827,7 +827,7 @@ INLINE void on_work(struct sock *sk, struct tcp_sock *tp, bool is_subflow)
 	if (only_netns && netns_of(sk) != only_netns)
 		return;
 	key = key_of(sk);
-	/* The storage of a socket that was found by reading memory is out of reach. */
+	/* BPF cannot access the storage of a subflow, because its pointer was read from memory. */
 	conn = is_subflow ? find_recent(key) : find(sk, key);
 	/* While BUSY is set, no other socket gets the entry, whatever happens to this one. */
 	if (!conn || !take_pending(conn, BUSY))
@@ -840,7 +840,7 @@ INLINE void on_work(struct sock *sk, struct tcp_sock *tp, bool is_subflow)
 		*(volatile u64 *)&conn->key = 0;
 }
 
-/* A process uses the socket of MPTCP, which is no connection itself: its first subflow is. Needs Linux 6.2. */
+/* A process uses an MPTCP socket. The connection to report is its first subflow. Needs Linux 6.2. */
 INLINE void on_mptcp_work(void *sk)
 {
 	struct sock *subflow;

@@ -79,7 +79,7 @@ INLINE void set_sender(struct event *e, struct sock *sk, u64 ns, u32 pid)
 	e->uid = plain->cred->uid.val;
 	e->cgroup = plain->cgroups->dfl_cgrp->kn->id;
 	e->started = plain->group_leader->start_boottime >> 20;
-	/* The process has its main thread's name; `task` may be another thread. */
+	/* A process is named after its main thread; `task` may be a different thread. */
 	memcpy(e->comm, plain->group_leader->comm, sizeof(e->comm));
 }
 
@@ -134,7 +134,7 @@ INLINE void emit(struct sock *sk, u64 ns, u32 pid)
 	for (int i = 0; i < 4; i++)
 		local[i] = common->skc_v6_rcv_saddr.in6_u.u6_addr32[i];
 	emit6(sk, ns, pid, local);
-	/* An IPv6 socket without an address sends by IPv4, too, unless it has IPV6_V6ONLY. */
+	/* An IPv6 socket without an address also sends over IPv4 unless it has IPV6_V6ONLY. */
 	if (!(local[0] | local[1] | local[2] | local[3]) && !is_v6only(common))
 		emit4(sk, ns, pid, 0);
 }

@@ -19,8 +19,8 @@ impl OwnersFiles {
         OwnersFiles::load_with(host, 0)
     }
 
-    /// The same program for files that keep a namespace alive: sockets, and namespaces that are open themselves. The
-    /// inode of a row is the namespace's.
+    /// Loads the program for files that keep a namespace alive: sockets and open namespace files. Each row has the
+    /// inode of the namespace.
     pub fn load_by_netns(host: &Host) -> Result<OwnersFiles, BpfError> {
         OwnersFiles::load_with(host, 1)
     }

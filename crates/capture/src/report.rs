@@ -56,7 +56,7 @@ impl fmt::Display for CaptureReport {
 }
 
 impl CaptureReport {
-    /// The time from the kernel's stamp to the writer of rows, in words; `None` if no packet was measured.
+    /// Describes the time from the kernel's timestamp to the row writer; `None` if no packet was measured.
     pub fn latency_in_words(&self) -> Option<String> {
         let (half, most) = (self.latency.at(500)?, self.latency.at(990)?);
         Some(format!("from the kernel to here: {} for half of the packets, {} for 99 of 100", Ns(half), Ns(most)))

@@ -1,10 +1,11 @@
-//! Signs of ours that are no ASCII, for terminals and pipes whose character set is another than UTF-8.
+//! Replaces non-ASCII characters in our output for terminals and pipes whose character set is not UTF-8.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::OnceLock;
 
-/// Signs that cells and messages have, with one character for the cell of a table, and words for a message.
+/// Characters in cells and messages, each with a one-character replacement for table cells and a replacement for
+/// messages.
 const SIGNS: [(&str, &str, &str); 6] = [
     ("\u{2026}", "~", "..."),
     ("\u{b5}", "u", "u"),
@@ -14,7 +15,7 @@ const SIGNS: [(&str, &str, &str); 6] = [
     ("\u{2264}", "<", "<="),
 ];
 
-/// True if the locale's character set is UTF-8: LC_ALL, else LC_CTYPE, else LANG says so.
+/// True if the locale's character set is UTF-8. The first of LC_ALL, LC_CTYPE and LANG that is set decides.
 pub(crate) fn is_utf8() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| {
@@ -24,7 +25,7 @@ pub(crate) fn is_utf8() -> bool {
     })
 }
 
-/// A message in the character set of the locale.
+/// Converts a message to the locale's character set.
 pub(crate) fn message(text: &str) -> Cow<'_, str> {
     if is_utf8() || text.is_ascii() {
         return Cow::Borrowed(text);
@@ -33,13 +34,13 @@ pub(crate) fn message(text: &str) -> Cow<'_, str> {
     Cow::Owned(replaced)
 }
 
-/// The writer of a table for people: as it is, or with ASCII in place of the signs.
+/// Returns a writer for human-readable tables. It replaces non-ASCII characters unless the locale uses UTF-8.
 pub(crate) fn table(to: Box<dyn Write>) -> Box<dyn Write> {
     if is_utf8() { to } else { Box::new(AsciiTable(to)) }
 }
 
-/// Writes one character for each sign, so that columns stay aligned. A sign is not parted by two writes: sinks write
-/// whole lines.
+/// Writes one ASCII character for each replaced character, so that columns stay aligned. A character never spans two
+/// writes, because sinks write whole lines.
 struct AsciiTable(Box<dyn Write>);
 
 impl Write for AsciiTable {

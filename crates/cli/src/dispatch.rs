@@ -48,10 +48,10 @@ fn parsed(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     }
 }
 
-/// The advice at the end of sentences on what a recording lacks.
+/// The advice at the end of messages about data that a recording lacks.
 const ADVICE: &str = " (`netwren record FILE` records everything)";
 
-/// Leaves out the advice to record everything where that was done already.
+/// Removes the advice to record everything if the recording already holds everything.
 fn without_done_advice(words: &ParsedWords<'_>, mut outcome: Outcome) -> Outcome {
     if !outcome.messages.iter().any(|line| line.contains(ADVICE)) {
         return outcome;

@@ -16,10 +16,11 @@ use sys::term::{STDOUT, TermSize};
 /// Lines below the rows that are shown at most.
 const FOOT_MAX: usize = 4;
 
-/// The smallest terminal that is drawn on: the head, the headings, a row, the number of those left out, the last line.
+/// The smallest terminal we draw on. It fits the head, the headings, a row, the number of rows left out and the last
+/// line.
 pub(crate) const SIZE_MIN: TermSize = TermSize { rows: 6, columns: 20 };
 
-/// The last line of the screen: what ends the run.
+/// The last line of the screen, which shows how to end the run.
 const LAST: [&[u8]; 2] = [b"Ctrl-C: end", b"q: end"];
 
 /// The terminal and the round that it shows.
@@ -90,7 +91,7 @@ impl Drawing {
         self.left_out.set(self.left_out.get() + rows);
     }
 
-    /// The number of lines that fit between the head and the last line.
+    /// Returns the number of lines that fit between the head and the last line.
     pub(crate) fn lines_max() -> usize {
         sys::term::size(STDOUT).unwrap_or(SIZE_MIN).rows.saturating_sub(2)
     }

@@ -1,7 +1,7 @@
-//! Names of network interfaces for runs that last: interfaces come, go and are renamed meanwhile.
+//! Names of network interfaces for long runs, in which interfaces appear, disappear and are renamed.
 //!
-//! The kernel tells of changes: a socket in each namespace that rows come from. Without it, and in a replay, an index
-//! that is not known makes the interfaces be read again.
+//! The kernel reports changes to a socket in each namespace that rows come from. Without such a socket, and in a
+//! replay, an unknown index triggers another reading of the interfaces.
 
 use crate::append_map::AppendMap;
 use crate::refreshing_lookups::Budget;
@@ -12,56 +12,56 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use sys::{LinkEvents, clock};
 
-/// Readings take at most one part in so many of the time, and so much at once after a pause.
+/// Readings take at most one part in `SHARE_OF_TIME` of the time, and up to `CREDIT_NS_MAX` at once after a pause.
 const SHARE_OF_TIME: u64 = 20;
 const CREDIT_NS_MAX: u64 = 200_000_000;
-/// Changes are looked for after this time. A batch may be waited for, so its beginning is no occasion.
+/// Time between two checks for changes. Batches do not trigger checks, because a run may wait for a batch.
 const LOOK_NS: u64 = 5_000_000;
-/// In a flood the clock is read for one lookup in so many.
+/// In a flood, at most this many lookups share one reading of the clock.
 const LOOKUPS_BETWEEN_MAX: u32 = 64;
-/// An unknown index makes the interfaces of a namespace be read again after this time.
+/// An unknown index triggers another reading of the namespace's interfaces after this time.
 const UNKNOWN_NS: u64 = 100_000_000;
 /// A name that all namespaces share is looked up again after this time.
 const COMMON_NS: u64 = 1_000_000_000;
-/// Namespaces whose changes the kernel reports at most: a descriptor each. Interfaces of further ones are read again
-/// at [`COMMON_NS`].
+/// The most namespaces whose changes the kernel reports; each takes a descriptor. Interfaces of further namespaces are
+/// read again every [`COMMON_NS`].
 const WATCHED_MAX: usize = 1024;
-/// Names that are kept at most until a batch of rows is over, older ones included.
+/// The most names kept until the end of a batch of rows, including older names.
 const NAMES_MAX: usize = 1 << 18;
 
-/// The names of interfaces, as they are now.
+/// The current names of interfaces.
 pub(crate) struct FollowedIfaces<'s> {
     session: &'s Session,
-    /// Names of a recording.
+    /// Names from a recording.
     base: Lookups<'s>,
     names: AppendMap<(u64, u32), IfaceName>,
     netns: RefCell<HashMap<u64, FollowedNetns>>,
     budget: Budget,
-    /// Lookups until the clock is read, and between the last two times.
+    /// Lookups left until the clock is read, and lookups between its last two readings.
     until_clock: Cell<(u32, u32)>,
     looked_ns: Cell<u64>,
 }
 
 struct IfaceName {
-    /// None if no reading knew the index.
+    /// `None` if no reading found the index.
     text: Option<Box<[u8]>>,
     read_ns: u64,
 }
 
-/// What is known of a namespace.
+/// The interfaces of one namespace.
 #[derive(Default)]
 struct FollowedNetns {
-    /// None if the kernel does not report changes.
+    /// `None` if the kernel does not report changes.
     events: Option<LinkEvents>,
     names: HashMap<u32, Box<[u8]>>,
     read_ns: u64,
-    /// It has changed since.
+    /// True if the interfaces have changed since the last reading.
     is_stale: bool,
 }
 
 impl<'s> FollowedIfaces<'s> {
-    /// Reads the interfaces of the session's own namespace, and those of others once rows come from there. `base` has
-    /// the names of a recording.
+    /// Creates the lookup. [`FollowedIfaces::begin`] reads the interfaces of the session's own namespace; other
+    /// namespaces are read once rows come from there. `base` has the names of a recording.
     pub(crate) fn new(session: &'s Session, base: Lookups<'s>) -> FollowedIfaces<'s> {
         FollowedIfaces {
             session,
@@ -81,14 +81,14 @@ impl<'s> FollowedIfaces<'s> {
         }
     }
 
-    /// Another batch of rows begins: nothing borrows from this any more.
+    /// Starts another batch of rows. No row borrows from this lookup any more.
     pub(crate) fn renew(&mut self) {
         if self.names.len() > NAMES_MAX / 2 {
             self.names.clear();
         }
     }
 
-    /// Namespaces with these inodes have gone: another one may have the number.
+    /// Forgets namespaces with these inodes. They no longer exist, and a new namespace may reuse the inode number.
     pub(crate) fn forget_namespaces(&mut self, inodes: &[u64]) {
         if !inodes.is_empty() {
             self.netns.get_mut().retain(|netns_id, _| !inodes.contains(netns_id));
@@ -96,7 +96,7 @@ impl<'s> FollowedIfaces<'s> {
         }
     }
 
-    /// Looks for changes if there was time for some; the faster lookups come, the fewer of them read the clock.
+    /// Checks for changes if enough time has passed. The faster lookups come, the fewer of them read the clock.
     fn look_if_due(&self, between: u32) {
         let now_ns = clock::monotonic_ns();
         let is_due = now_ns.saturating_sub(self.looked_ns.get()) >= LOOK_NS;
@@ -107,7 +107,7 @@ impl<'s> FollowedIfaces<'s> {
         }
     }
 
-    /// Reads the interfaces of namespaces where something has changed.
+    /// Reads the interfaces of namespaces that have changed.
     fn look(&self, now_ns: u64) {
         self.looked_ns.set(now_ns);
         let mut netns = self.netns.borrow_mut();
@@ -119,7 +119,7 @@ impl<'s> FollowedIfaces<'s> {
         let changed: Vec<u64> = netns.iter_mut().filter_map(|(id, one)| has_changed(one).then_some(*id)).collect();
         drop(netns);
         for netns_id in changed {
-            // A reading that finds no time is made up for.
+            // A reading that the budget does not allow is made later.
             if self.budget.allows(now_ns) {
                 self.read(netns_id, now_ns);
                 self.budget.used(clock::monotonic_ns().saturating_sub(now_ns));
@@ -129,7 +129,7 @@ impl<'s> FollowedIfaces<'s> {
         }
     }
 
-    /// Reads the interfaces of a namespace, and has the kernel report changes from before that on.
+    /// Reads the interfaces of a namespace. The kernel reports changes from just before the reading on.
     fn read(&self, netns_id: u64, now_ns: u64) {
         let mut netns = self.netns.borrow_mut();
         let watched = netns.len();
@@ -155,7 +155,7 @@ impl<'s> FollowedIfaces<'s> {
         }
     }
 
-    /// A name that is not among the newest ones.
+    /// Finds a name that is not among the newest ones.
     #[cold]
     fn find(&self, netns_id: u64, index: u32) -> Value<'_> {
         let key = (netns_id, index);
@@ -165,7 +165,7 @@ impl<'s> FollowedIfaces<'s> {
             None => (None, None),
         };
         if let Some(text) = known {
-            // The newest names were cleared.
+            // The name is known, but the newest names were cleared.
             return self.push(key, Some(text), now_ns);
         }
         let is_due = read_ns.is_none_or(|read_ns| now_ns.saturating_sub(read_ns) >= UNKNOWN_NS);
@@ -207,7 +207,7 @@ impl Lookup for FollowedIfaces<'_> {
             (until, between) => self.until_clock.set((until - 1, between)),
         }
         match self.names.newest(&(netns_id, index)) {
-            // The kernel reports no change of these.
+            // The kernel does not report changes of names that all namespaces share.
             Some(name) if netns_id == 0 && clock::monotonic_ns().saturating_sub(name.read_ns) >= COMMON_NS => {
                 self.find(netns_id, index)
             }

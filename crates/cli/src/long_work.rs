@@ -1,4 +1,4 @@
-//! A line on a terminal that says how far long work is.
+//! A line on a terminal that shows the progress of long work.
 
 use crate::session::Session;
 use record::text::put_text;
@@ -8,22 +8,22 @@ use sys::clock::monotonic_ns;
 use sys::term::STDERR;
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Ends what stands on a line of a terminal: "erase to the end of the line".
+/// Erases the rest of a terminal line: "erase to the end of the line".
 const ERASE: &[u8] = b"\x1b[K";
 
-/// The last line of standard error, if that is a terminal. It is erased when this is dropped.
+/// The last line of standard error, if that is a terminal. Dropping this value erases the line.
 #[derive(Default)]
 pub(crate) struct ProgressLine {
     is_shown: Cell<bool>,
 }
 
 impl ProgressLine {
-    /// True if people can see it.
+    /// True if people can see the line.
     fn is_seen() -> bool {
         sys::term::is_terminal(STDERR) && !sys::alternate_screen::is_shown()
     }
 
-    /// Shows the text instead of the one before.
+    /// Replaces the text of the line.
     pub(crate) fn show(&self, text: &str) {
         if !ProgressLine::is_seen() {
             return;
@@ -34,7 +34,7 @@ impl ProgressLine {
         put_text(&mut out, text.as_bytes());
         out.extend_from_slice(ERASE);
         self.is_shown.set(true);
-        // A terminal that takes nothing loses no result.
+        // A failed write to the terminal does not affect the results.
         let _ = sys::out::Out::stderr().write_all(&out);
     }
 }
@@ -47,14 +47,14 @@ impl Drop for ProgressLine {
     }
 }
 
-/// Sleeps for `time`, and shows on a terminal how much of it is over; false if the run ends instead.
+/// Sleeps for `time` and shows on a terminal how much of it has passed. Returns false if the run ends first.
 pub(crate) fn wait(session: &Session, time: Duration, what: &str) -> bool {
     let begun_ns = monotonic_ns();
     let end_ns = begun_ns.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     let line = ProgressLine::default();
     let mut next_ns = begun_ns;
     loop {
-        // Without a terminal there is one wait.
+        // Without a terminal, one wait covers the whole time.
         next_ns = if ProgressLine::is_seen() { next_ns.saturating_add(SECOND_NS).min(end_ns) } else { end_ns };
         if !session.sleep_until(next_ns) {
             return false;
@@ -66,7 +66,7 @@ pub(crate) fn wait(session: &Session, time: Duration, what: &str) -> bool {
     }
 }
 
-/// How the work ends: `for 10 s (Ctrl-C ends it earlier)`, `until Ctrl-C`.
+/// Returns how the work ends: `for 10 s (Ctrl-C ends it earlier)`, `until Ctrl-C`.
 pub(crate) fn until(time: Option<Duration>) -> String {
     match time {
         Some(time) => format!("for {} s (Ctrl-C ends it earlier)", time.as_secs_f64()),

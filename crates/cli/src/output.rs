@@ -55,14 +55,14 @@ fn sink_into(request: &Request, to: Box<dyn Write>) -> Box<dyn Sink> {
             Box::new(TableWriter::new(out, options).within(room(request)).for_people(Some(CLOCK)))
         }
         Format::Plain => Box::new(TableWriter::new(out, options).within(room(request))),
-        // watch(1) and scripts that draw a screen say its width.
+        // watch(1) and scripts that draw a screen set its width.
         Format::Table if width::asked().is_some() => Box::new(TableWriter::new(out, options).within(room(request))),
         Format::Table if request.color == Some(true) => Box::new(TableWriter::new(out, options)),
         Format::Table | Format::Tsv => Box::new(Text::new(out, options)),
     }
 }
 
-/// Lines of the terminal below what stands there already: the prompt, or head and last line of drawn rounds.
+/// Returns the number of terminal lines left for rows: below the prompt, or between head and last line of a round.
 fn height(request: &Request) -> Option<usize> {
     let rows = sys::term::size(sys::term::STDOUT)?.rows;
     Some(rows.saturating_sub(if request.repeat == Repeat::Once { 1 } else { 2 }))

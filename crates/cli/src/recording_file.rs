@@ -1,4 +1,4 @@
-//! Recordings on disk: as they were written, or packed with zstd as `netwren record` leaves them.
+//! Recordings on disk, either plain as they were written or packed with zstd by `netwren record`.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -8,13 +8,13 @@ use sys::{Header, Host, TapeError, escaped};
 /// The first bytes of a zstd frame (RFC 8878).
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Largest recording that is unpacked, in bytes of memory: a few bytes of zstd can stand for any number of them.
+/// The largest recording that is unpacked, in bytes of memory. A few bytes of zstd can expand to any size.
 const UNPACKED_MAX: u64 = 1 << 30;
 
-/// Bytes that hold the header of any recording.
+/// The header of any recording fits in this many bytes.
 const HEADER_MAX: u64 = 256 << 10;
 
-/// The host as the file has it. A packed recording is unpacked into memory.
+/// Opens a host that replays the file. A packed recording is unpacked into memory.
 pub(crate) fn replayed(path: &Path) -> Result<Host, TapeError> {
     match unpacked(path, UNPACKED_MAX, false)? {
         Some(file) => Host::replaying_file(file, path),
@@ -22,7 +22,7 @@ pub(crate) fn replayed(path: &Path) -> Result<Host, TapeError> {
     }
 }
 
-/// When and on what the file was recorded; its beginning alone is read.
+/// Returns when and on what the file was recorded. Reads only the beginning of the file.
 pub(crate) fn header_of(path: &Path) -> Result<Header, TapeError> {
     match unpacked(path, HEADER_MAX, true)? {
         Some(file) => Host::header_of_file(file, path),
@@ -30,13 +30,13 @@ pub(crate) fn header_of(path: &Path) -> Result<Header, TapeError> {
     }
 }
 
-/// True if a recording of so many bytes can be unpacked again.
+/// True if a recording of this size can be unpacked again.
 pub(crate) fn may_be_packed(bytes: u64) -> bool {
     bytes <= UNPACKED_MAX
 }
 
-/// The unpacked bytes in memory; `None` of a file that is not packed, or that cannot be opened, which the caller's own
-/// opening reports. Beyond `most` bytes the rest is left out if `is_head`, else the file is refused.
+/// Returns the unpacked bytes in memory; `None` if the file is not packed or cannot be opened, which the caller reports
+/// when it opens the file itself. Beyond `most` bytes the rest is left out if `is_head`; otherwise the file is refused.
 fn unpacked(path: &Path, most: u64, is_head: bool) -> Result<Option<File>, TapeError> {
     let Ok(mut packed) = sys::infile::open_regular(path) else { return Ok(None) };
     let mut magic = [0; 4];
@@ -54,7 +54,7 @@ fn unpacked(path: &Path, most: u64, is_head: bool) -> Result<Option<File>, TapeE
     }
 }
 
-/// Unpacks at most `most` bytes into memory; returns them, from their beginning on, with their number.
+/// Unpacks at most `most` bytes into memory. Returns the memory file, positioned at its start, and the number of bytes.
 fn unpack(mut packed: File, most: u64) -> io::Result<(File, u64)> {
     packed.seek(SeekFrom::Start(0))?;
     let (reader, _) = capture::unpacked(Box::new(packed))?;

@@ -39,7 +39,7 @@ pub(crate) struct RefreshingLookup<'s, L> {
     names: AppendMap<Key, Name>,
     /// Keys that stand for something else than what `base` knows.
     forgotten: HashSet<Key>,
-    /// All do.
+    /// True if all keys are forgotten.
     is_all_forgotten: bool,
     budget: Budget,
     missing: Cell<u64>,
@@ -94,7 +94,7 @@ impl<'s, L: Lookup> RefreshingLookup<'s, L> {
         self.newest.take();
     }
 
-    /// All keys may stand for something else now.
+    /// Forgets all keys, because any of them may have a new meaning.
     fn forget_all(&mut self) {
         self.is_all_forgotten = true;
         self.names.clear();
@@ -210,7 +210,7 @@ fn signed(ns: u64) -> i64 {
     i64::try_from(ns).unwrap_or(i64::MAX)
 }
 
-/// What may be younger than the run: names of namespaces and users, paths of groups, containers.
+/// Lookups for things that may be younger than the run: names of namespaces and users, paths of groups, containers.
 pub(crate) struct RefreshingLookups<'s> {
     users: RefreshingLookup<'s, Users>,
     passwd: ChangedFile,
@@ -307,7 +307,7 @@ impl<'s> RefreshingLookups<'s> {
     }
 }
 
-/// Whether /etc/passwd is another file than before, or has another time or size. Looked at once a second.
+/// Detects that /etc/passwd was replaced, or that its time or size has changed. Checks once a second.
 struct ChangedFile {
     is_replay: bool,
     looked_ns: u64,

@@ -35,8 +35,8 @@ pub(crate) struct NeededRights {
 }
 
 impl NeededRights {
-    /// Gives up capabilities and, with `-Z`, the user: before other threads are started than those of the resolver and
-    /// of `run`, which give theirs up as well. Fails if the user cannot be changed.
+    /// Drops capabilities and, with `-Z`, changes the user. Call this before starting any thread except the threads
+    /// of the resolver and of `run`, which drop theirs as well. Fails if the user cannot be changed.
     pub(crate) fn drop_capabilities(&self, resolver: Option<&Resolver>, run: Option<&RunState>) -> Result<(), String> {
         self.note(rights::forbid_new().err().map(|error| error.to_string()));
         self.become_user()?;

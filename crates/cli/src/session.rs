@@ -22,11 +22,12 @@ use sys::{Errno, Host, Interrupt, NetnsTarget, SysError, TapeError, clock};
 /// What is said of namespaces that are there but cannot be entered by anything we may look at.
 const HIDDEN: &str = "a network namespace was not read: its processes may not be looked into (needs CAP_SYS_PTRACE)";
 
-/// Searches of threads and descriptors may take one part in so many of the time, and so long at once after a pause.
+/// Searches of threads and descriptors take at most one part in `SEARCH_SHARE` of the time, and up to
+/// `SEARCH_CREDIT_NS` at once after a pause.
 const SEARCH_SHARE: u64 = 20;
 const SEARCH_CREDIT_NS: u64 = 100_000_000;
 
-/// Descriptors that the search left out.
+/// The message about descriptors that the search left out.
 const UNSEARCHED: &str = "open descriptors were not searched for network namespaces: too many on this host";
 
 /// What is said where `--all-netns` asks a recording for more than it has.
@@ -51,7 +52,7 @@ pub(crate) struct SessionTarget {
     pub(crate) resolve: bool,
     /// How owners are found; none: the cheaper way.
     pub(crate) owners_via: Option<host::OwnersBackend>,
-    /// True if containers, pods and units are shown in passing: then nothing is said where they are unknown.
+    /// True if the request does not name containers, pods or units. Unknown ones are then not reported.
     pub(crate) is_silent_on_places: bool,
     /// How long delays of packet sockets are measured; none: the usual time.
     pub(crate) sample: Option<Duration>,
@@ -75,7 +76,7 @@ pub(crate) struct Session {
     found: FoundNamespaces,
     /// See [`Session::take_others`].
     others: RefCell<Vec<u64>>,
-    /// Time for searches of threads and descriptors.
+    /// The time budget for searches of threads and descriptors.
     holder_searches: Budget,
     /// What the namespaces were found from.
     fingerprint: RefCell<Option<NetnsFingerprint>>,
@@ -197,8 +198,8 @@ impl Session {
         all_netns.replace(Rc::new(found));
     }
 
-    /// Threads and descriptors are looked at by the first search, and later as long as that takes a small part of the
-    /// time.
+    /// Searches for namespaces. The first search also looks at threads and descriptors; later searches do so only while
+    /// that takes a small part of the time.
     fn search_namespaces(&self, listed: Option<&[u64]>) -> Result<Namespaces, HostError> {
         let before = self.namespaces().filter(|known| !known.list().is_empty());
         let begun_ns = clock::monotonic_ns();

@@ -439,7 +439,7 @@ fn root_a_full_disk_is_said() {
     assert!(text(&out.stderr).contains("cannot write the output"), "{}", text(&out.stderr));
 }
 
-/// A server whose first thread has ended has no command line of its own.
+/// A server whose first thread has ended, so that its process has no command line.
 const FIRST_THREAD_ENDED: &str = "
 import ctypes, os, platform, socket, threading
 listener = socket.create_server(('127.0.0.1', 7115))

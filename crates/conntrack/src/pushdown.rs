@@ -60,9 +60,9 @@ fn take(filter: &mut KernelFilter, part: &Expr) -> bool {
         "reply_dst" => put(&mut reply.dst, address(test)),
         "client" => put(&mut orig.src, end_address(test)),
         "published" => put(&mut orig.dst, end_address(test)),
-        // Where the source is rewritten, answers go to what it became.
+        // If the source is rewritten, replies go to the rewritten address.
         "mapped" => put(&mut reply.dst, end_address(test)),
-        // Who answers is the source of the answers, whatever is rewritten.
+        // The backend is the source of the replies, with or without rewriting.
         "backend" => put(&mut reply.src, end_address(test)),
         _ => false,
     }

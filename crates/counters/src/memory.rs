@@ -41,7 +41,7 @@ pub(crate) struct Matches<'b> {
     /// Place behind the last one that was found.
     at: usize,
     index: Option<HashMap<CounterKey<'b>, usize>>,
-    /// What has counters in the reading before; made for the first counter that is not there.
+    /// Sources and objects with counters in the previous reading; built at the first counter that it lacks.
     counted: Option<HashSet<(CounterSource, Option<&'b Object>)>>,
 }
 
@@ -61,9 +61,9 @@ impl<'b> Matches<'b> {
         self.before.counted().get(found).map(|one| one.value)
     }
 
-    /// True if the reading before has other counters of the same source and object: one that is not among them was 0,
-    /// because the kernel lists it once it has occurred (`IcmpMsgInType8`). False for an interface, a queueing
-    /// discipline or a CPU that appeared since: what it counted before is not known.
+    /// True if the previous reading has other counters of the same source and object. A counter missing among them was
+    /// 0, because the kernel only lists it once it has occurred (`IcmpMsgInType8`). False for an interface, a queueing
+    /// discipline or a CPU that appeared since then: its previous count is unknown.
     pub(crate) fn knew_object(&mut self, reading: &'b CounterReading, counted: &CounterValue) -> bool {
         let before = self.before;
         let known = self

@@ -139,12 +139,12 @@ impl Source<KernelCounters> for CounterTable<'_> {
     }
 }
 
-/// What the reading before says of a counter.
+/// The value of a counter in the previous reading.
 enum Before {
     Value(i128),
-    /// It has the object without this counter, which the kernel lists once it has occurred.
+    /// The previous reading has the object but not this counter, which the kernel only lists once it has occurred.
     Absent,
-    /// It lacks the object as well, or there was no reading.
+    /// The previous reading lacks the object, or there is no previous reading.
     Unknown,
 }
 

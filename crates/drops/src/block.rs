@@ -156,7 +156,7 @@ impl<'b> DropReading<'b> {
         Ok(DropReading { header, rows, names })
     }
 
-    /// Adds the counts of this reading, which is a round of a recording, to those of earlier rounds.
+    /// Adds the counts of this reading, one round of a recording, to the sum of the earlier rounds.
     pub(crate) fn add_to(&self, sum: &mut SummedRounds) {
         let (header, of_round) = (&mut sum.header, &self.header);
         let add = |sum: &mut u64, number: u64| *sum = sum.saturating_add(number);
@@ -225,7 +225,7 @@ impl<'b> DropReading<'b> {
     }
 }
 
-/// The counts of several rounds as those of one. As large as the tables of the program that counted, at most.
+/// The summed counts of several rounds. At most as large as the tables of the program that counted.
 #[derive(Debug, Default)]
 pub(crate) struct SummedRounds {
     header: RoundHeader,
@@ -234,7 +234,7 @@ pub(crate) struct SummedRounds {
 }
 
 impl SummedRounds {
-    /// The block of the sum.
+    /// Encodes the sum as one block.
     pub(crate) fn encode(self) -> Vec<u8> {
         let mut block = Vec::new();
         let rows: Vec<CountedDrops> = self.rows.into_values().collect();

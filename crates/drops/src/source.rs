@@ -21,7 +21,7 @@ pub struct DropOptions {
     pub scope: DropScope,
     /// True to include drops that are routine.
     pub all: bool,
-    /// In a replay, true to add up all rounds until now; false for the current round alone.
+    /// In a replay: true to sum all rounds so far, false to read only the current round.
     pub sums_rounds: bool,
 }
 
@@ -63,7 +63,7 @@ impl<'h> DropSource<'h> {
         }
     }
 
-    /// The counts of all replayed rounds until now as one block.
+    /// Returns one block with the summed counts of all rounds replayed so far.
     fn summed_block(&self) -> Result<Vec<u8>, DropsError> {
         let (mut sum, mut read) = (SummedRounds::default(), Ok(()));
         self.host.replayed_bytes(TAPE_KEY, &mut |block| {

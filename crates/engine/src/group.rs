@@ -40,7 +40,7 @@ impl GroupBound {
 
 /// Groups in the making.
 pub(crate) struct Grouper {
-    /// What of each of the first cells is the key; the folded ones follow.
+    /// The part of each leading cell that forms the key; the folded cells follow.
     keys: Vec<KeyPart>,
     folds: Vec<Fold>,
     packed: PackedCells,
@@ -88,7 +88,7 @@ struct Total {
 }
 
 impl Grouper {
-    /// Groups by these parts of the first cells of a row; `folds` says what happens to the others.
+    /// Groups rows by these parts of their leading cells; `folds` defines how the other cells are folded.
     pub(crate) fn new(keys: Vec<KeyPart>, folds: Vec<Fold>, bound: GroupBound) -> Grouper {
         Grouper {
             keys,

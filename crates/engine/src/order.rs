@@ -1,9 +1,9 @@
 //! `--sort`: rows kept until the last has come, then handed out in order.
 //!
-//! Absent values come last either way; addresses by their octets, IPv4 before IPv6;
-//! texts by bytes; ties are broken by the remaining columns from left to right, ascending, so the order never depends
-//! on the kernel's, or by arrival ([`Ties`]). With a limit at most about twice that many rows are in memory, and a row
-//! that is certainly cut costs its keys alone.
+//! Absent values come last in both directions; addresses are ordered by their octets, IPv4 before IPv6; texts are
+//! ordered by bytes. The remaining columns break ties from left to right, ascending, so that the result never depends
+//! on the kernel's order, or ties keep the order of arrival ([`Ties`]). With a limit, at most about twice that many
+//! rows are in memory, and a row that is certain to be cut only costs the reading of its keys.
 
 use crate::packed_cells::PackedCells;
 use record::{Addr, Next, Value};
@@ -13,18 +13,18 @@ const SLACK: usize = 1024;
 
 /// The order of rows.
 pub(crate) struct RowOrder {
-    /// Place of a cell, true for descending.
+    /// Index of a cell, and true for descending.
     pub(crate) keys: Vec<(usize, bool)>,
-    /// What decides between rows whose keys are equal.
+    /// How rows with equal keys are ordered.
     pub(crate) ties: Ties,
 }
 
-/// What decides between rows whose keys are equal.
+/// How rows with equal keys are ordered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ties {
-    /// The remaining columns, ascending.
+    /// Compares the remaining columns, ascending.
     Columns,
-    /// The row that came first comes first.
+    /// Keeps the order of arrival.
     Arrival,
 }
 
@@ -32,10 +32,10 @@ pub(crate) enum Ties {
 pub(crate) struct Sorter {
     /// Cells to compare, first one first: place and direction.
     order: Vec<(usize, bool)>,
-    /// How many of them were asked for.
+    /// Number of leading entries of `order` that the user asked for.
     asked: usize,
     ties: Ties,
-    /// Rows that were added.
+    /// Number of rows added.
     added: u64,
     /// Rows that are handed out at most.
     limit: Option<usize>,
@@ -81,14 +81,14 @@ impl Sorter {
         }
     }
 
-    /// True if the row whose cells `cell` gives is certainly cut. Looks at the cells that were asked for alone.
+    /// True if the row whose cells `cell` returns is certain to be cut. Reads only the cells that the user asked for.
     pub(crate) fn cuts<'r>(&mut self, cell: impl Fn(usize) -> Value<'r>) -> bool {
         let Some(bar) = &self.bar else { return false };
         self.key.clear();
         for &(place, descending) in self.order.iter().take(self.asked) {
             put_key(&cell(place), descending, &mut self.key);
         }
-        // Of rows with equal keys one that comes later is behind.
+        // A row sorts after earlier rows with an equal key.
         self.key > *bar || self.ties == Ties::Arrival && bar.starts_with(&self.key)
     }
 
@@ -108,7 +108,7 @@ impl Sorter {
         let at = self.packed.put_bytes(&self.key);
         cells.iter().for_each(|cell| self.packed.put(cell));
         self.rows.push(Sorted { start: first_eight(&self.key), at, key_len: self.key.len() });
-        // Where rows are cut before their cells are read, a bar is worth more than the few rows that it takes.
+        // If rows are cut before their cells are read, an early bar saves more than the few rows that it takes.
         let slack = if self.ties == Ties::Arrival { 1 } else { SLACK };
         if let Some(limit) = self.limit.filter(|limit| self.rows.len() >= limit.saturating_mul(2).saturating_add(slack))
         {

@@ -42,9 +42,9 @@ mod tag {
     pub(super) const NUMBER: u8 = 16;
     /// Place in [`super::SideTables::nested`].
     pub(super) const NESTED: u8 = 32;
-    /// A packed address, then the length in one byte.
+    /// Stored as a packed address, then the prefix length in one byte.
     pub(super) const PREFIX: u8 = 33;
-    /// How many others, then as TEXT.
+    /// Stored as the number of others, then as TEXT.
     pub(super) const FIRST_OF: u8 = 34;
 }
 

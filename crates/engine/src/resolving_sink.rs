@@ -29,11 +29,10 @@ pub trait Names {
 
 /// A sink that holds rows back until their addresses have names, then hands them on with the names in their place.
 ///
-/// For a sink that keeps addresses ([`Sink::keeps_addresses`]) the name of each is in a column of its own. Else: in an
-/// address column the sink behind gets `Value::Bytes` for a name and `Value::Addr` where there is none; in a
-/// column of addresses with ports, `Value::Bytes` of both, as `name:port`. When [`HELD_BYTES_MAX`] is reached, what
-/// waits goes out with the names known by then, the rest of the round follows without waiting, and the accounting says
-/// so.
+/// If the sink keeps addresses ([`Sink::keeps_addresses`]), each name goes to a separate column. Otherwise the inner
+/// sink gets `Value::Bytes` for an address with a name and `Value::Addr` for one without; in a column of addresses with
+/// ports, it gets `Value::Bytes` of both, as `name:port`. When [`HELD_BYTES_MAX`] is reached, the held rows go out with
+/// the names known by then, the rest of the round follows without waiting, and the accounting reports it.
 pub struct ResolvingSink<'s> {
     inner: &'s mut dyn Sink,
     names: &'s mut dyn Names,

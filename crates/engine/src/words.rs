@@ -98,8 +98,8 @@ pub fn fields(table: Schema, word: &str) -> Vec<usize> {
     with_unit(table, word).chain(renamed(table, word)).take(1).collect()
 }
 
-/// The fields that `word` stands for as a key of groups: those of [`fields`], but of an end the address alone. The port
-/// of a client differs from connection to connection, so groups by both would have one row each.
+/// Returns the fields that `word` means as a group key: those from [`fields`], but only the address of an endpoint. A
+/// client's port differs from connection to connection, so grouping by both would give each connection its own row.
 pub fn keys(table: Schema, word: &str) -> Vec<usize> {
     let of_ends = OF_ENDS.iter().find(|(words, ..)| words.contains(&word));
     if table.index_of(word).is_some() || of_ends.is_none_or(|(.., part)| *part != EndPart::Whole) {
@@ -108,8 +108,8 @@ pub fn keys(table: Schema, word: &str) -> Vec<usize> {
     ends(table, word).into_iter().filter_map(|(addr, port)| addr.or(port)).collect()
 }
 
-/// Fields with the end of a client, whose port the kernel chose: groups take the address alone. The port of the other
-/// ends (`published`, `backend`) is that of a service.
+/// Fields with the address and port of a client, whose port the kernel chose: groups use only the address. The port of
+/// other endpoints (`published`, `backend`) identifies a service.
 pub(crate) const CLIENTS: &[&str] = &["client", "master_client", "mapped", "external"];
 
 /// The ends that `word` means in `table`, each with the fields of the parts that it means; empty if it means none.

@@ -109,7 +109,7 @@ fn check_directory(path: &Path) -> io::Result<()> {
             format!("others may write to {}: a socket there could be replaced; take another directory", shown(parent));
         return Err(refused(text));
     }
-    // Another user who can rename a directory further up can put one of their own in its place.
+    // Another user who can rename a parent directory can replace it with their own.
     let place = FilePlace::find(path).and_then(|place| place.check_path());
     place.map_err(|error| named("cannot listen at", path, &error))
 }
@@ -189,7 +189,7 @@ fn give_up(client: UnixStream, hand_over: &impl Fn(UnixStream) -> Result<(), Uni
     }
 }
 
-/// Asks the run that listens at `path` for its report: text without control bytes, whoever answers there.
+/// Asks the run that listens at `path` for its report. The text has no control bytes, even if an impostor answers.
 pub fn ask(path: &Path, format: ReportFormat) -> io::Result<String> {
     let until = Instant::now() + 3 * PATIENCE;
     let mut stream = connect(path).map_err(|error| match error.kind() {
@@ -210,18 +210,18 @@ pub fn ask(path: &Path, format: ReportFormat) -> io::Result<String> {
     }
 }
 
-/// A line of a report, whose end stays as it is.
+/// Escapes a line of a report but keeps its newline.
 fn escaped_line(line: &[u8]) -> String {
     let (text, end) = line.strip_suffix(b"\n").map_or((line, ""), |text| (text, "\n"));
     format!("{}{end}", sys::escaped(text))
 }
 
-/// Connects to a run; one that does not accept connections is no run.
+/// Connects to a run. A socket that does not accept connections does not belong to one.
 pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
     sys::connection::connect_unix(path, PATIENCE).map_err(|errno| io::Error::from_raw_os_error(errno.0))
 }
 
-/// How much of the time until `until` is left; an error if none is.
+/// Returns the time left until `until`, or an error if it has passed.
 fn left(until: Instant) -> io::Result<Duration> {
     let left = until.saturating_duration_since(Instant::now());
     if left.is_zero() { Err(late()) } else { Ok(left) }
@@ -231,12 +231,12 @@ fn late() -> io::Error {
     ErrorKind::TimedOut.into()
 }
 
-/// A timeout of a socket is EAGAIN to the kernel.
+/// The kernel reports a socket timeout as EAGAIN.
 fn in_time<T>(done: io::Result<T>) -> io::Result<T> {
     done.map_err(|error| if error.kind() == ErrorKind::WouldBlock { late() } else { error })
 }
 
-/// Writes all of it, which takes until `until` at most, however little the other end takes at a time.
+/// Writes all bytes by `until`, even if the other end takes only a few at a time.
 fn write_until(stream: &mut UnixStream, mut bytes: &[u8], until: Instant) -> io::Result<()> {
     while !bytes.is_empty() {
         stream.set_write_timeout(Some(left(until)?))?;
@@ -248,7 +248,7 @@ fn write_until(stream: &mut UnixStream, mut bytes: &[u8], until: Instant) -> io:
     Ok(())
 }
 
-/// Reads until the other end closes: an error if it has not by `until`, or sends more than a report has.
+/// Reads until the other end closes. Fails if that takes longer than `until` or if more bytes arrive than a report has.
 fn read_until(stream: &mut UnixStream, until: Instant) -> io::Result<Vec<u8>> {
     let (mut answer, mut piece) = (Vec::new(), [0; 4096]);
     loop {
@@ -296,7 +296,7 @@ mod tests {
         assert!(ask(&path, ReportFormat::Text).unwrap_err().to_string().contains("cannot connect to"));
     }
 
-    /// An impostor that writes this again and again to whoever connects.
+    /// An impostor that accepts one connection and writes `words` to it over and over.
     fn impostor(path: &Path, words: &'static [u8], pause: Duration) {
         let listener = UnixListener::bind(path).unwrap();
         thread::spawn(move || {

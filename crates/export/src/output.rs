@@ -26,7 +26,7 @@ pub struct Output {
     shared: Arc<OutputShared>,
     when_full: WhenFull,
     drain: Duration,
-    /// When the wait for room ends, for all batches together, once the run is to end.
+    /// After a stop request: the instant at which waiting for room ends, shared by all batches.
     give_up: OnceLock<Instant>,
     /// True if nothing else waits while this output is written to.
     is_alone: bool,

@@ -1,6 +1,6 @@
-//! Packing a finished file by a process without rights, under its own name.
+//! Packs a finished file under its own name, using a process without privileges.
 //!
-//! The file stays as it is until the packed one is complete, so that an interruption costs nothing but the packing.
+//! The file stays as it is until the packed file is complete, so an interruption loses only the packing work.
 
 use crate::PACKER;
 use std::fs::File;
@@ -10,8 +10,8 @@ use std::path::Path;
 use std::process::Command;
 use sys::outfile::{Contents, FilePlace, Opening};
 
-/// Packs the file at `path` with zstd; returns its new size in bytes. `packer` is this program. The file must be the
-/// caller's own; on an error it is left as it was.
+/// Packs the file at `path` with zstd and returns its new size in bytes. `packer` is this program. The effective user
+/// must own the file; on an error the file stays unchanged.
 pub fn pack_in_place(path: &Path, packer: &Path) -> io::Result<u64> {
     let failed = |error: sys::SysError| io::Error::from_raw_os_error(error.errno.0);
     let place = FilePlace::find(path)?;
@@ -24,7 +24,7 @@ pub fn pack_in_place(path: &Path, packer: &Path) -> io::Result<u64> {
     match packed {
         Ok(()) => Ok(to.metadata()?.len()),
         Err(error) => {
-            // What is left of it is of no use; the file itself is untouched.
+            // The partial output is useless; the file itself is unchanged.
             let _ = folder.remove(&part);
             Err(error)
         }

@@ -13,22 +13,22 @@ const NAME_MAX: usize = 63;
 pub enum SslMode {
     /// Never.
     Disable,
-    /// If the server can; its certificate is not looked at. The default for this host itself.
+    /// TLS if the server supports it, without checking its certificate. The default for the local host.
     Prefer,
     /// Always; its certificate is not looked at.
     Require,
-    /// Always, with a certificate for this host from an authority that is trusted. The default for other hosts.
+    /// Always, with a certificate for this host from a trusted authority. The default for other hosts.
     VerifyFull,
 }
 
-/// How the server may ask for the password (`require_auth`, by libpq's words).
+/// Ways for the server to ask for the password (`require_auth`, with libpq's names).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum AuthMethod {
-    /// The server proves that it knows the password as well, and never gets it.
+    /// The server also proves that it knows the password, and never receives it.
     Scram,
-    /// A hash that can be guessed, and used by anybody in between.
+    /// A hash that can be cracked, and used by a man in the middle.
     Md5,
-    /// As clear text.
+    /// Clear text.
     Password,
 }
 
@@ -42,7 +42,7 @@ const SSL_MODES: [(&str, SslMode); 4] = [
     ("verify-full", SslMode::VerifyFull),
 ];
 
-/// Variables that stand for parameters of the URL which are left out, as libpq has them.
+/// Environment variables that replace parameters missing from the URL, as in libpq.
 const ENVIRONMENT: [(&str, &str); 2] = [("PGSSLMODE", "sslmode"), ("PGREQUIREAUTH", "require_auth")];
 
 /// Where a server listens.
@@ -55,7 +55,7 @@ pub enum PostgresHost {
 }
 
 impl PostgresHost {
-    /// True for this host itself: a socket in a directory, or a loopback address.
+    /// True for the local host: a socket in a directory, or a loopback address.
     fn is_here(&self) -> bool {
         match self {
             PostgresHost::Unix(..) => true,
@@ -83,7 +83,7 @@ pub struct PostgresAddress {
     pub table: Option<String>,
     /// TLS or not.
     pub sslmode: SslMode,
-    /// The ways to log in that the URL allows; without any, those that do not give the password to a stranger.
+    /// The login methods that the URL allows; if empty, the methods that do not reveal the password to a stranger.
     auth: Vec<AuthMethod>,
     /// Where the password is, in the form of ~/.pgpass.
     pub(crate) passfile: Option<PathBuf>,
@@ -170,8 +170,8 @@ impl PostgresAddress {
         self.password.is_some()
     }
 
-    /// True if the server may ask for the password in this way. Without `require_auth` a hash or the password itself
-    /// goes only where `is_trusted` says that a stranger cannot answer.
+    /// True if the server may use this method to ask for the password. Without `require_auth`, netwren sends a hash or
+    /// the password itself only if `is_trusted`, that is, only if a stranger cannot answer.
     #[cfg(any(feature = "postgres", test))]
     pub(crate) fn allows(&self, method: AuthMethod, is_trusted: bool) -> bool {
         if self.auth.is_empty() { method == AuthMethod::Scram || is_trusted } else { self.auth.contains(&method) }

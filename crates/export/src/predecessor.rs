@@ -16,7 +16,7 @@ const ANSWER: Duration = Duration::from_secs(30);
 const END: Duration = Duration::from_secs(30);
 /// How often it is looked whether waiting makes sense.
 const LOOK: Duration = Duration::from_millis(50);
-/// More sockets than a run binds.
+/// At most this many sockets are accepted: more than a run binds.
 const FILES_MAX: usize = 4096;
 /// Bytes of an answer: thousands of sockets.
 const ANSWER_MAX: usize = 1 << 20;
@@ -29,7 +29,7 @@ pub struct Predecessor(UnixStream);
 pub type HandedOver = Vec<(String, OwnedFd)>;
 
 impl Predecessor {
-    /// Asks the run that answers at `path` for its sockets; `None` if no run does. Ends once `stop` says so.
+    /// Asks the run that answers at `path` for its sockets; `None` if no run answers. Stops once `stop` returns true.
     pub fn ask(path: &Path, stop: &dyn Fn() -> bool) -> io::Result<Option<(Predecessor, HandedOver)>> {
         let mut stream = match connect(path) {
             Ok(stream) => stream,
@@ -92,7 +92,7 @@ mod tests {
     use std::cell::Cell;
     use std::os::unix::net::UnixListener;
 
-    /// A peer that answers a byte now and then does not keep us once the run is to end.
+    /// A peer that answers one byte at a time does not delay the end of the run.
     #[test]
     fn a_peer_that_never_finishes_is_left_when_the_run_ends() {
         let dir = tempfile::tempdir().unwrap();

@@ -8,9 +8,9 @@ use std::str::FromStr;
 /// What messages look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// RFC 5424; to a unix socket RFC 3164 as the host's own programs write it.
+    /// RFC 5424; for a unix socket RFC 3164, as local programs write it.
     Syslog,
-    /// RFC 5424, also to a unix socket.
+    /// RFC 5424, even for a unix socket.
     Syslog5424,
     /// RFC 3164, for receivers that know no other.
     Syslog3164,
@@ -59,7 +59,7 @@ const FORMATS: &[(&str, Format, &[Wire])] = &[
 ];
 
 impl Format {
-    /// True for the forms of syslog.
+    /// True for the syslog formats.
     fn is_syslog(self) -> bool {
         matches!(self, Format::Syslog | Format::Syslog5424 | Format::Syslog3164)
     }
@@ -136,7 +136,7 @@ pub enum Framing {
     /// Octet counting for RFC 5424, a newline for RFC 3164.
     #[default]
     OfFormat,
-    /// A newline behind each message (`?framing=newline`).
+    /// A newline after each message (`?framing=newline`).
     Newline,
     /// The length before each message (`?framing=octet-counting`).
     OctetCounting,
@@ -149,7 +149,7 @@ const FRAMINGS: [(&str, Framing); 2] = [("newline", Framing::Newline), ("octet-c
 pub struct Target {
     /// What messages look like.
     pub format: Format,
-    /// Where a message ends in a stream.
+    /// How the end of a message is marked in a stream.
     pub framing: Framing,
     /// Where they go.
     pub address: Address,
@@ -193,7 +193,7 @@ impl FromStr for Target {
     }
 }
 
-/// What stands behind the question mark of a receiver of syslog.
+/// Parses the text after the question mark of a syslog receiver.
 fn framing(query: &str) -> Result<Framing, String> {
     let word = query.strip_prefix("framing=");
     let known = word.and_then(|word| FRAMINGS.iter().find(|(known, _)| *known == word));

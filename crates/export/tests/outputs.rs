@@ -249,7 +249,7 @@ fn who_blocks_loses_nothing() {
     assert_eq!(counts(&reader.join().unwrap()), whole(0, 200_000));
 }
 
-/// `localhost` is ::1 as well: whichever of them has the receiver gets everything.
+/// `localhost` also resolves to ::1; the address with the receiver gets everything.
 #[test]
 fn all_addresses_of_a_name_are_tried() {
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -273,7 +273,7 @@ fn all_addresses_of_a_name_are_tried() {
     }
 }
 
-/// Datagrams that the receiver's host refuses are not delivered, and the receiver is not back before one is taken.
+/// Refused datagrams do not count as delivered, and the receiver stays away until it accepts one.
 #[test]
 fn refused_datagrams_wait_or_are_counted() {
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -288,7 +288,7 @@ fn refused_datagrams_wait_or_are_counted() {
     assert!(!lost.status().is_open);
     let status = lost.finish(&|| false);
     assert_eq!((status.ledger.delivered, status.ledger.dropped.total()), (0, 6), "{status:?}");
-    // One that comes later gets them.
+    // A receiver that starts later gets them.
     let options = OutputOptions { drain: Duration::from_secs(20), ..options };
     let mut late = Output::start("test", store(), way(&target, b""), options).unwrap();
     late.push(batch(0, 6), &|| false);
@@ -302,7 +302,7 @@ fn refused_datagrams_wait_or_are_counted() {
     assert_eq!(&place[..first], b"00000000\n");
 }
 
-/// Once the run is to end, all batches together wait no longer than one would.
+/// After a stop request, all batches together wait no longer than a single batch would.
 #[test]
 fn who_blocks_ends_soon_though_many_batches_wait() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -154,8 +154,8 @@ fn what_is_no_server_is_said_without_reading_it_all() {
     answer.join().unwrap();
 }
 
-/// Serves connections at a port: reads the startup (behind the question for TLS, which it answers with no), answers
-/// with these bytes, and returns what came after that.
+/// Accepts one connection, declines TLS if the client requests it, reads the startup message, answers with `answer` and
+/// returns what the client sends next.
 fn impostor(answer: &'static [u8]) -> (u16, std::thread::JoinHandle<String>) {
     use std::io::{Read, Write};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -175,7 +175,7 @@ fn impostor(answer: &'static [u8]) -> (u16, std::thread::JoinHandle<String>) {
     (port, std::thread::spawn(serve))
 }
 
-/// A program that took the server's port gets neither the password nor a hash of it, unless the URL allows that.
+/// A program that took over the server's port gets neither the password nor a hash of it, unless the URL allows that.
 #[test]
 fn an_impostor_does_not_get_the_password() {
     const CLEAR: &[u8] = b"R\0\0\0\x08\0\0\0\x03";
@@ -199,8 +199,8 @@ fn an_impostor_does_not_get_the_password() {
     }
 }
 
-/// A server, or whoever took its port, that sends a byte of the TLS handshake now and then is away after some seconds;
-/// so is a receiver of syslog.
+/// A server, or an impostor on its port, that sends a TLS handshake one byte at a time counts as away after a few
+/// seconds. The same holds for a syslog receiver.
 #[test]
 fn a_handshake_has_one_time_as_a_whole() {
     use std::io::{Read, Write};
@@ -214,7 +214,7 @@ fn a_handshake_has_one_time_as_a_whole() {
             let mut stream = listener.accept().unwrap().0;
             let _ = stream.read(&mut [0; 4096]);
             let _ = stream.write_all(answer);
-            // The head of a long record, and what it is to have.
+            // The header of a TLS record that announces 16,383 bytes.
             let _ = stream.write_all(b"\x16\x03\x03\x3f\xff");
             while stream.write_all(b"\0").is_ok() {
                 std::thread::sleep(Duration::from_millis(50));

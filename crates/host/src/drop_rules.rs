@@ -21,7 +21,7 @@ pub struct DropRule {
     pub counted: Option<u64>,
     /// True if every packet that the counter sees is dropped: nothing but logging stands between them.
     pub counts_drops: bool,
-    /// True if the rule drops only packets that it fails to treat: `masquerade` without a free port, `synproxy`.
+    /// True if the rule drops only packets that it cannot process: `masquerade` without a free port, `synproxy`.
     pub drops_on_failure: bool,
     /// Words of the hooks from which its chain is reached; `None`: any, because verdicts of a named map may lead there.
     hooks: Option<Vec<String>>,

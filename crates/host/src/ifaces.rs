@@ -59,12 +59,12 @@ impl Ifaces {
         Ok(ifaces)
     }
 
-    /// Nothing but [`Ifaces::common_name`].
+    /// Creates an empty list, on which only [`Ifaces::common_name`] is useful.
     pub fn of_host(host: &Host) -> Ifaces {
         Ifaces { replayed: host.is_replay().then_some(false), ..Ifaces::default() }
     }
 
-    /// The interfaces of a namespace: index and name.
+    /// Returns the index and name of each interface in a namespace.
     pub fn of(&self, netns: u64) -> impl Iterator<Item = (u32, &[u8])> {
         self.names.iter().filter(move |((at, _), _)| *at == netns).map(|((_, index), name)| (*index, &**name))
     }

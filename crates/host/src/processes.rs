@@ -436,13 +436,13 @@ impl<'p> ProcessWalk<'p> {
         // These files give all they have to the first read, if it fits.
         fs::read_append(&file, &mut self.text, BYTES_MAX)?;
         if self.text.is_empty() && part == ProcessPart::Cmdline {
-            // What a thread that ends refuses is not there.
+            // Errors are ignored: a thread that is ending has no command line.
             let _ = self.read_cmdline_of_thread(dir);
         }
         Ok(())
     }
 
-    // A process whose first thread has ended has no command line, but its other threads have.
+    // A process whose first thread has ended has no command line, but its other threads do.
     fn read_cmdline_of_thread(&mut self, dir: &Fd) -> Result<(), Errno> {
         let tasks = fs::open_dir_at(dir, c"task")?;
         let mut entries = Entries::new();

@@ -1,26 +1,26 @@
-//! TCP sockets that are in none of the kernel's tables: neither bound nor connected, or no longer. No dump of the
-//! kernel shows them, so they are found by the descriptors that hold them.
+//! TCP sockets that are in none of the kernel's tables because they are neither bound nor connected, or no longer are.
+//! The kernel's dumps omit them, so netwren finds them through the descriptors that hold them.
 
 use crate::Owners;
 use std::collections::HashMap;
 use sys::Host;
 
-/// The protocol of a socket, as its inode says (`sk_prot->name`).
+/// Extended attribute of a socket's inode with the name of its protocol (`sk_prot->name`).
 const PROTOCOL: &std::ffi::CStr = c"system.sockprotoname";
 
-/// A TCP socket that is in no table.
+/// A TCP socket that is in none of the kernel's tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UnhashedTcp {
     /// Its inode.
     pub inode: u32,
     /// The network namespace of the process that holds it.
     pub netns_id: u64,
-    /// True for a socket of IPv6.
+    /// True for an IPv6 socket.
     pub is_v6: bool,
 }
 
-/// The TCP sockets of `owners` that `is_in_table` does not know by their inodes. Costs three reads of /proc for each
-/// socket that it does not know, of whatever family. A socket that was closed since `owners` were read is left out.
+/// Returns the TCP sockets of `owners` whose inodes `is_in_table` rejects. Costs three reads of /proc for each rejected
+/// socket, regardless of its family. Sockets that were closed after `owners` was read are left out.
 pub fn unhashed_tcp<'o>(
     host: &'o Host,
     owners: &'o Owners,
@@ -35,7 +35,7 @@ pub fn unhashed_tcp<'o>(
             b"TCPv6" => true,
             _ => return None,
         };
-        // Another socket may have taken the descriptor.
+        // Another socket may have taken over the descriptor.
         host.read_link(&descriptor, &mut bytes).ok()?;
         if bytes != format!("socket:[{inode}]").as_bytes() {
             return None;

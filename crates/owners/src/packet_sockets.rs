@@ -126,8 +126,8 @@ impl PacketSockets {
         self.recent.forget(at_ns);
     }
 
-    /// A socket of UDP has sent at `at_ns`; one of both families comes twice. Nothing tells when it is closed: it is
-    /// forgotten after a while.
+    /// Records that a UDP socket has sent at `at_ns`. A dual-stack socket is reported once per family. No event reports
+    /// the close of a UDP socket, so its entry expires after a while.
     pub fn sends(&mut self, ends: &Socket<'_>, known: PacketSocket, at_ns: u64) {
         self.recent.closed(sender(ends.netns_id, ends.local.addr, ends.local.port), known, at_ns);
         self.recent.forget(at_ns);
@@ -251,7 +251,8 @@ impl PacketSockets {
     }
 }
 
-/// The key of a socket of UDP that has sent, whomever to. Without an address of its own it has that of its family.
+/// The key of a UDP socket that has sent, regardless of the peer. Without a local address, the key has the wildcard of
+/// the family.
 fn sender(netns_id: u64, own: Addr, port: u16) -> (u64, Connection) {
     (netns_id, (ip_proto::UDP, own.unmapped(), port, Addr::ANY4, 0))
 }

@@ -26,8 +26,8 @@ pub struct SocketIndex {
     ports: Box<[u64; PORT_WORDS]>,
     /// Namespace and connection as the socket sees it → inode.
     connected: HashMap<(u64, Connection), u32, SecretHash>,
-    /// Namespace, protocol, address and port of sockets that take what comes → inode. A wildcard stands for all
-    /// addresses of its family, [`BOTH`] for those of IPv4 at an IPv6 socket.
+    /// Namespace, protocol, address and port of sockets without a peer → inode. A wildcard means all addresses of its
+    /// family; [`BOTH`] means all IPv4 addresses, for an IPv6 socket.
     bound: HashMap<(u64, u8, Addr, u16), u32, SecretHash>,
     /// Addresses of the namespaces.
     ours: HashSet<(u64, Addr), SecretHash>,
@@ -37,11 +37,11 @@ pub struct SocketIndex {
     makers: HashMap<u64, u32>,
 }
 
-/// In place of the IPv6 wildcard of a socket that takes IPv4, too: without IPV6_V6ONLY. No socket has this address, for
-/// it is mapped.
+/// Replaces the IPv6 wildcard for a socket that also accepts IPv4 (IPV6_V6ONLY is off). No socket has this address,
+/// because the index stores IPv4-mapped addresses as IPv4.
 const BOTH: Addr = Addr::V6([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0]);
 
-/// What a socket that takes whatever comes to this address may be bound to, besides the address itself.
+/// The wildcard addresses to which a socket that accepts packets for `addr` may be bound.
 fn wildcards(addr: Addr) -> &'static [Addr] {
     match addr {
         Addr::V4(_) => &[Addr::ANY4, BOTH],
@@ -90,10 +90,10 @@ impl SocketIndex {
             self.connected.insert((netns, connection), socket.inode);
             return;
         }
-        // /proc has no v6only; without the option the socket takes both.
+        // /proc does not report v6only. Unless it is known to be on, the socket accepts both families.
         let takes_both = own == Addr::ANY6 && socket.v6only != Some(true);
         for at in [Some(own), takes_both.then_some(BOTH)].into_iter().flatten() {
-            // Of several at one port (SO_REUSEPORT) any will do.
+            // If several sockets share a port (SO_REUSEPORT), any of them will do.
             self.bound.entry((netns, proto, at, local.port)).or_insert(socket.inode);
         }
     }
@@ -118,8 +118,9 @@ impl SocketIndex {
             || [&row.orig, &row.reply].into_iter().any(|tuple| self.is_ours(row.netns_id, tuple.src.unmapped()))
     }
 
-    /// The inode of the socket at the local end; the client's, if both are here. Else that of the backend's socket in
-    /// another namespace that is read, or of the client's, whose connection this one forwards or masquerades.
+    /// The inode of the local socket; if both ends are local, the client's. Otherwise, the inode of the backend's
+    /// socket in another namespace being read, or of the client's if this namespace forwards or masquerades its
+    /// connection.
     pub(crate) fn inode(&self, row: &Conntrack<'_>) -> Option<u32> {
         self.local_inode(row).or_else(|| self.backend_inode(row)).or_else(|| self.client_inode(row))
     }
@@ -160,8 +161,8 @@ impl SocketIndex {
         self.connected_at(home, &row.reply).or_else(|| self.bound_at(home, &row.reply)).copied()
     }
 
-    /// The inode of the socket that opened the connection in another namespace which is read. A backend that may be on
-    /// this host is not passed over for the client.
+    /// The inode of the client's socket in another namespace being read. Returns `None` if the backend may be on this
+    /// host: the client must not take precedence over it.
     fn client_inode(&self, row: &Conntrack<'_>) -> Option<u32> {
         if self.homes_of_backend(row).next().is_some() {
             return None;
@@ -179,7 +180,7 @@ impl SocketIndex {
         self.homes_of(row, row.reply.src)
     }
 
-    /// The other namespaces that have an address of an entry.
+    /// The other namespaces that have the address `addr` of an entry.
     fn homes_of(&self, row: &Conntrack<'_>, addr: Addr) -> impl Iterator<Item = u64> {
         let (addr, of_entry) = (addr.unmapped(), row.netns_id);
         let is_away = !self.homes.is_empty() && !self.is_ours(of_entry, addr);
@@ -212,7 +213,7 @@ impl SocketIndex {
         self.bound_at(netns, from).copied()
     }
 
-    /// The socket of a packet to a group or to all, which is no address of ours.
+    /// The socket that receives packets to a multicast or broadcast address, which is not one of our own.
     pub(crate) fn inode_of_group(&self, netns: u64, proto: u8, group: Addr, port: u16) -> Option<u32> {
         let at = |addr: &Addr| self.bound.get(&(netns, proto, *addr, port));
         wildcards(group.unmapped()).iter().find_map(at).copied()
@@ -242,7 +243,7 @@ impl SocketIndex {
     }
 }
 
-/// The one item there is; none of several.
+/// Returns the only item; `None` if there are several.
 fn only<I>(mut found: impl Iterator<Item = I>) -> Option<I> {
     let (one, None) = (found.next()?, found.next()) else { return None };
     Some(one)

@@ -12,9 +12,9 @@ const ETH_P_IPV6: u16 = 0x86dd;
 const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 /// `LINKTYPE_NFLOG`
 const NFLOG: LinkType = LinkType(239);
-/// Most tags that are read; what follows them counts as the payload.
+/// Maximum number of tags to read; the bytes after them count as the payload.
 const TAGS_MAX: usize = 16;
-/// Bytes of a tag, with the EtherType of what follows it.
+/// Bytes of a tag, including the EtherType of the data after it.
 const TAG_BYTES: usize = 4;
 
 /// Decodes the headers of `row.frame` into `row`. What was not captured stays as it is.
@@ -33,19 +33,19 @@ pub fn read_frame(row: &mut CapturedPacket<'_>) {
     }
 }
 
-/// True if the header says 0 for the length: several segments in one packet may be longer than its 16 bits.
+/// True if the header gives no length: a packet of several segments may be too long for the 16-bit field.
 #[inline]
 fn lacks_length(packet: &PacketHeaders<'_>, bytes: &[u8]) -> bool {
     const IPV6: u32 = 40;
     const HOP_BY_HOP: u8 = 0;
     match packet.src {
         Addr::V4(_) => packet.length == 0,
-        // A jumbogram (RFC 2675), or what the kernel puts together.
+        // A jumbogram (RFC 2675), or a packet that the kernel assembled from segments.
         Addr::V6(_) => packet.length == IPV6 && matches!(bytes.get(6), Some(&HOP_BY_HOP | &ip_proto::TCP)),
     }
 }
 
-/// Takes the length from that of the frame.
+/// Computes the packet's length from the frame's length.
 #[cold]
 fn set_length(row: &mut CapturedPacket<'_>) {
     let link_header = row.frame.len().saturating_sub(row.link.payload.len()) as u32;
@@ -98,7 +98,7 @@ fn with_tags<'f>(mut header: LinkHeader<'f>, ether_type: u16, rest: &'f [u8]) ->
     header
 }
 
-/// Where the EtherType of a frame is, and where its tags begin; `None` for link types without tags.
+/// Returns the offsets of a frame's EtherType and of its tags; `None` for link types without tags.
 fn tag_places(link_type: LinkType) -> Option<(usize, usize)> {
     match link_type {
         LinkType::ETHERNET => Some((12, 14)),
@@ -108,15 +108,15 @@ fn tag_places(link_type: LinkType) -> Option<(usize, usize)> {
     }
 }
 
-/// True if the frame has a VLAN tag in its bytes.
+/// True if the bytes of the frame contain a VLAN tag.
 #[inline]
 pub fn is_tagged(link_type: LinkType, frame: &[u8]) -> bool {
     let kind = tag_places(link_type).and_then(|(kind_at, _)| array(frame, kind_at));
     kind.is_some_and(|kind| TAGS.contains(&u16::from_be_bytes(kind)))
 }
 
-/// Copies the frame into `out` without its first VLAN tags, at most `most` of them. Returns how many it leaves out;
-/// writes nothing if there are none.
+/// Copies the frame into `out` without its first VLAN tags, at most `most` of them. Returns the number of tags removed;
+/// writes nothing if it is 0.
 pub fn put_untagged(link_type: LinkType, frame: &[u8], most: usize, out: &mut Vec<u8>) -> usize {
     let Some((kind_at, begin)) = tag_places(link_type) else { return 0 };
     let (mut kind_place, mut left_out) = (kind_at, 0);
@@ -140,8 +140,8 @@ pub fn put_untagged(link_type: LinkType, frame: &[u8], most: usize, out: &mut Ve
     left_out
 }
 
-/// The packet in a message of netfilter's log: family, version, group, then attributes with numbers in the byte order
-/// of the host that captured them, which nearly always is little-endian
+/// Returns the packet in a netfilter log message. The message holds family, version and group, then attributes with
+/// numbers in the byte order of the capturing host, which is nearly always little-endian
 /// (https://www.tcpdump.org/linktypes/LINKTYPE_NFLOG.html).
 fn nflog_payload(frame: &[u8]) -> Option<&[u8]> {
     const PAYLOAD: u16 = 9;

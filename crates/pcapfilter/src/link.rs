@@ -23,17 +23,17 @@ pub enum LinkType {
     LinuxSll2,
     /// PPP.
     Ppp,
-    /// Frames of IEEE 802.11. Of this link type and the next ones only the length and bytes are tested.
+    /// IEEE 802.11 frames. For this link type and those below, filters can test only the length and bytes.
     Ieee80211,
-    /// The same behind a radiotap header.
+    /// IEEE 802.11 frames with a radiotap header.
     Ieee80211Radio,
-    /// Messages of netfilter's log.
+    /// Netfilter log messages.
     Nflog,
-    /// USB packets with Linux' header.
+    /// USB packets with the Linux header.
     UsbLinux,
-    /// The same with its longer header.
+    /// USB packets with the longer Linux header.
     UsbLinuxMmapped,
-    /// USB packets of Windows.
+    /// USB packets captured on Windows.
     UsbPcap,
 }
 

@@ -11,9 +11,9 @@ pub enum Origin {
         /// the packet and in it. Without it the program is libpcap's for no device at all (`tcpdump -d`).
         vlan_beside: bool,
     },
-    /// A socket of this host, for packets whose outer VLAN tag the kernel keeps beside them. The program sees each of
-    /// them as it was on the wire, with the tag in its place. An expression that reads bytes by a computed offset which
-    /// may be the tag's cannot be compiled so.
+    /// A socket of this host, for packets whose outer VLAN tag the kernel keeps in their metadata. The program sees
+    /// each packet as it was on the wire, with the tag in its place. An expression that reads at a computed offset
+    /// cannot be compiled for this origin if the offset may fall into the tag.
     LiveTagged,
     /// A file.
     File {

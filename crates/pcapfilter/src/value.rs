@@ -28,7 +28,7 @@ impl Size {
     }
 }
 
-/// Where a VLAN tag begins in an Ethernet header, and where it ends.
+/// The byte range of a VLAN tag in an Ethernet header.
 const TAG: std::ops::Range<u32> = 12..16;
 
 /// A word of scratch memory. What is known of it ends where it is written.
@@ -64,9 +64,9 @@ pub(crate) enum Value {
 pub(crate) struct Values {
     list: Vec<Value>,
     numbers: HashMap<Value, ValueId>,
-    /// True if the outer VLAN tag is beside the packet: offsets are those of the packet with the tag in its place.
+    /// True if the outer VLAN tag is in the packet's metadata: offsets then refer to the packet with the tag in place.
     is_tag_beside: bool,
-    /// True if a computed offset may be one of the tag, which no load reaches.
+    /// True if a computed offset may fall into the tag, which no load reaches.
     may_read_tag: bool,
 }
 
@@ -87,17 +87,17 @@ pub(crate) fn code_of(operator: Operator) -> u16 {
 }
 
 impl Values {
-    /// Values of packets whose outer VLAN tag is beside them.
+    /// Creates values for packets whose outer VLAN tag is in their metadata.
     pub(crate) fn tag_beside() -> Values {
         Values { is_tag_beside: true, ..Values::default() }
     }
 
-    /// True if a value of the program is not that of the packet with its tag.
+    /// True if the program may compute a value that differs from the packet with its tag in place.
     pub(crate) fn may_read_tag(&self) -> bool {
         self.may_read_tag
     }
 
-    /// Notes a load from the link-layer header by a computed offset.
+    /// Records a load from the link-layer header at a computed offset.
     pub(crate) fn note_link_index(&mut self) {
         self.may_read_tag |= self.is_tag_beside;
     }
@@ -141,7 +141,7 @@ impl Values {
     }
 
     pub(crate) fn header_length(&mut self, offset: u32) -> ValueId {
-        // Behind a type that says IPv4, which is never the tag's.
+        // The program has already tested for the IPv4 EtherType, which is never the tag's.
         let moved = if self.is_tag_beside && offset >= TAG.end { TAG.end - TAG.start } else { 0 };
         self.intern(Value::HeaderLength(offset - moved))
     }
@@ -166,11 +166,11 @@ impl Values {
         self.intern(Value::Load { size, base, offset })
     }
 
-    /// A load by an offset in the packet with its tag.
+    /// Loads from an offset in the packet with its tag in place.
     fn load_of_wire(&mut self, size: Size, base: Option<ValueId>, offset: u32) -> ValueId {
         let moved = TAG.end - TAG.start;
         if let Some(base) = base {
-            // From the payload on: a type that is not the tag's was tested before.
+            // In the payload: the program has already tested for an EtherType that is not the tag's.
             let is_behind = offset >= TAG.start + 2;
             self.may_read_tag |= !is_behind;
             return self.plain_load(size, Some(base), if is_behind { offset - moved } else { offset });
@@ -192,7 +192,7 @@ impl Values {
         }
     }
 
-    /// The number that these bytes make.
+    /// Joins these bytes into one number.
     fn joined_bytes(&mut self, offsets: std::ops::Range<u32>) -> ValueId {
         let (mut number, eight) = (self.constant(0), self.constant(8));
         for offset in offsets {

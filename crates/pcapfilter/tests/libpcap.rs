@@ -183,7 +183,7 @@ fn root_tags_beside_the_packet() {
     }
 }
 
-/// The program for a packet whose tag is beside it says what the plain one says of the packet with its tag.
+/// The program for a packet with its tag in the metadata matches the plain program on the packet with the tag in place.
 #[test]
 fn a_tag_beside_the_packet_is_read_as_on_the_wire() {
     let corpus = corpus::packets(LinkType::Ethernet);

@@ -8,7 +8,7 @@ pub struct Comm {
 }
 
 impl Comm {
-    /// No name.
+    /// The empty name.
     pub const EMPTY: Comm = Comm { bytes: [0; 15], len: 0 };
 
     /// The first 15 bytes of `name`, up to a NUL.
@@ -34,12 +34,12 @@ pub struct Owner {
     pub fd: u32,
     /// Process name.
     pub process: Comm,
-    /// When the process started, in hundredths of a second since boot; 0 if that is unknown.
+    /// Start time of the process in hundredths of a second since boot; 0 if unknown.
     pub started: u32,
 }
 
 impl Owner {
-    /// How many processes besides the first one are among owners whose entries of one process stand together.
+    /// Returns the number of processes in `owners` after the first one. Entries of one process must be adjacent.
     pub fn others(owners: &[Owner]) -> u32 {
         let processes = owners.chunk_by(|a, b| a.pid == b.pid).count();
         u32::try_from(processes.saturating_sub(1)).unwrap_or(u32::MAX)

@@ -17,7 +17,7 @@ pub struct FieldInfo {
     pub show: Show,
     /// Bit that tells the source to fetch it; 0 if it is always there.
     pub need: u64,
-    /// True if the value is null where the kernel's number is 0.
+    /// True if the value is null when the kernel's number is 0.
     pub zero_is_null: bool,
     /// True if the processes that hold a socket must be known for it.
     pub needs_owners: bool,

@@ -41,8 +41,8 @@ pub trait Sink {
         None
     }
 
-    /// True if addresses stay what they are when their names are known: names then come in columns of their own, whose
-    /// names end in `_name`, after all others.
+    /// True if addresses stay in their columns when their names are known. The names then go to separate columns after
+    /// all others, with `_name` at the end of the column name.
     fn keeps_addresses(&self) -> bool {
         false
     }

@@ -114,7 +114,7 @@ pub struct Field<T: Table> {
     pub show: Show,
     /// Bit that tells the source to fetch it; 0 if it is always there.
     pub need: u64,
-    /// True if the value is null where the kernel says 0 or leaves 0 out: a filter's `= 0` takes null.
+    /// True if the value is null when the kernel reports 0 or omits a 0: the filter `= 0` then also matches null.
     pub zero_is_null: bool,
     /// How to read it.
     pub get: Get<T>,
@@ -227,7 +227,7 @@ impl<T: Table> Field<T> {
         self
     }
 
-    /// The same field, null where the kernel's number is 0.
+    /// Returns the same field, which is null when the kernel's number is 0 if `zero_is_null` is true.
     pub const fn zero_is_null(mut self, zero_is_null: bool) -> Self {
         self.zero_is_null = zero_is_null;
         self
@@ -264,9 +264,9 @@ impl<T: Table> Field<T> {
 /// }
 /// ```
 ///
-/// After the name stands its [`Kind`]; after `=` a constructor of [`Field`] (`own`, `joined`, `owners`,
-/// `owners_joined`, `either`) with the arguments that follow name and kind; then `kernel`, `needs`, `show` and
-/// `zero_is_null` with their values where they differ from none, none, [`Show::Asked`] and false.
+/// Each name is followed by its [`Kind`] and, after `=`, by a constructor of [`Field`] (`own`, `joined`, `owners`,
+/// `owners_joined`, `either`) with its arguments after name and kind. Then come `kernel`, `needs`, `show` and
+/// `zero_is_null` with their values, if those differ from the defaults: none, none, [`Show::Asked`] and false.
 macro_rules! fields {
     ($f:ident: $(
         $(#[doc = $doc:literal])+

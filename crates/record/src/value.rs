@@ -21,8 +21,8 @@ pub enum Value<'r> {
     Addr(Addr),
     /// Text from outside: hostile until a sink has escaped it; not necessarily UTF-8.
     Bytes(&'r [u8]),
-    /// Text from outside that stands for several, and how many others there are: `nginx +3` in text; filters, order,
-    /// JSON and CSV take the text alone.
+    /// Text from outside that represents several, and the number of others: `nginx +3` in text. Filters, sorting, JSON
+    /// and CSV use only the text.
     FirstOf(&'r [u8], u32),
     /// One of our own words (a state, a protocol): needs no escaping.
     Name(&'static str),
@@ -36,7 +36,7 @@ pub enum Value<'r> {
     Object(&'r (dyn Object + 'r)),
     /// An address and, where it has one, a port.
     Endpoint(Addr, Option<u16>),
-    /// A network: an address whose host bits are zero, and the length of its prefix.
+    /// A network: an address with zero host bits, and its prefix length.
     Prefix(Addr, u8),
     /// Some of our own words: bit n stands for word n.
     Bits(u32, &'static [&'static str]),
@@ -72,7 +72,7 @@ impl<'r> Value<'r> {
         if text.is_empty() { Value::Null } else { Value::Bytes(text) }
     }
 
-    /// The text of [`Value::FirstOf`] alone, as a group has it; any other value as it is.
+    /// Returns only the text of [`Value::FirstOf`], as groups need it; returns any other value unchanged.
     pub fn without_others(self) -> Self {
         if let Value::FirstOf(text, _) = self { Value::Bytes(text) } else { self }
     }

@@ -74,7 +74,7 @@ fn unescape(text: &str) -> Vec<u8> {
 /// A field of CSV: quoted or not.
 type CsvField = (bool, String);
 
-/// RFC 4180, strictly, but for LF as the end of records: quotation marks stand only around whole fields.
+/// Parses CSV strictly by RFC 4180, except that records end in LF: quotation marks may only enclose whole fields.
 fn read_csv(text: &str) -> Vec<Vec<CsvField>> {
     let mut records = Vec::new();
     let mut rest = text;

@@ -2,10 +2,10 @@
 //!
 //! The kernel finds the socket by its addresses, as it would for a packet, and then compares the cookie: what it
 //! closes is the socket that was read, or nothing. Its owner sees ECONNABORTED; the peer of a TCP connection gets a
-//! reset. The kernel's answer is not the whole result: a bound UDP socket gets the error and keeps its port, and an
-//! MPTCP connection goes on after one of its subflows was aborted. So the socket is looked up again. Needs
-//! CAP_NET_ADMIN in the namespace's user namespace and CONFIG_INET_DIAG_DESTROY. Knows one socket at a time; the caller
-//! chooses which.
+//! reset. The kernel's answer is not the whole result: a bound UDP socket gets the error but keeps its port, and an
+//! MPTCP connection continues after one of its subflows is aborted. [`close`] therefore looks the socket up again. It
+//! needs CAP_NET_ADMIN in the namespace's user namespace and CONFIG_INET_DIAG_DESTROY. It closes one socket, which the
+//! caller chooses.
 //!
 //! Others are left alone: UDP-Lite has no `diag_destroy` (6.18 answers EOPNOTSUPP), and raw_diag closes the first
 //! socket that matches the addresses without looking at the cookie (net/ipv4/raw_diag.c).
@@ -27,7 +27,7 @@ use crate::probe::part_of;
 /// `SOCK_DESTROY` (include/uapi/linux/sock_diag.h).
 const SOCK_DESTROY: u16 = 21;
 
-/// The token of the MPTCP connection that a TCP socket is a subflow of.
+/// Returns the token of the MPTCP connection that a TCP socket is a subflow of.
 pub fn mptcp_token(row: &Socket<'_>) -> Option<u32> {
     /// `MPTCP_SUBFLOW_ATTR_TOKEN_LOC` (include/uapi/linux/mptcp.h).
     const TOKEN_LOC: u16 = 2;
@@ -92,7 +92,7 @@ impl Target {
         Some(Target { proto, family, state, local, peer, ifindex, cookie, mptcp_token })
     }
 
-    /// A subflow of the MPTCP connection with this token.
+    /// Marks the target as a subflow of the MPTCP connection with this token.
     pub fn subflow_of(self, mptcp_token: Option<u32>) -> Target {
         Target { mptcp_token, ..self }
     }
@@ -111,7 +111,7 @@ impl Target {
         KernelAddress { family: self.family, proto: self.proto, local: self.local, peer, ifindex: self.ifindex }
     }
 
-    /// False for what the kernel keeps alone: a closed connection that waits, a handshake.
+    /// False if only the kernel holds the socket: a closed connection in TIME_WAIT, or a handshake in SYN_RECV.
     fn has_program(&self) -> bool {
         !matches!(self.state, State::TIME_WAIT | State::SYN_RECV)
     }
@@ -149,7 +149,7 @@ impl KernelAddress {
         id
     }
 
-    // The request of this kind for the socket here that has these cookie words.
+    // Builds a request of this kind for this socket, with these cookie words.
     fn request(&self, kind: u16, cookie: [u32; 2]) -> Request {
         let mut body = [0; inet_diag::REQ_V2];
         body[0] = self.family;
@@ -177,7 +177,7 @@ pub enum Closing {
     Aborted,
     /// Its program got an error, but the socket still has its port and receives datagrams (UDP).
     StillOpen,
-    /// It was aborted, but the MPTCP connection that it is a subflow of goes on.
+    /// It was aborted, but its MPTCP connection continues.
     ConnectionLives,
     /// It was gone already.
     Gone,
@@ -192,7 +192,7 @@ pub enum Closing {
 }
 
 impl Closing {
-    /// The words of the field `result`.
+    /// Values of the field `result`.
     pub const NAMES: &'static [&'static str] =
         &["closed", "aborted", "still open", "gone", "hidden", "unsupported", "denied", "failed"];
 
@@ -215,7 +215,7 @@ impl Closing {
         !matches!(self, Closing::Closed | Closing::Aborted | Closing::Gone)
     }
 
-    /// True if the kernel did what SOCK_DESTROY does, whatever came of it.
+    /// True if the kernel did what SOCK_DESTROY does, even if the socket or its MPTCP connection is still open.
     pub fn is_destroyed(&self) -> bool {
         use Closing::{Aborted, Closed, ConnectionLives, StillOpen};
         matches!(self, Closed | Aborted | StillOpen | ConnectionLives)
@@ -242,8 +242,8 @@ impl fmt::Display for Closing {
     }
 }
 
-/// Closes one socket in the calling thread's network namespace and looks whether it is gone. Ten system calls, and a
-/// dump of its port's sockets for UDP, of all MPTCP connections for a subflow.
+/// Closes one socket in the calling thread's network namespace and checks whether it is closed. Takes ten system calls,
+/// plus a dump of its port's sockets for UDP, or of all MPTCP connections for a subflow.
 pub fn close(host: &Host, target: &Target) -> Closing {
     match destroy(host, target) {
         Closing::Closed => outcome(host, target),
@@ -251,7 +251,7 @@ pub fn close(host: &Host, target: &Target) -> Closing {
     }
 }
 
-/// What became of a socket that the kernel says it has closed.
+/// Returns the outcome for a socket that the kernel reports as closed.
 fn outcome(host: &Host, target: &Target) -> Closing {
     let is_connection_there = || target.mptcp_token.is_some_and(|token| has_mptcp_connection(host, token));
     match target.proto {
@@ -263,7 +263,7 @@ fn outcome(host: &Host, target: &Target) -> Closing {
     }
 }
 
-/// Whether the kernel still finds the very socket by its addresses. One lookup, no dump.
+/// True if the kernel still finds this exact socket by its addresses. Takes one lookup, no dump.
 fn is_found(host: &Host, target: &Target) -> bool {
     let request = target.place(target.peer.port).request(SOCK_DIAG_BY_FAMILY, target.cookie.words());
     let ask = Query {
@@ -283,7 +283,7 @@ fn is_found(host: &Host, target: &Target) -> bool {
     found
 }
 
-/// Whether there is an MPTCP connection with this token. It is said to be there if that cannot be asked.
+/// True if an MPTCP connection with this token exists, or if the dump fails.
 fn has_mptcp_connection(host: &Host, token: u32) -> bool {
     let is_there = |family| {
         let ext = inet_diag::ext_of(need::ULP);
@@ -304,7 +304,7 @@ fn has_mptcp_connection(host: &Host, token: u32) -> bool {
     is_there(AF_INET) || is_there(AF_INET6)
 }
 
-/// The kernel's answer.
+/// Asks the kernel to close the socket and returns its answer.
 fn destroy(host: &Host, target: &Target) -> Closing {
     let first = ask(host, target, target.peer.port);
     if first != Closing::Gone || !target.may_be_shared() {

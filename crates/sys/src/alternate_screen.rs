@@ -2,9 +2,9 @@
 //!
 //! [`enter`] shows it, [`leave`] brings the normal one back. While it is shown, the signals that end or stop a process
 //! at once (SIGTSTP, SIGQUIT, SIGABRT, the second SIGINT) and a panic leave it first; a process that goes on after a
-//! stop shows it again. While it is shown, keys are read as they are pressed and not echoed, if standard input is a
-//! terminal in the foreground ([`has_keys`]); its mode is put back with the normal screen. Only SIGKILL leaves a
-//! terminal on the alternate screen and without echo.
+//! stop shows it again. While it is shown and standard input is a terminal in the foreground ([`has_keys`]), keys are
+//! read as they are pressed and not echoed; leaving it restores the terminal's mode. Only SIGKILL leaves a terminal on
+//! the alternate screen and without echo.
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Mutex, Once, OnceLock, PoisonError};
 
@@ -14,12 +14,12 @@ use crate::out::{Out, OutError};
 static SHOWN: AtomicBool = AtomicBool::new(false);
 /// True if what stands on the screen is not what was drawn last.
 static STALE: AtomicBool = AtomicBool::new(false);
-/// The mode of the terminal that standard input is, as it was before keys were read.
+/// Mode of the terminal on standard input before keys were read.
 static USUAL_MODE: OnceLock<libc::termios> = OnceLock::new();
 static KEYS_ARE_GONE: AtomicBool = AtomicBool::new(false);
-/// When a key was last looked for, on the monotonic clock.
+/// Time of the last check for keys, on the monotonic clock.
 static LOOKED_NS: AtomicU64 = AtomicU64::new(0);
-/// Time between two looks for a key while rows are read.
+/// Interval between checks for keys while rows are read.
 const LOOK_NS: u64 = 50_000_000;
 /// Messages for stderr that wait for the normal screen.
 static HELD: Mutex<Vec<u8>> = Mutex::new(Vec::new());
@@ -51,17 +51,17 @@ pub fn enter() -> Result<(), OutError> {
     Ok(())
 }
 
-/// True if `q` ends the run: the screen is shown, and keys are read.
+/// True if pressing `q` ends the run: the screen is shown, and keys are read.
 pub fn has_keys() -> bool {
     is_shown() && USUAL_MODE.get().is_some() && !KEYS_ARE_GONE.load(SeqCst)
 }
 
-/// From now on no key is looked for: the terminal is gone.
+/// Stops checking for keys, because the terminal was closed.
 pub(crate) fn forget_keys() {
     KEYS_ARE_GONE.store(true, SeqCst);
 }
 
-/// True if `q` was pressed since the last call, looking at most once in 50 ms.
+/// True if `q` was pressed since the last call. Checks at most once in 50 ms.
 pub fn take_quit() -> bool {
     if !has_keys() {
         return false;
@@ -73,7 +73,7 @@ pub fn take_quit() -> bool {
     }
 }
 
-/// True if `q` is among the keys that wait. Two system calls.
+/// True if `q` is among the pending keys. Costs two system calls.
 pub(crate) fn take_key() -> bool {
     let mut poll = libc::pollfd { fd: libc::STDIN_FILENO, events: libc::POLLIN, revents: 0 };
     // SAFETY: one live pollfd; a timeout of 0 does not wait.
@@ -82,7 +82,7 @@ pub(crate) fn take_key() -> bool {
         return false;
     }
     let mut keys = [0u8; 64];
-    // SAFETY: `keys` is live, exclusively borrowed and as long as is said.
+    // SAFETY: `keys` is live, exclusively borrowed and `keys.len()` bytes long.
     let read = crate::syscall::call("read", || unsafe {
         libc::read(libc::STDIN_FILENO, keys.as_mut_ptr().cast(), keys.len()) as i64
     });
@@ -90,10 +90,10 @@ pub(crate) fn take_key() -> bool {
     keys.get(..count).unwrap_or_default().iter().any(|key| matches!(key, b'q' | b'Q'))
 }
 
-/// The mode of standard input, if it is a terminal and this process may read from it.
+/// Returns the mode of standard input, if it is a terminal and this process may read from it.
 fn terminal_mode() -> Option<libc::termios> {
-    // SAFETY: termios holds integers, for which all bits zero is a value; both calls take a number, and a live termios
-    // that is exclusively borrowed.
+    // SAFETY: termios holds integers, for which all-zero bits are valid; both calls take a number, and tcgetattr also
+    // takes a live, exclusively borrowed termios.
     unsafe {
         let mut mode: libc::termios = std::mem::zeroed();
         let is_ours = libc::tcgetpgrp(libc::STDIN_FILENO) == libc::getpgrp();
@@ -101,7 +101,7 @@ fn terminal_mode() -> Option<libc::termios> {
     }
 }
 
-/// From now on keys arrive as they are pressed. For signal handlers: one system call, in the foreground alone.
+/// Makes keys arrive as they are pressed. Signal handlers may call it: one system call. Works only in the foreground.
 fn read_keys() {
     let Some(mut mode) = USUAL_MODE.get().copied() else { return };
     mode.c_lflag &= !(libc::ICANON | libc::ECHO);
@@ -111,7 +111,7 @@ fn read_keys() {
 }
 
 fn set_mode(mode: &libc::termios) {
-    // SAFETY: tcsetattr reads one live termios and is async-signal-safe. A terminal that has gone needs nothing.
+    // SAFETY: tcsetattr reads one live termios and is async-signal-safe. A closed terminal needs no mode.
     unsafe { libc::tcsetattr(libc::STDIN_FILENO, libc::TCSANOW, mode) };
 }
 
@@ -153,7 +153,7 @@ pub(crate) fn set_stale() {
     STALE.store(true, SeqCst);
 }
 
-/// Brings the normal screen and the terminal's mode back; true if it was shown. For signal handlers: two system calls.
+/// Restores the normal screen and the terminal's mode; true if it was shown. For signal handlers: two system calls.
 pub(crate) fn leave_at_once() -> bool {
     let was_shown = SHOWN.swap(false, SeqCst);
     if was_shown {

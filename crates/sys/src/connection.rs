@@ -50,11 +50,11 @@ pub fn peer_progress(connection: BorrowedFd<'_>) -> Result<PeerProgress, Errno> 
     })
 }
 
-/// Longest path of a unix socket: sun_path less its zero byte.
+/// Maximum length of a unix socket's path: the size of sun_path without its terminating zero byte.
 const UNIX_PATH_MAX: usize = 107;
 
-/// Connects to the unix stream socket at `path`. A listener with a full backlog is waited for as long as `patience`
-/// says, then the error is ETIMEDOUT; connect(2) itself would wait for ever.
+/// Connects to the unix stream socket at `path`. If the listener's backlog is full, waits for at most `patience`, then
+/// fails with ETIMEDOUT; connect(2) itself would wait forever.
 pub fn connect_unix(path: &Path, patience: Duration) -> Result<UnixStream, Errno> {
     let name = path.as_os_str().as_bytes();
     if name.is_empty() || name.len() > UNIX_PATH_MAX || name.contains(&0) {

@@ -22,7 +22,7 @@ impl Errno {
     pub const BADF: Errno = Errno(libc::EBADF);
     /// Try again.
     pub const AGAIN: Errno = Errno(libc::EAGAIN);
-    /// Nothing happened in time.
+    /// The operation timed out.
     pub const TIMEDOUT: Errno = Errno(libc::ETIMEDOUT);
     /// Out of memory.
     pub const NOMEM: Errno = Errno(libc::ENOMEM);

@@ -27,7 +27,7 @@ impl Folder {
         fd.map(Folder).map_err(|errno| SysError::on_bytes("openat", name, errno))
     }
 
-    /// The open directory `dir`.
+    /// Wraps the open directory `dir`.
     pub(crate) fn of(dir: Fd) -> Folder {
         Folder(dir)
     }
@@ -59,7 +59,7 @@ impl Folder {
         self.open_as(name, libc::O_RDWR | libc::O_NONBLOCK, 0).map(file)
     }
 
-    /// Opens the name itself: a link at the end fails with `ELOOP`.
+    /// Opens `name` itself: fails with `ELOOP` if it is a link.
     pub(crate) fn open_name(&self, name: &CStr, flags: libc::c_int, mode: libc::mode_t) -> Result<Fd, Errno> {
         open_raw(self.0.raw(), name, flags, mode)
     }
@@ -70,7 +70,7 @@ impl Folder {
         open_raw(self.0.raw(), &c_name(name)?, flags, mode).map_err(failed)
     }
 
-    /// Sets the mode of the file `name`, which must be no link: chmod(2) would follow it.
+    /// Sets the mode of the file `name`, which must not be a link: chmod(2) would follow it.
     pub(crate) fn set_mode(&self, name: &OsStr, mode: u32) -> Result<(), Errno> {
         let dir = self.0.raw();
         let name = c_name(name).map_err(|error| error.errno)?;
@@ -111,7 +111,7 @@ impl Folder {
         Ok(names)
     }
 
-    /// What the name stands for, and whose it is; a link is not followed.
+    /// Looks at `name` without following a link.
     pub fn stat_name(&self, name: &OsStr) -> Result<Stat, SysError> {
         let failed = |errno| SysError::on_bytes("fstatat", name.as_bytes(), errno);
         link_stat_at(&self.0, &c_name(name)?).map_err(failed)

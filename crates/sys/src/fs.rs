@@ -33,7 +33,7 @@ pub fn open(path: &Path) -> Result<Fd, SysError> {
     open_raw(libc::AT_FDCWD, &c_name, libc::O_RDONLY).map_err(|errno| SysError::on_bytes("openat", name, errno))
 }
 
-/// Opens a file for reading without waiting for the other end of a FIFO: reads may fail with EAGAIN. One system call.
+/// Opens a file for reading without waiting for a FIFO's writer: reads may fail with EAGAIN. Costs one system call.
 pub(crate) fn open_now(path: &Path) -> Result<Fd, SysError> {
     let name = path.as_os_str().as_bytes();
     let c_name = CString::new(name).map_err(|_| SysError::on_bytes("openat", name, Errno::INVAL))?;
@@ -41,8 +41,8 @@ pub(crate) fn open_now(path: &Path) -> Result<Fd, SysError> {
     open_raw(libc::AT_FDCWD, &c_name, flags).map_err(|errno| SysError::on_bytes("openat", name, errno))
 }
 
-/// A reference to what `path` leads to, without opening it: no driver, no FIFO and no FUSE daemon notices. It can be
-/// opened later through /proc/self/fd. One system call.
+/// Returns a reference to the file at `path`, following links, without opening it: no driver, FIFO or FUSE daemon
+/// notices. It can be opened later through /proc/self/fd. Costs one system call.
 pub(crate) fn refer_to(path: &Path) -> Result<Fd, SysError> {
     let name = path.as_os_str().as_bytes();
     let c_name = CString::new(name).map_err(|_| SysError::on_bytes("openat", name, Errno::INVAL))?;
@@ -305,7 +305,7 @@ pub struct Stat {
     pub uid: u32,
     /// Group.
     pub gid: u32,
-    /// For a device file the number of its device.
+    /// Device number, for a device file.
     pub device_number: u64,
     /// Size in bytes; 0 for files of /proc.
     pub size: u64,
@@ -346,7 +346,7 @@ pub fn stat_at(dir: &Fd, name: &CStr) -> Result<Stat, Errno> {
     stat_raw(dir.raw(), name, 0)
 }
 
-/// Looks at `name` itself below `dir`, also if it is a link.
+/// Looks at `name` below `dir` without following a link.
 pub(crate) fn link_stat_at(dir: &Fd, name: &CStr) -> Result<Stat, Errno> {
     stat_raw(dir.raw(), name, libc::AT_SYMLINK_NOFOLLOW)
 }
@@ -359,19 +359,19 @@ pub fn stat(path: &Path) -> Result<Stat, SysError> {
     stat_raw(libc::AT_FDCWD, &c_name, 0).map_err(failed)
 }
 
-/// Device and inode of `name` below `dir`, following a link at the end, as the kernel has them: a file system that may
-/// not answer (FUSE, NFS) is not asked. Linux 4.11.
+/// Returns the device and inode of `name` below `dir`, following a link at the end. The kernel answers from its cache
+/// and does not ask a file system that may not respond (FUSE, NFS). Needs Linux 4.11.
 pub fn cached_identity_at(dir: &Fd, name: &CStr) -> Result<(u64, u64), Errno> {
     cached_identity(dir, name, 0)
 }
 
-/// The same for an open file or a reference to one.
+/// Returns the device and inode of an open file or of a reference to one.
 pub(crate) fn cached_identity_of(fd: &Fd) -> Result<(u64, u64), Errno> {
     cached_identity(fd, c"", libc::AT_EMPTY_PATH)
 }
 
 fn cached_identity(dir: &Fd, name: &CStr, flags: libc::c_int) -> Result<(u64, u64), Errno> {
-    // SAFETY: statx is a plain struct of integers, for which all bits zero is a value.
+    // SAFETY: statx is a plain struct of integers, for which all-zero bits are valid.
     let mut found: libc::statx = unsafe { std::mem::zeroed() };
     let (raw, flags) = (dir.raw(), flags | libc::AT_STATX_DONT_SYNC);
     // SAFETY: `name` is NUL-terminated, `found` is live and exclusively borrowed.

@@ -60,8 +60,8 @@ impl Host {
         self.recorded_to(path, u64::MAX, false)
     }
 
-    /// The same for a recording of everything, of at most `limit` bytes: beyond it the recording stops as if the disk
-    /// were full.
+    /// Records everything to a file of at most `limit` bytes; beyond the limit, recording stops as if the disk were
+    /// full.
     pub fn recording_everything(self, path: &Path, limit: u64) -> Result<Host, TapeError> {
         self.recorded_to(path, limit, true)
     }
@@ -81,7 +81,7 @@ impl Host {
         Ok(Host { tape: Tape::Reading(Box::new(TapeReader::open(path)?)), ..Host::live() })
     }
 
-    /// A host as it was recorded in an open file; `path` is its name in messages.
+    /// Replays a host that was recorded in an open file; `path` is the file's name in messages.
     pub fn replaying_file(file: std::fs::File, path: &Path) -> Result<Host, TapeError> {
         Ok(Host { tape: Tape::Reading(Box::new(TapeReader::of_file(file, path)?)), ..Host::live() })
     }
@@ -184,8 +184,8 @@ impl Host {
         }
     }
 
-    /// Hands out what [`Host::bytes`] recorded under `key` in each round of a replay up to the one that runs, oldest
-    /// first. Fails with [`Errno::NOT_RECORDED`] if that is nothing; a live host has none.
+    /// Passes to `each` what [`Host::bytes`] recorded under `key` in each round of a replay up to the current one,
+    /// oldest first. Fails with [`Errno::NOT_RECORDED`] if nothing was recorded, and always on a live host.
     pub fn replayed_bytes(&self, key: &str, each: &mut dyn FnMut(&[u8])) -> Result<(), SysError> {
         let missing = || SysError::on_bytes("replay", key.as_bytes(), Errno::NOT_RECORDED);
         let Tape::Reading(reader) = &self.tape else { return Err(missing()) };
@@ -371,7 +371,7 @@ impl Drop for Recorded<'_> {
     }
 }
 
-/// Appends a recorded stream to `into`, up to the size that a file may have.
+/// Appends a recorded stream to `into`; fails if the result exceeds the maximum size of a file.
 fn take_all(key: &str, mut blocks: impl Blocks, into: &mut Vec<u8>) -> Result<(), SysError> {
     while let Some(block) = blocks.next()? {
         if into.len() + block.len() > fs::FILE_BYTES_MAX {

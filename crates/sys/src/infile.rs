@@ -1,7 +1,7 @@
-//! Files that a flag names, read whole within a bound: the only way in which such a file comes into memory.
+//! Reads whole files that a flag names, up to a size limit: the only code that loads such files into memory.
 //!
-//! No open waits for the other end of a FIFO: the wait for its bytes ends with the first signal that asks for the end.
-//! A device that never ends (/dev/zero) is no file, and a file beyond its bound is refused, not cut.
+//! Opening never waits for the other end of a FIFO, and the first signal that asks the program to stop ends the wait
+//! for a FIFO's bytes. An endless device (/dev/zero) is rejected, and so is a file beyond its limit: it is not cut.
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -12,15 +12,15 @@ use crate::fd::Fd;
 use crate::fs::{Stat, read_append, stat_fd};
 use crate::{caps, netlink, outfile, signal, term};
 
-/// Bits of the right of others than the owner to write.
+/// Mode bits that let users other than the owner write.
 const OTHERS_WRITE: u32 = 0o022;
-/// How often a wait looks whether the run is to end.
+/// Interval at which a wait checks whether the run must end.
 const LOOK_MS: i32 = 100;
-/// Bytes of one read.
+/// Bytes per read.
 const PIECE: usize = 64 << 10;
 
-/// Opens the file at `path` for reading. A FIFO is open once it has bytes or its writer has gone; a signal that asks
-/// for the end ends the wait ([`ErrorKind::Interrupted`]).
+/// Opens the file at `path` for reading. Opening a FIFO waits until it has bytes or its writer has closed; a signal
+/// that asks the program to stop ends the wait ([`ErrorKind::Interrupted`]).
 pub fn open(path: &Path) -> io::Result<File> {
     let (fd, stat) = open_fd(path)?;
     let file = File::from(OwnedFd::from(fd));
@@ -31,7 +31,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens the regular file at `path` for reading; anything else is an error. Never waits.
+/// Opens the regular file at `path` for reading; fails for anything else. Never waits.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     match open_fd(path)? {
         (fd, stat) if stat.is_file() => Ok(File::from(OwnedFd::from(fd))),
@@ -39,7 +39,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     }
 }
 
-/// All bytes of the file at `path`; an error beyond `most`. Regular files, FIFOs, terminals and /dev/null will do.
+/// Reads the file at `path`; fails beyond `most` bytes. Accepts regular files, FIFOs, terminals and /dev/null.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let (fd, stat) = open_fd(path)?;
     let is_stream = stat.is_fifo() || stat.is_null() || term::is_terminal(fd.as_raw_fd());
@@ -49,8 +49,8 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     read_open(&fd, stat, most)
 }
 
-/// All bytes of the regular file at `path`, and what it is, if only root and the effective user can write to it: it
-/// says which files are written, which programs are started or whom to trust. An error beyond `most`.
+/// Reads the regular file at `path`, and its stat. Fails beyond `most` bytes, and if users other than root and the
+/// effective user can write to it: it decides which files are written, which programs run or whom to trust.
 pub fn read_trusted(path: &Path, most: u64) -> io::Result<(Vec<u8>, Stat)> {
     let (fd, stat) = open_fd(path)?;
     if !stat.is_file() {
@@ -66,7 +66,7 @@ pub fn read_trusted(path: &Path, most: u64) -> io::Result<(Vec<u8>, Stat)> {
     Ok((read_open(&fd, stat, most)?, stat))
 }
 
-/// All bytes that `input` (standard input) gives; an error beyond `most`.
+/// Reads `input` (standard input) to its end; fails beyond `most` bytes.
 pub fn read_input(input: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     input.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -111,7 +111,7 @@ fn read_open(fd: &Fd, stat: Stat, most: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Waits for bytes, or for the end of them.
+/// Waits for bytes or for the end of the file.
 fn wait(file: BorrowedFd<'_>) -> io::Result<()> {
     let mut ready = Vec::new();
     while ready.is_empty() {
@@ -137,14 +137,14 @@ mod tests {
         std::fs::write(at("a"), [b'x'; 2048]).unwrap();
         assert_eq!(read(&at("a"), 2048).unwrap().len(), 2048);
         assert_eq!(read(&at("a"), 1024).unwrap_err().to_string(), "it has more than 1 KiB");
-        // A file of a terabyte without a block on the disk: its size alone refuses it.
+        // A sparse file of 1 TiB is rejected for its size alone.
         File::create(at("sparse")).unwrap().set_len(1 << 40).unwrap();
         assert_eq!(read(&at("sparse"), 4 << 20).unwrap_err().to_string(), "it has more than 4 MiB");
         for endless in ["/dev/zero", "/dev/urandom", "/"] {
             assert_eq!(read(Path::new(endless), 1024).unwrap_err().to_string(), "it is no regular file", "{endless}");
         }
         assert_eq!(read(Path::new("/dev/null"), 1024).unwrap(), b"");
-        // Files of /proc say that they are empty.
+        // Files of /proc report a size of 0.
         assert!(read(Path::new("/proc/self/mounts"), 4).is_err());
         assert!(read_input(&b"12345"[..], 4).is_err() && read_input(&b"1234"[..], 4).is_ok());
         assert_eq!(read(&at("none"), 1).unwrap_err().kind(), ErrorKind::NotFound);

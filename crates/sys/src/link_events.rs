@@ -1,4 +1,4 @@
-//! Notifications of network interfaces that come, go and change.
+//! Notifications about network interfaces that are added, removed or changed.
 use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::errno::{Errno, SysError};
@@ -7,12 +7,12 @@ use crate::netlink::NetlinkSocket;
 /// NETLINK_ROUTE (include/uapi/linux/netlink.h), and RTNLGRP_LINK as a bit (include/uapi/linux/rtnetlink.h).
 const NETLINK_ROUTE: i32 = 0;
 const LINK_GROUP: u32 = 1;
-/// Notifications received in one call, so that a process that changes interfaces without end does not hold the caller.
+/// Maximum notifications per call: a process that keeps changing interfaces must not block the caller.
 const AT_ONCE: usize = 1000;
-/// Room for some notifications: more than that is only a change, too.
+/// Buffer for a few notifications: an overflow only means that something changed.
 const BUFFER_BYTES: i32 = 16 << 10;
 
-/// A socket that receives a notification for each change of an interface of a network namespace.
+/// A socket that receives a notification for each interface change in a network namespace.
 #[derive(Debug)]
 pub struct LinkEvents {
     socket: NetlinkSocket,
@@ -28,7 +28,7 @@ impl LinkEvents {
         Ok(LinkEvents { socket, place: vec![0; 32 << 10] })
     }
 
-    /// True if something may have changed since the last call. One system call where nothing has.
+    /// True if something may have changed since the last call. Costs one system call if nothing has changed.
     pub fn have_come(&mut self) -> bool {
         let mut changed = false;
         for _ in 0..AT_ONCE {
@@ -36,7 +36,7 @@ impl LinkEvents {
                 Ok(None) => return changed,
                 Ok(Some(_)) => changed = true,
                 Err(error) if matches!(error.errno, Errno::NOBUFS | Errno::MSGSIZE) => changed = true,
-                // Without it changes are noticed when packets of unknown interfaces come.
+                // If the socket fails, changes are noticed when packets from unknown interfaces arrive.
                 Err(_) => return changed,
             }
         }

@@ -26,16 +26,16 @@ pub struct NetNs {
     shown: Box<str>,
 }
 
-/// Who made a network namespace.
+/// Creator of a network namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NetnsOwner {
-    /// The user namespace that this process is in: only its root can make one.
+    /// The user namespace of this process: only root in it can create a network namespace.
     Host,
-    /// A user, in user namespaces of their own, however deeply they are nested.
+    /// A user, in that user's own user namespaces at any depth.
     User(u32),
-    /// A user namespace that root made, such as a container with mapped ids: its inode.
+    /// A user namespace that root created, such as a container with mapped ids, by its inode.
     UserNamespace(u64),
-    /// The kernel does not say.
+    /// The kernel does not report the creator.
     Unknown,
 }
 
@@ -72,7 +72,7 @@ impl NetNs {
         NetNs::of_fd(fs::open(path)?, path)
     }
 
-    /// The namespace that `fd` is; `path` is its name in messages.
+    /// Wraps the namespace that `fd` refers to; `path` is its name in messages.
     fn of_fd(fd: Fd, path: &Path) -> Result<NetNs, SysError> {
         let shown: Box<str> = crate::errno::escaped(path.as_os_str().as_encoded_bytes());
         let stat = fs::stat_fd(&fd).map_err(|errno| SysError::new("fstat", shown.clone(), errno))?;
@@ -125,11 +125,11 @@ impl NetNs {
             .map_err(|errno| self.failed(errno))
     }
 
-    /// Who made this network namespace, as seen from the calling thread's user namespace. Costs a few system calls for
-    /// each level of nested user namespaces, of which the kernel allows 33.
+    /// Returns the creator of this network namespace, as seen from the calling thread's user namespace. Costs a few
+    /// system calls per level of nested user namespaces; the kernel allows 33 levels.
     pub fn owner(&self) -> NetnsOwner {
         let Ok(mut users) = related(&self.fd, NS_GET_USERNS) else { return NetnsOwner::Unknown };
-        // The caller's own user namespace has no parent that the caller may see.
+        // The caller cannot see the parent of its own user namespace.
         let mut below = None;
         while let Ok(parent) = related(&users, NS_GET_PARENT) {
             below = Some(std::mem::replace(&mut users, parent));
@@ -160,7 +160,7 @@ impl NetNs {
     }
 }
 
-/// The user namespace that a namespace belongs to, or its parent.
+/// Returns the user namespace that owns a namespace, or its parent.
 fn related(namespace: &Fd, request: libc::c_ulong) -> Result<Fd, Errno> {
     // SAFETY: the descriptor is open while `namespace` is borrowed; both requests take no argument.
     let found = call("ioctl", || unsafe { libc::ioctl(namespace.raw(), request) }.into())?;
@@ -168,10 +168,10 @@ fn related(namespace: &Fd, request: libc::c_ulong) -> Result<Fd, Errno> {
     Ok(unsafe { Fd::take(found) })
 }
 
-/// The user who made a user namespace.
+/// Returns the user who created a user namespace.
 fn user_of(users: &Fd) -> Result<u32, Errno> {
     let mut uid: libc::uid_t = 0;
-    // SAFETY: the descriptor is open while `users` lives; the kernel writes one uid_t, for which there is room.
+    // SAFETY: the descriptor is open while `users` lives; the kernel writes one uid_t to `uid`.
     call("ioctl", || unsafe { libc::ioctl(users.raw(), NS_GET_OWNER_UID, &raw mut uid) }.into())?;
     Ok(uid)
 }
@@ -220,7 +220,7 @@ pub fn named() -> Vec<(Box<[u8]>, PathBuf)> {
     found
 }
 
-/// The namespace that `path` is, or that a descriptor of another process keeps alive.
+/// Opens the namespace at `path`: a file, or a descriptor of another process that keeps the namespace alive.
 fn open_file_or_holder(path: &Path) -> Result<NetNs, SysError> {
     match netns_holder::open(path) {
         Some(opened) => NetNs::of_fd(opened?, path),
@@ -256,17 +256,17 @@ pub fn unshare_net() -> Result<(), SysError> {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A thread that stays in the network namespace in which it was started, whatever namespaces other threads enter.
+/// A thread that stays in its original network namespace while other threads enter others.
 ///
-/// It runs jobs there: sockets, threads and processes that a job makes belong to that namespace. Entering it again
-/// would need CAP_SYS_ADMIN, which a run may have given up by then; a job needs no capability. Ends when dropped.
+/// It runs jobs there: sockets, threads and processes that a job creates belong to that namespace. Entering it again
+/// would need CAP_SYS_ADMIN, which a run may have dropped by then; a job needs no capability. The thread ends on drop.
 #[derive(Debug)]
 pub struct OriginThread {
     jobs: Sender<Job>,
 }
 
 impl OriginThread {
-    /// Starts the thread in the calling thread's namespace, and with its capabilities.
+    /// Starts the thread in the calling thread's namespace, with its capabilities.
     pub fn start() -> Result<OriginThread, SysError> {
         let (jobs, received) = channel::<Job>();
         let thread = std::thread::Builder::new().name("netwren-origin".into());

@@ -1,7 +1,7 @@
-//! Opening a network namespace through a descriptor of another process: one of the namespace itself, or a socket in it.
+//! Opens a network namespace through another process's descriptor of the namespace itself or of a socket in it.
 //!
-//! The other process may be hostile and may replace the descriptor at any time, so nothing is opened before the kernel
-//! has confirmed what it is.
+//! The other process may be hostile and may replace the descriptor at any time, so this module opens nothing before the
+//! kernel has confirmed its type.
 use std::path::Path;
 
 use crate::errno::{Errno, SysError};
@@ -9,7 +9,7 @@ use crate::fd::Fd;
 use crate::fs;
 use crate::syscall::call;
 
-/// `PIDFD_THREAD` of include/uapi/linux/pidfd.h, Linux 6.9: a thread that is not its process's first.
+/// `PIDFD_THREAD` of include/uapi/linux/pidfd.h, Linux 6.9: accepts a thread that is not the first of its process.
 const PIDFD_THREAD: libc::c_long = libc::O_EXCL as libc::c_long;
 
 /// `_IO(0xb7, 3)` of include/uapi/linux/nsfs.h, Linux 4.11.
@@ -18,10 +18,10 @@ const NS_GET_NSTYPE: libc::Ioctl = 0xb703;
 /// include/uapi/linux/sockios.h, Linux 4.10.
 const SIOCGSKNS: libc::Ioctl = 0x894c;
 
-/// A descriptor of the namespace behind `path` if that is /proc/PID/fd/N; `None` for any other path.
+/// Opens the namespace of `path` if that is /proc/PID/fd/N; returns `None` for any other path.
 ///
-/// A socket is duplicated for the moment (`pidfd_getfd`, Linux 5.6, needs CAP_SYS_PTRACE). The caller compares inodes:
-/// the descriptor may have become another one.
+/// A socket is duplicated temporarily (`pidfd_getfd`, Linux 5.6, needs CAP_SYS_PTRACE). The caller must compare inodes:
+/// the other process may have replaced the descriptor.
 pub(crate) fn open(path: &Path) -> Option<Result<Fd, SysError>> {
     let (tid, number) = descriptor_in(path)?;
     Some(open_descriptor(path, tid, number))
@@ -48,20 +48,20 @@ fn open_descriptor(path: &Path, tid: u32, number: u32) -> Result<Fd, SysError> {
     netns_of_socket(tid, number).map_err(failed)
 }
 
-/// True for a file of the file system that namespaces are in.
+/// True for a file in nsfs, the file system of namespaces.
 fn is_in_nsfs(reference: &Fd) -> Result<bool, Errno> {
     let own = fs::stat(Path::new("/proc/self/ns/net")).map_err(|error| error.errno)?;
     fs::cached_identity_of(reference).map(|(device, _)| device == own.device)
 }
 
-/// False for a namespace of another kind.
+/// False for a namespace of another type.
 fn is_network(namespace: &Fd) -> bool {
     // SAFETY: the descriptor is open while `namespace` is borrowed; the request takes no argument.
     let kind = call("ioctl", || unsafe { libc::ioctl(namespace.raw(), NS_GET_NSTYPE) }.into());
     kind == Ok(libc::CLONE_NEWNET.into())
 }
 
-/// A descriptor of the namespace that the socket `number` of `tid` is in.
+/// Opens the namespace of the socket `number` of `tid`.
 fn netns_of_socket(tid: u32, number: u32) -> Result<Fd, Errno> {
     let task = open_task(tid)?;
     let (raw, number) = (libc::c_long::from(task.raw()), libc::c_long::from(number));
@@ -72,9 +72,9 @@ fn netns_of_socket(tid: u32, number: u32) -> Result<Fd, Errno> {
     netns_of(&socket)
 }
 
-/// A descriptor of the namespace that `socket` is in.
+/// Opens the namespace of `socket`.
 pub(crate) fn netns_of(socket: &Fd) -> Result<Fd, Errno> {
-    // SAFETY: the descriptor is open while `socket` is borrowed; SIOCGSKNS has no argument and gives a new descriptor.
+    // SAFETY: the descriptor is open while `socket` is borrowed; SIOCGSKNS takes no argument and returns a descriptor.
     let netns = call("ioctl", || unsafe { libc::ioctl(socket.raw(), SIOCGSKNS) }.into())?;
     // SAFETY: ioctl just returned this descriptor to us alone.
     Ok(unsafe { Fd::take(netns) })
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(inode(mounts.as_raw_fd()).unwrap_err().errno, Errno::NOENT);
     }
 
-    /// Opening a FIFO would wait for a writer.
+    /// One case is a FIFO: opening it would wait for a writer.
     #[test]
     fn nothing_else_is_opened() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Sharing memory and descriptors among network namespaces, whose number any user can raise by thousands.
+//! Shares memory and descriptors among network namespaces: any user can create thousands of them.
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -8,19 +8,19 @@ use crate::netns::{NetNs, NetnsOwner};
 pub struct FoundNetns {
     /// Its inode.
     pub netns_id: u64,
-    /// Who made it.
+    /// Its creator.
     pub owner: NetnsOwner,
-    /// Opens it, `None` if that fails. There is no function for one that needs not be entered.
+    /// Opens the namespace; returns `None` if that fails. The field is `None` for a namespace that need not be entered.
     pub open: Option<Box<dyn Fn() -> Option<NetNs> + Send>>,
 }
 
 impl FoundNetns {
-    /// The namespace that the calling thread is in.
+    /// Returns the namespace of the calling thread.
     pub fn here(netns_id: u64) -> FoundNetns {
         FoundNetns { netns_id, owner: NetnsOwner::Host, open: None }
     }
 
-    /// The opened namespace; `None` if it cannot be opened or needs not be entered.
+    /// Opens the namespace; returns `None` if it cannot be opened or need not be entered.
     pub fn netns(&self) -> Option<NetNs> {
         self.open.as_ref().and_then(|open| open())
     }
@@ -32,31 +32,31 @@ impl fmt::Debug for FoundNetns {
     }
 }
 
-/// What the sockets in other network namespaces may take together.
+/// Limits for all sockets in other network namespaces together.
 #[derive(Debug, Clone, Copy)]
 pub struct BufferLimits {
-    /// Bytes of receive buffers.
+    /// Maximum bytes of receive buffers.
     pub bytes: u64,
-    /// Sockets: a descriptor each.
+    /// Maximum number of sockets, which take one descriptor each.
     pub sockets: u64,
 }
 
-/// Memory for buffers in many network namespaces, each of which takes the same number of buffers.
+/// Memory for buffers in many network namespaces, which all get the same number of buffers.
 #[derive(Debug, Clone, Copy)]
 pub struct BufferBudget {
     /// Bytes for all namespaces together.
     pub total: u64,
-    /// Bytes of a buffer where there is room.
+    /// Bytes of a buffer if there is enough memory.
     pub buffer: u64,
     /// The smallest useful buffer in bytes.
     pub buffer_min: u64,
-    /// Buffers that each namespace takes.
+    /// Number of buffers per namespace.
     pub buffers: u64,
-    /// The most namespaces that are served, however much memory there is: each takes descriptors.
+    /// Maximum number of namespaces with buffers, regardless of memory: each takes descriptors.
     pub namespaces_max: u64,
 }
 
-/// How many namespaces did not get the buffers that were wanted for them.
+/// Numbers of namespaces that did not get the requested buffers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Shortage {
     /// Namespaces without a buffer.
@@ -65,15 +65,15 @@ pub struct Shortage {
     pub reduced: u64,
 }
 
-/// The part of a budget that the host's own namespaces leave to those of users, if users have any: a quarter.
+/// The host's own namespaces leave a quarter of the budget to users' namespaces, if there are any.
 const USERS_PART: u64 = 4;
 
 impl BufferBudget {
     /// Returns the bytes of each buffer of each namespace, in the order of `owners`; 0 leaves the namespace out.
     /// Sizes below [`BufferBudget::buffer`] are powers of two.
     ///
-    /// The host's own namespaces come first. What is left is shared equally between the users, whatever number of
-    /// namespaces each has: a user's thousands take nothing from others.
+    /// The host's own namespaces come first. The users share the rest equally, regardless of their number of
+    /// namespaces: a user with thousands of namespaces takes nothing from others.
     pub fn share_out(&self, owners: &[NetnsOwner]) -> Vec<u64> {
         let buffers = self.buffers.max(1);
         let all = |namespaces: u64| namespaces.saturating_mul(buffers).saturating_mul(self.buffer);
@@ -88,7 +88,7 @@ impl BufferBudget {
         let mut left = total.saturating_sub(for_host.bytes(buffers));
         let mut shares = BTreeMap::from([(NetnsOwner::Host, for_host)]);
         let mut users: Vec<(NetnsOwner, u64)> = counts.into_iter().collect();
-        // Who needs less than an equal part leaves the rest to the others.
+        // A user that needs less than an equal part leaves the rest to the others.
         users.sort_by_key(|(_, count)| *count);
         let mut waiting = users.len() as u64;
         for (owner, count) in users {
@@ -113,7 +113,7 @@ impl BufferBudget {
         }
     }
 
-    /// How many of these shares are less than what was wanted.
+    /// Counts the shares that are smaller than requested.
     pub fn shortage(&self, shares: &[u64]) -> Shortage {
         let left_out = shares.iter().filter(|bytes| **bytes == 0).count() as u64;
         let reduced = shares.iter().filter(|bytes| (1..self.buffer).contains(*bytes)).count() as u64;
@@ -121,11 +121,11 @@ impl BufferBudget {
     }
 }
 
-/// What the namespaces of one owner get.
+/// Buffers for the namespaces of one owner.
 struct Share {
-    /// Bytes of a buffer.
+    /// Bytes per buffer.
     each: u64,
-    /// Namespaces that still get it.
+    /// Number of namespaces that can still get a share.
     count: u64,
 }
 

@@ -1,13 +1,13 @@
-//! Files that a run makes or writes: the only way in which a path is opened for writing.
+//! Files that a run creates or writes: the only code that opens a path for writing.
 //!
 //! A path that an administrator names may lead through a directory that other users can write to. Such a user must not
-//! choose which file is written. So the path is walked one component at a time from a directory descriptor
-//! ([`FilePlace::find`]), a link of another user is refused on the way and any link at the end, and the file is opened
-//! once, without waiting for the other end of a FIFO. What it is, is read from the descriptor: nothing is looked at by
-//! name before or after. It is emptied only after that.
+//! choose which file is written. So this module walks the path one component at a time from a directory descriptor
+//! ([`FilePlace::find`]). It refuses another user's link on the way, and any link at the end. It opens the file once,
+//! without waiting for the other end of a FIFO, and checks the open descriptor: no check before or after uses the name.
+//! It empties the file only after these checks.
 //!
-//! The kernel's own guards (`fs.protected_symlinks`, `protected_regular`, `protected_fifos`, `protected_hardlinks`) are
-//! not relied on: they can be switched off, and hold in sticky directories alone.
+//! It does not rely on the kernel's own guards (`fs.protected_symlinks`, `protected_regular`, `protected_fifos`,
+//! `protected_hardlinks`): they can be switched off, and protect only sticky directories.
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -23,64 +23,64 @@ use crate::fs::{Stat, stat_fd};
 use crate::syscall::{call, retried};
 use crate::{caps, signal};
 
-/// The mode of a file that its owner's group may read: no file that is written has more.
+/// Mode of a file that its owner's group may read: no output file has a wider mode.
 pub const GROUP_READS: u32 = 0o640;
-/// The mode of a file for its owner alone.
+/// Mode of a file that only its owner may use.
 pub const OWNER_ONLY: u32 = 0o600;
 
-/// Links that are followed in one path, as the kernel bounds them (MAXSYMLINKS in include/linux/namei.h).
+/// Maximum number of links followed in one path, as in the kernel (MAXSYMLINKS in include/linux/namei.h).
 const LINKS_MAX: usize = 40;
-/// How often a file that comes and goes meanwhile is tried.
+/// Maximum number of attempts to open a file that keeps being created and removed.
 const TRIES: usize = 4;
-/// Bits of the right of others than owner and group to write, and the sticky bit: only its owner renames a file there.
+/// Mode bits: users other than owner and group may write; sticky, so that only a file's owner may rename it there.
 const WORLD_WRITES: u32 = 0o002;
 const STICKY: u32 = 0o1000;
-/// How often a FIFO is asked whether it has a reader.
+/// Interval between checks whether a FIFO has a reader.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What becomes of the bytes of a file that is there already.
+/// Handling of an existing file's contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contents {
-    /// They stay, and each write goes behind them (O_APPEND).
+    /// Keep them, and append each write (O_APPEND).
     Appended,
-    /// They stay, and the file can be read too.
+    /// Keep them, and allow reading the file.
     Kept,
-    /// They go, once it is known that the file is one's own.
+    /// Discard them, after checking that the file belongs to this user.
     Emptied,
-    /// A file that is there is an error (`EEXIST`).
+    /// Fail with `EEXIST` if the file exists.
     New,
 }
 
-/// How a file is opened for writing.
+/// Options for opening a file for writing.
 #[derive(Debug, Clone, Copy)]
 pub struct Opening {
-    /// What becomes of its bytes.
+    /// Handling of the file's existing contents.
     pub contents: Contents,
-    /// The mode of a new file; the umask takes bits away. A file of one's own with a wider mode gets this one.
+    /// Mode of a new file, reduced by the umask. This user's file with a wider mode is narrowed to this one.
     pub mode: u32,
-    /// FIFOs and character devices will do as well. Descriptors that the caller of the program passed
-    /// (`/dev/stdout`, `/dev/fd/N`) are used as they are.
+    /// True to also accept FIFOs and character devices. Descriptors passed by the program's caller (`/dev/stdout`,
+    /// `/dev/fd/N`) are used as they are.
     pub takes_streams: bool,
 }
 
 impl Opening {
-    /// A regular file with the mode [`GROUP_READS`].
+    /// Accepts regular files, with the mode [`GROUP_READS`].
     pub const fn regular(contents: Contents) -> Opening {
         Opening { contents, mode: GROUP_READS, takes_streams: false }
     }
 
-    /// A regular file, FIFO or character device; new files get the mode [`GROUP_READS`].
+    /// Accepts regular files, FIFOs and character devices; new files get the mode [`GROUP_READS`].
     pub const fn stream(contents: Contents) -> Opening {
         Opening { takes_streams: true, ..Opening::regular(contents) }
     }
 
-    /// A regular file for its owner alone.
+    /// Accepts regular files, for their owner only.
     pub const fn private(contents: Contents) -> Opening {
         Opening { mode: OWNER_ONLY, ..Opening::regular(contents) }
     }
 }
 
-/// Where a file is or will be: an open directory, and a name in it.
+/// Place of an existing or future file: an open directory, and a name in it.
 #[derive(Debug)]
 pub struct FilePlace {
     folder: Folder,
@@ -90,7 +90,7 @@ pub struct FilePlace {
 }
 
 impl FilePlace {
-    /// Walks to the directory of `path`. Fails where a link of another user is on the way.
+    /// Walks to the directory of `path`. Fails if another user's link is on the way.
     pub fn find(path: &Path) -> io::Result<FilePlace> {
         let name = match path.components().next_back() {
             Some(Component::Normal(name)) => name.to_owned(),
@@ -100,7 +100,7 @@ impl FilePlace {
         Ok(FilePlace { folder: Folder::of(dir), name, exposed })
     }
 
-    /// The place of a path for outputs; `None` for a descriptor that the caller of the program passed, which has none.
+    /// Returns the place of an output path; `None` for a descriptor passed by the program's caller.
     pub fn of_output(path: &Path) -> io::Result<Option<FilePlace>> {
         match passed_descriptor(path) {
             Some(_) => Ok(None),
@@ -108,12 +108,12 @@ impl FilePlace {
         }
     }
 
-    /// The directory.
+    /// Returns the directory.
     pub fn folder(&self) -> &Folder {
         &self.folder
     }
 
-    /// The name of the file in it.
+    /// Returns the name of the file in the directory.
     pub fn name(&self) -> &OsStr {
         &self.name
     }
@@ -123,10 +123,10 @@ impl FilePlace {
         self.folder.open_output(&self.name, how)
     }
 
-    /// Makes sure that the file called `name` in the directory, which a library opens by its name later, is one that
-    /// [`FilePlace::open`] would open; a new one is made if `makes`. To be called after [`FilePlace::check_path`].
+    /// Ensures that [`FilePlace::open`] would accept the file `name` in the directory, which a library opens by name
+    /// later. Creates a missing file if `makes`. Call [`FilePlace::check_path`] first.
     ///
-    /// A file that is there is not opened: to close it would end the locks (fcntl) that this process has on it.
+    /// An existing file is not opened: closing it would release this process's locks (fcntl) on it.
     pub fn prepare(&self, name: &OsStr, makes: bool) -> io::Result<()> {
         let how = Opening::regular(Contents::New);
         match self.look(name, how)? {
@@ -138,8 +138,8 @@ impl FilePlace {
         }
     }
 
-    /// What `name` in the directory stands for, if it is there; the error if it may not be written to. Opens and makes
-    /// nothing.
+    /// Looks at `name` in the directory; returns `None` if it does not exist, and fails if it may not be written to.
+    /// Opens and creates nothing.
     pub fn look(&self, name: &OsStr, how: Opening) -> io::Result<Option<Stat>> {
         match self.folder.stat_name(name) {
             Ok(stat) => check(stat, how).map(|()| Some(stat)),
@@ -148,13 +148,13 @@ impl FilePlace {
         }
     }
 
-    /// True if other users can make files in the directory.
+    /// True if other users can create files in the directory.
     pub fn is_shared(&self) -> io::Result<bool> {
         self.folder.stat().map(|stat| stat.mode & WORLD_WRITES != 0).map_err(of_call)
     }
 
-    /// The error of a path on which another user can replace a directory or the file: for what must be opened by its
-    /// name again (a database, a socket). A sticky directory of root's passes: a file of one's own stays there.
+    /// Fails if another user can replace a directory on the path or the file. For files that are reopened by name (a
+    /// database, a socket). Accepts root's sticky directories: other users cannot replace this user's files there.
     pub fn check_path(&self) -> io::Result<()> {
         let Some(dir) = &self.exposed else { return Ok(()) };
         let dir = crate::escaped(dir.as_os_str().as_bytes());
@@ -162,7 +162,7 @@ impl FilePlace {
     }
 }
 
-/// Opens the file at `path` for writing. A descriptor of the caller's is opened once more, or duplicated.
+/// Opens the file at `path` for writing. A descriptor passed by the caller is reopened, or duplicated.
 pub fn open(path: &Path, how: Opening) -> io::Result<File> {
     match passed_descriptor(path).filter(|_| how.takes_streams) {
         Some(number) => open_passed(number, how),
@@ -170,7 +170,7 @@ pub fn open(path: &Path, how: Opening) -> io::Result<File> {
     }
 }
 
-/// Opens as [`open`] does, and waits until a FIFO of one's own has a reader. A signal that asks for the end ends the
+/// Opens like [`open`], and waits until this user's FIFO has a reader. A signal that asks the program to stop ends the
 /// wait ([`ErrorKind::Interrupted`]).
 pub fn open_waiting(path: &Path, how: Opening) -> io::Result<File> {
     loop {
@@ -183,14 +183,14 @@ pub fn open_waiting(path: &Path, how: Opening) -> io::Result<File> {
     }
 }
 
-/// The directory at `path`, to which no link of another user leads.
+/// Opens the directory at `path`; fails if another user's link is on the way.
 pub fn folder(path: &Path) -> io::Result<Folder> {
     walk(path).map(|(dir, _)| Folder::of(dir))
 }
 
 impl Folder {
-    /// Opens the file `name` for writing, and makes it if it is not there. A link, a file of another user, one with
-    /// further names and what is no file are refused, and stay as they are. Two to five system calls.
+    /// Opens the file `name` for writing, and creates it if it does not exist. Refuses links, other users' files, files
+    /// with several hard links and objects other than files, and leaves them as is. Costs two to five system calls.
     pub fn open_output(&self, name: &OsStr, how: Opening) -> io::Result<File> {
         let c_name = CString::new(name.as_bytes()).map_err(|_| of_errno(Errno::INVAL))?;
         let access = if how.contents == Contents::Kept { libc::O_RDWR } else { libc::O_WRONLY };
@@ -215,7 +215,7 @@ impl Folder {
         Err(of_errno(Errno::EXIST))
     }
 
-    /// Opens the file `name` for reading, if it is a regular one of the effective user's with no further name.
+    /// Opens the file `name` for reading, if it is a regular file of the effective user with one hard link.
     pub fn own_file(&self, name: &OsStr) -> io::Result<File> {
         let c_name = CString::new(name.as_bytes()).map_err(|_| of_errno(Errno::INVAL))?;
         let fd = self.open_name(&c_name, libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOCTTY, 0).map_err(of_errno)?;
@@ -226,7 +226,7 @@ impl Folder {
         Err(refused("it is no file of this user alone".to_owned()))
     }
 
-    /// The error of what cannot be opened for writing now: a FIFO without a reader, or something that never can.
+    /// Returns the error of a failed open for writing: of a FIFO without a reader, or of an unsupported object.
     fn without_reader(&self, name: &OsStr, how: Opening) -> io::Error {
         match self.stat_name(name) {
             Ok(stat) => check(stat, how).err().unwrap_or_else(|| of_errno(Errno::NXIO)),
@@ -254,7 +254,7 @@ fn kind(stat: Stat) -> u32 {
     stat.mode & libc::S_IFMT
 }
 
-/// Root may write to every file anyway, so a file of root's is nobody's trap.
+/// Root may write to every file anyway, so a file or directory owned by root is safe.
 fn is_trusted(uid: u32) -> bool {
     uid == 0 || uid == caps::euid()
 }
@@ -266,20 +266,20 @@ fn belongs(stat: Stat) -> io::Result<()> {
     }
 }
 
-/// The error of what may not be written to.
+/// Fails if the file may not be written to.
 fn check(stat: Stat, how: Opening) -> io::Result<()> {
     match kind(stat) {
         libc::S_IFREG => own(stat),
         libc::S_IFLNK => Err(refused(IS_LINK.to_owned())),
         libc::S_IFIFO if how.takes_streams => belongs(stat),
-        // What is written to /dev/null is lost to everybody: tcpdump gives it to the user of -Z.
+        // /dev/null may have any owner, because it discards all data: tcpdump gives it to the user of -Z.
         libc::S_IFCHR if how.takes_streams && stat.is_null() => Ok(()),
         libc::S_IFCHR if how.takes_streams => belongs(stat),
         _ => Err(refused(NO_FILE.to_owned())),
     }
 }
 
-/// The open file, if it may be written to; emptied if it is to be.
+/// Returns the open file if it may be written to, after emptying it if `how` requires this.
 fn checked(fd: Fd, how: Opening) -> io::Result<File> {
     let stat = stat_fd(&fd).map_err(of_errno)?;
     check(stat, how)?;
@@ -301,7 +301,7 @@ fn narrow(fd: &Fd, stat: Stat, how: Opening) -> io::Result<()> {
     Ok(())
 }
 
-/// The error of a file of another user, or with a further name by which it may be a file that nobody meant.
+/// Fails for another user's file, and for a file with several hard links: it may be a different file than intended.
 fn own(stat: Stat) -> io::Result<()> {
     belongs(stat)?;
     match stat.links {
@@ -310,7 +310,7 @@ fn own(stat: Stat) -> io::Result<()> {
     }
 }
 
-/// True for a file of one's own with rights beyond `mode`.
+/// True if this user owns the file and its mode is wider than `mode`.
 fn is_wider(stat: Stat, mode: u32) -> bool {
     stat.mode & 0o7777 & !mode != 0 && stat.uid == caps::euid()
 }
@@ -320,7 +320,7 @@ fn empty(fd: &Fd) -> io::Result<()> {
     retried("ftruncate", || unsafe { libc::ftruncate(fd.raw(), 0) }.into()).map(drop).map_err(of_errno)
 }
 
-/// The number of a descriptor of this process for which `path` stands.
+/// Returns the number of this process's descriptor that `path` names.
 fn passed_descriptor(path: &Path) -> Option<i32> {
     let text = path.to_str()?;
     match text {
@@ -334,8 +334,8 @@ fn passed_descriptor(path: &Path) -> Option<i32> {
     number.parse().ok().filter(|_| is_number)
 }
 
-/// Whoever started the program opened the descriptor, and chose the file. Opened once more it has flags of its own;
-/// a socket, and a terminal of another user, can only be duplicated.
+/// Opens a descriptor that the program's caller opened: the caller chose the file. A reopened descriptor has its own
+/// flags; a socket, and another user's terminal, can only be duplicated.
 fn open_passed(number: i32, how: Opening) -> io::Result<File> {
     let c_name = CString::new(format!("/proc/self/fd/{number}")).map_err(|_| of_errno(Errno::INVAL))?;
     let append = if how.contents == Contents::Appended { libc::O_APPEND } else { 0 };
@@ -357,7 +357,7 @@ fn open_passed(number: i32, how: Opening) -> io::Result<File> {
     Ok(File::from(OwnedFd::from(fd)))
 }
 
-/// Waits until a pipe takes bytes or its reader has gone, at most so long; a signal ends the wait.
+/// Waits at most `most` until a pipe accepts bytes or its reader closes; a signal ends the wait.
 pub fn wait_writable(file: &File, most: Duration) -> io::Result<()> {
     let mut poll = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
     let timeout_ms = i32::try_from(most.as_millis()).unwrap_or(i32::MAX);
@@ -368,7 +368,7 @@ pub fn wait_writable(file: &File, most: Duration) -> io::Result<()> {
     }
 }
 
-/// Sets or clears O_NONBLOCK of an open file.
+/// Clears O_NONBLOCK of an open file if it `waits`, otherwise sets it.
 pub fn set_waiting(file: &File, waits: bool) -> io::Result<()> {
     let fd = file.as_raw_fd();
     // SAFETY: fcntl takes integers here.
@@ -379,8 +379,8 @@ pub fn set_waiting(file: &File, waits: bool) -> io::Result<()> {
     call("fcntl", || unsafe { libc::fcntl(fd, libc::F_SETFL, flags) }.into()).map(drop).map_err(of_errno)
 }
 
-/// Walks to the directory at `path`, empty for the current one. Also a directory on the way, if any, whose entries
-/// another user can replace.
+/// Walks to the directory at `path` (empty: the current one). Also returns a directory on the way whose entries another
+/// user can replace, if there is such a directory.
 fn walk(path: &Path) -> io::Result<(Fd, Option<PathBuf>)> {
     let mut rest: Vec<OsString> = steps(path);
     let mut dir = start(path.is_absolute())?;
@@ -422,7 +422,7 @@ fn walk(path: &Path) -> io::Result<(Fd, Option<PathBuf>)> {
     Ok((dir, exposed))
 }
 
-/// The components of a path, the last one first.
+/// Returns the components of a path, the last one first.
 fn steps(path: &Path) -> Vec<OsString> {
     let step = |component: Component<'_>| match component {
         Component::Normal(name) => Some(name.to_owned()),
@@ -441,7 +441,7 @@ fn start(is_absolute: bool) -> io::Result<Fd> {
     fd.map(|fd| unsafe { Fd::take(fd) }).map_err(of_errno)
 }
 
-/// The thing itself that has this name, also if it is a link.
+/// Opens a reference to `name` itself without following a link.
 fn open_path(dir: &Fd, name: &CStr) -> Result<Fd, Errno> {
     let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
     // SAFETY: `name` is a NUL-terminated string that lives through the call.
@@ -465,9 +465,9 @@ fn is_exposed(dir: Stat) -> bool {
     !is_trusted(dir.uid) || dir.mode & WORLD_WRITES != 0 && dir.mode & STICKY == 0
 }
 
-/// Makes the file at `path` for its owner alone, in the place of one that is there: a new file has no earlier readers.
-/// One that cannot be replaced (a mounted file, a directory that may not be changed) is emptied if only its owner could
-/// have opened it.
+/// Creates the file at `path` for its owner only, and replaces an existing file: a new file has no earlier readers. A
+/// file that cannot be replaced (a mounted file, a directory that may not be changed) is emptied if only its owner
+/// could have opened it.
 pub fn replace(path: &Path) -> io::Result<File> {
     let place = FilePlace::find(path)?;
     let new = Opening::private(Contents::New);
@@ -604,7 +604,7 @@ mod tests {
         }
     }
 
-    /// The path is led elsewhere after it was walked: the file stays in the directory that was found.
+    /// The path is redirected after the walk: the file stays in the directory that was found.
     #[test]
     fn a_directory_that_is_replaced_meanwhile_leads_nowhere_else() {
         let tmp = tempfile::tempdir().unwrap();

@@ -172,14 +172,14 @@ pub fn raise_open_files(wanted: u64) -> Result<u64, SysError> {
     Ok(limit.rlim_cur)
 }
 
-/// Raises the soft limit of open files of this process to the hard one, which needs no right; returns the limit.
+/// Raises this process's soft limit of open files to the hard limit, which needs no privilege; returns the limit.
 pub fn use_open_files() -> u64 {
     let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is a live rlimit64 to be filled.
+    // SAFETY: `limit` is a live rlimit64 that the call fills.
     let read = call("prlimit64", || unsafe { libc::getrlimit64(libc::RLIMIT_NOFILE, &raw mut limit) }.into());
     match read.and_then(|_| limit_resource(libc::RLIMIT_NOFILE, limit.rlim_max, limit.rlim_max)) {
         Ok(()) => limit.rlim_max,
-        // As far as it could be read.
+        // The current limit, or 0 if it could not be read.
         Err(_) => limit.rlim_cur,
     }
 }

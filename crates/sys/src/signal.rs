@@ -48,7 +48,7 @@ pub fn is_requested() -> bool {
     REQUESTED.load(SeqCst) != 0
 }
 
-/// Ends the run as Ctrl-C does if `q` was pressed on the alternate screen. At most one look in 50 ms.
+/// Ends the run like Ctrl-C if `q` was pressed on the alternate screen. Checks at most once in 50 ms.
 pub fn end_on_quit() {
     if alternate_screen::take_quit() {
         request(libc::SIGINT, clock::monotonic_ns());
@@ -316,10 +316,10 @@ fn is_in_foreground() -> bool {
     unsafe { libc::tcgetpgrp(libc::STDOUT_FILENO) == libc::getpgrp() }
 }
 
-// True if a key has come.
+// True if a key was pressed.
 fn sleep_or_poke(left_ns: u64) -> Result<bool, Errno> {
     let poke = libc::pollfd { fd: POKE.load(SeqCst), events: libc::POLLIN, revents: 0 };
-    // A negative descriptor is not looked at.
+    // ppoll ignores a negative descriptor.
     let keys = if alternate_screen::has_keys() { libc::STDIN_FILENO } else { -1 };
     let mut polls = [poke, libc::pollfd { fd: keys, ..poke }];
     let left = libc::timespec {
@@ -328,7 +328,7 @@ fn sleep_or_poke(left_ns: u64) -> Result<bool, Errno> {
     };
     // SAFETY: two live pollfds, one live timespec, no signal mask.
     call("ppoll", || unsafe { libc::ppoll(polls.as_mut_ptr(), 2, &raw const left, std::ptr::null()) }.into())?;
-    // A terminal that is gone is reported without end: SIGHUP ends the run.
+    // ppoll would report a closed terminal again at once; SIGHUP ends the run.
     if polls[1].revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0 {
         alternate_screen::forget_keys();
     }

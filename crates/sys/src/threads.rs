@@ -1,14 +1,14 @@
-//! What threads have in common.
+//! Compares the descriptor tables of threads.
 use crate::errno::Errno;
 use crate::syscall::call;
 
 /// `KCMP_FILES` (include/uapi/linux/kcmp.h).
 const FILES: libc::c_long = 2;
 
-/// True if these two threads have one table of descriptors, by their numbers in our pid namespace. Costs 0.4 µs.
+/// True if two threads, given by their numbers in our pid namespace, share one descriptor table. Costs 0.4 µs.
 ///
-/// Fails with ENOSYS where the kernel was built without kcmp(2), with EPERM without the right to trace both, with ESRCH
-/// where a thread has ended.
+/// Fails with ENOSYS if the kernel was built without kcmp(2), with EPERM without the privilege to trace both threads,
+/// and with ESRCH if a thread has ended.
 pub fn share_descriptors(one: u32, other: u32) -> Result<bool, Errno> {
     let (one, other) = (libc::c_long::from(one), libc::c_long::from(other));
     // SAFETY: kcmp takes five numbers and touches no memory of ours.

@@ -13,11 +13,11 @@ const LINES_MAX: usize = 70;
 /// of their own: `testkit::allocator::Counting`.
 const UNSAFE_HERE: &[&str] = &["crates/sys/"];
 
-/// Ways of the standard library to open a file for writing. They follow links, and tell nobody whose the file is.
+/// Standard library functions that open a file for writing. They follow links and do not check who owns the file.
 const WRITERS: &[&str] = &["OpenOptions", "File::create", "File::options", "fs::write", "fs::copy"];
 
-/// Who may use them: `sys`, whose `outfile` is the way for everybody else, programs for tests and chores, and what
-/// writes to files of the kernel alone (tracefs, /proc).
+/// Code that may use them: `sys`, whose `outfile` all other code uses, programs for tests and chores, and code that
+/// writes only to kernel files (tracefs, /proc).
 const WRITERS_HERE: &[&str] = &[
     "crates/sys/",
     "crates/testkit/",
@@ -47,7 +47,7 @@ fn let_chains(file: &Path, code: &str) -> Findings {
     chained.map(|at| format!("{}:{}: a chain of let needs Rust 1.88", file.display(), line_of(code, at))).collect()
 }
 
-/// The code of a crate that opens a file for writing but by `sys::outfile`; its tests may.
+/// Finds code in a crate that opens a file for writing without `sys::outfile`; tests may do so.
 fn other_ways_to_write(file: &Path, code: &str) -> Findings {
     let name = file.to_string_lossy();
     let is_product = name.starts_with("crates/") && name.contains("/src/") && !name.ends_with("tests.rs");
@@ -55,7 +55,7 @@ fn other_ways_to_write(file: &Path, code: &str) -> Findings {
         return Vec::new();
     }
     let product = code.split("#[cfg(test)]").next().unwrap_or(code);
-    // `OutputFile::create` is another function.
+    // `OutputFile::create` is a different function.
     let is_whole = |at: usize| !code[..at].ends_with(|before: char| before.is_alphanumeric() || before == '_');
     let found = WRITERS.iter().flat_map(|way| product.match_indices(way)).filter(|(at, _)| is_whole(*at));
     found

@@ -65,7 +65,7 @@ impl FileError {
         matches!(&self.fault, FileFault::Io(error) if error.kind() == io::ErrorKind::Interrupted)
     }
 
-    /// True if the call that failed would have had to wait for a pipe, and may be repeated.
+    /// True if the call failed because it would have waited for a pipe. The caller may repeat it.
     pub(super) fn is_starved(&self) -> bool {
         matches!(&self.fault, FileFault::Io(error) if error.kind() == io::ErrorKind::WouldBlock)
     }

@@ -19,7 +19,7 @@ pub struct FileIface {
     pub link_type: u32,
     /// Bytes of each packet that were captured at most; 0 for all.
     pub snaplen: u32,
-    /// What a pcap header has beside the number of the link type: how long the checksums of frames are. `None` in
+    /// The upper bits of the link type field in a pcap header: the length of the frame check sequence. `None` in
     /// pcapng.
     pub pcap_bits: Option<u32>,
     /// How its stamps are written.

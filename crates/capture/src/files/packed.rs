@@ -13,26 +13,26 @@ const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// A reader that has its first bytes again.
 type Whole = Chain<Cursor<Vec<u8>>, Box<dyn Read>>;
 
-/// Appends `bytes` as a member of a gzip file: members one after the other are one stream.
+/// Appends `bytes` as a gzip member. Consecutive members form one stream.
 pub fn put_gzip(bytes: &[u8], out: &mut Vec<u8>) {
     let mut encoder = GzEncoder::new(out, Compression::fast());
-    // A vector takes everything.
+    // Writing to a vector cannot fail.
     let _ = encoder.write_all(bytes).and_then(|()| encoder.try_finish());
 }
 
-/// The formats that files are packed in.
+/// The compression format of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Packing {
     Gzip,
     Zstd,
 }
 
-/// The unpacked bytes of `reader`, and whether it was packed (gzip, zstd). Reads four bytes.
+/// Returns the unpacked bytes of `reader`, and whether it was packed (gzip, zstd). Reads four bytes.
 pub fn unpacked(reader: Box<dyn Read>) -> io::Result<(Box<dyn Read>, bool)> {
     unpack(reader).map(|(reader, packing)| (reader, packing.is_some()))
 }
 
-/// The unpacked bytes of `reader`, and how it was packed. Reads four bytes.
+/// Returns the unpacked bytes of `reader` and its compression format. Reads four bytes.
 pub(super) fn unpack(mut reader: Box<dyn Read>) -> io::Result<(Box<dyn Read>, Option<Packing>)> {
     let mut magic = Vec::with_capacity(4);
     while magic.len() < 4 {

@@ -102,7 +102,7 @@ impl PcapHeader {
             options: FileOptions::NONE,
         };
         let record = header + bytes;
-        // As libpcap has it, no packet has more bytes than the header says; a limit that is none is no limit.
+        // Like libpcap, cut each packet to the header's snapshot length; 0 and values above i32::MAX mean no limit.
         let limit =
             i32::try_from(self.iface.snaplen).ok().filter(|limit| *limit > 0).map_or(bytes, |limit| limit as usize);
         let bytes = bytes.min(limit);

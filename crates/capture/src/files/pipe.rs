@@ -1,4 +1,4 @@
-//! Files that may have no more for now: pipes, FIFOs, sockets, terminals.
+//! Files whose next bytes may not have arrived yet: pipes, FIFOs, sockets, terminals.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -8,20 +8,20 @@ use std::rc::Rc;
 
 use sys::wait_any;
 
-/// A file whose bytes come as somebody writes them. Copies read the same file.
+/// A file whose bytes arrive as another process writes them. Clones read the same file.
 #[derive(Clone)]
 pub(super) struct Pipe(Rc<PipeState>);
 
 struct PipeState {
     file: File,
-    /// True if a read that finds nothing fails instead of waiting.
+    /// True if a read that finds no data fails instead of waiting.
     fails: Cell<bool>,
-    /// True if the last read has found nothing.
+    /// True if the last read found no data.
     is_starved: Cell<bool>,
 }
 
 impl Pipe {
-    /// The file, unless it has all of its bytes: a regular file or a device that is read by blocks.
+    /// Wraps the file. Returns regular files, block devices and directories as `Err`: all of their bytes exist.
     pub(super) fn of(file: File) -> Result<Pipe, File> {
         use std::os::unix::fs::FileTypeExt;
         match file.metadata().map(|found| found.file_type()) {
@@ -32,12 +32,12 @@ impl Pipe {
         }
     }
 
-    /// From now on a read that finds nothing fails with [`io::ErrorKind::WouldBlock`]; nothing is lost by that.
+    /// Makes a read that finds no data fail with [`io::ErrorKind::WouldBlock`]. No data is lost.
     pub(super) fn fail_instead_of_waiting(&self) {
         self.0.fails.set(true);
     }
 
-    /// False if a read found nothing, and nothing has come in so many ms since.
+    /// False if the last read found no data and none arrives within `timeout_ms`.
     pub(super) fn may_have_more(&self, timeout_ms: i32) -> bool {
         !self.0.is_starved.get() || is_ready(&self.0.file, timeout_ms)
     }
@@ -60,7 +60,7 @@ impl Read for Pipe {
     }
 }
 
-/// False if a read of the file would wait for so many ms.
+/// False if a read of the file would wait for `timeout_ms`.
 pub(super) fn is_ready(file: &impl AsFd, timeout_ms: i32) -> bool {
     let mut ready = Vec::new();
     wait_any(&[file.as_fd()], timeout_ms, &mut ready).is_err() || !ready.is_empty()

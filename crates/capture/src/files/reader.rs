@@ -37,15 +37,15 @@ pub struct PacketFile {
     is_zstd: bool,
     /// True once a record was asked for: that of a pcap file's interface comes before all others.
     is_described: bool,
-    /// The file, if it may have no more for now.
+    /// The file, if its next bytes may not have arrived yet.
     pipe: Option<Pipe>,
-    /// Blocks so far that describe no packet, no interface and no section.
+    /// Number of blocks read so far that describe neither a packet nor an interface nor a section.
     pub(super) other_blocks: u64,
 }
 
 /// A file that is open and of which nothing was read: what its bytes may do is decided before.
 pub struct UnreadFile {
-    /// A file that has all of its bytes, or one that may have no more for now.
+    /// `Err` for a file whose bytes all exist; `Ok` for one whose next bytes may not have arrived yet.
     file: Result<Pipe, File>,
     name: Box<str>,
 }
@@ -65,7 +65,7 @@ impl UnreadFile {
         }
     }
 
-    /// False if nothing can be read for so many ms: the pipe's writer has written nothing yet.
+    /// False if the pipe's writer has written nothing yet and writes nothing within `timeout_ms`.
     pub fn is_ready(&self, timeout_ms: i32) -> bool {
         self.file.as_ref().map_or(true, |pipe| is_ready(pipe, timeout_ms))
     }
@@ -202,15 +202,15 @@ impl PacketFile {
         found.map_err(|fault| FileError { file: self.name.clone(), offset: self.input.offset(), fault })
     }
 
-    /// From now on a call that would have to wait for a pipe fails instead ([`FileError::is_starved`]), and loses
-    /// nothing. What is packed by zstd is waited for all the same: its decoder hands out nothing before.
+    /// Makes a call that would wait for a pipe fail instead ([`FileError::is_starved`]), without losing data. Calls
+    /// still wait for data packed with zstd, because its decoder returns no partial data.
     pub(super) fn fail_instead_of_waiting(&mut self) {
         if let Some(pipe) = self.pipe.as_ref().filter(|_| !self.is_zstd) {
             pipe.fail_instead_of_waiting();
         }
     }
 
-    /// False if a call has failed because it would have had to wait, and so many ms later would again.
+    /// False if the last call failed because it would have waited, and no data arrives within `timeout_ms`.
     pub(super) fn may_have_more(&self, timeout_ms: i32) -> bool {
         self.pipe.as_ref().is_none_or(|pipe| pipe.may_have_more(timeout_ms))
     }

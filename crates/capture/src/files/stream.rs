@@ -61,8 +61,8 @@ impl<'h> FilePackets<'h> {
         }
     }
 
-    /// What rows do not have: comments of the packets so far that passed, and blocks that are no packets (names,
-    /// counts, secrets).
+    /// Returns what rows leave out: the number of comments on packets that passed so far, and the number of other
+    /// blocks (names, counts, secrets).
     pub fn left_out(&self) -> (u64, u64) {
         (self.comments, self.file.other_blocks)
     }
@@ -139,7 +139,7 @@ impl Stream<CapturedPackets> for FilePackets<'_> {
         }
         match self.hand_out(demand.need, each) {
             Ok(state) => Ok(state),
-            // Rows so far are shown; the next call goes on with the packet.
+            // Show the rows so far; the next call continues with this packet.
             Err(fault) if fault.is_interrupted() || fault.is_starved() => Ok(StreamState::Open),
             Err(fault) => {
                 self.fault = Some(fault);

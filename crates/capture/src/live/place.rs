@@ -11,7 +11,7 @@ pub struct CapturePlace {
     pub netns_id: u64,
     /// The namespace, unless the calling thread is in it.
     pub netns: Option<NetNs>,
-    /// Bytes of each of its rings.
+    /// Size of each ring, in bytes.
     pub ring_bytes: usize,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct OpenPlace {
 }
 
 impl OpenPlace {
-    /// Listens to changes, then reads the interfaces. The error has the place.
+    /// Subscribes to changes, then reads the interfaces. The error contains the place.
     pub(super) fn open(place: CapturePlace, read: ReadLinks<'_>) -> Result<OpenPlace, (CapturePlace, String)> {
         let events = place.inside(LinkEvents::open).ok();
         let mut open = OpenPlace { place, links: LinkTable::default(), events };

@@ -82,7 +82,7 @@ pub struct FollowPackets<'h> {
     pub delivery: Delivery,
     /// Threads that read each interface, with a ring each; 1: the calling one alone.
     pub threads: usize,
-    /// Other namespaces that no memory was left for, and those that have smaller rings for that.
+    /// Number of other namespaces left out for lack of memory, and of those that got smaller rings.
     pub shortage: Shortage,
     /// Bytes of each packet that are captured.
     pub snaplen: u32,
@@ -111,7 +111,7 @@ pub struct FollowPackets<'h> {
 /// Packets from now on.
 pub struct PacketStream<'h> {
     places: Vec<OpenPlace>,
-    /// [`FollowPackets::shortage`]
+    /// See [`FollowPackets::shortage`].
     shortage: Shortage,
     unopened: Unopened,
     rings: Vec<OpenRing>,
@@ -582,7 +582,7 @@ fn row<'r>(frame: &Frame<'r>, netns_id: u64, link: Option<&'r KnownLink>) -> Cap
     }
 }
 
-/// Other namespaces in which something could not be opened, and the first reason. They are captured in part or not at
+/// Other namespaces in which netwren could not open something, and the first reason. It captures them in part or not at
 /// all.
 #[derive(Default)]
 struct Unopened {
@@ -591,7 +591,7 @@ struct Unopened {
 }
 
 impl Unopened {
-    /// Counts a namespace. In the caller's own one every error ends the run.
+    /// Counts a namespace. Returns false for the caller's own namespace, where every error ends the run.
     fn note(&mut self, place: &CapturePlace, why: &str) -> bool {
         self.count += 1;
         self.why.get_or_insert_with(|| format!("network namespace {}: {why}", place.netns_id));

@@ -1,14 +1,14 @@
-//! What a run of `--all-netns` may take in other network namespaces.
+//! Limits on what `--all-netns` may use in other network namespaces.
 
 use crate::command::ParsedWords;
 use crate::flags::parser;
 
-/// Memory for buffers in all other network namespaces together, unless `--buffer-total` says otherwise.
+/// Total bytes for buffers in all other network namespaces, unless `--buffer-total` is given.
 const BUFFER_TOTAL: u64 = 256 << 20;
-/// Descriptors that are left to everything else.
+/// Descriptors reserved for everything else.
 const DESCRIPTORS_LEFT: u64 = 256;
 
-/// The bytes of `--buffer-total`. The error is about the flag.
+/// Returns `--buffer-total` in bytes. Errors name the flag.
 pub(super) fn buffer_total(line: &ParsedWords<'_>) -> Result<u64, String> {
     let Some(text) = line.value("buffer-total").filter(|_| line.is_given("buffer-total")) else {
         return Ok(BUFFER_TOTAL);
@@ -20,8 +20,8 @@ pub(super) fn buffer_total(line: &ParsedWords<'_>) -> Result<u64, String> {
     bytes.ok_or_else(|| format!("--buffer-total takes 1MiB to 1TiB, not `{text}`"))
 }
 
-/// How many network namespaces can be followed that take so many descriptors each. Raises the soft limit of open files
-/// to the hard one.
+/// Returns how many network namespaces can be followed if each takes `each` descriptors. Raises the soft limit on open
+/// files to the hard limit.
 pub(super) fn descriptors_for_netns(each: u64) -> u64 {
     let limit = sys::sandbox::use_open_files();
     limit.saturating_sub(DESCRIPTORS_LEFT).max(limit / 2) / each.max(1)

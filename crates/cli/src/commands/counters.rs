@@ -58,7 +58,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let provider = CounterProvider { changed_only: words.has("changed"), ..provider };
     let is_long = window.is_some() && request.replay.is_none();
     let provider = if is_long { provider.announced("comparing the counters of this host") } else { provider };
-    // The row counts are the last line of a long wait.
+    // A long wait ends with a line of row counts.
     request.stats |= is_long && request.format != Format::Json;
     Ok(table::show(&request, |_| Ok(provider)))
 }
@@ -99,9 +99,9 @@ pub(super) struct CounterProvider {
     changed_only: bool,
     /// True to read what drivers count as well.
     drivers: bool,
-    /// True if a wait that is ended early is followed by the second reading; without `--watch` alone.
+    /// True if a wait that is cut short is followed by the second reading. Only used without `--watch`.
     compares_early: bool,
-    /// What is said on stderr before the wait for the second reading; `None` for a wait that nobody notices.
+    /// The message printed on stderr before the wait for the second reading; `None` for a wait too short to notice.
     announced: Option<&'static str>,
     memory: RefCell<CounterMemory>,
 }
@@ -121,17 +121,18 @@ impl CounterProvider {
         }
     }
 
-    /// The same for the command itself: with what drivers count, and a second reading also where Ctrl-C ends the wait.
+    /// Returns a provider for the command itself: it also reads driver counters, and takes the second reading even if
+    /// Ctrl-C ends the wait.
     fn with_drivers(self) -> CounterProvider {
         CounterProvider { drivers: true, compares_early: true, ..self }
     }
 
-    /// True without `--watch`.
+    /// True if the counters are read once, without `--watch`.
     pub(super) fn is_once(&self) -> bool {
         self.repeat == Repeat::Once
     }
 
-    /// The same, which says on stderr what it does while it waits.
+    /// Returns a provider that prints `what` on stderr before it waits.
     pub(super) fn announced(self, what: &'static str) -> CounterProvider {
         CounterProvider { announced: Some(what), ..self }
     }

@@ -78,7 +78,7 @@ pub(super) fn flows(request: &Request, interval: Duration) -> Outcome {
     })
 }
 
-/// True if the user, or the reader of the output, has gone away, or the time of `--for` is over.
+/// True if the user has ended the run, the reader of the output is gone, or the time of `--for` is up.
 pub(super) fn is_over(request: &Request, session: &Session) -> bool {
     session.run().turn();
     if request.ends_ns.is_some_and(|end_ns| sys::clock::monotonic_ns() >= end_ns) {
@@ -226,12 +226,12 @@ fn follow<T: Shipped>(
     Ok(run)
 }
 
-/// Says which rows go where, until when.
+/// Announces which rows are shipped where, and until when.
 fn announce(request: &Request) {
     let Some(ship) = &request.ship else { return };
     let targets: Vec<String> = ship.targets.iter().map(ToString::to_string).collect();
     let left_ns = request.ends_ns.map(|end_ns| end_ns.saturating_sub(sys::clock::monotonic_ns()));
-    // Rounded up: the time began when the words were read.
+    // Rounded up, because the time started when the command line was parsed.
     let left = left_ns.map(|ns| Duration::from_millis(ns.div_ceil(100_000_000) * 100));
     say(&format!("shipping rows of `{}` to {}, {}", request.command, targets.join(", "), long_work::until(left)));
 }
@@ -267,11 +267,11 @@ fn read_to_its_end<T: Table>(
     result
 }
 
-/// What surrounds rows, though namespaces, interfaces, users, groups and processes come and go while we follow.
+/// Lookups that stay current while namespaces, interfaces, users, groups and processes come and go.
 struct FollowedLookups<'s> {
     session: &'s Session,
     base: Lookups<'s>,
-    /// None if no row shows an interface.
+    /// `None` if no row shows an interface.
     ifaces: Option<FollowedIfaces<'s>>,
     refreshing: RefreshingLookups<'s>,
     processes: ProcessCache<'s, Processes>,
@@ -279,8 +279,8 @@ struct FollowedLookups<'s> {
 }
 
 impl<'s> FollowedLookups<'s> {
-    /// The lookups that are read once, at the start. The names of interfaces are read when rows need them, unless they
-    /// are those of a recording.
+    /// Returns the lookups that are read once, at the start. Interface names are read when rows need them, except in a
+    /// replay, which uses the recorded names.
     fn read_before(session: &Session, wanted: &[LookupId]) -> Vec<LookupId> {
         let is_replay = session.host().is_replay();
         wanted.iter().copied().filter(|id| is_replay || *id != LookupId::Ifaces).collect()

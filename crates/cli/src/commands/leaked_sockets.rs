@@ -1,4 +1,5 @@
-//! TCP sockets that are in no table of the kernel, as rows behind those that are, where a filter asks for closed ones.
+//! Adds TCP sockets that are in none of the kernel's tables to the rows, after the listed sockets, if a filter asks for
+//! closed sockets.
 
 use crate::session::Session;
 use engine::Predicate;
@@ -23,13 +24,13 @@ pub(super) fn are_asked_for(conjuncts: &[Expr]) -> bool {
     asked
 }
 
-/// Sockets of another source, followed by those that are in no table.
+/// A source that appends sockets missing from all tables to the sockets of another source.
 pub(super) struct WithLeaked<'s> {
     pub(super) source: &'s dyn Source<Sockets>,
     pub(super) session: &'s Session,
     pub(super) filter: &'s Predicate<Sockets>,
     pub(super) lookups: &'s Lookups<'s>,
-    /// True for a namespace that is shown.
+    /// Returns true for a namespace that is shown.
     pub(super) is_wanted: &'s dyn Fn(u64) -> bool,
 }
 
@@ -52,7 +53,7 @@ impl Source<Sockets> for WithLeaked<'_> {
 
 impl WithLeaked<'_> {
     fn add_leaked(&self, stats: &mut Accounting, each: &mut Each<'_, Sockets>) -> Result<(), SourceError> {
-        // What was recorded is what the tables held.
+        // A recording holds only the sockets that were in the tables.
         let host = self.session.host();
         let Some(owners) = (!host.is_replay()).then(|| self.session.owners().read(host).ok()).flatten() else {
             return Ok(());
@@ -76,7 +77,7 @@ impl WithLeaked<'_> {
         Ok(())
     }
 
-    /// The sockets that `owners` hold and no table has.
+    /// Returns the sockets that `owners` hold but no table lists.
     fn found(&self, owners: &Owners) -> Result<Vec<UnhashedTcp>, SourceError> {
         let (Some(proto), Some(inode)) = (field_index::<Sockets>("proto"), field_index::<Sockets>("inode")) else {
             return Ok(Vec::new());

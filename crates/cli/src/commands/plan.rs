@@ -18,13 +18,13 @@ pub(super) enum PlanError {
     Column(UnknownColumn),
     /// `--by`, `--sort`, a pattern.
     Plan(engine::PlanError),
-    /// No value of the field is called so.
+    /// The field has no value with this name.
     NoSuchName {
         /// The field.
         field: &'static str,
-        /// As written.
+        /// The name as the user wrote it.
         name: Box<str>,
-        /// What was probably meant.
+        /// The name that was probably meant.
         hint: Option<&'static str>,
     },
     /// A field that compares two rounds, where there is one only.
@@ -79,13 +79,13 @@ pub(super) fn of_request<T: Table>(request: &Request) -> Result<Plan<T>, PlanErr
     plan(request, &parse(Schema::of::<T>(), request)?)
 }
 
-/// Parses the filter of `table`. An error proposes what was probably meant.
+/// Parses the filter of `table`. Errors propose the filter that was probably meant.
 pub(super) fn parse(table: Schema, request: &Request) -> Result<Ast, FilterError> {
     let parsed = engine::filter::parse(&request.shown.filter);
     parsed.map_err(|error| engine::filter::proposing(table, error, &|filter| proposed(table, request, filter)))
 }
 
-/// The line of the request with another filter; `None` if it would be refused for its columns or groups.
+/// Returns the request's command line with another filter; `None` if its columns or groups are unknown.
 fn proposed(table: Schema, request: &Request, filter: &str) -> Option<String> {
     let shown = &request.shown;
     columns::resolve(table, shown.columns.as_deref(), Base::Default, true).ok()?;
@@ -130,8 +130,8 @@ fn in_fields(table: Schema, request: &Request, filter: &Ast) -> Result<PlanReque
     })
 }
 
-/// The fields of `--by`. Where all namespaces are read, groups do not reach across them: equal addresses of two are two
-/// ends. `-netns` in the list asks for one group over all.
+/// Returns the fields of `--by`. If all namespaces are read, groups do not span namespaces, because equal addresses in
+/// two namespaces are different endpoints. `-netns` in the list makes groups span all of them.
 fn groups(table: Schema, request: &Request) -> Vec<Box<str>> {
     let mut names: Vec<Box<str>> = names_in(request.shown.by.as_deref()).collect();
     let count = names.len();
@@ -196,12 +196,12 @@ fn with_sort_keys(table: Schema, sort: Option<&str>, mut columns: Vec<usize>) ->
     columns
 }
 
-/// Fields of rates that tables with --watch are ordered by, each with the columns that must be shown for that.
+/// Rate fields that order tables with --watch, each with the columns of which at least one must be shown.
 const ORDER_OF_ROUNDS: [(&str, &[&str]); 2] =
     [("bytes_per_s", &["bytes_in_per_s", "bytes_out_per_s"]), ("per_s", &["per_s"])];
 
-/// The order of rows, and whether rows that it does not tell apart stay as they come: what the user or the command
-/// says; else, in tables of rounds that show rates, by the rate. JSON and CSV stream.
+/// Returns the sort keys, and true if rows with equal keys keep their order. The user's or the command's order comes
+/// first; otherwise tables of rounds that show rates are sorted by rate. JSON and CSV are streamed.
 fn sort_keys(table: Schema, request: &Request, columns: &[usize]) -> (Vec<Sort>, bool) {
     let shown = &request.shown;
     if let Some(order) = shown.sort.as_deref().or(shown.order) {

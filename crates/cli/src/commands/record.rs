@@ -134,7 +134,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     Ok(Outcome { exit, messages: footer_lines(&stats) })
 }
 
-/// Packs the finished file; returns its size in words. One that cannot be packed stays as it is, which `stats` says.
+/// Packs the finished file and returns its size as text. `stats` reports a file that cannot be packed, which is kept.
 fn packed(file: &Path, stats: &mut Accounting) -> String {
     let size = |bytes: u64| match bytes / 1_000_000 {
         0 => format!("{} kB", bytes.div_ceil(1000)),
@@ -153,7 +153,7 @@ fn packed(file: &Path, stats: &mut Accounting) -> String {
     }
 }
 
-/// Says what is recorded where, until when.
+/// Announces what is recorded, into which file and until when.
 fn announce(asked: &RecordRequest) {
     let file = sys::escaped(asked.file.as_os_str().as_encoded_bytes());
     let what = match &asked.netns {

@@ -82,7 +82,7 @@ impl<'r, T: Table, P: SourceProvider<T>> RoundReader<'r, T, P> {
         all: &mut Run,
     ) -> Result<(), RunError> {
         let mut stats = Accounting::default();
-        // `--via` names the backend of the rows. Which namespaces there are is asked of the kernel in any case.
+        // `--via` names the backend of the rows. The kernel always provides the list of namespaces.
         pillars::find_namespaces(self.session, true, &mut stats);
         let wanted = self.wanted_lookups(&mut stats);
         // Where only the rows that fit on a screen are made, their owners are looked at instead of all.

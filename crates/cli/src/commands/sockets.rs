@@ -133,7 +133,7 @@ Examples:
 
 fn run_listeners(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let mut request = Request::of(words)?;
-    // By itself: an error shows the filter as it was written.
+    // The filter is checked alone first, so that an error shows it as the user wrote it.
     let table = Schema::of::<Sockets>();
     let checked = plan::parse(table, &request).and_then(|ast| plan::bind(table, &request, &ast));
     if let Err(wrong) = checked {
@@ -209,7 +209,7 @@ struct SocketProvider {
     /// Which namespaces are read when all could be.
     places: Predicate<Sockets>,
     filter: Predicate<Sockets>,
-    /// True if TCP sockets that are in no table are looked for.
+    /// True if the provider also looks for TCP sockets that are in no table.
     with_leaked: bool,
     all_netns: bool,
     /// What is remembered from round to round, if there are several.

@@ -6,7 +6,7 @@ use sys::Host;
 /// `PROC_PID_INIT_INO` of include/linux/proc_ns.h: the initial pid namespace.
 const INIT_PID_NS: &[u8] = b"pid:[4026531836]";
 
-/// Sockets that no process has a descriptor of.
+/// Lists the places that can hold a socket without any process having a descriptor for it.
 const WITHOUT_DESCRIPTOR: &str =
     "the kernel's own, in an io_uring's fixed files, in flight over a unix socket (SCM_RIGHTS)";
 

@@ -46,7 +46,7 @@ const FACES: &[(&str, Run, Switches)] = &[
     ("dropwatch", dropwatch::run, dropwatch::switches),
 ];
 
-/// True if the face called `name` understands these words. False also for a face whose lines are proposed nowhere.
+/// True if the face called `name` accepts these arguments. Returns false for faces that hints never propose.
 pub(crate) fn accepts(name: &str, args: Vec<OsString>) -> bool {
     let call = Call { args, bug_compatible: false };
     match name {

@@ -11,7 +11,8 @@ pub(crate) fn near_command(words: &[OsString], command: &Command, commands: Comm
     below.find(|other| is_slip(word.as_bytes(), other.word().as_bytes())).map(|other| other.name)
 }
 
-/// True if one letter more, less or another one, or two swapped ones, make `a` of `b`, of three letters at least.
+/// True if `a` and `b` differ by one added, missing or replaced letter or by two swapped letters, and both have at
+/// least three letters.
 pub(crate) fn is_slip(a: &[u8], b: &[u8]) -> bool {
     let same_from = |a: &mut dyn Iterator<Item = &u8>, b: &mut dyn Iterator<Item = &u8>| -> usize {
         a.zip(b).take_while(|(a, b)| a == b).count()

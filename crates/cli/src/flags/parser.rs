@@ -148,8 +148,8 @@ fn takes_next_word(word: &str) -> bool {
     }
 }
 
-/// The words without `-n` and `-nn` of other tools, which ask for numbers: netwren shows no names unless `--resolve` is
-/// given. `-n` before a number is a limit.
+/// Removes `-n` and `-nn`, with which users of other tools ask for numbers. netwren shows names only with `--resolve`.
+/// `-n` before a number is a limit.
 pub(crate) fn without_numeric(words: Vec<OsString>, command: &Command) -> Vec<OsString> {
     if !command.scope.meets(Scope::ROWS) {
         return words;
@@ -213,7 +213,7 @@ pub(crate) fn parse<T>(
     }
 }
 
-/// The error that has this text and the command's usage.
+/// Returns an error with this text and the command's usage.
 pub(crate) fn error(command: &Command, text: &str) -> clap::Error {
     alone(command).error(ErrorKind::ValueValidation, text)
 }
@@ -232,7 +232,7 @@ pub(crate) fn bytes(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
-/// For tests: [`parse`] with a line of words and the refusals that users see, where no other command is known.
+/// For tests: parses a line of words with [`parse`] and returns the errors that users see. Other commands are unknown.
 #[cfg(test)]
 pub(crate) fn parse_line<T>(
     command: &'static Command,

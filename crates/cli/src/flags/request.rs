@@ -27,7 +27,7 @@ pub(crate) enum Format {
     Json,
     /// RFC 4180.
     Csv,
-    /// Tab-separated and exact, also on a terminal.
+    /// Tab-separated values, exact even on a terminal.
     Tsv,
     /// Log records in words (`log tail`).
     LogTail,
@@ -70,7 +70,7 @@ impl KeptColumns {
         let columns = columns.map(str::trim).filter(|item| !item.starts_with('-'));
         let keys = engine::Sort::parse_list(shown.sort.as_deref().unwrap_or(""));
         let keys = keys.iter().map(|key| &*key.name);
-        // What a switch asks for is asked for as well.
+        // Columns that a switch implies also count as requested.
         let implied = [("all-netns", "netns"), ("yes", "result"), ("stack", "stack")];
         let implied = implied.into_iter().filter(|(flag, _)| words.has(flag)).map(|(_, column)| column);
         let asked = columns.chain(keys).chain(implied).map(|word| word.trim().trim_start_matches('+'));
@@ -129,7 +129,7 @@ pub(crate) enum Repeat {
 pub(crate) struct Request {
     /// Words of the command: `nat stats`.
     pub(crate) command: &'static str,
-    /// The flags on the command line, for the shell; `None` if they cannot be written as one line.
+    /// The flags on the command line, quoted for the shell; `None` if they cannot be written on one line.
     pub(crate) flags: Option<String>,
     /// Which columns and rows.
     pub(crate) shown: Shown,
@@ -257,7 +257,7 @@ impl Request {
         Ok(request)
     }
 
-    /// The command line with another filter and the same flags.
+    /// Returns the command line with another filter and the same flags.
     pub(crate) fn line_with(&self, filter: &str) -> Option<String> {
         let filter = shell_line(&[filter.into()]).filter(|_| !filter.is_empty());
         let parts = [Some(format!("netwren {}", self.command)), filter, self.flags.clone()?.into()];
@@ -279,7 +279,7 @@ impl Request {
         }
     }
 
-    /// True if columns, groups, the order or the filter name what a process runs in.
+    /// True if columns, groups, the order or the filter name a container, pod or unit.
     fn names_places(&self) -> bool {
         let shown = &self.shown;
         let texts = [&shown.columns, &shown.by, &shown.sort].into_iter().flatten().chain([&shown.filter]);
@@ -358,7 +358,7 @@ fn period<'f, 'w>(
     }
 }
 
-/// The end of `--for`. A table that is read once has none.
+/// Returns when `--for` ends the run. Fails for a table that is read once.
 fn ends_ns(words: &ParsedWords<'_>, repeat: Option<Duration>, follow: Option<Duration>) -> Result<Option<u64>, String> {
     if !words.command.scope.meets(Scope::LASTS) {
         return Ok(None);
@@ -371,8 +371,8 @@ fn ends_ns(words: &ParsedWords<'_>, repeat: Option<Duration>, follow: Option<Dur
     Ok(Some(sys::clock::monotonic_ns().saturating_add(lasts_ns)))
 }
 
-/// The filter behind words of other tools that have one reading: `port 80`, `dst 10.1.2.3`, `listen`, `:80`. Commands
-/// that change the host take filters alone; `capture` has pcap-filter's words.
+/// Translates words of other tools that have only one reading into a filter: `port 80`, `dst 10.1.2.3`, `listen`,
+/// `:80`. Commands that change the host accept only filters; `capture` uses pcap-filter's words.
 fn understood(command: &Command, follows: bool, filter: String) -> String {
     let is_exact = command.scope.meets(Scope::CLOSING.and(Scope::DELETING).and(Scope::CAPTURE));
     let table = command.tables.get(1).filter(|_| follows).or(command.tables.first());

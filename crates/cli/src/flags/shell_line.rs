@@ -1,8 +1,8 @@
-//! Words as a line for the shell.
+//! Joins words into a line for the shell.
 
 use std::ffi::OsString;
 
-/// The words, quoted where a shell needs it; `None` if one has a quote or is not printable ASCII.
+/// Joins the words and quotes them where a shell needs it; `None` if a word has a quote or is not printable ASCII.
 pub(crate) fn shell_line(words: &[OsString]) -> Option<String> {
     let is_plain = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:/-=,+@%".contains(&b));
     let can_be_quoted = |text: &&str| text.bytes().all(|b| matches!(b, b' '..=b'~') && b != b'\'');

@@ -1,9 +1,9 @@
-//! Words that are typed as commands and are none: the command that was meant, or all that there are.
+//! Answers words typed as commands that do not exist: proposes the intended command, or lists all commands.
 
 use crate::command::Commands;
 use crate::flags::near_command::is_slip;
 
-/// Words of other tools and lines of ours that answer the same.
+/// Words of other tools, each with our command line that answers the same question.
 const MEANT: &[(&[&str], &str)] = &[
     (&["top", "iftop", "nethogs", "bandwidth", "traffic"], "flows --watch"),
     (&["conn", "conns", "connection", "connections", "lsof", "socket", "tcp", "who"], "sockets"),
@@ -28,7 +28,7 @@ const MEANT: &[(&[&str], &str)] = &[
     (&["features", "version", "capabilities"], "support"),
 ];
 
-/// The message about a first word that is no command: the line that was meant, else the commands.
+/// Returns the message about a first word that is not a command, with the intended line or else all commands.
 pub(crate) fn unknown_command(word: &str, commands: Commands) -> String {
     let shown = word.escape_debug();
     let known = MEANT.iter().find(|(words, _)| words.contains(&word)).map(|(_, line)| *line);

@@ -1,7 +1,7 @@
-//! What an error of the command line proposes.
+//! Proposals in error messages about the command line.
 //!
-//! A line `perhaps: netwren …` is a command that this program understands: it is parsed as the run would parse it
-//! before it is shown, and left out otherwise ([`own_line`], [`other_tool`]).
+//! A line `perhaps: netwren …` is a command that this program accepts. The line is parsed as a run would parse it
+//! before it is shown, and left out if that fails ([`own_line`], [`other_tool`]).
 
 mod command_word;
 mod option;
@@ -16,8 +16,8 @@ use crate::flags::defs::{FLAGS, Takes};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::OsString;
 
-/// The message about an option that the command does not take, or about a letter with two meanings; `None` if the
-/// error is another one.
+/// Returns the message about an option that the command does not take, or about a letter with two meanings; `None` for
+/// any other error.
 pub(crate) fn refusal(
     error: &clap::Error,
     words: &[OsString],
@@ -26,14 +26,14 @@ pub(crate) fn refusal(
 ) -> Option<String> {
     let Some(ContextValue::String(arg)) = error.get(ContextKind::InvalidArg) else { return None };
     match error.kind() {
-        // A word that is no option is one too many.
+        // An unknown word that does not start with `-` is a surplus word, not an option.
         ErrorKind::UnknownArgument if arg.starts_with('-') => Some(option::refusal(arg, words, command, commands)),
         ErrorKind::InvalidValue if arg.starts_with("--output") => format_of_output(words, command, commands),
         _ => None,
     }
 }
 
-/// `-o` without a format: ss, lstf and conntrack have another `-o`.
+/// Handles `-o` without a format, because `-o` has another meaning in ss, lstf and conntrack.
 fn format_of_output(words: &[OsString], command: &'static Command, commands: Commands) -> Option<String> {
     let tool = other_tool::of(command).filter(|_| words.iter().any(|word| word == "-o"))?;
     let line = other_tool::line(words, command, commands)?;

@@ -1,4 +1,5 @@
-//! Messages about options that a command does not take: the one that was meant, a filter, or the tool that has it.
+//! Messages about options that a command does not take. They propose the intended option, a filter, or the tool that
+//! has the option.
 
 use super::{other_tool, own_line};
 use crate::command::{Command, Commands};
@@ -7,7 +8,8 @@ use crate::flags::near_command::is_slip;
 use engine::nearest;
 use std::ffi::OsString;
 
-/// Options of other tools and what is done here instead; only where the flag that the text begins with is taken.
+/// Options of other tools, each with advice on what to do here. Advice is used only if the command takes the flag that
+/// its text starts with.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("--dry-run", "without --yes nothing is done, only shown: leave it out"),
     ("--list", "rows are listed without an option: leave it out"),
@@ -24,7 +26,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("--numeric", "addresses and ports are numbers unless --resolve asks for names: leave it out"),
 ];
 
-/// The message where `command` does not take `word`; `words` are all that were given.
+/// Returns the message for `word`, which `command` does not take; `words` are all words that were given.
 pub(super) fn refusal(word: &str, words: &[OsString], command: &'static Command, commands: Commands) -> String {
     let word = word.split('=').next().unwrap_or_default();
     let given = GivenOption { word, words, command, commands };
@@ -37,16 +39,16 @@ pub(super) fn refusal(word: &str, words: &[OsString], command: &'static Command,
 
 /// An option that a command does not take.
 struct GivenOption<'w> {
-    /// Without its value.
+    /// The option without its value.
     word: &'w str,
-    /// All words after the command.
+    /// The words after the command, including the option.
     words: &'w [OsString],
     command: &'static Command,
     commands: Commands,
 }
 
 impl GivenOption<'_> {
-    /// The message: what is wrong, why, and the line that is right.
+    /// Returns the message: what is wrong, why, and the correct line.
     fn because(&self, text: &str, line: Option<String>) -> String {
         let (command, word) = (self.command.name, self.word.escape_debug());
         let line = line.map_or_else(String::new, |line| format!("\nperhaps: {line}"));
@@ -91,7 +93,7 @@ impl GivenOption<'_> {
         }
     }
 
-    /// The message about an option of other commands.
+    /// Returns the message about an option of other commands.
     fn of_others(&self, long: &str) -> String {
         if let Some((_, text)) = self.command.refusals.iter().find(|(refused, _)| *refused == long) {
             return (*text).to_owned();
@@ -102,14 +104,14 @@ impl GivenOption<'_> {
         format!("--{long} does not go with `{}`: it belongs to {belongs}", self.command.name)
     }
 
-    /// The message about an option that is a field of the filter.
+    /// Returns the message about an option that is a field of the filter.
     fn as_filter(&self, name: &str) -> String {
         let (value, rest) = self.value();
         let line = value.and_then(|value| own_line::line(self.command, &rest, &[other_tool::test_of(name, &value)]));
         self.because(&format!("it is a field of the filter: '{name} = VALUE'"), line)
     }
 
-    /// The value that was given with the option, and the words without both.
+    /// Returns the value that was given with the option, and the words without the option and its value.
     fn value(&self) -> (Option<String>, Vec<OsString>) {
         let Some(at) = self.words.iter().position(|word| self.is_here(word)) else { return (None, self.others()) };
         let glued =
@@ -120,7 +122,7 @@ impl GivenOption<'_> {
         (glued.or(next.map(str::to_owned)), rest.map(|(_, word)| word.clone()).collect())
     }
 
-    /// The words without the option.
+    /// Returns the words without the option.
     fn others(&self) -> Vec<OsString> {
         self.words.iter().filter(|word| !self.is_here(word)).cloned().collect()
     }
@@ -134,7 +136,7 @@ impl GivenOption<'_> {
         FLAGS.iter().any(|flag| flag.long == long && flag.scope.meets(self.command.scope))
     }
 
-    /// True if the command takes the flag that a text of [`ELSEWHERE`] begins with.
+    /// True if the command takes the flag that a text of [`ELSEWHERE`] starts with.
     fn is_taken(&self, text: &str) -> bool {
         match text.strip_prefix("--").and_then(|text| text.split(' ').next()) {
             Some(long) => self.is_own(long),
@@ -143,8 +145,8 @@ impl GivenOption<'_> {
     }
 }
 
-/// The flag of the command that `name` is a slip of: its beginning, its name with something behind it, or one slip of
-/// the fingers.
+/// Returns the command's flag that `name` misspells: `name` is an abbreviation, has extra characters at the end, or has
+/// one typing error.
 fn near_flag(name: &str, command: &Command) -> Option<&'static str> {
     let own = || FLAGS.iter().filter(|flag| flag.scope.meets(command.scope)).map(|flag| flag.long);
     let is_longer = |flag: &&str| {

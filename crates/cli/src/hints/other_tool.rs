@@ -1,5 +1,5 @@
-//! Switches of ss, conntrack, tcpdump and lstf that are typed at our commands: the line of the tool's face, or ours
-//! that asks the same.
+//! Handles switches of ss, conntrack, tcpdump and lstf typed at our commands. Proposes the line of the tool's face, or
+//! our own line that asks the same.
 
 use super::own_line;
 use super::pieces::{WordPiece, pieces};
@@ -8,30 +8,30 @@ use crate::faces;
 use crate::flags::shell_line::shell_line;
 use std::ffi::OsString;
 
-/// What a tool's letter is in a line of ours.
+/// The meaning of a tool's letter in a line of ours.
 #[derive(Clone, Copy)]
 enum LetterMeaning {
-    /// What is shown anyway.
+    /// The letter asks for something that is shown anyway.
     Usual,
-    /// A value of `proto`.
+    /// The letter selects a value of `proto`.
     Proto(&'static str),
-    /// A test of the filter.
+    /// The letter adds this test to the filter.
     Test(&'static str),
-    /// A test of this field for the next word.
+    /// The letter tests this field against the next word.
     Field(&'static str),
-    /// The command `listeners`.
+    /// The letter selects the command `listeners`.
     Listening,
 }
 
-/// A tool whose users try one of our commands.
+/// A tool whose users may try one of our commands.
 struct Tool {
-    /// Our commands.
+    /// Our commands that its users may try.
     commands: &'static [&'static str],
-    /// Its face; empty if none does what the command does.
+    /// The name of its face; empty if no face does what the command does.
     name: &'static str,
-    /// Long names of our flags and the tool's switches that say the same.
+    /// Long names of our flags, each with the tool's equivalent switch.
     flags: &'static [(&'static str, &'static str)],
-    /// Its letters in our words.
+    /// The tool's letters, each with its meaning in our words.
     letters: &'static [(char, LetterMeaning)],
 }
 
@@ -88,19 +88,19 @@ fn tool_of(command: &Command) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.commands.contains(&command.name))
 }
 
-/// The face whose users try the command.
+/// Returns the face whose users may try the command.
 pub(super) fn of(command: &Command) -> Option<&'static str> {
     tool_of(command).map(|tool| tool.name).filter(|name| !name.is_empty())
 }
 
-/// True if the word, `-x` or a cluster, begins with a switch of the tool that our line knows or the face has.
+/// True if the word, `-x` or a cluster, starts with a switch of the tool that our line supports or the face has.
 pub(super) fn has(word: &str, command: &Command) -> bool {
     let Some((tool, letter)) = tool_of(command).zip(word.chars().nth(1)) else { return false };
     let is_of_face = || faces::switches(tool.name).contains(&format!("-{letter}"));
     tool.letters.iter().any(|(known, _)| *known == letter) || is_of_face()
 }
 
-/// The line of the face for these words after `command`, else ours; `None` if neither says the same.
+/// Returns the face's line for these words after `command`, or else ours; `None` if neither can express them.
 pub(super) fn line(words: &[OsString], command: &'static Command, commands: Commands) -> Option<String> {
     let (tool, pieces) = (tool_of(command)?, pieces(words, command)?);
     of_face(tool, command, &pieces).or_else(|| of_ours(tool, command, pieces, commands))
@@ -111,7 +111,7 @@ fn of_face(tool: &Tool, command: &Command, pieces: &[WordPiece]) -> Option<Strin
     let is_placed = |piece: &WordPiece| matches!(piece, WordPiece::Own { long: "interface" | "read", .. });
     match command.name {
         "listeners" => line.push("-l".into()),
-        // tcpdump takes the first interface where none is named.
+        // tcpdump uses the first interface unless one is named.
         "capture" if !pieces.iter().any(is_placed) => line.extend(["-i".into(), "any".into()]),
         _ => {}
     }
@@ -122,7 +122,7 @@ fn of_face(tool: &Tool, command: &Command, pieces: &[WordPiece]) -> Option<Strin
                 line.extend(value.as_ref().map(OsString::from));
             }
             WordPiece::Letters(letters) => line.push(format!("-{letters}").into()),
-            // lstf ignores words that are no switches.
+            // lstf ignores words that are not switches.
             WordPiece::Operand(word) if tool.name != "lstf" => line.push(word.into()),
             WordPiece::Operand(_) | WordPiece::Long(_) => return None,
         }
@@ -160,7 +160,7 @@ fn of_ours(tool: &Tool, command: &'static Command, pieces: Vec<WordPiece>, comma
     own_line::of_pieces(command, &kept, &tests)
 }
 
-/// A test of a field for a value as it is typed.
+/// Returns a test of the field for a value as the user typed it.
 pub(super) fn test_of(field: &str, value: &str) -> String {
     let is_plain = !value.is_empty() && value.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:/-".contains(&b));
     let sign = if is_plain && value.contains('/') && value.parse::<u64>().is_err() { "in" } else { "=" };

@@ -1,4 +1,4 @@
-//! Lines of our own commands, proposed only if the command understands them.
+//! Builds lines of our own commands. A line is proposed only if the command accepts it.
 
 use super::pieces::{WordPiece, pieces};
 use crate::command::{Command, ParsedWords, Positional};
@@ -11,13 +11,13 @@ use record::Schema;
 use record::rows::Sockets;
 use std::ffi::OsString;
 
-/// `netwren COMMAND FILTER FLAGS` of the words and the tests that are added to their filter; `None` if the command
-/// would refuse it.
+/// Builds `netwren COMMAND FILTER FLAGS` from the words and adds the tests to their filter; `None` if the command would
+/// refuse the line.
 pub(super) fn line(command: &'static Command, words: &[OsString], tests: &[String]) -> Option<String> {
     of_pieces(command, &pieces(words, command)?, tests)
 }
 
-/// The same of words that are in pieces.
+/// Builds the same line from words that are already in pieces.
 pub(super) fn of_pieces(command: &'static Command, pieces: &[WordPiece], tests: &[String]) -> Option<String> {
     let (mut operands, mut flags) = (Vec::new(), Vec::new());
     for piece in pieces {
@@ -40,7 +40,7 @@ pub(super) fn of_pieces(command: &'static Command, pieces: &[WordPiece], tests: 
     Some(format!("netwren {} {words}", command.name).trim_end().to_owned())
 }
 
-/// The filter of these words with the tests; `Some(None)` if there is nothing to test.
+/// Combines the filter in these words with the tests; `Some(None)` if there is nothing to test.
 fn filter(command: &Command, written: &str, tests: &[String]) -> Option<Option<String>> {
     let written = match written {
         "" => String::new(),
@@ -54,7 +54,7 @@ fn filter(command: &Command, written: &str, tests: &[String]) -> Option<Option<S
     Some((!parts.is_empty()).then(|| parts.join(" and ")))
 }
 
-/// True if the command takes the words: its flags, their values, the columns, the filter.
+/// True if the command accepts the words: its flags, their values, the columns and the filter.
 pub(super) fn is_understood(command: &'static Command, words: &[OsString]) -> bool {
     command.run.is_some() && parser::parse(command, words.to_vec(), &[], check).is_ok()
 }
@@ -78,14 +78,14 @@ fn check(words: &ParsedWords<'_>) -> Result<(), String> {
     let has_columns = |table: &Schema| {
         engine::columns::resolve(*table, request.shown.columns.as_deref(), engine::columns::Base::Default, true).is_ok()
     };
-    // As for the run: another table is followed, or compared with a baseline.
+    // As in a run, following a table or comparing it with a baseline reads another table.
     let is_other = request.follow.is_some() || words.has("events") || words.has_file("baseline");
     let table = command.tables.get(1).filter(|_| is_other).or(command.tables.first());
     let is_right = !is_lacking && table.is_some_and(|table| has_columns(table) && is_filter(command, *table, filter));
     if is_right { Ok(()) } else { Err(String::new()) }
 }
 
-/// True if the command filters the table by this text.
+/// True if the command accepts this text as a filter for the table.
 fn is_filter(command: &Command, table: Schema, text: &str) -> bool {
     if text.is_empty() {
         return true;

@@ -1,4 +1,4 @@
-//! The words after a command, of which some belong to another tool.
+//! Splits the words after a command, some of which belong to another tool.
 
 use crate::command::Command;
 use crate::flags::defs::{FLAGS, Flag, Takes};
@@ -13,19 +13,19 @@ pub(super) enum WordPiece {
         long: &'static str,
         /// Its value.
         value: Option<String>,
-        /// As it is written.
+        /// The words as the user wrote them.
         words: Vec<String>,
     },
-    /// Letters of one word that are not the command's.
+    /// Letters of one word that are not flags of the command.
     Letters(String),
-    /// A long option that is not the command's, without its dashes.
+    /// A long option that the command does not have, without its dashes.
     Long(String),
-    /// Anything else.
+    /// Any other word.
     Operand(String),
 }
 
-/// The words in pieces; `None` if one is not UTF-8. A letter of the command counts as its own only with a value that
-/// the flag takes: `-n 5` is a limit, `-n` and `-np` are not.
+/// Splits the words into pieces; `None` if a word is not UTF-8. A letter counts as the command's own only if the flag
+/// takes its value: `-n 5` is a limit, `-n` and `-np` are not.
 pub(super) fn pieces(words: &[OsString], command: &Command) -> Option<Vec<WordPiece>> {
     let words: Vec<&str> = words.iter().map(|word| word.to_str()).collect::<Option<_>>()?;
     let (mut found, mut rest) = (Vec::new(), words.as_slice());
@@ -50,13 +50,13 @@ pub(super) fn pieces(words: &[OsString], command: &Command) -> Option<Vec<WordPi
     Some(found)
 }
 
-/// The command's flags.
+/// Returns the command's flags.
 fn own(command: &Command) -> impl Iterator<Item = &'static Flag> {
     let scope = command.scope;
     FLAGS.iter().filter(move |flag| flag.scope.meets(scope))
 }
 
-/// Adds a long option; true if the next word is its value.
+/// Adds a long option. Returns true if the next word is its value.
 fn of_long(word: &str, long: &str, next: Option<&str>, command: &Command, found: &mut Vec<WordPiece>) -> bool {
     let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
     let Some(flag) = own(command).find(|flag| flag.long == name) else {
@@ -69,7 +69,7 @@ fn of_long(word: &str, long: &str, next: Option<&str>, command: &Command, found:
     next.is_some()
 }
 
-/// Adds a cluster of letters; true if the next word is the value of the last one.
+/// Adds a cluster of letters. Returns true if the next word is the value of the last letter.
 fn of_letters(letters: &str, next: Option<&str>, command: &Command, found: &mut Vec<WordPiece>) -> bool {
     let mut others = String::new();
     let mut took_next = false;
@@ -94,7 +94,7 @@ fn of_letters(letters: &str, next: Option<&str>, command: &Command, found: &mut 
     took_next
 }
 
-/// True if a flag of one letter takes the value.
+/// True if a one-letter flag takes the value.
 fn fits(takes: Takes, long: &str, value: Option<&str>) -> bool {
     match (takes, value) {
         (Takes::Word(known), Some(value)) => known.contains(&value),

@@ -13,10 +13,9 @@ use sys::outfile::{self, Contents, Opening};
 const CHUNK: usize = 128 << 10;
 /// The device /dev/null: major number 1, minor number 3 (drivers/char/mem.c).
 const DEV_NULL: u64 = 0x103;
-/// How long a packet waits at most before it is written into a file, and how long a reader has to take what waits at
-/// the end.
+/// The longest time a packet waits before it is written, and the time a reader has to take the rest at the end.
 const WAIT: Duration = Duration::from_secs(1);
-/// How often a wait for a reader looks whether the run is to end.
+/// How often a wait for a reader checks whether the run must end.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The file, and what waits to be written.
@@ -27,9 +26,9 @@ pub(crate) struct OutputFile {
     pub(crate) buffer: Vec<u8>,
     file: File,
     is_regular: bool,
-    /// True if what is written at one time becomes a member of a gzip file: any reader takes them for one stream.
+    /// True if each write becomes a member of a gzip file. Any reader treats the members as one stream.
     is_gzip: bool,
-    /// A member; kept for its memory.
+    /// Buffer for a member, reused to save allocations.
     packed: Vec<u8>,
     /// True if a reader may wait for packets.
     has_reader: bool,
@@ -58,7 +57,7 @@ fn has_reader(facts: &Metadata) -> bool {
     !facts.is_file() && !is_dev_null(facts)
 }
 
-/// Waits until a pipe takes bytes; the error once a signal has asked for the end and its reader took none for a second.
+/// Waits until a pipe accepts bytes. Fails if a signal has requested the end and the reader took no bytes for a second.
 fn wait_for_reader(file: &File, end: &mut Option<Instant>) -> io::Result<()> {
     outfile::wait_writable(file, LOOK)?;
     if sys::signal::is_requested() && end.get_or_insert_with(|| Instant::now() + WAIT) <= &mut Instant::now() {
@@ -68,7 +67,7 @@ fn wait_for_reader(file: &File, end: &mut Option<Instant>) -> io::Result<()> {
 }
 
 impl OutputFile {
-    /// Makes the file, or empties the one that is there; `-` is standard output. Waits until a FIFO has a reader.
+    /// Creates the file, or empties an existing file; `-` is standard output. Waits until a FIFO has a reader.
     pub(crate) fn create(path: &Path) -> io::Result<OutputFile> {
         let is_stdout = path == Path::new("-");
         let file = match is_stdout {
@@ -81,7 +80,7 @@ impl OutputFile {
         Ok(OutputFile { is_regular: made.is_regular && !is_stdout, has_reader: made.has_reader || is_stdout, ..made })
     }
 
-    /// The same; packed by gzip if the name ends in `.gz`.
+    /// Creates the file like [`OutputFile::create`], and compresses it with gzip if the name ends in `.gz`.
     pub(crate) fn create_packed(path: &Path) -> io::Result<OutputFile> {
         Ok(OutputFile { is_gzip: is_gzip(path), ..OutputFile::create(path)? })
     }
@@ -172,7 +171,7 @@ impl OutputFile {
         self.last = Instant::now();
         let whole = match &failure {
             None => self.ends.len(),
-            // Part of a member is of no use.
+            // A partial member is useless.
             Some(_) if self.is_gzip => 0,
             Some(_) => self.ends.partition_point(|end| *end <= at),
         };
@@ -212,7 +211,7 @@ pub(crate) fn is_pcap(path: &Path) -> bool {
     unpacked.unwrap_or(path).extension().is_some_and(|ending| ending == "pcap")
 }
 
-/// True for the name of a file that is packed by gzip.
+/// True if a file with this name is compressed with gzip.
 pub(crate) fn is_gzip(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "gz")
 }

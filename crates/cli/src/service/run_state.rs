@@ -12,7 +12,7 @@ use sys::service::Manager;
 pub(crate) struct RunState {
     /// The service manager, if there is one.
     manager: Option<Manager>,
-    /// The thread in the network namespace in which netwren was started, where the run entered another one.
+    /// The thread that stays in the network namespace where netwren was started, if the run entered another namespace.
     origin: OnceLock<OriginThread>,
     /// Turns of the thread that makes messages of rows: several in a second, though nothing comes.
     maker_turns: AtomicU64,
@@ -35,8 +35,8 @@ pub(crate) struct RunState {
 }
 
 impl RunState {
-    /// The state of a new run, with the service manager of the environment. To be called before another network
-    /// namespace is entered: an abstract `NOTIFY_SOCKET` belongs to the first one.
+    /// Creates the state of a new run, with the service manager from the environment. Call this before entering another
+    /// network namespace, because an abstract `NOTIFY_SOCKET` belongs to the first namespace.
     pub(crate) fn begin() -> Arc<RunState> {
         let manager = Manager::of_environment().unwrap_or_else(|error| {
             say(&format!("the service manager is not told anything: {error}"));
@@ -45,15 +45,15 @@ impl RunState {
         Arc::new(RunState { manager, ..RunState::default() })
     }
 
-    /// From now on [`RunState::at_origin`] uses the network namespace of the calling thread.
+    /// Makes [`RunState::at_origin`] use the calling thread's network namespace from now on.
     pub(crate) fn keep_origin(&self) -> Result<(), SysError> {
         let thread = OriginThread::start()?;
         let _ = self.origin.set(thread);
         Ok(())
     }
 
-    /// Runs `job` in the network namespace in which netwren was started, and waits for it. Outputs, and programs that
-    /// the user names, belong there; only what is read belongs to the namespace that was entered.
+    /// Runs `job` in the network namespace where netwren was started, and waits for it. Outputs and programs named by
+    /// the user belong to that namespace; only reading happens in the namespace that the run entered.
     pub(crate) fn at_origin<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Result<T, SysError> {
         match self.origin.get() {
             Some(origin) => origin.run(job),
@@ -71,8 +71,8 @@ impl RunState {
         self.maker_turns.fetch_add(1, Relaxed);
     }
 
-    /// Notes that the thread that makes messages waits for a receiver because it was told to (`--when-full block`). The
-    /// thread that receives may wait for it in turn, so both count as alive.
+    /// Notes that the thread that makes messages waits for a receiver, as `--when-full block` requires. The thread that
+    /// receives may wait for it in turn, so both count as alive.
     pub(crate) fn wait_turn(&self) {
         self.turn();
         let turns = self.reader_turns.lock().unwrap_or_else(PoisonError::into_inner);

@@ -202,7 +202,7 @@ fn put_cell(cell: Value<'_>, text: &mut Vec<u8>, out: &mut Vec<u8>) {
         Value::Endpoint(addr, None) => put_addr(text, addr),
         Value::Endpoint(..) | Value::Prefix(..) | Value::Owners(_) | Value::List(_) | Value::Object(_) => {
             sinks::put_json_value(text, cell);
-            // An endpoint or a network is a string without anything to escape.
+            // Endpoints and networks are strings with nothing to escape.
             if let [b'"', endpoint @ .., b'"'] = &text[..] {
                 return put_bytes(endpoint, out);
             }

@@ -185,7 +185,7 @@ impl<T: Shipped> Shipper<T> {
         let transport = open_transport(target, way).map_err(|error| refused(error.to_string()))?;
         let name = target.to_string();
         let tell = Box::new(move |notice| say(&notes::sentence(&name, &notice)));
-        // The output's thread looks names up and connects, now and after each fault.
+        // The output's thread resolves names and connects, now and after each fault.
         let start = move || Output::start_telling("netwren-ship", store, transport, options, tell);
         let output = run.at_origin(start).map_err(|error| refused(error.to_string()))?;
         let output = output.map_err(|error| refused(format!("cannot start a thread: {error}")))?;

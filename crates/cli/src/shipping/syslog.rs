@@ -75,8 +75,8 @@ pub(super) fn writer_with<T: Shipped>(
     let priority = tuning.map_or(Priority::default(), |tuning| tuning.priority);
     let is_local = matches!(target.address, Address::UnixDatagrams(_));
     let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    // The local host's own syslog takes what libc's syslog(3) writes: old messages without a host name. rsyslog and
-    // journald take RFC 5424 there for a program called `1`.
+    // The local syslog accepts what libc's syslog(3) writes: old-format messages without a host name. rsyslog and
+    // journald would take RFC 5424 messages there as coming from a program called `1`.
     let is_old = target.format == Format::Syslog3164 || is_local && target.format == Format::Syslog;
     let hostname = if is_local && is_old { "" } else { hostname.trim_end() };
     let origin = Origin { hostname, pid: std::process::id(), priority };

@@ -294,7 +294,7 @@ impl<'h> NatEventStream<'h> {
         for place in places {
             let netns = if place.netns_id == own { None } else { place.netns() };
             if netns.is_none() && place.netns_id != own {
-                // It has gone, with its entries.
+                // The namespace was removed, and its entries with it.
                 continue;
             }
             let place = NetnsRef { netns: netns.as_ref(), netns_id: place.netns_id };

@@ -99,7 +99,7 @@ pub struct Queue {
     pub owner: String,
     /// The number of that process.
     pub pid: Option<u32>,
-    /// Other processes hold the socket, too: which of them uses it is a guess.
+    /// True if other processes also hold the socket; `owner` is then a guess at which of them uses it.
     pub is_shared: bool,
     /// Bytes, or of a listener connections, that wait.
     pub queue: u32,
@@ -121,11 +121,11 @@ pub struct PortsInUse {
 /// The process that holds a socket.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Holder {
-    /// `nginx (812)`, or `nginx (812, likely: 4 processes hold it)`; empty if that is unknown.
+    /// `nginx (812)`, or `nginx (812, likely: 4 processes hold it)`; empty if unknown.
     pub name: String,
-    /// Its number.
+    /// Its process ID.
     pub pid: Option<u32>,
-    /// Other processes hold the socket, too.
+    /// True if other processes also hold the socket.
     pub is_shared: bool,
 }
 
@@ -138,7 +138,7 @@ impl Queue {
         if self.owner.is_empty() { self.name.clone() } else { format!("{} at {}", self.owner, self.name) }
     }
 
-    /// How sure it is that the process is the one to blame, where all else is proved.
+    /// How certain it is that the named process is to blame, if the rest of the finding is proved.
     pub fn confidence(&self) -> Confidence {
         if self.is_shared { Confidence::Likely } else { Confidence::Certain }
     }

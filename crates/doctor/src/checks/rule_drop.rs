@@ -71,7 +71,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .remedy("", "let the packets pass by a rule before the one that drops them, if they are wanted", "");
 }
 
-/// True if names of a table and a chain can be typed into a shell as they are.
+/// True if the table and chain names can be typed into a shell without quoting.
 fn is_plain(chain: &str) -> bool {
     chain.bytes().all(|byte| byte.is_ascii_alphanumeric() || b" _-.".contains(&byte))
         && chain.split(' ').all(|word| !word.is_empty() && !word.starts_with('-'))

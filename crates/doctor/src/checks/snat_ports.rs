@@ -1,5 +1,5 @@
-//! Entries of connection tracking that cannot go in though the table has room: source ports are used up, or two packets
-//! want the same one at once.
+//! Conntrack entries that cannot be inserted although the table has room: the source ports are used up, or two packets
+//! want the same port at once.
 
 use crate::nat::Ports;
 use record::rows::CounterSource::Conntrack;
@@ -20,10 +20,10 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-/// Least failures of the window that are a finding.
+/// A finding needs at least this many failures in the window.
 const FEW: u64 = 5;
 
-/// What gives each connection a port of its own at random, so that two rarely want the same one.
+/// How to give each connection a random source port, so that two rarely pick the same one.
 const RANDOM: &str = "picks source ports at random: write `fully-random` after masquerade or snat in the rule of nft, \
                       --random-fully in that of iptables";
 
@@ -66,7 +66,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     }
 }
 
-/// Severity, confidence and title by what the ports of the table show.
+/// Chooses severity, confidence and title from the port usage of the table.
 fn judged(ports: Option<&Ports>) -> (Severity, Confidence, String) {
     let Some(ports) = ports else {
         let title = "new connections are refused though the table has room: their source port of NAT is taken, or two \

@@ -34,7 +34,7 @@ pub struct Surroundings {
     pub controls: Vec<Control>,
     /// Entries of connection tracking.
     pub flows: FlowCensus,
-    /// Source ports in use by source NAT; `None` if nothing made it worth a pass over the table, or it failed.
+    /// Source ports in use by source NAT; `None` if no check needed a pass over the table, or if the pass failed.
     pub snat_ports: Option<Ports>,
 }
 
@@ -57,7 +57,7 @@ pub struct DropSeen {
     pub ports: Option<(u16, u16)>,
     /// How many.
     pub count: u64,
-    /// The rule that dropped them, if a rule did and it is known.
+    /// The rule that dropped them; `None` if no rule did or the rule is unknown.
     pub rule: Option<RuleSeen>,
     /// A sentence on the reason; empty if there is none.
     pub meaning: &'static str,
@@ -65,14 +65,14 @@ pub struct DropSeen {
     pub remedy: &'static str,
 }
 
-/// The rule, or the rules, that dropped packets. Texts come from the owner of the rules.
+/// The rule or rules that dropped packets. The owner of the rules wrote the texts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RuleSeen {
-    /// Place and words: `inet filter input handle 4: tcp dport 80 drop`; `one of 2: ...` of several.
+    /// Place and text: `inet filter input handle 4: tcp dport 80 drop`; for several rules `one of 2: ...`.
     pub text: String,
-    /// Family, table and chain; `None` of several.
+    /// Family, table and chain; `None` for several rules.
     pub chain: Option<String>,
-    /// True if no other rule can have dropped them, or the rule's counter shows it.
+    /// True if no other rule can have dropped them, or if the rule's counter confirms it.
     pub is_certain: bool,
 }
 

@@ -487,7 +487,7 @@ fn a_server_out_of_descriptors_is_named_before_its_queue() {
     assert_eq!((ids, found[0].evidence.len()), (vec!["fd-limit", "listen-overflow"], 2));
 }
 
-/// Refused connections: a range that is full, and one that has room, where packets raced.
+/// Connections are refused twice: once because the range is full, once because packets raced in a range with room.
 #[test]
 fn refused_source_ports_are_used_up_or_raced_for() {
     use crate::nat::PortCensus;

@@ -77,7 +77,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The verdict as a sentence has it: `plenty of room`.
+    /// The verdict's wording in a sentence: `plenty of room`.
     pub fn words(self) -> &'static str {
         match self {
             Verdict::Roomy => "plenty of room",
@@ -136,7 +136,7 @@ pub struct Advice {
 
 /// Which seconds until the table is full are soon.
 const SOON_S: u64 = 3600;
-/// Percentage of the limit from which a shorter timeout is proposed: below it, entries that stay take free room.
+/// Below this percentage of the limit, no shorter timeout is proposed: lingering entries take room that is free anyway.
 const TIMEOUTS_MATTER_PERCENT: u64 = 50;
 /// From which percentage on a table is nearly full. The kernel begins to throw out entries at 95.
 const NEARLY_FULL_PERCENT: u64 = 80;
@@ -209,7 +209,7 @@ fn verdict(evidence: &Evidence, trend: &Trend, entries: Option<u64>, ports: &Por
     Verdict::Roomy
 }
 
-/// A part in percent with a decimal below 10 %: `0.6`, `82`. A limit of 0 is always full.
+/// A share in percent, with one decimal below 10 %: `0.6`, `82`. A table with limit 0 always counts as full.
 fn percent_text(part: u64, whole: u64) -> String {
     match part.checked_mul(1000).and_then(|thousandths| thousandths.checked_div(whole)) {
         Some(thousandths) if thousandths < 100 && part > 0 => format!("{}.{}", thousandths / 10, thousandths % 10),

@@ -149,8 +149,8 @@ pub(super) fn judge(evidence: &Evidence, refused: u64) -> Ports {
 }
 
 impl PortCensus {
-    /// Finds the ranges of source ports that are used up, by the rules of source NAT and by the `refused` connections
-    /// of the time in which the entries were counted.
+    /// Finds the ranges of source ports that are used up. `rules` are the source NAT rules; `refused` is the number of
+    /// connections refused while the entries were counted.
     pub fn judge(&self, rules: &[SnatRule], refused: u64) -> Ports {
         judge_groups(&self.groups, rules, refused)
     }

@@ -20,7 +20,8 @@ pub struct TimeoutAdvice {
     pub why: &'static str,
 }
 
-/// The timeout that keeps most entries of the table, if any does. A lower one is proposed only if `is_wanted`.
+/// The timeout that governs the most entries of the table, if the table has any. Proposes a lower one only if
+/// `is_wanted`.
 pub(super) fn advise(census: &Census, settings: &CtSettings, is_wanted: bool) -> Option<TimeoutAdvice> {
     let all = CtSetting::ALL.into_iter().map(|setting| (setting, census.group(setting)));
     let (setting, group) = all.max_by_key(|(_, group)| group.entries).filter(|(_, group)| group.entries > 0)?;

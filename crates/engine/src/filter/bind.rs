@@ -295,8 +295,8 @@ impl Binder<'_> {
         }
     }
 
-    /// The words of the field that a value stands for: one, or several for a word of ss. Case and `-` for `_` are
-    /// forgiven.
+    /// Returns the words of the field that `value` means: one, or several for a word of ss. Ignores case and accepts
+    /// `-` for `_`.
     fn known_words(&self, names: &[&str], value: &Literal) -> Result<Vec<Box<[u8]>>, FilterError> {
         let written = String::from_utf8_lossy(&value.bytes);
         let word = written.to_ascii_lowercase().replace('-', "_");
@@ -313,13 +313,13 @@ impl Binder<'_> {
         Err(FilterError::new(self.text, value.span, Fault::UnknownWord, message).hint(hint))
     }
 
-    /// True for a test of the field called so.
+    /// True if the test is on the field with this name.
     fn is_of(&self, name: &str) -> bool {
         self.member.is_none() && self.table.index_of(name) == Some(self.field)
     }
 
-    /// Whole texts. A number is a user by its id, and `@name` an abstract unix socket as ss writes it; `*` is refused,
-    /// because it stands for itself.
+    /// Builds tests of whole texts. A number is a user id, and `@name` is an abstract unix socket as ss writes it. An
+    /// unquoted `*` is rejected, because it would only match a literal `*`.
     fn texts(&self, op: Op, values: &[&Literal]) -> Result<Vec<Expr>, FilterError> {
         let uid = self.uid();
         let (mut parts, mut words) = (Vec::new(), Vec::new());
@@ -341,14 +341,14 @@ impl Binder<'_> {
         Ok(parts)
     }
 
-    /// The field with the id of the user whose name is compared.
+    /// Returns the field that holds the uid of the user whose name is compared.
     fn uid(&self) -> Option<usize> {
         let name = self.table.field(self.field).filter(|_| self.member.is_none())?.name;
         let prefix = name.strip_suffix("user")?;
         self.table.index_of(&format!("{prefix}uid"))
     }
 
-    /// `=` with a pattern of a shell.
+    /// Builds the error for `=` with a shell pattern.
     fn no_pattern(&self, value: &Literal) -> FilterError {
         let pattern = meant_as::regex_of(&value.bytes);
         let sign = if self.equality() == Some(Op::Ne) { "!~" } else { "~" };

@@ -160,7 +160,7 @@ fn parts(text: &str) -> Option<(&str, &str, &str)> {
         Some(after) => after.split_at_checked(digits(after))?,
         None => ("", rest),
     };
-    // As tables show rates: `1.9 MB/s`, `20.1 Mbit/s`.
+    // Accepts rates as tables show them: `1.9 MB/s`, `20.1 Mbit/s`.
     let suffix = suffix.trim_start_matches(' ');
     let of_rate = suffix.strip_suffix("/s").filter(|unit| unit.ends_with('B') || unit.ends_with("bit"));
     let suffix = of_rate.unwrap_or(suffix);

@@ -17,8 +17,8 @@ const LISTING: &[&str] = &["list", "lst", "ls", "show", "dump", "all", "get"];
 /// More words are no slip of somebody who is used to another tool.
 const WORDS_MAX: usize = 64;
 
-/// Adds to an error the command whose filter of `table` was probably meant ([`meant`]), where no single word was.
-/// `command` makes the line of the filter, which may be empty.
+/// Adds the command with the filter of `table` that was probably meant ([`meant`]) to an error without a hint.
+/// `command` turns the filter, which may be empty, into a command line.
 pub fn proposing(table: Schema, error: FilterError, command: &dyn Fn(&str) -> Option<String>) -> FilterError {
     let guess = if error.hint.is_none() { meant(table, &error.text) } else { None };
     FilterError { command: guess.and_then(|filter| command(&filter)).map(String::into_boxed_str), ..error }
@@ -30,17 +30,17 @@ pub fn meant(table: Schema, text: &str) -> Option<String> {
     guessed(table, text, Guess::Near)
 }
 
-/// The same where the words have one reading: names and words of the table as they are spelled, addresses, `:80`.
+/// Like [`meant`], but only if the words have one reading: names and words of the table as spelled, addresses, `:80`.
 pub fn meant_surely(table: Schema, text: &str) -> Option<String> {
     guessed(table, text, Guess::Sure)
 }
 
-/// Which guesses are taken.
+/// Which guesses are allowed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Guess {
-    /// Words as they are spelled.
+    /// Accepts words only as they are spelled.
     Sure,
-    /// Also slips, a number as a port, a word as a process.
+    /// Also accepts slips, a number as a port, and a word as a process.
     Near,
 }
 

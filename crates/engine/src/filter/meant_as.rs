@@ -1,7 +1,8 @@
-//! Values as other tools write them, as the values that fields have: states of ss, abstract unix sockets, patterns of a
-//! shell.
+//! Translates values in the notation of other tools to values of our fields: ss states, abstract unix sockets and shell
+//! patterns.
 
-/// States that ss writes otherwise, or that its filter has for several, as ours. A field takes those that it has.
+/// States that ss spells differently, or that its filter uses for several states, with our states for each. A field
+/// uses only those that it has.
 const STATES: &[(&[&str], &[&str])] = &[
     (&["estab"], &["established"]),
     (&["fin_wait_1"], &["fin_wait1"]),
@@ -10,7 +11,7 @@ const STATES: &[(&[&str], &[&str])] = &[
     (&["listening"], &["listen"]),
 ];
 
-/// States that ss calls connected; all but the first are synchronized.
+/// The states that ss calls connected; all but the first are also synchronized.
 const CONNECTED: &[&str] = &[
     "syn_sent",
     "syn_recv",
@@ -24,7 +25,7 @@ const CONNECTED: &[&str] = &[
     "closing",
 ];
 
-/// States that ss keeps in small sockets, and the others.
+/// The states of minisockets, which ss calls `bucket`, and the other states, which ss calls `big`.
 const BUCKET: &[&str] = &["syn_recv", "new_syn_recv", "time_wait"];
 const BIG: &[&str] = &[
     "established",
@@ -40,8 +41,8 @@ const BIG: &[&str] = &[
     "bound_inactive",
 ];
 
-/// The states that a word of ss, in lower case with `_`, stands for; none for another word. Words for several are of
-/// sockets, whose states are among `names`.
+/// Returns our states for a word of ss, in lower case with `_`; empty for any other word. `connected`, `synchronized`,
+/// `bucket` and `big` only apply if `names` are states of sockets.
 pub(super) fn states(word: &str, names: &[&str]) -> &'static [&'static str] {
     let are_of_sockets = names.contains(&"fin_wait1");
     match word {
@@ -54,7 +55,7 @@ pub(super) fn states(word: &str, names: &[&str]) -> &'static [&'static str] {
     }
 }
 
-/// The names that a unix socket may have whose name is written so. ss writes each zero byte of an abstract name as `@`.
+/// Returns the unix socket names that `written` may mean. ss writes each zero byte of an abstract name as `@`.
 pub(super) fn unix_names(written: &[u8]) -> Vec<Box<[u8]>> {
     let mut names = vec![written.into()];
     if let [b'@', rest @ ..] = written {
@@ -66,13 +67,13 @@ pub(super) fn unix_names(written: &[u8]) -> Vec<Box<[u8]>> {
     names
 }
 
-/// A regular expression over such names whose first character is `@`.
+/// Rewrites a regular expression that starts with `@` so that it also matches the zero byte of abstract names.
 pub(super) fn pattern_of_unix_name(pattern: &str) -> Option<String> {
     let (anchor, rest) = pattern.split_at(usize::from(pattern.starts_with('^')));
     rest.strip_prefix('@').map(|rest| format!("{anchor}[@\\x00]{rest}"))
 }
 
-/// The regular expression for a pattern of a shell, without anchors that change nothing.
+/// Converts a shell pattern to a regular expression, without anchors that change nothing.
 pub(super) fn regex_of(pattern: &[u8]) -> String {
     let text = String::from_utf8_lossy(pattern);
     if text.chars().all(|c| c == '*') {

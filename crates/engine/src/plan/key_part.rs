@@ -1,20 +1,20 @@
-//! What of a field makes a group: all of it, the address of an end, or the network of an address.
+//! How a field forms a group key: its whole value, the address without the port, or the network of the address.
 
 use crate::words;
 use record::{FieldInfo, Kind, Prefix, Value};
 
-/// What of a field is the key of a group.
+/// The part of a field that forms a group key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum KeyPart {
-    /// The value as it is.
+    /// The unchanged value.
     Whole,
-    /// The address of an end, without its port.
+    /// The address of an endpoint, without its port.
     Addr,
-    /// The network of an address: bits of its prefix.
+    /// The network of an address, with these prefix lengths.
     Prefix(PrefixLengths),
 }
 
-/// Bits of a prefix, by family.
+/// Prefix lengths in bits for each address family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct PrefixLengths {
     v4: u8,
@@ -22,12 +22,13 @@ pub(crate) struct PrefixLengths {
 }
 
 impl KeyPart {
-    /// What is wrong with other lengths.
+    /// Error message for any other prefix lengths.
     pub(super) const LENGTHS: &'static str =
         "a network is FIELD/BITS, or FIELD/BITS/BITS for IPv4 and IPv6, with at most 32 and 128 bits";
 
-    /// A name of `--by` as a word and the lengths behind it: `peer/24`, `peer/24/64`. A single length goes for both
-    /// families; IPv4 addresses stay whole where it is greater than 32. `None` for lengths that do not exist.
+    /// Splits a name of `--by` into a word and the prefix lengths after it: `peer/24`, `peer/24/64`. A single length
+    /// applies to both families; IPv4 addresses stay whole if it is greater than 32. Returns `None` for invalid
+    /// lengths.
     pub(super) fn split(name: &str) -> Option<(&str, Option<PrefixLengths>)> {
         let Some((word, lengths)) = name.split_once('/') else { return Some((name, None)) };
         let bits = |text: &str, most: u8| text.parse().ok().filter(|bits: &u8| *bits <= most);
@@ -41,7 +42,7 @@ impl KeyPart {
         Some((word, Some(lengths)))
     }
 
-    /// What of `field` is the key. The error says why it cannot be.
+    /// Returns the part of `field` that forms the key. The error explains why the field cannot be a key.
     pub(super) fn of_field(field: &FieldInfo, prefix: Option<PrefixLengths>) -> Result<KeyPart, &'static str> {
         match (field.kind, prefix) {
             (Kind::Addr | Kind::Endpoint, Some(lengths)) => Ok(KeyPart::Prefix(lengths)),
@@ -53,7 +54,7 @@ impl KeyPart {
         }
     }
 
-    /// The part of a cell.
+    /// Returns the key part of a cell.
     #[inline]
     pub(crate) fn of<'r>(self, cell: Value<'r>) -> Value<'r> {
         match (self, cell) {

@@ -13,7 +13,7 @@ use record::{Column, Columns, FieldInfo, Kind, Schema};
 pub(crate) enum Work {
     /// They go out as they come.
     Stream,
-    /// They are kept and put in order.
+    /// Rows are kept and sorted.
     Sort(RowOrder),
     /// They are counted and folded, the result is put in order.
     Group(Grouping),
@@ -21,11 +21,11 @@ pub(crate) enum Work {
 
 /// How rows become groups.
 pub(crate) struct Grouping {
-    /// What of each of the first cells is the key; the folded ones follow.
+    /// The part of each leading cell that forms the key; the folded cells follow.
     pub(crate) keys: Vec<KeyPart>,
     /// How each of the cells after the key is folded, in order.
     pub(crate) folds: Vec<Fold>,
-    /// The order of the result.
+    /// The order of the groups.
     pub(crate) order: RowOrder,
     /// How many groups there may be at once.
     pub(crate) bound: GroupBound,
@@ -94,7 +94,7 @@ fn grouped(table: Schema, request: &PlanRequest, bound: GroupBound) -> Result<Pr
     Ok(Projection { fields, columns, work: Work::Group(Grouping { keys, folds, order, bound }) })
 }
 
-/// The fields of `--by`, and what of each is the key.
+/// Returns the fields of `--by` and the key part of each.
 fn keys(table: Schema, by: &[Box<str>]) -> Result<(Vec<usize>, Vec<KeyPart>), PlanError> {
     let (mut fields, mut parts) = (Vec::new(), Vec::new());
     for name in by {
@@ -119,7 +119,7 @@ fn keys(table: Schema, by: &[Box<str>]) -> Result<(Vec<usize>, Vec<KeyPart>), Pl
     Ok((fields, parts))
 }
 
-/// The order of groups: as asked, else by the first fold or by count, with the largest first.
+/// Returns the order of groups: the requested one, else by the first fold or by count, largest first.
 fn group_order(table: Schema, sort: &[Sort], columns: &Columns, count: usize) -> Result<Vec<(usize, bool)>, PlanError> {
     if sort.is_empty() {
         let fold = (count + 1 < columns.0.len()).then_some((count + 1, true));
@@ -137,7 +137,7 @@ fn group_order(table: Schema, sort: &[Sort], columns: &Columns, count: usize) ->
             });
         }
         let kind = |place: usize| columns.0.get(place).map_or(Kind::Text, |column| column.kind);
-        // A fold is a quantity, also of identifiers: `max_pid`.
+        // A fold is a quantity, even a fold of identifiers: `max_pid`.
         let descends = |place: usize| if place > count { Kind::Count } else { kind(place) };
         order.extend(places.into_iter().map(|place| (place, sort.descends(descends(place)))));
     }

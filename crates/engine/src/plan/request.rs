@@ -12,7 +12,7 @@ pub struct PlanRequest {
     pub usual: Vec<usize>,
     /// The filter as the parts of one `and` (see [`crate::filter::conjuncts`]).
     pub conjuncts: Vec<Expr>,
-    /// `--by`: names of the fields that make a group, those of addresses with a length if their networks do:
+    /// `--by`: names of the fields that form a group. A prefix length after an address groups by network:
     /// `peer_addr/24`.
     pub by: Vec<Box<str>>,
     /// `--sum`, `--max`, `--avg` with their fields' names, in the order of the result's columns. Without `by` they
@@ -20,8 +20,7 @@ pub struct PlanRequest {
     pub folds: Vec<(Fold, Box<str>)>,
     /// `--sort`.
     pub sort: Vec<Sort>,
-    /// True if rows that `sort` does not tell apart stay in the order in which they come. Otherwise the remaining
-    /// columns decide.
+    /// True if rows that are equal under `sort` keep their order of arrival. Otherwise the remaining columns decide.
     pub ties_by_arrival: bool,
     /// `--limit`.
     pub limit: Option<u64>,
@@ -75,13 +74,13 @@ impl Fold {
 pub struct Sort {
     /// A field, or a column of the groups (`count`, `sum_bytes_in`).
     pub name: Box<str>,
-    /// The direction that the user asks for; `None` for the usual one of the field ([`Sort::descends`]).
+    /// The direction that the user asks for; `None` for the field's default ([`Sort::descends`]).
     pub descending: Option<bool>,
 }
 
 impl Sort {
-    /// Reads the value of `--sort`: `a`, `-a` (descending), `a:desc`, `a:asc,b:desc`. Names are looked up by
-    /// [`Plan::new`](crate::Plan::new), which also refuses unknown directions, as a part of the name.
+    /// Parses the value of `--sort`: `a`, `-a` (descending), `a:desc`, `a:asc,b:desc`. An unknown direction stays part
+    /// of the name, so [`Plan::new`](crate::Plan::new), which looks up the names, rejects it.
     pub fn parse_list(text: &str) -> Vec<Sort> {
         let one = |item: &str| {
             let (name, descending) = match (item.rsplit_once(':'), item.strip_prefix('-')) {
@@ -95,8 +94,8 @@ impl Sort {
         text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(one).collect()
     }
 
-    /// True if cells of this kind go from the greatest to the least: as the user says, else quantities do. Identifiers
-    /// (ports, pids), texts, addresses and times go from the least.
+    /// True if cells of this kind sort from greatest to least: as the user asks, by default only for quantities.
+    /// Identifiers (ports, pids), texts, addresses and times sort ascending by default.
     pub(super) fn descends(&self, kind: Kind) -> bool {
         self.descending.unwrap_or(kind.is_quantity() || kind == Kind::Thousandths)
     }

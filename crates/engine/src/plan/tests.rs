@@ -69,7 +69,7 @@ fn sort_keys_read_their_direction() {
     );
 }
 
-/// The keys of an order with their directions: `a` ascending, `-a` descending.
+/// Returns the sort keys with their directions: `a` ascending, `-a` descending.
 fn order_of(change: impl FnOnce(&mut PlanRequest)) -> String {
     let mut request = request(&["recv_q", "local_port", "state", "pid", "rtt_us"], "");
     change(&mut request);

@@ -48,7 +48,7 @@ fn is_name(name: &str) -> bool {
     name.rsplit_once('-').is_some_and(|(_, hash)| hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// Where the directory of spools is or will be.
+/// Finds the place of the spool directory, which may not exist yet.
 fn find(dir: &Path) -> Result<FilePlace, SpoolError> {
     FilePlace::find(dir).map_err(|error| match error.raw_os_error() {
         Some(errno) => {

@@ -19,7 +19,7 @@ pub(super) struct File {
     /// What begins a new file.
     header: Vec<u8>,
     file: Option<fs::File>,
-    /// Its directory; `None` for a descriptor that the caller passed.
+    /// Its directory; `None` for a file descriptor inherited from the caller.
     place: Option<Arc<FilePlace>>,
     /// Device and inode: a file that was moved away is noticed.
     identity: (u64, u64),
@@ -80,7 +80,7 @@ impl File {
         }
     }
 
-    /// A FIFO without a reader is an error, and tried again later.
+    /// Opens the file. Opening a FIFO that has no reader fails; the caller retries later.
     fn opened(&mut self) -> io::Result<(fs::File, fs::Metadata)> {
         let how = Opening::stream(Contents::Appended);
         self.place = FilePlace::of_output(&self.path)?.map(Arc::new);
@@ -126,7 +126,7 @@ impl File {
     }
 }
 
-/// The error of a file that would be refused now. Makes nothing.
+/// Fails if the file would be refused now. Creates nothing.
 pub(super) fn check(path: &Path) -> io::Result<()> {
     match FilePlace::of_output(path)? {
         Some(place) => place.look(place.name(), Opening::stream(Contents::Appended)).map(drop),
@@ -134,7 +134,7 @@ pub(super) fn check(path: &Path) -> io::Result<()> {
     }
 }
 
-/// A FIFO that no program reads cannot be opened.
+/// Words the error of a FIFO that has no reader.
 fn in_words(error: io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(errno) if errno == sys::Errno::NXIO.0 => io::Error::new(error.kind(), "no program reads it"),

@@ -21,7 +21,7 @@ use std::path::Path;
 pub use packing::PACKER;
 pub use rotation::Rotation;
 
-/// How long one address of a receiver may take to accept a connection.
+/// Time limit for a connection to one address of a receiver.
 const CONNECT: std::time::Duration = std::time::Duration::from_secs(3);
 
 /// What a transport has taken.
@@ -89,7 +89,7 @@ pub trait Transport: Send {
         None
     }
 
-    /// False while it is open and nothing shows that there is a receiver: the last one refused what was sent.
+    /// False while the transport is open but no receiver is proven: the last one refused what was sent.
     fn is_proven(&self) -> bool {
         true
     }
@@ -142,7 +142,7 @@ pub fn check_target(target: &Target, files: &TlsFiles) -> io::Result<Vec<String>
     }
 }
 
-/// The error of a file that is not ours to write to. One that only cannot be opened now is away: that may change.
+/// Fails if we must not write to the file. A file that merely cannot be opened now counts as away: that may change.
 fn check_file(path: &Path, format: crate::Format) -> io::Result<()> {
     let looked = match format {
         #[cfg(feature = "sqlite")]
@@ -200,10 +200,10 @@ fn without_tls() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, "this netwren was built without TLS (cargo feature `tls`)")
 }
 
-/// Most addresses of a name that are tried.
+/// At most this many addresses of a name are tried.
 const ADDRESSES_MAX: usize = 16;
 
-/// The addresses of a receiver `HOST:PORT`, in the order in which they are to be tried (getaddrinfo(3)).
+/// Resolves a receiver `HOST:PORT` to addresses, in the order in which to try them (getaddrinfo(3)).
 fn resolve(receiver: &str) -> io::Result<Vec<std::net::SocketAddr>> {
     use std::net::ToSocketAddrs;
     let found = receiver.to_socket_addrs().map_err(|error| named("cannot find", receiver, &error))?;
@@ -214,7 +214,7 @@ fn resolve(receiver: &str) -> io::Result<Vec<std::net::SocketAddr>> {
     Ok(found)
 }
 
-/// A connection to the unix socket at `path`; gives up after some seconds.
+/// Connects to the unix socket at `path`; gives up after a few seconds.
 fn connect_unix(path: &std::path::Path) -> io::Result<std::os::unix::net::UnixStream> {
     sys::connection::connect_unix(path, CONNECT).map_err(|errno| io::Error::from_raw_os_error(errno.0))
 }

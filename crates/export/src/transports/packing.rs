@@ -46,7 +46,8 @@ impl Packing {
         }
     }
 
-    /// Puts what is packed in its place and begins with the next of `keep` files at `place`. Returns at once.
+    /// Puts the packed file in place once packing has ended, then starts packing the next of `keep` files at `place`.
+    /// Returns at once.
     pub(super) fn look(&mut self, place: &Arc<FilePlace>, keep: u32) -> io::Result<()> {
         if let Some(mut running) = self.running.take() {
             let Some(ended) = running.process.try_wait()? else {
@@ -104,7 +105,7 @@ fn put_in_place(running: &Running, keep: u32) -> io::Result<()> {
     let (folder, name) = (running.place.folder(), running.place.name());
     let (part, raw) = (part(name), numbered(name, running.number));
     if running.number > keep {
-        // It took so long that it is one too many by now.
+        // Packing took so long that the file now exceeds the number of files to keep.
         return folder.remove(&part).map_err(|error| failed("cannot remove", &part, &error));
     }
     folder.rename(&part, packed(&raw)).map_err(|error| failed("cannot rename", &part, &error))?;

@@ -47,7 +47,7 @@ impl Rotation {
         is_full || self.age_max.is_some_and(|most| age.now() >= most)
     }
 
-    /// Moves the file at `place` and those before it, packed or not, one number on.
+    /// Renames the file at `place` and the earlier rotated files, packed or not, to the next number.
     pub(super) fn rotate(&self, place: &FilePlace) -> io::Result<()> {
         let (keep, folder, name) = (self.keep.max(1), place.folder(), place.name());
         // Its follower need not be of the same kind and would not replace it.
@@ -75,7 +75,7 @@ fn if_there(done: Result<(), SysError>) -> Result<(), SysError> {
     }
 }
 
-/// The error of a call on the file `name`.
+/// Converts the error of a system call on the file `name`.
 pub(super) fn failed(what: &str, name: &OsStr, error: &SysError) -> io::Error {
     named(what, &name.to_string_lossy(), &io::Error::from_raw_os_error(error.errno.0))
 }
@@ -87,7 +87,7 @@ pub(super) fn packed(name: &OsStr) -> OsString {
     name
 }
 
-/// The name of a file that was moved away so many times.
+/// The name of a file after `number` rotations.
 pub(super) fn numbered(name: &OsStr, number: u32) -> OsString {
     let mut name = name.to_owned();
     if number > 0 {

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use sys::outfile::{Contents, FilePlace, Opening};
 
-/// How long another program may have the database for itself before it counts as away.
+/// Another program may lock the database this long before the database counts as away.
 const BUSY_MAX: Duration = Duration::from_secs(5);
 
 /// A database, which is created with the table if it is not there. A row is whole or not in it, and in it once.
@@ -24,7 +24,7 @@ pub(super) struct Database {
     connection: Option<Connection>,
     /// Device and inode: a database that was moved away is noticed.
     identity: Option<(u64, u64)>,
-    /// Since when another program has the database for itself.
+    /// When we first found the database locked by another program.
     busy_since: Option<Instant>,
 }
 
@@ -116,7 +116,7 @@ impl Database {
     }
 
     fn opened(&mut self) -> rusqlite::Result<Connection> {
-        // No URI: a name that begins with `file:` is a name.
+        // Does not enable URIs, so a name that begins with `file:` is a plain file name.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut db = Connection::open_with_flags(&self.path, flags)?;
         db.busy_timeout(PATIENCE)?;
@@ -218,7 +218,7 @@ impl Transport for Database {
     }
 }
 
-/// The error of a database that would be refused now. Makes nothing.
+/// Fails if the database would be refused now. Creates nothing.
 pub(super) fn check(path: &Path) -> io::Result<()> {
     let place = FilePlace::find(path)?;
     place.check_path()?;
@@ -240,17 +240,17 @@ fn of_file_beside(name: &OsStr, error: &io::Error) -> io::Error {
     super::named("beside it,", &name.to_string_lossy(), error)
 }
 
-/// What SQLite makes beside a database: the log of changes, its index, the journal of a database without a log.
+/// Suffixes of the files that SQLite creates next to a database: the write-ahead log, its index, the rollback journal.
 const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 
-/// Makes the database if it is not there, and refuses one that another user can write to, or has written: SQLite opens
-/// it by its name, runs its triggers, and plays back what a journal beside it says. Files that SQLite makes have the
+/// Creates the database if it does not exist. Refuses a database that another user can write to or has written to:
+/// SQLite opens it by name, runs its triggers and replays the journal next to it. Files that SQLite creates get the
 /// mode of the database.
 fn check_files(path: &Path) -> io::Result<()> {
     let place = FilePlace::find(path)?;
     place.check_path()?;
     place.prepare(place.name(), true)?;
-    // In /tmp another user could make them first. An empty one means nothing to SQLite.
+    // In /tmp another user could create them first. SQLite ignores an empty file.
     let makes = place.is_shared()?;
     for suffix in BESIDE {
         let name = beside(&place, suffix);
@@ -349,7 +349,7 @@ mod tests {
         let other = Connection::open(&path).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         assert_eq!(db.send(&batch(&shape(AB), &[A, B]), 0).unwrap(), Taken::default());
-        // For so long it counts as away, which is said.
+        // After this long, the database counts as away and the error is reported.
         db.busy_since = Instant::now().checked_sub(2 * BUSY_MAX);
         let said = db.send(&batch(&shape(AB), &[A, B]), 0).unwrap_err().to_string();
         assert!(said.ends_with("database is locked"), "{said}");

@@ -34,10 +34,10 @@ impl Tcp {
     }
 }
 
-/// How long all addresses of a name may take to accept a connection.
+/// Time limit for connecting to any address of a name.
 const CONNECT_ALL: Duration = Duration::from_secs(10);
 
-/// A connection to the first address of `HOST:PORT` that accepts one.
+/// Connects to the first address of `HOST:PORT` that accepts a connection.
 fn connect_any(receiver: &str) -> io::Result<TcpStream> {
     let (addresses, begun) = (resolve(receiver)?, Instant::now());
     let mut failed = None;

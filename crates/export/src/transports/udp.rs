@@ -1,4 +1,4 @@
-//! UDP: a datagram a message, delivered once it is sent and was not refused for a while.
+//! UDP: one datagram per message. A datagram counts as delivered if it is sent and not refused for a while.
 
 use super::stream::{PATIENCE, closed};
 use super::{Taken, Transport, is_later, named, resolve};
@@ -8,26 +8,26 @@ use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// A datagram counts as delivered after this time without a refusal (ICMP) from the receiver's host.
+/// A datagram counts as delivered if the receiver's host does not refuse it (ICMP) within this time.
 const REFUSAL: Duration = Duration::from_millis(250);
-/// A name is looked up again after this time: the receiver may have moved.
+/// A name is resolved again after this time, in case the receiver has moved.
 const LOOKUP_AGAIN: Duration = Duration::from_secs(60);
 
-/// A connected UDP socket: a host where no program receives answers by ICMP, and that is an error of the socket.
+/// A connected UDP socket: if no program receives, the host answers with ICMP and the socket reports an error.
 pub(super) struct Udp {
     receiver: String,
     socket: Option<UdpSocket>,
-    /// Finds the addresses of a receiver.
+    /// Resolves the receiver to addresses.
     resolve: fn(&str) -> io::Result<Vec<SocketAddr>>,
-    /// When they were last looked up.
+    /// When the name was last resolved.
     looked_up: Instant,
-    /// Which of the addresses is the next to be tried.
+    /// Index of the next address to try.
     turn: usize,
-    /// When datagrams were sent that may still be refused, and their bytes.
+    /// Send times and bytes of the datagrams that may still be refused.
     recent: VecDeque<(Instant, usize)>,
-    /// A refusal that is to be told by the next call.
+    /// A refusal that the next call must report.
     refusal: Option<io::Error>,
-    /// When datagrams were last refused, until later ones are not.
+    /// When a datagram was last refused; `None` again once a later one was not.
     refused_at: Option<Instant>,
 }
 
@@ -55,7 +55,7 @@ impl Udp {
         Ok(())
     }
 
-    /// Looks the name up again now and then. A failure changes nothing: the address may still be right.
+    /// Resolves the name again now and then. On failure keeps the address, which may still be right.
     fn follow_name(&mut self) -> io::Result<()> {
         let is_address = self.receiver.parse::<SocketAddr>().is_ok();
         if is_address || self.looked_up.elapsed() < LOOKUP_AGAIN || self.socket.is_none() {
@@ -70,7 +70,7 @@ impl Udp {
         }
     }
 
-    /// The error of a host that refused what was sent before.
+    /// Returns the error if the receiver's host refused an earlier datagram.
     fn refused(&mut self) -> io::Result<()> {
         let told = match (self.refusal.take(), &self.socket) {
             (Some(error), _) => Some(error),
@@ -84,7 +84,7 @@ impl Udp {
 }
 
 impl Transport for Udp {
-    /// Connects to one of the addresses, after a refusal to the next of them.
+    /// Connects to one of the addresses; after a refusal starts with the next one.
     fn open(&mut self) -> io::Result<()> {
         let found = (self.resolve)(&self.receiver)?;
         self.looked_up = Instant::now();
@@ -109,7 +109,7 @@ impl Transport for Udp {
         let socket = self.socket.as_ref().ok_or_else(closed)?;
         let mut refusal = None;
         let taken = send_each(batch, at, &mut |message| {
-            // The kernel tells of a refusal once.
+            // The kernel reports a refusal only once, so keep it.
             socket.send(message).inspect_err(|error| {
                 refusal = Some(io::Error::from(error.kind())).filter(|_| is_refusal(error));
             })
@@ -122,7 +122,7 @@ impl Transport for Udp {
         Ok(taken)
     }
 
-    /// Datagrams of the last quarter of a second may still be refused.
+    /// Returns the bytes of the datagrams sent in the last 250 ms, which may still be refused.
     fn unconfirmed(&mut self) -> io::Result<u64> {
         self.refused()?;
         while let Some((sent, _)) = self.recent.front().copied().filter(|(sent, _)| sent.elapsed() >= REFUSAL) {
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicU16, Ordering::SeqCst};
 
-    /// The port of the receiver that the name of the test leads to.
+    /// The port that the test's name resolves to.
     static PORT: AtomicU16 = AtomicU16::new(0);
 
     fn found(_: &str) -> io::Result<Vec<SocketAddr>> {

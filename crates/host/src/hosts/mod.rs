@@ -3,9 +3,9 @@
 //! A worker thread asks the name servers of /etc/resolv.conf over UDP; callers say what they [`Resolver::want`],
 //! never wait for the network unless they choose to ([`Resolver::wait_until`]), and take what is known as a
 //! [`HostNames`]. Everything is bounded: queries at a time, tries, addresses remembered (also those without a name).
-//! The owner of an address chooses its name, so one that no host can have, or that looks like an address, counts as
-//! none; no address is asked for by that name. No name service switch: mDNS, NIS and the like are not asked. Start
-//! reading at [`Resolver::start`].
+//! The owner of an address chooses its name, so the resolver ignores a name that no host can have or that looks like an
+//! address, and never looks up the addresses of a name. It does not use the name service switch: it does not query
+//! mDNS, NIS and the like. Start reading at [`Resolver::start`].
 mod files;
 mod names;
 mod worker;
@@ -29,7 +29,7 @@ use worker::Worker;
 /// Longest name kept; a longer one (escapes of hostile bytes) counts as none.
 const NAME_MAX: usize = 255;
 
-/// Longest wait for the worker to give its rights up, which takes it some µs.
+/// Maximum wait for the worker to drop its capabilities, which takes it a few µs.
 const RIGHTS_WAIT: Duration = Duration::from_secs(5);
 
 /// The names of a hosts file.
@@ -141,7 +141,7 @@ struct ResolverState {
 enum WorkerRights {
     #[default]
     Held,
-    /// It holds them and must give them up.
+    /// The worker holds them and must drop them.
     Unwanted,
     GivenUp,
 }
@@ -217,8 +217,8 @@ impl Resolver {
         }
     }
 
-    /// Has the worker thread give up its capabilities now, and waits until it has: they belong to each thread. The
-    /// program cannot become another user afterwards.
+    /// Makes the worker thread drop its capabilities now, and waits until it has: each thread has its own. The program
+    /// cannot become another user afterwards.
     pub fn drop_rights(&self) {
         if self.worker.is_none() {
             return;

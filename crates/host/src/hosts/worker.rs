@@ -50,7 +50,7 @@ pub(super) struct Worker {
     drawn: u64,
 }
 
-/// Gives up what the thread does not need once its sockets are open: a name server that takes it over finds no rights.
+/// Drops all capabilities once the thread's sockets are open: a name server that takes over the thread gains none.
 fn give_rights_up() {
     // Where it has none, or the kernel refuses, names are asked for all the same.
     let _ = rights::forbid_new().and_then(|()| rights::keep_only(CapSet::default()));
@@ -71,11 +71,11 @@ impl Worker {
         }
     }
 
-    /// Works until the resolver is dropped. The thread gives its capabilities up when it is told to, at the latest
-    /// before its first question. Not earlier: until then the program may become another user, with all its threads.
+    /// Works until the resolver is dropped. The thread drops its capabilities on request, at the latest before its
+    /// first query. It must not do so earlier: until then the program may become another user, with all its threads.
     pub(super) fn run(mut self) {
         let mut has_rights = true;
-        // As another user it could not any more.
+        // The thread could no longer do this after a change of user.
         rights::drop_bounding(CapSet::default());
         while let Some(wanted) = self.next_wanted(has_rights) {
             if std::mem::take(&mut has_rights) {
@@ -90,7 +90,7 @@ impl Worker {
         }
     }
 
-    // Waits for something to do: new addresses, rights to give up, or time to look for answers. `None` is the end.
+    // Waits for new addresses, a request to drop capabilities, or time to look for answers. `None` ends the worker.
     fn next_wanted(&self, has_rights: bool) -> Option<Vec<Addr>> {
         let room = self.in_flight_max.saturating_sub(self.flights.len());
         let mut state = self.shared.lock();
@@ -213,8 +213,8 @@ impl Worker {
     }
 }
 
-// The root is no name, and neither is one that is longer than a name can honestly be, that no host can have, or that
-// would be read as an address.
+// Returns `Nameless` for the root and for names that are longer than `NAME_MAX`, that no host can have, or that would
+// be read as an address.
 fn name_slot(name: packet::dns::Name<'_>) -> Slot {
     let mut text = Vec::new();
     name.put_text(&mut text);
@@ -231,8 +231,8 @@ fn is_host_name(text: &[u8]) -> bool {
         .all(|label| label.iter().all(is_usual) && !matches!(label.first(), None | Some(b'-')))
 }
 
-// True for what inet_aton(3) and people take for an address: the last label is a number, as in 10.0.0.1, 10.1 and
-// 0x7f000001. No domain of the root is one. Addresses of IPv6 have characters that no host name has.
+// True for text that inet_aton(3) and people read as an address: its last label is a number, as in 10.0.0.1, 10.1 and
+// 0x7f000001. No top-level domain is a number. IPv6 addresses contain characters that host names do not allow.
 fn is_like_address(text: &[u8]) -> bool {
     let last = text.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
     let hex = last.strip_prefix(b"0x").or_else(|| last.strip_prefix(b"0X"));

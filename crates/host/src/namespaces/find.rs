@@ -33,7 +33,7 @@ struct FoundNetns {
     pid: Option<u32>,
 }
 
-/// Looks where `search` says.
+/// Searches the places that `search` names.
 pub(super) fn find(host: &Host, own: u64, search: &NetnsSearch<'_>) -> Namespaces {
     let mut found = mounted(host);
     linked(&mut found);

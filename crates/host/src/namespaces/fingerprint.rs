@@ -74,7 +74,7 @@ fn is_in(host: &Host, pid: u32, namespace: &Namespace) -> bool {
     read.is_ok() && inode_in(&target) == Some(namespace.inode)
 }
 
-/// True for a descriptor of the namespace itself. One of a socket does not show the socket's namespace.
+/// True if `path` is a descriptor of the namespace itself. A socket's descriptor does not show the socket's namespace.
 fn is_descriptor_of(path: &Path, namespace: &Namespace) -> bool {
     let mut target = Vec::new();
     path.starts_with("/proc") && fs::read_link(path, &mut target).is_ok() && inode_in(&target) == Some(namespace.inode)

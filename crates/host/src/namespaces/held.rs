@@ -1,4 +1,4 @@
-//! Namespaces that no file leads to and no process is in: a thread, a socket or an open descriptor keeps them alive.
+//! Namespaces that only a thread, a socket or an open descriptor keeps alive: they have no file and no process.
 use foldhash::fast::RandomState;
 use hashbrown::hash_map::Entry;
 use hashbrown::{HashMap, HashSet};
@@ -9,12 +9,12 @@ use sys::{Fd, Host, NetNs, fs};
 use super::{NAMESPACES_MAX, Namespace, NetnsSearch, inode_in};
 use crate::owners::netns_holders;
 
-/// Descriptors that one search looks at in one process, and altogether (1.5 µs each). Any user can open thousands, and
-/// must not keep the search from those of others.
+/// Maximum number of descriptors that one search reads in one process, and in all processes (1.5 µs each). Any user can
+/// open thousands, which must not keep the search from the descriptors of other users.
 const DESCRIPTORS_OF_ONE_MAX: u32 = 1 << 16;
 const DESCRIPTORS_MAX: u32 = 1 << 20;
 
-/// What keeps a namespace alive.
+/// A holder that keeps a namespace alive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Holder {
     /// A thread that has left its process's namespace. /proc/TID leads to it.
@@ -27,11 +27,11 @@ pub(super) enum Holder {
 #[derive(Debug, Default)]
 pub(super) struct Held {
     pub(super) found: HashMap<u64, Holder, RandomState>,
-    /// Descriptors that were not looked at, because there are too many.
+    /// Number of descriptors that were skipped because there are too many.
     pub(super) unsearched: u64,
 }
 
-/// Finds holders of the namespaces that are not in `known`: of those that the kernel lists if it was asked, else of
+/// Finds holders of the namespaces that are not in `known`: of the listed ones if the kernel was asked, otherwise of
 /// all.
 pub(super) fn find(host: &Host, search: &NetnsSearch<'_>, known: HashSet<u64, RandomState>) -> Held {
     let listed = search.listed.map(|listed| {
@@ -47,22 +47,22 @@ pub(super) fn find(host: &Host, search: &NetnsSearch<'_>, known: HashSet<u64, Ra
     held.held
 }
 
-/// True if a thread or a descriptor is the only known way into it: such a namespace has no name.
+/// True if a thread or a descriptor is the only known way into the namespace: such a namespace has no name.
 fn is_held(namespace: &Namespace) -> bool {
     namespace.name().is_none() && (namespace.pid.is_some() || namespace.path().is_some())
 }
 
 struct Searching {
     known: HashSet<u64, RandomState>,
-    /// Those that are looked for; `None` if the kernel was not asked.
+    /// Inodes of the missing namespaces; `None` if the kernel was not asked.
     listed: Option<HashSet<u64, RandomState>>,
     held: Held,
-    /// Descriptors of one process.
+    /// Maximum number of descriptors searched in one process.
     of_one_max: u32,
 }
 
 impl Searching {
-    /// True if all that are looked for are found.
+    /// True if the search has found all listed namespaces or reached its limit.
     fn is_over(&self) -> bool {
         self.listed.as_ref().is_some_and(|listed| listed.len() <= self.held.found.len())
             || self.held.found.len() >= NAMESPACES_MAX
@@ -81,7 +81,7 @@ impl Searching {
         }
     }
 
-    /// Takes over what an earlier search found, if it still leads there.
+    /// Keeps the holder that an earlier search found, if it still leads to the namespace.
     fn keep(&mut self, host: &Host, namespace: &Namespace) {
         if self.is_wanted(namespace.inode) && matches!(namespace.open(host, 0), Ok(Some(_))) {
             let by_path = || Holder::Path(namespace.path.clone());
@@ -90,8 +90,8 @@ impl Searching {
         }
     }
 
-    /// Threads first, they cost least. Then descriptors: in one pass of a BPF program, which sees sockets as well,
-    /// where the kernel lists what is missing; else one by one, and then without sockets.
+    /// Searches threads first, because they cost least, then descriptors. If the kernel listed the namespaces, one pass
+    /// of a BPF program reads all descriptors, including sockets. Otherwise they are read one by one, without sockets.
     fn search(&mut self, host: &Host) {
         self.threads(host);
         if self.is_over() {
@@ -108,14 +108,14 @@ impl Searching {
         }
     }
 
-    /// A call for each process, and for each thread of those that have several.
+    /// Searches threads. Costs one call per process, and one per thread of a process with several threads.
     fn threads(&mut self, host: &Host) {
         let Ok(proc) = fs::open_dir(&host.proc_path("")) else { return };
         let (mut processes, mut tasks, mut path) = (fs::Entries::new(), fs::Entries::new(), fs::CPath::new());
         processes.begin();
         while let Ok(Some(process)) = processes.next(&proc) {
             let task_path = path.set(&[process.bytes(), b"/task"]);
-            // Two links, and one for each thread.
+            // The directory has two links, plus one per thread.
             let has_several =
                 process.number().is_some() && fs::stat_at(&proc, task_path).is_ok_and(|stat| stat.links > 3);
             let Some(dir) = has_several.then(|| fs::open_dir_at(&proc, task_path).ok()).flatten() else { continue };
@@ -160,8 +160,8 @@ impl Searching {
     }
 }
 
-/// The inode of the namespace that a descriptor is; of any kind if it was opened by the path of a mount, which its link
-/// shows then. `nsfs` is the device of namespaces.
+/// Returns the inode of the namespace that a descriptor refers to. If it was opened at the path of a mount, its link
+/// shows this path, and the namespace may be of any type. `nsfs` is the device of the namespace file system.
 fn namespace_at(dir: &Fd, name: &CStr, nsfs: u64) -> Option<u64> {
     let mut target = [0; 32];
     let target = fs::read_link_at(dir, name, &mut target).ok()?;
@@ -179,8 +179,8 @@ mod tests {
     use std::process::{Child, Command};
     use testkit::netns::Lab;
 
-    /// A process with so many descriptors of /dev/null, and after them one of the namespace of `lab`, which nothing
-    /// else leads to then.
+    /// Starts a process with `descriptors` descriptors of /dev/null, followed by one of the namespace of `lab`, and
+    /// removes every other way to this namespace.
     fn hold(lab: &Lab, descriptors: u32) -> Child {
         let script = "import os,sys,time\nn=os.open('/dev/null',os.O_RDONLY)\n\
                       [os.dup(n) for _ in range(int(sys.argv[2]))]\n\
@@ -190,13 +190,13 @@ mod tests {
         let holder = holder.args(["-c", script]).arg(lab.path()).arg(descriptors.to_string()).arg(&ready);
         let holder = holder.spawn().unwrap();
         testkit::wait_until("the descriptors are open", || ready.exists());
-        // Lazily: the descriptor is left.
+        // A lazy unmount leaves the descriptor open.
         assert!(Command::new("umount").arg("-l").arg(lab.path()).status().unwrap().success());
         holder
     }
 
-    /// Without the kernel's list, descriptors are searched one by one. A process with too many cannot hide those of
-    /// others.
+    /// Without the kernel's list, descriptors are searched one by one. A process with too many descriptors cannot hide
+    /// the descriptors of other processes.
     #[test]
     fn root_a_process_with_too_many_descriptors_hides_only_its_own() {
         testkit::require_root!();
@@ -214,7 +214,7 @@ mod tests {
             (inodes.map(|inode| searching.held.found.get(&inode).cloned()), searching.held.unsearched)
         };
         let one_by_one = search(None);
-        // The kernel's list names what is missing: BPF looks at every descriptor.
+        // The kernel lists the missing namespaces, so the BPF program reads every descriptor.
         let listed = search(Some(&inodes));
         for mut holder in holders {
             holder.kill().unwrap();

@@ -1,11 +1,11 @@
 //! Every network namespace of this host that can be found, with the ways into it and a name.
 //!
-//! Every search finds namespaces bound to a file (an nsfs mount or a link in /run/netns), those of a process, and the
-//! caller's own. A thread, an open descriptor or a socket can also keep a namespace alive: a search for those costs
-//! more and is made on demand ([`NetnsSearch`]). A namespace that only the kernel knows is added by its number
-//! ([`Namespaces::also`]) and cannot be entered.
+//! Every search finds namespaces bound to a file (an nsfs mount or a link in /run/netns), the namespaces of processes,
+//! and the caller's own. A thread, an open descriptor or a socket can also keep a namespace alive: searching for these
+//! costs more and is done on demand ([`NetnsSearch`]). A namespace that only the kernel reports is added with its
+//! number ([`Namespaces::also`]) and cannot be entered.
 //!
-//! The search is in `find` and `held`, its form on a tape in `tape`.
+//! `find` and `held` implement the search; `tape` implements the list's format on a tape.
 mod find;
 mod fingerprint;
 mod held;
@@ -37,11 +37,11 @@ pub(crate) const PID_PREFIX: &str = "pid:";
 /// Key of the list on a tape.
 const KEY: &str = "netns-all";
 
-/// Namespaces kept at most, about 100 bytes each; a host has some hundreds. What is beyond is not read. One user may
-/// make some 100,000 (user.max_net_namespaces); each takes the kernel 100 KiB and more, so nobody gets here.
+/// Maximum number of namespaces kept, about 100 bytes each; a host has a few hundred. Others are not read. One user may
+/// create about 100,000 (user.max_net_namespaces); each costs the kernel 100 KiB or more, so no host gets here.
 const NAMESPACES_MAX: usize = 1 << 20;
 
-/// `net:[4026531840]`: what links and mounts of network namespaces say.
+/// Parses `net:[4026531840]`, the text of links and mounts of network namespaces.
 fn inode_in(text: &[u8]) -> Option<u64> {
     let digits = text.strip_prefix(b"net:[")?.strip_suffix(b"]")?;
     std::str::from_utf8(digits).ok()?.parse().ok()
@@ -91,14 +91,14 @@ impl Namespace {
     }
 }
 
-/// Where a search looks besides files and processes.
+/// Places to search in addition to files and processes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NetnsSearch<'s> {
-    /// Inodes of all namespaces, if the kernel was asked: only those that are still missing are looked for.
+    /// Inodes of all namespaces, if the kernel was asked: the search then looks only for the missing ones.
     pub listed: Option<&'s [u64]>,
-    /// True to look at threads, open descriptors and, of namespaces in `listed`, sockets. Costs about 1 µs for each
-    /// process and thread and, where something is missing, the load of a BPF program and 0.3 µs for each open file;
-    /// without BPF 1.5 µs for each open file.
+    /// True to search threads, open descriptors and, for namespaces in `listed`, sockets. Costs about 1 µs per process
+    /// and thread and, if something is missing, loading a BPF program and 0.3 µs per open file; without BPF 1.5 µs per
+    /// open file.
     pub holders: bool,
     /// The result of an earlier search: threads and descriptors that still lead to a namespace are kept.
     pub before: Option<&'s Namespaces>,
@@ -121,7 +121,7 @@ impl Namespaces {
         Namespaces::search(host, &NetnsSearch::default())
     }
 
-    /// The same, looking further.
+    /// Finds the namespaces, also in the places that `search` names.
     pub fn search(host: &Host, search: &NetnsSearch<'_>) -> Result<Namespaces, HostError> {
         let own = crate::own_netns::current(host)?;
         let mut bytes = Vec::new();
@@ -160,7 +160,7 @@ impl Namespaces {
         self.hidden
     }
 
-    /// Open descriptors that the search left out because there were too many.
+    /// Returns the number of open descriptors that the search skipped because there were too many.
     pub fn unsearched(&self) -> u64 {
         self.unsearched
     }

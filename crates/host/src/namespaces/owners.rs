@@ -1,4 +1,4 @@
-//! Who made the namespaces that a search found.
+//! Owners of the namespaces that a search found.
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashSet};
 use sys::{BufferBudget, FoundNetns, Host, NetNs, NetnsOwner};
@@ -12,8 +12,8 @@ pub struct NetnsOwners {
 }
 
 impl NetnsOwners {
-    /// The namespaces with their owners, each with a function that opens it unless it is the caller's (`own`). Costs
-    /// some 10 µs for each namespace that the search before did not have.
+    /// Returns the namespaces with their owners, each with a function that opens it unless it is the caller's (`own`).
+    /// Costs about 10 µs for each namespace that the previous search did not find.
     pub fn found(&mut self, namespaces: &Namespaces, own: u64) -> Vec<FoundNetns> {
         let mut known = HashMap::default();
         let one = |namespace: &Namespace| {
@@ -38,7 +38,7 @@ impl NetnsOwners {
 }
 
 impl Namespaces {
-    /// Chooses at most `most` namespaces: the caller's (`own`), those of the host, then equal numbers of each user.
+    /// Chooses at most `most` namespaces: the caller's (`own`), then the host's, then an equal number from each user.
     pub fn choose(&self, most: usize, own: u64) -> HashSet<u64, RandomState> {
         if self.list.len() <= most {
             return self.list.iter().map(|namespace| namespace.inode).collect();

@@ -1,7 +1,7 @@
 //! The list of namespaces as bytes, as it stands on a tape.
 //!
-//! `hidden` u32; descriptors not looked at u32; then for each: inode u64, pid u32 (0 for none), u8 (1 if the name is
-//! one that people gave), length of the path u16, path, length of the name u16, name. Little endian.
+//! `hidden` u32; number of skipped descriptors u32; then for each namespace: inode u64, pid u32 (0 for none), u8 (1 if
+//! the name was given, not derived), length of the path u16, path, length of the name u16, name. Little endian.
 use super::{Namespace, Namespaces};
 use crate::HostError;
 

@@ -34,7 +34,7 @@ pub(super) struct Totals {
 /// One part of a block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum BlockPart<'b> {
-    /// Sockets in the table of this thread; `tid` is `pid` where it is the process's.
+    /// Sockets in the descriptor table of this thread; `tid` equals `pid` for the process's table.
     Table {
         pid: u32,
         tid: u32,
@@ -63,7 +63,7 @@ impl Iterator for HeldSockets<'_> {
     }
 }
 
-/// Begins a PROCESS, or a THREAD if `tid` is not `pid`; returns where its count stands, for [`put_held`].
+/// Begins a PROCESS, or a THREAD if `tid` is not `pid`; returns the offset of its count, for [`put_held`].
 pub(super) fn put_table(block: &mut Vec<u8>, pid: u32, tid: u32, comm: Comm) -> usize {
     let name = comm.as_bytes();
     if tid == pid {
@@ -80,7 +80,7 @@ pub(super) fn put_table(block: &mut Vec<u8>, pid: u32, tid: u32, comm: Comm) -> 
     block.len() - COUNT
 }
 
-/// Adds a socket to the table whose count stands at `count_at`; it must be the last record of the block.
+/// Adds a socket to the table whose count is at offset `count_at`; the table must be the last record of the block.
 pub(super) fn put_held(block: &mut Vec<u8>, count_at: usize, fd: u32, inode: u64) {
     block.extend_from_slice(&fd.to_le_bytes());
     block.extend_from_slice(&inode.to_le_bytes());

@@ -14,7 +14,7 @@ pub(super) struct BpfBackend {
 }
 
 impl BpfBackend {
-    /// The program that reports which files keep namespaces alive.
+    /// Loads the program that reports which files keep namespaces alive.
     pub(super) fn by_netns(host: &Host) -> BpfBackend {
         BpfBackend { loaded: OnceCell::from(OwnersFiles::load_by_netns(host)) }
     }

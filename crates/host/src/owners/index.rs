@@ -48,7 +48,7 @@ impl Gather {
         self.tables.get(held.table as usize).copied().unwrap_or_default()
     }
 
-    /// By inode, process and descriptor, each once.
+    /// Sorts by inode, process and descriptor, and removes duplicates.
     fn sort(&mut self) {
         let mut held = std::mem::take(&mut self.held);
         let table = |held: &HeldSocket| self.of(held);
@@ -62,7 +62,7 @@ impl Gather {
         self.held = held;
     }
 
-    /// Asks for the processes that hold a socket with others, unless it is known when they started.
+    /// Reads the processes that share a socket with others, unless their start time is known.
     fn find_processes(&mut self, mut process: impl FnMut(u32) -> Process) {
         let mut shared = vec![false; self.tables.len()];
         for holders in self.held.chunk_by(|a, b| a.inode == b.inode) {
@@ -80,7 +80,7 @@ impl Gather {
         }
     }
 
-    /// Puts the holder of each socket that is shown before the others.
+    /// Puts the holder to show first among the holders of each socket.
     fn order_holders(&mut self, now_ns: u64) {
         let Gather { held, tables, .. } = self;
         let table = |held: &HeldSocket| tables.get(held.table as usize).unwrap_or(&UNKNOWN);
@@ -89,22 +89,22 @@ impl Gather {
                 continue;
             }
             let all: Vec<&FdTable> = holders.iter().take(RANKED_MAX).map(table).collect();
-            // Stable: descriptors of one process keep their order.
+            // The sort is stable: descriptors of one process keep their order.
             holders.sort_by_cached_key(|held| table(held).rank(all.iter().copied(), now_ns));
         }
     }
 
-    /// Gives processes without a name the one that `name` knows.
+    /// Gives each process without a name the name that `name` returns.
     pub(super) fn name_nameless(&mut self, mut name: impl FnMut(u32) -> Comm) {
         for table in self.tables.iter_mut().filter(|table| table.comm.as_bytes().is_empty()) {
             table.comm = name(table.pid);
         }
     }
 
-    /// Sorts: 0.1 µs a socket at most, less where inodes ascend with descriptors.
+    /// Sorts the owners. Costs at most 0.1 µs per socket, less if inodes ascend with descriptors.
     ///
-    /// `process` is asked for processes that hold a socket with others, where the tables do not tell when they started;
-    /// `now_ns` is the time of the reading since boot.
+    /// `process` is called for processes that share a socket with others, if the tables lack their start time; `now_ns`
+    /// is the time of the reading since boot.
     pub(super) fn finish(mut self, process: impl FnMut(u32) -> Process, now_ns: u64) -> (Index, u64) {
         self.sort();
         self.find_processes(process);
@@ -128,20 +128,20 @@ impl Gather {
     }
 }
 
-/// What a table that is not there stands for.
+/// Replaces a missing table.
 static UNKNOWN: FdTable =
     FdTable { pid: 0, tid: 0, comm: Comm::EMPTY, process: Process { started_ns: 0, parent: 0, only_waits: false } };
 
-/// Holders of one socket that each is compared with at most: a socket may be held by thousands.
+/// Maximum number of holders that each holder of a socket is compared with: thousands may hold one socket.
 const RANKED_MAX: usize = 64;
 
-/// True if several processes are among the holders of one socket, which are sorted by process.
+/// True if several processes hold the socket. `holders` must be sorted by process.
 fn has_several(holders: &[HeldSocket], tables: &[FdTable]) -> bool {
     let pid = |held: Option<&HeldSocket>| held.and_then(|held| tables.get(held.table as usize)).map(|table| table.pid);
     pid(holders.first()) != pid(holders.last())
 }
 
-/// The unit in which an owner's start is kept.
+/// Unit of an owner's start time.
 const TICK_NS: u64 = 10_000_000;
 
 /// Socket and process as one number, as the field `tid` puts them.
@@ -149,7 +149,7 @@ fn key(inode: u32, pid: u32) -> u64 {
     u64::from(inode) << 32 | u64::from(pid)
 }
 
-/// Owners in order of their inode, the holder that is shown first, those of one process together: 32.5 bytes each.
+/// Owners by inode: the owner to show first, entries of one process adjacent. Takes 32.5 bytes per owner.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     inodes: Vec<u32>,
@@ -162,7 +162,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Every inode with the first of its owners, ascending.
+    /// Returns every inode with its first owner, in ascending order.
     pub(super) fn firsts(&self) -> impl Iterator<Item = (u32, &Owner)> {
         let mut last = None;
         self.inodes.iter().copied().zip(&self.owners).filter(move |(inode, _)| last.replace(*inode) != Some(*inode))
@@ -193,8 +193,8 @@ impl Index {
         self.owners.len()
     }
 
-    /// The owners of a socket: the shown one first, those of one process by ascending fd. Three cache misses if the
-    /// index is larger than the cache; the same socket again, for the next column of its row, costs nothing.
+    /// Returns the owners of a socket: the owner to show comes first, and entries of one process ascend by fd. Costs
+    /// three cache misses if the index exceeds the cache; repeating the call for the next column of a row is free.
     pub(super) fn get(&self, inode: u64) -> &[Owner] {
         let Ok(inode) = u32::try_from(inode) else { return &[] };
         let place = match self.last.get() {

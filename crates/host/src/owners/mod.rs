@@ -118,7 +118,7 @@ impl OwnersReader {
     }
 }
 
-/// Socket inode → owners: the one that is shown, then the others, each process's ascending by descriptor.
+/// Maps socket inodes to owners: the owner to show comes first, and entries of each process ascend by descriptor.
 #[derive(Debug, Default)]
 pub struct Owners {
     index: Index,
@@ -143,13 +143,13 @@ impl Owners {
         self.seen_ns
     }
 
-    /// The owners of the socket with this inode. The first one is shown: the oldest process that does not only pass the
-    /// socket on. Empty if there are none or they are unknown.
+    /// Returns the owners of the socket with this inode. The first one is shown: the oldest process that does more than
+    /// pass the socket on. Empty if the socket has no owners or they are unknown.
     pub fn of(&self, inode: u64) -> &[Owner] {
         self.index.get(inode)
     }
 
-    /// The inode of every socket with its first owner, ascending by inode.
+    /// Returns the inode of every socket with its first owner, ascending by inode.
     pub fn firsts(&self) -> impl Iterator<Item = (u32, &Owner)> {
         self.index.firsts()
     }
@@ -178,7 +178,7 @@ impl Lookup for Owners {
     }
 }
 
-/// Now in ns of CLOCK_BOOTTIME; of a recording when it was taken, `u64::MAX` where it does not tell.
+/// Returns the time in ns of CLOCK_BOOTTIME. In a replay this is the time of recording, or `u64::MAX` if it is missing.
 fn time_of_reading(host: &Host) -> u64 {
     let mut bytes = Vec::new();
     let read = host.bytes("owners-time", "", &mut bytes, |into| {
@@ -188,7 +188,7 @@ fn time_of_reading(host: &Host) -> u64 {
     read.ok().and_then(|()| bytes.first_chunk().map(|ns| u64::from_le_bytes(*ns))).unwrap_or(u64::MAX)
 }
 
-/// What a process without a name (`prctl(PR_SET_NAME, "")`) is called by the first word of its command line.
+/// Names a process that has no name (`prctl(PR_SET_NAME, "")`) using the first word of its command line.
 fn name_by_cmdline(host: &Host, pid: u32) -> Comm {
     let mut words = Vec::new();
     if crate::processes::read_cmdline(host, pid, u64::MAX, &mut words).is_err() {

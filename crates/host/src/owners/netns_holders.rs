@@ -1,4 +1,4 @@
-//! Which descriptors keep network namespaces alive, read in one pass of the BPF program over all open files.
+//! Descriptors that keep network namespaces alive, read in one pass of the BPF program over all open files.
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use sys::{Host, SysError};
@@ -6,17 +6,17 @@ use sys::{Host, SysError};
 use super::bpf_backend::BpfBackend;
 use super::rows::{Row, rows};
 
-/// A descriptor that is a namespace, or a socket in it.
+/// A descriptor of a namespace, or of a socket in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NetnsHolder {
-    /// The task whose table of files it is in.
+    /// The task whose descriptor table contains it.
     pub(crate) tid: u32,
-    /// Its number there.
+    /// Its number in this table.
     pub(crate) fd: u32,
 }
 
-/// The first descriptor found for each namespace that `is_wanted` accepts by its inode; namespaces without a descriptor
-/// are missing. Costs the load of a program and 0.3 µs for each open file of the host. Fails without BPF, CAP_BPF or
+/// Returns the first descriptor found for each namespace whose inode `is_wanted` accepts; namespaces without a
+/// descriptor are missing. Costs loading a program and 0.3 µs per open file of the host. Fails without BPF, CAP_BPF or
 /// CAP_PERFMON.
 pub(crate) fn netns_holders(
     host: &Host,

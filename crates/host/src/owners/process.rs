@@ -1,27 +1,27 @@
-//! What tells which of a socket's holders uses it.
+//! Decides which of a socket's holders uses it.
 //!
-//! Many sockets have several: a server that forks workers holds its listener, and so do they; systemd holds what it
-//! hands to a service. The first holder is the one that is shown.
+//! Many sockets have several holders: a server that forks workers holds its listener, and so do the workers; systemd
+//! holds the sockets that it passes to a service. netwren shows the first holder.
 use record::Comm;
 use sys::Host;
 
-/// A child with its parent's name counts as a worker from this age on: before, it may be about to become another
+/// A child with its parent's name counts as a worker from this age on: a younger child may be about to run another
 /// program.
 const WORKER_AGE_NS: u64 = 1_000_000_000;
 
-/// What is known of a process, besides its name.
+/// Facts about a process, except its name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Process {
-    /// When it started, ns since boot; 0 if that is unknown.
+    /// Start time in ns since boot; 0 if unknown.
     pub(super) started_ns: u64,
-    /// Its parent; 0 if that is unknown.
+    /// Pid of the parent; 0 if unknown.
     pub(super) parent: u32,
-    /// It waits for its children, for a signal or for a time, and does nothing else.
+    /// True if the process only waits for its children, for a signal or for a time.
     pub(super) only_waits: bool,
 }
 
 impl Process {
-    /// Of the process with this number, from /proc: 15 µs. Nothing is known of one that has ended, or that hides.
+    /// Reads this process from /proc, which takes 15 µs. Returns the default if the process has ended or is hidden.
     pub(super) fn read(host: &Host, pid: u32) -> Process {
         let Ok(stat) = crate::processes::Stat::read(host, pid) else { return Process::default() };
         let mut call = Vec::new();
@@ -31,8 +31,8 @@ impl Process {
     }
 }
 
-/// True if the file `syscall` of a thread begins with the number of wait4, waitid, pause, rt_sigsuspend,
-/// rt_sigtimedwait, nanosleep or clock_nanosleep.
+/// True if a thread's `syscall` file begins with the number of wait4, waitid, pause, rt_sigsuspend, rt_sigtimedwait,
+/// nanosleep or clock_nanosleep.
 fn is_wait(call: &[u8]) -> bool {
     let numbers: &[i64] = if cfg!(target_arch = "x86_64") {
         &[61, 247, 34, 130, 128, 35, 230]
@@ -45,19 +45,19 @@ fn is_wait(call: &[u8]) -> bool {
     first.and_then(|word| word.parse().ok()).is_some_and(|number| numbers.contains(&number))
 }
 
-/// A table of descriptors: whose it is.
+/// A descriptor table with its process and thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FdTable {
     pub(super) pid: u32,
-    /// Differs from `pid` for a thread with a table of its own.
+    /// Differs from `pid` if a thread has its own table.
     pub(super) tid: u32,
     pub(super) comm: Comm,
     pub(super) process: Process,
 }
 
 impl FdTable {
-    /// True if this holder only passes the socket on to `other`: an init, a parent that does nothing but wait, or one
-    /// with the same name whose child has been there for a while at `now_ns`.
+    /// True if this holder only passes the socket on to `other`: it is an init, a parent that only waits, or a parent
+    /// whose child has the same name and is old enough at `now_ns`.
     fn passes_on_to(&self, other: &FdTable, now_ns: u64) -> bool {
         let is_worker = || {
             let age_ns = now_ns.saturating_sub(other.process.started_ns);
@@ -69,8 +69,8 @@ impl FdTable {
                 || other.process.parent == self.pid && (self.process.only_waits || is_worker()))
     }
 
-    /// The order of holders: those that only pass the socket on are the last, else the oldest is the first. `holders`
-    /// are the tables that hold the socket.
+    /// Returns a sort key: holders that only pass the socket on come last, and the oldest of the others comes first.
+    /// `holders` are the tables that hold the socket.
     pub(super) fn rank<'t>(
         &self,
         holders: impl IntoIterator<Item = &'t FdTable>,

@@ -11,7 +11,7 @@ const UNIT: usize = 8;
 /// Beginnings of rows that are no sockets: 0 in place of the inode, then one of these.
 const TASK: u32 = 3;
 const END: u32 = 2;
-/// As [`TASK`], without what follows the name: in recordings of 1.x.
+/// A [`TASK`] that ends after the name, in recordings of 1.x.
 const NAMED_TASK: u32 = 1;
 
 /// One row.

@@ -24,7 +24,7 @@ fn inode(socket: &impl AsRawFd) -> u64 {
 
 fn seen(owners: &Owners, inode: u64) -> Vec<(u32, u32)> {
     let mut seen: Vec<_> = owners.of(inode).iter().map(|owner| (owner.pid, owner.fd)).collect();
-    // Which one is shown first is another question.
+    // Other tests check which owner is shown first.
     seen.sort_unstable();
     seen
 }
@@ -528,7 +528,7 @@ fn root_processes_in_pid_namespaces_have_two_numbers() {
         let mut found = Vec::new();
         testkit::wait_until("unshare and sh are the only owners", || {
             found = owners();
-            // The parent, which only waits, is not the first.
+            // The parent only waits, so it is not the first.
             found.iter().map(|(name, _)| name.as_slice()).eq([b"sh".as_slice(), b"unshare"])
         });
         found.reverse();

@@ -1,25 +1,25 @@
-//! Threads of a process that have a table of descriptors of their own.
+//! Threads of a process that have their own descriptor table.
 //!
-//! /proc/PID/fd is the table of the first thread. Another thread has its own after `unshare(CLONE_FILES)`, and all
-//! others do once the first thread has ended: then /proc/PID/fd is empty.
+//! /proc/PID/fd is the table of the first thread. Another thread has its own table after `unshare(CLONE_FILES)`. Once
+//! the first thread has ended, /proc/PID/fd is empty and the tables of all other threads differ from it.
 use sys::fs::{self, CPath, Entries};
 use sys::threads::share_descriptors;
 use sys::{Errno, Fd};
 
-/// Links of /proc/PID/task where the process has one thread: two, and one for each thread (proc_task_getattr in
+/// Link count of /proc/PID/task for a process with one thread: two, plus one per thread (proc_task_getattr in
 /// fs/proc/base.c).
 const LINKS_OF_ONE: u64 = 3;
 
-/// Tables that a thread's is compared with at most, its process's own besides. A table that is returned twice costs
-/// time, not a row more.
+/// Maximum number of tables that a thread's table is compared with, in addition to its process's table. A table that is
+/// returned twice costs time but adds no rows.
 const COMPARED_MAX: usize = 16;
 
-/// The threads of one process, as far as they have not been looked at.
+/// The threads of one process that have not been visited yet.
 pub(super) struct ThreadTables {
     pub(super) pid: u32,
-    /// Its directory `fd`.
+    /// The `fd` directory of the process.
     own: Fd,
-    /// Its directory `task`.
+    /// The `task` directory of the process.
     dir: Fd,
     names: Entries,
     /// Threads whose tables were returned.
@@ -27,7 +27,7 @@ pub(super) struct ThreadTables {
 }
 
 impl ThreadTables {
-    /// The threads of the process whose directory `fd` this is; `None` if it has only one. Costs 2 µs then.
+    /// Returns the threads of the process with this `fd` directory; `None` if it has only one, which costs 2 µs.
     pub(super) fn of(pid: u32, own: Fd) -> Option<ThreadTables> {
         let links = fs::stat_at(&own, c"../task").ok()?.links;
         if links <= LINKS_OF_ONE {
@@ -37,8 +37,8 @@ impl ThreadTables {
         Some(ThreadTables { pid, own, dir, names: Entries::new(), returned: Vec::new() })
     }
 
-    /// The next thread with a table that was not seen yet, and the directory of this table. Costs 2 µs for each thread
-    /// that shares the table of its process.
+    /// Returns the next thread with a new table, and the directory of this table. Costs 2 µs for each thread that
+    /// shares the table of its process.
     pub(super) fn next(&mut self, path: &mut CPath) -> Option<Result<(u32, Fd), Errno>> {
         loop {
             let entry = match self.names.next(&self.dir) {
@@ -51,7 +51,7 @@ impl ThreadTables {
             let known = std::iter::once(self.pid).chain(self.returned.iter().rev().take(COMPARED_MAX).copied());
             match known.map(|other| share_descriptors(other, tid)).find(|shares| *shares != Ok(false)) {
                 Some(Ok(true)) => continue,
-                // Without kcmp(2) the number of descriptors is all that tells.
+                // Without kcmp(2), only the number of descriptors distinguishes tables.
                 Some(_) if size(&self.own, c".") == size(&self.dir, path) => continue,
                 _ => {}
             }
@@ -66,13 +66,13 @@ impl ThreadTables {
         }
     }
 
-    /// The directory `fd` of the process.
+    /// Returns the `fd` directory of the process.
     pub(super) fn of_process(&self) -> &Fd {
         &self.own
     }
 }
 
-/// Descriptors in a table, as its directory tells them since 6.2; before, 0.
+/// Returns the number of descriptors in a table: its directory's size since Linux 6.2, and 0 before.
 fn size(dir: &Fd, name: &std::ffi::CStr) -> Option<u64> {
     fs::stat_at(dir, name).ok().map(|stat| stat.size)
 }

@@ -43,16 +43,16 @@ pub(super) struct DescriptorWalk<'h> {
     done: bool,
 }
 
-/// The table of descriptors that is being read.
+/// The descriptor table that is being read.
 struct FdTable {
     pid: u32,
-    /// Differs from `pid` for a thread with a table of its own.
+    /// Differs from `pid` if a thread has its own table.
     tid: u32,
     /// Its directory `fd`.
     dir: Fd,
-    /// The process's name, read when the first socket shows up: most processes have none.
+    /// The process's name, read at its first socket: most processes have no sockets.
     comm: Option<Comm>,
-    /// Where the count of its sockets stands in the block being filled.
+    /// Offset of its socket count in the block being filled.
     count_at: Option<usize>,
     refused: bool,
     /// While its descriptors are looked up by number.
@@ -107,7 +107,7 @@ impl<'h> DescriptorWalk<'h> {
         }
     }
 
-    // Opens the next table that a thread of this process has for itself; false if there is none.
+    // Opens the next table that belongs only to a thread of this process; returns false after the last one.
     fn next_thread(&mut self) -> bool {
         let Some(threads) = &mut self.threads else { return false };
         match threads.next(&mut self.path) {

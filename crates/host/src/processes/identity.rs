@@ -24,7 +24,7 @@ pub(super) fn ticks(boottime_ns: u64) -> u64 {
 pub struct Identity {
     /// When it started, in hundredths of a second since boot.
     pub started: u64,
-    /// All its threads have ended: nothing tells any more which program it ran.
+    /// True if all its threads have ended: its program is then unknown.
     pub has_ended: bool,
     name: Comm,
     image: [u64; 3],
@@ -59,19 +59,19 @@ impl Identity {
     }
 }
 
-/// What /proc tells of a process beside its program.
+/// Facts from /proc about a process, except its program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Stat {
-    /// When it started, ns since boot, to a hundredth of a second.
+    /// Start time in ns since boot, with a resolution of 10 ms.
     pub(crate) started_ns: u64,
-    /// The number of its parent.
+    /// Pid of its parent.
     pub(crate) parent: u32,
-    /// How many threads it has.
+    /// Number of its threads.
     pub(crate) threads: u64,
 }
 
 impl Stat {
-    /// Reads it; fails if there is no such process.
+    /// Reads the facts; fails if the process does not exist.
     pub(crate) fn read(host: &Host, pid: u32) -> Result<Stat, SysError> {
         let mut text = Vec::new();
         read_recorded(host, pid, &mut text)?;
@@ -97,7 +97,7 @@ fn read_recorded(host: &Host, pid: u32, text: &mut Vec<u8>) -> Result<(), SysErr
     })
 }
 
-// A number of proc_pid_stat(5), by its place there, from 4 on.
+// Returns the number in this field of proc_pid_stat(5); `field` is at least 4.
 fn number_of(stat: &[u8], field: usize) -> Option<u64> {
     let end = stat.iter().rposition(|&byte| byte == b')')?;
     let mut fields = stat.get(end + 1..)?.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
@@ -121,7 +121,7 @@ fn parse(stat: &[u8]) -> Option<Identity> {
     let fields: Vec<&[u8]> = fields.collect();
     let number = |field: usize| -> Option<u64> { std::str::from_utf8(fields.get(field - 3)?).ok()?.parse().ok() };
     let image = [26, 28, 48].map(|field| number(field).unwrap_or(0));
-    // The first thread may have ended before others: it stays as a zombie as long as one of them runs.
+    // The first thread may end before others: it stays a zombie while one of them runs.
     let has_ended = matches!(fields.first(), Some(&[b'Z' | b'X' | b'x'])) && number(20) <= Some(1);
     Some(Identity { started: number(22)?, has_ended, name, image })
 }

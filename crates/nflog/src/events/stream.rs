@@ -24,7 +24,7 @@ use crate::taken::GroupTaken;
 /// Names the stream in messages to the user.
 const WHAT: &str = "log records";
 const NETLINK: &str = "netlink";
-/// What is said of the memory of other namespaces.
+/// Messages about the memory of other namespaces.
 const REDUCED: &str = "network namespaces had smaller receive buffers: --buffer-total was shared out";
 const LEFT_OUT: &str = "network namespaces were left out for want of memory (raise with --buffer-total)";
 
@@ -58,7 +58,7 @@ pub struct FollowLog<'h> {
     /// Finds other namespaces, whose groups of these numbers are read as well; they are not handed over. It is called
     /// now, and later by a thread of its own: once a second, and when mounts change.
     pub others: Option<FindOtherNetns>,
-    /// The memory and sockets that those may take.
+    /// Limits for the memory and sockets of other namespaces.
     pub other_buffers: BufferLimits,
     /// Returns true once the run shall end. Called some five times a second, and when a signal comes.
     pub stop: &'h dyn Fn() -> bool,
@@ -207,7 +207,7 @@ impl<'h> LogStream<'h> {
             None => (self.header.unreachable, None, Shortage::default()),
         };
         if let (0, reduced @ 1..) = (shortage.left_out, shortage.reduced) {
-            // Nothing is missing for that alone.
+            // Smaller buffers alone do not make the run incomplete.
             stats.add_reason(reduced, REDUCED);
         }
         if shortage.left_out > 0 {

@@ -263,7 +263,7 @@ pub struct ArpHeader {
 }
 
 impl ArpHeader {
-    /// ARP for IPv4 over addresses of six bytes (RFC 826); `None` for any other and for one that is not whole.
+    /// Parses ARP for IPv4 with 6-byte hardware addresses (RFC 826); `None` for other ARP and for a truncated packet.
     pub fn read(bytes: &[u8]) -> Option<ArpHeader> {
         let packet = bytes.first_chunk::<28>()?;
         let ([_, _, 8, 0, 6, 4, high, low], addresses) = packet.split_first_chunk()? else { return None };

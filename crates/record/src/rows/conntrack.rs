@@ -75,8 +75,8 @@ impl NatKind {
         }
     }
 
-    /// The words of a filter over a column with these `names`. `snat` and `dnat` ask what is done to an entry, so each
-    /// of them means `both` as well. The words of other columns are left as they are.
+    /// Adds implied words to the words of a filter over a column with these `names`. `snat` and `dnat` ask what is done
+    /// to an entry, so each of them also matches `both`. The words of other columns are returned unchanged.
     pub fn with_implied(names: &[&str], mut words: Vec<Box<[u8]>>) -> Vec<Box<[u8]>> {
         let named = |kinds: &[NatKind]| words.iter().any(|word| kinds.iter().any(|k| **word == *k.name().as_bytes()));
         let implies_both = named(&[NatKind::Snat, NatKind::Dnat]) && !named(&[NatKind::Both]);
@@ -513,7 +513,7 @@ impl Conntrack<'_> {
         }
     }
 
-    /// The client's address and port as the other end sees them, where the source is rewritten.
+    /// The client's address and port as the other end sees them, if the source is rewritten.
     pub fn mapped(&self) -> Option<(Addr, Option<u16>)> {
         let is_source_rewritten = matches!(self.nat(), Some(NatKind::Snat | NatKind::Both)) && self.has_reply();
         is_source_rewritten.then(|| (self.reply.dst, self.reply.dport()))

@@ -55,7 +55,7 @@ impl Rate {
         self.per_s(self.now.bytes_out.checked_sub(self.before.bytes_out)?)
     }
 
-    /// Bytes received and sent per second; `None` where one of the rates is.
+    /// Bytes received and sent per second, added; `None` if either rate is unknown.
     pub fn bytes_per_s(&self) -> Option<u64> {
         Some(self.bytes_in_per_s()?.saturating_add(self.bytes_out_per_s()?))
     }

@@ -96,7 +96,7 @@ const NFPROTO_NETDEV: u8 = 5;
 /// Words of the field `direction`.
 const DIRECTIONS: &[&str] = &["in", "out", "forward"];
 
-/// EtherTypes of VLAN tags (include/uapi/linux/if_ether.h), and most tags that are read.
+/// EtherTypes of VLAN tags (include/uapi/linux/if_ether.h), and the maximum number of tags that are read.
 const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 const TAGS_MAX: usize = 16;
 const ETH_P_ARP: u16 = 0x0806;
@@ -127,8 +127,8 @@ impl<'b> LogRecord<'b> {
         self.rule.and_then(part)
     }
 
-    /// What follows the VLAN tags at the beginning of the payload, and its EtherType. (The kernel leaves in the packet
-    /// all tags but the outer one.)
+    /// Returns the EtherType and the bytes that follow the VLAN tags at the start of the payload. (The kernel leaves
+    /// all tags except the outermost one in the packet.)
     pub fn behind_tags(&self) -> (u16, &'b [u8]) {
         let (mut ether_type, mut rest) = (self.ether_type, self.payload);
         for _ in 0..TAGS_MAX {
@@ -139,7 +139,7 @@ impl<'b> LogRecord<'b> {
         (ether_type, rest)
     }
 
-    /// The packet as ARP, if it is that.
+    /// Parses the packet as ARP; `None` if it is not ARP.
     #[cold]
     pub fn arp(&self) -> Option<ArpHeader> {
         let (ether_type, packet) = self.behind_tags();
@@ -164,7 +164,7 @@ fn of_packet<'r>(row: &LogRecord<'_>, get: impl Fn(&PacketHeaders<'_>) -> Option
     row.packet.as_ref().and_then(get).unwrap_or(Value::Null)
 }
 
-/// An address of the IP header or of ARP.
+/// Returns an address from the IP header or from the ARP packet.
 #[inline(always)]
 fn address<'r>(
     row: &LogRecord<'_>,

@@ -16,7 +16,7 @@ use std::io::Write;
 /// Columns of the label before a line.
 const LABEL: usize = 14;
 
-/// Lines of a screen if there is no terminal.
+/// Number of lines if there is no terminal.
 const LINES: usize = 23;
 
 /// Width if there is no terminal.
@@ -28,7 +28,7 @@ pub struct HomeTextOptions {
     pub color: bool,
     /// Columns of the terminal; `None` in a pipe.
     pub width: Option<usize>,
-    /// Lines that the screen may have; `None` in a pipe. Fewer than 23 are as many.
+    /// Number of lines available to the screen; `None` in a pipe. Values below 23 count as 23.
     pub lines: Option<usize>,
 }
 
@@ -119,13 +119,13 @@ enum Tone {
 struct ScreenLines {
     text: String,
     width: usize,
-    /// Lines of the terminal that no part has taken beyond its own.
+    /// Lines of the terminal that are still available to parts with additional rows.
     spare: usize,
     color: bool,
 }
 
 impl ScreenLines {
-    /// How many of a part's rows are shown: its own, and spare lines as far as it has rows for them.
+    /// Returns how many rows of a part to show: its own, plus spare lines while it has rows for them.
     fn rows(&mut self, own: usize, all: usize) -> usize {
         let more = all.saturating_sub(own).min(self.spare);
         self.spare -= more;

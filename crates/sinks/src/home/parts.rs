@@ -8,7 +8,7 @@ use record::text::{put_addr, put_seconds};
 use record::{OwnedObject, OwnedValue, Value};
 use std::fmt::Write;
 
-/// Rows of each part that have a line on every screen.
+/// Number of rows of each part that fit on every screen.
 const INTERFACES_MAX: usize = 3;
 const SOCKET_LINES_MAX: usize = 2;
 const FLOWS_MAX: usize = 5;
@@ -51,7 +51,7 @@ pub(super) fn interfaces(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     }
     let with_netns = has_several_netns(&all);
     let names: Vec<String> = all.iter().take(rows).map(|one| name_in(one, "iface", with_netns)).collect();
-    // Numbers stay next to the names, however wide the screen is.
+    // The numbers stay next to the names on wide screens.
     let longest = names.iter().map(|name| width_of(name)).max().unwrap_or(0);
     let room = longest.clamp(13, 13 + lines.width.saturating_sub(80));
     for (nth, (one, name)) in all.iter().zip(&names).enumerate() {
@@ -124,7 +124,7 @@ pub(super) fn conntrack(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
 pub(super) fn retransmits(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     let text = match (cells.value("segs_out"), cells.value("retransmits")) {
         (Value::U64(sent), Value::U64(again)) if again > 0 => {
-            // The kernel counts segments that are sent again apart from the others.
+            // The kernel counts retransmitted segments separately.
             format!("{sent} segments sent, {again} retransmitted ({})", percent(again, sent.saturating_add(again)))
         }
         (Value::U64(sent), Value::U64(_)) => format!("{sent} segments sent, none retransmitted"),
@@ -144,7 +144,7 @@ pub(super) fn flows(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     let with_netns = has_several_netns(&all);
     let betweens: Vec<String> = all.iter().take(rows).map(|one| ends_of(one, with_netns)).collect();
     let process = PROCESS + lines.width.saturating_sub(80) / 2;
-    // Numbers stay next to the ends, however wide the screen is.
+    // The numbers stay next to the ends on wide screens.
     let longest = betweens.iter().map(|between| width_of(between)).max().unwrap_or(0);
     let ends = lines.width.saturating_sub(FLOW_NUMBERS + process).max(10).min(longest.max(label.len()));
     let title = format!("{:>5} {:>9} {:>9}  {}", "conns", "in/s", "out/s", "process");
@@ -168,7 +168,7 @@ pub(super) fn flows(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     }
 }
 
-/// The two ends of a flow, with its network namespace if that is wanted.
+/// Formats the two ends of a flow, with its network namespace if requested.
 fn ends_of(one: &OwnedObject, with_netns: bool) -> String {
     let local = end(one.get("local_addr"), one.get("local_port"));
     let between = format!("{local} > {}", end(one.get("peer_addr"), one.get("peer_port")));

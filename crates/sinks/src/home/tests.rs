@@ -85,7 +85,7 @@ fn a_crowded_host_fits_on_a_screen() {
     }
 }
 
-/// A taller terminal has more rows, and what is found comes first.
+/// A taller terminal shows more rows, and the findings come first.
 #[test]
 fn the_height_of_the_terminal_is_used() {
     let screen = crowded();

@@ -1,4 +1,5 @@
-//! CSV: a header, quotation marks as in RFC 4180 where a field needs them. Lines end in LF, as Unix tools expect.
+//! Writes CSV: a header, then rows, with quotation marks around the fields that need them (RFC 4180). Lines end in LF,
+//! as Unix tools expect.
 //!
 //! Text from outside that a spreadsheet would run as a formula gets an apostrophe in front, see [`is_formula`].
 

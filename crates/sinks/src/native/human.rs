@@ -21,7 +21,7 @@ pub struct LocalClock {
 enum Unit {
     /// Numbers as they are.
     Exact,
-    /// Powers of 1024.
+    /// Bytes, scaled by powers of 1024.
     Bytes,
     BytesPerSecond,
     /// Durations; the number is the length of the column's unit in microseconds.
@@ -129,7 +129,7 @@ fn put_scaled(out: &mut Vec<u8>, n: u64) {
     put_decimals(out, n, one, unit);
 }
 
-/// The greatest unit that is not more than `n`, and its name; the first one for less.
+/// Returns the largest unit that is at most `n`, and its name; the smallest unit if `n` is below all of them.
 fn scale(n: u64, base: u64, units: [&str; 4]) -> (u64, &str) {
     let (mut one, mut unit) = (base, "");
     for (place, name) in units.into_iter().enumerate() {
@@ -142,13 +142,14 @@ fn scale(n: u64, base: u64, units: [&str; 4]) -> (u64, &str) {
     (one, unit)
 }
 
-/// Bytes in a second, as of flows and processes: `413 B/s`, `1.9 MB/s`, `190 MB/s`. Powers of 1000, nine columns below
-/// a petabyte. Every screen has this notation.
+/// Formats bytes per second, as for flows and processes: `413 B/s`, `1.9 MB/s`, `190 MB/s`. Uses powers of 1000 and at
+/// most nine columns below a petabyte. All screens use this notation.
 pub fn byte_rate(bytes: u64) -> String {
     rate(bytes, "B/s", ["kB/s", "MB/s", "GB/s", "TB/s"])
 }
 
-/// Bits in a second, as of interfaces: `413 bit/s`, `20.1 Mbit/s`. At most eleven columns, as [`byte_rate`].
+/// Formats bits per second, as for interfaces: `413 bit/s`, `20.1 Mbit/s`. Like [`byte_rate`], but up to eleven
+/// columns.
 pub fn bit_rate(bits: u64) -> String {
     rate(bits, "bit/s", ["kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"])
 }

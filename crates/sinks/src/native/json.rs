@@ -9,7 +9,7 @@ use std::io::Write;
 
 /// JSON lines. Numbers are numbers (marks too), addresses text, owners a list of objects, null where unknown.
 ///
-/// The accounting is the last object of a round if it was asked for.
+/// If requested, the accounting is the last object of a round.
 pub struct Json<W> {
     out: Out<W>,
     options: FormatOptions,

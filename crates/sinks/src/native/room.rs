@@ -5,20 +5,19 @@
 /// Blanks between columns.
 pub(super) const GAP: usize = 2;
 
-/// Width of sentences and lists for which no column leaves the table.
+/// Width to which sentences and lists may be cut before a column is dropped.
 pub(super) const TEXT_MIN: usize = 15;
-/// Width of names for which other columns leave the table: a process's name is whole.
+/// Width that names keep even if other columns are dropped for it: it fits any process name.
 pub(super) const NAME_MIN: usize = 24;
-/// The same of addresses: one of IPv6 with its scope is whole.
+/// Width that addresses keep even if other columns are dropped for it: it fits an IPv6 address with its scope.
 pub(super) const ADDRESS_MAX: usize = 48;
 
 /// The room that a table has, and the columns that stay longest where it is scarce.
 ///
-/// A table that is too wide is made narrower in three steps: headings break between their words; sentences are cut at
-/// their end and lists in the middle, but not below 15 columns; then columns leave the table, and
-/// addresses stay whole, names up to 24 columns. Those that are neither in
-/// `named` nor in `keeps` leave first, the last of them before the others; then those in `keeps`, from its end; those
-/// that the user named leave last.
+/// A table that is too wide shrinks in three steps: headings break between their words; sentences are cut at their end
+/// and lists in the middle, but not below 15 columns; then columns are dropped, while addresses stay whole and names
+/// keep up to 24 columns. Columns that are neither in `named` nor in `keeps` are dropped first, starting with the last;
+/// then those in `keeps`, from its end; the columns that the user named are dropped last.
 #[derive(Clone, Debug, Default)]
 pub struct Room {
     /// Columns of the screen.
@@ -44,12 +43,12 @@ pub(super) struct Wishes<'n> {
     pub(super) heading: usize,
     /// Width of the longest word of the heading.
     pub(super) word: usize,
-    /// The width below which the column rather leaves than its cells are cut.
+    /// The width below which the column is dropped instead of cutting its cells.
     pub(super) least: usize,
 }
 
 impl Wishes<'_> {
-    /// The width below which the column rather leaves.
+    /// The width below which the column is dropped.
     fn least(&self) -> usize {
         self.cells.min(self.least).max(self.word)
     }
@@ -131,8 +130,7 @@ pub(super) fn taken(widths: &[Option<usize>]) -> usize {
     shown.clone().sum::<usize>() + shown.count().saturating_sub(1) * GAP
 }
 
-/// The heading broken behind its underscores into lines of this width at most; a word that is wider has a line of its
-/// own.
+/// Breaks the heading after its underscores into lines of at most this width; a wider word gets its own line.
 pub(super) fn heading_lines(heading: &str, width: usize) -> Vec<&str> {
     let (mut lines, mut start, mut end) = (Vec::new(), 0, 0);
     for part in heading.split_inclusive('_') {

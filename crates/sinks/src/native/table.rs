@@ -14,7 +14,7 @@ use std::io::Write;
 /// Rows that are held back to learn how wide the columns are.
 const SAMPLE_ROWS: usize = 200;
 
-/// Columns of sentences, whose beginning says most.
+/// Columns that contain sentences, whose beginning is most important.
 const PROSE: [&str; 12] = [
     "advice",
     "cmdline",
@@ -62,7 +62,7 @@ struct Lane {
     is_name: bool,
     is_address: bool,
     is_list: bool,
-    /// Sentences, which are cut at their end.
+    /// True for sentences, which are cut at their end.
     is_prose: bool,
     /// Width of the widest cell of the sample.
     cells: usize,

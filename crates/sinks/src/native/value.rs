@@ -38,7 +38,7 @@ pub fn put_json_value(buf: &mut Vec<u8>, cell: Value<'_>) {
     }
 }
 
-/// A network in CIDR notation: `10.1.0.0/16`. Writes nothing for any other value.
+/// Writes a network in CIDR notation: `10.1.0.0/16`. Writes nothing for any other value.
 pub(crate) fn put_prefix(buf: &mut Vec<u8>, cell: Value<'_>) {
     if let Value::Prefix(addr, len) = cell {
         text::put_addr(buf, addr);

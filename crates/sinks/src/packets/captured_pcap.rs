@@ -11,7 +11,7 @@ const VERSION: u32 = 4 << 16 | 2;
 #[derive(Debug)]
 pub struct CapturedPcap {
     link_type: Option<LinkType>,
-    /// Bits above the number of the link type.
+    /// Upper bits of the header's link-type field, above the link type.
     link_bits: u32,
     snaplen: u32,
     magic: u32,
@@ -36,7 +36,7 @@ impl CapturedPcap {
         CapturedPcap { snaplen, ..self }
     }
 
-    /// The same, whose header has these bits above the number of the link type: how long frames' checksums are.
+    /// Sets the upper bits of the header's link-type field, which give the length of the frame check sequence.
     pub fn with_link_bits(self, link_bits: u32) -> CapturedPcap {
         CapturedPcap { link_bits, ..self }
     }

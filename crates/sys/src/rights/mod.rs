@@ -61,7 +61,7 @@ pub fn become_user(user: &UserIds) -> Result<(), SysError> {
     caps::write(Sets { effective: sets.permitted, ..sets }).map_err(failed("capset"))
 }
 
-/// How many other threads of this process have capabilities beyond those of `keep`: each thread has its own.
+/// Counts the other threads of this process that have capabilities beyond `keep`: each thread has its own.
 pub fn threads_with_more(keep: CapSet) -> u64 {
     let (mut entries, mut text, mut count) = (fs::Entries::new(), Vec::new(), 0);
     let Ok(dir) = fs::open_dir(Path::new("/proc/self/task")) else { return 0 };
@@ -69,7 +69,7 @@ pub fn threads_with_more(keep: CapSet) -> u64 {
         let Some(thread) = entry.number() else { continue };
         text.clear();
         if fs::read_file(Path::new(&format!("/proc/self/task/{thread}/status")), &mut text).is_err() {
-            // It ended.
+            // The thread has ended.
             continue;
         }
         let permitted = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"CapPrm:"));
@@ -86,15 +86,15 @@ pub fn keep_only(keep: CapSet) -> Result<(CapSet, bool), SysError> {
     let failed = |errno| SysError::new("capset", "own capabilities", errno);
     let before = caps::read().map_err(failed)?;
     drop_bounding(keep);
-    // SAFETY: takes integers only. Kernels before 4.3 have none.
+    // SAFETY: takes integers only. Kernels before 4.3 have no ambient capabilities.
     let _ = call("prctl", || unsafe { libc::prctl(libc::PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) }.into());
     let left = before.permitted & keep.0;
     caps::write(Sets { effective: left, permitted: left, inheritable: 0 }).map_err(failed)?;
     Ok((CapSet(left), before.permitted != left))
 }
 
-/// Gives up all capabilities of the calling thread's bounding set but those of `keep`, as far as it has the right to:
-/// programs that it starts cannot get them. What it holds itself stays.
+/// Drops all capabilities of the calling thread's bounding set except `keep`, if it has the privilege to do so:
+/// programs that it starts cannot get them. The thread keeps the capabilities that it holds itself.
 pub fn drop_bounding(keep: CapSet) {
     for number in (0..CAPS).filter(|number| keep.0 & 1 << number == 0) {
         let number = libc::c_ulong::from(number);

@@ -57,7 +57,7 @@ pub enum TapeError {
     NotOurs {
         /// The file.
         path: Box<str>,
-        /// What it is, and what to do.
+        /// Reason for refusing the file, and the remedy.
         what: Box<str>,
     },
     /// The recording reached the size that it was allowed; recording stopped there.
@@ -100,7 +100,7 @@ pub enum TapeError {
     Packed {
         /// The file.
         path: Box<str>,
-        /// Why not.
+        /// Reason for the failure.
         why: Box<str>,
     },
     /// A replay cannot be recorded again.

@@ -26,7 +26,7 @@ pub struct Header {
     pub time: WallTime,
     /// The kernel that answered.
     pub kernel: Kernel,
-    /// True if everything was recorded that can be, not the reading of one command. False in recordings of earlier
+    /// True for a recording of everything, false for a recording of one command's reading and for recordings of earlier
     /// versions.
     pub holds_everything: bool,
 }

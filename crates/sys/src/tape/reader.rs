@@ -33,7 +33,7 @@ impl TapeReader {
         TapeReader::of(fd, shown)
     }
 
-    /// A recording in an open file, which is called `path` in messages.
+    /// Reads a recording in an open file, which messages call `path`.
     pub(crate) fn of_file(file: std::fs::File, path: &Path) -> Result<TapeReader, TapeError> {
         TapeReader::of(file.into(), escaped(path.as_os_str().as_encoded_bytes()))
     }
@@ -123,7 +123,7 @@ impl TapeReader {
         }
     }
 
-    /// The streams of `key` in all rounds up to the one that runs, oldest first; before the first round, all of them.
+    /// Returns the streams of `key` up to the current round, oldest first; before the first round, all streams.
     pub(crate) fn streams_so_far(&self, key: &str) -> impl Iterator<Item = Result<ReplayBlocks<'_>, SysError>> {
         let until = match self.begun.get() {
             0 => usize::MAX,
@@ -140,14 +140,14 @@ pub(crate) fn header_of(path: &Path) -> Result<Header, TapeError> {
     index::header(&fd, &shown)
 }
 
-/// The same of an open file.
+/// Reads the header of a recording in an open file.
 pub(crate) fn header_of_file(file: std::fs::File, path: &Path) -> Result<Header, TapeError> {
     index::header(&file.into(), &escaped(path.as_os_str().as_encoded_bytes()))
 }
 
 fn open_file(path: &Path) -> Result<(Fd, Box<str>), TapeError> {
     let shown = escaped(path.as_os_str().as_encoded_bytes());
-    // A FIFO without a writer is open at once.
+    // Opening a FIFO without a writer does not wait.
     let fd = fs::open_now(path).map_err(TapeError::Io)?;
     let stat =
         fs::stat_fd(&fd).map_err(|errno| TapeError::Io(SysError { call: "fstat", object: shown.clone(), errno }))?;

@@ -59,7 +59,7 @@ impl Shared {
 }
 
 impl TapeWriter {
-    /// Creates the file; at most `limit` bytes go into it. `holds_everything`: see [`super::Header`].
+    /// Creates the file and writes at most `limit` bytes to it. For `holds_everything` see [`super::Header`].
     pub(crate) fn create(path: &Path, limit: u64, holds_everything: bool) -> Result<TapeWriter, TapeError> {
         let shown = escaped(path.as_os_str().as_encoded_bytes());
         let file = outfile::replace(path).map_err(|error| match error.raw_os_error() {

@@ -87,8 +87,8 @@ impl CopyWriter {
         self.make_room();
     }
 
-    /// Keeps what the header of the pcap file that is copied says: at most `snaplen` bytes of each packet, and how long
-    /// checksums of frames are. pcapng says the latter otherwise: there it is counted as left out.
+    /// Keeps the values in the header of the copied pcap file: at most `snaplen` bytes per packet, and the length of
+    /// frame checksums. pcapng stores the checksum length differently, so it is counted as left out there.
     pub(super) fn keep_header(&mut self, iface: &FileIface, snaplen: Option<u32>) {
         let Some(bits) = iface.pcap_bits else { return };
         match self.pcap.take() {

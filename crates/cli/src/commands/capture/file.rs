@@ -71,7 +71,7 @@ pub(super) fn shown(paths: &[PathBuf], capture: &Capture, plan: &Plan<CapturedPa
     })
 }
 
-/// Says what of a file is not in the one that was written.
+/// Reports which parts of the input file the written file lacks.
 fn say_left_out((comments, blocks): (u64, u64)) {
     if comments + blocks > 0 {
         say(&format!(

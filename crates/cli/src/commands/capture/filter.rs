@@ -40,12 +40,12 @@ const WORDS: [ExtraWord; WORDS_MAX] = {
     words
 };
 
-/// The target for packets of interfaces that have all of their tags in their bytes, as they are on the wire.
+/// Returns the target for packets of interfaces whose VLAN tags are all in the packet bytes, as on the wire.
 pub(super) fn live_target(link: LinkType, snaplen: u32) -> FilterTarget {
     FilterTarget { link, origin: Origin::Live { vlan_beside: false }, snaplen, netmask: None }
 }
 
-/// The target for packets of Ethernet whose outer VLAN tag the kernel keeps beside them.
+/// Returns the target for Ethernet packets whose outer VLAN tag the kernel keeps outside the packet.
 pub(super) fn tagged_target(snaplen: u32) -> FilterTarget {
     FilterTarget { origin: Origin::LiveTagged, ..live_target(LinkType::Ethernet, snaplen) }
 }
@@ -146,13 +146,13 @@ impl PcapFilter {
         compiled.map_err(|refusal| format!("filter, column {}: {refusal}", refusal.column))
     }
 
-    /// Compiles it so that a packet passes which matches as it is or behind one VLAN tag.
+    /// Compiles the filter so that it passes packets that match as they are or inside one VLAN tag.
     pub(super) fn compile_behind_tag(&self, target: &FilterTarget) -> Result<pcapfilter::Filter, String> {
         let text = &self.text;
         self.compile_text(&format!("({text}) or (vlan and ({text}))"), target)
     }
 
-    /// True if it has the word `vlan`.
+    /// True if the filter text has the word `vlan`.
     pub(super) fn is_about_tags(&self) -> bool {
         self.text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').any(|word| word == "vlan")
     }

@@ -100,13 +100,13 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
     })
 }
 
-/// How often figures are said: as `--watch` says, each second on a terminal while a file is written.
+/// How often figures are reported: at the `--watch` interval, or every second on a terminal while a file is written.
 fn watched(capture: &Capture) -> Option<Duration> {
     let is_seen = || sys::term::is_terminal(sys::term::STDERR);
     capture.watch.or_else(|| capture.output.as_ref().filter(|_| is_seen()).map(|_| Duration::from_secs(1)))
 }
 
-/// Says what is written where, until when.
+/// Announces what is captured, into which file and until when.
 fn announce(capture: &Capture) {
     let Some(output) = &capture.output else { return };
     let from = if capture.ifaces.is_empty() { "all interfaces".to_owned() } else { capture.ifaces.join(", ") };
@@ -119,7 +119,7 @@ fn announce(capture: &Capture) {
     say(&format!("capturing packets of {from} into {output}{limit}, {until}"));
 }
 
-/// The programs of the filter. Where all packets go into a file unparsed, none is judged here.
+/// Returns the programs of the filter. If all packets go into a file unparsed, no packet is tested here.
 fn programs(capture: &Capture) -> Option<Programs<'_>> {
     let counts_tagged = capture.output.is_none();
     capture.filter.as_ref().map(|filter| Programs::live(filter, capture.live_snaplen(), counts_tagged))
@@ -243,10 +243,10 @@ pub(super) fn refused(refusal: String) -> RunError {
 /// The sentence about `--all-netns` at the start.
 const AT_THE_START: &str = "packets of network namespaces that are made from now on are not captured";
 
-/// The smallest useful ring of another namespace.
+/// The smallest useful ring for another namespace, in bytes.
 const RING_BYTES_MIN: u64 = 1 << 20;
 
-/// The namespaces that are captured, as far as they can be opened and there is memory for them; the search says which
+/// Returns the namespaces to capture that can be opened and have enough memory. The search reports namespaces that
 /// cannot be opened.
 fn places(capture: &Capture, session: &Session) -> (Vec<CapturePlace>, Shortage) {
     let own = session.netns_id();
@@ -265,7 +265,8 @@ fn places(capture: &Capture, session: &Session) -> (Vec<CapturePlace>, Shortage)
         buffer: ring_bytes as u64,
         buffer_min: RING_BYTES_MIN.min(ring_bytes as u64),
         buffers: rings as u64,
-        // The namespace, two sockets of rtnetlink; for each ring a socket and, with threads, one that binds it again.
+        // A namespace takes one descriptor for itself and two for rtnetlink sockets. Each ring takes a socket and, with
+        // threads, a second one that rebinds it.
         namespaces_max: descriptors_for_netns(3 + 2 * rings as u64),
     };
     let owners: Vec<NetnsOwner> = found.iter().map(|namespace| namespace.owner).collect();

@@ -26,21 +26,21 @@ const fn load(ancillary: i32) -> Instruction {
     Instruction { code: 0x20, jump_true: 0, jump_false: 0, k: (-0x1000_i32 + ancillary) as u32 }
 }
 
-/// How much of a filter the kernel carries out, the longest program first.
+/// How much of a filter the kernel evaluates. The variant with the longest program comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Reach {
-    /// All of it. The kernel also passes packets that match behind their VLAN tags only, which are counted.
+    /// The whole filter. The kernel also passes packets that match only inside their VLAN tags, and these are counted.
     CountsTagged,
-    /// All of it, and nothing else passes.
+    /// The whole filter. The kernel passes no other packets.
     Exact,
-    /// What is said of packets without a tag beside them; the others pass.
+    /// The filter for packets without an out-of-band VLAN tag. Packets with such a tag pass.
     Untagged,
-    /// The same of Ethernet alone; all packets of other link types pass.
+    /// The same filter for Ethernet only. All packets of other link types pass.
     Ethernet,
 }
 
-/// A filter as it is carried out: by the kernel as far as it can, and by us. A packet is judged as it was on the wire,
-/// with its VLAN tags, as tcpdump judges packets of a file.
+/// A filter that the kernel evaluates as far as it can and netwren evaluates otherwise. Packets are tested as they were
+/// on the wire, with their VLAN tags, as tcpdump tests packets from a file.
 pub(super) struct Programs<'f> {
     filter: &'f PcapFilter,
     snaplen: u32,
@@ -48,15 +48,15 @@ pub(super) struct Programs<'f> {
     compiled: RefCell<Vec<(u16, bool, Option<Filter>)>>,
     is_live: bool,
     reach: Cell<Reach>,
-    /// Packets that do not pass, but would without their VLAN tags.
+    /// Number of packets that fail only because of their VLAN tags.
     behind_tags: Cell<u64>,
-    /// A packet without its tags; kept for its memory.
+    /// Buffer for a packet without its tags, reused to save allocations.
     bare: RefCell<Vec<u8>>,
 }
 
 impl<'f> Programs<'f> {
-    /// For packets of interfaces. Fails as the compiler does for Ethernet. With `counts_tagged` the kernel also passes
-    /// packets that match behind their VLAN tags only, to be counted by [`Programs::passes`].
+    /// Creates the programs for packets from interfaces. With `counts_tagged` the kernel also passes packets that match
+    /// only inside their VLAN tags, and [`Programs::passes`] counts them.
     pub(super) fn live(filter: &'f PcapFilter, snaplen: u32, counts_tagged: bool) -> Programs<'f> {
         let counts_tagged = counts_tagged && !filter.is_about_tags();
         Programs {
@@ -86,9 +86,9 @@ impl<'f> Programs<'f> {
         self.filter.compile(&FilterTarget { link, origin, snaplen: self.snaplen, netmask: None })
     }
 
-    /// The kernel's program: the one for the hardware of each packet's interface. The interfaces of one link type see
-    /// what a program for that type sees; what the filter is not for does not pass. Where all of them are too long
-    /// together, the kernel lets more through, and [`Programs::passes`] judges.
+    /// Returns the kernel's program, which branches on the hardware type of each packet's interface. Interfaces of one
+    /// link type run the program for that type; packets of link types that the filter does not support are rejected. If
+    /// the programs together are too long, the kernel passes more packets and [`Programs::passes`] tests them.
     pub(super) fn kernel(&self) -> Result<Vec<Instruction>, String> {
         // The ring puts a few more before it.
         let fits = |program: &Vec<Instruction>| program.len() + 8 <= PROGRAM_MAX;
@@ -126,14 +126,15 @@ impl<'f> Programs<'f> {
                 self.filter.compile(&target)?
             }
         };
-        // The outer tag is beside the packet, or not.
+        // Packets whose outer tag the kernel keeps outside the packet need their own instructions.
         let tagged = self.tagged();
         let skip = Instruction { code: JUMP, jump_true: 0, jump_false: 0, k: tagged.len() as u32 };
         let is_beside = Instruction { code: JUMP_EQUAL, jump_true: 1, jump_false: 0, k: 1 };
         Ok([&[LOAD_TAG_PRESENT, is_beside, skip], &tagged[..], &instructions(&plain)].concat())
     }
 
-    /// The instructions for packets of Ethernet whose outer tag is beside them; those for the others follow.
+    /// Returns the instructions for Ethernet packets whose outer tag is kept outside the packet. The instructions for
+    /// other packets follow them.
     fn tagged(&self) -> Vec<Instruction> {
         let is_exact = self.reach.get() < Reach::Untagged;
         let exact = self.filter.compile(&tagged_target(self.snaplen)).ok().filter(|_| is_exact);
@@ -145,7 +146,7 @@ impl<'f> Programs<'f> {
         let length = program.len();
         let rejections = program.iter_mut().enumerate().filter(|(_, instruction)| **instruction == REJECT);
         if self.reach.get() == Reach::CountsTagged {
-            // Those that match without the tag pass as well: the program for the others tells.
+            // Packets that match without the tag also pass: the program for other packets decides about them.
             rejections
                 .for_each(|(at, place)| *place = Instruction { code: JUMP, k: (length - at - 1) as u32, ..REJECT });
         }
@@ -203,7 +204,7 @@ impl<'f> Programs<'f> {
         let Some((_, _, Some(filter))) = compiled.get(at) else { return false };
         let has_tag = is_tagged(row.link_type, row.frame);
         if self.is_live && !has_tag && filter.rest.is_none() && self.reach.get() != Reach::Ethernet {
-            // The kernel has judged it.
+            // The kernel has already tested the packet.
             return true;
         }
         let metadata = is_of_interface(row).then(|| Metadata {
@@ -233,7 +234,7 @@ impl<'f> Programs<'f> {
         passes
     }
 
-    /// Says how many packets do not pass because of their VLAN tags alone.
+    /// Reports how many packets fail only because of their VLAN tags.
     pub(super) fn say_behind_tags(&self) {
         let count = self.behind_tags.get();
         if count == 0 {

@@ -32,7 +32,7 @@ const LISTENERS_MAX: usize = 65_536;
 /// The first of the ports that the kernel chooses, where the setting cannot be read.
 const FIRST_CHOSEN: i64 = 32_768;
 
-/// Network namespaces that are named among those that the baseline lacks.
+/// The most network namespaces listed by name when the baseline lacks them.
 const UNKNOWN_NAMED: usize = 8;
 
 /// A host at one time.
@@ -43,7 +43,7 @@ struct Observed {
     listeners: BTreeMap<u64, BTreeMap<String, String>>,
     /// Names of the namespaces.
     names: BTreeMap<u64, String>,
-    /// True of a recording of `record`, which holds no file descriptors of processes.
+    /// True for a recording made by `record`, which holds no file descriptors of processes.
     lacks_descriptors: bool,
 }
 
@@ -78,7 +78,7 @@ fn recorded(request: &Request, file: &Path, listeners: &Plan<Sockets>) -> Result
     let watch = Watch::new(CounterProvider::new(&once, None, super::WINDOW));
     let then = observe(&session, &watch, listeners, &mut stats);
     session.finish(&mut stats);
-    // The comparison says what a recording of `record` lacks, where that matters.
+    // The comparison itself reports what a recording made by `record` lacks, where that matters.
     forgive_missing(&mut stats);
     match then {
         Ok(then) => Ok((then, stats)),
@@ -172,7 +172,7 @@ impl record::Sink for Listeners {
 }
 
 impl Observed {
-    /// Leaves out what the baseline does not hold, and judges again: a finding that rests on it would look new.
+    /// Removes data that the baseline does not hold and diagnoses again. Findings based on that data would look new.
     fn forget_unrecorded(&mut self, baseline: &Observed, stats: &mut Accounting) {
         let mut lacking = Vec::new();
         if baseline.samples.iter().all(|sample| sample.around.drops.is_none()) {
@@ -200,7 +200,7 @@ impl Observed {
         BaselineSide { netns, sample, findings, listeners }
     }
 
-    /// The sample to compare with: the host's, or that of the same namespace, by its name or its inode.
+    /// Returns the sample to compare with: the host's sample, or the sample of the same namespace by name or inode.
     fn like(&self, netns: &str, netns_id: Option<u64>) -> Option<&Sample> {
         let Some(id) = netns_id else { return self.samples.iter().find(|sample| sample.netns_id.is_none()) };
         let is_named = |sample: &&Sample| {

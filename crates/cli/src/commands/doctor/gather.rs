@@ -76,7 +76,7 @@ impl Watch {
         self.drops.counter()
     }
 
-    /// True without `--watch`.
+    /// True if the host is read once, without `--watch`.
     pub(in crate::commands) fn is_once(&self) -> bool {
         self.counters.is_once()
     }
@@ -191,7 +191,7 @@ pub(super) fn save(session: &Session, stats: &mut Accounting) -> u64 {
     0
 }
 
-/// Says how many namespaces nobody could enter when the recording was made.
+/// Adds a note with the number of namespaces that could not be entered when the recording was made.
 fn note_unread(count: usize, stats: &mut Accounting) {
     if count > 0 {
         stats.unanswered = true;
@@ -200,8 +200,8 @@ fn note_unread(count: usize, stats: &mut Accounting) {
     }
 }
 
-/// The settings of the namespace that the calling thread is in. Some are the first namespace's alone. `None` if a
-/// recording has none of them.
+/// Reads the settings of the calling thread's namespace. Some settings exist only in the first namespace. Returns
+/// `None` if a recording holds no settings.
 fn read_settings(host: &Host, netns_id: u64, stats: &mut Accounting) -> Option<NetnsSettings> {
     let (mut found, mut text, mut missing) = (NetnsSettings::new(), Vec::new(), 0);
     for name in SETTINGS {

@@ -163,7 +163,7 @@ fn unknown(words: &str) -> Option<&str> {
     all.into_iter().find(|word| chosen(word).is_none()).filter(|_| are_names)
 }
 
-/// Refuses comparisons with a name that no check or area has: they would find nothing whatever is wrong.
+/// Refuses comparisons with a name that no check or area has: they would never match a finding.
 fn known_names(plan: &engine::Plan<Findings>) -> Result<(), PlanError> {
     let mut wrong = None;
     let mut look = |test: &Test| {

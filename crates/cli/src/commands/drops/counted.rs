@@ -37,14 +37,14 @@ struct SampleClock {
     rounds: u64,
 }
 
-/// Saves what was dropped since the round before, with the rules that dropped it. The first call begins to count.
+/// Saves the drops since the previous round, with the rules that dropped them. The first call starts the counting.
 pub(super) fn save(session: &Session, stats: &mut Accounting) -> u64 {
     let counter = &session.cache::<OpenCounter>().0;
     if counter.borrow().is_none() {
         session.cache::<OpenRules>().open(session);
         match DropCounter::open(session.host(), scope(session), Some(DropsVia::Bpf)) {
             Ok(opened) => drop(counter.replace(Some(opened))),
-            // A replay says that it holds none.
+            // A replay reports that the recording holds no drops.
             Err(error) => {
                 stats.add_reason(0, format!("drops are not recorded: {error}"));
                 return 0;
@@ -68,7 +68,7 @@ pub(super) struct DropProvider {
     clock: Cell<SampleClock>,
     /// True if nothing was lost in this round.
     is_quiet: Cell<bool>,
-    /// True if there is one table, not one each round.
+    /// True if the whole run gets one table instead of one per round.
     is_once: Cell<bool>,
 }
 
@@ -141,7 +141,7 @@ impl SourceProvider<Drops> for DropProvider {
             if !losses.is_begun() {
                 losses.begin(session, None);
             }
-            // Without --watch, one table of all that was recorded.
+            // Without --watch, one table covers the whole recording.
             while repeat == Repeat::Once && session.host().has_more_rounds() && session.host().begin_round() {}
             losses.read(session);
             return Ok(RoundTime::Moment);

@@ -44,10 +44,10 @@ impl PillarCache for OpenLosses {
     }
 }
 
-/// Marks a recording of everything: its counters and sockets, which are saved elsewhere, show losses too, and packets
+/// Marks a recording of everything. Its counters and sockets, which are saved elsewhere, also show losses, and packets
 /// were counted.
 pub(super) fn save_mark(session: &Session) {
-    // A recording that cannot be written says so in the end.
+    // If the recording cannot be written, the end of the run reports it.
     let _ = session.host().bytes(TAPE_KEY, "", &mut Vec::new(), |into| {
         into.push(1);
         Ok(())

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use std::cell::RefCell;
 
-    /// The request, without the words that it was made of.
+    /// Parses the request and clears the words it was made from.
     fn wordless(words: &ParsedWords<'_>) -> Result<Log, String> {
         let mut log = asked(words)?;
         log.request.flags = None;

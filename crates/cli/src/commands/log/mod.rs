@@ -131,7 +131,7 @@ fn stores_only(request: &Request, formats: &[Format]) -> bool {
 }
 
 impl Log {
-    /// Sockets that other namespaces may take.
+    /// Returns how many sockets other namespaces may use.
     fn other_sockets(&self) -> u64 {
         if self.request.all_netns { descriptors_for_netns(1) } else { 0 }
     }
@@ -279,8 +279,9 @@ fn copy_bytes(request: &Request) -> u32 {
 const AS_FOUND: &str = "network namespaces that are made from now on are read once they are found, which may take a \
                         second: what rules log there before is in no count";
 
-/// Finds the namespaces besides the session's own one. Not through the session's host: a thread of its own calls this,
-/// and what comes of it goes into the recording with the records. The session goes over to them.
+/// Returns a function that finds the namespaces other than the session's own. The function does not use the session's
+/// host, because it runs on its own thread and its results go into the recording with the records. The session adopts
+/// the namespaces it finds.
 fn others(session: &Session) -> FindOtherNetns {
     let (own, for_session) = (session.netns_id(), session.found());
     let mut known = session.namespaces().map(|known| Namespaces::clone(&known));

@@ -176,9 +176,9 @@ fn alone(own: u64) -> FindNamespaces {
     Box::new(move || vec![FoundNetns::here(own)])
 }
 
-/// All namespaces that can be found. Not through the session's host: it is called on the reader's thread, and what it
-/// finds goes into the recording with the events. The first call looks at threads and descriptors as well; later ones
-/// keep what still leads to a namespace.
+/// Returns a function that finds all namespaces. The function does not use the session's host, because it runs on the
+/// reader's thread and its results go into the recording with the events. The first call also searches threads and
+/// descriptors; later calls keep what still leads to a namespace.
 fn finder() -> FindNamespaces {
     let (mut owners, mut known) = (NetnsOwners::default(), None::<Namespaces>);
     Box::new(move || {

@@ -126,7 +126,7 @@ fn near(unknown: &str) -> Option<&'static str> {
 /// True for names with commas between them, which no filter begins with unless an operator follows.
 fn is_list(word: &str) -> bool {
     let is_name = |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    // `source/24` is the network of an address.
+    // `source/24` means the network of an address.
     let is_name = |name: &str| name.split('/').all(is_name);
     word != "not" && word.split(',').all(is_name)
 }
@@ -138,7 +138,7 @@ fn is_operator(word: &str) -> bool {
 /// The sink between: adds the share.
 struct Share {
     inner: Box<dyn Sink>,
-    /// Index of the column `count`: a word of the user may stand for several columns before it.
+    /// Index of the column `count`. One word from the user can expand to several columns before it.
     count: usize,
     limit: u64,
     /// Entries of all groups of this round.

@@ -35,7 +35,7 @@ pub(crate) fn switches() -> Vec<String> {
     options::written()
 }
 
-/// True if conntrack takes the words.
+/// True if conntrack accepts the arguments.
 pub(crate) fn accepts(call: &super::Call) -> bool {
     let words = call.args.iter().map(|arg| arg.clone().into_vec()).collect();
     parse::parse(&sys::Host::live(), words, call.bug_compatible).is_ok()

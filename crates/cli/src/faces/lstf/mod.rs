@@ -49,7 +49,7 @@ pub(crate) fn switches() -> Vec<String> {
     switches::written()
 }
 
-/// True if the words are switches of lstf.
+/// True if the arguments are switches of lstf.
 pub(crate) fn accepts(call: &Call) -> bool {
     switches::parse(&call.args).is_ok()
 }

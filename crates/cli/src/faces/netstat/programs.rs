@@ -7,7 +7,7 @@ use sys::Host;
 /// What netstat reads of a command line.
 const BYTES_MAX: usize = 511;
 
-/// pid → first word of its command line; None where the line cannot be read or is empty.
+/// Maps a pid to the first word of its command line; `None` if the line cannot be read or is empty.
 pub(super) struct Programs<'h> {
     host: &'h Host,
     known: RefCell<HashMap<u32, Option<Box<[u8]>>>>,
@@ -39,6 +39,6 @@ fn read(host: &Host, pid: u32, seen_ns: u64) -> Option<Box<[u8]>> {
     let mut text = Vec::new();
     host::processes::read_cmdline(host, pid, seen_ns, &mut text).ok()?;
     let end = text.iter().position(|&b| b == 0).unwrap_or(text.len()).min(BYTES_MAX);
-    // A process whose main thread has ended has no command line at all; an empty first word is one.
+    // A process whose main thread has ended has no command line at all. An empty first word still counts as a word.
     text.get(..end).filter(|_| !text.is_empty()).map(Box::from)
 }

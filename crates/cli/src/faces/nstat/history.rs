@@ -22,7 +22,7 @@ pub(super) enum HistoryFault {
     Open(io::Error),
     /// It cannot be locked.
     Lock(SysError),
-    /// It belongs to another user, or has further names.
+    /// It belongs to another user, or has several names.
     NotOurs,
     /// It has a line that makes no sense.
     Garbled,
@@ -50,7 +50,7 @@ impl History {
         let file =
             outfile::open(path, Opening::private(Contents::Kept)).map_err(|error| match error.raw_os_error() {
                 None if !path.is_symlink() => HistoryFault::NotOurs,
-                // The words of the tool, which opens it with O_NOFOLLOW.
+                // Reports the tool's error, because the tool opens the file with O_NOFOLLOW.
                 None => HistoryFault::Open(io::Error::from_raw_os_error(sys::Errno::LOOP.0)),
                 Some(_) => HistoryFault::Open(error),
             })?;

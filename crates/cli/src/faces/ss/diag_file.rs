@@ -31,7 +31,7 @@ const SEQ: u32 = 123_456;
 /// Bytes of a message's head.
 const HEAD: usize = 16;
 const ANSWERED_ERROR: &str = "TCPDIAG answered with an error";
-/// A million sockets with all that the kernel tells of them are some 400 MB.
+/// A million sockets with all attributes that the kernel reports take about 400 MB.
 const FILE_BYTES_MAX: u64 = 512 << 20;
 
 /// Writes the messages about the sockets that `flags` ask for to the file called `name` (`-`, or anything that begins

@@ -24,7 +24,7 @@ pub(super) struct Killer<'s> {
     /// Rows that nobody can close.
     unclosable: u64,
     denied: bool,
-    /// Sockets, or their connections, that are still there.
+    /// Sockets or connections that are still open.
     still_open: Vec<Closing>,
 }
 
@@ -70,7 +70,7 @@ impl<'s> Killer<'s> {
 
     fn close(&mut self, row: &Socket<'_>, target: &Target, show: &mut dyn FnMut(&Socket<'_>) -> Next) -> Next {
         match sockets::close(self.session.host(), target) {
-            // As ss: whatever the kernel answered without an error.
+            // Like ss, shows every socket for which the kernel reported no error.
             Closing::Closed | Closing::Aborted => show(row),
             result @ (Closing::StillOpen | Closing::ConnectionLives) => {
                 self.still_open.push(result);

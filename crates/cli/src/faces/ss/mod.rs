@@ -42,7 +42,7 @@ pub(crate) fn switches() -> Vec<String> {
     flags::written()
 }
 
-/// True if ss takes the words: its switches, and the expression behind them.
+/// True if ss accepts the arguments: its switches, and the expression after them.
 pub(crate) fn accepts(call: &super::Call) -> bool {
     let args = call.args.iter().map(|arg| arg.clone().into_vec()).collect();
     let Ok(flags) = flags::parse(args, installed::layout(), call.bug_compatible) else { return false };

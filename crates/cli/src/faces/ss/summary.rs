@@ -41,12 +41,12 @@ fn sockstat(reading: &CounterReading) -> SockStat {
     }
 }
 
-/// TCP sockets of this namespace. `alloc` of sockstat is the whole host's, the other counters are the namespace's. What
-/// is in no table of the kernel (a socket neither bound nor connected) is counted by the descriptors that hold it.
+/// Counts the TCP sockets of this namespace. `alloc` in sockstat covers the whole host, the other counters cover the
+/// namespace. Sockets in no kernel table (neither bound nor connected) are counted by the descriptors that hold them.
 fn own_tcp(session: &Session, stat: &SockStat) -> OwnTcp {
     let filter = vec![test("proto", Op::Eq, Operand::Words(vec![b"tcp".as_slice().into()]))];
     let hashed = stat.tcp.0 + stat.tcp.1;
-    // Owners before sockets: one that comes between is in a table, not missing in all.
+    // Owners are read before sockets: a socket that appears in between is in a table, not missing from all.
     let owners = if stat.tcp_alloc > hashed { session.owners().read(session.host()).ok() } else { None };
     let (mut closed, mut inodes) = (0, HashSet::new());
     let question = Question { proto: Proto::Tcp, filter, of_netlink: None };

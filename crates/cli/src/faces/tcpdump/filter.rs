@@ -52,10 +52,10 @@ impl PacketFilter {
     }
 }
 
-/// More than any expression; one that compiles has 64 KiB at most.
+/// Larger than any expression file: an expression that compiles has at most 64 KiB.
 const FILE_MAX: u64 = 1 << 20;
 
-/// The expression in the file of `-F`.
+/// Reads the expression from the file given with `-F`.
 fn read(path: &Path) -> Result<String, String> {
     let shown = sys::escaped(path.as_os_str().as_encoded_bytes());
     let text = sys::infile::read(path, FILE_MAX);

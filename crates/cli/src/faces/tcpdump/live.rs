@@ -183,7 +183,7 @@ struct Printed {
     saver: Option<Saver>,
     packets: u64,
     cooked: Vec<u8>,
-    /// A packet without its outer VLAN tag; kept for its memory.
+    /// Buffer for a packet without its outer VLAN tag, reused to save allocations.
     bare: Vec<u8>,
     got: GotLine,
 }
@@ -366,8 +366,8 @@ impl LiveFace<'_> {
         printed.out.line_done().map_err(Fault::Sink)
     }
 
-    /// Tests a packet of all interfaces by its "cooked" header. As in the kernel, which has the outer VLAN tag beside
-    /// the packet when tcpdump's expression is tested there, that tag is not seen.
+    /// Tests a packet from all interfaces with its "cooked" header. The filter does not see the outer VLAN tag, just as
+    /// in the kernel, which keeps that tag outside the packet when it tests tcpdump's expression.
     fn takes_cooked(&self, row: &CapturedPacket<'_>, link: LinkType, hardware: u16, printed: &mut Printed) -> bool {
         if self.filter.0.is_none() {
             return true;
@@ -412,7 +412,7 @@ impl LiveFace<'_> {
     }
 }
 
-/// Makes the packet with a "cooked" header of this kind; returns its length.
+/// Writes the packet with a "cooked" header for this link type and returns its length.
 fn cook_as(link: LinkType, row: &CapturedPacket<'_>, hardware: u16, out: &mut Vec<u8>) -> u32 {
     match link {
         LinkType::SLL => cook_first(row, hardware, out),

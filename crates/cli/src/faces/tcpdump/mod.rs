@@ -53,7 +53,7 @@ pub(crate) fn switches() -> Vec<String> {
     switches::written()
 }
 
-/// True if the words are switches of tcpdump and an expression that compiles for Ethernet.
+/// True if the arguments are switches of tcpdump and an expression that compiles for Ethernet.
 pub(crate) fn accepts(call: &Call) -> bool {
     let words = call.args.iter().map(|word| word.as_bytes().to_vec()).collect();
     match switches::parse(words, TcpdumpOptions::new(zone)) {

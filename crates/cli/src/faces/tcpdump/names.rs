@@ -92,7 +92,7 @@ fn read_if<T: Default>(wanted: bool, read: impl Fn() -> Result<T, HostError>) ->
 }
 
 impl NamesEnd {
-    /// The resolver, if its thread could be started.
+    /// Returns the resolver if its thread could be started.
     pub(super) fn resolver(&self) -> Option<&Resolver> {
         self.0.as_deref()
     }

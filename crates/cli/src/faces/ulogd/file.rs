@@ -80,8 +80,8 @@ fn section(line: &str) -> Option<&str> {
     Some(line.strip_prefix('[')?.split_once(']')?.0.trim())
 }
 
-/// A value in quotation marks, or the first word: a comment may follow. `None` where the second quotation mark is
-/// missing: the tool takes the name of the key for the value then.
+/// Returns the value in quotation marks, or the first word, which a comment may follow. Returns `None` if the closing
+/// quotation mark is missing; the tool then uses the name of the key as the value.
 fn value_of(text: &str) -> Option<&str> {
     let text = text.trim();
     match text.strip_prefix('"') {

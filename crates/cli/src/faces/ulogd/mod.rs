@@ -42,7 +42,7 @@ the old bytes.
 
 const VERSION: &str = concat!("ulogd Version 2.0.8 (netwren ", env!("CARGO_PKG_VERSION"), ")\n");
 
-/// More than any configuration.
+/// Larger than any configuration file.
 const CONFIG_MAX: u64 = 1 << 20;
 /// The tool's exit code for everything that goes wrong.
 const FAILED: u8 = 1;
@@ -96,7 +96,7 @@ fn run_file(config: &Path, pid_file: Option<&Path>, bug_compatible: bool) -> Res
     Ok(code)
 }
 
-/// Writes the process id; where to remove it from.
+/// Writes the process id and returns the place to remove the file from.
 fn write_pid(path: &Path) -> io::Result<FilePlace> {
     let place = FilePlace::find(path)?;
     let mut file = place.open(Opening::regular(Contents::Emptied))?;

@@ -19,7 +19,7 @@ const RESCAN_NS: u64 = 1_000_000_000;
 /// An unknown nsid asks for another scan after this time, in nanoseconds.
 const RETRY_NS: u64 = 1_000_000_000;
 
-/// The smallest useful receive buffer: some hundred events.
+/// The smallest useful receive buffer: about a hundred events.
 const BUFFER_BYTES_MIN: u32 = 64 << 10;
 
 /// Knows which namespaces there are, and which socket receives the events of each.
@@ -28,12 +28,12 @@ pub(crate) struct NetnsWatcher {
     /// Inode of the namespace that the first socket is in.
     own: u64,
     budget: BufferBudget,
-    /// The largest number of namespaces so far that no memory was left for.
+    /// Highest number of namespaces so far that got no receive buffer for lack of memory.
     left_out: u64,
     /// True if the first socket receives the events of every namespace with an nsid.
     receives_by_nsid: bool,
     nsids: NsidMap,
-    /// Inodes of the namespaces with a socket of their own, and the bytes of its receive buffer.
+    /// Inodes of the namespaces that have their own socket, with the size of its receive buffer in bytes.
     single: HashMap<u64, u64>,
     /// Inodes of the namespaces that could not be subscribed to so far.
     unreachable: HashSet<u64>,
@@ -80,7 +80,7 @@ impl NetnsWatcher {
         watcher
     }
 
-    /// Number of namespaces that could not be subscribed to, or that no memory was left for.
+    /// Number of namespaces that could not be subscribed to, or that got no receive buffer for lack of memory.
     pub(crate) fn unreachable(&self) -> u64 {
         self.unreachable.len() as u64 + self.left_out
     }
@@ -142,14 +142,14 @@ impl NetnsWatcher {
         sockets.iter().enumerate().filter(|(_, socket)| is_gone(socket)).map(|(index, _)| index).collect()
     }
 
-    /// True if the events of a namespace need a socket of their own; learns its nsid otherwise.
+    /// True if a namespace needs its own socket for its events; otherwise learns its nsid.
     fn needs_socket(&mut self, found: &FoundNetns) -> bool {
         let inode = found.netns_id;
         let has_socket = self.single.contains_key(&inode);
         if inode == self.own || !has_socket && self.nsids.has(inode) {
             return false;
         }
-        // An unknown nsid may be that of a namespace which has a socket already.
+        // An unknown nsid may belong to a namespace that already has a socket.
         if has_socket && self.unknown_nsids.is_empty() || !self.receives_by_nsid {
             return true;
         }
@@ -161,8 +161,7 @@ impl NetnsWatcher {
         !has_nsid || has_socket
     }
 
-    /// Sees to it that the events of a namespace are received by a socket with a buffer of `bytes`, by none if that is
-    /// 0.
+    /// Makes a socket with a receive buffer of `bytes` receive the namespace's events, or no socket if `bytes` is 0.
     fn subscribe(&mut self, found: &FoundNetns, bytes: u64, sockets: &mut Vec<EventSocket>, groups: u32) {
         let inode = found.netns_id;
         if let Some(before) = self.single.get_mut(&inode) {
@@ -187,7 +186,7 @@ impl NetnsWatcher {
         sockets.push(socket);
         self.single.insert(inode, bytes);
         self.unreachable.remove(&inode);
-        // Its events before this moment were not received.
+        // Earlier events of this namespace were missed.
         self.late += u64::from(self.begun);
     }
 }

@@ -24,11 +24,11 @@ const RTGENMSG: usize = 4;
 /// Finds the namespaces of the host. Called on the reader's thread.
 pub type FindNamespaces = Box<dyn FnMut() -> Vec<FoundNetns> + Send>;
 
-/// How other namespaces are followed.
+/// Settings for following other namespaces.
 pub struct OtherNetns {
-    /// Finds them.
+    /// Finds the namespaces.
     pub find: FindNamespaces,
-    /// What the sockets in those without an nsid may take.
+    /// Memory limits for the sockets in namespaces without an nsid.
     pub buffers: BufferLimits,
 }
 

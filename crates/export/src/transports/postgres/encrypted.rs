@@ -39,15 +39,15 @@ pub(super) fn socket(
     Ok(socket)
 }
 
-/// TLS over TCP. Each call reads from or writes to the socket a few times at most: a server that sends a byte now and
-/// then does not keep its reader.
+/// TLS over TCP. Each call reads or writes the socket only a few times, so a server that sends single bytes cannot
+/// block its reader.
 pub(super) struct TlsSocket {
     session: ClientConnection,
     pub(super) stream: TcpStream,
 }
 
 impl TlsSocket {
-    /// The handshake, within 5 s as a whole.
+    /// Completes the handshake, or fails after 5 s in total.
     fn shake_hands(&mut self) -> io::Result<()> {
         let until = Instant::now() + HANDSHAKE;
         while self.session.is_handshaking() || self.session.wants_write() {
@@ -69,7 +69,7 @@ impl TlsSocket {
         Ok(())
     }
 
-    /// Reads from the socket once; false at its end.
+    /// Reads from the socket once; returns false at end of stream.
     fn receive(&mut self) -> io::Result<bool> {
         if self.session.read_tls(&mut self.stream)? == 0 {
             let closed = || io::Error::new(ErrorKind::UnexpectedEof, "the server has closed the connection");
@@ -77,7 +77,7 @@ impl TlsSocket {
         }
         let state = self.session.process_new_packets();
         state.map(|_| true).map_err(|error| {
-            // The server learns what is wrong with its certificate.
+            // Sends the TLS alert, so that the server learns what is wrong with its certificate.
             let _ = self.session.write_tls(&mut self.stream);
             io::Error::new(ErrorKind::InvalidData, error)
         })

@@ -56,7 +56,7 @@ pub(super) fn log_in(address: &PostgresAddress, tls: &TlsFiles) -> io::Result<(W
     Ok((wire, process))
 }
 
-/// The password, if the server may have it in this way.
+/// The password, if the server may ask for it with this method.
 fn password_for(method: AuthMethod, address: &PostgresAddress, wire: &Wire) -> io::Result<String> {
     let is_trusted = match &address.host {
         PostgresHost::Tcp(..) => wire.is_encrypted() && address.sslmode == SslMode::VerifyFull,
@@ -77,15 +77,15 @@ fn password_for(method: AuthMethod, address: &PostgresAddress, wire: &Wire) -> i
     Err(io::Error::new(ErrorKind::PermissionDenied, text))
 }
 
-/// True if only root and the directory's owner can put a socket there.
+/// True if the directory is not world-writable: other users then cannot put a socket there.
 fn is_closed(directory: &Path) -> bool {
     std::fs::metadata(directory).is_ok_and(|facts| facts.permissions().mode() & 0o002 == 0)
 }
 
-/// More rounds of SCRAM would take this process seconds.
+/// More SCRAM rounds would take this process seconds.
 const ROUNDS_MAX: u64 = 1_000_000;
 
-/// True if the server's first message of SCRAM (RFC 5802, section 5.1) asks for so many rounds that they can be done.
+/// True if the server's first SCRAM message (RFC 5802, section 5.1) asks for at most `ROUNDS_MAX` rounds.
 fn has_fair_rounds(message: &[u8]) -> bool {
     let rounds = message.split(|byte| *byte == b',').find_map(|part| part.strip_prefix(b"i="));
     let rounds = rounds.and_then(|digits| std::str::from_utf8(digits).ok()?.parse::<u64>().ok());

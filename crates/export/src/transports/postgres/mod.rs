@@ -156,7 +156,7 @@ impl Database {
                 }
                 _ => {}
             }
-            // Messages without end do not keep the thread here.
+            // An endless stream of messages must not block the thread here.
             if is_over {
                 return Ok(Taken::default());
             }

@@ -31,7 +31,7 @@ impl Socket {
         }
     }
 
-    /// True for TLS.
+    /// True if the connection uses TLS.
     pub(super) fn is_encrypted(&self) -> bool {
         !matches!(self, Socket::Tcp(_) | Socket::Unix(_))
     }

@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 const MESSAGE_MAX: usize = 1 << 20;
 /// A server that has not answered by then, while a connection is opened, is as good as away.
 const ANSWER: Duration = Duration::from_secs(10);
-/// All answers together, while a connection is opened, take no longer than this.
+/// Time limit for all answers together while a connection is opened.
 const OPENING: Duration = Duration::from_secs(30);
-/// And they have no more bytes than this.
+/// Size limit for those answers.
 const OPENING_BYTES_MAX: usize = 1 << 20;
-/// How long messages that come while nothing is asked are read at a time.
+/// Time limit for reading messages that arrive between requests.
 const IDLE: Duration = Duration::from_millis(200);
 /// How long one look for an answer waits.
 const LOOK: Duration = Duration::from_millis(50);
@@ -35,9 +35,9 @@ pub(super) struct Wire {
     pub(super) out: BytesMut,
     written: usize,
     place: Box<[u8]>,
-    /// When the connection began.
+    /// When the connection was opened.
     begun: Instant,
-    /// Bytes that have come since then.
+    /// Bytes received since then.
     heard: usize,
 }
 
@@ -48,8 +48,8 @@ impl Wire {
         Wire { socket, input: BytesMut::new(), out: BytesMut::new(), written: 0, place, begun, heard }
     }
 
-    /// Writes what goes without waiting long; true once nothing waits. A server that takes a little at a time is left
-    /// after 0.2 s.
+    /// Writes what the socket takes without a long wait; true once nothing is left to write. If the server takes only a
+    /// few bytes at a time, returns after 0.2 s.
     pub(super) fn write_out(&mut self) -> io::Result<bool> {
         let until = Instant::now() + PATIENCE;
         while let Some(rest) = self.out.get(self.written..).filter(|rest| !rest.is_empty()) {
@@ -91,7 +91,7 @@ impl Wire {
                 Err(error) if is_later(&error) => _ = written?,
                 Err(error) => return Err(error),
             }
-            // A server that sends a byte now and then makes nobody wait any longer.
+            // A server that sends single bytes does not prolong the wait.
             if left.is_zero() {
                 return self.parsed();
             }
@@ -115,8 +115,8 @@ impl Wire {
         }
     }
 
-    /// The next message while the connection is opened; an error if none comes in time, or if all of them take too
-    /// long or are too large.
+    /// Waits for the next message while the connection is opened. Fails if no message arrives in time, or if all
+    /// messages together take too long or are too large.
     pub(super) fn wait(&mut self) -> io::Result<Message> {
         let left = OPENING.saturating_sub(self.begun.elapsed());
         if left.is_zero() {
@@ -148,7 +148,7 @@ impl Wire {
         Err(io::Error::new(ErrorKind::ConnectionAborted, "the server does not answer"))
     }
 
-    /// True for TLS.
+    /// True if the connection uses TLS.
     pub(super) fn is_encrypted(&self) -> bool {
         self.socket.is_encrypted()
     }
@@ -172,8 +172,8 @@ impl Wire {
         }
     }
 
-    /// Looks whether the server has ended the connection. Other messages are forgotten; those of a server that never
-    /// stops are left to the next look.
+    /// Checks whether the server has closed the connection. Discards other messages; if they do not end, leaves the
+    /// rest to the next call.
     pub(super) fn look(&mut self) -> io::Result<()> {
         let until = Instant::now() + IDLE;
         while let Some(message) = self.next(Duration::ZERO)? {
@@ -211,12 +211,12 @@ mod tests {
     use super::*;
     use std::os::unix::net::UnixStream;
 
-    /// A connection to a server that writes this again and again, with a pause.
+    /// A connection to a server that writes `words` over and over, with a pause after each.
     fn talking(words: &'static [u8], pause: Duration) -> Wire {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         std::thread::spawn(move || {
             if words.len() == 1 {
-                // The head of a long message, of which they are.
+                // The header of a long message; the repeated byte is its body.
                 theirs.write_all(b"N\0\0\xff\xff").unwrap();
             }
             while theirs.write_all(words).is_ok() {
@@ -226,9 +226,9 @@ mod tests {
         Wire::new(Socket::unix(ours).unwrap())
     }
 
-    /// A message of 24 bytes that says nothing: a notice.
+    /// A 24-byte notice without useful content.
     const NOTICE: &[u8] = b"N\0\0\0\x17MNOTICE-NOTICE-NO\0\0";
-    /// A row with one cell.
+    /// A data row with one cell.
     const ROW: &[u8] = b"D\0\0\0\x0e\0\x01\0\0\0\x04cell";
 
     #[test]

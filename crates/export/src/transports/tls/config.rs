@@ -58,10 +58,10 @@ fn invalid(path: &Path, words: impl std::fmt::Display) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, format!("{}: {words}", path.display()))
 }
 
-/// More than all authorities of a system, which have some 300 KB.
+/// More than any system's bundle of authorities, which has about 300 KB.
 const FILE_MAX: u64 = 16 << 20;
 
-/// Who may write to one of these files says whom to trust.
+/// Reads a file that only trusted users can write to, because its contents decide whom to trust.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let read = sys::infile::read_trusted(path, FILE_MAX);
     read.map(|(bytes, _)| bytes).map_err(|error| named("cannot read", &path.to_string_lossy(), &error))

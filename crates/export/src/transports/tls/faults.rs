@@ -61,7 +61,7 @@ fn certificate(wrong: &CertificateError, receiver: &str, files: &TlsFiles) -> St
     }
 }
 
-/// `ca used as end entity` of `Other(OtherError(CaUsedAsEndEntity))`: names of errors as words, without wrappers.
+/// Strips wrappers and splits names: `Other(OtherError(CaUsedAsEndEntity))` becomes `ca used as end entity`.
 fn in_words(text: &str) -> String {
     let mut text = text;
     while let Some(inner) = ["Other(", "OtherError("].iter().find_map(|wrapper| text.strip_prefix(*wrapper)) {

@@ -160,7 +160,7 @@ impl Session {
                 Ok(bytes) => {
                     self.out_at += bytes;
                     self.wire += bytes as u64;
-                    // A receiver that takes a little at a time does not keep the thread.
+                    // A receiver that takes only a few bytes at a time must not block the thread.
                     if Instant::now() >= until {
                         break;
                     }

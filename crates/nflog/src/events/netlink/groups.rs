@@ -120,7 +120,7 @@ impl GroupSocket {
         Ok(None)
     }
 
-    /// Changes the receive buffer; what waits in it stays.
+    /// Changes the size of the receive buffer and keeps the data in it.
     pub(crate) fn make_room(&self, bytes: u32) {
         self.netlink.make_room(i32::try_from(bytes).unwrap_or(i32::MAX));
     }

@@ -119,7 +119,7 @@ impl RecordLayouts {
         match is_plain(row) {
             true if self.reads_headers => read_headers_into(row.payload, &mut row.packet),
             true => {}
-            // It may not begin where it should.
+            // The payload may not begin with the IP header.
             false => read_other_packet(row),
         }
         Ok(())

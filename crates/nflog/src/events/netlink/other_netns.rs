@@ -10,8 +10,8 @@ use sys::{FoundNetns, Shortage};
 
 use super::groups::GroupSocket;
 
-/// Finds the namespaces of the host besides the one that is read anyway; `None` if the search failed. A thread of its
-/// own calls it.
+/// Finds the host's namespaces except the one already being read; `None` if the search failed. It runs on a
+/// separate thread.
 pub type FindOtherNetns = Box<dyn FnMut() -> Option<Vec<FoundNetns>> + Send>;
 
 /// What is told to who receives.
@@ -90,13 +90,13 @@ impl Elsewhere {
         locked(&self.sockets).retain(|one| !Arc::ptr_eq(one, socket));
     }
 
-    /// Changes the receive buffers of a namespace.
+    /// Changes the size of a namespace's receive buffers.
     pub(crate) fn make_room(&self, netns_id: u64, bytes: u32) {
         let sockets = locked(&self.sockets);
         sockets.iter().filter(|socket| socket.netns_id == netns_id).for_each(|socket| socket.make_room(bytes));
     }
 
-    /// Notes how many namespaces lack memory now.
+    /// Records how many namespaces currently lack memory.
     pub(crate) fn note_shortage(&self, now: Shortage) {
         let mut shortage = locked(&self.shortage);
         shortage.left_out = shortage.left_out.max(now.left_out);
@@ -108,7 +108,7 @@ impl Elsewhere {
         *locked(&self.shortage)
     }
 
-    /// The sockets, for tests.
+    /// Returns the sockets, for tests.
     #[cfg(test)]
     pub(crate) fn locked_sockets(&self) -> MutexGuard<'_, Vec<Arc<GroupSocket>>> {
         locked(&self.sockets)

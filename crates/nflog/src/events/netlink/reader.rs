@@ -292,7 +292,7 @@ pub(crate) struct OpenedReader<'h> {
     pub(crate) refused: Vec<(u16, String)>,
 }
 
-/// Takes groups over or binds them: records from now on are received. `others` finds other namespaces, now and later.
+/// Takes groups over or binds them, and receives records from then on. `others` finds other namespaces, now and later.
 pub(crate) fn open_reader<'h>(
     groups: &[u16],
     delivery: Delivery,

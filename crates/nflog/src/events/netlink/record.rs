@@ -12,7 +12,7 @@ const VLAN_ID: u16 = 0x0fff;
 const ETH_P_IP: u16 = 0x0800;
 const ETH_P_ARP: u16 = 0x0806;
 const ETH_P_IPV6: u16 = 0x86dd;
-/// Family of ARP's hooks (include/uapi/linux/netfilter.h).
+/// Family of the ARP hooks (include/uapi/linux/netfilter.h).
 const NFPROTO_ARP: u8 = 3;
 
 /// True if the message is a record.
@@ -43,14 +43,14 @@ pub(crate) fn read_packet(row: &mut LogRecord<'_>) {
     }
 }
 
-/// True unless the kernel says that the payload begins with something else than an IP header.
+/// True unless the kernel says that the payload begins with something other than an IP header.
 #[inline]
 pub(crate) fn is_plain(row: &LogRecord<'_>) -> bool {
     matches!(row.ether_type, 0 | ETH_P_IP | ETH_P_IPV6)
 }
 
-/// The same where the payload begins with VLAN tags or is not IP. ARP that this host sends has its link-layer header in
-/// front (`arp_xmit` of net/ipv4/arp.c), which is left out.
+/// Reads the headers of a packet whose payload begins with VLAN tags or is not IP. Removes the link-layer header that
+/// precedes ARP packets sent by this host (`arp_xmit` in net/ipv4/arp.c).
 #[cold]
 pub(crate) fn read_other_packet(row: &mut LogRecord<'_>) {
     const ETHERNET: usize = 14;
@@ -64,7 +64,7 @@ pub(crate) fn read_other_packet(row: &mut LogRecord<'_>) {
     }
     let (ether_type, packet) = row.behind_tags();
     if ether_type != row.ether_type {
-        // The outer tag is beside the packet, unless there is none but these.
+        // The kernel reports the outer tag in an attribute. Without it, the first tag in the payload is the outer one.
         let control = row.payload.first_chunk().map(|control| u16::from_be_bytes(*control) & VLAN_ID);
         row.vlan = row.vlan.or(control);
     }
@@ -108,7 +108,7 @@ pub(crate) fn decode_into<'b>(
             _ => rarer(row, attr, unknown_attrs)?,
         }
     }
-    // The egress hook of netdev sees packets from their link-layer header on.
+    // In netdev's egress hook, the payload begins with the link-layer header.
     if let Some(packet) = row.payload.strip_prefix(link_header) {
         row.payload = packet;
     }

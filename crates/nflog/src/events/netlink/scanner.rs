@@ -14,9 +14,9 @@ use sys::{BufferBudget, BufferLimits, Errno, FoundNetns, MountsWatch, NetnsOwner
 use super::groups::{Delivery, GroupSocket};
 use super::other_netns::{Elsewhere, FindOtherNetns};
 
-/// Most sockets in other namespaces; they are shared out as memory is.
+/// Maximum number of sockets in other namespaces, which share them as they share memory.
 pub(crate) const SOCKETS_MAX: usize = 4096;
-/// The smallest useful receive buffer: some datagrams of the size that the kernel fills.
+/// The smallest useful receive buffer: it holds a few datagrams of the size that the kernel fills.
 const BUFFER_BYTES_MIN: u64 = 512 << 10;
 /// Time between two searches where no mount changes.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -38,14 +38,14 @@ struct KnownNetns {
     missed: u32,
     /// Searches until the rest is tried again.
     retry: u32,
-    /// Bytes of each receive buffer; 0 if its share of the memory is none.
+    /// Bytes of each receive buffer; 0 if the namespace gets no memory.
     buffer_bytes: u32,
     /// Why groups of it are not bound.
     why: Option<String>,
 }
 
 impl KnownNetns {
-    /// Gives its receive buffers another size; 0 gives its groups back.
+    /// Changes the size of the namespace's receive buffers; 0 releases its groups.
     fn set_share(&mut self, netns_id: u64, bytes: u32, elsewhere: &Elsewhere) {
         if self.buffer_bytes == bytes {
             return;
@@ -58,12 +58,12 @@ impl KnownNetns {
             elsewhere.leave(netns_id);
             self.bound.clear();
         }
-        // Its sockets are closed by then.
+        // The sockets are closed by the time of the retry.
         (self.retry, self.why) = (RETRY, None);
     }
 }
 
-/// How other namespaces are read.
+/// How to find and read the groups of other namespaces.
 pub(crate) struct OtherGroups {
     pub(crate) find: FindOtherNetns,
     /// See `FollowLog::copy_bytes`.
@@ -88,7 +88,7 @@ pub(crate) struct Scan {
 }
 
 impl Scan {
-    /// `buffers` is what the receive buffers of all other namespaces may take.
+    /// `buffers` limits the receive buffers of all other namespaces together.
     pub(crate) fn new(
         OtherGroups { find, copy_bytes, buffers }: OtherGroups,
         groups: &[u16],
@@ -182,7 +182,7 @@ impl Scan {
     }
 
     fn tell_unread(&self) {
-        // What is left out for want of memory is counted as that.
+        // Namespaces left out for lack of memory are counted separately.
         let lacking = |known: &KnownNetns| (self.groups.len() - known.bound.len()) as u64;
         let count = self.known.values().filter(|known| known.buffer_bytes > 0).map(lacking).sum::<u64>();
         let why = self
@@ -250,7 +250,7 @@ mod tests {
 
     const KIB: u32 = 1 << 10;
 
-    /// Buffers of the groups that have been bound since the last call, as the kernel counts them, and what has gone.
+    /// Returns buffer sizes (as the kernel counts them) of groups bound since the last call, and released namespaces.
     fn arrived(elsewhere: &Elsewhere) -> (Vec<(u64, u32)>, Vec<u64>) {
         let Some(arrivals) = elsewhere.take_arrivals() else { return Default::default() };
         let bound = arrivals.bound.iter();

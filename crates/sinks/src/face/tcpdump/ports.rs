@@ -1,5 +1,6 @@
-//! Which protocol the ports of UDP and TCP lead to. One line a protocol, in tcpdump's order: the first whose port is
-//! either end's prints. The order was found by asking tcpdump 4.99.3 about each pair of ports.
+//! Finds the protocol to print for the ports of UDP and TCP. The tables have one line per protocol, in tcpdump's order:
+//! the first entry whose port matches either end is used. The order was determined by running tcpdump 4.99.3 on each
+//! pair of ports.
 
 use super::bytes::Printed;
 use super::line::Line;
@@ -10,13 +11,13 @@ use super::{dhcp, dhcp6, dns, geneve, http, ntp, vxlan};
 /// behind `length N`.
 pub(super) type Printer = fn(&mut Line<'_>, payload: &[u8], length: usize) -> Printed;
 
-/// A port of tcpdump's list, and its printer here.
+/// A port in tcpdump's list, with our printer for it.
 #[derive(Clone, Copy)]
 enum PortEntry {
     Either(u16, Printer),
-    /// Not decoded here, but before what follows.
+    /// A protocol that is not decoded here, but that tcpdump checks before the following entries.
     Other(u16),
-    /// The same, of the destination alone.
+    /// Like `Other`, but only for the destination port.
     OtherTo(u16),
 }
 use PortEntry::{Either, Other, OtherTo};
@@ -142,7 +143,7 @@ fn of_ports(table: &[PortEntry], sport: u16, dport: u16) -> Option<Printer> {
         _ => None,
     };
     let (at, print) = table.iter().enumerate().find_map(|(at, entry)| Some((at, printer(entry)?)))?;
-    // Most packets have no port of the list, and end above.
+    // Most packets have no port in the list, so the function returns above.
     let is_other = |entry: &PortEntry| match entry {
         Other(port) => is_either(port),
         OtherTo(port) => *port == dport,

@@ -63,7 +63,7 @@ struct Pairs<'a> {
 }
 
 impl Pairs<'_> {
-    /// True for a text with a comma, behind which readers look for another key.
+    /// True if the text contains a comma, after which readers look for another key.
     fn ends_a_value(&self, text: &[u8]) -> bool {
         !self.bug_compatible && text.contains(&b',')
     }

@@ -185,7 +185,8 @@ pub(super) fn put_outside(line: &mut Line, out: &mut Vec<u8>, text: &[u8]) {
     put_log_text(out, text);
 }
 
-/// Text from outside by `put`, with `mark`, by which readers find fields, as `\xNN`: it makes no field of its own.
+/// Writes text from outside with `put`, but writes `mark` as `\xNN`: readers find fields by it, so the text cannot
+/// forge one.
 pub(super) fn put_marked(out: &mut Vec<u8>, text: &[u8], mark: Option<u8>, put: fn(&mut Vec<u8>, &[u8])) {
     let Some(mark) = mark else { return put(out, text) };
     for (nth, part) in text.split(|byte| *byte == mark).enumerate() {

@@ -31,7 +31,7 @@ pub(super) fn ip<'r, 'b>(row: &'r LogRecord<'b>, bug_compatible: bool) -> Option
     whole.then_some(packet)
 }
 
-/// The record's packet as ARP for IPv4 over Ethernet, if it is that.
+/// Parses the record's packet as ARP for IPv4 over Ethernet; `None` if it is not.
 pub(super) fn arp(row: &LogRecord<'_>, bug_compatible: bool) -> Option<ArpHeader> {
     let (ether_type, packet) = if bug_compatible { (row.ether_type, row.payload) } else { row.behind_tags() };
     if ether_type != ETH_P_ARP || bug_compatible && matches!(row.family, NFPROTO_ARP | NFPROTO_NETDEV) {

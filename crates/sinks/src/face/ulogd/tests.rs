@@ -163,7 +163,7 @@ fn no_text_from_outside_ends_a_line() {
     assert!(xml.contains("<prefix>a\\x0aFeb  1 13:03:04 vm fw: \\x1b[0m\\\\xff&lt;</prefix>"), "{xml}");
 }
 
-/// Readers of GPRINT split at commas, those of LOGEMU look for `NAME=`: a prefix and a name make no field of their own.
+/// Readers split GPRINT at commas and look for `NAME=` in LOGEMU: a prefix or a name cannot forge a field.
 #[test]
 fn no_text_from_outside_makes_a_field() {
     let forged = LogRecord {

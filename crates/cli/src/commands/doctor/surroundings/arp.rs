@@ -8,7 +8,8 @@ use record::{Accounting, Addr};
 use std::collections::{BTreeMap, BTreeSet};
 use sys::{Errno, Host};
 
-/// Namespaces that are listened in at most: a descriptor each. Users have equal parts of them, after the host's own.
+/// The most namespaces to listen in; each takes one descriptor. The host's own namespace comes first, and users share
+/// the rest equally.
 pub(super) const NAMESPACES_MAX: usize = 256;
 
 /// The interface does no ARP (`IFF_NOARP`), or is the loopback one: include/uapi/linux/if.h.
@@ -44,7 +45,7 @@ impl Drop for ArpListeners {
 }
 
 impl ArpListeners {
-    /// Listens in the namespace that the calling thread is in, if it is chosen. One dump, and a socket if it has
+    /// Listens in the calling thread's namespace if `is_chosen`. Costs one dump, and one socket if the namespace has
     /// addresses.
     pub(super) fn begin(&mut self, host: &Host, netns_id: u64, is_chosen: bool, stats: &mut Accounting) {
         let Some(links) = super::note(Links::read_inet(host, netns_id, None), stats) else { return };

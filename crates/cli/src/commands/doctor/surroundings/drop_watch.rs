@@ -17,12 +17,12 @@ const DROPS_MAX: usize = 4096;
 /// Counts drops while the host is watched.
 pub(in crate::commands::doctor) struct DropWatch {
     counter: RefCell<Option<DropCounter>>,
-    /// True if a replay is judged as a whole, not round by round.
+    /// True if a replay is judged as a whole instead of round by round.
     sums_rounds: bool,
 }
 
 impl DropWatch {
-    /// A watch that counts nothing yet.
+    /// Creates a watch that does not count yet.
     pub(in crate::commands::doctor) fn new(sums_rounds: bool) -> DropWatch {
         DropWatch { counter: RefCell::default(), sums_rounds }
     }

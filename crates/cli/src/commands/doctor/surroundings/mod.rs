@@ -186,7 +186,7 @@ fn add_neighbours(
         of_window.map(|one| NeighbourSeen { addr: one.addr, iface: iface(one.ifindex) }).collect();
 }
 
-/// Reads the namespaces the first time, but for those in `unread`; with `listens` it hears ARP from now on.
+/// Reads the namespaces for the first time, except those in `unread`. With `listens` it starts to listen for ARP.
 pub(super) fn first_look(
     session: &Session,
     unread: &BTreeSet<u64>,

@@ -1,4 +1,4 @@
-//! Source ports in use, where connections were refused for want of one.
+//! Counts the source ports in use where connections were refused for lack of a free port.
 
 use super::Samples;
 use super::entries::EntriesPass;
@@ -10,15 +10,15 @@ use record::Accounting;
 use record::rows::{Conntrack, CounterSource};
 use std::collections::BTreeMap;
 
-/// The entries that have a source port of NAT.
+/// The pass over entries with source NAT.
 const ENTRIES: EntriesPass = EntriesPass {
     fields: &["proto", "state", "status", "reply_src", "reply_sport", "reply_dst", "reply_dport", "zone", "expired"],
     filter: "nat in (snat, both)",
     lack: "source ports in use are not counted",
 };
 
-/// Adds the use of source ports to the namespaces in which entries could not go in. Elsewhere no table is read and no
-/// rule is listed.
+/// Adds the use of source ports to the namespaces where entries could not be inserted. Reads no table and lists no
+/// rules in other namespaces.
 pub(super) fn add(session: &Session, samples: &mut Samples, stats: &mut Accounting) {
     let is_refused = |sample: &Sample| sample.grown(CounterSource::Conntrack, "insert_failed") > 0;
     let wanted: Vec<u64> =

@@ -170,7 +170,7 @@ impl DroppingRules {
     /// Packets that a rule's counter has seen since before the round. Of a rule that is new: all of them.
     fn moved(&self, rule: &DropRule) -> Option<u64> {
         let now = rule.counted?;
-        // One listing alone, made after the packets came, shows no movement.
+        // A single listing, made after the packets arrived, shows no movement.
         if Rc::ptr_eq(&self.before, &self.now) {
             return None;
         }
@@ -181,8 +181,8 @@ impl DroppingRules {
         }
     }
 
-    /// Packets that a rule's counter has seen between the last two listings: about those of the round, because a
-    /// listing follows each reading of the counts.
+    /// Returns how many packets the rule's counter saw between the last two listings. This is close to the round's
+    /// count, because a listing follows each reading of the counts.
     fn moved_lately(&self, rule: &DropRule) -> Option<u64> {
         let before = self.between.rules.iter().find(|before| before.is_same(rule))?;
         rule.counted?.checked_sub(before.counted?)
@@ -198,10 +198,10 @@ impl DroppingRules {
         if let (Some((rule, _)), None) = (agreeing.next(), agreeing.next()) {
             return self.one(rule, RuleBasis::Counter, count);
         }
-        // A rule that says `drop` explains a drop; one that drops what it fails to treat is the exception.
+        // A rule with a `drop` verdict explains a drop. Rules that drop only what they fail to process are exceptions.
         let mut saying = candidates.iter().filter(|(rule, _)| !rule.drops_on_failure);
         if let (Some((rule, moved)), None) = (saying.next(), saying.next()) {
-            // Its counter saw no fewer packets than were dropped.
+            // Its counter saw at least as many packets as were dropped.
             let explains = rule.counts_drops && packets.count.is_some() && *moved >= packets.count;
             let basis = if explains { RuleBasis::Counter } else { RuleBasis::Candidates };
             return self.one(rule, basis, count);
@@ -234,8 +234,8 @@ impl DroppingRules {
     }
 }
 
-/// True if a counter that was read some milliseconds before or after the drops can have counted them: packets go on
-/// meanwhile.
+/// True if a counter that was read a few milliseconds before or after the drops can have counted them. Packets keep
+/// arriving between the two readings.
 fn is_about(counted: u64, dropped: u64) -> bool {
     counted.abs_diff(dropped) <= (dropped / 8).max(2)
 }

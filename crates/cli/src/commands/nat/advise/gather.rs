@@ -342,14 +342,14 @@ fn census(
     if is_read { (Some(census), scan.chains().map(walked)) } else { (None, None) }
 }
 
-/// True if the calling thread is in the host's first network namespace, as far as the settings show.
+/// True if the calling thread is in the host's first network namespace, judging by the settings.
 pub(super) fn is_first_netns() -> bool {
     let mode = sys::fs::stat(Path::new(SETTINGS_DIR).join("nf_conntrack_max").as_path());
-    // Without the settings there is no table to tell namespaces apart by.
+    // Without these settings no conntrack table exists, and nothing distinguishes the namespaces.
     mode.map_or(true, |stat| stat.mode & WRITABLE != 0)
 }
 
-/// The permission that only the first namespace's limit has.
+/// The permission bit that the limit has in the first namespace only.
 const WRITABLE: u32 = 0o200;
 
 /// True if the limit may be written in this namespace: everywhere but in the first the file is for reading only.

@@ -17,7 +17,7 @@ pub(super) const BEFORE: &str = "sysctl.d/90-netwren-conntrack.conf.before";
 /// Settings are no secret, and tools that run without rights read them.
 const FILE_MODE: u32 = 0o644;
 const FOLDER_MODE: u32 = 0o755;
-/// More than any file of settings.
+/// Larger than any settings file.
 const BYTES_MAX: u64 = 1 << 20;
 
 /// Writes the file whole or not at all; true if there was one, which is kept as `before`.

@@ -65,8 +65,9 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let rows = MadeRows::<NatAdvices>::plan(request)?;
     let target = SessionTarget {
         netns: asked.netns.clone(),
-        // The limit, the buckets and the memory are the host's: in its first namespace they are judged for all of them,
-        // in another one for it alone. A recording has the namespaces it was made of.
+        // The limit, the buckets and the memory belong to the host. A run in the host's first namespace judges them for
+        // all namespaces, a run in another namespace for that namespace only. A recording has the namespaces it was
+        // made from.
         all_netns: asked.all_netns || asked.netns.is_none() && asked.replay.is_none() && gather::is_first_netns(),
         record: asked.record.clone(),
         replay: asked.replay.clone(),

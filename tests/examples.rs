@@ -171,6 +171,7 @@ fn is_of_others(line: &str) -> bool {
     let words = [
         "owners",
         "network namespace",
+        "namespaces could not be listened to",
         "outside this pid namespace",
         "not read by bpf",
         "there were others meanwhile",

@@ -172,8 +172,9 @@ fn catches_sigterm(child: &Child) -> bool {
 fn root_a_fifo_holds_no_run_up_after_sigterm() {
     testkit::require_root!();
     let shared = Shared::new();
-    shared.fifo("fifo");
-    let lines = ["capture -r fifo", "capture -r packets -w fifo", "conntrack -R fifo", "tcpdump -i lo -F fifo"];
+    // A FIFO for each: the one that writes would end the waits of those that read.
+    ["fifo1", "fifo2", "fifo3", "fifo4"].into_iter().for_each(|name| shared.fifo(name));
+    let lines = ["capture -r fifo1", "capture -r packets -w fifo2", "conntrack -R fifo3", "tcpdump -i lo -F fifo4"];
     crate::run::side_by_side(lines, |line| {
         let mut child = shared.command(line).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         testkit::wait_until("it catches SIGTERM", || catches_sigterm(&child));

@@ -153,7 +153,7 @@ const NAT: &[Question] = &[
     ask("Which connections were never answered?", "netwren nat 'state = syn_sent' -c client,published"),
     ask("In which states are the connections?", "netwren nat top state 'proto = tcp'"),
     ask("Are source ports of NAT used up?", "netwren nat top snat_port_use")
-        .words(&["used percent", "198.51.100.7:443"]),
+        .words(&["used_percent", "198.51.100.7:443"]),
     ask(
         "How is a port published without an entry for each connection?",
         "netwren nat stateless plan --publish 8081:172.17.0.2:80 | head -6",

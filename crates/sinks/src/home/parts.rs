@@ -53,14 +53,14 @@ pub(super) fn interfaces(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     let names: Vec<String> = all.iter().take(rows).map(|one| name_in(one, "iface", with_netns)).collect();
     // The numbers stay next to the names on wide screens.
     let longest = names.iter().map(|name| width_of(name)).max().unwrap_or(0);
-    let room = longest.clamp(13, 13 + lines.width.saturating_sub(80));
+    let room = longest.clamp(11, 11 + lines.width.saturating_sub(80));
     for (nth, (one, name)) in all.iter().zip(&names).enumerate() {
         let rate = |bits, packets| match (one.get(bits), one.get(packets)) {
             (Value::U64(bits), Value::U64(packets)) => format!("{:>11} {:>5} pkt/s", bit_rate(bits), short(packets)),
             _ => format!("{:>23}", "rate unknown"),
         };
         let text = format!(
-            "{} in{} out{}",
+            "{} in {} out {}",
             cell(name, room),
             rate("bits_in_per_s", "packets_in_per_s"),
             rate("bits_out_per_s", "packets_out_per_s")
@@ -143,13 +143,15 @@ pub(super) fn flows(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     }
     let with_netns = has_several_netns(&all);
     let betweens: Vec<String> = all.iter().take(rows).map(|one| ends_of(one, with_netns)).collect();
-    let process = PROCESS + lines.width.saturating_sub(80) / 2;
+    let holders: Vec<String> = all.iter().take(rows).map(holder).collect();
+    let most = PROCESS + lines.width.saturating_sub(80) / 2;
+    let process = holders.iter().map(|holder| width_of(holder)).max().unwrap_or(0).min(most);
     // The numbers stay next to the ends on wide screens.
     let longest = betweens.iter().map(|between| width_of(between)).max().unwrap_or(0);
     let ends = lines.width.saturating_sub(FLOW_NUMBERS + process).max(10).min(longest.max(label.len()));
     let title = format!("{:>5} {:>9} {:>9}  {}", "conns", "in/s", "out/s", "process");
     lines.put(Tone::Heading, &format!("{}{title}", cell(&label, 11 + ends)));
-    for (one, between) in all.iter().zip(&betweens) {
+    for ((one, between), holder) in all.iter().zip(&betweens).zip(&holders) {
         let (proto, direction) = (word(one.get("proto")), word(one.get("direction")));
         let direction = if direction == "unknown" { "?" } else { &*direction };
         let rate = |name| match one.get(name) {
@@ -162,7 +164,7 @@ pub(super) fn flows(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
             short(number(one.get("connections"))),
             rate("bytes_in_per_s"),
             rate("bytes_out_per_s"),
-            both_ends(&holder(one), process)
+            both_ends(holder, process)
         );
         lines.put(Tone::Plain, &line);
     }

@@ -38,6 +38,8 @@ impl Ran {
             " have no owner here: ",
             "netwren: containers, pods and units are not shown ",
             "netwren: drops are not counted by reason: netwren was built without BPF",
+            // The line with which long work begins.
+            " (Ctrl-C ends it earlier)",
             "netwren: the recording holds no drops by reason",
         ];
         let is_about_owners = |line: &str| words.iter().any(|words| line.contains(words));

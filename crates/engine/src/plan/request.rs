@@ -74,7 +74,7 @@ impl Fold {
 pub struct Sort {
     /// A field, or a column of the groups (`count`, `sum_bytes_in`).
     pub name: Box<str>,
-    /// The direction that the user asks for; `None` for the field's default ([`Sort::descends`]).
+    /// The direction that the user asks for; `None` for the field's default (`Sort::descends`).
     pub descending: Option<bool>,
 }
 

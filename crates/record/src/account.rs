@@ -1,53 +1,54 @@
-//! What became of every row: nothing is lost silently.
+//! Row accounting: counts the fate of every row, so that no row is lost silently.
 
 use std::borrow::Cow;
 
-/// The row counts of a run. `seen = emitted + filtered + grouped + duplicates + cut + failed`; `lost` stands beside.
+/// The row counts of a run. `seen = emitted + filtered + grouped + duplicates + cut + failed`; `lost` is counted
+/// separately.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accounting {
-    /// Rows that the kernel (or the recording) gave: counted where they come from, never out of the other counts.
+    /// Rows that the kernel or the recording delivered. Counted on arrival, never computed from the other counts.
     pub seen: u64,
     /// Rows that reached the sink.
     pub emitted: u64,
-    /// Rows that the filter left out in our process.
+    /// Rows that the filter rejected in our process.
     pub filtered: u64,
-    /// Rows that went into a group.
+    /// Rows that were added to a group.
     pub grouped: u64,
-    /// Rows that came twice and were shown once.
+    /// Rows that arrived a second time and were dropped.
     pub duplicates: u64,
     /// Rows cut off by `--limit`.
     pub cut: u64,
     /// Rows that could not be decoded or written.
     pub failed: u64,
-    /// Rows known to be missing, if the kernel told how many.
+    /// Rows known to be missing, if the kernel reported how many.
     pub lost: u64,
-    /// Attributes of a newer kernel that were skipped. No fault.
+    /// Attributes of a newer kernel that were skipped. This is not an error.
     pub unknown_attrs: u64,
-    /// True if the result is known or feared not to be whole: exit code 3.
+    /// True if the result is, or may be, incomplete: exit code 3.
     pub incomplete: bool,
-    /// True if the question is wider than what a recording holds: exit code 3 as well, though every row that the
-    /// recording has was read.
+    /// True if the query covers more than the recording holds. The exit code is also 3, although every row of the
+    /// recording was read.
     pub unanswered: bool,
-    /// True if all that is missing are whole network namespaces that were not entered: of those that were read every
-    /// row is there. Never true where the result is complete.
+    /// True if only rows of network namespaces that could not be entered are missing: every row of the other
+    /// namespaces was read. Never true if the result is complete.
     pub only_namespaces_missing: bool,
-    /// Why something is missing, in words for the footer.
+    /// Reasons for missing rows or cells, as shown in the footer.
     pub why: Vec<Why>,
-    /// Backends that were used, in order, without doubles.
+    /// Backends that were used, in order, without duplicates.
     pub via: Vec<&'static str>,
 }
 
 /// One reason for missing rows or cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Why {
-    /// How many rows, cells or things it concerns; 0 if nobody knows.
+    /// Number of affected rows, cells or other items; 0 if unknown.
     pub count: u64,
     /// The sentence: lower case, no full stop.
     pub text: Cow<'static, str>,
 }
 
 impl Accounting {
-    /// Adds a reason; the same text again adds up.
+    /// Adds a reason. The count of a repeated reason is added to the existing one.
     pub fn add_reason(&mut self, count: u64, text: impl Into<Cow<'static, str>>) {
         let text = text.into();
         match self.why.iter_mut().find(|w| w.text == text) {
@@ -56,7 +57,7 @@ impl Accounting {
         }
     }
 
-    /// Notes that `backend` was used.
+    /// Records that `backend` was used.
     pub fn used(&mut self, backend: &'static str) {
         if !self.via.contains(&backend) {
             self.via.push(backend);
@@ -87,12 +88,12 @@ impl Accounting {
         }
     }
 
-    /// True if a reader must be warned (exit code 3).
+    /// True if the reader must be warned (exit code 3).
     pub fn is_partial(&self) -> bool {
         self.unanswered || self.lacks_rows()
     }
 
-    /// True if rows that were there to be read are missing: what is not seen may be there all the same.
+    /// True if rows that should have been read are missing. A row that is absent from the result may still exist.
     pub fn lacks_rows(&self) -> bool {
         self.incomplete || self.lost > 0 || self.failed > 0
     }
@@ -102,13 +103,13 @@ impl Accounting {
         self.seen == self.came_out()
     }
 
-    /// Rows whose end is known, whatever it was.
+    /// The number of rows whose fate is known.
     fn came_out(&self) -> u64 {
         self.emitted + self.filtered + self.grouped + self.duplicates + self.cut + self.failed
     }
 
-    /// Says so where the counts of a run that is over differ: rows were lost, or made up, between the kernel and the
-    /// reader. That is a fault of this program, and the result is not whole.
+    /// Marks the result as incomplete and adds a reason if the counts of a finished run do not balance. Rows were then
+    /// lost or invented between the kernel and the reader, which is a bug in this program.
     pub fn compare(&mut self) {
         let (seen, out) = (self.seen, self.came_out());
         if seen == out {

@@ -36,10 +36,10 @@ impl Default for Addr {
 }
 
 impl Addr {
-    /// The words of an address family.
+    /// The names of the address families.
     pub(crate) const FAMILIES: &'static [&'static str] = &["inet", "inet6"];
 
-    /// The word of the address's family.
+    /// The name of the address family.
     pub(crate) fn family(self) -> &'static str {
         if self.bits() == 32 { "inet" } else { "inet6" }
     }
@@ -49,7 +49,7 @@ impl Addr {
     /// The IPv6 wildcard.
     pub const ANY6: Addr = Addr::V6([0; 16]);
 
-    /// An IPv4-mapped IPv6 address (`::ffff:a.b.c.d`) as IPv4, any other as it is.
+    /// Returns an IPv4-mapped IPv6 address (`::ffff:a.b.c.d`) as IPv4, and any other address unchanged.
     pub fn unmapped(self) -> Addr {
         match self {
             Addr::V6([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d]) => Addr::V4([a, b, c, d]),
@@ -65,7 +65,7 @@ impl Addr {
         }
     }
 
-    /// True for 127.0.0.0/8, `::1` and the mapped forms of the former.
+    /// True for 127.0.0.0/8, `::1` and IPv4-mapped addresses in 127.0.0.0/8.
     pub fn is_loopback(self) -> bool {
         match self.unmapped() {
             Addr::V4(o) => o[0] == 127,
@@ -73,7 +73,7 @@ impl Addr {
         }
     }
 
-    /// True for fe80::/10: an address that means something only together with an interface.
+    /// True for fe80::/10: such an address is meaningful only together with an interface.
     pub fn is_link_local_v6(self) -> bool {
         matches!(self, Addr::V6([0xfe, b, ..]) if b & 0xc0 == 0x80)
     }
@@ -155,7 +155,7 @@ impl FromStr for Addr {
     }
 }
 
-/// An address with a prefix length: `10.0.0.0/8`. Bits behind the length are zero.
+/// An address with a prefix length: `10.0.0.0/8`. Bits after the prefix are zero.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Prefix {
     addr: Addr,
@@ -163,7 +163,7 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// The prefix of `len` bits that `addr` lies in; `None` if `len` is longer than the address.
+    /// The prefix of `len` bits that contains `addr`; `None` if `len` exceeds the address length.
     pub fn new(addr: Addr, len: u8) -> Option<Prefix> {
         if len > addr.bits() {
             return None;
@@ -182,7 +182,7 @@ impl Prefix {
         Some(Prefix { addr, len })
     }
 
-    /// The prefix that holds one address.
+    /// The prefix that contains only this address.
     pub fn host(addr: Addr) -> Prefix {
         Prefix { addr, len: addr.bits() }
     }
@@ -197,12 +197,12 @@ impl Prefix {
         self.len
     }
 
-    /// True for a prefix of length 0, which holds every address of its family.
+    /// True for a prefix of length 0, which contains every address of its family.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// True if `addr` lies in the prefix. An IPv4-mapped address lies in IPv4 prefixes.
+    /// True if `addr` is in the prefix. An IPv4-mapped address is in the IPv4 prefixes of its IPv4 address.
     pub fn contains(&self, addr: Addr) -> bool {
         let addr = if matches!(self.addr, Addr::V4(_)) { addr.unmapped() } else { addr };
         match (self.addr, addr) {
@@ -222,7 +222,7 @@ impl Prefix {
 impl FromStr for Prefix {
     type Err = ();
 
-    /// `10.0.0.0/8`, `10.1.2.3` (a host), `fe80::/10`.
+    /// Parses `10.0.0.0/8`, `10.1.2.3` (a host) or `fe80::/10`.
     fn from_str(s: &str) -> Result<Prefix, ()> {
         let Some((addr, len)) = s.split_once('/') else {
             return s.parse().map(Prefix::host).map_err(|_| ());

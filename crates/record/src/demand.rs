@@ -1,24 +1,24 @@
-//! What a run asks of a source, and what the source answers that it will do.
+//! Demands: the fields and the filter that a run requests from a source, and the source's offer in return.
 
 use crate::named_enum::named_enum;
 use crate::{Expr, Table};
 
-/// The question that goes back once, before any row comes forward.
+/// The request that a run sends to its source once, before the first row is read.
 #[derive(Clone, Debug)]
 pub struct Demand<T: Table> {
-    /// Indexes of every field that is shown, filtered by, sorted by or grouped by. Ascending, no doubles.
+    /// Indexes of all fields that are shown, filtered by, sorted by or grouped by. Ascending, without duplicates.
     pub fields: Vec<usize>,
-    /// The `need` bits of those fields, or-ed.
+    /// The `need` bits of those fields, OR-ed together.
     pub need: u64,
-    /// The filter as the parts of one `and`.
+    /// The filter as a list of conjuncts.
     pub conjuncts: Vec<Expr>,
-    /// True if rows will be asked for again and again.
+    /// True if the rows will be read repeatedly.
     pub repeated: bool,
     _table: std::marker::PhantomData<fn() -> T>,
 }
 
 impl<T: Table> Demand<T> {
-    /// A demand for these fields under this filter; the fields that the filter names are added.
+    /// A demand for these fields under this filter. Fields that the filter names are added.
     pub fn new(shown: &[usize], conjuncts: Vec<Expr>) -> Demand<T> {
         let mut fields = shown.to_vec();
         for part in &conjuncts {
@@ -30,7 +30,7 @@ impl<T: Table> Demand<T> {
         Demand { fields, need, conjuncts, repeated: false, _table: std::marker::PhantomData }
     }
 
-    /// Demands one field more.
+    /// Adds one field.
     pub fn add(&mut self, field: usize) {
         if let Err(place) = self.fields.binary_search(&field) {
             self.fields.insert(place, field);
@@ -44,35 +44,35 @@ impl<T: Table> Demand<T> {
     }
 }
 
-/// How much of one conjunct the source does itself.
+/// How much of one conjunct the source evaluates itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Push {
-    /// Nothing: the engine tests every row.
+    /// The source evaluates nothing: the engine tests every row.
     No,
-    /// Rows that cannot match are mostly left out; the engine tests the rest again.
+    /// The source drops most rows that cannot match; the engine tests the remaining rows again.
     Narrowed,
-    /// Exactly: the engine need not look.
+    /// The source evaluates the conjunct exactly: the engine need not test it.
     Exact,
 }
 
 named_enum! {
     /// A kernel interface to read a table through (`--via`).
     pub enum Via {
-        /// A dump by netlink: sock_diag, ctnetlink.
+        /// A netlink dump: sock_diag, ctnetlink.
         Netlink => "netlink",
         /// The files of /proc/net.
         Proc => "proc",
-        /// A walk of the kernel's tables by a BPF program.
+        /// A BPF program that walks the kernel's tables.
         Bpf => "bpf",
     }
 }
 
-/// What one backend cannot tell of the rows that a [`Demand`] asks for.
+/// The demanded fields that one backend cannot deliver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackendLacks {
-    /// Its name, as `--via` takes it.
+    /// The backend's name, as `--via` accepts it.
     pub backend: &'static str,
-    /// `need` bits whose fields it leaves null in every row.
+    /// `need` bits of the fields that are null in every row of this backend.
     pub lacks: u64,
 }
 
@@ -81,13 +81,13 @@ pub struct BackendLacks {
 pub struct Offer {
     /// Name of the kernel interface that will be used (`netlink`, `proc`, `bpf`).
     pub backend: &'static str,
-    /// One answer a conjunct, in the demand's order. Missing ones count as [`Push::No`].
+    /// One answer per conjunct, in the demand's order. Missing answers count as [`Push::No`].
     pub pushed: Vec<Push>,
-    /// `need` bits that this backend has no answer for: their fields will be null.
+    /// `need` bits that this backend cannot serve: their fields will be null.
     pub lacks: u64,
-    /// Where the user forces a backend: that one, then the others, each with what it cannot tell. Empty where the
-    /// source chooses.
+    /// If the user forces a backend: that backend first, then the others, each with the fields it lacks. Empty if the
+    /// source chooses the backend.
     pub backends: Vec<BackendLacks>,
-    /// Lines for `--explain`: which backend and why, what is asked of the kernel.
+    /// Lines for `--explain`: the backend, the reason for choosing it, and the request to the kernel.
     pub explain: Vec<String>,
 }

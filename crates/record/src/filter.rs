@@ -1,14 +1,14 @@
-//! A filter as a tree over field indexes: what the engine made of the user's words, and what sources read to find
-//! the parts that the kernel can do for them. Evaluating it is the engine's job.
+//! Filters as trees over field indexes. The engine builds a tree from the user's words; sources read it to find the
+//! parts that the kernel can evaluate. The engine evaluates the rest.
 
 use crate::{Addr, Kind, Prefix};
 
 /// A filter over the fields of one table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
-    /// Every part holds. Empty: true.
+    /// All parts hold. An empty list is true.
     And(Vec<Expr>),
-    /// Some part holds. Empty: false.
+    /// At least one part holds. An empty list is false.
     Or(Vec<Expr>),
     /// The part does not hold.
     Not(Box<Expr>),
@@ -23,11 +23,11 @@ pub struct Test {
     pub field: usize,
     /// The operator.
     pub op: Op,
-    /// What the field is compared with; its variant fits the field's kind.
+    /// The value that the field is compared with; its variant fits the field's kind.
     pub operand: Operand,
 }
 
-/// Comparison operators. A comparison with a null cell is false; only `Eq Null` is true there.
+/// Comparison operators. A comparison with a null cell is false, except `Eq Null`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// `=`, and `in` for [`Operand::Prefixes`], [`Operand::Ranges`] and [`Operand::Words`].
@@ -49,7 +49,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// The operator of the same comparison seen from its right side.
+    /// The operator of the same comparison with its two sides swapped.
     pub fn turned(self) -> Op {
         match self {
             Op::Lt => Op::Gt,
@@ -68,7 +68,7 @@ pub enum Operand {
     Null,
     /// true or false.
     Bool(bool),
-    /// One number (any operator but match).
+    /// One number (any operator except match).
     Number(u64),
     /// Numbers and ranges, both ends included: `in (443, 8000-8999)`.
     Ranges(Vec<(u64, u64)>),
@@ -79,42 +79,42 @@ pub enum Operand {
         /// Mask.
         mask: u64,
     },
-    /// One address (for ordering operators too).
+    /// One address (also for ordering operators).
     Addr(Addr),
-    /// Prefixes; a host is a full-length one.
+    /// Prefixes; a host is a prefix of full length.
     Prefixes(Vec<Prefix>),
-    /// Addresses with ports: one of them is what is wanted.
+    /// Addresses with ports; the field must match one of them.
     Endpoints(Vec<EndpointTest>),
-    /// Words or texts; equality is by bytes.
+    /// Words or texts, compared byte by byte.
     Words(Vec<Box<[u8]>>),
     /// A regular expression as written.
     Regex(Box<str>),
-    /// A member of the objects in a list: any object's member is like that.
+    /// A member of the objects in a list: the test holds if it holds for any of the objects.
     Member {
         /// Name of the member.
         name: &'static str,
         /// Its kind.
         kind: Kind,
-        /// What it is compared with.
+        /// The value that the member is compared with.
         operand: Box<Operand>,
     },
-    /// A shell pattern (`*`, `?`, `[…]`) as ss takes for unix paths.
+    /// A shell pattern (`*`, `?`, `[…]`), as ss accepts it for unix paths.
     Glob(Box<[u8]>),
-    /// Another field of the row, of the same kind; its index.
+    /// Index of another field of the row, of the same kind.
     Field(usize),
 }
 
-/// Addresses and ports that an end may have; what is `None` may be anything.
+/// The addresses and ports that an endpoint may have; `None` matches anything.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EndpointTest {
-    /// The address lies in it.
+    /// The prefix that must contain the address.
     pub prefix: Option<Prefix>,
-    /// The port lies between them, both included. An end without a port is none of these.
+    /// The range that must contain the port, both ends included. An endpoint without a port does not match.
     pub ports: Option<(u16, u16)>,
 }
 
 impl EndpointTest {
-    /// True if an end is like that. An IPv4-mapped address lies in IPv4 prefixes.
+    /// True if the endpoint matches. An IPv4-mapped address is in the IPv4 prefixes of its IPv4 address.
     pub fn holds(&self, addr: Addr, port: Option<u16>) -> bool {
         let in_prefix = |prefix: Prefix| prefix.contains(addr) || prefix.contains(addr.unmapped());
         self.prefix.is_none_or(in_prefix)
@@ -131,7 +131,8 @@ impl Expr {
         }
     }
 
-    /// Calls `each` for every comparison in the tree; for one of two fields twice, once from each side.
+    /// Calls `each` for every comparison in the tree. A comparison of two fields is visited twice, once from each
+    /// side.
     pub fn for_each_test(&self, each: &mut dyn FnMut(&Test)) {
         match self {
             Expr::And(parts) | Expr::Or(parts) => parts.iter().for_each(|p| p.for_each_test(each)),

@@ -1,12 +1,12 @@
-//! 64-bit keys of rows, made of the numbers that identify a row. A few nanoseconds each.
+//! 64-bit keys of rows, computed from the numbers that identify a row. Each takes a few nanoseconds.
 //!
-//! Ports, addresses and the like are chosen by peers: a key starts from a random secret where two rows that share a key
-//! would be taken for each other.
+//! Remote peers choose ports, addresses and similar values. A key must start from a random secret if the code treats
+//! two rows with equal keys as the same row.
 use crate::Addr;
 
-/// Folds `with` into `key` by a folded multiplication: every bit of both reaches every bit of the result. (After a
-/// plain multiplication whoever chooses two of the words could find others with the same result, whatever the secret
-/// is.)
+/// Folds `with` into `key` with a folded multiplication: every bit of both affects every bit of the result. (After a
+/// plain multiplication, an attacker who chooses two of the words could find others with the same result, regardless
+/// of the secret.)
 #[inline(always)]
 pub fn mix(key: u64, with: u64) -> u64 {
     let product = u128::from(key ^ 0x9e37_79b9_7f4a_7c15) * u128::from(with ^ 0xe703_7ed1_a0b4_28db);
@@ -25,7 +25,7 @@ pub fn mix_addr(key: u64, addr: &Addr) -> u64 {
     }
 }
 
-/// Folds bytes into `key`, 8 at a time; a remainder of fewer is left out.
+/// Folds bytes into `key`, 8 at a time; a remainder of fewer than 8 bytes is ignored.
 #[inline(always)]
 pub fn mix_words(key: u64, bytes: &[u8]) -> u64 {
     bytes.chunks_exact(8).filter_map(<[u8]>::first_chunk).fold(key, |key, word| mix(key, u64::from_ne_bytes(*word)))

@@ -1,7 +1,7 @@
-//! The language everybody speaks.
+//! The types that all crates share.
 //!
-//! What a row is, which fields it has, how a value looks, what a filter says, what a run was asked for and what
-//! became of every row. Pure: no system call, no file, no output, no dependency. Start reading at [`Table`].
+//! Defines rows, their fields, cell values, filters, the demand of a run, and the accounting of every row. Pure: no
+//! system call, no file, no output, no dependency. Start reading at [`Table`].
 #![forbid(unsafe_code)]
 
 mod account;

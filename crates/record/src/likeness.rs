@@ -1,57 +1,57 @@
-//! Rows that are alike: what most of their cells read is known before they are made.
+//! Similar rows: most of their cells are known before the rows are rendered.
 
-/// What rows are alike in: rows with equal ones have the same cells in columns that are [`Varying::Never`], and the
-/// same columns set of those that are [`Varying::InValue`].
+/// The values that similar rows have in common. Rows with equal values have the same cells in columns that are
+/// [`Varying::Never`], and the same set of non-null columns among those that are [`Varying::InValue`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Likeness<'r> {
-    /// Whatever is a number.
+    /// The values that are numbers.
     pub numbers: [u64; 4],
-    /// Whatever is a text.
+    /// The value that is text.
     pub text: &'r [u8],
 }
 
-/// How the cells of a column differ in rows that are alike.
+/// How the cells of a column differ among similar rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Varying {
-    /// They do not.
+    /// They are equal.
     Never,
-    /// All of them are set, or none.
+    /// Their values differ, but they are null either in all rows or in no row.
     InValue,
-    /// Null where the cell of this column is, in any way elsewhere. That column is one of those before.
+    /// Null if the cell of this column is null, arbitrary otherwise. That column has one of the variants above.
     OnlyWith(&'static str),
-    /// In any way.
+    /// They differ in any way.
     #[default]
     Freely,
 }
 
-/// How many numbers rows of one shape may differ in.
+/// The maximum count of numbers in which rows of one shape may differ.
 pub const NUMBERS: usize = 16;
-/// The number that is the nanoseconds of the row's second.
+/// Index of the number that holds the nanoseconds within the row's second.
 pub const NANOS: usize = 14;
 
-/// The number of a message among those of its output, in a place that rows leave free.
+/// Index of a message's number among the messages of its output; rows leave this slot free.
 pub const MESSAGE: usize = 15;
 
-/// What a row shares with others, and the numbers in which it differs from them: both together determine the row, as
-/// far as most writers show it.
+/// The values that a row shares with others, and the numbers in which it differs from them. Together they determine
+/// the row as far as most writers show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowShape<'r> {
-    /// When it happened, in seconds since 1970. Names may be others in the next one.
+    /// The time of the row, in seconds since 1970. Names may change from one second to the next.
     pub second: u64,
-    /// Whatever else is a number and shared.
+    /// Other shared values that are numbers.
     pub shared: [u64; 5],
-    /// Whatever is a text.
+    /// Shared values that are text.
     pub texts: [&'r [u8]; 2],
-    /// The numbers in which it may differ; those that it does not have are 0.
+    /// The numbers in which the row may differ; unused ones are 0.
     pub numbers: [u32; NUMBERS],
 }
 
-/// What a column shows of rows of one shape.
+/// The content of a column in rows of one shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShapeColumn {
-    /// Always the same.
+    /// Every row has the same value.
     Shared,
-    /// One of the numbers, or null.
+    /// The number at this index, or null.
     Number(usize),
     /// Something else.
     Other,

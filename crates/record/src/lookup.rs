@@ -1,28 +1,29 @@
-//! Enrichment: values that do not stand in the row but are found by a key from it.
+//! Lookups: values that the row does not contain but that are found by a key from the row.
 
 use crate::{Addr, Owner, Value};
 
-/// What a row offers to look something up by.
+/// A key that a row provides for a lookup.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Key {
-    /// Nothing to look up; the cell is null.
+    /// The row has no key; the cell is null.
     None,
     /// An inode, a uid, a cgroup id, a namespace.
     Id(u64),
-    /// Two numbers: network namespace inode and interface index, say.
+    /// Two numbers, for example network namespace inode and interface index.
     Pair(u64, u32),
-    /// The process that had this number at a moment of CLOCK_BOOTTIME, in ns: who starts later is another.
+    /// The process that had this pid at a moment of CLOCK_BOOTTIME, in ns. A process that started later is a different
+    /// one.
     Process {
-        /// Its number.
+        /// Its pid.
         pid: u32,
-        /// When it was seen.
+        /// The moment when it was seen.
         seen_ns: u64,
     },
     /// An address.
     Addr(Addr),
 }
 
-/// The lookups there are.
+/// Identifies a lookup.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum LookupId {
@@ -42,25 +43,25 @@ pub enum LookupId {
     Cmdlines,
     /// pid, or (cgroup v2 id, 0) → name of the container.
     Containers,
-    /// The same → Kubernetes pod.
+    /// pid, or (cgroup v2 id, 0) → Kubernetes pod.
     Pods,
-    /// The same → systemd unit.
+    /// pid, or (cgroup v2 id, 0) → systemd unit.
     Units,
-    /// pid → the process's number in its own pid namespace.
+    /// pid → the process's pid in its own pid namespace.
     ContainerPids,
     /// pid → security context (SELinux, AppArmor).
     Contexts,
-    /// (netns, local port) → whether the kernel may have chosen it; 0 and 1 → that word itself.
+    /// (netns, local port) → whether the kernel may have chosen the port; 0 and 1 → the word for no or yes itself.
     LocalPorts,
-    /// (socket's cookie, figure) → how late a packet socket announced packets while that was measured.
+    /// (socket cookie, statistic) → how late a packet socket announced packets while that was being measured.
     PacketDelays,
 }
 
 impl LookupId {
-    /// How many there are.
+    /// The number of lookups.
     pub const COUNT: usize = Self::ALL.len();
 
-    /// All of them.
+    /// Every lookup, in the order of their discriminants.
     pub const ALL: [LookupId; 14] = [
         LookupId::Owners,
         LookupId::Users,
@@ -79,31 +80,31 @@ impl LookupId {
     ];
 }
 
-/// Answers of one kind. Filled before the pass, bounded; reads the kernel while a row waits only for the few rows that
-/// a screen shows.
+/// The answers of one lookup. They are loaded before the pass and bounded in number. An implementation reads the
+/// kernel while a row waits only for the few rows that a screen shows.
 pub trait Lookup {
     /// The single value under `key`, or null.
     fn value(&self, key: Key) -> Value<'_>;
 
-    /// The owners under `key`; empty for every lookup but [`LookupId::Owners`].
+    /// The owners under `key`; empty for every lookup except [`LookupId::Owners`].
     fn owners(&self, _key: Key) -> &[Owner] {
         &[]
     }
 }
 
-/// All lookups of a run; an absent one answers null.
+/// The lookups of a run; a missing lookup returns null.
 #[derive(Clone, Copy, Default)]
 pub struct Lookups<'l> {
     slots: [Option<&'l dyn Lookup>; LookupId::COUNT],
 }
 
 impl<'l> Lookups<'l> {
-    /// No lookup at all.
+    /// Returns an empty set of lookups.
     pub fn none() -> Lookups<'l> {
         Lookups::default()
     }
 
-    /// The same with `lookup` under `id`.
+    /// Returns this set with `lookup` under `id`.
     pub fn with(mut self, id: LookupId, lookup: &'l dyn Lookup) -> Lookups<'l> {
         self.slots[id as usize] = Some(lookup);
         self
@@ -119,7 +120,7 @@ impl<'l> Lookups<'l> {
         self.slots[id as usize]
     }
 
-    /// The value under `key` in lookup `id`; null without the lookup or the key.
+    /// The value under `key` in lookup `id`; null if the lookup or the key is missing.
     pub fn value(&self, id: LookupId, key: Key) -> Value<'l> {
         match (self.slots[id as usize], key) {
             (_, Key::None) | (None, _) => Value::Null,
@@ -127,7 +128,7 @@ impl<'l> Lookups<'l> {
         }
     }
 
-    /// The owners under `key`; empty when unknown.
+    /// The owners under `key`; empty if unknown.
     pub fn owners(&self, key: Key) -> &'l [Owner] {
         match (self.slots[LookupId::Owners as usize], key) {
             (_, Key::None) | (None, _) => &[],

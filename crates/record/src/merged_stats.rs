@@ -1,19 +1,20 @@
-//! The row counts of many readings as those of one run.
+//! Merges the row counts of several readings into one.
 use std::error::Error;
 
 use crate::{Accounting, SourceError, SourceFault};
 
-/// Adds up readings, one a network namespace: one that fails costs its own rows and a line, not the run.
+/// Adds up readings, one per network namespace. A reading that fails loses its own rows and adds a line; the run
+/// continues.
 #[derive(Debug, Default)]
 pub struct MergedStats {
-    /// What is in so far.
+    /// The sum so far.
     pub stats: Accounting,
     has_read: bool,
     failure: Option<SourceError>,
 }
 
 impl MergedStats {
-    /// One reading that is over.
+    /// Adds a finished reading.
     pub fn add(&mut self, read: Result<Accounting, SourceError>) {
         match read {
             Ok(stats) => {
@@ -24,27 +25,28 @@ impl MergedStats {
         }
     }
 
-    /// A reading whose row counts are in, or that has none.
+    /// Records that a reading succeeded whose row counts were already added, or that counts no rows.
     pub fn succeeded(&mut self) {
         self.has_read = true;
     }
 
-    /// A reading that gave nothing.
+    /// Records a reading that delivered nothing.
     pub fn failed(&mut self, error: SourceError) {
         self.stats.incomplete = true;
         self.stats.add_reason(1, error.to_string());
         self.failure.get_or_insert(error);
     }
 
-    /// Network namespaces that went away before they were read. What they had went with them: the table is as whole as
-    /// one that is read a moment later.
+    /// Records network namespaces that disappeared before they were read. Their contents disappeared with them, so the
+    /// table is as complete as one that is read a moment later.
     pub fn gone(&mut self, count: u64) {
         if count > 0 {
             self.stats.add_reason(count, "a network namespace went away before it was read");
         }
     }
 
-    /// Network namespaces that could not be entered for one reason: the right to is missing, or something else.
+    /// Records network namespaces that could not be entered, all for the same reason: a missing right or some other
+    /// error.
     pub fn not_entered(&mut self, is_denied: bool, why: impl Error + Send + Sync + 'static) {
         self.stats.incomplete = true;
         self.stats.add_reason(0, why.to_string());
@@ -53,7 +55,7 @@ impl MergedStats {
         self.failure.get_or_insert_with(|| SourceError { what, fault, cause: Box::new(why) });
     }
 
-    /// The row counts of all; the first error if there was nothing that could be read.
+    /// The merged row counts; the first error if no reading succeeded.
     pub fn finish(self) -> Result<Accounting, SourceError> {
         match self.failure {
             Some(error) if !self.has_read => Err(error),

@@ -1,4 +1,4 @@
-//! Enums together with their words: each word is written once.
+//! Enums with a word for each variant; each word is written once.
 
 /// Declares an enum with a word for each variant: `ALL` has the variants and `NAMES` the words, both in order, and
 /// `name` gives the word of a variant.
@@ -9,12 +9,12 @@ macro_rules! named_enum {
         pub enum $name { $($(#[$doc])* $variant,)* }
 
         impl $name {
-            /// Every one, in order.
+            /// Every variant, in order.
             pub const ALL: [$name; [$($word),*].len()] = [$($name::$variant),*];
             /// The words, in order.
             pub const NAMES: &'static [&'static str] = &[$($word),*];
 
-            /// The word.
+            /// The variant's word.
             pub fn name(self) -> &'static str {
                 match self { $($name::$variant => $word,)* }
             }

@@ -3,7 +3,7 @@
 use crate::named_enum::named_enum;
 
 named_enum! {
-    /// What kind of socket.
+    /// Socket types.
     #[repr(u8)]
     pub enum Proto {
         /// TCP.
@@ -16,7 +16,7 @@ named_enum! {
         Raw => "raw",
         /// UDP-Lite (RFC 3828).
         UdpLite => "udplite",
-        /// Multipath TCP (RFC 8684): the connection as a program holds it; its subflows are TCP sockets.
+        /// Multipath TCP (RFC 8684): the connection as a program sees it; its subflows are TCP sockets.
         Mptcp => "mptcp",
         /// Frames of an interface (AF_PACKET).
         Packet => "packet",
@@ -24,13 +24,13 @@ named_enum! {
         Netlink => "netlink",
         /// SCTP (RFC 9260): a socket and its associations.
         Sctp => "sctp",
-        /// DCCP (RFC 4340); gone from the kernel with 6.16.
+        /// DCCP (RFC 4340); removed from the kernel in 6.16.
         Dccp => "dccp",
-        /// Between a virtual machine and its host (AF_VSOCK).
+        /// Connections between a virtual machine and its host (AF_VSOCK).
         Vsock => "vsock",
-        /// TIPC, messages inside a cluster.
+        /// TIPC: messages inside a cluster.
         Tipc => "tipc",
-        /// Packets past the kernel's own stack (AF_XDP).
+        /// Packets that bypass the kernel's own stack (AF_XDP).
         Xdp => "xdp",
     }
 }
@@ -41,13 +41,13 @@ impl Proto {
         !matches!(self, Proto::Unix | Proto::Packet | Proto::Netlink | Proto::Vsock | Proto::Tipc | Proto::Xdp)
     }
 
-    /// True if its sockets have the states of TCP.
+    /// True if its sockets use the states of TCP.
     pub fn is_tcp_like(self) -> bool {
         matches!(self, Proto::Tcp | Proto::Mptcp)
     }
 }
 
-/// A socket's state with the kernel's numbers (`include/net/tcp_states.h`); unix and UDP sockets borrow them.
+/// A socket's state with the kernel's numbers (`include/net/tcp_states.h`). Unix and UDP sockets reuse these numbers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct State(pub u8);
 
@@ -74,13 +74,13 @@ impl State {
     pub const LISTEN: State = State(10);
     /// 11
     pub const CLOSING: State = State(11);
-    /// 12, a request socket; replies say 3.
+    /// 12, a request socket; netlink replies report it as 3.
     pub const NEW_SYN_RECV: State = State(12);
     /// 13, bound but neither listening nor connected (6.8+).
     pub const BOUND_INACTIVE: State = State(13);
 
-    /// Native words by number; index 0 is no state. `unconn` is what 7 is called where nothing was ever connected,
-    /// `partopen` a state of DCCP.
+    /// Our words by number; index 0 is not a state. State 7 is called `unconn` for sockets that were never connected;
+    /// `partopen` is a state of DCCP.
     pub const NAMES: &'static [&'static str] = &[
         "unknown",
         "established",
@@ -100,8 +100,8 @@ impl State {
         "partopen",
     ];
 
-    /// The native word; `unconn` for state 7 of anything but TCP, `partopen` for the state that DCCP has beside TCP's
-    /// (13, and 14 since 6.8).
+    /// Our word for the state: `unconn` for state 7 of any protocol except TCP, `partopen` for the state that DCCP has
+    /// in addition to TCP's (13, and 14 since 6.8).
     pub fn name(self, proto: Proto) -> &'static str {
         if proto == Proto::Dccp && matches!(self.0, 13 | 14) {
             return "partopen";
@@ -112,9 +112,9 @@ impl State {
         Self::NAMES[..14].get(self.0 as usize).copied().unwrap_or("unknown")
     }
 
-    /// Bits of the kernel's state mask that a native word stands for; `None` for an unknown word.
+    /// The bits of the kernel's state mask that one of our words stands for; `None` for an unknown word.
     ///
-    /// `syn_recv` covers request sockets, `unconn` is `close`.
+    /// `syn_recv` includes request sockets; `unconn` means `close`.
     pub fn mask_of(word: &[u8]) -> Option<u32> {
         if word == b"unconn" {
             return Some(1 << 7);
@@ -132,10 +132,10 @@ impl State {
 pub struct Timer(pub u8);
 
 impl Timer {
-    /// Native words by number.
+    /// Our words by number.
     pub const NAMES: &'static [&'static str] = &["off", "retransmit", "keepalive", "timewait", "probe", "unknown"];
 
-    /// The native word.
+    /// Our word for the timer.
     pub fn name(self) -> &'static str {
         Self::NAMES[..5].get(self.0 as usize).copied().unwrap_or("unknown")
     }

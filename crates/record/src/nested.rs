@@ -1,9 +1,9 @@
-//! Lists and objects that rows hold, and values that outlive their row.
+//! Lists and objects inside rows, and values that outlive their row.
 
 use crate::{List, Member, Object, Owner, Value};
 use std::fmt;
 
-/// An item of a list that is kept in a `Vec`.
+/// An item of a list that is stored in a `Vec`.
 pub trait AsValue {
     /// The item as a value that borrows it.
     fn as_value(&self) -> Value<'_>;
@@ -38,7 +38,7 @@ impl Object for Owner {
 }
 
 impl<'r> Value<'r> {
-    /// Calls `each` with the items of a list, owners included; never for any other value.
+    /// Calls `each` with every item of a list, including lists of owners. Does nothing for other values.
     pub fn for_each_item(self, each: &mut dyn FnMut(Value<'_>)) {
         match self {
             Value::List(list) => list.for_each(each),
@@ -48,7 +48,7 @@ impl<'r> Value<'r> {
     }
 }
 
-/// A value that outlives its row: what a sort, a group or a command keeps. Copying texts, lists and objects allocates.
+/// A value that outlives its row, as sorts, groups and commands store it. Copying texts, lists and objects allocates.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OwnedValue {
     /// A value that borrows nothing.
@@ -76,14 +76,14 @@ pub struct OwnedList(Vec<OwnedValue>);
 pub struct OwnedObject(Vec<(&'static str, OwnedValue)>);
 
 impl OwnedObject {
-    /// An object with these members and these values, in their order. Members without a value are null.
+    /// An object with these members and values, in order. Members without a value are null.
     pub fn of<'v>(members: &'static [Member], values: impl IntoIterator<Item = Value<'v>>) -> OwnedObject {
         let mut values = values.into_iter();
         let value = |values: &mut dyn Iterator<Item = Value<'v>>| values.next().unwrap_or(Value::Null).into();
         OwnedObject(members.iter().map(|member| (member.name, value(&mut values))).collect())
     }
 
-    /// The value of a member; null if there is none of that name.
+    /// The value of a member; null if the object has no member of this name.
     pub fn get(&self, name: &str) -> Value<'_> {
         self.0.iter().find(|(known, _)| *known == name).map_or(Value::Null, |(_, value)| value.value())
     }
@@ -155,7 +155,7 @@ impl From<Value<'_>> for OwnedValue {
 }
 
 impl OwnedValue {
-    /// The value. Costs nothing.
+    /// The value. Does not allocate.
     pub fn value(&self) -> Value<'_> {
         match self {
             OwnedValue::Plain(value) => *value,
@@ -169,14 +169,14 @@ impl OwnedValue {
     }
 }
 
-/// Equal if their items are. Allocates: tests compare lists, no run does.
+/// Lists are equal if their items are. Allocates: only tests compare lists.
 impl PartialEq for dyn List + '_ {
     fn eq(&self, other: &Self) -> bool {
         OwnedList::from(self) == OwnedList::from(other)
     }
 }
 
-/// Equal if their members are, in the same order. Allocates, as for lists.
+/// Objects are equal if they have equal members in the same order. Allocates, like the comparison of lists.
 impl PartialEq for dyn Object + '_ {
     fn eq(&self, other: &Self) -> bool {
         OwnedObject::from(self) == OwnedObject::from(other)

@@ -1,4 +1,4 @@
-//! Who holds a socket: a process and the number of its file descriptor.
+//! Owners of a socket: a process and the number of its file descriptor.
 
 /// A process name as the kernel keeps it (`comm`): at most 15 bytes, any bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -19,13 +19,13 @@ impl Comm {
         Comm { bytes, len: end as u8 }
     }
 
-    /// The name; hostile until escaped.
+    /// The name, unescaped: it may contain any bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.len as usize]
     }
 }
 
-/// One holder of a socket.
+/// One owner of a socket.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Owner {
     /// Process id in the reader's pid namespace.

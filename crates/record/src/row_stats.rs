@@ -1,36 +1,37 @@
-//! The row counts of a run while a source reads.
+//! The row counts of a run while a source is reading.
 use std::borrow::Cow;
 use std::fmt;
 
 use crate::Accounting;
 
-/// Hostile or broken input may give every row a reason of its own; more than these are told as one.
+/// The maximum number of separate reasons. Hostile or broken input could produce a different reason for every row, so
+/// further reasons are reported as one.
 const REASONS_MAX: usize = 8;
 
-/// Counts of rows as they are read, the backends that were used, what is to be said of it all; in the end the run's
-/// [`Accounting`]. A row costs two additions: one where it comes from the kernel, one for what becomes of it. Nothing
-/// derives one from the other, so that a row which gets lost on the way shows as a difference.
+/// Counts rows as they are read, and collects the backends used and the notes; [`RowStats::close`] turns it into the
+/// run's [`Accounting`]. A row costs two additions: one when it arrives from the kernel and one when its fate is
+/// decided. Neither count is derived from the other, so a lost row shows up as a difference.
 #[derive(Debug, Default)]
 pub struct RowStats {
-    /// Rows that came from the kernel or the recording.
+    /// Rows that the kernel or the recording delivered.
     seen: u64,
     rows: u64,
     acct: Accounting,
 }
 
 impl RowStats {
-    /// Records came: messages, lines, rows of a block, whether or not they make sense. Called where they come from.
+    /// Counts records on arrival (messages, lines, or rows of a block), whether or not they can be decoded.
     #[inline]
     pub fn arrived(&mut self, rows: u64) {
         self.seen += rows;
     }
 
-    /// A row that the kernel sends twice by design came the second time: the two count as one.
+    /// Counts the second copy of a row that the kernel sends twice by design: both copies count as one.
     pub fn repeated(&mut self) {
         self.seen = self.seen.saturating_sub(1);
     }
 
-    /// A row that is handed out.
+    /// Counts a row that is handed out.
     #[inline]
     pub fn row(&mut self) {
         self.rows += 1;
@@ -41,31 +42,31 @@ impl RowStats {
         self.rows
     }
 
-    /// A row that the source's own part of the filter leaves out.
+    /// Counts a row that the source's own part of the filter rejects.
     #[inline]
     pub fn filtered(&mut self) {
         self.acct.filtered += 1;
     }
 
-    /// A row that is out already.
+    /// Counts a row that was handed out before.
     pub fn duplicate(&mut self) {
         self.acct.duplicates += 1;
     }
 
-    /// A row that makes no sense.
+    /// Counts a malformed row.
     #[cold]
     pub fn failed(&mut self, error: impl fmt::Display) {
         self.failed_rows(1, Some(error));
     }
 
-    /// Counts a record that arrived and makes no sense.
+    /// Counts a malformed record that has not been counted as arrived.
     #[cold]
     pub fn undecoded(&mut self, error: impl fmt::Display) {
         self.arrived(1);
         self.failed(error);
     }
 
-    /// Rows that make no sense, with the reason of the first one.
+    /// Counts malformed rows, with the reason for the first one.
     pub fn failed_rows(&mut self, count: u64, first: Option<impl fmt::Display>) {
         self.acct.failed += count;
         let Some(error) = first.filter(|_| count > 0) else { return };
@@ -77,39 +78,39 @@ impl RowStats {
         self.acct.add_reason(count, "rows that make no sense for other reasons");
     }
 
-    /// Attributes of a newer kernel that were skipped.
+    /// Counts skipped attributes of a newer kernel.
     pub fn unknown_attrs(&mut self, count: u64) {
         self.acct.unknown_attrs += count;
     }
 
-    /// A backend that gave something.
+    /// Records a backend that delivered rows.
     pub fn used(&mut self, backend: &'static str) {
         self.acct.used(backend);
     }
 
-    /// True if some backend was open.
+    /// True if at least one backend was used.
     pub fn has_read(&self) -> bool {
         !self.acct.via.is_empty()
     }
 
-    /// Something for the footer that costs no row.
+    /// Adds a note to the footer that concerns no row.
     pub fn note(&mut self, text: impl Into<Cow<'static, str>>) {
         self.acct.add_reason(0, text);
     }
 
-    /// Rows are missing, or are feared to: `count` of them, 0 if nobody knows.
+    /// Records that rows are, or may be, missing: `count` of them, or 0 if the number is unknown.
     pub fn incomplete(&mut self, count: u64, text: impl Into<Cow<'static, str>>) {
         self.acct.incomplete = true;
         self.acct.add_reason(count, text);
     }
 
-    /// The question is wider than what the recording holds ([`Accounting::unanswered`]).
+    /// Records that the query covers more than the recording holds ([`Accounting::unanswered`]).
     pub fn unanswered(&mut self, text: impl Into<Cow<'static, str>>) {
         self.acct.unanswered = true;
         self.acct.add_reason(0, text);
     }
 
-    /// All that was read is in.
+    /// Finishes counting once all input has been read.
     pub fn close(mut self) -> Accounting {
         self.acct.seen = self.seen;
         self.acct

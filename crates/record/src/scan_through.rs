@@ -1,10 +1,10 @@
-//! A scan with something between it and its reader.
+//! A scan wrapped in a function that sees its rows first.
 
 use crate::{Accounting, Each, Offer, RowCache, Scan, SourceError, Table};
 
-/// A scan that offers what `inner` offers and runs as `around` says. `around` runs `inner` by [`Scan::run_with`], may
-/// look at its rows or change them on their way to the reader, and add to its row counts. Costs one dynamic call a run,
-/// none a row.
+/// A scan that makes the same offer as `inner` and runs the closure `around`. `around` runs `inner` with
+/// [`Scan::run_with`]; it may inspect the rows, change them before the reader receives them, and add to the row
+/// counts. Costs one dynamic call per run and none per row.
 ///
 /// ```text
 /// scan_through(source.prepare(demand), |inner, cache, each| {
@@ -49,7 +49,7 @@ mod tests {
     use crate::rows::{Socket, Sockets};
     use crate::{Next, Reused, RowBytes};
 
-    /// Hands out two rows whose inode is the number of caches.
+    /// Hands out two rows; their inode is the number of caches.
     struct TwoRows;
 
     impl TwoRows {

@@ -1,8 +1,8 @@
-//! A table's fields without its rows: all that filters, columns and orders are made of.
+//! A table's fields without its row type: everything that filters, columns and sort orders need.
 
 use crate::{Field, Kind, LookupId, Show, Table};
 
-/// A [`Field`] without the way to read it.
+/// A [`Field`] without its getter.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldInfo {
     /// Name in filters, headers, JSON keys.
@@ -11,15 +11,15 @@ pub struct FieldInfo {
     pub kind: Kind,
     /// One sentence.
     pub doc: &'static str,
-    /// The kernel's name; empty if it has none there.
+    /// The kernel's name; empty if the kernel has no name for it.
     pub kernel: &'static str,
-    /// When it is shown unasked.
+    /// When it is shown by default.
     pub show: Show,
-    /// Bit that tells the source to fetch it; 0 if it is always there.
+    /// Bit that makes the source fetch it; 0 if it is always available.
     pub need: u64,
     /// True if the value is null when the kernel's number is 0.
     pub zero_is_null: bool,
-    /// True if the processes that hold a socket must be known for it.
+    /// True if it requires the processes that own a socket.
     pub needs_owners: bool,
 }
 
@@ -39,8 +39,8 @@ impl FieldInfo {
     }
 }
 
-/// Name and fields of a [`Table`] as a value: what works on words alone takes it and is compiled once, not once for
-/// each table.
+/// Name and fields of a [`Table`] as a value. Code that works on names alone takes a `Schema` and is compiled once
+/// instead of once per table.
 #[derive(Clone, Copy, Debug)]
 pub struct Schema {
     name: &'static str,
@@ -60,18 +60,18 @@ impl Schema {
         }
     }
 
-    /// The same schema with the columns that a narrow terminal keeps.
+    /// Returns this schema with the columns that a narrow terminal keeps.
     pub const fn keeping(self, keeps: &'static [&'static str]) -> Schema {
         Schema { keeps, ..self }
     }
 
-    /// Columns in the order in which a narrow terminal keeps them, the most important one first; those that are not
-    /// here leave before them.
+    /// The columns that a narrow terminal keeps, most important first. Columns that are not listed here are dropped
+    /// before these.
     pub const fn keeps(self) -> &'static [&'static str] {
         self.keeps
     }
 
-    /// The word of the command line for the table.
+    /// The table's name on the command line.
     pub const fn name(self) -> &'static str {
         self.name
     }

@@ -1,16 +1,16 @@
-//! Where rows go: the last writers, the only place where values become text.
+//! Sinks: the last writers of rows, and the only place where values become text.
 
 use crate::{Accounting, Kind, Value};
 use std::fmt;
 use std::ops::ControlFlow;
 
-/// Whether more rows are wanted.
+/// Whether the receiver wants more rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Next {
-    /// Go on.
+    /// Continue.
     More,
-    /// Enough (`--limit`, a closed pipe, Ctrl-C): the run ends without being an error.
+    /// Stop (`--limit`, a closed pipe, Ctrl-C): the run ends, and this is not an error.
     Stop,
 }
 
@@ -35,31 +35,32 @@ pub struct Columns(pub Vec<Column>);
 
 /// A writer of rows.
 pub trait Sink {
-    /// The number of rows of the next round that are shown (a screen has an end); the others need not be made, they are
-    /// counted and handed over by [`Sink::leave_out`]. `None`: all of them.
+    /// The number of rows of the next round that will be shown, because a screen has a limited height. The other rows
+    /// need not be rendered; they are counted and reported with [`Sink::leave_out`]. `None` means all rows.
     fn rows_wanted(&self) -> Option<u64> {
         None
     }
 
     /// True if addresses stay in their columns when their names are known. The names then go to separate columns after
-    /// all others, with `_name` at the end of the column name.
+    /// all others; these column names end in `_name`.
     fn keeps_addresses(&self) -> bool {
         false
     }
 
-    /// Called once a round, before its first row. `round` is None unless rounds repeat (`--watch`).
+    /// Called once per round, before its first row. `round` is None unless rounds repeat (`--watch`).
     fn begin(&mut self, columns: &Columns, round: Option<Round>) -> Result<(), SinkError>;
 
-    /// The planned cells of one row; they borrow the receive buffer: copy what you keep.
+    /// Writes the planned cells of one row. They borrow the receive buffer: copy what you keep.
     fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError>;
 
-    /// True if [`Sink::render_row`] and [`Sink::write_rendered`] work: the text of a row depends on its cells and the
-    /// columns alone.
+    /// True if [`Sink::render_row`] and [`Sink::write_rendered`] are supported, because the text of a row depends only
+    /// on its cells and the columns.
     fn can_reuse(&self) -> bool {
         false
     }
 
-    /// The same as [`Sink::row`], and appends what it wrote to `kept`, but for the cell of the column `lacks`.
+    /// Does what [`Sink::row`] does, and also appends the written bytes to `rendered`, without the cell of column
+    /// `hole`.
     fn render_row(
         &mut self,
         cells: &[Value<'_>],
@@ -70,46 +71,46 @@ pub trait Sink {
         self.row(cells).map(|next| Rendered { next, hole_at: 0 })
     }
 
-    /// Writes a row with the same cells as one of which [`Sink::render_row`] has kept these bytes, maybe in a round
-    /// before;
-    /// `missing` is the cell that they lack.
+    /// Writes a row whose cells equal the cells of an earlier row, from the bytes that [`Sink::render_row`] saved,
+    /// possibly in an earlier round. `hole` is the cell that the saved bytes lack.
     fn write_rendered(&mut self, rendered: &[u8], hole: Option<Hole<'_>>) -> Result<Next, SinkError> {
         let _ = (rendered, hole);
         Err(SinkError::Io("this output keeps no rows".into()))
     }
 
-    /// So many rows of the round are not shown ([`Sink::rows_wanted`]); called once at most, before [`Sink::end`].
+    /// Reports the number of rows of the round that are not shown ([`Sink::rows_wanted`]). Called at most once, before
+    /// [`Sink::end`].
     fn leave_out(&mut self, rows: u64) {
         let _ = rows;
     }
 
-    /// Rows come slowly (`--follow`) and for now there are no more: what was handed over must reach the reader.
-    /// A sink without a buffer has nothing to do.
+    /// Called when rows arrive slowly (`--follow`) and no more are available for now: all rows handed over so far must
+    /// reach the reader. A sink without a buffer does nothing.
     fn flush(&mut self) -> Result<(), SinkError> {
         Ok(())
     }
 
-    /// The round is over: everything written so far must reach the reader.
+    /// Ends the round: all rows written so far must reach the reader.
     fn end(&mut self, totals: &Accounting) -> Result<(), SinkError>;
 }
 
-/// A row that was written and kept.
+/// The result of writing and saving a row.
 #[derive(Clone, Copy, Debug)]
 pub struct Rendered {
     /// Whether more rows are wanted.
     pub next: Next,
-    /// Where in the bytes that were kept the cell is missing, if one is.
+    /// Offset in the saved bytes where the missing cell belongs, if one is missing.
     pub hole_at: usize,
 }
 
-/// The cell that a kept row lacks.
+/// The cell that a saved row lacks.
 #[derive(Clone, Copy, Debug)]
 pub struct Hole<'v> {
     /// Its column.
     pub column: usize,
-    /// Where it belongs ([`Rendered::hole_at`]).
+    /// Offset where it belongs ([`Rendered::hole_at`]).
     pub at: usize,
-    /// What it is now.
+    /// Its current value.
     pub value: Value<'v>,
 }
 
@@ -125,9 +126,9 @@ pub struct Round {
 /// Why a row could not be written.
 #[derive(Debug)]
 pub enum SinkError {
-    /// The reader went away: success for us.
+    /// The reader closed its end; this counts as success.
     Closed,
-    /// The system refused (`no space left on device`).
+    /// A system error (`no space left on device`).
     Io(Box<dyn std::error::Error + Send + Sync>),
 }
 

@@ -1,24 +1,25 @@
-//! The contract between what reads rows ([`Source`], [`Stream`]) and what wants them.
+//! The contract between producers of rows ([`Source`], [`Stream`]) and their consumers.
 //!
 //! ```text
 //! source.prepare(&demand) ──► scan.offer()   what the scan does itself: backend, filter parts, holes
 //!                             scan.run(each) reads the table; again for the next round
 //! ```
 //!
-//! A source with nothing to push down is one function: see [`full_scan`].
+//! A source that evaluates no part of the filter is one function: see [`full_scan`].
 
 use crate::{Accounting, Demand, Next, Offer, Table, Value};
 use std::error::Error;
 use std::fmt;
 
-/// Receives each row of a scan and says whether it wants more. The row borrows the receive buffer: copy what you keep.
+/// Receives each row of a scan and returns whether it wants more. The row borrows the receive buffer: copy what you
+/// keep.
 pub type Each<'e, T> = dyn for<'r, 'b> FnMut(&'r <T as Table>::Row<'b>) -> Next + 'e;
 
-/// A table that can be read, through one or more interfaces of the kernel.
+/// A table that can be read through one or more kernel interfaces.
 pub trait Source<T: Table> {
-    /// Decides how `demand` will be read: the backend, and the parts of the filter that are done before a row is handed
-    /// out. The decision is made here and nowhere else; it may read small files, and it never fails: what is wrong
-    /// shows when the scan runs.
+    /// Decides how to read `demand`: the backend, and the parts of the filter that are evaluated before a row is
+    /// handed out. No other function makes this decision. It may read small files and never fails; errors are reported
+    /// when the scan runs.
     fn prepare(&self, demand: &Demand<T>) -> Box<dyn Scan<T> + '_>;
 
     /// Prepares a scan and runs it once.
@@ -27,23 +28,23 @@ pub trait Source<T: Table> {
     }
 }
 
-/// A reading that is prepared: everything is decided, nothing is read yet. It may run several times (`--watch`).
+/// A prepared scan: everything is decided and nothing has been read yet. It may run several times (`--watch`).
 pub trait Scan<T: Table> {
-    /// Describes what [`Scan::run`] does. Decides nothing; costs a few allocations.
+    /// Describes what [`Scan::run`] does. Makes no decision; costs a few allocations.
     fn offer(&self) -> Offer;
 
-    /// Reads the table and hands each row to `each`, until `each` says [`Next::Stop`].
+    /// Reads the table and hands each row to `each`, until `each` returns [`Next::Stop`].
     ///
-    /// Rows of filter parts that are offered as [`crate::Push::Exact`] are filtered already; all other rows are handed
-    /// out as they are. In the accounting `seen` counts rows where they arrive from the kernel; `failed`, `duplicates`,
-    /// `filtered` and `grouped` count, where it is decided, the rows that are not handed out. The engine compares the
+    /// Filter parts offered as [`crate::Push::Exact`] have been applied already; the scan hands out all other rows. In
+    /// the accounting, `seen` counts rows as they arrive from the kernel. `failed`, `duplicates`, `filtered` and
+    /// `grouped` count the rows that are not handed out, at the place where that is decided. The engine compares the
     /// two, so a row that gets lost on the way is reported.
     ///
     /// Fails if nothing at all could be read. A partial result is an accounting with reasons.
     fn run(&mut self, each: &mut Each<'_, T>) -> Result<Accounting, SourceError>;
 
-    /// [`Scan::run`] for a round after another. The scan may show rows to `cache` as undecoded bytes, and then does not
-    /// hand out the rows that the cache knows.
+    /// Runs the scan for a later round. The scan may offer undecoded rows to `cache`, and then does not hand out the
+    /// rows that the cache recognizes.
     ///
     /// Optional: the default decodes and hands out every row.
     fn run_cached(&mut self, cache: &dyn RowCache, each: &mut Each<'_, T>) -> Result<Accounting, SourceError> {
@@ -60,8 +61,8 @@ pub trait Scan<T: Table> {
     }
 }
 
-/// A scan that reads the whole table by one backend and filters nothing itself: `read` hands out every row and counts
-/// it as `seen`. `explain` is its line of `--explain`.
+/// A scan that reads the whole table through one backend and filters nothing itself. `read` hands out every row and
+/// counts it as `seen`. `explain` is the scan's line for `--explain`.
 ///
 /// ```text
 /// impl<T: NetnsTable> Source<T> for NetnsSource<'_> {
@@ -98,48 +99,48 @@ where
     }
 }
 
-/// Knows rows of the round before by the bytes that they were decoded from. A row with the same bytes need be neither
-/// decoded nor written as text again.
+/// Recognizes rows of the previous round by the bytes from which they were decoded. A row with the same bytes need not
+/// be decoded or rendered again.
 ///
-/// A scan calls [`RowCache::exclude_field`] before the first row if it needs to, then for each row [`RowCache::reuse`]
-/// and, if that answers `None`, decodes the row and hands it to [`Each`].
+/// A scan calls [`RowCache::exclude_field`] before the first row if necessary. Then it calls [`RowCache::reuse`] for
+/// each row; if that returns `None`, it decodes the row and hands it to [`Each`].
 pub trait RowCache {
-    /// Declares that the bytes of a row identify the row except for `field`, whose value is passed beside the bytes
-    /// (for example the rest of a timeout). False if the cache cannot work then, because something tests this field:
+    /// Declares that the bytes of a row identify the row except for `field`, whose value is passed separately (for
+    /// example a remaining timeout). Returns false if the cache cannot work then, because something tests this field:
     /// the scan must not call [`RowCache::reuse`].
     fn exclude_field(&self, field: usize) -> bool;
 
-    /// Looks the row up and, if the round before had it, passes it on as it was written then. `None`: the scan must
-    /// decode the row and hand it out next.
+    /// Looks the row up. If the previous round contained it, passes it on as rendered then. Returns `None` if the scan
+    /// must decode the row and hand it out next.
     fn reuse(&self, bytes: RowBytes<'_>) -> Option<Reused>;
 
-    /// Drops the row of the last [`RowCache::reuse`]: the scan does not hand it out after all.
+    /// Drops the row of the last [`RowCache::reuse`], because the scan does not hand it out after all.
     fn invalidate(&self);
 
-    /// Sets the number that [`RowCache::reuse`] returns when the row that is handed out next comes again; `None` if
+    /// Sets the number that [`RowCache::reuse`] returns when the row that is handed out next occurs again; `None` if
     /// that row must not be reused. Without a call the number is 0.
     fn set_tag(&self, tag: Option<u32>);
 }
 
-/// A row as the backend has it, undecoded.
+/// An undecoded row as the backend received it.
 #[derive(Clone, Copy, Debug)]
 pub struct RowBytes<'b> {
-    /// The rules by which these bytes are decoded.
+    /// The rules that determine how these bytes are decoded.
     pub rules: Rules,
-    /// A hash of what the row is about, the same in every round. Rows whose upper 32 bits differ are different rows.
+    /// A hash of the row's subject, the same in every round. Rows whose upper 32 bits differ are different rows.
     pub key: u64,
-    /// Everything that the row is decoded from.
+    /// The bytes from which the row is decoded.
     pub bytes: &'b [u8],
     /// The value of the excluded field, if there is one ([`RowCache::exclude_field`]).
     pub beside: Value<'b>,
 }
 
-/// What the meaning of a row's bytes depends on. Equal bytes under equal rules are equal rows.
+/// The context that gives a row's bytes their meaning. Equal bytes under equal rules are equal rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Rules {
     /// Network namespace (inode), where the bytes do not contain it.
     pub netns_id: u64,
-    /// A number of the backend's own, for layout and units.
+    /// A backend-specific number for layout and units.
     pub layout: u64,
 }
 
@@ -152,17 +153,17 @@ pub struct Reused {
     pub tag: u32,
 }
 
-/// Rows that come when something happens. A stream ends only when its maker's stop condition holds.
+/// Rows that arrive when an event happens. A stream ends only when its creator's stop condition holds.
 pub trait Stream<T: Table> {
-    /// Describes which backend the stream uses and which parts of the filter it does itself.
+    /// Describes which backend the stream uses and which parts of the filter it evaluates itself.
     fn offer(&self, demand: &Demand<T>) -> Offer;
 
-    /// Waits for rows, or for a short time, and hands what has come to `each`, until `each` says [`Next::Stop`].
+    /// Waits for rows, or for a short time, and hands all arrived rows to `each`, until `each` returns [`Next::Stop`].
     ///
     /// The last rows come together with [`StreamState::Ended`].
     fn next(&mut self, demand: &Demand<T>, each: &mut Each<'_, T>) -> Result<StreamState, SourceError>;
 
-    /// Returns the row counts and what was lost. Called once, after the last row.
+    /// Returns the row counts and the losses. Called once, after the last row.
     fn close(&mut self) -> Accounting;
 }
 
@@ -171,7 +172,7 @@ pub trait Stream<T: Table> {
 pub enum StreamState {
     /// Call [`Stream::next`] again.
     Open,
-    /// No row follows.
+    /// The stream has ended.
     Ended,
 }
 
@@ -180,22 +181,22 @@ pub enum StreamState {
 pub struct SourceError {
     /// The thing that was being read: `TCP sockets`.
     pub what: &'static str,
-    /// Class of the fault; the exit code and the fallback depend on it.
+    /// The error class; the exit code and the fallback depend on it.
     pub fault: SourceFault,
-    /// The cause, with the kernel's words.
+    /// The cause, including the kernel's message.
     pub cause: Box<dyn Error + Send + Sync>,
 }
 
-/// Class of a [`SourceError`].
+/// The class of a [`SourceError`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SourceFault {
     /// A capability or permission is missing.
     Denied,
-    /// The kernel lacks the interface.
+    /// The kernel does not have the interface.
     Unsupported,
-    /// Bytes that cannot be decoded.
+    /// The received bytes cannot be decoded.
     Malformed,
-    /// Anything else the system refused.
+    /// Any other system error.
     Io,
 }
 

@@ -1,4 +1,4 @@
-//! A stream that is read to its end as a table: an order and groups need a last row.
+//! Reads a stream to its end as a table, because sorts and groups need a last row.
 
 use crate::{Accounting, Demand, Each, Next, Offer, Scan, Source, SourceError, Stream, StreamState, Table};
 use std::cell::RefCell;
@@ -7,7 +7,7 @@ use std::cell::RefCell;
 pub struct StreamSource<'s, T: Table>(RefCell<&'s mut dyn Stream<T>>);
 
 impl<'s, T: Table> StreamSource<'s, T> {
-    /// Nothing is read until a scan runs.
+    /// Wraps `stream`. Nothing is read until a scan runs.
     pub fn new(stream: &'s mut dyn Stream<T>) -> StreamSource<'s, T> {
         StreamSource(RefCell::new(stream))
     }
@@ -15,7 +15,7 @@ impl<'s, T: Table> StreamSource<'s, T> {
 
 impl<T: Table> Source<T> for StreamSource<'_, T> {
     fn prepare(&self, demand: &Demand<T>) -> Box<dyn Scan<T> + '_> {
-        // Not cloned: that would want tables to be `Clone`.
+        // `Demand` is not cloned, because that would require `T: Clone`.
         let mut copy = Demand::new(&demand.fields, demand.conjuncts.clone());
         copy.need = demand.need;
         Box::new(StreamScan { stream: &self.0, demand: copy })

@@ -1,7 +1,7 @@
 //! Tables and their field tables.
 //!
-//! A [`Table`] is a kind of record; its [`Field`] slice is the one place that columns, filter names, JSON keys,
-//! CSV header, help and schema come from. Fields become indexes when a plan is made.
+//! A [`Table`] is a kind of record. Its [`Field`] slice is the only source of its columns, filter names, JSON keys,
+//! CSV header, help and schema. Names are resolved to indexes when a plan is made.
 
 use crate::{Key, Kind, LookupId, Lookups, Owner, Value};
 
@@ -9,58 +9,59 @@ use crate::{Key, Kind, LookupId, Lookups, Owner, Value};
 pub trait Table: Sized + 'static {
     /// One row; `'b` is the buffer it borrows.
     type Row<'b>;
-    /// The word of the command line (`sockets`).
+    /// The table's name on the command line (`sockets`).
     const NAME: &'static str;
     /// Every field, in the order of `--columns all`.
     const FIELDS: &'static [Field<Self>];
-    /// True if rows come from outside without an end, packets say: what is kept of them must be bounded. The rows of
-    /// other tables are bounded by what the host holds.
+    /// True if rows arrive without end, such as packets: memory for them must be bounded. The rows of other tables are
+    /// bounded by the state of the host.
     const ENDLESS: bool = false;
 }
 
-/// When a field is shown without being asked for.
+/// When a field is shown by default.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Show {
-    /// In the plain table.
+    /// Shown in the default table.
     Default,
-    /// In `-o wide` and JSON as well.
+    /// Shown in `-o wide` and JSON, but not in the default table.
     Wide,
     /// Only by name or `--columns all`.
     Asked,
 }
 
-/// Where a field's value comes from.
+/// The origin of a field's value.
 pub enum Get<T: Table> {
     /// Read from the row.
     Own(for<'r, 'b> fn(&'r T::Row<'b>) -> Value<'r>),
-    /// Found by a key from the row.
+    /// Looked up with a key from the row.
     Joined {
         /// The key.
         key: for<'r, 'b> fn(&'r T::Row<'b>) -> Key,
-        /// Where to look.
+        /// The lookup.
         lookup: LookupId,
     },
-    /// Drawn from the row's owners: the cell shows the first one's, a filter matches if any does.
+    /// Taken from the row's owners. The cell shows the first owner's value; a filter matches if any owner's value
+    /// does.
     Owners {
         /// The key of the owners' lookup.
         key: for<'r, 'b> fn(&'r T::Row<'b>) -> Key,
         /// The part of an owner that this field shows; `None` for the whole list.
         part: Option<for<'r> fn(&'r Owner) -> Value<'r>>,
     },
-    /// Found by a key from each of the row's owners, its pid say: the cell shows what the first one's key gives, a
-    /// filter matches if any does.
+    /// Looked up with a key from each of the row's owners, for example the pid. The cell shows the result for the
+    /// first owner; a filter matches if the result for any owner does.
     OwnersJoined {
         /// The key of the owners' lookup.
         key: for<'r, 'b> fn(&'r T::Row<'b>) -> Key,
-        /// The key of one owner; the first argument is what `key` gave.
+        /// The key of one owner; the first argument is the result of `key`.
         of: fn(Key, &Owner) -> Key,
         /// The key for a row that has no owner.
         orphan: for<'r, 'b> fn(&'r T::Row<'b>) -> Key,
-        /// Where to look.
+        /// The lookup.
         lookup: LookupId,
     },
-    /// Read from one of two places of the row, its two ends say: the cell shows the first that is not null, a filter
-    /// matches if either does.
+    /// Read from one of two places of the row, for example its two ends. The cell shows the first value that is not
+    /// null; a filter matches if either value does.
     Either(for<'r, 'b> fn(&'r T::Row<'b>) -> Value<'r>, for<'r, 'b> fn(&'r T::Row<'b>) -> Value<'r>),
 }
 
@@ -72,7 +73,7 @@ impl<T: Table> Clone for Get<T> {
 impl<T: Table> Copy for Get<T> {}
 
 impl<T: Table> Get<T> {
-    /// The cell in `row`. Costs one indirect call, plus one in a lookup when joined.
+    /// The cell in `row`. Costs one indirect call, plus one if the value is looked up.
     #[inline]
     pub fn cell<'r>(&self, row: &'r T::Row<'_>, lookups: &Lookups<'r>) -> Value<'r> {
         match *self {
@@ -108,15 +109,15 @@ pub struct Field<T: Table> {
     pub kind: Kind,
     /// One sentence.
     pub doc: &'static str,
-    /// What the kernel calls it; empty if it has no name there.
+    /// The kernel's name; empty if the kernel has no name for it.
     pub kernel: &'static str,
-    /// When it is shown unasked.
+    /// When it is shown by default.
     pub show: Show,
-    /// Bit that tells the source to fetch it; 0 if it is always there.
+    /// Bit that makes the source fetch it; 0 if it is always available.
     pub need: u64,
     /// True if the value is null when the kernel reports 0 or omits a 0: the filter `= 0` then also matches null.
     pub zero_is_null: bool,
-    /// How to read it.
+    /// How the value is read.
     pub get: Get<T>,
 }
 
@@ -128,7 +129,7 @@ impl<T: Table> Clone for Field<T> {
 impl<T: Table> Copy for Field<T> {}
 
 impl<T: Table> Field<T> {
-    /// A field read from the row, shown only when asked for.
+    /// A field read from the row, shown only on request.
     pub const fn own(name: &'static str, kind: Kind, get: for<'r, 'b> fn(&'r T::Row<'b>) -> Value<'r>) -> Self {
         Field { name, kind, doc: "", kernel: "", show: Show::Asked, need: 0, zero_is_null: false, get: Get::Own(get) }
     }
@@ -152,7 +153,7 @@ impl<T: Table> Field<T> {
         }
     }
 
-    /// A field drawn from the row's owners.
+    /// A field taken from the row's owners.
     pub const fn owners(
         name: &'static str,
         kind: Kind,
@@ -171,7 +172,7 @@ impl<T: Table> Field<T> {
         }
     }
 
-    /// A field found by a key from each of the row's owners; `orphan` is the key of a row without any.
+    /// A field looked up with a key from each of the row's owners; `orphan` is the key of a row without owners.
     pub const fn owners_joined(
         name: &'static str,
         kind: Kind,
@@ -184,7 +185,7 @@ impl<T: Table> Field<T> {
         Field { name, kind, doc: "", kernel: "", show: Show::Asked, need: 0, zero_is_null: false, get }
     }
 
-    /// A field read from one of two places of the row, the first that is not null.
+    /// A field read from one of two places of the row: the first value that is not null.
     pub const fn either(
         name: &'static str,
         kind: Kind,
@@ -203,31 +204,31 @@ impl<T: Table> Field<T> {
         }
     }
 
-    /// The same field with its sentence.
+    /// Returns this field with its description.
     pub const fn doc(mut self, doc: &'static str) -> Self {
         self.doc = doc;
         self
     }
 
-    /// The same field with the kernel's name.
+    /// Returns this field with the kernel's name.
     pub const fn kernel(mut self, kernel: &'static str) -> Self {
         self.kernel = kernel;
         self
     }
 
-    /// The same field, shown unasked as `show` says.
+    /// Returns this field with the given default visibility.
     pub const fn show(mut self, show: Show) -> Self {
         self.show = show;
         self
     }
 
-    /// The same field, fetched only when `need` is asked of the source.
+    /// Returns this field, which the source fetches only if `need` is demanded.
     pub const fn needs(mut self, need: u64) -> Self {
         self.need = need;
         self
     }
 
-    /// Returns the same field, which is null when the kernel's number is 0 if `zero_is_null` is true.
+    /// Returns this field, which is null when the kernel's number is 0 if `zero_is_null` is true.
     pub const fn zero_is_null(mut self, zero_is_null: bool) -> Self {
         self.zero_is_null = zero_is_null;
         self
@@ -248,14 +249,14 @@ impl<T: Table> Field<T> {
         by_owners || self.lookup() == Some(id)
     }
 
-    /// The cell of this field in `row`. Costs one indirect call, plus one in a lookup when joined.
+    /// The cell of this field in `row`. Costs one indirect call, plus one if the value is looked up.
     #[inline]
     pub fn cell<'r>(&self, row: &'r T::Row<'_>, lookups: &Lookups<'r>) -> Value<'r> {
         self.get.cell(row, lookups)
     }
 }
 
-/// A field table: the fields of table alias `$f` (a `Field<…>`), one after the other.
+/// Builds a field table: the fields of table alias `$f` (a `Field<…>`), in order.
 ///
 /// ```text
 /// fields! { F:
@@ -265,8 +266,8 @@ impl<T: Table> Field<T> {
 /// ```
 ///
 /// Each name is followed by its [`Kind`] and, after `=`, by a constructor of [`Field`] (`own`, `joined`, `owners`,
-/// `owners_joined`, `either`) with its arguments after name and kind. Then come `kernel`, `needs`, `show` and
-/// `zero_is_null` with their values, if those differ from the defaults: none, none, [`Show::Asked`] and false.
+/// `owners_joined`, `either`) with the arguments that follow name and kind. Then come `kernel`, `needs`, `show` and
+/// `zero_is_null` with their values, if those differ from the defaults: an empty name, 0, [`Show::Asked`] and false.
 macro_rules! fields {
     ($f:ident: $(
         $(#[doc = $doc:literal])+
@@ -281,7 +282,7 @@ macro_rules! fields {
 }
 pub(crate) use fields;
 
-/// A [`Table`] of rows that borrow the receive buffer, with its fields as in [`fields!`].
+/// Declares a [`Table`] whose rows borrow the receive buffer, with its fields as in [`fields!`].
 macro_rules! table {
     (
         $(#[$about:meta])*
@@ -304,7 +305,7 @@ macro_rules! table {
 }
 pub(crate) use table;
 
-/// One field table made of several, in their order, at compile time; `N` is the sum of their lengths.
+/// Joins several field tables in order, at compile time; `N` is the sum of their lengths.
 pub const fn joined<T: Table, const N: usize>(parts: &[&[Field<T>]]) -> [Field<T>; N] {
     let mut all = [const { Field::own("", Kind::Count, |_| Value::Null) }; N];
     let (mut part, mut i, mut to) = (0, 0, 0);

@@ -1,11 +1,11 @@
-//! One cell: a small `Copy` value that borrows its row, and the kind that tells how to read and write it.
+//! Cells: a small `Copy` value that borrows from its row, and the kind that determines how it is read and written.
 
 use crate::{Addr, Owner};
 
-/// The value of one field in one row. 24 bytes, `Copy`; borrows the row or the lookup it came from.
+/// The value of one field in one row. 24 bytes, `Copy`; borrows from the row or from a lookup.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'r> {
-    /// Unknown, absent or folded. Never 0 and never the empty text.
+    /// Unknown, absent or folded. Never used for 0 or the empty text.
     Null,
     /// Yes or no.
     Bool(bool),
@@ -21,20 +21,21 @@ pub enum Value<'r> {
     Addr(Addr),
     /// Text from outside: hostile until a sink has escaped it; not necessarily UTF-8.
     Bytes(&'r [u8]),
-    /// Text from outside that represents several, and the number of others: `nginx +3` in text. Filters, sorting, JSON
-    /// and CSV use only the text.
+    /// Text from outside that represents several values, and the number of the others: `nginx +3` in text. Filters,
+    /// sorting, JSON and CSV use only the text.
     FirstOf(&'r [u8], u32),
     /// One of our own words (a state, a protocol): needs no escaping.
     Name(&'static str),
-    /// One of our own words that is only a guess: text appends `?`; filters, order and JSON take the plain word.
+    /// One of our own words that is only a guess: text output appends `?`; filters, sorting and JSON use the plain
+    /// word.
     Guess(&'static str),
     /// Owners.
     Owners(&'r [Owner]),
-    /// Values one after the other.
+    /// Values in order.
     List(&'r (dyn List + 'r)),
     /// Values with names.
     Object(&'r (dyn Object + 'r)),
-    /// An address and, where it has one, a port.
+    /// An address and, if present, a port.
     Endpoint(Addr, Option<u16>),
     /// A network: an address with zero host bits, and its prefix length.
     Prefix(Addr, u8),
@@ -67,7 +68,7 @@ impl<'r> Value<'r> {
         t.map_or(Value::Null, Value::Bytes)
     }
 
-    /// Text that is empty where there is none.
+    /// The text, or null if it is empty.
     pub fn nonempty(text: &'r [u8]) -> Self {
         if text.is_empty() { Value::Null } else { Value::Bytes(text) }
     }
@@ -77,7 +78,7 @@ impl<'r> Value<'r> {
         if let Value::FirstOf(text, _) = self { Value::Bytes(text) } else { self }
     }
 
-    /// The words of a list of words; none of any other value.
+    /// The words of a list of words; no words for any other value.
     pub fn words(self) -> Words<'r> {
         match self {
             Value::Bits(bits, names) => Words::Bits(bits, names),
@@ -87,35 +88,35 @@ impl<'r> Value<'r> {
     }
 }
 
-/// A list of values. The row or the lookup that holds it lends it to a [`Value::List`].
+/// A list of values. [`Value::List`] borrows it from the row or the lookup.
 pub trait List {
     /// Calls `each` with the items in order.
     fn for_each(&self, each: &mut dyn FnMut(Value<'_>));
 }
 
-/// A group of named values, such as the limits of a port range. It is lent to a [`Value::Object`].
+/// A group of named values, such as the limits of a port range. [`Value::Object`] borrows it.
 pub trait Object {
-    /// Calls `each` with the members in the order in which JSON has them. Names need no escaping.
+    /// Calls `each` with the members in JSON order. Names need no escaping.
     fn for_each(&self, each: &mut dyn FnMut(&'static str, Value<'_>));
 }
 
 /// A set of words.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Words<'r> {
-    /// Our own words: bit n stands for word n; bits beyond the last word have none.
+    /// Our own words: bit n stands for word n; bits beyond the last word are ignored.
     Bits(u32, &'static [&'static str]),
     /// Words from outside, joined by commas: hostile until a sink has escaped them.
     Outside(&'r [u8]),
 }
 
 impl<'r> Words<'r> {
-    /// The words one by one, in the order of the bits or as they are written.
+    /// The words, in the order of the bits or of the text.
     pub fn iter(self) -> WordsIter<'r> {
         WordsIter { words: self, at: 0 }
     }
 }
 
-/// Walks a set of words.
+/// Iterates over a set of words.
 #[derive(Clone, Debug)]
 pub struct WordsIter<'r> {
     words: Words<'r>,
@@ -148,30 +149,30 @@ impl<'r> Iterator for WordsIter<'r> {
     }
 }
 
-/// What a field's values mean: the unit, how a filter's literal is read, how a cell is aligned.
+/// The meaning of a field's values: the unit, the syntax of literals in filters, the alignment of cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A plain number of things.
     Count,
-    /// A number with three decimals; a filter may say `1.5`.
+    /// A number with three decimals; a filter may use `1.5`.
     Thousandths,
-    /// Bytes; a filter may say `1MiB`.
+    /// Bytes; a filter may use `1MiB`.
     Bytes,
-    /// Microseconds; a filter may say `20ms`.
+    /// Microseconds; a filter may use `20ms`.
     DurationUs,
     /// Milliseconds.
     DurationMs,
-    /// Seconds; a filter may say `5m`.
+    /// Seconds; a filter may use `5m`.
     DurationS,
-    /// A point in time; a filter may say `10:30`, `-5m`, `2026-11-22T10:30:00Z`.
+    /// A point in time; a filter may use `10:30`, `-5m`, `2026-11-22T10:30:00Z`.
     Time,
-    /// Bits per second; a filter may say `10Mbps`.
+    /// Bits per second; a filter may use `10Mbps`.
     BitsPerSecond,
     /// A port.
     Port,
     /// An identifier: a number without a unit that is not summed (pid, uid, inode, cookie).
     Id,
-    /// A number shown in hexadecimal with `0x` in text, as a number in JSON (mark).
+    /// A number shown in hexadecimal with `0x` in text and as a plain number in JSON (mark).
     Hex,
     /// An IP address.
     Addr,
@@ -181,15 +182,15 @@ pub enum Kind {
     Name(&'static [&'static str]),
     /// True or false.
     Bool,
-    /// A list of owners; a filter takes their members as `owners.pid`.
+    /// A list of owners; a filter names their members as in `owners.pid`.
     Owners,
-    /// A list of texts from outside; a filter matches if any of them does.
+    /// A list of texts from outside; a filter matches if any text does.
     Texts,
-    /// A list of objects with these members, which a filter takes as `ports_used_up.proto`.
+    /// A list of objects with these members; a filter names them as in `ports_used_up.proto`.
     Objects(&'static [Member]),
-    /// An address with a port; a filter may say either or both.
+    /// An address with a port; a filter may give either or both.
     Endpoint,
-    /// Some of these words; without any here, words from outside.
+    /// A set of these words; if the list is empty, words from outside.
     Words(&'static [&'static str]),
 }
 
@@ -211,7 +212,7 @@ const OF_OWNERS: &[Member] = &[
 ];
 
 impl Kind {
-    /// The members of the objects that a cell of this kind lists; none for other kinds.
+    /// The members of the objects that a cell of this kind lists; empty for other kinds.
     pub fn members(self) -> &'static [Member] {
         match self {
             Kind::Owners => OF_OWNERS,
@@ -220,7 +221,7 @@ impl Kind {
         }
     }
 
-    /// True for lists that are no sets of words: they make no groups.
+    /// True for lists other than sets of words: rows cannot be grouped by them.
     pub fn is_list(self) -> bool {
         matches!(self, Kind::Owners | Kind::Texts | Kind::Objects(_))
     }
@@ -238,7 +239,7 @@ impl Kind {
         self.is_quantity() || matches!(self, Kind::Port | Kind::Id | Kind::Hex | Kind::Thousandths)
     }
 
-    /// The unit in words for help and schema; empty if there is none.
+    /// The unit in words for help and schema; empty for kinds without a unit.
     pub fn unit(self) -> &'static str {
         match self {
             Kind::Thousandths => "thousandths",

@@ -4,7 +4,7 @@ use super::Room;
 use super::decimal::hex_group;
 use crate::Addr;
 
-/// `.`-terminated decimal of every octet: text and its length with the dot.
+/// The decimal text of every octet followed by `.`, and its length including the dot.
 const OCTETS: [([u8; 4], u8); 256] = {
     let mut table = [([0; 4], 0); 256];
     let mut n = 0;
@@ -38,7 +38,7 @@ pub fn put_v6(out: &mut Vec<u8>, octets: [u8; 16]) {
     out.room(|slot| v6(slot, octets));
 }
 
-/// An address into any room.
+/// Writes an address to any [`Room`].
 #[inline]
 pub(super) fn put_any(out: &mut impl Room, addr: Addr) {
     match addr {
@@ -47,7 +47,7 @@ pub(super) fn put_any(out: &mut impl Room, addr: Addr) {
     }
 }
 
-/// Stores `a.b.c.d` at a place in a prepared line, and up to three more bytes behind it. Nothing is stored beyond the
+/// Stores `a.b.c.d` at an offset in a prepared line, and up to three more bytes after it. Stores nothing beyond the
 /// line's end.
 #[inline]
 pub fn place_v4(line: &mut [u8], at: usize, octets: [u8; 4]) {
@@ -59,7 +59,7 @@ pub fn place_v4(line: &mut [u8], at: usize, octets: [u8; 4]) {
     }
 }
 
-/// At most fifteen bytes, and a dot behind them that does not count.
+/// Writes at most fifteen bytes, followed by a dot that is not counted.
 #[inline(always)]
 pub(super) fn v4(slot: &mut [u8; 16], octets: [u8; 4]) -> usize {
     let mut at = 0;
@@ -71,7 +71,7 @@ pub(super) fn v4(slot: &mut [u8; 16], octets: [u8; 4]) -> usize {
     at - 1
 }
 
-/// At most 45 bytes.
+/// Writes at most 45 bytes.
 fn v6(slot: &mut [u8; 48], octets: [u8; 16]) -> usize {
     let groups: [u16; 8] = std::array::from_fn(|i| u16::from_be_bytes([octets[i * 2], octets[i * 2 + 1]]));
     let (start, len) = longest_zero_run(&groups);
@@ -108,7 +108,8 @@ fn v6(slot: &mut [u8; 48], octets: [u8; 16]) -> usize {
     at + length
 }
 
-/// Bytes at a place; nothing beyond the end, where none of the above comes to.
+/// Stores bytes at an offset, or nothing if they would extend beyond the end. The functions above never write that
+/// far.
 #[inline]
 fn store<const N: usize>(slot: &mut [u8], at: usize, bytes: [u8; N]) {
     if let Some(place) = slot.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
@@ -116,7 +117,7 @@ fn store<const N: usize>(slot: &mut [u8], at: usize, bytes: [u8; N]) {
     }
 }
 
-/// Start and length of the longest run of two or more zero groups, the first of equals; (8, 0) if there is none.
+/// Start and length of the longest run of two or more zero groups, the first among equals; (8, 0) without such a run.
 #[inline]
 fn longest_zero_run(groups: &[u16; 8]) -> (usize, usize) {
     // Bit i: a run of `len` zero groups starts at group i.

@@ -1,4 +1,4 @@
-//! Numbers: eight digits at a time in one word, stored whole.
+//! Numbers as text: eight digits at a time, computed in one word and stored with one write.
 
 use super::Room;
 
@@ -8,7 +8,7 @@ pub fn put_u64(out: &mut Vec<u8>, n: u64) {
     put_decimal(out, n);
 }
 
-/// The same into any room.
+/// Writes `n` in decimal to any [`Room`].
 #[inline]
 pub(super) fn put_decimal(out: &mut impl Room, n: u64) {
     if n < 10 {
@@ -23,8 +23,8 @@ pub(super) fn put_decimal(out: &mut impl Room, n: u64) {
     put_long(out, n);
 }
 
-/// Stores `n` (below 10^8) at a place in a prepared line, and blanks until eight bytes are filled. Nothing is stored
-/// beyond the line's end, nor a greater number.
+/// Stores `n` (below 10^8) at an offset in a prepared line, padded with blanks to eight bytes. Stores nothing if `n`
+/// is larger or the bytes would extend beyond the line's end.
 #[inline]
 pub fn place_number(line: &mut [u8], at: usize, n: u32) {
     let Some(place) = line.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<8>()) else { return };
@@ -34,19 +34,19 @@ pub fn place_number(line: &mut [u8], at: usize, n: u32) {
     *place = padded_digits(n).0.to_le_bytes();
 }
 
-/// The digits of a number below [`EIGHT_DIGITS`] and blanks behind them, the first digit in the lowest byte; and how
-/// many digits they are.
+/// The digits of a number below [`EIGHT_DIGITS`], padded with blanks, with the first digit in the lowest byte; and the
+/// number of digits.
 #[inline(always)]
 pub(super) fn padded_digits(n: u32) -> (u64, usize) {
     const BLANKS: u64 = 0x2020_2020_2020_2020;
     let digits = eight_digits(n.into());
-    // Of 0 the last digit stays.
+    // The last digit of 0 is kept.
     let leading = (digits.trailing_zeros() / 8).min(7);
     let text = (digits | ASCII_ZEROS) >> (leading * 8);
     (text | BLANKS.checked_shl(64 - leading * 8).unwrap_or(0), 8 - leading as usize)
 }
 
-/// Numbers of nine to twenty digits: a head of up to eight, then eight at a time.
+/// Writes numbers of nine to twenty digits: a head of up to eight, then eight at a time.
 #[inline]
 fn put_long(out: &mut impl Room, n: u64) {
     let (high, low) = (n / EIGHT, n % EIGHT);
@@ -72,7 +72,7 @@ const EIGHT: u64 = 100_000_000;
 pub(super) const EIGHT_DIGITS: u32 = 100_000_000;
 pub(super) const ASCII_ZEROS: u64 = 0x3030_3030_3030_3030;
 
-/// Up to eight digits of a number that is not 0, without leading zeros, and how many they are.
+/// Up to eight digits of a nonzero number, without leading zeros, and the number of digits.
 #[inline(always)]
 pub(super) fn head(n: u64) -> ([u8; 8], usize) {
     let digits = eight_digits(n);
@@ -80,10 +80,11 @@ pub(super) fn head(n: u64) -> ([u8; 8], usize) {
     (((digits | ASCII_ZEROS) >> (leading * 8 % 64)).to_le_bytes(), 8 - leading as usize)
 }
 
-/// The eight decimal digits of `n` (below 10^8), one a byte, the highest in the lowest byte.
+/// The eight decimal digits of `n` (below 10^8), one per byte, the most significant in the lowest byte.
 ///
-/// Halves the number three times with all halves worked on at once: four digits in each half of the word, then two in
-/// each quarter, then one in each byte. The multiplications are divisions by 100 and 10, exact for so few digits.
+/// Splits the number in half three times and processes all halves at once: four digits in each half of the word, then
+/// two in each quarter, then one in each byte. The multiplications are divisions by 100 and 10, which are exact for
+/// this number of digits.
 #[inline(always)]
 pub(super) fn eight_digits(n: u64) -> u64 {
     let fours = (n / 10_000) | ((n % 10_000) << 32);
@@ -106,7 +107,7 @@ pub fn put_hex(out: &mut Vec<u8>, n: u64) {
     put_hex_digits(out, n);
 }
 
-/// The same into any room.
+/// Writes `n` in hexadecimal, as [`put_hex`] does, to any [`Room`].
 #[inline]
 pub(super) fn put_hex_digits(out: &mut impl Room, n: u64) {
     let groups = [n >> 48, n >> 32 & 0xffff, n >> 16 & 0xffff, n & 0xffff].map(|group| group as u16);
@@ -121,19 +122,19 @@ pub(super) fn put_hex_digits(out: &mut impl Room, n: u64) {
     }
 }
 
-/// The four hexadecimal digits of `group` as text, the highest in the lowest byte, and how many are not leading zeros
-/// (at least one).
+/// The four hexadecimal digits of `group` as text, the most significant in the lowest byte, and the number of digits
+/// without leading zeros (at least one).
 #[inline]
 pub(super) fn hex_group(group: u16) -> (u32, usize) {
     let n = u32::from(group);
     let digits = n >> 12 | (n >> 8 & 15) << 8 | (n >> 4 & 15) << 16 | (n & 15) << 24;
-    // 16 - 10 = 6: adding it carries into bit 4 for the digits a to f, which stand 39 further on in ASCII.
+    // 16 - 10 = 6: adding it carries into bit 4 for the digits a to f, which come 39 positions later in ASCII.
     let letters = (digits + 0x0606_0606) >> 4 & 0x0101_0101;
     let leading = (digits.trailing_zeros() / 8).min(3);
     (digits + 0x3030_3030 + letters * 39, 4 - leading as usize)
 }
 
-/// How many decimal digits `n` has.
+/// The number of decimal digits of `n`.
 pub fn u64_len(n: u64) -> usize {
     n.checked_ilog10().map_or(1, |l| l as usize + 1)
 }

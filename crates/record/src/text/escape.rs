@@ -1,17 +1,18 @@
-//! Text from outside: process names, paths, interface and host names. Hostile until it went through here.
+//! Escaping of text from outside: process names, paths, interface and host names. Such text is hostile until it has
+//! been escaped here.
 
-/// True if every byte is printable ASCII without backslash and quotation mark: nothing to escape in any format.
+/// True if every byte is printable ASCII except backslash and quotation mark: no format needs to escape it.
 #[inline]
 pub fn is_plain(text: &[u8]) -> bool {
     is_plain_but(text, *b"\"\\")
 }
 
-/// True if `text` is printable ASCII without the bytes `but`: eight bytes at a time.
+/// True if `text` is printable ASCII without the bytes in `but`. Tests eight bytes at a time.
 #[inline]
 pub fn is_plain_but<const N: usize>(text: &[u8], but: [u8; N]) -> bool {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
-    // The high bit of each byte that is zero, and maybe of one above such a byte.
+    // The high bit of each byte that is zero, and possibly of a byte above such a byte.
     let zeros = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
     let is_plain = |word: u64| {
         let below_space = word.wrapping_sub(ONES * 0x20) & !word;
@@ -23,8 +24,8 @@ pub fn is_plain_but<const N: usize>(text: &[u8], but: [u8; N]) -> bool {
     text.chunks_exact(8).all(|chunk| is_plain(word_of(chunk))) && is_plain(last_word(text))
 }
 
-/// The last eight bytes, or all that there are, some of them twice, and `a`: by loads of fixed width. Bytes that are
-/// put together in memory and loaded at once would make the load wait.
+/// The last eight bytes, with some of them repeated or `a` as filler if the text is shorter. Uses loads of fixed
+/// width: if the bytes were assembled in memory and then loaded as one word, the load would stall.
 #[inline]
 fn last_word(text: &[u8]) -> u64 {
     const FILL: u64 = u64::from_le_bytes([b'a'; 8]);
@@ -42,8 +43,9 @@ fn last_word(text: &[u8]) -> u64 {
     }
 }
 
-/// Appends text for terminals, pipes and CSV: `\n`, `\t`, `\xNN` for control bytes and invalid UTF-8, `\u{…}` for
-/// characters that change the order or vanish (bidi controls, zero width, line separators), `\\` for a backslash.
+/// Appends text for terminals, pipes and CSV. Writes `\n`, `\t`, `\xNN` for control bytes and invalid UTF-8, `\u{…}`
+/// for characters that reorder text or are invisible (bidi controls, zero width, line separators), `\\` for a
+/// backslash.
 pub fn put_text(out: &mut Vec<u8>, text: &[u8]) {
     if is_plain(text) {
         return out.extend_from_slice(text);
@@ -77,8 +79,9 @@ pub fn put_x(out: &mut Vec<u8>, byte: u8) {
     out.extend_from_slice(&[b'\\', b'x', DIGITS[(byte >> 4) as usize], DIGITS[(byte & 15) as usize]]);
 }
 
-/// Appends text for logs of the old tools: `\xNN` for each byte of control characters, of characters that deceive and
-/// of what is not UTF-8, so that no text ends a line; everything else as it is, also a backslash.
+/// Appends text for logs in the format of other tools: `\xNN` for each byte of control characters, of deceptive
+/// characters and of invalid UTF-8, so that no text can end a line. All other text, including a backslash, is
+/// unchanged.
 pub fn put_log_text(out: &mut Vec<u8>, text: &[u8]) {
     if text.iter().all(|byte| (0x20..0x7f).contains(byte)) {
         return out.extend_from_slice(text);
@@ -127,7 +130,7 @@ fn put_json_char(out: &mut Vec<u8>, c: char) {
         '\t' => out.extend_from_slice(b"\\t"),
         '\r' => out.extend_from_slice(b"\\r"),
         '\0'..='\x1f' | '\x7f' => put_json_u(out, c as u16),
-        // A terminal shows JSON too: what deceives the eye is escaped though the format allows it.
+        // Terminals also show JSON, so deceptive characters are escaped although the format allows them.
         _ if is_deceptive(c) => c.encode_utf16(&mut [0; 2]).iter().for_each(|&u| put_json_u(out, u)),
         _ => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
     }
@@ -141,8 +144,8 @@ fn put_json_u(out: &mut Vec<u8>, unit: u16) {
     }
 }
 
-/// Appends text for the faces of the old tools: `?` for control characters, deceptive characters and bytes that are
-/// not UTF-8, everything else as it is; `raw` leaves all.
+/// Appends text in the format of other tools: `?` for control characters, deceptive characters and bytes that are not
+/// UTF-8, all other text unchanged. With `raw` everything is unchanged.
 pub fn put_face(out: &mut Vec<u8>, text: &[u8], raw: bool) {
     if raw || is_plain(text) {
         return out.extend_from_slice(text);

@@ -1,9 +1,9 @@
-//! A short line under construction: cells as stores of fixed width into a small array.
+//! A short line under construction: cells are stored with fixed-width writes into a small array.
 //!
-//! Appending to a `Vec` costs a capacity check and a call of `memcpy` for every few bytes, which is most of what a
-//! row costs. Here every piece is stored as whole words and the end is moved back to where the piece ends; one copy
-//! then takes the line to the output. Measured on rows of ten default columns: 90 ns before, see
-//! `row_cost` among the examples of `sinks` for now.
+//! Appending to a `Vec` costs a capacity check and a call of `memcpy` for every few bytes, which is most of the cost
+//! of a row. Here every piece is stored as whole words and the end position is then set to the real end of the piece;
+//! one copy moves the line to the output. Before this, rows of ten default columns took 90 ns; see `row_cost` among
+//! the examples of `sinks` for the current time.
 
 use super::Room;
 use super::TimestampWriter;
@@ -11,12 +11,12 @@ use super::address::put_any;
 use super::decimal::{ASCII_ZEROS, EIGHT_DIGITS, eight_digits, hex_group, padded_digits, put_decimal, put_hex_digits};
 use crate::Addr;
 
-/// Bytes of a line that are kept here.
+/// Capacity of a line in bytes.
 const SIZE: usize = 1024;
-/// No piece is longer, with the slack that its last store may take.
+/// The maximum length of a piece, including the excess of its last store.
 const PIECE: usize = 64;
 
-/// The pieces put since the last [`Line::drain`].
+/// The pieces appended since the last [`Line::drain`].
 pub struct Line {
     pub(super) bytes: [u8; SIZE],
     pub(super) at: usize,
@@ -24,7 +24,7 @@ pub struct Line {
 }
 
 impl Room for Line {
-    /// Beyond the end nothing happens: [`Line::make_room`] was forgotten.
+    /// Writes nothing beyond the end of the array, which means that a call of [`Line::make_room`] is missing.
     #[inline]
     fn room<const N: usize>(&mut self, write: impl FnOnce(&mut [u8; N]) -> usize) {
         if let Some(slot) = self.bytes.get_mut(self.at..).and_then(|rest| rest.first_chunk_mut()) {
@@ -40,9 +40,9 @@ impl Default for Line {
 }
 
 impl Line {
-    /// Texts up to this length are pieces.
+    /// The maximum length of a text that is appended as one piece.
     pub const SHORT: usize = 32;
-    /// How many bytes [`Line::hex_pairs`] writes at once.
+    /// The maximum number of bytes that [`Line::hex_pairs`] writes.
     pub const HEX_PAIRS: usize = 20;
 
     /// An empty line.
@@ -50,7 +50,7 @@ impl Line {
         Line { bytes: [0; SIZE], at: 0, timestamps: TimestampWriter::new() }
     }
 
-    /// Moves what stands here to `out` unless there is room for a few more pieces (a key, quotation marks, a cell).
+    /// Moves the contents to `out` unless there is room for a few more pieces (a key, quotation marks, a cell).
     #[inline]
     pub fn make_room(&mut self, out: &mut Vec<u8>) {
         if !Line::has_room(self.at) {
@@ -58,20 +58,20 @@ impl Line {
         }
     }
 
-    /// True if there is room for a few pieces behind `at`.
+    /// True if there is room for a few pieces after `at`.
     #[inline(always)]
     pub(super) fn has_room(at: usize) -> bool {
         at <= SIZE - 4 * PIECE
     }
 
-    /// Moves everything to `out`.
+    /// Moves the contents to `out`.
     #[inline]
     pub fn drain(&mut self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.bytes.get(..self.at).unwrap_or_default());
         self.at = 0;
     }
 
-    /// Stores `chunk`, of which `len` bytes count.
+    /// Stores all of `chunk` and counts its first `len` bytes.
     #[inline]
     fn store<const N: usize>(&mut self, chunk: [u8; N], len: usize) {
         self.room(|slot| {
@@ -80,13 +80,13 @@ impl Line {
         });
     }
 
-    /// One byte.
+    /// Appends one byte.
     #[inline]
     pub fn byte(&mut self, byte: u8) {
         self.store([byte], 1);
     }
 
-    /// At most [`Line::SHORT`] bytes, by two stores that may overlap.
+    /// Appends at most [`Line::SHORT`] bytes, with two stores that may overlap.
     #[inline(always)]
     pub fn short(&mut self, text: &[u8]) {
         match text.len() {
@@ -99,13 +99,13 @@ impl Line {
         }
     }
 
-    /// The first `len` bytes of `text`, by one store: for texts that come again and again, such as keys.
+    /// Appends the first `len` bytes of `text` with one store: for texts that occur repeatedly, such as keys.
     #[inline(always)]
     pub fn prepared(&mut self, text: &[u8; Line::SHORT], len: usize) {
         self.store(*text, len.min(Line::SHORT));
     }
 
-    /// The first and the last `N` bytes of a text of `N` to `2 * N` bytes.
+    /// Appends a text of `N` to `2 * N` bytes by storing its first and its last `N` bytes.
     #[inline]
     fn ends<const N: usize>(&mut self, text: &[u8]) {
         if let (Some(first), Some(last)) = (text.first_chunk::<N>(), text.last_chunk::<N>()) {
@@ -114,20 +114,20 @@ impl Line {
         }
     }
 
-    /// A number in decimal.
+    /// Appends a number in decimal.
     #[inline]
     pub fn decimal(&mut self, n: u64) {
         put_decimal(self, n);
     }
 
-    /// A number in lower-case hexadecimal, without a prefix.
+    /// Appends a number in lower-case hexadecimal, without a prefix.
     #[inline]
     pub fn hex(&mut self, n: u64) {
         put_hex_digits(self, n);
     }
 
-    /// `name`, a number in decimal and a blank by one look for room: `SPT=443 `. The name has at most 16 bytes and
-    /// should be known at compile time.
+    /// Appends `name`, a number in decimal and a blank, with one capacity check: `SPT=443 `. The name has at most 16
+    /// bytes and should be known at compile time.
     #[inline(always)]
     pub fn item(&mut self, name: &[u8], n: u32) {
         if n >= EIGHT_DIGITS || name.len() > 16 {
@@ -139,7 +139,7 @@ impl Line {
                 place.copy_from_slice(name);
             }
             if let Some(place) = slot.get_mut(name.len()..).and_then(|rest| rest.first_chunk_mut()) {
-                // The byte behind the eight digits is written apart.
+                // The byte after the eight digits is stored separately.
                 *place = (u128::from(digits) | u128::from(b' ') << 64).to_le_bytes();
             }
             name.len() + len + 1
@@ -160,7 +160,7 @@ impl Line {
         self.byte(b' ');
     }
 
-    /// A piece of which `len` bytes count: one store of fixed width.
+    /// Appends the first `len` bytes of `chunk` with one fixed-width store.
     #[inline(always)]
     pub fn chunk<const N: usize>(&mut self, chunk: &[u8; N], len: usize) {
         self.room(|slot| {
@@ -169,26 +169,26 @@ impl Line {
         });
     }
 
-    /// A number as four bytes of lower-case hexadecimal, leading zeros included: `0800`.
+    /// Appends a number as four bytes of lower-case hexadecimal, including leading zeros: `0800`.
     #[inline]
     pub fn hex4(&mut self, n: u16) {
         self.store(hex_group(n).0.to_le_bytes(), 4);
     }
 
-    /// A byte as two digits of upper-case hexadecimal: `1E`.
+    /// Appends a byte as two digits of upper-case hexadecimal: `1E`.
     #[inline]
     pub fn upper_hex2(&mut self, byte: u8) {
         let digit = |n: u8| if n < 10 { b'0' + n } else { b'A' - 10 + n };
         self.store([digit(byte >> 4), digit(byte & 15)], 2);
     }
 
-    /// A few bytes as pairs of lower-case hexadecimal with `:` between them: `02:00:00:00:00:01`. At most
-    /// [`Line::HEX_PAIRS`] of them have room.
+    /// Appends a few bytes as pairs of lower-case hexadecimal separated by `:`, such as `02:00:00:00:00:01`. Writes at
+    /// most [`Line::HEX_PAIRS`] bytes.
     #[inline]
     pub fn hex_pairs(&mut self, bytes: &[u8]) {
         for byte in bytes.iter().take(Self::HEX_PAIRS) {
             let (digits, _) = hex_group((*byte).into());
-            // The digits are the upper half; a colon stands behind them.
+            // The digits are the upper half; a colon follows them.
             self.store(((digits >> 16) | u32::from(b':') << 16).to_le_bytes(), 3);
         }
         if !bytes.is_empty() {
@@ -196,14 +196,14 @@ impl Line {
         }
     }
 
-    /// A point in time, see [`TimestampWriter`].
+    /// Appends a point in time, see [`TimestampWriter`].
     #[inline]
     pub fn timestamp(&mut self, ns: u64) {
         let text = *self.timestamps.text(ns);
         self.short(&text);
     }
 
-    /// An address, IPv6 by RFC 5952.
+    /// Appends an address, IPv6 as in RFC 5952.
     #[inline]
     pub fn addr(&mut self, addr: Addr) {
         put_any(self, addr);
@@ -216,7 +216,7 @@ mod tests {
     use crate::text::{self, Cursor};
     use proptest::prelude::*;
 
-    /// The same piece here and by `record::text`.
+    /// Writes the same piece with a line and with `record::text`.
     fn both(put: impl FnOnce(&mut Line), as_text: impl FnOnce(&mut Vec<u8>)) -> (Vec<u8>, Vec<u8>) {
         let (mut line, mut here, mut there) = (Line::new(), Vec::new(), Vec::new());
         put(&mut line);

@@ -1,7 +1,7 @@
 //! Values as text, for the hot path: table-driven, into a caller's buffer, without `fmt` and without allocation.
 //!
-//! Every writer appends to a `Vec<u8>`; a sink keeps one and reuses it, so a row costs no allocation. Whoever puts
-//! many short pieces together uses a [`Line`] instead: the same pieces at a lower price.
+//! Every writer appends to a `Vec<u8>`. A sink keeps one and reuses it, so a row costs no allocation. Code that
+//! appends many short pieces uses a [`Line`] instead, which writes the same pieces at a lower cost.
 
 mod address;
 mod cursor;
@@ -19,10 +19,10 @@ pub use line::Line;
 pub use slice_writer::SliceWriter;
 pub use time::{TimestampWriter, day_since_1970, put_seconds, put_timestamp};
 
-/// Where pieces of text go: a store of fixed width, of which the first bytes count. A copy of variable length would
-/// cost a call.
+/// A destination for pieces of text. A piece is written with a fixed-width store whose first bytes count, because a
+/// copy of variable length would cost a call.
 trait Room {
-    /// Lets `write` fill `N` bytes behind the end; as many as it returns are kept.
+    /// Lets `write` fill `N` bytes after the end. `write` returns the number of bytes to keep.
     fn room<const N: usize>(&mut self, write: impl FnOnce(&mut [u8; N]) -> usize);
 }
 

@@ -1,12 +1,12 @@
-//! A text written into memory that is there already.
+//! Writes text into existing memory.
 
 use super::Room;
 use super::address::put_any;
 use super::decimal::{ASCII_ZEROS, eight_digits, put_decimal};
 use crate::Addr;
 
-/// Writes pieces behind one another into bytes. A piece for which there is no room is left out: whoever makes the room
-/// knows the longest text, and 64 bytes more are enough for every store.
+/// Writes pieces one after another into a slice. A piece that does not fit is omitted, so the caller must provide room
+/// for the longest text plus 64 bytes, which is enough for every store.
 pub struct SliceWriter<'s> {
     bytes: &'s mut [u8],
     at: usize,
@@ -22,19 +22,19 @@ impl Room for SliceWriter<'_> {
 }
 
 impl<'s> SliceWriter<'s> {
-    /// Begins at the first byte.
+    /// Starts at the first byte.
     #[inline]
     pub fn new(bytes: &'s mut [u8]) -> SliceWriter<'s> {
         SliceWriter { bytes, at: 0 }
     }
 
-    /// Bytes written so far.
+    /// Number of bytes written so far.
     #[inline]
     pub fn written(&self) -> usize {
         self.at
     }
 
-    /// A text of any length.
+    /// Appends a text of any length.
     #[inline]
     pub fn text(&mut self, text: &[u8]) {
         if let Some(place) = self.bytes.get_mut(self.at..self.at + text.len()) {
@@ -43,7 +43,7 @@ impl<'s> SliceWriter<'s> {
         }
     }
 
-    /// The first `len` bytes of `chunk`, which is stored whole.
+    /// Appends the first `len` bytes of `chunk` by storing all of it.
     #[inline(always)]
     pub fn chunk<const N: usize>(&mut self, chunk: &[u8; N], len: usize) {
         self.room(|slot| {
@@ -52,23 +52,23 @@ impl<'s> SliceWriter<'s> {
         });
     }
 
-    /// A number in decimal.
+    /// Appends a number in decimal.
     #[inline]
     pub fn decimal(&mut self, n: u64) {
         put_decimal(self, n);
     }
 
-    /// An address.
+    /// Appends an address.
     #[inline]
     pub fn addr(&mut self, addr: Addr) {
         put_any(self, addr);
     }
 
-    /// The first `digits` of the nine digits of nanoseconds of a second.
+    /// Appends the first `digits` of the nine digits of `ns`, the nanoseconds within a second.
     #[inline]
     pub fn fraction(&mut self, ns: u32, digits: usize) {
         let eight = eight_digits(u64::from(ns / 10)) | ASCII_ZEROS;
-        // The byte behind the eight digits is the last one.
+        // The byte after the first eight digits is the last digit.
         let nine = u128::from(eight) | u128::from(b'0' + (ns % 10) as u8) << 64;
         self.chunk(&nine.to_le_bytes(), digits.min(9));
     }

@@ -6,14 +6,14 @@ use super::{put_u64, u64_len};
 const NS_PER_SECOND: u64 = 1_000_000_000;
 /// Bytes of `2026-11-21T14:45:52.123456789Z`.
 const LEN: usize = 30;
-/// Bytes before the fraction's digits.
+/// Bytes before the digits of the fraction.
 const WHOLE: usize = 20;
 
-/// Writes points in time as RFC 3339 in UTC with nanoseconds. Keeps the text of the last second: a later point in the
-/// same second costs its nine digits.
+/// Writes points in time as RFC 3339 in UTC with nanoseconds. Caches the text of the last second: a later point in the
+/// same second costs only its nine digits.
 #[derive(Clone, Debug)]
 pub struct TimestampWriter {
-    /// The second that `text` shows; `u64::MAX` before the first.
+    /// The second that `text` shows; `u64::MAX` before the first one.
     second: u64,
     text: [u8; LEN],
 }
@@ -25,13 +25,13 @@ impl Default for TimestampWriter {
 }
 
 impl TimestampWriter {
-    /// A writer that has written nothing.
+    /// A writer without a cached second.
     pub fn new() -> TimestampWriter {
         TimestampWriter { second: u64::MAX, text: *b"1970-01-01T00:00:00.000000000Z" }
     }
 
-    /// The text of `ns` nanoseconds since 1970: `2026-11-21T14:45:52.123456789Z`. Years have four digits until 2554,
-    /// where 64 bits end.
+    /// The text of `ns` nanoseconds since 1970: `2026-11-21T14:45:52.123456789Z`. 64 bits end in 2554, so every year
+    /// has four digits.
     #[inline]
     pub fn text(&mut self, ns: u64) -> &[u8; LEN] {
         let (second, nanos) = (ns / NS_PER_SECOND, ns % NS_PER_SECOND);
@@ -91,10 +91,10 @@ const DAYS_IN_400_YEARS: i64 = 146_097;
 /// Days from 0000-03-01 to 1970-01-01.
 const FROM_YEAR_0_TO_1970: i64 = 719_468;
 
-/// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar without end.
+/// Year, month and day of a day counted from 1970-01-01, in the proleptic Gregorian calendar.
 ///
-/// Counted in years that begin in March, so that the leap day is the last: then every month's first day follows from
-/// 153 days per five months.
+/// The computation uses years that begin in March, so the leap day is the last day of the year. The first day of each
+/// month then follows from 153 days per five months.
 fn civil(day: i64) -> (i64, u64, u64) {
     let day = day + FROM_YEAR_0_TO_1970;
     let (era, of_era) = (day.div_euclid(DAYS_IN_400_YEARS), day.rem_euclid(DAYS_IN_400_YEARS));
@@ -106,8 +106,8 @@ fn civil(day: i64) -> (i64, u64, u64) {
     (era * 400 + year + next_year, month as u64, of_month as u64)
 }
 
-/// The day counted from 1970-01-01 of a date in the Gregorian calendar; `None` for a month or a day that there is not,
-/// and for years beyond a million.
+/// The day counted from 1970-01-01 of a date in the Gregorian calendar; `None` for a month or a day that does not
+/// exist, and for years beyond a million.
 pub fn day_since_1970(year: i64, month: u64, day: u64) -> Option<i64> {
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) || year.unsigned_abs() > 1_000_000 {
         return None;
@@ -118,7 +118,7 @@ pub fn day_since_1970(year: i64, month: u64, day: u64) -> Option<i64> {
     let (era, of_era) = (year_from_march.div_euclid(400), year_from_march.rem_euclid(400));
     let found = era * DAYS_IN_400_YEARS + of_era * 365 + of_era / 4 - of_era / 100 + of_year as i64;
     let found = found - FROM_YEAR_0_TO_1970;
-    // A day beyond its month's end is a day of the next month.
+    // A day after the end of its month would be a day of the next month.
     (civil(found) == (year, month, day)).then_some(found)
 }
 

@@ -1,10 +1,10 @@
-//! Switches as GNU getopt_long reads them: clusters, glued and separate values, shortened long names, `--`, words
-//! between switches. Its messages are kept: scripts and people know them.
+//! Parses switches like GNU getopt_long: clusters, attached and separate values, abbreviated long names, `--`, and
+//! operands between switches. The error messages are getopt's, because scripts and users know them.
 
 use super::text::printable;
 use std::collections::VecDeque;
 
-/// One switch: letter (0 for none), long name (empty for none), whether it takes a value, what it is.
+/// One switch: letter (0 for none), long name (empty for none), whether it takes a value, and its meaning.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spec<T> {
     pub(super) letter: u8,
@@ -13,25 +13,25 @@ pub(super) struct Spec<T> {
     pub(super) what: T,
 }
 
-/// The switches as they are written, for completion.
+/// The switches with their dashes, for completion.
 pub(super) fn written<T>(specs: &[Spec<T>]) -> Vec<String> {
     specs.iter().flat_map(|spec| names_of(spec.letter, spec.long)).collect()
 }
 
-/// A switch as it is written: its letter, its long name. 0 or nothing for one that it has not.
+/// The short and the long form of a switch with their dashes. A letter of 0 or an empty long name yields no form.
 pub(super) fn names_of(letter: u8, long: &str) -> impl Iterator<Item = String> {
     let short = (letter.is_ascii_graphic() && letter != b'?').then(|| format!("-{}", char::from(letter)));
     let long = (!long.is_empty()).then(|| format!("--{long}"));
     long.into_iter().chain(short)
 }
 
-/// Reads the words of a command line one switch at a time.
+/// Parses a command line, one switch at a time.
 pub(super) struct Getopt<'s, T> {
     specs: &'s [Spec<T>],
     words: VecDeque<Vec<u8>>,
-    /// Letters left of the cluster that is being read.
+    /// The remaining letters of the current cluster.
     cluster: Vec<u8>,
-    /// Words that are no switches, in order.
+    /// Operands (words that are not switches), in order.
     rest: Vec<Vec<u8>>,
 }
 
@@ -40,7 +40,8 @@ impl<'s, T: Copy + PartialEq> Getopt<'s, T> {
         Getopt { specs, words: words.into(), cluster: Vec::new(), rest: Vec::new() }
     }
 
-    /// The next switch and its value; None at the end. An error is getopt's message without the program's name.
+    /// Returns the next switch and its value, or None at the end. An error is getopt's message without the program's
+    /// name.
     pub(super) fn next(&mut self) -> Result<Option<(T, Vec<u8>)>, String> {
         loop {
             if !self.cluster.is_empty() {
@@ -61,7 +62,7 @@ impl<'s, T: Copy + PartialEq> Getopt<'s, T> {
         }
     }
 
-    /// The words that were no switches.
+    /// Returns the operands.
     pub(super) fn into_rest(self) -> Vec<Vec<u8>> {
         self.rest
     }
@@ -102,7 +103,7 @@ impl<'s, T: Copy + PartialEq> Getopt<'s, T> {
         }
     }
 
-    /// The switch called `name`, or the only one whose name starts so.
+    /// Finds the switch called `name`, or the only one whose name starts with it.
     fn find(&self, name: &[u8], word: &[u8]) -> Result<Spec<T>, String> {
         let named = || self.specs.iter().filter(|s| !s.long.is_empty());
         if let Some(exact) = named().find(|s| s.long.as_bytes() == name) {

@@ -1,7 +1,7 @@
-//! The faces of the old tools: their switches, their bytes, their exit codes.
+//! Faces: the command lines, output bytes and exit codes of the old tools.
 //!
-//! A face is thin: it parses its switches into the same demand that the native command makes and hands typed rows
-//! to a writer in `sinks::face`. Nothing here reads the kernel.
+//! A face is thin: it parses its switches into the same demand that the native command makes and hands typed rows to a
+//! writer in `sinks::face`. Nothing here reads the kernel.
 
 pub(crate) mod conntrack;
 pub(crate) mod dropwatch;
@@ -19,11 +19,11 @@ pub(crate) mod ulogd;
 
 use std::ffi::OsString;
 
-/// How a face was called.
+/// The command line of a face.
 pub(crate) struct Call {
-    /// The words after the face's name, without `--bug-compatible` in front.
+    /// The arguments after the face's name, without a leading `--bug-compatible`.
     pub(crate) args: Vec<OsString>,
-    /// True if the old tool's known defects are wanted: `--bug-compatible` right after the face's name, or
+    /// True if the face reproduces the old tool's known defects: `--bug-compatible` directly after the face's name, or
     /// `NETWREN_BUG_COMPATIBLE=1` for links that old scripts call.
     pub(crate) bug_compatible: bool,
 }
@@ -34,7 +34,7 @@ pub(crate) type Run = fn(&Call) -> u8;
 /// The switches of a face's tool, for completion.
 type Switches = fn() -> Vec<String>;
 
-/// The faces by the name of their tool.
+/// All faces, with the name of the tool that each replaces.
 const FACES: &[(&str, Run, Switches)] = &[
     ("ss", ss::run, ss::switches),
     ("netstat", netstat::run, netstat::switches),
@@ -74,7 +74,7 @@ pub(crate) fn switches(name: &str) -> Vec<String> {
 }
 
 impl Call {
-    /// The call made of the words after the face's name.
+    /// Makes a call from the words after the face's name.
     pub(crate) fn new(args: impl Iterator<Item = OsString>) -> Call {
         let mut args: Vec<OsString> = args.collect();
         let mut bug_compatible = std::env::var_os("NETWREN_BUG_COMPATIBLE").is_some_and(|v| v == "1");

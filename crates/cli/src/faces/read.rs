@@ -1,4 +1,4 @@
-//! How faces read a table: by a run of the engine for typed rows.
+//! Reads a table for a face by running the engine over typed rows.
 
 use crate::session::Session;
 use engine::{Disposition, Plan, PlanError, RunError};
@@ -10,7 +10,7 @@ use std::fmt;
 pub(super) enum ReadError {
     /// A regular expression of the filter does not compile.
     Plan(PlanError),
-    /// The source gave nothing.
+    /// The source returned no rows because it failed.
     Run(RunError),
 }
 
@@ -25,7 +25,7 @@ impl fmt::Display for ReadError {
 
 /// Reads `source` once and hands every row that passes the filter of `demand` to `each`. Ctrl-C ends the run early.
 ///
-/// A row that arrives and neither comes to `each` nor is counted elsewhere makes the result partial, with a reason.
+/// A row that arrives but neither reaches `each` nor is counted elsewhere makes the result partial, with a reason.
 pub(super) fn read_rows<T: Table>(
     session: &Session,
     source: &dyn Source<T>,
@@ -48,10 +48,10 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
     use std::process::Command;
 
-    /// The switches of the face, in a process whose faces lose a row.
+    /// Environment variable for tests: the face loses a row, and the value holds its switches.
     const LOSES: &str = "NETWREN_TEST_LOSES";
 
-    /// A source whose first row gets lost, if the process is one that loses rows.
+    /// A source that loses its first row if [`LOSES`] is set.
     pub(super) struct Losing<'s, T: Table>(&'s dyn Source<T>);
 
     impl<'s, T: Table> Losing<'s, T> {
@@ -75,14 +75,14 @@ mod tests {
         }
     }
 
-    /// In a process that loses rows: runs the face there and ends with its exit code.
+    /// If [`LOSES`] is set, runs the face and exits with its exit code.
     fn run_if_losing(face: &str) {
         let Some(args) = std::env::var_os(LOSES) else { return };
         let args = args.to_str().unwrap().split(' ').map(Into::into).collect();
         std::process::exit(find(face).unwrap()(&Call { args, bug_compatible: false }).into());
     }
 
-    /// Runs `test` again by `program` with `args` for its face: the loss of a row is said, and the exit code is `code`.
+    /// Reruns `test` through `program`, with `args` for its face: the run reports the lost row and exits with `code`.
     fn a_lost_row_fails<T>(_: T, mut program: Command, args: &str, code: i32) {
         let (_, test) = std::any::type_name::<T>().split_once("::").unwrap();
         let out = program.args(["--exact", test]).env(LOSES, args).output().unwrap();

@@ -1,8 +1,8 @@
-//! Whether SELinux is on.
+//! Detects SELinux.
 
 use sys::Host;
 
-/// True where libselinux says so too: its file system is mounted and there is a configuration.
+/// True if SELinux is enabled by the test that libselinux uses: selinuxfs is mounted and a configuration file exists.
 pub(super) fn enabled(host: &Host) -> bool {
     let mut text = Vec::new();
     let mounted = host.read_file("/proc/self/mounts", &mut text).is_ok() && is_mounted(&text);

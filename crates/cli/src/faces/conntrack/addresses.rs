@@ -1,28 +1,28 @@
-//! Addresses, prefixes and ports of the command line.
+//! Parses addresses, prefixes and ports of the command line.
 
 use super::options::long_name;
 use super::stop::Stop;
 use super::want::{number, wide_and_rest};
 use record::Addr;
 
-/// An address and, if it was given, the mask behind a slash.
+/// An address, and the mask after its slash if present.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Parsed {
     pub(super) addr: Addr,
-    /// None without a slash, and for a mask that leaves nothing out.
+    /// None without a slash, and for a mask that covers the whole address.
     pub(super) mask: Option<Addr>,
 }
 
 impl Parsed {
-    /// 2 or 10.
+    /// The address family: 2 (IPv4) or 10 (IPv6).
     pub(super) fn family(&self) -> u8 {
         if matches!(self.addr, Addr::V4(_)) { 2 } else { 10 }
     }
 }
 
-/// The value of the switch `letter`; a prefix only where that has a meaning.
+/// Parses the value of the switch `letter`; accepts a prefix only where the switch supports one.
 pub(super) fn parse(letter: u8, word: &[u8]) -> Result<Parsed, Stop> {
-    // The tool looks at so many bytes.
+    // The tool reads at most 45 bytes.
     let seen = word.get(..45).unwrap_or(word);
     let (text, length) = match seen.iter().position(|&b| b == b'/') {
         Some(at) => (seen.get(..at).unwrap_or_default(), Some(bits(seen.get(at + 1..).unwrap_or_default()))),
@@ -40,12 +40,12 @@ pub(super) fn parse(letter: u8, word: &[u8]) -> Result<Parsed, Stop> {
     }
 }
 
-/// The digits behind the slash; None if there is anything else.
+/// The prefix length after the slash; None if it contains anything but digits.
 fn bits(text: &[u8]) -> Option<u8> {
     text.iter().all(u8::is_ascii_digit).then(|| u8::try_from(number(text)).ok()).flatten()
 }
 
-/// The mask of a prefix; None if it covers all.
+/// The mask for a prefix length; None if it covers the whole address.
 fn mask(addr: Addr, length: u8) -> Option<Addr> {
     let byte = |at: usize| {
         let covered = usize::from(length).saturating_sub(at * 8).min(8);
@@ -67,7 +67,7 @@ pub(super) fn masked(addr: Addr, mask: Addr) -> Addr {
     }
 }
 
-/// An address as inet_aton(3) or inet_pton(3) read it.
+/// Parses an address like inet_aton(3) or inet_pton(3).
 fn address(text: &[u8]) -> Option<Addr> {
     if let Some(octets) = aton(text) {
         return Some(Addr::V4(octets));
@@ -76,7 +76,7 @@ fn address(text: &[u8]) -> Option<Addr> {
     text.parse::<std::net::Ipv6Addr>().ok().map(|addr| Addr::V6(addr.octets()))
 }
 
-/// One to four numbers, the last of which fills what is left.
+/// One to four numbers; the last one fills the remaining bytes.
 fn aton(text: &[u8]) -> Option<[u8; 4]> {
     let mut value = 0u64;
     let mut rest = text;
@@ -90,7 +90,7 @@ fn aton(text: &[u8]) -> Option<[u8; 4]> {
                 value |= number << (24 - 8 * place);
                 rest = next;
             }
-            // Behind a blank inet_aton looks at nothing.
+            // inet_aton ignores text after a blank.
             end if end.is_none_or(|(b, _)| b.is_ascii_whitespace()) => {
                 let room = 32 - 8 * place;
                 return (number >> room == 0).then(|| ((value | number) as u32).to_be_bytes());
@@ -101,7 +101,7 @@ fn aton(text: &[u8]) -> Option<[u8; 4]> {
     None
 }
 
-/// Address and port of `-n`, `-g` and `-j`: `1.2.3.4:80`, `[fd00::1]:80`, `:80`.
+/// Splits the value of `-n`, `-g` and `-j` into address and port: `1.2.3.4:80`, `[fd00::1]:80`, `:80`.
 pub(super) fn split_port(word: &[u8]) -> Result<(Vec<u8>, Option<u16>), Stop> {
     let find = |text: &[u8], byte: u8| text.iter().position(|&b| b == byte);
     let (address, port) = if let Some(open) = find(word, b'[') {

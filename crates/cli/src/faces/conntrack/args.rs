@@ -1,5 +1,5 @@
-//! The command line as getopt_long(3) reads it for conntrack: values that may be missing, long names that come with a
-//! protocol, words between switches, and a message that names the word before the one that was looked at.
+//! Parses a command line like getopt_long(3) as conntrack uses it: optional values, long names added by a protocol,
+//! operands between switches, and an error message that names the word before the current one.
 
 use super::stop::Stop;
 use std::collections::VecDeque;
@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 pub(super) enum Value {
     None,
     Needed,
-    /// Only if it is glued to the switch.
+    /// Allowed, but only attached to the switch.
     Glued,
 }
 
@@ -18,21 +18,21 @@ pub(super) enum Value {
 pub(super) struct Long {
     pub(super) name: &'static str,
     pub(super) value: Value,
-    /// The letter, or a protocol's number above 255.
+    /// The letter, or a protocol's code above 255.
     pub(super) code: u16,
 }
 
 /// A switch and its value.
 pub(super) type Switch = (u16, Option<Vec<u8>>);
 
-/// Reads the words of one command line.
+/// Parses the words of one command line.
 pub(super) struct Args {
     words: VecDeque<Vec<u8>>,
     cluster: VecDeque<u8>,
-    /// The word of the cluster that is being read.
+    /// The word that contains the current cluster.
     current: Vec<u8>,
     longs: Vec<Long>,
-    /// The last word that was taken, and the last one that is no switch: getopt moves those in front of what follows.
+    /// The last word consumed, and the last operand: getopt moves operands ahead of the words that follow.
     taken: Vec<u8>,
     stray: Option<Vec<u8>>,
 }
@@ -49,12 +49,12 @@ impl Args {
         }
     }
 
-    /// More long names, behind those that are there.
+    /// Appends more long names.
     pub(super) fn add(&mut self, longs: impl Iterator<Item = Long>) {
         self.longs.extend(longs);
     }
 
-    /// The next switch; None at the end.
+    /// Returns the next switch; None at the end.
     pub(super) fn next(&mut self) -> Result<Option<Switch>, Stop> {
         loop {
             if !self.cluster.is_empty() {
@@ -79,10 +79,10 @@ impl Args {
         }
     }
 
-    /// The word behind a switch without a glued value, if it may be its value.
+    /// Consumes the word after a switch without an attached value, if that word can be its value.
     pub(super) fn word_behind(&mut self, glued: &Option<Vec<u8>>) -> Option<Vec<u8>> {
         let is_switch = |word: &Vec<u8>| matches!(word.first(), Some(b'-' | b'!'));
-        // In the middle of a cluster the next word is still the cluster itself.
+        // In the middle of a cluster, the next word is still the cluster itself.
         if glued.is_some() || !self.cluster.is_empty() || self.words.front().is_none_or(is_switch) {
             return None;
         }
@@ -135,7 +135,7 @@ impl Args {
         }
     }
 
-    /// The name itself, or the only one that begins so. Names that mean the same are one.
+    /// Finds a long name, or the only one that starts with `name`. Synonyms count as one.
     fn find(&self, name: &[u8]) -> Option<Long> {
         if let Some(exact) = self.longs.iter().find(|long| long.name.as_bytes() == name) {
             return Some(*exact);
@@ -154,7 +154,7 @@ impl Args {
     }
 
     fn before(&self) -> &[u8] {
-        // A cluster that is not at its end has not been taken yet.
+        // A cluster counts as consumed only at its end.
         let in_cluster = !self.cluster.is_empty();
         match &self.stray {
             Some(stray) if in_cluster => stray,
@@ -163,7 +163,7 @@ impl Args {
     }
 }
 
-/// `:L::I::U::D::G::E::F::A::hVs:d:…`
+/// Implements the option string `:L::I::U::D::G::E::F::A::hVs:d:…`.
 fn value_of(letter: u8) -> Option<Value> {
     Some(match letter {
         b'L' | b'I' | b'U' | b'D' | b'G' | b'E' | b'F' | b'A' | b'C' | b'n' | b'g' | b'j' | b'>' => Value::Glued,

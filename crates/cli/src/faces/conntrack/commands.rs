@@ -1,4 +1,4 @@
-//! Which function executes which command.
+//! Dispatches commands to their functions.
 
 use super::counters;
 use super::edit;
@@ -10,7 +10,7 @@ use super::stop::Stop;
 use super::table;
 use super::usage;
 
-/// Executes a command line; returns the number of entries that it showed or changed.
+/// Executes a command line; returns the number of entries shown or changed.
 pub(super) fn execute(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
     match line.command {
         None => usage::print(run.session, line).map(|()| 0),

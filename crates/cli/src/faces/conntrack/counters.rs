@@ -8,7 +8,7 @@ use conntrack::{CtTable, count_entries, cpu_counters};
 use record::text::put_u64;
 use sys::OutError;
 
-/// `CTA_STATS_…` by number. The tool has four more names, for what comes after.
+/// `CTA_STATS_…` by number. The tool has four more names for later numbers.
 const NAMES: &[&str] = &[
     "",
     "searched",
@@ -39,11 +39,11 @@ const EXPECT_NAMES: &[&str] = &["", "expect_new", "expect_create", "expect_delet
 pub(super) fn entries(run: &mut Run<'_>, line: &Line) -> Result<(), Stop> {
     match count_entries(run.session.host(), run.place()) {
         Ok(Some(count)) => number(count.into()),
-        // An old kernel, or no right to ask: the file says the same.
+        // The kernel is too old, or permission is missing: the file has the same number.
         Ok(None) => number(from_file(run)?),
         Err(error) => {
             number(from_file(run)?)?;
-            // The tool fails all the same.
+            // The tool still fails.
             if line.bug_compatible { Err(refused(&error, line.command)) } else { Ok(()) }
         }
     }
@@ -60,7 +60,7 @@ fn from_file(run: &Run<'_>) -> Result<u64, Stop> {
 
 /// `-C expect`
 pub(super) fn expectations(run: &mut Run<'_>, line: &Line) -> Result<(), Stop> {
-    // The tool shows the number even if the question was refused.
+    // The tool prints the number even if the kernel refused the request.
     let count = table::count_expectations(run, line);
     if let (Err(_), true) = (&count, line.bug_compatible) {
         number(0)?;
@@ -75,14 +75,14 @@ fn number(n: u64) -> Result<(), Stop> {
     out(&text)
 }
 
-/// `-S`: a line a CPU.
+/// `-S`: one line per CPU.
 pub(super) fn per_cpu(run: &mut Run<'_>, line: &Line) -> Result<(), Stop> {
     let names = if line.table == CtTable::Expect { EXPECT_NAMES } else { NAMES };
     let mut text = Vec::new();
     let read = cpu_counters(run.session.host(), run.place(), line.table, |cpu, counters| {
         text.extend_from_slice(format!("cpu={cpu:<4}\t").as_bytes());
         for (kind, name) in names.iter().enumerate().skip(1) {
-            // The last one counts if a kernel should say a thing twice.
+            // If a kernel sends a counter twice, the last value counts.
             if let Some((_, count)) = counters.iter().rev().find(|(one, _)| usize::from(*one) == kind) {
                 text.extend_from_slice(format!("{name}={count} ").as_bytes());
             }
@@ -100,7 +100,7 @@ pub(super) fn per_cpu(run: &mut Run<'_>, line: &Line) -> Result<(), Stop> {
     out(&text)
 }
 
-/// The same from /proc/net/stat/nf_conntrack: a line of names, then one of hexadecimal numbers a CPU.
+/// The same counters from /proc/net/stat/nf_conntrack: a line of names, then a line of hexadecimal numbers per CPU.
 fn from_proc(run: &Run<'_>) -> Option<Vec<u8>> {
     let mut file = Vec::new();
     run.session.host().read_file("/proc/net/stat/nf_conntrack", &mut file).ok()?;
@@ -119,7 +119,7 @@ fn from_proc(run: &Run<'_>) -> Option<Vec<u8>> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Text to stdout.
+/// Writes text to stdout.
 pub(super) fn out(text: &[u8]) -> Result<(), Stop> {
     match sys::Out::stdout().write_all(text) {
         Ok(()) | Err(OutError::Closed) => Ok(()),

@@ -1,4 +1,4 @@
-//! Commands that change the table, and those about one entry.
+//! Commands that change the table, and commands for a single entry.
 
 use super::entries;
 use super::filter::Filter;
@@ -18,14 +18,14 @@ use record::rows::{Conntrack, CtState, CtTuple, ip_proto, nat_need as need};
 use sinks::face::conntrack::{Change, EntryOptions};
 use sys::Errno;
 
-/// IP_CT_TCP_FLAG_SACK_PERM and IP_CT_TCP_FLAG_BE_LIBERAL (nf_conntrack_tcp.h): a made entry knows no window.
+/// IP_CT_TCP_FLAG_SACK_PERM and IP_CT_TCP_FLAG_BE_LIBERAL (nf_conntrack_tcp.h): a created entry has no TCP window.
 const LIBERAL: u8 = 0x02 | 0x08;
-/// IP_CT_TCP_FLAG_CLOSE_INIT: from TIME_WAIT a new connection may begin at once (RFC 1122).
+/// IP_CT_TCP_FLAG_CLOSE_INIT: a new connection may start immediately from TIME_WAIT (RFC 1122).
 const CLOSE_INIT: u8 = 0x04;
-/// `enum tcp_conntrack`
+/// State number from `enum tcp_conntrack`.
 const TIME_WAIT: u8 = 7;
 
-/// `-I` and `-A`.
+/// `-I` and `-A`: create an entry.
 pub(super) fn create(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
     let given = new_entry(line);
     match run.changes.create(&given) {
@@ -71,7 +71,7 @@ fn new_entry(line: &Line) -> Given<'_> {
     }
 }
 
-/// What may be said of a new entry and of an old one.
+/// The attributes shared by new and changed entries.
 fn meta(want: &Want) -> Given<'static> {
     let is_tcp = want.proto == Some(ip_proto::TCP);
     let closed = matches!(want.state, Some(CtState::Tcp(state)) if state >= TIME_WAIT);
@@ -79,15 +79,15 @@ fn meta(want: &Want) -> Given<'static> {
         timeout_s: want.timeout_s,
         state: want.state,
         tcp_flags: is_tcp.then_some(if closed { LIBERAL | CLOSE_INIT } else { LIBERAL }),
-        // In the machine's order, as the tool has it.
+        // The tool also uses native byte order.
         vtags: want.vtags.map(|tag| tag.map(u32::to_ne_bytes)),
         dccp_role: want.dccp_role,
         ..Given::default()
     }
 }
 
-/// The tool's reply tuple if both were begun: what was not said is zero, the protocol too. Only what is said of ICMP
-/// counts for both.
+/// The tool's reply tuple if both tuples were started on the command line: unspecified values are zero, including the
+/// protocol. Only ICMP values apply to both tuples.
 fn as_said(want: &Want, reply: CtTuple, plain: &CtTuple) -> CtTuple {
     let said = want.reply.src_part.is_some() || want.reply.dst_part.is_some();
     if matches!(reply.proto, ip_proto::ICMP | ip_proto::ICMPV6) {
@@ -97,8 +97,8 @@ fn as_said(want: &Want, reply: CtTuple, plain: &CtTuple) -> CtTuple {
     CtTuple { proto: if said || !known { reply.proto } else { 0 }, ..reply }
 }
 
-/// The reply tuple: what was said of it, and for the rest what answers the original one. Where an address is to be
-/// rewritten the kernel wants the plain answer and does the rewriting itself.
+/// The reply tuple: values from the command line, and for the rest the inverse of the original tuple. If an address is
+/// rewritten by NAT, the kernel requires the plain inverse and rewrites it itself.
 fn completed(line: &Line, plain: &CtTuple) -> CtTuple {
     let Side { src, dst, src_part, dst_part } = line.want.reply;
     let mut reply = *plain;
@@ -113,7 +113,8 @@ fn completed(line: &Line, plain: &CtTuple) -> CtTuple {
     reply
 }
 
-/// What `-n` and `-g` ask for. A port that is not named there is that of the reply tuple, as `-o save` writes it.
+/// The rewrites requested by `-n` and `-g`. A missing port is taken from the reply tuple, because `-o save` writes it
+/// there.
 fn rewrites(line: &Line, orig: &CtTuple) -> (Rewrite, Rewrite) {
     let Want { snat, dnat, reply, .. } = line.want;
     let port = |port: Option<u16>, reply: Option<u16>, orig: u16| {
@@ -124,7 +125,7 @@ fn rewrites(line: &Line, orig: &CtTuple) -> (Rewrite, Rewrite) {
     (Rewrite { addr: snat.addr, port: sport }, Rewrite { addr: dnat.addr, port: dport })
 }
 
-/// `-D`: every entry that passes.
+/// `-D`: deletes every matching entry.
 pub(super) fn delete(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
     let filter = Filter::new(line)?;
     each_row(run, line, &filter, |run, row, writer| {
@@ -134,7 +135,7 @@ pub(super) fn delete(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
         let id = row.id.filter(|_| !line.bug_compatible);
         match run.changes.delete(&Target { tuple: row.orig, zone: row.zone, id }) {
             Ok(()) => {}
-            // It ended by itself meanwhile.
+            // The entry expired in between.
             Err(error) if error.errno() == Some(Errno::NOENT) && !line.bug_compatible => return Ok(false),
             Err(error) => return Err(refused(&error, line.command)),
         }
@@ -142,7 +143,7 @@ pub(super) fn delete(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
     })
 }
 
-/// `-U`: every entry that passes.
+/// `-U`: updates every matching entry.
 pub(super) fn update(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
     let filter = Filter::new(line)?;
     each_row(run, line, &filter, |run, row, writer| {
@@ -167,7 +168,7 @@ pub(super) fn update(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
             }
         });
         match got {
-            // It ended meanwhile, and another entry has its place.
+            // The entry ended in between, and a different entry has its tuple.
             Ok(()) if !is_same => Ok(false),
             Ok(()) => wrote(written).map(|()| true),
             Err(error) if error.errno() == Some(Errno::NOENT) => Ok(false),
@@ -180,7 +181,7 @@ fn reason(error: &DumpError, line: &Line) -> String {
     error.errno().map_or_else(|| error.to_string(), |errno| words(errno, line.command))
 }
 
-/// What is to be said of an entry; None if it is so already.
+/// The change to request for an entry; None if the entry already has these values.
 fn changed<'g>(line: &Line, row: &Conntrack<'_>, room: &'g mut [Vec<u8>; 2]) -> Option<Given<'g>> {
     let want = &line.want;
     let status = want.status.map(|wanted| row.status.map_or(0, |now| now.0) | wanted.set);
@@ -207,8 +208,8 @@ fn changed<'g>(line: &Line, row: &Conntrack<'_>, room: &'g mut [Vec<u8>; 2]) -> 
     })
 }
 
-/// The bits to be sent and which of them are meant: the kernel takes away those in the mask and then turns over those
-/// in the bits. False if nothing changes.
+/// Sets the label bits to send and their mask: the kernel clears the bits in the mask and then flips the bits sent.
+/// Returns false if nothing changes.
 fn changed_labels(line: &Line, row: &Conntrack<'_>, [bits, mask]: &mut [Vec<u8>; 2]) -> bool {
     let (adds, takes) = (line.has(given::ADD_LABEL), line.has(given::DEL_LABEL));
     let now = row.labels.unwrap_or_default();
@@ -216,7 +217,7 @@ fn changed_labels(line: &Line, row: &Conntrack<'_>, [bits, mask]: &mut [Vec<u8>;
         Some(wanted) if adds => {
             bits.clone_from(wanted);
             bits.resize(now.len().max(wanted.len()), 0);
-            // Without labels the whole set is new.
+            // An entry without labels gets the whole set.
             if !now.is_empty() {
                 mask.clone_from(bits);
             }
@@ -236,7 +237,7 @@ fn changed_labels(line: &Line, row: &Conntrack<'_>, [bits, mask]: &mut [Vec<u8>;
     }
 }
 
-/// Calls `each` with every entry; it returns whether it did something to it.
+/// Calls `each` with every entry; `each` returns whether it changed or deleted the entry.
 fn each_row(
     run: &mut Run<'_>,
     line: &Line,
@@ -246,13 +247,13 @@ fn each_row(
     let (session, clock) = (run.session, Times::new(run.session));
     let is_update = line.command == Some(Command::Update);
     let names = |bit: u16| line.labels.as_ref().and_then(|labels| labels.name(bit));
-    // What is deleted the tool shows without labels.
+    // The tool shows deleted entries without labels.
     let labels = is_update && line.labels.is_some();
     let options = EntryOptions { bare: true, ..form(line) };
     let mut writer = run.writer(options, &clock, labels.then_some(&names));
     let mut asked = filter.by_kernel();
     if is_update {
-        // The mark is what is to be.
+        // The mark and status are the new values, not conditions.
         asked.mark = None;
         asked.status = None;
     }
@@ -274,14 +275,14 @@ fn each_row(
     wrote(written).map(|()| count)
 }
 
-/// `-G`: one entry by a tuple.
+/// `-G`: shows one entry by its tuple.
 pub(super) fn get(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
     let filter = Filter::new(line)?;
     let want = &line.want;
     let key = if line.has_any(given::ORIG) {
         Given { orig: Some(want.orig_tuple()), ..Given::default() }
     } else if line.bug_compatible {
-        // The tool makes no request without an original tuple.
+        // The tool sends no request without an original tuple.
         return Err(Stop::refused(&words(Errno::INVAL, line.command)));
     } else {
         let (src_part, dst_part) = want.orig_parts();
@@ -306,15 +307,15 @@ pub(super) fn get(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
     wrote(written.and(end)).map(|()| count)
 }
 
-/// `-F`
+/// `-F`: empties a table.
 pub(super) fn flush(run: &mut Run<'_>, line: &Line) -> Result<(), Stop> {
     let (what, flushed) = match line.table {
         CtTable::Expect => ("expectation", run.changes.flush_expectations()),
-        // The tool's request makes the kernel empty both families, whichever was asked for.
+        // The tool's request always makes the kernel empty both families.
         _ => ("connection tracking", run.changes.flush(if line.bug_compatible { 0 } else { line.family })),
     };
     let flushed = flushed.map_err(|error| refused(&error, line.command));
-    // The tool says so even if it was not.
+    // The tool prints this even if the flush failed.
     if flushed.is_ok() || line.bug_compatible {
         warn(&format!("{}{what} table has been emptied.\n", head()));
     }

@@ -1,4 +1,4 @@
-//! Entries of a table, for the commands that show or change them.
+//! Reads entries for the commands that show or change them.
 
 use super::super::read::{ReadError, read_rows};
 use super::options::given;
@@ -12,8 +12,8 @@ use engine::{Disposition, RunError};
 use record::rows::{Conntrack, Nat, nat_need};
 use record::{Accounting, Demand, Lookups};
 
-/// Hands the entries that `filter` leaves to `each`, which looks at them again; reads at least the fields of the `need`
-/// bits.
+/// Hands the entries that pass `filter` in the kernel to `each`, which tests them again. Reads at least the fields of
+/// the `need` bits.
 pub(super) fn read(
     session: &Session,
     line: &Line,
@@ -35,21 +35,21 @@ pub(super) fn read(
     let read = read_rows(session, &source, demand, &Lookups::none(), each);
     let mut stats = read.map_err(|error| stop(&error, line))?;
     if !stats.is_partial() {
-        // The tool does not tell by what it read.
+        // The tool does not report which backend it used.
         stats.why.clear();
     }
     Ok(stats)
 }
 
-/// True if only a dump of netlink does: it has what is shown, its order, or its effect.
+/// True if only a netlink dump has the required fields, order or effect.
 fn wants_dump(line: &Line, filter: &KernelFilter) -> bool {
     let shows_all = line.shows(output::ID) || line.output & (output::XML | output::SAVE) != 0;
-    // What the kernel refuses (ctnetlink_filter_parse_status) it shall see.
+    // Send the kernel the filters that it refuses (ctnetlink_filter_parse_status), to get its error.
     let refused = filter.status.is_some_and(|(value, mask)| mask == 0 || value & !mask != 0);
     shows_all || refused || filter.zero_counters || line.bug_compatible || line.table != CtTable::Conntrack
 }
 
-/// In the tool's words, where the kernel has refused.
+/// Turns a read error into a message, in the tool's words if the kernel refused.
 fn stop(error: &ReadError, line: &Line) -> Stop {
     let ReadError::Run(RunError::Source(error)) = error else { return Stop::other(error.to_string()) };
     match errno_of(error) {

@@ -1,4 +1,4 @@
-//! `-E`: entries, or expectations, as they come, change and go.
+//! `-E`: shows entries or expectations as they are created, changed and destroyed.
 
 use super::filter::Filter;
 use super::options::{Command, given};
@@ -15,16 +15,16 @@ use record::{Next, SinkError, StreamState};
 use sinks::face::conntrack::{Change, EntryOptions, Origin};
 use sys::SysError;
 
-/// The least that the kernel gives a socket for what waits.
+/// The smallest receive buffer that the kernel gives a socket, in bytes.
 const LEAST_ROOM: i64 = 2304;
 
-/// What the tool says once something was lost.
+/// The tool's message after an event was lost.
 const LOSING: &str = "WARNING: We have hit ENOBUFS! We are losing events.
 This message means that the current netlink socket buffer size is too small.
 Please, check --buffer-size in conntrack(8) manpage.
 ";
 
-/// Shows events until the user or the reader has enough.
+/// Shows events until the user stops the run or the reader closes the pipe.
 pub(super) fn follow(run: &mut Run<'_>, line: &Line) -> Result<(), Stop> {
     let filter = Filter::new(line)?;
     let (session, clock) = (run.session, Times::new(run.session));
@@ -62,7 +62,7 @@ pub(super) fn follow(run: &mut Run<'_>, line: &Line) -> Result<(), Stop> {
             if written.is_ok() { Next::More } else { Next::Stop }
         });
         show.lost(events.lost());
-        // What came together goes out together, and at once.
+        // Events that arrived together are written together and flushed at once.
         match (tide, written.and_then(|()| show.writer.flush())) {
             (Ok(StreamState::Open), Ok(())) => {}
             (Ok(_), written) => break wrote(written),
@@ -88,7 +88,7 @@ fn not_opened(error: &SysError, expectations: bool) -> Stop {
     Stop::other("Can't open netlink socket")
 }
 
-/// Bytes for what waits. The tool says what it got, which is twice what it asked for.
+/// Size of the receive buffer in bytes. The tool reports the size that it got, which is twice the size requested.
 fn buffer_bytes(line: &Line) -> u32 {
     if !line.has(given::BUFFER_SIZE) {
         return BUFFER_BYTES;
@@ -118,7 +118,7 @@ struct Show<'l, 's> {
     entries: CtDecoder,
     expectations: ExpectDecoder,
     shown: u64,
-    /// Events that could not be decoded, and why the first could not.
+    /// Number of events that could not be decoded, and the reason for the first.
     failed: u64,
     first_error: Option<DecodeError>,
     lost: u64,
@@ -162,7 +162,7 @@ impl Show<'_, '_> {
         Ok(())
     }
 
-    /// Says so as soon as the kernel has dropped more; how many they were is told at the end.
+    /// Prints a warning whenever the kernel has dropped more events; the total is reported at the end.
     fn lost(&mut self, lost: u64) {
         if lost > self.lost {
             warn(LOSING);

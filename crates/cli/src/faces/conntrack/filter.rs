@@ -1,4 +1,4 @@
-//! Which entries pass.
+//! Decides which entries pass.
 
 use super::addresses::masked;
 use super::options::{Command, given};
@@ -12,16 +12,16 @@ use record::rows::{Conntrack, CtStatus, CtTuple, ip_proto};
 const SRC_NAT_DONE: u32 = 1 << 7;
 const DST_NAT_DONE: u32 = 1 << 8;
 
-/// The test of a command line.
+/// The filter of a command line.
 pub(super) struct Filter<'l> {
     line: &'l Line,
     want: &'l Want,
-    /// True if the tool would compare entries with what was given.
+    /// True if the tool would compare entries with the given values.
     compares: bool,
 }
 
 impl<'l> Filter<'l> {
-    /// Refuses a mask without an address.
+    /// Makes the filter. Fails for a mask without an address.
     pub(super) fn new(line: &'l Line) -> Result<Filter<'l>, Stop> {
         for (mask, addr, words) in [
             (given::MASK_SRC, given::ORIG_SRC, "Can't use --mask-src without --src"),
@@ -35,7 +35,8 @@ impl<'l> Filter<'l> {
         Ok(Filter { line, want: &line.want, compares })
     }
 
-    /// What the kernel can leave out by itself. It is looked at again: an older kernel takes no notice of some of it.
+    /// The part of the filter that the kernel can apply. It is tested again here, because older kernels ignore some of
+    /// it.
     pub(super) fn by_kernel(&self) -> KernelFilter {
         let (line, want, old) = (self.line, self.want, self.line.bug_compatible);
         let mut filter = KernelFilter { family: line.family, mark: want.mark, ..KernelFilter::default() };
@@ -43,7 +44,7 @@ impl<'l> Filter<'l> {
             filter.status = want.status.map(|status| kernel_status(status, old));
             filter.zero_counters = line.has(given::ZERO);
         }
-        // Counters are set to zero only where nothing is left out.
+        // The kernel resets counters only without a filter.
         if old || filter.zero_counters {
             return filter;
         }
@@ -58,7 +59,7 @@ impl<'l> Filter<'l> {
             want.proto,
             Some(ip_proto::TCP | ip_proto::UDP | ip_proto::UDPLITE | ip_proto::SCTP | ip_proto::DCCP)
         );
-        // Of IPv6 the kernel (6.18 too) leaves out those that are equal (ctnetlink_filter_match_tuple).
+        // For IPv6 addresses, the kernel (6.18 included) drops the entries that match (ctnetlink_filter_match_tuple).
         let v4 = |addr: &Addr| matches!(addr, Addr::V4(_));
         filter.orig = TupleFilter {
             src: want.orig.src.filter(|src| v4(src) && !line.has(given::MASK_SRC)),
@@ -70,12 +71,12 @@ impl<'l> Filter<'l> {
         filter
     }
 
-    /// True if the entry is to be shown (or ended).
+    /// True if the entry must be shown (or deleted).
     pub(super) fn passes(&self, row: &Conntrack<'_>) -> bool {
         self.nat(row) && self.mark(row) && self.labels(row) && self.networks(row) && self.like(row)
     }
 
-    /// The same for `-U`, where the mark, the state and the like are what is to be.
+    /// The same for `-U`, where the mark, the state and so on are the new values.
     pub(super) fn chooses(&self, row: &Conntrack<'_>) -> bool {
         let id = self.want.id.is_none() || row.id.is_none() || self.want.id == row.id;
         let tuples = self.orig(row) && self.reply(row) && self.zones(row);
@@ -122,7 +123,7 @@ impl<'l> Filter<'l> {
         self.rewritten(row, self.want.dnat, (CtStatus::DST_NAT, DST_NAT_DONE), addr, port)
     }
 
-    /// `addr` and `port` are what was there and what is there instead.
+    /// True if NAT rewrote the entry to `to`. `addr` and `port` hold the values before and after.
     fn rewritten(
         &self,
         row: &Conntrack<'_>,
@@ -134,7 +135,7 @@ impl<'l> Filter<'l> {
         if self.line.bug_compatible {
             return rewritten_old(row, to, done, (addr, now), (port, port_now));
         }
-        // The status is the witness; an event without one has only its tuples.
+        // The status decides; an event without status has only its tuples.
         let has_ports = row.orig.has_ports() || row.orig.proto == ip_proto::GRE;
         let differs = addr != now || has_ports && port != port_now;
         let is = row.status.map_or(differs, |status| status.has(bit));
@@ -142,7 +143,7 @@ impl<'l> Filter<'l> {
             && to.port.is_none_or(|to| has_ports && port != port_now && to == port_now)
     }
 
-    /// Every other thing that was given.
+    /// Tests all other given values.
     fn like(&self, row: &Conntrack<'_>) -> bool {
         if !self.compares {
             return true;
@@ -190,7 +191,7 @@ impl<'l> Filter<'l> {
     }
 
     fn side(&self, side: &Side, tuple: &CtTuple) -> bool {
-        // Keys of GRE the tool does not look at.
+        // The tool ignores GRE keys.
         let parts = !(self.line.bug_compatible && tuple.proto == ip_proto::GRE);
         let part = |wanted: Option<u16>, has| !parts || wanted.is_none_or(|part| part == has);
         side.src.is_none_or(|addr| addr == tuple.src)
@@ -212,8 +213,8 @@ impl<'l> Filter<'l> {
     }
 }
 
-/// As the tool has it: the tuples are compared, whatever the protocol, if address translation had a look at the entry;
-/// an IPv6 address that was asked for is not looked at.
+/// The tool's test: it compares the tuples of any protocol if NAT has processed the entry, and ignores a requested
+/// IPv6 address.
 fn rewritten_old(
     row: &Conntrack<'_>,
     to: NatTarget,

@@ -1,4 +1,4 @@
-//! Names of labels: /etc/xtables/connlabel.conf.
+//! Label names from /etc/xtables/connlabel.conf.
 
 use super::stop::{Stop, in_words, warn};
 use super::want::wide_and_rest;
@@ -6,17 +6,17 @@ use std::rc::Rc;
 use sys::{Errno, Host};
 
 const FILE: &str = "/etc/xtables/connlabel.conf";
-/// Bits that a name can stand for; the kernel keeps 128 of them.
+/// Number of bits that can have names; the kernel stores 128 of them.
 const BITS_MAX: u64 = 1024;
 
-/// Names by bit.
+/// Label names, indexed by bit.
 #[derive(Debug, Default)]
 pub(super) struct Labels {
     names: Vec<Option<Box<[u8]>>>,
 }
 
 impl Labels {
-    /// Reads the file. A file that cannot be read, or without names, is told as the tool tells it.
+    /// Reads the file. If it is unreadable or has no names, prints the tool's message.
     pub(super) fn read(host: &Host) -> Option<Rc<Labels>> {
         let mut text = Vec::new();
         let why = match host.read_file(FILE, &mut text) {
@@ -33,7 +33,7 @@ impl Labels {
         None
     }
 
-    /// Lines of a number and a name; what else there is counts for nothing.
+    /// Parses lines with a number and a name; ignores anything else.
     fn parse(text: &[u8]) -> Labels {
         let mut labels = Labels::default();
         for line in text.split(|&b| b == b'\n').filter(|line| !line.starts_with(b"#")) {
@@ -66,7 +66,7 @@ impl Labels {
     }
 }
 
-/// The bits of names between commas, in whole words of 32.
+/// The bits for a comma-separated list of names, padded to whole 32-bit words.
 pub(super) fn bits(labels: Option<&Labels>, list: &[u8]) -> Result<Vec<u8>, Stop> {
     let mut bits = Vec::new();
     for name in list.split(|&b| b == b',') {
@@ -84,7 +84,7 @@ fn set(bits: &mut Vec<u8>, bit: usize) {
     }
 }
 
-/// Adds the bits of `more` to `bits`.
+/// Adds `more` to `bits`.
 pub(super) fn join(bits: &mut Option<Vec<u8>>, more: Vec<u8>) {
     let Some(bits) = bits else {
         *bits = Some(more);

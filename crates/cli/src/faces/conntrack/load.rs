@@ -1,4 +1,4 @@
-//! `-R FILE`: a command a line.
+//! `-R FILE`: runs one command per line.
 
 use super::commands;
 use super::options::Command;
@@ -13,13 +13,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use sys::infile;
 
-/// More words or longer ones are a mistake for the tool.
+/// The tool rejects more words or longer ones.
 const WORDS_MAX: usize = 253;
 const WORD_MAX: usize = 1023;
-/// A million entries as `-o save` writes them are 180 MB. What is larger is no such file, and refused whole.
+/// A million entries written by `-o save` take 180 MB. A larger file is rejected as a whole.
 const BYTES_MAX: u64 = 512 << 20;
 
-/// Does what the lines of a file say, all of them or, if one makes no sense, none.
+/// Executes all lines of a file, or none if one of them is invalid.
 pub(super) fn file(session: &Session, name: &[u8], bug_compatible: bool) -> Result<u8, Stop> {
     let text = read(name)?;
     let parsed = |line: &[u8]| {
@@ -31,7 +31,7 @@ pub(super) fn file(session: &Session, name: &[u8], bug_compatible: bool) -> Resu
             allowed(line.command)?;
         }
     }
-    // Read twice: a parsed line is larger than its text.
+    // Lines are parsed again, because a parsed line is larger than its text.
     let mut run = Run::new(session);
     for line in lines(&text) {
         if let Some(line) = parsed(line)? {
@@ -43,7 +43,7 @@ pub(super) fn file(session: &Session, name: &[u8], bug_compatible: bool) -> Resu
     }
     session.finish(&mut run.stats);
     footer(&run.stats);
-    // As a shell shows a program that SIGINT has ended.
+    // The exit code that a shell reports for a program killed by SIGINT.
     Ok(if session.interrupted() { 130 } else { u8::from(run.stats.is_partial()) })
 }
 
@@ -59,7 +59,7 @@ fn read(name: &[u8]) -> Result<Vec<u8>, Stop> {
     })
 }
 
-/// The lines that count.
+/// The lines that are not blank or comments.
 fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let blank = |b: &u8| matches!(b, b' ' | b'\t');
     text.split(|&b| b == b'\n').filter(move |line| {
@@ -68,7 +68,7 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The words of a line. Quotation marks hold blanks together, a backslash between them takes the next byte as it is.
+/// Splits a line into words. Quotation marks keep blanks, and a backslash inside them makes the next byte literal.
 fn split(line: &[u8]) -> Result<Vec<Vec<u8>>, Stop> {
     let (mut words, mut word): (Vec<Vec<u8>>, Vec<u8>) = (Vec::new(), Vec::new());
     let (mut quoted, mut escaped) = (false, false);
@@ -79,7 +79,7 @@ fn split(line: &[u8]) -> Result<Vec<Vec<u8>>, Stop> {
                 escaped = false;
             }
             b'\\' if quoted => escaped = true,
-            // What is quoted is a word, even if nothing is in it.
+            // A quoted word counts even if it is empty.
             b'"' if quoted => {
                 quoted = false;
                 words.push(std::mem::take(&mut word));
@@ -105,7 +105,7 @@ fn split(line: &[u8]) -> Result<Vec<Vec<u8>>, Stop> {
     Ok(words)
 }
 
-/// Only commands that change something.
+/// Accepts only commands that change the table.
 fn allowed(command: Option<Command>) -> Result<(), Stop> {
     let name = match command {
         Some(Command::Create | Command::Add | Command::Update | Command::Delete | Command::Flush) => return Ok(()),
@@ -115,7 +115,7 @@ fn allowed(command: Option<Command>) -> Result<(), Stop> {
         Some(Command::Version) => "-V",
         Some(Command::Help) => "-h",
         Some(Command::ExpList) => "-L expect",
-        // So it is called there.
+        // The tool's name for this command.
         Some(Command::ExpCreate) => "-C expect",
         Some(Command::ExpDelete) => "-D expect",
         Some(Command::ExpGet) => "-G expect",

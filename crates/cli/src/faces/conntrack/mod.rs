@@ -1,7 +1,7 @@
-//! The face of conntrack (conntrack-tools 1.4.7): its command line, its requests, its exit codes. The bytes are
-//! `sinks::face::conntrack`'s, the messages to the kernel the crate `conntrack`'s.
+//! The conntrack face (conntrack-tools 1.4.7): its command line, requests and exit codes. `sinks::face::conntrack`
+//! writes the bytes, and the crate `conntrack` the messages to the kernel.
 //!
-//! Words become a [`parse::Line`]; [`commands::execute`] does what it says. Which entries pass is in [`filter`].
+//! Words become a [`parse::Line`], which [`commands::execute`] runs. [`filter`] decides which entries pass.
 
 mod addresses;
 mod args;

@@ -1,10 +1,10 @@
-//! Commands, switches, and which go together.
+//! Commands, switches, and their valid combinations.
 
 use super::args::{Long, Value};
 use super::stop::Stop;
 use crate::faces::getopt;
 
-/// What is to be done.
+/// The action of a command line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Command {
     List,
@@ -30,7 +30,7 @@ pub(super) enum Command {
 }
 
 impl Command {
-    /// That of a letter, for entries or for expectations; None where there is none.
+    /// The command of a letter, for entries or for expectations; None if the letter is not a command.
     pub(super) fn of(letter: u8, expectations: bool) -> Option<Command> {
         use Command::{
             Add, Count, Create, Delete, Event, ExpCount, ExpCreate, ExpDelete, ExpEvent, ExpFlush, ExpGet, ExpList,
@@ -54,7 +54,8 @@ impl Command {
         if expectations { of_expectations } else { Some(entries) }
     }
 
-    /// What it says of every switch, in the order of [`NAMES`]: 0 not with it, 1 needed, 2 may be, 3 one pair of them.
+    /// The rules for each switch, in the order of [`NAMES`]: 0 forbidden, 1 required, 2 optional, 3 one pair is
+    /// required.
     fn switches(self) -> &'static str {
         match self {
             Command::List => "22222022000220202222202220022",
@@ -74,10 +75,10 @@ impl Command {
     }
 }
 
-/// Without a command no switch is any good.
+/// Rules for a command line without a command: every switch is forbidden.
 const NONE: &str = "00000000000000000000000000000";
 
-/// The switches that were given, a bit each.
+/// One bit per switch given.
 pub(super) mod given {
     pub(in super::super) const ORIG_SRC: u32 = 1;
     pub(in super::super) const ORIG_DST: u32 = 1 << 1;
@@ -109,12 +110,12 @@ pub(super) mod given {
     pub(in super::super) const REPLY_ZONE: u32 = 1 << 28;
     pub(in super::super) const ORIG: u32 = ORIG_SRC | ORIG_DST;
     pub(in super::super) const REPLY: u32 = REPLY_SRC | REPLY_DST;
-    /// What the tool compares entries by.
+    /// The values by which the tool compares entries.
     pub(in super::super) const COMPARISON: u32 =
         PROTO | ORIG | REPLY | MARK | SECMARK | STATUS | ID | ZONE | LABEL | ORIG_ZONE | REPLY_ZONE;
 }
 
-/// Their names in messages.
+/// Names of the switches in messages.
 const NAMES: [&str; 29] = [
     "src",
     "dst",
@@ -151,7 +152,7 @@ const fn long(name: &'static str, value: Value, letter: u8) -> Long {
     Long { name, value, code: letter as u16 }
 }
 
-/// Every long name that is there without a protocol.
+/// Long names that are available without a protocol.
 pub(super) const LONGS: &[Long] = &[
     long("dump", Value::Glued, b'L'),
     long("create", Value::Glued, b'I'),
@@ -198,12 +199,12 @@ pub(super) const LONGS: &[Long] = &[
     long("reply-zone", Value::Needed, b')'),
 ];
 
-/// The long name of a letter.
+/// The long name for a letter.
 pub(super) fn long_name(letter: u8) -> &'static str {
     LONGS.iter().find(|long| long.code == u16::from(letter)).map_or("unknown", |long| long.name)
 }
 
-/// Checks the switches that were given with a command.
+/// Checks the given switches against a command.
 pub(super) fn check(command: Option<Command>, given: u32) -> Result<(), Stop> {
     let rules = command.map_or(NONE, Command::switches);
     let pairs = [given::ORIG, given::REPLY];
@@ -211,7 +212,8 @@ pub(super) fn check(command: Option<Command>, given: u32) -> Result<(), Stop> {
     check_against(rules, &NAMES, given, Some((pairs, words)))
 }
 
-/// Checks `given`, a bit a switch, against the rules of a command. Where rules are 3, one of the pairs must be there.
+/// Checks the switch bits in `given` against the rules of a command. If a rule is 3, one of the pairs must be
+/// present.
 pub(super) fn check_against(
     rules: &str,
     names: &[&str],
@@ -229,12 +231,12 @@ pub(super) fn check_against(
     if pairs.iter().any(|pair| given & pair == *pair) {
         return Ok(());
     }
-    // Which pair was begun; the first if none was.
+    // The pair of which a part was given, else the first.
     let begun = pairs.iter().position(|pair| given & pair != 0).unwrap_or(0);
     Err(Stop::usage(words.get(begun).copied().unwrap_or_default()))
 }
 
-/// Its switches as they are written, for completion.
+/// The switches with their dashes, for completion.
 pub(super) fn written() -> Vec<String> {
     let letter = |long: &Long| u8::try_from(long.code).unwrap_or(0);
     LONGS.iter().flat_map(|long| getopt::names_of(letter(long), long.name)).collect()

@@ -1,9 +1,9 @@
-//! Whose netlink socket has a port id: the program that changed an entry.
+//! Finds the program that changed an entry: the owner of the netlink socket with that port id.
 
 use crate::session::Session;
 use sys::Host;
 
-/// Finds programs by port ids; the newest answer is kept.
+/// Finds programs by port id and keeps the most recent result.
 pub(super) struct Origins<'s> {
     host: &'s Host,
     newest: Option<(u32, u64, Option<Vec<u8>>)>,
@@ -14,7 +14,7 @@ impl<'s> Origins<'s> {
         Origins { host: session.host(), newest: None }
     }
 
-    /// The program's name; none if its socket is gone by now or its owner cannot be seen.
+    /// The program's name; None if its socket has been closed or its owner is not visible.
     pub(super) fn program(&mut self, portid: u32) -> Option<&[u8]> {
         let inode = inode_of(self.host, portid)?;
         let known = self.newest.as_ref().is_some_and(|(port, socket, _)| (*port, *socket) == (portid, inode));
@@ -25,7 +25,7 @@ impl<'s> Origins<'s> {
     }
 }
 
-/// The inode of the netfilter socket with that port id, from /proc/net/netlink.
+/// The inode of the netfilter socket with this port id, from /proc/net/netlink.
 fn inode_of(host: &Host, portid: u32) -> Option<u64> {
     const NETFILTER: &str = "12";
     let mut text = Vec::new();
@@ -39,10 +39,11 @@ fn inode_of(host: &Host, portid: u32) -> Option<u64> {
     })
 }
 
-/// Who holds the socket: most have their pid for a port id, of the others every process is looked at.
+/// The process that owns the socket. Most sockets have their owner's pid as port id; for others every process is
+/// searched.
 fn owner(host: &Host, portid: u32, inode: u64) -> Option<Vec<u8>> {
     let wanted = format!("socket:[{inode}]");
-    // A process that holds the socket before its name is read and after it is one and the same.
+    // The process must have the socket open both before and after its name is read, or its pid may have been reused.
     let name = |pid| name(host, pid).filter(|_| holds(host, pid, &wanted));
     if holds(host, portid, &wanted) {
         return name(portid);
@@ -63,7 +64,7 @@ fn holds(host: &Host, pid: u32, wanted: &str) -> bool {
     fds.iter().any(|fd| host.read_link(&format!("/proc/{pid}/fd/{fd}"), &mut link).is_ok() && link == wanted.as_bytes())
 }
 
-/// The name in /proc/PID/stat, up to the first closing parenthesis as the tool has it.
+/// The name in /proc/PID/stat, cut at the first closing parenthesis as in the tool.
 fn name(host: &Host, pid: u32) -> Option<Vec<u8>> {
     let mut comm = Vec::new();
     host.read_file(&format!("/proc/{pid}/comm"), &mut comm).ok()?;

@@ -1,4 +1,4 @@
-//! One command line, read.
+//! Parses one command line.
 
 use super::addresses::{self, split_port};
 use super::args::Args;
@@ -13,22 +13,22 @@ use record::Addr;
 use std::rc::Rc;
 use sys::Host;
 
-/// Everything that a command line says.
+/// A parsed command line.
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) command: Option<Command>,
     pub(super) table: CtTable,
-    /// `given::…`
+    /// Bits from [`given`].
     pub(super) given: u32,
-    /// 2, 10 or 0 for both.
+    /// 2 (IPv4), 10 (IPv6), or 0 for both.
     pub(super) family: u8,
     pub(super) want: Want,
-    /// What `-p` named: number, and name if it is not one of the eight.
+    /// The protocol named by `-p`; None if it is not one of the eight with switches.
     pub(super) protocol: Option<&'static Protocol>,
-    /// `event::…`
+    /// Bits from `event`.
     pub(super) events: u32,
     pub(super) buffer_bytes: i64,
-    /// `output::…`
+    /// Bits from `output`.
     pub(super) output: u32,
     pub(super) labels: Option<Rc<Labels>>,
     pub(super) bug_compatible: bool,
@@ -40,18 +40,18 @@ impl Line {
         self.given & bits == bits
     }
 
-    /// True if any of them was.
+    /// True if any of these switches was given.
     pub(super) fn has_any(&self, bits: u32) -> bool {
         self.given & bits != 0
     }
 
-    /// True if `-o` asks for it.
+    /// True if `-o` requests it.
     pub(super) fn shows(&self, bit: u32) -> bool {
         self.output & bit != 0
     }
 }
 
-/// Reads the words behind the tool's name.
+/// Parses the words after the tool's name.
 pub(super) fn parse(host: &Host, words: Vec<Vec<u8>>, bug_compatible: bool) -> Result<Line, Stop> {
     let line = Line {
         command: None,
@@ -77,7 +77,7 @@ struct Reader<'h> {
     host: &'h Host,
     args: Args,
     line: Line,
-    /// Which of the protocol's switches were given.
+    /// Bits of the protocol's switches that were given.
     of_protocol: u32,
 }
 
@@ -193,7 +193,8 @@ impl Reader<'_> {
         };
         let Some(word) = self.args.word_behind(glued) else { return Ok(()) };
         let (address, port) = split_port(&word)?;
-        // Right and old differ: the tool takes no port without an address, nor does its kernel request.
+        // This applies with and without `bug_compatible`: the tool and its kernel request accept no port without an
+        // address.
         let addr = addresses::parse(letter, &address)?;
         self.set_family(addr.family())?;
         let target = NatTarget { addr: Some(addr.addr), port };
@@ -214,7 +215,7 @@ impl Reader<'_> {
             None => super::protocol_names::number(self.host, word).or_else(|| by_number(word)),
         };
         let Some(number) = number else { return Err(Stop::about("`%' unsupported protocol", word)) };
-        // A name of /etc/protocols that is not the tool's own has no switches, even if its number has.
+        // A name that is only in /etc/protocols has no switches, even if its number belongs to a protocol that has.
         let numeric = by_number(word).is_some();
         self.line.protocol = by_name.or_else(|| PROTOCOLS.iter().find(|one| numeric && one.number == number));
         self.line.want.proto = Some(number);
@@ -238,7 +239,7 @@ impl Reader<'_> {
         let mut status = self.line.want.status.unwrap_or_default();
         words::status(list, &mut status)?;
         self.line.want.status = Some(status);
-        // The tool puts the status into the place of the mark.
+        // The tool stores the status in place of the mark.
         if let (Some(mark), true) = (&mut self.line.want.mark, self.line.bug_compatible) {
             mark.0 = status.set;
         }
@@ -278,7 +279,7 @@ impl Reader<'_> {
         self.read_labels();
         self.one_change_of_labels()?;
         let behind = self.args.word_behind(&glued);
-        // The tool takes no notice of a value that is glued to the switch, and takes all labels away.
+        // The tool ignores a value attached to the switch, and removes all labels.
         let list = if self.line.bug_compatible { behind } else { behind.or(glued) };
         if let Some(list) = list {
             let bits = labels::bits(self.line.labels.as_deref(), &list)?;
@@ -302,7 +303,7 @@ impl Reader<'_> {
             b'(' => (*line, want.orig_zone) = (*line | given::ORIG_ZONE, Some(wide(value) as u16)),
             b')' => (*line, want.reply_zone) = (*line | given::REPLY_ZONE, Some(wide(value) as u16)),
             b'i' => (*line, want.id) = (*line | given::ID, Some(wide(value) as u32)),
-            // Of no use: kernels since 2.6.37 tell a context instead.
+            // Has no effect: kernels since 2.6.37 report a security context instead.
             b'c' => *line |= given::SECMARK,
             b'z' => *line |= given::ZERO,
             b'b' => {
@@ -340,17 +341,17 @@ impl Reader<'_> {
     }
 }
 
-/// A protocol's number, 0 to 255.
+/// Parses a protocol number, 0 to 255.
 fn by_number(word: &[u8]) -> Option<u8> {
     let (number, rest) = wide_and_rest(word);
     (rest.is_empty() && !word.is_empty()).then(|| u8::try_from(number).ok()).flatten()
 }
 
-/// Status bits that the kernel is to compare: value and mask.
+/// Status bits for the kernel to compare: value and mask.
 pub(super) fn kernel_status(status: Status, bug_compatible: bool) -> (u32, u32) {
     match status {
         Status { set, unset: 0 } => (set, set),
-        // The tool forgets those that must be there in the mask, and gets nothing.
+        // The tool leaves the required bits out of the mask, so that nothing matches.
         Status { set, unset } if bug_compatible => (set, unset),
         Status { set, unset } => (set, set | unset),
     }

@@ -1,13 +1,13 @@
-//! Protocols by their names in /etc/protocols.
+//! Looks up protocols in /etc/protocols.
 
 use sys::Host;
 
-/// The number of a protocol; its name or one of its other names, as written there.
+/// The number of a protocol by its name or an alias; case-sensitive.
 pub(super) fn number(host: &Host, wanted: &[u8]) -> Option<u8> {
     find(host, |number, names| names.contains(&wanted).then_some(number))
 }
 
-/// The first name of a protocol.
+/// The primary name of a protocol.
 pub(super) fn name(host: &Host, wanted: u8) -> Option<String> {
     find(host, |number, names| {
         let first = names.first().filter(|_| number == wanted)?;
@@ -15,7 +15,7 @@ pub(super) fn name(host: &Host, wanted: u8) -> Option<String> {
     })
 }
 
-/// Calls `look` with the number and the names of every line until it finds something.
+/// Calls `look` with the number and the names of each line until it returns a value.
 fn find<T>(host: &Host, look: impl Fn(u8, &[&[u8]]) -> Option<T>) -> Option<T> {
     let mut text = Vec::new();
     host.read_file("/etc/protocols", &mut text).ok()?;

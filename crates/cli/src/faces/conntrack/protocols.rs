@@ -1,4 +1,4 @@
-//! What each protocol adds to the command line.
+//! Switches that each protocol adds to the command line.
 
 use super::args::{Long, Value};
 use super::options::{Command, check_against};
@@ -7,7 +7,7 @@ use super::want::{Want, number, wide};
 use record::rows::{CtState, ip_proto};
 use sinks::face::conntrack::{DCCP_ROLES, DCCP_STATES, SCTP_STATES, TCP_STATES};
 
-/// What a switch of a protocol is about.
+/// The value that a protocol's switch sets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Item {
     OrigSrc,
@@ -27,18 +27,18 @@ enum Item {
     IcmpId,
 }
 
-/// A protocol that has switches of its own.
+/// A protocol with its own switches.
 #[derive(Debug)]
 pub(super) struct Protocol {
     pub(super) name: &'static str,
     pub(super) number: u8,
-    /// Its switches: a bit each, in this order.
+    /// Its switches, one bit each in this order.
     items: &'static [(Item, &'static str)],
-    /// Other names of some.
+    /// Alternative names of some switches.
     aliases: &'static [(Item, &'static str)],
-    /// Which may go with a command.
+    /// The rules for its switches, by command.
     rules: fn(Command) -> &'static str,
-    /// What is said if half of a pair is there.
+    /// The messages for an incomplete pair of switches.
     pairs: Option<[&'static str; 2]>,
     help: &'static str,
 }
@@ -54,7 +54,7 @@ impl Protocol {
         all.map(move |(item, name)| Long { name, value: Value::Needed, code: FIRST + code(*item) as u16 })
     }
 
-    /// Takes the value of a switch; returns its bit.
+    /// Applies the value of a switch; returns the switch's bit.
     pub(super) fn take(&self, code: u16, value: &[u8], want: &mut Want) -> Result<u32, Stop> {
         let bit = code.saturating_sub(FIRST);
         let Some((item, _)) = self.items.get(usize::from(bit)) else { return Ok(0) };
@@ -83,7 +83,7 @@ impl Protocol {
     fn state(&self, word: &[u8]) -> Result<CtState, Stop> {
         let find = |names: &[&str]| names.iter().position(|name| name.as_bytes() == word).map(|at| at as u8);
         match self.number {
-            // Before 2.6.31 SYN_SENT2 was called so.
+            // The name of SYN_SENT2 before 2.6.31.
             ip_proto::TCP if word == b"LISTEN" => Ok(CtState::Tcp(9)),
             ip_proto::TCP => {
                 find(TCP_STATES).map(CtState::Tcp).ok_or_else(|| Stop::about("unknown TCP state `%'", word))
@@ -95,7 +95,7 @@ impl Protocol {
         }
     }
 
-    /// Checks the switches that were given, a bit each.
+    /// Checks the given switches, one bit each.
     pub(super) fn check(&self, command: Option<Command>, given: u32) -> Result<(), Stop> {
         let Some(command) = command else { return Ok(()) };
         let mut names = [""; 11];
@@ -105,7 +105,7 @@ impl Protocol {
         check_against((self.rules)(command), &names, given, self.pairs.map(|words| ([0b11, 0b1100], words)))
     }
 
-    /// What `-h -p` says of it.
+    /// The protocol's text for `-h -p`.
     pub(super) fn help(&self) -> String {
         format!("Proto `{}' help:\n{}", self.name, self.help)
     }
@@ -146,11 +146,11 @@ macro_rules! port_help {
 
 const PORT_HELP: &str = port_help!("");
 
-/// Commands by what most protocols say of them.
+/// Commands grouped by the rules that most protocols have for them.
 enum Group {
-    /// Entries are chosen.
+    /// Commands that select entries.
     Choose,
-    /// An entry is made.
+    /// Commands that create an entry.
     Make,
     Get,
     MakeExpectation,
@@ -233,7 +233,7 @@ const UDP_ITEMS: &[(Item, &str)] =
 const TCP_ITEMS: &[(Item, &str)] =
     &[PORTS[0], PORTS[1], PORTS[2], PORTS[3], PORTS[4], PORTS[5], STATE, TUPLE_PORTS[0], TUPLE_PORTS[1]];
 
-/// Every protocol with switches.
+/// The protocols that have switches.
 pub(super) static PROTOCOLS: [Protocol; 8] = [
     Protocol {
         name: "tcp",

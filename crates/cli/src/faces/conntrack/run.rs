@@ -1,4 +1,4 @@
-//! From a command line to what it does.
+//! Shared parts of running a command: session, writer, messages, exit code.
 
 use super::options::Command;
 use super::parse::Line;
@@ -16,14 +16,14 @@ use sinks::Out;
 use sinks::face::conntrack::{Civil, Clock, EntryOptions, EntryWriter, Form, LabelNames};
 use sys::Errno;
 
-/// What a run keeps from one command to the next.
+/// The state of a run, shared by its commands.
 pub(super) struct Run<'s> {
     pub(super) session: &'s Session,
     pub(super) changes: Changes<'s>,
     pub(super) stats: Accounting,
 }
 
-/// The table's writer.
+/// A writer of entries to stdout.
 pub(super) type ToStdout<'l> = EntryWriter<'l, Stdout>;
 
 impl<'s> Run<'s> {
@@ -32,12 +32,12 @@ impl<'s> Run<'s> {
         Run { session, changes: Changes::new(session.host(), place), stats: Accounting::default() }
     }
 
-    /// Where it reads.
+    /// The namespace of the session.
     pub(super) fn place(&self) -> NetnsRef<'s> {
         NetnsRef { netns: None, netns_id: self.session.netns_id() }
     }
 
-    /// A writer to stdout.
+    /// Makes a writer to stdout.
     pub(super) fn writer<'l>(
         &self,
         options: EntryOptions,
@@ -47,7 +47,7 @@ impl<'s> Run<'s> {
         EntryWriter::new(options, clock, labels, Out::new(Stdout::new()))
     }
 
-    /// Keeps what was wrong with a dump.
+    /// Records the errors of a dump.
     pub(super) fn note(&mut self, dumped: &Dumped) {
         self.note_nonsense("entries", dumped.malformed, dumped.first_error);
         if dumped.end.interrupted {
@@ -56,7 +56,7 @@ impl<'s> Run<'s> {
         }
     }
 
-    /// Counts what could not be decoded, with the first reason.
+    /// Records how many entries could not be decoded, with the first reason.
     pub(super) fn note_nonsense(&mut self, what: &str, count: u64, first_error: Option<DecodeError>) {
         if count > 0 {
             self.stats.incomplete = true;
@@ -65,16 +65,16 @@ impl<'s> Run<'s> {
         }
     }
 
-    /// Tells on stderr how many entries there were; returns the exit code.
+    /// Reports the number of entries on stderr; returns the exit code.
     pub(super) fn finish(mut self, line: &Line, count: u64) -> u8 {
         self.session.finish(&mut self.stats);
         footer(&self.stats);
         let is_stream = matches!(line.command, Some(Command::Event | Command::ExpEvent));
         if self.session.interrupted() && !is_stream {
-            // As a shell shows a program that SIGINT has ended.
+            // The exit code that a shell reports for a program killed by SIGINT.
             return 130;
         }
-        // Of what a stream lost it has told, and the tool goes on all the same.
+        // A stream has already reported its losses, and like the tool it still succeeds.
         let partial = u8::from(self.stats.is_partial() && !is_stream);
         let old = line.bug_compatible;
         let what = match line.command {
@@ -87,7 +87,7 @@ impl<'s> Run<'s> {
             Some(Command::ExpList | Command::ExpDelete) => "expectations have been shown",
             _ => return partial,
         };
-        // Of ended expectations the tool counts none, and so it fails.
+        // The tool does not count deleted expectations, and therefore fails.
         let count = if old && line.command == Some(Command::ExpDelete) { 0 } else { count };
         warn(&format!("{}{count} {what}.\n", head()));
         let may_be_none = matches!(line.command, Some(Command::List | Command::ExpList | Command::Add));
@@ -95,7 +95,7 @@ impl<'s> Run<'s> {
     }
 }
 
-/// How entries are shown.
+/// The output format for entries.
 pub(super) fn form(line: &Line) -> EntryOptions {
     let form = match line.output {
         bits if bits & output::SAVE != 0 => Form::Save,
@@ -111,7 +111,7 @@ pub(super) fn form(line: &Line) -> EntryOptions {
     }
 }
 
-/// The kernel's refusal in the tool's words.
+/// An error of the kernel in the tool's words.
 pub(super) fn refused(error: &DumpError, command: Option<Command>) -> Stop {
     match error.errno() {
         Some(errno) => Stop::refused(&words(errno, command)),
@@ -119,10 +119,10 @@ pub(super) fn refused(error: &DumpError, command: Option<Command>) -> Stop {
     }
 }
 
-/// Words for an errno, by what was asked for.
+/// The tool's words for an errno, which depend on the command.
 pub(super) fn words(errno: Errno, command: Option<Command>) -> String {
     use Command::{Add, Create, Delete, ExpCount, ExpCreate, ExpStats, Get, List, Stats};
-    /// ETIME and ENOTSUPP, the latter the kernel's own.
+    /// ETIME and ENOTSUPP; the latter is internal to the kernel.
     const TIME: Errno = Errno(62);
     const NOTSUPP: Errno = Errno(524);
     let is = |commands: &[Command]| command.is_some_and(|command| commands.contains(&command));
@@ -149,7 +149,7 @@ impl<'s> Times<'s> {
         Times(session)
     }
 
-    /// Seconds and ns since 1970.
+    /// Seconds and nanoseconds since 1970.
     pub(super) fn now(&self) -> (i64, u32) {
         let now = self.0.host().now();
         (now.seconds, now.nanos)

@@ -1,41 +1,41 @@
-//! What ends a run: mistakes in the command line, refusals of the kernel.
+//! Errors that end a run: an invalid command line, or a refusal by the kernel.
 
 use super::super::text::printable;
 use sys::Errno;
 
-/// The version that this face stands for.
+/// The version of conntrack-tools that this face reproduces.
 pub(super) const VERSION: &str = "1.4.7";
 
 /// A message for stderr and the tool's exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stop {
     message: String,
-    /// 1 for what failed, 2 for a bad command line.
+    /// 1 for a failed operation, 2 for an invalid command line.
     pub(super) code: u8,
 }
 
 impl Stop {
-    /// A mistake in the command line.
+    /// An error in the command line.
     pub(super) fn usage(message: impl Into<String>) -> Stop {
         Stop { message: message.into(), code: 2 }
     }
 
-    /// The same about a word of it: `%` stands for the word.
+    /// An error about one word of the command line, which replaces `%`.
     pub(super) fn about(message: &str, word: &[u8]) -> Stop {
         Stop::usage(message.replacen('%', &printable(word), 1))
     }
 
-    /// Anything else.
+    /// Any other error.
     pub(super) fn other(message: impl Into<String>) -> Stop {
         Stop { message: message.into(), code: 1 }
     }
 
-    /// The kernel did not do what was asked.
+    /// An error because the kernel refused the operation.
     pub(super) fn refused(words: &str) -> Stop {
         Stop::other(format!("Operation failed: {words}"))
     }
 
-    /// What goes to stderr.
+    /// The text for stderr.
     pub(super) fn text(&self) -> String {
         let line = format!("{}{}\n", head(), self.message);
         match self.code {
@@ -51,17 +51,17 @@ impl Stop {
     }
 }
 
-/// How lines on stderr begin.
+/// The prefix of lines on stderr.
 pub(super) fn head() -> String {
     format!("conntrack v{VERSION} (conntrack-tools): ")
 }
 
-/// Text to stderr. A closed stderr is nobody's loss.
+/// Writes text to stderr. Ignores a closed stderr.
 pub(super) fn warn(text: &str) {
     let _ = sys::Out::stderr().write_all(text.as_bytes());
 }
 
-/// An errno as strerror(3) has it.
+/// The text of an errno as in strerror(3).
 pub(super) fn in_words(errno: Errno) -> String {
     if errno.0 == 0 {
         return "Success".to_owned();

@@ -1,4 +1,4 @@
-//! `-L`: tables.
+//! `-L`: lists tables.
 
 use super::entries;
 use super::filter::Filter;
@@ -15,7 +15,7 @@ use record::rows::{Conntrack, nat_need as need};
 use sinks::face::conntrack::EntryOptions;
 use std::ops::ControlFlow;
 
-/// Lists entries; returns how many were shown.
+/// Lists entries; returns the number shown.
 pub(super) fn list(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
     if line.table == CtTable::Conntrack && line.has_any(given::COMPARISON) && line.has(given::ZERO) {
         return Err(Stop::usage("Can't use -z with filtering parameters"));
@@ -43,12 +43,13 @@ pub(super) fn list(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
     Ok(shown)
 }
 
-/// Writes the entry with its security context, which only netlink tells; without one, if it is gone or has none.
+/// Writes the entry with its security context, which only netlink reports; without it if the entry has ended or has
+/// none.
 #[cold]
 fn put_with_secctx(writer: &mut ToStdout<'_>, changes: &mut Changes<'_>, row: &Conntrack<'_>) -> Result<(), SinkError> {
     let mut secctx = None;
     let given = Given { orig: Some(row.orig), zone: row.zone, ..Given::default() };
-    // That it is gone is no error.
+    // The entry may have ended, which is not an error.
     let _ = changes.get(&given, |now| secctx = now.secctx.map(<[u8]>::to_vec));
     writer.row(&Conntrack { secctx: secctx.as_deref(), ..*row })
 }
@@ -70,7 +71,7 @@ pub(super) fn expectations(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> 
     Ok(shown)
 }
 
-/// Counts them.
+/// Counts expectations.
 pub(super) fn count_expectations(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
     let mut count = 0;
     each_expectation(run, line, |_| {
@@ -89,7 +90,7 @@ fn each_expectation(
     dumped.map(|dumped| run.note(&dumped)).map_err(|error| refused(&error, line.command))
 }
 
-/// A reader that has enough is no failure.
+/// Accepts a closed stdout as success.
 pub(super) fn wrote(written: Result<(), SinkError>) -> Result<(), Stop> {
     match written {
         Ok(()) | Err(SinkError::Closed) => Ok(()),

@@ -7,16 +7,16 @@ use super::protocol_names;
 use super::stop::{Stop, VERSION};
 use crate::session::Session;
 
-/// The version that is stood for.
+/// Prints the version that this face reproduces.
 pub(super) fn version() -> Result<(), Stop> {
     out(format!("conntrack v{VERSION} (conntrack-tools)\n").as_bytes())
 }
 
-/// What there is; with `-p` also what a protocol has.
+/// Prints the usage; with `-p` also the protocol's part.
 pub(super) fn print(session: &Session, line: &Line) -> Result<(), Stop> {
     let mut text = format!("Command line interface for the connection tracking system. Version {VERSION}\n{USAGE}");
     if line.bug_compatible {
-        // 1.4.8 spells it right.
+        // 1.4.8 fixed the typo.
         text = text.replace("Source address from reply", "Source addres from reply");
     }
     if line.has(given::PROTO) {

@@ -1,9 +1,9 @@
-//! What the command line says of an entry: to be looked for, or to be made.
+//! The values that the command line gives for an entry, to search for it or to create it.
 
 use record::Addr;
 use record::rows::{CtState, CtTuple, ip_proto};
 
-/// What is said of one tuple.
+/// The given values of one tuple.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Side {
     pub(super) src: Option<Addr>,
@@ -12,28 +12,28 @@ pub(super) struct Side {
     pub(super) dst_part: Option<u16>,
 }
 
-/// Address and port that an entry is rewritten to.
+/// The address and port that NAT rewrites an entry to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct NatTarget {
     pub(super) addr: Option<Addr>,
     pub(super) port: Option<u16>,
 }
 
-/// Status bits: those that must be there, those that must not.
+/// Status bits that must be set, and bits that must be clear.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Status {
     pub(super) set: u32,
     pub(super) unset: u32,
 }
 
-/// Everything that is said.
+/// The given values.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Want {
     pub(super) orig: Side,
     pub(super) reply: Side,
-    /// Of an expectation.
+    /// The tuple of an expectation.
     pub(super) expected: Side,
-    /// Of an expectation, or of `-s` and `-d`.
+    /// The mask of an expectation, or from `-s` and `-d`.
     pub(super) mask: Side,
     pub(super) proto: Option<u8>,
     pub(super) icmp_type: Option<u8>,
@@ -52,16 +52,16 @@ pub(super) struct Want {
     pub(super) reply_zone: Option<u16>,
     pub(super) snat: NatTarget,
     pub(super) dnat: NatTarget,
-    /// Label bits to be looked for.
+    /// Label bits to search for.
     pub(super) labels: Option<Vec<u8>>,
-    /// Label bits to be set or taken away.
+    /// Label bits to set or clear.
     pub(super) labels_changed: Option<Vec<u8>>,
-    /// 2, 10 or 0.
+    /// 2 (IPv4), 10 (IPv6) or 0 (unknown).
     pub(super) family: u8,
 }
 
 impl Want {
-    /// The parts of the original tuple as the kernel keeps them, of ICMP too. What is not said is None.
+    /// The parts of the original tuple in the kernel's layout, including ICMP. Unspecified parts are None.
     pub(super) fn orig_parts(&self) -> (Option<u16>, Option<u16>) {
         if !matches!(self.proto, Some(ip_proto::ICMP | ip_proto::ICMPV6)) {
             return (self.orig.src_part, self.orig.dst_part);
@@ -71,12 +71,12 @@ impl Want {
         (self.icmp_id, said.then(|| u16::from_be_bytes(pair)))
     }
 
-    /// The wildcard of the family.
+    /// The wildcard address of the family.
     fn any(&self) -> Addr {
         if self.family == 10 { Addr::ANY6 } else { Addr::ANY4 }
     }
 
-    /// A tuple of what is said of one side; the rest is zero.
+    /// A tuple from the given values of one side; unspecified values are zero.
     pub(super) fn tuple(&self, side: &Side, proto: u8) -> CtTuple {
         CtTuple {
             src: side.src.unwrap_or(self.any()),
@@ -95,7 +95,8 @@ impl Want {
     }
 }
 
-/// What answers a tuple: an ICMP request has another type in its answer; 255, which the kernel refuses, if it has none.
+/// The inverse of a tuple. An ICMP request has the type of its reply, or 255, which the kernel refuses, if it has no
+/// reply.
 pub(super) fn inverse(of: &CtTuple) -> CtTuple {
     let unanswered = || {
         let code = of.icmp().map_or(0, |part| part.code);
@@ -104,7 +105,7 @@ pub(super) fn inverse(of: &CtTuple) -> CtTuple {
     of.inverse().unwrap_or_else(unanswered)
 }
 
-/// A number as atol(3) reads it: blanks, a sign, digits; 0 if there are none.
+/// Parses a number like atol(3): blanks, a sign, digits; 0 if it has no digits.
 pub(super) fn number(text: &[u8]) -> i64 {
     let text = text.trim_ascii_start();
     let (negative, digits) = match text.split_first() {
@@ -117,12 +118,12 @@ pub(super) fn number(text: &[u8]) -> i64 {
     if negative { -value } else { value }
 }
 
-/// A number as strtoul(3) reads it with base 0: 0x and 0 in front have their meaning.
+/// Parses a number like strtoul(3) with base 0, which accepts the prefixes 0x and 0.
 pub(super) fn wide(text: &[u8]) -> u64 {
     wide_and_rest(text).0
 }
 
-/// The same, and what stands behind.
+/// Like [`wide`], and also returns the text after the number.
 pub(super) fn wide_and_rest(text: &[u8]) -> (u64, &[u8]) {
     let start = text.trim_ascii_start();
     let (negative, digits) = match start.split_first() {
@@ -141,7 +142,7 @@ pub(super) fn wide_and_rest(text: &[u8]) -> (u64, &[u8]) {
     (if negative { value.wrapping_neg() } else { value }, rest)
 }
 
-/// As many digits as there are, up to the greatest number.
+/// Reads all leading digits; saturates at the largest number.
 fn digits_of(text: &[u8], base: u32) -> (u64, &[u8]) {
     let mut value = 0u64;
     for (at, byte) in text.iter().enumerate() {

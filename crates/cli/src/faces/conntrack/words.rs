@@ -1,10 +1,10 @@
-//! Lists of words: `-u`, `-e`, `-o`. Any beginning of a word stands for it, the first that fits.
+//! Parses lists of words: `-u`, `-e`, `-o`. Every prefix of a word is accepted; the first matching word counts.
 
 use super::stop::{Stop, warn};
 use super::want::Status;
 use record::rows::CtStatus;
 
-/// What `-o` asks for, a bit each.
+/// One bit per word of `-o`.
 pub(super) mod output {
     pub(in super::super) const XML: u32 = 1;
     pub(in super::super) const EXTENDED: u32 = 1 << 1;
@@ -15,7 +15,7 @@ pub(super) mod output {
     pub(in super::super) const SAVE: u32 = 1 << 6;
 }
 
-/// What `-e` asks for, a bit each.
+/// One bit per word of `-e`.
 pub(super) mod event {
     pub(in super::super) const NEW: u32 = 1;
     pub(in super::super) const UPDATES: u32 = 1 << 1;
@@ -47,12 +47,12 @@ const OUTPUT: Names = &[
     ("save", output::SAVE),
 ];
 
-/// Bits of the list behind `-e`, added to `bits`.
+/// Parses the list after `-e` and adds its bits to `bits`.
 pub(super) fn events(list: &[u8], bits: &mut u32) -> Result<(), Stop> {
     plain(list, bits, EVENTS)
 }
 
-/// The same of `-o`.
+/// Parses the list after `-o` and adds its bits to `bits`.
 pub(super) fn outputs(list: &[u8], bits: &mut u32) -> Result<(), Stop> {
     plain(list, bits, OUTPUT)
 }
@@ -64,7 +64,7 @@ fn plain(list: &[u8], bits: &mut u32, names: Names) -> Result<(), Stop> {
     })
 }
 
-/// The list behind `-u`: `!` in front of a word wants it away, UNREPLIED is `!SEEN_REPLY`.
+/// Parses the list after `-u`: `!` before a word requires the bit to be clear, and UNREPLIED is `!SEEN_REPLY`.
 pub(super) fn status(list: &[u8], into: &mut Status) -> Result<(), Stop> {
     each(list, |word, rest| {
         if rest.starts_with(b"UNREPLIED") {
@@ -83,7 +83,7 @@ pub(super) fn status(list: &[u8], into: &mut Status) -> Result<(), Stop> {
     })
 }
 
-/// Calls `take` with every word between commas and with all that is left of the list.
+/// Calls `take` with each comma-separated word, and with the list from that word on.
 fn each(list: &[u8], mut take: impl FnMut(&[u8], &[u8]) -> Result<(), Stop>) -> Result<(), Stop> {
     let mut rest = list;
     loop {
@@ -100,7 +100,7 @@ fn each(list: &[u8], mut take: impl FnMut(&[u8], &[u8]) -> Result<(), Stop>) -> 
 
 fn find(word: &[u8], names: Names) -> Option<u32> {
     let begins = |name: &str| name.as_bytes().get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
-    // Once they were words of every list.
+    // These were valid words of every list in older versions.
     for (name, switch) in [("SRC_NAT", "--src-nat"), ("DST_NAT", "--dst-nat")] {
         if begins(name) {
             warn(&format!("WARNING: ignoring {name}, use {switch} instead\n"));

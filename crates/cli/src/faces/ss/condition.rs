@@ -1,9 +1,9 @@
-//! An expression as ss understands it, before it is said in fields.
+//! An ss expression, before it is translated to fields.
 
 use super::token::Compare;
 use record::Prefix;
 
-/// Which end.
+/// An end of the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Side {
     Local,
@@ -13,7 +13,7 @@ pub(super) enum Side {
 /// An address condition: `src 10.0.0.0/8:80`, `sport = :22`.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct HostCond {
-    /// None for any port. Values that no port has are kept: they match nothing.
+    /// None matches any port. Port numbers out of range are kept: they match no socket.
     pub(super) port: Option<i64>,
     pub(super) hosts: Hosts,
 }
@@ -22,7 +22,7 @@ pub(super) struct HostCond {
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Hosts {
     Any,
-    /// Any of these.
+    /// Matches any of these prefixes.
     Prefixes(Vec<Prefix>),
     /// The protocol of a packet or netlink socket.
     Protocol(u16),
@@ -37,9 +37,9 @@ pub(super) enum Condition {
     Or(Vec<Condition>),
     Not(Box<Condition>),
     Host(Side, HostCond),
-    /// An order of ports. Equality is a [`Condition::Host`].
+    /// A comparison (less or greater) of ports. Equality is a [`Condition::Host`].
     Port(Side, Compare, i64),
-    /// Index of an interface; 0 is none.
+    /// Index of an interface; 0 means no interface.
     Dev(u32),
     Mark {
         value: u32,

@@ -1,7 +1,7 @@
-//! The kernel's messages about TCP sockets in a file: written by `-D FILE`, read where `TCPDIAG_FILE` names one.
+//! Files with the kernel's messages about TCP sockets: `-D FILE` writes one, `TCPDIAG_FILE` names one to read.
 //!
-//! The layout is netlink's own: messages one after the other, each padded to four bytes, NLMSG_DONE behind those of
-//! each family. Readers stop at the first NLMSG_DONE, as ss does: of a file of both families they show IPv4.
+//! The layout is netlink's own: messages one after the other, each padded to four bytes, with an NLMSG_DONE after each
+//! address family. Readers stop at the first NLMSG_DONE, as ss does: from a file with both families they show IPv4.
 
 use super::flags::Flags;
 use super::stop::Stop;
@@ -22,20 +22,20 @@ use std::path::Path;
 use sys::infile;
 use sys::outfile::{self, Contents, Opening};
 
-/// Type and flags (NLM_F_MULTI) of the message that ends a dump, include/uapi/linux/netlink.h.
+/// Message types, and the flag of a multipart message, from include/uapi/linux/netlink.h.
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 const NLM_F_MULTI: u16 = 2;
-/// What ss numbers its requests with: its answers carry it.
+/// The sequence number of ss's requests, which the answers repeat.
 const SEQ: u32 = 123_456;
-/// Bytes of a message's head.
+/// Bytes of a message header.
 const HEAD: usize = 16;
 const ANSWERED_ERROR: &str = "TCPDIAG answered with an error";
 /// A million sockets with all attributes that the kernel reports take about 400 MB.
 const FILE_BYTES_MAX: u64 = 512 << 20;
 
-/// Writes the messages about the sockets that `flags` ask for to the file called `name` (`-`, or anything that begins
-/// so, is stdout). The exit code.
+/// Writes the messages about the sockets that `flags` select to the file `name`; a name that begins with `-` means
+/// stdout. Returns the exit code.
 pub(super) fn write(session: &Session, flags: &Flags, name: &[u8]) -> Result<u8, Stop> {
     if !flags.asked.has(Db::Tcp) {
         return Err(Stop::fail("ss: tcpdiag dump requested and no tcp in filter.".to_owned(), 0));
@@ -65,7 +65,7 @@ fn open_output(name: &OsStr) -> io::Result<File> {
     })
 }
 
-/// IPv4, then IPv6; only the one that is preferred.
+/// Returns false for IPv4, then true for IPv6; only the preferred family if one was named.
 fn families(flags: &Flags) -> impl Iterator<Item = bool> {
     let only = flags.asked.preferred;
     [false, true].into_iter().filter(move |six| match only {
@@ -101,20 +101,20 @@ fn put_message(out: &mut Vec<u8>, part: &Answer<'_>) {
     out.extend_from_slice(&part.kind.to_ne_bytes());
     out.extend_from_slice(&part.flags.to_ne_bytes());
     out.extend_from_slice(&SEQ.to_ne_bytes());
-    // The port of the socket that asked: of no use to anybody who reads.
+    // The port id of the requesting socket, which no reader needs.
     out.extend_from_slice(&[0; 4]);
     out.extend_from_slice(part.payload);
     out.resize(out.len() + (4 - length % 4) % 4, 0);
 }
 
-/// The sockets of a file's first dump. What is wrong with the file ends the reading; what came before is shown.
+/// The sockets of a file's first dump. An error in the file ends the reading; the rows before it are shown.
 pub(super) struct FileSource {
     bytes: Vec<u8>,
     netns_id: u64,
 }
 
 impl FileSource {
-    /// Reads the file. The error is a sentence.
+    /// Reads the file. The error is a complete sentence.
     pub(super) fn open(file: &OsStr, netns_id: u64) -> Result<FileSource, String> {
         Ok(FileSource { bytes: read(file)?, netns_id })
     }
@@ -129,7 +129,7 @@ impl FileSource {
         stats.close()
     }
 
-    /// Reads the rows; returns what is wrong with the file, if its dump does not end as it should.
+    /// Reads the rows; returns a description of the error if the dump does not end properly.
     fn rows_until_wrong(&self, stats: &mut RowStats, each: &mut Each<'_, Sockets>) -> Option<&'static str> {
         let mut decoder = InetDecoder::new(Proto::Tcp, self.netns_id);
         for message in Messages::new(&self.bytes) {

@@ -12,9 +12,9 @@ pub(super) trait Environment {
     fn iface_index(&self, name: &[u8]) -> Option<u32>;
     /// The name of an interface.
     fn iface_name(&self, index: u32) -> Option<Vec<u8>>;
-    /// The id of a cgroup (v2) by its path; the error is what ss says about it.
+    /// The id of a cgroup (v2) by its path; the error is ss's message.
     fn cgroup(&self, path: &[u8]) -> Result<u64, String>;
-    /// TCP sockets of the namespace; not exact below `least`.
+    /// The number of TCP sockets in the namespace; may be inexact below `least`.
     fn tcp_sockets(&self, least: u64) -> u64;
 }
 

@@ -1,4 +1,4 @@
-//! `-E`: sockets as they end, each line when it happens.
+//! `-E`: prints each socket when it closes.
 
 use super::request::{Ending, Question, Request};
 use crate::session::Session;
@@ -10,7 +10,7 @@ use sinks::face::ss::Writer;
 use sockets::Destroyed;
 use sys::socket::{AF_INET, AF_INET6};
 
-/// Shows ended sockets until the user or the reader has enough.
+/// Shows closed sockets until the user stops the run or the reader closes the pipe.
 pub(super) fn follow(
     session: &Session,
     request: &Request,
@@ -38,7 +38,7 @@ pub(super) fn follow(
                 return Next::More;
             }
             let passes = tests.iter().any(|(proto, test)| *proto == row.proto && test.matches(row, lookups));
-            // What has ended cannot be closed: with `-K` ss shows nothing of it.
+            // A closed socket cannot be closed again: with `-K` ss shows nothing for it.
             outcome = one(writer, row, lookups, passes && !request.kill);
             if outcome.is_ok() { Next::More } else { Next::Stop }
         });
@@ -60,8 +60,8 @@ fn broken(stats: &mut Accounting, says: String) {
     stats.add_reason(1, says);
 }
 
-/// A row of its own, out at once. The heading comes with the first event, shown or not: its widths are those of what
-/// is there by then.
+/// Writes a row and flushes it. The heading is printed with the first event, even if the event itself is not shown;
+/// its column widths come from the rows written so far.
 fn one(writer: &mut Writer<'_, Stdout>, row: &Socket<'_>, lookups: &Lookups<'_>, shown: bool) -> Result<(), SinkError> {
     if shown {
         writer.row(row, lookups)?;

@@ -1,14 +1,14 @@
-//! Parts of a filter in the words of the field table.
+//! Builders for filters over the field table.
 
 use record::rows::Sockets;
 use record::{Expr, Op, Operand, Test, field_index};
 
-/// A comparison by the field's name. A name that does not exist would never match; a test looks at all of them.
+/// A comparison of the field called `field`. An unknown name would never match; a test checks all names.
 pub(super) fn test(field: &str, op: Op, operand: Operand) -> Expr {
     Expr::Test(Test { field: field_index::<Sockets>(field).unwrap_or(usize::MAX), op, operand })
 }
 
-/// A filter that every row passes, or none.
+/// A filter that every row passes (`true`) or none (`false`).
 pub(super) fn truth(yes: bool) -> Expr {
     if yes { Expr::And(Vec::new()) } else { Expr::Or(Vec::new()) }
 }

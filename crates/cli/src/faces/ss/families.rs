@@ -1,12 +1,12 @@
-//! Conditions of vsock and AF_XDP sockets. What ss keeps of them in the place of others' numbers: a vsock socket's
-//! ports are its own, all ones for any; an AF_XDP socket's local port is its queue, its other end is 0.
+//! Conditions on vsock and AF_XDP sockets. ss compares these values in place of ports: a vsock socket's own port
+//! numbers, where all ones means any port; for an AF_XDP socket the queue as local port and 0 as peer port.
 
 use super::condition::{Condition, Hosts, Side};
 use super::expr::{not, test, truth};
 use super::token::Compare;
 use record::{Expr, Op, Operand, Proto};
 
-/// A condition without parts as a filter on rows of `proto`, vsock or xdp; `None` for one with parts.
+/// Translates a condition without parts to a filter on rows of `proto`, vsock or xdp; `None` for one with parts.
 pub(super) fn leaf(condition: &Condition, proto: Proto) -> Option<Expr> {
     let xdp = proto == Proto::Xdp;
     Some(match condition {

@@ -1,4 +1,4 @@
-//! `-F FILE`: the expression, or more of it, from a file.
+//! `-F FILE`: reads the expression, or the rest of it, from a file.
 
 use super::stop::Stop;
 use std::ffi::OsStr;
@@ -7,12 +7,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use sys::infile;
 
-/// ss has no bound; nobody writes such a filter.
+/// ss has no limit; no realistic filter is this large.
 const BYTES_MAX: u64 = 1 << 20;
-/// Longer lines are a mistake for ss.
+/// ss rejects longer lines.
 const LINE_MAX: usize = 1022;
 
-/// The lines of the file called `name` (`-`, or anything that begins so, is stdin) as words of the expression.
+/// Reads the lines of the file `name` as words of the expression; a name that begins with `-` means stdin.
 pub(super) fn read(name: &[u8]) -> Result<Vec<Vec<u8>>, Stop> {
     let text = match name.first() {
         Some(b'-') => infile::read_input(std::io::stdin().lock(), BYTES_MAX),
@@ -25,13 +25,13 @@ pub(super) fn read(name: &[u8]) -> Result<Vec<Vec<u8>>, Stop> {
     lines(&text)
 }
 
-/// The system's word for it, without Rust's number.
+/// The system's error text, without the number that Rust appends.
 fn in_words(error: &std::io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
-/// The lines that count: comments do not, nor what begins with a zero, which ss takes for an empty line.
+/// The significant lines. Skips comments, and lines that begin with the digit 0, which ss treats as empty.
 fn lines(text: &[u8]) -> Result<Vec<Vec<u8>>, Stop> {
     let mut lines = Vec::new();
     for line in text.split(|&b| b == b'\n') {

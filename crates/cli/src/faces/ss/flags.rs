@@ -1,4 +1,4 @@
-//! The switches of ss: from words to what is asked and how it is shown.
+//! The switches of ss: parses the command line into a selection of sockets and display options.
 
 use super::filter_file;
 use super::states;
@@ -44,7 +44,7 @@ enum Switch {
     Filters,
     Kill,
     Events,
-    /// Not built: what the switch means, and what to use instead.
+    /// A missing feature: the meaning of the switch, and the alternative.
     Later(&'static str, &'static str),
 }
 
@@ -52,7 +52,7 @@ const fn spec(letter: u8, long: &'static str, value: bool, what: Switch) -> Spec
     Spec { letter, long, value, what }
 }
 
-/// Every switch of 6.15, in its order: messages list them so.
+/// All switches of ss 6.15 in its order, because messages list them in that order.
 const SWITCHES: &[Spec<Switch>] = &[
     spec(b'n', "numeric", false, Switch::Numeric),
     spec(b'r', "resolve", false, Switch::Resolve),
@@ -104,11 +104,11 @@ const SWITCHES: &[Spec<Switch>] = &[
     spec(0, "bpf-map-id", true, Switch::Later("socket storage", "none")),
 ];
 
-/// What the switches and the state words ask for.
+/// The result of the switches and the state words.
 #[derive(Debug)]
 pub(super) struct Flags {
     pub(super) asked: Asked,
-    /// What is shown; the columns Netid and State are decided when everything is known.
+    /// Display options. The columns Netid and State are decided after the expression is parsed.
     pub(super) options: Options,
     /// `-N`
     pub(super) netns: Option<Vec<u8>>,
@@ -118,19 +118,19 @@ pub(super) struct Flags {
     pub(super) kill: bool,
     /// `-E`
     pub(super) events: bool,
-    /// False if the summary is all that was asked for.
+    /// False if only the summary was requested.
     pub(super) table: bool,
-    /// No table and no family was named.
+    /// True if neither a table nor a family was named.
     pub(super) by_default: bool,
-    /// `-D`: the file for the kernel's messages about TCP sockets.
+    /// `-D`: the file to write the kernel's messages about TCP sockets to.
     pub(super) dump_file: Option<Vec<u8>>,
-    /// States were named: bound-inactive ones are meant if they are among them.
+    /// True if the user named states: bound-inactive sockets among them are then intended.
     pub(super) bound_is_meant: bool,
-    /// The words of the expression, and those of `-F` behind them.
+    /// The words of the expression, followed by those from `-F`.
     pub(super) expression: Vec<Vec<u8>>,
 }
 
-/// Reads switches and state words. What stops the run instead of being an answer (help, version, errors) is a [`Stop`].
+/// Parses switches and state words. Help, version and errors end the run and are returned as a [`Stop`].
 pub(super) fn parse(args: Vec<Vec<u8>>, layout: Layout, bug_compatible: bool) -> Result<Flags, Stop> {
     let known: Vec<Spec<Switch>> =
         SWITCHES.iter().filter(|s| layout == Layout::V6_15 || !SINCE_6_15.contains(&s.long)).copied().collect();
@@ -156,7 +156,7 @@ pub(super) fn parse(args: Vec<Vec<u8>>, layout: Layout, bug_compatible: bool) ->
 struct Reader {
     asked: Asked,
     options: Options,
-    /// States asked for by `-a`, `-l` or words; 0: those of the tables.
+    /// States selected by `-a`, `-l` or words; 0 selects the tables' default states.
     states: u32,
     saw_tables: bool,
     netns: Option<Vec<u8>>,
@@ -194,7 +194,7 @@ impl Reader {
             Switch::Tipc => show.tipc = true,
             Switch::Kill => self.kill = true,
             Switch::Events => self.events = true,
-            // ss counts it among the options that show timers.
+            // ss counts this switch among the options that show timers.
             Switch::Filters => (show.timers, show.filters) = (true, true),
             Switch::Table(db) => self.asked.add_table(db),
             Switch::Only(family) => self.asked.add_family(family),
@@ -288,7 +288,7 @@ impl Reader {
     }
 }
 
-/// Whether the word before a state takes states away; None if it is no such word.
+/// Parses `state` (false) and `exclude` (true: removes states); None for any other word.
 fn state_word(word: &[u8]) -> Option<bool> {
     match word {
         b"state" => Some(false),
@@ -297,7 +297,7 @@ fn state_word(word: &[u8]) -> Option<bool> {
     }
 }
 
-/// Its switches as they are written, for completion.
+/// The switches of ss with their dashes, for completion.
 pub(super) fn written() -> Vec<String> {
     getopt::written(SWITCHES)
 }

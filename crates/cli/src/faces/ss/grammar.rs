@@ -1,6 +1,7 @@
-//! The expression grammar: conditions in a row, joined by `and`, `or` or nothing, from left to right.
+//! The expression grammar: a sequence of conditions joined by `and`, `or` or nothing, evaluated from left to right.
 //!
-//! `and` does not bind closer than `or`: `a or b and c` is `(a or b) and c`. `not` takes the one condition behind it.
+//! `and` does not bind tighter than `or`: `a or b and c` is `(a or b) and c`. `not` applies to the next condition
+//! only.
 
 use super::Stop;
 use super::condition::{Condition, Side};
@@ -11,11 +12,11 @@ use super::token::{Compare, Subject, Token, split, token};
 use crate::faces::text::printable;
 use std::collections::VecDeque;
 
-/// Brackets, `not` and changes between `and` and `or` in one expression: what may nest on a stack
-/// of 2 MiB. ss gives up at some thousands.
+/// The limit for nested brackets, `not`, and switches between `and` and `or` in one expression, so that parsing fits a
+/// stack of 2 MiB. ss gives up at some thousands.
 const DEPTH_MAX: usize = 100;
 
-/// Reads the expression; None if there is none. Families that it names narrow `asked`.
+/// Parses the expression; returns None if it is empty. Families named in it narrow `asked`.
 pub(super) fn parse(
     args: &[Vec<u8>],
     asked: &mut Asked,
@@ -32,18 +33,18 @@ pub(super) fn parse(
     }
 }
 
-/// What the parser looks at.
+/// The parser's lookahead.
 #[derive(Clone, PartialEq, Debug)]
 enum Ahead {
     Token(Token),
-    /// A right side, already read: a bad one is an error before the grammar is.
+    /// A right side that was already parsed: ss reports a bad operand before a syntax error.
     Operand(operand::Operand),
 }
 
 struct Parser<'p> {
     words: VecDeque<Vec<u8>>,
     ahead: Option<Ahead>,
-    /// What the next bare word is; a comparison's left side sets it.
+    /// The kind of the next bare word, set by the left side of a comparison.
     kind: Kind,
     asked: &'p mut Asked,
     environment: &'p dyn Environment,
@@ -86,7 +87,7 @@ impl Parser<'_> {
                     self.next()?;
                     or
                 }
-                // Nothing between two conditions is an `and`.
+                // Two adjacent conditions are joined by an implicit `and`.
                 Some(_) => false,
             };
             let right = self.one()?;
@@ -100,7 +101,7 @@ impl Parser<'_> {
                     Condition::Or(parts)
                 }
                 (left, or) => {
-                    // A change of the joint nests as a bracket does.
+                    // A switch between `and` and `or` nests like a bracket.
                     self.deeper()?;
                     let parts = vec![left, right];
                     if or { Condition::Or(parts) } else { Condition::And(parts) }
@@ -178,7 +179,7 @@ fn build(subject: Subject, compare: Compare, operand: operand::Operand) -> Optio
     };
     let condition = match operand {
         operand::Operand::Host(host) if matches!(compare, Compare::Eq | Compare::Ne) => Condition::Host(side, host),
-        // An order takes the port alone; without one every port is large enough, and none small enough.
+        // An inequality compares only the port; without a port, every port is large enough and none is small enough.
         operand::Operand::Host(host) => return Some(Condition::Port(side, compare, host.port.unwrap_or(-1))),
         operand::Operand::Dev(index) => Condition::Dev(index),
         operand::Operand::Mark { value, mask } => Condition::Mark { value, mask },
@@ -191,17 +192,17 @@ fn build(subject: Subject, compare: Compare, operand: operand::Operand) -> Optio
 }
 
 impl Stop {
-    /// What bison says, and the usage behind it.
+    /// The message of ss's bison parser, followed by the usage.
     fn syntax(what: &str) -> Stop {
         Stop::usage(format!("ss: bison bellows (while parsing filter): \"{what}!\" Sorry."))
     }
 
-    /// An operand that makes no sense: exit code 1, no usage.
+    /// An invalid operand: exit code 1, no usage.
     pub(super) fn operand(lines: &str) -> Stop {
         Stop::fail(lines.to_owned(), 1)
     }
 
-    /// `Cannot parse mark x.` and the like.
+    /// Makes messages like `Cannot parse mark x.`.
     pub(super) fn cannot_parse(what: &str, word: &[u8]) -> Stop {
         Stop::operand(&format!("Cannot parse {what} {}.", printable(word)))
     }

@@ -1,27 +1,27 @@
-//! Which ss is installed: its layout is the one that the users of this machine know.
+//! Finds the installed ss, because users of this machine know its layout.
 
 use sinks::face::ss::Layout;
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
-/// Where ss may be besides the folders of PATH, which a user's often lacks.
+/// Folders to search after PATH; a user's PATH often lacks the sbin folders.
 const FOLDERS: &[&str] = &["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/local/sbin"];
 
-/// Largest file that is looked into. A larger one is no ss (it has 200 KB), and counts as none.
+/// Largest file that is searched. ss has 200 KB, so a larger file is a different program.
 const SIZE_MAX: u64 = 16 << 20;
 
-/// What ss of iproute2 has among its strings, before its version.
+/// The string in iproute2's ss that precedes its version.
 const MARK: &[u8] = b"ss utility, iproute2-";
 
-/// Bytes that are read at once, and what is kept of them: a text that is cut, whose rest comes with the next ones.
+/// Bytes per read, and bytes that are carried over to the next read in case a string crosses the boundary.
 const WINDOW: usize = 16 << 10;
 const KEPT: usize = 64;
 
-/// The first version with a cell of its own for processes. All between it and 7.1 have the layout that is called 6.15
-/// here, all before it that of 6.1; the switches of 6.15 came one by one until 6.9.
+/// The first version with a separate cell for processes. Versions from here to 7.1 have the layout called 6.15 here,
+/// older versions have that from 6.1. The switches of 6.15 were added one at a time until 6.9.
 const SPLIT: (u32, u32) = (6, 7);
 
-/// The layout that `NETWREN_SS_LAYOUT` wants (6.1 or 6.15), else that of the installed ss, else the newest.
+/// The layout requested by `NETWREN_SS_LAYOUT` (6.1 or 6.15), else the layout of the installed ss, else the newest.
 pub(super) fn layout() -> Layout {
     match std::env::var_os("NETWREN_SS_LAYOUT") {
         Some(version) if version == "6.1" => Layout::V6_1,
@@ -30,15 +30,15 @@ pub(super) fn layout() -> Layout {
     }
 }
 
-/// The layout of the first ss of iproute2 that is found. It is read, not run: whoever sets PATH may choose between two
-/// layouts, and nothing else.
+/// Returns the layout of the first ss from iproute2 that it finds. The file is read, never run: a caller who controls
+/// PATH can only choose between two layouts.
 fn find() -> Option<Layout> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(FOLDERS.iter().map(PathBuf::from));
     let us = sys::fs::stat(Path::new("/proc/self/exe")).ok().map(|stat| (stat.device, stat.inode));
     for file in folders.filter(|folder| folder.is_absolute()).map(|folder| folder.join("ss")) {
         let Ok(stat) = sys::fs::stat(&file) else { continue };
-        // A link to netwren is what asks.
+        // Skip links to netwren itself.
         if Some((stat.device, stat.inode)) == us || stat.size > SIZE_MAX || !stat.is_file() {
             continue;
         }
@@ -49,9 +49,9 @@ fn find() -> Option<Layout> {
     None
 }
 
-/// The layout of the ss whose program this is; None if it is another program, or cannot be read.
+/// The layout of the ss in `program`; None if it is a different program or unreadable.
 fn layout_in(mut program: impl Read) -> Option<Layout> {
-    // A buffer for all of it would cost more than reading it: memory that is new is paid by the page.
+    // A fixed window is cheaper than one buffer for the whole file, whose fresh pages would cost more than the reads.
     let mut window = [0; WINDOW];
     let (mut kept, mut is_ss) = (0, false);
     loop {
@@ -60,13 +60,13 @@ fn layout_in(mut program: impl Read) -> Option<Layout> {
         let bytes = window.get(..filled)?;
         let strings = if is_ss { Some(bytes) } else { behind(MARK, bytes) };
         is_ss |= strings.is_some();
-        // The version stands behind the mark, among the strings of the program.
+        // The version follows the mark among the program's strings.
         let whole = strings.and_then(|strings| strings.get(..strings.iter().rposition(|&b| b == 0)?));
         if let Some(version) = whole.and_then(|whole| whole.split(|&b| b == 0).find_map(version)) {
             return Some(if version < SPLIT { Layout::V6_1 } else { Layout::V6_15 });
         }
         if read == 0 {
-            // Before 5.6 the version was a day, which is no such number.
+            // Before 5.6 the version was a date, which does not parse as a version number.
             return is_ss.then_some(Layout::V6_1);
         }
         kept = filled.min(KEPT);
@@ -74,7 +74,8 @@ fn layout_in(mut program: impl Read) -> Option<Layout> {
     }
 }
 
-/// What follows the first `mark` in `bytes`. It leaps from one last byte of the mark to the next: 10 µs for 200 KB.
+/// The bytes after the first `mark` in `bytes`. The search jumps between occurrences of the mark's last byte: 10 µs
+/// for 200 KB.
 fn behind<'b>(mark: &[u8], bytes: &'b [u8]) -> Option<&'b [u8]> {
     let (mut rest, mut at) = (bytes, 0);
     loop {
@@ -89,7 +90,7 @@ fn behind<'b>(mark: &[u8], bytes: &'b [u8]) -> Option<&'b [u8]> {
     }
 }
 
-/// `6.15.0` as its first two numbers; None for any other text.
+/// Parses `6.15.0` to its first two numbers; None for any other text.
 fn version(text: &[u8]) -> Option<(u32, u32)> {
     if text.len() > 12 {
         return None;
@@ -118,7 +119,7 @@ mod tests {
             ("7.1.0", Layout::V6_15),
         ] {
             assert_eq!(layout_in(&*program(version)), Some(layout), "{version}");
-            // Wherever a window ends.
+            // The mark is found wherever a window ends.
             for before in (WINDOW - 60..WINDOW + 10).chain([3 * WINDOW]) {
                 let program = [&vec![b'x'; before], &*program(version)].concat();
                 assert_eq!(layout_in(&*program), Some(layout), "{version} behind {before} bytes");

@@ -1,4 +1,4 @@
-//! `-K`: closes what matches and shows what was closed.
+//! `-K`: closes the matching sockets and shows those that it closed.
 
 use crate::messages::say;
 use crate::session::Session;
@@ -8,23 +8,23 @@ use sinks::face::ss::Options;
 use sockets::{Closing, Cookie, Target};
 use std::collections::HashSet;
 
-/// How often a table is read at most. ss reads it once, and closing shifts what it has not read yet: in a table of
-/// more than a few hundred sockets some stay open.
+/// The maximum number of passes over a table. ss makes one pass, and closing shifts entries that it has not read yet:
+/// in a table of more than a few hundred sockets some stay open.
 const PASSES: u32 = 8;
 
-/// A pass over a table: hands its rows to the function.
+/// A pass over a table: hands each row to the function.
 type Pass<'p> = &'p mut dyn FnMut(&mut dyn FnMut(&Socket<'_>) -> Next) -> Result<Accounting, String>;
 
-/// Closes sockets of one run.
+/// Closes the sockets of one run.
 pub(super) struct Killer<'s> {
     session: &'s Session,
     bug_compatible: bool,
-    /// Cookies of those that were tried.
+    /// Cookies of the sockets already tried.
     tried: HashSet<Cookie>,
-    /// Rows that nobody can close.
+    /// Number of rows of types that the kernel cannot close.
     unclosable: u64,
     denied: bool,
-    /// Sockets or connections that are still open.
+    /// Results for sockets or connections that are still open.
     still_open: Vec<Closing>,
 }
 
@@ -34,7 +34,7 @@ impl<'s> Killer<'s> {
         Killer { session, bug_compatible, tried: HashSet::new(), unclosable: 0, denied: false, still_open: Vec::new() }
     }
 
-    /// Closes every row of a table and shows those that were closed.
+    /// Closes every row of a table and shows the sockets that it closed.
     pub(super) fn close_all(
         &mut self,
         proto: Proto,
@@ -42,7 +42,7 @@ impl<'s> Killer<'s> {
         show: &mut dyn FnMut(&Socket<'_>) -> Next,
     ) -> Result<Accounting, String> {
         if !matches!(proto, Proto::Tcp | Proto::Udp) {
-            // ss shows them as if they had been closed.
+            // ss shows these rows as if it had closed them.
             return pass(&mut |row| if self.bug_compatible { show(row) } else { self.leave() });
         }
         let mut stats = Accounting::default();
@@ -78,7 +78,7 @@ impl<'s> Killer<'s> {
             }
             Closing::Denied => {
                 self.denied = true;
-                // ss says it in these words; it goes on with /proc, which can close nothing.
+                // This is ss's message. ss then continues with /proc, where nothing can be closed.
                 let _ = sys::Out::stderr().write_all(b"SOCK_DESTROY answers: Operation not permitted\n");
                 Next::Stop
             }
@@ -86,12 +86,12 @@ impl<'s> Killer<'s> {
                 say(&format!("not closed: {words}"));
                 Next::More
             }
-            // As ss: what is gone or cannot be closed is not shown.
+            // Like ss, hides sockets that are already closed or cannot be closed.
             Closing::Gone | Closing::Hidden | Closing::Unsupported => Next::More,
         }
     }
 
-    /// What could not be closed.
+    /// Adds the sockets that could not be closed to `stats`.
     pub(super) fn tell(&self, stats: &mut Accounting) {
         if self.bug_compatible {
             return;

@@ -1,4 +1,4 @@
-//! The machine's answers: services, hosts, interfaces, cgroups of the session's namespace.
+//! Resolves services, hosts, interfaces and cgroups in the session's namespace.
 
 use super::environment::Environment;
 use crate::session::Session;
@@ -9,8 +9,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Names of interfaces, read when the first one is asked for: most lists have none to show, and a container host has
-/// thousands.
+/// Names of interfaces, read at the first lookup: most lists show no interface, and a container host has thousands.
 pub(super) struct LazyIfaces<'s> {
     session: &'s Session,
     read: OnceCell<Ifaces>,
@@ -21,7 +20,7 @@ impl<'s> LazyIfaces<'s> {
         LazyIfaces { session, read: OnceCell::new() }
     }
 
-    /// Without an answer every interface is called by its number.
+    /// If the read fails, every interface is shown by its index.
     fn get(&self) -> &Ifaces {
         self.read.get_or_init(|| Ifaces::read(self.session.host(), self.session.netns_id()).unwrap_or_default())
     }
@@ -33,7 +32,7 @@ impl Lookup for LazyIfaces<'_> {
     }
 }
 
-/// The live machine.
+/// The environment of the running machine.
 pub(super) struct Live<'s> {
     session: &'s Session,
     ifaces: &'s LazyIfaces<'s>,
@@ -47,7 +46,7 @@ impl<'s> Live<'s> {
 
     fn read(&self, path: &str) -> Vec<u8> {
         let mut text = Vec::new();
-        // A file that is not there has no names in it.
+        // A missing file contains no names.
         let _ = self.session.host().read_file(path, &mut text);
         text
     }
@@ -70,7 +69,7 @@ impl Environment for Live<'_> {
         self.ifaces.get().name(self.session.netns_id(), index).map(<[u8]>::to_vec)
     }
 
-    /// A cgroup's id is the inode of its directory: of `path` itself, or below the mount.
+    /// A cgroup's id is the inode of its directory: either `path` itself, or `path` below the mount point.
     fn cgroup(&self, path: &[u8]) -> Result<u64, String> {
         let written = Path::new(OsStr::from_bytes(path));
         if let Ok(stat) = sys::fs::stat(written) {
@@ -91,26 +90,26 @@ impl Environment for Live<'_> {
 }
 
 impl Live<'_> {
-    /// The ranges of local ports, for the namespace that is read.
+    /// The local port ranges of the session's namespace, as a lookup.
     pub(super) fn port_ranges(&self) -> PortRanges {
         let mut ranges = PortRanges::default();
         ranges.add(self.session.netns_id(), self.ports().clone());
         ranges
     }
 
-    /// The range of local ports.
+    /// The local port range.
     pub(super) fn ports(&self) -> &LocalPorts {
         self.ports
             .get_or_init(|| LocalPorts::read(self.session.host(), self.session.netns_id(), None).unwrap_or_default())
     }
 }
 
-/// The C library's words for the one error that is usual here; others in the kernel's.
+/// The C library's text for ENOENT, the usual error here; the kernel's text for all others.
 fn in_words(errno: sys::Errno) -> String {
     if errno == sys::Errno::NOENT { "No such file or directory".into() } else { errno.to_string() }
 }
 
-/// The place of the first cgroup v2 file system in `/proc/self/mounts`.
+/// The mount point of the first cgroup v2 file system in `/proc/self/mounts`.
 fn cgroup2_mount(mounts: &[u8]) -> Option<PathBuf> {
     let mut lines = mounts.split(|&b| b == b'\n').map(|line| line.split(|&b| b == b' '));
     lines.find_map(|mut words| {
@@ -119,19 +118,19 @@ fn cgroup2_mount(mounts: &[u8]) -> Option<PathBuf> {
     })
 }
 
-/// The words of a line of one of /etc's tables, without its comment.
+/// The words of a line of /etc/services or /etc/hosts, without its comment.
 fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     let line = line.split(|&b| b == b'#').next().unwrap_or_default();
     line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }
 
-/// The port of a service by its name or another name of it: `ssh 22/tcp secure-shell`.
+/// The port of a service by its name or an alias: `ssh 22/tcp secure-shell`.
 fn service_port(text: &[u8], name: &str, proto: Proto) -> Option<u16> {
     let named = host::ports_named(text, name.as_bytes());
     named.into_iter().find(|(of, _)| *of == proto).map(|(_, port)| port)
 }
 
-/// The addresses of a host by /etc/hosts: `127.0.0.1 localhost`. IPv4 first, as ss looks for them.
+/// The addresses of a host from /etc/hosts: `127.0.0.1 localhost`. IPv4 comes first, as in ss.
 fn host_addrs(text: &[u8], name: &str) -> Vec<Addr> {
     let mut found = Vec::new();
     for line in text.split(|&b| b == b'\n') {

@@ -1,8 +1,8 @@
-//! The face of ss: its command line, its order of tables, its exit codes. The bytes are `sinks::face::ss`'s.
+//! The ss face: its command line, order of tables and exit codes. `sinks::face::ss` writes the bytes.
 //!
-//! Words become [`flags::Flags`], an expression becomes a condition and then a filter over the field table
-//! ([`request::make`]), one question a socket table; [`run`] puts them to the source and hands every row to the
-//! writer. Nothing in between knows netlink.
+//! Words become [`flags::Flags`]. The expression becomes a condition and then a filter over the field table
+//! ([`request::make`]), with one question per socket table; [`run`] sends the questions to the source and hands every
+//! row to the writer. Only the source knows netlink.
 
 mod condition;
 mod diag_file;
@@ -42,7 +42,7 @@ pub(crate) fn switches() -> Vec<String> {
     flags::written()
 }
 
-/// True if ss accepts the arguments: its switches, and the expression after them.
+/// True if ss accepts the arguments: its switches and the expression after them.
 pub(crate) fn accepts(call: &super::Call) -> bool {
     let args = call.args.iter().map(|arg| arg.clone().into_vec()).collect();
     let Ok(flags) = flags::parse(args, installed::layout(), call.bug_compatible) else { return false };
@@ -80,7 +80,7 @@ fn answer(call: &super::Call, layout: Layout) -> Result<u8, Stop> {
     let live = Live::new(&session, &ifaces);
     let request = request::make(&flags, &live)?;
     if request.events.is_some() && request.questions.is_empty() {
-        // No table has such events; ss says nothing either.
+        // The selected tables have no such events; ss is also silent here.
         return Ok(255);
     }
     Ok(run::table(&session, &request, &live, &ifaces))

@@ -1,13 +1,13 @@
-//! Numbers as C reads them: decimal, `0x` hexadecimal, `0` octal.
+//! Parses numbers like C: decimal, `0x` hexadecimal, `0` octal.
 
-/// A whole word as a number with an optional sign; None for anything else.
+/// Parses a whole word as a number with an optional sign; None for anything else.
 pub(super) fn integer(word: &[u8]) -> Option<i64> {
     let word = word.trim_ascii_start();
     let (number, rest) = leading(word)?;
     rest.is_empty().then_some(number)
 }
 
-/// The number that a word starts with, and what follows it.
+/// The number at the start of a word, and the bytes after it.
 pub(super) fn leading(word: &[u8]) -> Option<(i64, &[u8])> {
     let (negative, digits) = match word {
         [b'-', rest @ ..] => (true, rest),

@@ -9,7 +9,7 @@ use crate::faces::text::printable;
 use record::{Addr, Prefix, Proto};
 use sinks::face::ss::{ethertype_of, netlink_protocol_of};
 
-/// What a bare word is: the newest left side says.
+/// The meaning of a bare word, which depends on the most recent left side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     Address,
@@ -19,7 +19,7 @@ pub(super) enum Kind {
     Cgroup,
 }
 
-/// A right side.
+/// The right side of a comparison.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Operand {
     Host(HostCond),
@@ -28,7 +28,7 @@ pub(super) enum Operand {
     Cgroup(u64),
 }
 
-/// Reads a word. A family that it names becomes the only one that is shown.
+/// Parses a word. If it names a family, only that family is shown.
 pub(super) fn read(word: &[u8], kind: Kind, asked: &mut Asked, environment: &dyn Environment) -> Result<Operand, Stop> {
     match kind {
         Kind::Address | Kind::Port => host(word, kind == Kind::Port, asked, environment).map(Operand::Host),
@@ -46,7 +46,7 @@ fn dev(word: &[u8], environment: &dyn Environment) -> Result<u32, Stop> {
     index.ok_or_else(|| Stop::operand("Cannot parse device."))
 }
 
-/// `VALUE` or `VALUE/MASK`; what follows the number is not looked at, as with C's scanf.
+/// `VALUE` or `VALUE/MASK`; text after the number is ignored, as in C's scanf.
 fn mark(word: &[u8]) -> Option<Operand> {
     let (value, rest) = number::leading(word)?;
     if !word.contains(&b'/') {
@@ -85,7 +85,7 @@ fn host(word: &[u8], is_port: bool, asked: &mut Asked, environment: &dyn Environ
     Ok(cond)
 }
 
-/// `PROTOCOL:PORT` of a packet or netlink socket, either of them `*` or empty for any.
+/// `PROTOCOL:PORT` for a packet or netlink socket; `*` or an empty part matches any value.
 fn protocol(
     word: &[u8],
     number_of: fn(&[u8]) -> Option<u16>,
@@ -104,7 +104,7 @@ fn protocol(
         None => Hosts::Any,
     };
     let port = read(port, number::integer(port).or_else(|| port_of(port)))?;
-    // -1 stands for any port.
+    // -1 means any port.
     Ok(HostCond { port: port.filter(|port| *port != -1), hosts })
 }
 
@@ -117,7 +117,7 @@ fn netlink_protocol(word: &[u8]) -> Option<u16> {
     netlink_protocol_of(word).or_else(number).map(u16::from)
 }
 
-/// The line that follows every complaint about an address.
+/// The line that follows every error about an address.
 const CANNOT: &str = "Cannot parse dst/src address.";
 
 fn complain(line: &str) -> Stop {
@@ -135,7 +135,7 @@ fn inet(
     if is_port {
         port = Some(word.strip_prefix(b"[").unwrap_or(word));
         if let (Some(inside), true) = (port, word.starts_with(b"[")) {
-            // ss has cut the word at the bracket by then.
+            // At this point ss has cut the word at the bracket.
             port = inside.split(|&b| b == b']').next();
         }
     }
@@ -167,7 +167,7 @@ fn cut(word: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     })
 }
 
-/// A number, or the name of a service of the protocols that are shown. −1 stands for any port.
+/// Parses a number, or the name of a service in one of the protocols shown. −1 means any port.
 fn port_number(word: &[u8], asked: &Asked, environment: &dyn Environment) -> Result<Option<i64>, Stop> {
     if let Some(number) = number::integer(word) {
         return Ok((number != -1).then_some(number));
@@ -202,7 +202,7 @@ fn hosts(word: &[u8], family: Option<Family>, environment: &dyn Environment) -> 
     Err(complain(&format!("Error: an inet prefix is expected rather than \"{shown}\".")))
 }
 
-/// `ADDR[/LEN]`, `any`, `all`, `default`; None if it is none of them or of the wrong family.
+/// `ADDR[/LEN]`, `any`, `all` or `default`; None for other text, or for an address of the wrong family.
 fn prefix(word: &[u8], family: Option<Family>) -> Option<Hosts> {
     let (addr, len) = match word.iter().position(|&b| b == b'/') {
         Some(at) => (&word[..at], word.get(at + 1..)),

@@ -1,7 +1,8 @@
-//! Conditions on packet and netlink sockets: what ss keeps where others have addresses and ports.
+//! Conditions on packet and netlink sockets, with the values that ss keeps in place of addresses and ports.
 //!
-//! A packet socket's address is its protocol, its port the number of its interface; a netlink socket's are its
-//! protocol and its port id, taken for a signed number. The other end of both is 0, a netlink socket's other port -1.
+//! For a packet socket the address is its protocol and the port is its interface index. For a netlink socket the
+//! address is its protocol and the port is its port id, read as a signed number. Peer values are 0, except a netlink
+//! socket's peer port, which is -1.
 
 use super::condition::{Condition, HostCond, Hosts, Side};
 use super::expr::{not, test, truth};
@@ -9,7 +10,7 @@ use super::token::Compare;
 use record::rows::NetlinkProtocol;
 use record::{Expr, Op, Operand, Proto};
 
-/// A condition without parts as a filter on rows of `proto`, packet or netlink; `None` for one with parts.
+/// Translates a condition without parts to a filter on rows of `proto`, packet or netlink; `None` for one with parts.
 pub(super) fn leaf(condition: &Condition, proto: Proto) -> Option<Expr> {
     let packet = proto == Proto::Packet;
     Some(match condition {
@@ -29,7 +30,7 @@ pub(super) fn leaf(condition: &Condition, proto: Proto) -> Option<Expr> {
     })
 }
 
-/// A port id that ss takes for a negative number: the kernel chose it.
+/// A port id that ss reads as a negative number: the kernel chose it.
 fn negative() -> Expr {
     test("portid", Op::Gt, Operand::Number(i32::MAX as u64))
 }
@@ -49,7 +50,7 @@ fn host(side: Side, cond: &HostCond, packet: bool) -> Expr {
     }
 }
 
-/// Numbers without a word are one word in the field: of those ss can tell, nobody has sockets.
+/// All protocol numbers without a name share one word in the field; no socket uses those numbers in practice.
 fn netlink_protocol(number: u16) -> Expr {
     match u8::try_from(number).map(|n| NetlinkProtocol(n).name()) {
         Ok(word) if word != "unknown" => test("netlink_protocol", Op::Eq, Operand::Words(vec![word.as_bytes().into()])),
@@ -98,7 +99,7 @@ fn at_least(side: Side, port: i64, packet: bool) -> Expr {
         (Side::Local, false) => match (i32::try_from(port), port > 0) {
             (Err(_), above) => truth(!above),
             (Ok(n), _) if n < 0 => {
-                // -1 is the highest number, what is not negative comes after it.
+                // -1 is the largest unsigned number, so all non-negative numbers follow it in ss's order.
                 let number = Operand::Number((n as u32).into());
                 Expr::Or(vec![test("portid", Op::Ge, number), not(negative())])
             }

@@ -1,4 +1,4 @@
-//! From the command line to questions for the source.
+//! Turns the command line into questions for the source.
 
 use super::condition::Condition;
 use super::environment::Environment;
@@ -14,29 +14,29 @@ use sinks::face::ss::Options;
 use std::ffi::OsString;
 use sys::socket::{AF_INET, AF_INET6};
 
-/// Everything that a run needs.
+/// The parameters of a run.
 #[derive(Debug)]
 pub(super) struct Request {
-    /// How rows are shown.
+    /// Display options.
     pub(super) options: Options,
-    /// One question a socket table, in the order of the output.
+    /// One question per socket table, in the order of the output.
     pub(super) questions: Vec<Question>,
-    /// `-K`: rows are closed, and shown if that went well.
+    /// `-K`: close matching sockets, and show those that were closed.
     pub(super) kill: bool,
-    /// `-E`: these sockets are shown as they end.
+    /// `-E`: show these sockets when they close.
     pub(super) events: Option<Ending>,
-    /// File that is read instead of the kernel's table of TCP sockets.
+    /// File to read instead of the kernel's table of TCP sockets.
     pub(super) tcp_file: Option<OsString>,
     /// The kernel's mask of states.
     pub(super) states: u32,
-    /// Nobody named a table: those that this kernel lacks are not spoken of.
+    /// True if the user named no table: tables missing from this kernel are skipped silently.
     pub(super) by_default: bool,
-    /// Sockets that are only bound are not looked for, though the version would show them.
+    /// True if bound-only sockets are left out although this version of ss would show them.
     pub(super) without_bound: bool,
 }
 
 impl Request {
-    /// True if the expression asks for ports that the kernel chose.
+    /// True if the expression tests for ports that the kernel chose.
     pub(super) fn asks_for_ranges(&self) -> bool {
         let autobound = field_index::<Sockets>("autobound");
         let mut asks = false;
@@ -47,12 +47,12 @@ impl Request {
     }
 }
 
-/// From so many TCP sockets on, those that are only bound are shown only if they are named: to find them the kernel
-/// crosses its table of bound ports, in which every connection stands as well (120 ms for 250,000, where all the rest
-/// takes 100).
+/// From this many TCP sockets on, bound-only sockets are shown only if they are named. To find them the kernel walks
+/// its table of bound ports, which also holds every connection (120 ms for 250,000, compared with 100 ms for
+/// everything else).
 const BOUND_MAX: u64 = 20_000;
 
-/// Sockets whose end is waited for.
+/// Sockets to report when they close.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Ending {
     pub(super) protos: Vec<Proto>,
@@ -60,18 +60,18 @@ pub(super) struct Ending {
     pub(super) inet6: bool,
 }
 
-/// The rows of one table.
+/// A request for the rows of one table.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Question {
     pub(super) proto: Proto,
-    /// The parts of an `and`; the first is `proto = …`.
+    /// Conjuncts of the filter; the first is `proto = …`.
     pub(super) filter: Vec<Expr>,
-    /// The only address family of rows that netlink gave, for tables whose filter leaves both. ss asks the kernel for
-    /// the family named last alone, but reads the files of /proc of every family that was named.
+    /// The only address family to accept from netlink, for tables whose filter allows both. ss requests only the
+    /// family named last from the kernel, but reads the /proc files of every family that was named.
     pub(super) of_netlink: Option<u8>,
 }
 
-/// Tables of sockets with IP addresses in ss's order.
+/// Tables of IP sockets in ss's order.
 const INTERNET: [(Db, Proto); 6] = [
     (Db::Raw, Proto::Raw),
     (Db::Udp, Proto::Udp),
@@ -81,7 +81,7 @@ const INTERNET: [(Db, Proto); 6] = [
     (Db::Sctp, Proto::Sctp),
 ];
 
-/// Reads the expression, inside the namespace that will be read, and makes the questions.
+/// Parses the expression inside the namespace to be read, and makes the questions.
 pub(super) fn make(flags: &Flags, environment: &dyn Environment) -> Result<Request, Stop> {
     let mut asked = flags.asked;
     if asked.tables == 0 {
@@ -94,9 +94,9 @@ pub(super) fn make(flags: &Flags, environment: &dyn Environment) -> Result<Reque
     let without_bound = drop_bound(&mut asked, flags, environment);
     let options = Options { netid: asked.several_tables(), state: asked.several_states(), ..flags.options };
     let mut questions = Vec::new();
-    // Sockets without a state are unconnected.
+    // Sockets without a state count as unconnected.
     let stateless = asked.states & states::UNCONNECTED != 0;
-    // The kernel tells of the end of TCP and UDP sockets alone.
+    // The kernel reports the end of TCP and UDP sockets only.
     let lists = !flags.events;
     if asked.has(Db::Netlink) && asked.shows(Family::Netlink) && stateless && lists {
         questions.push(question(Proto::Netlink, &asked, condition.as_ref(), environment, flags));
@@ -145,14 +145,14 @@ pub(super) fn make(flags: &Flags, environment: &dyn Environment) -> Result<Reque
     })
 }
 
-/// What is in a file is shown, whatever its state and family.
+/// Shows all sockets of a file, in any state and family.
 fn show_whole_file(questions: &mut [Question], condition: Option<&Condition>, environment: &dyn Environment) {
     for question in questions.iter_mut().filter(|question| question.proto == Proto::Tcp) {
         question.filter = condition.map(|c| expr(c, Proto::Tcp, environment).into_conjuncts()).unwrap_or_default();
     }
 }
 
-/// Takes the state away that nobody named and that would cost too much; true if so.
+/// Removes the bound-only state if the user did not name it and it would cost too much; returns true if so.
 fn drop_bound(asked: &mut Asked, flags: &Flags, environment: &dyn Environment) -> bool {
     let asks = asked.has(Db::Tcp) && asked.states & states::BOUND != 0 && !flags.bound_is_meant && !flags.events;
     let drops = asks && environment.tcp_sockets(BOUND_MAX) >= BOUND_MAX;
@@ -162,7 +162,7 @@ fn drop_bound(asked: &mut Asked, flags: &Flags, environment: &dyn Environment) -
     drops
 }
 
-/// vsock, TIPC and AF_XDP sockets: the last that ss shows.
+/// vsock, TIPC and AF_XDP sockets, which ss shows last.
 fn late_questions(
     asked: &Asked,
     stateless: bool,
@@ -173,7 +173,7 @@ fn late_questions(
     let mut questions = Vec::new();
     if asked.tables & VSOCK != 0 && asked.shows(Family::Vsock) {
         let mut vsock = question(Proto::Vsock, asked, condition, environment, flags);
-        // Those of a third type are shown with either.
+        // Sockets of a third type are shown with either.
         let without = [(Db::VsockStream, "stream"), (Db::VsockDatagram, "dgram")];
         for (_, word) in without.iter().filter(|(db, _)| !asked.has(*db)) {
             vsock.filter.push(test("vsock_type", Op::Ne, Operand::Words(vec![word.as_bytes().into()])));
@@ -181,7 +181,7 @@ fn late_questions(
         questions.push(vsock);
     }
     if asked.has(Db::Tipc) && asked.shows(Family::Tipc) {
-        // ss holds no condition against them.
+        // ss applies no condition to TIPC sockets.
         questions.push(question(Proto::Tipc, asked, None, environment, flags));
     }
     if asked.has(Db::Xdp) && asked.shows(Family::Xdp) && stateless {
@@ -190,7 +190,7 @@ fn late_questions(
     questions
 }
 
-/// True for tables whose states are looked at by the kernel alone: it gets the mask as it is.
+/// True for tables whose states only the kernel filters: it receives the mask unchanged.
 pub(super) fn by_kernel(proto: Proto) -> bool {
     matches!(proto, Proto::Sctp | Proto::Dccp | Proto::Vsock | Proto::Tipc)
 }
@@ -208,7 +208,7 @@ fn question(
     flags: &Flags,
 ) -> Question {
     let mut filter = vec![words("proto", [proto.name()])];
-    // A socket ends in whatever state: with `-E` ss does not look at it.
+    // With `-E` ss ignores the state, because a socket can close in any state.
     let has_none = flags.events || by_kernel(proto) || matches!(proto, Proto::Packet | Proto::Netlink | Proto::Xdp);
     let states = if has_none { None } else { Some(asked.states) };
     if let Some(states) = states.and_then(|states| states::filter_words(states, proto)) {
@@ -229,7 +229,8 @@ fn question(
     Question { proto, filter, of_netlink }
 }
 
-/// See [`Question::of_netlink`]. Tables of TCP are large, and no kernel of use lacks them.
+/// See [`Question::of_netlink`]. Excludes TCP: its tables are large, and every relevant kernel reports them via
+/// netlink.
 fn family_of_netlink(proto: Proto, asked: &Asked) -> Option<u8> {
     let both = asked.shows(Family::Inet) && asked.shows(Family::Inet6);
     match (proto, asked.inet()) {
@@ -239,7 +240,7 @@ fn family_of_netlink(proto: Proto, asked: &Asked) -> Option<u8> {
     }
 }
 
-/// The type of packet sockets, unless both are shown. ss asks the kernel for all of them and shows what comes.
+/// The type of packet sockets, unless both types are shown. ss requests all from the kernel and shows every one.
 fn packet_types(asked: &Asked, bug_compatible: bool) -> Option<Expr> {
     if bug_compatible || asked.tables & PACKET == PACKET {
         return None;

@@ -1,4 +1,4 @@
-//! From questions to lines: the source, the filter's rest, the writer.
+//! Runs the questions: reads the source, applies the rest of the filter, writes the lines.
 
 use super::super::read::read_rows;
 use super::diag_file::FileSource;
@@ -20,10 +20,10 @@ use std::time::{Duration, Instant};
 
 /// Exit code when nothing could be read or written.
 const FAILED: u8 = 1;
-/// How long names are waited for in all; addresses without one by then stay numbers.
+/// Total time to wait for host names; addresses that have no name by then stay numeric.
 const NAMES_WAIT: Duration = Duration::from_secs(5);
 
-/// Everything around the rows.
+/// Lookups for everything around the rows.
 #[derive(Default)]
 struct Around {
     owners: Option<Owners>,
@@ -32,7 +32,7 @@ struct Around {
     services: Option<Services>,
 }
 
-/// Reads, prints, returns the exit code.
+/// Reads and prints the tables; returns the exit code.
 pub(super) fn table(session: &Session, request: &Request, live: &Live<'_>, ifaces: &LazyIfaces<'_>) -> u8 {
     let mut stats = Accounting::default();
     let mut around = read_around(session, request, &mut stats);
@@ -47,7 +47,7 @@ pub(super) fn table(session: &Session, request: &Request, live: &Live<'_>, iface
     footer(&stats);
     match outcome {
         Ok(()) | Err(SinkError::Closed) if stats.via.is_empty() && stats.incomplete => FAILED,
-        // Rows that were read and went nowhere: what stands there is not what the kernel has.
+        // Some rows were read but not written: the output differs from the kernel's table.
         Ok(()) if request.events.is_none() && !stats.balances() => FAILED,
         Ok(()) | Err(SinkError::Closed) => 0,
         Err(error) => {
@@ -57,7 +57,7 @@ pub(super) fn table(session: &Session, request: &Request, live: &Live<'_>, iface
     }
 }
 
-/// Owners, cgroups and services, as far as they will be shown.
+/// Reads owners, cgroups and services, as far as they will be shown.
 fn read_around(session: &Session, request: &Request, stats: &mut Accounting) -> Around {
     let options = &request.options;
     let raw = request.questions.iter().any(|question| question.proto == Proto::Raw);
@@ -68,15 +68,15 @@ fn read_around(session: &Session, request: &Request, stats: &mut Accounting) -> 
         around.owners = session.owners().read(host).map_err(&mut noted).ok();
     }
     if options.details || options.cgroup {
-        // In `ip netns exec` ss finds no group.
+        // ss finds no cgroup inside `ip netns exec`.
         let read = if options.bug_compatible { Cgroups::read_own } else { Cgroups::read };
         around.cgroups = read(host).map_err(&mut noted).ok();
     }
     if !options.numeric {
-        // Without the file every port is a number.
+        // If the file is missing, every port is shown as a number.
         around.services = Services::read(host).ok();
         if let (Some(services), true) = (&mut around.services, raw) {
-            // Without the file every protocol is a number.
+            // If the file is missing, every protocol is shown as a number.
             let _ = services.add_protocols(host);
         }
     }
@@ -86,13 +86,13 @@ fn read_around(session: &Session, request: &Request, stats: &mut Accounting) -> 
     around
 }
 
-/// Names of the addresses that a first pass sees: ss waits for each as it comes, here they are asked all at once.
+/// Resolves the addresses seen in a first pass. ss waits for each name in turn; here all are requested at once.
 fn names(session: &Session, request: &Request, live: &Live<'_>) -> Option<HostNames> {
     let ranges = live.port_ranges();
     let lookups = Lookups::none().with(LookupId::LocalPorts, &ranges);
     let resolver = session.resolver()?;
     for question in &request.questions {
-        // What is wrong with the source the second pass will tell.
+        // The second pass will report errors of the source.
         let _ = ask(session, question, request, &lookups, &mut |row: &Socket<'_>| {
             let ends = [row.local.addr, row.peer.addr];
             ends.iter().filter(|a| row.is_inet() && !a.is_unspecified()).for_each(|a| resolver.want(a.unmapped()));
@@ -125,7 +125,7 @@ fn write(
     if let Some(hosts) = &around.hosts {
         lookups = lookups.with(LookupId::Hosts, hosts);
     }
-    // Of the protocols of events ss takes no notice: whatever has that port gives the name.
+    // For events, ss ignores the protocol: any service with that port gives the name.
     let any = request.events.is_some() && request.options.bug_compatible;
     let services = |proto, port| {
         let of = |proto| service(around.services.as_ref(), live, proto, port);
@@ -167,7 +167,7 @@ fn write(
     writer.finish()
 }
 
-/// The name of a process.
+/// Reads the name of a process.
 fn process(session: &Session, pid: u32, name: &mut Vec<u8>) -> bool {
     let read = session.host().read_file(&format!("/proc/{pid}/comm"), name);
     if name.last() == Some(&b'\n') {
@@ -176,7 +176,7 @@ fn process(session: &Session, pid: u32, name: &mut Vec<u8>) -> bool {
     read.is_ok() && !name.is_empty()
 }
 
-/// A port that the kernel may have chosen by itself is nobody's service, whatever its number is called.
+/// The service of a port. A port that the kernel may have chosen belongs to no service, even if its number has a name.
 fn service<'s>(services: Option<&'s Services>, live: &Live<'_>, proto: Proto, port: u16) -> Option<&'s [u8]> {
     if proto == Proto::Raw {
         return services?.name(proto, port);
@@ -185,7 +185,7 @@ fn service<'s>(services: Option<&'s Services>, live: &Live<'_>, proto: Proto, po
     if (low..=high).contains(&port) { None } else { services?.name(proto, port) }
 }
 
-/// Puts one question and hands every row that passes to `each`. The error is a sentence.
+/// Asks one question and hands every row that passes to `each`. The error is a complete sentence.
 pub(super) fn ask(
     session: &Session,
     question: &Question,
@@ -203,7 +203,7 @@ pub(super) fn ask(
     let source = SocketSource::new(
         session.host(),
         sockets::Options {
-            // Of a raw socket ss shows no more than the file has: no word where nothing else is there.
+            // For raw sockets ss falls back to /proc without a message.
             quiet: request.by_default || question.proto == Proto::Raw || is_rare(question.proto),
             states: Some(request.states).filter(|_| by_kernel(question.proto)),
             as_sent: request.options.bug_compatible,
@@ -212,7 +212,7 @@ pub(super) fn ask(
     )
     .with_cache(session.cache());
     let read = read_rows(session, &source, demand, lookups, |row| {
-        // A row of netlink has a cookie, a line of /proc has none.
+        // A row from netlink has a cookie, a row from /proc does not.
         if row.cookie != 0 && question.of_netlink.is_some_and(|family| family != row.family) {
             return Disposition::Filtered;
         }
@@ -221,12 +221,12 @@ pub(super) fn ask(
     read.map_err(|error| error.to_string())
 }
 
-/// Tables that many kernels lack: ss says nothing about that.
+/// True for tables that many kernels lack; ss does not report that.
 fn is_rare(proto: Proto) -> bool {
     by_kernel(proto) || proto == Proto::Xdp
 }
 
-/// What the source must fetch for what is shown.
+/// The fields that the source must read for this display.
 fn needs(proto: Proto, options: &Options) -> u64 {
     let mut needs = match proto {
         Proto::Unix => need::UNIX_NAME | need::UNIX_PEER | need::QUEUES,
@@ -250,7 +250,7 @@ fn needs(proto: Proto, options: &Options) -> u64 {
         (options.owners(), need::INODE),
         (options.memory, need::SKMEM),
         (
-            // DCCP fills in a tcp_info too.
+            // DCCP also fills in a tcp_info.
             options.info && matches!(proto, Proto::Tcp | Proto::Dccp),
             need::TCP_INFO | need::CONG | need::CONG_INFO,
         ),

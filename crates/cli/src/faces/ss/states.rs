@@ -11,16 +11,16 @@ const TIME_WAIT: u32 = 1 << State::TIME_WAIT.0;
 const NEW_SYN_RECV: u32 = 1 << State::NEW_SYN_RECV.0;
 const BOUND_INACTIVE: u32 = 1 << State::BOUND_INACTIVE.0;
 
-/// Listening, and unconnected ones: what `-l` shows.
+/// The states of `-l`: listening and unconnected.
 pub(super) const SERVERS: u32 = LISTEN | CLOSE;
-/// What `-B` shows.
+/// The state of `-B`.
 pub(super) const BOUND: u32 = BOUND_INACTIVE;
-/// Connected, of a protocol without connections.
+/// Connected sockets of a connectionless protocol.
 pub(super) const ESTABLISHED: u32 = 1 << State::ESTABLISHED.0;
 /// Unconnected.
 pub(super) const UNCONNECTED: u32 = CLOSE;
 
-/// Every state that a version knows: since 6.8 request sockets and bound ones are states of their own.
+/// All states that a version knows: since 6.8 request sockets and bound ones have their own states.
 pub(super) fn all(layout: Layout) -> u32 {
     match layout {
         Layout::V6_1 => (1 << 12) - 1,
@@ -28,12 +28,12 @@ pub(super) fn all(layout: Layout) -> u32 {
     }
 }
 
-/// What is shown without `-a`, `-l` and `state`.
+/// The states shown without `-a`, `-l` and `state`.
 pub(super) fn connected(layout: Layout) -> u32 {
     all(layout) & !(LISTEN | CLOSE | TIME_WAIT | SYN_RECV)
 }
 
-/// The words of single states by the kernel's number.
+/// The words for single states, indexed by the kernel's number.
 const WORDS: [&str; 14] = [
     "unknown",
     "established",
@@ -51,7 +51,7 @@ const WORDS: [&str; 14] = [
     "bound-inactive",
 ];
 
-/// The states that a word stands for, in any case; None for a word that ss does not know.
+/// The states that a word stands for, ignoring case; None for a word unknown to ss.
 pub(super) fn by_word(word: &[u8], layout: Layout) -> Option<u32> {
     let word = word.to_ascii_lowercase();
     let all = all(layout);
@@ -72,9 +72,9 @@ pub(super) fn by_word(word: &[u8], layout: Layout) -> Option<u32> {
     })
 }
 
-/// The words that a filter on the field `state` takes for these states of that protocol; None if they are all.
+/// The words to filter the field `state` with, for these states and this protocol; None if all states match.
 ///
-/// Of TCP there always are words: a source reads bound sockets only when they are named.
+/// For TCP the result is never None: a source reads bound sockets only if they are named.
 pub(super) fn filter_words(states: u32, proto: Proto) -> Option<Vec<Box<[u8]>>> {
     let all = all(Layout::V6_1) & !1;
     if proto != Proto::Tcp && states & all == all {
@@ -83,7 +83,7 @@ pub(super) fn filter_words(states: u32, proto: Proto) -> Option<Vec<Box<[u8]>>> 
     let mut words: Vec<Box<[u8]>> = Vec::new();
     let numbers = if proto == Proto::Tcp { 1..14u8 } else { 1..12 };
     for number in numbers {
-        // A request socket says SYN_RECV of itself, whichever bit asked for it.
+        // A request socket reports SYN_RECV, whether SYN_RECV or NEW_SYN_RECV was requested.
         let number = if number == State::NEW_SYN_RECV.0 { State::SYN_RECV.0 } else { number };
         let asked = states & 1 << number != 0 || (number == State::SYN_RECV.0 && states & NEW_SYN_RECV != 0);
         let word = State(number).name(proto).as_bytes();

@@ -1,34 +1,34 @@
-//! What ends a run before it starts: help, version, mistakes.
+//! Results that end a run before it starts: help, version, errors.
 
 use sinks::face::ss::Layout;
 
-/// Where the usage goes, behind the text.
+/// The stream for the usage text, which follows the other text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Usage {
-    /// Nowhere.
+    /// The usage is not printed.
     None,
-    /// To stdout: it was asked for.
+    /// Stdout, because the user requested it.
     Out,
-    /// To stderr, after a mistake.
+    /// Stderr, after an error.
     Err,
 }
 
-/// Text for the streams, and ss's exit code.
+/// Text for both streams, and ss's exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stop {
     /// For stdout.
     pub(super) out: String,
     /// For stderr.
     pub(super) err: String,
-    /// Where the usage goes.
+    /// The stream for the usage.
     pub(super) usage: Usage,
     /// 0, 1 for a bad operand, 255 for a bad command line.
     pub(super) code: u8,
 }
 
 impl Stop {
-    /// Prints it; returns the exit code. What follows a mistake are the tool's bytes; what was asked for says who
-    /// answers, unless the old bytes are wanted.
+    /// Prints the text and returns the exit code. After an error the bytes are the tool's own; requested text also
+    /// mentions netwren, unless `bug_compatible` is set.
     pub(super) fn tell(mut self, layout: Layout, bug_compatible: bool) -> u8 {
         match self.usage {
             Usage::None => {}
@@ -38,7 +38,7 @@ impl Stop {
         if self.usage == Usage::Out && !bug_compatible {
             self.out += BEYOND;
         }
-        // A closed stderr is nobody's loss.
+        // A closed stderr is ignored.
         let _ = sys::Out::stderr().write_all(self.err.as_bytes());
         match sys::Out::stdout().write_all(self.out.as_bytes()) {
             Ok(()) | Err(sys::OutError::Closed) => self.code,
@@ -49,22 +49,22 @@ impl Stop {
         }
     }
 
-    /// A mistake, without the usage.
+    /// An error without the usage.
     pub(super) fn fail(line: String, code: u8) -> Stop {
         Stop { out: String::new(), err: line + "\n", usage: Usage::None, code }
     }
 
-    /// A mistake in the command line: the usage follows.
+    /// An error in the command line, followed by the usage.
     pub(super) fn usage(line: String) -> Stop {
         Stop { usage: Usage::Err, ..Stop::fail(line, 255) }
     }
 
-    /// Something that ss has and this face has not.
+    /// A feature that ss has and this face does not.
     pub(super) fn later(what: &str, instead: &str) -> Stop {
         Stop::fail(format!("ss: {what}: comes later; native way: {instead}"), 255)
     }
 
-    /// Nothing can be shown, which is no mistake.
+    /// A message that there is nothing to show, which is not an error.
     pub(super) fn nothing(what: &str) -> Stop {
         Stop::fail(format!("ss: {what} to show with such filter."), 0)
     }
@@ -81,17 +81,17 @@ impl Stop {
     }
 }
 
-/// The usage of ss 6.15; a line with a switch that 6.1 has not is none of its lines.
+/// The usage of ss 6.15. The usage of 6.1 leaves out the lines with newer switches.
 const USAGE: &str = include_str!("usage.txt");
 
-/// What follows the usage that was asked for.
+/// The lines after a requested usage.
 const BEYOND: &str = "
 This is netwren in the place of ss. Right after ss: --bug-compatible, the old bytes where ss is wrong.
 The layout is that of the installed ss, else 6.15; NETWREN_SS_LAYOUT=6.1 or 6.15 chooses.
 The same in netwren's own words: netwren sockets --help
 ";
 
-/// Switches that 6.1 does not know.
+/// Switches unknown to 6.1.
 pub(super) const SINCE_6_15: &[&str] = &["bound-inactive", "no-queues", "bpf-maps", "bpf-map-id"];
 
 fn usage(layout: Layout) -> String {

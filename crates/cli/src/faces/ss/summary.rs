@@ -1,4 +1,4 @@
-//! `-s`: counters of the kernel, in place of rows.
+//! `-s`: prints counters of the kernel instead of rows.
 
 use super::expr::test;
 use super::request::{Question, Request};
@@ -46,7 +46,8 @@ fn sockstat(reading: &CounterReading) -> SockStat {
 fn own_tcp(session: &Session, stat: &SockStat) -> OwnTcp {
     let filter = vec![test("proto", Op::Eq, Operand::Words(vec![b"tcp".as_slice().into()]))];
     let hashed = stat.tcp.0 + stat.tcp.1;
-    // Owners are read before sockets: a socket that appears in between is in a table, not missing from all.
+    // Owners are read before sockets, so that a socket created in between is found in a table and not counted as
+    // missing from all.
     let owners = if stat.tcp_alloc > hashed { session.owners().read(session.host()).ok() } else { None };
     let (mut closed, mut inodes) = (0, HashSet::new());
     let question = Question { proto: Proto::Tcp, filter, of_netlink: None };

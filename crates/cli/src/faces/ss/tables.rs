@@ -1,4 +1,4 @@
-//! Which socket tables, families and states a command line asks for: ss's own bookkeeping, rule by rule.
+//! Selects socket tables, families and states, following ss's own rules one by one.
 
 use super::states;
 use sinks::face::ss::Layout;
@@ -50,7 +50,7 @@ pub(super) const UNIX: u32 = bit(Db::UnixDatagram) | bit(Db::UnixStream) | bit(D
 pub(super) const PACKET: u32 = bit(Db::PacketDatagram) | bit(Db::PacketRaw);
 /// The two tables of vsock sockets.
 pub(super) const VSOCK: u32 = bit(Db::VsockStream) | bit(Db::VsockDatagram);
-/// `all` leaves TIPC out, as ss does.
+/// Like ss, `all` excludes TIPC.
 const ALL: u32 = INET | UNIX | PACKET | VSOCK | bit(Db::Netlink) | bit(Db::Xdp);
 
 /// The words of `-A`.
@@ -127,7 +127,7 @@ fn tables_of(family: Family) -> u32 {
     }
 }
 
-/// What is asked for so far.
+/// The current selection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Asked {
     /// Bits of [`Db`].
@@ -136,9 +136,9 @@ pub(super) struct Asked {
     pub(super) families: u32,
     /// Bits of the kernel's state mask.
     pub(super) states: u32,
-    /// The family named last: bare addresses are read as its own.
+    /// The family named last: bare addresses are parsed as its addresses.
     pub(super) preferred: Option<Family>,
-    /// Nothing was named: everything is meant.
+    /// True if nothing was named, which selects everything.
     pub(super) by_default: bool,
     layout: Layout,
 }
@@ -148,7 +148,7 @@ impl Asked {
         Asked { tables: 0, families: 0, states: 0, preferred: None, by_default: true, layout }
     }
 
-    /// Adds tables and the states that are usual for each.
+    /// Adds tables and their usual states.
     fn add_tables(&mut self, tables: u32) {
         for db in (0..16).map(|n| 1 << n).filter(|db| tables & db != 0) {
             self.tables |= db;
@@ -181,20 +181,20 @@ impl Asked {
         self.by_default = false;
     }
 
-    /// An address in the expression names a family: only that one is shown from now on.
+    /// Restricts the selection to the family of an address in the expression.
     pub(super) fn only_family(&mut self, family: Family) {
         self.families = family_bit(family);
         self.preferred = Some(family);
         self.by_default = false;
     }
 
-    /// `-A` is given for the first time: tables named before do not count.
+    /// Drops the tables named so far, when `-A` is first given.
     pub(super) fn forget_tables(&mut self) {
         self.tables = 0;
         self.by_default = false;
     }
 
-    /// One word of `-A`; false for an unknown one.
+    /// Applies one word of `-A`; false for an unknown one.
     pub(super) fn table_word(&mut self, word: &[u8]) -> bool {
         let (word, remove) = match word.strip_prefix(b"!") {
             Some(word) => (word, true),
@@ -209,7 +209,7 @@ impl Asked {
         true
     }
 
-    /// Everything that was read is known: what was left open gets its default.
+    /// Fills in defaults after all switches and words are parsed.
     pub(super) fn settle(&mut self, states: u32) {
         let mut states = states;
         if self.by_default {
@@ -233,17 +233,17 @@ impl Asked {
         }
     }
 
-    /// True if sockets of that family are shown.
+    /// True if sockets of this family are shown.
     pub(super) fn shows(&self, family: Family) -> bool {
         self.families & family_bit(family) != 0
     }
 
-    /// True if that table is shown.
+    /// True if this table is shown.
     pub(super) fn has(&self, db: Db) -> bool {
         self.tables & bit(db) != 0
     }
 
-    /// IPv4 and IPv6 rows, each or not. ss reads the family named last, and of that what the others leave.
+    /// Whether IPv4 and IPv6 rows are shown. ss reads the family named last, as far as the other switches allow it.
     pub(super) fn inet(&self) -> (bool, bool) {
         let (v4, v6) = (self.shows(Family::Inet), self.shows(Family::Inet6));
         match self.preferred {
@@ -253,12 +253,12 @@ impl Asked {
         }
     }
 
-    /// More than one table: rows say which they come from.
+    /// True if more than one table is shown, so that rows name their table.
     pub(super) fn several_tables(&self) -> bool {
         self.tables.count_ones() > 1
     }
 
-    /// More than one state: rows say theirs.
+    /// True if more than one state is shown, so that rows name their state.
     pub(super) fn several_states(&self) -> bool {
         self.states.count_ones() > 1
     }

@@ -1,7 +1,7 @@
 //! Threads and security contexts of the processes that own sockets, read when they are printed.
 //!
-//! Files are read by the task's number. After each reading the task's start time shows whether the number still is that
-//! of the owner: a task that started after the owners were read is another one, and what was read is dropped.
+//! Files are read by the task's number. After each read, the task's start time shows whether the number still belongs
+//! to the owner: a task that started after the owners were read is a different task, and the data is dropped.
 
 use host::Identity;
 use record::Comm;
@@ -11,24 +11,24 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use sys::Host;
 
-/// Threads looked at in one process at most; the sockets of further ones are shown without them, as those of threads
-/// that have ended.
+/// Maximum number of threads read per process. Sockets of the remaining threads are shown without threads, like those
+/// of threads that have ended.
 const THREADS_MAX: usize = 100_000;
 
-/// The sockets of a table of descriptors: inode and descriptor, ascending. Threads with equal tables share it.
+/// The sockets in a descriptor table, as inode and descriptor in ascending order. Threads with equal tables share it.
 type Held = Rc<[(u32, u32)]>;
 
-/// A thread that is not its process's first.
+/// A thread other than its process's first.
 struct Thread {
     tid: u32,
     name: Comm,
     held: Held,
 }
 
-/// Answers from /proc, each process's threads read once.
+/// Reads tasks from /proc, and each process's threads once.
 pub(super) struct Live<'h> {
     host: &'h Host,
-    /// When the owners were read, in ns of CLOCK_BOOTTIME.
+    /// Time when the owners were read, in ns of CLOCK_BOOTTIME.
     seen_ns: u64,
     threads: RefCell<HashMap<u32, Vec<Thread>>>,
 }
@@ -38,13 +38,13 @@ impl<'h> Live<'h> {
         Live { host, seen_ns, threads: RefCell::default() }
     }
 
-    /// True if the task that was just read existed when the owners were read: then all of it was the owner's. Costs
-    /// reading its `stat`; nothing in a replay.
+    /// True if the task that was just read existed when the owners were read, so that its data is the owner's. Costs
+    /// one read of its `stat`; free in a replay.
     fn is_owner(&self, tid: u32) -> bool {
         self.host.is_replay() || Identity::read(self.host, tid).is_ok_and(|task| !task.started_after(self.seen_ns))
     }
 
-    /// Appends a security context that was read of a task; false if it could not be read, or is another task's.
+    /// Appends the security context of a task; false if it could not be read, or belongs to a different task.
     fn put(&self, tid: u32, read: bool, context: &[u8], out: &mut Vec<u8>) -> bool {
         let is_owner = read && self.is_owner(tid);
         if is_owner {
@@ -55,7 +55,7 @@ impl<'h> Live<'h> {
 
     fn read(&self, pid: u32) -> Vec<Thread> {
         let mut text = Vec::new();
-        // A process that is gone has none.
+        // A process that has exited has no threads.
         let _ = self.host.read_names(&format!("/proc/{pid}/task"), &mut text);
         let mut tids = numbers(&text);
         tids.retain(|&tid| tid != pid);
@@ -82,11 +82,11 @@ impl<'h> Live<'h> {
         Some(Comm::new(text.strip_suffix(b"\n").unwrap_or(&text)))
     }
 
-    /// The sockets among a thread's descriptors: one system call a descriptor, as ss has it.
+    /// The sockets among a thread's descriptors. Costs one system call per descriptor, as in ss.
     fn held(&self, pid: u32, tid: u32) -> Vec<(u32, u32)> {
         let (mut text, mut link) = (Vec::new(), Vec::new());
         let dir = format!("/proc/{pid}/task/{tid}/fd");
-        // A thread that may not be looked into holds nothing that could be shown.
+        // A thread without read permission contributes nothing.
         let _ = self.host.read_names(&dir, &mut text);
         let mut held = Vec::new();
         for fd in numbers(&text) {
@@ -106,8 +106,8 @@ fn socket_inode(link: &[u8]) -> Option<u32> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// Numbers among names that end in NUL, in the order of the kernel: that of the threads' making, which is ss's as well
-/// (their numbers begin anew some day).
+/// Parses the numbers among NUL-terminated names, in the kernel's order. ss uses the same order: threads by creation,
+/// not by number, because numbers wrap around.
 fn numbers(names: &[u8]) -> Vec<u32> {
     let names = names.split(|&b| b == 0).filter_map(|name| std::str::from_utf8(name).ok());
     names.filter_map(|name| name.parse().ok()).collect()
@@ -136,7 +136,7 @@ impl Tasks for Live<'_> {
     }
 }
 
-/// A context up to its NUL, without the newline that some kernels put behind it.
+/// A context up to its NUL, without the newline that some kernels append.
 fn bare(text: &[u8]) -> &[u8] {
     let text = text.split(|&b| b == 0).next().unwrap_or_default();
     text.strip_suffix(b"\n").unwrap_or(text)
@@ -186,7 +186,7 @@ mod tests {
             live.threads(std::process::id(), inode, &mut |_, name, fd| names.push((name, fd)));
             names
         };
-        // This process started after the boot: one that was seen then under its number was another one.
+        // This process started after boot (time 0), so its number belonged to a different process at that time.
         let issue_10 = owners(&Live::new(&host, 0), inode);
         let (owners, others) = (owners(&live, inode), owners(&live, u32::MAX));
         drop(ready);

@@ -1,4 +1,4 @@
-//! One line a switch and a production of the grammar: what the source is asked.
+//! One line per switch and per production of the grammar: the resulting questions to the source.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::environment::TestEnvironment;
@@ -18,14 +18,14 @@ fn parse(line: &str, layout: Layout) -> Result<Request, Stop> {
     make(&flags::parse(words(line), layout, false)?, &TestEnvironment)
 }
 
-/// The filters of all questions, a line each.
+/// The filters of all questions, one per line.
 fn asked(line: &str, layout: Layout) -> String {
     let request = parse(line, layout).unwrap_or_else(|stop| panic!("{line}: {}", stop.err));
     let lines = request.questions.iter().map(|q| expr_text(Schema::of::<Sockets>(), &Expr::And(q.filter.clone())));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// What the expression alone became: the filter with it, less the filter without it.
+/// The filter that the expression alone produces: the filter with it, minus the filter without it.
 fn expression(switches: &str, line: &str) -> String {
     let filter = |line: &str| {
         let request = parse(line, Layout::V6_15).unwrap_or_else(|stop| panic!("{line}: {}", stop.err));
@@ -85,7 +85,7 @@ fn tables_states_and_families() {
     assert!(new.contains("syn_recv") && new.contains("bound_inactive"), "{new}");
 }
 
-/// What stands behind `-ta`, and the filter; empty for a mistake.
+/// The arguments after `-ta`, and the resulting filter; empty for an error.
 const PRODUCTIONS: &[(&str, &str)] = &[
     ("sport = :22", "local_port = 22"),
     ("sport = 22", "local_port = 22"),
@@ -155,7 +155,7 @@ const PRODUCTIONS: &[(&str, &str)] = &[
     ("sport = 22 or dport = 80", "local_port = 22 or peer_port = 80"),
     ("sport = 22 | dport = 80", "local_port = 22 or peer_port = 80"),
     ("sport = 22 || dport = 80", "local_port = 22 or peer_port = 80"),
-    // From left to right: `and` does not bind closer.
+    // Conditions are joined from left to right: `and` does not bind tighter.
     ("sport = 1 or sport = 2 and dport = 3", "(local_port = 1 or local_port = 2) and peer_port = 3"),
     ("sport = 1 or ( sport = 2 and dport = 3 )", "local_port = 1 or (local_port = 2 and peer_port = 3)"),
     ("not sport = 1 or sport = 2", "not local_port = 1 or local_port = 2"),
@@ -190,13 +190,13 @@ fn what_it_means_for_unix_sockets() {
         let text = expression("-xa", line).replace('"', "").replace(r"\\", r"\");
         assert_eq!(text, expected, "{line}");
     }
-    // Ports are inodes where all tables are asked.
+    // Ports are inodes for unix sockets if all tables are selected.
     let all = asked("-a sport = :22 or dport < 5", Layout::V6_15);
     assert!(all.contains("\nproto = unix and (inode = 22 or not peer_inode >= 5)\n"), "{all}");
-    // Of a raw socket they are protocols, of a packet socket interfaces.
+    // Ports are protocols for a raw socket and interfaces for a packet socket.
     assert!(all.contains("\nproto = raw and (ip_protocol = 22 or not peer_port >= 5)\n"), "{all}");
     assert!(all.contains("\nproto = packet and (ifindex = 22 or "), "{all}");
-    // An address that names a family leaves only that one.
+    // An address that names a family leaves only that family.
     assert_eq!(asked("-uxa src inet6:*:22", Layout::V6_15), "proto = udp and family = inet6 and local_port = 22");
     assert_eq!(asked("-t src unix:*", Layout::V6_15), "");
 }
@@ -266,7 +266,7 @@ fn tables_come_in_the_order_of_ss() {
 #[test]
 fn vsock_sockets_by_type() {
     assert_eq!(asked("--vsock", Layout::V6_1), "proto = vsock");
-    // A seqpacket socket is of neither sort and shown with both.
+    // A seqpacket socket is neither a stream nor a datagram socket and is shown with both.
     assert_eq!(asked("-A v_str", Layout::V6_1), "proto = vsock and vsock_type != dgram");
     assert_eq!(
         asked("-A v_dgr sport = :77", Layout::V6_1),
@@ -279,7 +279,7 @@ fn packet_sockets_by_type() {
     assert_eq!(asked("-0", Layout::V6_15), "proto = packet");
     assert_eq!(asked("-A p_raw -a", Layout::V6_15), "proto = packet and packet_type = raw");
     assert_eq!(asked("-A p_dgr -l", Layout::V6_15), "proto = packet and packet_type = dgram");
-    // ss shows whatever the kernel sends.
+    // ss shows every type that the kernel sends.
     let old = make(&flags::parse(words("-A p_raw -a"), Layout::V6_1, true).unwrap(), &TestEnvironment).unwrap();
     assert_eq!(old.questions[0].filter.len(), 1);
 }
@@ -402,7 +402,7 @@ fn every_field_that_is_named_exists() {
     }
 }
 
-/// Any words, in any order: an answer or a mistake, never a panic.
+/// Any words in any order give a result or an error, never a panic.
 #[test]
 fn any_words() {
     const WORDS: &[&str] = &[

@@ -1,4 +1,4 @@
-//! Words of an expression: arguments are cut at blanks, a backslash takes the sting out of the next byte.
+//! Splits an expression into words: arguments are split at blanks, and a backslash makes the next byte literal.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ pub(super) enum Token {
     Word,
 }
 
-/// What is compared.
+/// The left side of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Subject {
     Dst,
@@ -29,7 +29,7 @@ pub(super) enum Subject {
     Cgroup,
 }
 
-/// How.
+/// The comparison operator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Compare {
     Eq,
@@ -40,7 +40,7 @@ pub(super) enum Compare {
     Ge,
 }
 
-/// Every word of the grammar.
+/// The words of the grammar.
 const WORDS: &[(&str, Token)] = &[
     ("!", Token::Not),
     ("not", Token::Not),
@@ -96,7 +96,7 @@ pub(super) fn split(args: &[Vec<u8>]) -> VecDeque<Vec<u8>> {
     words
 }
 
-/// Which token a word is.
+/// The token that a word stands for.
 pub(super) fn token(word: &[u8]) -> Token {
     WORDS.iter().find(|(text, _)| text.as_bytes() == word).map_or(Token::Word, |(_, token)| *token)
 }

@@ -1,7 +1,7 @@
-//! Conditions in the words of the field table, one socket table at a time.
+//! Translates conditions to filters over the field table, one socket table at a time.
 //!
-//! The field table shows v4-mapped addresses as IPv4 and an absent port or address as null; ss compares what the
-//! kernel sent. Each translation says what differs.
+//! The field table shows v4-mapped addresses as IPv4 and an absent port or address as null, while ss compares the
+//! kernel's values. Each translation notes the difference.
 
 use super::condition::{Condition, HostCond, Hosts, Side};
 use super::environment::Environment;
@@ -30,7 +30,7 @@ pub(super) fn expr(condition: &Condition, proto: Proto, environment: &dyn Enviro
         Condition::Host(side, cond) if proto == Proto::Unix => unix_host(*side, cond),
         Condition::Host(side, cond) => inet_host(*side, cond, proto),
         Condition::Port(side, compare, port) => port_order(*side, *compare, *port, proto),
-        // No unix socket is bound to an interface or in a network's cgroup, none carries a mark.
+        // Unix sockets have no interface, no cgroup in the kernel's reports, and no mark.
         Condition::Dev(index) if proto == Proto::Unix => truth(*index == 0),
         Condition::Mark { value, .. } if proto == Proto::Unix => truth(*value == 0),
         Condition::Cgroup(_) if proto == Proto::Unix => truth(false),
@@ -42,17 +42,18 @@ pub(super) fn expr(condition: &Condition, proto: Proto, environment: &dyn Enviro
         },
         Condition::Mark { value, mask } => mark(*value, *mask),
         Condition::Cgroup(id) => test("cgroup_id", Op::Eq, Operand::Number(*id)),
-        // As in ss: the kernel says whether it chose the port, and the range is looked at besides, also under `not`.
+        // As in ss: the kernel reports whether it chose the port, and the port range is also checked, even under
+        // `not`.
         Condition::Autobound => test("autobound", Op::Eq, Operand::Bool(true)),
     }
 }
 
 fn port_field(side: Side, proto: Proto) -> &'static str {
     match (proto, side) {
-        // ss keeps the inodes where others have ports.
+        // ss keeps inodes in place of ports.
         (Proto::Unix, Side::Local) => "inode",
         (Proto::Unix, Side::Peer) => "peer_inode",
-        // So it does with the protocol of a raw socket.
+        // It also keeps the protocol of a raw socket there.
         (Proto::Raw, Side::Local) => "ip_protocol",
         (_, Side::Local) => "local_port",
         (_, Side::Peer) => "peer_port",
@@ -73,7 +74,7 @@ fn port_is(side: Side, port: i64, proto: Proto) -> Expr {
     }
 }
 
-/// `PORT >= n`: 0 is null in the field.
+/// `PORT >= n`. Port 0 is null in the field.
 fn port_at_least(side: Side, port: i64, proto: Proto) -> Expr {
     match port {
         n if n <= 0 => truth(true),
@@ -112,7 +113,7 @@ fn family(word: &str) -> Expr {
     test("family", Op::Eq, Operand::Words(vec![word.as_bytes().into()]))
 }
 
-/// `::ffff:0:0`, what the mapped addresses start with.
+/// `::ffff:0:0`, the prefix of v4-mapped addresses.
 const MAPPED: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0];
 
 fn any_of(prefixes: &[Prefix], side: Side) -> Expr {
@@ -121,7 +122,7 @@ fn any_of(prefixes: &[Prefix], side: Side) -> Expr {
     for prefix in prefixes {
         let family = || family(if matches!(prefix.addr(), Addr::V4(_)) { "inet" } else { "inet6" });
         if prefix.contains(prefix_any(prefix)) {
-            // An end that is not set has no address in the field, the wildcard in the kernel's message.
+            // An unset address is null in the field, but the wildcard address in the kernel's message.
             ways.push(Expr::And(vec![family(), test(field, Op::Eq, Operand::Null)]));
         }
         if let Some(inside) = mapped_part(prefix) {
@@ -141,7 +142,7 @@ fn prefix_any(prefix: &Prefix) -> Addr {
     }
 }
 
-/// The mapped addresses of an IPv6 prefix, as IPv4.
+/// The v4-mapped addresses of an IPv6 prefix, as IPv4.
 fn mapped_part(prefix: &Prefix) -> Option<Prefix> {
     let Addr::V6(octets) = prefix.addr() else { return None };
     if prefix.len() <= 96 {
@@ -151,7 +152,7 @@ fn mapped_part(prefix: &Prefix) -> Option<Prefix> {
     octets.starts_with(&MAPPED[..12]).then(|| Prefix::new(Addr::V4([a, b, c, d]), prefix.len() - 96)).flatten()
 }
 
-/// A mark of 0 is null in the field.
+/// A condition on the mark. A mark of 0 is null in the field.
 fn mark(value: u32, mask: u32) -> Expr {
     let masked = test("mark", Op::Eq, Operand::Masked { value: value.into(), mask: mask.into() });
     if value != 0 {
@@ -163,7 +164,7 @@ fn mark(value: u32, mask: u32) -> Expr {
 fn unix_host(side: Side, cond: &HostCond) -> Expr {
     match (&cond.hosts, side) {
         (Hosts::Unix(pattern), Side::Local) => unix_path(pattern),
-        // ss knows no name of the peer: its pattern is held against the empty text.
+        // ss has no name for the peer, so it matches the pattern against empty text.
         (Hosts::Unix(pattern), Side::Peer) => truth(takes_nothing(pattern)),
         (Hosts::Any, side) => cond.port.map_or(truth(true), |port| port_is(side, port, Proto::Unix)),
         (Hosts::Prefixes(_) | Hosts::Protocol(_), _) => truth(false),
@@ -182,13 +183,14 @@ fn unix_path(pattern: &[u8]) -> Expr {
     named
 }
 
-/// No name at all, or one that the kernel made up: NUL and five digits.
+/// Matches sockets without a name, or with a name made by the kernel: NUL and five hex digits.
 fn unix_autobound() -> Expr {
     let made_up = test("path", Op::Match, Operand::Regex(r"\A\x00[0-9a-f]{5}\z".into()));
     Expr::Or(vec![made_up, test("path", Op::Eq, Operand::Null)])
 }
 
-/// A shell pattern over the shown name (letters in any case, `@` for NUL) as a regular expression over its bytes.
+/// Translates a shell pattern over the displayed name (ignoring case, `@` for NUL) to a regular expression over its
+/// bytes.
 fn pattern_as_regex(pattern: &[u8]) -> String {
     let mut regex = String::from(r"(?is)\A");
     let mut rest = pattern;
@@ -223,13 +225,13 @@ fn literal(regex: &mut String, byte: u8) {
     }
 }
 
-/// A set in brackets, from behind the opening one; None if it is never closed.
+/// Parses a bracket set after its opening bracket; None if it is not closed.
 fn set(inside: &[u8]) -> Option<(String, &[u8])> {
     let (negated, members) = match inside {
         [b'!' | b'^', members @ ..] => (true, members),
         members => (false, members),
     };
-    // A closing bracket that comes first is a member.
+    // A closing bracket in first position is a member.
     let end = 1 + members.get(1..)?.iter().position(|&b| b == b']')?;
     let (members, behind) = members.split_at_checked(end)?;
     let mut set = String::from(if negated { "[^" } else { "[" });

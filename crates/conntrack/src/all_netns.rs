@@ -1,24 +1,25 @@
-//! Entering many network namespaces, one after the other.
+//! Enters many network namespaces, one after the other.
 //!
-//! ctnetlink and /proc answer for the caller's namespace. A namespace that cannot be entered or is gone costs its own
-//! rows and a line, not the run. Knows nothing of how namespaces are found.
+//! ctnetlink and /proc answer for the caller's namespace. If a namespace cannot be entered or no longer exists, only
+//! its rows are missing, and the accounting says so. How namespaces are found is not this module's concern.
 pub(crate) mod source;
 
 use record::{Accounting, MergedStats, Next, SourceError};
 use sys::{Host, NetnsTarget, NotEntered};
 
-/// Reads one namespace, given its inode, and says whether the next one is to be read. An error costs this one only.
+/// Reads one namespace, given its inode, and returns whether to go on to the next. An error affects this namespace
+/// only.
 pub type Visit<'v> = dyn FnMut(u64, &mut Accounting) -> Result<Next, SourceError> + 'v;
 
 /// Calls `visit` inside each namespace, on the calling thread, in the order of `ways`, until it returns [`Next::Stop`].
 ///
-/// The accounting says which namespaces could not be entered or read. Fails with the first error if none could be read.
-/// Entering needs CAP_SYS_ADMIN.
+/// The accounting lists the namespaces that could not be entered or read. Fails with the first error if none could be
+/// read. Entering needs CAP_SYS_ADMIN.
 pub fn in_each(host: &Host, ways: &[NetnsTarget<'_>], visit: &mut Visit<'_>) -> Result<Accounting, SourceError> {
     in_each_for(host, ways, "", visit)
 }
 
-/// [`in_each`] for one of several readers of a recording ([`NetnsTarget::enter_for`]).
+/// Like [`in_each`], for one of several readers of a recording ([`NetnsTarget::enter_for`]).
 pub fn in_each_for(
     host: &Host,
     ways: &[NetnsTarget<'_>],

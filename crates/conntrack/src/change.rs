@@ -1,7 +1,7 @@
-//! Requests that change the table, or ask for one entry: create, update, get, delete, flush; expectations likewise.
+//! Requests that change the table or fetch one entry: create, update, get, delete, flush; likewise for expectations.
 //!
-//! One socket for all of them, one request after the other, each acknowledged. Needs CAP_NET_ADMIN in the namespace's
-//! user namespace.
+//! All of them use one socket, one request after the other, each acknowledged. Needs CAP_NET_ADMIN in the user
+//! namespace that owns the network namespace.
 use std::ops::ControlFlow;
 
 use netlink::{Answer, Conversation, DecodeError, DumpError, Query, Request};
@@ -21,29 +21,29 @@ use crate::expect::ExpectDecoder;
 const CREATE: u16 = 0x400;
 const EXCL: u16 = 0x200;
 
-/// IPS_CONFIRMED: no entry of the table is without it, and the kernel refuses to take it away.
+/// IPS_CONFIRMED: set on every entry of the table; the kernel refuses to clear it.
 const CONFIRMED: u32 = 1 << 3;
 
-/// `nfgenmsg.version` of a flush that stays in its family: with 0 the kernel takes no notice of the family and empties
-/// both (`ctnetlink_del_conntrack` in net/netfilter/nf_conntrack_netlink.c).
+/// `nfgenmsg.version` of a flush limited to one family: with 0 the kernel ignores the family and empties both
+/// (`ctnetlink_del_conntrack` in net/netfilter/nf_conntrack_netlink.c).
 const FAMILY_COUNTS: u8 = 1;
-/// The kernel since which it does so; an older one empties both families whatever the version.
+/// First kernel version that does so; older ones empty both families regardless of the version field.
 const FAMILY_COUNTS_SINCE: (u32, u32) = (5, 3);
-/// How often the entries of a family are read and ended one by one where a change of the table's size interrupted the
-/// reading. After that the flush fails: some entries may be left.
+/// Maximum number of passes of a one-by-one flush. A resize of the hash table interrupts a pass; if it interrupts all
+/// of them, the flush fails, because some entries may be left.
 const FLUSH_PASSES: u32 = 3;
 
-/// What an address and a port are to be rewritten to.
+/// New values for an address and a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rewrite {
-    /// The address; none: it stays.
+    /// New address; `None` keeps the old one.
     pub addr: Option<Addr>,
-    /// The port; none: it stays.
+    /// New port; `None` keeps the old one.
     pub port: Option<u16>,
 }
 
-/// What a request says of an entry. What is `None` is not sent: a new entry gets the kernel's own, an old one keeps
-/// its.
+/// The attributes of an entry that a request carries. `None` is not sent: a new entry gets the kernel's default, an
+/// existing one keeps its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Given<'g> {
     /// Original direction.
@@ -52,32 +52,32 @@ pub struct Given<'g> {
     pub reply: Option<CtTuple>,
     /// Status bits.
     pub status: Option<u32>,
-    /// Seconds until it ends.
+    /// Timeout in seconds.
     pub timeout_s: Option<u32>,
     /// Mark.
     pub mark: Option<u32>,
-    /// State of the protocol.
+    /// Protocol state.
     pub state: Option<CtState>,
-    /// Flags of both directions of TCP (`IP_CT_TCP_FLAG_…`), set as they are here.
+    /// TCP flags for both directions (`IP_CT_TCP_FLAG_…`): these bits are set.
     pub tcp_flags: Option<u8>,
-    /// SCTP's verification tags as they stand in the packet, original and reply direction.
+    /// SCTP verification tags in network byte order, original and reply direction.
     pub vtags: [Option<[u8; 4]>; 2],
-    /// DCCP's role of the original direction.
+    /// DCCP role of the original direction.
     pub dccp_role: Option<u8>,
-    /// To be rewritten: source. Only a new entry can get it.
+    /// Source NAT. Only a new entry can get it.
     pub snat: Rewrite,
-    /// To be rewritten: destination.
+    /// Destination NAT.
     pub dnat: Rewrite,
     /// Zone of both directions.
     pub zone: Option<u16>,
-    /// Id: a change is refused if the entry is another one by now.
+    /// Id: the kernel refuses a change if the entry has another id.
     pub id: Option<u32>,
-    /// Label bits and, of the same length, which of them are meant.
+    /// Label bits, and a mask of the same length that selects the bits to change.
     pub labels: Option<(&'g [u8], Option<&'g [u8]>)>,
 }
 
 impl Given<'_> {
-    /// 2 AF_INET or 10 AF_INET6, by the addresses; 0 without any.
+    /// 2 (AF_INET) or 10 (AF_INET6), derived from the addresses; 0 without addresses.
     pub fn family(&self) -> u8 {
         let tuple = self.orig.or(self.reply);
         tuple.map_or(0, |tuple| if matches!(tuple.src, Addr::V4(_)) { AF_INET } else { AF_INET6 })
@@ -178,27 +178,27 @@ impl Rewrite {
     }
 }
 
-/// What a request says of an expectation.
+/// The attributes of an expectation that a request carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GivenExpectation {
-    /// What the connection will look like.
+    /// Tuple of the expected connection.
     pub tuple: Option<CtTuple>,
-    /// Which bits of it matter.
+    /// Mask: the bits of the tuple that must match.
     pub mask: Option<CtTuple>,
-    /// The connection in which it was announced.
+    /// The connection that announced it.
     pub master: Option<CtTuple>,
-    /// Seconds until it is given up.
+    /// Timeout in seconds.
     pub timeout_s: Option<u32>,
 }
 
-/// An entry that is to be ended. It always has a tuple: a request without one makes the kernel end every entry.
+/// An entry to delete. The tuple is not optional: a request without one makes the kernel delete every entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Target {
     /// Original direction.
     pub tuple: CtTuple,
     /// Zone of both directions.
     pub zone: Option<u16>,
-    /// Id: the end is refused if the entry is another one by now.
+    /// Id: the kernel refuses to delete an entry that has another id.
     pub id: Option<u32>,
 }
 
@@ -217,21 +217,21 @@ pub struct Changes<'h> {
 }
 
 impl<'h> Changes<'h> {
-    /// Nothing is opened before the first request.
+    /// Opens the socket at the first request.
     pub fn new(host: &'h Host, place: NetnsRef<'h>) -> Changes<'h> {
         Changes { host, place, conversation: Conversation::new() }
     }
 
-    /// Makes an entry. EEXIST if there is one with such a tuple, ENOMEM if the table is full.
+    /// Creates an entry. Fails with EEXIST if the tuple is taken, with ENOMEM if the table is full.
     pub fn create(&mut self, given: &Given<'_>) -> Result<(), DumpError> {
         self.change("a connection-tracking entry", msg::CT_NEW, CREATE | EXCL, given)
     }
 
-    /// Changes an entry that is there; ENOENT if there is none, or if its id says that it is another one.
+    /// Changes an existing entry. Fails with ENOENT if no entry has the tuple, or if the entry has another id.
     ///
-    /// The kernel compares the id only when it ends an entry (`ctnetlink_new_conntrack` takes no notice of it), so the
-    /// entry is looked up first: one request more. An entry that takes its place between the two is changed: the
-    /// kernel has no request that does both.
+    /// The kernel compares the id only when it deletes an entry (`ctnetlink_new_conntrack` ignores it), so an extra
+    /// request looks the entry up first. If another entry takes its place between the two requests, that entry is
+    /// changed: the kernel has no request that does both.
     pub fn update(&mut self, given: &Given<'_>) -> Result<(), DumpError> {
         const WHAT: &str = "a connection-tracking entry";
         if given.id.is_some() {
@@ -245,7 +245,7 @@ impl<'h> Changes<'h> {
         self.change(WHAT, msg::CT_NEW, 0, given)
     }
 
-    /// Ends an entry; ENOENT if there is none, or if its id says that it is another one.
+    /// Deletes an entry. Fails with ENOENT if no entry has the tuple, or if the entry has another id.
     pub fn delete(&mut self, target: &Target) -> Result<(), DumpError> {
         self.change("a connection-tracking entry", msg::CT_DELETE, 0, &target.given())
     }
@@ -254,7 +254,7 @@ impl<'h> Changes<'h> {
         self.ask(what, &entry_request(message, flags, given), |_| ControlFlow::Continue(()))
     }
 
-    /// Hands the entry with a tuple to `each`; ENOENT if there is none.
+    /// Passes the entry with a given tuple to `each`. Fails with ENOENT if no entry has the tuple.
     pub fn get(&mut self, given: &Given<'_>, mut each: impl FnMut(&Conntrack<'_>)) -> Result<(), DumpError> {
         let mut request = Request::one(NFNL_SUBSYS_CTNETLINK << 8 | msg::CT_GET);
         request.body(&[given.family(), 0, 0, 0]);
@@ -263,9 +263,10 @@ impl<'h> Changes<'h> {
         self.ask_for("a connection-tracking entry", &request, |answer| decoder.decode(answer).map(|row| each(&row)))
     }
 
-    /// Ends every entry: of one family (2, 10) or of both (0).
+    /// Deletes every entry of one family (2 or 10), or of both (0).
     ///
-    /// One request. A kernel before 5.3 cannot keep to a family: there the entries are read and ended one by one.
+    /// This takes one request. Kernels before 5.3 cannot limit it to a family: there the entries are read and deleted
+    /// one by one.
     pub fn flush(&mut self, family: u8) -> Result<(), DumpError> {
         if family != 0 && Kernel::running().version() < FAMILY_COUNTS_SINCE {
             return self.flush_each(family);
@@ -274,19 +275,19 @@ impl<'h> Changes<'h> {
         self.flush_all(NFNL_SUBSYS_CTNETLINK << 8 | msg::CT_DELETE, CtTable::Conntrack, [family, version])
     }
 
-    /// Ends every expectation, of both families: the kernel knows no other way.
+    /// Deletes every expectation of both families; the kernel cannot limit it to one.
     pub fn flush_expectations(&mut self) -> Result<(), DumpError> {
         self.flush_all(NFNL_SUBSYS_CTNETLINK_EXP << 8 | msg::EXP_DELETE, CtTable::Expect, [0, 0])
     }
 
-    // `head`: family and version.
+    // `head` holds the family and the version.
     fn flush_all(&mut self, kind: u16, table: CtTable, head: [u8; 2]) -> Result<(), DumpError> {
         let mut request = Request::one(kind);
         request.body(&[head[0], head[1], 0, 0]);
         self.ask(table.what(), &request, |_| ControlFlow::Continue(()))
     }
 
-    // Ends the entries of a family until a pass has read the whole table.
+    // Deletes the entries of a family one by one, until a pass has read the whole table.
     fn flush_each(&mut self, family: u8) -> Result<(), DumpError> {
         let what = CtTable::Conntrack.what();
         for _ in 0..FLUSH_PASSES {
@@ -299,7 +300,7 @@ impl<'h> Changes<'h> {
         Err(DumpError::CutShort { what, messages: 0, errno: Errno::INTR })
     }
 
-    // Reads the entries of a family, then ends them: ending while the kernel walks its table would shift the rest.
+    // Reads the entries of a family, then deletes them: deleting during the dump would shift the rest.
     fn end_entries(&mut self, family: u8) -> Result<Dumped, DumpError> {
         let (filter, mut found) = (KernelFilter::default().of_family(family), Vec::new());
         let dumped = dump_entries(self.host, self.place, CtTable::Conntrack, &filter, "", |row, _| {
@@ -310,20 +311,20 @@ impl<'h> Changes<'h> {
         Ok(dumped)
     }
 
-    /// Makes an expectation. EOPNOTSUPP if its master has no helper.
+    /// Creates an expectation. Fails with EOPNOTSUPP if its master has no helper.
     pub fn create_expectation(&mut self, given: &GivenExpectation) -> Result<(), DumpError> {
         let request = expectation_request(msg::EXP_NEW, CREATE | EXCL, given);
         self.ask("an expectation", &request, |_| ControlFlow::Continue(()))
     }
 
-    /// Ends the expectation of a tuple. Without one the kernel would end all there are.
+    /// Deletes the expectation with a given tuple. A request without a tuple would delete all expectations.
     pub fn delete_expectation(&mut self, tuple: &CtTuple) -> Result<(), DumpError> {
         let given = GivenExpectation { tuple: Some(*tuple), ..GivenExpectation::default() };
         let request = expectation_request(msg::EXP_DELETE, 0, &given);
         self.ask("an expectation", &request, |_| ControlFlow::Continue(()))
     }
 
-    /// Hands the expectation of a tuple, or of a master, to `each`.
+    /// Passes the expectation with a given tuple, or of a given master, to `each`.
     pub fn get_expectation(
         &mut self,
         given: &GivenExpectation,
@@ -334,7 +335,8 @@ impl<'h> Changes<'h> {
         self.ask_for("an expectation", &request, |answer| decoder.decode(answer).map(|row| each(&row)))
     }
 
-    /// Asks for rows; one that makes no sense is an error, when the others are out.
+    /// Sends a request and decodes the rows of its answer. A malformed row does not stop the others; its error is
+    /// returned after them.
     fn ask_for(
         &mut self,
         what: &'static str,
@@ -355,7 +357,7 @@ impl<'h> Changes<'h> {
         request: &Request,
         each: impl FnMut(&Answer<'_>) -> ControlFlow<()>,
     ) -> Result<(), DumpError> {
-        // One name for all: a recording keeps the answers in their order.
+        // All requests share one name: a recording keeps the answers in their order.
         let key = format!("ctnetlink/change/{}", self.place.netns_id);
         let netns = self.place.netns;
         let ask = Query { what, protocol: NETLINK_NETFILTER, request, key: &key, note: "", netns };
@@ -386,7 +388,7 @@ fn expectation_request(message: u16, flags: u16, given: &GivenExpectation) -> Re
     request
 }
 
-// What has ended by itself meanwhile needs no end.
+// An entry that has expired by now needs no deletion.
 fn or_gone(ended: Result<(), DumpError>) -> Result<(), DumpError> {
     match ended {
         Err(error) if error.errno() == Some(Errno::NOENT) => Ok(()),
@@ -455,7 +457,7 @@ mod tests {
         assert_eq!(given.family(), AF_INET);
     }
 
-    /// Entries that share an id: each request names its own tuple and zone, and the kernel compares the id.
+    /// Two entries share an id: each request names its own tuple and zone, and the kernel also compares the id.
     #[test]
     fn replay_issue_10_every_end_carries_its_own_tuple() {
         let tuple = CtTuple { proto: ip_proto::TCP, src_part: 40_000, dst_part: 443, ..CtTuple::EMPTY };
@@ -473,7 +475,7 @@ mod tests {
         assert!([first, second].iter().all(|bytes| bytes.windows(4).any(|id| id == 0xdead_beef_u32.to_be_bytes())));
     }
 
-    /// A table with entries of both families, those of IPv4 twice in different zones.
+    /// A namespace with entries of both families; the two of IPv4 are in different zones.
     fn furnished(purpose: &str) -> testkit::netns::Lab {
         use testkit::conntrack::Entry;
         let lab = testkit::netns::Lab::new(purpose);
@@ -515,7 +517,7 @@ mod tests {
         assert_eq!(families(&lab), (0, 0));
     }
 
-    /// What a kernel before 5.3 gets: every entry by itself, with its zone.
+    /// The fallback for kernels before 5.3: entries are deleted one by one, each with its zone.
     #[test]
     fn root_issue_10_a_flush_one_by_one_stays_in_its_family() {
         testkit::require_root!();
@@ -533,7 +535,7 @@ mod tests {
         assert_eq!(families(&lab), (0, 0));
     }
 
-    /// The kernel takes no notice of an id in an update: another entry with the tuple would be changed.
+    /// The kernel ignores an id in an update: another entry with the tuple would be changed.
     #[test]
     fn root_issue_10_an_update_leaves_another_entry_alone() {
         testkit::require_root!();

@@ -1,9 +1,9 @@
-//! Which backend the table is read through. Pure: facts in, a backend and the reason out.
+//! Chooses the backend that reads the table. A pure function: facts in, a backend and the reason out.
 //!
-//! A backend that lacks a demanded field is out; among the rest the cheapest wins. An entry costs about the same by
-//! netlink (2.1 to 2.7 µs) and by /proc (2.2 to 2.5 µs), but a dump by netlink looks into every bucket of the host's
-//! table as well, 50 ns each: 13 ms for a namespace that has nothing. /proc looks into them as fast as they can be
-//! read. So a small table in a large hash is read by /proc, unless the kernel has a filter to work on.
+//! Backends that lack a demanded field are ruled out; the cheapest of the others wins. Per entry, netlink (2.1 to 2.7
+//! µs) and /proc (2.2 to 2.5 µs) cost about the same, but a netlink dump also visits every bucket of the host's table,
+//! at 50 ns each: 13 ms for an empty namespace. /proc visits them much faster. So /proc reads a small table in a large
+//! hash, unless the kernel can filter.
 use record::BackendLacks;
 use record::rows::nat_need as need;
 
@@ -11,17 +11,17 @@ use crate::backends::netlink::dump::CtTable;
 
 pub use record::Via;
 
-/// `need` bits that /proc/net/nf_conntrack has no answer for.
+/// `need` bits that /proc/net/nf_conntrack cannot provide.
 pub const PROC_LACKS: u64 = need::STATUS | need::LABELS | need::HELPER | need::MASTER | need::ID | need::EXPIRED;
 
-/// `need` bits that a dump by netlink has no answer for: it evicts what has expired instead of showing it.
+/// `need` bits that a netlink dump cannot provide: it evicts expired entries instead of showing them.
 pub const NETLINK_LACKS: u64 = need::EXPIRED;
 
-/// `need` bits that the walk has no answer for.
+/// `need` bits that the walk cannot provide.
 pub const BPF_LACKS: u64 = need::ID | need::MASTER | need::SECCTX;
 
-/// The `need` bits that a recording holds after a run that demanded these by this interface: a dump brings everything
-/// whatever is asked, and so does a line of /proc; the walk copies what it is asked for.
+/// The `need` bits that a recording holds if `demanded` was read through `interface`. A netlink dump and a line of
+/// /proc always carry everything they have; the walk copies only what was demanded.
 pub fn recorded_bits(interface: &str, demanded: u64) -> u64 {
     match interface {
         of if of == Via::Netlink.name() => demanded | !NETLINK_LACKS,
@@ -30,25 +30,25 @@ pub fn recorded_bits(interface: &str, demanded: u64) -> u64 {
     }
 }
 
-/// What the choice depends on.
+/// The input of the choice.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Facts {
     pub(crate) table: CtTable,
     /// The demanded `need` bits.
     pub(crate) need: u64,
-    /// True if the kernel could filter.
+    /// True if the kernel can do some of the filtering.
     pub(crate) filters: bool,
-    /// What the user wants.
+    /// The backend that the user asked for.
     pub(crate) via: Option<Via>,
-    /// In a replay: by which backends the recording holds the table.
+    /// For a replay: the backends through which the table was recorded.
     pub(crate) recorded: Option<Recorded>,
-    /// Entries of this namespace, and buckets of the host, where known.
+    /// Entries of this namespace and buckets of the host, if known.
     pub(crate) size: Option<(u64, u64)>,
-    /// Whether a walk by BPF is possible here and pays.
+    /// Whether a walk with BPF is possible here and pays off.
     pub(crate) walk: WalkVerdict,
 }
 
-/// The backends by which a recording holds the table.
+/// The backends through which the table was recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Recorded {
     pub(crate) netlink: bool,
@@ -56,18 +56,18 @@ pub(crate) struct Recorded {
     pub(crate) bpf: bool,
 }
 
-/// What speaks for or against the walk.
+/// Whether the walk is worth it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WalkVerdict {
-    /// It pays, for this reason.
+    /// It pays off, for this reason.
     Pays(&'static str),
-    /// It cannot be had, or does not pay.
+    /// It is unavailable or does not pay off.
     No,
 }
 
-// What the backends cost, in ns of CPU of the whole process (docs/adr/0011): loading the program, an entry of one's
-// own and a bucket of the host by the walk; the same by netlink, with and without a filter of the kernel's; an entry
-// by /proc.
+// Costs of the backends, in ns of CPU time of the whole process (docs/adr/0011): for the walk, loading the program, an
+// entry of this namespace and a bucket of the host; for netlink, an entry without and with a kernel filter, and a
+// bucket; for /proc, an entry.
 const WALK_LOAD: u64 = 3_500_000;
 const WALK_ENTRY: u64 = 200;
 const WALK_BUCKET: u64 = 5;
@@ -77,15 +77,15 @@ const NETLINK_BUCKET: u64 = 50;
 const PROC_ENTRY: u64 = 2_300;
 
 impl WalkVerdict {
-    /// Whether the walk is cheaper than the other backends for that many entries and buckets. `loaded`: the program is
-    /// there already.
+    /// Whether the walk is cheaper than the other backends for `entries` and `buckets`. `loaded`: the program is
+    /// already loaded.
     pub(crate) fn of(entries: u64, buckets: u64, need: u64, filters: bool, loaded: bool) -> WalkVerdict {
         let walk = if loaded { 0 } else { WALK_LOAD } + entries * WALK_ENTRY + buckets * WALK_BUCKET;
         let netlink = entries * if filters { FILTERED_ENTRY } else { NETLINK_ENTRY } + buckets * NETLINK_BUCKET;
         let proc = if need & PROC_LACKS == 0 { entries * PROC_ENTRY } else { u64::MAX };
         match walk < netlink.min(proc) {
             _ if need & BPF_LACKS != 0 => WalkVerdict::No,
-            // Nobody else shows what is there after its time.
+            // Only the walk shows expired entries.
             _ if need & need::EXPIRED != 0 => WalkVerdict::Pays("only the walk shows what is there after its time"),
             true if loaded => WalkVerdict::Pays("the walk is loaded"),
             true => WalkVerdict::Pays("the walk is cheaper"),
@@ -94,7 +94,7 @@ impl WalkVerdict {
     }
 }
 
-/// A backend and why.
+/// A backend and the reason for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Choice {
     pub(crate) via: Via,
@@ -116,7 +116,7 @@ fn lacks(via: Via) -> u64 {
     }
 }
 
-/// What each backend lacks, the forced one first.
+/// The fields that each backend lacks, the forced one first.
 pub(crate) fn backends(forced: Via) -> Vec<BackendLacks> {
     let mut backends = vec![forced];
     backends.extend([Via::Netlink, Via::Bpf, Via::Proc].into_iter().filter(|via| *via != forced));
@@ -184,7 +184,7 @@ mod tests {
         for bit in [need::STATUS, need::ID, need::LABELS, need::HELPER, need::MASTER] {
             assert_eq!(via(Facts { need: bit, ..FACTS }), Via::Netlink);
         }
-        // Neither of the two has it: it is null either way.
+        // Neither backend has the field: it is null either way.
         assert_eq!(via(Facts { need: need::EXPIRED, ..FACTS }), Via::Proc);
         assert_eq!(via(Facts { walk: WalkVerdict::Pays("many"), ..FACTS }), Via::Bpf);
     }

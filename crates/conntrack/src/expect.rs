@@ -1,11 +1,12 @@
-//! ctnetlink: a message about an expectation: a connection that a helper read out of another one and waits for.
+//! Decodes ctnetlink messages about expectations: connections that a helper read out of another connection's payload
+//! and waits for.
 use netlink::{Attr, Attrs, DecodeError};
 use record::rows::{CtTuple, Expectation};
 
 use crate::backends::netlink::ctnetlink::CtDecoder;
 use crate::backends::netlink::uapi::{NFGENMSG, expect};
 
-/// Makes rows of messages about expectations. Allocates nothing.
+/// Decodes messages about expectations into rows. Allocates nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct ExpectDecoder {
     netns_id: u64,
@@ -19,14 +20,14 @@ impl ExpectDecoder {
         ExpectDecoder { netns_id, tuples: CtDecoder::new(netns_id), unknown_attrs: 0 }
     }
 
-    /// Attributes of a newer kernel that were skipped so far.
+    /// Number of skipped attributes so far that only newer kernels define.
     pub fn unknown_attrs(&self) -> u64 {
         self.unknown_attrs + self.tuples.unknown_attrs
     }
 
-    /// One message's payload as a row that borrows it.
+    /// Decodes one message's payload into a row that borrows it.
     ///
-    /// Fails if the payload is shorter than its head, an attribute does not fit, or the expected tuple is missing.
+    /// Fails if the payload is shorter than its header, an attribute does not fit, or the expected tuple is missing.
     pub fn decode<'b>(&mut self, payload: &'b [u8]) -> Result<Expectation<'b>, DecodeError> {
         let Some((head, attrs)) = payload.split_first_chunk::<NFGENMSG>() else {
             return Err(DecodeError::Short { what: "nfgenmsg", claims: NFGENMSG, has: payload.len() });

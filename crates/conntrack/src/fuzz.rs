@@ -1,4 +1,4 @@
-//! BackendCache for the fuzzer: every decoder on any bytes. None may panic or fail to end.
+//! Entry points for the fuzzer: every decoder reads arbitrary bytes. None may panic or loop forever.
 use std::hint::black_box;
 
 use netlink::Messages;
@@ -12,7 +12,7 @@ use crate::backends::seen::Seen;
 use crate::expect::ExpectDecoder;
 use crate::labels::LabelNames;
 
-// Every cell of the row.
+// Reads every cell of the row.
 fn walk(row: &Conntrack<'_>) {
     for field in Nat::FIELDS {
         black_box(field.cell(row, &Lookups::none()));
@@ -22,15 +22,15 @@ fn walk(row: &Conntrack<'_>) {
     black_box((words, Seen::new().is_double(row)));
 }
 
-/// Reads bytes as receive buffers of ctnetlink, as messages and as one payload; about entries and expectations; and as
-/// blocks of events.
+/// Reads the bytes as receive buffers of ctnetlink, as messages and as one payload, about entries and expectations, and
+/// as blocks of events.
 pub fn fuzz_ctnetlink(data: &[u8]) {
     let payloads = Messages::new(data).map_while(Result::ok).map(|message| message.payload);
     for payload in payloads.chain([data]) {
         if let Ok(row) = CtDecoder::new(1).decode(payload) {
             walk(&row);
         }
-        // As it stands in a packet's NFULA_CT.
+        // The form in which NFULA_CT of a packet carries an entry.
         if let Ok(row) = CtDecoder::new(1).decode_attrs(2, payload) {
             walk(&row);
         }
@@ -39,7 +39,7 @@ pub fn fuzz_ctnetlink(data: &[u8]) {
     crate::events::fuzz(data);
 }
 
-/// Reads bytes as lines of /proc/net/nf_conntrack, and as the file of label names.
+/// Reads the bytes as lines of /proc/net/nf_conntrack, and as the file of label names.
 pub fn fuzz_conntrack_line(data: &[u8]) {
     for line in data.split(|byte| *byte == b'\n') {
         if let Ok(row) = parse_proc_line(line, 1, Some(1 << 60)) {
@@ -49,7 +49,7 @@ pub fn fuzz_conntrack_line(data: &[u8]) {
     LabelNames::parse(data).put_words(&mut Vec::new(), data.get(..16).unwrap_or(data));
 }
 
-/// Reads bytes as a block of the walk, and as as rows after headers with any parts.
+/// Reads the bytes as a block of the walk, and as rows after headers with any parts.
 pub fn fuzz_conntrack_walk(data: &[u8]) {
     let mut each = |row: Result<(&Conntrack<'_>, EntryBytes<'_>), _>| {
         if let Ok((row, _)) = row {

@@ -2,37 +2,38 @@
 use record::text::put_u64;
 use sys::{Host, SysError};
 
-/// Where libxtables has it.
+/// The path that libxtables uses.
 const FILE: &str = "/etc/xtables/connlabel.conf";
 
-/// Bits that an entry has room for (XT_CONNLABEL_MAXBIT + 1).
+/// Number of label bits of an entry (XT_CONNLABEL_MAXBIT + 1).
 const BITS: usize = 128;
 
-/// A name longer than this is no name.
+/// Maximum length of a name; longer ones are ignored.
 const NAME_MAX: usize = 64;
 
-/// Bit → name.
+/// Label names, indexed by bit.
 #[derive(Debug, Clone, Default)]
 pub struct LabelNames {
     names: Vec<Option<Box<[u8]>>>,
 }
 
 impl LabelNames {
-    /// Reads /etc/xtables/connlabel.conf; fails where there is none.
+    /// Reads /etc/xtables/connlabel.conf. Fails if the file does not exist.
     pub fn read(host: &Host) -> Result<LabelNames, SysError> {
         let mut text = Vec::new();
         host.read_file(FILE, &mut text)?;
         Ok(LabelNames::parse(&text))
     }
 
-    /// Lines of a number and a name; `#` begins a comment. What is neither is skipped, the first name of a bit counts.
+    /// Parses lines of a number and a name; `#` starts a comment. Other lines are skipped; the first name of a bit
+    /// wins.
     pub fn parse(text: &[u8]) -> LabelNames {
         let mut names: Vec<Option<Box<[u8]>>> = vec![None; BITS];
         for line in text.split(|byte| *byte == b'\n') {
             let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
             let (Some(bit), Some(name)) = (words.next(), words.next()) else { continue };
             let bit = std::str::from_utf8(bit).ok().and_then(|bit| bit.parse::<usize>().ok());
-            // A comma would make two words of it.
+            // A comma would split the name into two words.
             let fits = name.len() <= NAME_MAX && !name.contains(&b',');
             if let Some(place @ None) = bit.filter(|_| fits).and_then(|bit| names.get_mut(bit)) {
                 *place = Some(name.into());
@@ -46,7 +47,8 @@ impl LabelNames {
         self.names.get(bit)?.as_deref()
     }
 
-    /// The set bits of `CTA_LABELS` as words joined by commas: names, numbers where there is none.
+    /// Writes the set bits of `CTA_LABELS` as words joined by commas: the name of each bit, or its number if it has no
+    /// name.
     pub fn put_words(&self, out: &mut Vec<u8>, bits: &[u8]) {
         let set = (0..bits.len() * 8).filter(|bit| bits.get(bit / 8).is_some_and(|byte| byte >> (bit % 8) & 1 == 1));
         for (i, bit) in set.enumerate() {

@@ -1,8 +1,8 @@
-//! The kernel's connection-tracking table as rows.
+//! Reads the kernel's connection-tracking table as rows.
 //!
-//! Entries and expectations of one network namespace or of all, live or from a recording, one row at a time in a reused
-//! buffer. Knows ctnetlink, /proc and the rows of a BPF program; knows nothing of sockets, processes, filter text or
-//! output. Start reading at [`ConntrackSource`]; how a netlink message becomes a row is in [`CtDecoder`].
+//! Entries and expectations of one or all network namespaces, live or from a recording, one row at a time in a reused
+//! buffer. This crate knows ctnetlink, /proc and the rows of a BPF program; it knows nothing of sockets, processes,
+//! filter text or output. Start reading at [`ConntrackSource`]; [`CtDecoder`] turns a netlink message into a row.
 #![forbid(unsafe_code)]
 
 mod all_netns;

@@ -1,20 +1,20 @@
-//! What is read.
+//! Options of a reading: backend, namespace and table.
 use crate::backends::netlink::dump::CtTable;
 use crate::choose::Via;
 
-/// What a [`crate::ConntrackSource`] reads.
+/// Options of a [`crate::ConntrackSource`].
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// The backend; `None` lets the source choose.
+    /// The backend; with `None` the source chooses.
     pub via: Option<Via>,
-    /// Inode of the network namespace: a member of every row, and part of the names of streams in a recording.
+    /// Inode of the network namespace. Every row carries it, and stream names of a recording contain it.
     pub netns_id: u64,
-    /// The table.
+    /// Entries or expectations.
     pub table: CtTable,
 }
 
 impl Options {
-    /// The table of entries, by any backend.
+    /// Options that read the table of entries through any backend.
     pub fn new(netns_id: u64) -> Options {
         Options { via: None, netns_id, table: CtTable::Conntrack }
     }

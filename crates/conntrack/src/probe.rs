@@ -1,4 +1,4 @@
-//! What the table can be read through here, each backend tried: for `netwren support`.
+//! Tries each backend of the table, for `netwren support`.
 use std::ops::ControlFlow;
 
 use netlink::DecodeError;
@@ -12,19 +12,19 @@ use crate::backends::netlink::counters::count_entries;
 use crate::backends::netlink::dump::NetnsRef;
 use crate::choose::Via;
 
-/// A backend and whether it opens.
+/// A backend and whether it works here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
-    /// Which.
+    /// The backend.
     pub via: Via,
-    /// Whether entries could be read, and how, or what is missing.
+    /// Whether entries could be read and how, or the missing part.
     pub tried: Tried,
 }
 
-/// What answers for the table by netlink: asking it loads connection tracking itself, too.
+/// The kernel part that answers netlink requests for the table: such a request also loads connection tracking itself.
 const PART: KernelPart = KernelPart { module: "nf_conntrack_netlink", function: "ctnetlink_dump_table" };
 
-/// Why the kernel is not asked by netlink; none if asking loads no module.
+/// The reason not to send netlink requests; `None` if they load no module.
 pub(crate) fn not_asked(modules: &Modules<'_>) -> Option<String> {
     let what = "the module nf_conntrack_netlink (CONFIG_NF_CT_NETLINK)";
     match modules.presence(PART) {
@@ -37,8 +37,8 @@ pub(crate) fn not_asked(modules: &Modules<'_>) -> Option<String> {
     }
 }
 
-/// Tries every backend and reads one block at most; some milliseconds, nearly all of them the loading of a BPF program.
-/// Loads no kernel module: a backend behind a missing one is not tried.
+/// Tries every backend and reads at most one block. Takes some milliseconds, nearly all of it to load a BPF program.
+/// Loads no kernel module: a backend that needs a missing module is not tried.
 pub fn probe(host: &Host, modules: &Modules<'_>) -> Vec<Probe> {
     let line = |via, tried: Result<(), Tried>, how: &str| Probe {
         via,
@@ -55,7 +55,7 @@ fn by_netlink(host: &Host, modules: &Modules<'_>) -> Result<(), Tried> {
     if let Some(why) = not_asked(modules) {
         return Err(Tried::fails(Missing::Module, why));
     }
-    // Asks the same part of the kernel as a dump does, which an empty table would be spared.
+    // Asks the same part of the kernel that a dump uses. A dump would skip an empty table.
     let counted = count_entries(host, NetnsRef { netns: None, netns_id: 0 });
     counted.map(drop).map_err(|error| Tried::refused(error.errno(), error.to_string()))
 }
@@ -66,7 +66,7 @@ fn by_proc(host: &Host) -> Result<(), Tried> {
 }
 
 fn by_walk(host: &Host, modules: &Modules<'_>) -> Result<(), Tried> {
-    // The program runs where the kernel looks an entry up, which it is asked for by netlink.
+    // The program runs where the kernel looks up an entry, and a netlink request triggers that lookup.
     if let Some(why) = not_asked(modules) {
         return Err(Tried::fails(Missing::Module, why));
     }
@@ -82,7 +82,7 @@ fn by_walk(host: &Host, modules: &Modules<'_>) -> Result<(), Tried> {
     cache.walk(host, &ask, none).map(drop).map_err(|error| Tried::fails(missing(&error), error.to_string()))
 }
 
-/// What a walk lacks.
+/// Classifies the reason why a walk failed.
 fn missing(error: &WalkError) -> Missing {
     match error {
         WalkError::Broken(error) => Missing::of(error.errno),
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(tried.iter().map(|probe| probe.via).collect::<Vec<_>>(), [Via::Netlink, Via::Proc, Via::Bpf]);
         for Probe { via, tried } in tried {
             let options = Options { via: Some(via), ..Options::new(0) };
-            // An empty table is not read at all, by whatever backend.
+            // An empty table would not be read by any backend.
             let lab = testkit::netns::Lab::new("ctprobe");
             lab.track(testkit::conntrack::mixed(1));
             let read = lab.inside(|| {
@@ -123,7 +123,7 @@ mod tests {
         }
     }
 
-    /// A kernel of modules without connection tracking: neither the table nor its events are asked for.
+    /// Connection tracking is a module here and not loaded: neither the table nor its events may be requested.
     #[test]
     fn replay_issue_10_connection_tracking_is_not_loaded_by_a_probe() {
         let root = tempfile::tempdir().unwrap();
@@ -132,7 +132,7 @@ mod tests {
         std::fs::write(proc.join("modules"), "").unwrap();
         std::fs::write(proc.join("kallsyms"), "0000000000000000 t nf_tables_dump_table\n").unwrap();
         let host = Host::with_roots(proc.clone(), root.path().join("sys"), root.path().join("etc"));
-        // Whoever asked all the same would fail in other words.
+        // A request sent anyway would fail with another message.
         sys::fault::arm("socket", 0, 100, sys::fault::Fault::Fails(sys::Errno::ACCES));
         let modules = Modules::new(&host);
         let table = by_netlink(&host, &modules).unwrap_err();

@@ -1,25 +1,25 @@
-//! What of a filter the kernel can do in a dump.
+//! Translates the parts of a filter that the kernel can apply in a dump.
 //!
-//! An old kernel ignores an attribute that it does not know, so nothing here is ever claimed to be exact: what comes
-//! back is filtered again, which costs little, for little comes back.
+//! An old kernel ignores attributes that it does not know, so no part is ever claimed to be exact: the engine filters
+//! the returned rows again, which is cheap because few are returned.
 use record::rows::{CtStatus, Nat, NatKind, ip_proto};
 use record::{Addr, Expr, Op, Operand, Prefix, Push, Table, Test};
 
 use crate::backends::netlink::dump::{KernelFilter, TupleFilter};
 use crate::backends::netlink::uapi::{AF_INET, AF_INET6};
 
-/// The kernel's part, and the answer for each conjunct.
+/// The kernel's filter, and the outcome for each conjunct.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Split {
     pub(crate) filter: KernelFilter,
     pub(crate) pushed: Vec<Push>,
 }
 
-/// Finds what the kernel can do. `walks_are_cheap`: whether a second walk of the table costs less than it saves, so
-/// that a protocol alone may be asked for family by family.
+/// Finds the parts that the kernel can do. `walks_are_cheap`: whether a second walk of the table costs less than it
+/// saves, so that a filter on the protocol alone may be requested once per family.
 pub(crate) fn split(conjuncts: &[Expr], walks_are_cheap: impl Fn() -> bool) -> Split {
     let mut filter = KernelFilter::default();
-    // Ports mean something only once the protocol is known, wherever in the filter it stands.
+    // Ports have a meaning only once the protocol is known, which may come later in the filter.
     let mut taken: Vec<bool> = conjuncts.iter().map(|part| take(&mut filter, part)).collect();
     let late = conjuncts.iter().zip(&mut taken).filter(|(_, taken)| !**taken);
     late.for_each(|(part, taken)| *taken = take_ports(&mut filter, part));
@@ -39,7 +39,7 @@ fn is_proto(part: &Expr) -> bool {
     matches!(part, Expr::Test(test) if matches!(field_of(test), "proto" | "proto_number"))
 }
 
-// True if the filter now does (part of) it.
+// Returns true if the filter now does the conjunct, or part of it.
 fn take(filter: &mut KernelFilter, part: &Expr) -> bool {
     let Expr::Test(test) = part else { return false };
     let (orig, reply) = (&mut filter.orig, &mut filter.reply);
@@ -88,7 +88,7 @@ fn has_ports(proto: u8) -> bool {
     record::rows::CtTuple { proto, ..record::rows::CtTuple::EMPTY }.has_ports()
 }
 
-// Two different values for one place are for the engine: nothing has both.
+// Two different values for one field are left to the engine: no entry has both.
 pub(crate) fn put<V: PartialEq>(place: &mut Option<V>, value: Option<V>) -> bool {
     match (value, &*place) {
         (None, _) => false,
@@ -120,7 +120,8 @@ fn take_family(filter: &mut KernelFilter, test: &Test) -> bool {
     free
 }
 
-// `status = a` is one bit, `status != a` as well, `status != (a, b)` is both; `status in (a, b)` is no mask.
+// Translates `status = a` (one bit) and `status != a` or `status != (a, b)` (all bits); `status in (a, b)` fits no
+// mask.
 fn take_status(filter: &mut KernelFilter, op: Op, words: &[Box<[u8]>]) -> bool {
     let place = |word: &[u8]| CtStatus::NAMES.iter().position(|name| name.as_bytes() == word);
     let mut bits = 0;
@@ -135,7 +136,7 @@ fn take_status(filter: &mut KernelFilter, op: Op, words: &[Box<[u8]>]) -> bool {
     }
 }
 
-// Which of both bits all the wanted kinds agree about.
+// Uses the NAT bits on which all wanted kinds agree.
 fn take_nat(filter: &mut KernelFilter, op: Op, words: &[Box<[u8]>]) -> bool {
     let named = |kind: &NatKind| words.iter().any(|word| **word == *kind.name().as_bytes());
     let kinds = [NatKind::None, NatKind::Snat, NatKind::Dnat, NatKind::Both];
@@ -149,7 +150,7 @@ fn take_nat(filter: &mut KernelFilter, op: Op, words: &[Box<[u8]>]) -> bool {
     let both = CtStatus::SRC_NAT | CtStatus::DST_NAT;
     let set = wanted.iter().fold(both, |all, kind| all & bits(*kind));
     let clear = wanted.iter().fold(both, |all, kind| all & !bits(*kind));
-    // No kind at all: nothing can pass, and no mask says so.
+    // Without any wanted kind no entry can match, and no mask expresses that.
     !wanted.is_empty() && set | clear != 0 && add_status(filter, set, set | clear)
 }
 
@@ -190,9 +191,9 @@ pub(crate) fn number<N: TryFrom<u64>>(test: &Test) -> Option<N> {
 }
 
 fn host(prefix: Prefix) -> Option<Addr> {
-    // A mapped address stands for IPv4 in filters, and no entry has one.
+    // A mapped address means IPv4 in filters, and no entry has a mapped address.
     let addr = prefix.addr();
-    // Of IPv6 the kernel leaves out those that are equal (ctnetlink_filter_match_tuple of 5.8 to 6.18 at least).
+    // For IPv6 the kernel excludes the equal addresses (ctnetlink_filter_match_tuple of 5.8 to 6.18 at least).
     let v4 = matches!(addr, Addr::V4(_));
     (prefix.len() == addr.bits() && v4).then_some(addr)
 }

@@ -1,18 +1,18 @@
-//! How large the table is: two sysctls.
+//! Sizes of the table, from two sysctls.
 use std::path::PathBuf;
 
 use sys::{Errno, Fd, Host, NetNs, SysError, netns};
 
 use crate::backends::netlink::dump::NetnsRef;
 
-/// Room for a number and its newline.
+/// Buffer size for a number and its newline.
 const NUMBER: usize = 32;
 
-/// A sysctl of connection tracking that is read again and again: the file stays open.
+/// A sysctl of connection tracking that is read repeatedly: the file stays open.
 pub(crate) struct Size<'h> {
     host: &'h Host,
     netns: Option<&'h NetNs>,
-    /// Name on the tape. What the file says is its namespace's, so its number belongs into it.
+    /// Name in the recording. It contains the namespace's number, because the value depends on the namespace.
     key: String,
     path: PathBuf,
     file: Option<Fd>,
@@ -20,8 +20,8 @@ pub(crate) struct Size<'h> {
 }
 
 impl<'h> Size<'h> {
-    /// Buckets of the host's hash table. The kernel tells the size that is in use, and changes it under the same locks
-    /// under which it moves the entries (nf_conntrack_hash_resize, 6.18).
+    /// Buckets of the host's hash table. The kernel reports the size in use and changes it under the same locks under
+    /// which it moves the entries (nf_conntrack_hash_resize, 6.18).
     pub(crate) fn of_buckets(host: &'h Host, place: NetnsRef<'h>) -> Size<'h> {
         Size::new(host, place, "nf_conntrack_buckets")
     }
@@ -43,7 +43,7 @@ impl<'h> Size<'h> {
         }
     }
 
-    /// The number now; `None` without connection tracking. One system call, three the first time.
+    /// The current number; `None` without connection tracking. One system call, three the first time.
     pub(crate) fn read(&mut self) -> Option<u64> {
         let (file, path, netns) = (&mut self.file, &self.path, self.netns);
         let failed = |errno| SysError::on_bytes("read", path.as_os_str().as_encoded_bytes(), errno);

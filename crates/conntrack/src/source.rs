@@ -1,7 +1,7 @@
-//! The source of entries: decides by which backend a demand is read, and what the kernel filters.
+//! The source of entries: chooses the backend and the kernel's part of the filter.
 //!
-//! [`ConntrackSource::scan`] makes the decision, [`ConntrackScan`] describes and carries it out. What a backend does,
-//! and which one takes over from another, is in `backends/read.rs`. Start reading at [`ConntrackSource`].
+//! [`ConntrackSource::scan`] makes the decision; [`ConntrackScan`] describes and carries it out. `backends/read.rs`
+//! reads through the backends and lets one take over from another. Start reading at [`ConntrackSource`].
 pub(crate) mod recorded;
 
 use std::cell::RefCell;
@@ -27,12 +27,11 @@ use crate::pushdown::{Split, split};
 use crate::sizes::Size;
 use crate::source::recorded::{narrower_filters, recorded_filters};
 
-/// Fields that change while the bytes of a row stay the same, besides the timeout: the age of an entry, whether it is
-/// expired, the names of its labels, its reference count.
+/// Fields that change while the bytes of a row stay the same, apart from the timeout: age, expiry, label names and
+/// reference count.
 const CHANGES_BY_ITSELF: u64 = need::TIMES | need::EXPIRED | need::LABELS | need::USES;
 
-/// The kernel's entries: of the calling thread's network namespace, unless [`ConntrackSource::inside`] names another
-/// one.
+/// The kernel's entries in the calling thread's network namespace, or in the one given to [`ConntrackSource::inside`].
 #[derive(Debug, Clone)]
 pub struct ConntrackSource<'h> {
     target: ReadTarget<'h>,
@@ -47,42 +46,43 @@ impl<'h> ConntrackSource<'h> {
         ConntrackSource { target, forced: options.via }
     }
 
-    /// Reads another namespace, which is entered while files and sockets are opened. Needs CAP_SYS_ADMIN.
+    /// Reads another namespace; files and sockets are opened inside it. Needs CAP_SYS_ADMIN.
     pub fn inside(mut self, netns: &'h NetNs) -> ConntrackSource<'h> {
         self.target.netns = Some(netns);
         self
     }
 
-    /// Keeps the loaded walk in `cache` for the next reading. Without it the walk is loaded for each reading.
+    /// Keeps the loaded walk in `cache` for the next reading. Without a cache each reading loads it again.
     pub fn with_cache(mut self, cache: &'h BackendCache) -> ConntrackSource<'h> {
         self.target.cache = Some(cache);
         self
     }
 
-    /// Has the backend leave out what `filter` excludes, for a caller that tests rows itself; the demand's filter goes
-    /// to no backend. Reads by the walk or by netlink, and asks the kernel even where it counts no entry, so that its
-    /// refusal is seen.
+    /// Lets the backend exclude the rows that `filter` excludes, for a caller that tests rows itself; the demand's
+    /// filter is not pushed to any backend. Reads with the walk or via netlink, and sends the request even if the
+    /// kernel counts no entry, so that a refusal becomes visible.
     pub fn narrowed(mut self, filter: KernelFilter) -> ConntrackSource<'h> {
         self.target.narrowed = Some(filter);
         self
     }
 
-    /// The same by one dump of netlink: rows in the kernel's order, with every attribute, counters set to 0 if `filter`
-    /// says so. A resize of the hash table makes the result partial instead of being read over.
+    /// Like [`ConntrackSource::narrowed`], with one netlink dump: rows in the kernel's order, with every attribute;
+    /// `filter` can reset counters to 0. A resize of the hash table makes the result partial instead of starting a new
+    /// dump.
     pub fn as_dump(mut self, filter: KernelFilter) -> ConntrackSource<'h> {
         self.target.as_dump = true;
         self.target.options.via = Some(Via::Netlink);
         self.narrowed(filter)
     }
 
-    /// Reads the entries of every namespace in one pass of the walk; no other backend can do that.
+    /// Reads the entries of every namespace in one pass of the walk, which no other backend can do.
     pub(crate) fn of_all(mut self) -> ConntrackSource<'h> {
         self.target.all = true;
         self.target.options.via = Some(Via::Bpf);
         self
     }
 
-    /// True if netlink reads the entries that a broken walk leaves; in a replay, if it did so in the recording.
+    /// True if netlink reads the entries that an interrupted walk left out; in a replay, if it did so in the recording.
     pub(crate) fn is_followed(&self) -> bool {
         self.target.is_followed()
     }
@@ -111,7 +111,7 @@ impl<'h> ConntrackSource<'h> {
         self.keep_first_choice(&mut choice);
         match choice.via {
             Via::Netlink => {}
-            // The kernel's filter stays in `split.filter`: netlink uses it if it has to take over.
+            // The kernel's filter stays in `split.filter` in case netlink has to take over.
             Via::Bpf => split.pushed = walk_pushed,
             Via::Proc => split = Split::default(),
         }
@@ -132,20 +132,21 @@ impl<'h> ConntrackSource<'h> {
         }
     }
 
-    /// What netlink, and what the walk filters.
+    /// Splits the filter for netlink and for the walk.
     fn push_down(&self, conjuncts: &[Expr], size: Option<(u64, u64)>) -> (Split, (WalkFilter, Vec<Push>)) {
         let ReadTarget { host, options, narrowed, .. } = self.target;
         if let Some(filter) = narrowed {
             return (Split { filter, pushed: Vec::new() }, (WalkFilter::by_kernel(&filter), Vec::new()));
         }
-        // A second dump saves at most 2 µs for each entry that is left out, and costs 50 ns for each bucket.
+        // A second dump saves at most 2 µs for each excluded entry and costs 50 ns per bucket.
         let worth_two_dumps = || size.is_some_and(|(entries, buckets)| entries > buckets / 20);
         let can_filter = !host.is_replay() && options.table == CtTable::Conntrack;
         let conjuncts = if can_filter { conjuncts } else { &[] };
         (split(conjuncts, worth_two_dumps), WalkFilter::of(conjuncts))
     }
 
-    /// Whether the walk is possible and pays. If it would pay and is not possible, the second value says why not.
+    /// Whether the walk is possible and pays off. If it would pay off but is not possible, the second value is the
+    /// reason.
     fn judge_walk(
         &self,
         need: u64,
@@ -167,7 +168,7 @@ impl<'h> ConntrackSource<'h> {
         if refused.is_some() { (WalkVerdict::No, refused) } else { (verdict, None) }
     }
 
-    /// While a recording is made, all rounds go through the backend of the first one.
+    /// While a recording is made, all rounds use the backend of the first one.
     fn keep_first_choice(&self, choice: &mut Choice) {
         let Some(cache) = self.target.cache.filter(|_| self.target.host.mode() == Mode::Recording) else { return };
         match cache.first().get() {
@@ -193,26 +194,26 @@ fn filtered_need(demand: &Demand<Nat>) -> u64 {
     need
 }
 
-/// A prepared reading of one namespace's entries, or of all namespaces' by the walk.
+/// A prepared reading of the entries of one namespace, or of all namespaces with the walk.
 #[derive(Debug)]
 pub struct ConntrackScan<'h> {
     source: ConntrackSource<'h>,
     choice: Choice,
-    /// What netlink's filter does.
+    /// Netlink's part of the filter.
     split: Split,
-    /// What the walk's filter does.
+    /// The walk's part of the filter.
     walk: WalkFilter,
-    /// Why the walk is not possible, though it would pay.
+    /// Why the walk is not possible although it would pay off.
     walk_refused: Option<Box<str>>,
-    /// True if the kernel counts no entry: then nothing is read, for a dump visits every bucket of the host.
+    /// True if the kernel counts no entry: then nothing is read, because a dump visits every bucket of the host.
     is_empty: bool,
     /// `need` bits of the demand.
     need: u64,
     /// `need` bits of the fields that the filter tests.
     filtered_need: u64,
-    /// The timeout field, if rows may be shown to a cache as bytes: it is not part of those bytes.
+    /// The timeout field, if a cache may compare rows by their bytes, which do not contain it.
     excluded_field: Option<usize>,
-    /// Filters that the recording was made with and that leave out entries of this demand.
+    /// Filters of the recorded run that left out entries of this demand.
     narrower_filters: Vec<&'h str>,
     /// Result of the last run.
     chains: Option<Chains>,
@@ -239,13 +240,14 @@ impl Scan<Nat> for ConntrackScan<'_> {
 }
 
 impl ConntrackScan<'_> {
-    /// Lengths of the hash table's chains in the last run, over all namespaces, whichever was read. `None` unless the
-    /// walk read the whole table and its size did not change meanwhile.
+    /// Chain lengths of the hash table in the last run; they count all namespaces even if only one was read. `None`
+    /// unless the walk read the whole table and the size of the table did not change during it.
     pub fn chains(&self) -> Option<Chains> {
         self.chains
     }
 
-    /// True if rows may be shown to `cache` as bytes: none of the demanded fields but the timeout changes by itself.
+    /// True if `cache` may get rows as bytes: no demanded field except the timeout changes while the bytes stay the
+    /// same.
     pub(crate) fn may_show_bytes(&self, cache: &dyn RowCache) -> bool {
         self.excluded_field.is_some_and(|field| cache.exclude_field(field))
     }
@@ -280,7 +282,7 @@ impl ConntrackScan<'_> {
         explain
     }
 
-    /// Reads the table. Notes in `handed_out` what the walk hands out, and leaves out what is noted there already.
+    /// Reads the table. Adds the entries that the walk hands out to `handed_out`, and skips those already in it.
     pub(crate) fn read(
         &mut self,
         cache: Option<&dyn RowCache>,

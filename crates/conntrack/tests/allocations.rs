@@ -1,6 +1,6 @@
-//! A row costs no allocation: counted, not timed.
+//! Counts allocations: a row must not cost one.
 //!
-//! A file of its own, because the counting allocator serves the whole process.
+//! This is a separate file because the counting allocator serves the whole process.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use conntrack::{ConntrackSource, Options, Via};
@@ -13,7 +13,7 @@ use testkit::netns::Lab;
 #[global_allocator]
 static HEAP: testkit::allocator::Counting = testkit::allocator::Counting;
 
-// Allocations of a run in the calling thread's namespace.
+// Number of allocations of a run in the calling thread's namespace.
 fn run(via: Via, rows: u64) -> u64 {
     let host = Host::live();
     let options = Options { via: Some(via), ..Options::new(sys::netns::current_inode().unwrap()) };
@@ -37,12 +37,12 @@ fn root_thousands_of_rows_allocate_as_much_as_ten() {
     many.track(mixed(4_000));
     for via in [Via::Netlink, Via::Proc] {
         let (ten, thousands) = (few.inside(|| run(via, 10)), many.inside(|| run(via, 4_000)));
-        // The keys of the rows double their room from 4 to 4096.
+        // The vector of row keys grows from 4 to 4096 by doubling.
         assert!(thousands <= ten + 20, "{}: {ten} for 10, {thousands} for 4000", via.name());
     }
 }
 
-/// A kernel without connection tracking: neither backend opens, and that is what is said.
+/// On a kernel without connection tracking neither backend opens, and the error says so.
 #[test]
 fn a_kernel_without_it() {
     let result = std::thread::spawn(|| {

@@ -1,4 +1,4 @@
-//! Every backend beside the others and beside `conntrack -L -o extended,id`, on the same table of over a thousand
+//! Compares the backends with each other and with `conntrack -L -o extended,id`, on the same table of over a thousand
 //! entries.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use sys::Host;
 use testkit::conntrack::{Entry, mixed};
 use testkit::netns::Lab;
 
-/// What any two backends, or a backend and the tool, can be compared by; by original direction and zone.
+/// The fields in which any two backends, or a backend and the tool, can be compared; by original direction and zone.
 type Entries = BTreeMap<(u8, [u64; 5], Option<u16>), Kept>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,9 +24,9 @@ struct Kept {
     mark: Option<u32>,
     zone: Option<u16>,
     timeout_s: Option<u32>,
-    /// Not by /proc.
+    /// /proc does not show it.
     id: Option<u32>,
-    /// The walk of /proc holds a reference itself.
+    /// While /proc is read, the reader holds a reference itself.
     uses: Option<u32>,
 }
 
@@ -76,7 +76,7 @@ fn everything() -> Demand<Nat> {
     Demand::new(&[], Vec::new())
 }
 
-/// What `conntrack -L` prints has the words of /proc, and an id at the end.
+/// The output of `conntrack -L` has the words of /proc, and an id at the end.
 fn by_tool(lab: &Lab) -> Entries {
     let mut entries = Entries::new();
     for line in lab.output("conntrack", &["-L", "-o", "extended,id"]).lines() {
@@ -87,7 +87,7 @@ fn by_tool(lab: &Lab) -> Entries {
     entries
 }
 
-/// The same without what one of both does not have, or counts differently.
+/// Removes the fields that one of the two lacks or counts differently.
 fn comparable(entries: &Entries, ids: bool) -> Entries {
     let mut entries = entries.clone();
     for kept in entries.values_mut() {
@@ -131,12 +131,12 @@ fn root_every_backend_tells_the_same() {
     assert_same(&netlink, &tool, true);
     let uses = |entries: &Entries| entries.values().map(|kept| kept.uses).collect::<Vec<_>>();
     assert!(uses(&netlink) == uses(&proc), "the line's own reference is not counted");
-    // Another namespace of the same table of buckets has none of them.
+    // The entries do not appear in another namespace, although it shares the hash table.
     let (other, _) = read(&Lab::new("doors2"), Some(Via::Netlink), &everything());
     assert!(other.is_empty());
 }
 
-/// Whether an entry passes a filter, by other means.
+/// Decides independently whether an entry passes a filter.
 type Passes = Box<dyn Fn(&Kept) -> bool>;
 
 fn is(name: &str, operand: Operand) -> Expr {
@@ -147,7 +147,7 @@ fn word(name: &str, word: &str) -> Expr {
     is(name, Operand::Words(vec![word.as_bytes().into()]))
 }
 
-/// What the kernel filters is at least what should pass, and less than everything.
+/// The kernel's filter keeps every entry that should pass, and excludes some of the others.
 #[test]
 fn root_the_kernel_leaves_out_nothing_that_is_wanted() {
     testkit::require_root!();
@@ -186,7 +186,7 @@ fn root_the_kernel_leaves_out_nothing_that_is_wanted() {
     }
 }
 
-/// Which backend is taken unasked, and what the masks say is true.
+/// Checks which backend is chosen by default, and that the masks are true.
 #[test]
 fn root_a_small_table_is_read_by_proc_and_fields_decide() {
     testkit::require_root!();
@@ -205,11 +205,11 @@ fn root_a_small_table_is_read_by_proc_and_fields_decide() {
     assert!(by_id.values().all(|kept| kept.id.is_some()));
     assert_eq!(PROC_LACKS & nat_need::ID, nat_need::ID);
     assert_eq!(NETLINK_LACKS, nat_need::EXPIRED);
-    // Where it may be loaded the walk is cheaper than a look into every bucket.
+    // If loading is permitted, the walk is cheaper than visiting every bucket.
     assert!(matches!(&*wants(nat_need::STATUS).1.via, ["netlink" | "bpf"]));
 }
 
-/// Labels by name where there is a file, by number where not, which is said once.
+/// Labels appear by name if the file exists, otherwise by number with a single note.
 #[test]
 fn root_labels_have_names_or_numbers() {
     testkit::require_root!();
@@ -243,7 +243,7 @@ fn root_labels_have_names_or_numbers() {
     assert!(stats.why.is_empty());
 }
 
-/// What a helper waits for: the connection that will come, the one in which it was announced.
+/// An expectation has the expected tuple, and the connection that announced it.
 #[test]
 fn root_expectations_have_their_master() {
     testkit::require_root!();
@@ -281,7 +281,7 @@ fn root_expectations_have_their_master() {
         rows
     });
     assert_eq!(rows, [(expected, Some(master), None, true)]);
-    // Its helper is the connection's own.
+    // The expectation's helper is the helper of its master connection.
     let helper = Demand::new(
         &[field_index::<Nat>("helper").unwrap()],
         vec![is("helper", Operand::Words(vec![b"ftp"[..].into()]))],
@@ -289,7 +289,7 @@ fn root_expectations_have_their_master() {
     assert!(matches!(&*read(&lab, None, &helper).1.via, ["netlink" | "bpf"]));
 }
 
-/// The field table's masks name fields that are there.
+/// The masks name existing fields.
 #[test]
 fn every_need_bit_is_some_fields() {
     for bit in (0..64).map(|n| 1u64 << n).filter(|bit| (PROC_LACKS | NETLINK_LACKS) & bit != 0) {

@@ -1,8 +1,7 @@
-//! Recorded messages and what they say.
+//! Recorded messages and their expected rows.
 //!
-//! `fixtures/conntrack/KERNEL/CASE.nl` holds receive buffers; beside each stand `.expect` and `.HOW`. To make them
-//! anew:
-//! `NETWREN_RECORD_FIXTURES=1 cargo test -p conntrack root_record`; to make only `.expect` anew:
+//! `fixtures/conntrack/KERNEL/CASE.nl` holds receive buffers, with `.expect` and `.HOW` next to each. To record them
+//! again: `NETWREN_RECORD_FIXTURES=1 cargo test -p conntrack root_record`; to rewrite only `.expect`:
 //! `NETWREN_EXPECT_ANEW=1`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use std::net::IpAddr;
@@ -41,7 +40,7 @@ fn told_one(path: &Path, payload: &[u8]) -> Result<String, DecodeError> {
     CtDecoder::new(NETNS).decode(payload).map(|row| cells(&row))
 }
 
-// Every field that is there, with its value.
+// Every non-null field with its value.
 fn cells(row: &Conntrack<'_>) -> String {
     let told = Nat::FIELDS.iter().filter_map(|field| match field.cell(row, &Lookups::none()) {
         Value::Null => None,
@@ -95,7 +94,7 @@ fn attr(kind: u16, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What a newer kernel adds is counted, inside a tuple as well; what is too short is an error that names it.
+/// Attributes of newer kernels are counted, inside a tuple as well; a short attribute is an error that names it.
 #[test]
 fn newer_and_broken_messages() {
     let path = workspace().join("fixtures/conntrack/6.18/mixed.nl");
@@ -118,7 +117,7 @@ fn newer_and_broken_messages() {
     assert_eq!(decoder.unknown_attrs, 2);
 }
 
-// The blocks of the table's stream on a tape.
+// The blocks of the table's stream in a recording.
 fn blocks(lab: &Lab, table: CtTable) -> Vec<u8> {
     let tape = lab.dir().join("tape");
     let netns_id = lab.inside(|| {
@@ -156,7 +155,7 @@ fn record(lab: &Lab, name: &str, what: &str) {
     std::fs::write(path.with_extension("HOW"), how).unwrap();
 }
 
-/// Writes the fixtures anew, only when asked: they are evidence of one kernel.
+/// Records the fixtures again, only on request: they are evidence of one kernel.
 #[test]
 fn root_record_fixtures() {
     if std::env::var_os("NETWREN_RECORD_FIXTURES").is_none() {
@@ -188,7 +187,7 @@ fn root_record_fixtures() {
     record(&lab, "traffic", "connections over 127.0.0.1 and ::1 that the kernel tracked by itself, with accounting");
 }
 
-/// Live: what was put in comes out, by the kernel's filters as well.
+/// Live: a dump returns the inserted entries, also with the kernel's filters.
 #[test]
 fn root_a_dump_has_every_entry() {
     testkit::require_root!();

@@ -1,7 +1,7 @@
-//! The hash table is resized while it is read: nothing is missing, nothing comes twice, or it is said.
+//! Resizes the hash table during a read: no entry may be missing or repeated without a report.
 //!
-//! The number of buckets is the whole machine's, so this takes the machine-wide lock; a file of its own, because the
-//! other tests of this crate read tables meanwhile.
+//! The number of buckets belongs to the whole machine, so this takes the machine-wide lock. It is a separate file
+//! because the other tests of this crate read tables at the same time.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -30,7 +30,7 @@ impl Resizer {
     }
 }
 
-/// Distinct rows of a reading under which the table is resized at each of these rows, and its books.
+/// Reads the table while it is resized at each of these rows: the number of distinct rows, and the row counts.
 fn read(via: Via, resizer: &Resizer, at: impl Fn(usize) -> Option<u64>) -> (usize, Accounting) {
     let host = Host::live();
     let options = Options { via: Some(via), ..Options::new(sys::netns::current_inode().unwrap()) };
@@ -54,7 +54,7 @@ fn root_a_resize_under_the_reading_loses_and_doubles_nothing() {
     assert_eq!(lab.track(mixed(ENTRIES as u32)), ENTRIES);
     let (ask, asked) = sync_channel::<u64>(0);
     let (tell, done) = sync_channel(0);
-    // Ends with the sender, also when this test panics.
+    // Ends when the sender is dropped, even if this test panics.
     let thread = std::thread::spawn(move || {
         for buckets in asked {
             std::fs::write(BUCKETS, buckets.to_string()).unwrap();
@@ -62,7 +62,7 @@ fn root_a_resize_under_the_reading_loses_and_doubles_nothing() {
         }
     });
     let resizer = Resizer { ask, done };
-    // On this very thread, which comes back when the guard goes.
+    // The guard brings this thread back when it is dropped.
     let inside = lab.enter();
     let mut size = 16_384;
     for via in [Via::Netlink, Via::Proc] {
@@ -73,14 +73,14 @@ fn root_a_resize_under_the_reading_loses_and_doubles_nothing() {
             assert!(stats.duplicates > 0 && stats.seen == ENTRIES as u64 + stats.duplicates, "{stats:?}");
         }
     }
-    // Without an end: that is said, and still nothing comes twice.
+    // With endless resizes the result is reported as incomplete, and still no row is repeated.
     let sizes = std::cell::Cell::new(0);
     let (rows, stats) = read(Via::Netlink, &resizer, |_| {
         sizes.set(sizes.get() + 1);
         (sizes.get() % 500 == 0).then(|| 16_384 + sizes.get() % 7 * 8_192)
     });
     assert!(rows <= ENTRIES && (rows == ENTRIES || stats.is_partial()), "{rows}: {stats:?}");
-    // A dump as the kernel gives it is not read again: that it is none of one table is said.
+    // A raw dump is not read again: it reports that the table changed.
     let host = Host::live();
     let options = Options::new(sys::netns::current_inode().unwrap());
     let source = ConntrackSource::new(&host, options).as_dump(KernelFilter::default());

@@ -1,4 +1,4 @@
-//! The walk of the hash table against netlink, and on its bad days.
+//! Compares the walk of the hash table with netlink, and tests its failures.
 #![cfg(feature = "bpf")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use std::cell::RefCell;
@@ -47,7 +47,7 @@ fn read(
     read.unwrap()
 }
 
-/// All that both backends know of an entry. Time goes on between two readings.
+/// All fields that both backends have. The timeout is separate: it shrinks between two reads.
 fn told(row: &Conntrack<'_>) -> (String, i64) {
     let known = Conntrack {
         id: None,
@@ -105,7 +105,7 @@ fn root_every_row_as_netlink_has_it() {
     });
 }
 
-/// Who tests rows itself gets the same by the walk, where that pays, as by a dump of netlink.
+/// A caller that tests rows itself gets the same from the walk, if that pays off, as from a netlink dump.
 #[test]
 fn root_the_walk_in_place_of_a_dump() {
     testkit::require_root!();
@@ -143,7 +143,7 @@ fn root_the_walk_in_place_of_a_dump() {
     });
 }
 
-/// What a row was made to, by its bytes.
+/// Remembers the text of each row by the row's bytes.
 #[derive(Default)]
 struct Known {
     rows: RefCell<HashMap<Vec<u8>, String>>,
@@ -175,7 +175,7 @@ impl RowCache for Known {
     fn set_tag(&self, _: Option<u32>) {}
 }
 
-/// Rows that are known by their bytes are those that the table has, with the time that is left now.
+/// Rows recognised by their bytes match the table, with the current time left.
 #[test]
 fn root_rows_are_known_again_but_for_their_time() {
     testkit::require_root!();
@@ -217,14 +217,14 @@ fn root_rows_are_known_again_but_for_their_time() {
         let (second, fresh) = again(&known, &fields);
         assert_eq!((second.len(), fresh), (2_000, 0), "nothing is decoded again");
         same(&second);
-        // A hundred go, ten of them come again with a mark.
+        // A hundred entries are removed; ten of them come back with a mark.
         remove(mixed(2_000).take(100));
         insert(mixed(2_000).take(10).map(|entry| entry.mark(0x77)));
         let (third, fresh) = again(&known, &fields);
         assert_eq!((third.len(), fresh), (1_910, 10));
         same(&third);
         assert_eq!(third.iter().filter(|(row, _)| row.contains("mark: Some(119)")).count(), 10);
-        // What changes by itself, and who needs the time of every row.
+        // Fields that change while the bytes stay the same, and the time of every row.
         for fields in [["age_s"], ["expired"], ["label"], ["uses"]] {
             assert_eq!(again(&known, &fields).1, 1_910, "{fields:?}");
         }
@@ -247,7 +247,7 @@ fn v4(addr: Addr) -> u32 {
     if let Addr::V4(octets) = addr { u32::from_be_bytes(octets) } else { 0 }
 }
 
-/// What the walk leaves out would not have passed, and it does leave out.
+/// The walk excludes only rows that would not pass the filter, and it does exclude some.
 #[test]
 fn root_filters_are_the_walks() {
     testkit::require_root!();
@@ -317,7 +317,7 @@ fn root_all_namespaces_in_one_pass() {
     let stats = source.run(&demand, &mut each).unwrap();
     assert_eq!(stats.via, ["bpf"], "{:?} {:?}", cache.refused(), stats);
     assert_eq!((found.get(&ids[0]), found.get(&ids[1])), (Some(&100), Some(&200)), "{found:?}");
-    // Not entered: a namespace of a source is its own.
+    // The namespace is not entered: the source's handle is enough.
     let (netns, mut own) = (NetNs::open_path(&paths[1]).unwrap(), 0);
     let options = Options { via: Some(Via::Bpf), ..Options::new(ids[1]) };
     let inside = ConntrackSource::new(&host, options).inside(&netns).with_cache(&cache).run(&demand, &mut |row| {
@@ -330,7 +330,7 @@ fn root_all_namespaces_in_one_pass() {
 #[test]
 fn root_expired_ones_are_told_apart() {
     testkit::require_root!();
-    // Whoever dumps a table collects what has expired, in every namespace.
+    // A dump of any namespace's table evicts expired entries of every namespace.
     let _alone = Alone::take();
     let lab = Lab::new("walkexpired");
     lab.track(mixed(20));
@@ -359,10 +359,10 @@ fn root_expired_ones_are_told_apart() {
     });
 }
 
-/// Entries that stay, by their destination, source port and protocol.
+/// Entries that stay, by destination, source port and protocol.
 type Fixed = HashMap<(Addr, u16, u8), ()>;
 
-/// How many of them did not come, and how many came twice; all else does not matter.
+/// Number of these entries that are missing, and that came twice; others are ignored.
 fn missing_and_double(cache: &BackendCache, fixed: &Fixed) -> (usize, usize) {
     let mut found = HashMap::with_capacity(fixed.len());
     let stats = read(cache, Some(Via::Bpf), &demand(&["orig_src"], Vec::new()), |row| count(&mut found, fixed, row));
@@ -370,7 +370,7 @@ fn missing_and_double(cache: &BackendCache, fixed: &Fixed) -> (usize, usize) {
     (fixed.len() - found.len(), found.values().filter(|count| **count > 1).count())
 }
 
-/// The same among the entries of all namespaces, read in one that may have none.
+/// The same counts among the entries of all namespaces, read from a namespace that may have no entries.
 fn missing_and_double_of_all(cache: &BackendCache, fixed: &Fixed, netns_id: u64) -> (usize, usize) {
     let (host, mut found) = (Host::live(), HashMap::with_capacity(fixed.len()));
     let options = Options { via: Some(Via::Bpf), ..Options::new(0) };
@@ -407,7 +407,7 @@ fn fixed(count: u32) -> Fixed {
     (0..count).map(entry).map(|(server, port)| ((Addr::V4(server.octets()), port, 6), ())).collect()
 }
 
-/// Ends the work of the threads also when the reader panics: the scope waits for them.
+/// Stops the threads even if the reader panics: the scope waits for them.
 struct StopOnDrop<'s>(&'s AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
@@ -416,7 +416,7 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-// Makes entries and takes them away until told to stop.
+// Inserts and removes entries until it is stopped.
 fn come_and_go(lab: &Lab, number: u8, stop: &AtomicBool, made: &AtomicU64) {
     let _inside = lab.enter();
     let mut round = 0u16;
@@ -453,7 +453,7 @@ fn root_flows_that_come_and_go_hide_and_double_nothing() {
     println!("{} flows came and went", made.load(Ordering::Relaxed));
 }
 
-/// The machine's hash table is made smaller and larger under the reading.
+/// The machine's hash table shrinks and grows during the read.
 #[test]
 fn root_a_table_that_is_resized_while_it_is_read() {
     testkit::require_root!();
@@ -487,7 +487,7 @@ fn root_a_table_that_is_resized_while_it_is_read() {
     });
 }
 
-/// Far too few buckets: the chains of one turn do not fit, those of eight buckets do.
+/// Far too few buckets: the chains of one turn do not fit, the chains of eight buckets do.
 #[test]
 fn root_chains_that_are_too_long() {
     testkit::require_root!();
@@ -505,7 +505,8 @@ fn root_chains_that_are_too_long() {
             scan.chains()
         };
         let walked = chains(Via::Bpf).unwrap();
-        // 195 a bucket, others' entries beside: eight standard deviations more than that is no accident.
+        // 195 nodes per bucket, plus entries of other namespaces: eight standard deviations above the mean is not an
+        // accident.
         let mean = walked.nodes.div_ceil(1024);
         assert!(walked.nodes >= 200_000, "{walked:?}");
         assert!((mean..mean + 8 * mean.isqrt()).contains(&u64::from(walked.longest)), "{walked:?}");
@@ -513,7 +514,7 @@ fn root_chains_that_are_too_long() {
     });
 }
 
-/// The only namespace is read by itself; its walk meets the chains of the whole table all the same.
+/// A single namespace is read separately; its walk measures the chains of the whole table all the same.
 #[test]
 fn root_issue_10_the_chains_are_told_where_one_namespace_is_all() {
     testkit::require_root!();
@@ -525,27 +526,28 @@ fn root_issue_10_the_chains_are_told_where_one_namespace_is_all() {
     let path = lab.path();
     let way = NetnsTarget { netns_id, is_here: false, path: Some(&path), pid: None };
     let source = AllNetnsConntrack::new(&host, Options::new(0), vec![way]).with_cache(&cache);
-    // What the walk alone tells.
+    // A field that only the walk provides.
     let mut scan = source.scan(&demand(&["expired"], Vec::new()));
-    // The table is the host's: whoever resizes it meanwhile makes its chains unknown.
+    // The table belongs to the host: a resize by anyone else during the walk makes its chains unknown.
     wait_until("the chains of a table that stays as it is", || {
         scan.run(&mut |_| Next::More).unwrap();
         scan.chains().is_some_and(|chains| chains.nodes >= 200)
     });
 }
 
-/// A walk that breaks off is finished by netlink, whoever asked for it; who insists on it is told that there are more.
+/// Netlink completes a walk that is interrupted, unless the user insisted on the walk: then a note says that entries
+/// are missing.
 #[test]
 fn root_a_walk_that_breaks_off_keeps_what_it_had() {
     testkit::require_root!();
     let _shared = Together::share();
     let lab = Lab::new("walkbreaks");
-    // More than one call of the program can take.
+    // More entries than one call of the program can process.
     lab.inside(|| fixed(25_000));
     lab.inside(|| {
         let (host, cache) = (Host::live(), BackendCache::new());
         read(&cache, Some(Via::Bpf), &demand(&["orig_src"], Vec::new()), |_| {});
-        // The program is loaded: a look for the table (two calls) and the first call go well.
+        // The program is loaded: the lookup of the table (two calls) and the first call succeed.
         let source = ConntrackSource::new(&host, options(Some(Via::Bpf))).with_cache(&cache);
         let demand = demand(&["orig_src"], Vec::new());
         arm("bpf", 3, 1000, Fault::Fails(Errno::INVAL));
@@ -553,7 +555,7 @@ fn root_a_walk_that_breaks_off_keeps_what_it_had() {
         disarm_all();
         assert!(stats.incomplete && (1..25_000).contains(&stats.seen), "{stats:?}");
         assert!(stats.why.iter().any(|why| why.text.contains("incomplete")), "{stats:?}");
-        // Netlink reads the rest, and nothing twice, unless the walk was insisted on.
+        // Netlink reads the rest without repeating entries, unless the user insisted on the walk.
         for works in [3, 4, 6] {
             let mut entries = std::collections::HashSet::new();
             let source = ConntrackSource::new(&host, options(None)).with_cache(&cache);
@@ -568,7 +570,7 @@ fn root_a_walk_that_breaks_off_keeps_what_it_had() {
             assert!(stats.duplicates > 0 && stats.seen == 25_000 + stats.duplicates, "{stats:?}");
             assert!(stats.why.iter().any(|why| why.text.starts_with("the rest was read by netlink")), "{stats:?}");
         }
-        // Before the first row another backend takes over, unless this one was insisted on.
+        // Before the first row another backend takes over, unless the user insisted on this one.
         let source = ConntrackSource::new(&host, options(None)).with_cache(&cache);
         arm("bpf", 2, 1000, Fault::Fails(Errno::INVAL));
         let stats = source.run(&demand, &mut |_| Next::More).unwrap();
@@ -589,7 +591,7 @@ fn root_issue_10_a_resize_under_the_rest_of_a_broken_walk_hides_nothing() {
     testkit::require_root!();
     let lab = Lab::new("walkrest");
     let _knob = HostKnob::set(BUCKETS, "65536");
-    // Only the first namespace may open it.
+    // Only the initial namespace may open it.
     let file = std::fs::File::options().write(true).open(BUCKETS).unwrap();
     lab.inside(|| {
         fixed(25_000);
@@ -612,7 +614,7 @@ fn root_issue_10_a_resize_under_the_rest_of_a_broken_walk_hides_nothing() {
     });
 }
 
-/// A broken walk of all namespaces: each is read by itself then.
+/// An interrupted walk of all namespaces: each is then read separately.
 #[test]
 fn root_issue_10_a_walk_of_all_that_breaks_off_is_finished_in_each() {
     testkit::require_root!();
@@ -646,7 +648,7 @@ fn root_issue_10_a_walk_of_all_that_breaks_off_is_finished_in_each() {
     }
 }
 
-/// Runs `work` inside without these rights, on a thread that ends there: it could not go back.
+/// Runs `work` inside without these privileges, on a thread that ends afterwards, because it could not get them back.
 fn confined<T: Send>(lab: &Lab, dropped: &[Cap], work: impl FnOnce() -> T + Send) -> T {
     let run = || {
         std::mem::forget(lab.enter());

@@ -14,7 +14,7 @@ use crate::choose::{BPF_LACKS, Via};
 use crate::options::Options;
 use crate::source::{ConntrackScan, ConntrackSource};
 
-/// The entries of several namespaces, in the order of the ways into them.
+/// The entries of several namespaces, in the order of `ways`.
 #[derive(Debug)]
 pub struct AllNetnsConntrack<'h> {
     host: &'h Host,
@@ -24,20 +24,21 @@ pub struct AllNetnsConntrack<'h> {
 }
 
 impl<'h> AllNetnsConntrack<'h> {
-    /// Entries of all namespaces that `ways` lead into; what `options` say of the namespace is not used. Entering needs
+    /// Entries of all namespaces that `ways` lead into; the namespace in `options` is not used. Entering needs
     /// CAP_SYS_ADMIN.
     pub fn new(host: &'h Host, options: Options, ways: Vec<NetnsTarget<'h>>) -> AllNetnsConntrack<'h> {
         AllNetnsConntrack { host, options, ways, cache: None }
     }
 
-    /// With backends that stay open from one reading to the next, and by which all may be read in one pass.
+    /// Keeps backends open from one reading to the next, which also makes it possible to read all namespaces in one
+    /// pass.
     pub fn with_cache(mut self, cache: &'h BackendCache) -> AllNetnsConntrack<'h> {
         self.cache = Some(cache);
         self
     }
 
-    // One pass for all, if that is possible: nothing needs to be entered, and namespaces are found that nothing leads
-    // into. Each of the others would look into every bucket of the host.
+    // One pass for all namespaces, if possible: it enters none, finds those that no path leads into, and visits the
+    // host's buckets once instead of once per namespace.
     fn walk(&self, demand: &Demand<Nat>) -> Option<ConntrackSource<'h>> {
         if self.host.is_replay() {
             return self.host.holds(&bpf::key(0, true)).then(|| self.source(0).of_all());
@@ -51,7 +52,8 @@ impl<'h> AllNetnsConntrack<'h> {
         possible.then(|| self.source(0).of_all())
     }
 
-    // Whether each namespace is read by itself where a walk of all broke off. In a replay that is so if it was so then.
+    // Whether each namespace is read separately after an interrupted walk of all. A replay does what the recorded run
+    // did.
     fn is_followed(&self) -> bool {
         match self.host.is_replay() {
             true => self.ways.iter().any(|way| self.source(way.netns_id).is_followed()),
@@ -69,7 +71,7 @@ impl<'h> AllNetnsConntrack<'h> {
 }
 
 impl<'h> AllNetnsConntrack<'h> {
-    /// Chooses between the one pass for all and a reading of each namespace.
+    /// Chooses between one pass for all namespaces and a reading of each.
     pub fn scan(&self, demand: &Demand<Nat>) -> AllNetnsScan<'_, 'h> {
         let walk = self.walk(demand).map(|walk| walk.scan(demand));
         AllNetnsScan { all: self, demand: demand.clone(), walk, chains: None }
@@ -82,15 +84,15 @@ impl Source<Nat> for AllNetnsConntrack<'_> {
     }
 }
 
-/// A reading of all namespaces, prepared. Where each is read by itself, its own scan is prepared when its turn comes,
-/// inside it: the sizes of the tables differ.
+/// A prepared reading of all namespaces. If each is read separately, its own scan is prepared inside it when its turn
+/// comes, because the sizes of the tables differ.
 #[derive(Debug)]
 pub struct AllNetnsScan<'s, 'h> {
     all: &'s AllNetnsConntrack<'h>,
     demand: Demand<Nat>,
-    /// The one pass for all, if that is possible.
+    /// The single pass for all namespaces, if possible.
     walk: Option<ConntrackScan<'h>>,
-    /// What the last run met.
+    /// Chain lengths found by the last run.
     chains: Option<Chains>,
 }
 
@@ -102,10 +104,10 @@ impl Scan<Nat> for AllNetnsScan<'_, '_> {
         let Some(first) = self.all.ways.first() else { return Offer::default() };
         let mut offer = self.all.source(first.netns_id).scan(&self.demand).offer();
         let many = self.all.ways.len();
-        // The first line is about the backend; others are about this one namespace.
+        // The first line describes the backend; the others describe this one namespace.
         offer.explain.truncate(1);
         offer.explain.push(format!("in each of {many} network namespaces, one after the other, each by its own size"));
-        // Each namespace chooses its own backend: what one does not push the engine must do for all.
+        // Each namespace chooses its own backend, so the engine must apply the whole filter.
         offer.pushed.clear();
         offer
     }
@@ -114,7 +116,7 @@ impl Scan<Nat> for AllNetnsScan<'_, '_> {
         self.read(None, each)
     }
 
-    // Only in the one pass for all are rows shown as bytes.
+    // Rows have bytes to compare only in the single pass for all.
     fn run_cached(&mut self, cache: &dyn RowCache, each: &mut Each<'_, Nat>) -> Result<Accounting, SourceError> {
         let walk = self.walk.as_ref();
         let cache = walk.is_some_and(|walk| walk.may_show_bytes(cache)).then_some(cache);
@@ -123,8 +125,8 @@ impl Scan<Nat> for AllNetnsScan<'_, '_> {
 }
 
 impl AllNetnsScan<'_, '_> {
-    /// Lengths of the hash table's chains, as the last run met them: all namespaces share them, so any walk of the
-    /// whole table tells. `None` if there was none, or its size changed meanwhile.
+    /// Chain lengths of the hash table, measured by the last run. All namespaces share the table, so any walk of the
+    /// whole table measures them. `None` without such a walk, or if the size of the table changed during it.
     pub fn chains(&self) -> Option<Chains> {
         self.chains
     }
@@ -138,13 +140,13 @@ impl AllNetnsScan<'_, '_> {
             let walked = walk.read(cache, each, &handed_out);
             self.chains = walk.chains();
             match walked {
-                // What nothing leads into is read by the walk alone.
+                // Only the walk reads namespaces that no path leads into.
                 Ok(walked) if handed_out.borrow().is_finishing() => {
                     stats = walked;
                     stats.incomplete = true;
                     stats.add_reason(0, "of network namespaces that nothing leads into entries may be missing");
                 }
-                // One after the other, if the walk cannot be had after all.
+                // Falls back to one namespace after the other if the walk turns out to be unavailable.
                 Err(error) if all.options.via.is_none() && !all.host.is_replay() => {
                     stats.add_reason(0, format!("read one namespace after the other: {error}"));
                 }

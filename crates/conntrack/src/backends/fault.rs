@@ -1,4 +1,4 @@
-//! Why a table could not be read, or not to its end.
+//! Why a table could not be read, or not completely.
 use std::error::Error;
 use std::fmt;
 
@@ -10,12 +10,12 @@ use crate::backends::netlink::dump::CtTable;
 
 const NOT_RECORDED: &str = "not in the recording (`netwren record FILE` records everything)";
 
-/// The error of the backend that failed; of the last two, if one took over from the other.
+/// The error of the backend that failed, or of both backends if one took over from the other.
 #[derive(Debug)]
 pub(crate) enum ReadFailure {
     Netlink(DumpError),
     Proc(SysError),
-    /// Netlink is unavailable, and /proc failed, too.
+    /// Netlink is unavailable, and /proc also failed.
     NetlinkAndProc(DumpError, SysError),
     Walk(WalkError),
 }
@@ -37,13 +37,14 @@ impl fmt::Display for ReadFailure {
 impl Error for ReadFailure {}
 
 impl ReadFailure {
-    /// The error that the caller of the source gets.
+    /// Converts the failure into the error that the caller of the source gets.
     pub(crate) fn into_error(self, table: CtTable) -> SourceError {
         let fault = match &self {
             ReadFailure::Netlink(DumpError::Malformed { .. } | DumpError::CutShort { .. }) => SourceFault::Malformed,
             ReadFailure::Netlink(error) => fault_of(error.errno()),
             ReadFailure::Proc(error) => fault_of(Some(error.errno)),
-            // Without the right, netlink says so and /proc cannot be opened; without the thing, both lack it.
+            // Without the privilege, netlink reports it and /proc cannot be opened; without connection tracking, both
+            // lack it.
             ReadFailure::NetlinkAndProc(error, _) => fault_of(error.errno()),
             ReadFailure::Walk(WalkError::Unavailable(_)) => SourceFault::Unsupported,
             ReadFailure::Walk(WalkError::Broken(error)) => fault_of(Some(error.errno)),
@@ -52,7 +53,7 @@ impl ReadFailure {
     }
 }
 
-/// The kernel's answer that `error` of a [`crate::ConntrackSource`] stands for, if there was one.
+/// The kernel's error number in an `error` of a [`crate::ConntrackSource`], if the kernel returned one.
 pub fn errno_of(error: &SourceError) -> Option<Errno> {
     match error.cause.downcast_ref()? {
         ReadFailure::Netlink(error) | ReadFailure::NetlinkAndProc(error, _) => error.errno(),
@@ -65,7 +66,7 @@ fn fault_of(errno: Option<Errno>) -> SourceFault {
     match errno {
         Some(errno) if errno.is_denied() => SourceFault::Denied,
         Some(errno) if errno.is_unsupported() => SourceFault::Unsupported,
-        // EINVAL: nfnetlink knows no such subsystem.
+        // EINVAL: nfnetlink does not have this subsystem.
         Some(Errno::INVAL | Errno::NOT_RECORDED) => SourceFault::Unsupported,
         _ => SourceFault::Io,
     }

@@ -1,4 +1,4 @@
-//! Reading the table by one backend, and by another where that one fails.
+//! Reads the table through one backend, and falls back to another if it fails.
 use netlink::DumpError;
 use record::rows::{Conntrack, Expectation, nat_need};
 use sys::{Errno, Host, NetNs, SysError};
@@ -16,27 +16,28 @@ use crate::choose::{Recorded, Via};
 use crate::options::Options;
 use crate::sizes::Size;
 
-/// How often a table is read again because its hash table was resized meanwhile.
+/// Maximum number of repeated reads after a resize of the hash table.
 const RESIZED_RETRIES: u32 = 3;
 const RESIZED_ONCE: &str =
     "the hash table of connection tracking was resized while it was read: entries may be missing or doubled";
 const RESIZED: &str =
     "the hash table of connection tracking was resized again and again while it was read: entries may be missing";
 
-/// Where a table is read, and with what.
+/// The table to read, and the means to read it.
 #[derive(Debug, Clone)]
 pub(crate) struct ReadTarget<'h> {
     pub(crate) host: &'h Host,
     pub(crate) options: Options,
-    /// The namespace that is read; `None` is the calling thread's.
+    /// The namespace to read; `None` is the calling thread's.
     pub(crate) netns: Option<&'h NetNs>,
-    /// Where the loaded walk is kept; without it the walk is loaded for each reading.
+    /// Keeps the loaded walk; without a cache each scan loads it.
     pub(crate) cache: Option<&'h BackendCache>,
     /// True for the entries of every namespace in one pass of the walk.
     pub(crate) all: bool,
-    /// The kernel's filter, if the caller gives one and tests rows itself; `None`: taken from the demand's filter.
+    /// The kernel's filter, if the caller passes one and tests rows itself; `None` to derive it from the demand's
+    /// filter.
     pub(crate) narrowed: Option<KernelFilter>,
-    /// True for one dump of netlink, as the kernel gives it.
+    /// True to read one netlink dump in the kernel's order.
     pub(crate) as_dump: bool,
 }
 
@@ -45,7 +46,7 @@ impl<'h> ReadTarget<'h> {
         NetnsRef { netns: self.netns, netns_id: self.options.netns_id }
     }
 
-    /// The backends for which the host holds a recording of this table.
+    /// The backends through which the host's recording holds this table.
     pub(crate) fn recorded(&self) -> Recorded {
         let Options { netns_id, table, .. } = self.options;
         Recorded {
@@ -55,7 +56,7 @@ impl<'h> ReadTarget<'h> {
         }
     }
 
-    /// True if netlink reads the entries that a broken walk leaves; in a replay, if it did so in the recording.
+    /// True if netlink reads the entries that an interrupted walk left out; in a replay, if it did so in the recording.
     pub(crate) fn is_followed(&self) -> bool {
         if self.host.is_replay() { self.recorded().netlink } else { self.options.via != Some(Via::Bpf) }
     }
@@ -74,26 +75,26 @@ impl<'h> ReadTarget<'h> {
     }
 }
 
-/// The note of a dump in a recording: entries that the kernel's filter left out are missing in it. Empty without a
+/// The note of a dump in a recording, which lacks the entries that the kernel's filter left out. Empty without a
 /// filter.
 pub(crate) fn filter_note(filter: &KernelFilter) -> String {
     let words = filter.words();
     if words.is_empty() { words } else { format!("kernel filter: {words}") }
 }
 
-/// One reading of a table.
+/// One read of a table.
 pub(crate) struct TableReader<'s, 'h, 'r, 'f> {
     pub(crate) target: &'s ReadTarget<'h>,
     pub(crate) rows: Rows<'r, 'f>,
-    /// Lengths of the table's chains, if the walk has read it.
+    /// Chain lengths of the table, if the walk has read all of it.
     pub(crate) chains: Option<Chains>,
     /// True if /proc was read.
     pub(crate) by_proc: bool,
 }
 
 impl TableReader<'_, '_, '_, '_> {
-    /// Reads by the walk of the hash table. If the walk is unavailable, netlink takes over; if it breaks off, netlink
-    /// reads the entries that were not handed out.
+    /// Reads with the walk of the hash table. If the walk is unavailable, netlink takes over; if it is interrupted,
+    /// netlink reads the entries that were not handed out.
     pub(crate) fn by_walk(&mut self, need: u64, filter: &WalkFilter, kernel: &KernelFilter) -> Result<(), ReadFailure> {
         let target = self.target;
         let words = filter.words();
@@ -128,8 +129,8 @@ impl TableReader<'_, '_, '_, '_> {
         }
     }
 
-    /// Reads by netlink; by /proc if netlink is unavailable and no backend was asked for, nor a filter that only the
-    /// others know.
+    /// Reads via netlink. Falls back to /proc if netlink is unavailable, unless the user chose a backend or the filter
+    /// needs the other backends.
     pub(crate) fn by_netlink_or_proc(&mut self, filter: &KernelFilter) -> Result<(), ReadFailure> {
         let Options { via, table, .. } = self.target.options;
         let before = self.rows.stats.rows();
@@ -185,8 +186,8 @@ impl TableReader<'_, '_, '_, '_> {
         Ok(())
     }
 
-    // A dump of a hash table that is resized meanwhile misses entries and repeats others, and the kernel does not
-    // report it (no NLM_F_DUMP_INTR). The table is read again then, and entries that were handed out are left out.
+    // A dump misses entries and repeats others if the hash table is resized during it, and the kernel does not report
+    // that (no NLM_F_DUMP_INTR). In that case the table is read again, without the entries that were handed out.
     fn entries_until_steady(&mut self, filter: &KernelFilter) -> Result<(), DumpError> {
         let mut seen = Seen::new();
         for _ in 0..=RESIZED_RETRIES {
@@ -199,8 +200,9 @@ impl TableReader<'_, '_, '_, '_> {
         Ok(())
     }
 
-    // Returns true if the table was resized meanwhile. The number of buckets is read after each receive buffer and
-    // before any row of it is handed out: the kernel changes the number under the locks under which it moves entries.
+    // Returns true if the table was resized during the dump. The number of buckets is read after each receive buffer
+    // and before any row of it is handed out: the kernel changes the number under the locks under which it moves
+    // entries.
     fn entries(&mut self, filter: &KernelFilter, seen: &mut Seen) -> Result<bool, DumpError> {
         let (host, place) = (self.target.host, self.target.netns_ref());
         let note = filter_note(filter);
@@ -224,8 +226,8 @@ impl TableReader<'_, '_, '_, '_> {
         Ok(resized || buckets.read() != before)
     }
 
-    // One dump: every row goes out in the kernel's order, and counters may be set to 0, so nothing is read again. Two
-    // reads of the number of buckets tell of a resize.
+    // Reads one dump: every row is handed out in the kernel's order, and counters may be reset to 0, so nothing is read
+    // again. Reading the number of buckets before and after detects a resize.
     fn entries_as_they_come(&mut self, filter: &KernelFilter) -> Result<(), DumpError> {
         let (host, place) = (self.target.host, self.target.netns_ref());
         let mut buckets = Size::of_buckets(host, place);
@@ -275,13 +277,13 @@ impl TableReader<'_, '_, '_, '_> {
         self.rows.stopped |= done.end.stopped;
     }
 
-    /// Reads /proc/net/nf_conntrack, again if the hash table was resized meanwhile.
+    /// Reads /proc/net/nf_conntrack, again if the hash table was resized during the read.
     pub(crate) fn by_proc(&mut self) -> Result<(), SysError> {
         self.by_proc = true;
         let (host, place) = (self.target.host, self.target.netns_ref());
         let rows = &mut self.rows;
         let now_ns = Some(rows.now_ns);
-        // As by netlink, but every row is looked up from the start: a read returns a page of some twenty rows, and
+        // Unlike with netlink, every row is looked up from the start: a read returns a page of some twenty rows, and
         // reading the number of buckets after each page would cost more.
         let mut seen = Seen::new();
         seen.watch();

@@ -1,4 +1,4 @@
-//! Where decoded rows go: into the row counts, with the names of their labels, to whoever wants them.
+//! Passes decoded rows to their consumer: adds label names and counts the rows.
 use std::ops::ControlFlow;
 
 use netlink::DecodeError;
@@ -10,21 +10,21 @@ use crate::backends::bpf::rows::EntryBytes;
 use crate::backends::seen::{HandedOut, Seen};
 use crate::labels::LabelNames;
 
-/// Where decoded rows go.
+/// Destination of decoded rows.
 pub(crate) struct Rows<'r, 'f> {
     pub(crate) each: &'r mut Each<'f, Nat>,
-    /// Who knows rows of the walk by their bytes.
+    /// Recognises rows of the walk by their bytes.
     pub(crate) cache: Option<&'r dyn RowCache>,
     pub(crate) stats: &'r mut RowStats,
-    /// Names of labels, if labels are wanted at all.
+    /// Names of labels, if labels are demanded.
     pub(crate) labels: Option<Result<LabelNames, SysError>>,
-    /// The newest row's labels as words.
+    /// Labels of the newest row as words.
     pub(crate) text: Vec<u8>,
-    /// True if a label was there and no file to name it.
+    /// True if an entry had a label and no file of label names exists.
     pub(crate) unnamed: bool,
     pub(crate) now_ns: u64,
     pub(crate) stopped: bool,
-    /// What a walk has handed out.
+    /// The entries that a walk has handed out.
     pub(crate) handed_out: &'r mut HandedOut,
 }
 
@@ -50,7 +50,7 @@ impl Rows<'_, '_> {
         }
     }
 
-    // The few rows that have labels or times: with names, and with the time that an age is counted to.
+    // Completes the few rows that have labels or times, with label names and with the time from which ages count.
     fn furnished(&mut self, row: &Conntrack<'_>) -> Next {
         self.text.clear();
         let mut row = Conntrack { now_ns: Some(self.now_ns), ..*row };
@@ -63,7 +63,7 @@ impl Rows<'_, '_> {
         (self.each)(&row)
     }
 
-    /// A row of another interface: none that came before, or that a walk has handed out.
+    /// Hands out a row of another backend unless it came before or a walk has handed it out.
     #[inline]
     pub(crate) fn row_unless_out(&mut self, row: &Conntrack<'_>, seen: &mut Seen) -> ControlFlow<()> {
         if seen.is_double(row) || self.handed_out.is_out(row) {

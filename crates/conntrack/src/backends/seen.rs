@@ -1,15 +1,16 @@
-//! Which entries are out, for the day on which the hash table is resized under a reading.
+//! Remembers the entries that were handed out, in case the hash table is resized during the read.
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
 use record::hash::{mix, mix_addr, mix_words};
 use record::rows::{Conntrack, CtTuple};
 
-/// Keys of the rows of a reading: 8 bytes each. Before anything has happened they are only noted, which is a multiply
-/// and a store; once rows may come twice each is looked for.
+/// Keys of the rows of a read, 8 bytes each. At first they are only appended, which costs a multiplication and a store;
+/// once rows may repeat, each is looked up.
 #[derive(Debug)]
 pub(crate) struct Seen {
-    /// Random: peers choose their addresses, they shall not choose which rows pass for others.
+    /// A random seed: remote hosts choose their addresses and must not be able to choose which rows pass for
+    /// duplicates.
     seed: u64,
     noted: Vec<u64>,
     known: Option<HashSet<u64>>,
@@ -20,14 +21,14 @@ impl Seen {
         Seen { seed: RandomState::new().hash_one(0u8), noted: Vec::new(), known: None }
     }
 
-    /// From now on rows may come a second time.
+    /// Starts to look rows up, because they may repeat from now on.
     pub(crate) fn watch(&mut self) {
         if self.known.is_none() {
             self.known = Some(std::mem::take(&mut self.noted).into_iter().collect());
         }
     }
 
-    /// Notes the row; true if it was here before (and rows may come twice at all).
+    /// Remembers the row; true if it came before and rows may repeat.
     #[inline]
     pub(crate) fn is_double(&mut self, row: &Conntrack<'_>) -> bool {
         let key = self.key(row);
@@ -40,7 +41,8 @@ impl Seen {
         }
     }
 
-    // The original direction names an entry within its zone; the id tells it from one that was there before it.
+    // The original direction identifies an entry within its zone; the id distinguishes it from an earlier entry with
+    // the same tuple.
     #[inline]
     fn key(&self, row: &Conntrack<'_>) -> u64 {
         let CtTuple { src, dst, proto, src_part, dst_part, zone } = row.orig;
@@ -51,9 +53,9 @@ impl Seen {
     }
 }
 
-/// Which entries a walk has handed out, for the day on which it breaks off and netlink has to read the rest: 8 bytes
-/// for each, noted by a store. What tells an entry from all others is its original direction within its zone and
-/// namespace: the kernel has none twice.
+/// The entries that a walk has handed out, in case it is interrupted and netlink has to read the rest: 8 bytes each,
+/// recorded with one store. The original direction identifies an entry within its zone and namespace: the kernel never
+/// has it twice.
 #[derive(Debug, Default)]
 pub(crate) struct HandedOut {
     seed: u64,
@@ -62,7 +64,7 @@ pub(crate) struct HandedOut {
 
 #[derive(Debug, Default)]
 enum State {
-    /// No other interface will follow: nothing is noted.
+    /// Records nothing, because no other backend will take over.
     #[default]
     Off,
     Noting(Vec<u64>),
@@ -70,7 +72,7 @@ enum State {
 }
 
 impl HandedOut {
-    /// Notes entries.
+    /// Starts to record entries.
     pub(crate) fn noting() -> HandedOut {
         HandedOut { seed: RandomState::new().hash_one(0u8), state: State::Noting(Vec::new()) }
     }
@@ -83,15 +85,15 @@ impl HandedOut {
         matches!(self.state, State::Finishing(_))
     }
 
-    /// From now on entries come by another interface.
+    /// Starts to compare, because entries come from another backend from now on.
     pub(crate) fn finish(&mut self) {
         if let State::Noting(noted) = std::mem::take(&mut self.state) {
             self.state = State::Finishing(noted.into_iter().collect());
         }
     }
 
-    /// An entry of the walk, by its parts as they lie in a block: ports or what stands for them (host order), zone,
-    /// protocol, namespace, both addresses one behind the other.
+    /// Records an entry of the walk, by its parts as a block contains them: ports or the values in their place (host
+    /// order), zone, protocol, namespace, and both addresses one after the other.
     #[inline]
     pub(crate) fn note(&mut self, parts: [u16; 2], zone: u16, proto: u8, netns_id: u64, both: &[u8]) {
         let key = entry_key(self.seed, parts, zone, proto, netns_id, both);
@@ -100,7 +102,7 @@ impl HandedOut {
         }
     }
 
-    /// An entry of another interface: true if the walk has handed it out.
+    /// True if the walk has handed out this entry of another backend.
     pub(crate) fn is_out(&self, row: &Conntrack<'_>) -> bool {
         let State::Finishing(out) = &self.state else { return false };
         let CtTuple { src, dst, proto, src_part, dst_part, zone } = row.orig;

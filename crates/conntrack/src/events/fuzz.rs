@@ -1,4 +1,4 @@
-//! BackendCache for the fuzzer: a recording may hold any block.
+//! Entry points for the fuzzer: a recording may hold any block.
 use std::hint::black_box;
 
 use record::rows::{NatEvent, NatEvents};
@@ -30,7 +30,7 @@ fn walk(row: &NatEvent<'_>) {
     }
 }
 
-/// Reads bytes as a block of heard messages, as the messages in one, and as a block of new entries.
+/// Reads the bytes as a block of received messages, as the messages in one, and as a block of new entries.
 pub(crate) fn fuzz(data: &[u8]) {
     let mut framed = BatchHeader::default().bytes().to_vec();
     let mut head = [0; FRAME];

@@ -1,8 +1,8 @@
-//! Entries of connection tracking as they appear, change and end.
+//! Reports entries of connection tracking as they appear, change and end.
 //!
-//! Two backends: the kernel's multicast groups, received on a thread that does nothing else ([`NetlinkEvents`] hands
-//! out the messages), and a BPF program that sees the packet which makes an entry (new entries only).
-//! [`NatEventStream`] makes rows of either. Start reading there, or at [`NetlinkEvents::next`].
+//! There are two backends: the kernel's multicast groups, received on a dedicated thread ([`NetlinkEvents`] hands out
+//! the messages), and a BPF program that sees the packet which creates an entry (new entries only). [`NatEventStream`]
+//! turns both into rows. Start reading there, or at [`NetlinkEvents::next`].
 mod bpf;
 mod fuzz;
 mod netlink;

@@ -1,17 +1,17 @@
-//! Which events a filter lets through: the others need not be sent at all.
+//! Finds the events that a filter lets through: the kernel need not send the others.
 use record::rows::{NatEventKind, NatEvents};
 use record::{Demand, Expr, Op, Operand, Push, Table};
 
 use crate::events::netlink::subscribe::groups;
 
-/// A set of happenings.
+/// A set of event kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WantedEvents(u8);
 
 const ALL: [NatEventKind; 4] = [NatEventKind::New, NatEventKind::Update, NatEventKind::Destroy, NatEventKind::Live];
 
 impl WantedEvents {
-    /// Those that pass every part of the filter which is about the event alone.
+    /// The kinds that pass every part of the filter which depends on the kind alone.
     pub(crate) fn of(demand: &Demand<NatEvents>) -> WantedEvents {
         let passes = |what: &NatEventKind| demand.conjuncts.iter().all(|part| holds(part, *what).unwrap_or(true));
         WantedEvents(ALL.iter().filter(|what| passes(what)).fold(0, |bits, what| bits | bit(*what)))
@@ -21,12 +21,12 @@ impl WantedEvents {
         self.0 & bit(what) != 0
     }
 
-    /// True for new entries and nothing else that is an event.
+    /// True if new entries are the only wanted events.
     pub(crate) fn only_new(self) -> bool {
         self.0 & !bit(NatEventKind::Live) == bit(NatEventKind::New)
     }
 
-    /// The multicast groups that tell of them.
+    /// The multicast groups that report them.
     pub(crate) fn groups(self) -> u32 {
         let of = [
             (NatEventKind::New, groups::NEW),
@@ -37,7 +37,7 @@ impl WantedEvents {
     }
 }
 
-/// What of the filter is done by handing out only what is wanted.
+/// The parts of the filter that are done by handing out only the wanted events.
 pub(crate) fn pushed(demand: &Demand<NatEvents>) -> Vec<Push> {
     let exact = |part: &Expr| holds(part, NatEventKind::New).map_or(Push::No, |_| Push::Exact);
     demand.conjuncts.iter().map(exact).collect()
@@ -47,7 +47,7 @@ fn bit(what: NatEventKind) -> u8 {
     1 << what as u8
 }
 
-/// Whether a part of a filter holds for an event; `None` if that depends on something else.
+/// Whether a part of a filter holds for an event; `None` if that depends on other fields.
 fn holds(part: &Expr, what: NatEventKind) -> Option<bool> {
     match part {
         Expr::And(parts) => parts.iter().try_fold(true, |all, part| Some(holds(part, what)? && all)),

@@ -1,24 +1,24 @@
-//! Start times of entries, for their duration at the end. Kept here where the kernel keeps none
-//! (net.netfilter.nf_conntrack_timestamp is 0).
+//! Start times of entries, from which their duration is computed when they end. Only needed if the kernel does not
+//! store them (net.netfilter.nf_conntrack_timestamp is 0).
 use std::collections::HashMap;
 
 use record::rows::Conntrack;
 
-/// Most entries whose start is kept, some 40 bytes each; further ones have no duration.
+/// Maximum number of stored start times, some 40 bytes each; further entries have no duration.
 pub(crate) const MAX: usize = 1 << 20;
 
 /// Start times in nanoseconds since 1970, by entry.
 #[derive(Debug, Default)]
 pub(crate) struct StartTimes {
     began: HashMap<u64, u64>,
-    /// Entries beyond [`MAX`].
+    /// Number of entries beyond [`MAX`].
     pub(crate) unremembered: u64,
 }
 
 impl StartTimes {
     /// Records the start of a new entry.
     pub(crate) fn begin(&mut self, entry: &Conntrack<'_>, now_ns: u64) {
-        // The kernel reports this one in the destroy event, too.
+        // The kernel also reports the start in the destroy event.
         if entry.start_ns.is_some() {
             return;
         }
@@ -29,9 +29,9 @@ impl StartTimes {
         self.began.insert(entry.lifetime_key(), now_ns);
     }
 
-    /// Forgets an entry that ended and returns its duration in microseconds.
+    /// Removes an entry that ended and returns its duration in microseconds.
     pub(crate) fn end(&mut self, entry: &Conntrack<'_>, now_ns: u64) -> Option<u64> {
-        // Removed even if the kernel reports the start: the sysctl may have changed meanwhile.
+        // Removed even if the kernel reports the start: the sysctl may have changed since then.
         let seen = if self.began.is_empty() { None } else { self.began.remove(&entry.lifetime_key()) };
         let began = entry.start_ns.or(seen)?;
         Some(entry.stop_ns.unwrap_or(now_ns).saturating_sub(began) / 1000)

@@ -1,4 +1,4 @@
-//! The rows of `nat events`: by BPF if only new entries of one namespace are asked for, else by netlink.
+//! The rows of `nat events`: via BPF if only new entries of one namespace are wanted, otherwise via netlink.
 use std::cell::Cell;
 use std::ops::ControlFlow;
 
@@ -23,7 +23,7 @@ const WHAT: &str = "events of connection tracking";
 const BPF: &str = "bpf";
 const NETLINK: &str = "netlink";
 
-/// `need` bits that the packet which makes an entry has no answer for.
+/// `need` bits that the BPF program cannot provide when it sees the packet that creates an entry.
 const LACKS_BPF: u64 = nat_event_need::MESSAGE
     | nat_need::LABELS
     | nat_need::HELPER
@@ -32,10 +32,10 @@ const LACKS_BPF: u64 = nat_event_need::MESSAGE
     | nat_need::ID
     | nat_need::USES;
 
-/// Events between two dumps at least: dumps without a pause would leave no time for events.
+/// Minimum number of events between two dumps: dumps without a pause would leave no time for events.
 const BETWEEN_DUMPS: u64 = 10_000;
 
-/// The interface by which events are read.
+/// The interface through which events are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventsVia {
     /// Multicast messages of ctnetlink.
@@ -44,26 +44,26 @@ pub enum EventsVia {
     Bpf,
 }
 
-/// What a [`NatEventStream`] follows.
+/// Options of a [`NatEventStream`].
 pub struct FollowNat<'h> {
-    /// The backend; `None` lets the stream choose.
+    /// The backend; with `None` the stream chooses.
     pub via: Option<EventsVia>,
-    /// Bytes of the buffer for events that wait to be read.
+    /// Size of the buffer for unread events, in bytes.
     pub buffer_bytes: u32,
-    /// Inode of the namespace that the calling thread is in.
+    /// Inode of the calling thread's namespace.
     pub netns_id: u64,
     /// Finds the other namespaces, if all are followed.
     pub find: Option<OtherNetns>,
-    /// Finds the namespaces to dump after events were lost; the calling thread's one needs no handle.
+    /// Finds the namespaces to dump after events were lost; the calling thread's namespace needs no handle.
     pub resync: Option<FindNamespaces>,
-    /// Hands out the new events of entries whose end is shown, too, for a caller who must know both. Those that the
-    /// filter leaves out ([`NatEventStream::shows`]) count as not received, and the caller leaves them out.
+    /// Also hands out the new events of entries whose end is shown, for a caller that needs both. New events that the
+    /// filter excludes ([`NatEventStream::shows`]) count as not received, and the caller must leave them out.
     pub always_new: bool,
-    /// Returns true once the run shall end. Called some twenty times a second.
+    /// Returns true to end the run. Called some twenty times per second.
     pub stop: &'h dyn Fn() -> bool,
 }
 
-/// Events from now on.
+/// The stream of events from now on.
 pub struct NatEventStream<'h> {
     host: &'h Host,
     backend: EventBackend<'h>,
@@ -74,14 +74,14 @@ pub struct NatEventStream<'h> {
     resync: Option<Resync>,
     settings: Settings,
     counts: Counts,
-    /// Events that were received and are not wanted.
+    /// Number of received events that are not wanted.
     unwanted: u64,
     notes: Accounting,
-    /// Why BPF is not used, though it would be the better backend.
+    /// Why BPF is not used although it would be the better backend.
     shut: Option<String>,
     /// True if the user asked for BPF.
     forced_bpf: bool,
-    /// The namespace's `insert_failed` when it began, where BPF tells of entries before they are inserted.
+    /// The namespace's `insert_failed` counter at the start, if BPF reports entries before they are inserted.
     refused_before: Option<u64>,
 }
 
@@ -90,23 +90,23 @@ enum EventBackend<'h> {
     Bpf(Box<BpfEvents<'h>>),
 }
 
-/// Dumps of one table at most, if it changes or is resized during each: after that entries may be missing, which is
-/// reported.
+/// Maximum number of dumps of one table if it changes or is resized during each. After that entries may be missing,
+/// which is reported.
 const PASSES: u32 = 4;
 
-/// How a dump of the entries that live ended.
+/// How a dump of the live entries ended.
 enum Alive {
     Whole,
     /// Entries may have been skipped.
     Changed,
-    /// No more rows are wanted.
+    /// The consumer wants no more rows.
     Stopped,
     Failed(DumpError),
 }
 
 struct Resync {
     find: FindNamespaces,
-    /// Losses that were answered with a dump.
+    /// Number of losses that a dump has made up for.
     answered: u64,
     told_before: u64,
 }
@@ -160,7 +160,7 @@ impl Settings {
 }
 
 impl<'h> NatEventStream<'h> {
-    /// Begins to follow what `demand` asks for: what happens after this returns is told.
+    /// Starts to follow the events that `demand` asks for: those after the return are reported.
     pub fn open(
         host: &'h Host,
         demand: &Demand<NatEvents>,
@@ -204,7 +204,7 @@ impl<'h> NatEventStream<'h> {
         })
     }
 
-    /// What the user should know from the start; `None` if nothing.
+    /// A warning for the user at the start; `None` if all is well.
     pub fn caveat(&self) -> Option<String> {
         (self.settings.events == Some(0) && matches!(self.backend, EventBackend::Netlink(_))).then(|| {
             "this namespace tells of no events: net.netfilter.nf_conntrack_events is 0 (1 or 2 turn them on for new \
@@ -213,7 +213,7 @@ impl<'h> NatEventStream<'h> {
         })
     }
 
-    /// Why new entries are not told of by BPF, where they could have been.
+    /// Why BPF does not report new entries, although it could have.
     pub fn shut(&self) -> Option<&str> {
         self.shut.as_deref()
     }
@@ -237,7 +237,7 @@ impl<'h> NatEventStream<'h> {
                     _ => {}
                 }
             }
-            // New entries may be listened to only for the time, or for the caller.
+            // New entries may be received only for their start time, or for the caller.
             if wanted.has(told.kind) {
                 counts.one(told.kind);
             } else {
@@ -255,7 +255,7 @@ impl<'h> NatEventStream<'h> {
         let (counts, unwanted) = (&mut self.counts, &mut self.unwanted);
         let wanted = self.wanted.has(NatEventKind::New);
         packets.next(&mut |happened_ns, entry| {
-            // A recording holds what was asked for when it was made.
+            // A recording holds the events that were requested when it was made.
             if !wanted {
                 *unwanted += 1;
                 return Next::More;
@@ -272,9 +272,10 @@ impl<'h> NatEventStream<'h> {
         }
     }
 
-    /// Dumps what lives, if events were lost since the last dump. `is_quiet`: nothing comes for now, or ever.
+    /// Dumps the live entries, if events were lost since the last dump. `is_quiet`: no event waits, or the stream
+    /// ended.
     ///
-    /// A loss during a dump shows in a later block, and asks for the next dump: the last one is followed by no loss.
+    /// A loss during a dump appears in a later block and triggers the next dump, so no loss follows the last dump.
     fn resync(&mut self, is_quiet: bool, each: &mut Each<'_, NatEvents>) {
         let lost = match &self.backend {
             EventBackend::Netlink(events) => events.lost(),
@@ -294,7 +295,7 @@ impl<'h> NatEventStream<'h> {
         for place in places {
             let netns = if place.netns_id == own { None } else { place.netns() };
             if netns.is_none() && place.netns_id != own {
-                // The namespace was removed, and its entries with it.
+                // The namespace was removed together with its entries.
                 continue;
             }
             let place = NetnsRef { netns: netns.as_ref(), netns_id: place.netns_id };
@@ -317,7 +318,7 @@ impl<'h> NatEventStream<'h> {
         }
     }
 
-    /// One pass over one namespace's table: rows whose event is `live`.
+    /// One pass over one namespace's table; its rows have the event `live`.
     fn dump_alive(&mut self, place: NetnsRef<'_>, each: &mut Each<'_, NatEvents>) -> Alive {
         let counts = &mut self.counts;
         let now_ns = clock::wall_ns();
@@ -411,7 +412,7 @@ impl Stream<NatEvents> for NatEventStream<'_> {
         };
         let tide = tide.map_err(|error| error_of(&error))?;
         if !stopped.get() {
-            // A block without events comes when a burst is over.
+            // An empty block means that a burst is over.
             self.resync(tide == StreamState::Ended || self.received() == before, &mut each);
         }
         Ok(tide)
@@ -423,14 +424,14 @@ impl Stream<NatEvents> for NatEventStream<'_> {
             EventBackend::Bpf(packets) => packets.close(),
         };
         stats.add(&self.notes);
-        // Entries that were listened to only for the time or for the caller are no rows.
+        // Events received only for their start time or for the caller are not rows.
         stats.seen -= self.unwanted;
         self.footnotes(&mut stats);
         stats
     }
 }
 
-/// Tells a recording which events are listened to; of a replay, says which of the wanted ones were not.
+/// Live, notes in the recording which events are requested; in a replay, reports wanted events that were not recorded.
 fn asked(host: &Host, wanted: WantedEvents) -> Accounting {
     const KINDS: [NatEventKind; 3] = [NatEventKind::New, NatEventKind::Update, NatEventKind::Destroy];
     let names = || KINDS.into_iter().filter(|kind| wanted.has(*kind)).map(NatEventKind::name);
@@ -449,7 +450,7 @@ fn asked(host: &Host, wanted: WantedEvents) -> Accounting {
     notes
 }
 
-/// What the way of a packet does not show.
+/// The entries that the BPF program does not see.
 const NOT_BY_BPF: &str = "bpf tells of entries that a packet makes, not of those that a process makes (conntrack -I, \
                           conntrackd): --via netlink tells of both";
 
@@ -463,12 +464,13 @@ fn refused(netns_id: u64) -> Option<u64> {
     read.sum().get(StatCounter::InsertFailed)
 }
 
-/// Name of the BPF backend's stream on the tape.
+/// Name of the BPF backend's stream in a recording.
 fn key(netns_id: u64) -> String {
     format!("conntrack/new@{netns_id}")
 }
 
-/// The BPF backend, if it is asked for or the better one and opens; else why it does not, if it could have been.
+/// Opens the BPF backend if it was requested or is the better one; if it could have been used but does not open,
+/// returns the reason.
 fn open_bpf_if_better<'h>(
     host: &'h Host,
     follow: &FollowNat<'h>,
@@ -537,8 +539,8 @@ fn error_of(error: &SysError) -> SourceError {
 
 const NOT_RECORDED: &str = "not in the recording (`netwren nat events --record FILE` records them)";
 
-/// How events would be told of here, for `netwren support`: whether they are. With BPF the program is loaded, attached
-/// and let go of: some milliseconds.
+/// Tries how events can be received here, for `netwren support`. Loads, attaches and removes the BPF program, which
+/// takes some milliseconds.
 pub fn probe_events(host: &Host, modules: &Modules<'_>) -> Tried {
     if let Some(why) = crate::probe::not_asked(modules) {
         return Tried::fails(Missing::Module, why);
@@ -554,5 +556,5 @@ pub fn probe_events(host: &Host, modules: &Modules<'_>) -> Tried {
     }
 }
 
-/// Room for a probe, which reads nothing.
+/// Buffer size of a probe, which reads nothing.
 const PROBED_BYTES: u32 = 4096;

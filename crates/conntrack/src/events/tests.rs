@@ -1,4 +1,4 @@
-//! The listening thread on the running kernel.
+//! Tests of the receiving thread on the running kernel.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ fn flush(lab: &Lab) {
     lab.output("conntrack", &["-F"]);
 }
 
-/// All that is told until `enough` says so; then the run is ended.
+/// Collects all events until `enough` returns true; then the run ends.
 fn until<'h>(
     events: &mut NetlinkEvents<'h>,
     stop: &Cell<bool>,
@@ -73,11 +73,11 @@ fn root_what_is_lost_is_counted_to_the_message() {
     let stop = Cell::new(false);
     let ends = || stop.get();
     let netns_id = netns::current_inode().unwrap();
-    // One chunk, and nobody who takes it: the thread is stopped behind the first message.
+    // With one chunk that is not taken, the thread is stuck after the first message.
     let options = SubscribeOptions { groups: groups::NEW, buffer_bytes: 4_096, netns_id, find: None, stop: &ends };
     let mut events = NetlinkEvents::of(Box::new(open_reader(options, ChunkSizes { chunks_max: 1, ..CHUNKS }).unwrap()));
     lab.track(mixed(900));
-    // By the kernel's own table, the other way to the same number.
+    // Counts the drops a second way: from the kernel's own table of netlink sockets.
     let listed = std::fs::read_to_string("/proc/thread-self/net/netlink").unwrap();
     let dropped: u64 =
         listed.lines().skip(1).filter_map(|line| line.split_whitespace().nth(8)?.parse::<u64>().ok()).sum();
@@ -121,7 +121,7 @@ fn root_every_namespace_is_heard_with_and_without_a_number() {
     for lab in [&near, &numbered, &plain] {
         lab.track(mixed(100));
     }
-    // From now on what it does is told twice, and must be shown once.
+    // From now on two sockets receive its events, and each event must be shown once.
     near.ip(&["netns", "set", plain.name(), "auto"]);
     plain.track(mixed(200).skip(100));
     let (all, stats) = until(&mut events, &stop, |all| all.len() >= 400);

@@ -1,4 +1,4 @@
-//! Which filters a recording was made with.
+//! Finds the filters that a recording was made with.
 use record::Demand;
 use record::rows::Nat;
 
@@ -7,8 +7,8 @@ use crate::backends::netlink::dump::{KernelFilter, key};
 use crate::backends::read::{ReadTarget, filter_note};
 use crate::pushdown::split;
 
-/// Filters that the recording was made with and that leave out entries of `demand`: all but those that this demand
-/// would have the kernel filter by.
+/// Filters that the recording was made with and that leave out entries of `demand`: all except those that this demand
+/// would also push to the kernel.
 pub(crate) fn narrower_filters<'h>(target: &ReadTarget<'h>, demand: &Demand<Nat>) -> Vec<&'h str> {
     let wanted = [true, false].map(|worth| split(&demand.conjuncts, || worth).filter);
     let families = |filter: KernelFilter| [0, 2, 10].map(|family| filter_note(&filter.of_family(family)));
@@ -16,7 +16,7 @@ pub(crate) fn narrower_filters<'h>(target: &ReadTarget<'h>, demand: &Demand<Nat>
     recorded_filters(target).into_iter().filter(|note| !own.iter().any(|own| own == note)).collect()
 }
 
-/// The filters that the streams of this table were recorded with, as their notes say.
+/// The filters that the streams of this table were recorded with, from their notes.
 pub(crate) fn recorded_filters<'h>(target: &ReadTarget<'h>) -> Vec<&'h str> {
     let keys = [0, 2, 10].map(|family| key(target.options.table, target.options.netns_id, family));
     let walk = walk_key(target.options.netns_id, target.all);

@@ -1,4 +1,4 @@
-//! Counters by ctnetlink: IPCTNL_MSG_CT_GET_STATS, IPCTNL_MSG_CT_GET_STATS_CPU, IPCTNL_MSG_EXP_GET_STATS_CPU.
+//! Counters via ctnetlink: IPCTNL_MSG_CT_GET_STATS, IPCTNL_MSG_CT_GET_STATS_CPU, IPCTNL_MSG_EXP_GET_STATS_CPU.
 use std::ops::ControlFlow;
 
 use netlink::{Attrs, DumpError, Query, Request, prefix};
@@ -11,11 +11,11 @@ use crate::backends::netlink::uapi::{
 
 const WHAT: &str = "counters of connection tracking";
 
-/// `enum ctattr_stats_global`: entries, and since 4.18 the most there may be; u32, big-endian.
+/// `enum ctattr_stats_global`: the number of entries, and since 4.18 its maximum; u32, big-endian.
 const GLOBAL_ENTRIES: u16 = 1;
 const GLOBAL_MAX: u16 = 2;
 
-/// `enum ctattr_stats_cpu`, u32, big-endian. 1 and 3 to 7 are of kernels before 4.9 and 2.6.
+/// `enum ctattr_stats_cpu`, u32, big-endian. Only kernels before 4.9 or 2.6 send 1 and 3 to 7.
 const OF_ENTRIES: &[(u16, StatCounter)] = &[
     (2, StatCounter::Found),
     (3, StatCounter::New),
@@ -31,7 +31,7 @@ const OF_ENTRIES: &[(u16, StatCounter)] = &[
     (14, StatCounter::ClashResolve),
     (15, StatCounter::ChainTooLong),
 ];
-/// The last one of 6.18.
+/// The last attribute of 6.18.
 const LAST_OF_ENTRIES: u16 = 15;
 
 /// `enum ctattr_expect_stats`.
@@ -39,33 +39,33 @@ const OF_EXPECTATIONS: &[(u16, StatCounter)] =
     &[(1, StatCounter::ExpectNew), (2, StatCounter::ExpectCreate), (3, StatCounter::ExpectDelete)];
 const LAST_OF_EXPECTATIONS: u16 = 3;
 
-/// CPUs kept at most: NR_CPUS of the largest distribution kernels. What is beyond is no kernel's answer.
+/// Maximum number of CPUs: NR_CPUS of the largest distribution kernels. No kernel's answer has more.
 pub(super) const CPUS_MAX: usize = 8192;
 
 /// The counters of one CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CpuCounts {
-    /// Its number.
+    /// Number of the CPU.
     pub cpu: u32,
-    /// What it counted.
+    /// Its counters.
     pub counts: StatCounts,
 }
 
-/// The counters of all, and what was skipped.
+/// The counters of all CPUs, and the number of skipped attributes.
 #[derive(Debug, Default)]
 pub(super) struct PerCpu {
     pub(super) cpus: Vec<CpuCounts>,
     pub(super) unknown_attrs: u64,
 }
 
-/// What IPCTNL_MSG_CT_GET_STATS tells.
+/// The content of an IPCTNL_MSG_CT_GET_STATS answer.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Totals {
     pub(super) entries: Option<u64>,
     pub(super) max: Option<u64>,
 }
 
-/// Adds counters up; `None` where no CPU has one of the name.
+/// Adds up counters; `None` for counters that no CPU has.
 pub(super) fn sum<'c>(cpus: impl Iterator<Item = &'c StatCounts>) -> StatCounts {
     let mut sum = StatCounts::default();
     for counts in cpus {
@@ -104,7 +104,7 @@ pub(super) fn per_cpu(host: &Host, netns_id: u64) -> Result<PerCpu, DumpError> {
     Ok(all)
 }
 
-/// The counters of expectations to those that are there.
+/// Adds the counters of expectations to the existing ones.
 pub(super) fn add_expectations(host: &Host, netns_id: u64, all: &mut PerCpu) -> Result<(), DumpError> {
     let kind = NFNL_SUBSYS_CTNETLINK_EXP << 8 | msg::EXP_GET_STATS_CPU;
     dump(host, kind, &format!("ctnetlink/stats-exp/{netns_id}"), &mut |payload| {
@@ -127,7 +127,7 @@ fn dump(host: &Host, kind: u16, key: &str, each: &mut dyn FnMut(&[u8])) -> Resul
 }
 
 impl PerCpu {
-    /// One message of the answer.
+    /// Adds one message of the answer.
     pub(super) fn add(&mut self, payload: &[u8]) {
         let mut counts = StatCounts::default();
         let cpu = decode(payload, OF_ENTRIES, LAST_OF_ENTRIES, &mut counts, &mut self.unknown_attrs);
@@ -137,7 +137,7 @@ impl PerCpu {
     }
 }
 
-/// The CPU (`nfgenmsg.res_id`) and its counters; none if the message is no such thing.
+/// The CPU (`nfgenmsg.res_id`) and its counters; `None` if the message is malformed.
 fn decode(
     payload: &[u8],
     known: &[(u16, StatCounter)],
@@ -150,7 +150,7 @@ fn decode(
         match known.iter().find(|(kind, _)| *kind == attr.kind) {
             Some((_, counter)) => counts.set(*counter, attr.be32().ok().map(u64::from)),
             None if attr.kind > last => *unknown += 1,
-            // Of an old kernel; it never meant anything.
+            // An attribute of old kernels that never had a meaning.
             None => {}
         }
     }

@@ -1,8 +1,8 @@
-//! Everything here that takes bytes of the kernel, for the fuzzer.
+//! Entry point for the fuzzer: every parser of kernel bytes in this module.
 use super::{counters, proc_stat, slab};
 
-/// Takes any bytes as a message of ctnetlink, a file of counters, a list of slab caches, a list of netlink sockets:
-/// none of it may panic or fail to end.
+/// Parses any bytes as a message of ctnetlink, a file of counters, a list of slab caches and a list of netlink sockets.
+/// None of these may panic or loop forever.
 pub fn fuzz_stats(data: &[u8]) {
     let mut all = counters::PerCpu::default();
     all.add(data);

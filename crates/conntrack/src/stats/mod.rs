@@ -1,8 +1,8 @@
 //! Counters, sizes and settings of connection tracking, of one namespace or of many.
 //!
-//! Counters come by ctnetlink, or from /proc/net/stat without CAP_NET_ADMIN; both tell the same numbers. None of this
-//! looks at the table itself, so it costs the same whatever is in it (< 0.1 ms), and collects nothing. Start reading at
-//! [`read`]; [`StatSource`] makes rows of it.
+//! Counters come via ctnetlink, or from /proc/net/stat without CAP_NET_ADMIN; both report the same numbers. The table
+//! itself is not read, so the cost does not depend on its size (< 0.1 ms), and no entry is evicted. Start reading at
+//! [`read`]; [`StatSource`] turns the result into rows.
 mod counters;
 mod fuzz;
 mod proc_stat;
@@ -24,7 +24,7 @@ use netlink::DumpError;
 use record::rows::{CtSettings, NatStat, StatCounts, stat_need};
 use sys::{Errno, Host, SysError};
 
-/// Which interface counters come by.
+/// The interface through which counters are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StatVia {
     /// ctnetlink.
@@ -34,7 +34,7 @@ pub enum StatVia {
 }
 
 impl StatVia {
-    /// Its word.
+    /// Name of the interface.
     pub fn name(self) -> &'static str {
         match self {
             StatVia::Netlink => "netlink",
@@ -43,10 +43,10 @@ impl StatVia {
     }
 }
 
-/// What is known of one namespace.
+/// Statistics of one namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Stats {
-    /// Entries that count, expired ones included.
+    /// Number of entries, including expired ones.
     pub entries: Option<u64>,
     /// `nf_conntrack_max`.
     pub max: Option<u64>,
@@ -56,18 +56,18 @@ pub struct Stats {
     pub expect_max: Option<u64>,
     /// Counters of each CPU; empty if they could not be read.
     pub cpus: Vec<CpuCounts>,
-    /// Settings, if they were asked for.
+    /// Settings, if they were requested.
     pub settings: Option<CtSettings>,
-    /// Where the counters are from.
+    /// Interface through which the counters were read.
     pub via: Option<StatVia>,
-    /// Why there are no counters.
+    /// Why the counters are missing.
     pub without: Option<String>,
-    /// Attributes of a newer kernel that were skipped.
+    /// Number of skipped attributes that only newer kernels define.
     pub unknown_attrs: u64,
 }
 
 impl Stats {
-    /// The counters of all CPUs added up.
+    /// The sum of the counters of all CPUs.
     pub fn sum(&self) -> StatCounts {
         counters::sum(self.cpus.iter().map(|cpu| &cpu.counts))
     }
@@ -85,7 +85,7 @@ impl Stats {
 pub enum StatsError {
     /// The kernel has no connection tracking, or its module is not loaded.
     Absent,
-    /// Neither interface answered; this is what the last one said.
+    /// Neither interface answered; this is the error of the last one.
     Unreadable(SysError),
 }
 
@@ -103,11 +103,12 @@ impl fmt::Display for StatsError {
 
 impl std::error::Error for StatsError {}
 
-/// Reads sizes and counters of the namespace that the calling thread is in (inode `netns_id`, which names the streams
-/// of a recording); beyond that what the bits of `need` ([`stat_need`]) ask for. `via` is the only way for counters
-/// then.
+/// Reads sizes and counters of the calling thread's namespace (inode `netns_id`, which names the streams of a
+/// recording), and the parts that the bits of `need` ([`stat_need`]) request. `via` limits the counters to one
+/// interface.
 ///
-/// Four small files and two questions to ctnetlink, which need CAP_NET_ADMIN; without it counters come from /proc.
+/// Reads four small files and sends two requests to ctnetlink, which need CAP_NET_ADMIN; without it counters come from
+/// /proc.
 pub fn read(host: &Host, netns_id: u64, need: u64, via: Option<StatVia>) -> Result<Stats, StatsError> {
     let mut stats = Stats::default();
     let size = |name| read_number(host, name, netns_id);

@@ -1,16 +1,17 @@
-//! The same counters from /proc/net/stat/nf_conntrack, which needs no right: a line of names, a line a CPU.
+//! Reads the same counters from /proc/net/stat/nf_conntrack, which needs no privilege: a line of names, then a line per
+//! CPU.
 //!
-//! Numbers are hexadecimal. Two names are not ctnetlink's, and one changed its meaning: what was `delete_list` became
-//! `chainlength` when the kernel began to count chains that are too long (5.15).
+//! Numbers are hexadecimal. Two names differ from ctnetlink's, and one column changed its meaning: `delete_list` became
+//! `chainlength` when the kernel started to count chains that are too long (5.15).
 use record::rows::{StatCounter, StatCounts};
 use sys::{Host, SysError, fs};
 
 use super::counters::{CPUS_MAX, CpuCounts};
 
-/// That of the calling thread's namespace; plain /proc/net is the main thread's.
+/// The file of the calling thread's namespace; /proc/net without `thread-self` is the main thread's.
 const PATH: &str = "/proc/thread-self/net/stat/nf_conntrack";
 
-/// Names of columns; the number of all entries stands first, in each line the same.
+/// Names of the columns; the number of entries comes first and is the same in each line.
 const COLUMNS: &[(&str, StatCounter)] = &[
     ("clashres", StatCounter::ClashResolve),
     ("found", StatCounter::Found),
@@ -31,7 +32,7 @@ const COLUMNS: &[(&str, StatCounter)] = &[
 ];
 const ENTRIES: &str = "entries";
 
-/// What the file says.
+/// Content of the file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) entries: Option<u64>,
@@ -44,8 +45,8 @@ pub(super) fn read(host: &Host, netns_id: u64) -> Result<Found, SysError> {
     Ok(parse(&text))
 }
 
-/// The lines do not say their CPU: they are those that can be there, in order, and on all machines but odd ones these
-/// are numbered without gaps.
+/// The lines do not name their CPU. They list the possible CPUs in order, and except on unusual machines these are
+/// numbered without gaps.
 pub(super) fn parse(text: &[u8]) -> Found {
     let mut found = Found::default();
     let mut lines = text.split(|byte| *byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());

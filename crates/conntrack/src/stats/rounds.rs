@@ -1,42 +1,42 @@
-//! What counters grew by from round to round.
+//! Computes how much counters grew from round to round.
 //!
-//! The kernel counts in 32 bits a CPU: a counter that is smaller than before has run over, or is another namespace's
-//! that got the number of one that is gone. Which of the two it is, only the size of the step can tell.
+//! The kernel's counters have 32 bits per CPU. A counter that is smaller than before has wrapped, or it belongs to a
+//! new namespace that got the inode number of a removed one. Only the size of the step distinguishes the two.
 use std::collections::{BTreeMap, BTreeSet};
 
 use record::rows::{StatCounter, StatCounts};
 
 use super::counters::{self, CpuCounts};
 
-/// A step as large as this in one round is none: 2^31 packets.
+/// Maximum step of a counter in one round: 2^31 packets. A larger one is taken for a reset.
 const STEP_MAX: u32 = u32::MAX / 2;
 
-/// What is remembered of the round before.
+/// Counters of the round before.
 #[derive(Debug, Default)]
 pub struct StatMemory {
     before: BTreeMap<u64, Vec<CpuCounts>>,
-    /// Namespaces of this round, read or not.
+    /// Namespaces of this round, including unreadable ones.
     seen: BTreeSet<u64>,
-    /// Counters that went backwards in this round.
+    /// Number of counters that went backwards in this round.
     backwards: u64,
     /// True from the second round on.
     is_later: bool,
     has_begun: bool,
 }
 
-/// What one namespace's counters did.
+/// Growth of one namespace's counters.
 #[derive(Debug, Default)]
 pub(super) struct Growth {
     /// False in the first round of a namespace.
     pub(super) was_there: bool,
-    /// By CPU, in the order of the reading; empty if it was not there.
+    /// Growth per CPU, in the order in which they were read; empty if the namespace is new.
     pub(super) cpus: Vec<StatCounts>,
-    /// All CPUs together; a counter is `None` if it is of any.
+    /// The sum over all CPUs; a counter is `None` if it is `None` for any CPU.
     pub(super) sum: StatCounts,
 }
 
 impl StatMemory {
-    /// Begins a round.
+    /// Starts a round.
     pub(super) fn begin(&mut self) {
         self.seen.clear();
         self.backwards = 0;
@@ -49,7 +49,7 @@ impl StatMemory {
         self.is_later
     }
 
-    /// Compares the counters of a namespace with those of the round before and keeps them for the next.
+    /// Compares the counters of a namespace with the round before and keeps them for the next round.
     pub(super) fn compare(&mut self, netns_id: u64, cpus: &[CpuCounts]) -> Growth {
         self.seen.insert(netns_id);
         let Some(before) = self.before.insert(netns_id, cpus.to_vec()) else { return Growth::default() };
@@ -69,19 +69,19 @@ impl StatMemory {
         growth
     }
 
-    /// Notes a namespace that is there and could not be read: what is known of it is kept.
+    /// Records a namespace that exists but could not be read: its counters of the round before are kept.
     pub(super) fn unread(&mut self, netns_id: u64) {
         self.seen.insert(netns_id);
     }
 
-    /// The namespaces of earlier rounds that were not in this one; they are forgotten.
+    /// The namespaces of earlier rounds that were not in this one. Removes them.
     pub(super) fn gone(&mut self) -> Vec<u64> {
         let gone: Vec<u64> = self.before.keys().filter(|known| !self.seen.contains(known)).copied().collect();
         self.before.retain(|known, _| self.seen.contains(known));
         gone
     }
 
-    /// How many counters of this round went backwards.
+    /// Number of counters that went backwards in this round.
     pub(super) fn backwards(&self) -> u64 {
         self.backwards
     }
@@ -98,11 +98,11 @@ impl StatMemory {
     }
 }
 
-/// How much a counter grew; `None` if it went backwards.
+/// Growth of a counter; `None` if it went backwards.
 fn grown(before: u64, now: u64) -> Option<u64> {
     match (u32::try_from(before), u32::try_from(now)) {
         (Ok(before), Ok(now)) => Some(now.wrapping_sub(before)).filter(|step| *step <= STEP_MAX).map(u64::from),
-        // No kernel's number; a recording may say anything.
+        // Larger than any kernel's counter: it comes from a recording.
         _ => now.checked_sub(before),
     }
 }

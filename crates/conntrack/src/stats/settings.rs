@@ -1,12 +1,12 @@
-//! Settings of connection tracking: files of /proc/sys with a number each.
+//! Settings of connection tracking: files of /proc/sys with one number each.
 use record::rows::{CtSetting, CtSettings};
 use sys::{Errno, Host, SysError, fs};
 
-/// Where they are. What a file there says is of the namespace that its reader is in.
+/// Folder of the settings. The files show the values of the reader's namespace.
 pub const SETTINGS_DIR: &str = "/proc/sys/net/netfilter";
 
-/// The number in the file `name` of [`SETTINGS_DIR`] as the calling thread's namespace (inode `netns_id`) has it. Three
-/// system calls, 10 µs; a negative number or other text is EINVAL.
+/// Reads the number in the file `name` of [`SETTINGS_DIR`] in the calling thread's namespace (inode `netns_id`). Takes
+/// three system calls, 10 µs. Fails with EINVAL on a negative number or other text.
 pub fn read_number(host: &Host, name: &str, netns_id: u64) -> Result<u64, SysError> {
     let path = format!("{SETTINGS_DIR}/{name}");
     let mut text = Vec::new();
@@ -15,7 +15,7 @@ pub fn read_number(host: &Host, name: &str, netns_id: u64) -> Result<u64, SysErr
     number.ok_or_else(|| SysError::new("read", path, Errno::INVAL))
 }
 
-/// All settings of the namespace; those that this kernel does not have, or does not let us read, are `None`.
+/// Reads all settings of the namespace; those that this kernel lacks, or does not let us read, are `None`.
 pub fn read_settings(host: &Host, netns_id: u64) -> CtSettings {
     let mut settings = CtSettings::default();
     for setting in CtSetting::ALL {

@@ -1,28 +1,29 @@
-//! What an entry costs in memory on this kernel: the sizes of its slab objects.
+//! Memory that an entry takes on this kernel: the sizes of its slab objects.
 //!
-//! An entry is one object of the cache `nf_conntrack`. Some have a second one from the general caches, for extensions:
-//! if they are counted, timed, labelled, listened to, helped or masqueraded. It is made with 128 bytes at once
-//! (`NF_CT_EXT_PREALLOC` in net/netfilter/nf_conntrack_extend.c) and holds all of these but a helper's.
+//! An entry is one object of the cache `nf_conntrack`. Some entries have a second object from the general caches, for
+//! extensions: if they are counted, timed, labelled, reported in events, helped or masqueraded. The kernel allocates
+//! 128 bytes at once (`NF_CT_EXT_PREALLOC` in net/netfilter/nf_conntrack_extend.c), enough for all extensions but a
+//! helper's.
 use sys::{Host, SysError, fs};
 
-/// Smallest size that extensions are made with.
+/// Minimum size of an allocation for extensions.
 const EXTENSION_BYTES: u64 = 128;
-/// With a helper they outgrow it: head 16, helper 56 and some of the others.
+/// Size with a helper, which does not fit into 128 bytes: header 16, helper 56 and some other extensions.
 const HELPED_BYTES: u64 = 192;
 
-/// What one object takes.
+/// Memory of one slab object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObjectSize {
-    /// With its alignment: `slab_size` of the cache.
+    /// Size with alignment: `slab_size` of the cache.
     pub bytes: u64,
-    /// Objects in one slab.
+    /// Number of objects in one slab.
     pub per_slab: u64,
-    /// Pages of one slab.
+    /// Number of pages of one slab.
     pub pages: u64,
 }
 
 impl ObjectSize {
-    /// Its share of a slab of these pages in bytes, rounded up: what an object costs where slabs are full.
+    /// Its share of a slab with pages of `page` bytes, rounded up: the memory of an object if slabs are full.
     pub fn share(&self, page: u64) -> u64 {
         match self.per_slab {
             0 => self.bytes,
@@ -31,21 +32,21 @@ impl ObjectSize {
     }
 }
 
-/// The sizes of the objects that an entry is made of.
+/// The sizes of the objects of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlabSizes {
     /// `struct nf_conn`.
     pub entry: ObjectSize,
-    /// Its extensions, if it has some.
+    /// Its extensions, without a helper.
     pub extension: ObjectSize,
-    /// Its extensions with a helper among them.
+    /// Its extensions, with a helper.
     pub helped: ObjectSize,
-    /// Entries of all namespaces: objects in use. A few dozen may be free ones that a CPU keeps at hand.
+    /// Entries of all namespaces: objects in use. Includes up to a few dozen free objects that CPUs keep for reuse.
     pub in_use: Option<u64>,
 }
 
 impl SlabSizes {
-    /// From /sys/kernel/slab, or from /proc/slabinfo; both are root's alone.
+    /// Reads the sizes from /sys/kernel/slab or /proc/slabinfo; only root can read either.
     pub fn read(host: &Host) -> Result<SlabSizes, SysError> {
         let by_sys = || -> Result<SlabSizes, SysError> {
             Ok(SlabSizes {
@@ -69,11 +70,11 @@ impl SlabSizes {
 fn of_sys(host: &Host, cache: &str) -> Result<ObjectSize, SysError> {
     let number = |file| number_of_sys(host, cache, file);
     let (bytes, per_slab, order) = (number("slab_size")?, number("objs_per_slab")?, number("order")?);
-    // 10 is the kernel's MAX_PAGE_ORDER; what is larger is no order.
+    // 10 is the kernel's MAX_PAGE_ORDER; larger numbers are invalid.
     Ok(ObjectSize { bytes, per_slab, pages: 1 << order.min(10) })
 }
 
-/// The first number of a file; what follows it is by memory node.
+/// The first number of a file; the numbers per memory node follow it.
 fn number_of_sys(host: &Host, cache: &str, file: &str) -> Result<u64, SysError> {
     let path = format!("/sys/kernel/slab/{cache}/{file}");
     let mut text = Vec::new();
@@ -83,7 +84,7 @@ fn number_of_sys(host: &Host, cache: &str, file: &str) -> Result<u64, SysError> 
     number.ok_or_else(|| SysError::new("read", path, sys::Errno::INVAL))
 }
 
-/// Lines of `name active total size per_slab pages …`.
+/// Parses lines of `name active total size per_slab pages …`.
 pub(super) fn of_slabinfo(text: &[u8]) -> Option<SlabSizes> {
     let text = std::str::from_utf8(text).ok()?;
     let line = |cache: &str| text.lines().find(|line| line.split_ascii_whitespace().next() == Some(cache));
@@ -102,9 +103,9 @@ pub(super) fn of_slabinfo(text: &[u8]) -> Option<SlabSizes> {
     })
 }
 
-/// True if somebody in the namespace of the calling thread listens to what happens to entries: then, with
-/// `nf_conntrack_events` at 2, new ones have extensions, in every namespace (the kernel keeps one number for all,
-/// `nf_ctnetlink_has_listener`). From /proc/net/netlink; `None` if it cannot be read.
+/// True if a socket in the calling thread's namespace is subscribed to events of entries. In that case, with
+/// `nf_conntrack_events` at 2, new entries of every namespace have extensions (the kernel keeps one number for all,
+/// `nf_ctnetlink_has_listener`). Reads /proc/net/netlink; `None` if it cannot be read.
 pub fn hears_events(host: &Host, netns_id: u64) -> Option<bool> {
     const PATH: &str = "/proc/thread-self/net/netlink";
     let mut text = Vec::new();
@@ -112,7 +113,7 @@ pub fn hears_events(host: &Host, netns_id: u64) -> Option<bool> {
     Some(has_listener(&text))
 }
 
-/// A socket of NETLINK_NETFILTER in one of the groups NFNLGRP_CONNTRACK_NEW (1) to _EXP_DESTROY (6).
+/// Finds a socket of NETLINK_NETFILTER in one of the groups NFNLGRP_CONNTRACK_NEW (1) to _EXP_DESTROY (6).
 pub(super) fn has_listener(text: &[u8]) -> bool {
     const NETFILTER: &str = "12";
     const GROUPS: u64 = 0x3f;

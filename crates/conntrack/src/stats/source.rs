@@ -1,4 +1,4 @@
-//! Counters of one namespace or many as rows, with what they grew by since the round before.
+//! Counters of one or many namespaces as rows, with their growth since the round before.
 use std::cell::RefCell;
 
 use record::rows::{Change, NatStat, NatStats, stat_need};
@@ -11,12 +11,12 @@ use crate::all_netns::in_each;
 
 const WHAT: &str = "connection tracking";
 
-/// How counters become rows.
+/// Options of the rows.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StatOptions {
-    /// The only interface for counters.
+    /// The interface for counters; with `None` either may be used.
     pub via: Option<StatVia>,
-    /// A row a CPU, instead of one a namespace.
+    /// One row per CPU instead of one per namespace.
     pub per_cpu: bool,
 }
 
@@ -30,7 +30,7 @@ pub struct StatSource<'h> {
 }
 
 impl<'h> StatSource<'h> {
-    /// A source for one round; `memory` holds the round before, if rounds are to be compared.
+    /// A source for one round; `memory` holds the round before, if rounds are compared.
     pub fn new(
         host: &'h Host,
         ways: Vec<NetnsTarget<'h>>,
@@ -68,7 +68,7 @@ impl<'h> StatSource<'h> {
         self.memory.is_some_and(|memory| memory.borrow().is_later())
     }
 
-    /// Rows for what is gone, and what is to be said of the counters.
+    /// Hands out rows for removed namespaces, and reports counters that went backwards.
     fn close(&self, stats: &mut Accounting, each: &mut Each<'_, NatStats>) {
         let Some(memory) = self.memory else { return };
         let mut memory = memory.borrow_mut();
@@ -90,7 +90,7 @@ impl Source<NatStats> for StatSource<'_> {
     }
 }
 
-/// A reading of the counters, prepared.
+/// A prepared scan of the counters.
 struct StatScan<'s, 'h> {
     source: &'s StatSource<'h>,
     /// `need` bits of the demand.

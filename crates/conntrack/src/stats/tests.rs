@@ -14,7 +14,7 @@ fn by(lab: &Lab, via: Option<StatVia>) -> Stats {
     lab.inside(|| read(&Host::live(), netns_id, need, via)).unwrap()
 }
 
-/// A namespace that tracks, with `packets` that conntrack called invalid.
+/// A namespace with connection tracking and `packets` packets that conntrack classified as invalid.
 fn with_invalid_packets(purpose: &str, packets: u16) -> Lab {
     let lab = Lab::new(purpose);
     let rules = "table inet t {\n chain o {\n type filter hook output priority 0\n ct state new counter\n}\n}\n";
@@ -24,7 +24,7 @@ fn with_invalid_packets(purpose: &str, packets: u16) -> Lab {
     lab.inside(|| {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         for port in 1..=packets {
-            // Nobody listens: the answer is an ICMP error, the next send tells of it.
+            // The port is closed: the answer is an ICMP error, which the next send reports.
             let _ = socket.send_to(b"x", ("127.0.0.1", port));
         }
     });
@@ -38,7 +38,7 @@ fn root_both_ways_tell_the_same_and_so_does_the_tool() {
     let [netlink, proc] = [Some(StatVia::Netlink), Some(StatVia::Proc)].map(|via| by(&lab, via));
     assert_eq!((netlink.via, proc.via), (Some(StatVia::Netlink), Some(StatVia::Proc)));
     assert_eq!(netlink.cpus.len(), proc.cpus.len());
-    // What is not sent any more is a column of zeros in the file.
+    // Counters that the kernel no longer sends are columns of zeros in the file.
     let gone = [StatCounter::New, StatCounter::Ignore, StatCounter::Delete];
     for (left, right) in netlink.cpus.iter().zip(&proc.cpus) {
         for counter in StatCounter::ALL.into_iter().filter(|counter| !gone.contains(counter)) {
@@ -76,7 +76,7 @@ fn root_settings_are_the_namespaces_own() {
     let udp = |lab: &Lab| by(lab, None).settings.unwrap().get(CtSetting::Udp);
     assert_eq!(udp(&lab), Some(77));
     assert_ne!(udp(&other), Some(77));
-    // Every setting that is one number and about connection tracking has its field.
+    // Every numeric setting of connection tracking has its field.
     let known: Vec<&str> = CtSetting::ALL.into_iter().map(CtSetting::file).collect();
     for file in std::fs::read_dir(SETTINGS_DIR).unwrap().flatten() {
         let name = file.file_name().into_string().unwrap();
@@ -130,7 +130,7 @@ fn a_kernel_without_it() {
 const HEAD: &str =
     "entries clashres found new invalid ignore delete chainlength insert insert_failed drop early_drop\n";
 
-/// What a round of a source over a made-up /proc says of `drop` and its growth, by CPU, and the row counts.
+/// One round of a source over a synthetic /proc: `drop` and its growth per CPU, and the row counts.
 fn round_of(
     drops: [u32; 2],
     per_cpu: bool,

@@ -1,4 +1,4 @@
-//! The loaded program that walks the connection-tracking table, kept from one reading to the next.
+//! The loaded program that walks the connection-tracking table, kept from one scan to the next.
 use std::cell::Cell;
 
 use netlink::DecodeError;
@@ -18,51 +18,51 @@ use bpf::conntrack_walk::CtWalk as TableWalk;
 #[cfg(not(feature = "bpf"))]
 type TableWalk = std::convert::Infallible;
 
-/// What is expensive to open, kept for as long as a session lasts: `--watch` loads its program once.
+/// Resources that are expensive to open, kept for the whole run: `--watch` loads its program once.
 #[derive(Debug, Default)]
 pub struct BackendCache {
     walk: ProgramCache<TableWalk>,
-    /// The backend of the first round. A recording keeps to it, because a table must not change its stream on the tape.
+    /// The backend of the first round. A recording keeps using it, because a table must not change its recorded stream.
     first: Cell<Option<Via>>,
 }
 
-/// What receives the entries of a walk.
+/// Receives the entries of a walk.
 pub(crate) trait Visitor: for<'b> RowVisitor<Nat, EntryBytes<'b>, DecodeError> {}
 
 impl<V: for<'b> RowVisitor<Nat, EntryBytes<'b>, DecodeError>> Visitor for V {}
 
-/// What is read.
+/// Parameters of a walk.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
 pub(crate) struct Ask<'k> {
-    /// Whose entries; `None` is the calling thread's namespace.
+    /// Network namespace of the entries; `None` is the calling thread's.
     pub(crate) netns: Option<&'k NetNs>,
-    /// Those of every namespace instead.
+    /// True for the entries of every namespace.
     pub(crate) all: bool,
     /// Parts of a row (`rows::part`).
     pub(crate) parts: u32,
     pub(crate) filter: &'k WalkFilter,
-    /// Those whose time is over, too.
+    /// True to include expired entries.
     pub(crate) expired: bool,
-    /// Note of the stream on the tape.
+    /// Note of the stream in the recording.
     pub(crate) note: &'k str,
-    /// Number of the namespace: names the stream, and stands in rows whose block does not tell.
+    /// Number of the namespace: names the stream, and fills rows whose block does not contain it.
     pub(crate) netns_id: u64,
 }
 
-/// What a reading met.
+/// Result of a walk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Walked {
-    /// Lengths of the chains, if the whole table was walked while its size stayed.
+    /// Chain lengths, if the whole table was walked and its size did not change during the walk.
     pub(crate) chains: Option<Chains>,
 }
 
-/// Name of the stream on the tape. Of all namespaces: `all`.
+/// Name of the stream in the recording; `all` for all namespaces.
 pub(crate) fn key(netns_id: u64, all: bool) -> String {
     if all { "bpf/conntrack/all".to_owned() } else { format!("bpf/conntrack/{netns_id}") }
 }
 
-/// The parts that the demanded fields are made of.
+/// The row parts that contain the demanded fields.
 pub(crate) fn parts_for(demanded: u64, all: bool) -> u32 {
     let each = [
         (need::COUNTERS, part::COUNTERS),
@@ -75,18 +75,18 @@ pub(crate) fn parts_for(demanded: u64, all: bool) -> u32 {
 }
 
 impl BackendCache {
-    /// Nothing is loaded.
+    /// A cache without a loaded program.
     pub fn new() -> BackendCache {
         BackendCache::default()
     }
 
-    /// A cache as on a kernel that refuses the walk, for tests of what replaces it.
+    /// A cache that behaves as on a kernel that refuses the walk, for tests of the fallback.
     #[doc(hidden)]
     pub fn without_walk() -> BackendCache {
         BackendCache { walk: ProgramCache::refusing("the walk is not wanted"), ..BackendCache::default() }
     }
 
-    /// Why the program could not be loaded, if that was tried and failed.
+    /// The error, if loading the program was tried and failed.
     pub fn refused(&self) -> Option<Box<str>> {
         self.walk.refused()
     }
@@ -95,7 +95,7 @@ impl BackendCache {
         &self.first
     }
 
-    /// Why the walk cannot be used, in words; `None` if it may be tried. A replay needs no rights.
+    /// Why the walk cannot be used, in words; `None` if it may be tried. A replay needs no privileges.
     pub fn why_not(&self) -> Option<Box<str>> {
         let lacks_rights = || if cfg!(feature = "bpf") { lacks_bpf_rights() } else { Some(WITHOUT_BPF) };
         self.refused().or_else(|| lacks_rights().map(Into::into))
@@ -112,7 +112,7 @@ impl BackendCache {
         Ok(Walked { chains: chains::kept(host, &key, None) })
     }
 
-    /// True if a program is loaded that does what is asked.
+    /// True if a loaded program covers the request.
     #[cfg(feature = "bpf")]
     pub(crate) fn is_loaded(&self, ask: &Ask<'_>) -> bool {
         let wanted = ask.filter.wanted(ask.all, ask.expired);
@@ -124,7 +124,7 @@ impl BackendCache {
         let wanted = || ask.filter.wanted(ask.all, ask.expired);
         let load = || TableWalk::load(host, ask.parts, &wanted());
         let walk = self.walk.get(|walk| walk.covers(ask.parts, &wanted()), load)?;
-        // Only the beginning is done inside: from then on the program knows whose entries are meant.
+        // Only the start happens inside the namespace: after it the program knows whose entries are wanted.
         let walking = netns::within(ask.netns, || walk.read(host, wanted()))?.map_err(WalkError::unavailable)?;
         let key = key(ask.netns_id, ask.all);
         let blocks = host.stream(&key, ask.note, || Ok(Box::new(walking) as Box<dyn Blocks>))?;
@@ -144,8 +144,8 @@ impl BackendCache {
     }
 }
 
-/// Exists where the kernel tracks states of DCCP (CONFIG_NF_CT_PROTO_DCCP, up to Linux 6.16). Elsewhere an entry of
-/// DCCP is one of the generic kind, and the bytes that would be its state belong to something else.
+/// Exists if the kernel tracks DCCP states (CONFIG_NF_CT_PROTO_DCCP, up to Linux 6.16). Otherwise DCCP entries use the
+/// generic tracker, and the bytes at the place of the state belong to something else.
 const DCCP_TIMEOUT: &str = "/proc/sys/net/netfilter/nf_conntrack_dccp_timeout_open";
 
 fn rows<'a>(

@@ -1,15 +1,16 @@
-//! Lengths of the hash table's chains, as a walk met them; on a tape they are a few bytes beside its blocks.
+//! Chain lengths of the hash table, measured by a walk; a recording stores them as a few bytes next to the walk's
+//! blocks.
 use netlink::prefix::{u32_at, u64_at};
 use sys::Host;
 
-/// Lengths of the chains: of the one table that all namespaces share, and of both directions, so that an entry counts
-/// twice. The kernel counts the same: it refuses an entry (`chaintoolong`) whose chain is longer than a random length
-/// of 50 to 80 nodes (net/netfilter/nf_conntrack_core.c: `MIN_CHAINLEN`, `MAX_CHAINLEN`).
+/// Chain lengths of the hash table. All namespaces share the table, and both directions of an entry are in it, so each
+/// entry counts twice. The kernel counts the same way: it refuses an entry (`chaintoolong`) whose chain is longer than
+/// a random limit of 50 to 80 nodes (net/netfilter/nf_conntrack_core.c: `MIN_CHAINLEN`, `MAX_CHAINLEN`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chains {
-    /// Nodes of the longest.
+    /// Nodes of the longest chain.
     pub longest: u32,
-    /// Nodes of all.
+    /// Nodes of all chains.
     pub nodes: u64,
 }
 
@@ -19,14 +20,14 @@ impl Chains {
         into.extend_from_slice(&self.nodes.to_ne_bytes());
     }
 
-    /// `None` also where a recording says what cannot be.
+    /// Returns `None` also if a recording contains impossible values.
     fn of_bytes(bytes: &[u8]) -> Option<Chains> {
         let chains = Chains { longest: u32_at(bytes, 0)?, nodes: u64_at(bytes, 4)? };
         (bytes.len() == 12 && u64::from(chains.longest) <= chains.nodes).then_some(chains)
     }
 }
 
-/// Keeps `walked` on the tape beside the stream `key`, and gives it back; in a replay, what the recorded walk met.
+/// Live, records `walked` next to the stream `key` and returns it; in a replay, returns the recorded lengths.
 pub(crate) fn kept(host: &Host, key: &str, walked: Option<Chains>) -> Option<Chains> {
     let mut bytes = Vec::new();
     let read = host.bytes(&format!("{key}/chains"), "", &mut bytes, |into| {
@@ -35,7 +36,7 @@ pub(crate) fn kept(host: &Host, key: &str, walked: Option<Chains>) -> Option<Cha
         }
         Ok(())
     });
-    // A recording of an older version does not hold them.
+    // Recordings of older versions do not contain them.
     read.ok().and_then(|()| Chains::of_bytes(&bytes))
 }
 

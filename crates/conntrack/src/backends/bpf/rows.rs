@@ -5,9 +5,9 @@
 //! row:    base (36 bytes) | the parts that the header names, in the order of their bits | addresses
 //! addresses: original source, destination; with the reply part its source, destination. 4 or 16 bytes each
 //! ```
-//! Numbers are in the machine's byte order, addresses and ports in the network's. The writer is
+//! Numbers are in the machine's byte order, addresses and ports in network byte order. The writer is
 //! `crates/bpf/c/conntrack_walk.bpf.c`. A block may come from a recording, so nothing in it is trusted: every length is
-//! checked. Start reading at [`decode_block`]. Knows no BPF.
+//! checked. Start reading at [`decode_block`]. This module does not depend on BPF.
 use std::ops::ControlFlow;
 
 use netlink::prefix::{array_at, be16_at, u16_at, u32_at, u64_at};
@@ -19,7 +19,7 @@ use crate::backends::netlink::uapi::{AF_INET, AF_INET6};
 use crate::backends::seen::HandedOut;
 use record::hash::mix;
 
-/// Bits of the header: which parts follow the base of each row, and which members of the base are filled in.
+/// Bits of the header: the parts after the base of each row, and optional members of the base.
 pub(crate) mod part {
     /// The reply tuple.
     pub(crate) const REPLY: u32 = 1;
@@ -31,9 +31,9 @@ pub(crate) mod part {
     pub(crate) const LABELS: u32 = 8;
     /// Name of the helper.
     pub(crate) const HELPER: u32 = 16;
-    /// The base names the network namespace: in tables of all namespaces.
+    /// The base contains the network namespace; used if a scan covers all namespaces.
     pub(crate) const NETNS: u32 = 32;
-    /// The base has the state.
+    /// The base contains the state.
     pub(crate) const STATE: u32 = 64;
     /// Every known bit.
     pub(crate) const ALL: u32 = REPLY | COUNTERS | TIMES | LABELS | HELPER | NETNS | STATE;
@@ -46,7 +46,8 @@ const BASE: usize = 36;
 const LEFT: usize = 4;
 /// Reference count, u32.
 const USES: usize = 8;
-/// The bytes from here on change only when the entry does: the first byte, the ticks and the references are before.
+/// Offset from which the bytes change only when the entry does. The row length, the ticks and the reference count come
+/// before it.
 const STEADY: usize = 12;
 const FAMILY: usize = 12;
 const PROTO: usize = 13;
@@ -54,7 +55,7 @@ const STATE: usize = 14;
 /// Bits `HAS_…`, u8.
 const HAS: usize = 15;
 const STATUS: usize = 16;
-/// Source and destination port of the original direction, or what ICMP and GRE have in their place.
+/// Source and destination port of the original direction, or the values that ICMP and GRE use instead.
 const PORTS: usize = 20;
 const ZONE: usize = 24;
 /// `ZONE_ORIG`, `ZONE_REPLY` or both, u8.
@@ -63,7 +64,7 @@ const MARK: usize = 28;
 /// Inode of the namespace, u32.
 const NETNS: usize = 32;
 
-/// Bytes of the parts.
+/// Sizes of the parts in bytes.
 const REPLY: usize = 4;
 const COUNTERS: usize = 32;
 const TIMES: usize = 16;
@@ -75,7 +76,7 @@ const HAS_COUNTERS: u8 = 1;
 const HAS_TIMES: u8 = 2;
 const HAS_LABELS: u8 = 4;
 const HAS_HELPER: u8 = 8;
-/// The entry has memory for extensions, whatever is in it.
+/// The entry has memory for extensions, even if it is empty.
 const HAS_EXTENSIONS: u8 = 16;
 /// The entry has a security mark.
 const HAS_SECMARK: u8 = 32;
@@ -83,12 +84,12 @@ const HAS_SECMARK: u8 = 32;
 const ZONE_ORIG: u8 = 1;
 const ZONE_REPLY: u8 = 2;
 
-/// A header that names these parts, for the fuzzer and for tests.
+/// A header with these parts, for the fuzzer and for tests.
 pub(crate) fn header(parts: u32) -> [u8; 32] {
     BlockHeader::bytes(MAGIC, parts, 0)
 }
 
-/// Where the rows of a block have their parts, as its header says; `None` for parts that they lack.
+/// Offsets of the parts within a row, derived from the block's header; `None` for parts that its rows lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Layout {
     reply: Option<usize>,
@@ -130,7 +131,7 @@ impl Layout {
     }
 }
 
-/// The undecoded bytes of an entry, to recognise it without its fields.
+/// The undecoded bytes of an entry, which identify it without decoding its fields.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EntryBytes<'b> {
     bytes: &'b [u8],
@@ -146,7 +147,7 @@ impl<'b> EntryBytes<'b> {
         EntryBytes { bytes, addresses: layout.addresses, netns_id: own.map_or(netns_id, u64::from) }
     }
 
-    /// Notes that the entry is handed out.
+    /// Records that the entry was handed out.
     #[inline(always)]
     pub(crate) fn note(&self, handed_out: &mut HandedOut) {
         if !handed_out.is_noting() {
@@ -161,9 +162,9 @@ impl<'b> EntryBytes<'b> {
     }
 }
 
-/// Passes every row of a block to `visitor`; `netns_id` is for those whose namespace the block does not name.
+/// Passes every row of a block to `visitor`; `netns_id` is used for rows whose namespace the block does not contain.
 ///
-/// A row that makes no sense costs itself; a row whose length makes no sense costs the rest of the block.
+/// A malformed row only costs that row; an invalid row length costs the rest of the block.
 pub(crate) fn decode_block(
     block: &[u8],
     netns_id: u64,
@@ -193,7 +194,7 @@ fn decode_rows(
     };
     let reuses_rows = visitor.reuses_rows();
     let rules = Rules { netns_id, layout: layout.layout };
-    // One row is filled again and again: most of its 600 bytes stay as they are.
+    // One row is reused: most of its 600 bytes stay the same.
     let mut row = Conntrack { netns_id, ..Conntrack::EMPTY };
     for bytes in BlockRows::new(block, BASE) {
         *rows += 1;
@@ -228,8 +229,8 @@ fn key<'b>(bytes: &'b [u8], head: &Layout) -> Option<(u64, &'b [u8])> {
     Some((key, bytes.get(STEADY..)?))
 }
 
-/// The source ports of both directions of a row that the walk shows as bytes: sockets that are an end of the entry have
-/// one of them. For protocols without ports they are other numbers.
+/// The source ports of both directions of a row that the walk offers as bytes: a socket at either end of the connection
+/// has one of them. For protocols without ports these are other numbers.
 #[inline]
 pub fn own_ports(row: &RowBytes<'_>) -> Option<[u16; 2]> {
     let reply = if row.rules.layout >> 32 & u64::from(part::REPLY) != 0 { BASE } else { PORTS };
@@ -240,7 +241,7 @@ pub fn own_ports(row: &RowBytes<'_>) -> Option<[u16; 2]> {
 #[inline(always)]
 fn time_left(bytes: &[u8], head: &Layout) -> Option<u32> {
     let left = u32_at(bytes, LEFT).unwrap_or(0) as i32;
-    // The kernel keeps neither timeout nor state of an entry in a flow table, and netlink reports neither.
+    // The kernel keeps neither timeout nor state for an entry in a flow table, and netlink reports neither.
     let offloaded = CtStatus(u32_at(bytes, STATUS).unwrap_or(0)).has(CtStatus::OFFLOAD);
     if offloaded { None } else { Some(left.max(0) as u32 / head.hz) }
 }
@@ -333,7 +334,7 @@ fn put_extensions<'b>(row: &mut Conntrack<'b>, bytes: &'b [u8], has: u8, head: &
     row.start_ns = times.and_then(|at| u64_at(bytes, at));
     row.stop_ns = times.and_then(|at| u64_at(bytes, at + 8)).filter(|stop| *stop != 0);
     let labels = at(head.labels, HAS_LABELS).and_then(|at| bytes.get(at..at + LABELS));
-    // An entry may have memory for labels and no label; netlink does not report such labels either.
+    // An entry may have memory for labels without any label set; netlink does not report such labels either.
     row.labels = labels.filter(|bits| bits.iter().any(|bits| *bits != 0));
     let name = at(head.helper, HAS_HELPER).and_then(|at| bytes.get(at..at + HELPER));
     row.helper = name.and_then(|name| name.split(|byte| *byte == 0).next()).filter(|name| !name.is_empty());
@@ -431,7 +432,7 @@ mod tests {
         assert_eq!(found[0], found[2]);
     }
 
-    /// Knows every row.
+    /// A cache that recognises every row.
     struct KnowsAll(Vec<(u64, Option<[u16; 2]>, String)>);
 
     impl RowVisitor<Nat, EntryBytes<'_>, DecodeError> for KnowsAll {
@@ -493,11 +494,11 @@ mod tests {
         let good = row([10, 6, 1], 1, (0, 3), 0, &[1; 32]);
         let block = |rows: &[&[u8]]| [&[&header(0)[..]], rows].concat().concat();
         assert!(told(&block(&[&good, &good])).iter().all(Result::is_ok));
-        // Too short for its family: it costs itself.
+        // The row is too short for its family: only this row is lost.
         let cut = row([10, 6, 1], 1, (0, 3), 0, &[1; 8]);
         let found = told(&block(&[&cut, &good]));
         assert!(found[0].is_err() && found[1].is_ok() && found.len() == 2);
-        // No way on from a length of nothing, or of more than there is.
+        // A length of 0, or beyond the end of the block, ends the block.
         for words in [0, 1, 255] {
             let mut odd = good.clone();
             odd[0] = words;

@@ -1,13 +1,14 @@
-//! What of a filter the walk of the hash table can do: nearly all of it, before a row is written.
+//! Translates a filter for the walk of the hash table, which can apply nearly all of it before it writes a row.
 //!
-//! What comes back is filtered again, so nothing here needs to be exact: it may only never leave out what passes.
+//! The engine filters the rows again, so the translation need not be exact: it only must never exclude a row that
+//! passes the filter.
 use record::rows::{CtState, Nat};
 use record::{Addr, EndpointTest, Expr, Op, Operand, Prefix, Push, Table, Test};
 
 use crate::backends::netlink::dump::{KernelFilter, TupleFilter};
 use crate::pushdown::{Split, number, put, split};
 
-/// What entries must be like.
+/// Conditions on entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct WalkFilter {
     /// 2 AF_INET, 10 AF_INET6, 0 both.
@@ -18,13 +19,13 @@ pub(crate) struct WalkFilter {
     pub(crate) mark: Option<(u32, u32)>,
     /// Zone.
     pub(crate) zone: Option<u16>,
-    /// States, a bit each: from 0 on those of TCP, from 16 on those of SCTP, from 32 on those of DCCP.
+    /// States, one bit each: TCP states from bit 0, SCTP states from bit 16, DCCP states from bit 32.
     pub(crate) states: Option<u64>,
     pub(crate) orig: Ends,
     pub(crate) reply: Ends,
 }
 
-/// What a tuple must be like.
+/// Conditions on a tuple.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Ends {
     pub(crate) proto: Option<u8>,
@@ -42,7 +43,7 @@ impl Ends {
 }
 
 impl WalkFilter {
-    /// The filter, and the answer for each conjunct.
+    /// Returns the filter, and for each conjunct whether it was pushed down.
     pub(crate) fn of(conjuncts: &[Expr]) -> (WalkFilter, Vec<Push>) {
         let Split { filter, mut pushed } = split(conjuncts, || true);
         let mut walk = WalkFilter::by_kernel(&filter);
@@ -54,7 +55,7 @@ impl WalkFilter {
         (walk, pushed)
     }
 
-    /// What netlink would do.
+    /// The conditions that netlink would apply.
     pub(crate) fn by_kernel(filter: &KernelFilter) -> WalkFilter {
         WalkFilter {
             family: filter.family,
@@ -67,12 +68,12 @@ impl WalkFilter {
         }
     }
 
-    /// True if it leaves nothing out.
+    /// True if the filter excludes nothing.
     pub(crate) fn is_any(&self) -> bool {
         *self == WalkFilter::default()
     }
 
-    /// In words, for the notes of a recording and for `--explain`.
+    /// Describes the filter, for the notes of a recording and for `--explain`.
     pub(crate) fn words(&self) -> String {
         let mut words = Vec::new();
         let mut add = |is: bool, name: &str| {
@@ -98,7 +99,7 @@ impl WalkFilter {
         words.join(", ")
     }
 
-    // What netlink has no word for: states, prefixes, ports of any protocol.
+    // Takes conditions that netlink cannot express: states, prefixes, ports of any protocol.
     fn take(&mut self, part: &Expr) -> bool {
         let Expr::Test(test) = part else { return false };
         let (orig, reply) = (&mut self.orig, &mut self.reply);
@@ -114,14 +115,14 @@ impl WalkFilter {
             "reply_dport" => put(&mut reply.dport, number(test)),
             "client" => put_end(&mut orig.src, &mut orig.sport, test),
             "published" => put_end(&mut orig.dst, &mut orig.dport, test),
-            // Who answers is the source of the answers, whatever is rewritten.
+            // The server that answers is the source of the replies, with or without NAT.
             "backend" => put_end(&mut reply.src, &mut reply.sport, test),
             _ => false,
         }
     }
 }
 
-/// The states that one of the wanted words means, in whichever protocol.
+/// The states of any protocol that one of the wanted words names.
 fn states(test: &Test) -> Option<u64> {
     let Operand::Words(words) = &test.operand else { return None };
     let wanted = |state: CtState| words.iter().any(|word| **word == *state.name().as_bytes());
@@ -138,12 +139,12 @@ fn put_end(addr: &mut Option<Prefix>, port: &mut Option<u16>, test: &Test) -> bo
     let [EndpointTest { prefix, ports }] = ends[..] else { return false };
     let ports = ports.filter(|(low, high)| low == high).map(|(port, _)| port);
     let by_addr = put(addr, prefix.filter(plain));
-    // An end without a port of its own (ICMP) has other things where ports stand: asked for one, it does not pass.
+    // A tuple without ports (ICMP) has other values in their place: it never passes a test of a port.
     let by_port = put(port, ports);
     by_addr || by_port
 }
 
-/// A mapped address stands for IPv4 in filters, and no entry has one: such a prefix is left to the filter proper.
+/// A mapped address means IPv4 in filters, and no entry has a mapped address: the engine tests such a prefix.
 fn plain(prefix: &Prefix) -> bool {
     const MAPPED: Addr = Addr::V6([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0]);
     let addr = prefix.addr();
@@ -188,7 +189,7 @@ impl Ends {
 
 #[cfg(feature = "bpf")]
 impl WalkFilter {
-    /// For the program. `expired`: those whose time is over, too.
+    /// Converts the filter for the BPF program. `expired`: whether to include expired entries.
     pub(crate) fn wanted(&self, all: bool, expired: bool) -> bpf::conntrack_walk::WantedEntries {
         bpf::conntrack_walk::WantedEntries {
             all,

@@ -1,4 +1,5 @@
-//! Counters as the kernel numbers them, for who prints all of them: what a newer kernel adds is not left out.
+//! The kernel's counters under their attribute numbers, for callers that print all of them, including those that newer
+//! kernels add.
 use std::ops::ControlFlow;
 
 use netlink::{Attrs, DumpError, Query, Request, prefix};
@@ -14,7 +15,8 @@ const WHAT: &str = "counters of connection tracking";
 /// `CTA_STATS_GLOBAL_ENTRIES`
 const ENTRIES: u16 = 1;
 
-/// How many entries the table holds; `None` if the kernel does not tell. One question, whatever the table's size.
+/// Number of entries in the table; `None` if the kernel does not report it. One request, regardless of the table's
+/// size.
 pub fn count_entries(host: &Host, place: NetnsRef<'_>) -> Result<Option<u32>, DumpError> {
     let mut request = Request::one(NFNL_SUBSYS_CTNETLINK << 8 | msg::CT_GET_STATS);
     request.body(&[0; NFGENMSG]);
@@ -33,8 +35,8 @@ pub fn count_entries(host: &Host, place: NetnsRef<'_>) -> Result<Option<u32>, Du
     Ok(entries)
 }
 
-/// Hands number and counters of every CPU to `each`: the counters by the kernel's number (`CTA_STATS_…`, for the table
-/// of expectations `CTA_STATS_EXP_…`), in its order.
+/// Passes the counters of every CPU to `each`: the CPU's number, and the counters by attribute number (`CTA_STATS_…`,
+/// or `CTA_STATS_EXP_…` for the table of expectations), in the kernel's order.
 pub fn cpu_counters(
     host: &Host,
     place: NetnsRef<'_>,

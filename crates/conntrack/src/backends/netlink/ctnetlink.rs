@@ -1,21 +1,21 @@
-//! ctnetlink: a message about an entry as a row.
+//! ctnetlink: decodes a message about an entry into a row.
 //!
 //! Layouts: include/uapi/linux/netfilter/nfnetlink_conntrack.h. A message is a `struct nfgenmsg` of 4 bytes and
-//! attributes, most of them nested. What a kernel leaves out is `None` in the row; what it sends beyond what is known
-//! is skipped and counted. Knows no request and no table. Start reading at [`CtDecoder::decode`].
+//! attributes, most of them nested. An attribute that the kernel leaves out is `None` in the row; unknown attributes
+//! are skipped and counted. This module does not send requests. Start reading at [`CtDecoder::decode`].
 use netlink::{Attr, Attrs, DecodeError};
 use record::Addr;
 use record::rows::{Conntrack, CtCounters, CtState, CtStatus, CtTuple};
 
 use crate::backends::netlink::uapi::{NAME, NFGENMSG, counters, cta, ip, proto, protoinfo, timestamp, tuple};
 
-/// Makes rows of messages: of a dump, of an answer to GET, of an event. Allocates nothing.
+/// Decodes messages into rows: from a dump, from the answer to a GET request, or from an event. Allocates nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct CtDecoder {
     netns_id: u64,
-    /// The newest row's master: a row holds it by reference, for hardly any has one.
+    /// Master of the newest row: rows refer to it, because hardly any row has one.
     master: CtTuple,
-    /// Attributes of a newer kernel that were skipped so far.
+    /// Number of skipped attributes so far that only newer kernels define.
     pub unknown_attrs: u64,
 }
 
@@ -25,14 +25,14 @@ impl CtDecoder {
         CtDecoder { netns_id, master: CtTuple::EMPTY, unknown_attrs: 0 }
     }
 
-    /// Messages that follow are from namespace `netns_id`: one socket may hear many.
+    /// Sets the namespace of the following messages: one socket may receive events of many namespaces.
     pub fn set_netns(&mut self, netns_id: u64) {
         self.netns_id = netns_id;
     }
 
-    /// One message's payload as a row that borrows it.
+    /// Decodes one message's payload into a row that borrows it.
     ///
-    /// Fails if the payload is shorter than its head, an attribute does not fit, or a tuple is missing.
+    /// Fails if the payload is shorter than its header, an attribute does not fit, or a tuple is missing.
     #[inline]
     pub fn decode<'b>(&'b mut self, payload: &'b [u8]) -> Result<Conntrack<'b>, DecodeError> {
         let Some((head, attrs)) = payload.split_first_chunk::<NFGENMSG>() else {
@@ -41,7 +41,7 @@ impl CtDecoder {
         self.decode_attrs(head[0], attrs)
     }
 
-    /// The attributes alone, of an entry of this family: what stands in `NFULA_CT` and `NFQA_CT`.
+    /// Decodes the attributes alone, of an entry of this family: the content of `NFULA_CT` and `NFQA_CT`.
     #[inline]
     pub fn decode_attrs<'b>(&'b mut self, family: u8, attrs: &'b [u8]) -> Result<Conntrack<'b>, DecodeError> {
         let mut row = Conntrack { netns_id: self.netns_id, family, ..Conntrack::EMPTY };
@@ -90,16 +90,16 @@ impl CtDecoder {
                     }
                 }
             }
-            // What they tell is of no use here, but they are kept in extensions.
+            // Their values are not used here, but the kernel stores them in extensions.
             cta::SYNPROXY | cta::SEQ_ADJ_ORIG | cta::SEQ_ADJ_REPLY => row.extended = Some(true),
-            // What requests are made of.
+            // Attributes that occur only in requests.
             known if known <= cta::LAST_KNOWN => {}
             _ => self.unknown_attrs += 1,
         }
         Ok(())
     }
 
-    /// A tuple: addresses, protocol and its parts, zone.
+    /// Decodes a tuple: addresses, protocol with its ports or other numbers, zone.
     #[inline]
     pub(crate) fn tuple(&mut self, attr: &Attr<'_>) -> Result<CtTuple, DecodeError> {
         let mut made = CtTuple::EMPTY;
@@ -150,7 +150,7 @@ impl CtDecoder {
         Ok(())
     }
 
-    // What is about a protocol without states, or about one that is new, is skipped.
+    // Skips protocols without states and protocols that are not known here.
     fn protoinfo(&mut self, row: &mut Conntrack<'_>, attr: &Attr<'_>) -> Result<(), DecodeError> {
         for part in attr.nested() {
             let part = part?;
@@ -170,7 +170,7 @@ impl CtDecoder {
                     (protoinfo::SCTP, protoinfo::SCTP_VTAG_ORIG) => row.vtags.get_or_insert([0; 2])[0] = one.be32()?,
                     (protoinfo::SCTP, protoinfo::SCTP_VTAG_REPLY) => row.vtags.get_or_insert([0; 2])[1] = one.be32()?,
                     (protoinfo::DCCP, protoinfo::DCCP_ROLE) => row.dccp_role = Some(one.u8()?),
-                    // Window scales and flags have no place in a row.
+                    // Rows do not contain window scales and flags.
                     _ => {}
                 }
             }

@@ -1,7 +1,7 @@
-//! Requests for whole tables, and their answers as rows: the netlink backend.
+//! The netlink backend: requests whole tables and decodes the answers into rows.
 //!
-//! The kernel walks the hash table of the whole host for any dump, 50 ns a bucket, and collects what has expired on its
-//! way, in every namespace. So a filter that it knows saves the making of messages, not the walk.
+//! For any dump the kernel walks the hash table of the whole host, at 50 ns a bucket, and evicts the expired entries
+//! that it passes, in every namespace. So a kernel filter saves the building of messages, not the walk.
 use std::ops::ControlFlow;
 
 use netlink::{Answer, DecodeError, DumpEnd, DumpError, Query, Request};
@@ -21,11 +21,11 @@ use crate::expect::ExpectDecoder;
 pub enum CtTable {
     /// Entries.
     Conntrack,
-    /// Entries that are gone from the table and still held by somebody, or whose end could not be told.
+    /// Entries removed from the table that are still referenced, or whose destroy event could not be delivered.
     Dying,
-    /// Entries whose first packet is on its way.
+    /// Entries whose first packet is still on its way through the kernel.
     Unconfirmed,
-    /// Connections that helpers wait for.
+    /// Connections that helpers expect.
     Expect,
 }
 
@@ -33,7 +33,7 @@ impl CtTable {
     /// Every table.
     pub const ALL: [CtTable; 4] = [CtTable::Conntrack, CtTable::Dying, CtTable::Unconfirmed, CtTable::Expect];
 
-    /// Its word.
+    /// Name of the table.
     pub fn name(self) -> &'static str {
         match self {
             CtTable::Conntrack => "conntrack",
@@ -43,7 +43,7 @@ impl CtTable {
         }
     }
 
-    /// Names its reader in a recording, see [`sys::NetnsTarget::enter_for`].
+    /// Names the reader of this table in a recording, see [`sys::NetnsTarget::enter_for`].
     pub fn purpose(self) -> &'static str {
         match self {
             CtTable::Conntrack => "/conntrack",
@@ -53,7 +53,7 @@ impl CtTable {
         }
     }
 
-    /// For messages: `cannot dump the dying list`.
+    /// Name in messages: `cannot dump the dying list`.
     pub fn what(self) -> &'static str {
         match self {
             CtTable::Conntrack => "the connection-tracking table",
@@ -74,8 +74,7 @@ impl CtTable {
     }
 }
 
-/// What rows must have that the kernel is to look at: of the original direction (CTA_FILTER). Needs a family, for an
-/// address or not.
+/// Conditions of a kernel filter (CTA_FILTER) on one tuple of an entry. It needs a family, even without an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TupleFilter {
     /// Source address.
@@ -91,7 +90,7 @@ pub struct TupleFilter {
 }
 
 impl TupleFilter {
-    /// True if it asks for nothing.
+    /// True without conditions.
     pub fn is_empty(&self) -> bool {
         *self == TupleFilter::default()
     }
@@ -115,7 +114,7 @@ impl TupleFilter {
         words.extend(self.dport.map(|port| format!("{side}_dport = {port}")));
     }
 
-    // The kernel reads both addresses of a tuple, whichever it then looks at.
+    // The kernel parses both addresses of a tuple, even if it compares only one.
     fn put(&self, request: &mut Request, kind: u16, v6: bool) {
         request.nested(kind, |inside| {
             if self.src.is_some() || self.dst.is_some() {
@@ -139,7 +138,7 @@ impl TupleFilter {
     }
 }
 
-/// What the kernel is to filter by. All of it combines. By [`Default`] nothing.
+/// Filter of a dump in the kernel; all its conditions must hold. The [`Default`] filters nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct KernelFilter {
     /// 2 AF_INET, 10 AF_INET6, 0 both.
@@ -154,18 +153,18 @@ pub struct KernelFilter {
     pub orig: TupleFilter,
     /// Parts of the reply tuple (the same).
     pub reply: TupleFilter,
-    /// Sets the counters of what is read to 0 (IPCTNL_MSG_CT_GET_CTRZERO).
+    /// Resets the counters of the entries that are read to 0 (IPCTNL_MSG_CT_GET_CTRZERO).
     pub zero_counters: bool,
 }
 
 impl KernelFilter {
-    /// The same for one family.
+    /// A copy of this filter for one family.
     pub fn of_family(self, family: u8) -> KernelFilter {
         KernelFilter { family, ..self }
     }
 
-    /// The families to ask for one after the other: CTA_FILTER is refused for both at once, and an address has one.
-    /// None if nothing can be like that.
+    /// The families to request one after the other: the kernel refuses CTA_FILTER for both at once, and an address
+    /// belongs to one family. Empty if no entry can match.
     pub fn families(&self) -> &'static [u8] {
         if self.family == 0 && !self.is_by_tuple() {
             return &[0];
@@ -188,13 +187,13 @@ impl KernelFilter {
         !(self.orig.is_empty() && self.reply.is_empty())
     }
 
-    /// True if it needs a family for a protocol's sake only: then that costs a walk more than it would without.
+    /// True if only a protocol makes it need a family: then it costs one walk more than no filter at all.
     pub(crate) fn is_proto_alone(&self) -> bool {
         let only = TupleFilter { proto: self.orig.proto, ..TupleFilter::default() };
         self.family == 0 && self.orig == only && self.reply.is_empty() && self.orig.proto.is_some()
     }
 
-    /// What it does, for `--explain` and for recordings; empty if nothing.
+    /// Describes the filter, for `--explain` and for recordings; empty without conditions.
     pub fn words(&self) -> String {
         let mut words = Vec::new();
         match self.family {
@@ -214,7 +213,7 @@ impl KernelFilter {
         words.join(" and ")
     }
 
-    /// The request for a table.
+    /// Builds the request for a table.
     pub fn request(&self, table: CtTable) -> Request {
         let kind = match table {
             CtTable::Conntrack if self.zero_counters => NFNL_SUBSYS_CTNETLINK << 8 | msg::CT_GET_CTRZERO,
@@ -223,7 +222,7 @@ impl KernelFilter {
         let mut request = Request::dump(kind);
         request.body(&[self.family, 0, 0, 0]);
         if table != CtTable::Conntrack {
-            // The kernel looks at nothing else there.
+            // The kernel filters these tables only by family.
             return request;
         }
         if let Some((value, mask)) = self.mark {
@@ -242,7 +241,7 @@ impl KernelFilter {
                 }
             }
             request.nested(cta::FILTER, |inside| {
-                // In the machine's order, other than all else here.
+                // These flags are in machine byte order, unlike all other numbers here.
                 inside.attr_u32(filter::ORIG_FLAGS, self.orig.flags());
                 inside.attr_u32(filter::REPLY_FLAGS, self.reply.flags());
             });
@@ -258,7 +257,7 @@ pub(crate) fn put_addr(request: &mut Request, kind: u16, addr: Addr) {
     };
 }
 
-/// A tuple as an attribute of a request, whole: for GET, DELETE and NEW.
+/// Appends a whole tuple as an attribute of a request: for GET, DELETE and NEW.
 pub fn put_tuple(request: &mut Request, kind: u16, of: &CtTuple) {
     let kinds = match of.src {
         Addr::V4(_) => [ip::V4_SRC, ip::V4_DST],
@@ -298,27 +297,27 @@ fn put_parts(request: &mut Request, of: &CtTuple) {
     }
 }
 
-/// Where and under what name a dump is read.
+/// A network namespace, and its number in a recording.
 #[derive(Debug, Clone, Copy)]
 pub struct NetnsRef<'p> {
-    /// The namespace to ask in; `None` is the calling thread's.
+    /// The namespace to read; `None` is the calling thread's.
     pub netns: Option<&'p NetNs>,
-    /// Its inode: it goes into every row and into the stream's name on the tape.
+    /// Its inode, which is part of every row and of the stream's name in a recording.
     pub netns_id: u64,
 }
 
-/// How a dump went that came whole (or was stopped by the caller).
+/// Result of a dump that completed or that the caller stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Dumped {
-    /// The netlink side of it.
+    /// Result of the netlink dump itself.
     pub end: DumpEnd,
-    /// Rows handed out.
+    /// Number of rows handed out.
     pub rows: u64,
-    /// Messages that were no row.
+    /// Number of messages that could not be decoded.
     pub malformed: u64,
-    /// What was wrong with the first of them.
+    /// Error of the first of these messages.
     pub first_error: Option<DecodeError>,
-    /// Attributes of a newer kernel that were skipped.
+    /// Number of skipped attributes that only newer kernels define.
     pub unknown_attrs: u64,
 }
 
@@ -329,7 +328,7 @@ impl Dumped {
     }
 }
 
-/// Name of a table's stream on the tape.
+/// Name of a table's stream in a recording.
 pub fn key(table: CtTable, netns_id: u64, family: u8) -> String {
     let family = match family {
         AF_INET => "/v4",
@@ -340,10 +339,10 @@ pub fn key(table: CtTable, netns_id: u64, family: u8) -> String {
 }
 
 /// Reads `table` (one that holds entries) with one request and calls `each` for every row, in the kernel's order, with
-/// the number of the receive buffer it came in.
+/// the number of the receive buffer that contained it.
 ///
-/// Costs 2.1 to 2.7 µs of the kernel an entry and 50 ns a bucket of the host's table; here nothing is allocated per
-/// row. Needs CAP_NET_ADMIN. `filter` must be for the families of one request: see [`KernelFilter::families`].
+/// Costs 2.1 to 2.7 µs of kernel time per entry and 50 ns per bucket of the host's table; allocates nothing per row.
+/// Needs CAP_NET_ADMIN. `filter` must fit one request: see [`KernelFilter::families`].
 pub fn dump_entries(
     host: &Host,
     place: NetnsRef<'_>,
@@ -366,7 +365,7 @@ pub fn dump_entries(
     Ok(Dumped { end, unknown_attrs: decoder.unknown_attrs, ..dumped })
 }
 
-/// The same for expectations.
+/// Reads the expectations in the same way.
 pub fn dump_expectations(
     host: &Host,
     place: NetnsRef<'_>,

@@ -1,5 +1,5 @@
-//! Questions for single entries, many at once: a datagram of requests goes out, and when the kernel has taken it, every
-//! answer is there.
+//! Requests single entries, many at once: one datagram carries many requests, and all answers are in the receive buffer
+//! when the kernel has accepted it.
 use netlink::datagrams::{DatagramFrame, FRAME};
 use netlink::{Messages, Request, prefix};
 use record::Addr;
@@ -9,45 +9,45 @@ use sys::{Errno, NetlinkSocket, SysError, clock};
 use crate::backends::netlink::dump::put_tuple;
 use crate::backends::netlink::uapi::{AF_INET, AF_INET6, NETLINK_NETFILTER, NFNL_SUBSYS_CTNETLINK, cta, msg};
 
-/// Requests in a datagram. The kernel answers each in a buffer of some 4 KiB: all fit into [`BUFFER_BYTES`].
+/// Requests per datagram. The kernel answers each in a buffer of some 4 KiB: all of them fit into [`BUFFER_BYTES`].
 const QUERIES_AT_ONCE: usize = 128;
-/// Receive buffer, which the kernel doubles.
+/// Size of the receive buffer; the kernel doubles it.
 const BUFFER_BYTES: i32 = 1 << 20;
-/// Longest answer: the kernel makes them within a page (NLMSG_GOODSIZE).
+/// Maximum size of an answer: the kernel builds answers within a page (NLMSG_GOODSIZE).
 const ANSWER_BYTES_MAX: usize = 16 << 10;
-/// NLMSG_ERROR: an errno as the first four bytes.
+/// NLMSG_ERROR: the first four bytes are an errno.
 const NLMSG_ERROR: u16 = 2;
 
-/// What became of questions.
+/// Outcome of a number of requests.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct QueryCounts {
-    /// Entries that were found.
+    /// Entries found.
     pub found: u64,
-    /// Tuples that no entry of zone 0 has.
+    /// Tuples without an entry in zone 0.
     pub missing: u64,
-    /// Questions without an answer: the receive buffer was full.
+    /// Requests without an answer, because the receive buffer was full.
     pub unanswered: u64,
-    /// Questions that the kernel refused, and the first reason.
+    /// Requests that the kernel refused, and the first error.
     pub refused: Option<(u64, Errno)>,
 }
 
-/// Asks for entries of one namespace by their tuples.
+/// Requests entries of one namespace by their tuples.
 #[derive(Debug)]
 pub struct EntryQueries {
     socket: NetlinkSocket,
     netns_id: u64,
-    /// The request that is being made.
+    /// Buffer for the current request.
     request: Request,
-    /// The datagram that is being made.
+    /// Buffer for the current datagram.
     datagram: Vec<u8>,
     place: Vec<u8>,
-    /// Number of the newest datagram: what answers an older one is dropped.
+    /// Number of the newest datagram; answers to older ones are dropped.
     seq: u32,
 }
 
 impl EntryQueries {
-    /// Opens a socket in the calling thread's namespace `netns_id` and asks for an entry that cannot be: the error is
-    /// the kernel's reason why none can be asked for. Needs CAP_NET_ADMIN; the kernel loads nf_conntrack_netlink.
+    /// Opens a socket in the calling thread's namespace `netns_id` and requests an impossible entry: an error is the
+    /// kernel's reason why no entry can be requested. Needs CAP_NET_ADMIN; the kernel loads nf_conntrack_netlink.
     pub fn open(netns_id: u64) -> Result<EntryQueries, SysError> {
         let socket = NetlinkSocket::open(NETLINK_NETFILTER)?;
         socket.make_room(BUFFER_BYTES);
@@ -65,10 +65,9 @@ impl EntryQueries {
         self.netns_id
     }
 
-    /// Asks for the entries of zone 0 that have one of `tuples` in either direction, and appends the kernel's answers
-    /// to
-    /// `into`, each a [`DatagramFrame`]. Never waits: two system calls for `QUERIES_AT_ONCE` questions, one for each
-    /// answer, some 4 µs for each question in all.
+    /// Requests the entries of zone 0 that have one of `tuples` in either direction, and appends the kernel's answers
+    /// to `into`, each as a [`DatagramFrame`]. Never waits: two system calls per `QUERIES_AT_ONCE` requests and one per
+    /// answer, in total some 4 µs per request.
     pub fn ask(&mut self, tuples: &[CtTuple], into: &mut Vec<u8>) -> Result<QueryCounts, SysError> {
         let mut counts = QueryCounts::default();
         for tuples in tuples.chunks(QUERIES_AT_ONCE) {
@@ -94,14 +93,14 @@ impl EntryQueries {
         Ok(())
     }
 
-    /// Receives up to `asked` answers; how many there were. The kernel has made all of them before the call that sent
-    /// the questions returned.
+    /// Receives up to `asked` answers and returns their number. The kernel has queued all answers by the time the send
+    /// returns.
     fn receive(&mut self, asked: usize, into: &mut Vec<u8>, counts: &mut QueryCounts) -> Result<usize, SysError> {
         let mut answered = 0;
         while answered < asked {
             let received = match self.socket.receive_waiting(&mut self.place) {
                 Ok(Some(received)) => received.bytes,
-                // The rest found no room.
+                // There was no room for the remaining answers.
                 Ok(None) => break,
                 Err(error) if error.errno == Errno::NOBUFS => break,
                 Err(error) => return Err(error),
@@ -118,7 +117,7 @@ impl EntryQueries {
     }
 }
 
-/// Counts the answers of number `seq` in a datagram; true if there is an entry in it.
+/// Counts the answers with number `seq` in a datagram; true if one of them is an entry.
 fn count(datagram: &[u8], seq: u32, answered: &mut usize, counts: &mut QueryCounts) -> bool {
     let mut has_entry = false;
     for message in Messages::new(datagram).map_while(Result::ok).filter(|message| message.seq == seq) {
@@ -168,7 +167,7 @@ mod tests {
         found
     }
 
-    /// Every question has its answer, in either direction, of this zone only; what is not there is counted.
+    /// Every request gets its answer, in either direction, for this zone only; missing entries are counted.
     #[test]
     fn root_many_are_asked_for_at_once() {
         testkit::require_root!();
@@ -188,7 +187,7 @@ mod tests {
         assert_eq!(found.len(), usize::from(ENTRIES));
     }
 
-    /// Without CAP_NET_ADMIN the kernel answers one of many questions: that is its reason.
+    /// Without CAP_NET_ADMIN the kernel answers one of many requests, with its reason.
     #[test]
     fn root_without_the_right_nothing_is_asked() {
         testkit::require_root!();

@@ -1,4 +1,4 @@
-//! The table, its counters and its expectations by ctnetlink.
+//! Reads the table, its counters and its expectations via ctnetlink.
 pub(crate) mod counters;
 pub(crate) mod ctnetlink;
 pub(crate) mod dump;

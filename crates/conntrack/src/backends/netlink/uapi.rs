@@ -57,7 +57,7 @@ pub mod cta {
     pub const FILTER: u16 = 25;
     pub const STATUS_MASK: u16 = 26;
     pub const TIMESTAMP_EVENT: u16 = 27;
-    /// The last one of 6.18; what is beyond comes from a newer kernel.
+    /// The last attribute of 6.18; higher numbers come from a newer kernel.
     pub const LAST_KNOWN: u16 = TIMESTAMP_EVENT;
 }
 
@@ -76,7 +76,7 @@ pub mod ip {
     pub const V6_DST: u16 = 4;
 }
 
-/// What a protocol adds to a tuple, `CTA_PROTO_…`. A GRE key stands where a port does.
+/// Protocol-specific parts of a tuple, `CTA_PROTO_…`. A GRE key takes the place of a port.
 pub mod proto {
     pub const NUM: u16 = 1;
     pub const SRC_PORT: u16 = 2;
@@ -89,7 +89,7 @@ pub mod proto {
     pub const ICMPV6_CODE: u16 = 9;
 }
 
-/// What a protocol knows of an entry, `CTA_PROTOINFO_…`; in each of them number 1 is the state.
+/// Protocol-specific state of an entry, `CTA_PROTOINFO_…`; number 1 within each of them is the state.
 pub mod protoinfo {
     pub const TCP: u16 = 1;
     pub const DCCP: u16 = 2;
@@ -102,7 +102,7 @@ pub mod protoinfo {
     pub const DCCP_ROLE: u16 = 2;
 }
 
-/// `CTA_COUNTERS_…`; the 32-bit forms are those of kernels before 2.6.32.
+/// `CTA_COUNTERS_…`; kernels before 2.6.32 send the 32-bit forms.
 pub mod counters {
     pub const PACKETS: u16 = 1;
     pub const BYTES: u16 = 2;
@@ -116,7 +116,7 @@ pub mod timestamp {
     pub const STOP: u16 = 2;
 }
 
-/// What an address or port is rewritten to, `CTA_NAT_…` and `CTA_PROTONAT_…`.
+/// New addresses and ports of NAT, `CTA_NAT_…` and `CTA_PROTONAT_…`.
 pub mod nat {
     pub const V4_MINIP: u16 = 1;
     pub const V4_MAXIP: u16 = 2;
@@ -130,7 +130,7 @@ pub mod nat {
 /// `CTA_HELP_NAME` and `CTA_SECCTX_NAME`.
 pub const NAME: u16 = 1;
 
-/// `CTA_FILTER_…`, and what their flags say is looked at (`CTA_FILTER_F_CTA_…`, u32 in the machine's order).
+/// `CTA_FILTER_…`, and the flags that select the compared fields (`CTA_FILTER_F_CTA_…`, u32 in machine byte order).
 pub mod filter {
     pub const ORIG_FLAGS: u16 = 1;
     pub const REPLY_FLAGS: u16 = 2;
@@ -161,9 +161,9 @@ pub mod expect {
     pub const CLASS: u16 = 9;
     pub const NAT: u16 = 10;
     pub const FN: u16 = 11;
-    /// The last one of 6.18.
+    /// The last attribute of 6.18.
     pub const LAST_KNOWN: u16 = FN;
-    /// In NAT: which direction is rewritten, and the tuple it gets.
+    /// Inside the NAT attribute: the direction that is rewritten, and its new tuple.
     pub const NAT_DIR: u16 = 1;
     pub const NAT_TUPLE: u16 = 2;
 }

@@ -1,11 +1,11 @@
-//! /proc/net/nf_conntrack as lines, live or replayed.
+//! Reads /proc/net/nf_conntrack line by line, live or replayed.
 use std::ops::ControlFlow;
 
 use sys::{Host, Lines, SysError, open_proc_net};
 
 use crate::backends::netlink::dump::NetnsRef;
 
-/// Longest line: its longest part is a security context.
+/// Maximum length of a line; a security context is the longest part of one.
 const LINE_BYTES_MAX: usize = 8 << 10;
 
 /// Name of the stream in a recording.
@@ -13,9 +13,9 @@ pub(crate) fn key(netns_id: u64) -> String {
     format!("proc/nf_conntrack/{netns_id}")
 }
 
-/// Calls `each` with every line, without its newline; returns true if `each` broke.
+/// Calls `each` with every line, without its newline; returns true if `each` stopped the loop.
 ///
-/// The kernel fills a page per read, and evicts the expired entries of this namespace.
+/// The kernel fills one page per read, and evicts expired entries of this namespace.
 pub(crate) fn lines(
     host: &Host,
     place: NetnsRef<'_>,

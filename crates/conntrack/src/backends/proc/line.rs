@@ -1,15 +1,15 @@
-//! A line of /proc/net/nf_conntrack as a row.
+//! Decodes a line of /proc/net/nf_conntrack into a row.
 //!
-//! `ipv4 2 tcp 6 119 TIME_WAIT src=… dst=… sport=… dport=… [UNREPLIED] src=… … [ASSURED] mark=0 zone=0 use=2`, by
-//! `ct_seq_show` (net/netfilter/nf_conntrack_standalone.c, 6.18). No id, no labels, no helper; of the status three
-//! bits, so it is left out: see [`record::rows::Conntrack::nat`].
+//! `ipv4 2 tcp 6 119 TIME_WAIT src=… dst=… sport=… dport=… [UNREPLIED] src=… … [ASSURED] mark=0 zone=0 use=2`, written
+//! by `ct_seq_show` (net/netfilter/nf_conntrack_standalone.c, 6.18). It has no id, labels or helper. It shows only
+//! three bits of the status, so the status is left out: see [`record::rows::Conntrack::nat`].
 use netlink::DecodeError;
 use record::Addr;
 use record::rows::{Conntrack, CtCounters, CtState, ip_proto};
 
-/// One line as a row; `now_ns` is when it was read, to tell when an entry with `delta-time` began.
+/// Decodes one line; `now_ns` is the time of the read, from which `delta-time` gives the start of the entry.
 ///
-/// Fails if a word that every line has is missing or is no number.
+/// Fails if a mandatory word is missing or not a number.
 pub fn parse_proc_line(line: &[u8], netns_id: u64, now_ns: Option<u64>) -> Result<Conntrack<'_>, DecodeError> {
     let mut words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty()).peekable();
     let mut number = |name| {
@@ -26,7 +26,7 @@ pub fn parse_proc_line(line: &[u8], netns_id: u64, now_ns: Option<u64>) -> Resul
     };
     let proto = u8::try_from(proto).map_err(|_| DecodeError::Word("the protocol"))?;
     (row.orig.proto, row.reply.proto) = (proto, proto);
-    // What goes past the stack has no timeout.
+    // Entries offloaded to a flow table have no timeout.
     if let Some(seconds) = words.peek().copied().and_then(decimal) {
         row.timeout_s = u32::try_from(seconds).ok();
         words.next();
@@ -39,14 +39,14 @@ pub fn parse_proc_line(line: &[u8], netns_id: u64, now_ns: Option<u64>) -> Resul
                 pair(&mut row, &mut side, key, value)?;
             }
             None if side == Side::None => row.state = state(proto, word),
-            // [UNREPLIED], [ASSURED], [OFFLOAD], and what newer kernels may put between brackets.
+            // [UNREPLIED], [ASSURED], [OFFLOAD], and bracketed words that newer kernels may add.
             None => {}
         }
     }
     if side == Side::Reply { Ok(row) } else { Err(DecodeError::Word("an address")) }
 }
 
-/// Which direction the words are about.
+/// The direction that the words describe.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     None,
@@ -73,7 +73,7 @@ fn pair<'b>(row: &mut Conntrack<'b>, side: &mut Side, key: &[u8], value: &'b [u8
         b"mark" => row.mark = Some(part(value, "a mark")?),
         b"zone" => row.zone = Some(part(value, "a zone")?).filter(|zone| *zone != 0),
         b"secctx" => row.secctx = Some(value),
-        // The line's writer holds one itself.
+        // The kernel takes one reference itself while it writes the line.
         b"use" => row.uses = Some(part::<u32>(value, "the uses")?.saturating_sub(1)),
         b"delta-time" => {
             let ago = part::<u64>(value, "the age")?.saturating_mul(1_000_000_000);
@@ -109,13 +109,13 @@ fn key_of(word: &[u8]) -> Result<u16, DecodeError> {
     hex.and_then(|hex| u16::from_str_radix(hex, 16).ok()).ok_or(DecodeError::Word("a GRE key"))
 }
 
-// IPv6 stands there uncompressed.
+// The kernel writes IPv6 addresses uncompressed.
 fn address(word: &[u8]) -> Result<Addr, DecodeError> {
     let text = std::str::from_utf8(word).ok();
     text.and_then(|text| text.parse().ok()).ok_or(DecodeError::Word("an address"))
 }
 
-// The kernel's words are ours in capitals; its number is where it stands among them.
+// The kernel's state names are ours in capitals; the index in our list is the kernel's number.
 fn state(proto: u8, word: &[u8]) -> Option<CtState> {
     let of: fn(u8) -> CtState = match proto {
         ip_proto::TCP => CtState::Tcp,

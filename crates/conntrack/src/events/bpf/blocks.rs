@@ -1,6 +1,7 @@
-//! New entries as the BPF program tells of them.
+//! Reads the blocks in which the BPF program reports new entries.
 //!
-//! A block is a head of numbers and then events; [`crate::events::bpf::ring`] makes them, a recording holds them.
+//! A block is a header of numbers, followed by events. [`crate::events::bpf::ring`] makes the blocks; a recording
+//! stores them.
 use netlink::DecodeError;
 use netlink::prefix::u64_at;
 use record::rows::Conntrack;
@@ -9,22 +10,22 @@ use sys::{Blocks, SysError};
 
 use crate::events::bpf::new_entry::{EVENT, NewEntry};
 
-/// What stands before the events of a block, in the machine's byte order.
+/// Header of a block, in machine byte order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct RingHeader {
-    /// What must be added to the kernel's monotonic clock for the time since 1970, in ns.
+    /// Offset from the kernel's monotonic clock to the time since 1970, in ns.
     pub(crate) epoch_ns: u64,
-    /// Events that found the ring full, so far.
+    /// Events lost so far because the ring was full.
     pub(crate) lost: u64,
-    /// Bytes of the ring.
+    /// Size of the ring in bytes.
     pub(crate) ring: u64,
 }
 
-/// Bytes of a head.
+/// Size of a header in bytes.
 pub(crate) const RING_HEADER: usize = 3 * 8;
 
 impl RingHeader {
-    /// Its bytes.
+    /// The header as bytes.
     #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
     pub(crate) fn bytes(&self) -> [u8; RING_HEADER] {
         let mut bytes = [0; RING_HEADER];
@@ -54,7 +55,7 @@ impl<'h> BpfEvents<'h> {
         BpfEvents { blocks, netns_id, head: RingHeader::default(), told: 0, failed: 0, first_error: None }
     }
 
-    /// Waits for events and hands each out with its time, ns since 1970.
+    /// Waits for events and hands out each with its time in ns since 1970.
     pub(crate) fn next(&mut self, each: &mut dyn FnMut(u64, &Conntrack<'_>) -> Next) -> Result<StreamState, SysError> {
         let Some(block) = self.blocks.next()? else { return Ok(StreamState::Ended) };
         let fault = |error| (1, Some(error));
@@ -96,17 +97,17 @@ impl<'h> BpfEvents<'h> {
         Ok(StreamState::Open)
     }
 
-    /// Events so far, those that make no sense among them.
+    /// Number of events so far, including malformed ones.
     pub(crate) fn received(&self) -> u64 {
         self.told + self.failed
     }
 
-    /// Events that found the ring full so far.
+    /// Number of events lost so far because the ring was full.
     pub(crate) fn lost(&self) -> u64 {
         self.head.lost
     }
 
-    /// What became of every event.
+    /// The final accounting of all events.
     pub(crate) fn close(&mut self) -> Accounting {
         let (failed, lost) = (self.failed, self.head.lost);
         let mut stats = Accounting { seen: self.told + failed, failed, lost, ..Accounting::default() };

@@ -1,4 +1,4 @@
-//! New entries by a BPF program that sees the packet which makes an entry.
+//! Reports new entries with a BPF program that sees the packet which creates an entry.
 pub(crate) mod blocks;
 pub(crate) mod new_entry;
 #[cfg(feature = "bpf")]

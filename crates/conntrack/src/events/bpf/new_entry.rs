@@ -1,4 +1,4 @@
-//! One event of the BPF program as a row.
+//! Decodes one event of the BPF program into a row.
 use netlink::DecodeError;
 use netlink::prefix::{array_at, u16_at, u32_at, u64_at};
 use record::Addr;
@@ -6,16 +6,16 @@ use record::rows::{Conntrack, CtState, CtStatus, CtTuple, ip_proto};
 
 use crate::backends::netlink::uapi::{AF_INET, AF_INET6};
 
-/// `struct event` in crates/bpf/c/conntrack_new.bpf.c, in the machine's byte order.
+/// Size of `struct event` in crates/bpf/c/conntrack_new.bpf.c, in machine byte order.
 pub(crate) const EVENT: usize = 48;
-/// `struct event6`: the same with the addresses of IPv6 behind it.
+/// Size of `struct event6`: a `struct event` followed by IPv6 addresses.
 pub(crate) const EVENT6: usize = EVENT + 64;
 
 const FAMILY: usize = 26;
 const PROTO: usize = 27;
 const STATE: usize = 28;
 const HAS: usize = 29;
-/// Four addresses of IPv4.
+/// Offset of the four IPv4 addresses.
 const ADDRS: usize = 32;
 const HAS_MARK: u8 = 1;
 const HAS_STATE: u8 = 2;
@@ -25,21 +25,21 @@ const HAS_STATE: u8 = 2;
 pub(crate) struct NewEntry<'b>(&'b [u8]);
 
 impl<'b> NewEntry<'b> {
-    /// The first of `events` and what is behind it; what is left, if it is too short for one.
+    /// The first of `events` and the bytes after it; `Err` with the bytes if they are too short for an event.
     pub(crate) fn first(events: &'b [u8]) -> Result<(NewEntry<'b>, &'b [u8]), &'b [u8]> {
         let bytes = if events.get(FAMILY) == Some(&AF_INET6) { EVENT6 } else { EVENT };
         events.split_at_checked(bytes).map(|(event, rest)| (NewEntry(event), rest)).ok_or(events)
     }
 
-    /// When it happened, by the kernel's monotonic clock.
+    /// Time of the event on the kernel's monotonic clock, in ns.
     pub(crate) fn happened_ns(self) -> u64 {
         u64_at(self.0, 0).unwrap_or(0)
     }
 
-    /// The entry as it is about to go into the table of namespace `netns_id`.
+    /// The entry as it is about to be inserted into the table of namespace `netns_id`.
     pub(crate) fn row(self, netns_id: u64) -> Result<Conntrack<'static>, DecodeError> {
         let event = self.0;
-        // Every offset lies inside the event: the fallbacks are never taken.
+        // Every offset is inside the event, so the fallbacks are never used.
         let byte = |at: usize| event.get(at).copied().unwrap_or(0);
         let (family, proto, has) = (byte(FAMILY), byte(PROTO), byte(HAS));
         let addr = |index: usize| match family {
@@ -63,7 +63,7 @@ impl<'b> NewEntry<'b> {
                 ip_proto::SCTP => CtState::Sctp(byte(STATE)),
                 _ => CtState::Tcp(byte(STATE)),
             }),
-            // As an event by netlink has it: a mark of 0 is none.
+            // Like a netlink event, this omits a mark of 0.
             mark: u32_at(event, 12).filter(|mark| has & HAS_MARK != 0 && *mark != 0),
             zone: (zone != 0).then_some(zone),
             ..Conntrack::EMPTY

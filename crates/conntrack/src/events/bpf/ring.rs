@@ -5,18 +5,18 @@ use sys::{Host, SysError, clock};
 
 use crate::events::bpf::blocks::{RING_HEADER, RingHeader};
 
-/// After a loss, so many looks without an event mean that the burst is over (100 ms).
+/// Number of reads without an event after which a burst that lost events counts as over (100 ms).
 const QUIET_LOOKS: u32 = 10;
-/// Room for events that wait: 16 MiB, 260,000 of IPv4.
+/// Minimum size of the ring: 16 MiB hold 260,000 events of IPv4.
 pub(crate) const RING_MIN: u32 = 16 << 20;
-/// The kernel takes no larger ring, and no run needs one.
+/// Maximum size of the ring: the kernel accepts no larger one, and no run needs it.
 const RING_MAX: u32 = 1 << 30;
 
-/// The program at work.
+/// The loaded and attached program.
 pub(crate) struct EventRing {
     program: NewEntries,
     lost: u64,
-    /// Looks left until an empty block says that nothing comes for now; only after a loss.
+    /// Reads left until an empty block reports that the burst is over; only set after a loss.
     owed: Option<u32>,
     ring_bytes: u32,
 }
@@ -42,7 +42,7 @@ impl EventProgram for EventRing {
     }
 
     fn write_header(&mut self, header: &mut [u8]) {
-        // The counter costs a call: a block that cannot read it has that of the block before.
+        // Reading the counter costs a system call. If it fails, the block keeps the previous number.
         let lost = self.program.lost().unwrap_or(self.lost);
         if lost != self.lost {
             (self.lost, self.owed) = (lost, Some(QUIET_LOOKS));

@@ -1,18 +1,18 @@
-//! Whether the reader lets messages gather before it receives them.
+//! Decides whether the reader lets messages accumulate before it receives them.
 
-/// How long messages gather while many arrive, in milliseconds.
+/// How long messages accumulate under load, in milliseconds.
 pub(crate) const COALESCE_MS: i32 = 2;
-/// A pass with fewer messages than this ends coalescing, one with as many begins it.
+/// A pass with fewer messages ends coalescing; a pass with at least this many starts it.
 const FEW_MESSAGES: u64 = 32;
-/// Two passes this close together, in nanoseconds, follow each other closely.
+/// Two passes within this time, in nanoseconds, count as close.
 const CLOSE_NS: u64 = 200_000;
-/// Passes in a row that follow each other closely, each with a message, after which coalescing begins.
+/// Number of consecutive close passes, each with a message, after which coalescing starts.
 const CLOSE_PASSES: u32 = 16;
 
 /// Decides after each pass over the sockets whether to wait [`COALESCE_MS`] before the next one.
 ///
-/// A thread that waits in poll is woken for every message, at the cost of whoever sends the packet; a thread that
-/// sleeps is not. 2 ms of 100,000 events a second are 200 events: 2 % of the default buffer.
+/// A thread that waits in poll is woken for every message, at the expense of the packet's sender; a sleeping thread is
+/// not. At 100,000 events per second, 2 ms are 200 events: 2 % of the default buffer.
 #[derive(Debug, Default)]
 pub(crate) struct Coalescer {
     close_passes: u32,
@@ -29,7 +29,7 @@ impl Coalescer {
         self.is_on = messages >= FEW_MESSAGES || (!self.is_on && self.close_passes >= CLOSE_PASSES);
     }
 
-    /// True if messages should gather before the next pass.
+    /// True if messages should accumulate before the next pass.
     pub(crate) fn is_on(&self) -> bool {
         self.is_on
     }

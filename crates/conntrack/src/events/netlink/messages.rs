@@ -1,4 +1,4 @@
-//! Event messages in the order of their arrival, for the face of conntrack(8) and for the rows of `nat events`.
+//! Event messages in the order of their arrival, for the conntrack(8) front end and for the rows of `nat events`.
 use netlink::datagrams::{BATCH_HEADER, BatchHeader, DUPLICATE, DatagramFrames};
 use netlink::{Attrs, DecodeError, Message, Messages};
 use record::rows::{Conntrack, NatEventKind};
@@ -10,25 +10,25 @@ use crate::backends::netlink::uapi::{NFGENMSG, NFNL_SUBSYS_CTNETLINK, NFNL_SUBSY
 use crate::events::netlink::reader::{CHUNKS, open_reader};
 use crate::events::netlink::subscribe::SubscribeOptions;
 
-/// NLM_F_EXCL | NLM_F_CREATE: a NEW message with one of these flags reports a new entry, one without reports a change.
+/// NLM_F_EXCL | NLM_F_CREATE: a NEW message with one of these flags reports a new entry, without them a change.
 const CREATED: u16 = 0x200 | 0x400;
 
 /// A message about an entry or an expectation.
 #[derive(Debug, Clone, Copy)]
 pub struct EventMessage<'b> {
-    /// What happened.
+    /// Kind of event.
     pub kind: NatEventKind,
     /// True if it is about an expectation.
     pub is_expectation: bool,
     /// Inode of the namespace; 0 if it is unknown.
     pub netns_id: u64,
-    /// The nsid of that namespace in the socket's one; `None` if it is the same.
+    /// Nsid of that namespace as seen from the socket's namespace; `None` if both are the same.
     pub nsid: Option<i32>,
-    /// When it was received, in nanoseconds since 1970.
+    /// Time of reception, in nanoseconds since 1970.
     pub received_ns: u64,
     /// Netlink port id of the process that made the change; 0 if a packet or a timeout did.
     pub portid: u32,
-    /// The message; [`CtDecoder`] or [`crate::ExpectDecoder`] makes a row of its payload.
+    /// The message; [`CtDecoder`] or [`crate::ExpectDecoder`] decodes its payload.
     pub message: Message<'b>,
 }
 
@@ -43,11 +43,11 @@ pub struct NetlinkEvents<'h> {
 }
 
 impl<'h> NetlinkEvents<'h> {
-    /// Subscribes: events after the return are received. Needs CAP_NET_ADMIN; for all namespaces CAP_NET_BROADCAST or
-    /// CAP_SYS_ADMIN, too.
+    /// Subscribes: events after the return are received. Needs CAP_NET_ADMIN; for all namespaces also CAP_NET_BROADCAST
+    /// or CAP_SYS_ADMIN.
     pub fn open(host: &'h Host, options: SubscribeOptions<'h>) -> Result<NetlinkEvents<'h>, SysError> {
         let key = key(options.netns_id, options.find.is_some());
-        // A recording of all namespaces is replayed as it is, whatever is asked for.
+        // A recording of all namespaces is replayed in full, whether one or all are requested.
         let key = if host.is_replay() && host.holds(KEY_ALL_NETNS) { KEY_ALL_NETNS.to_owned() } else { key };
         let blocks = host.stream(&key, "", || Ok(Box::new(open_reader(options, CHUNKS)?)))?;
         Ok(NetlinkEvents::of(blocks))
@@ -107,7 +107,8 @@ impl<'h> NetlinkEvents<'h> {
         Ok(StreamState::Open)
     }
 
-    /// [`NetlinkEvents::next`] with the entries as rows. Expectations are left out, malformed messages are counted.
+    /// Like [`NetlinkEvents::next`], with the entries as rows. Expectations are left out, malformed messages are
+    /// counted.
     pub fn next_entries(
         &mut self,
         each: &mut dyn FnMut(&EventMessage<'_>, &Conntrack<'_>) -> Next,
@@ -136,17 +137,17 @@ impl<'h> NetlinkEvents<'h> {
         tide
     }
 
-    /// Messages that the kernel dropped so far, as it counts them itself.
+    /// Number of messages that the kernel dropped so far, according to its own counter.
     pub fn lost(&self) -> u64 {
         self.head.lost
     }
 
-    /// Messages so far, those that make no sense among them.
+    /// Number of messages so far, including malformed ones.
     pub(crate) fn received(&self) -> u64 {
         self.told + self.failed
     }
 
-    /// What became of every message: `seen` counts those handed out.
+    /// The final accounting: `seen` counts the messages that were handed out.
     pub fn close(&mut self) -> Accounting {
         let head = self.head;
         let mut stats = Accounting {
@@ -186,7 +187,7 @@ impl<'h> NetlinkEvents<'h> {
     }
 }
 
-/// Why messages were lost, and what helps.
+/// Says why messages were lost, and what helps.
 fn lost_text(buffer_bytes: u64) -> String {
     format!(
         "events lost: the netlink buffer ({buffer_bytes} bytes) was full, and then the kernel drops everything until \
@@ -201,7 +202,7 @@ fn key(netns_id: u64, all_netns: bool) -> String {
 
 const KEY_ALL_NETNS: &str = "ctnetlink/events";
 
-/// What a message tells, and whether of an expectation; `None` if it is no event.
+/// The kind of event, and whether it concerns an expectation; `None` if the message is not an event.
 fn kind(message: &Message<'_>) -> Option<(NatEventKind, bool)> {
     let (subsystem, kind) = (message.kind >> 8, message.kind & 0xff);
     let is_expectation = match subsystem {
@@ -218,7 +219,7 @@ fn kind(message: &Message<'_>) -> Option<(NatEventKind, bool)> {
     Some((kind, is_expectation))
 }
 
-/// When the kernel says that it happened (CTA_TIMESTAMP_EVENT; Linux 6.14).
+/// The kernel's time of the event (CTA_TIMESTAMP_EVENT; Linux 6.14).
 pub(crate) fn event_ns(told: &EventMessage<'_>) -> Option<u64> {
     let attrs = Attrs::new(told.message.payload.get(NFGENMSG..)?);
     attrs.flatten().find(|attr| attr.kind == cta::TIMESTAMP_EVENT)?.be64().ok()

@@ -1,4 +1,4 @@
-//! Events by the multicast groups of ctnetlink.
+//! Receives events through the multicast groups of ctnetlink.
 mod coalesce;
 pub(crate) mod messages;
 pub(crate) mod netns_watcher;

@@ -1,11 +1,11 @@
 //! Subscriptions to every namespace of the host.
 //!
-//! One socket receives the events of all namespaces that have an nsid in its own one (see
-//! [`crate::events::netlink::nsid`]), such as containers behind a veth pair, from their first packet on. Every other
-//! namespace gets a socket of its own, which is opened inside it. Namespaces come and go: they are looked for again
-//! every second, and whenever an event carries an unknown nsid.
+//! One socket receives the events of all namespaces that have an nsid in its own namespace (see
+//! [`crate::events::netlink::nsid`]), such as containers connected by a veth pair, from their first packet on. Every
+//! other namespace gets a separate socket, which is opened inside it. Namespaces come and go: the watcher scans for
+//! them every second, and whenever an event carries an unknown nsid.
 //!
-//! A socket keeps its namespace alive: it is closed when nothing else leads to the namespace.
+//! A socket keeps its namespace alive, so it is closed when nothing else refers to the namespace.
 use std::collections::{HashMap, HashSet};
 
 use sys::{BufferBudget, FoundNetns, NetnsOwner, clock, netns};
@@ -16,19 +16,19 @@ use netlink::datagrams::{DUPLICATE, UNKNOWN_NETNS};
 
 /// Time between two scans for namespaces, in nanoseconds.
 const RESCAN_NS: u64 = 1_000_000_000;
-/// An unknown nsid asks for another scan after this time, in nanoseconds.
+/// An unknown nsid triggers another scan after this time, in nanoseconds.
 const RETRY_NS: u64 = 1_000_000_000;
 
-/// The smallest useful receive buffer: about a hundred events.
+/// Minimum useful receive buffer: about a hundred events.
 const BUFFER_BYTES_MIN: u32 = 64 << 10;
 
-/// Knows which namespaces there are, and which socket receives the events of each.
+/// Tracks the existing namespaces, and which socket receives the events of each.
 pub(crate) struct NetnsWatcher {
     find: FindNamespaces,
-    /// Inode of the namespace that the first socket is in.
+    /// Inode of the first socket's namespace.
     own: u64,
     budget: BufferBudget,
-    /// Highest number of namespaces so far that got no receive buffer for lack of memory.
+    /// Highest number of namespaces so far that got no receive buffer because the memory limit was reached.
     left_out: u64,
     /// True if the first socket receives the events of every namespace with an nsid.
     receives_by_nsid: bool,
@@ -47,7 +47,7 @@ pub(crate) struct NetnsWatcher {
 
 impl NetnsWatcher {
     /// Extends the first of `sockets`, which is in the calling thread's namespace `own`, to every namespace with an
-    /// nsid, and adds a socket for each of the others.
+    /// nsid, and adds a socket for each other namespace.
     pub(crate) fn open(
         OtherNetns { find, buffers }: OtherNetns,
         own: u64,
@@ -80,17 +80,17 @@ impl NetnsWatcher {
         watcher
     }
 
-    /// Number of namespaces that could not be subscribed to, or that got no receive buffer for lack of memory.
+    /// Number of namespaces that could not be subscribed to, or that got no receive buffer because of the memory limit.
     pub(crate) fn unreachable(&self) -> u64 {
         self.unreachable.len() as u64 + self.left_out
     }
 
-    /// Number of namespaces that were subscribed to only after they may have had events.
+    /// Number of namespaces whose subscription started only after they may have had events.
     pub(crate) fn late(&self) -> u64 {
         self.late
     }
 
-    /// The inode of the namespace with this nsid; [`DUPLICATE`] if a socket of its own receives the same event.
+    /// The inode of the namespace with this nsid; [`DUPLICATE`] if a separate socket receives the same event.
     /// [`UNKNOWN_NETNS`] if it is unknown: then a scan follows soon.
     pub(crate) fn netns_of(&mut self, nsid: i32) -> u64 {
         match self.nsids.inode(nsid) {
@@ -119,8 +119,8 @@ impl NetnsWatcher {
         i32::try_from(left_ns / 1_000_000 + 1).unwrap_or(i32::MAX)
     }
 
-    /// Scans for namespaces and adds the sockets that new ones need. Returns the indexes of the sockets whose
-    /// namespace is gone, ascending.
+    /// Scans for namespaces and adds the sockets that new ones need. Returns the indexes of the sockets whose namespace
+    /// no longer exists, in ascending order.
     pub(crate) fn rescan(&mut self, sockets: &mut Vec<EventSocket>, groups: u32) -> Vec<usize> {
         let found = (self.find)();
         let alive: HashSet<u64> = found.iter().map(|found| found.netns_id).collect();
@@ -161,7 +161,7 @@ impl NetnsWatcher {
         !has_nsid || has_socket
     }
 
-    /// Makes a socket with a receive buffer of `bytes` receive the namespace's events, or no socket if `bytes` is 0.
+    /// Lets a socket with a receive buffer of `bytes` receive the namespace's events, or no socket if `bytes` is 0.
     fn subscribe(&mut self, found: &FoundNetns, bytes: u64, sockets: &mut Vec<EventSocket>, groups: u32) {
         let inode = found.netns_id;
         if let Some(before) = self.single.get_mut(&inode) {

@@ -1,9 +1,9 @@
-//! The namespace of an event, where one socket receives the events of many.
+//! Finds the namespace of an event when one socket receives the events of many namespaces.
 //!
-//! A namespace has a number (nsid) for another one when the kernel needs it, for a veth pair between the two, or when
-//! `ip netns set` asked for it. A socket with NETLINK_LISTEN_ALL_NSID receives the messages of every namespace that
-//! has an nsid in the socket's one, and the nsid is all that comes with a message. No nsid is assigned here: it would
-//! outlive the process.
+//! The kernel assigns a namespace a number (nsid) within another namespace when it needs one, for example for a veth
+//! pair between the two, or when `ip netns set` requests it. A socket with NETLINK_LISTEN_ALL_NSID receives the
+//! messages of every namespace that has an nsid in the socket's namespace, and each message carries only the nsid. No
+//! nsid is assigned here: it would outlive the process.
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -50,11 +50,11 @@ impl NsidMap {
         self.known.contains(&inode)
     }
 
-    /// Asks the kernel for the nsid that the calling thread's namespace has for `other`, records and returns it.
+    /// Asks the kernel for the nsid that the calling thread's namespace has for `other`, stores it and returns it.
     pub(crate) fn learn(&mut self, inode: u64, other: &NetNs) -> Result<Option<i32>, SysError> {
         let nsid = nsid_of(other)?;
         if let Some(nsid) = nsid {
-            // The kernel reuses the nsid of a namespace that is gone.
+            // The kernel reuses the nsid of a removed namespace.
             if let Some(before) = self.inodes.insert(nsid, inode) {
                 self.known.remove(&before);
             }
@@ -70,7 +70,7 @@ impl NsidMap {
     }
 }
 
-/// The nsid that the calling thread's namespace has for another one; `None` if it has none. Assigns none.
+/// The nsid of `other` in the calling thread's namespace; `None` if it has no nsid there. Does not assign an nsid.
 fn nsid_of(other: &NetNs) -> Result<Option<i32>, SysError> {
     let socket = NetlinkSocket::open(ROUTE)?;
     let mut request = Request::one(RTM_GETNSID);

@@ -1,6 +1,6 @@
-//! The thread that receives events from the kernel, and does nothing else ([`netlink::datagrams`] says why).
+//! The dedicated thread that receives events from the kernel ([`netlink::datagrams`] explains why).
 //!
-//! The kernel drops a message that finds the receive buffer full, and from then on every message until that buffer is
+//! When the receive buffer is full, the kernel drops the message, and from then on every message until the buffer is
 //! empty (NETLINK_S_CONGESTED in net/netlink/af_netlink.c).
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -12,9 +12,9 @@ use crate::events::netlink::coalesce::{COALESCE_MS, Coalescer};
 use crate::events::netlink::netns_watcher::NetnsWatcher;
 use crate::events::netlink::subscribe::{EventSocket, Scope, SubscribeOptions};
 
-/// Most datagrams received from one socket before the next one has its turn.
+/// Maximum number of datagrams received from one socket before the next socket's turn.
 const DATAGRAMS_PER_TURN: usize = 4096;
-/// After a loss, a pause without messages of this length ends the burst: then an empty batch reports the pause.
+/// After a loss, a pause of this length without messages ends the burst, and an empty batch reports the pause.
 const PAUSE_MS: i32 = 100;
 /// 64 MiB at most: some 260,000 messages wait while rows are written. A chunk holds some 1,000 of them; an event has
 /// 200 to 400 bytes, 1 KiB with every attribute.
@@ -24,18 +24,18 @@ pub(crate) const CHUNKS: ChunkSizes = ChunkSizes { bytes: 256 << 10, datagram_by
 struct ReaderThread {
     sockets: Vec<EventSocket>,
     groups: u32,
-    /// Finds further namespaces, if all are subscribed to.
+    /// Finds further namespaces if all are subscribed to.
     watcher: Option<NetnsWatcher>,
-    /// The counts that go into the next batch.
+    /// The counts for the next batch.
     header: BatchHeader,
     /// The batch that is being filled.
     chunk: Chunk,
     output: ChunkSender,
-    /// Readable once the run shall end.
+    /// Becomes readable when the run is to end.
     stop: UnixStream,
     /// Frames of `chunk` whose namespace is unknown so far: offset and nsid.
     pending_nsids: Vec<(usize, i32)>,
-    /// Datagrams received so far.
+    /// Number of datagrams received so far.
     received: u64,
     /// True if messages were lost since the last reported pause.
     reports_next_pause: bool,
@@ -79,20 +79,20 @@ impl ReaderThread {
         Ok(())
     }
 
-    /// How long to wait for messages; -1 without a limit.
+    /// Time to wait for messages in milliseconds; -1 without a limit.
     fn timeout_ms(&self) -> i32 {
         let rescan_ms = self.watcher.as_ref().map_or(-1, NetnsWatcher::next_rescan_ms);
         let is_soon = (0..=PAUSE_MS).contains(&rescan_ms);
         if self.reports_next_pause && !is_soon { PAUSE_MS } else { rescan_ms }
     }
 
-    /// Leaves the groups, then receives what still waits: the counts of the last batch are final.
+    /// Leaves the groups, then receives the remaining messages, so that the counts of the last batch are final.
     fn finish(&mut self) -> Result<(), SysError> {
         for index in 0..self.sockets.len() {
             if let Some(socket) = self.sockets.get(index) {
                 socket.netlink.leave(self.groups)?;
             }
-            // This ends: the socket gets no further message.
+            // This loop ends: the socket gets no further messages.
             self.receive(index, usize::MAX)?;
             self.update_drop_count(index)?;
         }
@@ -100,7 +100,7 @@ impl ReaderThread {
         Ok(())
     }
 
-    /// Receives what waits at one socket, at most `datagrams_max` datagrams.
+    /// Receives the waiting messages of one socket, at most `datagrams_max` datagrams.
     fn receive(&mut self, index: usize, datagrams_max: usize) -> Result<(), SysError> {
         for _ in 0..datagrams_max {
             if self.chunk.is_full() {
@@ -128,7 +128,7 @@ impl ReaderThread {
         self.watcher.as_mut().map_or(UNKNOWN_NETNS, |watcher| watcher.netns_of(nsid))
     }
 
-    /// Adds what one socket missed since the last call to the counts.
+    /// Adds the messages that one socket missed since the last call to the counts.
     fn update_drop_count(&mut self, index: usize) -> Result<(), SysError> {
         let Some(socket) = self.sockets.get_mut(index) else { return Ok(()) };
         let missed = socket.update_drop_count()?;
@@ -138,14 +138,14 @@ impl ReaderThread {
         Ok(())
     }
 
-    /// Sends the batch and begins another one; waits while every chunk is in use.
+    /// Sends the batch and starts the next; waits while every chunk is in use.
     fn send_chunk(&mut self) {
         self.header.sockets = self.sockets.len() as u64;
         self.pending_nsids.clear();
         self.is_disconnected |= !self.output.send(&mut self.chunk, &self.header);
     }
 
-    /// Names the namespaces in frames of the batch that were unknown when their messages arrived, as far as the last
+    /// Fills in the namespaces of frames in the batch that were unknown when their messages arrived, as far as the last
     /// scan has found them.
     fn resolve_pending_nsids(&mut self) {
         for (at, nsid) in std::mem::take(&mut self.pending_nsids) {
@@ -154,13 +154,13 @@ impl ReaderThread {
         }
     }
 
-    /// Subscribes to namespaces that appeared, and closes the sockets of those that are gone, if a scan is due.
+    /// If a scan is due, subscribes to new namespaces and closes the sockets of removed ones.
     fn rescan_netns(&mut self) -> Result<(), SysError> {
         let Some(watcher) = self.watcher.as_mut().filter(|watcher| watcher.is_due()) else { return Ok(()) };
         let gone = watcher.rescan(&mut self.sockets, self.groups);
         (self.header.late, self.header.unreachable) = (watcher.late(), watcher.unreachable());
         for index in gone.into_iter().rev() {
-            // Only this socket keeps the namespace alive: its last messages wait already.
+            // Only this socket keeps the namespace alive: its last messages are already waiting.
             self.receive(index, DATAGRAMS_PER_TURN)?;
             self.update_drop_count(index)?;
             self.sockets.remove(index);
@@ -169,7 +169,7 @@ impl ReaderThread {
     }
 }
 
-/// Opens the sockets and starts the thread: events from now on are received.
+/// Opens the sockets and starts the thread, which receives all events from then on.
 pub(crate) fn open_reader(options: SubscribeOptions<'_>, sizes: ChunkSizes) -> Result<DatagramReader<'_>, SysError> {
     let SubscribeOptions { groups, buffer_bytes, netns_id, find, stop } = options;
     let scope = if find.is_some() { Scope::AllWithNsid(netns_id) } else { Scope::Netns(netns_id) };

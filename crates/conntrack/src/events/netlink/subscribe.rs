@@ -1,4 +1,4 @@
-//! What is subscribed to, and one subscribed socket.
+//! Options of a subscription, and a subscribed socket.
 use sys::{Errno, NetlinkSocket, Received, SysError};
 
 use crate::backends::netlink::uapi::NETLINK_NETFILTER;
@@ -13,7 +13,7 @@ pub mod groups {
     pub const UPDATE: u32 = 1 << 1;
     /// Entries that end.
     pub const DESTROY: u32 = 1 << 2;
-    /// All of these.
+    /// The three event types of entries.
     pub const ALL: u32 = NEW | UPDATE | DESTROY;
     /// New expectations.
     pub const EXPECT_NEW: u32 = 1 << 3;
@@ -26,7 +26,7 @@ pub mod groups {
 /// Default of [`SubscribeOptions::buffer_bytes`]: 8 MiB hold some 20,000 events.
 pub const BUFFER_BYTES: u32 = 8 << 20;
 
-/// What is subscribed to, and how.
+/// Options of a subscription.
 pub struct SubscribeOptions<'h> {
     /// Bits of [`groups`].
     pub groups: u32,
@@ -35,9 +35,9 @@ pub struct SubscribeOptions<'h> {
     pub buffer_bytes: u32,
     /// Inode of the calling thread's namespace.
     pub netns_id: u64,
-    /// How the other namespaces are found, if all of them are subscribed to.
+    /// Finds the other namespaces, if all are subscribed to.
     pub find: Option<OtherNetns>,
-    /// Returns true once the run shall end. Called some twenty times a second.
+    /// Returns true to end the run. Called some twenty times per second.
     pub stop: &'h dyn Fn() -> bool,
 }
 
@@ -46,7 +46,7 @@ pub struct SubscribeOptions<'h> {
 pub(crate) enum Scope {
     /// Only the namespace with this inode.
     Netns(u64),
-    /// The socket's own namespace (with this inode) and every one that has an nsid there.
+    /// The socket's own namespace (with this inode) and every namespace that has an nsid there.
     AllWithNsid(u64),
 }
 
@@ -63,18 +63,19 @@ pub(crate) struct EventSocket {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Enobufs {
     None,
-    /// Seen; the counter has not been read since.
+    /// An error was seen; the counter has not been read since.
     Seen,
-    /// Seen, and the counter did not change: it may yet, for the kernel reports the error a moment before it counts.
+    /// An error was seen and the counter did not change. It may still change, because the kernel reports the error a
+    /// moment before it counts.
     Unexplained,
 }
 
-/// What a socket missed since the last look.
+/// Messages that a socket missed since the last check.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Missed {
     /// Messages that the kernel dropped because the receive buffer was full.
     pub(crate) dropped: u32,
-    /// True if the kernel had no memory to make a message: such a one is not in its counter.
+    /// True if the kernel had no memory to build a message; its drop counter does not include that message.
     pub(crate) alloc_failed: bool,
 }
 
@@ -88,8 +89,8 @@ impl EventSocket {
         Ok(EventSocket { netlink, scope, drops, enobufs: Enobufs::None })
     }
 
-    /// Receives the next waiting datagram into `place`; `None` if none waits. One system call, another one for each
-    /// ENOBUFS, which says that messages were lost and not which.
+    /// Receives the next waiting datagram into `place`; `None` if none waits. One system call, plus one for each
+    /// ENOBUFS error, which reports that messages were lost but not which.
     pub(crate) fn receive(&mut self, place: &mut [u8]) -> Result<Option<Received>, SysError> {
         loop {
             match self.netlink.receive_waiting(place) {

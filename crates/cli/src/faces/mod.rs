@@ -34,7 +34,7 @@ pub(crate) type Run = fn(&Call) -> u8;
 /// The switches of a face's tool, for completion.
 type Switches = fn() -> Vec<String>;
 
-/// All faces, with the name of the tool that each replaces.
+/// The faces, with the name of the tool that each replaces.
 const FACES: &[(&str, Run, Switches)] = &[
     ("ss", ss::run, ss::switches),
     ("netstat", netstat::run, netstat::switches),

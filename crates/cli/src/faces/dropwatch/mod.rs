@@ -1,8 +1,9 @@
-//! The face of dropwatch 1.5: commands on standard input, and each second the places that dropped packets.
+//! The dropwatch 1.5 face: reads commands from standard input and prints, each second, the locations that dropped
+//! packets.
 //!
-//! Drops are counted at the tracepoint `kfree_skb`, as `netwren drops` counts them, of every namespace and with those
-//! that are routine. Single packets (`set alertmode packet`) and what hardware drops (`set hw true`) come from the
-//! kernel's drop_monitor, whose settings are those of the run: the host's come back when monitoring stops.
+//! Drops are counted at the tracepoint `kfree_skb`, like `netwren drops` does, but in every namespace and including
+//! routine drops. Single packets (`set alertmode packet`) and hardware drops (`set hw true`) come from the kernel's
+//! drop_monitor, which runs with this run's settings; the host's settings are restored when monitoring stops.
 
 mod monitor;
 
@@ -37,16 +38,16 @@ show				 - show existing configuration
 stats				 - show statistics
 ";
 
-/// The settings that commands make before monitoring starts.
+/// Settings that commands change before monitoring starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct DropwatchSettings {
-    /// Lines of drops, or packets, after which monitoring stops; 0: never.
+    /// Number of lines of drops, or of packets, after which monitoring stops; 0: never.
     limit: u64,
-    /// True: each packet; else sums.
+    /// True to show each packet, false for sums.
     is_packet: bool,
-    /// Bytes of each packet that are handed over; 0: all.
+    /// Bytes to copy of each packet; 0 for all.
     trunc: u32,
-    /// Packets of each CPU that may wait for us.
+    /// Length of the packet queue of each CPU.
     queue: u32,
     software: bool,
     hardware: bool,
@@ -59,21 +60,21 @@ impl Default for DropwatchSettings {
     }
 }
 
-/// The tool's exit code for everything that goes wrong.
+/// The tool's exit code for all errors.
 const FAILED: u8 = 1;
-/// Time between two looks for a signal.
+/// Time between checks for a signal.
 const LOOK: Duration = Duration::from_millis(50);
-/// Longest line of standard input that is looked at.
+/// Maximum length of a line from standard input.
 const LINE_MAX: u64 = 4096;
 
-/// Task that the switches ask for.
+/// The task that the switches select.
 #[derive(Debug, PartialEq, Eq)]
 enum DropwatchCall {
-    /// Commands are read; true: with the names of functions.
+    /// Run the command prompt; true to resolve function names.
     Run(bool),
     Help,
     Methods,
-    /// Nothing: there is no such method.
+    /// Fail, because the method is unknown.
     UnknownMethod(String),
 }
 
@@ -136,10 +137,10 @@ fn print(text: &str) -> u8 {
     if output::print(text) == Exit::Ok { 0 } else { FAILED }
 }
 
-/// Lines of standard input, until it ends.
+/// Reads lines from standard input in a thread, until end of input.
 fn lines() -> Receiver<String> {
     let (tell, told) = mpsc::channel();
-    // It ends with the process: nothing else can end a read.
+    // The thread ends with the process, because nothing else can interrupt its read.
     let reader = std::thread::Builder::new().name("stdin".to_owned()).spawn(move || {
         let mut input = std::io::stdin().lock();
         let mut line = String::new();
@@ -155,7 +156,7 @@ fn lines() -> Receiver<String> {
     told
 }
 
-/// The prompt, and what it knows.
+/// The prompt and its state.
 struct Prompt {
     session: Session,
     lines: Receiver<String>,
@@ -174,7 +175,7 @@ impl Prompt {
             };
             let line = line.trim_end_matches(['\n', '\r']);
             if !has_terminal {
-                // What a terminal would show.
+                // Echo the line like a terminal.
                 print(&format!("{}\n", sys::escaped(line.as_bytes())));
             }
             match line {
@@ -210,7 +211,7 @@ impl Prompt {
         }
     }
 
-    /// The packets that the kernel's monitor could not tell of since the host booted, as `stats` shows them.
+    /// The text of `stats`: packets that the kernel's drop monitor could not report since boot.
     fn losses(&self) -> String {
         match ::drops::monitor_losses(self.session.host()) {
             Ok([software, hardware]) => format!(
@@ -224,7 +225,7 @@ impl Prompt {
         }
     }
 
-    /// Shows drops until the limit, Ctrl-C, or a line that asks for the end.
+    /// Shows drops until the limit, Ctrl-C, or a line that stops it.
     fn monitor(&mut self) -> Result<MonitoringEnd, String> {
         print("Enabling monitoring...\n");
         let mut monitor = Monitor::open(&self.session, self.with_names, self.settings)?;
@@ -233,12 +234,12 @@ impl Prompt {
     }
 }
 
-/// `set sw` and `set hw` with another word than true, false, 1, 0: the tool ends.
+/// A value of `set sw` or `set hw` other than true, false, 1 or 0, on which the tool exits.
 #[derive(Debug, PartialEq, Eq)]
 struct NotBoolean;
 
 impl DropwatchSettings {
-    /// Does what a line asks for and returns what is said of it; other lines are passed over, as in the tool.
+    /// Executes a line and returns its message. Unknown lines are ignored, as in the tool.
     fn change(&mut self, line: &str) -> Result<String, NotBoolean> {
         if line.starts_with("show") {
             let mode = if self.is_packet { "Packet" } else { "Summary" };
@@ -278,7 +279,7 @@ impl DropwatchSettings {
         })
     }
 
-    /// The origins of drops that are monitored: without a word, software.
+    /// The origins of drops to monitor; software drops by default.
     fn origins(&self) -> DropOrigins {
         match (self.software, self.hardware) {
             (_, false) => DropOrigins::Software,

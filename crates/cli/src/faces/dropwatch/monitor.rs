@@ -1,4 +1,4 @@
-//! Lines that dropwatch prints while it monitors.
+//! Monitors drops and prints dropwatch's lines.
 
 use super::{DropwatchSettings, LOOK};
 use crate::local_time::local_time;
@@ -12,26 +12,26 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
 
-/// The kernel gathers drops for as long before it tells of them.
+/// The kernel collects drops for the same time before it reports them.
 const ROUND_NS: u64 = 1_000_000_000;
 
-/// End of monitoring.
+/// How monitoring ended.
 pub(super) enum MonitoringEnd {
-    /// The limit, Ctrl-C or a line ended it: commands are read again.
+    /// By the limit, Ctrl-C or `stop`: the prompt continues.
     Stopped,
-    /// `exit`, another signal or a closed output ended it, and the run with it.
+    /// By `exit`, another signal or a closed output: the run ends as well.
     Interrupted,
 }
 
-/// The source of the drops that are shown.
+/// The source of drops.
 enum DropTeller {
-    /// Sums at the tracepoint.
+    /// Sums, counted at the tracepoint.
     Counter(RefCell<Option<DropCounter>>),
-    /// The kernel's drop monitor, with each packet.
+    /// Single packets, from the kernel's drop monitor.
     Monitor(DropMonitor),
 }
 
-/// Packets of a round, by place and by trap.
+/// Packets of one round, by location and by trap.
 #[derive(Default)]
 struct RoundDrops {
     places: BTreeMap<u64, u64>,
@@ -39,7 +39,7 @@ struct RoundDrops {
 }
 
 impl RoundDrops {
-    /// Adds one. There are no more places and traps than the kernel's code has.
+    /// Counts one drop. Memory is bounded by the number of locations and traps in the kernel's code.
     fn add(&mut self, alert: &DropAlert<'_>) {
         match alert.trap {
             None => *self.places.entry(alert.place).or_default() += 1,
@@ -48,7 +48,7 @@ impl RoundDrops {
     }
 }
 
-/// Drops that are being monitored.
+/// A running monitor.
 pub(super) struct Monitor<'s> {
     session: &'s Session,
     teller: DropTeller,
@@ -56,15 +56,15 @@ pub(super) struct Monitor<'s> {
     symbols: Symbols,
     with_names: bool,
     round: RoundDrops,
-    /// Lines of drops, or packets, so far.
+    /// Number of lines of drops, or of packets, shown so far.
     shown: u64,
-    /// Packets that are not written yet.
+    /// Lines for packets not written yet.
     text: Vec<u8>,
     stats: Accounting,
 }
 
 impl<'s> Monitor<'s> {
-    /// Monitors drops of every namespace from here on.
+    /// Starts to monitor the drops of every namespace.
     pub(super) fn open(
         session: &'s Session,
         with_names: bool,
@@ -74,7 +74,7 @@ impl<'s> Monitor<'s> {
         let teller = match settings.origins() {
             DropOrigins::Software if !settings.is_packet => DropCounter::open(host, DropScope::AllNetns, None)
                 .map(|counter| DropTeller::Counter(RefCell::new(Some(counter)))),
-            // Of what hardware dropped nothing but the trap is shown.
+            // For hardware drops only the trap is shown.
             origins => {
                 let bytes = if settings.is_packet { settings.trunc } else { 1 };
                 DropMonitor::open(host, origins, bytes, settings.queue).map(DropTeller::Monitor)
@@ -85,7 +85,7 @@ impl<'s> Monitor<'s> {
         Ok(Monitor { session, teller, settings, symbols, with_names, round, shown: 0, text, stats })
     }
 
-    /// Prints what was dropped: packets at once, sums each second.
+    /// Prints drops: packets at once, sums every second.
     pub(super) fn run(&mut self, lines: &Receiver<String>) -> Result<MonitoringEnd, String> {
         let begin_ns = sys::clock::monotonic_ns();
         let ended = (1..).find_map(|round: u64| {
@@ -116,14 +116,14 @@ impl<'s> Monitor<'s> {
         self.settings.limit > 0 && self.shown >= self.settings.limit
     }
 
-    /// Waits for the end of a round; how monitoring shall end, if it was asked for before.
+    /// Waits for the end of a round. Returns the reason if monitoring ends before it.
     fn wait(&mut self, end_ns: u64, lines: &Receiver<String>) -> Option<MonitoringEnd> {
         loop {
             if let Err(error) = self.take() {
                 say(&format!("dropwatch: {error}"));
                 return Some(MonitoringEnd::Interrupted);
             }
-            // At the end of input monitoring goes on, as in the tool, which reads none meanwhile.
+            // At end of input, monitoring continues as in the tool, which reads no input during monitoring.
             match lines.try_recv().as_deref().map(str::trim) {
                 Ok("stop") => return Some(MonitoringEnd::Stopped),
                 Ok("exit") => return Some(MonitoringEnd::Interrupted),
@@ -141,7 +141,7 @@ impl<'s> Monitor<'s> {
         }
     }
 
-    /// Takes what waits. Packets are written.
+    /// Takes pending drops, and writes single packets.
     fn take(&mut self) -> Result<(), String> {
         let (settings, shown, text, round) = (self.settings, &mut self.shown, &mut self.text, &mut self.round);
         match &mut self.teller {
@@ -160,12 +160,12 @@ impl<'s> Monitor<'s> {
                 taken.map_err(|error| error.to_string())?;
             }
         }
-        // Nobody reads: the end of the round finds that as well.
+        // Stdout is closed; the end of the round will detect that.
         let _ = sys::Out::stdout().write_all(&std::mem::take(text));
         Ok(())
     }
 
-    /// Adds what the counter counted in a round.
+    /// Adds the sums that the counter collected in a round.
     fn read_counter(&mut self) -> Result<(), String> {
         let DropTeller::Counter(counter) = &self.teller else { return self.take() };
         let options = DropOptions { scope: DropScope::AllNetns, all: true, sums_rounds: false };
@@ -205,7 +205,7 @@ impl<'s> Monitor<'s> {
         Ok(())
     }
 
-    /// Says what the drop monitor could not tell.
+    /// Reports the drops that the drop monitor lost.
     fn count_lost(&mut self) {
         let DropTeller::Monitor(monitor) = &self.teller else { return };
         match monitor.lost() {
@@ -222,7 +222,7 @@ impl<'s> Monitor<'s> {
     }
 }
 
-/// A packet as the face shows it.
+/// Converts an alert to the packet that the face prints.
 fn packet<'a>(alert: &DropAlert<'a>) -> PacketAlert<'a> {
     const SECOND_NS: u64 = 1_000_000_000;
     let second = i64::try_from(alert.wall_ns / SECOND_NS).unwrap_or(0);

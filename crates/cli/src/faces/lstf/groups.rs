@@ -4,19 +4,19 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use sys::Host;
 
-/// Process groups by pid, read when asked for and kept: a round shows few processes.
+/// Process groups by pid, read at the first lookup and cached: a round shows few processes.
 pub(super) struct Groups<'h> {
     host: &'h Host,
     known: RefCell<HashMap<u32, u32>>,
 }
 
 impl<'h> Groups<'h> {
-    /// Groups of this host's processes; nothing is read yet.
+    /// Makes an empty cache for this host's processes.
     pub(super) fn new(host: &'h Host) -> Groups<'h> {
         Groups { host, known: RefCell::default() }
     }
 
-    /// The group of `pid`; 0 if the process is gone or may not be read.
+    /// The group of `pid`; 0 if the process has exited or cannot be read.
     pub(super) fn of(&self, pid: u32) -> u32 {
         if let Some(&group) = self.known.borrow().get(&pid) {
             return group;
@@ -29,8 +29,8 @@ impl<'h> Groups<'h> {
     }
 }
 
-/// The fifth field of /proc/PID/stat. The second is the process name in parentheses, which may hold anything: the
-/// fields that follow are counted from the last `)`.
+/// The fifth field of /proc/PID/stat. The second field is the process name in parentheses and may contain any
+/// character, so the remaining fields are counted from the last `)`.
 fn group_in(stat: &[u8]) -> Option<u32> {
     let end_of_name = stat.iter().rposition(|&b| b == b')')?;
     let rest = std::str::from_utf8(stat.get(end_of_name + 1..)?).ok()?;
@@ -60,7 +60,7 @@ mod tests {
     fn our_own_group_and_one_that_is_gone() {
         let host = Host::live();
         let groups = Groups::new(&host);
-        // A group whose leader is in another pid namespace reads as 0 there.
+        // If the group's leader is in another pid namespace, its id reads as 0.
         let ours = std::fs::read("/proc/self/stat").ok().and_then(|stat| group_in(&stat));
         assert_eq!(Some(groups.of(std::process::id())), ours);
         // Above the kernel's largest pid.

@@ -1,9 +1,9 @@
-//! Flows that wait for the names of their hosts.
+//! Flows that wait for their hosts' names.
 
 use record::rows::{Direction, Flow, FlowStates};
 use record::{Addr, Owner, Proto};
 
-/// What lstf shows of a flow.
+/// The parts of a flow that lstf shows.
 #[derive(Clone, Copy)]
 pub(super) struct Kept {
     direction: Direction,
@@ -30,7 +30,7 @@ impl Kept {
         }
     }
 
-    /// The flow again, with what lstf shows of it.
+    /// A flow with the values that lstf shows.
     pub(super) fn flow(&self) -> Flow<'_> {
         Flow {
             netns_id: 0,

@@ -1,9 +1,9 @@
-//! The face of lstf 0.7.2: host flows of TCP.
+//! The lstf 0.7.2 face: host flows of TCP.
 //!
-//! Not copied, because it is wrong: the random order, columns that run into each other, the direction of connections
-//! to a service with one address, JSON without a final newline, and an exit code for `--help`, a refusal of `-w=3s`, an
-//! end at the first unreadable process, a wait for every name. `--bug-compatible` brings the layout, the direction
-//! and the missing newline back, never the rest.
+//! These defects are not reproduced: random order, columns that run into each other, the wrong direction for
+//! connections to a service with one address, JSON without a final newline, a failing exit code for `--help`,
+//! rejection of `-w=3s`, an end at the first unreadable process, and an unlimited wait for names. `--bug-compatible`
+//! restores the layout, the direction and the missing newline, but not the rest.
 
 mod groups;
 mod kept;
@@ -15,7 +15,7 @@ use crate::messages::say;
 use crate::output;
 use switches::Ask;
 
-/// lstf's exit code for everything that goes wrong.
+/// lstf's exit code for all errors.
 const FAILED: u8 = 11;
 const OK: u8 = 0;
 
@@ -62,7 +62,7 @@ pub(crate) fn run(call: &Call) -> u8 {
         Ok(Ask::Credits) => print(CREDITS),
         Ok(Ask::Version) => {
             let line = concat!("lstf version 0.7.2, build netwren-", env!("CARGO_PKG_VERSION"), ", date  \n");
-            // lstf prints it there.
+            // lstf prints it on stderr.
             let _ = sys::out::Out::stderr().write_all(line.as_bytes());
             OK
         }

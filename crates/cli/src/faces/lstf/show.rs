@@ -1,4 +1,4 @@
-//! From lstf's switches to its table: one round, or one every few seconds.
+//! Reads flows and prints lstf's table, once or every few seconds.
 
 use super::super::read::{ReadError, read_rows};
 use super::groups::Groups;
@@ -24,11 +24,11 @@ use std::fmt;
 use std::time::Duration;
 use sys::Host;
 
-/// What lstf takes for private: RFC 1918, loopback, link-local and unique local addresses of IPv6.
+/// Addresses that lstf considers private: RFC 1918, loopback, and link-local and unique local addresses of IPv6.
 const PRIVATE: &[&str] =
     &["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "127.0.0.0/8", "::1/128", "fe80::/10", "fc00::/7"];
 
-/// How long the table waits for the names of its hosts. lstf waits as long as the resolver does.
+/// Maximum wait for the names of a table's hosts. lstf waits as long as the resolver takes.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Runs lstf with these switches; returns the exit code.
@@ -49,7 +49,7 @@ pub(super) fn run(switches: &Switches, bug_compatible: bool) -> u8 {
         out: Out::new(Stdout::new()),
     };
     match face.rounds() {
-        // As a shell tells of a program that SIGINT ended: the table is cut.
+        // The table is incomplete: use the exit code that a shell reports after SIGINT.
         Ok(_) if switches.watch.is_none() && session.interrupted() => 130,
         Ok(Ended::Whole) | Err(Failure::Sink(SinkError::Closed)) => OK,
         Ok(Ended::Partial) => FAILED,
@@ -60,14 +60,14 @@ pub(super) fn run(switches: &Switches, bug_compatible: bool) -> u8 {
     }
 }
 
-/// The host whose processes are looked through, if it is not the session's: lstf takes the place of /proc for them (and
-/// for nothing else) from `PROC_ROOT`, as a container does that has the host's /proc mounted.
+/// The host whose processes are searched, if not the session's. lstf reads the path of /proc from `PROC_ROOT` for
+/// processes only; a container sets it if the host's /proc is mounted in it.
 fn proc_root() -> Option<Host> {
     let root = std::env::var_os("PROC_ROOT").filter(|root| !root.is_empty())?;
     Some(Host::with_roots(root.into(), "/sys".into(), "/etc".into()))
 }
 
-/// Why there is no table.
+/// An error that leaves no table.
 enum Failure {
     Read(ReadError),
     Owners(HostError),
@@ -84,11 +84,11 @@ impl fmt::Display for Failure {
     }
 }
 
-/// How the rounds ended without an error of their own.
+/// The end of the rounds, if no error ended them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ended {
     Whole,
-    /// Flows are missing, or the wait for the next round failed; stderr says what.
+    /// Flows are missing, or the wait for the next round failed; stderr has the reason.
     Partial,
 }
 
@@ -120,8 +120,8 @@ impl Face<'_> {
         }
     }
 
-    /// Reads and shows the flows as they are now; what is missing is said on stderr. Partial if the kernel's table
-    /// broke off: owners that may not be looked at are no fault, as the empty cells show them.
+    /// Reads and shows the current flows, and reports on stderr what is missing. Returns `Partial` if reading the
+    /// kernel's table was cut short. Unreadable owners do not count, because their empty cells show them.
     fn round(&mut self) -> Result<Ended, Failure> {
         let mut stats = Accounting::default();
         let of_session = self.switches.processes && self.processes.is_none();
@@ -148,7 +148,8 @@ impl Face<'_> {
         Ok(if shown.is_partial() { Ended::Partial } else { Ended::Whole })
     }
 
-    /// Owners below `PROC_ROOT`. The kernel's own list of open files knows no such place: each process is looked into.
+    /// Reads owners below `PROC_ROOT` by searching each process, because the kernel's own list of open files does not
+    /// cover that path.
     fn owners_elsewhere(&self, stats: &mut Accounting) -> Result<Option<Owners>, Failure> {
         let Some(host) = self.processes.filter(|_| self.switches.processes) else { return Ok(None) };
         let owners = OwnersReader::new(Some(host::OwnersBackend::Proc)).read(host).map_err(Failure::Owners)?;
@@ -157,7 +158,7 @@ impl Face<'_> {
     }
 
     fn ephemeral(&self) -> Ephemeral {
-        // The kernel's default is as good as a refusal.
+        // If they cannot be read, the kernel's defaults apply.
         let ports = LocalPorts::read(self.session.host(), self.session.netns_id(), None).unwrap_or_default();
         let (first, last) = ports.range();
         Ephemeral { first, last }
@@ -210,7 +211,7 @@ fn read_flows(
     read_rows(session, source, demand(switches.processes), &Lookups::none(), each).map_err(Failure::Read)
 }
 
-/// Either form of the output.
+/// The writer of either output format.
 enum Writer<'a> {
     Table(LstfTable<'a>),
     Json(LstfJson<'a>),
@@ -244,7 +245,7 @@ fn demand(processes: bool) -> Demand<Flows> {
     Demand::new(&fields, Vec::new())
 }
 
-/// What lstf leaves out: other protocols, handshakes, and the peers that `-f` does not want.
+/// Conditions for lstf's rows: excludes other protocols, handshakes, and peers that `-f` filters out.
 fn conjuncts(peers: Peers) -> Vec<Conjunct<'static>> {
     let is_handshake = |row: &Socket<'_>| matches!(row.state, State::SYN_SENT | State::SYN_RECV | State::NEW_SYN_RECV);
     let mut all = vec![
@@ -262,7 +263,7 @@ fn conjuncts(peers: Peers) -> Vec<Conjunct<'static>> {
     let expr = match field_index::<Sockets>("peer_addr") {
         Some(field) => {
             let within = Expr::Test(Test { field, op: Op::Eq, operand: Operand::Prefixes(private.clone()) });
-            // `not in` would lose sockets without a peer, which lstf takes for public.
+            // `not in` would drop sockets without a peer, which lstf considers public.
             if wants_private { within } else { Expr::Not(Box::new(within)) }
         }
         None => Expr::And(Vec::new()),
@@ -280,7 +281,7 @@ fn words(name: &str, op: Op, words: &[&str]) -> Expr {
     }
 }
 
-/// `-- 15:04:05 -- `, local time.
+/// Formats `-- 15:04:05 -- ` in local time.
 fn round_head(seconds: i64) -> Vec<u8> {
     let mut head = b"-- ".to_vec();
     let time = sys::clock::local_time(seconds);
@@ -326,7 +327,7 @@ mod tests {
             ("::1", true),
             ("fe80::1", true),
             ("fd00::1", true),
-            // Carrier-grade NAT and IPv4 link-local are public to lstf.
+            // lstf considers carrier-grade NAT and IPv4 link-local addresses public.
             ("100.64.0.1", false),
             ("169.254.0.1", false),
             ("2001:db8::1", false),
@@ -337,7 +338,7 @@ mod tests {
         }
     }
 
-    /// A part without its field would be no condition for the source, which then answers for it exactly.
+    /// A part without its field would be no condition for the source, which would then count its rows as exact.
     #[test]
     fn every_part_has_its_field() {
         let all = conjuncts(Peers::Public);

@@ -1,13 +1,13 @@
-//! lstf's command line, as the flag library of lstf reads it: pure.
+//! Parses lstf's command line like lstf's flag library. Pure.
 
 use crate::faces::getopt;
 use std::ffi::OsString;
 use std::fmt;
 
-/// What the words ask for.
+/// The task that the command line selects.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Ask {
-    /// The flows.
+    /// Show the flows.
     Show(Switches),
     /// `--help`, `-h`.
     Help,
@@ -17,10 +17,10 @@ pub(super) enum Ask {
     Credits,
 }
 
-/// How the flows are shown.
+/// Options for the flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Switches {
-    /// `-n`: addresses, no names.
+    /// `-n`: addresses instead of names.
     pub(super) numeric: bool,
     /// `-p`.
     pub(super) processes: bool,
@@ -32,7 +32,7 @@ pub(super) struct Switches {
     pub(super) watch: Option<u32>,
 }
 
-/// Which peers `-f` chooses.
+/// The peers that `-f` selects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Peers {
     #[default]
@@ -41,14 +41,14 @@ pub(super) enum Peers {
     Private,
 }
 
-/// What is wrong with the words.
+/// Errors of the command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum UsageError {
-    /// A switch that lstf does not have.
+    /// A switch unknown to lstf.
     Unknown(String),
-    /// A switch without the word that it needs.
+    /// A switch whose value is missing.
     NoValue(&'static str),
-    /// A value that does not fit.
+    /// An invalid value: switch, value, and the expected form.
     Value(&'static str, String, &'static str),
 }
 
@@ -67,14 +67,14 @@ impl fmt::Display for UsageError {
     }
 }
 
-/// What stands behind a switch.
+/// The value that a switch takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Takes {
-    /// Nothing, or `=true`, `=false`.
+    /// No value, `=true` or `=false`.
     Bool,
     /// A word.
     Word,
-    /// `=SECONDS`, or nothing for 3.
+    /// `=SECONDS`; 3 without a value.
     Seconds,
 }
 
@@ -91,10 +91,10 @@ const SWITCHES: &[(char, &str, Takes)] = &[
     ('\0', "debug", Takes::Bool),
 ];
 
-/// Seconds of `-w` alone.
+/// Default interval of `-w` in seconds.
 const WATCH_DEFAULT: u32 = 3;
 
-/// Reads the words. Those that are no switches are ignored, as lstf ignores them; `--` ends the switches.
+/// Parses the command line. Like lstf, ignores words that are not switches; `--` ends the switches.
 pub(super) fn parse(args: &[OsString]) -> Result<Ask, UsageError> {
     let mut parsed = Parsed::default();
     let mut words = args.iter().map(|word| word.to_string_lossy().into_owned());
@@ -124,7 +124,7 @@ struct Parsed {
 }
 
 impl Parsed {
-    /// Letters behind one dash: `-np`, `-w=5`, `-fpublic`, `-f public`.
+    /// Parses letters after a single dash: `-np`, `-w=5`, `-fpublic`, `-f public`.
     fn cluster(&mut self, letters: &str, words: &mut impl Iterator<Item = String>) -> Result<(), UsageError> {
         let mut rest = letters;
         while let Some(letter) = rest.chars().next() {
@@ -153,7 +153,7 @@ impl Parsed {
             "version" => self.version = yes(name, value)?,
             "help" => self.help = yes(name, value)?,
             "credits" => self.credits = yes(name, value)?,
-            // `--debug` adds Go's stack to messages: there is nothing to add.
+            // `--debug` adds Go's stack to messages, which does not exist here.
             _ => _ = yes(name, value)?,
         }
         Ok(())
@@ -178,7 +178,7 @@ fn peers(value: String) -> Result<Peers, UsageError> {
     }
 }
 
-/// lstf's own help writes `3s`, which lstf refuses; we take both.
+/// Parses seconds. lstf's own help writes `3s`, which lstf rejects; netwren accepts both forms.
 fn seconds(value: Option<String>) -> Result<Option<u32>, UsageError> {
     let Some(value) = value else { return Ok(Some(WATCH_DEFAULT)) };
     match value.strip_suffix('s').unwrap_or(&value).parse() {
@@ -196,7 +196,7 @@ fn yes(name: &'static str, value: Option<String>) -> Result<bool, UsageError> {
     }
 }
 
-/// Its switches as they are written, for completion.
+/// The switches with their dashes, for completion.
 pub(super) fn written() -> Vec<String> {
     let names = |(letter, long, _): &(char, &'static str, Takes)| getopt::names_of(*letter as u8, long);
     SWITCHES.iter().flat_map(names).collect()
@@ -210,7 +210,7 @@ mod tests {
         parse(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
     }
 
-    /// One line for each way to write each switch.
+    /// One line for each form of each switch.
     #[test]
     fn every_switch() {
         let show = |switches| Ok(Ask::Show(switches));
@@ -236,7 +236,7 @@ mod tests {
             ("-w=5", show(Switches { watch: Some(5), ..none })),
             ("-w=5s", show(Switches { watch: Some(5), ..none })),
             ("-w=0", show(none)),
-            // A value behind a blank is no value of this switch: lstf ignores the word.
+            // lstf does not treat the next word as this switch's value, and ignores it.
             ("-w 5", show(Switches { watch: Some(3), ..none })),
             ("--watch", show(Switches { watch: Some(3), ..none })),
             ("--watch=7", show(Switches { watch: Some(7), ..none })),

@@ -1,4 +1,4 @@
-//! `netstat -i`: interfaces and the names that IPv4 addresses gave them, in netstat's order.
+//! `netstat -i`: interfaces and the labels of their IPv4 addresses, in netstat's order.
 
 use super::complain;
 use super::rounds::{Broken, repeat};
@@ -12,7 +12,7 @@ use sinks::Out;
 use sinks::face::netstat::{INTERFACES_HEADING, INTERFACES_TITLE, Interface};
 use std::collections::BTreeMap;
 
-/// Prints the interfaces, again and again if asked; the exit code.
+/// Prints the interfaces, repeatedly if requested; returns the exit code.
 pub(super) fn run(wanted: &Interfaces) -> u8 {
     let session = match Session::open(SessionTarget::default()) {
         Ok(session) => session,
@@ -52,7 +52,7 @@ fn read(session: &Session, wanted: &Interfaces) -> Result<Links, Broken> {
     let mut links = Links::read(host, netns, None)
         .map_err(|error| Broken::Reported(complain(&format!("cannot list the interfaces: {error}"), 1)))?;
     if wanted.long {
-        // Without IPv6 there is no file, and no address in it.
+        // The file is missing if IPv6 is off, and then there are no addresses.
         let _ = links.read_inet6(host, netns, None);
     }
     if links.over > 0 {
@@ -64,7 +64,7 @@ fn read(session: &Session, wanted: &Interfaces) -> Result<Links, Broken> {
     Ok(links)
 }
 
-/// An address with the name of an interface that does not exist: what came before is printed, nothing behind it.
+/// Reports an address whose label names an interface that does not exist, after printing all interfaces before it.
 fn gone(out: &mut Out<Stdout>, name: &[u8]) -> Broken {
     let flushed = out.flush();
     let name = String::from_utf8_lossy(name);
@@ -72,7 +72,7 @@ fn gone(out: &mut Out<Stdout>, name: &[u8]) -> Broken {
     flushed.map_or_else(Broken::Output, |()| Broken::Reported(1))
 }
 
-/// The first address of each name, in the kernel's order: the one that an ioctl by this name gets.
+/// The first address of each label in the kernel's order, which is the address that an ioctl with this name returns.
 fn first_addresses(links: &Links) -> BTreeMap<&[u8], &LinkAddr> {
     let mut first = BTreeMap::new();
     for addr in &links.addrs {
@@ -81,7 +81,7 @@ fn first_addresses(links: &Links) -> BTreeMap<&[u8], &LinkAddr> {
     first
 }
 
-/// The names of interfaces and aliases, each once.
+/// The names of interfaces and aliases, without duplicates.
 fn names(links: &Links) -> Vec<&[u8]> {
     let named = links.links.iter().map(|link| &*link.name);
     let labels = links.addrs.iter().map(|addr| &*addr.label).filter(|label| !label.is_empty());
@@ -91,8 +91,8 @@ fn names(links: &Links) -> Vec<&[u8]> {
     names
 }
 
-/// netstat's order: by the text before the last digits, by these digits as a number, by the alias's number. Where two
-/// names are equal in all of them, by their bytes.
+/// netstat's sort key: the text before the trailing digits, these digits as a number, the alias, its number. The bytes
+/// of the name break ties.
 fn order(name: &[u8]) -> (Vec<u8>, i64, Vec<u8>, i64, Vec<u8>) {
     let (body, alias) = match name.iter().rposition(|b| !b.is_ascii_digit()) {
         Some(at) if name.get(at) == Some(&b':') && at + 1 < name.len() => (name.get(..at), name.get(at + 1..)),
@@ -104,7 +104,7 @@ fn order(name: &[u8]) -> (Vec<u8>, i64, Vec<u8>, i64, Vec<u8>) {
     (text.into(), number(digits), body.into(), alias.map_or(-1, number), alias.unwrap_or_default().into())
 }
 
-/// Digits as a number; names have but fifteen characters.
+/// Parses digits; a name has at most fifteen characters.
 fn number(digits: &[u8]) -> i64 {
     digits.iter().fold(0i64, |n, digit| n.saturating_mul(10).saturating_add(i64::from(digit.saturating_sub(b'0'))))
 }

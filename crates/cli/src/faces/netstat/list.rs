@@ -1,4 +1,4 @@
-//! Lists of sockets: which are asked of the kernel, with what around them, how often.
+//! Lists sockets: selects the kernel's tables and lookups, and repeats.
 
 use super::super::read::{ReadError, read_rows};
 use super::complain;
@@ -17,10 +17,10 @@ use sinks::face::netstat::{Names, Show, Writer};
 use sockets::{Families, Options, SocketSource};
 use std::time::{Duration, Instant};
 
-/// How long names of hosts are waited for, in all. netstat waits for each.
+/// Total time to wait for host names. netstat waits for each one in turn.
 pub(super) const NAMES_WITHIN: Duration = Duration::from_secs(3);
 
-/// What stands around the sockets of one round.
+/// Lookups for the sockets of one round.
 #[derive(Default)]
 struct Known {
     owners: Option<Owners>,
@@ -28,7 +28,7 @@ struct Known {
     hosts: Option<HostNames>,
 }
 
-/// Prints the list, again and again if asked; the exit code.
+/// Prints the list, repeatedly if requested; returns the exit code.
 pub(super) fn run(list: &List) -> u8 {
     let session = match Session::open(SessionTarget::default()) {
         Ok(session) => session,
@@ -72,7 +72,7 @@ fn round(session: &Session, list: &List, known: &Known, writer: &mut Writer<'_, 
     writer.end().map_err(Broken::Output)?;
     messages::footer(&stats);
     grouped?;
-    // netstat ends with 1 where a table breaks off. The next round of `-c` may be whole.
+    // netstat exits with 1 if a table is cut short. With `-c`, the next round may be complete.
     if stats.is_partial() && !list.continuous { Err(Broken::Reported(1)) } else { Ok(()) }
 }
 
@@ -83,7 +83,7 @@ fn put_groups(
     lookups: &Lookups<'_>,
 ) -> Result<(), Broken> {
     let groups = groups(session, list).map_err(|()| {
-        // What netstat says.
+        // netstat's message.
         let words = "no support for `AF INET (igmp)' on this system.";
         Broken::Reported(complain(words, 1))
     });
@@ -91,7 +91,7 @@ fn put_groups(
     Ok(())
 }
 
-/// The memberships of the families asked for. An error if IPv4 has none: IPv6 may be missing.
+/// Reads the memberships of the selected families. Fails if those for IPv4 are missing; IPv6 is optional.
 fn groups(session: &Session, list: &List) -> Result<Groups, ()> {
     let (host, netns) = (session.host(), session.netns_id());
     let mut groups = Groups::default();
@@ -104,11 +104,11 @@ fn groups(session: &Session, list: &List) -> Result<Groups, ()> {
     Ok(groups)
 }
 
-/// Names of ports, and of IP protocols where raw sockets are listed.
+/// Reads the names of ports, and of IP protocols if raw sockets are listed.
 fn services(session: &Session, list: &List) -> Option<Services> {
     let mut services = Services::read(session.host()).ok()?;
     if list.raw {
-        // Without the file every protocol is a number.
+        // If the file is missing, every protocol is shown as a number.
         let _ = services.add_protocols(session.host());
     }
     Some(services)
@@ -132,14 +132,15 @@ fn read(
     proto: Proto,
     mut each: impl FnMut(&Socket<'_>) -> Disposition,
 ) -> Result<Accounting, ReadError> {
-    // netstat reads the kernel's files: of those that are not there it says nothing.
+    // netstat reads the kernel's files and does not report missing ones.
     let options = Options { families: list.families, quiet: true, ..Options::only(proto, session.netns_id()) };
     let source = SocketSource::new(session.host(), options).with_cache(session.cache());
     let show = list.options.show;
     let mut demand: Demand<Sockets> = Demand::new(&[], states(proto, show).into_iter().collect());
     demand.repeated = list.continuous;
     demand.need |= match proto {
-        // Retransmissions and probes both: the messages have but one of them outside tcp_info.
+        // Requests both, because the messages contain either retransmissions or probes, and the other only in
+        // tcp_info.
         Proto::Tcp if list.options.timers => need::TCP_INFO | need::TIMER | need::QUEUES,
         Proto::Tcp => need::QUEUES,
         Proto::Unix => need::UNIX_NAME | need::UNIX_REFS,
@@ -152,7 +153,7 @@ fn read(
     read_rows(session, &source, demand, &Lookups::none(), each)
 }
 
-/// The states that can be listed, for the kernel to filter by.
+/// The filter for the states to list, which the kernel can apply.
 fn states(proto: Proto, show: Show) -> Option<Expr> {
     let (op, word): (_, &[u8]) = match (proto, show) {
         (Proto::Tcp, Show::Listening) => (Op::Eq, b"listen"),
@@ -201,7 +202,7 @@ impl Known {
     }
 }
 
-/// Says which owners could not be seen: in netstat's words to those who are not root, for whom they are meant.
+/// Reports hidden owners: in netstat's words for users without root, to whom netstat addresses them.
 fn warn_of_hidden(report: &OwnersReport) {
     let euid = sys::caps::euid();
     let denied = report.unreadable > 0 && report.refusal.is_none_or(|why| why.is_denied());
@@ -218,8 +219,8 @@ fn warn_of_hidden(report: &OwnersReport) {
     let _ = sys::out::Out::stderr().write_all(words.as_bytes());
 }
 
-/// Reads the tables once for their addresses and asks for all names at a time: a socket that opens between this and
-/// the list shows its number. None if nobody can be asked.
+/// Reads the tables once for their addresses and requests all names at once. A socket opened between this and the list
+/// shows its number. Returns None if no resolver is available.
 fn names_of_hosts(session: &Session, list: &List) -> Option<HostNames> {
     let resolver = Resolver::start(session.host(), &host::hosts::ResolverOptions::default()).ok()?;
     for proto in tables(list).filter(|&proto| proto != Proto::Unix) {
@@ -231,7 +232,7 @@ fn names_of_hosts(session: &Session, list: &List) -> Option<HostNames> {
             }
             Disposition::Emitted
         });
-        // What is wrong will be said when the list itself is read.
+        // Reading the list itself will report the error.
         asked.ok()?;
     }
     if list.options.groups {

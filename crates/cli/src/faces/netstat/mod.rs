@@ -1,8 +1,8 @@
-//! The face of netstat (net-tools 2.10).
+//! The netstat face (net-tools 2.10).
 //!
-//! The switches become a list of sockets, interfaces or routes, or a set of counters; `sinks::face::netstat` knows the
-//! bytes. Exit codes are netstat's: 0, 1 for what cannot be read, 3 for a wrong switch; 2 for a switch that this face
-//! has not.
+//! The switches select a list of sockets, interfaces or routes, or a set of counters; `sinks::face::netstat` writes
+//! the bytes. Exit codes are netstat's: 0 for success, 1 for a read error, 3 for a wrong switch; 2 for a switch that
+//! this face does not support.
 
 mod interfaces;
 mod list;
@@ -21,13 +21,13 @@ use switches::{Asked, Refusal};
 /// The usage of net-tools 2.10, up to the list of families.
 const USAGE: &str = include_str!("usage.txt");
 
-/// The list of families, which netstat writes to stderr even where the usage was asked for.
+/// The list of families, which netstat writes to stderr even if the usage was requested.
 const FAMILIES: &str = "    inet (DARPA Internet) inet6 (IPv6) ax25 (AMPR AX.25)\x20
     netrom (AMPR NET/ROM) rose (AMPR ROSE) ipx (Novell IPX)\x20
     ddp (Appletalk DDP) x25 (CCITT X.25)\x20
 ";
 
-/// What follows the usage that was asked for.
+/// The lines after a requested usage.
 const BEYOND: &str = "
 This is netwren in the place of netstat: TCP, UDP, UDP-Lite, raw, SCTP and unix sockets, interfaces, routes, groups and
 counters; no -M, no --ax25, --ipx, --netrom. First word --bug-compatible: the old bytes where netstat is wrong.
@@ -41,7 +41,7 @@ const VERSION: &str = concat!(
     " without the code of net-tools\n"
 );
 
-/// What net-tools 2.10 of Debian says about itself.
+/// The version text of net-tools 2.10 in Debian.
 const OLD_VERSION: &str = "\
 net-tools 2.10
 Fred Baumgarten, Alan Cox, Bernd Eckenfels, Phil Blundell, Tuan Hoang, Brian Micek and others
@@ -96,7 +96,7 @@ fn refuse(refusal: Refusal, bug_compatible: bool) -> u8 {
             let _ = sys::out::Out::stderr().write_all(line.as_bytes());
             1
         }
-        // The file that the kernel had until 2.4.
+        // The kernel has had this file only until 2.4.
         Refusal::NoMasquerade => {
             complain("no support for `ip_masquerade' on this system.", 1);
             if !bug_compatible {
@@ -110,7 +110,7 @@ fn refuse(refusal: Refusal, bug_compatible: bool) -> u8 {
     }
 }
 
-/// Prints on standard output; the exit code.
+/// Prints to standard output; returns the exit code.
 fn print(words: &str, code: u8) -> u8 {
     let mut out = Out::new(Stdout::new());
     out.buf().extend_from_slice(words.as_bytes());
@@ -120,7 +120,7 @@ fn print(words: &str, code: u8) -> u8 {
     }
 }
 
-/// Says `netstat: WORDS` on stderr; the exit code.
+/// Prints `netstat: WORDS` on stderr; returns the exit code.
 fn complain(words: &str, code: u8) -> u8 {
     let line = format!("netstat: {}\n", printable(words.as_bytes()));
     let _ = sys::out::Out::stderr().write_all(line.as_bytes());

@@ -1,17 +1,17 @@
-//! First words of command lines, read when a socket of the process is printed, once a round.
+//! The first words of command lines, read when a socket of the process is printed, once per round.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use sys::Host;
 
-/// What netstat reads of a command line.
+/// Number of bytes of a command line that netstat reads.
 const BYTES_MAX: usize = 511;
 
 /// Maps a pid to the first word of its command line; `None` if the line cannot be read or is empty.
 pub(super) struct Programs<'h> {
     host: &'h Host,
     known: RefCell<HashMap<u32, Option<Box<[u8]>>>>,
-    /// When the owners were read.
+    /// Time when the owners were read, in ns of CLOCK_BOOTTIME.
     seen_ns: Cell<u64>,
 }
 
@@ -20,7 +20,7 @@ impl<'h> Programs<'h> {
         Programs { host, known: RefCell::default(), seen_ns: Cell::new(u64::MAX) }
     }
 
-    /// Appends the first word, up to its NUL; false if there is none to be had.
+    /// Appends the first word, up to its NUL; false if it is not available.
     pub(super) fn put_argv0(&self, pid: u32, out: &mut Vec<u8>) -> bool {
         let mut known = self.known.borrow_mut();
         let word = known.entry(pid).or_insert_with(|| read(self.host, pid, self.seen_ns.get()));
@@ -28,7 +28,7 @@ impl<'h> Programs<'h> {
         word.is_some()
     }
 
-    /// Another round with the owners that were seen at `seen_ns` of CLOCK_BOOTTIME: pids may be other processes'.
+    /// Starts a new round with owners read at `seen_ns` of CLOCK_BOOTTIME, because pids may have been reused.
     pub(super) fn forget(&self, seen_ns: u64) {
         self.known.borrow_mut().clear();
         self.seen_ns.set(seen_ns);

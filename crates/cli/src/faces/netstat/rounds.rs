@@ -1,4 +1,4 @@
-//! Once, or again every second (`-c`), and how a run ends.
+//! Runs rounds, once or every second (`-c`), and ends the run.
 
 use super::super::read::ReadError;
 use super::complain;
@@ -7,16 +7,16 @@ use record::SinkError;
 
 const ROUND_NS: u64 = 1_000_000_000;
 
-/// Why a round ended early.
+/// The reason for the early end of a round.
 pub(super) enum Broken {
     Interrupted,
     Output(SinkError),
     Read(ReadError),
-    /// The message is out; the exit code.
+    /// A reported error, with its exit code.
     Reported(u8),
 }
 
-/// Runs `round`, again and again if asked; the exit code.
+/// Runs `round`, repeatedly if requested; returns the exit code.
 pub(super) fn repeat(session: &Session, continuous: bool, mut round: impl FnMut() -> Result<(), Broken>) -> u8 {
     loop {
         let started_ns = sys::clock::monotonic_ns();
@@ -33,10 +33,10 @@ pub(super) fn repeat(session: &Session, continuous: bool, mut round: impl FnMut(
     }
 }
 
-/// The exit code, after a message where one is due.
+/// Prints the message if required; returns the exit code.
 fn ended(broken: Broken) -> u8 {
     match broken {
-        // As a shell tells of a program that SIGINT ended.
+        // The exit code that a shell reports for a program killed by SIGINT.
         Broken::Interrupted => 130,
         Broken::Output(SinkError::Closed) => 0,
         Broken::Output(error) => complain(&error.to_string(), 1),

@@ -1,4 +1,4 @@
-//! `netstat -r`: the routing tables.
+//! `netstat -r`: prints the routing tables.
 
 use super::complain;
 use super::list::NAMES_WITHIN;
@@ -18,7 +18,7 @@ use sinks::face::netstat::{
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-/// Prints the tables, again and again if asked; the exit code.
+/// Prints the tables, repeatedly if requested; returns the exit code.
 pub(super) fn run(wanted: &Routes) -> u8 {
     let session = match Session::open(SessionTarget::default()) {
         Ok(session) => session,
@@ -78,7 +78,7 @@ impl Reader<'_> {
         let (host, netns) = (self.session.host(), self.session.netns_id());
         let lookups = lookups(hosts);
         let names = NetworkNames { network: &|network| self.networks.name(network) };
-        // Without their names the routes are still there.
+        // Routes are shown even if the names of interfaces cannot be read.
         let ifaces = Ifaces::read(host, netns).unwrap_or_default();
         let mut broken = Ok(());
         let read = self.each4(&ifaces, |row| {
@@ -128,7 +128,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Names of the hosts in the routes that `all` shows its argument: asked for all at a time, before the first line.
+    /// Resolves the hosts in the routes that `all` passes to its argument, all at once and before the first line.
     fn names(&self, all: impl FnOnce(&mut dyn FnMut(&ProcRoute<'_>))) -> Option<HostNames> {
         if self.wanted.options.numeric {
             return None;

@@ -1,4 +1,4 @@
-//! `netstat -s`: reads the kernel's files of counters.
+//! `netstat -s`: reads and prints the kernel's files of counters.
 
 use super::complain;
 use super::switches::Statistics as Wanted;
@@ -8,7 +8,7 @@ use sinks::Out;
 use sinks::face::netstat::{Garbled, Statistics};
 use sys::{Host, SysError};
 
-/// Prints the counters; the exit code.
+/// Prints the counters; returns the exit code.
 pub(super) fn run(wanted: &Wanted) -> u8 {
     let mut out = Out::new(Stdout::new());
     let host = Host::live();
@@ -27,7 +27,7 @@ struct Counters<'h> {
 }
 
 impl Counters<'_> {
-    /// snmp, netstat, and sctp/snmp where SCTP is loaded.
+    /// Prints the counters of snmp, netstat, and sctp/snmp if SCTP is loaded.
     fn put(&mut self, out: &mut Vec<u8>) -> u8 {
         if let Err(error) = self.read("snmp") {
             return complain(&format!("cannot read the counters: {error}"), 1);
@@ -42,7 +42,7 @@ impl Counters<'_> {
         0
     }
 
-    /// snmp6, then TCP, which counts both families in snmp.
+    /// Prints the counters of snmp6, then those for TCP, which snmp counts for both families.
     fn put6(&mut self, out: &mut Vec<u8>) -> u8 {
         if let Err(error) = self.read("snmp6") {
             return complain(&format!("cannot read the counters of IPv6: {error}"), 1);
@@ -60,7 +60,7 @@ impl Counters<'_> {
     }
 }
 
-/// What was printed before the fault stays; the exit code too.
+/// Reports a garbled file. Lines printed before the error remain, and the exit code does not change.
 fn tell(outcome: Result<(), Garbled>, file: &str) {
     if outcome.is_err() {
         complain(&format!("/proc/net/{file} is garbled: what follows is left out"), 0);

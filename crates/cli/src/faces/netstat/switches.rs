@@ -1,4 +1,4 @@
-//! netstat's switches as a request.
+//! Parses netstat's switches into a request.
 
 use crate::faces::getopt::{self, Getopt, Spec};
 use crate::faces::selinux;
@@ -6,7 +6,7 @@ use crate::faces::text::printable;
 use sinks::face::netstat::{Counted, RouteColumns, RouteOptions, Show, SocketLayout};
 use sockets::Families;
 
-/// What the command line asks for.
+/// The request that the command line makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     /// Sockets.
@@ -32,7 +32,7 @@ pub(super) struct List {
     pub(super) raw: bool,
     pub(super) unix: bool,
     pub(super) families: Families,
-    /// Again every second (`-c`).
+    /// Repeat every second (`-c`).
     pub(super) continuous: bool,
     pub(super) options: SocketLayout,
 }
@@ -41,18 +41,18 @@ pub(super) struct List {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Statistics {
     pub(super) counted: Counted,
-    /// Those of IPv6.
+    /// Counters of IPv6.
     pub(super) six: bool,
 }
 
 /// A list of interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interfaces {
-    /// Those that are down too (`-a`).
+    /// Includes interfaces that are down (`-a`).
     pub(super) all: bool,
-    /// A paragraph for each (`-e`).
+    /// A paragraph for each interface (`-e`).
     pub(super) long: bool,
-    /// Again every second (`-c`).
+    /// Repeat every second (`-c`).
     pub(super) continuous: bool,
     pub(super) bug_compatible: bool,
 }
@@ -60,40 +60,40 @@ pub(super) struct Interfaces {
 /// Routing tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Routes {
-    /// In the order given.
+    /// Families in the order given.
     pub(super) families: Vec<RouteFamily>,
-    /// The table (`-F`, or neither).
+    /// Show the table (`-F`, or neither).
     pub(super) fib: bool,
-    /// The cache (`-C`).
+    /// Show the cache (`-C`).
     pub(super) cache: bool,
-    /// Again every second (`-c`).
+    /// Repeat every second (`-c`).
     pub(super) continuous: bool,
     pub(super) options: RouteOptions,
 }
 
-/// A family whose routes are asked for.
+/// A family whose routes are requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RouteFamily {
     Four,
     Six,
-    /// One that has none.
+    /// A family without routes.
     Without(&'static str),
 }
 
-/// Why there is nothing to do.
+/// The reason why a command line is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// getopt's message, or none where netstat prints only its usage.
+    /// getopt's message, or None if netstat prints only its usage.
     Usage(Option<String>),
-    /// A switch that this face has not, and what has it.
+    /// A switch that this face does not support, and the alternative.
     NotHere { switch: &'static str, instead: &'static str },
-    /// `-Z` where SELinux is off.
+    /// `-Z` while SELinux is off.
     NoSelinux,
-    /// An address family that nobody knows.
+    /// An unknown address family.
     UnknownFamily(String),
-    /// Families that have no counters.
+    /// Families without counters.
     NoStatistics(String),
-    /// `-M`: masqueraded connections, which no kernel since 2.4 lists in that place.
+    /// `-M`: masqueraded connections, which kernels since 2.4 no longer list in that file.
     NoMasquerade,
 }
 
@@ -126,7 +126,7 @@ enum Switch {
     Cache,
     Symbolic,
     Context,
-    /// Changes nothing here.
+    /// Has no effect here.
     Nothing,
     NotHere(&'static str, &'static str),
     Help,
@@ -193,7 +193,7 @@ const SWITCHES: &[Spec<Switch>] = &[
     switch(b'Z', "context", Switch::Context),
 ];
 
-/// The switches given, before they are weighed against each other.
+/// The given switches, before they are checked against each other.
 #[derive(Default)]
 struct Given {
     all: bool,
@@ -203,13 +203,13 @@ struct Given {
     raw: bool,
     udplite: bool,
     sctp: bool,
-    /// In the order given, doubles included.
+    /// Families in the order given, including duplicates.
     families: Vec<&'static str>,
     numeric_hosts: bool,
     numeric_ports: bool,
     numeric_users: bool,
     programs: bool,
-    /// How often `-e` was given.
+    /// Number of times `-e` was given.
     extended: u32,
     timers: bool,
     wide: bool,
@@ -218,7 +218,7 @@ struct Given {
     fib: bool,
     cache: bool,
     symbolic: bool,
-    /// How often each kind of listing but the sockets was given: more than one in all is a mistake.
+    /// Number of times each listing other than sockets was requested; more than one in total is an error.
     statistics: u32,
     interfaces: u32,
     routes: u32,
@@ -226,7 +226,7 @@ struct Given {
     not_here: Option<(&'static str, &'static str)>,
 }
 
-/// The request that these words make.
+/// Parses the command line into a request.
 pub(super) fn parse(words: Vec<Vec<u8>>, bug_compatible: bool) -> Result<Asked, Refusal> {
     let mut given = Given::default();
     let mut getopt = Getopt::new(SWITCHES, words);
@@ -241,7 +241,7 @@ pub(super) fn parse(words: Vec<Vec<u8>>, bug_compatible: bool) -> Result<Asked, 
             other => given.take(other),
         }
     }
-    // netstat takes words that are no switches for nothing.
+    // netstat ignores operands.
     let _ignored = getopt.into_rest();
     if given.statistics + given.interfaces + given.routes + given.masquerade > 1 {
         return Err(Refusal::Usage(None));
@@ -261,7 +261,7 @@ pub(super) fn parse(words: Vec<Vec<u8>>, bug_compatible: bool) -> Result<Asked, 
     given.into_list(bug_compatible).map(Asked::List)
 }
 
-/// `-A inet,unix`
+/// Parses the list of `-A inet,unix`.
 fn add_families(given: &mut Given, list: &[u8]) -> Result<(), Refusal> {
     for name in list.split(|&b| b == b',') {
         let means = SWITCHES.iter().find_map(|spec| match spec.what {
@@ -355,7 +355,7 @@ impl Given {
         }
         let options = RouteOptions {
             columns: route_columns(self.extended),
-            // `-N` is said to mean names; 2.10 takes it for numbers.
+            // `-N` is documented to show names, but 2.10 shows numbers.
             numeric: self.numeric_hosts || self.symbolic,
             wide: self.wide,
             bug_compatible,
@@ -415,7 +415,7 @@ impl Given {
     }
 }
 
-/// netstat keeps one more than the number of `-e` in two bits, and swaps the first two.
+/// netstat keeps the number of `-e` plus one in two bits, and swaps the first two.
 fn route_columns(extended: u32) -> RouteColumns {
     match extended {
         0 => RouteColumns::Transport,
@@ -429,7 +429,7 @@ fn route_columns(extended: u32) -> RouteColumns {
     }
 }
 
-/// Its switches as they are written, for completion.
+/// The switches with their dashes, for completion.
 pub(super) fn written() -> Vec<String> {
     getopt::written(SWITCHES)
 }
@@ -450,7 +450,7 @@ mod tests {
         }
     }
 
-    /// tcp, udp, udplite, raw, unix and the families, in letters.
+    /// tcp, udp, udplite, raw, unix and the families, one letter each.
     fn tables(line: &str) -> String {
         let list = list(line);
         let flag = |on: bool, letter: &'static str| if on { letter } else { "" };

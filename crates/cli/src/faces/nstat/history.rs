@@ -1,4 +1,4 @@
-//! The counters of the last call, in a file of the user's own.
+//! The counters of the previous call, in a file that belongs to the user.
 
 use super::switches::NstatOptions;
 use sinks::face::nstat::{NSTAT_SOURCE, NstatStyle, NstatWriter};
@@ -9,43 +9,43 @@ use std::path::{Path, PathBuf};
 use sys::outfile::{self, Contents, Opening};
 use sys::{Fd, Host, SysError};
 
-/// Most bytes of a history that are read. The kernel has some 600 counters, 60 bytes each.
+/// Maximum number of bytes to read. The kernel has some 600 counters of 60 bytes each.
 const BYTES_MAX: u64 = 4 << 20;
 
 /// A counter and its value.
 pub(super) type CounterEntry = (String, u64);
 
-/// Why a history cannot be used.
+/// The reason why a history is unusable.
 #[derive(Debug)]
 pub(super) enum HistoryFault {
-    /// It cannot be opened, read or made; a symbolic link is refused.
+    /// It cannot be opened, read or created; symbolic links are rejected.
     Open(io::Error),
     /// It cannot be locked.
     Lock(SysError),
-    /// It belongs to another user, or has several names.
+    /// It belongs to another user, or has several hard links.
     NotOurs,
-    /// It has a line that makes no sense.
+    /// It has an invalid line.
     Garbled,
 }
 
-/// The open file of the history, which nobody else uses meanwhile.
+/// An open history file, locked against other processes.
 #[derive(Debug)]
 pub(super) struct History {
     file: File,
-    /// The same open file: the lock ends with the last of the two.
+    /// A second handle of the file; the lock is released when both are closed.
     _lock: Fd,
     counted: Option<Vec<CounterEntry>>,
 }
 
-/// The file: NSTAT_HISTORY, or one of the user's in /tmp.
+/// The path of the file: NSTAT_HISTORY, or a per-user file in /tmp.
 pub(super) fn path() -> PathBuf {
     let named = std::env::var_os("NSTAT_HISTORY").map(PathBuf::from);
     named.unwrap_or_else(|| format!("/tmp/.nstat.u{}", sys::caps::euid()).into())
 }
 
 impl History {
-    /// Opens or makes the file, waits for its lock, reads it. One that is older than the host's last start is emptied,
-    /// unless its counters are not wanted (`ignore`).
+    /// Opens or creates the file, waits for its lock and reads it. A file older than the host's last boot is emptied,
+    /// unless its counters are not used (`ignore`).
     pub(super) fn open(path: &Path, ignore: bool) -> Result<History, HistoryFault> {
         let file =
             outfile::open(path, Opening::private(Contents::Kept)).map_err(|error| match error.raw_os_error() {
@@ -67,12 +67,12 @@ impl History {
         Ok(History { file, _lock: lock, counted })
     }
 
-    /// The counters of the last call; none if there was none, or if another source told them.
+    /// Takes the counters of the previous call; None if it was the first, or if they come from another source.
     pub(super) fn take(&mut self) -> Option<Vec<CounterEntry>> {
         self.counted.take()
     }
 
-    /// Replaces what is in the file.
+    /// Replaces the file's content.
     pub(super) fn replace(mut self, text: &[u8]) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.seek(SeekFrom::Start(0))?;
@@ -80,7 +80,7 @@ impl History {
     }
 }
 
-/// True if the host has started since.
+/// True if the host has booted since the file was modified.
 fn is_aged(mtime_s: i64) -> bool {
     let mut text = Vec::new();
     let read = Host::live().read_file("/proc/uptime", &mut text);
@@ -88,7 +88,7 @@ fn is_aged(mtime_s: i64) -> bool {
     read.is_ok() && uptime.is_some_and(|uptime| sys::clock::wall().seconds >= mtime_s.saturating_add(uptime))
 }
 
-/// The counters of a history; none if it is empty or another source's.
+/// Parses the counters of a history; None if it is empty or from another source.
 fn parsed(text: &str) -> Result<Option<Vec<CounterEntry>>, HistoryFault> {
     let (mut counted, mut source) = (Vec::new(), "");
     for line in text.lines() {
@@ -107,13 +107,13 @@ fn parsed(text: &str) -> Result<Option<Vec<CounterEntry>>, HistoryFault> {
     Ok(Some(counted))
 }
 
-/// A line of a history, or of the kernel's simple tables: a name and a value.
+/// Parses a line of a history, or of the kernel's simple tables: a name and a value.
 pub(super) fn entry(line: &str) -> Option<CounterEntry> {
     let mut words = line.split_ascii_whitespace();
     Some((words.next()?.to_owned(), words.next()?.parse().ok()?))
 }
 
-/// The text of the next history. Counters that no pattern matches keep their value of the last call.
+/// The text of the next history. Counters that match no pattern keep their value from the previous call.
 pub(super) fn text(wanted: &NstatOptions, now: &[CounterEntry], before: &[CounterEntry]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut writer = NstatWriter::begin(NstatStyle::Lines, &mut out);

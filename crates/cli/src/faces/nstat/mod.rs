@@ -1,8 +1,8 @@
-//! The face of nstat (iproute2 6.1): the counters of `netwren counters`, and what they grew by since the last call,
-//! which is in a file.
+//! The nstat face (iproute2 6.1): the counters of `netwren counters`, and their increase since the previous call,
+//! which is stored in a file.
 //!
-//! Exit codes are nstat's: 0, 255 for wrong words and for a history that cannot be used, 254 for one that makes no
-//! sense; 2 for a switch that this face has not.
+//! Exit codes are nstat's: 0 for success, 255 for a wrong command line or an unusable history, 254 for an invalid
+//! history; 2 for a switch that this face does not support.
 
 mod history;
 mod switches;
@@ -20,7 +20,7 @@ use sys::{Errno, Host};
 
 const USAGE: &str = include_str!("usage.txt");
 
-/// What follows the usage that was asked for.
+/// The lines after a requested usage.
 const BEYOND: &str = "
 This is netwren in the place of nstat: no -d, and no daemon is asked. `netwren counters` shows what each counter means,
 and interfaces, queues and connection tracking beside them.
@@ -35,10 +35,10 @@ const VERSION: &str = concat!(
 
 const OLD_VERSION: &str = "nstat utility, iproute2-6.1.0\n";
 
-/// The exit code for wrong words, and for a history that cannot be used.
+/// The exit code for a wrong command line and for an unusable history.
 const WRONG: u8 = 255;
 
-/// Numbers that are settings, or states: nstat leaves them out.
+/// Settings and states, which nstat leaves out.
 const USELESS: &[&str] =
     &["IpForwarding", "IpDefaultTTL", "TcpRtoAlgorithm", "TcpRtoMin", "TcpRtoMax", "TcpMaxConn", "TcpCurrEstab"];
 
@@ -74,11 +74,11 @@ pub(crate) fn run(call: &super::Call) -> u8 {
     }
 }
 
-/// Shows the counters and keeps them.
+/// Shows the counters and stores them.
 fn shown(wanted: &NstatOptions) -> u8 {
     let path = history::path();
     if wanted.reset {
-        // One that is not there is none already.
+        // A missing file is fine.
         let _ = std::fs::remove_file(&path);
     }
     let mut kept = None;
@@ -110,7 +110,7 @@ fn shown(wanted: &NstatOptions) -> u8 {
     code
 }
 
-/// The output: differences if there is something to compare with.
+/// The output: differences if there are previous values, else totals.
 fn text(wanted: &NstatOptions, now: &[CounterEntry], before: Option<&[CounterEntry]>) -> Vec<u8> {
     let mut out = Vec::new();
     let mut writer = NstatWriter::begin(wanted.style, &mut out);
@@ -130,13 +130,13 @@ fn text(wanted: &NstatOptions, now: &[CounterEntry], before: Option<&[CounterEnt
     out
 }
 
-/// The kernel's counters in nstat's order.
+/// Reads the kernel's counters in nstat's order.
 fn counted() -> Result<Vec<CounterEntry>, sys::SysError> {
     let host = Host::live();
     let reading = read_sockets(&host, 0)?;
     let mut all = Vec::new();
     let mut sctp = Vec::new();
-    // Where SCTP is not loaded there is no file.
+    // The file is missing if SCTP is not loaded.
     if host.read_file("/proc/thread-self/net/sctp/snmp", &mut sctp).is_ok() {
         let text = String::from_utf8_lossy(&sctp);
         all.extend(text.lines().filter_map(history::entry));
@@ -164,14 +164,14 @@ fn refused(fault: &HistoryFault) -> u8 {
     WRONG
 }
 
-/// The kernel's words for an error, as perror(3) has them.
+/// The system's text for an error, as in perror(3).
 fn words_of(error: &std::io::Error) -> String {
     let words = error.raw_os_error().map_or_else(|| error.to_string(), |number| Errno(number).to_string());
     let mut letters = words.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// Prints on standard output; the exit code.
+/// Prints to standard output; returns the exit code.
 fn print(text: &[u8]) -> u8 {
     let mut out = Out::new(Stdout::new());
     out.buf().extend_from_slice(text);
@@ -184,7 +184,7 @@ fn print(text: &[u8]) -> u8 {
     }
 }
 
-/// Says `nstat: WORDS` on stderr.
+/// Prints `nstat: WORDS` on stderr.
 fn complain(words: &str) {
     tell(&format!("nstat: {}\n", printable(words.as_bytes())));
 }

@@ -3,10 +3,10 @@
 use crate::faces::getopt::{self, Getopt, Spec};
 use sinks::face::nstat::NstatStyle;
 
-/// Task that the words ask for.
+/// The task that the command line selects.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NstatTask {
-    /// Counters.
+    /// Show counters.
     Counters(NstatOptions),
     /// `-V`
     Version,
@@ -14,39 +14,39 @@ pub(super) enum NstatTask {
     Help,
 }
 
-/// Which counters, and what becomes of the history.
+/// Selects counters and controls the history.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NstatOptions {
-    /// `-z`: also counters that are 0.
+    /// `-z`: include counters that are 0.
     pub(super) zeros: bool,
-    /// `-r`: the history is removed first.
+    /// `-r`: remove the history first.
     pub(super) reset: bool,
-    /// `-a`: totals, whatever the history says.
+    /// `-a`: show totals and ignore the history.
     pub(super) ignore: bool,
-    /// `-s`: the history stays as it is.
+    /// `-s`: leave the history unchanged.
     pub(super) no_update: bool,
-    /// `-n`: nothing is printed.
+    /// `-n`: print nothing.
     pub(super) no_output: bool,
     /// `-j`, `-p`
     pub(super) style: NstatStyle,
-    /// Shell patterns, in lower case; without any, every counter matches.
+    /// Shell patterns in lower case; an empty list matches every counter.
     patterns: Vec<Vec<u8>>,
 }
 
 impl NstatOptions {
-    /// True if a pattern matches the name, whatever its letters' case is.
+    /// True if a pattern matches the name, ignoring case.
     pub(super) fn matches(&self, name: &str) -> bool {
         let name = name.to_ascii_lowercase();
         self.patterns.is_empty() || self.patterns.iter().any(|one| engine::glob_matches(one, name.as_bytes()))
     }
 }
 
-/// Mistakes in the words.
+/// Errors of the command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// getopt's message.
     Usage(String),
-    /// `-t` takes a positive number.
+    /// `-t` requires a positive number.
     Interval,
     /// `-d` would start a daemon.
     Daemon,
@@ -87,7 +87,7 @@ const SPECS: &[Spec<NstatSwitch>] = &[
     spec(b'z', "zeros", false, NstatSwitch::Zeros),
 ];
 
-/// Reads the words.
+/// Parses the command line.
 pub(super) fn parse(words: Vec<Vec<u8>>) -> Result<NstatTask, Refusal> {
     let mut wanted = NstatOptions {
         zeros: false,
@@ -112,7 +112,7 @@ pub(super) fn parse(words: Vec<Vec<u8>>) -> Result<NstatTask, Refusal> {
             NstatSwitch::Pretty => pretty = true,
             NstatSwitch::Scan => scans = number(&value) > 0,
             NstatSwitch::Interval if number(&value) <= 0 => return Err(Refusal::Interval),
-            // The time of the daemon's averages.
+            // The averaging time of the daemon, which is unused here.
             NstatSwitch::Interval => {}
         }
     }
@@ -128,7 +128,7 @@ pub(super) fn parse(words: Vec<Vec<u8>>) -> Result<NstatTask, Refusal> {
     Ok(NstatTask::Counters(wanted))
 }
 
-/// The number at the beginning of a text, as atoi(3) reads it; 0 if there is none.
+/// The number at the start of a text, as in atoi(3); 0 without digits.
 fn number(text: &[u8]) -> i64 {
     let text = text.trim_ascii_start();
     let (sign, digits) = match text {
@@ -140,7 +140,7 @@ fn number(text: &[u8]) -> i64 {
     sign * digits.fold(0i64, |sum, digit| sum.saturating_mul(10).saturating_add(i64::from(digit - b'0')))
 }
 
-/// Its switches as they are written, for completion.
+/// The switches with their dashes, for completion.
 pub(super) fn written() -> Vec<String> {
     getopt::written(SPECS)
 }

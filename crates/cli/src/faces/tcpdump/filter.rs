@@ -1,4 +1,4 @@
-//! The expression of a run, for a file or an interface, and what tcpdump calls link types.
+//! Compiles the filter expression for a file or an interface, and names link types like tcpdump.
 
 use super::switches::{FilterText, TcpdumpRun};
 use capture::SNAPLEN_MAX;
@@ -6,12 +6,12 @@ use pcapfilter::{Filter, FilterTarget, LinkType, Origin, Packet, compile};
 use std::path::Path;
 use sys::packet_ring::Instruction;
 
-/// Chooses packets; without an expression all.
+/// Selects packets; without an expression, all of them.
 pub(super) struct PacketFilter(pub(super) Option<Filter>);
 
 impl PacketFilter {
-    /// Compiles the run's expression for the link type; the error is libpcap's message. `netmask` is the interface's, 0
-    /// if there is none: `ip broadcast` knows then only 0.0.0.0 and 255.255.255.255.
+    /// Compiles the run's expression for the link type; the error is libpcap's message. `netmask` is the interface's
+    /// mask, or 0 if it is unknown: `ip broadcast` then matches only 0.0.0.0 and 255.255.255.255.
     pub(super) fn new(
         run: &TcpdumpRun,
         link_type: u32,
@@ -33,7 +33,7 @@ impl PacketFilter {
         compiled.map(|filter| PacketFilter(Some(filter))).map_err(|error| error.message)
     }
 
-    /// What the kernel runs, unless there is no expression.
+    /// The program for the kernel; None without an expression.
     pub(super) fn instructions(&self) -> Option<Vec<Instruction>> {
         let one = |one: &pcapfilter::Instruction| Instruction {
             code: one.code,
@@ -44,7 +44,7 @@ impl PacketFilter {
         self.0.as_ref().map(|filter| filter.kernel.instructions.iter().map(one).collect())
     }
 
-    /// True if the packet passes; the kernel may have looked at it already.
+    /// True if the packet passes. The kernel may already have tested it.
     pub(super) fn takes(&self, packet: &Packet<'_>) -> bool {
         let Some(filter) = &self.0 else { return true };
         let passes = |program| pcapfilter::run(program, packet, &mut |_| false) != 0;
@@ -52,7 +52,7 @@ impl PacketFilter {
     }
 }
 
-/// Larger than any expression file: an expression that compiles has at most 64 KiB.
+/// Larger than any expression file: a valid expression has at most 64 KiB.
 const FILE_MAX: u64 = 1 << 20;
 
 /// Reads the expression from the file given with `-F`.
@@ -79,7 +79,7 @@ pub(super) fn link_words(number: u32) -> String {
     }
 }
 
-/// What the file says of its limit.
+/// The snapshot length that is printed for a file.
 pub(super) fn shown_snaplen(snaplen: u32) -> u32 {
     if snaplen == 0 { SNAPLEN_MAX } else { snaplen.min(SNAPLEN_MAX) }
 }

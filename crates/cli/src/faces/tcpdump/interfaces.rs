@@ -1,4 +1,4 @@
-//! The interfaces as libpcap finds them: `-D`, `-L`, `-J`, and which one `-i` means.
+//! Lists interfaces like libpcap: `-D`, `-L`, `-J`, and the interface that `-i` selects.
 
 use super::filter::link_words;
 use host::Links;
@@ -11,13 +11,13 @@ use sys::packet_ring::{StampClock, stamp_clocks};
 const IFF_UP: u32 = 1;
 const IFF_LOOPBACK: u32 = 8;
 const IFF_RUNNING: u32 = 0x40;
-/// All interfaces at once.
+/// The pseudo-interface for all interfaces.
 pub(super) const ANY: &str = "any";
 
-/// An interface that can be captured on, or all of them.
+/// An interface to capture on, or all of them.
 pub(super) struct Device {
     pub(super) name: Box<[u8]>,
-    /// `None` for all.
+    /// `None` for all interfaces.
     pub(super) link: Option<Link>,
     is_connected: Option<bool>,
 }
@@ -31,19 +31,20 @@ impl Device {
         self.flags() & IFF_UP != 0
     }
 
-    /// Those that its packets can have.
+    /// The link types available for its packets.
     pub(super) fn link_types(&self) -> Vec<LinkType> {
         let of_link = |link: &Link| vec![LinkType::of_hardware(link.hardware)];
         self.link.as_ref().map_or_else(|| vec![LinkType::SLL, LinkType::SLL2], of_link)
     }
 
-    /// The clocks that its packets may be stamped by.
+    /// The clocks available for its time stamps.
     pub(super) fn stamp_clocks(&self) -> Vec<StampClock> {
         let of_link = |link: &Link| stamp_clocks(&link.name).ok();
         self.link.as_ref().and_then(of_link).unwrap_or_else(|| vec![StampClock::Host])
     }
 
-    /// libpcap's order (pcap.c, get_figure_of_merit): the smaller comes first, equal ones in the kernel's order.
+    /// libpcap's sort key (pcap.c, get_figure_of_merit): smaller values come first, equal ones stay in the kernel's
+    /// order.
     fn rank(&self) -> u32 {
         let flags = self.flags();
         let bit = |is_so: bool, bit: u32| if is_so { bit } else { 0 };
@@ -66,7 +67,7 @@ impl Device {
     }
 }
 
-/// The interfaces of this namespace, the one first that is taken without `-i`.
+/// The interfaces of this namespace; the default for a run without `-i` comes first.
 pub(super) fn devices() -> Result<Vec<Device>, String> {
     let host = Host::live();
     let netns = host::netns::current(&host).map_err(|error| error.to_string())?;
@@ -85,13 +86,13 @@ pub(super) fn devices() -> Result<Vec<Device>, String> {
     Ok(all)
 }
 
-/// The names of this namespace's interfaces by their numbers; none if they cannot be read.
+/// The names of this namespace's interfaces by index; empty if they cannot be read.
 pub(super) fn names() -> HashMap<u32, String> {
     let links = devices().unwrap_or_default().into_iter().filter_map(|device| device.link);
     links.map(|link| (link.index, sys::escaped(&link.name).into_string())).collect()
 }
 
-/// The one that `-i` means: by its name, by its number in the list of `-D`, or the first.
+/// The interface that `-i` selects: by name, by number in the list of `-D`, or the first.
 pub(super) fn chosen(wanted: Option<&str>) -> Result<Device, String> {
     let mut all = devices()?.into_iter();
     let Some(wanted) = wanted else {
@@ -108,7 +109,7 @@ pub(super) fn chosen(wanted: Option<&str>) -> Result<Device, String> {
     Err(format!("{}: No such device exists\n(No such device exists)", sys::escaped(wanted.as_bytes())))
 }
 
-/// `-D`
+/// `-D`: lists interfaces.
 pub(super) fn list() -> Result<String, String> {
     let mut text = String::new();
     for (nth, device) in devices()?.iter().enumerate() {
@@ -118,7 +119,7 @@ pub(super) fn list() -> Result<String, String> {
     Ok(text)
 }
 
-/// `-L`
+/// `-L`: lists link types.
 pub(super) fn link_types(wanted: Option<&str>) -> Result<String, String> {
     let device = chosen(wanted)?;
     let mut text = format!("Data link types for {} (use option -y to set):\n", sys::escaped(&device.name));
@@ -128,7 +129,8 @@ pub(super) fn link_types(wanted: Option<&str>) -> Result<String, String> {
     Ok(text)
 }
 
-/// `-J`. As libpcap has it, a device that is not there has the host's stamps; a number is taken for a name.
+/// `-J`: lists time stamp types. Like libpcap, shows the host's stamps for a missing device, and treats a number as a
+/// name.
 pub(super) fn stamp_types(wanted: Option<&str>) -> Result<String, String> {
     let (name, clocks) = match wanted {
         None => chosen(None).map(|device| (device.name.clone(), device.stamp_clocks()))?,
@@ -146,7 +148,7 @@ pub(super) fn stamp_types(wanted: Option<&str>) -> Result<String, String> {
     Ok(text)
 }
 
-/// Name and description of a type of time stamp (pcap-tstamp(7)).
+/// Name and description of a time stamp type (pcap-tstamp(7)).
 pub(super) fn stamp_words(clock: StampClock) -> (&'static str, &'static str) {
     match clock {
         StampClock::Host => ("host", "Host"),

@@ -1,4 +1,4 @@
-//! Packets of an interface, or of all: captured as `netwren capture` does it, printed as tcpdump does it.
+//! Captures packets of one or all interfaces like `netwren capture`, and prints them like tcpdump.
 
 use super::filter::{PacketFilter, link_words};
 use super::interfaces::{Device, chosen, stamp_words};
@@ -28,14 +28,14 @@ use sys::Host;
 use sys::caps::{Cap, CapSet};
 use sys::packet_ring::{StampClock, accept_all, one_direction};
 
-/// Room for packets without `-B`.
+/// Default size of the ring in bytes (without `-B`).
 const BUFFER_BYTES: usize = 32 << 20;
-/// How late a block of packets for a file may be.
+/// Maximum delay of a block of packets written to a file, in ms.
 const RETIRE_MS: u32 = 100;
-/// A ring has at least a block.
+/// A ring holds at least one block.
 const BUFFER_MIN: usize = 1 << 16;
 
-/// Prints packets until the count, a signal or the reader ends it; the error is tcpdump's message.
+/// Prints packets until the count is reached, a signal arrives or stdout is closed; the error is tcpdump's message.
 pub(super) fn capture(run: &TcpdumpRun) -> Result<(), String> {
     let (device, name) = self::device(run)?;
     let link_type = link_type(run, &device)?;
@@ -43,7 +43,7 @@ pub(super) fn capture(run: &TcpdumpRun) -> Result<(), String> {
         return Err(format!("packet printing is not supported for link type {}: use -w", link_type.0));
     }
     let clock = stamp_clock(run, &device);
-    // Both before rights are given up; the zone is read with its first use.
+    // Both must happen before privileges are dropped; the first use of the time zone reads its file.
     let user = run.live.user.as_deref().map(account).transpose()?;
     let _ = zone(0);
     sys::Interrupt::install().map_err(|error| error.to_string())?;
@@ -65,7 +65,8 @@ pub(super) fn capture(run: &TcpdumpRun) -> Result<(), String> {
     face.follow(&device, &needed, &name)
 }
 
-/// As tcpdump has it, CAP_DAC_OVERRIDE stays with `-w` where the directory belongs to another user than that of `-Z`.
+/// The rights that the run keeps. Like tcpdump, keeps CAP_DAC_OVERRIDE for `-w` if `-Z` changes the user or other
+/// users' permissions are required to write the file.
 pub(super) fn needed_rights(run: &TcpdumpRun, account: Option<Account>) -> NeededRights {
     let overrides = |path: &PathBuf| account.is_some() || !is_ours(path);
     let caps = if run.save.path.as_ref().is_some_and(overrides) { &[Cap::DacOverride][..] } else { &[] };
@@ -73,14 +74,14 @@ pub(super) fn needed_rights(run: &TcpdumpRun, account: Option<Account>) -> Neede
     NeededRights { account, caps: CapSet::of(caps), makes_files_in, ..NeededRights::default() }
 }
 
-/// The clock of `-j`; what the device does not have was said by [`device`].
+/// The clock of `-j`, else the host's; [`device`] has already reported an unsupported clock.
 fn stamp_clock(run: &TcpdumpRun, device: &Device) -> StampClock {
     let wanted = run.live.stamp_type.as_deref();
     let is_it = |clock: &StampClock| Some(stamp_words(*clock).0) == wanted;
     device.stamp_clocks().into_iter().find(is_it).unwrap_or(StampClock::Host)
 }
 
-/// Says that a device lacks the clock of `-j`. One that is not there has the host's, as libpcap has it.
+/// Reports that a device does not support the clock of `-j`. A missing device has the host's clock, as in libpcap.
 fn check_stamp_type(run: &TcpdumpRun, name: &[u8], clocks: &[StampClock]) {
     let Some(wanted) = run.live.stamp_type.as_deref() else { return };
     if clocks.iter().all(|clock| stamp_words(*clock).0 != wanted) {
@@ -90,8 +91,8 @@ fn check_stamp_type(run: &TcpdumpRun, name: &[u8], clocks: &[StampClock]) {
     }
 }
 
-/// The device of `-i`, and its name for messages. As tcpdump does, what `-j` asks for is looked at before anything
-/// else; a number is taken for a name first.
+/// The device of `-i`, and its name for messages. Like tcpdump, checks `-j` before anything else, and tries a number
+/// as a name first.
 pub(super) fn device(run: &TcpdumpRun) -> Result<(Device, Box<str>), String> {
     let (found, wanted) = (chosen(run.live.iface.as_deref()), run.live.iface.as_deref().map(str::as_bytes));
     let is_named = |device: &Device| wanted.is_none_or(|wanted| *device.name == *wanted);
@@ -110,7 +111,7 @@ pub(super) fn device(run: &TcpdumpRun) -> Result<(Device, Box<str>), String> {
     Ok((device, name))
 }
 
-/// The link type of packets: the device's, or of all the one that `-y` chooses.
+/// The link type of packets: the device's own, or for all interfaces the type that `-y` selects.
 pub(super) fn link_type(run: &TcpdumpRun, device: &Device) -> Result<LinkType, String> {
     let own = device.link_types();
     let first = own.first().copied().unwrap_or(LinkType::UNKNOWN);
@@ -127,7 +128,7 @@ pub(super) fn link_type(run: &TcpdumpRun, device: &Device) -> Result<LinkType, S
     Ok(found)
 }
 
-/// The IPv4 network of the interface; `-f` is for those that have one.
+/// The IPv4 network of the interface; `-f` requires one.
 pub(super) fn own_network(run: &TcpdumpRun, device: &Device, name: &str) -> Result<Option<Network4>, String> {
     let Some(link) = &device.link else { return Ok(None) };
     let host = Host::live();
@@ -139,7 +140,8 @@ pub(super) fn own_network(run: &TcpdumpRun, device: &Device, name: &str) -> Resu
     Ok(found.map(|(address, mask)| (u32::from_be_bytes(address) & mask, mask)))
 }
 
-/// The mask that `ip broadcast` goes by. Old defects: it is known with `-f` only, its bytes in the wrong order.
+/// The netmask for `ip broadcast`. With `bug_compatible` it is set only with `-f`, and its bytes are in the wrong
+/// order.
 pub(super) fn broadcast_mask(run: &TcpdumpRun, network: Option<Network4>) -> u32 {
     match network {
         Some((_, mask)) if !run.bug_compatible => mask,
@@ -148,7 +150,7 @@ pub(super) fn broadcast_mask(run: &TcpdumpRun, network: Option<Network4>) -> u32
     }
 }
 
-/// Of an interface the kernel tests the packets; of all the program is for the header that we make.
+/// For one interface the program runs in the kernel; for all interfaces it tests the header that netwren writes.
 fn filter_for(run: &TcpdumpRun, device: &Device, link_type: LinkType, netmask: u32) -> Result<PacketFilter, String> {
     let origin = match device.link {
         Some(_) => Origin::Live { vlan_beside: true },
@@ -157,25 +159,25 @@ fn filter_for(run: &TcpdumpRun, device: &Device, link_type: LinkType, netmask: u
     PacketFilter::new(run, link_type.0.into(), origin, run.live.snaplen, netmask)
 }
 
-/// A capture that is printed.
+/// A capture with tcpdump's output.
 struct LiveFace<'r> {
     run: &'r TcpdumpRun,
     /// `-j`
     clock: StampClock,
-    /// The "cooked" header of packets of all interfaces.
+    /// The "cooked" link type for packets of all interfaces.
     cooked: Option<LinkType>,
-    /// The bytes that lines are made from.
+    /// The link type of the bytes that lines are made from.
     link_type: LinkType,
     filter: PacketFilter,
-    /// `-f`: the one whose hosts have names.
+    /// `-f`: the network whose hosts are shown by name.
     network: Option<Network4>,
-    /// The count is reached, or nobody reads.
+    /// True if the count is reached or stdout is closed.
     ended: Cell<bool>,
-    /// `ARPHRD_…` by the number of the interface.
+    /// `ARPHRD_…` by interface index.
     hardware: RefCell<HashMap<u32, u16>>,
 }
 
-/// What was printed so far.
+/// The state of the output.
 struct Printed {
     out: Out<Stdout>,
     printer: Tcpdump,
@@ -225,7 +227,7 @@ impl LiveFace<'_> {
         let kind = SavedKind { link_type: saved_link_type(self.link_type), snaplen, nanoseconds };
         let saver = Saver::open(&self.run.save, kind, commands)?;
         if needed.makes_files_in.is_empty() {
-            // The only file is open.
+            // The only output file is already open.
             let _ = sys::rights::keep_only(CapSet::default());
         }
         self.say_begin(name);
@@ -246,7 +248,7 @@ impl LiveFace<'_> {
         ended.and(saved)
     }
 
-    /// The printer of lines; with names, their files are read by then.
+    /// Makes the printer of lines; if names are shown, reads their files.
     fn printer(&self) -> (Tcpdump, Option<NamesEnd>) {
         let printer = Tcpdump::new(self.run.options);
         if !self.run.named || !self.run.is_printing() {
@@ -258,7 +260,7 @@ impl LiveFace<'_> {
         (printer.named(names), Some(end))
     }
 
-    /// The kernel's program: what `-Q` asks for, then the expression, or every packet.
+    /// The kernel's program: the test for `-Q` first, then the expression, or a program that accepts every packet.
     fn program(&self) -> Vec<sys::packet_ring::Instruction> {
         let program = self.filter.instructions().filter(|_| self.cooked.is_none());
         let program = program.unwrap_or_else(|| accept_all(self.run.live.snaplen));
@@ -322,13 +324,13 @@ impl LiveFace<'_> {
         }
     }
 
-    /// Ends the run where no more is saved.
+    /// Ends the run if no more packets are saved.
     fn ends(&self, saved: Result<Saved, String>) -> Result<(), Fault> {
         self.ended.set(self.ended.get() || saved.map_err(Fault::Save)? != Saved::Yes);
         Ok(())
     }
 
-    /// Saves a packet, and prints it.
+    /// Saves and prints a packet.
     fn take(&self, row: &CapturedPacket<'_>, printed: &mut Printed) -> Result<(), Fault> {
         let mut bytes =
             CapturedBytes { link_type: row.link_type, bytes: row.frame, len: row.len, time_ns: row.time_ns };
@@ -366,8 +368,8 @@ impl LiveFace<'_> {
         printed.out.line_done().map_err(Fault::Sink)
     }
 
-    /// Tests a packet from all interfaces with its "cooked" header. The filter does not see the outer VLAN tag, just as
-    /// in the kernel, which keeps that tag outside the packet when it tests tcpdump's expression.
+    /// Tests a packet from all interfaces with its "cooked" header. The filter does not see the outer VLAN tag, just
+    /// as in the kernel, which keeps that tag outside the packet when it tests tcpdump's expression.
     fn takes_cooked(&self, row: &CapturedPacket<'_>, link: LinkType, hardware: u16, printed: &mut Printed) -> bool {
         if self.filter.0.is_none() {
             return true;
@@ -380,7 +382,7 @@ impl LiveFace<'_> {
     }
 
     fn say_end(&self, printed: &mut Printed, report: &CaptureReport, is_any: bool) {
-        // As tcpdump does it: a line may have been torn.
+        // Like tcpdump, ends a line that may have been cut off.
         if sys::signal::is_requested() && self.run.save.path.is_none() {
             printed.out.buf().push(b'\n');
         }
@@ -388,7 +390,7 @@ impl LiveFace<'_> {
             put_count(printed.packets, printed.out.buf());
         }
         let _ = printed.out.flush();
-        // Of all interfaces the kernel passes what we test ourselves.
+        // For all interfaces the kernel passes every packet, and netwren tests it.
         let is_tested_here = is_any && self.filter.0.is_some();
         let report = CaptureReport {
             received: if is_tested_here { printed.packets + report.dropped_by_ring } else { report.received },
@@ -420,7 +422,7 @@ fn cook_as(link: LinkType, row: &CapturedPacket<'_>, hardware: u16, out: &mut Ve
     }
 }
 
-/// Packets come in blocks if they are only saved and not flushed one by one; else at once.
+/// Packets are delivered in blocks if they are only saved and not flushed one by one, otherwise immediately.
 fn delivery(run: &TcpdumpRun) -> Delivery {
     if run.live.is_immediate {
         return Delivery::AtOnce(Pacing::new(None));
@@ -431,16 +433,16 @@ fn delivery(run: &TcpdumpRun) -> Delivery {
     }
 }
 
-/// Reasons for the end of a run.
+/// Errors that end a run.
 enum Fault {
     Sink(SinkError),
     Save(String),
 }
 
-/// With `-v` and without lines, how many packets there are, once a second.
+/// Shows the number of packets once a second, with `-v` and without lines.
 struct GotLine {
     is_wanted: bool,
-    /// The count that was shown, and when.
+    /// The last count shown, and the time of the next one.
     shown: Option<u64>,
     next_ns: u64,
 }

@@ -1,5 +1,5 @@
-//! The face of tcpdump 4.99: its lines for the packets of interfaces and files. docs/tcpdump.md lists what is
-//! different.
+//! The tcpdump 4.99 face: prints its lines for the packets of interfaces and files. docs/tcpdump.md lists the
+//! differences.
 
 mod filter;
 mod interfaces;
@@ -45,7 +45,7 @@ This is netwren in the place of tcpdump 4.99: the packets of an interface, or of
 .zst), in tcpdump's lines, or written into files (-w): pcap, or pcapng if the name ends in .pcapng.
 ";
 
-/// tcpdump's exit code for everything that goes wrong.
+/// tcpdump's exit code for all errors.
 const FAILED: u8 = 1;
 
 /// The switches of tcpdump, for completion.
@@ -100,7 +100,7 @@ pub(crate) fn run(call: &Call) -> u8 {
     }
 }
 
-/// A line on stderr, as tcpdump writes it. A closed stderr is nobody's loss.
+/// Writes a line to stderr like tcpdump. Ignores a closed stderr.
 fn say(line: &str) {
     let _ = sys::out::Out::stderr().write_all(format!("{line}\n").as_bytes());
 }
@@ -118,14 +118,14 @@ struct FileOfRun<'p> {
 }
 
 impl FileOfRun<'_> {
-    /// Opens it, and reads what it begins with.
+    /// Opens the file and reads its header.
     fn open(path: &Path) -> Result<FileOfRun<'_>, String> {
         let file = PacketFile::open(path).map_err(|error| open_error(path, &error))?;
         let (link_type, snaplen) = file.ifaces().first().map_or((1, 0), |iface| (iface.link_type, iface.snaplen));
         Ok(FileOfRun { path, file, link_type, snaplen })
     }
 
-    /// Refuses a file whose packets are not decoded.
+    /// Rejects a file whose link type is not decoded.
     fn check(&self) -> Result<(), String> {
         if !Tcpdump::knows(link_type(self.link_type)) {
             return Err(format!("packet printing is not supported for link type {}: use -w", self.link_type));
@@ -144,7 +144,7 @@ impl FileOfRun<'_> {
     }
 }
 
-/// The system's own words where there is no such file, as tcpdump has them.
+/// The message for a file that cannot be opened: the system's text for errors of the system, as in tcpdump.
 fn open_error(path: &Path, error: &FileError) -> String {
     match &error.fault {
         FileFault::Io(io) if io.raw_os_error().is_some() && io.kind() != std::io::ErrorKind::IsADirectory => {
@@ -154,25 +154,25 @@ fn open_error(path: &Path, error: &FileError) -> String {
     }
 }
 
-/// strerror(3) of an error.
+/// The text of strerror(3) for an error.
 fn system_words(error: &std::io::Error) -> String {
     let words = error.to_string();
     words.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
-/// Prints the packets of the files, one after the other; the error is tcpdump's message. A file that ends badly does
-/// not keep the next one from being printed.
+/// Prints the packets of all files in turn; the error is tcpdump's message. After a file that ends with an error, the
+/// next one is still printed.
 fn read(run: &TcpdumpRun) -> Result<(), String> {
     let mut saver = None;
     let ended = read_files(run, &mut saver);
-    // What was read before an error is in the file.
+    // Packets read before an error are in the file.
     ended.and(saver.map_or(Ok(()), Saver::finish))
 }
 
 fn read_files(run: &TcpdumpRun, saver: &mut Option<Saver>) -> Result<(), String> {
     let mut out = Out::new(Stdout::new()).each_line(run.each_line);
     let (mut printer, names_end) = printer(run);
-    // Those of this host are not those of the file: only old defects show them.
+    // This host's interfaces are unrelated to those in the file; they are shown only in `bug_compatible` mode.
     let ifaces = if run.bug_compatible { interfaces::names() } else { HashMap::new() };
     let (mut packets, mut ended) = (0, Ok(()));
     let mut first_link = 0;
@@ -181,7 +181,7 @@ fn read_files(run: &TcpdumpRun, saver: &mut Option<Saver>) -> Result<(), String>
             say(&format!("tcpdump: {message}"));
         }
         let mut file = FileOfRun::open(&path)?;
-        // The first file is said before it is judged, the others after it.
+        // The first file is announced before it is checked, the others after it.
         if nth == 0 {
             file.say_begin(true);
         }
@@ -205,7 +205,7 @@ fn read_files(run: &TcpdumpRun, saver: &mut Option<Saver>) -> Result<(), String>
         }
         let mut outputs = Outputs { printer: &mut printer, ifaces: &ifaces, saver: saver.as_mut(), out: &mut out };
         let printed = print_all(run, &mut file.file, &filter, &mut outputs);
-        // What was printed before an error is shown before it is told.
+        // Lines printed before an error appear before its message.
         ended = match out.flush().and(printed) {
             Ok((more, message)) => {
                 packets += more;
@@ -223,10 +223,10 @@ fn read_files(run: &TcpdumpRun, saver: &mut Option<Saver>) -> Result<(), String>
     ended
 }
 
-/// Gives up what packets of files are not parsed with. The file is open by then, and its header was read; those that a
-/// list names are still to be opened.
+/// Drops the privileges that parsing packets of files does not need. The file is already open and its header was read;
+/// files named by a list (`-V`) are opened later.
 fn confine(run: &TcpdumpRun, names: Option<&NamesEnd>) -> Result<(), String> {
-    // It is read with its first use.
+    // The first use of the time zone reads its file.
     let _ = zone(0);
     let mut needed = live::needed_rights(run, None);
     if run.rare.file_list.is_some() {
@@ -238,7 +238,7 @@ fn confine(run: &TcpdumpRun, names: Option<&NamesEnd>) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes the file of `-w`, like the one that is read.
+/// Creates the file of `-w`, with the format of the input file.
 fn save(run: &TcpdumpRun, file: &FileOfRun<'_>) -> Result<Option<Saver>, String> {
     let commands = Saver::commands(&run.save, None)?;
     let kind = SavedKind {
@@ -249,7 +249,7 @@ fn save(run: &TcpdumpRun, file: &FileOfRun<'_>) -> Result<Option<Saver>, String>
     Saver::open(&run.save, kind, commands)
 }
 
-/// Where packets of files go.
+/// Outputs for the packets of files.
 struct Outputs<'o> {
     printer: &'o mut Tcpdump,
     ifaces: &'o HashMap<u32, String>,
@@ -257,7 +257,7 @@ struct Outputs<'o> {
     out: &'o mut Out<Stdout>,
 }
 
-/// The printer of lines, with names unless `-n` was given.
+/// Makes the printer of lines; it shows names unless `-n` was given.
 fn printer(run: &TcpdumpRun) -> (Tcpdump, Option<NamesEnd>) {
     let printer = Tcpdump::new(run.options);
     if !run.named || !run.is_printing() {
@@ -267,7 +267,8 @@ fn printer(run: &TcpdumpRun) -> (Tcpdump, Option<NamesEnd>) {
     (printer.named(names), Some(end))
 }
 
-/// Prints until the file or the count ends; returns how many packets, and the message of what ended it else.
+/// Prints until the file ends or the count is reached. Returns the number of packets, and the message of an error that
+/// ended it.
 fn print_all(
     run: &TcpdumpRun,
     file: &mut PacketFile,
@@ -307,13 +308,13 @@ fn print_all(
     Ok((packets, ended))
 }
 
-/// `--count`: how many there were.
+/// `--count`: prints the number of packets.
 fn put_count(packets: u64, out: &mut Vec<u8>) {
     record::text::put_u64(out, packets);
     out.extend_from_slice(if packets == 1 { b" packet\n" } else { b" packets\n" });
 }
 
-/// The packet as it is written into another file.
+/// Converts the packet for the output file.
 fn saved_row<'p>(packet: &FilePacket<'p>) -> CapturedPacket<'p> {
     CapturedPacket {
         time_ns: packet.time_ns,

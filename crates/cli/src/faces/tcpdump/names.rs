@@ -1,5 +1,5 @@
-//! Names without `-n`: files of /etc read once, before rights are given up, and name servers that a thread of its own
-//! asks, which has no rights.
+//! Names, unless `-n` is given: files of /etc are read once, before privileges are dropped, and a separate thread
+//! without privileges queries name servers.
 
 use super::say;
 use host::hosts::{KnownName, Resolver, ResolverOptions};
@@ -12,29 +12,29 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use sys::Host;
 
-/// Hosts whose names, or that they have none, are kept for lines; beyond, all are forgotten and looked up anew.
+/// Maximum number of hosts whose names, or lack of a name, are cached for lines. At the limit the cache is cleared.
 const HOSTS_MAX: usize = 10_000;
-/// A live capture waits so long for a name, and only while its packets are younger.
+/// A live capture waits this long for a name, and only while its packets are younger than the maximum age.
 const LIVE_WAIT: Duration = Duration::from_millis(50);
 const LIVE_AGE_MAX: Duration = Duration::from_millis(100);
-/// Longer than the thread asks for one address.
+/// Longer than the resolver thread spends on one address.
 const FILE_WAIT: Duration = Duration::from_secs(10);
-/// Addresses in a row that no server answered for; then names are asked for, but not waited for.
+/// After this many addresses in a row without an answer, names are still requested, but lines no longer wait for them.
 const UNANSWERED_MAX: u64 = 3;
 const TCP: u8 = 6;
 
-/// How a line waits for a name that servers are asked for.
+/// How long a line waits for a name from a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum NameWait {
-    /// Until it is answered: a file loses nothing.
+    /// Until the answer arrives: reading a file loses no packets.
     UntilAnswered,
-    /// A moment, unless packets pile up.
+    /// Briefly, and only while packets do not queue up.
     WhileYoung,
-    /// Not at all: the ring is small.
+    /// Never waits, because the ring is small.
     Never,
 }
 
-/// A network of IPv4: address and mask.
+/// An IPv4 network: address and mask.
 pub(super) type Network4 = (u32, u32);
 
 /// The names of one run.
@@ -46,7 +46,7 @@ struct RunNames {
     resolver: Option<Rc<Resolver>>,
     asks_servers: bool,
     wait: NameWait,
-    /// `-f`: hosts of other networks stay numbers.
+    /// `-f`: hosts of other networks are shown as numbers.
     own_network: Option<Network4>,
     settled: HashMap<Addr, Option<Box<[u8]>>>,
     packet_ns: u64,
@@ -86,18 +86,18 @@ pub(super) fn start(wait: NameWait, own_network: Option<Network4>) -> (Box<dyn P
     (Box::new(names), NamesEnd(resolver))
 }
 
-/// A file that is missing names nothing.
+/// Reads a file; a missing file contributes no names.
 fn read_if<T: Default>(wanted: bool, read: impl Fn() -> Result<T, HostError>) -> T {
     if wanted { read().unwrap_or_default() } else { T::default() }
 }
 
 impl NamesEnd {
-    /// Returns the resolver if its thread could be started.
+    /// The resolver, if its thread could be started.
     pub(super) fn resolver(&self) -> Option<&Resolver> {
         self.0.as_deref()
     }
 
-    /// Says how many addresses no server answered for.
+    /// Reports the number of addresses for which no server answered.
     pub(super) fn say(&self) {
         let failed = self.0.as_ref().map_or(0, |resolver| resolver.report().failed);
         if failed > 0 {
@@ -107,14 +107,14 @@ impl NamesEnd {
 }
 
 impl RunNames {
-    /// The name, or that there is none; `None` while servers are asked.
+    /// The name, or `Some(None)` if the host has none; `None` while servers are being queried.
     fn find(&mut self, addr: Addr) -> Option<Option<Box<[u8]>>> {
         let Some(resolver) = self.resolver.clone() else { return Some(None) };
         if self.is_foreign(addr) {
             return Some(None);
         }
         let mut known = resolver.known(addr);
-        // These no server knows.
+        // Servers know no names for these addresses.
         let is_asked = self.asks_servers && !addr.is_unspecified() && !addr.is_link_local_v6();
         if known == KnownName::Unasked && is_asked {
             resolver.want(addr);
@@ -123,7 +123,7 @@ impl RunNames {
         match known {
             KnownName::Name(name) => Some(Some(name)),
             KnownName::Waiting => None,
-            // Too many wait: it is asked for once there is room.
+            // The queue is full: the name is requested once it has room.
             KnownName::Unasked if is_asked => None,
             _ => Some(None),
         }
@@ -148,7 +148,7 @@ impl RunNames {
         known
     }
 
-    /// How old the packet is.
+    /// The age of the packet.
     fn age(&self) -> Duration {
         let now = sys::clock::wall();
         let now = u64::try_from(now.seconds).unwrap_or(0).saturating_mul(1_000_000_000) + u64::from(now.nanos);

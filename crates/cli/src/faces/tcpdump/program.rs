@@ -1,4 +1,4 @@
-//! `-d`, `-dd`, `-ddd`: the program of the expression instead of packets.
+//! `-d`, `-dd`, `-ddd`: prints the program for the expression instead of packets.
 
 use super::filter::PacketFilter;
 use super::live::{self, broadcast_mask, own_network};

@@ -1,4 +1,4 @@
-//! Switches that few runs have, and the numbers of all of them.
+//! Rarely used switches, and parsers for numeric values.
 
 use pcapfilter::LinkType;
 use sinks::face::tcpdump::PacketType;
@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use sys::infile;
 
-/// A switch of this file.
+/// A switch handled by this file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum RareSwitch {
     /// `-d`, `-dd`, `-ddd`
@@ -31,11 +31,11 @@ pub(super) enum RareSwitch {
 /// The values of these switches.
 #[derive(Debug, Default)]
 pub(super) struct RareSwitches {
-    /// `-d`, `-dd`, `-ddd`: the form of the program that is printed; 0 for none.
+    /// `-d`, `-dd`, `-ddd`: the format in which the program is printed; 0 for none.
     pub(super) program_form: u8,
     /// `-y`
     pub(super) link: Option<LinkType>,
-    /// `-V`: the file with the names of files.
+    /// `-V`: a file with a list of file names.
     pub(super) file_list: Option<PathBuf>,
     /// `-T`
     pub(super) packet_type: Option<PacketType>,
@@ -43,7 +43,7 @@ pub(super) struct RareSwitches {
     pub(super) monitor: bool,
 }
 
-/// The types of `-T` that are not decoded.
+/// Values of `-T` that are not decoded.
 const UNDECODED: [&str; 18] = [
     "vat",
     "wb",
@@ -66,7 +66,7 @@ const UNDECODED: [&str; 18] = [
 ];
 
 impl RareSwitches {
-    /// Takes a switch; the error is the message.
+    /// Applies a switch; the error is the message.
     pub(super) fn set(&mut self, what: RareSwitch, value: Vec<u8>) -> Result<(), String> {
         let shown = sys::escaped(&value);
         match what {
@@ -91,7 +91,7 @@ impl RareSwitches {
         Ok(())
     }
 
-    /// Refuses what does not go together.
+    /// Rejects invalid combinations.
     pub(super) fn check(&self, own_network_only: bool, reads_file: bool) -> Result<(), String> {
         if own_network_only && (reads_file || self.file_list.is_some()) {
             return Err("-f can not be used with -V or -r".to_owned());
@@ -103,10 +103,10 @@ impl RareSwitches {
     }
 }
 
-/// The most that is read of the file of `-V`.
+/// Maximum number of bytes to read from the file of `-V`.
 const LIST_MAX: u64 = 16 << 20;
 
-/// The lines of the file of `-V`; `-` is standard input.
+/// Reads the lines of the file of `-V`; `-` means standard input.
 pub(super) fn listed_files(list: &Path) -> Result<Vec<PathBuf>, String> {
     let text = match list == Path::new("-") {
         true => infile::read_input(std::io::stdin(), LIST_MAX),
@@ -132,7 +132,7 @@ fn packet_type(value: &[u8]) -> Result<PacketType, String> {
     }
 }
 
-/// The value of `--time-stamp-precision`.
+/// Parses the value of `--time-stamp-precision`.
 pub(super) fn is_nano(value: &[u8]) -> Result<bool, String> {
     match value {
         b"nano" => Ok(true),
@@ -141,17 +141,17 @@ pub(super) fn is_nano(value: &[u8]) -> Result<bool, String> {
     }
 }
 
-/// The number that a value begins with, as atoi(3) reads it.
+/// Parses the number at the start of a value, as in atoi(3).
 pub(super) fn leading_number(value: &[u8]) -> Option<u64> {
     let value = value.trim_ascii_start();
     let value = value.strip_prefix(b"+").unwrap_or(value);
     let digits = value.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(value.len());
     let number = std::str::from_utf8(value.get(..digits)?).ok()?.parse().ok();
-    // An int has no more.
+    // The largest value of a C int.
     number.filter(|number| *number <= i32::MAX as u64)
 }
 
-/// A whole value as strtol(3) reads it with base 0: decimal, `0x` hexadecimal, `0` octal.
+/// Parses a whole value like strtol(3) with base 0: decimal, `0x` hexadecimal, `0` octal.
 pub(super) fn number(value: &[u8]) -> Option<u32> {
     let text = std::str::from_utf8(value).ok()?.trim_start();
     let text = text.strip_prefix('+').unwrap_or(text);

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// A switch of this file.
+/// A switch handled by this file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SaveSwitch {
     /// `-w`
@@ -31,9 +31,9 @@ pub(super) struct SaveSwitches {
     pub(super) bytes_max: Option<u64>,
     /// `-W`
     pub(super) files_max: Option<u64>,
-    /// `-G`; 0 for none.
+    /// `-G` in seconds; 0 for none.
     pub(super) seconds: u64,
-    /// When that was read.
+    /// The time when the switches were parsed.
     pub(super) begun_s: i64,
     /// `-z`
     pub(super) command: Option<OsString>,
@@ -47,7 +47,7 @@ pub(super) struct SaveSwitches {
 const MILLION: u64 = 1_000_000;
 
 impl SaveSwitches {
-    /// Takes a switch; the error is the message.
+    /// Applies a switch; the error is the message.
     pub(super) fn set(&mut self, what: SaveSwitch, value: Vec<u8>) -> Result<(), String> {
         let shown = sys::escaped(&value);
         match what {
@@ -71,19 +71,19 @@ impl SaveSwitches {
         Ok(())
     }
 
-    /// True if packets are shown as lines.
+    /// True if packets are printed as lines.
     pub(super) fn is_printing(&self, count_only: bool) -> bool {
         if self.path.is_some() { self.prints } else { !count_only }
     }
 
-    /// The file, if others follow it. What follows standard output would be a file of the name `-1`.
+    /// The path, if the run writes several files. After standard output, the next file would be called `-1`.
     pub(super) fn several(&self) -> Option<&Path> {
         let several = self.bytes_max.is_some() || self.seconds > 0;
         self.path.as_deref().filter(|path| several && *path != Path::new("-"))
     }
 }
 
-/// Millions of bytes, or units of 1024 by their letter, as tcpdump 4.99.6 has them.
+/// Parses a size in millions of bytes, or in units of 1024 by their letter as in tcpdump 4.99.6.
 fn bytes(value: &[u8]) -> Result<u64, String> {
     let shown = sys::escaped(value);
     let invalid = || format!("invalid file size {shown}");

@@ -1,4 +1,4 @@
-//! `-w`: packets into files, as tcpdump writes and names them.
+//! `-w`: writes packets to files with tcpdump's formats and names.
 
 use super::save_switches::SaveSwitches;
 use super::say;
@@ -15,13 +15,13 @@ use sys::clock;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Fates of a packet.
+/// The result of saving a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Saved {
     Yes,
-    /// As many files are there as `-W` allows with `-G`.
+    /// The number of files that `-W` allows with `-G` is reached.
     LimitReached,
-    /// Nobody reads what is written.
+    /// The reader closed the output.
     Closed,
 }
 
@@ -30,7 +30,7 @@ enum SaveFormat {
     Pcapng(CapturedPcapNg),
 }
 
-/// The header of a file.
+/// The header fields of a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SavedKind {
     pub(super) link_type: LinkType,
@@ -40,7 +40,7 @@ pub(super) struct SavedKind {
 }
 
 impl SavedKind {
-    /// The format by the name of the file; libpcap's numbers for raw IP become the one of files.
+    /// The format by the file's extension. libpcap's numbers for raw IP are replaced by the number used in files.
     fn format(self, path: &Path, buffer: &mut Vec<u8>) -> SaveFormat {
         if path.extension().is_some_and(|ending| ending == "pcapng") {
             return SaveFormat::Pcapng(CapturedPcapNg::new());
@@ -52,15 +52,15 @@ impl SavedKind {
     }
 }
 
-/// The names of `-w` with `-C`, `-W` and `-G`.
+/// File names for `-w` with `-C`, `-W` and `-G`.
 #[derive(Debug)]
 pub(super) struct SaveNames {
-    /// The directory that does not change, as the user wrote it.
+    /// The fixed part of the directory, as the user wrote it.
     pub(super) place: PathBuf,
-    /// The name below it: a format of strftime(3) with `-G`.
+    /// The name below it; with `-G` a format for strftime(3).
     below: OsString,
     by_time: bool,
-    /// Digits of the number with `-C`.
+    /// Number of digits of the file number with `-C`.
     digits: Option<usize>,
 }
 
@@ -75,13 +75,13 @@ impl SaveNames {
         SaveNames { place, below, by_time, digits }
     }
 
-    /// The beginning of all paths.
+    /// The common prefix of all paths.
     fn prefix(&self) -> PathBuf {
         let fixed = self.below.as_bytes().split(|byte| *byte == b'%' && self.by_time).next().unwrap_or_default();
         self.place.join(OsStr::from_bytes(fixed))
     }
 
-    /// The name of the file with this number that is begun at `time_s`.
+    /// The name of the file with this number that starts at `time_s`.
     fn name(&self, number: u64, time_s: i64) -> OsString {
         let mut name = match (self.by_time, CString::new(self.below.as_bytes())) {
             (true, Ok(format)) => clock::format_local(&format, time_s).map_or_else(OsString::new, OsString::from_vec),
@@ -94,24 +94,24 @@ impl SaveNames {
     }
 }
 
-/// Digits of the largest number of so many files.
+/// The number of digits of the largest index among `files` files.
 fn digits(files: u64) -> usize {
     (files.saturating_sub(1).checked_ilog10().map_or(0, |log| log + 1)) as usize
 }
 
-/// Files that follow one another.
+/// A sequence of files.
 struct Series {
     files: FileSeries,
     names: SaveNames,
     bytes_max: Option<u64>,
     files_max: Option<u64>,
     seconds: u64,
-    /// The number of the file among those of `-C`.
+    /// The number of the current file, with `-C`.
     number: u64,
-    /// When the last file by time was begun: the wall clock's, and that of one that is never set.
+    /// When the current `-G` period started: by the wall clock, and by a clock that is never set.
     begun_s: i64,
     begun_ns: u64,
-    /// Files that were ended by time.
+    /// Number of files that ended by time.
     ended: u64,
 }
 
@@ -124,7 +124,7 @@ impl Series {
 
     fn is_over(&self) -> bool {
         let age_s = u64::try_from(clock::wall().seconds.saturating_sub(self.begun_s)).unwrap_or(0);
-        // A clock that was set back ends the file a second later than tcpdump would without that.
+        // If the wall clock was set back, the file ends a second later than it would in tcpdump without the change.
         let is_late = clock::boottime_ns().saturating_sub(self.begun_ns) > (self.seconds + 1).saturating_mul(SECOND_NS);
         self.seconds > 0 && (age_s >= self.seconds || is_late)
     }
@@ -136,9 +136,10 @@ pub(super) struct Saver {
     kind: SavedKind,
     format: SaveFormat,
     path: PathBuf,
-    /// `None`: one file.
+    /// `None` for a single file.
     series: Option<Series>,
-    /// When `-G` and `-W` end what goes to standard output, by a clock that is never set; after how many files.
+    /// When `-G` and `-W` end a run that writes to standard output, by a clock that is never set, and the number of
+    /// files.
     end: Option<(u64, u64)>,
     is_unbuffered: bool,
     flushes: u64,
@@ -147,7 +148,7 @@ pub(super) struct Saver {
 }
 
 impl Saver {
-    /// Starts what `-z` asks for; before rights are given up.
+    /// Starts the command runner for `-z`; must be called before privileges are dropped.
     pub(super) fn commands(switches: &SaveSwitches, user: Option<&str>) -> Result<Option<FileCommands>, String> {
         let (Some(path), Some(program)) = (switches.several(), &switches.command) else { return Ok(None) };
         let prefix = SaveNames::new(path, switches).prefix();
@@ -155,7 +156,7 @@ impl Saver {
         started.map(Some).map_err(|error| format!("compress_savefile: fork failed: {}", words_of(&error)))
     }
 
-    /// Makes the first file; `None` without `-w`.
+    /// Creates the first file; `None` without `-w`.
     pub(super) fn open(
         switches: &SaveSwitches,
         kind: SavedKind,
@@ -206,7 +207,7 @@ impl Saver {
         })
     }
 
-    /// Writes a packet, into another file if it is time for one.
+    /// Writes a packet, to a new file if one is due.
     pub(super) fn save(&mut self, row: &CapturedPacket<'_>) -> Result<Saved, String> {
         if self.is_over() && self.end_by_time()? == Saved::LimitReached {
             return Ok(Saved::LimitReached);
@@ -234,7 +235,7 @@ impl Saver {
         Ok(if self.is_closed { Saved::Closed } else { Saved::Yes })
     }
 
-    /// Between packets: ends a file whose time is over, writes what should not wait any longer.
+    /// Runs between packets: ends a file whose time is over, and flushes data that must not wait longer.
     pub(super) fn tick(&mut self) -> Result<Saved, String> {
         if self.is_over() && self.end_by_time()? == Saved::LimitReached {
             return Ok(Saved::LimitReached);
@@ -274,7 +275,7 @@ impl Saver {
         Ok(Saved::Yes)
     }
 
-    /// Goes on in the next file. Its name may be that of this one, which is therefore written before.
+    /// Continues in the next file. It may have the same name as the current one, which is therefore written out first.
     fn rotate(&mut self, advance: impl Fn(&mut Series)) -> Result<(), String> {
         self.end_file();
         let Some(series) = &mut self.series else { return Ok(()) };
@@ -306,7 +307,7 @@ impl Saver {
         let Some(failure) = failure else { return };
         self.is_closed = failure.is_closed;
         if let SaveFormat::Pcapng(pcapng) = &mut self.format {
-            // Blocks of interfaces may be among what was not written.
+            // The data that was not written may contain interface blocks.
             pcapng.begin_section();
         }
         if self.file.is_empty() {
@@ -325,7 +326,7 @@ impl Saver {
         self.not_written += packets;
     }
 
-    /// Writes the rest; the error says how many packets are missing.
+    /// Writes the rest; the error reports the number of missing packets.
     pub(super) fn finish(mut self) -> Result<(), String> {
         self.end_file();
         match self.not_written {
@@ -337,24 +338,24 @@ impl Saver {
     }
 }
 
-/// When `-G` and `-W` end a run that writes to standard output, and after how many files it would be.
+/// When `-G` and `-W` end a run that writes to standard output, and the number of files that it would have written.
 fn end_of_stdout(switches: &SaveSwitches) -> Option<(u64, u64)> {
     let files = switches.files_max.filter(|_| switches.seconds > 0 && switches.bytes_max.is_none())?;
     let ns = switches.seconds.saturating_mul(files).saturating_mul(SECOND_NS);
     Some((clock::boottime_ns().saturating_add(ns), files))
 }
 
-/// The link type as files have it: libpcap knows raw IP by three numbers.
+/// The link type used in files: libpcap has three numbers for raw IP.
 pub(super) fn saved_link_type(link_type: LinkType) -> LinkType {
     if matches!(link_type.0, 12 | 14) { LinkType::RAW } else { link_type }
 }
 
-/// tcpdump's words for a file that cannot be opened.
+/// tcpdump's message for a file that cannot be opened.
 fn not_opened(path: &Path, error: &io::Error) -> String {
     format!("{}: {}", sys::escaped(path.as_os_str().as_bytes()), super::system_words(error))
 }
 
-/// The directory in which files are made later on.
+/// The directory in which later files are created.
 pub(super) fn later_folder(switches: &SaveSwitches) -> Option<PathBuf> {
     let path = switches.several()?;
     let place = SaveNames::new(path, switches).place;

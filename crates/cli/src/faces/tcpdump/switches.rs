@@ -9,10 +9,10 @@ use sinks::face::tcpdump::{Dump, Stamp, TcpdumpOptions};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-/// What a switch is.
+/// The meaning of a switch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum TcpdumpSwitch {
-    /// One of those that change lines, by its letter.
+    /// A switch that changes lines, by its letter.
     Line(u8),
     Count,
     CountOnly,
@@ -21,14 +21,14 @@ enum TcpdumpSwitch {
     EachLine,
     Nano,
     Micro,
-    /// Is always so, or about protocols that are not decoded.
+    /// Either always in effect, or for protocols that are not decoded.
     Ignored,
     Numbers,
     ShortNames,
     OwnNetworkOnly,
-    /// One of `rare.rs`.
+    /// A switch from `rare.rs`.
     Rare(R),
-    /// One of `save_switches.rs`.
+    /// A switch from `save_switches.rs`.
     Save(S),
     Unbuffered,
     Interface,
@@ -110,60 +110,60 @@ const SWITCHES: &[Spec<T>] = &[
     spec(0, "version", false, T::Version),
 ];
 
-/// What was asked for.
+/// The task that the command line selects.
 pub(super) enum TcpdumpCall {
     Help,
     Version,
-    /// A word that is no switch, or lacks its value: why.
+    /// An unknown switch or a missing value, with the message.
     Misused(String),
     /// `-D`
     Interfaces,
-    /// `-L` of an interface.
+    /// `-L` for an interface.
     LinkTypes(Option<String>),
-    /// `-J` of an interface.
+    /// `-J` for an interface.
     StampTypes(Option<String>),
     Run(Box<TcpdumpRun>),
 }
 
-/// A run over a file, or packets of an interface.
+/// A run that reads files, or captures on an interface.
 pub(super) struct TcpdumpRun {
     pub(super) rare: RareSwitches,
     pub(super) save: SaveSwitches,
     /// `-r`
     pub(super) file: Option<PathBuf>,
-    /// What goes with an interface.
+    /// Switches for a capture on an interface.
     pub(super) live: LiveSwitches,
-    /// How lines look.
+    /// The format of lines.
     pub(super) options: TcpdumpOptions,
-    /// `-n` was not given: names in the place of numbers.
+    /// True without `-n`: names instead of numbers.
     pub(super) named: bool,
     /// `--bug-compatible`
     pub(super) bug_compatible: bool,
-    /// `-f`: hosts of other networks stay numbers.
+    /// `-f`: hosts of other networks are shown as numbers.
     pub(super) own_network_only: bool,
-    /// `-c`: packets after which it ends.
+    /// `-c`: number of packets after which the run ends.
     pub(super) count: Option<u64>,
-    /// `--count`: only how many there are.
+    /// `--count`: print only the number of packets.
     pub(super) count_only: bool,
     /// `-l`
     pub(super) each_line: bool,
-    /// The words of the filter, or what `-F` names.
+    /// The filter expression, or the file of `-F`.
     pub(super) filter: FilterText,
-    /// Addresses of names in the filter; each name is asked for once.
+    /// Addresses of host names in the filter; each name is resolved once.
     pub(super) filter_names: HostNames,
 }
 
 /// The switches of a capture.
 pub(super) struct LiveSwitches {
-    /// `-i`: name, or number in the list of `-D`.
+    /// `-i`: a name, or a number in the list of `-D`.
     pub(super) iface: Option<String>,
     /// `-s`
     pub(super) snaplen: u32,
     /// `-B`, in bytes.
     pub(super) buffer_bytes: Option<usize>,
-    /// `-p` was not given.
+    /// False with `-p`.
     pub(super) promiscuous: bool,
-    /// `-Q in`, `-Q out`: true for what this host sends.
+    /// `-Q in`, `-Q out`: true for packets that this host sends.
     pub(super) outgoing: Option<bool>,
     /// `--immediate-mode`
     pub(super) is_immediate: bool,
@@ -174,22 +174,22 @@ pub(super) struct LiveSwitches {
 }
 
 impl TcpdumpRun {
-    /// Packets are shown as lines.
+    /// True if packets are printed as lines.
     pub(super) fn is_printing(&self) -> bool {
         self.save.is_printing(self.count_only)
     }
 
-    /// Something is written to standard output.
+    /// True if the run writes to standard output.
     pub(super) fn uses_stdout(&self) -> bool {
         self.save.path.as_deref().is_none_or(|path| path == std::path::Path::new("-")) || self.is_printing()
     }
 
-    /// Packets come from files.
+    /// True if packets come from files.
     pub(super) fn reads_files(&self) -> bool {
         self.file.is_some() || self.rare.file_list.is_some()
     }
 
-    /// The files of `-r`, or those that the file of `-V` names, one a line.
+    /// The file of `-r`, or the files listed one per line in the file of `-V`.
     pub(super) fn files(&self) -> Result<std::vec::IntoIter<PathBuf>, String> {
         let Some(list) = &self.rare.file_list else {
             return Ok(self.file.iter().cloned().collect::<Vec<_>>().into_iter());
@@ -202,19 +202,19 @@ impl TcpdumpRun {
     }
 }
 
-/// Where the filter's text is.
+/// The source of the filter's text.
 pub(super) enum FilterText {
     Words(String),
     File(PathBuf),
 }
 
-/// Types of stamps by their names (pcap-tstamp(7)).
+/// Names of time stamp types (pcap-tstamp(7)).
 const STAMP_TYPES: [&str; 6] =
     ["host", "host_lowprec", "host_hiprec", "host_hiprec_unsynced", "adapter", "adapter_unsynced"];
 /// `-B` is in KiB; the largest ring is 1 GiB.
 const BUFFER_KIB_MAX: usize = 1 << 20;
 
-/// Reads the words; the error is the message.
+/// Parses the command line; the error is the message.
 pub(super) fn parse(words: Vec<Vec<u8>>, plain: TcpdumpOptions) -> Result<TcpdumpCall, String> {
     let path = |bytes: Vec<u8>| PathBuf::from(std::ffi::OsString::from_vec(bytes));
     let (mut options, mut stamps) = (plain, 0_usize);
@@ -299,7 +299,7 @@ impl Default for LiveSwitches {
 }
 
 impl LiveSwitches {
-    /// Takes a switch of a capture; the error is the message.
+    /// Applies a switch of a capture; the error is the message.
     fn set(&mut self, what: TcpdumpSwitch, value: &[u8]) -> Result<(), String> {
         let text = || String::from_utf8_lossy(value).into_owned();
         let shown = || sys::escaped(value);
@@ -365,7 +365,7 @@ fn set(options: &mut TcpdumpOptions, letter: u8) {
                 b'X' => Dump::HexAndText,
                 _ => Dump::Text,
             };
-            // Twice the same: from the link-layer header on.
+            // A repeated switch starts the dump at the link-layer header.
             options.dump_link_header |= options.dump == dump;
             options.dump = dump;
         }
@@ -377,7 +377,7 @@ fn packets(value: &[u8]) -> Result<u64, String> {
     leading_number(value).filter(|number| *number > 0).ok_or_else(|| format!("invalid packet count {shown}"))
 }
 
-/// Its switches as they are written, for completion.
+/// The switches with their dashes, for completion.
 pub(super) fn written() -> Vec<String> {
     getopt::written(SWITCHES)
 }

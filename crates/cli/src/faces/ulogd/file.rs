@@ -1,9 +1,9 @@
-//! The lines of an ulogd.conf: sections with keys and values, read once. Knows no key.
+//! Reads the lines of an ulogd.conf: sections with keys and values, each parsed once, without interpreting keys.
 
 /// One section.
 #[derive(Debug, Default)]
 pub(super) struct Section {
-    /// What stands between its brackets; empty for lines above the first.
+    /// The text between its brackets; empty for lines before the first section.
     pub(super) name: String,
     /// Its keys in order.
     pub(super) settings: Vec<Setting>,
@@ -12,17 +12,17 @@ pub(super) struct Section {
 /// `key=value`
 #[derive(Debug, Clone)]
 pub(super) struct Setting {
-    /// Number of its line, from 1 on.
+    /// Line number, starting at 1.
     pub(super) line: usize,
     pub(super) key: String,
-    /// Without quotation marks.
+    /// The value, unquoted.
     pub(super) value: String,
 }
 
-/// Something that cannot be done as the file wants it.
+/// A problem of the file that prevents the run.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Complaint {
-    /// Number of the line.
+    /// Line number.
     pub(super) line: usize,
     pub(super) text: String,
 }
@@ -33,10 +33,11 @@ impl Complaint {
     }
 }
 
-/// Longest line that the tool reads.
+/// Maximum line length that the tool reads.
 const LINE_MAX: usize = 254;
 
-/// The sections of a file; a section that stands twice is one. Lines that are neither are complained of.
+/// Reads the sections of a file, merging sections with equal names. Reports lines that are neither sections nor
+/// settings.
 pub(super) fn read(text: &str, complaints: &mut Vec<Complaint>) -> Vec<Section> {
     let mut sections: Vec<Section> = Vec::new();
     let mut here = 0;
@@ -75,13 +76,13 @@ pub(super) fn read(text: &str, complaints: &mut Vec<Complaint>) -> Vec<Section> 
     sections
 }
 
-/// The name in brackets; what stands behind them is ignored.
+/// The name in brackets; text after them is ignored.
 fn section(line: &str) -> Option<&str> {
     Some(line.strip_prefix('[')?.split_once(']')?.0.trim())
 }
 
-/// Returns the value in quotation marks, or the first word, which a comment may follow. Returns `None` if the closing
-/// quotation mark is missing; the tool then uses the name of the key as the value.
+/// Returns the quoted value, or the first word, which a comment may follow. Returns `None` if the closing quotation
+/// mark is missing; the tool then uses the name of the key as the value.
 fn value_of(text: &str) -> Option<&str> {
     let text = text.trim();
     match text.strip_prefix('"') {

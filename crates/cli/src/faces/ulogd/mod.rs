@@ -1,7 +1,7 @@
-//! The face of ulogd 2.0.8: the stacks of an ulogd.conf that begin with NFLOG, shipped as `netwren log --to` ships.
+//! The ulogd 2.0.8 face: ships the stacks of an ulogd.conf that begin with NFLOG, like `netwren log --to`.
 //!
-//! What the file wants and is not here is told with the number of its line, and nothing is begun. Records are written
-//! in batches, and none is lost while a receiver is away for a while. docs/ulogd.md lists what is different.
+//! Unsupported parts of the file are reported with their line numbers, and nothing is started. Records are written in
+//! batches, and none is lost while a receiver is unavailable for a short time. docs/ulogd.md lists the differences.
 
 mod file;
 mod settings;
@@ -44,7 +44,7 @@ const VERSION: &str = concat!("ulogd Version 2.0.8 (netwren ", env!("CARGO_PKG_V
 
 /// Larger than any configuration file.
 const CONFIG_MAX: u64 = 1 << 20;
-/// The tool's exit code for everything that goes wrong.
+/// The tool's exit code for all errors.
 const FAILED: u8 = 1;
 
 /// The switches of ulogd, for completion.
@@ -90,13 +90,13 @@ fn run_file(config: &Path, pid_file: Option<&Path>, bug_compatible: bool) -> Res
     let pid_file = pid_file.transpose()?;
     let code = ship(outputs, bug_compatible);
     if let Some(file) = pid_file {
-        // Gone already is as good.
+        // The file may already have been removed.
         let _ = file.folder().remove(file.name());
     }
     Ok(code)
 }
 
-/// Writes the process id and returns the place to remove the file from.
+/// Writes the process id to a file and returns its place, to remove it at the end.
 fn write_pid(path: &Path) -> io::Result<FilePlace> {
     let place = FilePlace::find(path)?;
     let mut file = place.open(Opening::regular(Contents::Emptied))?;
@@ -104,7 +104,7 @@ fn write_pid(path: &Path) -> io::Result<FilePlace> {
     Ok(place)
 }
 
-/// Ships until a signal ends it.
+/// Ships records until a signal ends the run.
 fn ship(outputs: Vec<Output>, bug_compatible: bool) -> u8 {
     let mut groups: Vec<u16> = outputs.iter().map(|output| output.tuning.group).collect();
     groups.sort_unstable();

@@ -1,22 +1,22 @@
-//! The settings of one plugin instance: taken by key, and what nobody took is complained of.
+//! The settings of one plugin instance. Plugins take settings by key, and the rest is reported as unknown.
 
 use super::file::{Complaint, Section, Setting};
 
-/// What a section says to one plugin.
+/// The settings of a section for one plugin.
 pub(super) struct Settings<'f> {
     settings: Vec<&'f Setting>,
-    /// Line of the stack, for what is missing.
+    /// Line number of the stack, for messages about missing keys.
     stack_line: usize,
 }
 
 impl<'f> Settings<'f> {
-    /// The settings of the instance `name`; none without a section of that name.
+    /// The settings of the instance `name`; empty if no section has that name.
     pub(super) fn of(sections: &'f [Section], name: &str, stack_line: usize) -> Settings<'f> {
         let found = sections.iter().find(|section| section.name == name);
         Settings { settings: found.map_or(Vec::new(), |section| section.settings.iter().collect()), stack_line }
     }
 
-    /// Takes a key; the last one counts where it stands twice.
+    /// Takes a key; if it occurs more than once, the last one counts.
     pub(super) fn take(&mut self, key: &str) -> Option<&'f Setting> {
         let mut found = None;
         self.settings.retain(|setting| {
@@ -29,7 +29,7 @@ impl<'f> Settings<'f> {
         found
     }
 
-    /// A text, or `default` without one.
+    /// Takes a text value, else `default`; returns it with its line number.
     pub(super) fn text(&mut self, key: &str, default: &str) -> (usize, String) {
         match self.take(key) {
             Some(setting) => (setting.line, setting.value.clone()),
@@ -37,7 +37,7 @@ impl<'f> Settings<'f> {
         }
     }
 
-    /// A number within a range, or `default` without one; a wrong one is complained of.
+    /// Takes a number, else `default`; reports an invalid one.
     pub(super) fn number(&mut self, key: &str, default: u16, complaints: &mut Vec<Complaint>) -> u16 {
         let Some(setting) = self.take(key) else { return default };
         setting.value.parse().unwrap_or_else(|_| {
@@ -47,24 +47,24 @@ impl<'f> Settings<'f> {
         })
     }
 
-    /// A number that says yes unless it is 0.
+    /// Takes a boolean written as a number: 0 is false.
     pub(super) fn is_on(&mut self, key: &str, default: bool, complaints: &mut Vec<Complaint>) -> bool {
         self.number(key, default.into(), complaints) != 0
     }
 
-    /// Takes keys that tune the tool itself and mean nothing here.
+    /// Takes and ignores keys that only tune the tool itself.
     pub(super) fn ignore(&mut self, keys: &[&str]) {
         keys.iter().for_each(|key| _ = self.take(key));
     }
 
-    /// A key that asks for something that is not here; 0 asks for nothing.
+    /// Rejects a key for an unsupported feature, unless its value is 0.
     pub(super) fn refuse(&mut self, key: &str, why: &str, complaints: &mut Vec<Complaint>) {
         if let Some(setting) = self.take(key).filter(|setting| setting.value != "0") {
             complaints.push(Complaint::new(setting.line, format!("{key}={}: {why}", setting.value)));
         }
     }
 
-    /// Complains of the keys that are left.
+    /// Reports the remaining keys as unknown.
     pub(super) fn end(self, plugin: &str, complaints: &mut Vec<Complaint>) {
         let unknown = |setting: &&Setting| Complaint::new(setting.line, format!("{plugin} has no `{}`", setting.key));
         complaints.extend(self.settings.iter().map(unknown));

@@ -1,4 +1,4 @@
-//! What the stacks of an ulogd.conf mean: which group goes where in which format.
+//! Interprets the stacks of an ulogd.conf: the target and format for each group.
 
 use super::file::{Complaint, Section, Setting, read};
 use super::settings::Settings;
@@ -15,7 +15,7 @@ pub(super) struct Output {
     pub(super) tuning: UlogdTuning,
 }
 
-/// Plugins that end a stack and are not here, and what there is in their place.
+/// Output plugins that are not supported, and their alternatives.
 const NO_OUTPUTS: &[(&str, &str)] = &[
     ("MYSQL", "JSON in a file can be read into a database"),
     ("DBI", "JSON in a file can be read into a database"),
@@ -24,7 +24,7 @@ const NO_OUTPUTS: &[(&str, &str)] = &[
     ("IPFIX", "`netwren flows --follow --to json+tcp://HOST:PORT` sends flows"),
 ];
 
-/// Plugins that begin a stack and are not here.
+/// Input plugins that are not supported, and their alternatives.
 const NO_INPUTS: &[(&str, &str)] = &[
     ("NFCT", "`netwren nat events --to` ships events of connection tracking"),
     ("NFACCT", "`nft list counters` shows counters"),
@@ -32,7 +32,7 @@ const NO_INPUTS: &[(&str, &str)] = &[
     ("UNIXSOCK", "packets from other programs are not taken"),
 ];
 
-/// The outputs of the file's stacks, or everything that cannot be done.
+/// The outputs of the file's stacks, or all problems.
 pub(super) fn outputs(text: &str, now: &LocalTime) -> Result<Vec<Output>, Vec<Complaint>> {
     let mut complaints = Vec::new();
     let sections = read(text, &mut complaints);
@@ -43,7 +43,7 @@ pub(super) fn outputs(text: &str, now: &LocalTime) -> Result<Vec<Output>, Vec<Co
         last_line = setting.line;
         match setting.key.as_str() {
             "stack" => outputs.extend(stack(setting, &sections, now, &mut complaints)),
-            // Nothing is loaded, and messages go to stderr.
+            // These have no effect: netwren loads no plugins, and messages go to stderr.
             "plugin" | "logfile" | "loglevel" | "rmem" | "bufsize" => {}
             other => complaints.push(Complaint::new(setting.line, format!("[global] has no `{other}`"))),
         }
@@ -62,7 +62,7 @@ pub(super) fn outputs(text: &str, now: &LocalTime) -> Result<Vec<Output>, Vec<Co
     if complaints.is_empty() { Ok(outputs) } else { Err(complaints) }
 }
 
-/// The output of one stack, unless something in it is not here.
+/// The output of one stack; None if it uses unsupported features.
 fn stack(setting: &Setting, sections: &[Section], now: &LocalTime, complaints: &mut Vec<Complaint>) -> Option<Output> {
     let before = complaints.len();
     let mut plugins = Vec::new();
@@ -112,7 +112,7 @@ fn read_input(mut settings: Settings<'_>, tuning: &mut UlogdTuning, complaints: 
     tuning.stages.seq_local = settings.is_on("seq_local", false, complaints);
     settings.refuse("seq_global", "numbers of records across groups are not written", complaints);
     settings.refuse("attach_conntrack", "entries of connection tracking do not come with records", complaints);
-    // Buffers and batches are larger here than the tool's from the start.
+    // Default buffers and batches are already larger than the tool's.
     settings.ignore(&["bufsize", "bind", "unbind", "netlink_socket_buffer_size", "netlink_socket_buffer_maxsize"]);
     settings.ignore(&["netlink_qthreshold", "netlink_qtimeout"]);
     settings.end(NFLOG, complaints);
@@ -167,13 +167,13 @@ fn read_output(
             return None;
         }
     };
-    // A batch is written at once anyway.
+    // Each batch is written immediately in any case.
     settings.ignore(&["sync"]);
     settings.end(plugin, complaints);
     Some(Target { format, framing: Framing::default(), address })
 }
 
-/// A database with a table that is there.
+/// The target for a database with an existing table.
 fn database(plugin: &str, settings: &mut Settings<'_>, tuning: &mut UlogdTuning) -> Result<Target, String> {
     let wanted = |settings: &mut Settings<'_>, key: &str| {
         let setting = settings.take(key).map(|setting| setting.value.clone()).filter(|value| !value.is_empty());
@@ -213,7 +213,7 @@ fn database(plugin: &str, settings: &mut Settings<'_>, tuning: &mut UlogdTuning)
     format!("postgres://{user}{password}@{receiver}:{port}/{db}?schema={schema}&table={table}{more}").parse()
 }
 
-/// As a URL has it.
+/// Percent-encodes text for a URL.
 fn encoded(text: &str) -> String {
     let byte = |byte: u8| match byte {
         b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'.' | b'_' => char::from(byte).to_string(),
@@ -222,7 +222,7 @@ fn encoded(text: &str) -> String {
     text.bytes().map(byte).collect()
 }
 
-/// `directory` and a name with the time, as the tool makes it.
+/// The file in `directory`, with the time in its name like the tool's.
 fn xml_file(settings: &mut Settings<'_>, now: &LocalTime, complaints: &mut Vec<Complaint>) -> Address {
     if settings.is_on("stdout", false, complaints) {
         settings.ignore(&["directory"]);
@@ -258,7 +258,7 @@ fn json(
     Some((if v1 { Format::JsonV1 } else { Format::JsonV0 }, address))
 }
 
-/// `LOG_LOCAL2` and `LOG_INFO`, as `local2.info`.
+/// Translates `LOG_LOCAL2` and `LOG_INFO` to `local2.info`.
 fn priority(settings: &mut Settings<'_>, complaints: &mut Vec<Complaint>) -> Priority {
     let (facility_line, facility) = settings.text("facility", "LOG_KERN");
     let (level_line, level) = settings.text("level", "LOG_NOTICE");

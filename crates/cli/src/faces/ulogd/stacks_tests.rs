@@ -130,7 +130,7 @@ fn nothing_and_twice_the_same() {
     assert_eq!(told, [(3, "two stacks write to logemu:/x: they would be mixed up".to_owned())]);
 }
 
-/// The file that Debian installs, with each of its stacks of NFLOG.
+/// An excerpt of Debian's default file, with each of its NFLOG stacks.
 #[test]
 fn debians_file_in_short() {
     let text = "[global]\nlogfile=\"syslog\"\nloglevel=3\n#plugin=\"/usr/lib/ulogd_inppkt_NFLOG.so\"\n\

@@ -3,7 +3,7 @@
 use crate::faces::getopt::{self, Getopt, Spec};
 use std::path::PathBuf;
 
-/// What a switch is.
+/// The meaning of a switch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum UlogdSwitch {
     Help,
@@ -33,10 +33,10 @@ const SWITCHES: &[Spec<UlogdSwitch>] = &[
     spec(b'i', "info", true, UlogdSwitch::Info),
 ];
 
-/// Where Debian has it.
+/// Debian's path of the file.
 const CONFIG_FILE: &str = "/etc/ulogd.conf";
 
-/// What was asked for.
+/// The task that the command line selects.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum UlogdCall {
     Help,
@@ -54,7 +54,7 @@ const UID: &str = "-u is not here: start it as that user with CAP_NET_ADMIN (sys
                    AmbientCapabilities=CAP_NET_ADMIN)";
 const INFO: &str = "-i is not here: netwren loads no plugins";
 
-/// Reads the words; the error is the message.
+/// Parses the command line; the error is the message.
 pub(super) fn parse(words: Vec<Vec<u8>>) -> Result<UlogdCall, String> {
     let (mut config, mut pid_file) = (PathBuf::from(CONFIG_FILE), None);
     let path = |bytes: Vec<u8>| PathBuf::from(String::from_utf8_lossy(&bytes).into_owned());
@@ -66,7 +66,7 @@ pub(super) fn parse(words: Vec<Vec<u8>>) -> Result<UlogdCall, String> {
             UlogdSwitch::Daemon => return Err(DAEMON.to_owned()),
             UlogdSwitch::Uid => return Err(UID.to_owned()),
             UlogdSwitch::Info => return Err(INFO.to_owned()),
-            // Messages go to stderr, all of them.
+            // Messages always go to stderr.
             UlogdSwitch::Verbose | UlogdSwitch::LogLevel => {}
             UlogdSwitch::ConfigFile => config = path(value),
             UlogdSwitch::PidFile => pid_file = Some(path(value)),
@@ -75,7 +75,7 @@ pub(super) fn parse(words: Vec<Vec<u8>>) -> Result<UlogdCall, String> {
     Ok(UlogdCall::Run { config, pid_file })
 }
 
-/// Its switches as they are written, for completion.
+/// The switches with their dashes, for completion.
 pub(super) fn written() -> Vec<String> {
     getopt::written(SWITCHES)
 }

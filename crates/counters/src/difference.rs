@@ -1,17 +1,17 @@
 //! The difference between two readings of a counter.
 //!
-//! A counter that is smaller than before has passed the end of its bits, or it began anew: its interface, queueing
-//! discipline or namespace is another one that got the same name. Which of the two it is only the size of the step can
-//! tell, so a difference is shown only if the step is one that a host can make.
+//! A counter that is smaller than before has wrapped, or it was reset: a new interface, queueing discipline or
+//! namespace got the same name. Only the size of the step distinguishes the two, so a difference is shown only if a
+//! host could have counted that many in the time.
 
 use record::rows::{CounterKind, CounterNote};
 
 use crate::reading::Width;
 
-/// Steps a second of a 32-bit counter that a host can make; a faster one is none.
+/// Maximum steps per second of a 32-bit counter on a real host; a faster counter was reset.
 const STEPS_PER_S_MAX: u64 = 100_000_000;
 
-/// The difference, and what is special about it.
+/// The difference, and a note about it.
 pub(crate) fn difference(
     kind: CounterKind,
     width: Width,

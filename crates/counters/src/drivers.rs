@@ -1,12 +1,12 @@
-//! Statistics of drivers of interfaces (`ethtool -S`), whose names each driver chooses.
+//! Statistics of interface drivers (`ethtool -S`); each driver chooses the names.
 
 use record::rows::CounterSource::Driver;
 use sys::STATISTIC_NAME_BYTES;
 
 use crate::reading::{CounterReading, Object, Width};
 
-/// Adds what one driver counts: how many as u32, their names, their values as u64 ([`sys::DriverStatistics::read`]).
-/// `None`: it is cut. Names are the driver's bytes, up to the first zero.
+/// Adds the statistics of one driver: their number as u32, their names, their values as u64
+/// ([`sys::DriverStatistics::read`]). `None` if the bytes are cut short. A name ends at its first zero byte.
 pub(crate) fn add(into: &mut CounterReading, iface: &Object, bytes: &[u8]) -> Option<()> {
     let Some((count, rest)) = bytes.split_first_chunk::<4>() else {
         return bytes.is_empty().then_some(());
@@ -21,7 +21,7 @@ pub(crate) fn add(into: &mut CounterReading, iface: &Object, bytes: &[u8]) -> Op
         let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
         let name = String::from_utf8_lossy(name.get(..end).unwrap_or_default());
         let value = value.try_into().map_or(0, u64::from_ne_bytes);
-        // Drivers leave names of what this card has not empty.
+        // Drivers leave the names of statistics that this card lacks empty.
         if !name.is_empty() {
             into.add(Driver, &name, Some(object), value.into(), Width::Bits64);
         }

@@ -1,11 +1,11 @@
-//! Everything here that takes bytes of the kernel, for the fuzzer.
+//! Entry point for the fuzzer: every parser of kernel bytes in this crate.
 use record::rows::CounterSource;
 
 use crate::reading::CounterReading;
 use crate::reading::Object;
 use crate::{drivers, links, qdiscs, texts, traps};
 
-/// Takes any bytes as each of the files and messages that are read: none of it may panic or fail to end.
+/// Parses any bytes as each of the files and messages that are read. None of these may panic or loop forever.
 pub fn fuzz_counters(data: &[u8]) {
     let mut reading = CounterReading::default();
     texts::add_pairs(&mut reading, CounterSource::Sockstat, data);

@@ -1,9 +1,9 @@
-//! The kernel's network counters as rows, with what they changed by in a window of time.
+//! The kernel's network counters as rows, with their change over a time window.
 //!
-//! Reads the text files of /proc/net ([`texts`]), interfaces and queueing disciplines by rtnetlink, statistics of
-//! drivers by ethtool's ioctls, twice, and compares the two readings. Knows what each counter means ([`describe`]),
-//! knows nothing of clocks, of waiting between two readings, nor of what a difference says about the host. Start
-//! reading at [`CounterReader`].
+//! Reads the text files of /proc/net ([`texts`]), interfaces and queueing disciplines via rtnetlink, and driver
+//! statistics via ethtool ioctls, each twice, and compares the two readings. This crate knows the meaning of each
+//! counter ([`describe`]); it knows nothing of clocks, of waiting between two readings, or of the conclusions from a
+//! difference. Start reading at [`CounterReader`].
 #![forbid(unsafe_code)]
 
 mod difference;

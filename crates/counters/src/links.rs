@@ -1,4 +1,4 @@
-//! Interfaces: what they counted, by one dump of rtnetlink.
+//! Counters of interfaces, from one dump of rtnetlink.
 
 use netlink::{Attr, Attrs, Query, Request, prefix};
 use record::rows::CounterSource::Iface;
@@ -21,7 +21,7 @@ const IFLA_CARRIER_DOWN_COUNT: u16 = 48;
 /// `struct ifinfomsg`: family u8, pad u8, type u16, index s32, flags u32, change u32.
 const IFINFOMSG: usize = 16;
 
-/// Members of `struct rtnl_link_stats64`, u64 each, in their order; later kernels add more.
+/// Members of `struct rtnl_link_stats64` in order, u64 each; newer kernels append more.
 const STATS64: &[&str] = &[
     "rx_packets",
     "tx_packets",
@@ -57,12 +57,12 @@ pub(crate) fn request() -> Request {
     request
 }
 
-/// The question, by its name on the tape.
+/// The query with its name in a recording.
 pub(crate) fn query<'r>(request: &'r Request, key: &'r str) -> Query<'r> {
     Query { what: "interface counters", protocol: 0, request, key, note: "", netns: None }
 }
 
-/// Adds what one message says of an interface. `None`: it is cut, or has no name.
+/// Adds the counters of the interface in one message. `None` if it is cut short or has no name.
 pub(crate) fn add(into: &mut CounterReading, payload: &[u8]) -> Option<()> {
     let index = prefix::u32_at(payload, 4)?;
     let attrs = || Attrs::new(payload.get(IFINFOMSG..).unwrap_or_default()).map_while(Result::ok);

@@ -1,4 +1,4 @@
-//! The reading before, and how the counters of two readings find each other.
+//! The previous reading, and the matching of counters between two readings.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -6,26 +6,26 @@ use record::rows::CounterSource;
 
 use crate::reading::{CounterReading, CounterValue, Object};
 
-/// The reading before, by namespace.
+/// The previous reading, by namespace.
 #[derive(Debug, Default)]
 pub struct CounterMemory {
     before: BTreeMap<Option<u64>, CounterReading>,
-    /// When it began, on the clock of the recording.
+    /// Its start on the clock of the recording.
     at_ns: Option<u64>,
 }
 
 impl CounterMemory {
-    /// When the reading before began; `None` if there was none.
+    /// Start of the previous reading; `None` if there was no previous reading.
     pub(crate) fn at_ns(&self) -> Option<u64> {
         self.at_ns
     }
 
-    /// The reading before of a namespace, or of the host.
+    /// The previous reading of a namespace, or of the host.
     pub(crate) fn before(&self, netns_id: Option<u64>) -> Option<&CounterReading> {
         self.before.get(&netns_id)
     }
 
-    /// Forgets the reading before and keeps a new one.
+    /// Replaces the previous reading with a new one.
     pub(crate) fn replace(&mut self, at_ns: Option<u64>, readings: BTreeMap<Option<u64>, CounterReading>) {
         (self.at_ns, self.before) = (at_ns, readings);
     }
@@ -34,11 +34,11 @@ impl CounterMemory {
 /// The identity of a counter in its namespace.
 type CounterKey<'b> = (CounterSource, Option<&'b Object>, &'b str);
 
-/// Finds the counters of one reading in the one before. Both have the kernel's order, so the next one usually stands
-/// behind the last that was found; only if it does not, an index is made.
+/// Finds the counters of one reading in the previous one. Both have the kernel's order, so a counter usually comes
+/// right after the last one found; otherwise an index is built.
 pub(crate) struct Matches<'b> {
     before: &'b CounterReading,
-    /// Place behind the last one that was found.
+    /// Index after the last counter found.
     at: usize,
     index: Option<HashMap<CounterKey<'b>, usize>>,
     /// Sources and objects with counters in the previous reading; built at the first counter that it lacks.
@@ -50,7 +50,7 @@ impl<'b> Matches<'b> {
         Matches { before, at: 0, index: None, counted: None }
     }
 
-    /// The value before of a counter of `reading`; `None` if it was not there.
+    /// The previous value of a counter of `reading`; `None` if the counter did not exist.
     pub(crate) fn value(&mut self, reading: &CounterReading, counted: &CounterValue) -> Option<i128> {
         let wanted = key(reading, counted);
         let found = match self.before.counted().get(self.at) {

@@ -1,4 +1,4 @@
-//! Whether drivers tell what they count: for `netwren support`.
+//! Checks whether drivers and devices provide statistics, for `netwren support`.
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
@@ -8,7 +8,7 @@ use sys::{DriverStatistics, Host, Missing, Tried};
 use crate::reading::CounterReading;
 use crate::traps;
 
-/// How many interfaces of this namespace have statistics of their driver, or why these cannot be read.
+/// The number of interfaces of this namespace with driver statistics, or why these cannot be read.
 pub fn probe_drivers(host: &Host) -> Tried {
     let mut lines = Vec::new();
     let read = sys::fs::read_file(&host.real_path("/proc/thread-self/net/dev"), &mut lines);
@@ -31,7 +31,7 @@ pub fn probe_drivers(host: &Host) -> Tried {
     Tried::works(format!("by ethtool's ioctls; drivers of {counting} of {ifaces} interfaces here have some"))
 }
 
-/// How many traps the devices of this namespace have, or why these cannot be read. Loads no module.
+/// The number of traps of this namespace's devices, or why these cannot be read. Loads no module.
 pub fn probe_traps(host: &Host) -> Tried {
     let family = match generic::listed(host, traps::FAMILY, "families", None) {
         Ok(Some(family)) => family.id,

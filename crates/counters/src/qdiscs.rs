@@ -1,4 +1,4 @@
-//! Queueing disciplines: what they counted, by one dump of rtnetlink.
+//! Counters of queueing disciplines, from one dump of rtnetlink.
 
 use netlink::{Attr, Attrs, Query, Request, prefix};
 use record::rows::CounterSource::Qdisc;
@@ -30,13 +30,13 @@ pub(crate) fn request() -> Request {
     request
 }
 
-/// The question, by its name on the tape.
+/// The query with its name in a recording.
 pub(crate) fn query<'r>(request: &'r Request, key: &'r str) -> Query<'r> {
     Query { what: "queueing disciplines", protocol: 0, request, key, note: "", netns: None }
 }
 
-/// Adds what one message says of a queueing discipline. `None`: it is cut. `ifaces` are the interfaces of the reading,
-/// by number; one that is missing, as it came just now, is written as `if7`.
+/// Adds the counters of the queueing discipline in one message. `None` if it is cut short. `ifaces` are the interfaces
+/// of the reading, by number; an interface that appeared just now is missing among them and named `if7`.
 pub(crate) fn add(into: &mut CounterReading, payload: &[u8], ifaces: &[(u32, Box<[u8]>)]) -> Option<()> {
     let [index, handle, parent] = [4, 8, 12].map(|at| prefix::u32_at(payload, at));
     let (index, handle, parent) = (index?, handle?, parent?);
@@ -72,7 +72,7 @@ fn add_stats(into: &mut CounterReading, object: u32, stats: &Attr<'_>) {
     let at = |attr: &Option<Attr<'_>>, at| attr.and_then(|attr| prefix::u32_at(attr.payload, at)).map(u64::from);
     let basic = of(TCA_STATS_BASIC);
     add("bytes", basic.and_then(|attr| prefix::u64_at(attr.payload, 0)), Width::Bits64);
-    // The 32 bits of old; newer kernels send all 64 as well.
+    // The old field has 32 bits; newer kernels also send all 64.
     match of(TCA_STATS_PKT64).and_then(|attr| prefix::u64_at(attr.payload, 0)) {
         Some(packets) => add("packets", Some(packets), Width::Bits64),
         None => add("packets", at(&basic, 8), Width::Bits32),

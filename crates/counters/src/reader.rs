@@ -1,4 +1,4 @@
-//! Reads all counters once: those of the host, then those of each namespace.
+//! Reads all counters once: first those of the host, then each namespace.
 
 use std::ops::ControlFlow;
 
@@ -10,13 +10,13 @@ use sys::{DriverStatistics, Errno, Host, NetnsTarget, NotEntered, SysError, fs};
 use crate::reading::{CounterReading, Object};
 use crate::{drivers, links, qdiscs, texts, traps};
 
-/// A dump that the kernel interrupted (an interface came or went) is repeated this often.
+/// Maximum number of attempts at a dump that the kernel interrupted because an interface came or went.
 const TRIES: u32 = 3;
 
-/// The name that a recording gives to the entry of a namespace.
+/// Names this reader of a namespace in a recording.
 const PURPOSE: &str = " counters";
 
-/// Adds counters that another crate reads, of the namespace that the calling thread is in.
+/// Adds counters that another crate reads, of the calling thread's namespace.
 pub type ReadMore<'r> = dyn Fn(&Host, u64, &mut CounterReading, &mut RowStats) + 'r;
 
 /// Reads counters of network namespaces and of the host.
@@ -24,18 +24,18 @@ pub struct CounterReader<'h> {
     host: &'h Host,
     targets: Vec<NetnsTarget<'h>>,
     more: &'h ReadMore<'h>,
-    /// True to ask the driver of each interface, too.
+    /// True to also read the driver statistics of each interface.
     drivers: bool,
 }
 
 impl<'h> CounterReader<'h> {
-    /// A reader of the namespaces `targets`; entering another one than the current needs CAP_SYS_ADMIN.
+    /// A reader of the namespaces `targets`; entering a namespace other than the current one needs CAP_SYS_ADMIN.
     pub fn new(host: &'h Host, targets: Vec<NetnsTarget<'h>>, more: &'h ReadMore<'h>) -> CounterReader<'h> {
         CounterReader { host, targets, more, drivers: false }
     }
 
-    /// The same, with what drivers count by themselves (`ethtool -S`): three ioctls an interface, 2 us for a virtual
-    /// one; drivers that ask their adapter take as long as that takes.
+    /// Also reads driver statistics (`ethtool -S`): three ioctls per interface, 2 µs for a virtual one; a driver that
+    /// queries its adapter takes as long as the adapter does.
     pub fn with_drivers(self) -> CounterReader<'h> {
         CounterReader { drivers: true, ..self }
     }
@@ -45,8 +45,8 @@ impl<'h> CounterReader<'h> {
         self.host
     }
 
-    /// Reads everything once: nine small files and two dumps a namespace, 0.5 ms and 5 µs an interface. Hands each
-    /// reading to `each` with the inode of its namespace, the first one, of the host, without.
+    /// Reads everything once: nine small files and two dumps per namespace, 0.5 ms and 5 µs per interface. Passes each
+    /// reading to `each` with the inode of its namespace; the first reading is the host's and has no inode.
     pub(crate) fn read_all(
         &self,
         many: &mut MergedStats,
@@ -75,8 +75,8 @@ impl<'h> CounterReader<'h> {
     }
 }
 
-/// How many sockets there are, and the protocols' counters, of the namespace that the calling thread is in. Files that
-/// are missing (no IPv6) are left out. 0.2 ms.
+/// Reads the numbers of sockets and the protocol counters of the calling thread's namespace. Missing files (no IPv6)
+/// are left out. 0.2 ms.
 pub fn read_sockets(host: &Host, netns_id: u64) -> Result<CounterReading, SysError> {
     let mut one = NetnsReading::new(host, Some(netns_id));
     one.read_protocols(netns_id);
@@ -86,7 +86,7 @@ pub fn read_sockets(host: &Host, netns_id: u64) -> Result<CounterReading, SysErr
     }
 }
 
-/// The reading of one namespace, or of the host, as it grows.
+/// The reading of one namespace, or of the host, while it is made.
 struct NetnsReading<'h> {
     host: &'h Host,
     netns_id: Option<u64>,
@@ -103,7 +103,7 @@ impl<'h> NetnsReading<'h> {
         NetnsReading { host, netns_id, reading, stats, has_read: false, first_error: None, text }
     }
 
-    /// Counters that are the same in all namespaces. Those of neighbour tables only the first namespace has.
+    /// Reads counters that are the same in all namespaces. Only the initial namespace has the ones of neighbour tables.
     fn read_host(&mut self) {
         self.file("/proc/thread-self/net/softnet_stat", "", texts::add_softnet);
         for (table, file) in [("arp", "arp_cache"), ("ndisc", "ndisc_cache")] {
@@ -142,7 +142,8 @@ impl<'h> NetnsReading<'h> {
         }
     }
 
-    /// Adds a file, which the recording knows by its path and `at`. False: it is not there (no IPv6, other namespace).
+    /// Adds a file, which the recording stores under its path and `at`. Returns false if it does not exist (no IPv6,
+    /// other namespace).
     fn file(&mut self, path: &str, at: &str, add: impl FnOnce(&mut CounterReading, &[u8]) -> u64) -> bool {
         let mut text = std::mem::take(&mut self.text);
         let host = self.host;
@@ -181,7 +182,7 @@ impl<'h> NetnsReading<'h> {
         self.dump(query, links::RTM_NEWLINK, links::add);
     }
 
-    /// Asks the driver of each interface that was read. An interface that has got another name meanwhile has none.
+    /// Reads the driver statistics of each interface found. An interface that was renamed since then has no statistics.
     fn read_drivers(&mut self, netns_id: u64) {
         let ifaces: Vec<Object> = self.reading.objects().to_vec();
         let (host, mut open, mut bytes) = (self.host, None, std::mem::take(&mut self.text));
@@ -201,7 +202,7 @@ impl<'h> NetnsReading<'h> {
                         self.stats.failed_rows(1, Some("statistics of a driver".to_owned()));
                     }
                 }
-                // Recordings of earlier versions have none.
+                // Recordings of earlier versions do not contain driver statistics.
                 Err(error) if error.errno == Errno::NOT_RECORDED => {
                     self.failed("statistics of drivers", true, String::new(), None);
                     break;
@@ -215,7 +216,7 @@ impl<'h> NetnsReading<'h> {
         self.text = bytes;
     }
 
-    /// Reads the traps of devices. A kernel without devlink has none.
+    /// Reads the traps of devices. A kernel without devlink has no traps.
     fn read_traps(&mut self, netns_id: u64) {
         let key = format!("counters/family of devlink@{netns_id}");
         let family = match generic::listed(self.host, traps::FAMILY, &key, None) {
@@ -240,7 +241,7 @@ impl<'h> NetnsReading<'h> {
         self.dump(query, qdiscs::RTM_NEWQDISC, |reading, payload| qdiscs::add(reading, payload, &ifaces));
     }
 
-    /// Adds the messages of a dump; where the table changed meanwhile, those of another one in their place.
+    /// Adds the messages of a dump; if the table changed during it, the messages of a repeated dump instead.
     fn dump(
         &mut self,
         query: netlink::Query<'_>,
@@ -274,7 +275,7 @@ impl<'h> NetnsReading<'h> {
                         .incomplete(0, format!("{} changed while they were read: some may be missing", query.what));
                 }
             }
-            // A kernel without queueing disciplines.
+            // The kernel has no queueing disciplines.
             Err(error) if error.errno() == Some(Errno::OPNOTSUPP) => {}
             Err(error) => {
                 let is_not_recorded = matches!(&error, DumpError::Io(io) if io.errno == Errno::NOT_RECORDED);
@@ -283,7 +284,7 @@ impl<'h> NetnsReading<'h> {
         }
     }
 
-    /// The reading is whole: it goes to `each`, its row counts to `many`.
+    /// Completes the reading: passes it to `each` and its row counts to `many`.
     fn close(
         mut self,
         many: &mut MergedStats,

@@ -4,7 +4,7 @@ use record::rows::CounterSource;
 
 use crate::meanings::{self, Meaning};
 
-/// Counters of one reading kept at most: 40,000 interfaces. What is over is counted ([`CounterReading::over`]).
+/// Maximum number of counters in a reading: 40,000 interfaces. [`CounterReading::over`] counts the others.
 pub const COUNTERS_MAX: usize = 1 << 20;
 
 /// Counters at one moment, in the kernel's order.
@@ -12,61 +12,61 @@ pub const COUNTERS_MAX: usize = 1 << 20;
 pub struct CounterReading {
     counted: Vec<CounterValue>,
     objects: Vec<Object>,
-    /// Counters beyond [`COUNTERS_MAX`], not kept.
+    /// Number of counters beyond [`COUNTERS_MAX`], which are not kept.
     pub over: u64,
-    /// Where in its table the last described counter stands: the next one is expected behind it.
+    /// Index of the last described counter in its table: the next one is expected after it.
     at: usize,
 }
 
 /// One counter and its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CounterValue {
-    /// Where the kernel keeps it.
+    /// The kernel interface that provides it.
     pub source: CounterSource,
     /// Its name, and its meaning if it is known.
     pub name: CounterName,
-    /// Index of its object in [`CounterReading::object`]; `None` if it is of the namespace or the host.
+    /// Index of its object in [`CounterReading::object`]; `None` for a counter of the namespace or the host.
     pub object: Option<u32>,
     /// Its value.
     pub value: i128,
-    /// How many bits the kernel counts with.
+    /// Width of the kernel's counter.
     pub width: Width,
 }
 
 /// The name of a counter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CounterName {
-    /// One that has a sentence.
+    /// A counter with a description.
     Known(&'static Meaning),
-    /// One of a newer kernel, or whose name has a number in it.
+    /// A counter of a newer kernel, or with a number in its name.
     Other(Box<str>),
 }
 
-/// How many bits the kernel counts with.
+/// Width of the kernel's counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Width {
-    /// 32: a busy counter passes the end.
+    /// 32 bits: a busy counter wraps.
     Bits32,
-    /// 64.
+    /// 64 bits.
     Bits64,
 }
 
-/// A CPU, an interface or a queueing discipline: whatever has counters of its own.
+/// An object with its own counters: a CPU, an interface, a queueing discipline or a trap.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Object {
     /// Number of the CPU.
     pub cpu: Option<u32>,
-    /// Number of the interface; 0 for a CPU. Another interface may have the name of one that is gone.
+    /// Number of the interface; 0 for a CPU. A new interface may have the name of a removed one.
     pub ifindex: u32,
-    /// True for an interface that is made by software: the kernel tells its kind.
+    /// True for an interface made by software, for which the kernel reports a kind.
     pub is_virtual: bool,
-    /// True for a trap by which a device drops packets.
+    /// True for a trap with which a device drops packets.
     pub is_drop_trap: bool,
     /// Name of the interface; empty for a CPU.
     pub iface: Box<[u8]>,
     /// The queueing discipline as tc writes it; empty for others.
     pub qdisc: Box<[u8]>,
-    /// All of it in words.
+    /// The object in words.
     pub label: Box<[u8]>,
 }
 
@@ -98,7 +98,7 @@ impl CounterName {
 }
 
 impl CounterReading {
-    /// All counters, in the kernel's order.
+    /// The counters in the kernel's order.
     pub fn counted(&self) -> &[CounterValue] {
         &self.counted
     }
@@ -108,25 +108,25 @@ impl CounterReading {
         self.objects.get(counted.object? as usize)
     }
 
-    /// The value of a counter that is of no object; `None` if this kernel has none of that name. A linear search.
+    /// The value of a counter without an object; `None` if this kernel has no counter of that name. A linear search.
     pub fn get(&self, source: CounterSource, name: &str) -> Option<i128> {
         let is_it = |one: &&CounterValue| one.source == source && one.object.is_none() && one.name.text() == name;
         self.counted.iter().find(is_it).map(|one| one.value)
     }
 
-    /// Adds an object; the counters that follow can name it by the number that is returned.
+    /// Adds an object and returns its number, which the counters after it can refer to.
     pub(crate) fn add_object(&mut self, object: Object) -> u32 {
         let at = u32::try_from(self.objects.len()).unwrap_or(u32::MAX);
         self.objects.push(object);
         at
     }
 
-    /// The objects that were added, with their numbers.
+    /// The added objects, in the order of their numbers.
     pub(crate) fn objects(&self) -> &[Object] {
         &self.objects
     }
 
-    /// Adds a counter. Costs nothing but its place where the kernel's order is that of the table of meanings.
+    /// Adds a counter. Looks up its meaning at no cost while the kernel's order matches the table of meanings.
     pub fn add(&mut self, source: CounterSource, name: &str, object: Option<u32>, value: i128, width: Width) {
         if self.counted.len() >= COUNTERS_MAX {
             self.over += 1;

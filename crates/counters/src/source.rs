@@ -18,20 +18,20 @@ use crate::reading::{CounterName, CounterReading, CounterValue};
 /// The outcome of the wait for the second reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextReading {
-    /// The time is over: it can be read.
+    /// The time is over: the second reading can be made.
     Begun,
     /// The user ended the run.
     Ended,
-    /// The recording has only one.
+    /// The recording has no second reading.
     Missing,
 }
 
-/// The counters of two readings as rows. The first reading is that of the round before or, if there was none, made
-/// here.
+/// The counters of two readings as rows. The first reading is the one of the round before; without one, this source
+/// makes it.
 pub struct CounterTable<'h> {
     reader: CounterReader<'h>,
     compared: Option<Compared<'h>>,
-    /// True if counters that did not change are left out.
+    /// True to leave out counters that did not change.
     changed_only: bool,
 }
 
@@ -46,7 +46,7 @@ impl<'h> CounterTable<'h> {
         CounterTable { reader, compared: None, changed_only: false }
     }
 
-    /// The rows of two readings; `next` waits between them, `memory` keeps the second one for the next round.
+    /// The rows of two readings; `next` waits between them, `memory` keeps the second for the next round.
     pub fn of_two(
         reader: CounterReader<'h>,
         memory: &'h RefCell<CounterMemory>,
@@ -55,7 +55,7 @@ impl<'h> CounterTable<'h> {
         CounterTable { reader, compared: Some(Compared { memory, next }), changed_only: false }
     }
 
-    /// The same; if `changed_only`, without the counters that did not change.
+    /// Leaves out the counters that did not change, if `changed_only`.
     pub fn changed_only(self, changed_only: bool) -> CounterTable<'h> {
         CounterTable { changed_only, ..self }
     }
@@ -71,14 +71,14 @@ impl<'h> CounterTable<'h> {
         many.finish()
     }
 
-    /// Makes the first reading if there is none; false if the run ended before the second.
+    /// Makes the first reading if it is missing; false if the run ended before the second.
     fn first_reading(&self, compared: &Compared<'h>, many: &mut MergedStats) -> Result<bool, SourceError> {
         if compared.memory.borrow().at_ns().is_some() {
             return Ok(true);
         }
         let at_ns = clock_ns(self.reader.host())?;
         let mut readings = BTreeMap::new();
-        // What is wrong with it is wrong with the second one as well, and is said there.
+        // Its problems also affect the second reading and are reported there.
         self.reader.read_all(&mut MergedStats::default(), &mut |netns_id, reading, _| {
             readings.insert(netns_id, reading);
             Next::More
@@ -144,15 +144,15 @@ enum Before {
     Value(i128),
     /// The previous reading has the object but not this counter, which the kernel only lists once it has occurred.
     Absent,
-    /// The previous reading lacks the object, or there is no previous reading.
+    /// The previous reading lacks the object, or does not exist.
     Unknown,
 }
 
-/// Makes rows of the readings of one moment.
+/// Turns the readings of one moment into rows.
 struct Differences {
     changed_only: bool,
     window_ns: Option<u64>,
-    /// Counters that began anew.
+    /// Number of counters that were reset.
     resets: u64,
 }
 
@@ -235,7 +235,7 @@ impl Differences {
     }
 }
 
-/// The steady clock, which a recording holds, too: rates of a replay are those of the run.
+/// The monotonic clock. A recording also holds it, so a replay shows the rates of the recorded run.
 fn clock_ns(host: &Host) -> Result<u64, SourceError> {
     let mut bytes = Vec::new();
     let read = host.bytes("counters/clock", "", &mut bytes, |into| {

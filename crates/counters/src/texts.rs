@@ -1,10 +1,10 @@
-//! The text files of /proc/net, one function for each form. Lines that make no sense are skipped and counted.
+//! Parsers for the text files of /proc/net, one function per format. Malformed lines are skipped and counted.
 
 use record::rows::CounterSource;
 
 use crate::reading::{CounterReading, Object, Width};
 
-/// `/proc/net/sockstat`: in each line a group, then names and values: `TCP: inuse 5 orphan 0`.
+/// `/proc/net/sockstat`: each line is a group, then names and values: `TCP: inuse 5 orphan 0`.
 pub fn add_pairs(into: &mut CounterReading, source: CounterSource, text: &[u8]) -> u64 {
     let (mut skipped, mut full) = (0, String::new());
     for line in lines(text) {
@@ -52,7 +52,7 @@ pub fn add_two_lines(into: &mut CounterReading, source: CounterSource, text: &[u
     skipped
 }
 
-/// `/proc/net/snmp6`: a counter a line: `Ip6InReceives 115`.
+/// `/proc/net/snmp6`: one counter per line: `Ip6InReceives 115`.
 pub fn add_single(into: &mut CounterReading, source: CounterSource, text: &[u8]) -> u64 {
     let mut skipped = 0;
     for line in lines(text) {
@@ -66,8 +66,8 @@ pub fn add_single(into: &mut CounterReading, source: CounterSource, text: &[u8])
     skipped
 }
 
-/// Columns of `/proc/net/softnet_stat` that mean something, by their places (net/core/net-procfs.c, since 5.10). Those
-/// between are zero.
+/// The columns of `/proc/net/softnet_stat` with a meaning, by index (net/core/net-procfs.c, since 5.10). The columns
+/// between them are zero.
 const SOFTNET: &[(usize, &str)] = &[
     (0, "processed"),
     (1, "dropped"),
@@ -78,10 +78,10 @@ const SOFTNET: &[(usize, &str)] = &[
     (13, "input_qlen"),
     (14, "process_qlen"),
 ];
-/// The column that holds the number of the CPU, since 5.10; before it lines are in the order of CPUs.
+/// The column with the number of the CPU, since 5.10; before that, lines are in the order of CPUs.
 const SOFTNET_CPU: usize = 12;
 
-/// `/proc/net/softnet_stat`: a line a CPU, numbers without names in hexadecimal.
+/// `/proc/net/softnet_stat`: one line per CPU, hexadecimal numbers without names.
 pub fn add_softnet(into: &mut CounterReading, text: &[u8]) -> u64 {
     let (mut skipped, mut row) = (0, Vec::new());
     for (line, n) in lines(text).zip(0u32..) {
@@ -100,11 +100,11 @@ pub fn add_softnet(into: &mut CounterReading, text: &[u8]) -> u64 {
     skipped
 }
 
-/// Columns kept at most of a file of the neighbour tables; kernels have 13.
+/// Maximum number of columns of a neighbour table's file; kernels have 13.
 const NEIGH_COLUMNS_MAX: usize = 64;
 
-/// `/proc/net/stat/arp_cache` and `ndisc_cache`: a line of names, then a line a CPU in hexadecimal, which are added up;
-/// `entries` is the same in each. The names get `table` and a dot in front.
+/// `/proc/net/stat/arp_cache` and `ndisc_cache`: a line of names, then a hexadecimal line per CPU. The lines are added
+/// up, except for `entries`, which is the same in each. The names get `table` and a dot as a prefix.
 pub fn add_neigh(into: &mut CounterReading, table: &str, text: &[u8]) -> u64 {
     let (mut lines, mut skipped) = (lines(text), 0);
     let names: Vec<&str> = lines.next().unwrap_or_default().split_ascii_whitespace().take(NEIGH_COLUMNS_MAX).collect();

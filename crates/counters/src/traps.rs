@@ -1,4 +1,4 @@
-//! Traps of devices (devlink): what hardware hands to the kernel or drops by itself, by one dump of generic netlink.
+//! Traps of devices (devlink): packets that hardware hands to the kernel or drops, from one dump of generic netlink.
 
 use netlink::generic::{PROTOCOL, attrs_of};
 use netlink::{Attr, Query, Request};
@@ -6,7 +6,7 @@ use record::rows::CounterSource::Trap;
 
 use crate::reading::{CounterReading, Object, Width};
 
-/// The family.
+/// Name of the generic netlink family.
 pub(crate) const FAMILY: &str = "devlink";
 
 // include/uapi/linux/devlink.h
@@ -18,7 +18,7 @@ const DEVLINK_ATTR_STATS: u16 = 129;
 const DEVLINK_ATTR_TRAP_NAME: u16 = 130;
 const DEVLINK_ATTR_TRAP_TYPE: u16 = 132;
 const DEVLINK_TRAP_TYPE_DROP: u8 = 0;
-/// Members of `DEVLINK_ATTR_STATS` by their number, and what their counter's name ends with.
+/// Members of `DEVLINK_ATTR_STATS` by number, and the end of their counter's name.
 const STATS: &[(u16, &str)] = &[(0, "packets"), (1, "bytes"), (2, "dropped")];
 
 /// The request for all traps of the devices of a namespace.
@@ -28,13 +28,14 @@ pub(crate) fn request(family: u16) -> Request {
     request
 }
 
-/// The question, by its name on the tape.
+/// The query with its name in a recording.
 pub(crate) fn query<'r>(request: &'r Request, key: &'r str) -> Query<'r> {
     Query { what: "devlink traps", protocol: PROTOCOL, request, key, note: "", netns: None }
 }
 
-/// Adds what one message says of a trap: `NAME.packets` and `NAME.bytes` were handed to the kernel, `NAME.dropped`
-/// (Linux 5.14, not every device) were not. `None`: it is another message, or has no names.
+/// Adds the counters of the trap in one message: packets and bytes handed to the kernel as `NAME.packets` and
+/// `NAME.bytes`, other packets as `NAME.dropped` (Linux 5.14, not every device). `None` for other messages, and without
+/// names.
 pub(crate) fn add(into: &mut CounterReading, message: &[u8]) -> Option<()> {
     let (mut bus, mut device, mut trap, mut kind, mut stats) = (&b""[..], &b""[..], &b""[..], None, None);
     for attr in attrs_of(message, DEVLINK_CMD_TRAP_NEW)? {
@@ -75,7 +76,7 @@ mod tests {
     use super::*;
     use netlink::Messages;
 
-    /// The traps of a simulated device; how they were recorded: the HOW beside them.
+    /// The traps of a simulated device; the HOW file next to it describes how they were recorded.
     const TRAPS: &[u8] = include_bytes!("../../../fixtures/devlink/6.8/traps.nl");
 
     #[test]

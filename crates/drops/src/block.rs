@@ -1,4 +1,4 @@
-//! One reading of the counters as bytes: what a recording holds, and what rows are made of.
+//! One reading of the counters as bytes: stored in a recording and decoded into rows.
 //!
 //! ```text
 //! header  magic, flags, ns of the round, merged, lost, missed, number of rows
@@ -21,7 +21,7 @@ const MAGIC: u64 = u64::from_ne_bytes(*b"nwdrops1");
 const HEADER_BYTES: usize = 56;
 pub(crate) const KEY_BYTES: usize = 24;
 pub(crate) const SAMPLE_BYTES: usize = 248;
-/// The hook in a key; one that no hook has marks packets that were counted by reason and place alone.
+/// Offset of the hook in a key; a value that no hook has marks packets that were counted by reason and place only.
 const HOOK_AT: usize = 23;
 const MERGED: u8 = 255;
 const STACK_BYTES_AT: usize = 52;
@@ -37,30 +37,30 @@ const NO_REASONS: u64 = 1 << 2;
 const BY_TRACE: u64 = 1 << 3;
 const BY_NET_DM: u64 = 1 << 4;
 
-/// `HAS_…` of the program.
+/// The program's `HAS_…` flags.
 pub(crate) const HAS_ADDRESSES: u8 = 1;
 pub(crate) const HAS_PORTS: u8 = 2;
 const HAS_SOCKET: u8 = 4;
 pub(crate) const ETH_P_IPV6: u16 = 0x86dd;
-/// The reason of drops by rules and by connection tracking.
+/// The reason of drops by firewall rules and by connection tracking.
 pub(crate) const NETFILTER_DROP: &[u8] = b"NETFILTER_DROP";
 
 /// The header of a block of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct RoundHeader {
-    /// How long the round lasted.
+    /// Duration of the round in ns.
     pub(crate) round_ns: u64,
-    /// Packets of the round that were counted by reason and place alone.
+    /// Packets of the round that were counted by reason and place only.
     pub(crate) merged: u64,
-    /// Packets of the round that are in no count.
+    /// Packets of the round that are missing in the counts.
     pub(crate) lost: u64,
-    /// Drops that interrupted the program.
+    /// Drops that happened in interrupts of the program.
     pub(crate) missed: u64,
-    /// All namespaces were counted.
+    /// True if all namespaces were counted.
     pub(crate) all_netns: bool,
-    /// The kernel hides the names of its functions.
+    /// True if the kernel hides the names of its functions.
     pub(crate) names_hidden: bool,
-    /// The kernel gives no reasons.
+    /// True if the kernel gives no reasons.
     pub(crate) no_reasons: bool,
     /// The interface that counted.
     pub(crate) via: DropsVia,
@@ -70,14 +70,14 @@ pub(crate) struct RoundHeader {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CountedDrops {
     pub(crate) key: [u8; KEY_BYTES],
-    /// Packets of the round, of the run; bytes of the round.
+    /// Packets of the round, packets of the run, bytes of the round.
     pub(crate) numbers: [u64; 3],
-    /// Zeros where there is none.
+    /// The sample; all zeros without a sample.
     pub(crate) sample: [u8; SAMPLE_BYTES],
 }
 
 impl CountedDrops {
-    /// The place, and the addresses of the stack.
+    /// The place, followed by the addresses of the stack.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = u64> {
         Some(u64_at(&self.key, 0)).into_iter().chain(stack(&self.sample))
     }
@@ -121,7 +121,7 @@ pub(crate) fn encode<'n>(
     }
 }
 
-/// A reading, ready to become rows.
+/// A decoded reading.
 #[derive(Debug)]
 pub(crate) struct DropReading<'b> {
     pub(crate) header: RoundHeader,
@@ -130,7 +130,7 @@ pub(crate) struct DropReading<'b> {
 }
 
 impl<'b> DropReading<'b> {
-    /// Reads any bytes without panicking.
+    /// Decodes a block. Survives any bytes without panicking.
     pub(crate) fn decode(bytes: &'b [u8]) -> Result<DropReading<'b>, DropsError> {
         let cut = DropsError::Malformed("drops are cut short");
         let (head, rest) = bytes.split_at_checked(HEADER_BYTES).ok_or(cut.clone())?;
@@ -180,8 +180,8 @@ impl<'b> DropReading<'b> {
         sum.names.extend(names);
     }
 
-    /// Calls back with each row, and whether it stands for packets of several namespaces and interfaces, until it
-    /// answers false.
+    /// Calls back with each row, and whether it covers several namespaces and interfaces, until the callback returns
+    /// false.
     pub(crate) fn each(&self, mut each: impl FnMut(&PacketDrop<'_>, bool) -> bool) {
         let mut words = RowText::default();
         for row in self.rows.chunks_exact(ROW_BYTES) {
@@ -225,7 +225,7 @@ impl<'b> DropReading<'b> {
     }
 }
 
-/// The summed counts of several rounds. At most as large as the tables of the program that counted.
+/// The summed counts of several rounds. At most as large as the tables of the program that counted them.
 #[derive(Debug, Default)]
 pub(crate) struct SummedRounds {
     header: RoundHeader,
@@ -248,7 +248,7 @@ impl SummedRounds {
     }
 }
 
-/// The numbers of a key and a sample as a row; the caller adds the names.
+/// Decodes the numbers of a key and a sample into a row; the caller adds the names.
 pub(crate) fn packet(key: &[u8], sample: &[u8]) -> PacketDrop<'static> {
     let has = byte_at(sample, 39);
     let port = |at: usize| u16::from_be_bytes([byte_at(sample, at), byte_at(sample, at + 1)]);
@@ -270,7 +270,7 @@ pub(crate) fn packet(key: &[u8], sample: &[u8]) -> PacketDrop<'static> {
     }
 }
 
-/// The drop monitor tells names: the numbers that stand for them here are not the kernel's.
+/// Removes the numbers that stand for names of the drop monitor, because they are not the kernel's.
 pub(crate) fn without_made_numbers(packet: PacketDrop<'_>, via: DropsVia) -> PacketDrop<'_> {
     if via != DropsVia::NetDm {
         return packet;
@@ -286,7 +286,7 @@ struct RowText {
     stack: Vec<u8>,
 }
 
-/// The name of a function, or its address.
+/// Writes the name of a function, or its address if it has no name.
 pub(crate) fn put_function(into: &mut Vec<u8>, name: &[u8], address: u64) {
     match name {
         [] if address == 0 => {}
@@ -298,9 +298,9 @@ pub(crate) fn put_function(into: &mut Vec<u8>, name: &[u8], address: u64) {
     }
 }
 
-/// The functions of a sample's stack, joined by commas, from the one that dropped the packet on.
+/// Writes the functions of a sample's stack, joined by commas, starting with the function that dropped the packet.
 pub(crate) fn put_stack<'n>(into: &mut Vec<u8>, place: u64, sample: &[u8], name: impl Fn(u64) -> &'n [u8]) {
-    // The first frames are those of the program and of the tracepoint.
+    // The first frames belong to the program and the tracepoint.
     let own = stack(sample).take_while(|address| *address != place).count();
     let own = if own == stack(sample).count() { 0 } else { own };
     for address in stack(sample).skip(own) {
@@ -311,7 +311,7 @@ pub(crate) fn put_stack<'n>(into: &mut Vec<u8>, place: u64, sample: &[u8], name:
     }
 }
 
-/// Packets by the second, in thousandths.
+/// Packets per second, in thousandths.
 pub(crate) fn rate(count: u64, round_ns: u64) -> u64 {
     let thousandths = u128::from(count) * 1_000_000_000_000 / u128::from(round_ns.max(1));
     u64::try_from(thousandths).unwrap_or(u64::MAX)
@@ -339,7 +339,7 @@ pub(crate) fn stack(sample: &[u8]) -> impl Iterator<Item = u64> + use<> {
     all.into_iter().take(frames).filter(|address| *address != 0)
 }
 
-// Beyond the end there are zeros.
+// Returns 0 beyond the end.
 fn byte_at(bytes: &[u8], at: usize) -> u8 {
     bytes.get(at).copied().unwrap_or(0)
 }
@@ -364,7 +364,7 @@ mod tests {
     const PLACE: u64 = 0xffff_ffff_8100_1234;
     const CALLER: u64 = 0xffff_ffff_8100_9999;
 
-    /// 20 datagrams of 10.0.0.1:5000 to 10.0.0.2:53 that a rule for input dropped, through one caller.
+    /// 20 datagrams from 10.0.0.1:5000 to 10.0.0.2:53 that an input rule dropped, through one caller.
     fn counted() -> CountedDrops {
         let mut key = [0; KEY_BYTES];
         key[..8].copy_from_slice(&PLACE.to_ne_bytes());

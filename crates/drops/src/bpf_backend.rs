@@ -1,4 +1,4 @@
-//! Drops by way of our BPF programs.
+//! Backend that uses BPF programs.
 use bpf::{DropEventParts, DropLosses, DropReasons, DropRoom, PacketDropEvents, PacketDrops};
 use sys::{Host, SysError};
 
@@ -30,7 +30,7 @@ pub(crate) struct BpfCounts {
 }
 
 impl BpfCounts {
-    /// Loads the program and attaches it: 10 to 20 ms.
+    /// Loads and attaches the program: 10 to 20 ms.
     pub(crate) fn open(host: &Host, scope: DropScope) -> Result<BpfCounts, DropsError> {
         let program = PacketDrops::open(host, netns_of(scope), DropRoom::USUAL)?;
         Ok(BpfCounts { reasons: names(program.reasons()), program })
@@ -59,14 +59,14 @@ impl CountsDrops for BpfCounts {
     }
 }
 
-/// The program that tells each drop.
+/// The program that reports each drop.
 pub(crate) struct BpfEvents {
     program: PacketDropEvents,
     reasons: ReasonNames,
 }
 
 impl BpfEvents {
-    /// Loads the program and attaches it, with a ring of so many bytes.
+    /// Loads and attaches the program, with a ring of `ring_bytes` bytes.
     pub(crate) fn open(
         host: &Host,
         scope: DropScope,

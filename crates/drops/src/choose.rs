@@ -1,8 +1,8 @@
-//! The interface that is used: BPF, else the kernel's trace, else its drop monitor.
+//! Chooses the interface: BPF, otherwise the kernel's trace, otherwise its drop monitor.
 use crate::error::DropsError;
 use crate::via::DropsVia;
 
-/// Opens the interface that `via` names, or the first that opens. If none does, the error has those of all.
+/// Opens the interface `via`, or the first that opens. If all fail, the error contains each interface's error.
 pub(crate) fn by<B>(
     via: Option<DropsVia>,
     bpf: impl FnOnce() -> Result<B, DropsError>,

@@ -1,4 +1,4 @@
-//! The counters of drops, read round after round.
+//! The counters of drops, read in rounds.
 use std::collections::HashMap;
 
 use sys::Host;
@@ -13,25 +13,25 @@ use crate::reasons;
 use crate::trace_backend::TraceCounts;
 use crate::via::DropsVia;
 
-/// Counts drops from when it is opened to when it goes.
+/// Counts drops from the time it is opened until it is dropped.
 #[derive(Debug)]
 pub struct DropCounter {
     backend: Box<dyn CountsDrops>,
     scope: DropScope,
-    /// Packets and bytes of each key at the last reading. As many as the backend has room for.
+    /// Packets and bytes of each key at the last reading. Limited by the backend's table.
     before: HashMap<[u8; KEY_BYTES], (u64, u64)>,
     losses: BackendLosses,
     read_ns: u64,
     symbols: FunctionNames,
-    /// A reading that nobody has taken yet.
+    /// A reading that the source has not taken yet.
     ahead: Option<Vec<u8>>,
-    /// The reading that was taken last.
+    /// The last reading that was taken.
     taken: Option<Vec<u8>>,
 }
 
 impl DropCounter {
-    /// Counts what is dropped from here on, by BPF (10 to 20 ms), else by the kernel's trace, else by its drop
-    /// monitor; or by `via` alone.
+    /// Counts drops from now on, with BPF (10 to 20 ms), otherwise with the kernel's trace, otherwise with its drop
+    /// monitor; or with `via` only.
     pub fn open(host: &Host, scope: DropScope, via: Option<DropsVia>) -> Result<DropCounter, DropsError> {
         let by_trace = || Ok(Box::new(TraceCounts::open(host)?) as _);
         let by_net_dm = || Ok(Box::new(NetDmCounts::open(host)?) as _);
@@ -46,12 +46,12 @@ impl DropCounter {
         self.backend.via()
     }
 
-    /// Takes what waits in the kernel; to be called some times a second. Nothing waits with BPF.
+    /// Takes waiting drops out of the kernel's buffer; call it several times per second. A no-op with BPF.
     pub fn drain(&mut self) -> Result<(), DropsError> {
         self.backend.drain()
     }
 
-    /// Makes a reading, which the source then takes; false if nothing was dropped since the one before.
+    /// Makes a reading for the source to take; false if no packet was dropped since the previous reading.
     pub fn read_ahead(&mut self, host: &Host) -> Result<bool, DropsError> {
         let mut block = Vec::new();
         let has_rows = self.read_now(host, &mut block)?;
@@ -59,12 +59,12 @@ impl DropCounter {
         Ok(has_rows)
     }
 
-    /// Lets another source take the reading that was taken last. Without one, the next source makes a new reading.
+    /// Lets another source take the last reading again. Without one, the next source makes a new reading.
     pub fn repeat(&mut self) {
         self.ahead = self.taken.take();
     }
 
-    /// Puts the reading that was made ahead into `into`, or one that is made now.
+    /// Puts the prepared reading into `into`, or makes one.
     pub(crate) fn read(&mut self, host: &Host, into: &mut Vec<u8>) -> Result<(), DropsError> {
         if self.ahead.is_none() {
             self.read_ahead(host)?;
@@ -74,12 +74,12 @@ impl DropCounter {
         Ok(())
     }
 
-    /// Puts what was dropped since the last reading into `into`; false if that is nothing. One system call for each new
-    /// kind of drop, some more for all; and where a function has no name yet 50 to 100 ms.
+    /// Puts the drops since the last reading into `into`; false if there are no drops. Takes one system call per new
+    /// kind of drop and some more in total; if a function has no name yet, 50 to 100 ms.
     fn read_now(&mut self, host: &Host, into: &mut Vec<u8>) -> Result<bool, DropsError> {
         let now = sys::clock::monotonic_ns();
         let mut rows = self.rows()?;
-        // The most first.
+        // Sorts by packets, largest count first.
         rows.sort_by_key(|row| (std::cmp::Reverse(row.numbers[0]), row.key));
         let losses = self.backend.losses()?;
         let addresses = rows.iter().flat_map(CountedDrops::addresses);
@@ -102,7 +102,7 @@ impl DropCounter {
         Ok(!rows.is_empty())
     }
 
-    /// The keys that have counted something since the last reading.
+    /// The keys whose counts grew since the last reading.
     fn rows(&mut self) -> Result<Vec<CountedDrops>, DropsError> {
         let mut rows = Vec::new();
         let before = &mut self.before;

@@ -5,36 +5,36 @@ use std::fmt;
 use record::{SourceError, SourceFault};
 use sys::{Errno, SysError};
 
-/// The thing that is read, for messages.
+/// Name of the data, for messages.
 const WHAT: &str = "dropped packets";
 
-/// A fault on the way from the kernel's drops to their rows.
+/// A failure to count, read or decode drops.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum DropsError {
     /// netwren was built without BPF.
     WithoutBpf,
-    /// The program could not be loaded or read: in words, and with the errno if there was one.
+    /// The program could not be loaded or read: the cause in words, and the errno if there is one.
     #[cfg(feature = "bpf")]
     Bpf(bpf::BpfError),
-    /// Counters know no packet.
+    /// Counters do not show single packets.
     NoPackets,
-    /// The kernel's trace cannot be had.
+    /// The kernel's trace is unavailable.
     NoTrace(Box<str>),
-    /// The kernel's drop monitor cannot be had.
+    /// The kernel's drop monitor is unavailable.
     NoMonitor(Box<str>),
-    /// Neither BPF nor the kernel's trace nor its drop monitor can be had.
+    /// BPF, the kernel's trace and its drop monitor are all unavailable.
     NoneOf {
-        /// The error of BPF.
+        /// BPF's error.
         bpf: Box<DropsError>,
-        /// The error of the trace.
+        /// The trace's error.
         trace: Box<DropsError>,
-        /// The error of the drop monitor.
+        /// The drop monitor's error.
         net_dm: Box<DropsError>,
     },
-    /// A recording that holds no drops, or another system call.
+    /// The recording holds no drops, or a system call failed.
     Io(SysError),
-    /// A block of a recording that makes no sense.
+    /// A malformed block of a recording.
     Malformed(&'static str),
 }
 

@@ -1,4 +1,4 @@
-//! Single drops as bytes: what a recording holds, and what rows are made of.
+//! Single drops as bytes: stored in a recording and decoded into rows.
 //!
 //! ```text
 //! header  magic, what must be added to the events' clock for the time since 1970, drops that found the ring full,
@@ -21,22 +21,22 @@ use crate::names::{FUNCTION, REASON, read_names};
 
 const MAGIC: u64 = u64::from_ne_bytes(*b"nwevent1");
 pub(crate) const HEADER_BYTES: usize = 56;
-/// An event without its stack, and with it.
+/// Size of an event without and with its stack.
 pub(crate) const EVENT_BYTES: usize = 88;
 pub(crate) const STACK_EVENT_BYTES: usize = 280;
-/// An event with its packet, before the bytes of that.
+/// Size of an event with its packet, without the packet's bytes.
 pub(crate) const FRAME_EVENT_BYTES: usize = EVENT_BYTES + 8;
-/// The most bytes of a packet (`SNAPLEN_MAX` of the program).
+/// Maximum bytes of a packet (`SNAPLEN_MAX` of the program).
 pub(crate) const SNAPLEN_MAX: usize = 4096;
-/// The kernel hides the names of its functions.
+/// Flag: the kernel hides the names of its functions.
 pub(crate) const NAMES_HIDDEN: u64 = 1;
-/// Drops of every namespace are told.
+/// Flag: the events cover every namespace.
 pub(crate) const ALL_NETNS: u64 = 1 << 1;
-/// Events have packets.
+/// Flag: events contain packets.
 pub(crate) const WITH_FRAMES: u64 = 1 << 2;
-/// Events are of the kernel's trace.
+/// Flag: events come from the kernel's trace.
 pub(crate) const BY_TRACE: u64 = 1 << 3;
-/// Events are of the kernel's drop monitor.
+/// Flag: events come from the kernel's drop monitor.
 pub(crate) const BY_NET_DM: u64 = 1 << 4;
 const KEY_AT: usize = 8;
 const SAMPLE_AT: usize = KEY_AT + KEY_BYTES;
@@ -45,11 +45,11 @@ const SAMPLE_AT: usize = KEY_AT + KEY_BYTES;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct EventHeader {
     pub(crate) epoch_ns: u64,
-    /// Drops that found the ring full, so far.
+    /// Number of drops so far that were lost because the ring was full.
     pub(crate) lost: u64,
-    /// Drops that interrupted the program, so far.
+    /// Number of drops so far that happened in interrupts of the program.
     pub(crate) missed: u64,
-    /// Bytes of all events of the block, and of one.
+    /// Bytes of all events of the block, and of one event.
     pub(crate) events: u64,
     pub(crate) event: u64,
     /// `NAMES_HIDDEN`, `ALL_NETNS`, `WITH_FRAMES`, `BY_TRACE`, `BY_NET_DM`.
@@ -66,7 +66,7 @@ impl EventHeader {
     }
 }
 
-/// The place and the stack of an event.
+/// The place of an event and the addresses of its stack.
 pub(crate) fn addresses(event: &[u8]) -> impl Iterator<Item = u64> {
     let sample = event.get(SAMPLE_AT..).unwrap_or_default();
     Some(u64_at(event, KEY_AT)).into_iter().chain(stack(sample))
@@ -77,7 +77,7 @@ pub(crate) fn reason(event: &[u8]) -> u32 {
     packet(event.get(KEY_AT..).unwrap_or_default(), &[]).reason_number
 }
 
-/// The words that all drops of one reason at one place share.
+/// The words shared by all drops of one reason at one place.
 #[derive(Debug)]
 struct KnownPlace {
     reason: Box<[u8]>,
@@ -89,14 +89,15 @@ struct KnownPlace {
 /// Decodes the blocks of one run.
 #[derive(Debug, Default)]
 pub(crate) struct EventDecoder {
-    /// As many as the kernel's code has places and reasons, and their callers.
+    /// Names of reasons and functions. Limited by the number of places and reasons in the kernel's code, and their
+    /// callers.
     names: HashMap<(u8, u64), Box<[u8]>>,
     places: HashMap<(u32, u64), KnownPlace>,
 }
 
 impl EventDecoder {
-    /// Reads any bytes without panicking: calls back with each event and the flags of the block until it answers false,
-    /// and returns the header.
+    /// Decodes a block and survives any bytes without panicking: calls back with each event and the flags of the block,
+    /// until the callback returns false, and returns the header.
     pub(crate) fn decode(
         &mut self,
         block: &[u8],

@@ -1,4 +1,4 @@
-//! Single drops as blocks: events as the backend tells them, and the names that occur in them.
+//! Single drops as blocks: the backend's events, and the names that occur in them.
 use std::collections::HashSet;
 
 use sys::{EventProgram, Host, RingBlocks, SysError, clock};
@@ -16,19 +16,19 @@ use crate::reasons;
 use crate::trace_backend::TraceEvents;
 use crate::via::DropsVia;
 
-/// Parts of an event beside its key and the ends of the packet.
+/// Optional parts of an event, besides its key, addresses and ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EventParts {
-    /// Nothing.
+    /// No optional parts.
     Plain,
     /// The stack.
     Stack,
-    /// So many bytes of the packet.
+    /// This number of bytes of the packet.
     Frame(u32),
 }
 
 impl EventParts {
-    /// Bytes of an event.
+    /// Size of an event in bytes.
     fn bytes(self) -> usize {
         match self {
             EventParts::Plain => EVENT_BYTES,
@@ -39,7 +39,7 @@ impl EventParts {
         }
     }
 
-    /// Bytes of each packet.
+    /// Bytes of each packet; `None` without packets.
     fn snaplen(self) -> Option<u32> {
         match self {
             EventParts::Frame(snaplen) => Some(snaplen),
@@ -48,21 +48,22 @@ impl EventParts {
     }
 }
 
-/// The backend at work.
+/// The opened backend.
 pub(crate) struct EventSource<'h> {
     host: &'h Host,
     backend: Box<dyn TellsDrops>,
     event_bytes: usize,
     symbols: FunctionNames,
-    /// Names that a block before has.
+    /// Names that an earlier block contains.
     told: HashSet<(u8, u64)>,
     header: EventHeader,
-    /// Used again for each block.
+    /// Buffer, reused for each block.
     names: Vec<u8>,
 }
 
 impl<'h> EventSource<'h> {
-    /// Follows drops from here on, by BPF, else by the kernel's trace, else by its drop monitor; or by `via` alone.
+    /// Follows drops from now on, with BPF, otherwise with the kernel's trace, otherwise with its drop monitor; or with
+    /// `via` only.
     pub(crate) fn open(
         host: &'h Host,
         scope: DropScope,
@@ -124,8 +125,8 @@ impl<'h> EventSource<'h> {
 #[cfg(feature = "bpf")]
 fn by_bpf(host: &Host, scope: DropScope, parts: EventParts) -> Result<Box<dyn TellsDrops>, DropsError> {
     use bpf::DropEventParts;
-    /// Room for events that wait: 43,000 drops, while names of functions are looked for; with 128 bytes of each packet
-    /// 72,000.
+    /// Ring for events that wait while names of functions are looked up: room for 43,000 drops, or for 72,000 with 128
+    /// bytes of each packet.
     const RING_BYTES: u32 = 4 << 20;
     const FRAME_RING_BYTES: u32 = 16 << 20;
     let (parts, ring_bytes) = match parts {
@@ -158,7 +159,7 @@ impl EventProgram for EventSource<'_> {
     }
 
     fn write_header(&mut self, header: &mut [u8]) {
-        // The counters cost calls: a block that cannot read them has those of the block before.
+        // Reading the counters costs system calls. If it fails, the block keeps the previous numbers.
         if let Ok(losses) = self.backend.losses() {
             (self.header.lost, self.header.missed) = (losses.lost, losses.missed);
         }

@@ -1,4 +1,4 @@
-//! Messages of real kernels, for tests; how they were recorded: the HOW beside them.
+//! Messages of real kernels, for tests; the HOW files next to them describe how they were recorded.
 
 /// Datagrams of the drop monitor.
 pub(crate) struct NetDmFixtures {

@@ -1,10 +1,10 @@
-//! Names of the functions that dropped packets, and of those that led there.
+//! Names of the functions that dropped packets, and of their callers.
 use std::collections::BTreeSet;
 
 use sys::Host;
 use sys::symbols::Symbols;
 
-/// Names by address, each looked for once.
+/// Function names by address; each address is looked up once.
 #[derive(Debug, Default)]
 pub(crate) struct FunctionNames {
     symbols: Symbols,
@@ -12,20 +12,20 @@ pub(crate) struct FunctionNames {
     program: OpenProgram,
 }
 
-/// The program that lets the kernel write names.
+/// The program with which the kernel writes function names.
 #[cfg(feature = "bpf")]
 #[derive(Debug, Default)]
 enum OpenProgram {
     #[default]
     NotYet,
     Loaded(bpf::FunctionNames),
-    /// The kernel refuses it, or hides its names from this process.
+    /// The kernel refuses the program, or hides its names from this process.
     Refused,
 }
 
 impl FunctionNames {
-    /// Finds the names of the addresses that were not looked for yet: by a program, some microseconds each; those that
-    /// it does not tell by /proc/kallsyms, in 50 to 100 ms. What the kernel hides from this process stays hidden.
+    /// Finds the names of new addresses: with a program, some microseconds each, and the rest in /proc/kallsyms, in 50
+    /// to 100 ms. Names that the kernel hides from this process stay unknown.
     pub(crate) fn find(&mut self, host: &Host, addresses: impl Iterator<Item = u64>) {
         let new: BTreeSet<u64> = addresses.filter(|address| self.symbols.is_new(*address)).collect();
         if new.is_empty() {
@@ -45,7 +45,7 @@ impl FunctionNames {
         for address in addresses {
             let symbols = &mut self.symbols;
             if program.find(*address, |name, behind| symbols.add(*address, name, behind)).is_err() {
-                // /proc/kallsyms has the rest.
+                // /proc/kallsyms has the remaining names.
                 return;
             }
         }
@@ -70,7 +70,8 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
 
-    /// Every hundredth function of the kernel, somewhere in it: the program's answer is that of /proc/kallsyms.
+    /// For an address within every hundredth function of the kernel, the program and /proc/kallsyms return the same
+    /// name.
     #[test]
     fn root_names_are_those_of_kallsyms() {
         testkit::require_root!();
@@ -98,7 +99,7 @@ mod tests {
                 other.push((String::from_utf8_lossy(name).into_owned(), behind));
             }
         }
-        // Several names can begin at one address.
+        // Several names can share an address.
         assert!(same > 100 && other.len() * 20 < same, "{same}, not {}: {other:?}", other.len());
     }
 }

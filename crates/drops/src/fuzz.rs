@@ -1,9 +1,9 @@
-//! Targets for the fuzzer: any bytes as a reading or as the kernel's trace, any text as the kernel's symbols.
+//! Fuzz targets: any bytes as a reading or as the kernel's trace, any text as the kernel's symbols.
 use crate::block::DropReading;
 use crate::event_block::EventDecoder;
 use crate::symbols::Search;
 
-/// Decodes `data` as a reading and looks at every row.
+/// Decodes `data` as a reading and reads every row.
 pub fn fuzz_block(data: &[u8]) {
     if let Ok(reading) = DropReading::decode(data) {
         reading.each(|row, _| {
@@ -13,7 +13,7 @@ pub fn fuzz_block(data: &[u8]) {
     }
 }
 
-/// Looks for addresses in `data` as lines of /proc/kallsyms.
+/// Looks up addresses in `data` as lines of /proc/kallsyms.
 pub fn fuzz_symbols(data: &[u8]) {
     let mut search = Search::new(vec![1, 0x1000, u64::MAX]);
     data.split(|byte| *byte == b'\n').for_each(|line| search.line(line));
@@ -22,7 +22,7 @@ pub fn fuzz_symbols(data: &[u8]) {
     });
 }
 
-/// Decodes `data` as a block of single drops and looks at every row.
+/// Decodes `data` as a block of single drops and reads every row.
 pub fn fuzz_events(data: &[u8]) {
     let _ = EventDecoder::default().decode(data, |row, _| {
         std::hint::black_box((row.packet.place.len(), row.packet.stack.len(), row.packet.meaning.len()));

@@ -1,8 +1,8 @@
 //! The netfilter hook at which a packet was dropped.
 use record::rows::NetfilterHook;
 
-/// Functions that call a hook, of IPv4, IPv6, bridges and devices. A packet for a hook further on has passed these, so
-/// the innermost one counts.
+/// Functions that call a hook, for IPv4, IPv6, bridges and devices. A packet at a later hook has passed the earlier
+/// ones, so the innermost function counts.
 const CALLERS: &[(NetfilterHook, &[&str])] = &[
     (
         NetfilterHook::Prerouting,
@@ -29,13 +29,13 @@ const CALLERS: &[(NetfilterHook, &[&str])] = &[
     (NetfilterHook::Egress, &["__dev_queue_xmit"]),
 ];
 
-/// The hook that a stack leads through, the innermost function first.
+/// The hook that a stack passes through, given from the innermost function outwards.
 pub(crate) fn of_stack<'n>(mut stack: impl Iterator<Item = &'n [u8]>) -> Option<NetfilterHook> {
     let calls = |name: &[u8]| CALLERS.iter().find(|(_, names)| names.iter().any(|known| known.as_bytes() == name));
     stack.find_map(calls).map(|(hook, _)| *hook)
 }
 
-/// The hook that the program tells from the packet's route (`enum hook`).
+/// The hook that the program derives from the packet's route (`enum hook`).
 pub(crate) fn of_number(number: u8) -> Option<NetfilterHook> {
     const HOOKS: [NetfilterHook; 5] = [
         NetfilterHook::Prerouting,

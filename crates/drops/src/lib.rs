@@ -1,10 +1,10 @@
-//! Packets that the kernel drops, as rows: how many, why, where in the kernel, and what that means.
+//! Packets that the kernel drops, as rows: number, reason, place in the kernel, and meaning.
 //!
-//! A BPF program counts, or else the kernel's own trace or its drop monitor is read; [`DropCounter`] puts what was
-//! dropped since the last reading into a block of bytes, with the names of reasons and functions that occur in it;
-//! [`DropSource`] makes rows of such a block, which may come from a recording as well. [`DropStream`] tells each drop
-//! by itself, through a ring. [`Losses`] makes rows of what is lost without being dropped as a packet.
-//! Knows the kernel's reasons and functions; knows nothing of sockets, processes, rules or output. Start reading at
+//! A BPF program counts them; without BPF, the kernel's own trace or its drop monitor is read. [`DropCounter`] puts the
+//! drops since the last reading into a block of bytes, with the names of reasons and functions that occur in it;
+//! [`DropSource`] turns such a block, which may come from a recording, into rows. [`DropStream`] reports each drop
+//! separately, through a ring. [`Losses`] makes rows of losses that are not dropped packets. This crate knows the
+//! kernel's reasons and functions; it knows nothing of sockets, processes, rules or output. Start reading at
 //! [`DropSource`].
 #![forbid(unsafe_code)]
 

@@ -1,39 +1,39 @@
-//! Losses that are no dropped packet of the kernel's tracepoint: what cards, queues, tables and sockets count.
+//! Losses that the kernel's tracepoint for dropped packets does not see: counted by cards, queues, tables and sockets.
 //!
-//! A loss counts once. Where packets are counted, only those losses are shown that the tracepoint does not see: of a
-//! counter that has both kinds, the rest. Where no packet can be counted, all are shown.
+//! Every loss counts once. If packets are counted, only losses invisible to the tracepoint are shown; for a counter
+//! with both kinds, the remainder. If packets cannot be counted, all losses are shown.
 use std::collections::HashMap;
 
 use record::Proto;
 use record::rows::CounterSource::{Conntrack, Driver, Iface, Netstat, Qdisc, Snmp, Snmp6, Softnet, Trap};
 use record::rows::{CountedIn, Counter, CounterSource, PacketDrop, Socket, is_numbered};
 
-/// Sockets whose drops are remembered from one reading to the next.
+/// Maximum number of sockets whose drops are remembered from one reading to the next.
 pub const LOSING_SOCKETS_MAX: usize = 65_536;
 
 /// A counter that grows by one for each loss.
 #[derive(Debug, Clone, Copy)]
 pub struct LossCounter {
-    /// Where the kernel keeps it.
+    /// The kernel interface that provides it.
     pub source: CounterSource,
     /// Its name, with a `#` for the number of a queue.
     pub name: &'static str,
     as_packets: AsPackets,
 }
 
-/// Losses of a counter that are dropped packets, too.
+/// Which losses of a counter are also counted as dropped packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AsPackets {
-    /// None.
+    /// No losses.
     Never,
-    /// Those of virtual interfaces: of a card, the packet was lost before the kernel had it.
+    /// Losses of virtual interfaces; a card loses a packet before the kernel has it.
     OfVirtual,
-    /// Those with one of these reasons.
+    /// Losses with one of these reasons.
     With(&'static [&'static str]),
-    /// Those dropped in functions of one of these beginnings. Only virtual interfaces count so; of a card the loss is
-    /// in another counter as well.
+    /// Losses in functions with one of these prefixes. Only virtual interfaces count this way; a card also counts the
+    /// loss in another counter.
     InVirtual(&'static [&'static str]),
-    /// All.
+    /// All losses.
     Always,
 }
 
@@ -44,8 +44,8 @@ const fn of(source: CounterSource, name: &'static str, as_packets: AsPackets) ->
 /// Reasons of packets that a listener dropped.
 const AT_LISTENERS: AsPackets = AsPackets::With(&["TCP_LISTEN_OVERFLOW", "TCP_REQQFULLDROP"]);
 
-/// Counters of losses. No loss is in two of them, but what a CPU's full queue refuses (in `rx_dropped` as well),
-/// what a queueing discipline drops of some interfaces, and `insert_failed`, which `drop` has, too.
+/// Counters of losses. No loss is in two of them, with three exceptions: packets that a CPU's full queue refuses (also
+/// in `rx_dropped`), drops of some interfaces' queueing disciplines, and `insert_failed` (also in `drop`).
 pub const LOSSES: &[LossCounter] = &[
     of(Softnet, "dropped", AsPackets::Always),
     of(Iface, "rx_dropped", AsPackets::Always),
@@ -55,7 +55,7 @@ pub const LOSSES: &[LossCounter] = &[
     of(Iface, "tx_errors", AsPackets::OfVirtual),
     of(Iface, "tx_dropped", AsPackets::Always),
     of(Qdisc, "drops", AsPackets::Always),
-    // Of drivers those alone that surely are losses and in no counter above, by what the drivers' makers say.
+    // Drivers: only statistics that are certainly losses and not in a counter above, according to the drivers' authors.
     of(Driver, "rx_queue_#_xdp_drops", AsPackets::InVirtual(&["veth_"])),
     of(Driver, "rx_xdp_drop", AsPackets::Never),
     of(Driver, "rx_discards_phy", AsPackets::Never),
@@ -79,7 +79,7 @@ pub const LOSSES: &[LossCounter] = &[
     of(Snmp6, "Ip6OutNoRoutes", AsPackets::Always),
     of(Snmp6, "Udp6NoPorts", AsPackets::Always),
     of(Snmp6, "Udp6RcvbufErrors", AsPackets::Always),
-    // A SYN that finds a full queue is freed as if it had been taken.
+    // A SYN that arrives at a full queue is freed as if it had been accepted.
     of(Netstat, "TcpExtListenDrops", AT_LISTENERS),
     of(Netstat, "TcpExtTCPBacklogDrop", AsPackets::Always),
     of(Netstat, "TcpExtTCPRcvQDrop", AsPackets::Always),
@@ -88,11 +88,11 @@ pub const LOSSES: &[LossCounter] = &[
     of(Netstat, "IpExtInNoRoutes", AsPackets::Always),
     of(Conntrack, "drop", AsPackets::Always),
     of(Conntrack, "insert_failed", AsPackets::Always),
-    // An entry, and no packet.
+    // This loses an entry, not a packet.
     of(Conntrack, "early_drop", AsPackets::Never),
 ];
 
-/// Counters of datagrams that their sockets count as well.
+/// Counters of datagrams that the sockets count as well.
 const OF_UDP_SOCKETS: &[&str] = &["UdpRcvbufErrors", "Udp6RcvbufErrors", "UdpInCsumErrors"];
 
 /// A kind of sockets that count their own losses.
@@ -100,7 +100,7 @@ struct SocketKind {
     name: &'static str,
     meaning: &'static str,
     remedy: &'static str,
-    /// Functions in which such a loss may be a dropped packet: of one of these beginnings.
+    /// Prefixes of the functions in which such a loss may be a dropped packet.
     places: &'static [&'static str],
 }
 
@@ -132,17 +132,17 @@ fn kind_of(socket: &Socket<'_>) -> Option<&'static SocketKind> {
     }
 }
 
-/// Drops of sockets at one reading, by cookie: of those that dropped anything.
+/// Drops of sockets at one reading, by cookie; sockets without drops are not in it.
 #[derive(Debug, Default)]
 pub struct SocketDrops {
     drops: HashMap<u64, u32>,
-    /// Sockets beyond [`LOSING_SOCKETS_MAX`].
+    /// Number of sockets beyond [`LOSING_SOCKETS_MAX`].
     over: u64,
 }
 
 impl SocketDrops {
-    /// Adds a socket; `before` are those of the reading before. Returns what its drops grew by. A socket that had
-    /// dropped nothing before is not remembered: it began at 0.
+    /// Adds a socket; `before` holds the previous reading. Returns the growth of its drops. A socket without earlier
+    /// drops is not remembered: it starts at 0.
     fn add(&mut self, socket: &Socket<'_>, before: Option<&SocketDrops>) -> u32 {
         let of_netlink = || socket.extras?.netlink?.drops;
         let drops = socket.skmem.and_then(|skmem| skmem.get(8)).or_else(of_netlink).unwrap_or(0);
@@ -163,7 +163,7 @@ impl SocketDrops {
     }
 }
 
-/// A trap of a device: the reason and the place of what hardware dropped.
+/// A trap of a device: reason and place of a drop by hardware.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct TrapOfDevice {
     trap: Box<[u8]>,
@@ -190,7 +190,8 @@ impl Loss {
     }
 }
 
-/// Losses that no counter of a round has, though it counts such: by namespace, 0 where it is not known, and by name.
+/// Dropped packets of a round that no counter of the round contains, although one counts such losses: by namespace (0
+/// if unknown) and name.
 #[derive(Debug, Default)]
 pub struct PacketsOver(HashMap<(u64, &'static str), u64>);
 
@@ -199,39 +200,39 @@ pub struct PacketsOver(HashMap<(u64, &'static str), u64>);
 pub struct Losses {
     all: Vec<Loss>,
     sockets: SocketDrops,
-    /// Losses that rows of packets, or of sockets, have: by namespace, 0 where it is not known, and by name.
+    /// Losses that rows of packets or sockets already contain: by namespace (0 if unknown) and name.
     in_packets: HashMap<(u64, &'static str), u64>,
     window_ns: u64,
 }
 
 impl Losses {
-    /// True if nothing was lost.
+    /// True if there were no losses.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Sockets whose drops are not remembered, and so not shown.
+    /// Number of sockets whose drops are not remembered, and so not shown.
     pub fn sockets_over(&self) -> u64 {
         self.sockets.over
     }
 
-    /// Takes the drops of sockets at this reading, for the next one.
+    /// Takes the socket drops of this reading, for the next one.
     pub fn take_sockets(&mut self) -> SocketDrops {
         std::mem::take(&mut self.sockets)
     }
 
-    /// Takes packets that no counter of this round has: its reading was made before that of packets. The next round's
-    /// has them.
+    /// Takes the packets that no counter of this round contains, because the counters were read before the packets. The
+    /// next round's counters contain them.
     pub fn take_packets_over(&mut self) -> PacketsOver {
         PacketsOver(std::mem::take(&mut self.in_packets))
     }
 
-    /// Takes over the packets that no counter of the round before had.
+    /// Adds the packets that no counter of the previous round contained.
     pub fn add_packets_over(&mut self, over: PacketsOver) {
         self.in_packets = over.0;
     }
 
-    /// Adds a counter, if it is one of losses and grew.
+    /// Adds a counter, if it counts losses and grew.
     pub fn add_counter(&mut self, counter: &Counter<'_>) {
         if counter.source == Trap {
             self.add_trap(counter);
@@ -260,7 +261,7 @@ impl Losses {
         self.all.push(Loss { row, trap: None, as_packets, is_virtual });
     }
 
-    /// Adds what a trap by which hardware drops has counted: packets that it handed over, and those that it did not. No
+    /// Adds the counts of a trap with which hardware drops: packets that it handed over and packets that it did not. No
     /// tracepoint sees either.
     fn add_trap(&mut self, counter: &Counter<'_>) {
         let ends: [&[u8]; 2] = [b".packets", b".dropped"];
@@ -292,9 +293,9 @@ impl Losses {
         self.all.push(Loss { row, trap, as_packets: AsPackets::Never, is_virtual: false });
     }
 
-    /// Adds what one more queue of an interface lost; false if none before it lost anything.
+    /// Adds the losses of a further queue to its interface; false if no earlier queue of the interface had losses.
     fn add_to_queues(&mut self, name: &str, counter: &Counter<'_>, grown: u64) -> bool {
-        // A driver's statistics come together.
+        // Statistics of one driver come one after the other.
         let is_it = |loss: &&mut Loss| {
             let row = &loss.row;
             row.counted_in == CountedIn::Driver
@@ -305,7 +306,7 @@ impl Losses {
         found.map(|loss| loss.row.count = loss.row.count.saturating_add(grown)).is_some()
     }
 
-    /// Adds a socket, if its drops grew since the reading before. Without one it is remembered for the next.
+    /// Adds a socket, if its drops grew since the previous reading. Without a previous reading it is only remembered.
     pub fn add_socket(&mut self, socket: &Socket<'_>, before: Option<&SocketDrops>) {
         let Some(kind) = kind_of(socket) else { return };
         let grown = self.sockets.add(socket, before);
@@ -328,7 +329,7 @@ impl Losses {
         self.all.push(Loss { row, trap: None, as_packets, is_virtual: false });
     }
 
-    /// Notes a row of packets: what it counts is no other loss.
+    /// Records a row of packets, so that its packets are not shown as another loss.
     pub fn note_packets(&mut self, row: &PacketDrop<'_>) {
         let begins = |place: &&str| row.place.starts_with(place.as_bytes());
         for kind in [&PACKET, &NETLINK] {
@@ -348,7 +349,8 @@ impl Losses {
         }
     }
 
-    /// Makes the rows, the most first: beside those of packets, if they were counted, else all.
+    /// Makes the rows, sorted by count in descending order. If packets were counted, only losses that are not among
+    /// them.
     pub fn rows(&mut self, are_packets_counted: bool) -> Vec<Loss> {
         if !are_packets_counted {
             self.in_packets.retain(|(_, name), _| *name == UDP.name);
@@ -381,8 +383,8 @@ impl Losses {
         rows
     }
 
-    /// Takes from the counters of UDP what sockets count of it. Sockets are read after the counters: what these do not
-    /// have yet, those of the next round have.
+    /// Subtracts the sockets' drops from the UDP counters. Sockets are read after the counters: drops that the counters
+    /// do not contain yet are in the next round's.
     fn take_out_sockets(&mut self) {
         let is_udp = |loss: &&Loss| loss.row.reason == UDP.name.as_bytes();
         for loss in self.all.iter().filter(is_udp) {
@@ -395,7 +397,7 @@ impl Losses {
         }
     }
 
-    /// Takes from the drops of connection tracking those with a counter of their own.
+    /// Subtracts drops with a separate counter from the drops of connection tracking.
     fn take_out_failed_inserts(&mut self) {
         let is =
             |loss: &Loss, name: &str| loss.row.counted_in == CountedIn::Conntrack && loss.row.reason == name.as_bytes();
@@ -407,12 +409,12 @@ impl Losses {
     }
 }
 
-/// True if the kernel hides the place, and gives no reason that would exclude a driver.
+/// True if the kernel hides the function, and the reason does not rule out a driver.
 fn may_be_hidden(row: &PacketDrop<'_>) -> bool {
     row.place.starts_with(b"0x") && [&b""[..], b"NOT_SPECIFIED", b"XDP"].contains(&row.reason)
 }
 
-/// Takes what `from` has from `count`, and from itself.
+/// Subtracts `from` from `count`, as far as possible, and the same amount from `from` itself.
 fn take(count: &mut u64, from: Option<&mut u64>) {
     let Some(from) = from else { return };
     let both = (*count).min(*from);
@@ -512,7 +514,7 @@ mod tests {
             assert!(rows.contains(&(name.to_owned(), count)), "{rows:?}");
         }
         assert_eq!(rows.len(), expected.len());
-        // A datagram is refused after the counters were read, and before the sockets are.
+        // A datagram is dropped after the counters were read and before the sockets are read.
         let (before, mut early) = (losses.take_sockets(), Losses::default());
         add_socket(&mut early, Proto::Udp, 17, Some(&before));
         assert_eq!(names(&early.rows(false)), [("udp_socket_drops".to_owned(), 3)]);

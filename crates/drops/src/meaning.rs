@@ -1,15 +1,16 @@
-//! The meaning of reasons, who can act on them, and the next thing to look at.
+//! The meaning of reasons, the role that can act on them, and the next step.
 //!
-//! By name, never by number: numbers differ from kernel to kernel. Names change as well, so an entry may have several.
+//! Reasons are looked up by name, because numbers differ from kernel to kernel. Names also change, so an entry may have
+//! several.
 
-/// The words on a reason; empty where there is nothing to say.
+/// Explanation of a reason; its fields are empty if there is nothing to explain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DropMeaning {
-    /// A sentence.
+    /// The explanation, a sentence.
     pub says: &'static str,
     /// The role that can act.
     pub ask: &'static str,
-    /// The next thing to look at, and the remedy.
+    /// The next step, and the remedy.
     pub remedy: &'static str,
 }
 
@@ -17,9 +18,9 @@ const fn of(says: &'static str, ask: &'static str, remedy: &'static str) -> Drop
     DropMeaning { says, ask, remedy }
 }
 
-/// The place of what hardware does not forward and hands to the kernel, before the group of the trap.
+/// Prefix of the place if hardware does not forward a packet and hands it to the kernel; the trap's group follows it.
 pub(crate) const BY_HARDWARE: &str = "devlink ";
-/// The ends of groups of traps whose packets the kernel takes over: it answers them, or forwards them in the end.
+/// Suffix of trap groups whose packets the kernel takes over: it answers them, or forwards them in the end.
 const TAKEN_OVER: &[u8] = b"_exceptions";
 const HARDWARE: DropMeaning = of(
     "hardware dropped it by the trap of this name (devlink)",
@@ -46,14 +47,14 @@ pub fn meaning_of(reason: &[u8], place: &[u8]) -> DropMeaning {
     family.map(|(_, meaning)| *meaning).unwrap_or_default()
 }
 
-/// True if such drops belong to normal work: nothing that anybody waits for is lost.
+/// True if such drops are part of normal operation: no data is lost that anyone waits for.
 pub fn is_benign(reason: &[u8], place: &[u8]) -> bool {
     let at = |(of, at): &(&str, &str)| of.as_bytes() == reason && at.as_bytes() == place;
     let is_taken_over = place.starts_with(BY_HARDWARE.as_bytes()) && place.ends_with(TAKEN_OVER);
     is_taken_over || BENIGN.iter().any(|name| name.as_bytes() == reason) || BENIGN_AT.iter().any(at)
 }
 
-/// Reasons that are routine wherever they occur.
+/// Reasons that are routine at any place.
 const BENIGN: &[&str] = &["CONSUMED", "SKB_CONSUMED", "QUEUE_PURGE", "TCP_OFOMERGE", "TCP_OLD_DATA", "OTHERHOST"];
 
 /// Reasons that are routine at one place.
@@ -67,7 +68,7 @@ const BENIGN_AT: &[(&str, &str)] = &[
     ("NOT_SPECIFIED", "tcp_v6_rcv"),
 ];
 
-/// Words for a reason at one place.
+/// Explanations of a reason at one place.
 const AT_PLACES: &[(&str, &str, DropMeaning)] = &[
     (
         "NETFILTER_DROP",
@@ -129,7 +130,7 @@ const AT_PLACES: &[(&str, &str, DropMeaning)] = &[
     ),
 ];
 
-/// The reasons.
+/// Explanations of reasons.
 const REASONS: &[(&[&str], DropMeaning)] = &[
     (
         &["NOT_SPECIFIED"],
@@ -460,7 +461,7 @@ const REASONS: &[(&[&str], DropMeaning)] = &[
     (&["DUPLICATE_SOURCE_ADDRESS"], of("another host uses its address", "network", "`ip neigh show`")),
 ];
 
-/// Reasons that begin with the same word.
+/// Explanations of reasons with a common prefix.
 const FAMILIES: &[(&str, DropMeaning)] = &[
     ("TCP_MD5", of("the signature of TCP (MD5) is missing or wrong", "routing", "key of the BGP session")),
     ("TCP_AO", of("the signature of TCP (AO) is missing or wrong", "routing", "key and key number of the BGP session")),
@@ -513,7 +514,7 @@ mod tests {
         }
     }
 
-    /// Reasons of the running kernel; a newer one may have some that nobody has put into words yet.
+    /// Reasons of the running kernel; newer kernels may have reasons that are not explained yet.
     #[cfg(feature = "bpf")]
     #[test]
     fn most_reasons_of_the_running_kernel_have_words() {

@@ -1,4 +1,4 @@
-//! Drops by way of the kernel's drop monitor, as keys, counts and events of the same form as those of BPF.
+//! Backend that uses the kernel's drop monitor; its keys, counts and events have the format of the BPF backend.
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -13,37 +13,37 @@ use crate::meaning::BY_HARDWARE;
 use crate::net_dm::{DropAlert, DropMonitor, DropOrigins, ENDS_BYTES, OUR_QUEUE};
 use crate::via::DropsVia;
 
-/// Kinds of drops that are counted: reasons, places, interfaces, EtherTypes and protocols. The last are the sender's
-/// choice.
+/// Maximum number of counted combinations of reason, place, interface, EtherType and protocol. The sender chooses the
+/// last two.
 const KINDS_MAX: usize = 4096;
-/// Names that are kept: the kernel's code has some thousands of places and hundreds of reasons.
+/// Maximum number of stored names: the kernel's code has some thousands of places and hundreds of reasons.
 const NAMES_MAX: usize = 16_384;
-/// How long the kernel's workers get for drops that they have not told yet, at each reading.
+/// Time that the kernel's workers get at each reading to report drops still in their queues.
 const SETTLE_MS: i32 = 10;
 const SETTLES_MAX: u32 = 10;
 /// `struct ethhdr`
 const ETHERNET: usize = 14;
 const ETH_P_IP: u16 = 0x0800;
-/// Packets of 802.3, which have their length in the place of a type (include/uapi/linux/if_ether.h).
+/// 802.3 packets, which have a length in the place of the type (include/uapi/linux/if_ether.h).
 const ETH_P_802_3: u16 = 1;
 const ETH_P_802_2: u16 = 4;
 const ETH_P_802_3_MIN: u16 = 0x0600;
-/// Protocols of IP with ports at their beginning.
+/// IP protocols with ports at the start of their header.
 const WITH_PORTS: &[u8] = &[6, 17, 33, 132, 136];
 
-/// Numbers of reasons and places, in the order in which they come: messages have names alone, or addresses that only
+/// Numbers reasons and places in the order in which they appear: messages only contain names, or addresses that only
 /// the kernel can name.
 #[derive(Debug, Default)]
 struct NamesSeen {
     reasons: ReasonNames,
     numbers: HashMap<Box<[u8]>, u32>,
     functions: HashMap<u64, Box<[u8]>>,
-    /// True once a drop of software came without a reason.
+    /// True after a drop by software without a reason.
     no_reasons: bool,
 }
 
 impl NamesSeen {
-    /// The number of a reason, from 1 on; 0 for none, and beyond [`NAMES_MAX`].
+    /// The number of a reason, from 1 on; 0 without a reason, and beyond [`NAMES_MAX`].
     fn reason(&mut self, name: &[u8]) -> u32 {
         if let Some(number) = self.numbers.get(name) {
             return *number;
@@ -57,7 +57,7 @@ impl NamesSeen {
         next
     }
 
-    /// Keeps the name of a place.
+    /// Stores the name of a place.
     fn place(&mut self, address: u64, name: &[u8]) -> u64 {
         if self.functions.len() < NAMES_MAX && !name.is_empty() {
             self.functions.entry(address).or_insert_with(|| name.into());
@@ -65,7 +65,8 @@ impl NamesSeen {
         address
     }
 
-    /// Place and reason of a drop. Of hardware the place is a small number that stands for the group of its trap.
+    /// Place and reason of a drop. For a drop by hardware the place is a small number that represents the group of its
+    /// trap.
     fn of(&mut self, alert: &DropAlert<'_>) -> (u64, u32) {
         let Some((trap, group)) = alert.trap else {
             self.no_reasons |= alert.reason.is_empty();
@@ -96,8 +97,8 @@ fn decoded(alert: &DropAlert<'_>, names: &mut NamesSeen) -> ([u8; KEY_BYTES], [u
     (key, sample)
 }
 
-/// The link type of a packet, which no message tells: a header of Ethernet has the type of the packet, or
-/// is one of 802.3 where the packet has none; one that is not there leaves that of IP.
+/// The link type of a packet, which messages do not contain: an Ethernet header carries the packet's EtherType, or an
+/// 802.3 length if the packet has no type; without such a header the packet starts with its IP header.
 fn link_type(alert: &DropAlert<'_>) -> Option<LinkType> {
     let ethernet = alert.payload.get(ETHERNET - 2..ETHERNET).map(|at| u16::from_be_bytes([at[0], at[1]]));
     let version = alert.payload.first().map_or(0, |byte| byte >> 4);
@@ -109,13 +110,13 @@ fn link_type(alert: &DropAlert<'_>) -> Option<LinkType> {
     }
 }
 
-/// Puts the addresses and ports of a packet into a sample, as far as the message has them. Returns the protocol of IP;
-/// 0 where that is not known.
+/// Puts the addresses and ports of a packet into a sample, as far as the message contains them. Returns the IP
+/// protocol; 0 if it is unknown.
 fn put_ends(alert: &DropAlert<'_>, sample: &mut [u8; SAMPLE_BYTES]) -> u8 {
     let begin = if link_type(alert) == Some(LinkType::ETHERNET) { ETHERNET } else { 0 };
     let header = alert.payload.get(begin..).unwrap_or_default();
     let version = header.first().map_or(0, |byte| byte >> 4);
-    // Where addresses are, how long each is, the protocol, and where the next header begins.
+    // Offset and length of the addresses, the protocol, and the offset of the next header.
     let parts = match (alert.ethertype, version) {
         (ETH_P_IP, 4) => header.get(..20).map(|ip| {
             let is_first = u16::from_be_bytes([ip[6], ip[7]]) & 0x1fff == 0;
@@ -133,7 +134,7 @@ fn put_ends(alert: &DropAlert<'_>, sample: &mut [u8; SAMPLE_BYTES]) -> u8 {
     l4
 }
 
-/// The count of one kind of drops.
+/// The count of one combination.
 #[derive(Debug)]
 struct KindCount {
     packets: u64,
@@ -141,18 +142,18 @@ struct KindCount {
     sample: Box<[u8; SAMPLE_BYTES]>,
 }
 
-/// Counts of what the monitor has told.
+/// Counts from the monitor's messages.
 #[derive(Debug)]
 pub(crate) struct NetDmCounts {
     monitor: DropMonitor,
     names: NamesSeen,
     counts: HashMap<[u8; KEY_BYTES], KindCount>,
-    /// Packets of further kinds.
+    /// Packets of combinations beyond the maximum.
     unknown: u64,
 }
 
 impl NetDmCounts {
-    /// Monitors what software drops from here on: what hardware does, its own counters have.
+    /// Monitors drops by software from now on; drops by hardware are in the devices' own counters.
     pub(crate) fn open(host: &Host) -> Result<NetDmCounts, DropsError> {
         let (names, counts) = Default::default();
         Ok(NetDmCounts {
@@ -221,19 +222,19 @@ impl CountsDrops for NetDmCounts {
     }
 }
 
-/// Each drop that the monitor tells.
+/// Each drop that the monitor reports.
 #[derive(Debug)]
 pub(crate) struct NetDmEvents {
     monitor: DropMonitor,
     names: NamesSeen,
-    /// The event that is being told.
+    /// Buffer of the current event.
     event: Vec<u8>,
     with_frames: bool,
 }
 
 impl NetDmEvents {
-    /// Monitors what software drops from here on, and what hardware drops and hands over; `snaplen`: with so many bytes
-    /// of each packet.
+    /// Monitors drops by software, and drops by hardware that it hands over, from now on; with `snaplen` also that many
+    /// bytes of each packet.
     pub(crate) fn open(host: &Host, snaplen: Option<u32>) -> Result<NetDmEvents, DropsError> {
         let frame =
             snaplen.map_or(0, |snaplen| FRAME_EVENT_BYTES - EVENT_BYTES + usize::try_from(snaplen).unwrap_or(0));
@@ -251,7 +252,7 @@ impl NetDmEvents {
     }
 }
 
-/// Writes the event of a drop into `event`, which is as long as one.
+/// Writes the event of a drop into `event`, which has the size of one event.
 fn put_event(alert: &DropAlert<'_>, names: &mut NamesSeen, epoch_ns: u64, with_frames: bool, event: &mut [u8]) {
     let (key, sample) = decoded(alert, names);
     let Some((head, frame)) = event.split_at_mut_checked(EVENT_BYTES) else { return };
@@ -263,7 +264,7 @@ fn put_event(alert: &DropAlert<'_>, names: &mut NamesSeen, epoch_ns: u64, with_f
     }
 }
 
-/// Puts the bytes of a packet behind its event, as many as there is room for: length, bytes that are here, link type.
+/// Writes the bytes of a packet after its event, as far as there is room: length, number of bytes, link type.
 fn put_frame(alert: &DropAlert<'_>, frame: &mut [u8]) {
     let link_type = link_type(alert);
     let bytes = if link_type.is_some() { alert.payload } else { &[] };
@@ -299,7 +300,7 @@ impl TellsDrops for NetDmEvents {
     }
 
     fn wait(&self, timeout_ms: i32) -> Result<(), SysError> {
-        // Not for the first message: the more wait, the less each costs.
+        // Does not return at the first message: messages are cheaper when many wait.
         std::thread::sleep(Duration::from_millis(u64::try_from(timeout_ms).unwrap_or(0)));
         Ok(())
     }
@@ -348,7 +349,7 @@ mod tests {
         assert!(names.no_reasons, "5.10 has none");
     }
 
-    /// From a recorded message to what a file is written from.
+    /// Converts a recorded message into the packet that is written to a capture file.
     #[test]
     fn recorded_packets_with_their_bytes() {
         const SNAPLEN: usize = 100;

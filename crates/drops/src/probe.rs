@@ -1,10 +1,10 @@
-//! Whether drops could be counted here: for `netwren support`.
+//! Checks whether drops can be counted here, for `netwren support`.
 use sys::{Host, Tried};
 
 use crate::net_dm::{Presence, presence};
 use crate::trace::is_there;
 
-/// Whether drops could be counted, and how, or why not. The program is loaded and dropped; nothing is attached.
+/// Whether drops can be counted and how, or why not. The program is loaded and unloaded; nothing is attached.
 pub fn probe(host: &Host) -> Tried {
     let reasons = match by_bpf(host) {
         Ok(reasons) => reasons,
@@ -22,7 +22,7 @@ pub fn probe(host: &Host) -> Tried {
     Tried::works(format!("by bpf at the tracepoint kfree_skb, {reasons} and by {places}"))
 }
 
-/// Whether the kernel's drop monitor could be read. Loads no module, and starts nothing.
+/// Whether the kernel's drop monitor can be read. Loads no module, and starts nothing.
 pub fn probe_monitor(host: &Host) -> Tried {
     let may = sys::caps::effective().is_ok_and(|held| held.has(sys::caps::Cap::NetAdmin));
     match presence(host) {
@@ -35,7 +35,7 @@ pub fn probe_monitor(host: &Host) -> Tried {
     }
 }
 
-/// Number of reasons that the kernel has, or why the program cannot be loaded.
+/// Number of the kernel's reasons, or why the program cannot be loaded.
 #[cfg(feature = "bpf")]
 fn by_bpf(host: &Host) -> Result<usize, Tried> {
     bpf::PacketDrops::try_load(host).map(|reasons| reasons.reasons.len()).map_err(|error| error.tried())

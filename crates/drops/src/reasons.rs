@@ -1,11 +1,11 @@
-//! The kernel's reasons: from its numbers to names.
+//! Names of the kernel's reasons, by number.
 use crate::backend::ReasonNames;
 
 /// Bits of a reason below the number of the subsystem (`SKB_DROP_REASON_SUBSYS_SHIFT`).
 const SUBSYSTEM_SHIFT: u32 = 16;
 
-/// The name of a reason. Reasons of a module (openvswitch, mac80211) stand in the module's own types: of these the
-/// module and the number are shown.
+/// The name of a reason. Modules (openvswitch, mac80211) define their reasons in their own types, so these are shown as
+/// module and number.
 pub(crate) fn name(reasons: &ReasonNames, number: u32) -> String {
     if let Some((_, name)) = reasons.reasons.iter().find(|(known, _)| *known == number) {
         return name.to_string();

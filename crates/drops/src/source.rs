@@ -11,13 +11,13 @@ use crate::counter::DropCounter;
 use crate::error::DropsError;
 use crate::via::DropsVia;
 
-/// The key of a round on the tape.
+/// The key of a round in a recording.
 const TAPE_KEY: &str = "drops";
 
-/// The choice of rows.
+/// Selection of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DropOptions {
-    /// The counted namespaces: of a live run those that the counter was opened with, of a replay the requested ones.
+    /// The namespaces to show: in a live run the ones that the counter was opened with, in a replay the requested ones.
     pub scope: DropScope,
     /// True to include drops that are routine.
     pub all: bool,
@@ -30,7 +30,7 @@ pub struct DropOptions {
 pub struct DropSource<'h> {
     host: &'h Host,
     options: DropOptions,
-    /// None: of a replay, and where nothing is counted.
+    /// Empty in a replay, and if packets are not counted.
     counter: &'h RefCell<Option<DropCounter>>,
 }
 
@@ -40,7 +40,7 @@ impl<'h> DropSource<'h> {
         DropSource { host, options, counter }
     }
 
-    /// The block of this round; empty if nothing is counted.
+    /// The block of this round; empty if packets are not counted.
     fn block(&self) -> Result<Vec<u8>, DropsError> {
         if self.options.sums_rounds && self.host.is_replay() {
             return self.summed_block();
@@ -141,7 +141,7 @@ impl Scan<Drops> for DropScan<'_, '_> {
     }
 }
 
-/// Packets whose rows are not handed out.
+/// Numbers of packets whose rows are not handed out.
 #[derive(Default)]
 struct LeftOut {
     routine: u64,
@@ -149,13 +149,13 @@ struct LeftOut {
 }
 
 impl LeftOut {
-    /// Counts a row of no known namespace.
+    /// Counts a row without a known namespace.
     fn unplaced(&mut self, row: &PacketDrop<'_>) {
         let count = if row.benign { &mut self.routine } else { &mut self.unplaced };
         *count += row.count;
     }
 
-    /// True for a row that is routine, if those are not wanted.
+    /// True for a routine row that is not wanted; counts it.
     fn routine(&mut self, row: &PacketDrop<'_>, all: bool) -> bool {
         let out = row.benign && !all;
         self.routine += if out { row.count } else { 0 };
@@ -167,8 +167,8 @@ impl LeftOut {
     }
 }
 
-/// Says how many packets are not shown. One text each, so that rounds add up. Packets of no known namespace come from
-/// anywhere on the host, so they make the counts of one namespace no less whole.
+/// Reports how many packets are not shown. The texts are fixed, so that rounds add up. Packets without a known
+/// namespace come from anywhere on the host, so they do not make the counts of one namespace incomplete.
 pub(crate) fn tell_left_out(routine: u64, unplaced: u64, stats: &mut Accounting) {
     if routine > 0 {
         stats.add_reason(routine, "a packet was freed in a routine way and is not shown: --all shows them");
@@ -181,20 +181,20 @@ pub(crate) fn tell_left_out(routine: u64, unplaced: u64, stats: &mut Accounting)
     }
 }
 
-/// The note for hidden names of functions.
+/// Note if the names of functions are hidden.
 pub(crate) const NAMES_HIDDEN: &str = "places are addresses: the kernel hides the names of its functions (needs \
                                        CAP_SYSLOG, and kernel.kptr_restrict below 2)";
 
-/// The sentence about rows from the kernel's trace.
+/// Note for rows from the kernel's trace.
 const BY_TRACE: &str = "drops are read from the kernel's trace, not by BPF: it knows reason, place and EtherType \
                         alone, and those of every network namespace are shown";
 
-/// The sentence about rows from the kernel's drop monitor.
+/// Note for rows from the kernel's drop monitor.
 const BY_NET_DM: &str = "drops are read from the kernel's drop monitor, not by BPF: it knows no network namespace, \
                          socket and stack, nothing of packets that had no place for a link-layer header yet (output), \
                          and those of every network namespace are shown";
 
-/// The sentence about what an interface does not tell.
+/// The note about the limits of an interface.
 pub(crate) fn limits(via: DropsVia) -> Option<&'static str> {
     match via {
         DropsVia::Tracefs => Some(BY_TRACE),
@@ -203,7 +203,7 @@ pub(crate) fn limits(via: DropsVia) -> Option<&'static str> {
     }
 }
 
-/// Says what is missing in the counts.
+/// Reports packets that are missing in the counts.
 fn tell(header: &RoundHeader, stats: &mut RowStats) {
     if header.merged > 0 {
         stats.incomplete(

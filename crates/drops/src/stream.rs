@@ -1,4 +1,4 @@
-//! Single drops as they come.
+//! The stream of single drops.
 use record::rows::{DropEvent, DropEvents, drop_need};
 use record::{Accounting, Demand, Each, Expr, Next, Offer, SourceError, Stream, StreamState, field_index};
 use sys::{Blocks, Host, SysError};
@@ -11,10 +11,10 @@ use crate::event_source::{EventParts, EventSource};
 use crate::source::{NAMES_HIDDEN, limits, tell_left_out};
 use crate::via::DropsVia;
 
-/// The key of the stream on the tape.
+/// The key of the stream in a recording.
 const TAPE_KEY: &str = "drop events";
 
-/// The most bytes of a packet that are read.
+/// Maximum bytes of a packet that can be read.
 pub const SNAPLEN_MAX: u32 = event_block::SNAPLEN_MAX as u32;
 
 /// Options of following single drops.
@@ -24,15 +24,15 @@ pub struct FollowDrops<'h> {
     pub scope: DropScope,
     /// True to include drops that are routine.
     pub all: bool,
-    /// Bytes of each packet that are read, [`SNAPLEN_MAX`] at most; `None`: none. Then there are no stacks.
+    /// Bytes to read of each packet, at most [`SNAPLEN_MAX`], instead of stacks; with `None` packets are not read.
     pub snaplen: Option<u32>,
-    /// The interface; `None`: the best that opens.
+    /// The interface; with `None` the best one that opens.
     pub via: Option<DropsVia>,
-    /// Asked every 10 ms: true ends the stream.
+    /// Called every 10 ms; true ends the stream.
     pub stop: &'h dyn Fn() -> bool,
 }
 
-/// Drops of one run.
+/// The drops of one run.
 pub struct DropStream<'h> {
     blocks: Box<dyn Blocks + 'h>,
     all: bool,
@@ -46,8 +46,8 @@ pub struct DropStream<'h> {
 }
 
 impl<'h> DropStream<'h> {
-    /// Loads the program and attaches it, or opens the recording: what is dropped from here on comes. Fails if nothing
-    /// can be told.
+    /// Loads and attaches the program, or opens the recording: drops from now on are reported. Fails if no interface
+    /// can report them.
     pub fn open(
         host: &'h Host,
         demand: &Demand<DropEvents>,

@@ -1,4 +1,4 @@
-//! Drops by way of the kernel's trace, as keys, counts and events of the same form as those of BPF.
+//! Backend that uses the kernel's trace; its keys, counts and events have the format of the BPF backend.
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::event_block::EVENT_BYTES;
 use crate::trace::{TraceInstance, TracedDrop};
 use crate::via::DropsVia;
 
-/// Kinds of drops that are counted: reasons, places and EtherTypes. The last are the sender's choice.
+/// Maximum number of counted combinations of reason, place and EtherType. The sender chooses the EtherType.
 const KINDS_MAX: usize = 4096;
 /// Offsets of the EtherType in a key and in a sample.
 const KEY_ETHERTYPE: usize = 20;
@@ -26,7 +26,7 @@ fn key_of(traced: &TracedDrop) -> [u8; KEY_BYTES] {
     key
 }
 
-/// Puts the EtherType of a key where a sample has it.
+/// Copies the EtherType of a key into a sample.
 fn put_sample(key: &[u8; KEY_BYTES], sample: &mut [u8]) {
     let ethertype = key.iter().skip(KEY_ETHERTYPE).take(2);
     sample.iter_mut().skip(SAMPLE_ETHERTYPE).zip(ethertype).for_each(|(place, byte)| *place = *byte);
@@ -36,18 +36,18 @@ fn names(instance: &TraceInstance) -> ReasonNames {
     ReasonNames { reasons: instance.reasons().to_vec(), subsystems: Vec::new() }
 }
 
-/// Counts of what the trace has told.
+/// Counts from the trace.
 #[derive(Debug)]
 pub(crate) struct TraceCounts {
     instance: TraceInstance,
     reasons: ReasonNames,
     counts: HashMap<[u8; KEY_BYTES], u64>,
-    /// Packets of further kinds.
+    /// Packets of combinations beyond the maximum.
     unknown: u64,
 }
 
 impl TraceCounts {
-    /// Lets the kernel trace drops from here on.
+    /// Starts to trace drops.
     pub(crate) fn open(host: &Host) -> Result<TraceCounts, DropsError> {
         let instance = TraceInstance::open(host)?;
         Ok(TraceCounts { reasons: names(&instance), instance, counts: HashMap::new(), unknown: 0 })
@@ -91,14 +91,14 @@ impl CountsDrops for TraceCounts {
     }
 }
 
-/// Each drop that the trace tells.
+/// Each drop in the trace.
 pub(crate) struct TraceEvents {
     instance: TraceInstance,
     reasons: ReasonNames,
 }
 
 impl TraceEvents {
-    /// Lets the kernel trace drops from here on.
+    /// Starts to trace drops.
     pub(crate) fn open(host: &Host) -> Result<TraceEvents, DropsError> {
         let instance = TraceInstance::open(host)?;
         Ok(TraceEvents { reasons: names(&instance), instance })

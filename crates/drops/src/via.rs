@@ -1,24 +1,24 @@
-//! The interfaces by which drops are known, by their words.
+//! The interfaces that report drops, with their names.
 
-/// The kernel's interface by which drops are known.
+/// The kernel interface that reports drops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DropsVia {
     /// A BPF program at the tracepoint `kfree_skb`.
     #[default]
     Bpf,
-    /// The tracepoint by way of tracefs: reason, place and EtherType alone, of every namespace.
+    /// The same tracepoint, read through tracefs: only reason, place and EtherType, of every namespace.
     Tracefs,
     /// The kernel's drop monitor (NET_DM): reason, place, interface and addresses, of every namespace.
     NetDm,
-    /// Counters of losses: no packet, reason or place is known.
+    /// Counters of losses, without packet, reason or place.
     Counters,
 }
 
 impl DropsVia {
-    /// The words, as `--via` takes them.
+    /// The names that `--via` accepts.
     pub const NAMES: [&str; 4] = ["bpf", "tracefs", "net-dm", "counters"];
 
-    /// The word.
+    /// Name of the interface.
     pub fn name(self) -> &'static str {
         match self {
             DropsVia::Bpf => "bpf",
@@ -28,12 +28,13 @@ impl DropsVia {
         }
     }
 
-    /// The interface with this word.
+    /// The interface with this name.
     pub fn of_name(name: &str) -> Option<DropsVia> {
         DropsVia::ALL.into_iter().find(|via| via.name() == name)
     }
 
-    /// True if drops are of every namespace, which is not told with them, and wait in the kernel until they are taken.
+    /// True if the interface reports drops of every namespace without naming it, and keeps them in the kernel until
+    /// they are read.
     pub fn is_of_host(self) -> bool {
         matches!(self, DropsVia::Tracefs | DropsVia::NetDm)
     }

@@ -1,8 +1,8 @@
-//! Statistics of single drivers that are known to be losses, and few more. The others have no sentence.
+//! Statistics of some drivers, mostly those known to count losses. Other driver statistics have no description.
 
 use super::{Meaning, c, g};
 
-/// Meanings of statistics.
+/// Meanings of driver statistics.
 pub(super) const DRIVER: &[Meaning] = &[
     g("peer_ifindex", "Number of the interface at the other end of the veth pair."),
     c(XDP_DROPS.0, XDP_DROPS.1),
@@ -25,7 +25,7 @@ pub(super) const DRIVER: &[Meaning] = &[
 pub(super) const XDP_DROPS: (&str, &str) =
     ("rx_queue_#_xdp_drops", "Packets of this queue that an XDP program in the driver dropped.");
 
-/// Meanings of what a trap counts: the ends of names.
+/// Meanings of the counters of a trap, by the end of their name.
 pub(super) const TRAP: &[Meaning] = &[
     c(
         ".packets",

@@ -1,4 +1,4 @@
-//! A sentence for each counter that the kernel has, up to 6.18: one table a source, in the kernel's order.
+//! A description of each counter that the kernel has, up to 6.18: one table per source, in the kernel's order.
 
 mod driver;
 mod host;
@@ -19,20 +19,20 @@ use record::{Field, Table};
 /// The meaning of a counter.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Meaning {
-    /// Its name as `nstat` writes it.
+    /// Its name, spelled as `nstat` spells it.
     pub name: &'static str,
-    /// Whether it only grows.
+    /// Whether it is a counter or a gauge.
     pub kind: CounterKind,
-    /// The sentence.
+    /// The description, a sentence.
     pub text: &'static str,
 }
 
-/// One that only grows.
+/// A counter, which only grows.
 const fn c(name: &'static str, text: &'static str) -> Meaning {
     Meaning { name, kind: CounterKind::Counter, text }
 }
 
-/// One that goes up and down, or a setting.
+/// A gauge, which goes up and down, or a setting.
 const fn g(name: &'static str, text: &'static str) -> Meaning {
     Meaning { name, kind: CounterKind::Gauge, text }
 }
@@ -55,7 +55,7 @@ fn tables(source: CounterSource) -> &'static [&'static [Meaning]] {
     }
 }
 
-/// Counters of connection tracking: their sentences are those of the table `nat stats`.
+/// Counters of connection tracking; their descriptions come from the table `nat stats`.
 const CONNTRACK: &[Meaning] = &[
     of_nat_stats("entries", CounterKind::Gauge),
     of_nat_stats("max", CounterKind::Gauge),
@@ -102,7 +102,7 @@ pub fn describe(source: CounterSource, name: &str) -> Option<&'static Meaning> {
     tables(source).iter().copied().flatten().find(|meaning| meaning.name == name)
 }
 
-/// [`describe`]; `at` is the place behind the one that was found last, where the kernel's order leads to the next one.
+/// Like [`describe`]. `at` is the index after the last counter found: in the kernel's order the next one is there.
 pub(crate) fn find(source: CounterSource, name: &str, at: &mut usize) -> Option<&'static Meaning> {
     let all = || tables(source).iter().copied().flatten();
     if let Some(next) = nth(source, *at).filter(|next| next.name == name) {
@@ -124,7 +124,7 @@ fn nth(source: CounterSource, mut at: usize) -> Option<&'static Meaning> {
     None
 }
 
-/// Names with a number in them, written as `#`, which stand in no table.
+/// Counters outside the tables, because their name contains a number, written as `#`.
 const NUMBERED: &[(&str, &str)] = &[
     ("IcmpMsgInType#", "ICMP messages received of the type that ends the name."),
     ("IcmpMsgOutType#", "ICMP messages sent of the type that ends the name."),
@@ -133,8 +133,8 @@ const NUMBERED: &[(&str, &str)] = &[
     driver::XDP_DROPS,
 ];
 
-/// The meaning of a counter with a number in its name, and of traps; an empty sentence for any other. The kind of an
-/// unknown counter is taken for a count, as nearly all are.
+/// The meaning of a counter with a number in its name, or of a trap; the description of other counters is empty. An
+/// unknown counter is assumed to be a count, as nearly all are.
 pub(crate) fn of_numbered(name: &str) -> (CounterKind, &'static str) {
     let found = NUMBERED.iter().find(|(pattern, _)| is_numbered(pattern, name.as_bytes())).map(|(_, text)| *text);
     let of_trap = || driver::TRAP.iter().find(|end| name.ends_with(end.name)).map(|end| end.text);

@@ -1,4 +1,4 @@
-//! TCP, as the MIB of RFC 4022 has it.
+//! TCP counters of the MIB in RFC 4022.
 
 use super::{Meaning, c, g};
 

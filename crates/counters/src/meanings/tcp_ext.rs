@@ -1,4 +1,4 @@
-//! TCP, what Linux counts beyond the MIB.
+//! TCP counters of Linux beyond the MIB.
 
 use super::{Meaning, c};
 

@@ -2,7 +2,7 @@
 use netlink::Attr;
 use netlink::generic::attrs_of;
 
-/// The family, and its multicast group.
+/// Names of the family and of its multicast group.
 pub(super) const FAMILY: &str = "NET_DM";
 pub(super) const GROUP: &[u8] = b"events";
 
@@ -39,33 +39,33 @@ const NET_DM_ATTR_STATS_DROPPED: u16 = 0;
 const NET_DM_ORIGIN_HW: u16 = 1;
 const NET_DM_ALERT_MODE_PACKET: u8 = 1;
 
-/// A dropped packet, as a message tells it.
+/// A dropped packet, as reported by a message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DropAlert<'m> {
-    /// The address in the function that dropped it; 0 of hardware.
+    /// The address in the function that dropped it; 0 for drops by hardware.
     pub place: u64,
     /// That function with offset and length, as `%pS` writes it.
     pub symbol: &'m [u8],
-    /// The kernel's name of the reason; empty before Linux 5.18 and of hardware.
+    /// The kernel's name of the reason; empty before Linux 5.18 and for drops by hardware.
     pub reason: &'m [u8],
-    /// The trap by which hardware dropped it, and that trap's group.
+    /// The trap with which hardware dropped it, and that trap's group.
     pub trap: Option<(&'m [u8], &'m [u8])>,
-    /// Number of the interface that it came by, of whatever namespace; 0: none.
+    /// Number of the receiving interface, which may be in any namespace; 0 for packets without one.
     pub ifindex: u32,
-    /// The name of that interface, which messages have of hardware's alone.
+    /// The name of that interface; messages only contain it for drops by hardware.
     pub iface: &'m [u8],
-    /// Nanoseconds since 1970.
+    /// Time in nanoseconds since 1970.
     pub wall_ns: u64,
     /// EtherType.
     pub ethertype: u16,
-    /// Length of the packet.
+    /// Length of the packet in bytes.
     pub bytes: u32,
-    /// Its beginning, with the link-layer header where it had one.
+    /// First bytes of the packet, including the link-layer header if it had one.
     pub payload: &'m [u8],
 }
 
 impl<'m> DropAlert<'m> {
-    /// Decodes a message. `None`: it is another one, or has not what is always in it.
+    /// Decodes a message. `None` if it is of another type, or lacks a mandatory attribute.
     pub(crate) fn decode(message: &'m [u8]) -> Option<DropAlert<'m>> {
         let attrs = attrs_of(message, NET_DM_CMD_PACKET_ALERT)?;
         let (mut alert, mut is_hardware, mut group, mut trap) = (DropAlert::default(), false, &b""[..], &b""[..]);
@@ -94,7 +94,7 @@ impl<'m> DropAlert<'m> {
     pub(crate) fn function(&self) -> &'m [u8] {
         let end = self.symbol.iter().position(|byte| matches!(byte, b'+' | b' '));
         let name = self.symbol.get(..end.unwrap_or(self.symbol.len())).unwrap_or_default();
-        // `%pS` of what is in no symbol is the address.
+        // For an address outside of all symbols, `%pS` writes the address.
         if name.starts_with(b"0x") { b"" } else { name }
     }
 }
@@ -106,38 +106,38 @@ fn port<'m>(port: &Attr<'m>) -> (u32, &'m [u8]) {
     (index.unwrap_or(0), of(NET_DM_ATTR_PORT_NETDEV_NAME).map_or(&[], |attr| attr.c_str()))
 }
 
-/// The settings of the monitor, which are the host's.
+/// The settings of the monitor, which apply to the whole host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MonitorConfig {
     /// `enum net_dm_alert_mode`
     pub(super) mode: u8,
-    /// Bytes of each packet that a message has; 0: all.
+    /// Bytes of each packet in a message; 0 for all.
     pub(super) snaplen: u32,
-    /// Packets of each CPU that wait.
+    /// Length of each CPU's queue, in packets.
     pub(super) queue: u32,
 }
 
 impl MonitorConfig {
-    /// The settings of a run of netwren that wants so many bytes of each packet; 0: all.
+    /// The settings of a netwren run that wants `snaplen` bytes of each packet; 0 for all.
     pub(super) fn ours(snaplen: u32, queue: u32) -> MonitorConfig {
         MonitorConfig { mode: NET_DM_ALERT_MODE_PACKET, snaplen, queue }
     }
 
-    /// True if a run of netwren has made them: no other program has a queue of this length. A killed run leaves a
-    /// monitor on that has these settings and no listener.
+    /// True if a run of netwren has made these settings: no other program uses a queue of this length. A killed run
+    /// leaves the monitor on, with these settings and without a listener.
     pub(super) fn is_ours(&self) -> bool {
         self.mode == NET_DM_ALERT_MODE_PACKET && self.queue == OUR_QUEUE
     }
 }
 
-/// Length of the queue of each CPU, in packets, unless the user asks for another one.
+/// Length of each CPU's queue in packets, unless the user chooses another length.
 pub const OUR_QUEUE: u32 = 16_381;
-/// The beginning of a packet that has its addresses and ports, behind tunnels' headers too.
+/// Number of bytes that contain a packet's addresses and ports, even inside tunnel headers.
 pub(crate) const ENDS_BYTES: u32 = 134;
-/// The settings of a kernel that has just booted.
+/// The settings of a freshly booted kernel.
 pub(super) const DEFAULT: MonitorConfig = MonitorConfig { mode: 0, snaplen: 0, queue: 1000 };
 
-/// The settings, if this message tells them.
+/// The settings in this message, if it has them.
 pub(super) fn config(message: &[u8]) -> Option<MonitorConfig> {
     let (mut mode, mut snaplen, mut queue) = (None, None, None);
     for attr in attrs_of(message, NET_DM_CMD_CONFIG_NEW)? {
@@ -151,7 +151,7 @@ pub(super) fn config(message: &[u8]) -> Option<MonitorConfig> {
     Some(MonitorConfig { mode: mode?, snaplen: snaplen?, queue: queue? })
 }
 
-/// Packets that the kernel could not tell of since it booted, if this message has them: of software, of hardware.
+/// Numbers of packets that the kernel could not report since it booted, if this message has them: software, hardware.
 pub(super) fn dropped(message: &[u8]) -> Option<[u64; 2]> {
     let mut both = [0; 2];
     for attr in attrs_of(message, NET_DM_CMD_STATS_NEW)? {
@@ -167,7 +167,7 @@ pub(super) fn dropped(message: &[u8]) -> Option<[u64; 2]> {
     Some(both)
 }
 
-/// Takes any bytes as each of the messages: none may panic or fail to end.
+/// Decodes any bytes as each of the messages. None of these may panic or loop forever.
 pub(crate) fn fuzz(data: &[u8]) {
     if let Some(alert) = DropAlert::decode(data) {
         std::hint::black_box((alert.function().len(), alert.payload.len()));

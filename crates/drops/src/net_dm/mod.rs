@@ -1,5 +1,5 @@
-//! Drops from the kernel's drop monitor (NET_DM, module drop_monitor), for where neither BPF nor the kernel's trace can
-//! be had: a message of generic netlink for each dropped packet. Knows nothing of rows.
+//! Reads drops from the kernel's drop monitor (NET_DM, module drop_monitor), if neither BPF nor the kernel's trace is
+//! available: a message of generic netlink for each dropped packet. Knows nothing of rows.
 
 mod message;
 mod monitor;

@@ -1,4 +1,4 @@
-//! The drop monitor at work. It is one for the whole host, and has one user at a time.
+//! The running drop monitor. The whole host has only one, with one user at a time.
 use std::ops::ControlFlow;
 
 use netlink::generic::{self, GenericFamily, PROTOCOL};
@@ -12,31 +12,31 @@ use super::message::{
 };
 use crate::error::DropsError;
 
-/// Version of the family, which the kernel does not look at.
+/// Version of the family, which the kernel ignores.
 const VERSION: u8 = 2;
-/// Room for messages that wait: the kernel counts about 1.3 KiB for each, and twice the bytes that are asked for.
+/// Receive buffer: the kernel counts about 1.3 KiB per message, plus twice the requested bytes of the packet.
 const ROOM_BYTES: i32 = 8 << 20;
-/// Messages that are taken at one time: no flood keeps the reader.
+/// Maximum number of messages received in one call, so that a flood cannot keep the reader in it.
 const MESSAGES_MAX: usize = 65_536;
-/// The largest message: a packet of 65,532 bytes, and what is said of it.
+/// Maximum size of a message: a packet of 65,532 bytes, and its attributes.
 const MESSAGE_BYTES: usize = 68 << 10;
 /// The name of the family in messages to the user.
 const WHAT: &str = "the drop monitor";
 
 const NOT_HERE: &str = "the drop monitor (NET_DM) is not here: only the first network namespace can have it";
 
-/// Where the family is, and by which number.
+/// The family's network namespace and number.
 #[derive(Debug)]
 struct Family {
-    /// The first network namespace; `None`: the thread's own is it.
+    /// The initial network namespace; `None` if it is the thread's own.
     netns: Option<NetNs>,
     id: u16,
-    /// Number of its multicast group, which is below 32.
+    /// Number of its multicast group, at most 32.
     group: u32,
 }
 
 impl Family {
-    /// Asks the kernel, which loads the module if there is one. Only the first network namespace has the family.
+    /// Queries the kernel, which loads the module if there is one. Only the initial network namespace has the family.
     fn find(host: &Host) -> Result<Family, DropsError> {
         let first = host.proc_path("1/ns/net");
         let is_first = netns::current_inode().ok() == netns::inode_of(&first).ok();
@@ -93,7 +93,7 @@ impl Family {
         self.ask(&request, &mut |_| {})
     }
 
-    /// Packets that the kernel could not tell of, so far: of software, of hardware.
+    /// Numbers of packets that the kernel could not report so far: software, hardware.
     fn dropped(&self) -> Result<[u64; 2], DropsError> {
         let mut found = None;
         self.ask(&self.request(NET_DM_CMD_STATS_GET), &mut |message| found = found.or(dropped(message)))
@@ -101,7 +101,7 @@ impl Family {
         Ok(found.unwrap_or_default())
     }
 
-    /// Port ids of the sockets that receive what the monitor tells, but for our own. Linux 2.6.25 and later.
+    /// Port ids of the sockets that receive the monitor's messages, except for our own. Linux 2.6.25 and later.
     fn listeners(&self, host: &Host, own: u32) -> Result<Vec<u32>, SysError> {
         let mut text = Vec::new();
         let path = host.real_path("/proc/thread-self/net/netlink");
@@ -120,7 +120,7 @@ fn listener(line: &str, group: u32) -> Option<u32> {
     port.parse().ok().filter(|_| is_it)
 }
 
-/// Numbers of family and group, in a namespace; `None`: it is not there.
+/// Numbers of the family and the group in a namespace; `None` if it lacks the family.
 fn found_in(netns: Option<&NetNs>) -> Result<Option<(u16, u32)>, DropsError> {
     let family =
         generic::family(&Host::live(), FAMILY, "drop monitor", netns).map_err(|error| no(error.to_string()))?;
@@ -132,7 +132,7 @@ fn numbers(family: &GenericFamily) -> Option<(u16, u32)> {
     Some((family.id, group.1)).filter(|_| *family.name == *FAMILY.as_bytes())
 }
 
-/// Not on the tape: a recording holds the drops themselves.
+/// Not recorded: a recording holds the drops themselves.
 fn exchange(request: &Request, netns: Option<&NetNs>, each: &mut dyn FnMut(&[u8])) -> Result<(), DumpError> {
     let ask = Query { what: WHAT, protocol: PROTOCOL, request, key: "drop monitor", note: "", netns };
     let go_on = |part: &Answer<'_>| {
@@ -146,44 +146,44 @@ fn no(why: impl Into<Box<str>>) -> DropsError {
     DropsError::NoMonitor(why.into())
 }
 
-/// Origins of drops that are monitored.
+/// Origins of the monitored drops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DropOrigins {
     /// Packets that the kernel drops.
     Software,
-    /// Packets that hardware drops by devlink traps and hands over.
+    /// Packets that hardware drops with devlink traps and hands over.
     Hardware,
-    /// Both.
+    /// Both of them.
     Both,
 }
 
-/// The kernel's drop monitor, from when it is opened to when it goes: one user of the whole host at a time. What was
-/// set there before comes back at the end.
+/// The kernel's drop monitor, from the time it is opened until it is dropped: one user on the whole host at a time. The
+/// earlier settings are restored at the end.
 #[derive(Debug)]
 pub struct DropMonitor {
     family: Family,
     socket: NetlinkSocket,
     origins: DropOrigins,
-    /// The settings before, which come back.
+    /// The earlier settings, which are restored at the end.
     before: MonitorConfig,
-    /// Losses before.
+    /// Numbers of lost packets at the start.
     dropped_before: [u64; 2],
     buffer: Vec<u8>,
-    /// Messages that make no sense.
+    /// Number of malformed messages.
     undecoded: u64,
 }
 
 impl DropMonitor {
-    /// Monitors drops from here on, with `snaplen` bytes of each packet; 0: all of it. Needs CAP_NET_ADMIN, from Linux
-    /// 6.7 on CAP_SYS_ADMIN as well. Loads the module. Fails if somebody else has the monitor.
+    /// Monitors drops from now on, with `snaplen` bytes of each packet; 0 for all of it. Needs CAP_NET_ADMIN, and since
+    /// Linux 6.7 also CAP_SYS_ADMIN. Loads the module. Fails if another program uses the monitor.
     ///
-    /// `queue` packets of each CPU can wait. With another number than [`super::OUR_QUEUE`] a monitor that `kill -9`
-    /// leaves on is not known for ours, and stays on.
+    /// `queue` is the number of packets that can wait per CPU. With a number other than [`super::OUR_QUEUE`], later
+    /// runs do not recognise a monitor that was left on by `kill -9`, so it stays on.
     pub fn open(host: &Host, origins: DropOrigins, snaplen: u32, queue: u32) -> Result<DropMonitor, DropsError> {
         let family = Family::find(host)?;
         let socket = netns::within(family.netns.as_ref(), || NetlinkSocket::open(PROTOCOL))??;
         socket.make_room(ROOM_BYTES);
-        // Losses are counted: by the socket, and by the kernel.
+        // Losses are counted instead, by the socket and by the kernel.
         socket.report_no_losses()?;
         socket.join(1 << (family.group - 1))?;
         let own = socket.port_id()?;
@@ -200,7 +200,7 @@ impl DropMonitor {
         })
     }
 
-    /// Takes what waits and calls back with each drop.
+    /// Receives the waiting messages and calls back with each drop.
     pub fn take(&mut self, each: &mut dyn FnMut(&DropAlert<'_>)) -> Result<(), SysError> {
         for _ in 0..MESSAGES_MAX {
             let Some(got) = self.socket.receive_waiting(&mut self.buffer)? else { break };
@@ -218,12 +218,12 @@ impl DropMonitor {
         Ok(())
     }
 
-    /// Waits for messages, for `timeout_ms` at most; false if none came.
+    /// Waits for messages, at most `timeout_ms`; false if none arrived.
     pub(crate) fn wait(&self, timeout_ms: i32) -> Result<bool, SysError> {
         self.socket.wait(timeout_ms)
     }
 
-    /// Drops that no message told, so far: the queue or the socket was full, or the message made no sense.
+    /// Number of drops so far without a message: the queue or the socket was full, or the message was malformed.
     pub fn lost(&self) -> Result<u64, DropsError> {
         let since = self.family.dropped()?.into_iter().zip(self.dropped_before);
         let by_kernel = since.map(|(now, before)| now.wrapping_sub(before)).fold(0, u64::saturating_add);
@@ -231,23 +231,23 @@ impl DropMonitor {
     }
 }
 
-/// Packets that the kernel's drop monitor could not tell of since the host booted: of software, of hardware. Loads the
-/// module; needs CAP_NET_ADMIN, and nothing that anybody monitors now.
+/// Numbers of packets that the kernel's drop monitor could not report since the host booted: software, hardware. Loads
+/// the module. Needs CAP_NET_ADMIN; works whether or not the monitor is in use.
 pub fn monitor_losses(host: &Host) -> Result<[u64; 2], DropsError> {
     Family::find(host)?.dropped()
 }
 
 impl Drop for DropMonitor {
     fn drop(&mut self) {
-        // Nobody is left to tell of a failure; the next run mends it.
+        // A failure cannot be reported here; the next run repairs it.
         let _ = self.family.switch(NET_DM_CMD_STOP, self.origins);
         let _ = self.family.configure(self.before);
     }
 }
 
 impl Family {
-    /// Sets up the monitor and starts it; returns its settings before. One that a killed run has left on is ended: with
-    /// our settings, and without a listener.
+    /// Configures and starts the monitor; returns its earlier settings. A monitor that a killed run has left on, with
+    /// our settings and without a listener, is stopped first.
     fn begin(
         &self,
         host: &Host,
@@ -276,7 +276,7 @@ impl Family {
         }
         let listeners = self.listeners(host, own)?;
         if listeners.is_empty() && self.config()?.is_ours() {
-            // What hardware drops may be monitored or not.
+            // Monitoring of hardware drops may be on or off.
             let _ = self.switch(NET_DM_CMD_STOP, DropOrigins::Both);
             if begin()? {
                 return Ok(before);
@@ -286,13 +286,13 @@ impl Family {
     }
 }
 
-/// The sentence about somebody else's monitoring.
+/// The error text if another program uses the monitor.
 fn busy(host: &Host, listeners: &[u32]) -> String {
     const ONE: &str = "the drop monitor is on already, and has one user at a time";
     let name = |port: &u32| {
         let mut comm = Vec::new();
         let read = sys::fs::read_file(&host.proc_path(&format!("{port}/comm")), &mut comm);
-        // Port ids are processes as a rule.
+        // Port ids are usually process ids.
         let comm = sys::escaped(comm.trim_ascii_end());
         if read.is_ok() { format!("{port} ({comm})") } else { port.to_string() }
     };
@@ -302,18 +302,18 @@ fn busy(host: &Host, listeners: &[u32]) -> String {
     }
 }
 
-/// Whether the monitor is there, for `netwren support`.
+/// Whether the monitor is available, for `netwren support`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Presence {
     /// The kernel has the family.
     There,
-    /// It has not; a module that is not loaded would bring it.
+    /// The family is missing; loading the module would add it.
     NotLoaded,
-    /// It has not, and no module is known.
+    /// The family is missing, and so is the module.
     Absent,
 }
 
-/// Looks without loading the module: at the list of families of the first network namespace, and that of modules.
+/// Checks without loading the module: searches the families of the initial network namespace, and the list of modules.
 pub(crate) fn presence(host: &Host) -> Presence {
     let first = NetNs::open_path(&host.proc_path("1/ns/net")).ok();
     let is_there = [None, first.as_ref()].into_iter().any(|netns| {
@@ -334,7 +334,7 @@ pub(crate) fn presence(host: &Host) -> Presence {
     }
 }
 
-/// The module's file.
+/// Name of the module's file.
 const MODULE: &[u8] = b"/drop_monitor.ko";
 
 #[cfg(test)]
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!((line("16", "00000002"), line("0", "00000001"), line("16", "x")), (None, None, None));
     }
 
-    /// This kernel has none, or somebody may have it; either is said.
+    /// This kernel has no drop monitor, or another program uses it; either is reported.
     #[test]
     fn root_a_kernel_without_it_says_so() {
         testkit::require_root!();

@@ -1,9 +1,9 @@
-//! The `format` of the tracepoint `skb:kfree_skb`: where its fields are, and what its reasons are called.
+//! Parses the `format` file of the tracepoint `skb:kfree_skb`: the offsets of its fields, and the names of its reasons.
 
-/// Offsets of the fields of an event, in bytes from its beginning.
+/// Offsets of the fields of an event, in bytes from its start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TraceFormat {
-    /// The number that such events begin with.
+    /// The number at the start of such events.
     pub(crate) id: u16,
     /// The address in the function that dropped the packet.
     pub(crate) location: usize,
@@ -15,7 +15,7 @@ pub(crate) struct TraceFormat {
     pub(crate) reasons: Vec<(u32, Box<str>)>,
 }
 
-/// Reads the file; `None` if it is none of these. Any text is survived.
+/// Parses the file; `None` if it is another file. Survives any text.
 pub(crate) fn parse(text: &str) -> Option<TraceFormat> {
     let mut format = TraceFormat::default();
     let (mut location, mut protocol, mut id) = (None, None, None);
@@ -59,7 +59,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// Of Linux 6.18, shortened.
+    /// The file of Linux 6.18, shortened.
     const FORMAT: &str = "name: kfree_skb\nID: 2310\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\t\
         signed:0;\n\n\tfield:void * skbaddr;\toffset:8;\tsize:8;\tsigned:0;\n\tfield:void * location;\toffset:16;\t\
         size:8;\tsigned:0;\n\tfield:unsigned short protocol;\toffset:32;\tsize:2;\tsigned:0;\n\tfield:enum \

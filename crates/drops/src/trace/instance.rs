@@ -1,5 +1,5 @@
-//! An instance of the kernel's trace for this process alone. It is removed at the end; one that a killed process has
-//! left is removed by the next run, and costs as much as it did until then.
+//! A trace instance for this process alone. It is removed at the end. The next run removes an instance that a killed
+//! process has left; until then it keeps tracing at the same cost.
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
@@ -11,28 +11,28 @@ use super::format::{self, TraceFormat};
 use super::page::{self, TracedDrop};
 use crate::error::DropsError;
 
-/// Room for drops that wait, of each CPU, in KiB: some 80,000 drops.
+/// Buffer for waiting drops per CPU, in KiB: some 80,000 drops.
 const BUFFER_KB: &str = "4096";
-/// Pages that are taken of a CPU at one time: no flood keeps the reader.
+/// Maximum number of pages read from a CPU at one time, so that a flood cannot keep the reader in the loop.
 const PAGES_MAX: usize = 2048;
-/// The largest page.
+/// Maximum size of a page.
 const PAGE_BYTES: usize = 64 << 10;
-/// The name of instances, before pid and start time.
+/// Prefix of instance names; pid and start time follow.
 const PREFIX: &str = "netwren-";
 const EVENT: &str = "events/skb/kfree_skb";
 
-/// The instance at work.
+/// The running instance.
 #[derive(Debug)]
 pub(crate) struct TraceInstance {
     place: InstanceDirectory,
-    /// One for each CPU.
+    /// One pipe per CPU.
     pipes: Vec<File>,
     format: TraceFormat,
     page: Vec<u8>,
     drops: Vec<TracedDrop>,
 }
 
-/// The directory, which goes with this value.
+/// The directory, which is removed with this value.
 #[derive(Debug)]
 struct InstanceDirectory(PathBuf);
 
@@ -43,18 +43,18 @@ impl Drop for InstanceDirectory {
     }
 }
 
-/// Directories of instances: below tracefs, or below debugfs.
+/// Directories of instances: in tracefs, or in debugfs.
 fn roots(host: &Host) -> [PathBuf; 2] {
     ["kernel/tracing/instances", "kernel/debug/tracing/instances"].map(|path| host.sys_path(path))
 }
 
-/// True if tracefs is there, and this process may make instances.
+/// True if tracefs is available and this process may create instances.
 pub(crate) fn is_there(host: &Host) -> bool {
     roots(host).iter().any(|root| sys::fs::may_write(root).is_ok())
 }
 
 impl TraceInstance {
-    /// Makes the instance and lets it trace drops from here on.
+    /// Creates the instance and starts to trace drops.
     pub(crate) fn open(host: &Host) -> Result<TraceInstance, DropsError> {
         let roots = roots(host);
         let root = roots.iter().find(|path| path.is_dir()).ok_or_else(|| {
@@ -96,7 +96,7 @@ impl TraceInstance {
         &self.format.reasons
     }
 
-    /// Takes the drops that wait, in the order of their times.
+    /// Takes the waiting drops, ordered by time.
     pub(crate) fn take(&mut self) -> Result<&[TracedDrop], SysError> {
         self.drops.clear();
         let (drops, format) = (&mut self.drops, &self.format);
@@ -118,7 +118,7 @@ impl TraceInstance {
         Ok(&self.drops)
     }
 
-    /// Drops that found no room, so far.
+    /// Number of drops so far that did not fit into the buffer.
     pub(crate) fn lost(&self) -> Result<u64, SysError> {
         let mut lost = 0;
         for path in cpus(&self.place.0)? {
@@ -132,12 +132,12 @@ impl TraceInstance {
 
 impl Drop for TraceInstance {
     fn drop(&mut self) {
-        // The directory cannot go while one of its files is open.
+        // The directory cannot be removed while one of its files is open.
         self.pipes.clear();
     }
 }
 
-/// Events that a CPU's `stats` says were overwritten or not written.
+/// Number of events that were overwritten or not written, from a CPU's `stats` file.
 fn lost_of(stats: &str) -> u64 {
     let number = |line: &str| {
         let (name, number) = line.split_once(": ")?;
@@ -147,23 +147,23 @@ fn lost_of(stats: &str) -> u64 {
     stats.lines().filter_map(number).sum()
 }
 
-/// The directories of CPUs.
+/// The directories of the CPUs.
 fn cpus(instance: &Path) -> Result<Vec<PathBuf>, SysError> {
     let path = instance.join("per_cpu");
     let entries = fs::read_dir(&path).map_err(|error| failed("read", &path, &error))?;
     Ok(entries.flatten().map(|entry| entry.path()).collect())
 }
 
-/// `PID-START` of a process: a number alone may be another process's by now.
+/// `PID-START` of a process: a pid alone may belong to another process by now.
 fn identity(stat: &Path) -> Option<String> {
     let text = fs::read_to_string(stat).ok()?;
-    // The name is in brackets, and may hold any byte.
+    // The name is in parentheses, and may contain any byte.
     let (pid, _) = text.split_once(' ')?;
     let start = text.rsplit_once(')')?.1.split_whitespace().nth(19)?;
     Some(format!("{pid}-{start}"))
 }
 
-/// Removes instances of processes that have gone.
+/// Removes instances of processes that have ended.
 fn remove_stale(host: &Host, root: &Path) {
     let Ok(entries) = fs::read_dir(root) else { return };
     for entry in entries.flatten() {

@@ -1,4 +1,4 @@
-//! Drops from the kernel's own trace (tracefs), for where BPF cannot be had. Knows nothing of rows.
+//! Reads drops from the kernel's own trace (tracefs), if BPF is unavailable. Knows nothing of rows.
 
 mod format;
 mod instance;

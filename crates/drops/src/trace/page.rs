@@ -1,26 +1,26 @@
-//! A page of the kernel's trace buffer (`trace_pipe_raw`; kernel/trace/ring_buffer.c). Of 64-bit kernels.
+//! Decodes a page of the kernel's trace buffer (`trace_pipe_raw`; kernel/trace/ring_buffer.c) of 64-bit kernels.
 
 use super::format::TraceFormat;
 use crate::block::{u16_at, u32_at, u64_at};
 
-/// Time stamp of the page, and the bytes of its events.
+/// Size of the header: time stamp of the page, and the number of event bytes.
 const HEAD: usize = 16;
-/// What of the second word is a number of bytes; above are flags.
+/// The bits of the second word that hold the number of bytes; the bits above are flags.
 const COMMIT: u64 = (1 << 20) - 1;
-/// Kinds of records that are no events, beside lengths of events in words.
+/// Types of records that are not events; smaller values are lengths of events in words.
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
-/// A record's length is in its lower bits, the time since the record before in the others.
+/// The lower bits of a record's header are its length, the others the time since the previous record.
 const LENGTH_BITS: u32 = 5;
 const DELTA_BITS: u32 = 27;
-/// Bits of an absolute time that a record has.
+/// Bits of an absolute time in a record.
 const STAMP: u64 = (1 << 59) - 1;
 
-/// A drop as the trace tells it.
+/// A drop from the trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct TracedDrop {
-    /// CLOCK_MONOTONIC.
+    /// Time on CLOCK_MONOTONIC, in ns.
     pub(crate) ns: u64,
     /// The address in the function that dropped the packet.
     pub(crate) place: u64,
@@ -28,7 +28,7 @@ pub(crate) struct TracedDrop {
     pub(crate) ethertype: u16,
 }
 
-/// Calls back with each drop of a page. Reads any bytes without panicking.
+/// Calls back with each drop of a page. Survives any bytes without panicking.
 pub(crate) fn read(page: &[u8], format: &TraceFormat, each: &mut dyn FnMut(&TracedDrop)) {
     let bytes = usize::try_from(u64_at(page, 8) & COMMIT).unwrap_or(0);
     let Some(mut rest) = page.get(HEAD..).map(|events| events.get(..bytes).unwrap_or(events)) else { return };
@@ -50,7 +50,7 @@ pub(crate) fn read(page: &[u8], format: &TraceFormat, each: &mut dyn FnMut(&Trac
             TIME_STAMP => ns = (ns & !STAMP) | (long & STAMP),
             _ => ns = ns.wrapping_add(delta),
         }
-        // A record is no shorter than its head, and ends with the page.
+        // A record is at least as long as its header, and ends with the page.
         let Some((record, next)) = rest.split_at_checked(size.max(8).next_multiple_of(4)) else { return };
         if length < PADDING {
             if let Some(drop) = drop_of(record.get(data..).unwrap_or_default(), format, ns) {
@@ -90,7 +90,7 @@ mod tests {
     fn page(records: &[&[u8]]) -> Vec<u8> {
         let events = records.concat();
         let mut page = 1000_u64.to_ne_bytes().to_vec();
-        // A flag of lost events.
+        // The flag for lost events.
         page.extend((events.len() as u64 | 1 << 31).to_ne_bytes());
         page.extend(events);
         page.resize(4096, 0);

@@ -1,4 +1,4 @@
-//! How long to wait before a receiver is tried again.
+//! The wait before the next attempt to reach a receiver.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// How long to wait after one more failure.
+    /// Returns the wait after one more failure.
     pub(crate) fn next(&mut self) -> Duration {
         let wait = FIRST.saturating_mul(1 << self.failures.min(10));
         self.failures += 1;
         wait.min(LONGEST)
     }
 
-    /// Something was delivered.
+    /// Starts again at the shortest wait: a message was delivered.
     pub(crate) fn reset(&mut self) {
         self.failures = 0;
     }

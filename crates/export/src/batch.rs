@@ -1,18 +1,19 @@
-//! Messages behind one another.
+//! Batches: consecutive messages in one buffer.
 
-/// Some messages in one piece of memory, in order. Nothing is done for a single message that can be done for a batch.
+/// Consecutive messages in one buffer. Work is done per batch wherever possible, not per message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Batch {
     /// Number of the first message; an output counts its messages from 0.
     first: u64,
     bytes: Vec<u8>,
-    /// Where each message ends in `bytes`.
+    /// End offset of each message in `bytes`.
     ends: Vec<u32>,
-    /// Where a class begins: its number, and the index of its first message. Before the first one, class 0.
+    /// The class changes: the number of the new class, and the index of its first message. Messages before the first
+    /// change are of class 0.
     classes: Vec<(u16, u32)>,
 }
 
-/// A batch is full once it has so many bytes: system calls for less cost more than what they carry.
+/// A batch of this many bytes is full. Smaller ones spend more on system calls than on the data.
 const FULL: usize = 256 << 10;
 
 impl Batch {
@@ -26,25 +27,25 @@ impl Batch {
         }
     }
 
-    /// A batch of its parts; `None` if they do not fit together. `first` is the number of its first message.
+    /// Builds a batch from its parts; `None` if they do not fit together. `first` is the number of its first message.
     pub fn of_parts(first: u64, bytes: Vec<u8>, ends: Vec<u32>) -> Option<Batch> {
         let in_order = ends.windows(2).all(|pair| pair.first() <= pair.last());
         let last = ends.last().map_or(0, |end| *end as usize);
         (in_order && last == bytes.len()).then_some(Batch { first, bytes, ends, classes: Vec::new() })
     }
 
-    /// The batch with these classes: each with the index of its first message, in order.
+    /// Returns the batch with these classes: each with the index of its first message, in order.
     pub(crate) fn with_classes(self, classes: Vec<(u16, u32)>) -> Batch {
         Batch { classes, ..self }
     }
 
-    /// What is to be appended to: bytes behind the last end are no message until [`Batch::end_message`].
+    /// The buffer to append a message to. Bytes after the last end become a message with [`Batch::end_message`].
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// The next messages are of this class: what a full store drops is shared between classes.
+    /// Sets the class of the next messages. A full store divides its drops between classes.
     #[inline]
     pub fn set_class(&mut self, class: u16) {
         if self.classes.last().map_or(0, |(last, _)| *last) != class {
@@ -60,13 +61,13 @@ impl Batch {
         runs.filter(|(_, messages)| !messages.is_empty())
     }
 
-    /// Each run of messages of one class, with its messages and its bytes.
+    /// Returns the class and the number of bytes of each run of messages of one class.
     pub(crate) fn class_bytes(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
         self.runs()
             .map(|(class, messages)| (class, (self.start_of(messages.end) - self.start_of(messages.start)) as u64))
     }
 
-    /// Each run of messages of one class: the class, and how many they are.
+    /// Returns the class and the number of messages of each run of messages of one class.
     pub(crate) fn class_runs(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
         self.runs().map(|(class, messages)| (class, messages.len() as u64))
     }
@@ -76,7 +77,7 @@ impl Batch {
         self.runs().any(|(other, _)| other == class)
     }
 
-    /// The batch without the messages of a class, numbered without gaps from its first number on.
+    /// Returns the batch without the messages of a class, numbered without gaps from its first number.
     pub(crate) fn without(&self, class: u16) -> Batch {
         let mut rest = Batch { first: self.first, ..Batch::default() };
         for (other, messages) in self.runs().filter(|(other, _)| *other != class) {
@@ -85,7 +86,7 @@ impl Batch {
         rest
     }
 
-    /// The messages from `index` on, in memory of their size.
+    /// Returns the messages from `index` on, in a buffer of exactly their size.
     pub(crate) fn since(&self, index: usize) -> Batch {
         let bytes = self.bytes.len() - self.start_of(index);
         let ends = Vec::with_capacity(self.ends.len().saturating_sub(index));
@@ -97,14 +98,14 @@ impl Batch {
         rest
     }
 
-    /// Adds all messages of `other` behind its own.
+    /// Appends all messages of `other`.
     pub(crate) fn join(&mut self, other: &Batch) {
         for (class, messages) in other.runs() {
             self.append(other, class, messages);
         }
     }
 
-    /// Adds some messages of `from`, all of one class.
+    /// Appends some messages of `from`, all of one class.
     pub(crate) fn append(&mut self, from: &Batch, class: u16, messages: std::ops::Range<usize>) {
         self.set_class(class);
         let (start, end) = (from.start_of(messages.start), from.start_of(messages.end));
@@ -114,7 +115,7 @@ impl Batch {
         self.ends.extend(ends.iter().map(|end| u32::try_from(*end as usize - start + base).unwrap_or(u32::MAX)));
     }
 
-    /// What was appended since the last message is one.
+    /// Ends a message: all bytes appended since the last one belong to it.
     #[inline]
     pub fn end_message(&mut self) {
         self.ends.push(u32::try_from(self.bytes.len()).unwrap_or(u32::MAX));
@@ -125,7 +126,7 @@ impl Batch {
         self.bytes.len() >= FULL
     }
 
-    /// True without messages.
+    /// True if the batch has no messages.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -135,12 +136,12 @@ impl Batch {
         self.ends.len() as u64
     }
 
-    /// All messages.
+    /// Bytes of all messages.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Where each message ends.
+    /// End offset of each message.
     pub fn ends(&self) -> &[u32] {
         &self.ends
     }
@@ -150,13 +151,13 @@ impl Batch {
         self.first
     }
 
-    /// Number behind that of the last message.
+    /// Number of the last message, plus one.
     pub fn end(&self) -> u64 {
         self.first + self.len()
     }
 
-    /// The messages in memory of their size, and this batch without messages, if they fill a small part of it only:
-    /// what waits long must not hold much more memory than it needs.
+    /// Returns the messages in a buffer of exactly their size, and this batch emptied, if they fill less than a
+    /// quarter of its buffer: messages that wait for long must not hold much more memory than they need.
     pub(crate) fn compacted(self) -> (Batch, Option<Batch>) {
         if self.bytes.len() >= self.bytes.capacity() / 4 {
             return (self, None);
@@ -170,7 +171,7 @@ impl Batch {
         (small, Some(self.emptied()))
     }
 
-    /// The same memory without messages.
+    /// Removes all messages but keeps the memory.
     pub(crate) fn emptied(mut self) -> Batch {
         self.bytes.clear();
         self.ends.clear();
@@ -178,12 +179,12 @@ impl Batch {
         Batch { first: 0, ..self }
     }
 
-    /// True if its memory is that of a full batch.
+    /// True if the buffer can hold a full batch.
     pub(crate) fn has_room(&self) -> bool {
         self.bytes.capacity() >= FULL
     }
 
-    /// Gives back memory, if most of it is not in use.
+    /// Gives back memory if most of the buffer is unused.
     pub fn shrink(&mut self) {
         if self.bytes.capacity() / 2 > self.bytes.len() {
             self.bytes.shrink_to_fit();
@@ -196,7 +197,7 @@ impl Batch {
         self.first = first;
     }
 
-    /// How many messages are whole in the first `bytes` bytes.
+    /// Returns how many messages lie completely within the first `bytes` bytes.
     pub fn whole_in(&self, bytes: usize) -> usize {
         if bytes >= self.bytes.len() {
             return self.ends.len();
@@ -204,7 +205,7 @@ impl Batch {
         self.ends.partition_point(|end| *end as usize <= bytes)
     }
 
-    /// Where message `index` of the batch begins; behind the last one, the end.
+    /// Start offset of message `index` of the batch; after the last message, the end of the batch.
     pub fn start_of(&self, index: usize) -> usize {
         match index.checked_sub(1) {
             None => 0,

@@ -1,9 +1,10 @@
-//! Which class has how much of what waits: when something must go, the class that has most gives it (docs/adr/0020).
+//! Bytes per class of the messages that wait. If some must be dropped, the class with the most bytes loses them
+//! (docs/adr/0020).
 
 use crate::Batch;
 use std::collections::HashMap;
 
-/// Classes of which a file's bytes are known each; the messages of further ones are nobody's.
+/// Most classes whose bytes are counted for one file. The bytes of further classes count only in the total.
 const CLASSES_MAX: usize = 4096;
 
 /// Bytes of each class.
@@ -11,7 +12,7 @@ const CLASSES_MAX: usize = 4096;
 pub(crate) struct ClassWeights(HashMap<u16, u64>);
 
 impl ClassWeights {
-    /// The weights of these batches together.
+    /// Sums the bytes of each class over these batches.
     pub(crate) fn of<'b>(batches: impl Iterator<Item = &'b Batch>) -> ClassWeights {
         let mut weights = ClassWeights::default();
         batches.for_each(|batch| weights.add(batch.class_bytes()));
@@ -24,12 +25,12 @@ impl ClassWeights {
         }
     }
 
-    /// The class that has most.
+    /// Returns the class with the most bytes.
     pub(crate) fn heaviest(&self) -> Option<u16> {
         self.0.iter().max_by_key(|(class, bytes)| (**bytes, **class)).map(|(class, _)| *class)
     }
 
-    /// So many bytes of a class are gone.
+    /// Subtracts bytes of a class that were removed.
     pub(crate) fn take(&mut self, class: u16, bytes: u64) {
         if let Some(own) = self.0.get_mut(&class) {
             *own = own.saturating_sub(bytes);
@@ -39,9 +40,9 @@ impl ClassWeights {
         }
     }
 
-    /// What each class has above one level for all, which is such that together it is a quarter of all bytes. Classes
-    /// at or below that level are not in it: of `n` classes, one with less than three quarters of an equal share never
-    /// is.
+    /// Returns how many bytes each class has above a common level. The level is such that together this excess is a
+    /// quarter of all bytes. Classes at or below the level are left out: among `n` classes, a class with less than
+    /// three quarters of an equal share never appears.
     pub(crate) fn excess(&self) -> HashMap<u16, u64> {
         let wanted = self.0.values().sum::<u64>() / 4;
         let mut falling: Vec<u64> = self.0.values().copied().collect();
@@ -59,10 +60,10 @@ impl ClassWeights {
     }
 }
 
-/// Bytes of each class in a file, in little memory.
+/// Bytes of each class in a file, stored compactly.
 #[derive(Debug, Default)]
 pub(crate) struct ClassBytes {
-    /// In the order of classes.
+    /// Class and bytes, sorted by class.
     by_class: Vec<(u16, u64)>,
     total: u64,
 }

@@ -1,7 +1,7 @@
-//! A unix socket that answers one question a connection: `status text`, `status json`, `status prometheus`.
+//! A unix socket that answers one request per connection: `status text`, `status json`, `status prometheus`.
 //!
-//! Only its owner may connect (mode 0600). One client is served at a time, for a second at most: whoever is slow costs
-//! the next one a second, and the run nothing.
+//! Only its owner may connect (mode 0600). The thread serves one client at a time and gives it at most one second: a
+//! slow client delays the next client by a second and the run not at all.
 
 use crate::{ReportFormat, StatusReport};
 use std::fs::{self, Permissions};
@@ -16,38 +16,39 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use sys::outfile::FilePlace;
 
-/// How long a client is listened to.
+/// Longest time for one client.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The question of a successor.
+/// The request of a successor.
 pub(crate) const TAKE_OVER: &str = "take-over";
-/// Bytes of a question.
+/// Longest request, in bytes.
 const QUESTION_MAX: usize = 64;
-/// Bytes of an answer.
+/// Longest answer, in bytes.
 const ANSWER_MAX: usize = 16 << 20;
-/// How often the thread looks whether it is to end.
+/// How often the thread checks whether it must end, in milliseconds.
 const LOOK_MS: i32 = 250;
 
-/// A socket that answers as long as this lives.
+/// A control socket, which answers until this value is dropped.
 #[derive(Debug)]
 pub struct Control {
     path: PathBuf,
-    /// Device and inode: only one's own socket is removed.
+    /// Device and inode of the socket: `drop` removes only its own.
     identity: (u64, u64),
     is_ending: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Control {
-    /// The error of a `path` where none would be made, because others could put another one in its place.
+    /// Returns an error if [`Control::start`] would refuse the directory of `path`, because another user could replace
+    /// a socket there.
     pub fn check_directory(path: &Path) -> io::Result<()> {
         check_directory(path)
     }
 
-    /// Listens at `path` and answers with what `report` returns. A socket that nobody listens to any more is replaced;
-    /// anything else at `path` is an error.
+    /// Listens at `path` and answers with the result of `report`. Replaces a socket without a listener; anything else
+    /// at `path` is an error.
     ///
-    /// Who asks to take over, and is root or our own user, is given to `hand_over`, which gives it back if there is
-    /// nothing to hand over.
+    /// A client that asks to take over, and runs as root or as our own user, is passed to `hand_over`, which returns
+    /// the client if there is nothing to hand over.
     pub fn start(
         path: &Path,
         report: impl Fn() -> StatusReport + Send + 'static,
@@ -67,7 +68,7 @@ impl Control {
                     thread::park_timeout(Duration::from_millis(LOOK_MS.unsigned_abs().into()));
                 }
                 if let Ok((client, _)) = listener.accept() {
-                    // A client that goes away is its own business.
+                    // Ignore clients that disconnect early.
                     let _ = serve(client, &report, &hand_over);
                 }
             }
@@ -98,7 +99,7 @@ fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// In a directory that others write to, they could put a socket of their own in the place of ours.
+/// Refuses a directory to which others may write: they could replace our socket with their own.
 fn check_directory(path: &Path) -> io::Result<()> {
     let parent = parent(path);
     let facts = fs::metadata(parent).map_err(|error| named("cannot look at", parent, &error))?;
@@ -131,7 +132,7 @@ fn check_free(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Listens under another name first, so that nobody can connect before the mode is set.
+/// Binds to a temporary name first, so that no client can connect before the mode is set.
 fn listen(path: &Path) -> io::Result<UnixListener> {
     let mut first = path.as_os_str().to_owned();
     first.push(format!(".{}", std::process::id()));
@@ -177,7 +178,7 @@ fn serve(
     }
 }
 
-/// Hands over to the client, if it may ask for it.
+/// Hands over to the client, if its user is allowed to take over.
 fn give_up(client: UnixStream, hand_over: &impl Fn(UnixStream) -> Result<(), UnixStream>) -> io::Result<()> {
     let uid = sys::service::peer_uid(client.as_fd()).map_err(|errno| io::Error::from_raw_os_error(errno.0))?;
     if uid != 0 && uid != sys::caps::euid() {
@@ -189,7 +190,8 @@ fn give_up(client: UnixStream, hand_over: &impl Fn(UnixStream) -> Result<(), Uni
     }
 }
 
-/// Asks the run that listens at `path` for its report. The text has no control bytes, even if an impostor answers.
+/// Requests a report from the run that listens at `path`. The returned text has no control bytes, even if an impostor
+/// answers.
 pub fn ask(path: &Path, format: ReportFormat) -> io::Result<String> {
     let until = Instant::now() + 3 * PATIENCE;
     let mut stream = connect(path).map_err(|error| match error.kind() {
@@ -248,7 +250,8 @@ fn write_until(stream: &mut UnixStream, mut bytes: &[u8], until: Instant) -> io:
     Ok(())
 }
 
-/// Reads until the other end closes. Fails if that takes longer than `until` or if more bytes arrive than a report has.
+/// Reads until the other end closes. Fails if that takes longer than `until`, or if the answer is longer than any
+/// report.
 fn read_until(stream: &mut UnixStream, until: Instant) -> io::Result<Vec<u8>> {
     let (mut answer, mut piece) = (Vec::new(), [0; 4096]);
     loop {

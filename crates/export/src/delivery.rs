@@ -1,7 +1,7 @@
-//! Delivery of an output's messages, by whichever thread comes to it.
+//! Delivery of an output's messages.
 //!
-//! Each output has a thread ([`run`]) that opens the receiver, waits for it, and sees what becomes of it. While all
-//! goes well it sleeps: who hands messages over delivers them as well.
+//! Each output has a thread ([`run`]) that opens the receiver, waits for it and handles its faults. While all goes
+//! well that thread sleeps: the thread that hands messages over also delivers them.
 
 use crate::backoff::Backoff;
 use crate::in_flight::InFlight;
@@ -12,38 +12,38 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-/// How often confirmations are asked for while nothing is sent.
+/// How often the transport is asked for confirmations while nothing is sent.
 const CONFIRM_EVERY: Duration = Duration::from_millis(20);
-/// How often a connection without messages is looked at: a receiver that went away is noticed.
+/// How often an idle connection is checked, so that a vanished receiver is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// What both threads know. Who delivers takes the lock of `delivery` first, that of `state` behind it.
+/// State shared by the output's thread and the thread that hands messages over. Lock `delivery` before `state`.
 pub(crate) struct OutputShared {
-    /// Held by whoever delivers: the output's own thread, or the one that hands messages over.
+    /// Held by the thread that delivers: the output's own, or the one that hands messages over.
     delivery: Mutex<Delivery>,
     state: Mutex<OutputState>,
-    /// Something to do for the thread that delivers.
+    /// Wakes the output's thread: there is work.
     pub(crate) work: Condvar,
-    /// Room for whoever hands messages over.
+    /// Wakes the thread that hands messages over: the store has room.
     pub(crate) room: Condvar,
 }
 
 pub(crate) struct OutputState {
     pub(crate) store: Box<dyn Store>,
     pub(crate) ledger: Ledger,
-    /// Messages below are being delivered, or were.
+    /// Messages with lower numbers are being delivered, or were delivered.
     pub(crate) held: u64,
     pub(crate) is_open: bool,
     pub(crate) last_error: Option<String>,
     pub(crate) failures: u64,
-    /// When the thread is to end at the latest; `None` while the output is in use.
+    /// The latest time at which the thread ends; `None` while the output is in use.
     pub(crate) deadline: Option<Instant>,
     pub(crate) reopen: bool,
-    /// Delivery was left to the thread: it may have been about to sleep.
+    /// Delivery was left to the output's thread, which must not go to sleep now.
     pub(crate) is_left: bool,
-    /// True if what was handed over last was delivered at once.
+    /// True if the batch that was handed over last was delivered at once.
     pub(crate) is_prompt: bool,
-    /// Somebody waits for [`OutputShared::room`]: to wake nobody is a system call.
+    /// A thread waits for [`OutputShared::room`]. To notify without a waiter would cost a system call.
     pub(crate) is_waited_for: bool,
 }
 
@@ -53,18 +53,19 @@ impl OutputShared {
         OutputShared { delivery, state, work: Condvar::new(), room: Condvar::new() }
     }
 
-    /// A panic of the other thread leaves counts that are whole: they are changed in one step each.
+    /// Locks the state. Poisoning is ignored: a count changes in one step, so a panic of the other thread leaves it
+    /// intact.
     pub(crate) fn lock(&self) -> MutexGuard<'_, OutputState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until nobody else delivers.
+    /// Waits until no other thread delivers.
     fn delivery(&self) -> MutexGuard<'_, Delivery> {
         self.delivery.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Delivers the messages that wait, unless the output's thread is delivering or the receiver takes none at once.
-    /// Returns true if all were handed over: the thread need not wake up.
+    /// Delivers the messages that wait, unless the output's thread is delivering or the receiver cannot take any at
+    /// once. Returns true if all were handed over, so that the thread need not wake up.
     pub(crate) fn deliver_at_once(&self, allowed: AtOnce) -> bool {
         match self.delivery.try_lock() {
             Ok(mut delivery) => delivery.deliver_at_once(self, allowed),
@@ -74,7 +75,8 @@ impl OutputShared {
 }
 
 impl OutputState {
-    /// The state of an output whose thread has not begun, with what waits in `store` and what was counted before.
+    /// The state of an output whose thread has not started, with the messages in `store` and the counts of earlier
+    /// runs.
     pub(crate) fn new(store: Box<dyn Store>, ledger: Ledger) -> OutputState {
         OutputState {
             held: store.begin(),
@@ -91,7 +93,7 @@ impl OutputState {
         }
     }
 
-    /// The counts and troubles of the output.
+    /// Returns the output's counts and faults.
     pub(crate) fn status(&self) -> Status {
         Status {
             ledger: self.ledger,
@@ -103,7 +105,7 @@ impl OutputState {
         }
     }
 
-    /// Counts what the store has given up, and gives it the counts to keep.
+    /// Counts the messages that the store has dropped, and passes the counts to the store to keep.
     pub(crate) fn settle(&mut self) {
         let dropped = self.store.take_drops();
         self.ledger.dropped.add(&dropped);
@@ -117,55 +119,55 @@ impl OutputState {
 /// The batch that is being handed to the transport.
 struct Current {
     batch: Arc<Batch>,
-    /// Bytes of it that were taken.
+    /// Number of its bytes that the transport has taken.
     at: usize,
 }
 
-/// What is delivered, and how far.
+/// The state of delivery: the transport, and how far it has come.
 pub(crate) struct Delivery {
     transport: Box<dyn Transport>,
     is_open: bool,
     in_flight: InFlight,
     current: Option<Current>,
-    /// Number of the message behind the current batch.
+    /// Number of the first message after the current batch.
     next: u64,
     backoff: Backoff,
-    /// What went wrong while the messages were handed over: to close and to wait is the thread's.
+    /// An error of the thread that hands messages over. The output's thread closes the transport and waits.
     fault: Option<io::Error>,
-    /// After a fault: nothing is tried before.
+    /// After a fault: the earliest time of the next attempt.
     resume: Option<Instant>,
-    /// Messages that can never be sent, not counted yet.
+    /// Messages that can never be sent and are not counted yet.
     refused: u64,
-    /// When it was looked whether the receiver is still there.
+    /// When the receiver was last checked.
     looked: Option<Instant>,
     /// [`Store::delivered_bytes_max`].
     delivered_bytes_max: u64,
 }
 
-/// What the thread does next.
+/// The next step of an output's thread.
 enum NextStep {
     /// Opens the receiver, writes, asks for confirmations.
     Work,
-    /// Nothing to do for now.
+    /// Sleeps for this long, unless there is work before.
     Wait(Duration),
-    /// Nothing is tried for so long, whatever there is to do.
+    /// Attempts nothing for this long, even if there is work.
     Pause(Duration),
     End,
 }
 
-/// Since when nothing was handed over.
+/// The time since messages were last handed over.
 struct Calm {
-    /// How many messages there were when it was looked last.
+    /// [`Store::end`] at the last check.
     end: u64,
     since: Instant,
-    /// Messages when memory was last given back; `None` if it never was.
+    /// [`Store::end`] when memory was last given back; `None` if it never was.
     trimmed_at: Option<u64>,
 }
 
-/// After so many messages it is worth it to give memory back: it takes as long as some thousand of them.
+/// Messages after which memory is worth giving back: that takes as long as some thousand messages.
 const BURST: u64 = 10_000;
 
-/// What the thread of an output does.
+/// The main loop of an output's thread.
 pub(crate) fn run(shared: &OutputShared, mut notices: Notices) {
     let mut calm = Calm { end: 0, since: Instant::now(), trimmed_at: None };
     loop {
@@ -200,13 +202,13 @@ pub(crate) fn run(shared: &OutputShared, mut notices: Notices) {
 }
 
 impl OutputShared {
-    /// The status while the run lasts. Whoever ends it says what is left then.
+    /// Returns the status while the run lasts, and `None` from its end on: the final report has the rest.
     fn status_of_run(&self) -> Option<Status> {
         let state = self.lock();
         state.deadline.is_none().then(|| state.status())
     }
 
-    /// Sleeps until something new is to be done.
+    /// Sleeps until there is work, at most for `duration`.
     fn sleep(&self, duration: Duration) {
         let mut state = self.lock();
         let is_left = std::mem::take(&mut state.is_left);
@@ -215,7 +217,8 @@ impl OutputShared {
         }
     }
 
-    /// True if memory is to be given back that a burst or the start has left: nothing was handed over for some time.
+    /// Frees the store's spare batches. Returns true if the process should give back memory that a burst or the start
+    /// has left: no messages were handed over for some time.
     fn is_worn(&self, calm: &mut Calm) -> bool {
         let mut state = self.lock();
         let end = state.store.end();
@@ -231,7 +234,7 @@ impl OutputShared {
         is_worn
     }
 
-    /// Waits, whatever there is to do, unless the end has come.
+    /// Waits even if there is work, unless the deadline has passed.
     fn pause(&self, duration: Duration) {
         let state = self.lock();
         if state.deadline.is_none_or(|deadline| deadline > Instant::now()) {
@@ -241,7 +244,7 @@ impl OutputShared {
 }
 
 impl Delivery {
-    /// Delivers messages from number `next` on by `transport`, which is not open.
+    /// Delivers messages from number `next` on via `transport`, which is still closed.
     pub(crate) fn new(transport: Box<dyn Transport>, next: u64, delivered_bytes_max: u64) -> Delivery {
         Delivery {
             transport,
@@ -258,11 +261,11 @@ impl Delivery {
         }
     }
 
-    /// The thread ends.
+    /// Closes the transport and releases the delivered messages, as the thread ends.
     fn end(&mut self, shared: &OutputShared) {
         self.transport.close();
         self.is_open = false;
-        // Of what the receiver has, nothing is to be sent again by a later run.
+        // A later run must not resend messages that the receiver has.
         let (first, _) = self.in_flight.rewind(0);
         let mut state = shared.lock();
         let released = state.store.release(first.unwrap_or(self.next));
@@ -272,7 +275,7 @@ impl Delivery {
         }
     }
 
-    /// Takes the next batch, if one waits, and says what is to be done.
+    /// Takes the next batch, if one waits, and returns the next step.
     fn step(&mut self, shared: &OutputShared) -> NextStep {
         let mut state = shared.lock();
         if let Some(left) = self.left_of_pause(&state) {
@@ -290,7 +293,7 @@ impl Delivery {
             match state.store.get(self.next) {
                 Ok(Some(batch)) => self.take(&mut state, batch),
                 Ok(None) => {
-                    // The last ones may have been given up: new ones come behind them.
+                    // The store may have dropped the last messages; the numbers of new ones follow theirs.
                     self.next = state.store.end();
                     state.held = self.next;
                 }
@@ -305,18 +308,19 @@ impl Delivery {
         let is_done = self.current.is_none() && !unconfirmed;
         match state.deadline {
             Some(deadline) if is_done || deadline <= Instant::now() => NextStep::End,
-            // A store that outlives the program keeps what an absent receiver does not take.
+            // A store that outlives the program keeps the messages of an absent receiver.
             Some(_) if state.store.is_kept() && !self.is_open && state.failures > 0 => NextStep::End,
             _ if self.current.is_some() || unconfirmed => NextStep::Work,
-            // It is tried again later.
+            // Try to read again later.
             _ if is_unreadable => NextStep::Pause(LOOK_EVERY),
-            // Opened before there is something to deliver: what is wrong with a receiver shows at once.
+            // Open before there is a message to deliver, so that a fault of the receiver shows at once.
             None if !self.is_open => NextStep::Work,
             _ => NextStep::Wait(LOOK_EVERY),
         }
     }
 
-    /// How long nothing is tried after a fault, if that is not over; at most a short while, because the end may come.
+    /// Returns how long to pause after a fault, or `None` if the pause is over. At most 50 ms, because the run may
+    /// end.
     fn left_of_pause(&mut self, state: &OutputState) -> Option<Duration> {
         let left = self.resume?.saturating_duration_since(Instant::now());
         let is_over = state.deadline.is_some_and(|deadline| deadline <= Instant::now());
@@ -328,7 +332,7 @@ impl Delivery {
     }
 
     fn take(&mut self, state: &mut OutputState, batch: Arc<Batch>) {
-        // Messages before `next` were delivered by an earlier connection.
+        // An earlier connection delivered the messages before `next`.
         let skipped = usize::try_from(self.next.saturating_sub(batch.first())).unwrap_or(0);
         let at = batch.start_of(skipped);
         self.next = batch.end();
@@ -367,12 +371,12 @@ impl Delivery {
         }
     }
 
-    /// Looks now and then whether the receiver is still there, and reads what it says. More often while something is
-    /// not confirmed: confirmations come with what the receiver says, and where that finds no room the kernel drops
-    /// both (`tcp_data_queue` in net/ipv4/tcp_input.c).
+    /// Checks now and then whether the receiver is still there, and reads what it sends. Checks more often while
+    /// messages are unconfirmed: confirmations arrive together with the receiver's data, and if that data finds no
+    /// room, the kernel drops both (`tcp_data_queue` in net/ipv4/tcp_input.c).
     fn look(&mut self) -> io::Result<()> {
         let every = if self.in_flight.unconfirmed() > 0 { CONFIRM_EVERY } else { LOOK_EVERY };
-        // The kernel tells of a reset once: who meets the connection after that takes it for one that ended in order.
+        // The kernel reports a reset once. After that, the connection looks as if the receiver had closed it in order.
         if self.fault.is_some() {
             return Ok(());
         }
@@ -389,7 +393,7 @@ impl Delivery {
         }
     }
 
-    /// Frees the memory of messages that the receiver has surely read.
+    /// Frees the memory of messages that the receiver has certainly read.
     fn shrink(&mut self, shared: &OutputShared) {
         let window = self.transport.unread_max().min(self.delivered_bytes_max);
         if let Some(number) = self.in_flight.first_needed(window).filter(|_| self.current.is_none()) {
@@ -408,7 +412,7 @@ impl Delivery {
             if self.transport.is_proven() {
                 (state.is_open, state.last_error) = (true, None);
             }
-            // What it would send now is counted already as not delivered.
+            // Messages sent now are already counted as undelivered.
             if state.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 return Ok(());
             }
@@ -418,7 +422,7 @@ impl Delivery {
         self.look()
     }
 
-    /// True if everything was sent and not all of it is confirmed.
+    /// True if everything was sent but not all of it is confirmed.
     fn waits_for_confirmation(&self) -> bool {
         self.current.is_none() && self.in_flight.unconfirmed() > 0
     }
@@ -445,7 +449,7 @@ impl Delivery {
         Ok(())
     }
 
-    /// Counts what the receiver has confirmed, and lets go of what cannot be asked for again.
+    /// Counts the messages that the receiver has confirmed, and releases those that will never be sent again.
     fn confirm(&mut self, shared: &OutputShared) -> io::Result<()> {
         let unconfirmed = self.transport.unconfirmed()?;
         let newly = self.in_flight.confirm(unconfirmed);
@@ -454,7 +458,7 @@ impl Delivery {
             return Ok(());
         }
         self.backoff.reset();
-        // What can never be sent was stepped over, and is among what is confirmed now.
+        // Messages that can never be sent were skipped, and are among the confirmed ones now.
         let refused = std::mem::take(&mut self.refused).min(newly);
         let mut state = shared.lock();
         state.ledger.delivered += newly - refused;
@@ -472,9 +476,9 @@ impl Delivery {
         Ok(())
     }
 
-    /// The receiver is away: what it may not have goes out again once it is back.
+    /// Closes a failed connection. Messages that the receiver may not have are sent again once it is back.
     fn broken(&mut self, shared: &OutputShared, error: &io::Error) {
-        // What was acknowledged until now counts.
+        // Count the messages acknowledged until now.
         let confirmed = self.transport.unconfirmed().map_or(0, |bytes| self.in_flight.confirm(bytes));
         let unread = self.transport.unread_after(error).min(self.delivered_bytes_max);
         self.transport.close();

@@ -1,61 +1,61 @@
-//! Records that are the same but for time: one of them stands for the others.
+//! Folding of records that differ only in their time: one of them stands for the others.
 
 use crate::KeyMap;
 use crate::shares::Shares;
 use std::collections::VecDeque;
 
-/// Keys that are known at once.
+/// Most keys that are tracked at once.
 pub const FOLD_KEYS_MAX: usize = 65_536;
 
-/// What is known of the records with one key, since the first of them was sent.
+/// The records with one key, since the first of them was sent.
 #[derive(Debug)]
 struct Folding<K> {
     class: u16,
-    /// With the first one.
+    /// Number of records, including the first.
     records: u64,
     /// Times of the first and the last record, in ns since 1970.
     first_ns: u64,
     last_ns: u64,
-    /// The second record: it will be sent once more, for all.
+    /// The second record, which is sent at the end of the window for all of them.
     kept: Option<K>,
 }
 
-/// What a record stands for.
+/// The records that one record stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fold {
-    /// Records, with the first one and the one that stands for them.
+    /// Number of records, including the first and the one that stands for them.
     pub records: u64,
     /// Time of the first record, in ns since 1970.
     pub first_ns: u64,
     /// Time of the last record.
     pub last_ns: u64,
-    /// How long they were gathered, in ns.
+    /// Time over which they were gathered, in ns.
     pub window_ns: u64,
 }
 
 /// Counts the records with the same key during a window of time, which begins with the first of them.
 ///
-/// It knows at most [`FOLD_KEYS_MAX`] keys: what finds no room is not folded. Costs one look-up a record; allocates
-/// only for keys that come again. `K` is what the caller keeps of a record.
+/// It tracks at most [`FOLD_KEYS_MAX`] keys; records with further keys are not folded. Costs one lookup per record,
+/// and keeps a `K`, the caller's copy of a record, only for keys that occur again.
 #[derive(Debug)]
 pub struct FoldTable<K> {
     window_ns: u64,
     keys: KeyMap<Folding<K>>,
-    /// When each window began. All are equally long: the oldest ends first.
+    /// Start and key of each window. All windows have the same length, so the oldest ends first.
     began: VecDeque<(u64, u128)>,
     shares: Shares,
     unfolded: u64,
 }
 
 impl<K> FoldTable<K> {
-    /// A table whose windows last `window_ns`.
+    /// A table with windows of `window_ns`.
     pub fn new(window_ns: u64) -> FoldTable<K> {
         let shares = Shares::new(FOLD_KEYS_MAX);
         FoldTable { window_ns, keys: KeyMap::default(), began: VecDeque::new(), shares, unfolded: 0 }
     }
 
-    /// Notes a record of the time `time_ns` at `now_ns`, of a clock that only goes forward, and says what becomes of
-    /// it. The second record of a window is handed to `keep`.
+    /// Counts a record with the time `time_ns` that arrived at `now_ns` of a monotonic clock, and returns what to do
+    /// with it. For the second record of a window, calls `keep` and stores the result.
     pub fn note(&mut self, key: u128, class: u16, time_ns: u64, now_ns: u64, keep: impl FnOnce() -> K) -> FoldedAs {
         if let Some(folding) = self.keys.get_mut(&key) {
             folding.records += 1;
@@ -75,7 +75,7 @@ impl<K> FoldTable<K> {
         FoldedAs::First
     }
 
-    /// The next record that stands for others, if its window is over at `now_ns`.
+    /// Returns the next record that stands for others and whose window is over at `now_ns`.
     pub fn next_due(&mut self, now_ns: u64) -> Option<(Fold, K)> {
         loop {
             let (began, key) =
@@ -86,7 +86,7 @@ impl<K> FoldTable<K> {
         }
     }
 
-    /// The next record that stands for others, whether or not its window is over: the run ends.
+    /// Returns the next record that stands for others, whether or not its window is over. For the end of the run.
     pub fn next_at_end(&mut self, now_ns: u64) -> Option<(Fold, K)> {
         loop {
             let (began, key) = *self.began.front()?;
@@ -105,20 +105,20 @@ impl<K> FoldTable<K> {
         Some((Fold { records, first_ns, last_ns, window_ns }, kept?))
     }
 
-    /// Records that were sent although they may be repetitions: there was no room for their keys.
+    /// Records that were sent although they may be repetitions, because there was no room for their keys.
     pub fn unfolded(&self) -> u64 {
         self.unfolded
     }
 }
 
-/// What becomes of a record.
+/// What the caller does with a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FoldedAs {
-    /// It is sent: none like it was sent in this window, as far as is known.
+    /// Sends it: as far as is known, no record like it was sent in this window.
     First,
-    /// It waits for the end of the window, and then stands for the others.
+    /// Keeps it until the end of the window, where it stands for the others.
     Kept,
-    /// Another one stands for it.
+    /// Drops it: another record stands for it.
     Folded,
 }
 
@@ -146,7 +146,7 @@ mod tests {
         assert!(table.keys.is_empty() && table.began.is_empty());
     }
 
-    /// A sender who makes a new key with each packet finds no more room than half; others fold on.
+    /// A sender that makes a new key with each packet fills at most half of the table; other classes still fold.
     #[test]
     fn a_flood_of_keys_does_not_take_the_room_of_another_rule() {
         let mut table = FoldTable::new(10);

@@ -1,16 +1,16 @@
-//! Which messages went to the receiver and are not confirmed, or may not have been read.
+//! Messages that were sent to the receiver and are unconfirmed, or may not have been read.
 
 use crate::Batch;
 use std::collections::VecDeque;
 
-/// Batches that were handed to a transport, as one row of bytes since the connection began. The bytes themselves are
-/// the store's.
+/// Batches that were handed to a transport, as one sequence of bytes since the connection began. The store owns the
+/// bytes.
 #[derive(Debug, Default)]
 pub(crate) struct InFlight {
     parts: VecDeque<Part>,
     /// Bytes handed over since the connection began.
     sent: u64,
-    /// Of these, bytes that the receiver has confirmed.
+    /// Bytes that the receiver has confirmed, out of `sent`.
     confirmed: u64,
 }
 
@@ -18,23 +18,24 @@ pub(crate) struct InFlight {
 struct Part {
     /// Number of the batch's first message.
     first: u64,
-    /// Where each message of the batch ends in it.
+    /// End offset of each message in the batch.
     ends: Vec<u32>,
-    /// Where the batch's first byte lies in the row; negative if the batch was begun by an earlier connection.
+    /// Offset of the batch's first byte in the sequence; negative if an earlier connection began the batch.
     base: i64,
-    /// Messages of the batch that count: those before were delivered by an earlier connection.
+    /// Messages at the start of the batch that an earlier connection delivered.
     skipped: usize,
 }
 
 impl Part {
-    /// Messages that are whole in the first `bytes` bytes of the row.
+    /// Returns how many messages lie completely within the first `bytes` bytes of the sequence, or `skipped` if that
+    /// is more.
     fn whole_in(&self, bytes: u64) -> usize {
         let within = i64::try_from(bytes).unwrap_or(i64::MAX).saturating_sub(self.base);
         let whole = self.ends.partition_point(|end| i64::from(*end) <= within);
         whole.max(self.skipped)
     }
 
-    /// Where the batch ends in the row.
+    /// Offset of the batch's end in the sequence.
     fn end(&self) -> i64 {
         self.base + self.ends.last().map_or(0, |end| i64::from(*end))
     }
@@ -46,34 +47,34 @@ impl Part {
 }
 
 impl InFlight {
-    /// Begins a batch, of which `skipped` messages were delivered before.
+    /// Begins a batch, whose first `skipped` messages were delivered before.
     pub(crate) fn begin(&mut self, batch: &Batch, skipped: usize) {
         let base = self.sent as i64 - batch.start_of(skipped) as i64;
         self.parts.push_back(Part { first: batch.first(), ends: batch.ends().to_vec(), base, skipped });
     }
 
-    /// Notes that the transport has taken more bytes.
+    /// Counts more bytes that the transport has taken.
     pub(crate) fn sent(&mut self, bytes: usize) {
         self.sent += bytes as u64;
     }
 
-    /// Bytes that were handed over and are not confirmed.
+    /// Bytes that were handed over but are unconfirmed.
     pub(crate) fn unconfirmed(&self) -> u64 {
         self.sent - self.confirmed
     }
 
-    /// Notes that all but the last `unconfirmed` bytes are confirmed; returns how many messages that are more than
-    /// before.
+    /// Marks all but the last `unconfirmed` bytes as confirmed. Returns the number of newly confirmed messages.
     pub(crate) fn confirm(&mut self, unconfirmed: u64) -> u64 {
         let confirmed = self.sent.saturating_sub(unconfirmed).max(self.confirmed);
         let before = std::mem::replace(&mut self.confirmed, confirmed);
-        // Batches that were confirmed before stay until they cannot be asked for again: there may be many.
+        // Look only at the unconfirmed batches at the end: there may be many confirmed ones that are not forgotten
+        // yet.
         let unconfirmed = self.parts.iter().rev().take_while(|part| part.end() > before as i64);
         unconfirmed.map(|part| (part.whole_in(confirmed) - part.whole_in(before)) as u64).sum()
     }
 
-    /// Forgets batches of which nothing can be asked for again: they lie more than `window` bytes before what is
-    /// confirmed. Returns the number below which no message is needed any more.
+    /// Forgets batches that will never be sent again: they end at least `window` bytes before the end of the confirmed
+    /// bytes. Returns the number below which no message is needed any more.
     pub(crate) fn forget(&mut self, window: u64) -> Option<u64> {
         let keep = i64::try_from(self.confirmed.saturating_sub(window)).unwrap_or(i64::MAX);
         let mut number = None;
@@ -83,8 +84,8 @@ impl InFlight {
         number
     }
 
-    /// The connection has ended, and of what was confirmed the last `window` bytes may not have been read. Returns the
-    /// number of the first message that is to be sent again (`None` if there is none) and how many of them had been
+    /// Ends the connection. The receiver may not have read the last `window` bytes of what it confirmed. Returns the
+    /// number of the first message to resend (`None` without one), and how many messages to resend were already
     /// confirmed.
     pub(crate) fn rewind(&mut self, window: u64) -> (Option<u64>, u64) {
         let surely_read = self.confirmed.saturating_sub(window);
@@ -94,13 +95,13 @@ impl InFlight {
         (first, again)
     }
 
-    /// Number of the first message that may be asked for again while the last `window` bytes of what is confirmed may
-    /// not have been read; `None` if there is none.
+    /// Returns the number of the first message that may have to be sent again, if the receiver may not have read the
+    /// last `window` confirmed bytes; `None` without one.
     pub(crate) fn first_needed(&self, window: u64) -> Option<u64> {
         self.first_after(self.confirmed.saturating_sub(window))
     }
 
-    /// Number of the first message that is not whole in the first `bytes` bytes of the row.
+    /// Returns the number of the first message that is not completely within the first `bytes` bytes of the sequence.
     fn first_after(&self, bytes: u64) -> Option<u64> {
         self.parts.iter().find_map(|part| {
             let whole = part.whole_in(bytes);
@@ -162,7 +163,7 @@ mod tests {
         flight.begin(&batch(3, 3), 0);
         flight.sent(30);
         assert_eq!(flight.confirm(5), 5);
-        // 55 bytes are confirmed; of these 30 may not have been read: messages 2, 3, 4 are not surely read.
+        // 55 bytes are confirmed, and the last 30 of them may be unread: messages 2, 3 and 4 may be unread.
         assert_eq!(flight.rewind(30), (Some(2), 3));
     }
 }

@@ -1,10 +1,10 @@
-//! Keys of records: 128 bits that nobody outside can foresee.
+//! Keys of records: 128 bits that outsiders cannot predict.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
-/// Makes keys of bytes: two times SipHash, each with a seed of its own that the kernel's random numbers made. A sender
-/// who chooses the bytes can neither find two with the same key nor keys that lie together in a table.
+/// Makes keys from bytes: two SipHashes, each with its own random seed from the kernel. A sender that chooses the
+/// bytes can find neither two inputs with the same key nor keys that collide in a table.
 #[derive(Debug, Clone)]
 pub struct KeyMaker {
     seeds: [RandomState; 2],
@@ -17,7 +17,7 @@ impl Default for KeyMaker {
 }
 
 impl KeyMaker {
-    /// The key of `bytes`.
+    /// Returns the key of `bytes`.
     pub fn key(&self, bytes: &[u8]) -> u128 {
         let [high, low] = [&self.seeds[0], &self.seeds[1]].map(|seed| {
             let mut hasher = seed.build_hasher();
@@ -28,10 +28,10 @@ impl KeyMaker {
     }
 }
 
-/// A table by keys, which are random already.
+/// A map by keys, which are already random.
 pub(crate) type KeyMap<V> = HashMap<u128, V, BuildHasherDefault<KeyHasher>>;
 
-/// Takes a key as its own hash.
+/// Uses a key as its own hash.
 #[derive(Debug, Default)]
 pub(crate) struct KeyHasher(u64);
 

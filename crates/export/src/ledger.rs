@@ -1,23 +1,23 @@
-//! What became of every message of an output.
+//! The ledger of an output: what became of each message.
 
-/// Messages that were given up, by reason.
+/// Dropped messages, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Drops {
-    /// The store was full, or could not be written.
+    /// The store was full or could not be written.
     pub full: u64,
-    /// They waited longer than messages may.
+    /// They waited longer than the maximum age.
     pub age: u64,
-    /// They were stored, and a crash, a power failure or a damaged file took them; or they were in memory, to stand for
-    /// others, when the program was killed.
+    /// Stored messages that a crash, a power failure or a damaged file destroyed; also records in memory that stood
+    /// for others when the program was killed.
     pub lost: u64,
-    /// The program ended before they were delivered, and the store does not outlive it.
+    /// The program ended before they were delivered, and its store does not outlive it.
     pub end: u64,
-    /// The receiver can never take them: too long for a datagram.
+    /// The receiver can never take them: they are too long for a datagram.
     pub refused: u64,
 }
 
 impl Drops {
-    /// All of them.
+    /// Returns the sum over all reasons.
     pub fn total(&self) -> u64 {
         self.full + self.age + self.lost + self.end + self.refused
     }
@@ -27,7 +27,7 @@ impl Drops {
         [("full", self.full), ("age", self.age), ("lost", self.lost), ("end", self.end), ("refused", self.refused)]
     }
 
-    /// Adds those of `other`.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Drops) {
         self.full += other.full;
         self.age += other.age;
@@ -42,23 +42,23 @@ impl Drops {
 pub struct Ledger {
     /// Records that were meant for the output.
     pub seen: u64,
-    /// Of these, the receiver has: by TCP, its kernel has acknowledged them; else, they were written.
+    /// Messages that the receiver has: over TCP, its kernel has acknowledged them; otherwise, they were written.
     pub delivered: u64,
     /// Records that an earlier one stands for (`×1203`).
     pub folded: u64,
-    /// Records above the rate that is allowed.
+    /// Records above the allowed rate.
     pub limited: u64,
-    /// Records that were given up.
+    /// Records that were dropped.
     pub dropped: Drops,
-    /// Messages that were sent a second time because the receiver may not have read them. In no other count.
+    /// Messages that were sent again because the receiver may not have read them. Not part of any other count.
     pub resent: u64,
-    /// Records that are kept in memory to stand for others at the end of a window. In no other count until then: of a
-    /// run that was killed, they are lost.
+    /// Records kept in memory to stand for others at the end of a window. Not part of any other count until then; lost
+    /// if the run is killed.
     pub held: u64,
 }
 
 impl Ledger {
-    /// Records that wait, as the other counts say.
+    /// Returns the records that wait: those seen that are in no other count.
     pub fn waiting(&self) -> u64 {
         self.seen.saturating_sub(self.delivered + self.folded + self.limited + self.dropped.total())
     }

@@ -1,9 +1,9 @@
-//! Ships messages to files and collectors, and knows what became of each.
+//! Ships messages to files and collectors, and counts what became of each.
 //!
-//! Messages come in [`Batch`]es from whoever makes text of rows; what they are about is unknown here. Each [`Output`]
-//! has a [`Store`] in which they wait ([`MemoryStore`], or a spool on disk), a thread that delivers them by a
-//! [`Transport`], and a [`Ledger`]. Handing over a batch never waits for a receiver, unless it is asked to
-//! ([`WhenFull::Block`]). Start reading at [`Output`].
+//! Callers turn rows into text and pass messages in as [`Batch`]es; this crate does not know what they are about. Each
+//! [`Output`] has a [`Store`] in which they wait ([`MemoryStore`], or a spool on disk), a thread that delivers them
+//! via a [`Transport`], and a [`Ledger`]. Handing over a batch never waits for a receiver, unless the caller asks for
+//! that ([`WhenFull::Block`]). Start reading at [`Output`].
 #![forbid(unsafe_code)]
 
 mod backoff;

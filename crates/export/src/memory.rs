@@ -7,16 +7,16 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-/// Bytes that a batch costs beside its messages: where they end, and allocation.
+/// Estimated bytes of memory per batch in addition to its messages and their ends: the structure and its allocations.
 const BATCH_OVERHEAD: usize = 256;
-/// What is left of batches is put together up to so many bytes.
+/// After drops, small rests of batches are joined until they have this many bytes.
 const JOINED_BYTES: usize = 64 << 10;
 
-/// A bounded queue in memory: what waits in it ends with the program.
+/// A bounded queue in memory. Messages in it are lost when the program ends.
 #[derive(Debug)]
 pub struct MemoryStore {
     batches: VecDeque<Arc<Batch>>,
-    /// Messages below were delivered.
+    /// Messages with lower numbers were delivered.
     released: u64,
     /// Number of the next message.
     end: u64,
@@ -26,7 +26,7 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// A queue of at most `bytes_max` bytes; a single larger batch fits as well.
+    /// A queue of at most `bytes_max` bytes. If it is empty, it also takes a larger batch.
     pub fn new(bytes_max: usize) -> MemoryStore {
         MemoryStore { batches: VecDeque::new(), released: 0, end: 0, bytes: 0, bytes_max, spares: Spares::default() }
     }
@@ -35,8 +35,8 @@ impl MemoryStore {
         self.batches.is_empty() || self.bytes + more <= self.bytes_max
     }
 
-    /// Drops messages of the class that has most, until the rest fits; returns how many. Batches from index `from` on
-    /// may be changed: nobody has seen the numbers of their messages.
+    /// Drops messages of the class with the most bytes until the rest fits; returns how many. Batches from index
+    /// `from` on may be changed: the numbers of their messages are still unknown outside.
     fn make_room(&mut self, from: usize, when_full: WhenFull) -> u64 {
         let mut weights = ClassWeights::of(self.batches.range(from..).map(|batch| &**batch));
         let mut dropped = 0;
@@ -57,7 +57,7 @@ impl MemoryStore {
         dropped
     }
 
-    /// Puts `rest` in place of the batch that it is left of; a small one joins the one before it.
+    /// Replaces a batch with `rest`, its remaining messages. A small rest joins the batch before it.
     fn replace(&mut self, at: usize, rest: Batch, may_join: bool) {
         self.bytes -= self.batches.remove(at).map_or(0, |batch| cost(&batch));
         if rest.is_empty() {
@@ -93,7 +93,7 @@ impl Store for MemoryStore {
         if has_room {
             return Pushed::Kept { dropped: 0 };
         }
-        // Those that are being delivered leave soon: what comes after them goes.
+        // Batches being delivered leave soon, so drop from those after them.
         let from = self.batches.partition_point(|batch| batch.first() < held);
         Pushed::Kept { dropped: self.make_room(from, when_full) }
     }
@@ -166,7 +166,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// A batch of so many messages of 100 bytes.
+    /// A batch of `messages` messages of 100 bytes each.
     fn batch(messages: usize) -> Batch {
         let mut batch = Batch::new();
         for _ in 0..messages {
@@ -176,7 +176,7 @@ mod tests {
         batch
     }
 
-    /// A batch of messages of these classes, each its class in decimal.
+    /// A batch with one message for each class; the text is the class in decimal.
     fn of_classes(classes: impl IntoIterator<Item = u16>) -> Batch {
         let mut batch = Batch::new();
         for class in classes {
@@ -187,13 +187,13 @@ mod tests {
         batch
     }
 
-    /// How many messages of a class wait.
+    /// Returns how many messages of a class wait.
     fn waiting(store: &MemoryStore, class: u16) -> u64 {
         let runs = store.batches.iter().flat_map(|batch| batch.class_runs());
         runs.filter(|(other, _)| *other == class).map(|(_, messages)| messages).sum()
     }
 
-    /// A class that floods pays for the room; others stay whole, whichever end is dropped.
+    /// Only the class that floods loses messages, at either end.
     #[test]
     fn a_flood_of_one_class_drops_none_of_others() {
         for when_full in [WhenFull::DropOldest, WhenFull::DropNewest] {
@@ -213,7 +213,7 @@ mod tests {
                 assert!(batch.first() >= number);
                 number = batch.end();
             }
-            // Newest first: what came first is there.
+            // The first messages are still there with `DropNewest`.
             let first = store.batches[0].message(0).unwrap().to_vec();
             assert_eq!(store.begin() == 0, when_full == WhenFull::DropNewest || first.ends_with(b"2"));
         }
@@ -270,7 +270,7 @@ mod tests {
         }
         assert!(matches!(store.push(batch(10), WhenFull::Block, 0), Pushed::Full { dropped: 0, .. }));
         assert_eq!((store.begin(), store.end(), firsts(&mut store)), (0, 30, vec![0, 10, 20]));
-        // The first batch is being delivered: the second one goes.
+        // The first batch is being delivered, so the second one is dropped.
         assert!(matches!(store.push(batch(10), WhenFull::DropOldest, 10), Pushed::Kept { dropped: 10 }));
         assert_eq!(firsts(&mut store), [0, 20, 30]);
         store.release(25).unwrap();

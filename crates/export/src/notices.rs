@@ -1,31 +1,31 @@
-//! Notices of an output while the run lasts: a receiver that is away, messages that are lost, a full disk.
+//! Notices about an output during the run: the receiver is away, messages are lost, the disk is full.
 
 use crate::ledger::Drops;
 use crate::status::Status;
 use std::time::{Duration, Instant};
 
-/// The status is looked at this often at most.
+/// Shortest time between two looks at the status.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// An output repeats a notice after this time at the earliest.
+/// Shortest time before an output repeats a notice.
 const SAID_EVERY: Duration = Duration::from_secs(60);
 
-/// A change of an output that its user should hear of at once.
+/// A change of an output that the user should learn of at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutputNotice {
-    /// The receiver is away, and why; messages wait.
+    /// The receiver is away, for this reason; messages wait.
     Away(String),
-    /// It is back after so long.
+    /// The receiver is back after this time.
     Back(Duration),
     /// Messages were dropped.
     Dropped {
         /// One of [`Drops::reasons`].
         reason: &'static str,
-        /// How many, for this reason, since the start of the run.
+        /// Number of messages dropped for this reason since the start of the run.
         count: u64,
-        /// The last fault, if one was there.
+        /// The last fault, if there was one.
         error: Option<String>,
     },
-    /// The store has a trouble, in words: a full disk.
+    /// The store has this fault, for example a full disk.
     StoreTrouble(String),
     /// The store works again.
     StoreWorks,
@@ -35,29 +35,29 @@ pub enum OutputNotice {
 /// over delivers any.
 pub type TellNotice = Box<dyn FnMut(OutputNotice) + Send>;
 
-/// The notices that an output's thread gave, and when.
+/// The notices that an output's thread has given, and when.
 pub(crate) struct Notices {
     tell: TellNotice,
     looked: Option<Instant>,
-    /// Since when the receiver is away.
+    /// When the receiver went away.
     away_since: Option<Instant>,
     away: Saying,
     trouble: Saying,
-    /// Those of earlier runs.
+    /// Drops of earlier runs.
     dropped_before: Drops,
-    /// As [`Drops::reasons`].
+    /// One for each reason, in the order of [`Drops::reasons`].
     dropped: [Growth; 5],
 }
 
-/// A state that is said when it begins, and when it is over.
+/// A state that is reported when it begins and when it ends.
 #[derive(Default)]
 struct Saying {
-    /// True if it was said, and is not over.
+    /// True if the beginning was reported and the state lasts.
     is_said: bool,
     at: Option<Instant>,
 }
 
-/// A number that is said when it has grown.
+/// A number that is reported when it has grown.
 #[derive(Default)]
 struct Growth {
     said: u64,
@@ -69,7 +69,7 @@ fn is_due(at: Option<Instant>, now: Instant) -> bool {
 }
 
 impl Saying {
-    /// True if it is to be said that it has begun.
+    /// Returns true if the beginning must be reported now.
     fn begins(&mut self, now: Instant) -> bool {
         let begins = !self.is_said && is_due(self.at, now);
         if begins {
@@ -78,14 +78,14 @@ impl Saying {
         begins
     }
 
-    /// True if it is to be said that it is over.
+    /// Returns true if the end must be reported now.
     fn ends(&mut self) -> bool {
         std::mem::take(&mut self.is_said)
     }
 }
 
 impl Growth {
-    /// The number, if it is to be said.
+    /// Returns the number if it must be reported now.
     fn grown(&mut self, to: u64, now: Instant) -> Option<u64> {
         if to <= self.said || !is_due(self.at, now) {
             return None;
@@ -96,7 +96,7 @@ impl Growth {
 }
 
 impl Notices {
-    /// Tells `tell` what becomes of an output that had dropped this before.
+    /// Passes notices to `tell`. Earlier runs of this output dropped `dropped_before`.
     pub(crate) fn new(tell: TellNotice, dropped_before: Drops) -> Notices {
         Notices {
             tell,
@@ -109,7 +109,8 @@ impl Notices {
         }
     }
 
-    /// Looks at the output some times a second, and tells what has changed; `status` is none at the end of the run.
+    /// Looks at the output at most ten times a second and reports changes. `status` returns `None` at the end of the
+    /// run.
     pub(crate) fn look(&mut self, status: impl FnOnce() -> Option<Status>) {
         let now = Instant::now();
         if self.looked.is_some_and(|looked| now.duration_since(looked) < LOOK_EVERY) {

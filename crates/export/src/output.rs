@@ -1,4 +1,4 @@
-//! One receiver of messages: a store, a thread that delivers, and the counts.
+//! An output: a store, a thread that delivers from it to one receiver, and the counts.
 
 use crate::delivery::{Delivery, OutputShared, OutputState, run};
 use crate::notices::{Notices, TellNotice};
@@ -9,15 +9,15 @@ use std::sync::{Arc, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How much longer the end waits for a thread that was told to end.
+/// How much longer the end waits for the thread after its deadline.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// How an output behaves.
+/// The options of an output.
 #[derive(Debug, Clone, Copy)]
 pub struct OutputOptions {
-    /// What is done with new messages while the store is full.
+    /// What to do with new messages while the store is full.
     pub when_full: WhenFull,
-    /// How long [`Output::finish`] waits for the receiver to take what waits.
+    /// How long [`Output::finish`] waits for the receiver to take the waiting messages.
     pub drain: Duration,
 }
 
@@ -26,16 +26,16 @@ pub struct Output {
     shared: Arc<OutputShared>,
     when_full: WhenFull,
     drain: Duration,
-    /// After a stop request: the instant at which waiting for room ends, shared by all batches.
+    /// After a stop request: the time at which all batches stop waiting for room.
     give_up: OnceLock<Instant>,
-    /// True if nothing else waits while this output is written to.
+    /// True if no other work waits while this output is written to.
     is_alone: bool,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Output {
-    /// Starts the thread, called `name`, that delivers from `store` by `transport`. Opening is the thread's: a receiver
-    /// that is away is no error.
+    /// Starts the thread, called `name`, which delivers from `store` via `transport`. The thread opens the transport,
+    /// so an absent receiver is not an error here.
     pub fn start(
         name: &str,
         store: Box<dyn Store>,
@@ -45,7 +45,7 @@ impl Output {
         Output::start_telling(name, store, transport, options, Box::new(|_| ()))
     }
 
-    /// Starts the thread as [`Output::start`] does, which calls `tell` with what cannot wait for the end of the run.
+    /// Starts the thread like [`Output::start`]; the thread passes urgent notices to `tell`.
     pub fn start_telling(
         name: &str,
         store: Box<dyn Store>,
@@ -64,21 +64,22 @@ impl Output {
         Ok(Output { shared, when_full, drain, give_up: OnceLock::new(), is_alone: false, thread: Some(thread) })
     }
 
-    /// Whether nothing else waits while this output is written to: then [`Output::push`] writes to its file by itself.
+    /// Sets whether no other work waits while this output is written to. If so, [`Output::push`] itself writes to the
+    /// file.
     pub fn set_alone(&mut self, is_alone: bool) {
         self.is_alone = is_alone;
     }
 
-    /// Hands a batch over, and delivers it if nothing else is to be delivered before and the receiver takes it now:
-    /// what lies in the processor's cache is sent, and no thread wakes up. Never waits for the receiver unless told to
-    /// ([`WhenFull::Block`]), and then only as long as `stop` is false; writing to a file takes as long as the file
-    /// system wants. Returns an empty batch to be filled next, in memory that was used before where there is some.
+    /// Hands a batch over, and delivers it if no earlier messages wait and the receiver takes it now: the data is
+    /// still in the processor's cache, and no thread needs to wake up. Waits for the receiver only with
+    /// [`WhenFull::Block`] and while `stop` is false; a write to a file takes as long as the file system needs.
+    /// Returns an empty batch to fill next, in reused memory if there is some.
     pub fn push(&self, batch: Batch, stop: &dyn Fn() -> bool) -> Batch {
         if batch.is_empty() {
             return batch;
         }
         let mut state = self.shared.lock();
-        // Where batches go out at once, and none is kept after that, memory is not held for long.
+        // If batches are delivered at once and none is kept after that, memory is held only briefly.
         let is_brief = state.is_prompt && state.store.begin() == state.store.end();
         let (mut batch, mut spare) = if is_brief { (batch, None) } else { batch.compacted() };
         state.ledger.seen += batch.len();
@@ -121,13 +122,13 @@ impl Output {
         spare.or_else(|| state.store.spare()).unwrap_or_else(Batch::new)
     }
 
-    /// True if whoever waits for room shall give up: once the run is to end, as long as the end may wait.
+    /// True if the wait for room must end: the run is stopping, and the drain time has passed.
     fn is_over(&self, stop: &dyn Fn() -> bool) -> bool {
         stop() && *self.give_up.get_or_init(|| Instant::now() + self.drain) <= Instant::now()
     }
 
-    /// Counts records of which no message is made: an earlier one stands for them, or there are too many. `held` are
-    /// now kept to stand for others. Where messages survive a kill, so do these counts.
+    /// Counts records that become no message: an earlier one stands for them, or they are above the rate. `held`
+    /// records are now kept to stand for others. If messages survive a kill, these counts do as well.
     pub fn note_unsent(&self, folded: u64, limited: u64, held: u64) {
         let mut state = self.shared.lock();
         state.ledger.seen += folded + limited;
@@ -137,24 +138,24 @@ impl Output {
         state.settle();
     }
 
-    /// Has the receiver opened anew before the next message: a file that was rotated, a certificate that was renewed.
+    /// Reopens the receiver before the next message, for example after a file was rotated or a certificate renewed.
     pub fn reopen(&self) {
         self.shared.lock().reopen = true;
         self.shared.work.notify_one();
     }
 
-    /// How it goes.
+    /// Returns the counts and faults.
     pub fn status(&self) -> Status {
         self.shared.lock().status()
     }
 
-    /// Tells how it goes from any thread, also after the output has ended.
+    /// Returns a handle that reads the status from any thread, even after the output has ended.
     pub fn monitor(&self) -> OutputMonitor {
         OutputMonitor(Arc::clone(&self.shared))
     }
 
-    /// Lets the thread end once everything is delivered, at the latest when [`OutputOptions::drain`] is over: of
-    /// several outputs each should be told before the first is waited for. Returns when that is.
+    /// Asks the thread to end once everything is delivered, or after [`OutputOptions::drain`]. With several outputs,
+    /// call this on each before waiting for the first. Returns the deadline.
     pub fn begin_end(&self) -> Instant {
         let drained = || self.give_up.get().copied().unwrap_or_else(|| Instant::now() + self.drain);
         let deadline = *self.shared.lock().deadline.get_or_insert_with(drained);
@@ -162,13 +163,12 @@ impl Output {
         deadline
     }
 
-    /// Waits until everything is delivered, at most as long as [`OutputOptions::drain`] says and only as long as
-    /// `stop` is false, and ends the thread. What is not delivered by then is dropped and counted, unless the store
-    /// keeps it.
+    /// Waits until everything is delivered, at most for [`OutputOptions::drain`] and only while `stop` is false, and
+    /// ends the thread. Messages still undelivered are dropped and counted, unless the store keeps them.
     pub fn finish(&mut self, stop: &dyn Fn() -> bool) -> Status {
         let mut deadline = self.begin_end();
         if let Some(thread) = self.thread.take() {
-            // One that asks for an address, or connects, takes as long as that takes: it is left alone then.
+            // A thread that resolves an address or connects cannot be interrupted: leave it alone after the deadline.
             while !thread.is_finished() && Instant::now() < deadline + GRACE {
                 if stop() && Instant::now() < deadline {
                     deadline = Instant::now();
@@ -179,7 +179,7 @@ impl Output {
             }
         }
         let mut state = self.shared.lock();
-        // Nobody says any more what they stand for: the output was taken out of a run that goes on.
+        // If this output leaves a run that goes on, the held records will never be sent: count them as dropped.
         let held = std::mem::take(&mut state.ledger.held);
         state.ledger.seen += held;
         state.ledger.dropped.end += held;
@@ -196,12 +196,12 @@ impl Output {
     }
 }
 
-/// What tells how an output goes.
+/// A handle that reads the status of an output.
 #[derive(Clone)]
 pub struct OutputMonitor(Arc<OutputShared>);
 
 impl OutputMonitor {
-    /// How it goes.
+    /// Returns the counts and faults.
     pub fn status(&self) -> Status {
         self.0.lock().status()
     }

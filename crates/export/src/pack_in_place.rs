@@ -10,8 +10,8 @@ use std::path::Path;
 use std::process::Command;
 use sys::outfile::{Contents, FilePlace, Opening};
 
-/// Packs the file at `path` with zstd and returns its new size in bytes. `packer` is this program. The effective user
-/// must own the file; on an error the file stays unchanged.
+/// Packs the file at `path` with zstd and returns its new size in bytes. `packer` is the path of this program. The
+/// effective user must own the file; on an error the file stays unchanged.
 pub fn pack_in_place(path: &Path, packer: &Path) -> io::Result<u64> {
     let failed = |error: sys::SysError| io::Error::from_raw_os_error(error.errno.0);
     let place = FilePlace::find(path)?;

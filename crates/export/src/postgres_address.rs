@@ -1,21 +1,21 @@
-//! Where a PostgreSQL database is: `postgres://USER[:PASSWORD]@HOST:PORT/DATABASE[?table=…&sslmode=…]`.
+//! The address of a PostgreSQL database: `postgres://USER[:PASSWORD]@HOST:PORT/DATABASE[?table=…&sslmode=…]`.
 
 use std::fmt;
 use std::path::PathBuf;
 
 const PORT: u16 = 5432;
 
-/// Names are cut off there by the server (NAMEDATALEN).
+/// The server truncates names to this many bytes (NAMEDATALEN).
 const NAME_MAX: usize = 63;
 
-/// Whether the connection is encrypted, by libpq's words.
+/// Whether the connection is encrypted, with libpq's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SslMode {
     /// Never.
     Disable,
     /// TLS if the server supports it, without checking its certificate. The default for the local host.
     Prefer,
-    /// Always; its certificate is not looked at.
+    /// Always, without checking the server's certificate.
     Require,
     /// Always, with a certificate for this host from a trusted authority. The default for other hosts.
     VerifyFull,
@@ -45,12 +45,12 @@ const SSL_MODES: [(&str, SslMode); 4] = [
 /// Environment variables that replace parameters missing from the URL, as in libpq.
 const ENVIRONMENT: [(&str, &str); 2] = [("PGSSLMODE", "sslmode"), ("PGREQUIREAUTH", "require_auth")];
 
-/// Where a server listens.
+/// The host or the directory where a server listens.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum PostgresHost {
     /// A host, and a port.
     Tcp(String, u16),
-    /// A directory with its socket, and the port that the socket is named after.
+    /// The directory of its socket, and the port in the socket's name.
     Unix(PathBuf, u16),
 }
 
@@ -66,7 +66,7 @@ impl PostgresHost {
     }
 }
 
-/// A database, who we are there, and which table rows go to.
+/// A database, the role to log in as, and the table for the rows.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct PostgresAddress {
     /// The role.
@@ -77,22 +77,22 @@ pub struct PostgresAddress {
     pub host: PostgresHost,
     /// The database.
     pub database: String,
-    /// The table's schema, if it is not the first of the search path.
+    /// The table's schema, unless it is the first of the search path.
     pub schema: Option<String>,
-    /// The table; without one, the name of the stream.
+    /// The table; by default, the name of the stream.
     pub table: Option<String>,
-    /// TLS or not.
+    /// The TLS mode.
     pub sslmode: SslMode,
     /// The login methods that the URL allows; if empty, the methods that do not reveal the password to a stranger.
     auth: Vec<AuthMethod>,
-    /// Where the password is, in the form of ~/.pgpass.
+    /// File with the password, in the form of ~/.pgpass.
     pub(crate) passfile: Option<PathBuf>,
     /// The URL without the password.
     shown: String,
 }
 
 impl PostgresAddress {
-    /// Reads what stands behind `postgres:`. The error never has the password in it.
+    /// Parses the text after `postgres:`. The error never contains the password.
     pub(crate) fn parse(rest: &str) -> Result<PostgresAddress, String> {
         let form = || "a database is postgres://USER@HOST:PORT/DATABASE, or postgres://USER@/DATABASE?host=/DIRECTORY";
         let url = rest.strip_prefix("//").ok_or_else(form)?;
@@ -130,7 +130,7 @@ impl PostgresAddress {
         }
     }
 
-    /// One parameter behind the question mark.
+    /// Applies one parameter after the question mark.
     fn take(&mut self, pair: &str, port: u16, sslmode: &mut Option<SslMode>) -> Result<(), String> {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         match key {
@@ -165,7 +165,7 @@ impl PostgresAddress {
         Ok(())
     }
 
-    /// True if the password is in the URL: whoever can read that has it.
+    /// True if the URL contains the password, so that every reader of the URL learns it.
     pub fn has_password(&self) -> bool {
         self.password.is_some()
     }
@@ -177,14 +177,14 @@ impl PostgresAddress {
         if self.auth.is_empty() { method == AuthMethod::Scram || is_trusted } else { self.auth.contains(&method) }
     }
 
-    /// True if `word`, as of a command line, has this address with its password.
+    /// True if `word`, for example of a command line, contains this address with its password.
     pub fn is_told_in(&self, word: &str) -> bool {
         let Some((_, rest)) = word.split_once("://") else { return false };
         self.password.is_some() && PostgresAddress::parse(&format!("//{rest}")).is_ok_and(|other| other == *self)
     }
 }
 
-/// An address with a port that may be left out; an IPv6 address stands in brackets.
+/// Splits an address into host and port. The port is optional; an IPv6 address is in brackets.
 fn host_and_port(receiver: &str) -> Option<(&str, u16)> {
     let (host, port) = match receiver.strip_prefix('[') {
         Some(rest) => {
@@ -197,13 +197,13 @@ fn host_and_port(receiver: &str) -> Option<(&str, u16)> {
     Some((host, port?))
 }
 
-/// The parameters as they are shown: all, a password among them excepted.
+/// The parameters for display: all except passwords.
 fn shown_query(query: &str) -> String {
     let pairs: Vec<&str> = query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("password")).collect();
     if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
 }
 
-/// A name that a server knows.
+/// Decodes a name and checks its length.
 fn name(what: &str, text: &str) -> Result<String, String> {
     let name = decoded(text)?;
     if name.is_empty() || name.len() > NAME_MAX {
@@ -212,7 +212,7 @@ fn name(what: &str, text: &str) -> Result<String, String> {
     Ok(name)
 }
 
-/// `%2F` as `/`.
+/// Decodes percent-encoding: `%2F` becomes `/`.
 fn decoded(text: &str) -> Result<String, String> {
     let wrong = || "in a database's URL, % stands before two hexadecimal digits, and bytes are UTF-8 without zeros";
     let mut bytes = Vec::with_capacity(text.len());

@@ -1,7 +1,7 @@
-//! A running netwren that gives up its sockets: the other end of `take-over` at the control socket.
+//! A running netwren that hands over its sockets: the client of `take-over` at the control socket.
 //!
-//! The answer is a line for each socket, which comes with it (SCM_RIGHTS), then `end`; what a line says is its
-//! sender's and its reader's business. The connection stays open until the earlier run has ended.
+//! The answer has one line for each socket, sent together with the socket (SCM_RIGHTS), then `end`. Only the sender
+//! and the caller know the meaning of a line. The connection stays open until the earlier run has ended.
 
 use crate::control::{TAKE_OVER, connect, named, shown};
 use std::io::{self, ErrorKind, Write};
@@ -10,22 +10,22 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long the earlier run may take to stop reading.
+/// Longest time for the earlier run to stop reading and answer.
 const ANSWER: Duration = Duration::from_secs(30);
-/// How long it may take to deliver what waits, and end.
+/// Longest time for the earlier run to deliver its waiting messages and end.
 const END: Duration = Duration::from_secs(30);
-/// How often it is looked whether waiting makes sense.
+/// How often a wait checks whether it should go on.
 const LOOK: Duration = Duration::from_millis(50);
-/// At most this many sockets are accepted: more than a run binds.
+/// Most sockets that are accepted: more than a run binds.
 const FILES_MAX: usize = 4096;
-/// Bytes of an answer: thousands of sockets.
+/// Longest answer, in bytes: room for thousands of sockets.
 const ANSWER_MAX: usize = 1 << 20;
 
 /// The earlier run, which has handed over and is about to end.
 #[derive(Debug)]
 pub struct Predecessor(UnixStream);
 
-/// What was handed over: lines, each with its file.
+/// The sockets that were handed over, each with its line.
 pub type HandedOver = Vec<(String, OwnedFd)>;
 
 impl Predecessor {
@@ -69,7 +69,7 @@ impl Predecessor {
         Ok(Some((Predecessor(stream), handed_over)))
     }
 
-    /// Waits until it has ended, or `stop` says so; false if it does not end.
+    /// Waits until the earlier run has ended or `stop` returns true. Returns false if it has not ended.
     pub fn wait_for_end(self, stop: &dyn Fn() -> bool) -> bool {
         let (until, mut byte) = (Instant::now() + END, [0]);
         let _ = self.0.set_read_timeout(Some(LOOK));
@@ -77,7 +77,7 @@ impl Predecessor {
             match io::Read::read(&mut &self.0, &mut byte) {
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
                 Ok(1..) => {}
-                // Closed, or reset because it left something unread.
+                // Closed, or reset because the earlier run left data unread.
                 Ok(0) | Err(_) => return true,
             }
         }

@@ -1,20 +1,20 @@
-//! How many records with one key may be sent: token buckets.
+//! Rate limits for records with the same key: token buckets.
 
 use crate::KeyMap;
 use crate::shares::Shares;
 use std::collections::VecDeque;
 
-/// Keys that are known at once.
+/// Most keys that are tracked at once.
 pub const RATE_KEYS_MAX: usize = 65_536;
-/// How often it is said what was held back, in ns.
+/// Time between two reports of limited records, in ns.
 pub const RATE_WINDOW_NS: u64 = 10_000_000_000;
 
-/// So many records in so much time.
+/// A rate of records, with a burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     /// Nanoseconds for each record.
     pub ns_per_record: u64,
-    /// Records that may come at once.
+    /// Records that may arrive at once.
     pub burst: u64,
 }
 
@@ -22,36 +22,36 @@ pub struct Rate {
 struct Bucket<K> {
     class: u16,
     is_shared: bool,
-    /// What was saved, in ns: a record costs [`Rate::ns_per_record`].
+    /// Saved credit, in ns; a record costs [`Rate::ns_per_record`].
     credit_ns: u64,
     at_ns: u64,
-    /// Records since the kept one that were not sent.
+    /// Records after the kept one that were not sent.
     limited: u64,
     kept: Option<K>,
 }
 
-/// Says of each record whether its key is below the rate.
+/// Decides for each record whether its key is below the rate.
 ///
-/// It knows at most [`RATE_KEYS_MAX`] keys; beyond them the keys of a class share one bucket, so that no flood of keys
-/// goes around the limit. The first record of a window that is above the rate is kept, and is sent at the window's end
-/// with the count of the others. `K` is what the caller keeps of a record.
+/// It tracks at most [`RATE_KEYS_MAX`] keys; beyond them the keys of a class share one bucket, so that a flood of keys
+/// cannot evade the limit. The first record of a window that is above the rate is kept, and is sent at the window's
+/// end with the count of the others. `K` is the caller's copy of a record.
 #[derive(Debug)]
 pub struct RateTable<K> {
     rate: Rate,
     keys: KeyMap<Bucket<K>>,
-    /// When each bucket is to be looked at.
+    /// When to look at each bucket, in ns, and its key.
     due: VecDeque<(u64, u128)>,
     shares: Shares,
 }
 
-/// What becomes of a record.
+/// What the caller does with a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitedAs {
-    /// It is sent.
+    /// Sends it: it is below the rate.
     Below,
-    /// It is above the rate, and waits for the end of the window to say so.
+    /// Keeps it until the end of the window, to report the limited records.
     Kept,
-    /// It is not sent.
+    /// Drops it.
     Limited,
 }
 
@@ -65,8 +65,8 @@ impl<K> RateTable<K> {
         self.rate.ns_per_record.saturating_mul(self.rate.burst)
     }
 
-    /// Notes a record at `now_ns`, of a clock that only goes forward; the first one of a window that is above the rate
-    /// is handed to `keep`.
+    /// Counts a record at `now_ns` of a monotonic clock. For the first record of a window that is above the rate,
+    /// calls `keep` and stores the result.
     pub fn note(&mut self, key: u128, class: u16, now_ns: u64, keep: impl FnOnce() -> K) -> LimitedAs {
         let (credit_max, cost) = (self.credit_max(), self.rate.ns_per_record);
         let Some(bucket) = self.bucket(key, class, now_ns) else { return LimitedAs::Below };
@@ -85,7 +85,7 @@ impl<K> RateTable<K> {
         LimitedAs::Kept
     }
 
-    /// The key's own bucket, or that of its class.
+    /// Returns the key's own bucket, or the shared bucket of its class.
     fn bucket(&mut self, key: u128, class: u16, now_ns: u64) -> Option<&mut Bucket<K>> {
         let (mut key, mut is_shared) = (key, false);
         if !self.keys.contains_key(&key) && !self.shares.take(class) {
@@ -100,8 +100,8 @@ impl<K> RateTable<K> {
         self.keys.get_mut(&key)
     }
 
-    /// The next record that was held back and whose window is over at `now_ns`, with the number of those after it that
-    /// were not sent.
+    /// Returns the next kept record whose window is over at `now_ns`, with the number of records after it that were
+    /// not sent.
     pub fn next_due(&mut self, now_ns: u64) -> Option<(u64, K)> {
         loop {
             let (_, key) = *self.due.front().filter(|(due, _)| *due <= now_ns)?;
@@ -112,7 +112,7 @@ impl<K> RateTable<K> {
         }
     }
 
-    /// The next record that was held back, whether or not its window is over: the run ends.
+    /// Returns the next kept record, whether or not its window is over. For the end of the run.
     pub fn next_at_end(&mut self) -> Option<(u64, K)> {
         loop {
             let (_, key) = self.due.pop_front()?;
@@ -123,7 +123,8 @@ impl<K> RateTable<K> {
         }
     }
 
-    /// Takes what the bucket has to say; one that is full again says no more than none.
+    /// Takes the kept record of a bucket. Removes the bucket if it has none and is full again: a new one would be the
+    /// same.
     fn look(&mut self, key: u128, now_ns: u64) -> Option<(u64, K)> {
         let credit_max = self.credit_max();
         let bucket = self.keys.get_mut(&key)?;
@@ -158,7 +159,7 @@ mod tests {
         assert_eq!(below(&mut table, 1, 0, SECOND, 100), 10);
         assert_eq!(below(&mut table, 2, 0, SECOND, 5), 5, "another key");
         assert_eq!(table.next_due(RATE_WINDOW_NS - 1), None);
-        // 170 were above: one of them says so.
+        // 170 were above the rate: one of them reports the other 169.
         assert_eq!(table.next_due(RATE_WINDOW_NS), Some((169, 0)));
         assert_eq!(table.next_due(9 * RATE_WINDOW_NS), None);
         assert_eq!((table.keys.len(), table.due.len()), (0, 0), "full buckets are forgotten");
@@ -166,7 +167,7 @@ mod tests {
         assert_eq!((table.next_at_end(), table.next_at_end()), (Some((79, 9 * RATE_WINDOW_NS)), None));
     }
 
-    /// Whoever makes a new key with each packet gets one bucket more, not one for each.
+    /// A sender that makes a new key with each packet gets one more bucket, not one for each key.
     #[test]
     fn a_flood_of_keys_goes_not_around_the_limit() {
         let mut table = RateTable::new(Rate { ns_per_record: SECOND, burst: 1 });

@@ -1,9 +1,10 @@
-//! Who may have an entry of a bounded table (docs/adr/0015, docs/adr/0020).
+//! Shares of a bounded table: which class may add an entry (docs/adr/0015, docs/adr/0020).
 
 use std::collections::HashMap;
 
-/// Counts the entries of each class of a table. A hostile sender who makes entries of one class fills at most what
-/// leaves room for others: the first half is free for all, then a class may have as many entries as are left.
+/// Counts the entries of each class of a table. All classes may use the first half; after that, a class may have as
+/// many entries as there are free ones. A hostile sender that makes entries of one class therefore leaves room for
+/// others.
 #[derive(Debug)]
 pub(crate) struct Shares {
     entries: usize,
@@ -16,7 +17,7 @@ impl Shares {
         Shares { entries: 0, entries_max, by_class: HashMap::new() }
     }
 
-    /// Counts a new entry of `class`; false if there is no room for it.
+    /// Counts a new entry of `class`; returns false if there is no room for it.
     pub(crate) fn take(&mut self, class: u16) -> bool {
         let left = self.entries_max - self.entries;
         if left == 0 {
@@ -31,7 +32,7 @@ impl Shares {
         true
     }
 
-    /// An entry of `class` is gone.
+    /// Removes an entry of `class`.
     pub(crate) fn give_back(&mut self, class: u16) {
         let Some(own) = self.by_class.get_mut(&class) else { return };
         self.entries -= 1;

@@ -1,29 +1,29 @@
-//! Memory of batches that were delivered, to be filled again: fresh memory costs a page fault for every 4 KiB.
+//! Memory of delivered batches, kept for reuse: fresh memory costs a page fault for every 4 KiB.
 
 use crate::Batch;
 use std::sync::Arc;
 
-/// Most batches that are kept: what is filled and what is written take turns, and a burst needs a few more.
+/// Most batches that are kept: one is filled while another is written, and a burst needs a few more.
 const SPARES_MAX: usize = 4;
 
-/// Batches that nobody needs any more.
+/// Batches that are no longer needed.
 #[derive(Debug, Default)]
 pub(crate) struct Spares(Vec<Batch>);
 
 impl Spares {
-    /// Keeps the memory of `batch`, unless it is needed elsewhere, is small, or there is enough.
+    /// Keeps the memory of `batch`, unless it is still shared, is small, or enough batches are kept.
     pub(crate) fn put(&mut self, batch: Arc<Batch>) {
         if self.0.len() < SPARES_MAX {
             self.0.extend(Arc::into_inner(batch).filter(Batch::has_room));
         }
     }
 
-    /// One of them, without messages.
+    /// Returns one of them, emptied.
     pub(crate) fn take(&mut self) -> Option<Batch> {
         self.0.pop().map(Batch::emptied)
     }
 
-    /// Frees all; true if there were some.
+    /// Frees all; returns true if there were some.
     pub(crate) fn free(&mut self) -> bool {
         !std::mem::take(&mut self.0).is_empty()
     }

@@ -1,4 +1,4 @@
-//! What is to be said of all outputs of a run: as text, as JSON, for Prometheus.
+//! The status report about all outputs of a run: as text, as JSON, for Prometheus.
 
 use crate::Ledger;
 use record::text::{put_json, put_log_text, put_text};
@@ -7,16 +7,16 @@ use std::fmt::Write;
 /// Columns of the text.
 const WIDTH: usize = 80;
 
-/// How an output is at one time.
+/// The status of an output at one point in time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Status {
     /// The counts.
     pub ledger: Ledger,
-    /// Bytes that wait.
+    /// Bytes of the messages that wait.
     pub waiting_bytes: u64,
     /// True if the last attempt to open or to write worked.
     pub is_open: bool,
-    /// The last fault, if one was there.
+    /// The last fault, if there was one.
     pub last_error: Option<String>,
     /// How often opening or writing has failed.
     pub failures: u64,
@@ -27,39 +27,39 @@ pub struct Status {
 /// One output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputReport {
-    /// Its target, as users write it.
+    /// Its target, in the form that users write.
     pub target: String,
-    /// How it goes. With a spool, the counts are those of the spool's whole life.
+    /// Its counts and faults. With a spool, the counts cover the spool's whole life.
     pub status: Status,
     /// The counts when this run began, if there is a spool.
     pub at_start: Option<Ledger>,
 }
 
-/// All outputs of a run.
+/// The report about all outputs of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StatusReport {
-    /// In the order of the command line.
+    /// The outputs, in the order of the command line.
     pub outputs: Vec<OutputReport>,
-    /// Records that the kernel has dropped before netwren could read them, if that is known while the run lasts.
+    /// Records that the kernel dropped before netwren could read them, if that is known during the run.
     pub lost_in_kernel: Option<u64>,
 }
 
-/// What a report is written as.
+/// The format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportFormat {
-    /// For people.
+    /// Text for people.
     Text,
-    /// One object.
+    /// One JSON object.
     Json,
     /// The text format of Prometheus.
     Prometheus,
 }
 
 impl ReportFormat {
-    /// The words that are parsed.
+    /// The words for the formats.
     pub const WORDS: [&'static str; 3] = ["text", "json", "prometheus"];
 
-    /// The format with this word.
+    /// Returns the format for this word.
     pub fn of(word: &str) -> Option<ReportFormat> {
         match word {
             "text" => Some(ReportFormat::Text),
@@ -71,7 +71,7 @@ impl ReportFormat {
 }
 
 impl StatusReport {
-    /// The report, with a line break at its end.
+    /// Writes the report, which ends with a newline.
     pub fn write(&self, format: ReportFormat) -> String {
         match format {
             ReportFormat::Text => self.text(),
@@ -211,7 +211,7 @@ fn json_counts(ledger: &Ledger, out: &mut String) {
 }
 
 impl Ledger {
-    /// What has come to the counts since `start`. Records of earlier runs may be delivered in this one.
+    /// Returns the increase of the counts since `start`. Records of earlier runs may be delivered in this one.
     pub fn since(&self, start: &Ledger) -> Ledger {
         since(self, start)
     }
@@ -237,7 +237,7 @@ fn since(now: &Ledger, start: &Ledger) -> Ledger {
     run
 }
 
-/// Adds `text` in lines of at most 80 columns, indented; longer words stay whole.
+/// Appends `text` in indented lines of at most 80 columns; longer words stay whole.
 fn fold(text: &str, out: &mut String) {
     let mut column = 0;
     for word in text.split(' ') {
@@ -264,7 +264,7 @@ fn quoted(text: Option<&str>) -> String {
     text.map_or_else(|| "null".to_owned(), |text| format!("\"{}\"", escaped(text, put_json)))
 }
 
-/// The value of a label: control characters as `\xNN`, then what Prometheus wants escaped.
+/// Formats the value of a label: control characters as `\xNN`, then the escapes that Prometheus requires.
 fn label(text: &str) -> String {
     escaped(text, put_log_text).replace('\\', "\\\\").replace('"', "\\\"")
 }

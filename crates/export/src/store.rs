@@ -1,27 +1,28 @@
-//! Where messages wait for their receiver.
+//! Stores, in which messages wait for their receiver.
 
 use crate::{Batch, Drops, Ledger};
 use std::io;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// What is done with new messages while the store is full.
+/// What to do with new messages while the store is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WhenFull {
-    /// The oldest messages that wait are dropped: what is newest is kept.
+    /// Drop the oldest waiting messages and keep the newest.
     #[default]
     DropOldest,
-    /// New messages are dropped: what came first is kept.
+    /// Drop new messages and keep the oldest.
     DropNewest,
-    /// Whoever hands messages over waits. Then the kernel's buffer fills up, and the kernel counts what it drops.
+    /// Make the thread that hands messages over wait. Then the kernel's buffer fills up, and the kernel counts its
+    /// drops.
     Block,
 }
 
 impl WhenFull {
-    /// The words that are parsed.
+    /// The words for the policies.
     pub const WORDS: [&'static str; 3] = ["drop-oldest", "drop-newest", "block"];
 
-    /// The word for it.
+    /// Returns the word for it.
     pub fn word(self) -> &'static str {
         match self {
             WhenFull::DropOldest => "drop-oldest",
@@ -44,93 +45,94 @@ impl FromStr for WhenFull {
     }
 }
 
-/// What became of a batch that was handed over.
+/// The result of a push.
 #[derive(Debug)]
 pub enum Pushed {
-    /// It waits; so many messages, older ones or its own, were dropped to make room.
+    /// The batch waits. To make room, this many messages were dropped, older ones or its own.
     Kept {
         /// Dropped messages.
         dropped: u64,
     },
-    /// There is no room: here it is again.
+    /// There is no room; the batch is returned.
     Full {
         /// The batch.
         batch: Batch,
         /// Messages that were dropped nevertheless.
         dropped: u64,
     },
-    /// It could not be stored.
+    /// The batch could not be stored.
     Failed {
         /// The batch.
         batch: Batch,
-        /// Why.
+        /// The cause.
         error: io::Error,
     },
 }
 
-/// Messages that wait, in order and numbered without gaps, but for those that were dropped.
+/// A queue of messages, in order, numbered without gaps except for dropped messages.
 pub trait Store: Send {
-    /// Adds a batch, which gets the numbers from [`Store::end`] on. If there is no room, messages of the class that has
-    /// most of what waits are dropped, the oldest or the newest as `when_full` says, but none below `held`, which are
-    /// being delivered.
+    /// Adds a batch, which gets the numbers from [`Store::end`] on. If there is no room, drops messages of the class
+    /// with the most waiting bytes: the oldest or the newest, according to `when_full`, but none below `held`, which
+    /// are being delivered.
     fn push(&mut self, batch: Batch, when_full: WhenFull, held: u64) -> Pushed;
 
-    /// The batch that holds message `number`, or the first one after it; `None` if there is none.
+    /// Returns the batch with message `number`, or the first batch after it; `None` without either.
     fn get(&mut self, number: u64) -> io::Result<Option<Arc<Batch>>>;
 
-    /// Messages with numbers below `number` were delivered and are needed no more.
+    /// Releases messages with numbers below `number`: they were delivered and are no longer needed.
     fn release(&mut self, number: u64) -> io::Result<()>;
 
-    /// Messages with numbers below `number` were handed to the transport: only after a fault they are asked for again.
+    /// Reports that messages with numbers below `number` were handed to the transport. They are requested again only
+    /// after a fault.
     fn let_go(&mut self, number: u64) {
         let _ = number;
     }
 
-    /// An empty batch in memory of earlier ones, if there is some.
+    /// Returns an empty batch in the memory of an earlier one, if there is one.
     fn spare(&mut self) -> Option<Batch> {
         None
     }
 
-    /// Frees the memory that is kept for [`Store::spare`]; true if there was some.
+    /// Frees the memory kept for [`Store::spare`]; returns true if there was some.
     fn free_spares(&mut self) -> bool {
         false
     }
 
-    /// Frees the memory of messages below `number`, which were delivered and are needed no more: [`Store::release`] may
-    /// keep those that lie in a batch with later ones.
+    /// Frees the memory of messages below `number`, which were delivered and are no longer needed. [`Store::release`]
+    /// may keep those that share a batch with later messages.
     fn shrink(&mut self, number: u64) {
         let _ = number;
     }
 
-    /// Number that the next message will get.
+    /// Number of the next message that is added.
     fn end(&self) -> u64;
 
-    /// Number of the first message that waits; [`Store::end`] if none does.
+    /// Number of the first message that waits; [`Store::end`] if none waits.
     fn begin(&self) -> u64;
 
-    /// Bytes that wait.
+    /// Bytes of the messages that wait.
     fn bytes(&self) -> u64;
 
-    /// Most bytes of delivered messages that may stay here because the receiver may not have read them: far less than
-    /// there is room for, since they are in the way of new ones.
+    /// Most bytes of delivered messages that may stay here because the receiver may not have read them. Far less than
+    /// the store's size, because they take room from new messages.
     fn delivered_bytes_max(&self) -> u64;
 
-    /// True if what waits survives the end of the program.
+    /// True if waiting messages survive the end of the program.
     fn is_kept(&self) -> bool;
 
-    /// The counts of earlier runs, if what waits survives them: all zero for a new store.
+    /// The counts of earlier runs, if messages survive them; all zero for a new store.
     fn ledger(&self) -> Ledger;
 
-    /// Writes what must survive, with the counts. Called when a run ends.
+    /// Writes everything that must survive, with the counts. Called when a run ends.
     fn sync(&mut self, ledger: &Ledger) -> io::Result<()>;
 
-    /// The counts as they are now. Called after they have changed, and at least twice a second.
+    /// Takes the current counts. Called after they have changed, and at least twice a second.
     fn checkpoint(&mut self, ledger: &Ledger) -> io::Result<()> {
         let _ = ledger;
         Ok(())
     }
 
-    /// Messages that the store has given up by itself since it was last asked, beside those that a push returns.
+    /// Returns and clears the messages that the store dropped by itself, in addition to those that a push returns.
     fn take_drops(&mut self) -> Drops {
         Drops::default()
     }

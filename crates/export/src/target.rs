@@ -1,24 +1,24 @@
-//! Where messages go and as what, as users write it: `syslog+tcp://log.example:6514`, `logemu:/var/log/fw.log`.
+//! Targets: a format and a receiver, as users write them: `syslog+tcp://log.example:6514`, `logemu:/var/log/fw.log`.
 
 use crate::PostgresAddress;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// What messages look like.
+/// The format of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// RFC 5424; for a unix socket RFC 3164, as local programs write it.
+    /// RFC 5424; for a unix socket RFC 3164, which local programs write.
     Syslog,
     /// RFC 5424, even for a unix socket.
     Syslog5424,
-    /// RFC 3164, for receivers that know no other.
+    /// RFC 3164, for receivers that know only that.
     Syslog3164,
-    /// A JSON object a line, with the columns' names as keys.
+    /// One JSON object per line, with the columns' names as keys.
     Json,
-    /// The same with ulogd2's keys (`eventv0`).
+    /// JSON with ulogd2's keys (`eventv0`).
     JsonV0,
-    /// The same with ulogd2's newer keys (`eventv1`).
+    /// JSON with ulogd2's newer keys (`eventv1`).
     JsonV1,
     /// The text of the kernel's LOG target.
     Logemu,
@@ -39,7 +39,7 @@ pub enum Format {
     Postgres,
 }
 
-/// Each format's word, and over which wires it goes.
+/// Each format with its word and the wires that carry it.
 const FORMATS: &[(&str, Format, &[Wire])] = &[
     ("syslog", Format::Syslog, &[Wire::Tcp, Wire::Tls, Wire::Udp, Wire::Unix]),
     ("syslog-rfc5424", Format::Syslog5424, &[Wire::Tcp, Wire::Tls, Wire::Udp, Wire::Unix]),
@@ -64,13 +64,13 @@ impl Format {
         matches!(self, Format::Syslog | Format::Syslog5424 | Format::Syslog3164)
     }
 
-    /// Its word.
+    /// Returns the word for the format.
     pub fn word(self) -> &'static str {
         FORMATS.iter().find(|(_, format, _)| *format == self).map_or("", |(word, ..)| word)
     }
 }
 
-/// What carries messages.
+/// The medium that carries messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Wire {
     /// A file or FIFO.
@@ -116,15 +116,15 @@ impl Wire {
 pub enum Address {
     /// A file or FIFO.
     File(PathBuf),
-    /// `HOST:PORT` by TCP.
+    /// `HOST:PORT` over TCP.
     Tcp(String),
-    /// `HOST:PORT` by TLS.
+    /// `HOST:PORT` over TLS.
     Tls(String),
-    /// `HOST:PORT` by UDP.
+    /// `HOST:PORT` over UDP.
     Udp(String),
-    /// A unix socket that takes connections.
+    /// A unix socket for connections.
     UnixStream(PathBuf),
-    /// A unix socket that takes datagrams.
+    /// A unix socket for datagrams.
     UnixDatagrams(PathBuf),
     /// A PostgreSQL database.
     Postgres(Box<PostgresAddress>),
@@ -147,11 +147,11 @@ const FRAMINGS: [(&str, Framing); 2] = [("newline", Framing::Newline), ("octet-c
 /// A format and a receiver.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Target {
-    /// What messages look like.
+    /// The format of messages.
     pub format: Format,
     /// How the end of a message is marked in a stream.
     pub framing: Framing,
-    /// Where they go.
+    /// The receiver.
     pub address: Address,
 }
 

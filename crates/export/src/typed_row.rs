@@ -1,9 +1,9 @@
-//! Rows of typed values as messages, for receivers that store values and not text.
+//! Rows of typed values as messages, for receivers that store values instead of text.
 //!
-//! A row is a number that stands for the columns ([`TableShape::id`]) and its values one behind another: a byte that
-//! says what it is, then 8 bytes of a number, or 4 bytes of a length and so many bytes; numbers are little-endian. By
-//! the first number a row is noticed that waited on disk while the columns were changed. A [`TableShape`] is the header
-//! of such messages.
+//! A row is the number of its columns' shape ([`TableShape::id`]), then its values. A value is a byte for its type,
+//! then the 8 bytes of a number, or a length of 4 bytes and that many bytes; numbers are little-endian. The shape's
+//! number reveals a row that waited on disk while the columns were changed. A [`TableShape`] is the header of such
+//! messages.
 
 /// One value of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub fn put_typed(out: &mut Vec<u8>, value: TypedValue<'_>) {
     out.extend_from_slice(bytes);
 }
 
-/// Walks the values of a row; ends early where the bytes are no row.
+/// Iterates over the values of a row; ends early if the bytes are malformed.
 pub struct TypedValues<'r> {
     rest: &'r [u8],
 }
@@ -79,7 +79,7 @@ impl<'r> Iterator for TypedValues<'r> {
     }
 }
 
-/// What a column holds; each database has its own type for it.
+/// The type of a column's values; each database has its own type for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnType {
     /// A number.
@@ -116,25 +116,25 @@ impl ColumnType {
     }
 }
 
-/// Stands for the table's name in the SELECT of a view.
+/// Placeholder for the table's name in the SELECT of a view.
 pub const TABLE_PLACE: &str = "$TABLE";
 
-/// The table that rows belong to.
+/// The name and columns of the table that rows belong to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TableShape {
     /// Its name.
     pub name: String,
     /// Name and type of each column.
     pub columns: Vec<(String, ColumnType)>,
-    /// Another name under which the table is seen, and the SELECT that it stands for, with [`TABLE_PLACE`] in it.
+    /// A view of the table: its name, and its SELECT, which contains [`TABLE_PLACE`].
     pub view: Option<(String, String)>,
-    /// For a table that another program has made: it stays as it is, gets the columns that it has of these, and
-    /// PostgreSQL gets rows by this procedure if it is not empty.
+    /// `Some` for a table that another program has made: netwren leaves it unchanged and fills only the columns that
+    /// it has. If the text is not empty, rows are inserted into PostgreSQL with the procedure of this name.
     pub procedure: Option<String>,
 }
 
 impl TableShape {
-    /// As the header of messages.
+    /// Encodes the shape as the header of messages.
     pub fn to_header(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let (view, select) = self.view.clone().unwrap_or_default();
@@ -149,7 +149,7 @@ impl TableShape {
         out
     }
 
-    /// The table that a header tells of.
+    /// Decodes a header.
     #[cfg(any(feature = "sqlite", feature = "postgres"))]
     pub(crate) fn of_header(header: &[u8]) -> TableShape {
         let mut values = TypedValues::of(header);
@@ -171,7 +171,7 @@ impl TableShape {
         TableShape { name, columns, view: (!view.is_empty()).then_some((view, select)), procedure }
     }
 
-    /// The number of these columns: the first value of each row.
+    /// A hash of the shape: the first value of each row.
     pub fn id(&self) -> i64 {
         // FNV-1a.
         let hash = self
@@ -182,15 +182,15 @@ impl TableShape {
     }
 }
 
-/// For each column that a table of another program has, its place in a row of `columns`. The database itself fills
-/// columns that begin with `_`.
+/// Returns for each column of another program's table its index in a row of `columns`. Columns whose names begin with
+/// `_` are left out: the database itself fills them.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) fn places(found: &[String], columns: &[(String, ColumnType)]) -> Vec<(String, Option<usize>)> {
     let filled = found.iter().filter(|name| !name.starts_with('_'));
     filled.map(|name| (name.clone(), columns.iter().position(|(ours, _)| ours.eq_ignore_ascii_case(name)))).collect()
 }
 
-/// A name as SQL has it.
+/// Quotes a name for SQL.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A value that owns what it has.
+    /// A value that owns its bytes.
     #[derive(Debug, Clone)]
     enum Owned {
         Null,

@@ -1,17 +1,18 @@
-//! Files as zstd (RFC 8878), for the process that packs what was moved away.
+//! Packing with zstd (RFC 8878), for the process that packs rotated files.
 
 use ruzstd::decoding::FrameDecoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use std::io::{self, ErrorKind, Read, Write};
 
-/// What is packed at once. A frame each: zstd(1) and all readers take one after the other as one file.
+/// Bytes that are packed at once, as one frame each. zstd(1) and all other readers take consecutive frames as one
+/// file.
 const PIECE_BYTES: usize = 4 << 20;
 
 /// Packs `from` into `to`; returns the number of bytes read. Each piece is unpacked again and compared before it is
-/// written, because the original goes afterwards: one that does not come out the same is stored as it is. About
-/// 100 MB/s, in some 16 MiB.
+/// written, because the original is deleted afterwards; a piece that does not come out the same is stored
+/// uncompressed. Packs about 100 MB/s and uses about 16 MiB of memory.
 ///
-/// The encoder is young and may panic: call it in a process of its own.
+/// The encoder is young and may panic: call it in a separate process.
 pub fn pack(mut from: impl Read, mut to: impl Write) -> io::Result<u64> {
     let (mut piece, mut back, mut total) = (Vec::with_capacity(PIECE_BYTES), Vec::new(), 0);
     loop {
@@ -35,9 +36,9 @@ pub fn pack(mut from: impl Read, mut to: impl Write) -> io::Result<u64> {
     }
 }
 
-/// True if `frame` unpacks to `piece`, by way of `back`.
+/// True if `frame` unpacks to `piece`; `back` is scratch memory.
 fn is_same(frame: &[u8], piece: &[u8], back: &mut Vec<u8>) -> bool {
-    // One byte more would be noticed.
+    // One more byte of room reveals a result that is too long.
     back.resize(piece.len() + 1, 0);
     let unpacked = FrameDecoder::new().decode_all(frame, back);
     unpacked.is_ok_and(|bytes| back.get(..bytes) == Some(piece))

@@ -1,4 +1,4 @@
-//! Receivers that say what nobody asked for: a greeting, or all that they get. Nothing is lost by that.
+//! Receivers that send unrequested data: a greeting, or an echo of everything. No message is lost because of it.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;
@@ -19,7 +19,7 @@ fn output(target: &str) -> Output {
     Output::start("test", Box::new(MemoryStore::new(64 << 20)), transport, options).unwrap()
 }
 
-/// Ships so many messages of nine bytes.
+/// Ships `messages` messages of nine bytes each.
 fn ship(target: &str, messages: u64) -> Status {
     let mut output = output(target);
     for from in (0..messages).step_by(10_000) {
@@ -33,11 +33,11 @@ fn delivered(status: &Status, messages: u64) {
     assert_eq!((ledger.delivered, ledger.dropped.total(), status.failures), (messages, 0, 0), "{status:?}");
 }
 
-/// Says back all that it hears, each part before it listens on; returns what it has heard.
+/// Echoes everything that it receives, each part before it reads on; returns the received text.
 fn echo<S: Read + Write + Send + 'static>(accept: impl FnOnce() -> S + Send + 'static) -> JoinHandle<String> {
     std::thread::spawn(move || {
         let (mut stream, mut heard, mut part) = (accept(), Vec::new(), vec![0; 64 << 10]);
-        // After the end of the connection nobody listens to what is said.
+        // After the end of the connection, no program reads the echo.
         while let Ok(bytes @ 1..) = stream.read(&mut part) {
             heard.extend_from_slice(&part[..bytes]);
             let _ = stream.write_all(&part[..bytes]);
@@ -46,7 +46,7 @@ fn echo<S: Read + Write + Send + 'static>(accept: impl FnOnce() -> S + Send + 's
     })
 }
 
-/// More than the buffers of both ends hold: who does not read the answers waits for ever.
+/// More than the buffers of both ends hold: a sender that does not read the answers would wait for ever.
 #[test]
 fn issue_12_a_receiver_that_echoes_gets_everything() {
     const MESSAGES: u64 = 4_000_000;
@@ -64,7 +64,7 @@ fn issue_12_a_receiver_that_echoes_gets_everything() {
     assert_eq!(heard.join().unwrap().len() as u64, messages * 9);
 }
 
-/// It reads when everything is in its kernel and nothing more comes, and gives up where it cannot answer.
+/// The receiver starts to read once everything is in its kernel and no more arrives, and gives up if it cannot answer.
 #[test]
 fn issue_12_a_receiver_that_answers_late_is_listened_to_until_it_ends() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -83,7 +83,7 @@ fn issue_12_a_receiver_that_answers_late_is_listened_to_until_it_ends() {
     assert_eq!(counts(&reader.join().unwrap()), whole(0, 5_000));
 }
 
-/// What a receiver has said, a greeting say, does not turn the end of the connection into a reset.
+/// Data from the receiver, for example a greeting, does not turn the end of the connection into a reset.
 #[test]
 fn issue_12_a_receiver_that_greets_sees_an_end_in_order() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -92,7 +92,7 @@ fn issue_12_a_receiver_that_greets_sees_an_end_in_order() {
         let mut stream = listener.accept().unwrap().0;
         let mut text = vec![0; 9];
         stream.read_exact(&mut text).unwrap();
-        // Larger than what is looked at now and then, and said while messages are on their way.
+        // Larger than one occasional look reads, and sent while messages are on their way.
         stream.write_all(&GARBAGE).unwrap();
         stream.read_to_end(&mut text).unwrap();
         String::from_utf8(text).unwrap()
@@ -101,8 +101,8 @@ fn issue_12_a_receiver_that_greets_sees_an_end_in_order() {
     assert_eq!(counts(&reader.join().unwrap()), whole(0, 10_000));
 }
 
-/// It talks without end, as fast as it can, and reads: what it gets is confirmed all the while. Confirmations come with
-/// what it says, and are dropped with that where nobody listens.
+/// The receiver sends without end, as fast as it can, and reads; its kernel confirms everything in the meantime.
+/// Confirmations arrive together with its data, and are dropped with that data unless the output reads it.
 #[test]
 fn issue_12_a_receiver_that_talks_without_end_gets_everything_soon() {
     const BATCHES: u64 = 300;
@@ -112,7 +112,7 @@ fn issue_12_a_receiver_that_talks_without_end_gets_everything_soon() {
         let (mut stream, mut heard) = (listener.accept().unwrap().0, Vec::new());
         let mut mouth = stream.try_clone().unwrap();
         std::thread::spawn(move || while mouth.write_all(&GARBAGE).is_ok() {});
-        // One that is still talking is left with a reset, maybe before it has read everything.
+        // A receiver that is still sending gets a reset, maybe before it has read everything.
         let _ = stream.read_to_end(&mut heard);
         heard.len() as u64
     });
@@ -124,8 +124,8 @@ fn issue_12_a_receiver_that_talks_without_end_gets_everything_soon() {
         until("everything is confirmed", || output.status().ledger.delivered == number * 1000);
         slow.extend(Some(begin.elapsed()).filter(|took| *took > Duration::from_millis(300)));
     }
-    // It was listened to twice a second, and confirmations came in then. On a busy machine it may be silent for a
-    // moment and be taken for one that does not talk: then this is so for a batch.
+    // Without frequent reads, confirmations would arrive only twice a second. On a busy machine the receiver may pause
+    // and seem silent: then that happens to one batch.
     assert!(slow.len() <= BATCHES as usize / 10, "{slow:?}");
     delivered(&output.finish(&|| true), BATCHES * 1000);
     assert!(heard.join().unwrap() <= BATCHES * 9000);

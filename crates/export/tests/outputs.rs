@@ -1,4 +1,4 @@
-//! Outputs against real receivers: what is delivered arrives once, what was not read is sent again.
+//! Outputs against real receivers: delivered messages arrive once, unread ones are sent again.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use export::{
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{ThreadId, current};
 use std::time::{Duration, Instant};
 
-/// Messages `from..to`, a number a line.
+/// Messages `from..to`: one line with the number each.
 fn batch(from: u64, to: u64) -> Batch {
     let mut batch = Batch::new();
     for number in from..to {
@@ -35,7 +35,7 @@ fn output(target: &str, bytes_max: usize, when_full: WhenFull) -> Output {
     Output::start("test", store, way(&target, b"head\n"), options).unwrap()
 }
 
-/// How often each number is in the text.
+/// Counts how often each number occurs in the text.
 fn counts(text: &str) -> BTreeMap<u64, u32> {
     let mut counts = BTreeMap::new();
     for line in text.lines().filter(|line| *line != "head") {
@@ -61,8 +61,8 @@ fn until(what: &str, mut reached: impl FnMut() -> bool) {
     }
 }
 
-/// A receiver is killed with something unread, long after the burst: of what may lie unread there, nothing was given up
-/// with the memory of what it had surely read.
+/// A receiver is killed with unread messages, long after a burst. The output has already freed the memory of messages
+/// that were certainly read, but none of those that may be unread.
 #[test]
 fn what_may_be_unread_outlives_the_memory_of_a_burst() {
     const MESSAGES: u64 = 20_000;
@@ -90,7 +90,7 @@ fn what_may_be_unread_outlives_the_memory_of_a_burst() {
         }
         output.push(batch, &|| false);
     }
-    // Every batch costs the same, until a part of the first one is given back.
+    // Every batch takes the same memory until a part of the first one is freed.
     let whole = BATCH * (LINE as u64 + 4) + 256;
     until("a part of a batch is given back", || output.status().waiting_bytes % whole != 0);
     kill.send(()).unwrap();
@@ -100,7 +100,7 @@ fn what_may_be_unread_outlives_the_memory_of_a_burst() {
     let numbers = |text: &str| -> Vec<u64> { text.lines().filter_map(|line| line.get(..8)?.parse().ok()).collect() };
     let rest = numbers(&rest);
     assert_eq!(rest, (rest[0]..MESSAGES).collect::<Vec<_>>(), "in order, each once in a connection");
-    // Of the last message that was read a part is missing.
+    // The last message in `first` is cut off.
     let read = numbers(&first).len() as u64 - 1;
     assert!(rest[0] <= read, "{read} were read, then comes {}", rest[0]);
 }
@@ -144,7 +144,7 @@ fn files_are_rotated_between_batches_and_nothing_is_missing() {
     let options = OutputOptions { when_full: WhenFull::DropOldest, drain: Duration::from_secs(20) };
     let store = Box::new(MemoryStore::new(1 << 20));
     let mut output = Output::start("test", store, open_transport(&target, way).unwrap(), options).unwrap();
-    // Batches of 3600 bytes: two fit into a file.
+    // Batches of 3600 bytes: two of them fit into a file.
     for from in (0..8_000).step_by(400) {
         output.push(batch(from, from + 400), &|| false);
     }
@@ -182,14 +182,14 @@ fn read_all(mut stream: impl Read) -> String {
     text
 }
 
-/// Reads some lines, leaves others unread, and goes away: nothing of it may be missing in the end.
+/// Reads some lines, leaves others unread, and closes. None of them may be missing in the end.
 fn read_some(stream: TcpStream, lines: usize) -> String {
     let mut reader = BufReader::with_capacity(90, stream);
     let mut text = String::new();
     for _ in 0..lines {
         reader.read_line(&mut text).unwrap();
     }
-    // Lines in the reader's own buffer were read from the socket; a receiver that dies loses at most these.
+    // The lines in the reader's own buffer were read from the socket; a receiver that dies loses at most these.
     text.push_str(std::str::from_utf8(reader.buffer()).unwrap().rsplit_once('\n').map_or("", |(whole, _)| whole));
     text.push('\n');
     text
@@ -241,7 +241,7 @@ fn who_blocks_loses_nothing() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut output = output(&format!("json+tcp://{}", listener.local_addr().unwrap()), 100_000, WhenFull::Block);
     let reader = std::thread::spawn(move || read_all(listener.accept().unwrap().0));
-    // Also what is handed over while the run is to end.
+    // Includes messages that are handed over while the run is stopping.
     for from in (0..200_000).step_by(1000) {
         output.push(batch(from, from + 1000), &|| from > 100_000);
     }
@@ -249,7 +249,7 @@ fn who_blocks_loses_nothing() {
     assert_eq!(counts(&reader.join().unwrap()), whole(0, 200_000));
 }
 
-/// `localhost` also resolves to ::1; the address with the receiver gets everything.
+/// `localhost` also resolves to ::1; the address that has the receiver gets everything.
 #[test]
 fn all_addresses_of_a_name_are_tried() {
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -273,7 +273,7 @@ fn all_addresses_of_a_name_are_tried() {
     }
 }
 
-/// Refused datagrams do not count as delivered, and the receiver stays away until it accepts one.
+/// Refused datagrams do not count as delivered, and the receiver counts as away until it accepts one.
 #[test]
 fn refused_datagrams_wait_or_are_counted() {
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -288,7 +288,7 @@ fn refused_datagrams_wait_or_are_counted() {
     assert!(!lost.status().is_open);
     let status = lost.finish(&|| false);
     assert_eq!((status.ledger.delivered, status.ledger.dropped.total()), (0, 6), "{status:?}");
-    // A receiver that starts later gets them.
+    // A receiver that starts later gets the waiting messages.
     let options = OutputOptions { drain: Duration::from_secs(20), ..options };
     let mut late = Output::start("test", store(), way(&target, b""), options).unwrap();
     late.push(batch(0, 6), &|| false);
@@ -362,7 +362,7 @@ fn unix_sockets_confirm_what_was_read() {
     let mut lines = output(&format!("json+unix:{}", path.display()), 1 << 20, WhenFull::DropOldest);
     lines.push(batch(0, 1000), &|| false);
     let (stream, _) = listener.accept().unwrap();
-    // Nothing of it is confirmed as long as nobody reads.
+    // While the receiver does not read, none of it is confirmed.
     assert_eq!(lines.status().ledger.delivered, 0);
     drop(stream);
     let reader = std::thread::spawn(move || read_all(listener.accept().unwrap().0));
@@ -391,11 +391,11 @@ fn root_a_file_that_somebody_else_put_there_is_refused() {
 fn memory_of_delivered_messages_is_filled_again() {
     let folder = tempfile::tempdir().unwrap();
     let output = output(&format!("json:{}", folder.path().join("out").display()), 1 << 20, WhenFull::DropOldest);
-    // Few messages are copied, and their batch is filled again at once.
+    // A few messages are copied, and their batch is reused at once.
     let mut few = batch(0, 10);
     let memory_of_few = few.bytes_mut().as_ptr();
     assert_eq!(output.push(few, &|| false).bytes().as_ptr(), memory_of_few);
-    // Memory of many comes back some time after their delivery, in place of what is pushed then.
+    // The memory of many messages is reused some time after their delivery, for batches pushed then.
     let (mut memories, mut from) = (Vec::new(), 10);
     until("memory of a delivered batch comes back", || {
         let mut many = batch(from, from + 20_000);
@@ -408,7 +408,7 @@ fn memory_of_delivered_messages_is_filled_again() {
 
 type Brought = Arc<Mutex<Vec<(ThreadId, Vec<u8>)>>>;
 
-/// Takes at most so many bytes of each batch at once; notes which thread brought which bytes.
+/// Takes at most a fixed number of bytes of each batch at once; records which thread delivered which bytes.
 struct Noting {
     at_once_max: usize,
     brought: Brought,
@@ -451,7 +451,7 @@ fn who_hands_messages_over_delivers_what_goes_at_once() {
         let by_us =
             |by_us: bool| brought.lock().unwrap().iter().any(|(thread, _)| (*thread == current().id()) == by_us);
         let mut messages = 0;
-        // The other thread may be about to sleep, and delivers the first ones.
+        // The output's thread may be about to sleep, and delivers the first ones.
         until("this thread delivers", || {
             output.push(batch(messages, messages + 1), &|| false);
             messages += 1;
@@ -466,8 +466,8 @@ fn who_hands_messages_over_delivers_what_goes_at_once() {
     }
 }
 
-/// Takes a batch, and is reset with the next one. The kernel tells of that once; asked again, the connection has merely
-/// ended.
+/// Takes one batch, and fails with a reset at the next one. The kernel reports a reset only once: afterwards the
+/// connection seems to have ended in order.
 struct Resetting {
     is_reset: bool,
     taken: u64,
@@ -508,8 +508,8 @@ impl Transport for Resetting {
     fn close(&mut self) {}
 }
 
-/// What was the matter stays what the first caller was told: after a reset much may not have been read, after an end in
-/// order nothing.
+/// The error that the first caller got remains the cause: after a reset much may be unread, after an end in order
+/// nothing is.
 #[test]
 fn issue_12_a_reset_that_was_met_while_handing_over_is_no_end_in_order() {
     let causes = Arc::new(Mutex::new(Vec::new()));
@@ -519,7 +519,7 @@ fn issue_12_a_reset_that_was_met_while_handing_over_is_no_end_in_order() {
     let mut messages = 0;
     for round in 1..=5 {
         until("it is open", || output.status().is_open);
-        // The output's thread looks after its receiver by itself every 20 ms at most: by then it would.
+        // The output's thread checks its receiver at most every 20 ms: by then it would have done so.
         let opened = Instant::now();
         until("it may look again", || opened.elapsed() > Duration::from_millis(25));
         until("it is reset", || {

@@ -1,4 +1,4 @@
-//! The transport to PostgreSQL, with a server of its own for each test.
+//! The transport to PostgreSQL, with a separate server for each test.
 #![cfg(feature = "postgres")]
 #![allow(clippy::unwrap_used)]
 
@@ -52,7 +52,7 @@ fn transport(url: &str) -> Box<dyn Transport> {
     open_transport(&target, TransportOptions { file_header: shape().to_header(), ..Default::default() }).unwrap()
 }
 
-/// Hands all of it over.
+/// Sends the whole batch.
 fn send(to: &mut dyn Transport, batch: &Batch) -> io::Result<u64> {
     let (mut at, mut refused) = (0, 0);
     while at < batch.bytes().len() {
@@ -90,7 +90,7 @@ fn rows_come_to_lie_in_the_table() {
     let odd =
         server.query("SELECT replace(replace(text, E'\\t', 'TAB'), E'\\n', 'LF') FROM \"a \"\"log\"\"\" WHERE n = 2");
     assert_eq!(odd, ["'; --\\TABLF\\x00\\xff"]);
-    // A column that an earlier run did not have, and a view that somebody else has made.
+    // A column that an earlier run did not have, and a view that another program has made.
     server.query(
         "ALTER TABLE \"a \"\"log\"\"\" DROP COLUMN addr CASCADE; DROP VIEW seen; CREATE VIEW seen AS SELECT 1 AS x",
     );
@@ -126,7 +126,7 @@ fn what_is_wrong_is_said_with_what_helps() {
     let require = said(&format!("{}?sslmode=require", tcp("fw:hunter2", "postgres")));
     assert!(require.contains("TLS"), "{require}");
     assert!(said("postgres://a@127.0.0.1:1/d").contains("cannot connect to 127.0.0.1:1"));
-    // Whoever may only insert needs no more once the table is there.
+    // Once the table exists, a role with only the right to insert is enough.
     let mut db = transport(&server.url(""));
     db.open().unwrap();
     server.query("GRANT INSERT ON \"a \"\"log\"\"\" TO poor");
@@ -278,8 +278,8 @@ fn certificates_are_judged_as_sslmode_says() {
     }
 }
 
-/// Carries connections to a server, and cuts one where the answer to the third COMMIT comes. With `forwards` false, the
-/// COMMIT does not even reach the server.
+/// Forwards connections to a server, and cuts one when the answer to the third COMMIT arrives. With `forwards` false,
+/// that COMMIT does not even reach the server.
 fn cut_at_commit(server: u16, forwards: bool) -> u16 {
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
@@ -304,14 +304,14 @@ fn cut_at_commit(server: u16, forwards: bool) -> u16 {
             });
             let mut place = [0; 65_536];
             while let Ok(bytes @ 1..) = from_client.read(&mut place) {
-                // The one that makes the table is not meant.
+                // Ignore the COMMIT that creates the table.
                 let is_commit = place[..bytes].ends_with(b"COMMIT\0") && bytes < 20;
                 commits += u32::from(is_commit);
                 if is_commit && commits == 3 {
                     is_cut.store(true, std::sync::atomic::Ordering::SeqCst);
                     if !forwards {
                         let _ = from_client.shutdown(std::net::Shutdown::Both);
-                        // The server's end stays open for a while: it knows of nothing.
+                        // The server's end stays open for a while: the server does not notice the cut.
                         std::thread::sleep(Duration::from_millis(300));
                         break;
                     }
@@ -347,7 +347,7 @@ fn a_commit_whose_answer_is_lost_is_asked_for() {
     }
 }
 
-/// Delivers 200 batches while `trouble` goes on; each row must be there once.
+/// Delivers 200 batches while `trouble` causes faults; each row must arrive exactly once.
 fn nothing_is_lost(purpose: &str, trouble: impl Fn(&mut Server, u64)) {
     let Some(mut server) = Server::start(purpose) else { return };
     let mut output = output(&server.url(""));

@@ -1,4 +1,4 @@
-//! A full queue: whatever is pushed, delivered and dropped, each message is in one count, and order stays.
+//! A full queue: for any pushes, deliveries and drops, each message is in exactly one count, and the order is kept.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use export::{Batch, MemoryStore, Pushed, Store, WhenFull};
@@ -14,7 +14,7 @@ fn batch(classes: &[u16]) -> Batch {
     batch
 }
 
-/// Messages that wait from `number` on.
+/// Number of messages that wait from `number` on.
 fn waiting(store: &mut MemoryStore, mut number: u64) -> u64 {
     let mut messages = 0;
     while let Some(batch) = store.get(number).unwrap() {

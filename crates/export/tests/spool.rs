@@ -1,4 +1,5 @@
-//! Spools: what was stored is there again, whole and once, whatever ends the program; what is not is counted.
+//! Spools: stored messages are recovered completely and once, even after a kill or a power failure; lost ones are
+//! counted.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use export::{Batch, Drops, Ledger, Output, OutputOptions, Pushed, Recovered, Spool, SpoolError, SpoolOptions};
@@ -19,7 +20,7 @@ fn options(bytes_max: u64) -> SpoolOptions {
     SpoolOptions { sync: SyncWhen::Never, ..SpoolOptions::new(bytes_max) }
 }
 
-/// A child of another test has our lock until its exec.
+/// Retries while the lock is held: a child process of another test inherits it until its exec.
 fn open(dir: &Path, options: SpoolOptions) -> (Spool, Recovered) {
     let begin = Instant::now();
     loop {
@@ -39,7 +40,7 @@ fn batch<S: AsRef<str>>(texts: impl IntoIterator<Item = S>) -> Batch {
     batch
 }
 
-/// The directory of the one spool below `dir`.
+/// The directory of the only spool below `dir`.
 fn place(dir: &Path) -> PathBuf {
     let mut found = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
     found.next().unwrap()
@@ -52,7 +53,7 @@ fn segments(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Messages of these classes.
+/// A batch of messages with these classes.
 fn batch_of(messages: impl IntoIterator<Item = (u16, String)>) -> Batch {
     let mut batch = Batch::new();
     for (class, text) in messages {
@@ -63,7 +64,7 @@ fn batch_of(messages: impl IntoIterator<Item = (u16, String)>) -> Batch {
     batch
 }
 
-/// Every message from number `from` on.
+/// Reads every message from number `from` on.
 fn read_all(spool: &mut Spool, from: u64) -> BTreeMap<u64, String> {
     let (mut all, mut next) = (BTreeMap::new(), from);
     while let Some(batch) = spool.get(next).unwrap() {
@@ -80,13 +81,13 @@ fn read_all(spool: &mut Spool, from: u64) -> BTreeMap<u64, String> {
     all
 }
 
-/// What stands between a spool and its users: the counts, as an output keeps them.
+/// A spool with the counts that an output would keep.
 struct User {
     spool: Spool,
     ledger: Ledger,
-    /// What was stored, in order: each text is another one. Those that went to make room are among them.
+    /// All stored texts in order, each of them unique, including those that were dropped to make room.
     stored: Vec<String>,
-    /// Messages that were ever pushed.
+    /// Messages pushed in total.
     pushed: u64,
     delivered_to: u64,
 }
@@ -129,7 +130,7 @@ impl User {
         self.settle();
     }
 
-    /// Everything that waits is as it was stored, in order, and the counts add up.
+    /// Checks that all waiting messages are unchanged and in order, and that the counts add up.
     fn check(&mut self) {
         let waiting: Vec<String> = read_all(&mut self.spool, self.delivered_to).into_values().collect();
         self.settle();
@@ -144,18 +145,18 @@ enum Step {
     Push {
         messages: u64,
         length: usize,
-        /// So many take turns.
+        /// Number of classes that take turns.
         classes: u16,
         when_full: WhenFull,
     },
     Deliver,
-    /// What waits was handed over, and nothing is confirmed.
+    /// The waiting messages were handed over, and none is confirmed.
     LetGo,
-    /// The run ends in order.
+    /// The run ends in order, and the spool is reopened.
     Reopen,
     /// The program is killed.
     Kill,
-    /// The power fails: of the newest file, a part is missing or was never written.
+    /// The power fails: a part of the newest file is missing or was never written.
     Cut {
         part: f64,
         zeros: bool,
@@ -229,7 +230,7 @@ proptest! {
     }
 }
 
-/// A message that was refused leaves nothing in the spool but its count.
+/// A refused message leaves only its count in the spool.
 #[test]
 fn what_a_full_spool_refused_is_counted_after_a_kill() {
     let steps = |refused| {
@@ -242,7 +243,8 @@ fn what_a_full_spool_refused_is_counted_after_a_kill() {
     play(steps(5));
 }
 
-/// What was in memory to stand for others when the program was killed is lost, and what it stands for keeps its count.
+/// A record in memory that stood for others is lost if the program is killed; the records it stands for keep their
+/// count.
 #[test]
 fn issue_12_records_that_stand_for_others_are_counted_after_a_kill() {
     let dir = tempfile::tempdir().unwrap();
@@ -254,7 +256,7 @@ fn issue_12_records_that_stand_for_others_are_counted_after_a_kill() {
         Output::start("test", Box::new(spool), transport, options).unwrap()
     };
     let (spool, _) = open(dir.path(), options(1 << 20));
-    // Never ended: as the position lies on the disk then, a kill leaves it.
+    // The output is never ended: the position on disk is the one that a kill would leave.
     let output = start(spool);
     output.note_unsent(500, 20, 7);
     output.note_unsent(100, 0, 6);
@@ -270,7 +272,7 @@ fn issue_12_records_that_stand_for_others_are_counted_after_a_kill() {
     assert_eq!((spool.ledger().dropped.lost, recovered.lost), (6, 0), "once");
 }
 
-/// Texts `from..to` as one batch.
+/// One batch with the texts `from..to`.
 fn numbered(from: u64, to: u64) -> Batch {
     batch((from..to).map(|number| format!("{number:08}\n")))
 }
@@ -333,7 +335,7 @@ fn two_programs_do_not_use_one_spool() {
     Spool::open(dir.path(), "json:/another", options(1 << 20)).unwrap();
 }
 
-/// What is said of a spool after `change`; it must be as it was before.
+/// Opens a spool after `change` and returns the error.
 fn refused(change: impl FnOnce(&Path)) -> String {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("spool");
@@ -470,7 +472,7 @@ fn spools_that_no_output_uses_are_named() {
     assert_eq!(others, [("json:/a-b".to_owned(), 3)]);
 }
 
-/// A connection that breaks has messages sent again that were handed over before: the disk has them.
+/// After a broken connection, messages that were handed over before are sent again: they are on the disk.
 #[test]
 fn issue_12_what_was_handed_over_takes_no_memory_and_is_there_again() {
     let dir = tempfile::tempdir().unwrap();
@@ -548,7 +550,7 @@ fn what_a_full_disk_does_not_take_in_the_end_is_counted() {
     assert_eq!((recovered.waiting, spool.ledger().waiting()), (0, 0));
 }
 
-/// The same on a real file system that is full.
+/// Like the test above, on a real file system that is full.
 #[test]
 fn root_a_full_file_system_loses_nothing() {
     if !sys::sandbox::root_or_skip("mounting a file system of 2 MiB") {
@@ -556,7 +558,7 @@ fn root_a_full_file_system_loses_nothing() {
     }
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().to_owned();
-    // Mounts are a thread's own business after this.
+    // After this, mounts affect only this thread.
     std::thread::spawn(move || {
         sys::sandbox::own_mounts().unwrap();
         sys::sandbox::small_tmpfs(&path, 2 << 20).unwrap();
@@ -585,7 +587,7 @@ fn root_a_full_file_system_loses_nothing() {
     .unwrap();
 }
 
-/// Not a test by itself: what `issue_12_kill_9…` runs in another process.
+/// The child process of `issue_12_kill_9…`; not a test by itself.
 #[test]
 fn child_writes_until_it_is_killed() {
     let Some(dir) = std::env::var_os("NETWREN_TEST_SPOOL") else { return };
@@ -595,7 +597,7 @@ fn child_writes_until_it_is_killed() {
         ledger.seen += 100;
         spool.push(numbered(from, from + 100), WhenFull::Block, 0);
         spool.checkpoint(&ledger).unwrap();
-        // What stands here was handed over before.
+        // Record how many messages were handed over.
         fs::write(Path::new(&dir).join("pushed"), format!("{:020}", from + 100)).unwrap();
     }
 }
@@ -668,7 +670,7 @@ fn issue_12_what_a_receiver_is_away_for_is_delivered_by_the_next_run() {
     assert!(segments(dir.path()).is_empty(), "delivered messages take no room");
 }
 
-/// A receiver is killed with much unread. What is sent again is in no memory any more.
+/// A receiver is killed with many unread messages. The memory no longer has those that must be sent again.
 #[test]
 fn issue_12_what_a_killed_receiver_had_not_read_comes_from_the_disk() {
     const MESSAGES: u64 = 60_000;
@@ -687,7 +689,7 @@ fn issue_12_what_a_killed_receiver_had_not_read_comes_from_the_disk() {
     for first in (0..MESSAGES).step_by(1000) {
         output.push(batch((first..first + 1000).map(|number| format!("{number:08} {text}\n"))), &|| false);
     }
-    // At its end a run leaves to the next one what an absent receiver does not take.
+    // At its end, a run leaves the messages for an absent receiver to the next run.
     let begin = Instant::now();
     while output.status().ledger.delivered < MESSAGES {
         assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", output.status());

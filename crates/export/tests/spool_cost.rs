@@ -1,6 +1,5 @@
-//! What storing a message costs:
-//! `SPOOL_MESSAGES=20000000 cargo test --release -p export --test spool_cost -- --nocapture`,
-//! with `SPOOL_DIR` for another file system. Without the variable, once and small.
+//! The cost of storing a message: `SPOOL_MESSAGES=20000000 cargo test --release -p export --test spool_cost --
+//! --nocapture`, with `SPOOL_DIR` for another file system. Without SPOOL_MESSAGES, the test makes one small run.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use export::{Batch, Ledger, MemoryStore, Pushed, Spool, SpoolOptions, Store, SyncWhen, WhenFull};
@@ -10,7 +9,7 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Messages of 250 bytes, 1,000 in a batch.
+/// A batch of 1,000 messages of 250 bytes each.
 fn batch() -> Batch {
     let mut batch = Batch::new();
     for _ in 0..1000 {
@@ -20,7 +19,7 @@ fn batch() -> Batch {
     batch
 }
 
-/// Nanoseconds of CPU a message, where the receiver keeps up (`keeps_up`), or is away.
+/// Measures nanoseconds of CPU per message while the receiver keeps up (`keeps_up`) or is away.
 fn cost(mut store: Box<dyn Store>, messages: u64, keeps_up: bool) -> u64 {
     let mut ledger = Ledger::default();
     let begin = sys::clock::thread_cpu_ns();

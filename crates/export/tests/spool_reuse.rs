@@ -1,4 +1,4 @@
-//! A file whose messages were delivered is written again, and nothing of what it had comes back.
+//! Reuse of files whose messages were delivered: none of the old messages comes back.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use export::{Batch, Ledger, Pushed, Recovered, Spool, SpoolOptions, Store, SyncWhen, WhenFull};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const TARGET: &str = "json+tcp://192.0.2.1:5140";
 /// Bytes of a segment's header.
 const HEADER: usize = 32;
-/// Bytes of a batch's head, and of the length of a short message.
+/// Bytes of a batch's head and of the length of a short message.
 const HEAD: usize = 40 + 1;
 
 fn open(dir: &Path) -> (Spool, Recovered) {
@@ -24,7 +24,7 @@ fn push(spool: &mut Spool, message: &[u8]) {
     assert!(matches!(spool.push(batch, WhenFull::Block, 0), Pushed::Kept { dropped: 0 }));
 }
 
-/// The receiver takes everything; `ledger` is kept.
+/// Delivers everything, and updates `ledger`.
 fn deliver(spool: &mut Spool, ledger: &mut Ledger) {
     while let Some(batch) = spool.get(ledger.delivered).unwrap() {
         ledger.delivered = batch.end();
@@ -44,7 +44,7 @@ fn waiting(spool: &mut Spool) -> Vec<Vec<u8>> {
     all
 }
 
-/// Files of the spool whose names end so.
+/// Files of the spool whose names end with `end`.
 fn files(dir: &Path, end: &str) -> Vec<PathBuf> {
     let mut dirs = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     let place = dirs.find(|path| path.is_dir()).unwrap();
@@ -83,7 +83,7 @@ fn issue_12_a_delivered_file_is_written_again() {
     let found = files(dir.path(), "segment");
     assert_eq!(found.len(), 1);
     assert!(len(&found[0]) > old.len(), "what was there is there");
-    // As if it were killed.
+    // Without `sync`, this is like a kill.
     drop(spool);
     let (mut spool, recovered) = open(dir.path());
     assert_eq!((recovered.waiting, recovered.lost, recovered.torn_files, recovered.was_killed), (2, 0, 0, true));
@@ -91,7 +91,7 @@ fn issue_12_a_delivered_file_is_written_again() {
     assert_eq!(len(&found[0]), HEADER + 2 * HEAD + 11, "the rest is cut off");
     ledger = spool.ledger();
     assert_eq!((ledger.seen, ledger.delivered), (53, 51));
-    // In order: what waits is kept, and no file that was delivered.
+    // After an end in order, waiting messages are kept, and no delivered file is.
     push(&mut spool, &old);
     spool.release(spool.end() - 1).unwrap();
     (ledger.seen, ledger.delivered) = (54, 53);
@@ -123,14 +123,14 @@ fn issue_12_four_files_are_kept_at_most() {
     assert!(sealed.iter().all(|len| *len == sealed[0]), "{sealed:?}");
     deliver(&mut spool, &mut ledger);
     assert_eq!((files(dir.path(), "segment").len(), files(dir.path(), "new").len()), (0, 4));
-    // They are used first.
+    // The reused files are filled first.
     for _ in 0..8 {
         push(&mut spool, &[b'n'; 100_000]);
     }
     assert_eq!((files(dir.path(), "new").len(), waiting(&mut spool).len()), (0, 8));
 }
 
-/// The bytes of a batch with one message, `message`, as it would lie in a file behind two others.
+/// The bytes of a batch with one message, `message`, at the position after two others in a file.
 fn third(message: &[u8]) -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     let (mut spool, _) = open(dir.path());
@@ -140,7 +140,7 @@ fn third(message: &[u8]) -> Vec<u8> {
     fs::read(&files(dir.path(), "segment")[0]).unwrap().split_off(HEADER + 2 * (HEAD + 1))
 }
 
-/// Whose packets are shipped chooses what lies in the file: a batch that follows the last one by its number.
+/// The sender of a packet chooses bytes in the file: here a forged batch whose number follows the last one.
 #[test]
 fn issue_12_what_a_message_holds_never_becomes_a_batch() {
     let dir = tempfile::tempdir().unwrap();
@@ -159,7 +159,7 @@ fn issue_12_what_a_message_holds_never_becomes_a_batch() {
     assert_eq!(waiting(&mut spool), [real.to_vec()]);
 }
 
-/// The power fails: the disk has the file's new name, but what was written into it only in part.
+/// The power fails: the disk has the file's new name, but only a part of the bytes written to it.
 #[test]
 fn issue_12_what_the_disk_has_of_a_file_that_is_written_again() {
     for torn_at in [0, HEADER, HEADER + HEAD + 1] {
@@ -174,7 +174,7 @@ fn issue_12_what_the_disk_has_of_a_file_that_is_written_again() {
         opened.write_all_at(&before[torn_at..], torn_at as u64).unwrap();
         let (mut spool, recovered) = open(dir.path());
         assert_eq!(recovered.waiting, 0, "from byte {torn_at} on it is as before");
-        // Behind a whole header stands the old batch, or the head of the new one.
+        // A complete header is followed by the old batch or by the head of the new one.
         assert_eq!(recovered.torn_files, u64::from(torn_at != HEADER), "from byte {torn_at} on");
         assert!(waiting(&mut spool).is_empty() && recovered.was_killed);
         let ledger = spool.ledger();

@@ -1,4 +1,4 @@
-//! A full spool: who floods it drops what is its own, whatever ends the program meanwhile.
+//! A full spool: a class that floods it loses only its own messages, even if the program is killed in between.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use export::{Batch, Drops, Ledger, Pushed, Recovered, Spool, SpoolOptions, Store, SyncWhen, WhenFull};
@@ -20,7 +20,7 @@ fn open_with(dir: &Path, bytes_max: u64, sync: SyncWhen) -> (Spool, Recovered) {
     Spool::open(dir, "json+tcp://192.0.2.1:5140", options).unwrap()
 }
 
-/// Messages of these classes, each of so many bytes, with a number of its class in it.
+/// Messages of these classes with `length` bytes each, numbered within their class.
 fn batch(classes: impl IntoIterator<Item = u16>, length: usize, numbers: &mut [u64; 256]) -> Batch {
     let mut batch = Batch::new();
     for class in classes {
@@ -35,7 +35,7 @@ fn batch(classes: impl IntoIterator<Item = u16>, length: usize, numbers: &mut [u
     batch
 }
 
-/// One of 50 messages is of the trickle.
+/// One message in 50 belongs to the trickle.
 fn mixed(messages: usize, at: &mut usize) -> Vec<u16> {
     *at += messages;
     (*at - messages..*at).map(|at| if at % 50 == 7 { TRICKLE } else { FLOOD }).collect()
@@ -49,7 +49,7 @@ fn push(spool: &mut Spool, batch: Batch, when_full: WhenFull) -> u64 {
     }
 }
 
-/// What waits: class and number of each message, in order.
+/// Class and number of each waiting message, in order.
 fn waiting(spool: &mut Spool) -> Vec<(u16, u64)> {
     let (mut all, mut next) = (Vec::new(), 0);
     while let Some(batch) = spool.get(next).unwrap() {
@@ -75,7 +75,7 @@ fn place(dir: &Path) -> PathBuf {
     found.next().unwrap()
 }
 
-/// The files of the spool with what is in them, but for the position and the lock.
+/// The files of the spool with their contents, except for the position and the lock.
 fn files(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let found = fs::read_dir(place(dir)).unwrap().map(|entry| entry.unwrap().path());
     let found = found.filter(|path| path.extension().is_some());
@@ -117,7 +117,7 @@ fn a_flood_of_one_class_pushes_none_of_others_out_of_a_spool() {
     }
 }
 
-/// Bytes that this thread has written by system calls.
+/// Bytes that this thread has written with system calls.
 fn written() -> u64 {
     let io = fs::read_to_string("/proc/thread-self/io").unwrap();
     io.lines().find_map(|line| line.strip_prefix("wchar: ")).unwrap().parse().unwrap()
@@ -125,7 +125,7 @@ fn written() -> u64 {
 
 #[test]
 fn making_room_writes_in_proportion_to_what_comes() {
-    // A flood and a trickle; many classes with the same; one with twice what many others have.
+    // A flood and a trickle; many equal classes; one class with twice as much as many others.
     let flood = |at: usize| if at % 50 == 7 { TRICKLE } else { FLOOD };
     let equal = |at: usize| (at % 100) as u16;
     let twice = |at: usize| (at % 101).min(99) as u16;
@@ -146,7 +146,7 @@ fn making_room_writes_in_proportion_to_what_comes() {
     }
 }
 
-/// A kill may come while files are written anew: before, and after, they take the place of others.
+/// A kill may come while files are rewritten: before or after the new file replaces the old ones.
 #[test]
 fn what_a_kill_leaves_of_a_file_that_is_written_anew_is_recognised() {
     let dir = tempfile::tempdir().unwrap();
@@ -191,14 +191,14 @@ fn what_a_kill_leaves_of_a_file_that_is_written_anew_is_recognised() {
         };
         let is_join = gone.len() == 1 && new.iter().zip(&old).any(|(new, old)| new.0 == old.0 && new.1 != old.1);
         if is_join && joined < 3 {
-            // The new file is there, and the one that became part of it is, too.
+            // The new file is there, and so is the old one that was merged into it.
             let (path, bytes) = gone[0];
             check(&|target| {
                 fs::write(target.join(path.file_name().unwrap()), bytes).unwrap();
             });
             joined += 1;
         } else if let Some(((path, bytes), _)) = changed.filter(|_| thinned < 3) {
-            // Half a file that was to take the place of another.
+            // Half a file that was to replace another.
             let name = path.with_extension("new");
             check(&|target| {
                 fs::write(target.join(name.file_name().unwrap()), &bytes[..bytes.len() / 2]).unwrap();
@@ -210,7 +210,7 @@ fn what_a_kill_leaves_of_a_file_that_is_written_anew_is_recognised() {
     assert_eq!((joined, thinned), (3, 3));
 }
 
-/// Not a test by itself: what `issue_12_a_killed_flood…` runs in another process.
+/// The child process of `issue_12_a_killed_flood…`; not a test by itself.
 #[test]
 fn child_floods_until_it_is_killed() {
     let Some(dir) = std::env::var_os("NETWREN_TEST_FLOOD") else { return };
@@ -218,7 +218,7 @@ fn child_floods_until_it_is_killed() {
     let (mut spool, _) = open(dir);
     let mut ledger = spool.ledger();
     let mut numbers = [0; 256];
-    // Where the run before was killed: it may have stored more than it had noted.
+    // Continue where the last run was killed: it may have stored more than it had recorded.
     let all = waiting(&mut spool);
     numbers[usize::from(TRICKLE)] = of(TRICKLE, &all).last().map_or(0, |last| last + 1);
     let mut at = 0;
@@ -228,7 +228,7 @@ fn child_floods_until_it_is_killed() {
         ledger.dropped.full += push(&mut spool, batch, WhenFull::DropOldest);
         ledger.dropped.add(&spool.take_drops());
         spool.checkpoint(&ledger).unwrap();
-        // What stands here was handed over before.
+        // Record how many messages were handed over.
         fs::write(dir.join("pushed"), format!("{:020}", numbers[usize::from(TRICKLE)])).unwrap();
     }
 }
@@ -260,7 +260,7 @@ fn issue_12_a_killed_flood_pushes_nothing_of_others_out() {
     }
 }
 
-/// Where the disk takes nothing, what waits in memory is shared.
+/// While the disk rejects writes, the classes share the memory.
 #[test]
 fn while_the_disk_is_full_a_flood_drops_its_own() {
     let dir = tempfile::tempdir().unwrap();
@@ -283,7 +283,7 @@ fn while_the_disk_is_full_a_flood_drops_its_own() {
     assert_eq!((waiting(&mut spool), recovered.waiting, spool.ledger()), (all.clone(), all.len() as u64, ledger));
 }
 
-/// A disk that takes messages, but not while a file is written anew, costs that file.
+/// If the disk takes messages but no rewritten file, the whole file is dropped.
 #[test]
 fn a_file_that_cannot_be_written_anew_goes_whole_and_is_counted() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Outputs by TLS against real receivers: rustls in this process, openssl in another.
+//! Outputs over TLS against real receivers: rustls in this process, openssl in another.
 #![cfg(feature = "tls")]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -46,7 +46,7 @@ fn delivered(status: &Status, messages: u64) {
     assert_eq!((ledger.seen, ledger.delivered, ledger.dropped.total()), (messages, messages, 0), "{status:?}");
 }
 
-/// What is wrong with the receiver, once it was tried.
+/// Waits for the first fault of the receiver and returns it.
 fn wrong_with(output: &Output) -> String {
     until("it has failed", || output.status().failures > 0);
     let status = output.status();
@@ -96,7 +96,7 @@ impl Receiver {
     }
 }
 
-/// All that comes; an error unless TLS ends in order.
+/// Reads everything; returns an error unless TLS ends in order.
 fn read_all(mut stream: impl Read) -> String {
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
@@ -128,7 +128,7 @@ fn messages_arrive_once_and_tls_ends_in_order() {
     }
 }
 
-/// A receiver that says back what it gets, first; one that leaves TLS behind, or never knew it, after that.
+/// First a receiver that echoes everything, then one that leaves TLS or never uses it.
 #[test]
 fn issue_12_what_a_receiver_answers_costs_no_message() {
     const MESSAGES: u64 = 1_000_000;
@@ -138,7 +138,7 @@ fn issue_12_what_a_receiver_answers_costs_no_message() {
     let receiver = Receiver::new(&authority, "receiver");
     let mut output = output(&receiver.address(), &files(&authority, None));
     let reader = std::thread::spawn(move || {
-        // No TLS at all, then TLS up to the first part of the messages.
+        // The first connection has no TLS at all, the second has TLS up to the first part of the messages.
         receiver.listener.accept().unwrap().0.write_all(&[0xa5; 64 << 10]).unwrap();
         let (mut part, mut stream) = (vec![0; 64 << 10], receiver.accept());
         let first = stream.read(&mut part).unwrap();
@@ -165,7 +165,8 @@ fn issue_12_what_a_receiver_answers_costs_no_message() {
     assert_eq!(heard.len() as u64, MESSAGES, "{status:?}");
 }
 
-/// It reads when everything is in its kernel and nothing more comes; rustls gives up where it cannot answer.
+/// The receiver starts to read once everything is in its kernel and no more arrives; rustls gives up if it cannot
+/// answer.
 #[test]
 fn issue_12_a_receiver_that_answers_late_is_listened_to_until_it_ends() {
     require_tool!("openssl");
@@ -215,7 +216,7 @@ fn a_receiver_that_demands_a_certificate_gets_ours() {
         assert!(said.starts_with(&format!("{address} refuses our certificate in /")), "{said}");
         assert!(said.ends_with("old.pem: it has expired"), "{said}");
         drop(expired);
-        // A connection that was begun meanwhile waits to be accepted, and is told nothing.
+        // A connection begun in the meantime waits to be accepted, and gets no answer.
         let receiver = reader.join().unwrap();
         receiver.listener.set_nonblocking(true).unwrap();
         while receiver.listener.accept().is_ok() {}
@@ -269,14 +270,14 @@ fn who_speaks_no_tls_is_named() {
     std::io::Write::write_all(&mut stream, b"220 mail.example ESMTP\r\n").unwrap();
     assert_eq!(wrong_with(&plain), format!("{address} does not speak TLS"));
     drop((plain, stream));
-    // Another one says nothing at all.
+    // Another receiver is completely silent.
     let begin = Instant::now();
     let silent = output(&address, &files(&authority, None));
     assert_eq!(wrong_with(&silent), format!("{address} did not finish the TLS handshake within 5 s"));
     assert!(begin.elapsed() < Duration::from_secs(15));
 }
 
-/// Reads some lines, leaves others unread, and is gone.
+/// Reads some lines, leaves others unread, and closes.
 fn read_some(stream: StreamOwned<ServerConnection, TcpStream>, lines: usize) -> String {
     let mut reader = BufReader::with_capacity(90, stream);
     let mut text = String::new();
@@ -361,7 +362,7 @@ fn openssl_receives_what_is_sent() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // It ends when its input does, whatever it has not read.
+    // It ends when its input ends, even with unread data.
     let (input, mut text) = (server.stdin.take(), server.stdout.take().unwrap());
     let reader = std::thread::spawn(move || {
         let mut all = String::new();

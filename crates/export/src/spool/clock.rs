@@ -1,20 +1,20 @@
-//! The spool's clock: it only goes forward, whatever is done to the clock of the machine.
+//! The spool's clock, which only goes forward even if the machine's clock is set.
 
 use super::position::Position;
 
-/// Nanoseconds that the spool has existed.
+/// Nanoseconds since the spool was made.
 #[derive(Debug)]
 pub(super) struct SpoolClock {
     base: u64,
     started: u64,
 }
 
-/// What the machine's clocks say.
+/// Readings of the machine's clocks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Times {
     pub(super) wall: u64,
     pub(super) uptime: u64,
-    /// Which start of the machine this is; 0 if the kernel does not tell.
+    /// A hash of the kernel's boot id; 0 if it is unknown.
     pub(super) boot: u64,
 }
 
@@ -25,8 +25,8 @@ impl Times {
         Times { wall: sys::clock::wall_ns(), uptime: sys::clock::boottime_ns(), boot: hash >> 1 }
     }
 
-    /// Time since `position` was written. Within one start of the machine its clock of the time of day means nothing;
-    /// across a start it counts, but no less than the time since the start.
+    /// Returns the time since `position` was written. Within one boot, the wall clock is ignored. After a reboot the
+    /// wall clock counts, but the result is at least the time since the boot.
     fn since(&self, position: &Position) -> u64 {
         if self.boot == position.boot && self.boot != 0 {
             self.uptime.saturating_sub(position.uptime)
@@ -37,7 +37,7 @@ impl Times {
 }
 
 impl SpoolClock {
-    /// Goes on where `position` was written, and no earlier than `newest`, the newest stamp in the spool.
+    /// Continues from `position`, but not earlier than `newest`, the newest stamp in the spool.
     pub(super) fn new(position: Option<&Position>, newest: u64, now: Times) -> SpoolClock {
         let base = position.map_or(0, |position| position.clock.saturating_add(now.since(position)));
         SpoolClock { base: base.max(newest), started: now.uptime }

@@ -1,4 +1,4 @@
-//! The segments of a spool: what is appended, read and removed.
+//! The segments of a spool on disk: appends, reads and removes them.
 
 use super::place::Place;
 use super::reuse::{Active, DeliveredFiles, KEEPS_UP_BYTES, REUSE_BYTES};
@@ -14,31 +14,31 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Segments in order, and the files that are open.
+/// The segments in order, and the open files.
 #[derive(Debug)]
 pub(super) struct Disk {
     pub(super) place: Place,
     pub(super) segments: VecDeque<Segment>,
     /// Bytes of all segments.
     pub(super) bytes: u64,
-    /// The largest segment has so many bytes and the rest of a batch,
+    /// A segment of at least this many bytes is followed by a new one.
     segment_bytes: u64,
-    /// and one that is so old, in nanoseconds.
+    /// A segment of at least this age, in ns, is followed by a new one.
     segment_age: u64,
     /// The last segment, if batches may be appended to it.
     active: Option<Active>,
-    /// Files that may become segments again.
+    /// Files of delivered segments that may be reused.
     delivered: DeliveredFiles,
-    /// Segments before that one which were written since they were last taken by [`Disk::take_unsynced`].
+    /// Segments before the active one that were written since the last [`Disk::take_unsynced`].
     unsynced: Vec<(u64, Arc<File>)>,
-    /// False if nobody asks for them.
+    /// Whether `unsynced` is filled; false if no syncer takes them.
     keeps_unsynced: bool,
     syncs_always: bool,
-    /// The segment that is being read, by its first number.
+    /// The segment that is being read: its first number and its file.
     reading: Option<(u64, File)>,
-    /// A place in it: its first number, the number of a message, where its batch begins.
+    /// A known position in it: its first number, the number of a message, and the offset of that message's batch.
     cursor: (u64, u64, u64),
-    /// Head and lengths of the batch that is being written.
+    /// Scratch memory for the head and lengths of the batch that is being written.
     head: Vec<u8>,
 }
 
@@ -62,7 +62,7 @@ impl Disk {
         }
     }
 
-    /// Appends a batch by one system call. After an error nothing of it is there.
+    /// Appends a batch with one system call. After an error, the segment ends where it did before.
     pub(super) fn append(&mut self, batch: &Batch, stamp: u64) -> io::Result<()> {
         let goes_on = self.active.is_some()
             && self.segments.back().is_some_and(|last| {
@@ -78,7 +78,7 @@ impl Disk {
             return Err(io::ErrorKind::NotFound.into());
         };
         if let Err(error) = active.write(&self.head, batch.bytes(), last.len) {
-            // If this fails, too, the next batch is written over the torn one.
+            // If this also fails, the next batch overwrites the torn one.
             let _ = active.cut(last.len);
             self.forget_delivered();
             return Err(error);
@@ -89,7 +89,7 @@ impl Disk {
         Ok(())
     }
 
-    /// A segment of so many bytes is followed by a new one now.
+    /// Size in bytes at which a segment is followed by a new one, at present.
     pub(super) fn segment_bytes_max(&self) -> u64 {
         if self.bytes < KEEPS_UP_BYTES { self.segment_bytes.min(REUSE_BYTES) } else { self.segment_bytes }
     }
@@ -97,7 +97,7 @@ impl Disk {
     fn create(&self, name: &str) -> io::Result<File> {
         let folder = &self.place.folder;
         let created = folder.create(name).or_else(|error| {
-            // One that could not be removed: its messages are not known any more.
+            // A file that could not be removed. Its messages are forgotten.
             if error.errno == sys::Errno::EXIST {
                 folder.remove(name)?;
                 return folder.create(name);
@@ -127,7 +127,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Nothing is appended to the last segment any more.
+    /// Ends the last segment: no more batches are appended to it.
     pub(super) fn seal(&mut self) {
         if let Some(mut active) = self.active.take() {
             let Some(last) = self.segments.back() else { return };
@@ -135,7 +135,7 @@ impl Disk {
                 self.remove(self.segments.len() - 1);
                 return;
             }
-            // What stays there is known to be old by its numbers.
+            // If old bytes stay there, their numbers show that they are old.
             let _ = active.cut_old(last.len);
             if self.keeps_unsynced {
                 self.unsynced.push((last.first, active.file));
@@ -143,15 +143,15 @@ impl Disk {
         }
     }
 
-    /// Removes a segment; `None` if there is none with that index. A file that cannot be removed is found again when
-    /// the spool is opened, and its messages, which the position says are delivered, are not.
+    /// Removes a segment; `None` without a segment at that index. If the file cannot be removed, it is found again
+    /// when the spool is next opened; messages in it that the position counts as delivered are not delivered again.
     pub(super) fn remove(&mut self, index: usize) -> Option<Segment> {
         let segment = self.let_go(index)?;
         let _ = self.place.folder.remove(segment::name_of(segment.first));
         Some(segment)
     }
 
-    /// Removes the oldest segment, which is delivered. Its file may be kept to be written again.
+    /// Removes the oldest segment, which is delivered. Its file may be kept for reuse.
     pub(super) fn retire(&mut self) {
         if let Some(segment) = self.let_go(0) {
             let is_small = segment.len < 2 * self.segment_bytes.min(REUSE_BYTES);
@@ -159,24 +159,24 @@ impl Disk {
         }
     }
 
-    /// Removes the files that were kept to be written again.
+    /// Removes the files that were kept for reuse.
     pub(super) fn forget_delivered(&mut self) {
         self.delivered.remove(&self.place);
     }
 
-    /// Forgets a segment, but for its file.
+    /// Forgets a segment but leaves its file.
     fn let_go(&mut self, index: usize) -> Option<Segment> {
         if index + 1 == self.segments.len() {
             self.active = None;
         }
         let segment = self.segments.remove(index)?;
-        // A removed file takes room as long as it is open.
+        // A removed file takes room while it is open.
         self.forget(segment.first);
         self.bytes -= segment.len;
         Some(segment)
     }
 
-    /// Closes the file of a segment that ends, or changes.
+    /// Closes the file of a segment that is removed or replaced.
     fn forget(&mut self, first: u64) {
         self.unsynced.retain(|(unsynced, _)| *unsynced != first);
         if self.reading.as_ref().is_some_and(|(reading, _)| *reading == first) {
@@ -187,8 +187,8 @@ impl Disk {
         }
     }
 
-    /// True if what is left of a segment after `gives` bytes are gone is to go into the file before it: so small rests
-    /// do not become files without number, and no more is written than in proportion to what is gone.
+    /// True if the rest of a segment, once `gives` bytes are removed, should be written into the file before it. This
+    /// avoids countless small files, and keeps the bytes written in proportion to the bytes removed.
     pub(super) fn should_join(&self, index: usize, gives: u64) -> bool {
         let before = index.checked_sub(1).and_then(|before| self.segments.get(before));
         let (Some(before), Some(segment)) = (before, self.segments.get(index)) else { return false };
@@ -197,9 +197,9 @@ impl Disk {
         len <= self.segment_bytes / 2 && before.len / 4 <= gives && age < self.segment_age
     }
 
-    /// Writes a segment anew without what `giving` takes out of it; if `joins`, into the file of the one before it.
-    /// Whenever the program is killed, either the old files are there or the new one. After an error nothing has
-    /// changed.
+    /// Rewrites a segment without the messages that `giving` takes out of it; if `joins`, into the file of the segment
+    /// before it. If the program is killed in between, either the old files or the new one remain. After an error
+    /// nothing has changed.
     pub(super) fn rewrite(&mut self, index: usize, joins: bool, giving: &mut Giving) -> io::Result<RewrittenAs> {
         if index + 1 == self.segments.len() {
             self.seal();
@@ -214,7 +214,7 @@ impl Disk {
                 return Err(io::Error::other("nothing went"));
             }
             if self.keeps_unsynced || self.syncs_always {
-                // The name is not to lead to a file that the disk does not have.
+                // The name must not lead to a file whose contents are not on the disk.
                 written.file.sync_data()?;
             }
             self.place.folder.rename(&new_name, segment::name_of(first)).map_err(of_sys)?;
@@ -232,7 +232,7 @@ impl Disk {
         Ok(RewrittenAs { first, kept: written.kept, gone: written.gone })
     }
 
-    /// Only of the last of these segments something goes.
+    /// Writes these segments into a new file. Messages are removed only from the last of them.
     fn write_anew(&self, indices: Range<usize>, name: &str, giving: &mut Giving) -> io::Result<Rewritten> {
         let old = || self.segments.range(indices.clone());
         let (first, until) = (old().next().map_or(0, |old| old.first), old().last().map_or(0, |old| old.end));
@@ -249,7 +249,7 @@ impl Disk {
         rewriter.finish()
     }
 
-    /// Reads from message `number` on, or from the first one after it. `None` if no segment has any.
+    /// Reads from message `number` on, or from the first one after it. `None` if no segment has such messages.
     pub(super) fn read(&mut self, number: u64, expired_before: u64) -> io::Result<Option<(u64, Read)>> {
         let index = self.segments.partition_point(|segment| segment.end <= number);
         let Some(segment) = self.segments.get(index) else { return Ok(None) };
@@ -259,7 +259,7 @@ impl Disk {
             match self.place.file(&segment::name_of(segment.first)) {
                 Ok(file) => self.reading = Some((segment.first, file)),
                 Err(SpoolError::Failed { error, .. }) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                // Removed or replaced by somebody else.
+                // Another program has removed or replaced it.
                 Err(_) => return Ok(Some((from, Read::Damaged { end: segment.end }))),
             }
         }
@@ -274,25 +274,25 @@ impl Disk {
         Ok(Some((from, read)))
     }
 
-    /// The files that were written since this was last asked.
+    /// Returns the files written since the last call.
     pub(super) fn take_unsynced(&mut self) -> Vec<Arc<File>> {
         let files = std::mem::take(&mut self.unsynced).into_iter().map(|(_, file)| file);
         files.chain(self.active.as_ref().map(|active| Arc::clone(&active.file))).collect()
     }
 
-    /// Has the disk take the last batch, before anybody counts on it.
+    /// Syncs the last batch to the disk, before it counts as stored.
     pub(super) fn sync_active(&mut self) -> io::Result<()> {
         self.active.as_mut().map_or(Ok(()), Active::sync)
     }
 }
 
-/// What became of a segment that was written anew.
+/// The result of [`Disk::rewrite`].
 pub(super) struct RewrittenAs {
-    /// The first number that the new file stands for.
+    /// The first number that the new file covers.
     pub(super) first: u64,
-    /// Numbers of messages that are in it.
+    /// Ranges of message numbers in it.
     pub(super) kept: Vec<(u64, u64)>,
-    /// Messages that went.
+    /// Number of removed messages.
     pub(super) gone: u64,
 }
 

@@ -1,11 +1,11 @@
-//! Why a spool cannot be used, with what to do.
+//! Reasons why a spool cannot be used, with what to do.
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use sys::SysError;
 
-/// A spool that was refused. Nothing in it was changed.
+/// The reason why a spool was refused. Nothing in it was changed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SpoolError {
@@ -13,53 +13,53 @@ pub enum SpoolError {
     InUse {
         /// The spool.
         path: PathBuf,
-        /// Its process id, if the lock file tells.
+        /// Its process id, if the lock file has it.
         pid: Option<u32>,
     },
     /// A directory or a file in it belongs to another user.
     Owner {
-        /// What.
+        /// The directory or the file.
         path: PathBuf,
-        /// Whose it is.
+        /// Its owner.
         uid: u32,
     },
     /// Others than the owner may write to it.
     Writable {
-        /// What.
+        /// The directory or the file.
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
     },
     /// It is a link.
     Link {
-        /// What.
+        /// The link.
         path: PathBuf,
     },
-    /// A file that no spool has.
+    /// The directory has a file that does not belong to a spool.
     Foreign {
-        /// What.
+        /// The file.
         path: PathBuf,
     },
     /// It was written by another version.
     Version {
-        /// What.
+        /// The file.
         path: PathBuf,
         /// The version of the format.
         found: u16,
     },
     /// A system call failed.
     Failed {
-        /// What was tried, on what.
+        /// The attempt and its object.
         what: String,
-        /// Why.
+        /// The cause.
         error: io::Error,
     },
 }
 
 impl SpoolError {
-    /// The error of a system call below `path`.
+    /// The error of a system call on `path`.
     pub(super) fn sys(path: PathBuf, error: &SysError) -> SpoolError {
-        // Links are not followed: the kernel says ELOOP of files, ENOTDIR of directories.
+        // Links are not followed: the kernel returns ELOOP for files and ENOTDIR for directories.
         let is_link = path.symlink_metadata().is_ok_and(|facts| facts.file_type().is_symlink());
         if is_link {
             return SpoolError::Link { path };

@@ -1,13 +1,13 @@
-//! A batch as it lies in a segment: a head of fixed size, the lengths of its messages, their bytes.
+//! A batch as stored in a segment: a head of fixed size, the lengths of its messages, and their bytes.
 //!
 //! ```text
 //! mark 4 · sum of the head 4 · sum of the rest 4 · messages 4 · first number 8 · stamp 8
 //! bytes of lengths 4 · bytes of messages 4
 //! lengths, each as LEB128 · classes · messages
 //! ```
-//! Classes are pairs of LEB128: a class, and how many messages are of it. Where none are written, it is class 0. They
-//! count among the bytes of lengths: a version that does not know them leaves them out.
-//! All numbers are little-endian. The head has a sum of its own, so that a damaged batch can be stepped over.
+//! Classes are pairs of LEB128 numbers: a class, and its number of messages. Without pairs, all messages have class 0.
+//! The pairs count among the bytes of lengths, so a version that does not know them skips them. All numbers are
+//! little-endian. The head has its own checksum, so that a damaged batch can be skipped.
 
 use crate::Batch;
 use crate::classes::ClassBytes;
@@ -30,19 +30,19 @@ pub(super) struct Head {
     pub(super) messages: u32,
     /// When it was stored, in nanoseconds of the spool's clock.
     pub(super) stamp: u64,
-    /// Sum of what comes after the head.
+    /// Checksum of the bytes after the head.
     sum: u32,
     lengths: u32,
     bytes: u32,
 }
 
 impl Head {
-    /// Number behind that of the last message.
+    /// Number of the last message, plus one.
     pub(super) fn end(&self) -> u64 {
         self.first.saturating_add(self.messages.into())
     }
 
-    /// Bytes of the whole batch, with its head.
+    /// Bytes of the whole batch, including its head.
     pub(super) fn size(&self) -> u64 {
         HEAD as u64 + u64::from(self.lengths) + u64::from(self.bytes)
     }
@@ -52,7 +52,7 @@ impl Head {
         self.lengths as usize
     }
 
-    /// The head that `bytes` begin with, if they do.
+    /// Parses the head at the beginning of `bytes`; `None` if it is damaged or something else.
     pub(super) fn parse(bytes: &[u8]) -> Option<Head> {
         let head = bytes.first_chunk::<HEAD>()?;
         let four = |at: usize| head.get(at..)?.first_chunk().map(|four| u32::from_le_bytes(*four));
@@ -66,12 +66,12 @@ impl Head {
             lengths: four(32)?,
             bytes: four(36)?,
         };
-        // A length is one byte at least: what comes from elsewhere makes no large table.
+        // A length takes at least one byte, so foreign bytes cannot make a large table.
         (is_whole && parsed.messages > 0 && parsed.messages <= parsed.lengths).then_some(parsed)
     }
 }
 
-/// Puts the head and the lengths of `batch` into `out`; its messages come after them as they are.
+/// Writes the head and the lengths of `batch` to `out`; the bytes of its messages follow unchanged.
 pub(super) fn encode(batch: &Batch, stamp: u64, out: &mut Vec<u8>) {
     out.clear();
     out.resize(HEAD, 0);
@@ -114,7 +114,7 @@ fn put_length(out: &mut Vec<u8>, mut length: u32) {
     out.push(length as u8);
 }
 
-/// Writes all of `parts` behind one another from byte `at` on, by one system call if it takes all.
+/// Writes `parts` one after the other from byte `at` on, with one system call unless the kernel takes only some bytes.
 pub(super) fn write_whole<const N: usize>(file: &File, parts: [&[u8]; N], mut at: u64) -> io::Result<()> {
     let mut written = write_parts(file, parts, at)?;
     for part in parts {
@@ -136,7 +136,7 @@ pub(super) fn put(out: &mut [u8], at: usize, part: &[u8]) {
     }
 }
 
-/// Messages that were read, before they are a batch.
+/// Messages of consecutive batches that are read, to become one batch.
 #[derive(Debug, Default)]
 pub(super) struct Joined {
     bytes: Vec<u8>,
@@ -146,7 +146,7 @@ pub(super) struct Joined {
 }
 
 impl Joined {
-    /// Adds the messages that follow `head`, which begin `rest`; false if they are not as they were written.
+    /// Adds the messages that follow `head`, at the beginning of `rest`; returns false if they are damaged.
     pub(super) fn add(&mut self, head: &Head, rest: &[u8]) -> bool {
         let (lengths, bytes) = (head.lengths as usize, head.bytes as usize);
         let Some((rest, _)) = lengths.checked_add(bytes).and_then(|size| rest.split_at_checked(size)) else {
@@ -173,7 +173,7 @@ impl Joined {
         true
     }
 
-    /// Adds the classes that stand behind the lengths, of messages from index `at` on.
+    /// Adds the classes that follow the lengths, for messages from index `at` on.
     fn add_classes(&mut self, mut at: usize, mut runs: &[u8]) {
         self.begin_class(0, at);
         while let (Some(class), Some(messages)) = (take_length(&mut runs), take_length(&mut runs)) {
@@ -186,7 +186,7 @@ impl Joined {
     }
 
     fn begin_class(&mut self, class: u16, at: usize) {
-        // Another one may have begun at the same message.
+        // Another class may begin at the same message.
         while self.classes.last().is_some_and(|(_, begin)| *begin as usize >= at) {
             self.classes.pop();
         }
@@ -200,7 +200,7 @@ impl Joined {
         self.bytes.len()
     }
 
-    /// The messages as a batch; `first` is the number of the first one.
+    /// Returns the messages as a batch; `first` is the number of the first one.
     pub(super) fn batch(self, first: u64) -> Option<Batch> {
         Some(Batch::of_parts(first, self.bytes, self.ends)?.with_classes(self.classes))
     }

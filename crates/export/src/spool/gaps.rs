@@ -1,17 +1,17 @@
-//! Which numbers of waiting messages are no messages any more: those that were given up.
+//! Gaps: numbers of dropped messages among those that wait.
 
-/// Ranges of numbers, in order, apart from one another.
+/// Ranges of numbers, sorted, neither overlapping nor touching.
 #[derive(Debug, Default)]
 pub(super) struct Gaps(Vec<(u64, u64)>);
 
 impl Gaps {
-    /// Adds `from..to`; returns how many numbers are new.
+    /// Adds `from..to`; returns how many of these numbers are new.
     pub(super) fn add(&mut self, from: u64, to: u64) -> u64 {
         if from >= to {
             return 0;
         }
         let known = self.within(from, to);
-        // All that touch it become one.
+        // Merges it with all ranges that it touches.
         let begin = self.0.partition_point(|(_, end)| *end < from);
         let end = self.0.partition_point(|(start, _)| *start <= to);
         let touching = self.0.get(begin..end).unwrap_or_default();
@@ -21,7 +21,7 @@ impl Gaps {
         to - from - known
     }
 
-    /// How many numbers of `from..to` are in gaps.
+    /// Returns how many numbers of `from..to` are in gaps.
     pub(super) fn within(&self, from: u64, to: u64) -> u64 {
         let begin = self.0.partition_point(|(_, end)| *end <= from);
         let later = self.0.get(begin..).unwrap_or_default();
@@ -29,7 +29,7 @@ impl Gaps {
         touching.map(|(start, end)| (*end).min(to) - (*start).max(from)).sum()
     }
 
-    /// Forgets what is known of `from..to`; returns how many numbers that were.
+    /// Removes `from..to`; returns how many of these numbers were in gaps.
     pub(super) fn clear(&mut self, from: u64, to: u64) -> u64 {
         let known = self.within(from, to);
         let begin = self.0.partition_point(|(_, end)| *end <= from);
@@ -42,7 +42,7 @@ impl Gaps {
         known
     }
 
-    /// Forgets numbers below `number`.
+    /// Forgets gaps that end at or below `number`.
     pub(super) fn forget_below(&mut self, number: u64) {
         self.0.retain(|(_, end)| *end > number);
     }

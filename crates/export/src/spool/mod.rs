@@ -1,10 +1,10 @@
-//! Messages that wait on disk, and survive the end of the program.
+//! The spool: messages that wait on disk and survive the end of the program.
 //!
-//! Every batch is appended to a segment, a file of batches, by one system call; memory holds the newest ones, so
-//! that a receiver that keeps up costs no reading. Segments that are delivered are removed, or written again: at a
-//! high rate they never reach the disk. A small file says what was delivered, with the counts of the spool's whole
-//! life. Where the disk takes nothing, up to 64 MiB wait in memory and go to it later. Each output has a directory
-//! of its own, which one process at a time uses. Start reading at [`Spool::open`]; docs/adr/0019.
+//! Every batch is appended to a segment, a file of batches, with one system call. Memory holds the newest batches, so
+//! a receiver that keeps up costs no reads. Delivered segments are removed or reused: at a high rate they never reach
+//! the disk. A small file records what was delivered, with the counts of the spool's whole life. While the disk
+//! rejects writes, up to 64 MiB wait in memory and are written later. Each output has its own directory, which one
+//! process at a time uses. Start reading at [`Spool::open`]; docs/adr/0019.
 
 mod clock;
 mod disk;
@@ -41,63 +41,64 @@ use std::sync::Arc;
 use std::time::Duration;
 use syncer::Syncer;
 
-/// Bytes of the newest messages that are kept in memory, too.
+/// Bytes of the newest messages that are also kept in memory.
 const CACHE_BYTES: usize = 4 << 20;
-/// Bytes that wait in memory while the disk takes nothing.
+/// Most bytes that wait in memory while the disk rejects writes.
 const OVERFLOW_BYTES: usize = 64 << 20;
-/// How often the position is written, and the disk asked to take what was written.
+/// How often the position is written and the files are synced.
 const SAVE_EVERY_NS: u64 = 1_000_000_000;
-/// How long a disk that took nothing is left alone.
+/// Pause before the next attempt after the disk rejected a write.
 const RETRY_NS: u64 = 500_000_000;
-/// Bytes that a batch in memory costs beside its messages.
+/// Bytes of memory per batch in addition to its messages and their ends.
 const BATCH_OVERHEAD: usize = 128;
 
-/// When the disk is made to take what was written: until then a power failure may lose it. The end of the program, by
-/// kill -9 as well, loses nothing in any case.
+/// When written messages are synced to the disk: until then a power failure may lose them. The end of the program,
+/// even by kill -9, loses nothing in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SyncWhen {
-    /// When the kernel likes to, after half a minute or so.
+    /// When the kernel writes them, after about half a minute.
     Never,
-    /// Every second, by a thread of its own; not if everything is delivered.
+    /// Every second, in a separate thread; not if everything is delivered.
     #[default]
     EverySecond,
-    /// Before a batch counts as stored. Whoever hands messages over waits for the disk.
+    /// Before a batch counts as stored. The thread that hands messages over waits for the disk.
     Always,
 }
 
-/// How a spool behaves.
+/// The options of a spool.
 #[derive(Debug, Clone, Copy)]
 pub struct SpoolOptions {
-    /// Most bytes on disk, and waiting for it.
+    /// Most bytes on disk and waiting to be written.
     pub bytes_max: u64,
     /// Messages that wait longer are dropped.
     pub age_max: Option<Duration>,
-    /// A file of so many bytes is followed by a new one.
+    /// A segment of at least this many bytes is followed by a new one.
     pub segment_bytes: u64,
-    /// See [`SyncWhen`].
+    /// When written messages are synced to the disk.
     pub sync: SyncWhen,
 }
 
 impl SpoolOptions {
-    /// At most `bytes_max` bytes, in 16 files or more.
+    /// At most `bytes_max` bytes, in segments of a sixteenth of that, but of 64 KiB to 16 MiB.
     pub fn new(bytes_max: u64) -> SpoolOptions {
         let segment_bytes = (bytes_max / 16).clamp(64 << 10, 16 << 20);
         SpoolOptions { bytes_max, age_max: None, segment_bytes, sync: SyncWhen::default() }
     }
 }
 
-/// What was found when a spool was opened.
+/// What a spool contained when it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Recovered {
     /// Messages of earlier runs that wait.
     pub waiting: u64,
-    /// Messages that are known to be lost. Those of a torn end that was never counted are not among them.
+    /// Messages known to be lost, except those of a torn end that were never counted.
     pub lost: u64,
-    /// Files whose end was torn.
+    /// Files with a torn end.
     pub torn_files: u64,
-    /// Bytes of these ends.
+    /// Bytes of the torn ends.
     pub torn_bytes: u64,
-    /// True if the last run did not end in order: what it delivered in its last second may be delivered again.
+    /// True if the last run did not end in order: messages that it delivered in its last second may be delivered
+    /// again.
     pub was_killed: bool,
 }
 
@@ -135,15 +136,15 @@ impl Cached {
 pub struct Spool {
     disk: Disk,
     options: SpoolOptions,
-    /// The newest batches, in order and without holes but for those that were dropped.
+    /// The newest batches, in order, without gaps except for dropped ones.
     memory: VecDeque<Cached>,
     memory_bytes: usize,
-    /// Of these, bytes that are not on disk: those of batches from message `written` on.
+    /// Bytes in memory that are not on disk: the batches from message `written` on.
     overflow_bytes: usize,
     written: u64,
     released: u64,
     end: u64,
-    /// Messages below are being delivered.
+    /// Messages with lower numbers are being delivered.
     held: u64,
     gaps: Gaps,
     drops: Drops,
@@ -151,7 +152,7 @@ pub struct Spool {
     ledger: Ledger,
     clock: SpoolClock,
     file: File,
-    /// What was last written to `file`, and when.
+    /// The position last written to `file`, and when.
     saved: Position,
     saved_at: u64,
     boot: u64,
@@ -163,8 +164,8 @@ pub struct Spool {
 }
 
 impl Spool {
-    /// Opens the spool for `target` below the directory `dir`, which is made if it is not there, and finds what earlier
-    /// runs have left in it. Reads the newest file whole, of others only the heads of batches with the lengths of
+    /// Opens the spool for `target` below the directory `dir`, which is made if necessary, and recovers messages of
+    /// earlier runs. Reads the newest file completely, and of others only the heads of batches and the lengths of
     /// messages.
     pub fn open(dir: &Path, target: &str, options: SpoolOptions) -> Result<(Spool, Recovered), SpoolError> {
         let opened = recover::open(dir, target, &options)?;
@@ -199,14 +200,14 @@ impl Spool {
             spares: Spares::default(),
         };
         let ledger = spool.ledger;
-        // From here on a kill is one.
+        // Mark the position as unclean: if this run is killed, the next one notices.
         if let Err(error) = spool.save(&ledger, false) {
             spool.trouble = Some(format!("cannot write the position of the spool: {error}"));
         }
         Ok((spool, opened.recovered))
     }
 
-    /// The spools below `dir` in which messages wait for targets that are not among `used`.
+    /// Returns the spools below `dir` in which messages wait for targets that are not among `used`.
     pub fn others(dir: &Path, used: &[String]) -> Result<Vec<OtherSpool>, SpoolError> {
         place::others(dir, used)
     }
@@ -220,7 +221,7 @@ impl Spool {
         self.clock.now().saturating_sub(age)
     }
 
-    /// Writes what waits only in memory, unless the disk has just refused it.
+    /// Writes the batches that are only in memory, unless the disk has just rejected a write.
     fn write_out(&mut self, at_once: bool) {
         if self.overflow_bytes == 0 {
             return;
@@ -261,7 +262,7 @@ impl Spool {
         }
     }
 
-    /// The batch in memory that holds message `number` or the first one after it.
+    /// Returns the batch in memory with message `number`, or the first one after it.
     fn cached(&mut self, mut number: u64, expired_before: u64) -> Option<Arc<Batch>> {
         loop {
             let at = self.memory.partition_point(|cached| cached.batch.end() <= number);
@@ -275,7 +276,7 @@ impl Spool {
         }
     }
 
-    /// Drops segments of which every message is too old.
+    /// Drops segments in which every message is too old.
     fn expire(&mut self) {
         if self.options.age_max.is_none() {
             return;
@@ -293,7 +294,7 @@ impl Spool {
         self.disk.segments.len() > 1 || oldest.len >= self.disk.segment_bytes_max()
     }
 
-    /// Writes the position with the counts, which get what was dropped since they were last told.
+    /// Writes the position with the counts, and adds the drops that the output has not fetched yet.
     fn save(&mut self, ledger: &Ledger, is_clean: bool) -> io::Result<()> {
         let mut ledger = *ledger;
         ledger.dropped.add(&self.drops);
@@ -312,7 +313,7 @@ impl Spool {
         saved.write(&self.file)
     }
 
-    /// Hands what was written to the thread that has the disk take it.
+    /// Passes the written files to the thread that syncs them.
     fn sync_soon(&mut self) {
         let waits = self.released < self.end;
         if let Some(syncer) = self.syncer.as_ref().filter(|syncer| waits && syncer.is_idle()) {
@@ -320,7 +321,7 @@ impl Spool {
         }
     }
 
-    /// What is left in memory at the end is lost.
+    /// Drops messages that are only in memory at the end; returns how many.
     fn give_up_overflow(&mut self) -> u64 {
         let mut lost = 0;
         let from = self.memory.partition_point(|cached| cached.batch.first() < self.written);
@@ -405,8 +406,8 @@ impl Store for Spool {
         Ok(())
     }
 
-    /// Frees memory of messages that are on disk: what is filled next lies in the processor's cache then, and a
-    /// receiver that is to get something again is rare.
+    /// Frees the memory of messages that are on disk. That memory is still in the processor's cache when the next
+    /// batch reuses it, and a receiver rarely needs messages again.
     fn let_go(&mut self, number: u64) {
         let until = number.min(self.written);
         while self.memory.front().is_some_and(|oldest| oldest.batch.end() <= until) {
@@ -433,7 +434,7 @@ impl Store for Spool {
         first.map_or(self.end, |first| first.max(self.released))
     }
 
-    /// Of the file that is being delivered, its share of messages counts.
+    /// Counts the file that is being delivered in proportion to its remaining messages.
     fn bytes(&self) -> u64 {
         let left = |segment: &segment::Segment| {
             let messages = (segment.end - segment.first).max(1);
@@ -483,7 +484,7 @@ impl Store for Spool {
         let now = sys::clock::monotonic_ns();
         let is_due = now >= self.saved_at + SAVE_EVERY_NS;
         let has_delivered = self.has_delivered_segment();
-        // Messages that were never stored leave no trace but their count: it must survive a kill.
+        // Messages that were never stored leave no trace except their count, which must survive a kill.
         let saved = &self.saved.ledger;
         let has_dropped = ledger.dropped.total() + self.drops.total() > saved.dropped.total();
         let unsent = |ledger: &Ledger| (ledger.folded, ledger.limited, ledger.held);
@@ -495,7 +496,8 @@ impl Store for Spool {
             self.sync_soon();
             self.saved_at = now;
         }
-        // The position first: then a segment that is not there, and that was not delivered, was dropped.
+        // Write the position before removing files: a segment that is missing and was not delivered then counts as
+        // dropped.
         self.save(ledger, false)?;
         while self.has_delivered_segment() {
             self.disk.retire();

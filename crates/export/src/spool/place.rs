@@ -1,4 +1,4 @@
-//! Directories of spools: names, owners, the lock.
+//! The directories of spools: names, owners, locks.
 
 use super::error::SpoolError;
 use super::position::{self, Position};
@@ -15,19 +15,19 @@ use sys::{Errno, SysError};
 const LOCK: &str = "lock";
 /// More names than any spool has.
 const NAMES_MAX: usize = 1 << 20;
-/// Bits of others' right to write.
+/// Mode bits with which others may write.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// The directory of one output's spool. Nobody else uses it as long as this lives.
+/// The directory of one output's spool, locked against other processes while this value lives.
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) folder: Folder,
     pub(super) path: PathBuf,
-    /// Holds the lock.
+    /// Keeps the lock until it is closed.
     _lock: File,
 }
 
-/// The name of the directory for a target: readable, and another one for each text.
+/// Returns the directory name for a target: readable, and different for each target.
 pub(super) fn name_of(target: &str) -> String {
     let mut name = String::new();
     for c in target.chars() {
@@ -36,7 +36,7 @@ pub(super) fn name_of(target: &str) -> String {
             name.push(c);
         }
     }
-    // FNV-1a: the readable part may be that of two targets.
+    // FNV-1a: two targets may have the same readable part.
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for byte in target.bytes() {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
@@ -59,7 +59,7 @@ fn find(dir: &Path) -> Result<FilePlace, SpoolError> {
     })
 }
 
-/// Opens the directory of spools; made if it is not there.
+/// Opens the directory of spools, and makes it if necessary.
 fn root(dir: &Path) -> Result<Folder, SpoolError> {
     let place = find(dir)?;
     place.folder().make_folder(place.name()).map_err(|error| {
@@ -70,8 +70,8 @@ fn root(dir: &Path) -> Result<Folder, SpoolError> {
     Ok(folder)
 }
 
-/// The error of a directory in which no spool could be: another user's, one that others write to, one that is not there
-/// and cannot be made. Makes nothing.
+/// Checks whether spools can be in this directory. Fails if it belongs to another user, if others may write to it, or
+/// if it does not exist and cannot be made. Changes nothing.
 pub fn check_root(dir: &Path) -> Result<(), SpoolError> {
     let failed = |path: &Path, error| Err(SpoolError::sys(path.to_owned(), &error));
     let place = find(dir)?;
@@ -113,13 +113,12 @@ impl Place {
         Ok(Place { folder, path, _lock: lock })
     }
 
-    /// Opens a file of the spool, which must be a regular one of the user's own.
+    /// Opens a file of the spool, which must be a regular file of this user.
     pub(super) fn file(&self, name: &str) -> Result<File, SpoolError> {
         open_own(&self.folder, &self.path, name)
     }
 
-    /// The names of segments, and of files that were to take the place of one; anything else that does not belong here
-    /// is refused.
+    /// Returns the names of segments and of unfinished replacements. Fails if the directory has a foreign file.
     pub(super) fn segments(&self) -> Result<Vec<String>, SpoolError> {
         let names = self.folder.names(NAMES_MAX).map_err(|error| SpoolError::sys(self.path.clone(), &error))?;
         let mut segments = Vec::new();
@@ -134,7 +133,7 @@ impl Place {
         Ok(segments)
     }
 
-    /// The file `name`, made if it is not there; true if it was made.
+    /// Opens the file `name`, and makes it if necessary; true if it was made.
     pub(super) fn file_or_new(&self, name: &str) -> Result<(File, bool), SpoolError> {
         file_or_new(&self.folder, &self.path, name)
     }
@@ -166,7 +165,7 @@ fn lock(folder: &Folder, path: &Path) -> Result<File, SpoolError> {
         return Err(SpoolError::InUse { path: path.to_owned(), pid: pid_in(&lock) });
     }
     let pid = format!("{}\n", std::process::id());
-    // A full disk is no reason to stop: the lock holds without the number.
+    // Go on if the disk is full: the lock works without the number.
     let _ = lock.set_len(0).and_then(|()| lock.write_all_at(pid.as_bytes(), 0));
     Ok(lock)
 }
@@ -177,18 +176,18 @@ fn pid_in(lock: &File) -> Option<u32> {
     std::str::from_utf8(text.get(..filled)?).ok()?.trim().parse().ok()
 }
 
-/// What waits in a spool that no output of this run uses.
+/// A spool with waiting messages that no output of this run uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtherSpool {
     /// Its directory.
     pub path: PathBuf,
-    /// Whom its messages are for.
+    /// The receiver of its messages.
     pub target: String,
-    /// Messages that wait, as far as the last run has told.
+    /// Messages that wait, according to the last run.
     pub waiting: u64,
 }
 
-/// The spools below `dir` in which messages wait, whose targets are not among `used`, and that no process uses.
+/// Returns the spools below `dir` with waiting messages whose targets are not among `used` and that no process uses.
 pub(super) fn others(dir: &Path, used: &[String]) -> Result<Vec<OtherSpool>, SpoolError> {
     let root = root(dir)?;
     let used: Vec<String> = used.iter().map(|target| name_of(target)).collect();

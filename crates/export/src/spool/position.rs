@@ -1,7 +1,7 @@
-//! What was delivered, and the counts, in a small file.
+//! The position of a spool: how far messages were delivered, and the counts, in a small file.
 //!
-//! Two slots are written in turn, in place: a torn one leaves the other, and a full disk has room for both. Renaming a
-//! new file would need room for it, and a change of the directory each second.
+//! Two slots are overwritten in turn: a torn one leaves the other intact, and both still fit on a full disk. Renaming
+//! a new file would need free space and a change of the directory each second.
 
 use super::frame::put;
 use super::segment::ReadAt;
@@ -15,29 +15,29 @@ use sys::crc32c;
 pub(super) const NAME: &str = "position";
 /// Bytes of a slot.
 const SLOT: usize = 2048;
-/// The second one lies in another page.
+/// Offsets of the slots; the second is in another page.
 const SLOTS: [u64; 2] = [0, 4096];
 const MAGIC: [u8; 8] = *b"nwsppos\n";
 const VERSION: u16 = 1;
-/// Bytes of the target's text that are kept.
+/// Most bytes of the target's text that are stored.
 const TARGET: usize = 1024;
 /// Magic 8, sum 4, version 2, bytes of the target 2, then numbers of 8 bytes, then the target.
 const NUMBERS_AT: usize = 16;
 const NUMBERS: usize = 18;
 const TARGET_AT: usize = NUMBERS_AT + 8 * NUMBERS;
-/// Behind the target, with a sum of its own: versions before it do not look there. Records held 8, sum 4.
+/// After the target, with its own checksum, because older versions ignore these bytes: records held 8, sum 4.
 const HELD: usize = 12;
 
-/// What is kept beside the messages.
+/// The state of a spool that is stored in addition to its messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Position {
-    /// Grows with each writing.
+    /// Increases with each write.
     pub(super) sequence: u64,
-    /// Messages below were delivered.
+    /// Messages with lower numbers were delivered.
     pub(super) released: u64,
     /// Number of the next message.
     pub(super) end: u64,
-    /// Messages in between that were not given up.
+    /// Messages in between that were not dropped.
     pub(super) waiting: u64,
     /// The counts.
     pub(super) ledger: Ledger,
@@ -45,13 +45,13 @@ pub(super) struct Position {
     pub(super) clock: u64,
     /// The time since 1970, in nanoseconds.
     pub(super) wall: u64,
-    /// The time since the machine was started, in nanoseconds.
+    /// The time since the machine booted, in nanoseconds.
     pub(super) uptime: u64,
-    /// Which start of the machine that was.
+    /// A hash of the kernel's boot id at that time.
     pub(super) boot: u64,
-    /// True if a run ended in order with it.
+    /// True if a run ended in order with this position.
     pub(super) is_clean: bool,
-    /// Whom the messages are for.
+    /// The receiver of the messages.
     pub(super) target: String,
 }
 
@@ -100,7 +100,7 @@ impl Position {
         bytes
     }
 
-    /// A slot's position; the error is the version of one that another version has written.
+    /// Parses a slot. The error is the version number of a slot that another version has written.
     fn parse(slot: &[u8]) -> Result<Option<Position>, u16> {
         if !slot.starts_with(&MAGIC) {
             return Ok(None);
@@ -150,7 +150,8 @@ impl Position {
         }))
     }
 
-    /// The newer of the two slots that are whole; the error inside is the version of one that another version wrote.
+    /// Reads the newer of the intact slots. The inner error is the version number of a slot that another version has
+    /// written.
     pub(super) fn read(file: &(impl ReadAt + ?Sized)) -> io::Result<Result<Option<Position>, u16>> {
         let mut newest: Option<Position> = None;
         for at in SLOTS {
@@ -167,24 +168,25 @@ impl Position {
         Ok(Ok(newest))
     }
 
-    /// Writes it into the slot whose turn it is. One system call.
+    /// Writes the position into the slot whose turn it is, with one system call.
     pub(super) fn write(&self, file: &File) -> io::Result<()> {
         let at = SLOTS.get((self.sequence % 2) as usize).copied().unwrap_or(0);
         file.write_all_at(&self.encode(), at)
     }
 }
 
-/// Of the records held, in a slot whose sum is `sum`: those of an earlier writing do not go with it.
+/// Checksum of the number of held records. It includes `sum`, the slot's checksum, so a number left by an earlier
+/// write does not match.
 fn held_sum(sum: u32, held: [u8; 8]) -> u32 {
     crc32c(sum, &held)
 }
 
-/// Has the disk keep room for both slots.
+/// Reserves disk space for both slots.
 pub(super) fn reserve(file: &File) -> io::Result<()> {
     SLOTS.iter().try_for_each(|at| file.write_all_at(&[0; SLOT], *at))
 }
 
-/// Reads bytes as a file of positions; for the fuzzer.
+/// Reads bytes as a position file; for the fuzzer.
 pub fn fuzz_spool_position(data: &[u8]) {
     if let Ok(Ok(Some(position))) = Position::read(data) {
         assert_eq!(Position::parse(&position.encode()), Ok(Some(position)), "what is written is read");

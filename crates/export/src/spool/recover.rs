@@ -1,4 +1,4 @@
-//! Opening a spool: what an earlier run has left is found, counted and made whole.
+//! Opening a spool: finds, counts and repairs what an earlier run has left.
 
 use super::clock::{SpoolClock, Times};
 use super::disk::Disk;
@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::path::Path;
 
-/// A spool as it was found.
+/// A spool that was opened.
 pub(super) struct Opened {
     pub(super) disk: Disk,
     pub(super) file: File,
@@ -22,21 +22,21 @@ pub(super) struct Opened {
     pub(super) recovered: Recovered,
 }
 
-/// Segments, and what of them was lost.
+/// The segments that were found, and the losses in them.
 #[derive(Default)]
 struct Found {
     segments: VecDeque<Segment>,
     torn_files: u64,
     torn_bytes: u64,
-    /// Numbers of messages that were in torn files and are known from what follows.
+    /// Messages in torn ends whose numbers are known, because a later segment follows.
     torn_messages: u64,
-    /// Numbers within segments that are no messages: those went to make room.
+    /// Ranges of numbers within segments whose messages were dropped to make room.
     holes: Vec<(u64, u64)>,
-    /// Messages with numbers below are in the segments, or went to make room.
+    /// Messages with lower numbers are in the segments, or were dropped to make room.
     until: u64,
 }
 
-/// A segment by its name: the first number, and what it was made of.
+/// A file's name, and its segment's first number and origin; `None` for a file that is not a valid segment.
 type Named = (String, Option<(u64, Made)>);
 
 pub(super) fn open(dir: &Path, target: &str, options: &SpoolOptions) -> Result<Opened, SpoolError> {
@@ -58,7 +58,7 @@ fn read_position(place: &Place) -> Result<(File, Option<Position>), SpoolError> 
     let found = if is_new { Ok(None) } else { Position::read(&file).map_err(|e| failed("cannot read", &path, e))? };
     let found = found.map_err(|found| SpoolError::Version { path: path.clone(), found })?;
     if found.is_none() {
-        // A full disk is no reason to stop: messages then wait in memory, and it is said.
+        // Go on if the disk is full: messages then wait in memory, and a notice reports it.
         let _ = position::reserve(&file);
     }
     Ok((file, found))
@@ -68,12 +68,12 @@ fn failed(what: &str, path: &Path, error: std::io::Error) -> SpoolError {
     SpoolError::io(what, path, error)
 }
 
-/// The segments, if their headers say so. Changes nothing: what is refused stays as it is.
+/// Checks the headers of all segments. Changes nothing, so a refused spool stays unchanged.
 fn check_headers(place: &Place) -> Result<Vec<Named>, SpoolError> {
     let mut names = Vec::new();
     for name in place.segments()? {
         if segment::is_new_name(&name) {
-            // It did not become one: what it was made of is there.
+            // An unfinished replacement: the files it was made from are still there.
             names.push((name, None));
             continue;
         }
@@ -81,7 +81,7 @@ fn check_headers(place: &Place) -> Result<Vec<Named>, SpoolError> {
         let header = segment::read_header(&place.file(&name)?).map_err(|error| failed("cannot read", &path, error))?;
         let first = match header {
             Header::Ours { first, made } if segment::name_of(first) == name => Some((first, made)),
-            // A file that was to be written again got its name before the power failed, and not its header.
+            // A reused file whose new name, but not its new header, reached the disk before the power failed.
             Header::Ours { first, .. } if segment::name_of(first) < name => None,
             Header::Torn => None,
             Header::Version(found) => return Err(SpoolError::Version { path, found }),
@@ -92,8 +92,8 @@ fn check_headers(place: &Place) -> Result<Vec<Named>, SpoolError> {
     Ok(names)
 }
 
-/// Finds what is whole. Removes segments that were delivered, and what became part of another one; cuts off what is
-/// torn.
+/// Finds the intact segments. Removes segments that were delivered or merged into a replacement, and cuts off torn
+/// ends.
 fn find(place: &Place, names: &[Named], old: Option<&Position>, is_clean: bool) -> Result<Found, SpoolError> {
     let mut found = Found::default();
     let mut was_torn = false;
@@ -105,8 +105,8 @@ fn find(place: &Place, names: &[Named], old: Option<&Position>, is_clean: bool) 
             continue;
         }
         let is_last = index + 1 == names.len();
-        // Only the newest segment can have been written when a program was killed. Others may have been when the power
-        // failed: their messages are checked when they are read.
+        // A kill can have interrupted only a write to the newest segment. A power failure can have damaged others:
+        // their messages are checked when they are read.
         let verify = is_last && !is_clean;
         let (scanned, torn) =
             scan(place, name, *numbers, verify, &mut found).map_err(|e| failed("cannot read", &path, e))?;
@@ -130,7 +130,7 @@ fn find(place: &Place, names: &[Named], old: Option<&Position>, is_clean: bool) 
     Ok(found)
 }
 
-/// A segment, if the file is one, and whether its end was torn.
+/// Scans a file. Returns its segment, if it has one, and whether its end was torn.
 fn scan(
     place: &Place,
     name: &str,
@@ -155,7 +155,7 @@ fn scan(
     }
     let is_reused = numbers.is_some_and(|(_, made)| made == Made::Reused);
     let is_torn = match &scanned {
-        // The rest is of batches that were delivered.
+        // The rest are delivered batches.
         Some(scanned) if is_reused => scanned.is_cut_short(&file)?,
         _ => true,
     };
@@ -167,7 +167,7 @@ fn scan(
     Ok((scanned, is_torn))
 }
 
-/// Where delivery goes on, and the counts: what was found, against what the last position says.
+/// Computes the position to continue from, and the counts, by comparing the files with the last position.
 fn settle(old: Option<Position>, found: &Found, target: &str) -> (Position, Gaps, Recovered) {
     let had_position = old.is_some();
     let old = old.unwrap_or_default();
@@ -187,20 +187,20 @@ fn settle(old: Option<Position>, found: &Found, target: &str) -> (Position, Gaps
         gaps.add(*from, *to);
     }
     let waiting = end - released - gaps.within(released, end);
-    // Since the position was written, messages came,
+    // Since the position was written, messages were added,
     let new = found_end.saturating_sub(old_end);
     let expected = old.waiting + new;
-    // and others were lost, or dropped by rule.
+    // and others were lost, or dropped on purpose.
     let missing = expected.saturating_sub(waiting);
     let tail = old_end.saturating_sub(found_end.max(released));
     let lost = (found.torn_messages + tail).min(missing);
-    // What was confirmed but may not have been read goes out again: it does not count as delivered until then.
+    // Confirmed messages that may not have been read are sent again: until then they do not count as delivered.
     let again = old.waiting.saturating_sub(old.ledger.waiting());
     let mut ledger = old.ledger;
     ledger.seen += new;
     ledger.dropped.lost += lost;
     ledger.dropped.full += missing - lost;
-    // Messages that had been given up, and whose file is still there, wait again.
+    // Dropped messages whose file is still there wait again.
     let mut back = waiting.saturating_sub(expected);
     for count in [&mut ledger.dropped.age, &mut ledger.dropped.lost, &mut ledger.dropped.full] {
         let less = back.min(*count);
@@ -210,7 +210,7 @@ fn settle(old: Option<Position>, found: &Found, target: &str) -> (Position, Gaps
     ledger.seen += back;
     ledger.delivered = ledger.delivered.saturating_sub(again);
     ledger.resent += again.min(old.ledger.delivered);
-    // What was in memory to stand for others has gone with a program that was killed.
+    // Records in memory that stood for others were lost if the program was killed.
     let held = std::mem::take(&mut ledger.held);
     let held = if old.is_clean { 0 } else { held };
     ledger.dropped.lost += held;
@@ -226,7 +226,7 @@ fn settle(old: Option<Position>, found: &Found, target: &str) -> (Position, Gaps
     (position, gaps, recovered)
 }
 
-/// The counts of a damaged or foreign position need not add up: then `seen` is what the others say.
+/// Computes `seen` from the other counts, because a damaged or foreign position need not add up.
 fn balanced(mut ledger: Ledger, waiting: u64) -> Ledger {
     let others = [ledger.delivered, ledger.folded, ledger.limited, ledger.dropped.total(), waiting];
     ledger.seen = others.into_iter().fold(0, u64::saturating_add);

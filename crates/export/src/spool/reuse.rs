@@ -1,5 +1,5 @@
-//! A file whose messages were delivered, written again: its pages are in the kernel's cache already, and a page that is
-//! filled anew costs as much as some records (docs/adr/0019).
+//! Reuse of files whose messages were delivered: their pages are already in the kernel's cache, and filling a new page
+//! costs as much as a few records (docs/adr/0019).
 
 use super::frame;
 use super::place::Place;
@@ -8,65 +8,65 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
-/// While the receiver keeps up, a segment of so many bytes is followed by another one: files that are written again
-/// soon are in the processor's cache, too.
+/// While the receiver keeps up, a segment of at least this many bytes is followed by another: files that are reused
+/// soon are still in the processor's cache.
 pub(super) const REUSE_BYTES: u64 = 2 << 20;
-/// The receiver keeps up while no more than this lies on the disk. It is more than what a receiver may not have read
-/// although it confirmed it, which is kept (docs/adr/0018).
+/// The receiver keeps up while at most this many bytes are on disk. This is more than the messages that are kept
+/// because the receiver confirmed them but may not have read them (docs/adr/0018).
 pub(super) const KEEPS_UP_BYTES: u64 = 16 << 20;
-/// Most files that are kept.
+/// Most files that are kept for reuse.
 const FILES_MAX: usize = 4;
 
-/// Stands behind the last batch of a file that is written again: nothing there is taken for the next one.
+/// Follows the last batch of a reused file, so that old bytes are not taken for the next batch.
 const END_MARK: [u8; frame::HEAD] = [0; frame::HEAD];
 
 /// The file that batches are appended to.
 #[derive(Debug)]
 pub(super) struct Active {
     pub(super) file: Arc<File>,
-    /// Bytes that the file had before: what lies behind the last batch up to there is of delivered ones.
+    /// Previous size of a reused file: from its last new batch up to there, it has bytes of delivered batches.
     old_bytes: u64,
-    /// Its name may not be on the disk yet, whatever of its bytes is.
+    /// True if the file was renamed and the disk may not have its new name yet, even if it has its bytes.
     is_named_anew: bool,
 }
 
 impl Active {
-    /// A file that was just made.
+    /// A newly created file.
     pub(super) fn new(file: File) -> Active {
         Active { file: file.into(), old_bytes: 0, is_named_anew: false }
     }
 
-    /// Writes `head` and `body` at byte `at`, by one system call.
+    /// Writes `head` and `body` at byte `at`, with one system call.
     pub(super) fn write(&self, head: &[u8], body: &[u8], at: u64) -> io::Result<()> {
         let end = at + (head.len() + body.len()) as u64;
         let mark = if end < self.old_bytes { &END_MARK[..] } else { &[] };
         frame::write_whole(&self.file, [head, body, mark], at)
     }
 
-    /// Cuts off what lies behind byte `len`.
+    /// Cuts the file off at byte `len`.
     pub(super) fn cut(&mut self, len: u64) -> io::Result<()> {
         self.file.set_len(len)?;
         self.old_bytes = 0;
         Ok(())
     }
 
-    /// Cuts off what is left of delivered batches behind byte `len`.
+    /// Cuts the file off at byte `len` if bytes of delivered batches follow.
     pub(super) fn cut_old(&mut self, len: u64) -> io::Result<()> {
         if len < self.old_bytes { self.cut(len) } else { Ok(()) }
     }
 
-    /// Has the disk take what was written, and the file's new name.
+    /// Syncs the written bytes to the disk, and the file's new name if it has one.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         match std::mem::take(&mut self.is_named_anew) {
-            // fdatasync leaves out what changes no length.
+            // fdatasync skips metadata unless the length has changed.
             true => self.file.sync_all(),
             false => self.file.sync_data(),
         }
     }
 }
 
-/// Files whose messages were delivered, by their names: those of files that did not become segments, so they are
-/// removed when the spool is opened after a kill.
+/// Names of files whose messages were delivered. They are named like unfinished replacements, so any that are left
+/// after a kill are removed when the spool is next opened.
 #[derive(Debug, Default)]
 pub(super) struct DeliveredFiles(Vec<String>);
 
@@ -82,7 +82,7 @@ impl DeliveredFiles {
         }
     }
 
-    /// Makes one of them the segment that begins with message `first`; removes it where that fails.
+    /// Turns one of them into the segment that begins with message `first`. Removes the file if that fails.
     pub(super) fn begin(&mut self, place: &Place, first: u64) -> Option<Active> {
         let name = self.0.pop()?;
         let begun = begin(place, &name, first);

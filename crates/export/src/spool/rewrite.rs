@@ -1,5 +1,5 @@
-//! Writing a file anew without what goes out of it. What is left is put together in large batches, each numbered on
-//! from its first message: the numbers behind it are nobody's then.
+//! Rewriting a file without some of its messages. The remaining ones are joined into large batches and numbered
+//! consecutively from the first one; numbers after them become a gap.
 
 use super::frame::{self, Head};
 use super::segment::{self, Made, Segment};
@@ -10,21 +10,22 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// What is left is written in batches of so many bytes.
+/// Size in bytes of the batches in a rewritten file.
 const BATCH_BYTES: usize = 256 << 10;
 
-/// Of each class, how many bytes of messages stay in a file before any goes, and how many go then.
+/// For each class, how many bytes of messages in a file stay first, and how many bytes are removed after them.
 #[derive(Debug)]
 pub(super) struct Giving {
     by_class: HashMap<u16, (u64, u64)>,
-    /// Bytes that go.
+    /// Bytes to remove.
     pub(super) bytes: u64,
-    /// True if each message is of a class that gives.
+    /// True if messages of every class in the file are removed.
     pub(super) is_of_all: bool,
 }
 
 impl Giving {
-    /// What classes that have `excess` give of a file with `classes`: their oldest messages there, or their newest.
+    /// Computes what classes with an `excess` give up in a file with `classes`: their oldest or their newest messages
+    /// there.
     pub(super) fn new(classes: &ClassBytes, excess: &HashMap<u16, u64>, newest: bool) -> Giving {
         let mut giving = Giving { by_class: HashMap::new(), bytes: 0, is_of_all: false };
         let mut known = 0;
@@ -39,16 +40,16 @@ impl Giving {
         giving
     }
 
-    /// True if the next message of the class, which has so many bytes, goes.
+    /// Returns true if the next message of the class, which has `bytes` bytes, is removed.
     fn takes(&mut self, class: u16, bytes: usize) -> bool {
         let Some((stays, goes)) = self.by_class.get_mut(&class) else { return false };
         let bytes = bytes as u64;
         if *stays >= bytes {
             *stays -= bytes;
-            // Those without bytes stay where others give.
+            // Empty messages stay here, even if others are removed.
             return false;
         }
-        // One that lies on the border goes: of what gives, a message goes at least.
+        // A message across the border is removed, so at least one goes.
         *stays = 0;
         let takes = *goes > 0;
         *goes = goes.saturating_sub(bytes);
@@ -61,18 +62,18 @@ pub(super) struct Rewriter {
     file: File,
     segment: Segment,
     pending: Batch,
-    /// When the messages in `pending` were stored: the newest of its first batch, and of all.
+    /// When the messages in `pending` were stored: the stamps of its first and of its last batch.
     stamps: (u64, u64),
-    /// Messages that were stored further apart, in nanoseconds, are not put together: they grow too old as one.
+    /// Batches stored at least this far apart, in ns, are not joined: a joined batch expires with its newest message.
     apart_max: u64,
     head: Vec<u8>,
-    /// Numbers that are in the file.
+    /// Ranges of message numbers in the file.
     kept: Vec<(u64, u64)>,
-    /// Messages that went.
+    /// Number of removed messages.
     gone: u64,
 }
 
-/// A file that was written.
+/// A file that was rewritten.
 pub(super) struct Rewritten {
     pub(super) file: File,
     pub(super) segment: Segment,
@@ -81,7 +82,7 @@ pub(super) struct Rewritten {
 }
 
 impl Rewriter {
-    /// Begins to write what stands for the messages `first..until`.
+    /// Begins a file that covers the messages `first..until`.
     pub(super) fn new(file: File, first: u64, until: u64, apart_max: u64) -> io::Result<Rewriter> {
         file.write_all_at(&segment::header(first, Made::Rewritten { until }), 0)?;
         Ok(Rewriter {
@@ -96,7 +97,7 @@ impl Rewriter {
         })
     }
 
-    /// Adds what stays of a batch that lies in another file.
+    /// Adds the remaining messages of a batch from another file.
     pub(super) fn add(&mut self, head: &Head, batch: &Batch, giving: Option<&mut Giving>) -> io::Result<()> {
         let is_far = head.stamp.saturating_sub(self.stamps.0) >= self.apart_max;
         if is_far || self.pending.bytes().len() >= BATCH_BYTES {

@@ -1,4 +1,4 @@
-//! Making room in a full spool: whoever has most of what waits gives it (docs/adr/0020).
+//! Making room in a full spool: the classes with the most waiting bytes lose messages (docs/adr/0020).
 
 use super::rewrite::Giving;
 use super::segment::Segment;
@@ -8,7 +8,7 @@ use crate::classes::ClassWeights;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A file is written anew if one of so many parts of it goes: so what is written for room is in proportion to it.
+/// A file is rewritten if at least a quarter of its bytes is removed, so that the cost is in proportion to the gain.
 const GIVES_PART: u64 = 4;
 
 impl Spool {
@@ -17,14 +17,14 @@ impl Spool {
         self.end == self.released || (on_disk <= self.options.bytes_max && self.overflow_bytes + more <= OVERFLOW_BYTES)
     }
 
-    /// Drops messages that are not being delivered, the oldest or the newest of the classes that have most; `None` if
-    /// there are none.
+    /// Drops the oldest or the newest messages of the classes with the most bytes, except those being delivered.
+    /// Returns how many; `None` without any.
     pub(super) fn make_room(&mut self, newest: bool) -> Option<u64> {
         let dropped = match &self.trouble {
             None => self.thin(newest).or_else(|| self.drop_segment(u64::MAX)),
-            // A file that is full of what is to go gives room by being removed; to write one anew takes room first.
+            // Removing a file frees space at once; rewriting one needs space first.
             Some(_) if self.is_full => self.drop_file_of_payers(newest),
-            // A disk that is broken gets no better by removing files.
+            // Removing files does not mend a broken disk.
             Some(_) => None,
         };
         if dropped.is_some() {
@@ -40,7 +40,7 @@ impl Spool {
         dropped
     }
 
-    /// What each class has above the level up to which none gives.
+    /// Returns the bytes of each class above the common level, [`ClassWeights::excess`].
     fn excess(&self) -> HashMap<u16, u64> {
         let mut weights = ClassWeights::default();
         for segment in self.disk.segments.range(self.first_free()..) {
@@ -52,18 +52,18 @@ impl Spool {
         weights.excess()
     }
 
-    /// Index of the first segment of which nothing is being delivered.
+    /// Index of the first segment without messages that are being delivered.
     fn first_free(&self) -> usize {
         self.disk.segments.partition_point(|segment| segment.first < self.held)
     }
 
-    /// Index of the first batch in memory that is not on disk, and is not being delivered.
+    /// Index of the first batch in memory that is neither on disk nor being delivered.
     fn first_unwritten(&self) -> usize {
         let from = self.held.max(self.written);
         self.memory.partition_point(|cached| cached.batch.first() < from)
     }
 
-    /// The segment that gives, and what: the oldest, or the newest, for which `gives` is true.
+    /// Finds the oldest or the newest segment that has messages to remove and for which `gives` is true.
     fn giver(&self, newest: bool, gives: impl Fn(&Segment, &Giving) -> bool) -> Option<(usize, Giving)> {
         let excess = self.excess();
         let giving = |index: usize| {
@@ -75,7 +75,7 @@ impl Spool {
         if newest { indices.rev().find_map(giving) } else { indices.find_map(giving) }
     }
 
-    /// Takes what is to go out of one segment.
+    /// Removes the excess from one segment; returns the number of dropped messages.
     fn thin(&mut self, newest: bool) -> Option<u64> {
         let is_worth_it =
             |segment: &Segment, giving: &Giving| giving.bytes.saturating_mul(GIVES_PART) >= segment.classes.total();
@@ -87,10 +87,10 @@ impl Spool {
         let until = segment.end;
         let joins = index > self.first_free() && self.disk.should_join(index, giving.bytes);
         let Ok(rewritten) = self.disk.rewrite(index, joins, &mut giving) else {
-            // It cannot be read, or the disk has no room for the new one.
+            // The file cannot be read, or the disk has no room for the new one.
             return self.drop_segment_at(index);
         };
-        // What of it, or before it, is in memory has other numbers than on disk now.
+        // Batches in memory up to the end of the segment no longer have the numbers of those on disk.
         let stale = self.memory.partition_point(|cached| cached.batch.first() < until);
         self.memory_bytes -= self.memory.drain(..stale).map(|cached| cached.cost()).sum::<usize>();
         let known = self.gaps.clear(rewritten.first, until);
@@ -104,13 +104,13 @@ impl Spool {
         Some(rewritten.gone)
     }
 
-    /// Drops a segment in which all is of classes that have to give.
+    /// Drops a segment in which every class is above the level.
     fn drop_file_of_payers(&mut self, newest: bool) -> Option<u64> {
         let (index, _) = self.giver(newest, |_, giving| giving.is_of_all)?;
         self.drop_segment_at(index)
     }
 
-    /// Drops messages of the class that has most of what is in memory alone.
+    /// Drops messages of the class with the most bytes that are only in memory.
     fn thin_memory(&mut self, newest: bool) -> Option<u64> {
         let indices = self.first_unwritten()..self.memory.len();
         let weights = ClassWeights::of(self.memory.range(indices.clone()).map(|cached| &*cached.batch));
@@ -130,7 +130,7 @@ impl Spool {
         Some(dropped)
     }
 
-    /// Takes out of a new batch what is of classes that have to give; how many messages that is.
+    /// Removes messages of classes above the level from a new batch; returns how many.
     pub(super) fn strip(&self, batch: &mut Batch) -> u64 {
         let before = batch.len();
         for class in self.excess().into_keys() {
@@ -141,10 +141,11 @@ impl Spool {
         before - batch.len()
     }
 
-    /// Removes the oldest segment that is not being delivered, if it is older than `before`; how many messages it had.
+    /// Removes the oldest segment that is not being delivered, if it is older than `before`. Returns how many messages
+    /// were dropped.
     pub(super) fn drop_segment(&mut self, before: u64) -> Option<u64> {
         let index = self.first_free();
-        // An empty one is about to be written.
+        // An empty segment is about to be filled.
         let may_go = |segment: &&Segment| segment.end > segment.first && segment.stamp_last < before;
         self.disk.segments.get(index).filter(may_go)?;
         self.drop_segment_at(index)

@@ -1,5 +1,5 @@
-//! A file of batches: a header, then one batch after the other, numbered without gaps. In a file that was rewritten
-//! (version 2) there may be gaps: what was there went to make room.
+//! A segment: a file with a header, then batches numbered without gaps. A rewritten file (version 2) may have gaps
+//! where messages were dropped to make room.
 
 use super::frame::{self, HEAD, Head, Joined, put};
 use crate::classes::ClassBytes;
@@ -12,26 +12,26 @@ use sys::crc32c;
 pub(super) const VERSION: u16 = REWRITTEN;
 /// The version of a file that batches are appended to.
 const APPENDED: u16 = 1;
-/// The version of a file that was written in place of one or two others.
+/// The version of a file that replaced one or two others.
 const REWRITTEN: u16 = 2;
-/// Bytes of the header: magic 8, version 2, size 2, sum 4, first number 8, and 8 that say what the file was made of: of
-/// one that was rewritten the number behind the last one of what it stands for, of another [`REUSED`] or 0.
+/// Bytes of the header: magic 8, version 2, size 2, sum 4, first number 8, and 8 for the file's origin. For a
+/// rewritten file the origin is the number after the last message that the file covers, for others [`REUSED`] or 0.
 pub(super) const HEADER: usize = 32;
 const MAGIC: [u8; 8] = *b"nwspool\n";
-/// The file had batches before, which were delivered: some of them lie behind the last of its own.
+/// The file is reused: bytes of delivered batches may follow its own.
 const REUSED: u64 = 1;
-/// What names end with.
+/// The suffix of segments' names.
 const SUFFIX: &str = ".segment";
-/// What names end with that will take the place of another.
+/// The suffix of the names of unfinished replacements.
 const NEW: &str = ".new";
-/// A batch's place is remembered every so many bytes.
+/// Bytes between two batches whose offsets are remembered.
 const MARK_EVERY: u64 = 256 << 10;
-/// Read at once while heads are looked for.
+/// Bytes that are read at once to find heads.
 const WINDOW: usize = 4 << 10;
-/// Read at once for delivery.
+/// Bytes that are read at once for delivery.
 const READ_BYTES: usize = 256 << 10;
 
-/// What can be read at a place: a file, or bytes in a test.
+/// A source that is read at an offset: a file, or bytes in a test.
 pub(super) trait ReadAt {
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize>;
 }
@@ -50,7 +50,7 @@ impl ReadAt for [u8] {
     }
 }
 
-/// Reads until `into` is full or the end has come.
+/// Reads until `into` is full or the source ends.
 fn fill(file: &(impl ReadAt + ?Sized), into: &mut [u8], at: u64) -> io::Result<usize> {
     let mut filled = 0;
     while let Some(rest) = into.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -64,19 +64,19 @@ fn fill(file: &(impl ReadAt + ?Sized), into: &mut [u8], at: u64) -> io::Result<u
     Ok(filled)
 }
 
-/// The file that a segment was made of.
+/// The origin of a segment's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Made {
     /// A new file.
     New,
-    /// A file whose messages had been delivered, and of which something may lie behind what was written since.
+    /// A file whose messages had been delivered; some of their bytes may follow those written since.
     Reused,
-    /// One or two others, and it stands for all messages below `until`.
+    /// One or two other segments; the file covers all messages below `until`.
     Rewritten { until: u64 },
 }
 
 impl Made {
-    /// Up to which number the file stands for all.
+    /// The number below which a rewritten file covers all messages.
     pub(super) fn until(self) -> Option<u64> {
         match self {
             Made::Rewritten { until } => Some(until),
@@ -85,14 +85,14 @@ impl Made {
     }
 }
 
-/// What the beginning of a file says.
+/// The result of reading a header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Header {
     /// A segment, whose messages have numbers from `first` on.
     Ours { first: u64, made: Made },
     /// A segment of another version.
     Version(u16),
-    /// Nothing was written there before the power failed.
+    /// The header was not written before the power failed.
     Torn,
     /// Something else.
     Foreign,
@@ -103,7 +103,7 @@ pub(super) fn name_of(first: u64) -> String {
     format!("{first:020}{SUFFIX}")
 }
 
-/// The name of what will take the place of that segment.
+/// The name of an unfinished replacement of that segment.
 pub(super) fn new_name_of(first: u64) -> String {
     format!("{first:020}{NEW}")
 }
@@ -113,7 +113,7 @@ pub(super) fn is_name(name: &str) -> bool {
     is_number(name.strip_suffix(SUFFIX))
 }
 
-/// True for names of what would have taken the place of a segment.
+/// True for names of unfinished replacements.
 pub(super) fn is_new_name(name: &str) -> bool {
     is_number(name.strip_suffix(NEW))
 }
@@ -122,7 +122,7 @@ fn is_number(digits: Option<&str>) -> bool {
     digits.is_some_and(|digits| digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The header of a segment.
+/// Encodes the header of a segment.
 pub(super) fn header(first: u64, made: Made) -> [u8; HEADER] {
     let (version, of) = match made {
         Made::New => (APPENDED, 0),
@@ -172,14 +172,14 @@ pub(super) fn read_header(file: &(impl ReadAt + ?Sized)) -> io::Result<Header> {
     Ok(Header::Ours { first: eight(16), made })
 }
 
-/// A segment, and what of it is known without reading it.
+/// A segment, with the facts that are known without reading it.
 #[derive(Debug)]
 pub(super) struct Segment {
     /// Number of the first message.
     pub(super) first: u64,
-    /// Number behind that of the last one.
+    /// Number of the last message, plus one.
     pub(super) end: u64,
-    /// Bytes that are whole; what may come after them is none of ours.
+    /// Bytes of the header and the intact batches; bytes after them do not belong to the segment.
     pub(super) len: u64,
     /// When the first batch was stored, by the spool's clock.
     pub(super) stamp_first: u64,
@@ -187,7 +187,7 @@ pub(super) struct Segment {
     pub(super) stamp_last: u64,
     /// Bytes of messages of each class.
     pub(super) classes: ClassBytes,
-    /// Numbers and places of some batches, in order.
+    /// Number and offset of some batches, in order.
     marks: Vec<(u64, u64)>,
 }
 
@@ -198,7 +198,7 @@ impl Segment {
         Segment { first, end: first, len, stamp_first: stamp, stamp_last: stamp, classes, marks }
     }
 
-    /// Notes that a batch was appended, but for its classes.
+    /// Records that a batch was appended, except for its classes.
     pub(super) fn note(&mut self, end: u64, stamp: u64, size: u64) {
         if self.marks.last().is_none_or(|(_, place)| place + MARK_EVERY <= self.len) {
             self.marks.push((self.end, self.len));
@@ -211,15 +211,15 @@ impl Segment {
         self.len += size;
     }
 
-    /// Notes that this batch was appended.
+    /// Records that this batch was appended.
     pub(super) fn note_batch(&mut self, batch: &crate::Batch, stamp: u64, size: u64) {
         batch.class_bytes().for_each(|(class, bytes)| self.classes.add(class, bytes));
         self.note(batch.end(), stamp, size);
     }
 
-    /// Finds the batches of a file of `len` bytes that begins with a header; with `verify` their messages are read,
-    /// too. What comes after the last whole batch is left out. The numbers that are missing are added to `holes`;
-    /// `None` if none may be.
+    /// Finds the batches of a file of `len` bytes that begins with a header; with `verify`, also reads their messages.
+    /// Ends at the last intact batch. Missing numbers are added to `holes`; if that is `None`, they also end the
+    /// segment.
     pub(super) fn scan(
         file: &(impl ReadAt + ?Sized),
         first: u64,
@@ -244,15 +244,15 @@ impl Segment {
         Ok(segment)
     }
 
-    /// True if behind the last whole batch the next one begins, which is not whole then.
+    /// True if another batch begins after the last intact one; that batch must then be torn.
     pub(super) fn is_cut_short(&self, file: &(impl ReadAt + ?Sized)) -> io::Result<bool> {
         let mut bytes = [0; HEAD];
         let filled = fill(file, &mut bytes, self.len)?;
         Ok(Head::parse(bytes.get(..filled).unwrap_or_default()).is_some_and(|head| head.first == self.end))
     }
 
-    /// Where the batch that holds message `number` begins, and the number of its first message. `hint` is a number and
-    /// a place that are known.
+    /// Finds the batch with message `number`: its offset and its head. `hint` is the number and the offset of a known
+    /// batch.
     fn place_of(
         &self,
         file: &(impl ReadAt + ?Sized),
@@ -275,7 +275,7 @@ impl Segment {
         Ok(None)
     }
 
-    /// Reads batches from the one that holds message `number` on, as many as lie in 256 KiB, and joins them.
+    /// Reads and joins batches from the one with message `number` on, up to 256 KiB.
     pub(super) fn read(
         &self,
         file: &(impl ReadAt + ?Sized),
@@ -311,14 +311,14 @@ impl Segment {
     }
 }
 
-/// What was read.
+/// The result of a read.
 #[derive(Debug)]
 pub(super) enum Read {
-    /// Messages, and the place behind them.
+    /// Messages, and the offset after them.
     Batch { batch: crate::Batch, place: u64 },
-    /// What lies there is older than it may be.
+    /// Messages up to number `end` are too old; `place` is the offset after them.
     Expired { end: u64, place: u64 },
-    /// What lies there, up to this number, is not as it was written.
+    /// Messages up to number `end` are damaged.
     Damaged { end: u64 },
 }
 
@@ -329,12 +329,12 @@ fn is_whole(file: &(impl ReadAt + ?Sized), head: &Head, place: u64) -> io::Resul
     Ok(filled == size && Joined::default().add(head, &bytes))
 }
 
-/// Reads heads one after the other, some with one system call where batches are small.
+/// Reads one head after the other; if batches are small, several with one system call.
 struct Walk<'f, F: ReadAt + ?Sized> {
     file: &'f F,
     len: u64,
     window: Vec<u8>,
-    /// Where the window begins.
+    /// Offset of the window in the file.
     begin: u64,
     read_at_once: usize,
 }
@@ -344,13 +344,13 @@ impl<'f, F: ReadAt + ?Sized> Walk<'f, F> {
         Walk { file, len, window: Vec::new(), begin: 0, read_at_once: WINDOW }
     }
 
-    /// The head at `place`, if a batch that lies within the file begins there.
+    /// Returns the head at `place`, if a batch begins there that lies within the file.
     fn head(&mut self, place: u64) -> io::Result<Option<Head>> {
         let head = Head::parse(self.bytes(place, HEAD)?);
         Ok(head.filter(|head| place.saturating_add(head.size()) <= self.len))
     }
 
-    /// So many bytes from `place` on; fewer if the file ends before.
+    /// Returns `size` bytes from `place` on; fewer if the file ends before.
     fn bytes(&mut self, place: u64, size: usize) -> io::Result<&[u8]> {
         let is_inside = self.begin <= place && place + size as u64 <= self.begin + self.window.len() as u64;
         if !is_inside {
@@ -365,7 +365,7 @@ impl<'f, F: ReadAt + ?Sized> Walk<'f, F> {
     }
 }
 
-/// The batches of a segment, one after the other, with what they held when they were written.
+/// Iterates over the batches of a segment, in the form in which they were written.
 pub(super) struct Batches<'f, F: ReadAt + ?Sized> {
     walk: Walk<'f, F>,
     place: u64,
@@ -376,7 +376,7 @@ impl<'f, F: ReadAt + ?Sized> Batches<'f, F> {
         Batches { walk: Walk { read_at_once: READ_BYTES, ..Walk::new(file, len) }, place: HEADER as u64 }
     }
 
-    /// The next one; damaged ones are left out.
+    /// Returns the next intact batch.
     pub(super) fn next(&mut self) -> io::Result<Option<(Head, crate::Batch)>> {
         while let Some(head) = self.walk.head(self.place)? {
             let size = usize::try_from(head.size()).unwrap_or(usize::MAX) - HEAD;

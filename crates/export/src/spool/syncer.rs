@@ -1,4 +1,4 @@
-//! Has the disk take what was written, beside those who write: waiting for a disk would cost log records.
+//! Syncs files to the disk in a separate thread: a writer that waits for a disk would lose log records.
 
 use std::fs::File;
 use std::io;
@@ -25,7 +25,7 @@ impl Syncer {
         let said = Arc::clone(&trouble);
         let thread = thread::Builder::new().name("netwren-spool".to_owned()).spawn(move || {
             for files in queue {
-                // Their names as well: a file may have got a new one.
+                // sync_all also covers their names: a file may have been renamed.
                 let failed = files.iter().find_map(|file| file.sync_all().err());
                 let text = failed.map(|error| format!("cannot sync the spool to the disk: {error}"));
                 *said.lock().unwrap_or_else(PoisonError::into_inner) = text;
@@ -35,12 +35,12 @@ impl Syncer {
         Ok(Syncer { files: Some(files), is_busy, trouble, thread: Some(thread) })
     }
 
-    /// True while it has nothing to do. Only who hands files over changes that to false.
+    /// True while the thread has nothing to do. Only a call of `sync` makes it false.
     pub(super) fn is_idle(&self) -> bool {
         !self.is_busy.load(Ordering::Acquire)
     }
 
-    /// Hands files over.
+    /// Passes files to the thread.
     pub(super) fn sync(&self, files: Vec<Arc<File>>) {
         self.is_busy.store(true, Ordering::Release);
         if let Some(queue) = &self.files {

@@ -1,4 +1,4 @@
-//! Files, and FIFOs.
+//! The transport to files and FIFOs.
 
 use super::packing::Packing;
 use super::rotation::{Age, Rotation};
@@ -13,31 +13,31 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use sys::outfile::{self, Contents, FilePlace, Opening};
 
-/// Appends to a file, which is created if it is not there. A message is whole or not in it.
+/// Appends to a file, which is created if necessary. A message is either complete in it or not in it at all.
 pub(super) struct File {
     path: PathBuf,
-    /// What begins a new file.
+    /// The beginning of each new file.
     header: Vec<u8>,
     file: Option<fs::File>,
     /// Its directory; `None` for a file descriptor inherited from the caller.
     place: Option<Arc<FilePlace>>,
-    /// Device and inode: a file that was moved away is noticed.
+    /// Device and inode, to notice that the file was moved away.
     identity: (u64, u64),
-    /// [`sys::signal::hangups`] when it was opened: one more, and it is opened anew.
+    /// [`sys::signal::hangups`] when the file was opened: once it has grown, the file is reopened.
     hangups: u64,
-    /// False for a FIFO, from which nothing can be taken back.
+    /// False for a FIFO, from which written bytes cannot be removed.
     is_regular: bool,
     rotation: Option<Rotation>,
     packing: Option<Packing>,
-    /// Bytes in the file, and how old it is.
+    /// Bytes in the file, and its age.
     bytes: u64,
     age: Age,
-    /// A batch lies in the file in part: what follows belongs to the same file.
+    /// The file has a part of a batch: the rest belongs to the same file.
     is_within_batch: bool,
 }
 
 impl File {
-    /// The file at `path`.
+    /// Writes to the file at `path`.
     pub(super) fn new(path: PathBuf, header: Vec<u8>, rotation: Option<Rotation>) -> File {
         let packer = rotation.and_then(|rotation| rotation.packer);
         File {
@@ -56,8 +56,8 @@ impl File {
         }
     }
 
-    /// Begins a new file if this one would be too large with `more` bytes, or is too old. One with nothing but its
-    /// header stays.
+    /// Begins a new file if this one would be too large with `more` bytes, or is too old. A file with only its header
+    /// stays.
     fn rotate(&mut self, more: usize) -> io::Result<()> {
         let Some(rotation) = self.rotation.filter(|_| self.is_regular && !self.is_within_batch) else { return Ok(()) };
         let is_begun = self.bytes > self.header.len() as u64;
@@ -72,7 +72,7 @@ impl File {
         self.reopen()
     }
 
-    /// Has those packed that were moved away.
+    /// Packs the files that were moved away.
     fn pack(&mut self) -> io::Result<()> {
         match (&mut self.packing, self.rotation, &self.place) {
             (Some(packing), Some(rotation), Some(place)) if self.is_regular => packing.look(place, rotation.keep),
@@ -113,7 +113,7 @@ impl File {
         }
     }
 
-    /// Takes back the part of a message that was written before the disk was full.
+    /// Removes the part of a message that was written before the disk was full.
     fn cut_back(&mut self, batch: &Batch, at: usize, written: usize) -> Taken {
         let whole = batch.start_of(batch.whole_in(at + written));
         let torn = (at + written).saturating_sub(whole.max(at));
@@ -134,7 +134,7 @@ pub(super) fn check(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Words the error of a FIFO that has no reader.
+/// Explains the error of a FIFO without a reader.
 fn in_words(error: io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(errno) if errno == sys::Errno::NXIO.0 => io::Error::new(error.kind(), "no program reads it"),
@@ -172,12 +172,12 @@ impl Transport for File {
         Ok(taken)
     }
 
-    /// Nobody knows how long a FIFO's reader takes.
+    /// A FIFO's reader may take any time.
     fn at_once(&self) -> AtOnce {
         if self.is_regular { AtOnce::MayWait } else { AtOnce::Never }
     }
 
-    /// A file that was moved away or removed is opened anew, and any other after SIGHUP.
+    /// Reopens a file that was moved away or removed, and any file after SIGHUP.
     fn check(&mut self) -> io::Result<()> {
         let now = fs::metadata(&self.path).map(|facts| (facts.dev(), facts.ino()));
         if now.is_ok_and(|now| now == self.identity) && self.hangups == sys::signal::hangups() {

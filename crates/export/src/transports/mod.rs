@@ -1,4 +1,4 @@
-//! The ways to a receiver.
+//! Transports: the connections to receivers.
 
 mod file;
 mod packing;
@@ -24,33 +24,33 @@ pub use rotation::Rotation;
 /// Time limit for a connection to one address of a receiver.
 const CONNECT: std::time::Duration = std::time::Duration::from_secs(3);
 
-/// What a transport has taken.
+/// The part of a batch that a transport has taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Taken {
-    /// Bytes of the batch, from where it was asked to go on.
+    /// Bytes of the batch, from the requested offset on.
     pub bytes: usize,
-    /// Messages among them that it can never send.
+    /// Messages among them that can never be sent.
     pub refused: u64,
 }
 
-/// Whether messages can be handed over by whoever has them.
+/// Whether the thread that hands messages over may deliver them itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AtOnce {
-    /// Yes: what does not go at once is left.
+    /// Yes. Messages that cannot be sent at once are left.
     WithoutWait,
-    /// Yes, but that may take its time: a disk that is slow.
+    /// Yes, but it may have to wait, for example for a slow disk.
     MayWait,
-    /// No.
+    /// It may not deliver them.
     Never,
 }
 
-/// A way to a receiver. After any error it is closed and opened again.
+/// A connection to a receiver. After any error it is closed and reopened.
 pub trait Transport: Send {
-    /// Opens the file or connects; gives up after some seconds.
+    /// Opens the file or connects; gives up after a few seconds.
     fn open(&mut self) -> io::Result<()>;
 
-    /// Hands messages of `batch` over from byte `at` on. Takes what goes without a long wait: nothing, if the receiver
-    /// takes nothing for 0.2 s. After an error the receiver has no part of a message that looks like a whole one.
+    /// Sends messages of `batch` from byte `at` on, as many as the receiver takes without a long wait: none if it
+    /// takes nothing for 0.2 s. After an error, the receiver never has a part of a message that looks complete.
     fn send(&mut self, batch: &Batch, at: usize) -> io::Result<Taken>;
 
     /// Whether [`Transport::send_at_once`] may be called.
@@ -58,58 +58,59 @@ pub trait Transport: Send {
         AtOnce::Never
     }
 
-    /// As [`Transport::send`], without any wait.
+    /// Like [`Transport::send`], but never waits.
     fn send_at_once(&mut self, batch: &Batch, at: usize) -> io::Result<Taken> {
         self.send(batch, at)
     }
 
-    /// Bytes that were taken since opening and that the receiver has not confirmed; 0 where it confirms nothing.
+    /// Bytes taken since opening that the receiver has not confirmed; 0 if the transport has no confirmations.
     fn unconfirmed(&mut self) -> io::Result<u64> {
         Ok(0)
     }
 
-    /// Most bytes that the receiver may have confirmed without having read them.
+    /// Most bytes that the receiver may have confirmed without reading them.
     fn unread_max(&mut self) -> u64 {
         0
     }
 
-    /// The same, now that the connection has ended with `error`: 0 if the receiver is known to have read everything.
+    /// Like [`Transport::unread_max`], after the connection has ended with `error`: 0 if the receiver has certainly
+    /// read everything.
     fn unread_after(&mut self, error: &io::Error) -> u64 {
         let _ = error;
         0
     }
 
-    /// Looks whether the receiver is still there.
+    /// Checks whether the receiver is still there.
     fn check(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Why messages were refused since this was asked last, if that is known.
+    /// The reason why messages were refused since the last call, if it is known.
     fn complaint(&mut self) -> Option<String> {
         None
     }
 
-    /// False while the transport is open but no receiver is proven: the last one refused what was sent.
+    /// False if the transport is open but may have no receiver: the last one refused the messages.
     fn is_proven(&self) -> bool {
         true
     }
 
-    /// Closes it; opening comes again, or the end.
+    /// Closes the transport. It may be opened again.
     fn close(&mut self);
 }
 
-/// What transports are to know beside the receiver.
+/// The options of transports.
 #[derive(Debug, Clone, Default)]
 pub struct TransportOptions {
-    /// What begins each new file.
+    /// The beginning of each new file.
     pub file_header: Vec<u8>,
     /// Certificates.
     pub tls: TlsFiles,
-    /// When files are moved away for new ones.
+    /// When files are rotated.
     pub rotation: Option<Rotation>,
 }
 
-/// The way to `target`; an error if this program was built without it.
+/// Returns the transport to `target`; an error if this program was built without it.
 pub fn open_transport(target: &Target, options: TransportOptions) -> io::Result<Box<dyn Transport>> {
     Ok(match target.address.clone() {
         #[cfg(feature = "sqlite")]
@@ -132,7 +133,7 @@ pub fn open_transport(target: &Target, options: TransportOptions) -> io::Result<
     })
 }
 
-/// What is to be said of a target before it is used; an error if this program was built without what it needs.
+/// Checks a target before it is used. Returns warnings; an error if this program was built without the transport.
 pub fn check_target(target: &Target, files: &TlsFiles) -> io::Result<Vec<String>> {
     match &target.address {
         Address::Tls(_) => check_tls(files),
@@ -142,7 +143,8 @@ pub fn check_target(target: &Target, files: &TlsFiles) -> io::Result<Vec<String>
     }
 }
 
-/// Fails if we must not write to the file. A file that merely cannot be opened now counts as away: that may change.
+/// Fails if netwren must not write to the file. A file that merely cannot be opened now counts as away: that may
+/// change.
 fn check_file(path: &Path, format: crate::Format) -> io::Result<()> {
     let looked = match format {
         #[cfg(feature = "sqlite")]
@@ -177,8 +179,8 @@ fn check_postgres(_: &crate::PostgresAddress, _: &TlsFiles) -> io::Result<Vec<St
     Err(without_postgres())
 }
 
-/// Reads the files and finds out whether they can be used. Returns what is to be warned of: a key that others can read.
-/// An error names the file and what is wrong with it, or says that this program was built without TLS.
+/// Reads the files and checks whether they can be used. Returns a warning if others can read the key. An error names
+/// the file and its fault, or reports that this program was built without TLS.
 fn check_tls(files: &TlsFiles) -> io::Result<Vec<String>> {
     #[cfg(feature = "tls")]
     return tls::check(files);
@@ -200,7 +202,7 @@ fn without_tls() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, "this netwren was built without TLS (cargo feature `tls`)")
 }
 
-/// At most this many addresses of a name are tried.
+/// Most addresses of a name that are tried.
 const ADDRESSES_MAX: usize = 16;
 
 /// Resolves a receiver `HOST:PORT` to addresses, in the order in which to try them (getaddrinfo(3)).
@@ -219,12 +221,12 @@ fn connect_unix(path: &std::path::Path) -> io::Result<std::os::unix::net::UnixSt
     sys::connection::connect_unix(path, CONNECT).map_err(|errno| io::Error::from_raw_os_error(errno.0))
 }
 
-/// The error with what was tried.
+/// Adds the attempt and its object to an error.
 fn named(what: &str, object: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{what} {object}: {error}"))
 }
 
-/// True for errors that mean "later".
+/// True for errors that mean "try again later".
 fn is_later(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }

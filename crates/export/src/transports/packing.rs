@@ -1,7 +1,7 @@
-//! Files that were moved away are packed by a process of its own: packing neither holds up nor ends who ships.
+//! Packing of rotated files in a separate process, so that it can neither delay nor crash the run.
 //!
-//! It gets the two files and no name: what it can do is read the one and write the other. It writes `PATH.zst.part`,
-//! and that becomes `PATH.N.zst` once all of it lies there; `PATH.N` goes then.
+//! The process gets the two open files and no name: it can only read one and write the other. It writes
+//! `PATH.zst.part`, which is renamed to `PATH.N.zst` once it is complete; then `PATH.N` is removed.
 
 use super::named;
 use super::rotation::{failed, numbered, packed};
@@ -15,21 +15,21 @@ use std::sync::Arc;
 use sys::Errno;
 use sys::outfile::{Contents, FilePlace, Opening};
 
-/// The name by which [`super::Rotation::packer`] is called; its argument is a name for its messages.
+/// The name by which [`super::Rotation::packer`] is started; its argument is a name for its messages.
 pub const PACKER: &str = "netwren-zstd";
 
-/// The files of one `PATH`.
+/// The packing of the rotated files of one `PATH`.
 pub(super) struct Packing {
     packer: PathBuf,
     running: Option<Running>,
-    /// One could not be packed: nothing is tried again before the next one.
+    /// A file could not be packed: nothing is tried again until the next rotation.
     is_tired: bool,
 }
 
 struct Running {
     process: Child,
     place: Arc<FilePlace>,
-    /// Which file it packs, as it is numbered now.
+    /// The present number of the file that it packs.
     number: u32,
 }
 
@@ -38,7 +38,7 @@ impl Packing {
         Packing { packer, running: None, is_tired: false }
     }
 
-    /// Files have moved one number on, and there is a new first one.
+    /// Handles a rotation: the number of each file has increased, and there is a new first one.
     pub(super) fn moved_on(&mut self) {
         self.is_tired = false;
         if let Some(running) = &mut self.running {
@@ -57,7 +57,7 @@ impl Packing {
             if ended.success() {
                 put_in_place(&running, keep)?;
             } else {
-                // Its own message says why.
+                // The process itself reports the reason.
                 self.is_tired = true;
                 let _ = running.place.folder().remove(part(running.place.name()));
             }
@@ -105,7 +105,7 @@ fn put_in_place(running: &Running, keep: u32) -> io::Result<()> {
     let (folder, name) = (running.place.folder(), running.place.name());
     let (part, raw) = (part(name), numbered(name, running.number));
     if running.number > keep {
-        // Packing took so long that the file now exceeds the number of files to keep.
+        // The files were rotated so often in the meantime that this one exceeds the number of files to keep.
         return folder.remove(&part).map_err(|error| failed("cannot remove", &part, &error));
     }
     folder.rename(&part, packed(&raw)).map_err(|error| failed("cannot rename", &part, &error))?;
@@ -115,7 +115,7 @@ fn put_in_place(running: &Running, keep: u32) -> io::Result<()> {
 impl Drop for Packing {
     fn drop(&mut self) {
         if let Some(running) = &mut self.running {
-            // The file stays as it was; the next run packs it.
+            // The file stays unchanged; the next run packs it.
             let _ = running.process.kill();
             let _ = running.process.wait();
             let _ = running.place.folder().remove(part(running.place.name()));
@@ -139,7 +139,7 @@ mod tests {
         numbered(path.as_os_str(), number).into()
     }
 
-    /// Looks until nothing runs.
+    /// Calls `look` until no process runs.
     fn packed_up(packing: &mut Packing, path: &Path, keep: u32) {
         let (begin, place) = (Instant::now(), place(path));
         packing.look(&place, keep).unwrap();
@@ -150,7 +150,7 @@ mod tests {
         }
     }
 
-    /// In the place of the packer.
+    /// Installs a script that copies instead of packing.
     fn copying(dir: &tempfile::TempDir) -> PathBuf {
         let place = dir.path().join("copies");
         testkit::program::install_script(&place, "#!/bin/sh\nexec cat\n");
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(names(dir.path()), ["fw.log.1", "fw.log.2", "secret"]);
     }
 
-    /// Another one comes while it packs: what it packs has another number then.
+    /// A rotation while a file is packed: the packed file gets the new number.
     #[test]
     fn issue_12_files_move_on_while_one_is_packed() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! When a file has had enough, and where it goes.
+//! Rotation of files: when a file is moved away, and to which name.
 
 use super::named;
 use std::ffi::{OsStr, OsString};
@@ -7,21 +7,22 @@ use std::time::{Duration, Instant, SystemTime};
 use sys::outfile::FilePlace;
 use sys::{Errno, SysError};
 
-/// When a file is moved away for a new one: `PATH` becomes `PATH.1`, that becomes `PATH.2`, and the oldest goes.
+/// When a file is replaced by a new one: `PATH` becomes `PATH.1`, `PATH.1` becomes `PATH.2`, and the oldest is
+/// removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rotation {
-    /// Before it would have more bytes than this; a batch of messages is not torn apart.
+    /// Rotate before the file exceeds this many bytes; a batch of messages is never split.
     pub bytes_max: Option<u64>,
-    /// Once it is so old.
+    /// Rotate once the file has this age.
     pub age_max: Option<Duration>,
-    /// How many are kept beside the one that is written; at least 1.
+    /// Rotated files to keep; at least 1.
     pub keep: u32,
-    /// Who packs them: a program that packs its stdin to its stdout when it is called [`super::PACKER`]. `PATH.1`
-    /// becomes `PATH.1.zst` then.
+    /// Program that packs rotated files: called as [`super::PACKER`], it packs its stdin to its stdout. `PATH.1` then
+    /// becomes `PATH.1.zst`.
     pub packer: Option<&'static str>,
 }
 
-/// How old a file is.
+/// The age of a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Age {
     begun: SystemTime,
@@ -29,19 +30,20 @@ pub(super) struct Age {
 }
 
 impl Age {
-    /// Of a file that was begun at `begun` and opened now.
+    /// The age of a file that was begun at `begun` and is opened now.
     pub(super) fn since(begun: SystemTime) -> Age {
         Age { begun, opened: Instant::now() }
     }
 
-    /// The time since it was opened at least: a clock that was set back stops no rotation.
+    /// Returns the age, which is at least the time since the file was opened: a clock that was set back prevents no
+    /// rotation.
     fn now(self) -> Duration {
         self.begun.elapsed().unwrap_or_default().max(self.opened.elapsed())
     }
 }
 
 impl Rotation {
-    /// True if a file of `bytes` and such an age is to be moved away before `more` bytes come to it.
+    /// True if a file of `bytes` and `age` must be rotated before `more` bytes are added.
     pub(super) fn is_due(&self, bytes: u64, age: Age, more: u64) -> bool {
         let is_full = self.bytes_max.is_some_and(|most| bytes.saturating_add(more) > most);
         is_full || self.age_max.is_some_and(|most| age.now() >= most)
@@ -50,7 +52,7 @@ impl Rotation {
     /// Renames the file at `place` and the earlier rotated files, packed or not, to the next number.
     pub(super) fn rotate(&self, place: &FilePlace) -> io::Result<()> {
         let (keep, folder, name) = (self.keep.max(1), place.folder(), place.name());
-        // Its follower need not be of the same kind and would not replace it.
+        // Renaming does not replace it if only one of the two files is packed.
         let oldest = numbered(name, keep);
         for file in [packed(&oldest), oldest] {
             if_there(folder.remove(&file)).map_err(|error| failed("cannot remove", &file, &error))?;
@@ -80,7 +82,7 @@ pub(super) fn failed(what: &str, name: &OsStr, error: &SysError) -> io::Error {
     named(what, &name.to_string_lossy(), &io::Error::from_raw_os_error(error.errno.0))
 }
 
-/// The name of a file once it is packed.
+/// The name of a file after packing.
 pub(super) fn packed(name: &OsStr) -> OsString {
     let mut name = name.to_owned();
     name.push(".zst");
@@ -114,7 +116,7 @@ mod tests {
         assert!(!never.is_due(u64::MAX, old, u64::MAX));
     }
 
-    /// The clock was set back for years after the file was begun, and goes on.
+    /// After the file was begun, the clock was set back by years.
     #[test]
     fn issue_12_a_clock_that_was_set_back_stops_no_rotation() {
         let rotation = Rotation { bytes_max: None, age_max: Some(Duration::from_secs(60)), keep: 1, packer: None };

@@ -1,4 +1,4 @@
-//! SQLite: rows into a table, a transaction for each batch.
+//! The transport to SQLite: rows are inserted into a table, in one transaction per batch.
 
 use super::stream::PATIENCE;
 use super::{Taken, Transport};
@@ -14,15 +14,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use sys::outfile::{Contents, FilePlace, Opening};
 
-/// Another program may lock the database this long before the database counts as away.
+/// Longest time that another program may lock the database before it counts as away.
 const BUSY_MAX: Duration = Duration::from_secs(5);
 
-/// A database, which is created with the table if it is not there. A row is whole or not in it, and in it once.
+/// A database, which is created with its table if necessary. Each row is inserted completely and once, or not at all.
 pub(super) struct Database {
     path: PathBuf,
     table: Table,
     connection: Option<Connection>,
-    /// Device and inode: a database that was moved away is noticed.
+    /// Device and inode, to notice that the database was moved away.
     identity: Option<(u64, u64)>,
     /// When we first found the database locked by another program.
     busy_since: Option<Instant>,
@@ -32,7 +32,7 @@ pub(super) struct Database {
 struct Table {
     id: i64,
     shape: TableShape,
-    /// For a table of another program: its columns, and the place of each in a row.
+    /// For a table of another program: its columns, with the index of each in a row.
     places: Option<Vec<(String, Option<usize>)>>,
 }
 
@@ -42,7 +42,7 @@ impl Table {
         Table { id: shape.id(), shape, places: None }
     }
 
-    /// Makes what is missing: the table, columns of a table that an earlier run has made, and the view.
+    /// Creates what is missing: the table, columns of a table that an earlier run has made, and the view.
     fn create(&mut self, db: &Transaction<'_>) -> rusqlite::Result<()> {
         let shape = &self.shape;
         let name = quoted(&shape.name);
@@ -54,7 +54,7 @@ impl Table {
         let mut known = db.prepare("SELECT name FROM pragma_table_info(?1)")?;
         let known: Vec<String> = known.query_map([&shape.name], |row| row.get(0))?.collect::<Result<_, _>>()?;
         if shape.procedure.is_some() {
-            // Without the table, inserting says so.
+            // If there is no table, the insert reports it.
             self.places = Some(places(&known, &shape.columns));
             return Ok(());
         }
@@ -65,7 +65,7 @@ impl Table {
         self.create_view(db)
     }
 
-    /// A table of that name, which another program has made, stays as it is.
+    /// Creates the view, unless another program has a table of its name.
     fn create_view(&self, db: &Transaction<'_>) -> rusqlite::Result<()> {
         let Some((view, select)) = &self.shape.view else { return Ok(()) };
         let is_table = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?1";
@@ -82,7 +82,7 @@ impl Table {
             Some(places) => places.iter().map(|(name, _)| quoted(name)).collect(),
             None => ours(),
         };
-        // A table without columns is not there: the error says that.
+        // A table without columns does not exist: the statement's error reports that.
         let places = vec!["?"; names.len().max(1)].join(", ");
         let names = if names.is_empty() { "x".to_owned() } else { names.join(", ") };
         format!("INSERT INTO {} ({names}) VALUES ({places})", quoted(&self.shape.name))
@@ -92,7 +92,7 @@ impl Table {
 fn sql_type(kind: ColumnType) -> &'static str {
     match kind {
         ColumnType::Integer | ColumnType::Time | ColumnType::Flag => "INTEGER",
-        // Text with decimals becomes a number there.
+        // SQLite converts decimal text to a number in such a column.
         ColumnType::Real => "REAL",
         ColumnType::Text | ColumnType::Address => "TEXT",
     }
@@ -110,7 +110,7 @@ impl ToSql for TypedValue<'_> {
 }
 
 impl Database {
-    /// The database at `path`, with the table that `header` tells of.
+    /// Writes to the database at `path`, into the table that `header` describes.
     pub(super) fn new(path: PathBuf, header: &[u8]) -> Database {
         Database { path, table: Table::of(header), connection: None, identity: None, busy_since: None }
     }
@@ -120,7 +120,8 @@ impl Database {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut db = Connection::open_with_flags(&self.path, flags)?;
         db.busy_timeout(PATIENCE)?;
-        // Readers do not stop the writer; a crash of the machine may take the last transactions, not the database.
+        // Readers do not block the writer. A crash of the machine may lose the last transactions, but not the
+        // database.
         if self.table.shape.procedure.is_none() {
             db.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")?;
         }
@@ -139,7 +140,7 @@ impl Database {
         for message in (first..).map_while(|index| batch.message(index)) {
             let mut values = TypedValues::of(message);
             if values.next() != Some(TypedValue::Integer(table.id)) {
-                // It waited on disk while the columns were changed.
+                // The row waited on disk while the columns were changed.
                 taken.refused += 1;
                 continue;
             }
@@ -205,7 +206,7 @@ impl Transport for Database {
         }
     }
 
-    /// A database that was moved away or removed is made anew.
+    /// Recreates a database that was moved away or removed.
     fn check(&mut self) -> io::Result<()> {
         if self.identity.is_some() && self.identity_now() == self.identity {
             return Ok(());
@@ -259,7 +260,7 @@ fn check_files(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Another program has the database for itself, for now.
+/// True if another program has locked the database.
 fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
@@ -279,7 +280,7 @@ mod tests {
     fn batch(shape: &TableShape, rows: &[&[TypedValue<'_>]]) -> Batch {
         let mut batch = Batch::new();
         for (n, row) in rows.iter().enumerate() {
-            // The third is of another shape.
+            // The third row has another shape.
             let id = if n == 2 { 0 } else { shape.id() };
             put_typed(batch.bytes_mut(), TypedValue::Integer(id));
             row.iter().for_each(|value| put_typed(batch.bytes_mut(), *value));

@@ -1,4 +1,4 @@
-//! What all byte streams share.
+//! Functions that all byte streams share.
 
 use super::{Taken, is_later};
 use crate::Batch;
@@ -8,13 +8,13 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use sys::connection::{receive_now, send_now};
 
-/// How long a receiver may take nothing before the caller has its turn.
+/// Longest time that a write waits for the receiver.
 pub(super) const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Most reads of what a receiver says at once, of 16 KiB each: more than its kernel and ours hold by default.
+/// Most reads at once from a receiver, of 16 KiB each: more than its kernel and ours hold by default.
 const READS_MAX: usize = 512;
 
-/// Writes what goes.
+/// Writes as much as the stream takes.
 pub(super) fn write_some(stream: &mut impl Write, batch: &Batch, at: usize) -> io::Result<Taken> {
     let bytes = batch.bytes().get(at..).unwrap_or_default();
     match stream.write(bytes) {
@@ -25,11 +25,11 @@ pub(super) fn write_some(stream: &mut impl Write, batch: &Batch, at: usize) -> i
     }
 }
 
-/// Reads what a receiver sends without being asked, and forgets it; true if it has said something, an error once it has
+/// Reads and discards data that a receiver sends. Returns true if there was some, and an error once the receiver has
 /// closed the connection. The stream must not block.
 pub(super) fn drain(stream: &mut impl Read) -> io::Result<bool> {
     let mut answer = [0; 16 << 10];
-    // A receiver that talks without end has others waiting: some reads are enough.
+    // Limit the reads: a receiver that sends without end must not block other work.
     for reads in 0..READS_MAX {
         match stream.read(&mut answer) {
             Ok(0) => return Err(io::Error::new(io::ErrorKind::BrokenPipe, "the receiver has closed the connection")),
@@ -41,15 +41,15 @@ pub(super) fn drain(stream: &mut impl Read) -> io::Result<bool> {
     Ok(true)
 }
 
-/// How long a receiver may say nothing at the end of a connection.
+/// Longest silence of a receiver at the end of a connection.
 const SILENCE: Duration = Duration::from_secs(2);
-/// How long a receiver may go on talking after that.
+/// Longest time that a receiver may go on sending after that.
 const TALK: Duration = Duration::from_secs(10);
 
-/// Ends a connection whose receiver has taken everything and may still have it to read. What it says is read until it
-/// ends the connection as well: a socket that is closed with something unread, or is sent something afterwards, resets
-/// the connection (RFC 1122, section 4.2.2.13), and a receiver whose own words fail may read no further. One that is
-/// silent for 2 s, or talks for 10 s, is left.
+/// Ends a connection whose receiver has taken everything but may not have read it yet. Shuts down the sending side and
+/// reads until the receiver also ends the connection. A socket that is closed with unread data, or receives data
+/// afterwards, resets the connection (RFC 1122, section 4.2.2.13), and a receiver whose own writes fail may stop
+/// reading. Gives up on a receiver that is silent for 2 s or sends for 10 s.
 pub(super) fn end(mut stream: &TcpStream) {
     let until = Instant::now() + TALK;
     let mut answer = [0; 16 << 10];
@@ -60,7 +60,7 @@ pub(super) fn end(mut stream: &TcpStream) {
     }
 }
 
-/// A stream on which nothing waits, whatever its own settings.
+/// A stream whose reads and writes never wait, even if it is a blocking one.
 pub(super) struct WithoutWait<'s, S: AsFd>(pub(super) &'s S);
 
 impl<S: AsFd> Read for WithoutWait<'_, S> {
@@ -79,7 +79,7 @@ impl<S: AsFd> Write for WithoutWait<'_, S> {
     }
 }
 
-/// What is said of a connection that is not open.
+/// The error of a connection that is not open.
 pub(super) fn closed() -> io::Error {
     io::Error::new(io::ErrorKind::NotConnected, "not connected")
 }

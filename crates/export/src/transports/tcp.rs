@@ -1,4 +1,4 @@
-//! TCP. What the receiver's kernel has acknowledged is delivered.
+//! The transport over TCP. Bytes acknowledged by the receiver's kernel count as delivered.
 
 use super::stream::{PATIENCE, WithoutWait, closed, drain, end, write_some};
 use super::{AtOnce, CONNECT, Taken, Transport, named, resolve};
@@ -9,9 +9,9 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use sys::connection::{peer_progress, set_user_timeout, unacknowledged};
 
-/// A receiver that acknowledges nothing for so long is away.
+/// A receiver that acknowledges nothing for this time, in ms, is away.
 const USER_TIMEOUT_MS: u32 = 30_000;
-/// Larger windows are not believed: what was delivered is kept in memory for so long.
+/// Upper limit for the estimated window: this many delivered bytes are kept in memory.
 const UNREAD_MAX: u64 = 4 << 20;
 
 /// A TCP connection.
@@ -19,12 +19,12 @@ pub(super) struct Tcp {
     receiver: String,
     stream: Option<TcpStream>,
     window: LargestWindow,
-    /// True if it has said something when somebody last listened.
+    /// True if the receiver had sent data at the last check.
     talks: bool,
 }
 
 impl Tcp {
-    /// To `HOST:PORT`.
+    /// Connects to `HOST:PORT`.
     pub(super) fn new(receiver: String) -> Tcp {
         Tcp { receiver, stream: None, window: LargestWindow::default(), talks: false }
     }
@@ -58,7 +58,7 @@ fn connect_any(receiver: &str) -> io::Result<TcpStream> {
     }
 }
 
-/// A connection to `HOST:PORT`, on which writing waits 0.2 s at most.
+/// Connects to `HOST:PORT`. A write to the connection waits 0.2 s at most.
 pub(super) fn connect(receiver: &str) -> io::Result<TcpStream> {
     let stream = connect_any(receiver)?;
     stream.set_nodelay(true)?;
@@ -71,14 +71,14 @@ pub(super) fn connect(receiver: &str) -> io::Result<TcpStream> {
 #[derive(Debug, Default)]
 pub(super) struct LargestWindow {
     bytes: u64,
-    /// Bytes that the receiver had acknowledged at the last look.
+    /// Bytes that the receiver had acknowledged at the last [`LargestWindow::look`].
     acknowledged: u64,
 }
 
 impl LargestWindow {
-    /// Looks at the connection. Between two looks the kernel sends what waits by itself, and the window may have been
-    /// larger than at either of them. But no receiver takes back what it has announced (RFC 9293, section 3.8.6), so
-    /// the window was never larger than what it acknowledged since the last look and what it announces now.
+    /// Looks at the connection. Between two looks the kernel sends waiting data, and the window may have been larger
+    /// than at either of them. But a receiver never takes back a window that it has announced (RFC 9293, section
+    /// 3.8.6), so the window was at most the bytes acknowledged since the last look plus the window announced now.
     pub(super) fn look(&mut self, stream: &TcpStream) {
         let Ok(now) = peer_progress(stream.as_fd()) else { return };
         let since = now.acknowledged.saturating_sub(self.acknowledged);
@@ -86,8 +86,8 @@ impl LargestWindow {
         self.acknowledged = now.acknowledged;
     }
 
-    /// Most bytes that may lie unread at the receiver. A window is announced for the free part of a buffer that is up
-    /// to twice as large as at first while it fills: the kernel learns how much of its memory is data (scaling_ratio
+    /// Most bytes that may be unread at the receiver. A window is announced for the free part of a buffer, which grows
+    /// to up to twice its first size while it fills: the kernel learns how much of its memory is data (scaling_ratio
     /// in net/ipv4/tcp_input.c).
     pub(super) fn unread_max(&self) -> u64 {
         self.bytes.saturating_mul(2).min(UNREAD_MAX)
@@ -105,14 +105,14 @@ impl Transport for Tcp {
         let stream = self.stream()?;
         let taken = write_some(stream, batch, at)?;
         if taken.bytes == 0 {
-            // It may wait until somebody reads what it says.
+            // The receiver may wait until its own data is read.
             self.check()?;
         }
         Ok(taken)
     }
 
     fn at_once(&self) -> AtOnce {
-        // Somebody must listen until everything is confirmed.
+        // The output's thread must read the receiver's data until everything is confirmed.
         if self.talks { AtOnce::Never } else { AtOnce::WithoutWait }
     }
 
@@ -123,7 +123,7 @@ impl Transport for Tcp {
     fn unconfirmed(&mut self) -> io::Result<u64> {
         let stream = self.stream.as_ref().ok_or_else(closed)?;
         let bytes = unacknowledged(stream.as_fd()).map_err(|errno| io::Error::from_raw_os_error(errno.0))?;
-        // After it: what is acknowledged by then is looked at.
+        // Look afterwards, so that everything acknowledged above is covered.
         self.window.look(stream);
         Ok(bytes)
     }
@@ -132,8 +132,8 @@ impl Transport for Tcp {
         self.window.unread_max()
     }
 
-    /// A receiver that closes its socket with data unread resets the connection; one that has read everything ends it
-    /// in order (RFC 1122, section 4.2.2.13), and writing then is EPIPE.
+    /// A receiver that closes its socket with unread data resets the connection. One that has read everything ends it
+    /// in order (RFC 1122, section 4.2.2.13), and the next write fails with EPIPE.
     fn unread_after(&mut self, error: &io::Error) -> u64 {
         if error.kind() == ErrorKind::BrokenPipe { 0 } else { self.unread_max() }
     }
@@ -158,11 +158,11 @@ mod tests {
     use std::net::TcpListener;
     use sys::socket;
 
-    /// The window of a receiver grows while the kernel sends what was written before, and then it goes away with much
-    /// unread. Nothing is looked at in between.
+    /// The receiver's window grows while the kernel sends data written before; then the receiver closes with much
+    /// unread. The connection is not looked at in between.
     #[test]
     fn what_lies_unread_is_never_more_than_was_thought() {
-        /// A buffer for so much (SO_RCVLOWAT makes room for it at once).
+        /// Bytes of buffer for the receiver (SO_RCVLOWAT makes room at once).
         const ROOM: i32 = 600_000;
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut tcp = Tcp::new(listener.local_addr().unwrap().to_string());

@@ -32,7 +32,7 @@ pub(super) struct Udp {
 }
 
 impl Udp {
-    /// To `HOST:PORT`.
+    /// Sends to `HOST:PORT`.
     pub(super) fn new(receiver: String) -> Udp {
         Udp {
             receiver,
@@ -150,8 +150,8 @@ fn is_refusal(error: &io::Error) -> bool {
     !is_too_long(error) && !is_later(error)
 }
 
-/// Sends each message from byte `at` on as a datagram, until the buffer is full. One that is too long for a datagram is
-/// refused.
+/// Sends each message from byte `at` on as one datagram, until the buffer is full. A message that is too long for a
+/// datagram counts as refused.
 pub(super) fn send_each(
     batch: &Batch,
     at: usize,
@@ -165,7 +165,7 @@ pub(super) fn send_each(
             Ok(_) => {}
             Err(error) if is_too_long(&error) => taken.refused += 1,
             Err(error) if is_later(&error) => break,
-            // What went before is told first; the error comes again.
+            // Report the sent messages first; the next call gets the error again.
             Err(error) if taken.bytes == 0 => return Err(error),
             Err(_) => break,
         }

@@ -1,4 +1,4 @@
-//! Unix sockets: streams, and datagrams as /dev/log takes them.
+//! The transports to unix sockets: streams, and datagrams for receivers like /dev/log.
 
 use super::stream::{PATIENCE, WithoutWait, closed, drain, write_some};
 use super::udp::send_each;
@@ -14,13 +14,13 @@ use sys::connection::unacknowledged;
 pub(super) struct UnixConnection {
     path: PathBuf,
     stream: Option<UnixStream>,
-    /// Bytes that it has taken since the receiver had read everything. The kernel tells whether something is unread
-    /// (SIOCOUTQ), but in bytes of memory, not of messages.
+    /// Bytes taken since the receiver had last read everything. The kernel reports whether there are unread bytes
+    /// (SIOCOUTQ), but counts memory instead of message bytes.
     unread: u64,
 }
 
 impl UnixConnection {
-    /// To the socket at `path`.
+    /// Connects to the socket at `path`.
     pub(super) fn new(path: PathBuf) -> UnixConnection {
         UnixConnection { path, stream: None, unread: 0 }
     }
@@ -40,7 +40,7 @@ impl Transport for UnixConnection {
         let stream = self.stream.as_mut().ok_or_else(closed)?;
         let taken = write_some(stream, batch, at)?;
         if taken.bytes == 0 {
-            // It may wait until somebody reads what it says.
+            // The receiver may wait until its own data is read.
             self.check()?;
         }
         self.unread += taken.bytes as u64;
@@ -50,8 +50,8 @@ impl Transport for UnixConnection {
     fn unconfirmed(&mut self) -> io::Result<u64> {
         let stream = self.stream.as_ref().ok_or_else(closed)?;
         let unread = unacknowledged(stream.as_fd()).map_err(|errno| io::Error::from_raw_os_error(errno.0))?;
-        // What a receiver leaves unread when it closes its end is gone as well: only from one that is still there an
-        // empty queue means that it was read.
+        // When a receiver closes its end, unread bytes also vanish from the queue: an empty queue means that they were
+        // read only if the receiver is still there.
         if unread == 0 && self.check().is_ok() {
             self.unread = 0;
         }
@@ -74,7 +74,7 @@ pub(super) struct UnixDatagrams {
 }
 
 impl UnixDatagrams {
-    /// To the socket at `path`.
+    /// Sends to the socket at `path`.
     pub(super) fn new(path: PathBuf) -> UnixDatagrams {
         UnixDatagrams { path, socket: None }
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Messages `from..to`, a number a line.
+/// Messages `from..to`: one line with the number each.
 pub fn batch(from: u64, to: u64) -> Batch {
     let mut batch = Batch::new();
     for number in from..to {
@@ -16,7 +16,7 @@ pub fn batch(from: u64, to: u64) -> Batch {
     batch
 }
 
-/// How often each number is in the text.
+/// Counts how often each number occurs in the text.
 pub fn counts(text: &str) -> BTreeMap<u64, u32> {
     let mut counts = BTreeMap::new();
     for line in text.lines() {
@@ -25,12 +25,12 @@ pub fn counts(text: &str) -> BTreeMap<u64, u32> {
     counts
 }
 
-/// Each number once.
+/// The counts if each number occurs once.
 pub fn whole(from: u64, to: u64) -> BTreeMap<u64, u32> {
     (from..to).map(|number| (number, 1)).collect()
 }
 
-/// Waits until it is so.
+/// Waits until `reached` returns true.
 pub fn until(what: &str, mut reached: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(30);
     while !reached() {
@@ -39,7 +39,7 @@ pub fn until(what: &str, mut reached: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until the other end has said, on a connection of IPv4, that nothing more comes from it.
+/// Waits until the other end of an IPv4 connection has shut down its sending side.
 pub fn until_ended(stream: &TcpStream) {
     let port = |address: std::io::Result<SocketAddr>| format!(":{:04X}", address.unwrap().port());
     let (here, there) = (port(stream.local_addr()), port(stream.peer_addr()));

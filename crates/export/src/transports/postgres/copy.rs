@@ -1,9 +1,9 @@
-//! Rows as COPY takes them as text: tabs between cells, `\N` for null.
+//! Rows in the text format of COPY: tabs between cells, `\N` for null.
 
 use crate::typed_row::{ColumnType, TypedValue, TypedValues};
 use record::text::{put_i64, put_timestamp};
 
-/// Appends a row with these columns. Missing cells are null, more than there are columns are left out.
+/// Appends a row with these columns. Missing cells are null; surplus cells are left out.
 pub(super) fn put_row(out: &mut Vec<u8>, columns: &[(String, ColumnType)], values: TypedValues<'_>) {
     let values = values.chain(std::iter::repeat(TypedValue::Null));
     for (index, ((_, kind), value)) in columns.iter().zip(values).enumerate() {
@@ -15,7 +15,7 @@ pub(super) fn put_row(out: &mut Vec<u8>, columns: &[(String, ColumnType)], value
     out.push(b'\n');
 }
 
-/// Appends a row of cells of no certain type.
+/// Appends a row of cells whose column types are unknown.
 pub(super) fn put_cells<'r>(out: &mut Vec<u8>, cells: impl Iterator<Item = TypedValue<'r>>) {
     for (index, value) in cells.enumerate() {
         if index > 0 {
@@ -26,12 +26,12 @@ pub(super) fn put_cells<'r>(out: &mut Vec<u8>, cells: impl Iterator<Item = Typed
     out.push(b'\n');
 }
 
-/// Appends a value as SQL has it, with standard_conforming_strings.
+/// Appends a value as an SQL literal, for standard_conforming_strings.
 pub(super) fn put_literal(out: &mut Vec<u8>, value: TypedValue<'_>) {
     let bytes = match value {
         TypedValue::Null => return out.extend_from_slice(b"NULL"),
         TypedValue::Integer(n) => {
-            // In quotes it fits any type, as flags do.
+            // A quoted number fits columns of any type, including flags.
             out.push(b'\'');
             put_i64(out, n);
             return out.push(b'\'');
@@ -61,13 +61,13 @@ fn put_cell(out: &mut Vec<u8>, kind: ColumnType, value: TypedValue<'_>) {
         (TypedValue::Integer(ns), ColumnType::Time) => put_timestamp(out, u64::try_from(ns).unwrap_or(0)),
         (TypedValue::Integer(n), ColumnType::Flag) => out.push(if n == 0 { b'f' } else { b't' }),
         (TypedValue::Integer(n), _) => put_i64(out, n),
-        // A number that no column can hold: the greatest that it can.
+        // The number is too large for a bigint: write the largest one.
         (TypedValue::Text(_), ColumnType::Integer) => put_i64(out, i64::MAX),
         (TypedValue::Text(text), _) => put_text(out, text.as_bytes()),
         (TypedValue::Bytes(bytes), _) => {
             for chunk in bytes.utf8_chunks() {
                 put_text(out, chunk.valid().as_bytes());
-                // What is not UTF-8 no column of text can hold.
+                // A text column can hold only UTF-8.
                 chunk.invalid().iter().for_each(|byte| put_hex(out, *byte));
             }
         }
@@ -81,14 +81,14 @@ fn put_text(out: &mut Vec<u8>, text: &[u8]) {
             b'\t' => out.extend_from_slice(b"\\t"),
             b'\n' => out.extend_from_slice(b"\\n"),
             b'\r' => out.extend_from_slice(b"\\r"),
-            // No text there has it.
+            // PostgreSQL's text has no NUL.
             0 => put_hex(out, 0),
             byte => out.push(byte),
         }
     }
 }
 
-/// The four characters `\xNN`.
+/// Appends `\xNN` with its backslash escaped.
 fn put_hex(out: &mut Vec<u8>, byte: u8) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |at: u8| DIGITS.get(usize::from(at & 15)).copied().unwrap_or(b'0');

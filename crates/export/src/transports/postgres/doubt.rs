@@ -1,53 +1,53 @@
-//! A transaction whose end is not known: the connection broke after COMMIT was written.
+//! A transaction with an unknown end: the connection broke after COMMIT was written.
 //!
-//! Its number tells afterwards whether it was committed, as long as it is the same server that is asked.
+//! Its number reveals later whether it was committed, if the later session is with the same server.
 
 use super::wire::Wire;
 use std::io::{self, ErrorKind};
 
-/// The server, its history (which a standby begins anew when it takes over), and the database.
+/// Query that identifies the server, its timeline (a standby that takes over starts a new one), and the database.
 const IDENTITY: &str = "SELECT (SELECT system_identifier FROM pg_control_system()) || '/' || \
                         left(pg_walfile_name(pg_current_wal_lsn()), 8) || '/' || \
                         (SELECT oid FROM pg_database WHERE datname = current_database())";
 
-/// What a session is known by.
+/// The identity of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Serving {
-    /// None where the server does not tell.
+    /// `None` if the server does not reveal it.
     server: Option<String>,
-    /// Its process for us.
+    /// Id of the server's process for this session.
     pub(super) process: i32,
 }
 
 impl Serving {
-    /// Asks the server.
+    /// Queries the server for its identity.
     pub(super) fn ask(wire: &mut Wire, process: i32) -> io::Result<Serving> {
         let rows = wire.query(IDENTITY)?.unwrap_or_default();
         Ok(Serving { server: first(rows), process })
     }
 }
 
-/// Such a transaction.
+/// A transaction with an unknown end.
 #[derive(Debug)]
 pub(super) struct Doubt {
     pub(super) transaction: u64,
     pub(super) serving: Serving,
-    /// Number behind that of its last message.
+    /// Number of its last message, plus one.
     pub(super) end: u64,
-    /// Messages of it that were refused.
+    /// Refused messages in it.
     pub(super) refused: u64,
 }
 
-/// How it ended.
+/// The end of a transaction.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum TransactionEnd {
     Committed,
-    /// Its rows are not there, or nobody knows.
+    /// It was not committed, or its end is unknown.
     Other,
 }
 
 impl Doubt {
-    /// Asks how it ended; an error while it has not.
+    /// Queries how the transaction ended. Fails if it is still in progress, or if the query fails.
     pub(super) fn settle(&self, wire: &mut Wire, now: &Serving) -> io::Result<TransactionEnd> {
         if self.serving.server.is_none() || self.serving.server != now.server {
             return Ok(TransactionEnd::Other);
@@ -57,7 +57,7 @@ impl Doubt {
         match first(status).as_deref() {
             Some("committed") => Ok(TransactionEnd::Committed),
             Some("in progress") => {
-                // It waits for words that were lost on the way.
+                // The server's process waits for a message that was lost on the way: terminate it.
                 let number = transaction & u64::from(u32::MAX);
                 let _ = wire.query(&format!(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = {process} AND \

@@ -1,4 +1,4 @@
-//! TLS to a server.
+//! TLS connections to a PostgreSQL server.
 
 use crate::transports::stream::PATIENCE;
 use crate::transports::{is_later, tls};
@@ -12,10 +12,10 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A server that has not finished the handshake by then is as good as away.
+/// Longest time for the handshake; after it the server counts as away.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
-/// The connection after the handshake.
+/// Does the handshake and returns the encrypted connection.
 pub(super) fn socket(
     stream: TcpStream,
     host: &str,
@@ -77,7 +77,7 @@ impl TlsSocket {
         }
         let state = self.session.process_new_packets();
         state.map(|_| true).map_err(|error| {
-            // Sends the TLS alert, so that the server learns what is wrong with its certificate.
+            // Send the TLS alert, so that the server learns what is wrong with its certificate.
             let _ = self.session.write_tls(&mut self.stream);
             io::Error::new(ErrorKind::InvalidData, error)
         })
@@ -115,7 +115,7 @@ impl Write for TlsSocket {
     }
 }
 
-/// As `prefer` and `require` mean it: nobody listens on the way, but whoever answers is believed.
+/// The TLS settings of `prefer` and `require`: the connection is encrypted, but any server is accepted.
 fn unverified() -> io::Result<Arc<ClientConfig>> {
     let provider = Arc::new(ring::default_provider());
     let verifier = Arc::new(Anybody(provider.signature_verification_algorithms));
@@ -124,7 +124,7 @@ fn unverified() -> io::Result<Arc<ClientConfig>> {
     Ok(Arc::new(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()))
 }
 
-/// Takes any certificate whose key the server has.
+/// Accepts any certificate whose key the server has.
 #[derive(Debug)]
 struct Anybody(WebPkiSupportedAlgorithms);
 

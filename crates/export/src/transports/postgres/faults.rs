@@ -1,4 +1,4 @@
-//! What a server says is wrong, and what to do about it.
+//! Errors that the server reports, with hints on how to fix them.
 
 use crate::PostgresAddress;
 use fallible_iterator::FallibleIterator;
@@ -8,14 +8,14 @@ use std::io::{self, ErrorKind};
 /// An error of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ServerError {
-    /// Five characters (PostgreSQL's appendix A).
+    /// SQLSTATE: five characters (PostgreSQL's appendix A).
     pub(super) state: String,
-    /// Its words, escaped.
+    /// The server's message, escaped.
     text: String,
     has_constraint: bool,
 }
 
-/// The fields of an error.
+/// Reads the fields of an error.
 pub(super) fn read(body: &ErrorResponseBody) -> ServerError {
     let mut error = ServerError { state: String::new(), text: "an error without words".into(), has_constraint: false };
     let mut fields = body.fields();
@@ -32,8 +32,8 @@ pub(super) fn read(body: &ErrorResponseBody) -> ServerError {
 }
 
 impl ServerError {
-    /// True if the row itself is refused: the same row will be refused again. A missing partition is a violation
-    /// without a constraint, and can be made.
+    /// True if the server refuses the row itself and will refuse it again. A missing partition is a violation without
+    /// a constraint; it can still be created.
     pub(super) fn is_of_the_row(&self) -> bool {
         let is_partition = self.state == "23514" && !self.has_constraint;
         (self.state.starts_with("22") || self.state.starts_with("23")) && !is_partition
@@ -44,14 +44,14 @@ impl ServerError {
             "53100" => ErrorKind::StorageFull,
             "28P01" | "28000" | "42501" => ErrorKind::PermissionDenied,
             "3D000" => ErrorKind::NotFound,
-            // Closing down, starting up, ended by somebody.
+            // The server shuts down, starts up, or an administrator has ended the session.
             state if state.starts_with("57P") => ErrorKind::ConnectionAborted,
             _ => ErrorKind::Other,
         };
         io::Error::new(kind, self.text.clone())
     }
 
-    /// The error with the database's name and what helps.
+    /// Returns the error with the database's name and a hint.
     pub(super) fn named(&self, what: &str, address: &PostgresAddress) -> io::Error {
         let error = self.to_io();
         let hint = self.hint(address).map_or(String::new(), |hint| format!(" ({hint})"));

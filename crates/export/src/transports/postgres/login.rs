@@ -1,4 +1,4 @@
-//! From an address to a session: connecting, TLS, who we are.
+//! Opening a session at an address: connection, TLS, login.
 
 use super::faults;
 use super::password;
@@ -18,11 +18,11 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// What every session begins with. A lock that another session holds is waited for on the server, not here.
+/// Settings at the start of every session. The server, not this process, waits for locks of other sessions.
 const SETTINGS: &str = "SET client_encoding = 'UTF8'; SET standard_conforming_strings = on; SET DateStyle = 'ISO'; \
                         SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '60s'";
 
-/// A session, and the process of the server that serves it.
+/// Logs in; returns the connection and the id of the server's process.
 pub(super) fn log_in(address: &PostgresAddress, tls: &TlsFiles) -> io::Result<(Wire, i32)> {
     let mut wire = Wire::new(connected(address, tls)?);
     let parameters = [("user", &*address.user), ("database", &address.database), ("application_name", "netwren")];
@@ -56,7 +56,7 @@ pub(super) fn log_in(address: &PostgresAddress, tls: &TlsFiles) -> io::Result<(W
     Ok((wire, process))
 }
 
-/// The password, if the server may ask for it with this method.
+/// Returns the password, if the server may ask for it with this method.
 fn password_for(method: AuthMethod, address: &PostgresAddress, wire: &Wire) -> io::Result<String> {
     let is_trusted = match &address.host {
         PostgresHost::Tcp(..) => wire.is_encrypted() && address.sslmode == SslMode::VerifyFull,
@@ -82,7 +82,7 @@ fn is_closed(directory: &Path) -> bool {
     std::fs::metadata(directory).is_ok_and(|facts| facts.permissions().mode() & 0o002 == 0)
 }
 
-/// More SCRAM rounds would take this process seconds.
+/// Most SCRAM rounds; more would take this process seconds.
 const ROUNDS_MAX: u64 = 1_000_000;
 
 /// True if the server's first SCRAM message (RFC 5802, section 5.1) asks for at most `ROUNDS_MAX` rounds.
@@ -92,7 +92,7 @@ fn has_fair_rounds(message: &[u8]) -> bool {
     rounds.is_some_and(|rounds| rounds <= ROUNDS_MAX)
 }
 
-/// SCRAM-SHA-256 (RFC 7677): the server proves that it knows the password, too.
+/// Logs in with SCRAM-SHA-256 (RFC 7677), in which the server also proves that it knows the password.
 fn scram(wire: &mut Wire, address: &PostgresAddress, body: &AuthenticationSaslBody) -> io::Result<()> {
     let odd = |text: &str| io::Error::new(ErrorKind::InvalidData, format!("{address}: {text}"));
     if !body.mechanisms().any(|word| Ok(word == SCRAM_SHA_256))? {
@@ -159,7 +159,7 @@ fn connected(address: &PostgresAddress, tls: &TlsFiles) -> io::Result<Socket> {
     }
 }
 
-/// A connection that stays as it is, unless the user wants more.
+/// Returns the connection without TLS, unless the user requires TLS.
 fn without_tls(address: &PostgresAddress, socket: Socket) -> io::Result<Socket> {
     match address.sslmode {
         SslMode::Disable | SslMode::Prefer => Ok(socket),

@@ -1,4 +1,4 @@
-//! PostgreSQL: rows into a table by COPY, a transaction for each batch.
+//! The transport to PostgreSQL: rows are copied into a table, in one transaction per batch.
 //!
 //! A row is delivered once its transaction is committed. Start reading at [`Database`].
 
@@ -26,23 +26,23 @@ use std::time::{Duration, Instant};
 use table::ServerTable;
 use wire::Wire;
 
-/// A server that does not answer for so long is as good as away: the table may be locked, its disk may hang.
+/// A server that does not answer for this long counts as away: the table may be locked, or its disk may hang.
 const SILENCE: Duration = Duration::from_secs(60);
-/// Rows of one transaction.
+/// Most rows in one transaction.
 const ROWS_MAX: usize = 1 << 16;
 
-/// A database, with the table that rows go to, which is made if it is not there.
+/// A database and its table for the rows, which is created if necessary.
 pub(super) struct Database {
     address: PostgresAddress,
     tls: TlsFiles,
     table: ServerTable,
     session: Option<Session>,
-    /// A transaction of an earlier session that may be there or not.
+    /// A transaction of an earlier session that may or may not be committed.
     doubt: Option<Doubt>,
-    /// Rows of one transaction: fewer after one was refused, until it is known which.
+    /// Most rows in the next transaction: fewer after a refusal, until the refused row is found.
     rows: usize,
     complaint: Option<String>,
-    /// Rows as text; kept for its memory.
+    /// Rows as text; the field keeps the memory.
     text: Vec<u8>,
 }
 
@@ -54,13 +54,13 @@ struct Session {
     is_aborted: bool,
 }
 
-/// A transaction that is under way.
+/// A transaction in progress.
 struct Transfer {
     step: TransferStep,
     begun: Instant,
     taken: Taken,
     rows: usize,
-    /// Number behind that of the last message.
+    /// Number of the last message, plus one.
     end: u64,
     transaction: Option<u64>,
     fault: Option<ServerError>,
@@ -74,15 +74,15 @@ enum TransferStep {
 }
 
 impl Database {
-    /// The database at `address`, with the table that `header` tells of.
+    /// Writes to the database at `address`, into the table that `header` describes.
     pub(super) fn new(address: PostgresAddress, header: &[u8], tls: TlsFiles) -> Database {
         let table = ServerTable::of(header, &address);
         let (session, doubt, complaint) = (None, None, None);
         Database { address, tls, table, session, doubt, rows: ROWS_MAX, complaint, text: Vec::new() }
     }
 
-    /// Writes what begins a transaction with the messages of `batch` from `first` on; `None` if there is nothing to
-    /// write.
+    /// Begins a transaction with the messages of `batch` from `first` on. Returns the taken messages at once if there
+    /// is nothing to write, otherwise `None`.
     fn begin(&mut self, batch: &Batch, first: usize) -> io::Result<Option<Taken>> {
         let Some(session) = &mut self.session else { return Err(closed()) };
         let mut taken = Taken::default();
@@ -92,7 +92,7 @@ impl Database {
             let mut values = TypedValues::of(message);
             end += 1;
             if values.next() != Some(TypedValue::Integer(self.table.id)) {
-                // It waited on disk while the columns were changed.
+                // The row waited on disk while the columns were changed.
                 taken.refused += 1;
                 continue;
             }
@@ -127,7 +127,7 @@ impl Database {
         Ok(None)
     }
 
-    /// Goes on with the transaction that is under way, as long as the server answers soon.
+    /// Continues the transaction in progress while the server answers soon.
     fn go_on(&mut self) -> io::Result<Taken> {
         let Some(session) = &mut self.session else { return Err(closed()) };
         let Some(transfer) = &mut session.transfer else { return Ok(Taken::default()) };
@@ -165,7 +165,7 @@ impl Database {
         Err(io::Error::new(ErrorKind::TimedOut, text))
     }
 
-    /// The server has taken the rows, or not.
+    /// Evaluates the server's answer: it has taken the rows, or refused them.
     fn ended(&mut self) -> io::Result<Taken> {
         let transfer = self.session.as_mut().and_then(|session| session.transfer.take());
         let Some(transfer) = transfer else { return Ok(Taken::default()) };
@@ -181,7 +181,7 @@ impl Database {
                 self.rows = 2;
                 Ok(Taken { refused: transfer.taken.refused + 1, ..transfer.taken })
             }
-            // One of them is wrong: the others are not to suffer for it.
+            // One of the rows is bad: try fewer at once, so that the others are still delivered.
             Some(_) => {
                 self.rows = (transfer.rows / 2).max(1);
                 Ok(Taken::default())
@@ -189,7 +189,7 @@ impl Database {
         }
     }
 
-    /// Whatever was written with an end that is not known is to be asked for.
+    /// Ends the session. If a COMMIT was written without an answer, the next session has to find out how it ended.
     fn leave(&mut self) {
         let Some(session) = self.session.take() else { return };
         let Some(transfer) = session.transfer else { return session.wire.end() };
@@ -199,7 +199,7 @@ impl Database {
         }
     }
 
-    /// What an earlier session has committed of the messages from `first` on.
+    /// Returns the messages from `first` on that an earlier session has committed.
     fn known(&mut self, batch: &Batch, first: usize) -> Option<Taken> {
         let doubt = self.doubt.take_if(|doubt| doubt.transaction == SETTLED)?;
         let number = batch.first() + first as u64;
@@ -209,7 +209,7 @@ impl Database {
     }
 }
 
-/// In the place of a transaction's number: it is known to be committed.
+/// Replaces a transaction's number once it is known to be committed.
 const SETTLED: u64 = 0;
 
 impl Transport for Database {
@@ -237,7 +237,7 @@ impl Transport for Database {
         let session = self.session.as_ref().ok_or_else(closed)?;
         let is_begun = session.transfer.is_some();
         let named = |error: io::Error, address: &PostgresAddress| match error.kind() {
-            // The server's own errors have its name.
+            // Errors of the server already have its name.
             ErrorKind::Other | ErrorKind::PermissionDenied | ErrorKind::StorageFull | ErrorKind::NotFound => error,
             _ => named("cannot write to", &address.to_string(), &error),
         };

@@ -1,16 +1,16 @@
-//! The password, from where users keep it.
+//! The password, from the places where libpq finds it.
 
 use crate::{PostgresAddress, PostgresHost};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// Bits of everybody but the owner.
+/// Mode bits of everybody except the owner.
 const OTHERS: u32 = 0o077;
-/// More than any list of passwords.
+/// Largest password file, in bytes.
 const FILE_MAX: u64 = 1 << 20;
 
-/// The password for a database: that of the URL, PGPASSWORD, or a line of the file that `passfile=`, PGPASSFILE or
-/// ~/.pgpass is.
+/// Returns the password for a database: from the URL, from PGPASSWORD, or from a line of the file named by `passfile=`
+/// or PGPASSFILE, or of ~/.pgpass.
 pub(super) fn of(address: &PostgresAddress) -> io::Result<String> {
     let given = address.password.clone();
     let by_environment = || std::env::var("PGPASSWORD").ok().filter(|password| !password.is_empty());
@@ -44,11 +44,11 @@ fn read(path: &Path) -> io::Result<String> {
     String::from_utf8(text).map_err(|_| failed(ErrorKind::InvalidData.into()))
 }
 
-/// The password of the first line that fits. `*` stands for everything, a backslash before `:` and itself.
+/// Returns the password of the first matching line. `*` matches everything; a backslash escapes `:` and itself.
 fn in_file(text: &str, address: &PostgresAddress) -> Option<String> {
     let (host, port) = match &address.host {
         PostgresHost::Tcp(host, port) => (host.clone(), port),
-        // So libpq has it for the usual directory; for others their path.
+        // Like libpq: sockets in the default directory match `localhost`, others their directory.
         PostgresHost::Unix(path, port) => match path.to_str()? {
             "/run/postgresql" | "/var/run/postgresql" | "/tmp" => ("localhost".to_owned(), port),
             path => (path.to_owned(), port),
@@ -63,7 +63,7 @@ fn in_file(text: &str, address: &PostgresAddress) -> Option<String> {
     })
 }
 
-/// Four fields, and what is behind them.
+/// Splits a line into four fields and the rest.
 fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut chars = line.chars();

@@ -1,4 +1,4 @@
-//! What carries the protocol: TCP, a unix socket, TLS over TCP.
+//! The connection below the protocol: TCP, a unix socket, or TLS over TCP.
 
 use crate::transports::stream::PATIENCE;
 use std::io::{self, Read, Write};
@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// An open connection. Writing waits 0.2 s at most.
+/// An open connection. A write waits 0.2 s at most.
 pub(super) enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
@@ -21,7 +21,7 @@ impl Socket {
     }
 
     pub(super) fn set_read_timeout(&self, wait: Duration) -> io::Result<()> {
-        // No time at all would be for ever.
+        // A timeout of zero would mean to wait for ever.
         let wait = Some(wait.max(Duration::from_millis(1)));
         match self {
             Socket::Tcp(stream) => stream.set_read_timeout(wait),

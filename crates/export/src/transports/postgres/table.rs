@@ -1,4 +1,4 @@
-//! The table on the server: made if it is missing, with columns that it lacks.
+//! The table on the server: creates it, or its missing columns.
 
 use super::copy;
 use super::faults::ServerError;
@@ -7,21 +7,21 @@ use crate::PostgresAddress;
 use crate::typed_row::{ColumnType, TABLE_PLACE, TableShape, TypedValue, TypedValues, places, quoted};
 use std::io;
 
-/// What the comment of our view says: another view of its name stays as it is.
+/// The comment on our view; a view of its name with another comment stays unchanged.
 const OURS: &str = "made by netwren";
 
-/// A table with its names as SQL has them.
+/// A table, with its names in the form of SQL.
 pub(super) struct ServerTable {
     /// First value of its rows.
     pub(super) id: i64,
     pub(super) shape: TableShape,
     schema: String,
-    /// For a table of another program: its columns, and the place of each in a row.
+    /// For a table of another program: its columns, with the index of each in a row.
     places: Vec<(String, Option<usize>)>,
 }
 
 impl ServerTable {
-    /// The table that the header of messages tells of, where the address has it.
+    /// The table that the header of messages describes, in the schema that the address names.
     pub(super) fn of(header: &[u8], address: &PostgresAddress) -> ServerTable {
         let shape = TableShape::of_header(header);
         let schema = address.schema.as_deref().map_or(String::new(), |schema| format!("{}.", quoted(schema)));
@@ -32,7 +32,7 @@ impl ServerTable {
         format!("{}{}", self.schema, quoted(&self.shape.name))
     }
 
-    /// The statement that rows as text are behind; `None` if they are statements themselves.
+    /// The COPY statement before the rows; `None` if each row is a statement itself.
     pub(super) fn copy(&self) -> Option<String> {
         let names: Vec<String> = match self.shape.procedure.as_deref() {
             None => self.shape.columns.iter().map(|(name, _)| quoted(name)).collect(),
@@ -42,12 +42,12 @@ impl ServerTable {
         Some(format!("COPY {} ({}) FROM STDIN", self.name(), names.join(", ")))
     }
 
-    /// Columns of another program's table that we have values for.
+    /// Columns of another program's table for which there are values.
     fn filled(&self) -> impl Iterator<Item = (&String, usize)> {
         self.places.iter().filter_map(|(name, place)| Some((name, (*place)?)))
     }
 
-    /// Appends a row: of text for COPY, or a call of the procedure.
+    /// Appends a row: text for COPY, or a call of the procedure.
     pub(super) fn put_row<'r>(&self, out: &mut Vec<u8>, cells: &mut Vec<TypedValue<'r>>, values: TypedValues<'r>) {
         let columns = &self.shape.columns;
         let Some(procedure) = &self.shape.procedure else { return copy::put_row(out, columns, values) };
@@ -65,7 +65,7 @@ impl ServerTable {
         out.extend_from_slice(b");");
     }
 
-    /// Looks what columns a table of another program has.
+    /// Creates the table, or looks up the columns of another program's table.
     pub(super) fn look(&mut self, wire: &mut Wire) -> io::Result<Result<(), ServerError>> {
         if self.shape.procedure.is_none() {
             return self.create(wire);
@@ -83,7 +83,7 @@ impl ServerTable {
             }
             Ok(found) => {
                 self.places = places(&found, &self.shape.columns);
-                // Procedures name tables and each other without their schema.
+                // Procedures name tables and each other without a schema.
                 let path = format!("SET search_path = {}\"$user\", public", self.schema.replace('.', ", "));
                 Ok(wire.query(&path)?.map(|_| ()))
             }
@@ -91,7 +91,8 @@ impl ServerTable {
         }
     }
 
-    /// Makes what is missing. Two that begin at once wait for each other; whoever may only insert finds nothing to do.
+    /// Creates what is missing. Two programs that begin at once wait for each other. If nothing is missing, the right
+    /// to insert is enough.
     fn create(&self, wire: &mut Wire) -> io::Result<Result<(), ServerError>> {
         let outcome = self.create_within(wire)?;
         let end = if outcome.is_ok() { "COMMIT" } else { "ROLLBACK" };
@@ -134,7 +135,7 @@ impl ServerTable {
         Ok(wire.query(sql)?.map(|rows| rows.into_iter().flatten().flatten().collect()))
     }
 
-    /// What makes the view, unless something that is not ours has its name.
+    /// Returns the statements that create the view; none if its name is taken by an object that is not ours.
     fn view(&self, wire: &mut Wire) -> io::Result<Vec<String>> {
         let Some((view, select)) = &self.shape.view else { return Ok(Vec::new()) };
         let view = format!("{}{}", self.schema, quoted(view));
@@ -156,7 +157,7 @@ impl ServerTable {
     }
 }
 
-/// Text as SQL has it, with standard_conforming_strings.
+/// Text as an SQL literal, for standard_conforming_strings.
 pub(super) fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }

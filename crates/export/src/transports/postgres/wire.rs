@@ -1,4 +1,4 @@
-//! One connection to a server: messages that wait to be written, and those that have come.
+//! A connection to a server: buffers for outgoing and received messages.
 
 use super::faults::{self, ServerError};
 use super::socket::Socket;
@@ -11,9 +11,9 @@ use postgres_protocol::message::frontend;
 use std::io::{self, ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
-/// A longer message makes no sense as an answer to what is asked here: what sends one is no such server.
+/// Longest message in bytes: no answer to our requests is longer, so the sender is not a PostgreSQL server.
 const MESSAGE_MAX: usize = 1 << 20;
-/// A server that has not answered by then, while a connection is opened, is as good as away.
+/// Longest time for one answer while a connection is opened; after it the server counts as away.
 const ANSWER: Duration = Duration::from_secs(10);
 /// Time limit for all answers together while a connection is opened.
 const OPENING: Duration = Duration::from_secs(30);
@@ -21,7 +21,7 @@ const OPENING: Duration = Duration::from_secs(30);
 const OPENING_BYTES_MAX: usize = 1 << 20;
 /// Time limit for reading messages that arrive between requests.
 const IDLE: Duration = Duration::from_millis(200);
-/// How long one look for an answer waits.
+/// How long one attempt to read an answer waits.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The rows of a query, as text.
@@ -31,7 +31,7 @@ pub(super) type Rows = Vec<Vec<Option<String>>>;
 pub(super) struct Wire {
     socket: Socket,
     input: BytesMut,
-    /// Bytes to be written, those before `written` are.
+    /// Bytes to write; those before `written` have been written.
     pub(super) out: BytesMut,
     written: usize,
     place: Box<[u8]>,
@@ -72,7 +72,7 @@ impl Wire {
         }
     }
 
-    /// The next message, if one comes while `wait` lasts. What waits to be written goes out meanwhile.
+    /// Returns the next message, if one arrives within `wait`, and writes waiting bytes in the meantime.
     pub(super) fn next(&mut self, wait: Duration) -> io::Result<Option<Message>> {
         let until = Instant::now() + wait;
         loop {
@@ -81,7 +81,7 @@ impl Wire {
             }
             let written = self.write_out();
             let left = until.saturating_duration_since(Instant::now());
-            // A server that ends a connection says why before: that is read although nothing can be written.
+            // A server that ends a connection sends the reason first: read it even if nothing can be written.
             let look = if matches!(written, Ok(true)) { left.max(Duration::from_millis(1)) } else { LOOK };
             match self.read(look) {
                 Ok(0) => {
@@ -131,7 +131,7 @@ impl Wire {
         self.next(left.min(ANSWER))?.ok_or_else(late)
     }
 
-    /// Reads one byte that is no message: the answer to the question for TLS.
+    /// Reads one byte that is not a message: the answer to the request for TLS.
     pub(super) fn wait_for_byte(&mut self) -> io::Result<u8> {
         let until = Instant::now() + ANSWER;
         while Instant::now() < until {
@@ -187,7 +187,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Says good-bye, so that the server writes no warning.
+    /// Terminates the session in order, so that the server logs no warning.
     pub(super) fn end(mut self) {
         self.out.clear();
         self.written = 0;
@@ -196,7 +196,7 @@ impl Wire {
     }
 }
 
-/// The cells of a row.
+/// Returns the cells of a row.
 pub(super) fn cells(row: &DataRowBody) -> io::Result<Vec<Option<String>>> {
     let cell = |range: Option<std::ops::Range<usize>>| {
         let bytes = row.buffer().get(range?)?;
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
     use std::os::unix::net::UnixStream;
 
-    /// A connection to a server that writes `words` over and over, with a pause after each.
+    /// A connection to a server that writes `words` over and over, with a pause after each write.
     fn talking(words: &'static [u8], pause: Duration) -> Wire {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! Certificates and keys from their files.
+//! The TLS settings: certificates and keys, read from their files.
 
 use crate::TlsFiles;
 use crate::transports::named;
@@ -15,14 +15,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Where systems keep the authorities that they trust: Debian and its kin, Red Hat and its kin, SUSE.
+/// The files in which systems keep trusted authorities: Debian and derivatives, Red Hat and derivatives, SUSE.
 const SYSTEM_AUTHORITIES: [&str; 3] =
     ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem"];
 
-/// Bits of others than the owner and the group.
+/// Mode bit with which everybody may read.
 const OTHERS_READ: u32 = 0o004;
 
-/// What a connection is made with.
+/// The settings of a connection.
 pub(super) struct Config {
     pub(super) client: Arc<ClientConfig>,
     pub(super) own: Arc<OwnCertificate>,
@@ -38,13 +38,13 @@ impl Config {
         let builder = builder.map_err(|error| io::Error::other(format!("cannot begin TLS: {error}")))?;
         let resolver = Arc::clone(&own) as Arc<dyn ResolvesClientCert>;
         let mut client = builder.with_root_certificates(roots).with_client_cert_resolver(resolver);
-        // Each connection reads the files anew: nothing of an earlier one is to stand in for them.
+        // Each connection reads the files again: a resumed session would bypass that.
         client.resumption = Resumption::disabled();
         Ok(Config { client: Arc::new(client), own })
     }
 }
 
-/// What is to be warned of, or what is wrong with the files.
+/// Checks the files. Returns a warning if everybody can read the key, and an error if a file cannot be used.
 pub(crate) fn check(files: &TlsFiles) -> io::Result<Vec<String>> {
     Config::read(files)?;
     let Some(key) = files.key.as_ref().or(files.certificate.as_ref()) else { return Ok(Vec::new()) };
@@ -58,7 +58,7 @@ fn invalid(path: &Path, words: impl std::fmt::Display) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, format!("{}: {words}", path.display()))
 }
 
-/// More than any system's bundle of authorities, which has about 300 KB.
+/// Largest file, in bytes. A system's bundle of authorities has about 300 KB.
 const FILE_MAX: u64 = 16 << 20;
 
 /// Reads a file that only trusted users can write to, because its contents decide whom to trust.
@@ -125,7 +125,7 @@ pub(super) struct OwnCertificate {
 }
 
 impl OwnCertificate {
-    /// True if the receiver judges us by a certificate, whether we have one or not.
+    /// True if the receiver has asked for a certificate, whether we have one or not.
     pub(super) fn was_asked(&self) -> bool {
         self.was_asked.load(Ordering::Relaxed)
     }
@@ -134,7 +134,7 @@ impl OwnCertificate {
 impl ResolvesClientCert for OwnCertificate {
     fn resolve(&self, _: &[&[u8]], schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         self.was_asked.store(true, Ordering::Relaxed);
-        // The issuers that it names are no reason to hide the certificate: its refusal says more than silence.
+        // Ignore the issuers that the receiver names: its refusal of the certificate explains more than sending none.
         self.key.as_ref().filter(|own| own.key.choose_scheme(schemes).is_some()).map(Arc::clone)
     }
 

@@ -1,4 +1,4 @@
-//! What is wrong with a connection, in words.
+//! Descriptions of what is wrong with a connection.
 
 use crate::TlsFiles;
 use rustls::pki_types::UnixTime;
@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use sys::clock::WallTime;
 
-/// The error of `receiver` that `error` means.
+/// Converts an error of the connection to `receiver`.
 pub(in crate::transports) fn of(error: &Error, receiver: &str, files: &TlsFiles) -> io::Error {
     let text = match error {
         Error::InvalidCertificate(wrong) => certificate(wrong, receiver, files),
@@ -35,7 +35,7 @@ fn certificate(wrong: &CertificateError, receiver: &str, files: &TlsFiles) -> St
             let names = if names.is_empty() { "no host".into() } else { sys::escaped(names.join(", ").as_bytes()) };
             format!("the certificate of {receiver} is not for this host; it is for {names}")
         }
-        // The latter: an authority has the name of the one that signed, but another key.
+        // BadSignature: an authority has the issuer's name but another key.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
             let known = files.authorities.as_deref().map_or("that this system trusts (--tls-ca)".to_owned(), in_file);
             format!("the certificate of {receiver} is signed by none of the authorities {known}")
@@ -78,12 +78,12 @@ fn in_words(text: &str) -> String {
     sys::escaped(words.as_bytes()).into()
 }
 
-/// `log.example` of `DnsName("log.example")`.
+/// Returns `log.example` for `DnsName("log.example")`.
 fn bare(name: &str) -> &str {
     name.split_once("(\"").and_then(|(_, rest)| rest.strip_suffix("\")")).unwrap_or(name)
 }
 
-/// The receiver's reason for ending the connection.
+/// Describes the receiver's reason for ending the connection.
 fn refused(alert: AlertDescription, receiver: &str, files: &TlsFiles) -> String {
     let own = match files.certificate.as_deref() {
         Some(path) => format!("our certificate {}", in_file(path)),
@@ -103,7 +103,7 @@ fn refused(alert: AlertDescription, receiver: &str, files: &TlsFiles) -> String 
 
 fn without_certificate(alert: AlertDescription, receiver: &str) -> String {
     match alert {
-        // Before TLS 1.3 there was no alert of its own for this.
+        // Before TLS 1.3 there was no separate alert for this.
         AlertDescription::CertificateRequired | AlertDescription::HandshakeFailure => {
             format!("{receiver} refuses us without a certificate (--tls-cert, --tls-key; {alert:?})")
         }

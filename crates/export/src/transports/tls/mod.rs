@@ -1,6 +1,7 @@
-//! TLS over TCP (RFC 5425 for syslog). A record that the receiver's kernel has acknowledged as a whole is delivered.
+//! The transport over TLS (RFC 5425 for syslog). A record is delivered once the receiver's kernel has acknowledged it
+//! completely.
 //!
-//! Files are read and certificates are judged whenever a connection is opened. Start reading at [`Tls`].
+//! The files are read and certificates are checked whenever a connection is opened. Start reading at [`Tls`].
 
 mod config;
 mod faults;
@@ -18,12 +19,12 @@ use rustls::pki_types::ServerName;
 use session::Session;
 use std::io::{self, ErrorKind};
 
-/// Bytes of messages that are encrypted before the receiver must have taken those before.
+/// Most bytes of messages that are encrypted at once; the receiver must take them before more are encrypted.
 const SEALED_AT_ONCE: usize = 256 << 10;
-/// Records that a receiver's TLS has read from its kernel and may not have handed on: it loses them if it is killed.
+/// Bytes that the receiver's TLS may have read from its kernel but not passed on: it loses them if it is killed.
 const HELD_BY_RECEIVER: u64 = 64 << 10;
 
-/// What a connection of another protocol is made with: a server with a certificate for its host.
+/// The TLS settings for a connection of another protocol, to a server with a certificate for its host.
 #[cfg(feature = "postgres")]
 pub(super) fn client_config(files: &TlsFiles) -> io::Result<std::sync::Arc<rustls::ClientConfig>> {
     Ok(Config::read(files)?.client)
@@ -32,7 +33,7 @@ pub(super) fn client_config(files: &TlsFiles) -> io::Result<std::sync::Arc<rustl
 #[cfg(feature = "postgres")]
 pub(super) use faults::of as fault;
 
-/// A connection by TLS.
+/// A connection over TLS.
 pub(super) struct Tls {
     receiver: String,
     files: TlsFiles,
@@ -40,7 +41,7 @@ pub(super) struct Tls {
 }
 
 impl Tls {
-    /// To `HOST:PORT`, with certificates from `files`.
+    /// Connects to `HOST:PORT`, with certificates from `files`.
     pub(super) fn new(receiver: String, files: TlsFiles) -> Tls {
         Tls { receiver, files, session: None }
     }
@@ -74,14 +75,14 @@ impl Transport for Tls {
         session.usable()?;
         session.push_out(true);
         if session.is_behind() {
-            // It may wait until somebody reads what it says.
+            // The receiver may wait until its own data is read.
             session.pull();
             return session.usable().map(|()| Taken::default());
         }
         let bytes = batch.bytes().get(at..).unwrap_or_default();
         let bytes = bytes.get(..SEALED_AT_ONCE).unwrap_or(bytes);
         session.seal(bytes)?;
-        // A fault from here on is told by the next call: these bytes count as taken.
+        // The next call reports any fault from here on: these bytes count as taken.
         session.push_out(true);
         Ok(Taken { bytes: bytes.len(), refused: 0 })
     }
@@ -96,7 +97,8 @@ impl Transport for Tls {
         self.session.as_ref().map_or(0, |session| session.unread_max() + HELD_BY_RECEIVER)
     }
 
-    /// Only a receiver that has ended TLS in order, and then TCP, has read everything: anybody on the way can end TCP.
+    /// Only a receiver that has ended TLS in order, and then TCP, has certainly read everything: anyone on the path
+    /// can end TCP.
     fn unread_after(&mut self, error: &io::Error) -> u64 {
         if error.kind() == ErrorKind::BrokenPipe { 0 } else { self.unread_max() }
     }

@@ -1,14 +1,14 @@
-//! Which messages lie in what was encrypted and sent.
+//! The TLS records that were sent, and the bytes of messages in them.
 
 use std::collections::VecDeque;
 
-/// Where each TLS record ends, in bytes of messages and in bytes on the wire.
+/// The end of each TLS record, in bytes of messages and in bytes on the wire.
 #[derive(Debug, Default)]
 pub(super) struct Records {
     ends: VecDeque<RecordEnd>,
     /// Bytes of messages that were encrypted.
     taken: u64,
-    /// Of these, bytes in records that the receiver's kernel has acknowledged as a whole.
+    /// Bytes of messages in records that the receiver's kernel has acknowledged completely.
     delivered: u64,
 }
 
@@ -19,14 +19,14 @@ struct RecordEnd {
 }
 
 impl Records {
-    /// Notes that `messages` bytes were encrypted, and that their records end at byte `wire` of the connection.
+    /// Adds `messages` encrypted bytes, whose records end at byte `wire` of the connection.
     pub(super) fn sealed(&mut self, messages: usize, wire: u64) {
         self.taken += messages as u64;
         self.ends.push_back(RecordEnd { messages: self.taken, wire });
     }
 
-    /// Notes that the receiver's kernel has acknowledged the first `wire` bytes of the connection. Part of a record is
-    /// of no use to the receiver, and counts for nothing.
+    /// Updates `delivered`: the receiver's kernel has acknowledged the first `wire` bytes of the connection. Part of a
+    /// record is useless to the receiver and does not count.
     pub(super) fn acknowledged(&mut self, wire: u64) {
         while let Some(end) = self.ends.front().filter(|end| end.wire <= wire) {
             self.delivered = end.messages;
@@ -34,7 +34,7 @@ impl Records {
         }
     }
 
-    /// Bytes of messages in records that were not acknowledged as a whole.
+    /// Bytes of messages in records that are not acknowledged completely.
     pub(super) fn unconfirmed(&self) -> u64 {
         self.taken - self.delivered
     }

@@ -1,4 +1,4 @@
-//! One TLS connection: what was encrypted, what the socket has taken of it, what came back.
+//! One TLS connection: encrypted bytes that wait, bytes in the socket, and received answers.
 
 use super::config::{Config, OwnCertificate};
 use super::faults;
@@ -15,18 +15,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sys::connection::unacknowledged;
 
-/// A receiver that has not finished the handshake by then is as good as away.
+/// Longest time for the handshake; after it the receiver counts as away.
 const HANDSHAKE: Duration = Duration::from_secs(5);
-/// By TLS 1.3 a receiver judges our certificate after the handshake: how long its word is waited for.
+/// How long to wait for the receiver's verdict: with TLS 1.3 it checks our certificate after the handshake.
 const JUDGEMENT: Duration = Duration::from_secs(1);
-/// How long the end of TCP is waited for after that of TLS.
+/// How long to wait for the end of TCP after the end of TLS.
 const END_OF_TCP: Duration = Duration::from_millis(200);
 /// Messages are encrypted in pieces that make one record each (RFC 8446, section 5.1).
 const RECORD: usize = 16 << 10;
-/// A receiver that talks without end has others waiting: some 2 MiB at once are enough.
+/// Most reads at once, about 2 MiB: a receiver that sends without end must not block other work.
 const READS_MAX: usize = 512;
 
-/// What came of reading.
+/// The result of a read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Heard {
     Something,
@@ -39,19 +39,19 @@ pub(super) struct Session {
     stream: TcpStream,
     receiver: String,
     files: TlsFiles,
-    /// Encrypted bytes, those before `out_at` are in the socket.
+    /// Encrypted bytes; those before `out_at` are in the socket.
     out: Vec<u8>,
     out_at: usize,
     /// Bytes that the socket has taken.
     wire: u64,
     records: Records,
     window: LargestWindow,
-    /// Why it cannot be used any more.
+    /// The fault after which the connection cannot be used any more.
     fault: Option<(ErrorKind, String)>,
 }
 
 impl Session {
-    /// Shakes hands; the error says what is wrong with whose certificate.
+    /// Does the handshake. An error names the certificate and its fault.
     pub(super) fn begin(
         stream: TcpStream,
         name: ServerName<'static>,
@@ -99,7 +99,7 @@ impl Session {
         Ok(())
     }
 
-    /// The reason why the connection cannot be used, if there is one.
+    /// Fails if the connection cannot be used any more.
     pub(super) fn usable(&self) -> io::Result<()> {
         match &self.fault {
             None => Ok(()),
@@ -107,17 +107,17 @@ impl Session {
         }
     }
 
-    /// Encrypted bytes wait for the socket.
+    /// True if encrypted bytes wait for the socket.
     pub(super) fn is_behind(&self) -> bool {
         self.out_at < self.out.len() || self.tls.wants_write()
     }
 
-    /// Most bytes that may lie unread in the receiver's kernel.
+    /// Most bytes that may be unread in the receiver's kernel.
     pub(super) fn unread_max(&self) -> u64 {
         self.window.unread_max()
     }
 
-    /// Encrypts `bytes`, for [`Session::push_out`].
+    /// Encrypts `bytes`; [`Session::push_out`] sends them.
     pub(super) fn seal(&mut self, bytes: &[u8]) -> io::Result<()> {
         for piece in bytes.chunks(RECORD) {
             self.tls.writer().write_all(piece)?;
@@ -127,17 +127,17 @@ impl Session {
         Ok(())
     }
 
-    /// Takes what TLS wants to have sent.
+    /// Moves the bytes that TLS wants to send to the buffer.
     fn collect(&mut self) {
         while self.tls.wants_write() {
-            // Writing to memory does not fail.
+            // Writing to memory cannot fail.
             if self.tls.write_tls(&mut self.out).is_err() {
                 break;
             }
         }
     }
 
-    /// Gives the socket what it takes; with `patient` it is waited for, 0.2 s for each part.
+    /// Writes as much as the socket takes; with `patient`, waits for it up to 0.2 s per write.
     pub(super) fn push_out(&mut self, patient: bool) {
         self.collect();
         if self.fault.is_some() || self.out_at == self.out.len() {
@@ -146,7 +146,7 @@ impl Session {
         let outcome = self.stream.set_nonblocking(!patient).and_then(|()| self.write_out());
         let outcome = outcome.and(self.stream.set_nonblocking(false));
         if let Err(error) = outcome {
-            // The receiver may have said why before it went away.
+            // The receiver may have sent a reason before it closed.
             self.pull();
             self.fail(ErrorKind::ConnectionReset, || format!("the connection has ended: {error}"));
         }
@@ -176,11 +176,11 @@ impl Session {
         Ok(())
     }
 
-    /// Bytes of messages that the receiver's kernel has not acknowledged in whole records.
+    /// Bytes of messages in records that the receiver's kernel has not acknowledged completely.
     pub(super) fn unconfirmed(&mut self) -> io::Result<u64> {
         let unacknowledged = unacknowledged(self.stream.as_fd());
         let unacknowledged = unacknowledged.map_err(|errno| io::Error::from_raw_os_error(errno.0))?;
-        // After it: what is acknowledged by then is looked at.
+        // Look afterwards, so that everything acknowledged above is covered.
         self.window.look(&self.stream);
         self.records.acknowledged(self.wire.saturating_sub(unacknowledged));
         Ok(self.records.unconfirmed())
@@ -201,7 +201,7 @@ impl Session {
         }
     }
 
-    /// Reads once, waiting until `until` at the latest.
+    /// Reads once; waits until `until` at the latest.
     fn hear_until(&mut self, until: Instant) {
         let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         match self.stream.set_read_timeout(Some(left)) {
@@ -230,21 +230,21 @@ impl Session {
             Err(error) => {
                 let fault = faults::of(&error, &self.receiver, &self.files);
                 self.fail(fault.kind(), || fault.to_string());
-                // The receiver is told what we think of it, if it still listens.
+                // Send the alert that explains the error, in case the receiver still reads.
                 self.collect();
                 let _ = self.write_out();
             }
         }
     }
 
-    /// Nothing that a receiver of messages says is of interest.
+    /// Discards data from the receiver, which is never needed.
     fn forget_answers(&mut self) {
         let mut place = [0; 4096];
         while matches!(self.tls.reader().read(&mut place), Ok(1..)) {}
     }
 
-    /// The receiver has ended TLS. Whether it has read everything shows in how it ends TCP: a socket that is closed
-    /// with bytes unread is reset.
+    /// Handles the end of TLS. The end of TCP then shows whether the receiver has read everything: a socket that is
+    /// closed with unread bytes is reset.
     fn wait_for_end(&mut self) {
         let mut place = [0; 4096];
         let _ = self.stream.set_nonblocking(false).and(self.stream.set_read_timeout(Some(END_OF_TCP)));
@@ -253,21 +253,21 @@ impl Session {
         self.fail(kind, || "the receiver has closed the connection".to_owned());
     }
 
-    /// TCP has ended without an end of TLS.
+    /// Handles an end of TCP without an end of TLS.
     fn ended(&mut self) {
         let when = if self.tls.is_handshaking() { " during the TLS handshake" } else { "" };
         let text = format!("{} has closed the connection{when}", self.receiver);
         self.fail(ErrorKind::ConnectionAborted, || text);
     }
 
-    /// The first fault is the reason for those after it.
+    /// Records a fault. The first one explains those after it, so it is kept.
     fn fail(&mut self, kind: ErrorKind, text: impl FnOnce() -> String) {
         if self.fault.is_none() {
             self.fault = Some((kind, text()));
         }
     }
 
-    /// Ends TLS in order, and TCP.
+    /// Ends TLS and then TCP in order.
     pub(super) fn end(mut self) {
         self.pull();
         if self.fault.is_none() {

@@ -1,11 +1,11 @@
-//! Where in a filter the cursor is, and what can stand there.
+//! Completes words inside a filter.
 
 use super::names;
 use super::proposal::Proposal;
 use crate::command::Command;
 use record::{FieldInfo, Kind, Show};
 
-/// Words for ends that are proposed beside the fields, where a table knows them.
+/// Words for ends that are proposed with the fields, if a table supports them.
 const ENDS: [(&str, &str); 6] = [
     ("port", "the port of either end"),
     ("addr", "the address of either end"),
@@ -15,19 +15,19 @@ const ENDS: [(&str, &str); 6] = [
     ("destination", "the end that is sent to: address, port or both"),
 ];
 
-/// What comes next.
+/// The next element of the filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Expected {
     Field,
-    /// Behind this field.
+    /// An operator after this field.
     Operator(String),
     /// A value of this field.
     Value(String),
-    /// `and`, `or`.
+    /// `and` or `or`.
     Joint,
 }
 
-/// The fields that a command's filters and lists know.
+/// The fields available in a command's filters and lists.
 pub(super) fn fields(command: &'static Command) -> Vec<FieldInfo> {
     let mut fields: Vec<FieldInfo> = Vec::new();
     for field in command.tables.iter().flat_map(|table| table.fields()) {
@@ -61,7 +61,8 @@ fn is_part_of_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | ':' | '/' | '@')
 }
 
-/// The words for ends first. Before a letter is there, fields that nobody sees unasked are left out: they are many.
+/// Words for ends come first. For an empty word, fields that are shown only on request are left out, because there are
+/// many.
 fn of_fields(command: &'static Command, word: &str) -> Vec<Proposal> {
     let fields = fields(command);
     let is_no_field = |word: &&(&str, &str)| fields.iter().all(|field| field.name != word.0);
@@ -101,11 +102,11 @@ fn values(command: &'static Command, name: &str) -> Vec<Proposal> {
         "process" => names::processes(),
         _ => Vec::new(),
     };
-    // Others need quotes inside the filter.
+    // Other names require quotes inside the filter.
     names.into_iter().filter(|name| name.word.chars().all(is_part_of_word)).collect()
 }
 
-/// What comes behind this part of a filter.
+/// The element that follows this part of a filter.
 fn expected(text: &str) -> Expected {
     let (mut expected, mut is_list, mut rest) = (Expected::Field, false, text.trim_start());
     while let Some(c) = rest.chars().next() {
@@ -134,7 +135,7 @@ fn expected(text: &str) -> Expected {
     expected
 }
 
-/// Length of the token that begins with `c`.
+/// The length of the token that starts with `c`.
 fn token_length(rest: &str, c: char) -> usize {
     let end_of = |is_part: &dyn Fn(char) -> bool| rest.find(|c| !is_part(c)).unwrap_or(rest.len());
     match c {

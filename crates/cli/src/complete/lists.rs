@@ -1,9 +1,9 @@
-//! Lists of fields: `a,+b,-c`, `a:desc`.
+//! Completes lists of fields: `a,+b,-c`, `a:desc`.
 
 use super::proposal::{Proposal, Proposals};
 use record::{FieldInfo, Kind, Show};
 
-/// The proposals for a list of fields that is the value of an option.
+/// The proposals for an option's value that is a list of fields.
 pub(super) fn proposals(option: &str, fields: &[FieldInfo], current: &str) -> Proposals {
     let begun = current.rfind(',').map_or(0, |comma| comma + 1);
     let (mut written, mut word) = current.split_at_checked(begun).unwrap_or(("", current));
@@ -19,7 +19,7 @@ pub(super) fn proposals(option: &str, fields: &[FieldInfo], current: &str) -> Pr
         "sum" | "max" | "avg" => field.kind.is_number() && !matches!(field.kind, Kind::Port | Kind::Id | Kind::Hex),
         _ => true,
     };
-    // Before a letter is there: they are many.
+    // Too many to propose for an empty word.
     let is_proposed = |field: &&FieldInfo| !word.is_empty() || field.show != Show::Asked;
     let mut words: Vec<Proposal> = fields
         .iter()

@@ -1,9 +1,9 @@
-//! `netwren complete -- WORDS`: the proposals for the last of the words, for the completions of shells.
+//! `netwren complete -- WORDS`: proposals for the last word, for shell completions.
 //!
-//! The scripts in docs/completions call it with what stands behind `netwren`, up to the cursor. Proposals come from the
-//! registry, the flags and the field tables, and from the host where names of it are meant. The first line of the
-//! answer says what follows ([`Proposals`]), then each line is a proposal for the whole word, a tab and a few words on
-//! it. Names from outside are proposed only if they are one line of printable text; shells quote them.
+//! The scripts in docs/completions pass the words after `netwren` up to the cursor. Proposals come from the registry,
+//! the flags and the field tables, and from the host for names of its objects. The first line of the output is the
+//! kind of proposals ([`Proposals`]); each further line has a proposal for the whole word, a tab and a short
+//! description. Names from outside are proposed only if they are one line of printable text; shells quote them.
 
 mod filter;
 mod lists;
@@ -18,20 +18,20 @@ use proposal::{Proposal, Proposals};
 use record::text;
 use std::ffi::OsString;
 
-/// The scripts of the shells, by the names of their files.
+/// The shells' scripts by file name.
 pub(crate) const SCRIPTS: [(&str, &str); 3] = [
     ("netwren.bash", include_str!("scripts/netwren.bash")),
     ("_netwren", include_str!("scripts/_netwren")),
     ("netwren.fish", include_str!("scripts/netwren.fish")),
 ];
 
-/// Proposals of one answer at most.
+/// Maximum number of proposals.
 const PROPOSALS_MAX: usize = 200;
 
-/// The word before those that are completed, as in `netwren complete -- sockets sta`.
+/// The command word, as in `netwren complete -- sockets sta`.
 pub(crate) const WORD: &str = "complete";
 
-/// Answers the words behind `complete`. Says nothing on stderr: that would stand in the line that is being written.
+/// Completes the words after `complete`. Prints nothing on stderr, because it would appear in the line being edited.
 pub(crate) fn run(words: &[OsString]) -> Exit {
     let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let words = words.strip_prefix(&["--".to_owned()]).unwrap_or(&words);
@@ -39,7 +39,7 @@ pub(crate) fn run(words: &[OsString]) -> Exit {
     output::print(&answer(&place::proposals(before, &quotes::removed(current)), &quotes::removed(current)))
 }
 
-/// The lines of the answer: proposals that begin with the word so far, without doubles.
+/// The output lines: proposals that start with the current word, without duplicates.
 fn answer(proposals: &Proposals, current: &str) -> String {
     let (first, words) = match proposals {
         Proposals::Files => return "files\n".to_owned(),
@@ -58,14 +58,14 @@ fn answer(proposals: &Proposals, current: &str) -> String {
     text
 }
 
-/// True for one line of text that no terminal takes for anything else.
+/// True for one line of text that needs no escaping.
 fn is_shown_as_it_is(word: &str) -> bool {
     let mut escaped = Vec::new();
     text::put_text(&mut escaped, word.as_bytes());
     escaped == word.as_bytes()
 }
 
-/// As much of a sentence as stands beside a word.
+/// The part of a sentence that fits next to a word.
 fn beginning(about: &str) -> String {
     const ABOUT_MAX: usize = 60;
     let line = about.lines().next().unwrap_or_default();
@@ -79,7 +79,7 @@ fn beginning(about: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The words that are proposed for a line, whose last word ends with the line.
+    /// The words proposed for a line whose last word is being completed.
     fn proposed(line: &str) -> Vec<String> {
         let words: Vec<String> = line.split('|').map(str::to_owned).collect();
         let (current, before) = words.split_last().map_or(("", &[][..]), |(last, before)| (last.as_str(), before));

@@ -1,6 +1,6 @@
-//! Names of this host: namespaces, containers, users, processes.
+//! Completes names of this host: namespaces, containers, users, processes.
 //!
-//! A name that cannot be read is no proposal. Others than root see less, and are told nothing of it: this is no answer.
+//! Unreadable names are skipped silently. Users other than root get fewer proposals.
 
 use super::proposal::Proposal;
 use host::cgroups::Cgroups;
@@ -8,15 +8,15 @@ use host::{Containers, Users};
 use record::{Key, Lookup, Value};
 use sys::Host;
 
-/// Processes that are asked for their names at most.
+/// Maximum number of processes whose names are read.
 const PROCESSES_MAX: usize = 20_000;
 
-/// Namespaces with a name, as ip-netns(8) gives it.
+/// Namespaces with a name from ip-netns(8).
 pub(super) fn namespaces() -> Vec<Proposal> {
     proposals(sys::netns::named().into_iter().map(|(name, _)| name))
 }
 
-/// Containers, by the cgroups that there are.
+/// Containers, found by their cgroups.
 pub(super) fn containers() -> Vec<Proposal> {
     let host = Host::live();
     let Ok(cgroups) = Cgroups::read(&host) else { return Vec::new() };
@@ -28,12 +28,12 @@ pub(super) fn containers() -> Vec<Proposal> {
     proposals(cgroups.each().filter_map(name))
 }
 
-/// Users of /etc/passwd.
+/// Users from /etc/passwd.
 pub(super) fn users() -> Vec<Proposal> {
     proposals(Users::names(&Host::live()).unwrap_or_default().into_iter())
 }
 
-/// Processes.
+/// Names of processes.
 pub(super) fn processes() -> Vec<Proposal> {
     let host = Host::live();
     let (mut entries, mut name) = (Vec::new(), Vec::new());
@@ -48,7 +48,7 @@ pub(super) fn processes() -> Vec<Proposal> {
     proposals(names.into_iter())
 }
 
-/// Each name once, in order. A comma would make two of one.
+/// Sorts names and removes duplicates. Skips names with a comma, which would be parsed as two.
 fn proposals(names: impl Iterator<Item = Box<[u8]>>) -> Vec<Proposal> {
     let text = names.filter_map(|name| String::from_utf8(name.into()).ok());
     let mut text: Vec<String> = text.filter(|name| !name.is_empty() && !name.contains(',')).collect();

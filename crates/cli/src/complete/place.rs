@@ -1,4 +1,4 @@
-//! What can stand where the cursor is: a command, an option, its value, a part of a filter.
+//! Completes the word at the cursor: a command, an option, its value, or part of a filter.
 
 use super::proposal::{Proposal, Proposals};
 use super::{filter, lists, names, quotes};
@@ -9,18 +9,18 @@ use crate::flags::parser;
 use crate::registry::COMMANDS;
 use std::ffi::OsString;
 
-/// The line up to the word that is completed, taken apart.
+/// The parsed line up to the current word.
 struct TypedLine {
     command: Option<&'static Command>,
-    /// Words that are no options, without those of the command.
+    /// Operands after the command's words.
     operands: Vec<String>,
-    /// The option whose value the word is.
+    /// The option whose value is being completed.
     awaits: Option<&'static Flag>,
-    /// `--` was given: what follows is no option.
+    /// True after `--`: the following words are operands.
     is_over: bool,
 }
 
-/// The proposals for the word `current` behind the words `before`, which stand as they were written.
+/// The proposals for the word `current` after the words `before`, which still have their quotes.
 pub(super) fn proposals(before: &[String], current: &str) -> Proposals {
     let before: Vec<String> = before.iter().map(|word| quotes::removed(word)).collect();
     match before.first().map(String::as_str) {
@@ -71,7 +71,7 @@ impl TypedLine {
         FLAGS.iter().filter(move |flag| flag.scope.meets(scope))
     }
 
-    /// The flag whose value is the word behind this one, if it is.
+    /// The flag that takes the next word as its value, if any.
     fn flag_before_its_value(&self, option: &str) -> Option<&'static Flag> {
         let flag = match option.strip_prefix("--") {
             Some(long) => self.flags().find(|flag| flag.long == long),
@@ -81,7 +81,7 @@ impl TypedLine {
     }
 }
 
-/// The commands that the word could name.
+/// The commands that the word can name.
 fn below(line: &TypedLine) -> Vec<Proposal> {
     let above = line.command.map_or("", |command| command.name);
     if !line.operands.is_empty() || line.is_over {
@@ -96,7 +96,7 @@ fn below(line: &TypedLine) -> Vec<Proposal> {
     words
 }
 
-/// Behind `help`.
+/// Topics after `help`.
 fn help_topics(before: &[String]) -> Vec<Proposal> {
     let tables = COMMANDS.iter().filter(|command| before.len() == 1 || !command.tables.is_empty());
     let commands = tables.filter(|command| !command.name.contains(' '));
@@ -119,7 +119,7 @@ fn switches(face: &str, current: &str) -> Vec<Proposal> {
     faces::switches(face).into_iter().map(Proposal::named).collect()
 }
 
-/// An option, or `--option=value`.
+/// Proposals for an option, or for `--option=value`.
 fn of_option(line: &TypedLine, current: &str) -> Proposals {
     if let Some((long, value)) = current.strip_prefix("--").and_then(|word| word.split_once('=')) {
         let Some(flag) = line.flags().find(|flag| flag.long == long) else { return Proposals::NONE };
@@ -138,7 +138,7 @@ fn of_option(line: &TypedLine, current: &str) -> Proposals {
     Proposals::Words(words)
 }
 
-/// The value of an option.
+/// Proposals for the value of an option.
 fn of_value(line: &TypedLine, flag: &Flag, current: &str) -> Proposals {
     match (flag.takes, flag.long) {
         (Takes::File(_), _) => Proposals::Files,
@@ -155,7 +155,7 @@ fn of_value(line: &TypedLine, flag: &Flag, current: &str) -> Proposals {
     }
 }
 
-/// The words of a filter behind so many operands that are something else.
+/// Proposals for the filter, which starts after `skipped` operands.
 fn filter_words(line: &TypedLine, skipped: usize, current: &str) -> Vec<Proposal> {
     let Some(command) = line.command else { return Vec::new() };
     let before: Vec<&str> = line.operands.iter().skip(skipped).map(String::as_str).collect();

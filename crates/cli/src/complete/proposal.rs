@@ -1,42 +1,42 @@
-//! Words that could stand at the cursor.
+//! Proposals for the word at the cursor.
 
-/// What can stand at the cursor.
+/// The proposals of one completion.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Proposals {
-    /// Files: the shell knows them.
+    /// File names, which the shell completes.
     Files,
-    /// These words, and behind each a blank.
+    /// Complete words; the shell appends a blank.
     Words(Vec<Proposal>),
-    /// These words, which may go on: the shell puts no blank behind.
+    /// Words that may continue; the shell appends no blank.
     Parts(Vec<Proposal>),
 }
 
 impl Proposals {
-    /// Nothing that is known.
+    /// An empty list.
     pub(super) const NONE: Proposals = Proposals::Words(Vec::new());
 }
 
-/// A word that could stand there.
+/// A proposed word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Proposal {
     /// The whole word.
     pub(super) word: String,
-    /// A few words on it.
+    /// A short description.
     pub(super) about: String,
 }
 
 impl Proposal {
-    /// A word and a few words on it.
+    /// A word with a description.
     pub(super) fn new(word: impl Into<String>, about: impl Into<String>) -> Proposal {
         Proposal { word: word.into(), about: about.into() }
     }
 
-    /// A word that says it itself.
+    /// A word without a description.
     pub(super) fn named(word: impl Into<String>) -> Proposal {
         Proposal::new(word, "")
     }
 
-    /// The same behind what is written already.
+    /// The proposal with `written` in front.
     pub(super) fn behind(self, written: &str) -> Proposal {
         Proposal { word: format!("{written}{}", self.word), ..self }
     }

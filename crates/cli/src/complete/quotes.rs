@@ -1,7 +1,7 @@
-//! Words as a shell has them before it takes their quotes away.
+//! Removes shell quoting from words.
 
-/// The word without quotes and backslashes, as bash, zsh and fish read it; the last quote may be open. Nothing is
-/// expanded.
+/// The word without quotes and backslashes, by the rules of bash, zsh and fish; the last quote may be open. Does not
+/// expand anything.
 pub(super) fn removed(written: &str) -> String {
     let (mut word, mut quote) = (String::new(), None);
     let mut chars = written.chars();

@@ -1,8 +1,8 @@
-//! Configuration files (`--config FILE`): TOML whose keys are the long names of flags.
+//! Configuration files (`--config FILE`): TOML with the long names of flags as keys.
 //!
-//! A file becomes the words of a command line and goes through the same parser: nothing can be said in a file that
-//! flags cannot say, nothing is checked twice, and what is wrong is reported with the file's line and column. Flags
-//! that stand on the command line win. Knows no flag but those in the table.
+//! A file is converted to words of a command line and parsed like one, so that a file has exactly the features of
+//! flags, validation exists once, and errors have the file's line and column. Flags on the command line take
+//! precedence. The keys come from the flag table only.
 mod settings;
 mod trust;
 mod words;
@@ -15,19 +15,19 @@ use crate::outcome::Outcome;
 use settings::Setting;
 use std::path::{Path, PathBuf};
 
-/// Where the service's configuration lies.
+/// The path of the service's configuration.
 pub(crate) const USUAL: &str = "/etc/netwren/log.toml";
 
-/// A file that was read.
+/// A parsed file.
 pub(crate) struct Config {
     path: PathBuf,
     text: String,
-    /// In the order of the file.
+    /// Settings in the order of the file.
     settings: Vec<Setting>,
 }
 
 impl Config {
-    /// Reads `path` for `command`; says what is to be warned of. The error is a sentence with file, line and column.
+    /// Reads `path` for `command` and prints warnings. The error is a complete sentence with file, line and column.
     pub(crate) fn read(path: &Path, command: &Command) -> Result<Config, Outcome> {
         let failed = |text: String| Outcome::because(Exit::Failed, text);
         let (text, access) = trust::read(path).map_err(failed)?;
@@ -40,7 +40,7 @@ impl Config {
         Ok(Config { settings, ..config })
     }
 
-    /// Calls `run` with the words of the file and those of `line`, and gives errors of the file's words their place.
+    /// Calls `run` with the words of the file and of `line`, and adds the position to errors about the file's words.
     pub(crate) fn run(
         &self,
         line: &ParsedWords<'_>,
@@ -58,7 +58,7 @@ impl Config {
         }
     }
 
-    /// The keys whose values are others than in `before`, or that only one of the two has.
+    /// The keys whose values differ from those in `before`, or that exist in only one of the two.
     pub(crate) fn changed(&self, before: &Config) -> Vec<&'static str> {
         let values = |config: &Config, key: &str| {
             let setting = config.settings.iter().find(|setting| setting.flag.long == key);
@@ -72,7 +72,7 @@ impl Config {
         keys
     }
 
-    /// `text` with the place of the setting that it is about, if it is about one of the file.
+    /// `text` with the position of the setting that it refers to, if that setting is from the file.
     fn located(&self, text: &str, line: &ParsedWords<'_>) -> String {
         match words::culprit(&self.settings, line, text) {
             Some(at) => self.placed(at, text),
@@ -97,7 +97,7 @@ fn usage(text: &str) -> Outcome {
     Outcome::because(Exit::Usage, text)
 }
 
-/// A path as it is said.
+/// A path for messages.
 fn shown(path: &Path) -> Box<str> {
     sys::escaped(path.as_os_str().as_encoded_bytes())
 }

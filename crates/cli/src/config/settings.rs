@@ -1,11 +1,11 @@
-//! The settings of a TOML file: each key a flag, each value the text that stands behind it on a command line.
+//! The settings of a TOML file: each key is a flag, and each value the text that follows it on a command line.
 use crate::command::Command;
 use crate::flags::defs::{FLAGS, Flag, Takes};
 use engine::nearest;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// The key whose value is the filter, which has no flag.
+/// The key for the filter, which has no flag.
 pub(super) const FILTER: &Flag = &Flag {
     long: "filter",
     short: None,
@@ -16,26 +16,26 @@ pub(super) const FILTER: &Flag = &Flag {
     default: "",
 };
 
-/// Flags that belong to a single run.
+/// Flags that apply to a single run only.
 const OF_A_RUN: [&str; 6] = ["config", "record", "replay", "explain", "take-over", "cost"];
 
-/// One line of the file.
+/// One setting of the file.
 pub(super) struct Setting {
     pub(super) flag: &'static Flag,
-    /// Where its key begins, in bytes.
+    /// Byte offset of its key.
     pub(super) at: usize,
-    /// None for a flag without a value.
+    /// Empty for a flag without a value.
     pub(super) values: Vec<SettingValue>,
 }
 
-/// A value as a command line has it.
+/// A value in the form used on a command line.
 pub(super) struct SettingValue {
     pub(super) text: String,
-    /// Where it begins, in bytes.
+    /// Its byte offset.
     pub(super) at: usize,
 }
 
-/// Something that is wrong, and where.
+/// An error, and its byte offset.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) at: usize,
@@ -48,7 +48,7 @@ impl Fault {
     }
 }
 
-/// The settings in `text` for `command`, in the order of the file.
+/// Reads the settings for `command` from `text`, in the order of the file.
 pub(super) fn read(text: &str, command: &Command) -> Result<Vec<Setting>, Fault> {
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
@@ -81,7 +81,7 @@ fn flag(key: &str, command: &Command) -> Result<&'static Flag, String> {
     Err(format!("unknown key `{key}`{}", hint.as_deref().unwrap_or(": keys are the long names of flags")))
 }
 
-/// The values of a setting; none if it switches a flag off.
+/// The values of a setting; None if it switches a flag off.
 fn values(flag: &Flag, value: &Spanned<DeValue<'_>>) -> Result<Option<Vec<SettingValue>>, Fault> {
     let (at, key) = (value.span().start, flag.long);
     let wanted = |text: &str| Err(Fault::new(at, format!("`{key}` takes {text}, not {}", kind(value.get_ref()))));
@@ -91,7 +91,7 @@ fn values(flag: &Flag, value: &Spanned<DeValue<'_>>) -> Result<Option<Vec<Settin
         (Takes::Values(_), DeValue::Array(list)) => {
             list.iter().map(|item| one(flag, item)).collect::<Result<_, _>>().map(Some)
         }
-        // A flag whose value is a list with commas: group = [1, 5].
+        // A flag whose value is a comma-separated list: group = [1, 5].
         (Takes::Value("LIST"), DeValue::Array(list)) => {
             let texts = list.iter().map(|item| one(flag, item).map(|value| value.text));
             let text = texts.collect::<Result<Vec<_>, _>>()?.join(",");
@@ -103,7 +103,7 @@ fn values(flag: &Flag, value: &Spanned<DeValue<'_>>) -> Result<Option<Vec<Settin
     }
 }
 
-/// Text, or a number as it is written.
+/// Text, or a number in its original notation.
 fn one(flag: &Flag, value: &Spanned<DeValue<'_>>) -> Result<SettingValue, Fault> {
     let (at, key) = (value.span().start, flag.long);
     let text = match value.get_ref() {

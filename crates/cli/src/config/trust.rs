@@ -1,26 +1,27 @@
-//! Who may have written a configuration file, and who may read it.
+//! Checks the owner and the permissions of a configuration file.
 //!
-//! It names files that are written and receivers that get records, so nobody but its reader and root may change it.
+//! It names files to write and receivers of records, so only the user who runs netwren and root may be able to change
+//! it.
 use super::settings::Setting;
 use super::shown;
 use std::path::Path;
 use sys::infile;
 
-/// More than any configuration.
+/// Larger than any configuration.
 const BYTES_MAX: u64 = 1 << 20;
 const GROUP_READS: u32 = 0o040;
 const OTHERS_READ: u32 = 0o004;
 
-/// Who may read the file.
+/// The permissions of the file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Access {
     mode: u32,
-    /// True if its group is root's or our own: then its right to read is meant.
+    /// True if its group is root's or netwren's own: the group's read permission is then intended.
     is_own_group: bool,
 }
 
 impl Access {
-    /// What is to be said of secrets in it that others may read.
+    /// The warning about secrets that other users can read, if any.
     pub(super) fn warns_of(self, settings: &[Setting]) -> Option<String> {
         let is_readable = self.mode & OTHERS_READ != 0 || self.mode & GROUP_READS != 0 && !self.is_own_group;
         let secret = settings.iter().find_map(secret).filter(|_| is_readable)?;
@@ -29,7 +30,7 @@ impl Access {
     }
 }
 
-/// What a setting should keep to itself.
+/// The secret in a setting, if any.
 fn secret(setting: &Setting) -> Option<&'static str> {
     let has_password = |value: &str| {
         let authority = value.split_once("://").map(|(_, rest)| rest.split('/').next().unwrap_or(rest));
@@ -42,7 +43,7 @@ fn secret(setting: &Setting) -> Option<&'static str> {
     setting.values.iter().any(|value| has_password(&value.text)).then_some("has a password in it")
 }
 
-/// The text of the file at `path`. The error is a sentence.
+/// Reads the text of the file at `path`. The error is a complete sentence.
 pub(super) fn read(path: &Path) -> Result<(String, Access), String> {
     let failed = |words: &dyn std::fmt::Display| format!("cannot read {}: {words}", shown(path));
     let (bytes, stat) = infile::read_trusted(path, BYTES_MAX).map_err(|error| failed(&error))?;

@@ -1,15 +1,15 @@
-//! The words of a command line that stand for a file and for the flags given beside it.
+//! Merges a file and the flags of a command line into one command line.
 use super::settings::{FILTER, Setting};
 use crate::command::ParsedWords;
 use std::ffi::OsString;
 
-/// Settings of the file that the command line does not give itself, then what it gives.
+/// The file's settings that the command line does not override, followed by the words of the command line.
 pub(super) fn merged(settings: &[Setting], line: &ParsedWords<'_>) -> Vec<OsString> {
     let mut words = Vec::new();
     for setting in settings.iter().filter(|setting| !is_overruled(setting, line) && !is_filter(setting)) {
         let long = setting.flag.long;
         match setting.values.as_slice() {
-            // An empty list is given, too: what it lacks is said of it.
+            // An empty list adds no words.
             [] if setting.flag.takes.takes_next_word() => {}
             [] => words.push(format!("--{long}").into()),
             values => words.extend(values.iter().map(|value| format!("--{long}={}", value.text).into())),
@@ -35,8 +35,8 @@ fn is_overruled(setting: &Setting, line: &ParsedWords<'_>) -> bool {
     if is_filter(setting) { !line.values(FILTER.long).is_empty() } else { line.is_given(setting.flag.long) }
 }
 
-/// Where the setting begins that an error with this text is about: the first one whose flag it names, and of several
-/// values the one that it quotes.
+/// The offset of the setting that an error with this text refers to: the first setting whose flag it names, and among
+/// several values the quoted one.
 pub(super) fn culprit(settings: &[Setting], line: &ParsedWords<'_>, text: &str) -> Option<usize> {
     let named = |setting: &&Setting| {
         let words: &[&str] = match setting.flag.long {
@@ -53,7 +53,7 @@ pub(super) fn culprit(settings: &[Setting], line: &ParsedWords<'_>, text: &str) 
     Some(value.or(setting.values.first()).map_or(setting.at, |value| value.at))
 }
 
-/// Where `word` stands in `text` as a whole word.
+/// The offset of `word` as a whole word in `text`.
 fn named_at(text: &str, word: &str) -> Option<usize> {
     let goes_on = |c: char| c.is_ascii_alphanumeric() || c == '-';
     text.match_indices(word).map(|(at, _)| at).find(|at| {
@@ -62,7 +62,7 @@ fn named_at(text: &str, word: &str) -> Option<usize> {
     })
 }
 
-/// What clap says, without what it says of command lines.
+/// clap's message without its hints about command lines.
 pub(super) fn sentence(text: &str) -> String {
     let text = text.strip_prefix("error: ").unwrap_or(text);
     let text = text.split("\n\nFor more information").next().unwrap_or(text);

@@ -1,5 +1,5 @@
-//! What a run takes over from an earlier one: sockets that the service manager kept, or that a running netwren gives
-//! up.
+//! Sockets that a run takes over from an earlier one: from the service manager, or from a running netwren that hands
+//! them over.
 use super::leaving::{Leaving, groups};
 use super::numbers::{self, Numbers};
 use super::run_state::RunState;
@@ -13,25 +13,26 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use sys::service::{KeptFile, keeps_files, memory_file, take_kept_files};
 
-/// What names of kept sockets begin with; `GROUP-INODE` follows.
+/// Prefix of the names of stored sockets; `GROUP-INODE` follows.
 const PREFIX: &str = "netwren-log-";
 
-/// What an earlier run has left.
+/// The sockets and numbers left by an earlier run.
 pub(crate) struct Inheritance {
     run: Arc<RunState>,
     netns_id: u64,
     sockets: Vec<InheritedGroup>,
-    /// Groups whose sockets the service manager has already.
+    /// Groups whose sockets the service manager already stores.
     kept: Vec<u16>,
-    /// Where it keeps numbers.
+    /// The file with the numbers.
     numbers: Option<File>,
     is_numbers_kept: bool,
-    /// Who hands over, until it has ended.
+    /// The run that hands over its sockets, until it has ended.
     predecessor: Option<Predecessor>,
 }
 
 impl Inheritance {
-    /// What the service manager kept for groups of the namespace `netns_id`. What is none of ours is said and closed.
+    /// Takes the service manager's files for groups of the namespace `netns_id`. Reports and closes files that do not
+    /// belong to this run.
     pub(crate) fn kept(run: &Arc<RunState>, netns_id: u64) -> Inheritance {
         let mut found = Inheritance {
             run: Arc::clone(run),
@@ -74,7 +75,7 @@ impl Inheritance {
         self.forget(&name);
     }
 
-    /// Gives the sockets that were kept the numbers that were kept.
+    /// Assigns the stored numbers to the stored sockets.
     fn number(&mut self) {
         let numbers = match self.numbers.as_ref().map(numbers::read) {
             None => return,
@@ -90,13 +91,13 @@ impl Inheritance {
         let netns_id = self.netns_id;
         for socket in &mut self.sockets {
             let own = |number: &&NextNumber| (number.group, number.netns_id) == (socket.group, netns_id);
-            // A group of which nothing came begins with 0.
+            // A group without records starts at 0.
             socket.next = Some(numbers.iter().find(own).map_or(0, |number| number.next));
         }
     }
 
-    /// Asks the run that answers at `control` for its sockets; the error is a sentence. Where no run answers there is
-    /// nothing to take over.
+    /// Requests the sockets of the run that answers at `control`; the error is a complete sentence. If no run answers,
+    /// nothing is taken over.
     pub(crate) fn take_over(&mut self, control: &Path, stop: &dyn Fn() -> bool) -> Result<(), String> {
         let asked = Predecessor::ask(control, stop).map_err(|error| format!("--take-over: {error}"))?;
         let Some((predecessor, left)) = asked else {
@@ -117,7 +118,7 @@ impl Inheritance {
         Ok(())
     }
 
-    /// What the stream takes over, and leaves to the next run.
+    /// The parts of the stream that are taken over, and those left for the next run.
     pub(crate) fn succession<'h>(&mut self) -> Succession<'h> {
         let is_kept = self.run.manager().is_some() && keeps_files();
         if is_kept && self.numbers.is_none() {
@@ -134,8 +135,8 @@ impl Inheritance {
         }
     }
 
-    /// Says what was taken over, gives the service manager to keep what it has not, and waits until an earlier run that
-    /// handed over has ended: until then its outputs are its own.
+    /// Reports the sockets taken over, stores missing ones with the service manager, and waits until an earlier run
+    /// that handed over has ended: until then, the outputs belong to that run.
     pub(crate) fn settle(&mut self, stream: &LogStream<'_>, stop: &dyn Fn() -> bool) {
         for (group, why) in stream.refused() {
             say(&format!("the socket of group {group} is not taken over: {why}"));
@@ -173,7 +174,7 @@ impl Inheritance {
         self.run.keep_bound().store(is_whole, Relaxed);
     }
 
-    /// Gives a file to be kept. FDPOLL=0: an error on a socket is no reason to close it.
+    /// Stores a file with the service manager. FDPOLL=0 keeps it from closing a socket after an error.
     fn keep(&self, name: &str, file: BorrowedFd<'_>) -> bool {
         let told = self.tell(&format!("FDSTORE=1\nFDNAME={name}\nFDPOLL=0\n"), &[file]);
         told.map_err(|error| say(&format!("{name} is not kept for a restart: {error}"))).is_ok()

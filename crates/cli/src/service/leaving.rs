@@ -1,4 +1,4 @@
-//! What a run leaves to its successor.
+//! Leaves numbers and sockets to the next run.
 use super::numbers::Numbers;
 use super::run_state::RunState;
 use crate::messages::say;
@@ -7,10 +7,10 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-/// Keeps the numbers while the run lasts, and hands sockets over at its end.
+/// Stores the numbers during the run, and hands over sockets at its end.
 pub(super) struct Leaving {
     pub(super) run: Arc<RunState>,
-    /// None without a service manager that keeps files.
+    /// None without a service manager that stores files.
     pub(super) numbers: Option<Numbers>,
     pub(super) netns_id: u64,
 }
@@ -34,7 +34,7 @@ impl HandOver for Leaving {
     }
 }
 
-/// A line for each group, its socket with it; then the end.
+/// Sends a line per group with its socket, then the end marker.
 fn hand_over(
     successor: &UnixStream,
     netns_id: u64,
@@ -42,7 +42,7 @@ fn hand_over(
     numbers: &[NextNumber],
 ) -> Result<(), sys::Errno> {
     for (group, socket) in sockets {
-        // A group of which nothing came begins with 0, unless it was taken over itself: then it has a number.
+        // A group without records starts at 0, unless it was itself taken over: then it has a number.
         let next = numbers.iter().find(|number| number.group == *group).map_or(0, |number| number.next);
         let line = format!("{netns_id} {group} {next}\n");
         sys::descriptors::send_files(successor, line.as_bytes(), &[*socket])?;
@@ -50,7 +50,7 @@ fn hand_over(
     sys::descriptors::send_files(successor, b"end\n", &[])
 }
 
-/// `group 1`, `groups 1, 5`
+/// Formats `group 1`, `groups 1, 5`.
 pub(super) fn groups(numbers: impl Iterator<Item = u16>) -> String {
     let numbers: Vec<String> = numbers.map(|group| group.to_string()).collect();
     let word = if numbers.len() == 1 { "group" } else { "groups" };

@@ -1,8 +1,8 @@
-//! A run as a service: what it tells the service manager, what it takes over from an earlier run, and what it leaves
-//! to the next one.
+//! A run as a service: status reports to the service manager, sockets taken over from an earlier run, and sockets left
+//! for the next one.
 //!
-//! The bound sockets of log groups outlive a run: systemd keeps them (FDSTORE), or a running netwren hands them over by
-//! its control socket. Start reading at [`Inheritance`].
+//! The bound sockets of log groups outlive a run: systemd stores them (FDSTORE), or a running netwren hands them over
+//! through its control socket. Start reading at [`Inheritance`].
 mod inheritance;
 mod leaving;
 mod notifier;

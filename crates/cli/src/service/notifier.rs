@@ -1,4 +1,4 @@
-//! Tells the service manager how the run goes (sd_notify(3)).
+//! Reports the state of the run to the service manager (sd_notify(3)).
 use super::run_state::RunState;
 use crate::messages::say;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use sys::service::watchdog;
 
-/// How often signals are looked for.
+/// Interval between checks for signals.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How often counts are told.
+/// Interval between reports of counts.
 const STATUS_EVERY: Duration = Duration::from_secs(2);
 
-/// The thread that tells it. Ends when dropped.
+/// The thread that reports. Ends when dropped.
 pub(crate) struct Notifier {
     run: Arc<RunState>,
     is_ending: Arc<AtomicBool>,
@@ -20,8 +20,8 @@ pub(crate) struct Notifier {
 }
 
 impl Notifier {
-    /// Tells that the run has begun, and from now on how it goes; nothing without a service manager. `status` makes a
-    /// line of counts.
+    /// Reports that the run is ready, and its state from now on; returns None without a service manager. `status`
+    /// makes a line of counts.
     pub(crate) fn start(run: &Arc<RunState>, status: impl Fn() -> String + Send + 'static) -> Option<Notifier> {
         run.manager()?;
         tell(run, &format!("READY=1\nSTATUS={}\n", status()));
@@ -40,7 +40,7 @@ impl Notifier {
         Some(Notifier { run: Arc::clone(run), is_ending, thread })
     }
 
-    /// Tells that the run ends: it delivers what waits.
+    /// Reports that the run is ending, while it delivers its queues.
     pub(crate) fn stopping(&self) {
         self.is_ending.store(true, Relaxed);
         tell(&self.run, "STOPPING=1\nSTATUS=delivers what waits, then ends\n");
@@ -62,11 +62,11 @@ struct Reporter {
     run: Arc<RunState>,
     is_ending: Arc<AtomicBool>,
     hangups: u64,
-    /// True from a hangup until all of it is done.
+    /// True from a hangup until it is fully handled.
     is_reloading: bool,
-    /// The last status, and when it was told.
+    /// The last status, and the time of its report.
     told: (String, Instant),
-    /// The turns of both threads when they were last told to be alive, and when that was.
+    /// The turns of both threads at the last sign of life, and its time.
     alive: ((u64, Option<u64>), Instant),
     status: Box<dyn Fn() -> String + Send>,
 }
@@ -85,7 +85,7 @@ impl Reporter {
         }
     }
 
-    /// SIGHUP: files are opened anew with the next message, and a configuration file is read anew.
+    /// SIGHUP: files are reopened with the next message, and a configuration file is reloaded.
     fn reloads(&mut self) {
         let hangups = sys::signal::hangups();
         if hangups != self.hangups {
@@ -111,7 +111,8 @@ impl Reporter {
         self.told = (status, Instant::now());
     }
 
-    /// A sign of life, if both threads have made turns since the last one: a run that hangs is started anew.
+    /// Sends a sign of life if both threads have made turns since the last one. Otherwise the service manager restarts
+    /// the run.
     fn lives(&mut self) {
         let (now, before) = (self.run.turns(), self.alive.0);
         if now.0 != before.0 && (now.1.is_none() || now.1 != before.1) {
@@ -121,7 +122,7 @@ impl Reporter {
     }
 }
 
-/// What is not told is no reason to stop: the service manager notices.
+/// A failed report does not stop the run; the service manager will notice.
 fn tell(run: &RunState, text: &str) {
     if let Some(manager) = run.manager() {
         let _ = manager.tell(text, &[]);

@@ -1,38 +1,38 @@
-//! The numbers of the next records, in a file in memory that the service manager keeps beside the sockets: a line
-//! `NETNS GROUP NEXT` for each group. So a successor knows what was lost between the two, also after a crash.
+//! The numbers of the next records, in a memory file that the service manager stores with the sockets. It has one line
+//! `NETNS GROUP NEXT` per group, from which a successor computes the records lost in between, even after a crash.
 use nflog::NextNumber;
 use std::fmt::Write;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 
-/// Its name where it is kept.
+/// The name under which the service manager stores it.
 pub(super) const NAME: &str = "netwren-log-numbers";
-/// More than lines of all groups.
+/// Larger than the lines of all groups.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// The file, and what it holds.
+/// The file, and its current content.
 pub(super) struct Numbers {
     file: File,
     written: Vec<NextNumber>,
-    /// Reused.
+    /// Reused buffer.
     text: String,
 }
 
 impl Numbers {
-    /// Numbers are kept in `file` from now on.
+    /// Stores numbers in `file` from now on.
     pub(super) fn new(file: File) -> Numbers {
         Numbers { file, written: Vec::new(), text: String::new() }
     }
 
-    /// Puts `numbers` in place of what it holds. One system call if they are others, two if they are more or fewer.
+    /// Replaces the content with `numbers`. Costs one system call if they changed, two if their count changed.
     pub(super) fn write(&mut self, numbers: &[NextNumber]) -> io::Result<()> {
         if numbers == self.written {
             return Ok(());
         }
         self.text.clear();
         for NextNumber { netns_id, group, next } in numbers {
-            // As wide each time: a line takes its own place again.
+            // A fixed width, so that a line overwrites its previous version.
             let _ = writeln!(self.text, "{netns_id:20} {group:5} {next:10}");
         }
         self.file.write_all_at(self.text.as_bytes(), 0)?;
@@ -45,7 +45,7 @@ impl Numbers {
     }
 }
 
-/// The numbers in a file that was kept; lines that are none are left out.
+/// Reads the numbers from a stored file; skips invalid lines.
 pub(super) fn read(mut file: &File) -> io::Result<Vec<NextNumber>> {
     let facts = file.metadata()?;
     if !facts.is_file() || facts.len() > BYTES_MAX {
@@ -57,7 +57,7 @@ pub(super) fn read(mut file: &File) -> io::Result<Vec<NextNumber>> {
     Ok(text.lines().filter_map(line).collect())
 }
 
-/// `NETNS GROUP NEXT`
+/// Parses `NETNS GROUP NEXT`.
 pub(super) fn line(line: &str) -> Option<NextNumber> {
     let mut words = line.split_whitespace();
     let (netns_id, group) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);

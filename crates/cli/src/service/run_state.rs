@@ -1,4 +1,4 @@
-//! What threads of a run know of each other: that they are alive, and that the run is to end.
+//! State shared by the threads of a run: their signs of life, and requests to end.
 use crate::messages::say;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -7,30 +7,30 @@ use sys::SysError;
 use sys::netns::OriginThread;
 use sys::service::Manager;
 
-/// Shared by the threads of a run.
+/// State shared by the threads of a run.
 #[derive(Debug, Default)]
 pub(crate) struct RunState {
     /// The service manager, if there is one.
     manager: Option<Manager>,
     /// The thread that stays in the network namespace where netwren was started, if the run entered another namespace.
     origin: OnceLock<OriginThread>,
-    /// Turns of the thread that makes messages of rows: several in a second, though nothing comes.
+    /// Turns of the thread that makes messages: several per second even without rows.
     maker_turns: AtomicU64,
-    /// Turns of the thread that receives; `None` if it does not count them.
+    /// Turns of the receiving thread; `None` if it does not count them.
     reader_turns: Mutex<Option<Arc<AtomicU64>>>,
-    /// True if groups stay bound at the end.
+    /// True if groups stay bound when the run ends.
     keep_bound: Arc<AtomicBool>,
-    /// Records that the kernel could not deliver so far; empty where that is not known before the end.
+    /// Number of records that the kernel could not deliver so far; empty if the number is known only at the end.
     lost_in_kernel: OnceLock<Arc<AtomicU64>>,
     /// True if this run has sockets to hand over.
     can_hand_over: AtomicBool,
-    /// True once they shall be handed over.
+    /// True once a successor has requested them.
     is_handing_over: AtomicBool,
-    /// True if a hangup has a configuration read anew.
+    /// True if a hangup reloads the configuration.
     is_reloading: AtomicBool,
-    /// Hangups after which it was.
+    /// Number of hangups handled by a reload.
     reloads: AtomicU64,
-    /// Who gets them; open until the process ends.
+    /// The successor that gets the sockets; open until the process ends.
     successor: Mutex<Option<UnixStream>>,
 }
 
@@ -66,20 +66,20 @@ impl RunState {
         self.manager.as_ref()
     }
 
-    /// Notes that the thread that makes messages is alive. One atomic addition.
+    /// Counts a turn of the thread that makes messages. Costs one atomic addition.
     pub(crate) fn turn(&self) {
         self.maker_turns.fetch_add(1, Relaxed);
     }
 
-    /// Notes that the thread that makes messages waits for a receiver, as `--when-full block` requires. The thread that
-    /// receives may wait for it in turn, so both count as alive.
+    /// Counts a turn while the thread that makes messages waits for a receiver, as `--when-full block` requires. The
+    /// receiving thread may in turn wait for it, so both count as alive.
     pub(crate) fn wait_turn(&self) {
         self.turn();
         let turns = self.reader_turns.lock().unwrap_or_else(PoisonError::into_inner);
         turns.iter().for_each(|turns| _ = turns.fetch_add(1, Relaxed));
     }
 
-    /// The counter for the thread that receives.
+    /// The turn counter for the receiving thread.
     pub(crate) fn count_reader(&self) -> Arc<AtomicU64> {
         let mut turns = self.reader_turns.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(turns.get_or_insert_default())
@@ -90,7 +90,7 @@ impl RunState {
         Arc::clone(self.lost_in_kernel.get_or_init(Arc::default))
     }
 
-    /// Records that the kernel could not deliver so far, if that is known while the run lasts.
+    /// Number of records that the kernel could not deliver so far, if it is known during the run.
     pub(crate) fn lost_in_kernel(&self) -> Option<u64> {
         self.lost_in_kernel.get().map(|lost| lost.load(Relaxed))
     }
@@ -101,38 +101,38 @@ impl RunState {
         (self.maker_turns.load(Relaxed), reader.as_ref().map(|turns| turns.load(Relaxed)))
     }
 
-    /// From now on each hangup is answered by [`RunState::note_reload`].
+    /// Requires [`RunState::note_reload`] for each hangup from now on.
     pub(crate) fn expect_reloads(&self) {
         self.is_reloading.store(true, Relaxed);
     }
 
-    /// Notes that the configuration was read anew for so many hangups.
+    /// Notes that the configuration was reloaded for this many hangups.
     pub(crate) fn note_reload(&self, hangups: u64) {
         self.reloads.store(hangups, Relaxed);
     }
 
-    /// True if nothing is left to be done for so many hangups.
+    /// True if all of these hangups have been handled.
     pub(crate) fn has_reloaded(&self, hangups: u64) -> bool {
         !self.is_reloading.load(Relaxed) || self.reloads.load(Relaxed) >= hangups
     }
 
-    /// True if somebody waits for turns of the thread that receives.
+    /// True if turns of the receiving thread must be counted.
     pub(crate) fn wants_turns(&self) -> bool {
         self.manager.is_some() || self.is_reloading.load(Relaxed)
     }
 
-    /// Whether groups stay bound at the end.
+    /// Whether groups stay bound when the run ends.
     pub(crate) fn keep_bound(&self) -> &Arc<AtomicBool> {
         &self.keep_bound
     }
 
-    /// From now on [`RunState::hand_over_to`] works.
+    /// Allows [`RunState::hand_over_to`] from now on.
     pub(crate) fn allow_hand_over(&self) {
         self.can_hand_over.store(true, Relaxed);
     }
 
-    /// Ends the run, which hands its sockets over to `successor`. Gives it back if there is nothing to hand over, or
-    /// somebody else gets it.
+    /// Ends the run, which then hands its sockets over to `successor`. Returns `successor` as the error if there is
+    /// nothing to hand over, or if another process gets the sockets.
     pub(crate) fn hand_over_to(&self, successor: UnixStream) -> Result<(), UnixStream> {
         let mut place = self.successor.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.can_hand_over.load(Relaxed) || place.is_some() {
@@ -144,12 +144,12 @@ impl RunState {
         Ok(())
     }
 
-    /// True once the run shall end because its sockets go to another one.
+    /// True once the run must end because a successor takes its sockets.
     pub(crate) fn is_handing_over(&self) -> bool {
         self.is_handing_over.load(Relaxed)
     }
 
-    /// Calls `then` with whom the sockets go to, if somebody asked for them.
+    /// Calls `then` with the successor, if one has requested the sockets.
     pub(crate) fn with_successor(&self, then: impl FnOnce(&UnixStream)) {
         let successor = self.successor.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(successor) = &*successor {

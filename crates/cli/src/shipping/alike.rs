@@ -1,40 +1,42 @@
-//! Messages that differ in numbers only: what they share is made once a second, and the numbers are put in.
+//! Caches messages that differ only in numbers: builds the shared text once per second and inserts the numbers per
+//! row.
 //!
-//! Which numbers vary is learnt from the rows. Where they stand in a message is found by making the same message again
-//! with one of them changed, so any writer will do; whether that is right is seen from one more message, in which all
-//! of them are. A packet of a flood then costs the copy of its text and some numbers.
+//! The cache learns from the rows which numbers vary. It finds their positions by making the same message again with
+//! one number changed, so that it works with any writer, and verifies the result with another message in which all
+//! numbers are changed. A packet of a flood then costs a copy of the text and a few numbers.
 
 use super::row_writer::{RowWriter, Shipped};
 use record::{Columns, Lookups, MESSAGE, NANOS, NUMBERS, RowCells, RowShape, ShapeColumn, Value};
 use sinks::syslog::SEQUENCE_ID_MAX;
 use sinks::{Hole, HoleForm, HoledText, find_holes};
 
-/// Shapes that are kept.
+/// Number of cached shapes.
 const SLOTS: usize = 64;
-/// A shape makes room for another after so many rows that were not of it: rows that take turns leave it alone.
+/// A shape is replaced after this many rows in a row with other shapes, so that rows of alternating shapes do not
+/// evict each other.
 const MISSES_MAX: u8 = 32;
-/// A text is made for the row of a shape that is the so many-th of its second: making one takes as long as some ten
+/// The text is built at this many rows of a shape in one second, because building it takes as long as about ten
 /// messages.
 const ROWS_BEFORE: u32 = 16;
-/// The same after a number has changed that had been the same for all rows.
+/// Like [`ROWS_BEFORE`], after a number has changed that was constant so far.
 const ROWS_AGAIN: u32 = 4;
-/// Longer texts are not compared.
+/// Shapes with longer texts are not cached.
 const TEXT_MAX: usize = 64;
-/// Makes the message of a row with these cells. The number is that of the message.
+/// Writes the message for a row with these cells. The number is the sequence number of the message.
 pub(super) type Write<'w, T> = dyn FnMut(&<T as record::Table>::Row<'_>, &mut dyn RowCells, u64, &mut Vec<u8>) + 'w;
 
-/// What messages share, by the shape of their rows.
+/// The shared parts of messages, by the shape of their rows.
 pub(super) struct AlikeMessages {
     slots: Box<[ShapeSlot]>,
     making: Making,
 }
 
-/// What a text is made with.
+/// Buffers for building a text.
 #[derive(Default)]
 struct Making {
-    /// Which number each column shows.
+    /// The index of the number that each column shows.
     columns: Vec<Option<usize>>,
-    /// Memory in which messages are compared.
+    /// Buffers for messages to compare.
     message: Vec<u8>,
     varied: Vec<u8>,
     packet: Vec<u8>,
@@ -46,20 +48,21 @@ struct ShapeSlot {
     second: u64,
     shared: [u64; 5],
     texts: [Vec<u8>; 2],
-    /// Those of the row that the text was made of.
+    /// The numbers of the row from which the text was built.
     numbers: [u32; NUMBERS],
-    /// All bits of the numbers that were the same in all rows; others are 0.
+    /// All bits set for numbers that were equal in all rows; 0 for others.
     same: [u32; NUMBERS],
-    /// Rows of this second since the text was to be made.
+    /// Number of rows in this second.
     rows: u32,
     misses: u8,
     text: Option<HoledText>,
-    /// No text can be made.
+    /// True if the text cannot be built.
     is_hopeless: bool,
 }
 
 impl AlikeMessages {
-    /// For rows with these columns; `None` if one of them shows more than what a shape and its numbers determine.
+    /// Makes a cache for rows with these columns; `None` if a column shows values that the shape and its numbers do
+    /// not determine.
     pub(super) fn new<T: Shipped>(columns: &Columns) -> Option<AlikeMessages> {
         let numbers: Option<Vec<Option<usize>>> = columns.0.iter().map(|column| number_of::<T>(&column.name)).collect();
         Some(AlikeMessages {
@@ -68,7 +71,7 @@ impl AlikeMessages {
         })
     }
 
-    /// Appends the message of a row, which `write` makes unless it is known. `number` is at most [`SEQUENCE_ID_MAX`].
+    /// Appends the message of a row; calls `write` if it is not cached. `number` is at most [`SEQUENCE_ID_MAX`].
     #[inline]
     pub(super) fn put<T: Shipped>(
         &mut self,
@@ -99,12 +102,12 @@ impl AlikeMessages {
     }
 }
 
-/// The number that a column shows, `Some(None)` for one that shows what is shared, `None` for any other.
+/// The number that a column shows, `Some(None)` for a column whose value is shared, `None` for any other.
 fn number_of<T: Shipped>(column: &str) -> Option<Option<usize>> {
     match T::shape_column(column) {
         ShapeColumn::Shared => Some(None),
         ShapeColumn::Number(number) => Some(Some(number)),
-        // Only rows that stand for others have them, and these are written otherwise.
+        // Only rows that stand for others have these columns, and they are not written from the cache.
         ShapeColumn::Other if matches!(column, "folded" | "folded_since" | "limited") => Some(None),
         ShapeColumn::Other => None,
     }
@@ -132,11 +135,11 @@ impl ShapeSlot {
         self.shared == shape.shared && self.texts[0] == shape.texts[0] && self.texts[1] == shape.texts[1]
     }
 
-    /// True if nothing differs but numbers that do.
+    /// True if only numbers differ that are known to vary.
     #[inline]
     #[allow(clippy::needless_range_loop)]
     fn agrees(&self, numbers: &[u32; NUMBERS]) -> bool {
-        // Without a branch, and by index: the compiler makes vector instructions of it.
+        // Branch-free and by index, so that the compiler generates vector instructions.
         let mut differs = 0;
         for at in 0..NUMBERS {
             differs |= (self.numbers[at] ^ numbers[at]) & self.same[at];
@@ -144,7 +147,7 @@ impl ShapeSlot {
         differs == 0
     }
 
-    /// Notes a row of another shape, or of another second.
+    /// Notes a row with another shape or second, and replaces the shape if it is due.
     #[inline(never)]
     fn miss(&mut self, shape: &RowShape<'_>) {
         let is_like = self.is_like(shape);
@@ -165,7 +168,7 @@ impl ShapeSlot {
         (self.second, self.numbers, self.rows, self.misses, self.text) = (shape.second, shape.numbers, 1, 0, None);
     }
 
-    /// Learns from a row; true if a text is to be made of it.
+    /// Updates the constant numbers from a row; returns true if the text should be built from it.
     #[inline(never)]
     fn is_due(&mut self, numbers: &[u32; NUMBERS]) -> bool {
         for (same, (own, number)) in self.same.iter_mut().zip(self.numbers.iter().zip(numbers)) {
@@ -182,8 +185,8 @@ impl ShapeSlot {
     }
 }
 
-/// What the message of a row has in common with those of all rows that differ from it in numbers only which are not
-/// the `same`; `None` if that cannot be told.
+/// Builds the text that the message of a row shares with all rows that differ only in numbers outside of `same`;
+/// `None` if the positions of the numbers cannot be found.
 #[cold]
 fn made<T: Shipped>(
     shape: &RowShape<'_>,
@@ -229,7 +232,7 @@ fn forms<T: Shipped>(number: usize) -> &'static [HoleForm] {
     }
 }
 
-/// A number whose text has the same length and another first byte.
+/// A number whose text has the same length and a different first byte.
 fn other_number<T: Shipped>(number: usize, value: u32) -> u32 {
     const FIRST_OF_NINE: u32 = 100_000_000;
     match number {
@@ -245,7 +248,7 @@ fn other_number<T: Shipped>(number: usize, value: u32) -> u32 {
     }
 }
 
-/// A number of as many digits, at most `largest`, whose first digit is another one: 1, or 2 in place of it.
+/// A number with the same digit count, at most `largest`, whose first digit differs: 1, or 2 if it was 1.
 fn other_first_digit(n: u32, largest: u32) -> u32 {
     let Some(digits) = n.checked_ilog10() else { return 1 };
     let one = 10u32.pow(digits);
@@ -255,7 +258,7 @@ fn other_first_digit(n: u32, largest: u32) -> u32 {
     }
 }
 
-/// The cell of a column that shows a number, where the number is another one. What is null stays null.
+/// A cell with its number replaced. Null stays null.
 fn cell<'v>(cell: Value<'v>, number: Option<usize>, second: u64, numbers: &[u32; NUMBERS]) -> Value<'v> {
     let Some(n) = number.and_then(|number| numbers.get(number)).copied() else { return cell };
     match cell {
@@ -266,14 +269,14 @@ fn cell<'v>(cell: Value<'v>, number: Option<usize>, second: u64, numbers: &[u32;
     }
 }
 
-/// A writer whose messages are known once their shape is.
+/// A writer that caches messages by the shape of their rows.
 pub(super) struct AlikeWriter<T: Shipped> {
     writer: Box<dyn RowWriter<T>>,
     alike: AlikeMessages,
 }
 
 impl<T: Shipped> AlikeWriter<T> {
-    /// `writer`, whose messages depend on the row and on the cells of these columns.
+    /// Wraps `writer`, whose messages depend on the row and on the cells of these columns.
     pub(super) fn over(writer: Box<dyn RowWriter<T>>, columns: &Columns) -> Box<dyn RowWriter<T>> {
         match AlikeMessages::new::<T>(columns) {
             Some(alike) => Box::new(AlikeWriter { writer, alike }),
@@ -354,7 +357,7 @@ mod tests {
         "mark",
     ];
 
-    /// What is drawn of a packet.
+    /// A randomly generated packet.
     #[derive(Debug, Clone)]
     struct Drawn {
         kind: u8,
@@ -367,7 +370,7 @@ mod tests {
         cut: usize,
     }
 
-    /// Most of its numbers are one of two, so that many are the same.
+    /// Most of its numbers have one of two values, so that many are equal.
     fn drawn() -> impl Strategy<Value = Drawn> {
         let rare = |usual: u16| prop_oneof![30 => Just(usual), 1 => any::<u16>()];
         let number = prop_oneof![4 => Just(7u32), 4 => any::<u32>(), 2 => 0..1200u32];
@@ -410,7 +413,7 @@ mod tests {
         }
     }
 
-    /// Hands the rows of what was drawn to `each`.
+    /// Hands the generated rows to `each`.
     fn rows(drawn: &[Drawn], mut each: impl FnMut(&LogRecord<'_>)) {
         let mut time_ns = 1_795_265_034_999_000_000;
         for one in drawn {
@@ -445,13 +448,13 @@ mod tests {
         then(&mut &cells[..]);
     }
 
-    /// Each writer alone, and with what messages share.
+    /// Each writer, without and with the cache.
     fn pairs() -> Vec<[Box<dyn RowWriter<LogRecords>>; 2]> {
         let columns = columns();
         let syslog = |target: &str| {
             let target: Target = target.parse().unwrap();
             [None, AlikeMessages::new::<LogRecords>(&columns)].map(|alike| {
-                // Numbers begin anew on the way.
+                // The sequence numbers wrap around during the test.
                 let mut writer = syslog::writer_with::<LogRecords>(&target, None, &columns, alike);
                 writer.written = SEQUENCE_ID_MAX - 99;
                 Box::new(writer) as Box<dyn RowWriter<LogRecords>>
@@ -469,7 +472,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
-        /// Whatever messages share, every byte is that of the writer alone.
+        /// With the cache, every message has the same bytes as from the writer alone.
         #[test]
         fn messages_are_the_same_to_the_byte(drawn in prop::collection::vec(drawn(), 1..600)) {
             for [mut plain, mut alike] in pairs() {
@@ -489,7 +492,7 @@ mod tests {
         }
     }
 
-    /// A flood from many sources is written without its writer.
+    /// For a flood from many sources, the writer is not called.
     #[test]
     fn what_messages_share_is_made_once() {
         let mut alike = AlikeMessages::new::<LogRecords>(&columns()).unwrap();

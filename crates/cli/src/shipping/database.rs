@@ -1,4 +1,4 @@
-//! Rows as typed values, for a table of a database.
+//! Writes rows as typed values for a database table.
 
 use super::row_writer::{RowWriter, Shipped};
 use super::tuning::UlogdTuning;
@@ -8,17 +8,17 @@ use record::text::{put_addr, put_i64, put_u64};
 use record::{Columns, Kind, Lookups, RowCells, Value};
 use sinks::face::ulogd::{KEYS, KeyValue, KeyValues, UlogdStyle};
 
-/// Makes messages of the cells of rows.
+/// Makes messages from the cells of rows.
 struct TypedRows {
     shape: TableShape,
-    /// Its number, which begins each row.
+    /// The shape's id, which starts each row.
     id: i64,
-    /// A cell as text.
+    /// Buffer for a cell's text.
     text: Vec<u8>,
 }
 
-/// The writer of rows of `T`: the table and its columns have the names that they have here, unless the target names
-/// another table. Bytes that are not UTF-8 stay bytes.
+/// The writer for rows of `T`. The table and its columns have netwren's names, unless the target names another table.
+/// Bytes that are not UTF-8 remain bytes.
 pub(super) fn writer<T: Shipped>(target: &Target, columns: &Columns) -> Box<dyn RowWriter<T>> {
     let named = match &target.address {
         Address::Postgres(address) => address.table.clone(),
@@ -38,14 +38,14 @@ pub(super) fn writer<T: Shipped>(target: &Target, columns: &Columns) -> Box<dyn 
     Box::new(TypedRows { id: shape.id(), shape, text: Vec::new() })
 }
 
-/// Rows for the tables of ulogd2's SQLITE3 and PGSQL: all keys that columns may be called after.
+/// Rows for the tables of ulogd2's SQLITE3 and PGSQL, with all keys that their columns may be named after.
 struct UlogdRows {
     shape: TableShape,
     id: i64,
     values: KeyValues,
 }
 
-/// The writer for a table that ulogd2 has been writing to.
+/// The writer for a table created for ulogd2.
 pub(super) fn ulogd_writer(tuning: &UlogdTuning, style: UlogdStyle) -> Box<dyn RowWriter<LogRecords>> {
     let columns = KEYS.iter().map(|key| (key.replace('.', "_"), ColumnType::Text)).collect();
     let procedure = Some(tuning.procedure.clone());
@@ -81,14 +81,14 @@ fn column_type(kind: Kind) -> ColumnType {
     }
 }
 
-/// A column of a view: its name, columns of ours of which it shows the first that is there, and how it shows it, with
-/// `$` for the column. Without one that is there, it is null; a constant names no columns.
+/// A column of a view: its name, netwren's columns of which it shows the first that exists, and an expression in which
+/// `$` is that column. If none exists, the view's column is null; a constant names no columns.
 type ViewColumn = (&'static str, &'static [&'static str], &'static str);
 
 const HOOKS: &str = "CASE $ WHEN 'prerouting' THEN 0 WHEN 'input' THEN 1 WHEN 'forward' THEN 2 WHEN 'output' THEN 3 \
                      WHEN 'postrouting' THEN 4 WHEN 'ingress' THEN 0 WHEN 'egress' THEN 1 END";
 
-/// The table that ulogd2's SQLITE3 comes with (sqlite3.table). Mark and prefix are never null there.
+/// The table that ulogd2's SQLITE3 ships (sqlite3.table). Its mark and prefix are never null.
 const ULOG_PKT: &[ViewColumn] = &[
     ("raw_pktlen", &["payload_bytes", "len"], "$"),
     ("oob_prefix", &["prefix"], "coalesce($, '')"),
@@ -101,7 +101,7 @@ const ULOG_PKT: &[ViewColumn] = &[
     ("raw_pktcount", &[], "1"),
 ];
 
-/// The view of ulogd2's schema for PGSQL (pgsql-ulogd2.sql), as far as columns of ours can fill it.
+/// The view of ulogd2's schema for PGSQL (pgsql-ulogd2.sql), as far as netwren's columns can fill it.
 const ULOG: &[ViewColumn] = &[
     ("oob_time_sec", &["time"], "floor(extract(epoch FROM $))::integer"),
     ("oob_time_usec", &["time"], "(extract(microseconds FROM $)::bigint % 1000000)::integer"),
@@ -145,7 +145,7 @@ const ULOG: &[ViewColumn] = &[
 
 const TCP: &str = "CASE \"proto\" WHEN 'tcp' THEN $ END";
 
-/// The SELECT that shows rows under other names.
+/// The SELECT that shows rows under ulogd2's names.
 fn select(view: &[ViewColumn], columns: &Columns) -> String {
     let is_there = |name: &str| columns.0.iter().any(|column| &*column.name == name);
     let column = |(theirs, ours, how): &ViewColumn| {
@@ -183,7 +183,7 @@ fn put_cell(cell: Value<'_>, text: &mut Vec<u8>, out: &mut Vec<u8>) {
         Value::I64(n) => return put_typed(out, TypedValue::Integer(n)),
         Value::U64(n) | Value::Time(n) => match i64::try_from(n) {
             Ok(n) => return put_typed(out, TypedValue::Integer(n)),
-            // SQL knows no greater numbers.
+            // Larger numbers do not fit SQL's integers.
             Err(_) => put_u64(text, n),
         },
         Value::Name(word) | Value::Guess(word) => return put_typed(out, TypedValue::Text(word)),
@@ -202,7 +202,7 @@ fn put_cell(cell: Value<'_>, text: &mut Vec<u8>, out: &mut Vec<u8>) {
         Value::Endpoint(addr, None) => put_addr(text, addr),
         Value::Endpoint(..) | Value::Prefix(..) | Value::Owners(_) | Value::List(_) | Value::Object(_) => {
             sinks::put_json_value(text, cell);
-            // Endpoints and networks are strings with nothing to escape.
+            // Endpoints and networks are JSON strings without escapes.
             if let [b'"', endpoint @ .., b'"'] = &text[..] {
                 return put_bytes(endpoint, out);
             }

@@ -1,4 +1,4 @@
-//! Which writer makes messages of which table's rows.
+//! Selects the writer for each table and format.
 
 use super::alike::AlikeWriter;
 use super::gate::{RepeatRequest, RowGate};
@@ -167,9 +167,9 @@ impl Shipped for CapturedPackets {
     }
 }
 
-/// A number for a rule, by its namespace, group and prefix: the same in every run, because messages may wait on disk.
-/// Whoever may write rules in a namespace of its own can choose prefixes that share a number with another's rule: with
-/// `--all-netns` shares are no defence against those.
+/// A number for a rule, from its namespace, group and prefix. It is the same in every run, because messages may wait
+/// on disk. Users who can write rules in their own namespace can choose prefixes that collide with the number of
+/// another rule, so with `--all-netns` shares do not protect against them.
 #[inline]
 fn rule_class(netns_id: u64, group: u16, prefix: &[u8]) -> u16 {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -177,7 +177,7 @@ fn rule_class(netns_id: u64, group: u16, prefix: &[u8]) -> u16 {
     let chunks = prefix.chunks_exact(8);
     let rest = match (prefix.last_chunk(), prefix.len() % 8) {
         (_, 0) => 0,
-        // At once, where there are enough bytes before them.
+        // Reads the rest in one load if the prefix has at least eight bytes.
         (Some(last), more) => u64::from_be_bytes(*last) & ((1 << (8 * more)) - 1),
         _ => prefix.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)),
     };
@@ -188,8 +188,8 @@ fn rule_class(netns_id: u64, group: u16, prefix: &[u8]) -> u16 {
     (sum >> 48) as u16 ^ sum as u16
 }
 
-/// True for formats in which a row can say that it stands for others. Those of ulogd2 and files of packets cannot: they
-/// are what other programs make, to the byte.
+/// True for formats in which a row can state that it stands for others. ulogd2's formats and packet files cannot,
+/// because they must match the bytes of other programs.
 pub(crate) fn has_words(format: Format) -> bool {
     match format {
         Format::Json | Format::Syslog | Format::Syslog5424 | Format::Syslog3164 | Format::Logemu | Format::Postgres => {
@@ -201,8 +201,8 @@ pub(crate) fn has_words(format: Format) -> bool {
     }
 }
 
-/// The writer of the target's format for rows of `T` with these columns; the error says which formats there are.
-/// `comment`: the columns that are said of packets in pcapng.
+/// The writer of the target's format for rows of `T` with these columns; the error lists the available formats.
+/// `comment` names the columns for packet comments in pcapng.
 pub(crate) fn writer<T: Shipped>(
     target: &Target,
     tuning: Option<&UlogdTuning>,
@@ -222,7 +222,7 @@ pub(crate) fn writer<T: Shipped>(
     let notes = comment.map(|fields| NoteFields::of(columns, fields));
     let writer = T::own_writer(target.format, tuning, notes).or_else(common);
     let writer = writer.map(|writer| match target.format {
-        // It shows no cells.
+        // LOGEMU shows no cells.
         Format::Logemu => AlikeWriter::over(writer, &Columns(Vec::new())),
         Format::Json => AlikeWriter::over(writer, columns),
         _ => writer,
@@ -265,7 +265,7 @@ impl RowWriter<LogRecords> for Pcap {
     }
 }
 
-/// Log records as pcapng. Each batch is a section of its own, so that it can be read whichever file it comes to lie in.
+/// Writes log records as pcapng. Each batch is a section, so that it is readable in any file where it ends up.
 struct NotedRecords {
     pcapng: PcapNg,
     notes: Option<NoteFields>,
@@ -282,7 +282,7 @@ impl RowWriter<LogRecords> for NotedRecords {
     }
 }
 
-/// Captured packets as pcapng, each batch a section.
+/// Writes captured packets as pcapng, with a section per batch.
 struct NotedPackets {
     pcapng: CapturedPcapNg,
     notes: Option<ConnectionNotes>,
@@ -316,7 +316,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Messages in spools of earlier versions have these numbers.
+        /// Spools of earlier versions contain these numbers.
         #[test]
         fn classes_are_the_same_in_every_version(
             netns_id: u64, group: u16, prefix in prop::collection::vec(any::<u8>(), 0..40),

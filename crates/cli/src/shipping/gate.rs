@@ -1,10 +1,10 @@
-//! What may stand between rows and outputs: it decides of which rows messages are made.
+//! Decides which rows become messages, between the stream and the outputs.
 
 use export::Rate;
 use record::{Column, Columns, Kind, Table, Value};
 use std::time::Duration;
 
-/// What is asked for of rows that come too often.
+/// Limits for rows that arrive too often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct RepeatRequest {
     /// `--fold`
@@ -13,10 +13,10 @@ pub(crate) struct RepeatRequest {
     pub(crate) rate: Option<(Rate, RateBy)>,
 }
 
-/// What a rate is of.
+/// The key of a rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum RateBy {
-    /// Group and prefix of the rule; of NAT events all of one kind.
+    /// Group and prefix of the rule; for NAT events, the kind of event.
     #[default]
     Rule,
     /// Source address.
@@ -26,10 +26,10 @@ pub(crate) enum RateBy {
 }
 
 impl RateBy {
-    /// The words that are parsed.
+    /// The words accepted on the command line.
     pub(crate) const WORDS: [&'static str; 4] = ["rule", "prefix", "src", "dst"];
 
-    /// The one with this word.
+    /// The key for a word.
     pub(crate) fn of(word: &str) -> RateBy {
         match word {
             "src" => RateBy::Src,
@@ -39,46 +39,47 @@ impl RateBy {
     }
 }
 
-/// What becomes of a row.
+/// The decision about a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fate {
-    /// A message is made of it.
+    /// The row becomes a message.
     Ship,
-    /// It will stand for others, unless the output has no words for that: then it is a message of its own, now.
+    /// The row is kept and will stand for equal rows. If the output's format cannot express that, it becomes a message
+    /// now.
     StandsForFolded,
-    /// Another one stands for it; the same exception.
+    /// Another row stands for it. If the output's format cannot express that, it becomes a message now.
     Folded,
-    /// It will say how many after it were above the rate.
+    /// The row is kept and will report how many later rows exceeded the rate.
     StandsForLimited,
-    /// It is above the rate.
+    /// The row exceeds the rate.
     Limited,
 }
 
-/// What a row says of others, beside itself.
+/// Additional information for a row that stands for others.
 pub(crate) struct Notice {
-    /// True if only outputs that have words for it get the row.
+    /// True if the row is only for outputs whose format can express folding.
     pub(crate) is_fold: bool,
     /// The cells of [`columns`].
     pub(crate) cells: [Value<'static>; 3],
-    /// The end of a text for people.
+    /// The end of a human-readable text.
     pub(crate) words: Vec<u8>,
 }
 
-/// The columns that rows which stand for others have behind their own.
+/// Adds the columns of rows that stand for others.
 pub(crate) fn columns(columns: &Columns) -> Columns {
     let own = [("folded", Kind::Count), ("folded_since", Kind::Time), ("limited", Kind::Count)];
     let own = own.map(|(name, kind)| Column { name: name.into(), kind });
     Columns(columns.0.iter().cloned().chain(own).collect())
 }
 
-/// Decides of each row, and says what was held back.
+/// Decides the fate of each row, and reports the rows held back.
 pub(crate) trait RowGate<T: Table> {
-    /// What becomes of the row. Allocates only for rows that are kept.
+    /// The fate of a row. Allocates only for rows that are kept.
     fn fate(&mut self, row: &T::Row<'_>) -> Fate;
 
-    /// Hands out the rows that stand for others whose time has come; with `is_end` all of them.
+    /// Hands out the due rows that stand for others; with `is_end` all of them.
     fn take_due(&mut self, is_end: bool, each: &mut dyn FnMut(&T::Row<'_>, &Notice));
 
-    /// Rows that were not folded because there were too many different ones.
+    /// Number of rows that were not folded because there were too many different ones.
     fn unfolded(&self) -> u64;
 }

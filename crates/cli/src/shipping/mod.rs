@@ -1,4 +1,4 @@
-//! Rows of a stream to receivers (`--to`): each output gets messages in its own format.
+//! Ships rows of a stream to receivers (`--to`): each output gets messages in its own format.
 
 mod alike;
 mod database;
@@ -39,40 +39,39 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the end of a run waits for receivers to take what waits.
+/// Time limit for delivering waiting messages at the end of a run.
 const DRAIN: Duration = Duration::from_secs(5);
 
 /// The outputs of a run.
 pub(crate) struct Shipment<T: Shipped> {
     outputs: Vec<Shipper<T>>,
-    /// What the outputs were begun with.
+    /// The settings with which the outputs were started.
     settings: ShipRequest,
-    /// The outputs for other threads.
+    /// The outputs as seen by other threads.
     monitors: Monitors,
-    /// Outputs that a new configuration has not.
+    /// Outputs that a new configuration no longer contains.
     endings: Endings,
-    /// What folds and limits rows.
+    /// Folds and limits rows.
     gate: Option<Box<dyn RowGate<T>>>,
-    /// What answers questions while the run lasts.
+    /// Answers requests on the control socket during the run.
     _control: Option<Control>,
 }
 
-/// One output, and what makes its messages.
+/// One output, and its writer of messages.
 struct Shipper<T: Shipped> {
     target: Target,
     writer: Box<dyn RowWriter<T>>,
     pending: PendingBatch,
-    /// True if the writer does not take every row.
+    /// True if the writer skips some rows.
     chooses: bool,
-    /// True if a row can say here that it stands for others.
+    /// True if rows can state here that they stand for others.
     has_words: bool,
-    /// The counts of earlier runs, with a spool.
+    /// The counts of earlier runs, if the output has a spool.
     at_start: Option<Ledger>,
 }
 
 impl<T: Shipped> Shipment<T> {
-    /// The error of a target whose format does not go with the table, or of certificates that cannot be used, before
-    /// anything is opened.
+    /// Checks the targets before anything is opened: the format must fit the table, and certificates must be usable.
     pub(crate) fn check(ship: &ShipRequest, columns: &Columns) -> Result<(), String> {
         let format = |target: &Target| writer::<T>(target, None, columns, ship.comment.as_deref()).map(|_| ());
         ship.targets.iter().try_for_each(format).map_err(|error| format!("--to: {error}"))?;
@@ -80,13 +79,13 @@ impl<T: Shipped> Shipment<T> {
         for target in &ship.targets {
             warnings.extend(check_target(target, &ship.tls).map_err(|error| format!("--to: {error}"))?);
         }
-        // Of the same files the same is said.
+        // Outputs with the same files have the same warnings.
         warnings.dedup();
         warnings.iter().for_each(|warning| say(warning));
         Ok(())
     }
 
-    /// Starts an output for each target. A receiver that is away is no error: rows wait for it.
+    /// Starts an output for each target. An unreachable receiver is not an error: rows wait for it.
     pub(crate) fn start(ship: &ShipRequest, columns: &Columns, run: &Arc<RunState>) -> Result<Shipment<T>, RunError> {
         let gate = T::gate(&ship.repeats);
         let columns = if gate.is_some() { &gate::columns(columns) } else { columns };
@@ -110,8 +109,8 @@ impl<T: Shipped> Shipment<T> {
         Ok(shipment)
     }
 
-    /// Waits until receivers have taken what waits, as long as that is sensible, and adds to `stats` what they did not
-    /// get.
+    /// Waits, for a limited time, until receivers have taken the waiting messages, and adds undelivered ones to
+    /// `stats`.
     pub(crate) fn finish(&mut self, request: &Request, stats: &mut Accounting) {
         self.flush();
         let unfolded = self.gate.as_ref().map_or(0, |gate| gate.unfolded());
@@ -128,7 +127,7 @@ impl<T: Shipped> Shipment<T> {
         let now = self.outputs.iter_mut().map(|shipper| (&shipper.target, shipper.pending.output.finish(&|| false)));
         let ended: Vec<_> = earlier.chain(now).collect();
         for ((target, status), start) in ended.iter().zip(&starts) {
-            // What an earlier run has lost, it has said.
+            // Losses of an earlier run were reported by that run.
             let ledger = start.map_or(status.ledger, |start| status.ledger.since(&start));
             notes::add(&target.to_string(), &Status { ledger, ..status.clone() }, stats);
         }
@@ -139,7 +138,7 @@ impl<T: Shipped> Shipment<T> {
 }
 
 impl<T: Shipped> Shipment<T> {
-    /// Ships the rows that stand for others whose time has come; with `is_end` all of them.
+    /// Ships the due rows that stand for others; with `is_end` all of them.
     pub(crate) fn say_held(&mut self, cells: &CellsOf<'_, T>, is_end: bool) {
         let Some(gate) = &mut self.gate else { return };
         let outputs = &mut self.outputs;
@@ -157,7 +156,7 @@ impl<T: Shipped> Shipment<T> {
         });
     }
 
-    /// Says of spools that nobody delivers: those of targets that the run does not have.
+    /// Reports spools that are not being delivered because the run does not have their targets.
     fn say_forgotten(&self, request: &Request) {
         let Some(spool) = request.ship.as_ref().and_then(|ship| ship.spool.as_ref()) else { return };
         let used: Vec<String> = self.outputs.iter().map(|shipper| shipper.target.to_string()).collect();
@@ -185,7 +184,7 @@ impl<T: Shipped> Shipper<T> {
         let transport = open_transport(target, way).map_err(|error| refused(error.to_string()))?;
         let name = target.to_string();
         let tell = Box::new(move |notice| say(&notes::sentence(&name, &notice)));
-        // The output's thread resolves names and connects, now and after each fault.
+        // The output's thread resolves names and connects, at the start and after each error.
         let start = move || Output::start_telling("netwren-ship", store, transport, options, tell);
         let output = run.at_origin(start).map_err(|error| refused(error.to_string()))?;
         let output = output.map_err(|error| refused(format!("cannot start a thread: {error}")))?;
@@ -209,7 +208,7 @@ impl<T: Shipped> Shipper<T> {
         self.noted_row(row, cells, lookups, b"");
     }
 
-    /// What becomes of a row that is not simply shipped.
+    /// Handles a row with a fate other than [`Fate::Ship`].
     fn held_row(&mut self, fate: Fate, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>) {
         let pending = &mut self.pending;
         match fate {
@@ -221,9 +220,9 @@ impl<T: Shipped> Shipper<T> {
         }
     }
 
-    /// The time of a row that stands for others has come.
+    /// Ships a row that stands for others.
     fn held_no_more(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>, words: &[u8]) {
-        // An output that a reload has added was not there when the row was kept.
+        // An output added by a reload did not exist when the row was kept.
         self.pending.held = self.pending.held.saturating_sub(self.writer.takes(row).into());
         self.noted_row(row, cells, lookups, words);
     }
@@ -245,7 +244,7 @@ impl<T: Shipped> Shipper<T> {
     }
 }
 
-/// Where rows wait for `target`; says what was found there, or that it is memory.
+/// The queue for `target`; reports what the spool contains, or that the queue is in memory.
 fn store(target: &Target, ship: &ShipRequest) -> Result<Box<dyn Store>, RunError> {
     let Some(spool) = &ship.spool else {
         if !matches!(target.address, Address::File(_)) {
@@ -263,7 +262,7 @@ fn store(target: &Target, ship: &ShipRequest) -> Result<Box<dyn Store>, RunError
     Ok(Box::new(store))
 }
 
-/// Answers at `path` with the counts of all outputs, and gives the sockets of `run` up.
+/// Serves `path`: reports the counts of all outputs, and hands over the sockets of `run`.
 fn control(path: &Path, monitors: Monitors, run: &Arc<RunState>) -> Result<Control, RunError> {
     let (run, counted) = (Arc::clone(run), Arc::clone(run));
     let report = move || {
@@ -278,7 +277,7 @@ fn control(path: &Path, monitors: Monitors, run: &Arc<RunState>) -> Result<Contr
         .map_err(|error| refused(format!("--control: {error}")))
 }
 
-/// The fault of a run that cannot ship.
+/// The error of a run that cannot ship.
 fn refused(text: String) -> RunError {
     RunError::Source(SourceError { what: "output", fault: SourceFault::Unsupported, cause: text.into() })
 }

@@ -1,10 +1,10 @@
-//! Sentences about outputs, while a run lasts and when it ends.
+//! Messages about outputs, during a run and at its end.
 
 use export::{OutputNotice, Status, Target};
 use record::{Accounting, text};
 use std::fmt::Write;
 
-/// Adds to `stats` what the receiver `target` did not get.
+/// Adds the rows to `stats` that the receiver `target` did not get.
 pub(super) fn add(target: &str, status: &Status, stats: &mut Accounting) {
     let ledger = status.ledger;
     let why = status.last_error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
@@ -14,7 +14,7 @@ pub(super) fn add(target: &str, status: &Status, stats: &mut Accounting) {
     }
 }
 
-/// The end of a sentence about rows that were dropped for one of [`export::Drops::reasons`].
+/// The end of a message about rows dropped for one of [`export::Drops::reasons`].
 fn words_of(reason: &str) -> &'static str {
     match reason {
         "full" => "dropped because the queue was full (--queue-max, --when-full)",
@@ -25,7 +25,7 @@ fn words_of(reason: &str) -> &'static str {
     }
 }
 
-/// The sentence for a notice of the output to `target`.
+/// The message for a notice of the output to `target`.
 pub(super) fn sentence(target: &str, notice: &OutputNotice) -> String {
     match notice {
         OutputNotice::Away(error) => format!("{target}: {error}; rows wait until it is back"),
@@ -39,7 +39,7 @@ pub(super) fn sentence(target: &str, notice: &OutputNotice) -> String {
     }
 }
 
-/// The counts of all outputs together, for the service manager.
+/// The summed counts of all outputs, for the service manager.
 pub(super) fn status_line(outputs: impl Iterator<Item = Status>) -> String {
     let (mut seen, mut delivered, mut waiting, mut dropped, mut away) = (0, 0, 0, 0, 0);
     for Status { ledger, is_open, .. } in outputs {
@@ -53,7 +53,7 @@ pub(super) fn status_line(outputs: impl Iterator<Item = Status>) -> String {
     format!("seen {seen}, delivered {delivered}, waiting {waiting}, dropped {dropped}{away}")
 }
 
-/// `--stats`: the ledgers as one JSON object, the last line of standard output.
+/// `--stats`: prints the ledgers as one JSON object, the last line of standard output.
 pub(super) fn print(outputs: &[(&Target, Status)], lost_in_kernel: u64) {
     let mut line = b"{\"outputs\":[".to_vec();
     for (index, (target, status)) in outputs.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The process that packs a file which was moved away (`--rotate-zstd`): from its stdin to its stdout.
+//! The process that compresses a rotated file (`--rotate-zstd`), from its stdin to its stdout.
 
 use crate::{Exit, messages};
 use std::ffi::OsStr;
@@ -6,12 +6,11 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Packs stdin into stdout, both of them files, and says on stderr what keeps it from that; `name` is the file's name
-/// for the message.
+/// Compresses stdin to stdout, both files, and reports an error on stderr; `name` is the file's name for the message.
 pub(crate) fn pack(name: &OsStr) -> Exit {
-    // Who ships comes first. Where that is not allowed it packs all the same.
+    // Shipping has priority. If the priority cannot be lowered, the file is still compressed.
     let _ = sys::priority::lower();
-    // Of its starter's rights it needs none: both files are open.
+    // It needs no capabilities, because both files are open.
     let _ = sys::caps::drop_all();
     match packed() {
         Ok(()) => Exit::Ok,
@@ -26,6 +25,6 @@ fn packed() -> io::Result<()> {
     let file = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map(File::from);
     let (from, to) = (file(io::stdin().as_fd())?, file(io::stdout().as_fd())?);
     export::pack(&from, &to)?;
-    // The original goes afterwards.
+    // The caller removes the original afterwards.
     to.sync_all()
 }

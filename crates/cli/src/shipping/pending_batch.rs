@@ -1,38 +1,38 @@
-//! The messages that an output has not been given yet.
+//! Collects messages until they are handed to an output.
 
 use crate::service::RunState;
 use export::{Batch, Output};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The memory of a batch that had so many bytes is given back once no such batch came for some time.
+/// Memory is freed after a batch of at least this many bytes, once no such batch was pushed for [`CALM`].
 const WORN_BYTES: usize = 64 << 10;
 const CALM: Duration = Duration::from_millis(500);
 
-/// A batch that is being filled, and the output that it is for.
+/// A batch that is being filled, and its output.
 pub(crate) struct PendingBatch {
     pub(super) batch: Batch,
     pub(super) output: Output,
-    /// When a batch with much of its memory in use was last handed over; `None` if none was since memory was given
-    /// back.
+    /// When a batch that used much of its memory was last handed over; `None` if that has not happened since memory
+    /// was freed.
     worn_at: Option<Instant>,
-    /// Rows of which no message is made, not counted yet.
+    /// Number of rows without a message, not yet counted.
     pub(super) folded: u64,
     pub(super) limited: u64,
-    /// Rows that are kept to stand for others, and how many of them the output knows of.
+    /// Number of rows kept to stand for others, and the number last reported to the output.
     pub(super) held: u64,
     told_held: u64,
     run: Arc<RunState>,
 }
 
 impl PendingBatch {
-    /// An empty batch for `output`.
+    /// Makes an empty batch for `output`.
     pub(super) fn new(output: Output, run: &Arc<RunState>) -> PendingBatch {
         let (batch, run) = (Batch::new(), Arc::clone(run));
         PendingBatch { batch, output, worn_at: None, folded: 0, limited: 0, held: 0, told_held: 0, run }
     }
 
-    /// Ends the message that was appended to the batch, which is of this class. Hands a full batch over.
+    /// Ends the current message and assigns it to `class`. Hands over a full batch.
     #[inline]
     pub(super) fn end_message(&mut self, class: u16) {
         self.batch.set_class(class);
@@ -42,7 +42,7 @@ impl PendingBatch {
         }
     }
 
-    /// Hands the messages over, and counts the rows of which none is made.
+    /// Hands over the messages, and counts the rows without a message.
     pub(super) fn push(&mut self) {
         if !self.batch.is_empty() {
             let full = std::mem::take(&mut self.batch);

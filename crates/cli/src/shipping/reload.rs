@@ -1,4 +1,4 @@
-//! Outputs begin and end while a run goes on (SIGHUP, where a configuration file is used).
+//! Starts and ends outputs during a run (SIGHUP with a configuration file).
 
 use super::pending_batch::PendingBatch;
 use super::{Shipment, Shipper, notes};
@@ -10,28 +10,28 @@ use record::Columns;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-/// The outputs as other threads see them.
+/// The outputs as seen by other threads.
 #[derive(Clone, Default)]
 pub(super) struct Monitors(Arc<Mutex<Vec<Monitored>>>);
 
-/// One output: its target, how it goes, and the counts of earlier runs.
+/// One output: its target, its monitor, and the counts of earlier runs.
 pub(super) type Monitored = (String, OutputMonitor, Option<Ledger>);
 
 impl Monitors {
-    /// The list.
+    /// Locks the list.
     pub(super) fn lock(&self) -> MutexGuard<'_, Vec<Monitored>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// An output that ended before the run.
+/// An output that ended before the run did.
 pub(super) struct EndedOutput {
     pub(super) target: Target,
     pub(super) status: Status,
     pub(super) at_start: Option<Ledger>,
 }
 
-/// Outputs that end while the run goes on, and those that have.
+/// Outputs that end during the run: those still ending, and those that have ended.
 #[derive(Default)]
 pub(super) struct Endings {
     threads: Vec<JoinHandle<EndedOutput>>,
@@ -39,24 +39,24 @@ pub(super) struct Endings {
 }
 
 impl Endings {
-    /// Lets the output deliver what waits, and end, on a thread of its own.
+    /// Lets the output deliver its queue and end, in a separate thread.
     fn begin<T: super::Shipped>(&mut self, shipper: Shipper<T>) {
         let Shipper { target, pending: PendingBatch { mut output, .. }, at_start, .. } = shipper;
         output.begin_end();
         let finish = move || EndedOutput { status: output.finish(&|| false), target, at_start };
         match thread::Builder::new().name("netwren-end".to_owned()).spawn(finish) {
             Ok(thread) => self.threads.push(thread),
-            // The output went with the closure, which waits for its end.
+            // The output was dropped with the closure, which waited for its end.
             Err(error) => say(&format!("the counts of an output that ended are missing: {error}")),
         }
     }
 
-    /// Waits for all that are ending.
+    /// Waits for all outputs that are ending.
     fn wait(&mut self) {
         self.ended.extend(self.threads.drain(..).filter_map(|thread| thread.join().ok()));
     }
 
-    /// Waits for all that are ending; returns all that have ended.
+    /// Waits for all outputs that are ending; returns all that have ended.
     pub(super) fn take(&mut self) -> Vec<EndedOutput> {
         self.wait();
         std::mem::take(&mut self.ended)
@@ -64,9 +64,9 @@ impl Endings {
 }
 
 impl<T: super::Shipped> Shipment<T> {
-    /// Ends outputs that `new` has not and begins those that only it has; others stay as they are. One whose settings
-    /// are others ends and begins anew: meanwhile, for seconds at most, rows wait where they are received. What cannot
-    /// begin is said.
+    /// Ends outputs that are missing from `new` and starts those that are only there; others continue. An output with
+    /// changed settings is restarted, and for some seconds at most, rows wait in the receive buffers. Reports outputs
+    /// that cannot start.
     pub(crate) fn reload(&mut self, new: &ShipRequest, columns: &Columns, run: &Arc<RunState>) {
         let columns = if self.gate.is_some() { &super::gate::columns(columns) } else { columns };
         let stays = |shipper: &Shipper<T>| {
@@ -75,14 +75,14 @@ impl<T: super::Shipped> Shipment<T> {
         };
         let (kept, mut gone): (Vec<_>, Vec<_>) = std::mem::take(&mut self.outputs).into_iter().partition(stays);
         self.outputs = kept;
-        // Targets that look the same share a spool, also if one has a new password.
+        // Targets with the same text share a spool, even if one has a new password.
         let is_named = |shown: &String| new.targets.iter().any(|target| target.to_string() == *shown);
         let is_changed = gone.iter().map(|shipper| shipper.target.to_string()).any(|shown| is_named(&shown));
         let names: Vec<String> = gone.iter().map(|shipper| shipper.target.to_string()).collect();
         gone.iter_mut().for_each(|shipper| shipper.pending.push());
         gone.into_iter().for_each(|shipper| self.endings.begin(shipper));
         if is_changed {
-            // Two would write to one spool, or one file.
+            // Otherwise two outputs would write to the same spool or file.
             self.endings.wait();
         }
         let mut begun = Vec::new();
@@ -105,7 +105,7 @@ impl<T: super::Shipped> Shipment<T> {
         }
     }
 
-    /// Has other threads see the outputs that there are now, and each output whether there are others.
+    /// Publishes the current outputs to other threads, and tells each output whether it is the only one.
     pub(super) fn watch(&mut self) {
         let is_alone = self.outputs.len() == 1;
         self.outputs.iter_mut().for_each(|shipper| shipper.pending.output.set_alone(is_alone));
@@ -114,14 +114,14 @@ impl<T: super::Shipped> Shipment<T> {
         *self.monitors.lock() = self.outputs.iter().map(monitored).collect();
     }
 
-    /// What makes a line of counts over all outputs.
+    /// Returns a function that makes a line with the counts of all outputs.
     pub(crate) fn status_line(&self) -> impl Fn() -> String + Send + 'static {
         let monitors = self.monitors.clone();
         move || notes::status_line(monitors.lock().iter().map(|(_, monitor, _)| monitor.status()))
     }
 }
 
-/// True if the output to `target` is the same with both settings.
+/// True if both settings mean the same for the output to `target`.
 fn is_alike(target: &Target, old: &ShipRequest, new: &ShipRequest) -> bool {
     let is_file = matches!(target.address, Address::File(_));
     let is_tls = matches!(target.address, Address::Tls(_) | Address::Postgres(_));

@@ -1,4 +1,4 @@
-//! Tables whose rows can be shipped, and what makes messages of them.
+//! Tables whose rows can be shipped, and the writers of their messages.
 
 use super::gate::{RepeatRequest, RowGate};
 use super::pending_batch::PendingBatch;
@@ -8,37 +8,37 @@ use engine::ReadRows;
 use export::Format;
 use record::{Likeness, LookupId, Lookups, NUMBERS, RowCells, RowShape, ShapeColumn, Table, Varying};
 
-/// Makes messages of rows.
+/// Writes rows as messages.
 pub(crate) trait RowWriter<T: Table> {
-    /// True if not every row is for this output.
+    /// True if the writer skips some rows.
     fn chooses(&self) -> bool {
         false
     }
 
-    /// False for a row that is not for this output.
+    /// False for a row that the writer skips.
     fn takes(&self, row: &T::Row<'_>) -> bool {
         let _ = row;
         true
     }
 
-    /// True if each message is one line of UTF-8 without control characters and such that deceive.
+    /// True if each message is one line of UTF-8 without control or deceptive characters.
     fn writes_lines(&self) -> bool {
         false
     }
 
-    /// What a new file begins with.
+    /// The first bytes of a new file.
     fn file_header(&mut self) -> Vec<u8> {
         Vec::new()
     }
 
-    /// The next message begins a batch, which may come to lie anywhere.
+    /// Called before the first message of a batch, which may end up at any position in a file.
     fn begin_batch(&mut self) {}
 
     /// Appends the message of one row.
     fn write(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>, out: &mut Vec<u8>);
 
-    /// Appends the message of a row that stands for others. `words` say so at the end of a text for people; what else
-    /// the writer writes has it among the cells.
+    /// Appends the message of a row that stands for others. Human-readable text ends with `words`; other formats use
+    /// the cells.
     fn write_noted(
         &mut self,
         row: &T::Row<'_>,
@@ -51,9 +51,9 @@ pub(crate) trait RowWriter<T: Table> {
         self.write(row, cells, lookups, out);
     }
 
-    /// Appends the messages of all rows that `read`, called once, hands out, and returns how many they were; `None`
-    /// without a call, where messages need more than rows. A writer that
-    /// needs a few ns for a message would otherwise spend most of its time on calls.
+    /// Appends the messages of all rows that one call of `read` hands out, and returns their number. Returns `None`
+    /// without calling it if messages depend on more than the row. A writer that needs a few ns per message would
+    /// otherwise spend most of its time on calls.
     fn write_rows(&mut self, read: &mut ReadRows<'_, T>, to: &mut PendingBatch) -> Option<u64> {
         let _ = (read, to);
         None
@@ -62,41 +62,41 @@ pub(crate) trait RowWriter<T: Table> {
 
 /// A table whose rows can be shipped.
 pub(crate) trait Shipped: Table {
-    /// What its own formats look up, whichever columns are asked for.
+    /// Lookups that its own formats use, regardless of the selected columns.
     const LOOKUPS: &'static [LookupId] = &[];
 
-    /// When it happened, in ns since 1970.
+    /// The time of the event, in ns since 1970.
     fn time_ns(row: &Self::Row<'_>) -> u64;
 
-    /// What kind of row it is: the MSGID of its syslog message.
+    /// The kind of row, which is the MSGID of its syslog message.
     fn msgid(row: &Self::Row<'_>) -> &'static str;
 
-    /// What it is alike in with other rows, for writers that keep the text of what does not vary; `None` if that is not
-    /// worth a look.
+    /// The values that it may share with other rows, for writers that cache the text of constant parts; `None` if
+    /// caching is not worthwhile.
     fn likeness<'r>(row: &'r Self::Row<'_>) -> Option<Likeness<'r>> {
         let _ = row;
         None
     }
 
-    /// How the cells of a column vary in rows that are alike.
+    /// How the cells of a column vary among rows with the same likeness.
     fn varying(column: &str) -> Varying {
         let _ = column;
         Varying::Freely
     }
 
-    /// What it shares with rows that differ from it in numbers only; `None` for a row that is not common.
+    /// The values that it shares with rows that differ only in numbers; `None` for an uncommon row.
     fn shape<'r>(row: &'r Self::Row<'_>) -> Option<RowShape<'r>> {
         let _ = row;
         None
     }
 
-    /// What a column shows of rows of one shape.
+    /// The content of a column in rows of one shape.
     fn shape_column(column: &str) -> ShapeColumn {
         let _ = column;
         ShapeColumn::Other
     }
 
-    /// True if a number of rows of one shape is an address.
+    /// True if this number is an address.
     fn is_address(number: usize) -> bool {
         let _ = number;
         false
@@ -108,7 +108,7 @@ pub(crate) trait Shipped: Table {
         0
     }
 
-    /// Hands out a row that has a shape with other numbers; `memory` is for its packet.
+    /// Hands out a copy of the row, which has a shape, with other numbers; `memory` is a buffer for its packet.
     fn varied(
         row: &Self::Row<'_>,
         numbers: &[u32; NUMBERS],
@@ -119,13 +119,13 @@ pub(crate) trait Shipped: Table {
         then(row);
     }
 
-    /// Which rows share what a full queue has room for (docs/adr/0020): the rule, of log records.
+    /// The class within which rows share the room of a full queue (docs/adr/0020): for log records, the rule.
     fn class(row: &Self::Row<'_>) -> u16 {
         let _ = row;
         0
     }
 
-    /// What folds and limits its rows; `None` if nothing is asked for, or its rows do not come too often.
+    /// Makes the gate that folds and limits its rows; `None` if neither is requested or the table does not support it.
     fn gate(request: &RepeatRequest) -> Option<Box<dyn RowGate<Self>>>
     where
         Self: Sized,
@@ -134,7 +134,7 @@ pub(crate) trait Shipped: Table {
         None
     }
 
-    /// The writer of its text for people; without one, syslog messages have their cells as `key=value`.
+    /// The writer of its human-readable text; without one, syslog messages have the cells as `key=value`.
     fn text_writer(tuning: Option<&UlogdTuning>) -> Option<Box<dyn RowWriter<Self>>>
     where
         Self: Sized,
@@ -143,7 +143,7 @@ pub(crate) trait Shipped: Table {
         None
     }
 
-    /// The writer of a format that this table has and others have not. `notes`: what is said of packets.
+    /// The writer of a format that only this table has. `notes` are the fields for packet comments.
     fn own_writer(
         format: Format,
         tuning: Option<&UlogdTuning>,
@@ -156,7 +156,7 @@ pub(crate) trait Shipped: Table {
         None
     }
 
-    /// The writer for the rows only that the tuning chooses.
+    /// Restricts the writer to the rows that the tuning selects.
     fn chosen(writer: Box<dyn RowWriter<Self>>, tuning: &UlogdTuning) -> Box<dyn RowWriter<Self>>
     where
         Self: Sized,

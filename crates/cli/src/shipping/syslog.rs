@@ -1,4 +1,4 @@
-//! Rows as syslog messages, framed as their wire wants it.
+//! Writes rows as syslog messages, with the framing of their transport.
 
 use super::alike::AlikeMessages;
 use super::row_writer::{RowWriter, Shipped};
@@ -8,18 +8,18 @@ use record::{Columns, Likeness, Lookups, RowCells};
 use sinks::face::conntrack::{Civil, Clock};
 use sinks::syslog::{Message, Origin, Priority, Rfc3164, Rfc5424, SEQUENCE_ID_MAX, frame_line, frame_octets};
 
-/// How the end of a message is told.
+/// The framing of messages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Framing {
-    /// A datagram is a message.
+    /// One message per datagram.
     Datagram,
     /// RFC 6587, 3.4.1, and RFC 5425.
     Octets,
-    /// RFC 6587, 3.4.2: what old receivers expect of old messages.
+    /// RFC 6587, 3.4.2: for receivers that only support the old format.
     Line,
 }
 
-/// One of the two forms.
+/// Either message format.
 enum SyslogForm {
     New(Box<Rfc5424>),
     Old(Box<Rfc3164<LocalClock>>),
@@ -41,22 +41,22 @@ impl SyslogForm {
     }
 }
 
-/// Makes syslog messages of rows.
+/// Writes rows as syslog messages.
 pub(super) struct SyslogWriter<T: Shipped> {
     form: SyslogForm,
     framing: Framing,
-    /// The number of the last message.
+    /// The sequence number of the last message.
     pub(super) written: u64,
-    /// Makes the text for people where the table has one of its own.
+    /// Makes the human-readable text, if the table has its own.
     text: Option<Box<dyn RowWriter<T>>>,
-    /// [`RowWriter::writes_lines`] of it.
+    /// The text's [`RowWriter::writes_lines`].
     is_line: bool,
     line: Vec<u8>,
-    /// What messages share, where that is known of the columns.
+    /// The cache of shared text, if the columns allow one.
     alike: Option<AlikeMessages>,
 }
 
-/// The writer for a target whose format is one of syslog's.
+/// The writer for a target with a syslog format.
 pub(super) fn writer<T: Shipped>(
     target: &Target,
     tuning: Option<&UlogdTuning>,
@@ -65,7 +65,7 @@ pub(super) fn writer<T: Shipped>(
     Box::new(writer_with(target, tuning, columns, AlikeMessages::new::<T>(columns)))
 }
 
-/// The same; without `alike` every message is made by itself.
+/// Like [`writer`], with the given cache; without `alike` every message is made individually.
 pub(super) fn writer_with<T: Shipped>(
     target: &Target,
     tuning: Option<&UlogdTuning>,
@@ -125,12 +125,12 @@ impl<T: Shipped> RowWriter<T> for SyslogWriter<T> {
     ) {
         self.put_text(row, cells, lookups);
         put_words(&mut self.line, words);
-        // It has more columns than the rows that it stands for.
+        // A row that stands for others has more columns, so its likeness does not apply.
         self.put(row, cells, None, out);
     }
 }
 
-/// What makes a message but for its frame.
+/// The parts that make a message without its frame.
 struct Body<'b, T: Shipped> {
     form: &'b mut SyslogForm,
     text: &'b mut Option<Box<dyn RowWriter<T>>>,
@@ -167,13 +167,13 @@ impl<T: Shipped> Body<'_, T> {
 }
 
 impl<T: Shipped> SyslogWriter<T> {
-    /// Numbers one more message.
+    /// Advances the sequence number.
     #[inline]
     fn count(&mut self) {
         self.written = self.written % SEQUENCE_ID_MAX + 1;
     }
 
-    /// Makes the text for people where the table has one.
+    /// Makes the human-readable text if the table has one.
     #[inline]
     fn put_text(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>) {
         self.line.clear();
@@ -182,7 +182,7 @@ impl<T: Shipped> SyslogWriter<T> {
         }
     }
 
-    /// Appends the message, whose text for people is made.
+    /// Appends the message; its human-readable text must have been made.
     #[inline]
     fn put(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, likeness: Option<Likeness<'_>>, out: &mut Vec<u8>) {
         self.count();
@@ -192,7 +192,7 @@ impl<T: Shipped> SyslogWriter<T> {
     }
 }
 
-/// The message of a row, but for its cells.
+/// The message of a row, without its cells.
 #[inline]
 fn message_of<'m, T: Shipped>(row: &T::Row<'_>, sequence_id: u64, text: Option<&'m [u8]>) -> Message<'m> {
     Message { time_ns: T::time_ns(row), sequence_id, msgid: T::msgid(row), cells: &[], text }
@@ -207,7 +207,7 @@ fn framed(framing: Framing, out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {
     }
 }
 
-/// Appends words to a line of LOGEMU, which ends with a blank.
+/// Appends words to a line of LOGEMU, before its trailing blank.
 pub(super) fn put_words(line: &mut Vec<u8>, words: &[u8]) {
     if !words.is_empty() {
         line.truncate(line.trim_ascii_end().len());
@@ -215,7 +215,7 @@ pub(super) fn put_words(line: &mut Vec<u8>, words: &[u8]) {
     }
 }
 
-/// The local time of messages that have no zone.
+/// Local time for message formats without a time zone.
 struct LocalClock;
 
 impl Clock for LocalClock {

@@ -1,14 +1,14 @@
-//! The settings of an output that an ulogd.conf has and `--to` has not.
+//! Output settings from an ulogd.conf that `--to` does not have.
 
 use sinks::face::ulogd::Stages;
 use sinks::syslog::Priority;
 
-/// What an ulogd.conf says of one output.
+/// The settings of one output in an ulogd.conf.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UlogdTuning {
-    /// The only group whose records it gets.
+    /// The group whose records the output gets.
     pub(crate) group: u16,
-    /// The plugins before it.
+    /// The plugins before the output in its stack.
     pub(crate) stages: Stages,
     /// JSON: `device`.
     pub(crate) json_device: String,
@@ -24,7 +24,7 @@ pub(crate) struct UlogdTuning {
     pub(crate) table: String,
     /// PGSQL: `procedure`; empty for INSERT.
     pub(crate) procedure: String,
-    /// The old bytes also where they are wrong.
+    /// Reproduces the tool's bytes even where they are wrong.
     pub(crate) bug_compatible: bool,
 }
 

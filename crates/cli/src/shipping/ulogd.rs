@@ -1,4 +1,4 @@
-//! Log records in the formats of ulogd2.
+//! Writes log records in ulogd2's formats.
 
 use super::row_writer::RowWriter;
 use super::syslog::put_words;
@@ -8,7 +8,7 @@ use record::rows::{LogRecord, LogRecords};
 use record::{Lookups, RowCells};
 use sinks::face::ulogd::{Gprint, Json, JsonOptions, LocalTime, Logemu, Oprint, Stages, UlogdStyle, XML_HEAD, Xml};
 
-/// The writer of a format that ulogd2 has; without tuning with all its keys.
+/// The writer for one of ulogd2's formats; without tuning, with all its keys.
 pub(super) fn writer(format: Format, tuning: Option<&UlogdTuning>) -> Option<Box<dyn RowWriter<LogRecords>>> {
     let style = style(tuning);
     match (format, tuning) {
@@ -39,7 +39,7 @@ pub(super) fn writer(format: Format, tuning: Option<&UlogdTuning>) -> Option<Box
     })
 }
 
-/// Gives a writer the records of one group only.
+/// Restricts a writer to the records of one group.
 pub(super) struct OfGroup {
     pub(super) group: u16,
     pub(super) writer: Box<dyn RowWriter<LogRecords>>,
@@ -67,12 +67,12 @@ impl RowWriter<LogRecords> for OfGroup {
     }
 }
 
-/// The text of a syslog message: that of LOGEMU without time and host.
+/// The writer of a syslog message's text: LOGEMU without time and host.
 pub(super) fn text_writer(tuning: Option<&UlogdTuning>) -> Box<dyn RowWriter<LogRecords>> {
     Box::new(LogemuText(Logemu::new(b"", style(tuning))))
 }
 
-/// Local time, and old bytes where the face or the environment wants them.
+/// Local time, and compatible bytes if the face or the environment requests them.
 fn style(tuning: Option<&UlogdTuning>) -> UlogdStyle {
     let by_environment = std::env::var_os("NETWREN_BUG_COMPATIBLE").is_some_and(|value| value == "1");
     UlogdStyle { zone, bug_compatible: by_environment || tuning.is_some_and(|tuning| tuning.bug_compatible) }
@@ -82,7 +82,7 @@ fn hostname() -> Vec<u8> {
     std::fs::read("/proc/sys/kernel/hostname").unwrap_or_default().trim_ascii().to_vec()
 }
 
-/// The local time of seconds since 1970.
+/// The local time for seconds since 1970.
 pub(crate) fn zone(seconds: i64) -> Option<LocalTime> {
     let at = sys::clock::local_time(seconds)?;
     Some(LocalTime {
@@ -100,7 +100,7 @@ pub(crate) fn zone(seconds: i64) -> Option<LocalTime> {
 struct LogemuText(Logemu);
 
 impl RowWriter<LogRecords> for LogemuText {
-    /// Prefixes and names of interfaces are all that comes from outside, and are escaped.
+    /// Only prefixes and interface names come from outside, and they are escaped.
     fn writes_lines(&self) -> bool {
         true
     }
@@ -110,7 +110,7 @@ impl RowWriter<LogRecords> for LogemuText {
     }
 }
 
-/// Writers that need nothing but the row and names of interfaces.
+/// Writers that need only the row and the names of interfaces.
 macro_rules! plain_writers {
     ($($writer:ty),+) => {$(
         impl RowWriter<LogRecords> for $writer {

@@ -1,4 +1,4 @@
-//! When two log records are the same, and what is kept of one.
+//! Keys of log records for folding and limiting, and a copy of a record.
 
 use super::super::gate::RateBy;
 use super::Keyed;
@@ -6,30 +6,30 @@ use record::Owner;
 use record::rows::{LogRecord, LogRecords, LoggingRule, PacketEntry, PacketHeaders, Transport};
 use record::text::{put_addr, put_log_text};
 
-/// Bytes of the packet that are kept: its headers.
+/// Number of bytes kept of a packet: its headers.
 const PAYLOAD_MAX: usize = 256;
-/// Bytes of a link-layer header that are kept, and of an address.
+/// Number of bytes kept of a link-layer header, and of an address.
 const HW_MAX: usize = 64;
-/// Bytes of a text of a rule that are kept.
+/// Maximum length of a rule's text to keep.
 const RULE_MAX: usize = 1024;
 
-/// A log record that owns its bytes.
+/// A log record that owns its data.
 pub(crate) struct KeptLog {
     row: LogRecord<'static>,
     packet: Option<PacketHeaders<'static>>,
-    /// Prefix, link-layer header, its address and the packet, one behind the other.
+    /// Prefix, link-layer header, link-layer address and packet, concatenated.
     bytes: Vec<u8>,
-    /// Where each of them ends.
+    /// The end offset of each.
     ends: [usize; 4],
-    /// Bytes of the network header and of what was captured behind it.
+    /// Lengths of the network header and of the captured bytes after it.
     header: (usize, usize),
     rule: Option<KeptRule>,
     owners: Vec<Owner>,
-    /// Hardly any run asks for it, and it is large.
+    /// Boxed, because it is large and few runs use it.
     entry: Option<Box<PacketEntry<'static>>>,
 }
 
-/// A rule that owns its texts; longer ones than [`RULE_MAX`] are left out.
+/// A rule that owns its texts; texts longer than [`RULE_MAX`] are left out.
 struct KeptRule {
     handle: Option<u64>,
     verdict: Option<&'static str>,
@@ -50,9 +50,9 @@ impl KeptRule {
     }
 }
 
-/// What every log record of a rule and a sender has in common, whatever its source port, numbers and length: group,
-/// prefix, hook, interfaces, addresses, protocol, and destination port or type and code of ICMP. Other tables of
-/// packets would add what else identifies what happened.
+/// Appends the values that log records of one rule and sender share regardless of source port, numbers and length:
+/// group, prefix, hook, interfaces, addresses, protocol, and destination port or ICMP type and code. Other tables of
+/// packets would add the fields that identify their events.
 fn put_key(row: &LogRecord<'_>, key: &mut Vec<u8>) {
     key.extend_from_slice(&row.group.to_le_bytes());
     key.extend_from_slice(&[row.family, row.hook]);
@@ -63,7 +63,7 @@ fn put_key(row: &LogRecord<'_>, key: &mut Vec<u8>) {
     key.push(row.prefix.len() as u8);
     key.extend_from_slice(row.prefix);
     let Some(packet) = &row.packet else {
-        // No IP packet: what sent it, and what it is.
+        // Not an IP packet: use its sender and type.
         key.extend_from_slice(&row.ether_type.to_le_bytes());
         return key.extend_from_slice(row.hw_addr.get(..HW_MAX.min(row.hw_addr.len())).unwrap_or_default());
     };
@@ -88,7 +88,7 @@ impl Keyed for LogRecords {
 
     fn put_rate_key(row: &LogRecord<'_>, by: RateBy, key: &mut Vec<u8>) {
         let packet = row.packet.as_ref();
-        // Other namespaces have rules and addresses of their own.
+        // Rules and addresses in other namespaces are different ones.
         key.extend_from_slice(&row.netns_id.to_le_bytes());
         match (by, packet) {
             (RateBy::Src, Some(packet)) => key.extend_from_slice(packet.src.octets()),
@@ -157,7 +157,7 @@ impl Keyed for LogRecords {
     }
 }
 
-/// The headers without the bytes that they were read from.
+/// The headers without the bytes that they were parsed from.
 fn without_bytes(packet: &PacketHeaders<'_>) -> PacketHeaders<'static> {
     PacketHeaders {
         src: packet.src,
@@ -175,7 +175,7 @@ fn without_bytes(packet: &PacketHeaders<'_>) -> PacketHeaders<'static> {
     }
 }
 
-/// What of the record is no bytes.
+/// The fields of the record that do not borrow.
 fn fixed(row: &LogRecord<'_>) -> LogRecord<'static> {
     LogRecord {
         time_ns: row.time_ns,

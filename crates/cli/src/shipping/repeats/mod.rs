@@ -1,4 +1,4 @@
-//! `--fold` and `--rate`: rows of which no message is made, and the rows that stand for them.
+//! `--fold` and `--rate`: rows without a message of their own, and the rows that stand for them.
 
 mod log;
 mod nat;
@@ -9,44 +9,44 @@ use export::{Fold, FoldTable, FoldedAs, KeyMaker, LimitedAs, RATE_WINDOW_NS, Rat
 use record::Value;
 use std::time::Duration;
 
-/// A table whose rows can be folded and limited. What makes two rows the same stands in these functions alone.
+/// A table whose rows can be folded and limited. Only these functions define which rows are equal.
 pub(crate) trait Keyed: Shipped {
-    /// A row that owns what it has.
+    /// A row that owns its data.
     type Kept;
 
-    /// Appends what two rows that fold have in common.
+    /// Appends the values that rows must share to be folded.
     fn put_fold_key(row: &Self::Row<'_>, key: &mut Vec<u8>);
 
-    /// Appends what a rate is of.
+    /// Appends the key of the rate limit.
     fn put_rate_key(row: &Self::Row<'_>, by: RateBy, key: &mut Vec<u8>);
 
-    /// The same for people.
+    /// Appends the rate limit's key in human-readable form.
     fn put_rate_words(row: &Self::Row<'_>, by: RateBy, out: &mut Vec<u8>);
 
-    /// Keeps a row, in the memory of an earlier one where there is one.
+    /// Copies a row, reusing the memory of an earlier copy if given.
     fn keep(row: &Self::Row<'_>, spare: Option<Self::Kept>) -> Self::Kept;
 
-    /// Hands a kept row to `then`, with another time if one is given.
+    /// Hands a copied row to `then`, with a different time if given.
     fn with_kept(kept: &Self::Kept, time_ns: Option<u64>, then: &mut dyn FnMut(&Self::Row<'_>));
 }
 
-/// Kept rows whose memory is used again.
+/// Maximum number of copies whose memory is kept for reuse.
 const SPARE_MAX: usize = 1024;
 
-/// The gate of a table with keys.
+/// The gate for a keyed table.
 pub(crate) struct KeyedGate<T: Keyed> {
     keys: KeyMaker,
     fold: Option<FoldTable<T::Kept>>,
     rate: Option<(RateTable<T::Kept>, RateBy)>,
     spare: Vec<T::Kept>,
-    /// The bytes of a key.
+    /// Buffer for a key.
     key: Vec<u8>,
-    /// When the batch began: within one the clock stands still.
+    /// The time when the current batch began, used for all its rows.
     now_ns: u64,
 }
 
 impl<T: Keyed> KeyedGate<T> {
-    /// A gate that does what is asked for; `None` if nothing is.
+    /// Makes a gate for the request; `None` if neither folding nor a rate is requested.
     pub(crate) fn new(request: &RepeatRequest) -> Option<KeyedGate<T>> {
         let window = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let fold = request.fold.map(|time| FoldTable::new(window(time)));
@@ -120,7 +120,7 @@ impl<T: Keyed> RowGate<T> for KeyedGate<T> {
     }
 }
 
-/// ` ×1203 in 10 s`
+/// Makes the notice ` ×1203 in 10 s`.
 fn folded(fold: &Fold) -> Notice {
     let seconds = fold.window_ns.div_ceil(1_000_000_000).max(1);
     Notice {
@@ -130,7 +130,7 @@ fn folded(fold: &Fold) -> Notice {
     }
 }
 
-/// ` (limited 5321 more records of prefix "fw-drop: " in 10 s)`
+/// Makes the notice ` (limited 5321 more records of prefix "fw-drop: " in 10 s)`.
 fn limited<T: Keyed>(row: &T::Row<'_>, by: RateBy, records: u64) -> Notice {
     let mut words = Vec::new();
     if records > 0 {

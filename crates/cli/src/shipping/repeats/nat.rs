@@ -1,4 +1,4 @@
-//! When two events of connection tracking are the same, and what is kept of one.
+//! Keys of conntrack events for folding and limiting, and a copy of an event.
 
 use super::super::gate::RateBy;
 use super::Keyed;
@@ -6,18 +6,18 @@ use record::Owner;
 use record::rows::{Conntrack, CtTuple, NatEvent, NatEvents};
 use record::text::put_addr;
 
-/// An event that owns its bytes.
+/// An event that owns its data.
 pub(crate) struct KeptNat {
     row: NatEvent<'static>,
     entry: Conntrack<'static>,
-    /// Helper, security context, labels and their words.
+    /// Helper, security context, labels and the labels' names.
     texts: [Option<Box<[u8]>>; 4],
     master: Option<CtTuple>,
     owners: Box<[Owner]>,
 }
 
-/// What events of a kind have in common whatever the client's port: namespace, zone, protocol, addresses of both
-/// directions, and the port that the client asked for (of ICMP, type and code).
+/// Appends the values that events of a kind share regardless of the client's port: namespace, zone, protocol,
+/// addresses of both directions, and the port that the client requested (for ICMP, type and code).
 fn put_key(row: &NatEvent<'_>, key: &mut Vec<u8>) {
     let entry = row.entry;
     key.push(row.kind as u8);
@@ -80,7 +80,7 @@ impl Keyed for NatEvents {
     }
 }
 
-/// What of the entry is no bytes.
+/// The fields of the entry that do not borrow.
 fn fixed(entry: &Conntrack<'_>) -> Conntrack<'static> {
     Conntrack {
         netns_id: entry.netns_id,

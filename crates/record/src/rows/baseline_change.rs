@@ -9,47 +9,48 @@ named_enum! {
     pub enum ChangedThing {
         /// A finding of `doctor`.
         Finding => "finding",
-        /// A setting or a limit of the kernel.
+        /// A kernel setting or limit.
         Setting => "setting",
-        /// A socket that takes connections or datagrams of anybody.
+        /// A socket that accepts connections or datagrams from any peer.
         Listener => "listener",
-        /// A counter by the second.
+        /// The change of a counter per second.
         Rate => "rate",
     }
 }
 
 named_enum! {
-    /// The way in which it changed.
+    /// How it changed.
     pub enum BaselineVerb {
-        /// It was not there then.
+        /// It exists now but not in the recording.
         New => "new",
-        /// It is there no more.
+        /// It no longer exists.
         Gone => "gone",
-        /// It has another value.
+        /// Its value differs.
         Changed => "changed",
-        /// It is several times as high.
+        /// It is several times as high as in the recording.
         Higher => "higher",
     }
 }
 
-/// Something that is not as it was in the recording.
+/// A difference between the host and the recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BaselineChange {
     /// Name of the network namespace; empty for the whole host.
     pub netns: String,
-    /// What it is.
+    /// The kind of thing.
     pub thing: ChangedThing,
     /// How it changed.
     pub verb: BaselineVerb,
     /// Its name.
     pub subject: String,
-    /// What it was; empty if it was not there.
+    /// Its value in the recording; empty if it did not exist then.
     pub before: String,
-    /// What it is now; empty if it is there no more.
+    /// Its value now; empty if it no longer exists.
     pub after: String,
-    /// How many times as high it is, in thousandths; `None` if it was 0, or is no rate.
+    /// The ratio of the new to the old value, in thousandths; `None` if the old value was 0 or the thing is not a
+    /// rate.
     pub times: Option<u64>,
-    /// What it means, in a sentence.
+    /// The meaning of the change, as a sentence.
     pub meaning: String,
 }
 

@@ -1,69 +1,70 @@
-//! Files of packets (`capture stats`): one row for each.
+//! Capture files (`capture stats`), one row per file.
 
 use crate::table::table;
 use crate::{Kind, List, Member, Object, Show, Value};
 
-/// A file of packets and what is in it.
+/// A capture file and a summary of its contents.
 #[derive(Clone, Copy)]
 pub struct CaptureFile<'b> {
-    /// Its name.
+    /// The file name.
     pub file: &'b [u8],
-    /// A word of [`CaptureFile::FORMATS`].
+    /// One of the words in [`CaptureFile::FORMATS`].
     pub format: &'static str,
-    /// True if it is packed by gzip or zstd.
+    /// True if it is compressed with gzip or zstd.
     pub packed: bool,
-    /// Bytes of it, unpacked, that were read.
+    /// Number of bytes read from it, after decompression.
     pub file_bytes: u64,
-    /// Sections of pcapng.
+    /// Number of pcapng sections.
     pub sections: u64,
-    /// Words for its link types.
+    /// Names of its link types.
     pub link_types: &'b Vec<String>,
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Bytes that they had.
+    /// Sum of the original lengths of the packets, in bytes.
     pub bytes: u64,
-    /// Bytes of them that are in the file.
+    /// Number of packet bytes that are in the file.
     pub captured_bytes: u64,
-    /// Earliest and latest stamp, in ns since 1970.
+    /// Earliest and latest time stamp, in ns since 1970.
     pub times_ns: Option<(u64, u64)>,
-    /// Packets that are not whole.
+    /// Number of truncated packets.
     pub cut: u64,
-    /// Packets without a stamp.
+    /// Number of packets without a time stamp.
     pub untimed: u64,
-    /// Packets earlier than the one before.
+    /// Number of packets with an earlier time stamp than the packet before.
     pub backwards: u64,
-    /// By how many ns at most.
+    /// The largest such difference, in ns.
     pub backwards_max_ns: u64,
-    /// Shortest and longest packet.
+    /// Lengths of the shortest and the longest packet.
     pub lengths: Option<(u32, u32)>,
-    /// Packets with a comment.
+    /// Number of packets with a comment.
     pub commented: u64,
-    /// Packets that interfaces dropped.
+    /// Number of packets that interfaces dropped.
     pub dropped_by_iface: Option<u64>,
-    /// Packets that the system dropped.
+    /// Number of packets that the system dropped.
     pub dropped_by_system: Option<u64>,
     /// Its interfaces.
     pub ifaces: &'b Vec<CaptureFileIface>,
-    /// What is broken, in words; empty if nothing is.
+    /// Description of the damage; empty for an intact file.
     pub broken: &'b [u8],
-    /// Where.
+    /// Offset of the damage.
     pub broken_offset: Option<u64>,
 }
 
-/// An interface of a file.
+/// An interface described in a capture file.
 #[derive(Clone, Debug, Default)]
 pub struct CaptureFileIface {
-    /// Its name; empty where the file has none.
+    /// Its name; empty if the file has no name for it.
     pub iface: Box<[u8]>,
-    /// Words for its link type.
+    /// Name of its link type.
     pub link_type: String,
-    /// Bytes of each packet that were captured at most; 0 for all.
+    /// The maximum number of bytes captured per packet; 0 if unlimited.
     pub snaplen: u32,
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Bytes that they had.
+    /// Sum of the original lengths of the packets, in bytes.
     pub bytes: u64,
-    /// Packets that it received, dropped, that passed the filter, and that the system dropped.
+    /// Packets that the interface received and dropped, packets that passed the filter, and packets that the system
+    /// dropped.
     pub counts: [Option<u64>; 4],
 }
 
@@ -94,7 +95,7 @@ impl Object for CaptureFileIface {
 }
 
 impl CaptureFile<'_> {
-    /// Formats of files.
+    /// Names of the file formats.
     pub const FORMATS: &'static [&'static str] = &["pcap", "pcapng"];
 
     /// Time from the earliest to the latest packet.
@@ -102,13 +103,13 @@ impl CaptureFile<'_> {
         self.times_ns.map(|(first, last)| last - first)
     }
 
-    /// So many in a second of that time; `None` where there is no time between packets.
+    /// Divides `count` by that time in seconds; `None` if all packets have the same time.
     pub fn per_second(&self, count: u64) -> Option<u64> {
         let duration_ns = self.duration_ns().filter(|ns| *ns > 0)?;
         u64::try_from(u128::from(count) * 1_000_000_000 / u128::from(duration_ns)).ok()
     }
 
-    /// Mean length of a packet.
+    /// Mean length of the packets.
     pub fn mean_length(&self) -> Option<u64> {
         self.bytes.checked_div(self.packets)
     }
@@ -123,7 +124,7 @@ fn list<'r>(list: &'r dyn List) -> Value<'r> {
 }
 
 table! {
-    /// The table of files of packets (`capture stats`).
+    /// The table of capture files (`capture stats`).
     pub enum CaptureFiles of CaptureFile = "capture stats";
 
     /// The file.

@@ -1,4 +1,4 @@
-//! Packets of interfaces (`capture`): one row for each.
+//! Captured packets (`capture`), one row per packet.
 
 use super::conntrack::{Conntrack, CtStatus, NatKind, ip_proto};
 use super::packet::{PacketHeaders, TcpHeader, Transport};
@@ -8,99 +8,99 @@ use crate::table::table;
 use crate::{Key, LookupId, Show, State, Value};
 use std::num::NonZeroU32;
 
-/// One packet, as it was seen on an interface or stands in a file.
+/// A packet from an interface or from a capture file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CapturedPacket<'b> {
     /// When it was received or sent, in ns since 1970.
     pub time_ns: u64,
-    /// Inode of the network namespace; 0 for a packet of a file.
+    /// Inode of the network namespace; 0 for a packet from a file.
     pub netns_id: u64,
-    /// Number of the interface in its namespace, or in its file.
+    /// Index of the interface in its namespace or in its file.
     pub ifindex: u32,
-    /// Name of the interface; empty where it is not known.
+    /// Name of the interface; empty if unknown.
     pub iface: &'b [u8],
-    /// What the frame begins with.
+    /// The type of the frame's first header.
     pub link_type: LinkType,
-    /// The addressee; `None` where a file does not say.
+    /// The packet type that the kernel assigned; `None` if a file does not record it.
     pub packet_type: Option<PacketAim>,
-    /// The checksum of a packet of this host is filled in by the device later.
+    /// True if this host sent the packet and the device will fill in its checksum later.
     pub checksum_not_ready: bool,
-    /// The clock of its time; `None` for a packet of a file.
+    /// The clock that produced the time stamp; `None` for a packet from a file.
     pub stamp: Option<StampSource>,
-    /// Several TCP segments in one: longer than what goes over the wire.
+    /// True if the packet contains several TCP segments: it is longer than packets on the wire.
     pub is_super_packet: bool,
-    /// Bytes that it had.
+    /// Original length in bytes.
     pub len: u32,
-    /// What was captured, from the link-layer header on.
+    /// The captured bytes, starting with the link-layer header.
     pub frame: &'b [u8],
-    /// What its link-layer header says.
+    /// Contents of its link-layer header.
     pub link: LinkHeader<'b>,
-    /// What its network header says; `None` if it is no IP packet, or the header was not captured whole.
+    /// Contents of its network and transport headers; `None` if it is not an IP packet or its network header is
+    /// truncated.
     pub packet: Option<PacketHeaders<'b>>,
-    /// What ARP asks or answers.
+    /// Contents of an ARP packet.
     pub arp: Option<ArpHeader>,
-    /// The rest in words; empty unless somebody asked for it.
+    /// Description of the rest of the packet; empty unless requested.
     pub info: &'b [u8],
-    /// Link-layer addresses in words, sender first; not filled in unless somebody asked for them.
+    /// Link-layer addresses as text, sender first; not filled in unless requested.
     pub macs: [[u8; 17]; 2],
-    /// The socket that sent it, if that is here and known; `None` unless somebody asked for owners.
+    /// The socket that sent the packet, if it is on this host and known; `None` unless owners are requested.
     pub src_socket: Option<&'b PacketSocket>,
-    /// The socket that it is for, if that is here and known.
+    /// The socket that receives the packet, if it is on this host and known.
     pub dst_socket: Option<&'b PacketSocket>,
-    /// Its entry of connection tracking; `None` unless somebody asked for it and it is known.
+    /// The packet's conntrack entry; `None` unless requested and known.
     pub entry: Option<&'b PacketEntry<'b>>,
 }
 
-/// A packet as it was captured, its headers unread: what files of packets have of it.
+/// A captured packet with undecoded headers, as needed to write it to a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CapturedFrame<'b> {
     /// When it was received or sent, in ns since 1970.
     pub time_ns: u64,
-    /// Inode of the network namespace; 0 for a packet of a file.
+    /// Inode of the network namespace; 0 for a packet from a file.
     pub netns_id: u64,
-    /// Number of the interface in its namespace, or in its file.
+    /// Index of the interface in its namespace or in its file.
     pub ifindex: u32,
-    /// A number that changes with the number or the name of the interface, unique in the namespace.
-    /// `None` where that is not known.
+    /// A number that changes with the index or the name of the interface, unique in the namespace. `None` if unknown.
     pub iface_version: Option<NonZeroU32>,
-    /// Bytes that it had.
+    /// Original length in bytes.
     pub len: u32,
-    /// What the frame begins with.
+    /// The type of the frame's first header.
     pub link_type: LinkType,
-    /// The addressee; `None` where a file does not say.
+    /// The packet type that the kernel assigned; `None` if a file does not record it.
     pub packet_type: Option<PacketAim>,
-    /// Name of the interface; empty where it is not known.
+    /// Name of the interface; empty if unknown.
     pub iface: &'b [u8],
-    /// What was captured, from the link-layer header on.
+    /// The captured bytes, starting with the link-layer header.
     pub frame: &'b [u8],
 }
 
-/// Captured packets that differ in their bytes, lengths and stamps alone.
+/// Captured packets that differ only in their bytes, lengths and time stamps.
 #[derive(Clone, Copy, Debug)]
 pub struct CapturedFrames<'b> {
-    /// The first one.
+    /// The first packet.
     pub first: CapturedFrame<'b>,
-    /// The memory in which all of them lie.
+    /// The memory that contains all of them.
     pub memory: &'b [u8],
-    /// Each of them, the first one, too.
+    /// The places of all packets, including the first.
     pub places: &'b [FramePlace],
 }
 
-/// Place of one of several packets in their memory, with its own lengths and stamp.
+/// Place of one of several packets in their memory, with its own lengths and time stamp.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FramePlace {
     /// Offset of its first byte.
     pub at: usize,
-    /// Bytes that were captured.
+    /// Number of captured bytes.
     pub captured: usize,
-    /// Bytes that it had.
+    /// Original length in bytes.
     pub len: u32,
     /// When it was received or sent, in ns since 1970.
     pub time_ns: u64,
 }
 
 impl CapturedFrame<'_> {
-    /// Its place in a memory that is the frame itself.
+    /// Its place if the memory is the frame itself.
     #[inline]
     pub fn place(&self) -> FramePlace {
         FramePlace { at: 0, captured: self.frame.len(), len: self.len, time_ns: self.time_ns }
@@ -108,14 +108,14 @@ impl CapturedFrame<'_> {
 }
 
 impl<'b> CapturedFrames<'b> {
-    /// The captured bytes of one of them; none if they lie beyond the end of the memory.
+    /// The captured bytes of one of them; empty if they are beyond the end of the memory.
     #[inline]
     pub fn bytes(&self, place: &FramePlace) -> &'b [u8] {
         let from_it = self.memory.get(place.at..).unwrap_or_default();
         from_it.get(..place.captured).unwrap_or_default()
     }
 
-    /// The packets one by one.
+    /// Iterates over the packets.
     pub fn iter(&self) -> impl Iterator<Item = CapturedFrame<'b>> + use<'b> {
         let all = *self;
         let one = move |place: &FramePlace| CapturedFrame {
@@ -129,7 +129,7 @@ impl<'b> CapturedFrames<'b> {
 }
 
 impl<'b> CapturedPacket<'b> {
-    /// The packet without what was read of its headers.
+    /// The packet without its decoded headers.
     #[inline]
     pub fn captured(&self) -> CapturedFrame<'b> {
         CapturedFrame {
@@ -146,12 +146,12 @@ impl<'b> CapturedPacket<'b> {
     }
 }
 
-/// The clock of a time stamp.
+/// The clock that produced a time stamp.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StampSource {
-    /// The host's.
+    /// The host's clock.
     Host,
-    /// That of the network adapter, which may be off by any time, and by the 37 s between TAI and UTC.
+    /// The network adapter's clock, which may be off by any amount, including the 37 s between TAI and UTC.
     Adapter,
 }
 
@@ -164,37 +164,38 @@ impl StampSource {
     }
 }
 
-/// The words of the column `stamp`.
+/// The words of column `stamp`.
 const STAMPS: &[&str] = &["host", "adapter"];
 
-/// What a frame begins with: `LINKTYPE_…` (<https://www.tcpdump.org/linktypes.html>).
+/// The type of a frame's first header: `LINKTYPE_…` (<https://www.tcpdump.org/linktypes.html>).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LinkType(pub u16);
 
 impl LinkType {
-    /// The family of BSD in the byte order of the host that captured.
+    /// A BSD address family in the byte order of the capturing host.
     pub const NULL: LinkType = LinkType(0);
-    /// Ethernet.
+    /// An Ethernet header.
     pub const ETHERNET: LinkType = LinkType(1);
-    /// The header of IPv4 or IPv6.
+    /// An IPv4 or IPv6 header.
     pub const RAW: LinkType = LinkType(101);
-    /// The family of BSD in network byte order.
+    /// A BSD address family in network byte order.
     pub const LOOP: LinkType = LinkType(108);
-    /// Linux "cooked" packets.
+    /// The header of Linux "cooked" captures.
     pub const SLL: LinkType = LinkType(113);
-    /// The same with the number of the interface.
+    /// The "cooked" header, version 2, which includes the interface index.
     pub const SLL2: LinkType = LinkType(276);
-    /// None that is known.
+    /// An unknown link type.
     pub const UNKNOWN: LinkType = LinkType(u16::MAX);
 
-    /// What a packet socket gives of an interface of this hardware (`ARPHRD_…`, include/uapi/linux/if_arp.h).
+    /// The link type that packet sockets deliver for an interface of this hardware type (`ARPHRD_…`,
+    /// include/uapi/linux/if_arp.h).
     pub fn of_hardware(hardware: u16) -> LinkType {
         match hardware {
-            // Ethernet, and loopback, which has its header.
+            // Ethernet, and loopback, which has an Ethernet header.
             1 | 772 => LinkType::ETHERNET,
             // IPIP, IP6 in IP6, SIT, raw IP, none (TUN, WireGuard).
             519 | 768 | 769 | 776 | 0xfffe => LinkType::RAW,
-            // IEEE 802.11, the same with radio headers, PPP.
+            // IEEE 802.11, IEEE 802.11 with radio headers, PPP.
             801 => LinkType(105),
             803 => LinkType(127),
             512 => LinkType(9),
@@ -203,23 +204,23 @@ impl LinkType {
     }
 }
 
-/// Whom a packet is for: `PACKET_…` (include/uapi/linux/if_packet.h).
+/// The packet type that the kernel assigned: `PACKET_…` (include/uapi/linux/if_packet.h).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PacketAim {
-    /// This host.
+    /// Addressed to this host.
     Host,
-    /// All hosts of the link.
+    /// Addressed to every host on the link.
     Broadcast,
-    /// A group of hosts.
+    /// Addressed to a multicast group.
     Multicast,
-    /// Another host.
+    /// Addressed to another host.
     OtherHost,
     /// Sent by this host.
     Outgoing,
 }
 
 impl PacketAim {
-    /// By the kernel's number.
+    /// Converts the kernel's number.
     pub fn of(number: u8) -> Option<PacketAim> {
         [Self::Host, Self::Broadcast, Self::Multicast, Self::OtherHost, Self::Outgoing]
             .get(usize::from(number))
@@ -236,29 +237,29 @@ impl PacketAim {
     }
 }
 
-/// What the link-layer header says.
+/// Contents of a link-layer header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LinkHeader<'b> {
-    /// Destination and source of Ethernet.
+    /// Ethernet destination and source addresses.
     pub addresses: Option<[[u8; 6]; 2]>,
-    /// EtherType behind the VLAN tags; a length below 1536 (IEEE 802.3); 0 where the header names none.
+    /// EtherType after the VLAN tags; a length below 1536 (IEEE 802.3); 0 if the header contains neither.
     pub ether_type: u16,
-    /// The outer tag: priority, DEI, VLAN id.
+    /// The outer VLAN tag: priority, DEI, VLAN id.
     pub vlan: Option<u16>,
-    /// The tag within.
+    /// The inner VLAN tag.
     pub inner_vlan: Option<u16>,
-    /// What follows.
+    /// The bytes after the header.
     pub payload: &'b [u8],
 }
 
-/// ARP for IPv4 (RFC 826).
+/// An ARP packet for IPv4 (RFC 826).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ArpHeader {
-    /// 1 asks, 2 answers.
+    /// 1 is a request, 2 a reply.
     pub operation: u16,
-    /// Link-layer address and address of the sender.
+    /// Link-layer address and IPv4 address of the sender.
     pub sender: ([u8; 6], [u8; 4]),
-    /// Those of whom it is about.
+    /// Link-layer address and IPv4 address of the target.
     pub target: ([u8; 6], [u8; 4]),
 }
 
@@ -278,28 +279,28 @@ impl ArpHeader {
     }
 }
 
-/// Bits of the fields for which more is done than reading headers.
+/// Bits for fields that cost more than decoding headers.
 pub mod capture_need {
-    /// The text about the rest of the packet.
+    /// The description of the rest of the packet.
     pub const INFO: u64 = 1;
-    /// Link-layer addresses in words.
+    /// Link-layer addresses as text.
     pub const MACS: u64 = 1 << 1;
-    /// Sockets at both ends, and the processes that hold them: readings of sockets and owners.
+    /// Sockets at both ends and the processes that own them: requires reading sockets and owners.
     pub const OWNERS: u64 = 1 << 2;
     /// Containers, pods and units of these processes.
     pub const PLACES: u64 = OWNERS | 1 << 3;
     /// Their command lines.
     pub const CMDLINES: u64 = OWNERS | 1 << 4;
-    /// The packet's entry of connection tracking: a lookup for each connection.
+    /// The packet's conntrack entry: one lookup per connection.
     pub const ENTRY: u64 = 1 << 5;
 }
 
 const AIMS: &[&str] = &["host", "broadcast", "multicast", "other_host", "outgoing"];
 const DIRECTIONS: &[&str] = &["in", "out"];
-/// Bits of the TCP header's flags.
+/// Names of the flag bits in the TCP header.
 const TCP_FLAGS: &[&str] = &["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"];
 
-/// EtherTypes with a word in the field `proto`, and the words.
+/// EtherTypes that have a word in field `proto`, and these words.
 const LINK_PROTOS: [(u16, &str); 8] = [
     (0x0806, "arp"),
     (0x8035, "rarp"),
@@ -310,7 +311,7 @@ const LINK_PROTOS: [(u16, &str); 8] = [
     (0x8864, "pppoe"),
     (0x88f7, "ptp"),
 ];
-/// IEEE 802.3 frames (spanning tree, say), and what has no word.
+/// The word for IEEE 802.3 frames (for example spanning tree) and for EtherTypes without a word.
 const LLC: &str = "llc";
 const PROTO_NAMES: [&str; ip_proto::NAMES.len() + 8] = {
     let mut names = ["llc"; ip_proto::NAMES.len() + 8];
@@ -321,7 +322,7 @@ const PROTO_NAMES: [&str; ip_proto::NAMES.len() + 8] = {
     }
     let (mut from, mut to) = (0, at);
     while from < LINK_PROTOS.len() {
-        // pppoe has two numbers.
+        // pppoe has two EtherTypes.
         if from != 6 {
             names[to] = LINK_PROTOS[from].1;
             to += 1;
@@ -332,7 +333,7 @@ const PROTO_NAMES: [&str; ip_proto::NAMES.len() + 8] = {
 };
 
 impl<'b> CapturedPacket<'b> {
-    /// The word of its protocol: that in IP, else that of its EtherType.
+    /// The word for its IP protocol, or else for its EtherType.
     pub fn proto_name(&self) -> &'static str {
         if let Some(packet) = &self.packet {
             return ip_proto::name(packet.proto);

@@ -1,4 +1,4 @@
-//! The record of a connection-tracking entry.
+//! Conntrack entries as rows.
 
 use crate::hash::{mix, mix_addr};
 use crate::named_enum::named_enum;
@@ -9,19 +9,19 @@ use crate::{Addr, Owner};
 pub struct CtStatus(pub u32);
 
 impl CtStatus {
-    /// A packet of the other direction was seen.
+    /// Packets were seen in both directions.
     pub const SEEN_REPLY: u32 = 1 << 1;
     /// A helper expected the connection.
     pub const EXPECTED: u32 = 1;
-    /// Not the first to go when the table is full.
+    /// The entry is not evicted early when the table is full.
     pub const ASSURED: u32 = 1 << 2;
     /// The source address of the original direction is rewritten.
     pub const SRC_NAT: u32 = 1 << 4;
     /// The destination address of the original direction is rewritten.
     pub const DST_NAT: u32 = 1 << 5;
-    /// Handled past the stack by a flow table.
+    /// A flow table handles the connection and bypasses the network stack.
     pub const OFFLOAD: u32 = 1 << 14;
-    /// Handled by the network card.
+    /// The network card handles the connection.
     pub const HW_OFFLOAD: u32 = 1 << 15;
 
     /// Words of the field `status`, by bit.
@@ -51,21 +51,21 @@ impl CtStatus {
 }
 
 named_enum! {
-    /// Whose address an entry rewrites, by its status.
+    /// The addresses that an entry rewrites, according to its status.
     pub enum NatKind {
-        /// Nobody's.
+        /// The entry rewrites no address.
         None => "none",
-        /// The source's.
+        /// The source address.
         Snat => "snat",
-        /// The destination's.
+        /// The destination address.
         Dnat => "dnat",
-        /// Both.
+        /// Source and destination address.
         Both => "both",
     }
 }
 
 impl NatKind {
-    /// What the status says. (A tuple is no witness: of an ICMP entry source and destination change places.)
+    /// Derives the kind from the status. (Tuples prove nothing: source and destination of an ICMP entry are swapped.)
     pub fn of(status: CtStatus) -> NatKind {
         match (status.has(CtStatus::SRC_NAT), status.has(CtStatus::DST_NAT)) {
             (false, false) => NatKind::None,
@@ -75,8 +75,9 @@ impl NatKind {
         }
     }
 
-    /// Adds implied words to the words of a filter over a column with these `names`. `snat` and `dnat` ask what is done
-    /// to an entry, so each of them also matches `both`. The words of other columns are returned unchanged.
+    /// Adds implied words to the words of a filter over a column with these `names`. `snat` and `dnat` match every
+    /// entry whose source or destination is rewritten, so each of them also matches `both`. The words of other columns
+    /// are returned unchanged.
     pub fn with_implied(names: &[&str], mut words: Vec<Box<[u8]>>) -> Vec<Box<[u8]>> {
         let named = |kinds: &[NatKind]| words.iter().any(|word| kinds.iter().any(|k| **word == *k.name().as_bytes()));
         let implies_both = named(&[NatKind::Snat, NatKind::Dnat]) && !named(&[NatKind::Both]);
@@ -86,7 +87,8 @@ impl NatKind {
         words
     }
 
-    // Of ICMP the parts are no ports: the id stays on its side, type and code of an answer are others.
+    // The parts of an ICMP tuple are not ports: the id stays on the same side, and replies have a different type and
+    // code.
     fn by_tuples(orig: &CtTuple, reply: &CtTuple) -> NatKind {
         let icmp = orig.icmp().is_some();
         let source = reply.dst != orig.src || if icmp { reply.src_part } else { reply.dst_part } != orig.src_part;
@@ -100,10 +102,10 @@ impl NatKind {
     }
 }
 
-/// Type, code and id of an ICMP query, as an entry keeps them.
+/// Type, code and id of an ICMP query, as an entry stores them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct IcmpPart {
-    /// Type: 8 is an echo request (RFC 792), 128 that of ICMPv6 (RFC 4443).
+    /// Type: 8 is an echo request (RFC 792), 128 an ICMPv6 echo request (RFC 4443).
     pub kind: u8,
     /// Code.
     pub code: u8,
@@ -120,15 +122,16 @@ pub struct CtTuple {
     pub dst: Addr,
     /// IP protocol number.
     pub proto: u8,
-    /// What the kernel keeps beside the source, host order: a port, an ICMP id, a GRE key.
+    /// The value that the kernel stores with the source address, in host order: a port, an ICMP id, a GRE key.
     pub src_part: u16,
-    /// What the kernel keeps beside the destination, host order: a port, ICMP type (high byte) and code, a GRE key.
+    /// The value that the kernel stores with the destination address, in host order: a port, ICMP type (high byte) and
+    /// code, a GRE key.
     pub dst_part: u16,
-    /// Zone of this direction alone (CTA_TUPLE_ZONE).
+    /// Zone of this direction only (CTA_TUPLE_ZONE).
     pub zone: Option<u16>,
 }
 
-/// IP protocols whose entries have parts beside the addresses.
+/// IP protocols whose tuples contain more than the addresses.
 pub mod ip_proto {
     /// ICMP.
     pub const ICMP: u8 = 1;
@@ -153,7 +156,7 @@ pub mod ip_proto {
         "pim", "vrrp", "l2tp", "other",
     ];
 
-    /// The protocol's word (IANA's, lower case); `other` for one without.
+    /// The protocol's word (IANA's name in lower case); `other` if it has no word.
     pub fn name(number: u8) -> &'static str {
         let place = match number {
             TCP => 0,
@@ -178,23 +181,23 @@ pub mod ip_proto {
         NAMES[place]
     }
 
-    /// The number of a word; `None` for `other` and for what is no word.
+    /// The number of a word; `None` for `other` and for unknown words.
     pub fn number(name: &[u8]) -> Option<u8> {
         (0..=u8::MAX).find(|number| self::name(*number).as_bytes() == name && name != b"other")
     }
 }
 
-/// Bits of `Demand::need` for the table of entries: fields that some backend cannot tell, or that cost something.
+/// Bits of `Demand::need` for the conntrack table: fields that some backend cannot deliver, or that cost extra.
 pub mod nat_need {
     /// Packets and bytes.
     pub const COUNTERS: u64 = 1;
-    /// Begin and end.
+    /// Start and end.
     pub const TIMES: u64 = 1 << 1;
     /// Labels.
     pub const LABELS: u64 = 1 << 2;
     /// Helper.
     pub const HELPER: u64 = 1 << 3;
-    /// The connection in which this one was announced.
+    /// The connection that announced this one.
     pub const MASTER: u64 = 1 << 4;
     /// Security context.
     pub const SECCTX: u64 = 1 << 5;
@@ -204,16 +207,16 @@ pub mod nat_need {
     pub const USES: u64 = 1 << 7;
     /// Zones.
     pub const ZONE: u64 = 1 << 8;
-    /// The status bits themselves.
+    /// The raw status bits.
     pub const STATUS: u64 = 1 << 10;
-    /// Whether an entry is there after its time.
+    /// Whether an entry is still in the table after its timeout.
     pub const EXPIRED: u64 = 1 << 9;
-    /// Processes at the local end: a reading of sockets and owners.
+    /// Processes at the local end: requires reading sockets and owners.
     pub const OWNERS: u64 = 1 << 63;
 }
 
 impl CtTuple {
-    /// Nothing known.
+    /// A tuple with all values unset.
     pub const EMPTY: CtTuple =
         CtTuple { src: Addr::ANY4, dst: Addr::ANY4, proto: 0, src_part: 0, dst_part: 0, zone: None };
 
@@ -233,8 +236,8 @@ impl CtTuple {
         self.has_ports().then_some(self.dst_part)
     }
 
-    /// What answers it, if nothing is rewritten; `None` for an ICMP type that has no answer (`invmap` in
-    /// net/netfilter/nf_conntrack_proto_icmp.c and …_icmpv6.c). The zone stays.
+    /// The tuple of replies if nothing is rewritten; `None` for an ICMP type without a reply (`invmap` in
+    /// net/netfilter/nf_conntrack_proto_icmp.c and …_icmpv6.c). The zone stays the same.
     pub fn inverse(&self) -> Option<CtTuple> {
         let (mut src_part, mut dst_part) = (self.dst_part, self.src_part);
         if let Some(part) = self.icmp() {
@@ -250,7 +253,7 @@ impl CtTuple {
         Some(CtTuple { src: self.dst, dst: self.src, src_part, dst_part, ..*self })
     }
 
-    /// Type, code and id, if it is ICMP or ICMPv6.
+    /// Type, code and id, for ICMP or ICMPv6.
     pub fn icmp(&self) -> Option<IcmpPart> {
         let [kind, code] = self.dst_part.to_be_bytes();
         matches!(self.proto, ip_proto::ICMP | ip_proto::ICMPV6).then_some(IcmpPart { kind, code, id: self.src_part })
@@ -262,18 +265,18 @@ impl CtTuple {
 pub struct CtCounters {
     /// Packets.
     pub packets: u64,
-    /// Bytes, network header included.
+    /// Bytes, including network headers.
     pub bytes: u64,
 }
 
-/// State of a protocol that has states, with the kernel's numbers.
+/// The connection state of a protocol that has states, as the kernel's number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CtState {
     /// `enum tcp_conntrack` (include/uapi/linux/netfilter/nf_conntrack_tcp.h).
     Tcp(u8),
     /// `enum sctp_conntrack` (nf_conntrack_sctp.h).
     Sctp(u8),
-    /// `enum ct_dccp_states` (nf_conntrack_dccp.h); gone with 6.16.
+    /// `enum ct_dccp_states` (nf_conntrack_dccp.h); removed in 6.16.
     Dccp(u8),
 }
 
@@ -335,7 +338,7 @@ impl CtState {
         "unknown",
     ];
 
-    /// The native word; `unknown` for a number this program does not know.
+    /// Our word for the state; `unknown` for a number that this program does not know.
     pub fn name(self) -> &'static str {
         let (names, number) = match self {
             CtState::Tcp(n) => (Self::TCP, n),
@@ -349,67 +352,69 @@ impl CtState {
 /// One entry. Borrows the receive buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Conntrack<'b> {
-    /// netns inode of the namespace it belongs to.
+    /// Inode of its network namespace.
     pub netns_id: u64,
     /// 2 AF_INET, 10 AF_INET6.
     pub family: u8,
-    /// The direction that made the entry.
+    /// The direction of the packet that created the entry.
     pub orig: CtTuple,
-    /// What answers look like: the inverse of `orig` where nothing is rewritten.
+    /// The direction of replies: the inverse of `orig` if nothing is rewritten.
     pub reply: CtTuple,
-    /// Status bits; `None` where an event does not tell.
+    /// Status bits; `None` if an event does not report them.
     pub status: Option<CtStatus>,
-    /// Seconds until the entry ends; `None` where nobody tells (a DESTROY event). 0 if `expired`.
+    /// Seconds until the entry expires; `None` if not reported (DESTROY events). 0 if `expired`.
     pub timeout_s: Option<u32>,
-    /// True if the time is over and the entry only waits to be collected; `None` by backends that do not show such.
+    /// True if the entry has expired and has not been collected yet; `None` for backends that do not show expired
+    /// entries.
     pub expired: Option<bool>,
-    /// The protocol's state, if it has states and the kernel told it.
+    /// The protocol's state, if it has states and the kernel reported it.
     pub state: Option<CtState>,
     /// SCTP's verification tags, original and reply direction, host order.
     pub vtags: Option<[u32; 2]>,
-    /// DCCP's role of the original direction (`enum ct_dccp_roles`): 0 client, 1 server.
+    /// DCCP role in the original direction (`enum ct_dccp_roles`): 0 client, 1 server.
     pub dccp_role: Option<u8>,
     /// Counters of the original direction.
     pub counters_orig: Option<CtCounters>,
     /// Counters of the reply direction.
     pub counters_reply: Option<CtCounters>,
-    /// Mark (CTA_MARK); a dump tells 0 too, an event does not.
+    /// Mark (CTA_MARK). Dumps also report the value 0, events do not.
     pub mark: Option<u32>,
     /// Zone (CTA_ZONE); `None` is zone 0.
     pub zone: Option<u16>,
     /// Reference count (CTA_USE).
     pub uses: Option<u32>,
-    /// Id (CTA_ID): a hash, stable for the life of the entry.
+    /// Id (CTA_ID): a hash that stays the same for the life of the entry.
     pub id: Option<u32>,
-    /// Name of the helper, without NUL.
+    /// Name of the helper, without the NUL.
     pub helper: Option<&'b [u8]>,
-    /// Security context, without NUL.
+    /// Security context, without the NUL.
     pub secctx: Option<&'b [u8]>,
-    /// There may be one, which the backend does not tell.
+    /// True if the entry may have a security context that the backend does not report.
     pub secctx_untold: bool,
-    /// Label bits (CTA_LABELS), little-endian words as the kernel keeps them: bit n is byte n/8 of 16 bytes.
+    /// Label bits (CTA_LABELS), as the kernel stores them, in little-endian words: bit n is in byte n/8 of 16 bytes.
     pub labels: Option<&'b [u8]>,
-    /// When it began, ns since 1970 (CTA_TIMESTAMP_START; only with `nf_conntrack_timestamp`).
+    /// Start time, ns since 1970 (CTA_TIMESTAMP_START; only with `nf_conntrack_timestamp`).
     pub start_ns: Option<u64>,
-    /// When it ended, ns since 1970 (CTA_TIMESTAMP_STOP).
+    /// End time, ns since 1970 (CTA_TIMESTAMP_STOP).
     pub stop_ns: Option<u64>,
-    /// True if the kernel keeps an object with extensions beside it: what it costs in memory. Only the walk sees
-    /// all of them; `None` where the backend cannot tell.
+    /// True if the entry has an extension object, which takes additional memory. Only the walk sees all of them;
+    /// `None` if the backend cannot report it.
     pub extended: Option<bool>,
     /// The connection whose helper expected this one (CTA_TUPLE_MASTER).
     pub master: Option<&'b CtTuple>,
-    /// `labels` as words, joined by commas; whoever knows the names fills it in.
+    /// `labels` as words, joined by commas; filled in by code that knows the label names.
     pub label_words: Option<&'b [u8]>,
-    /// When the table was read, ns since 1970: for ages.
+    /// When the table was read, ns since 1970: used to compute ages.
     pub now_ns: Option<u64>,
-    /// Who holds the socket at the end that is in the entry's namespace; filled in where it is asked for.
+    /// Owners of the socket at the end that is in the entry's namespace; filled in on request.
     pub owners: &'b [Owner],
-    /// When they were seen, in ns of CLOCK_BOOTTIME; 0 where facts about processes were read together with them.
+    /// When the owners were seen, in ns of CLOCK_BOOTTIME; 0 if facts about the processes were read together with
+    /// them.
     pub owners_seen_ns: u64,
 }
 
 impl Conntrack<'_> {
-    /// A row with nothing known: backends start from it and fill in.
+    /// A row with all values unset: backends start from it and fill in their values.
     pub const EMPTY: Conntrack<'static> = Conntrack {
         netns_id: 0,
         family: 0,
@@ -441,7 +446,7 @@ impl Conntrack<'_> {
         owners_seen_ns: 0,
     };
 
-    /// The row without what it borrows: labels, helper, master, security context, owners.
+    /// The row without borrowed data: labels, helper, master, security context, owners.
     pub fn without_borrowed(&self) -> Conntrack<'static> {
         let Conntrack { netns_id, family, orig, reply, status, timeout_s, expired, state, .. } = *self;
         let Conntrack { vtags, dccp_role, counters_orig, counters_reply, mark, zone, uses, id, .. } = *self;
@@ -479,8 +484,8 @@ impl Conntrack<'_> {
         }
     }
 
-    /// Whose address is rewritten: by the status; where nobody tells that, by what the kernel sets its bits by, that
-    /// the answers are not the plain inverse. `None` without answers.
+    /// The addresses that are rewritten: from the status if reported, else from the condition under which the kernel
+    /// sets its bits, namely that the reply tuple is not the plain inverse. `None` without a reply tuple.
     pub fn nat(&self) -> Option<NatKind> {
         match self.status {
             Some(status) => Some(NatKind::of(status)),
@@ -488,8 +493,8 @@ impl Conntrack<'_> {
         }
     }
 
-    /// A number for the entry from its beginning to its end: 32 bits of the kernel's id, which is a keyed hash, and 32
-    /// bits of a hash of the original tuple. A million entries rarely have two with the same number.
+    /// A number for the entry that stays the same for its life: 32 bits of the kernel's id, which is a keyed hash, and
+    /// 32 bits of a hash of the original tuple. Two of a million entries rarely have the same number.
     pub fn lifetime_key(&self) -> u64 {
         let CtTuple { src, dst, src_part, dst_part, proto, .. } = self.orig;
         let ports = u64::from(src_part) << 32 | u64::from(dst_part) << 8 | u64::from(proto);
@@ -502,7 +507,7 @@ impl Conntrack<'_> {
         self.reply.proto != 0 || self.status.is_some()
     }
 
-    /// Address and port of who answers. By the status where it is known: of ICMP the tuples always differ.
+    /// Address and port of the host that replies. Uses the status if known, because the tuples of ICMP always differ.
     pub fn backend(&self) -> Option<(Addr, Option<u16>)> {
         let rewritten = self.status.is_none_or(|status| status.has(CtStatus::DST_NAT));
         let is_reply = rewritten && self.has_reply();
@@ -519,45 +524,45 @@ impl Conntrack<'_> {
         is_source_rewritten.then(|| (self.reply.dst, self.reply.dport()))
     }
 
-    /// The zone, of one direction alone if need be; `None` is the usual one.
+    /// The zone, even if it applies to only one direction; `None` is the default zone.
     pub fn told_zone(&self) -> Option<u16> {
         self.zone.or(self.orig.zone).or(self.reply.zone)
     }
 }
 
-/// A connection that a helper waits for. Borrows the receive buffer.
+/// A connection that a helper expects. Borrows the receive buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Expectation<'b> {
-    /// netns inode of the namespace it belongs to.
+    /// Inode of its network namespace.
     pub netns_id: u64,
     /// 2 AF_INET, 10 AF_INET6.
     pub family: u8,
-    /// What the connection will look like.
+    /// The expected tuple.
     pub tuple: CtTuple,
-    /// Which bits of it matter: a port 0 here is any port.
+    /// The bits of the tuple that must match: a port mask of 0 matches any port.
     pub mask: CtTuple,
-    /// The connection in which it was announced, by its original direction.
+    /// The original direction of the connection that announced it.
     pub master: CtTuple,
-    /// Seconds until it is given up.
+    /// Seconds until the expectation expires.
     pub timeout_s: Option<u32>,
     /// Id (CTA_EXPECT_ID).
     pub id: Option<u32>,
-    /// Name of the helper, without NUL.
+    /// Name of the helper, without the NUL.
     pub helper: Option<&'b [u8]>,
     /// Zone.
     pub zone: Option<u16>,
-    /// `NF_CT_EXPECT_…`: 1 permanent, 2 inactive, 4 made from user space.
+    /// `NF_CT_EXPECT_…`: 1 permanent, 2 inactive, 4 created from user space.
     pub flags: Option<u32>,
-    /// Class within the helper.
+    /// Expectation class within the helper.
     pub class: Option<u32>,
-    /// What the connection gets when it comes: direction (0 original, 1 reply) and tuple.
+    /// The NAT applied to the connection when it arrives: direction (0 original, 1 reply) and tuple.
     pub nat: Option<(u32, CtTuple)>,
-    /// Name of the kernel's function that will be called, without NUL.
+    /// Name of the kernel function that will be called, without the NUL.
     pub function: Option<&'b [u8]>,
 }
 
 impl Expectation<'_> {
-    /// Nothing known.
+    /// An expectation with all values unset.
     pub const EMPTY: Expectation<'static> = Expectation {
         netns_id: 0,
         family: 0,

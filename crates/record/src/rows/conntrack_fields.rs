@@ -1,11 +1,11 @@
-//! The field table of connection tracking: what stands here is a column, a filter word, a JSON key and a line of the
-//! schema.
+//! The field table of conntrack entries. Each entry of the table defines a column, a filter word, a JSON key and a
+//! line of the schema.
 
 use super::conntrack::{Conntrack, CtCounters, CtState, CtStatus, CtTuple, NatKind, ip_proto, nat_need as need};
 use crate::table::fields;
 use crate::{Addr, Field, Key, LookupId, Owner, Show, Table, Value};
 
-/// The table of connection-tracking entries.
+/// The table of conntrack entries.
 #[derive(Clone, Copy, Debug)]
 pub enum Nat {}
 
@@ -26,7 +26,7 @@ fn family<'r>(row: &Conntrack<'_>) -> Value<'r> {
 }
 
 fn side<'r>(row: &Conntrack<'_>, value: impl FnOnce(&CtTuple) -> Value<'r>) -> Value<'r> {
-    // A connection that is only expected has no reply yet.
+    // An expected connection has no reply tuple yet.
     if row.has_reply() { value(&row.reply) } else { Value::Null }
 }
 
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(view(&snat), ["snat", "10.0.0.1:4000", "10.0.0.7:1024", "10.0.0.2:53", "10.0.0.2:53"]);
         let both = row(3 << 4, tuple(6, (1, 4000), (2, 8080)), tuple(6, (9, 80), (7, 1024)));
         assert_eq!(view(&both), ["both", "10.0.0.1:4000", "10.0.0.7:1024", "10.0.0.2:8080", "10.0.0.9:80"]);
-        // An ICMP answer is of another type than its question: the tuples differ without any rewriting.
+        // An ICMP reply has a different type than the request, so the tuples differ even without rewriting.
         let ping = row(1 << 4, tuple(1, (1, 77), (2, 0x0800)), tuple(1, (2, 77), (7, 0)));
         assert_eq!(view(&ping), ["snat", "10.0.0.1", "10.0.0.7", "10.0.0.2", "10.0.0.2"]);
         assert_eq!((cell(&ping, "icmp_type"), cell(&ping, "icmp_id")), ("U64(8)".into(), "U64(77)".into()));

@@ -1,11 +1,11 @@
-//! Counters of the kernel with what they changed by in a window of time, one row each (`counters`).
+//! Kernel counters and their changes during a time window, one row per counter (`counters`).
 
 use crate::named_enum::named_enum;
 use crate::table::table;
 use crate::{Key, LookupId, Show, Value};
 
 named_enum! {
-    /// Where the kernel keeps a counter.
+    /// The kernel interface that a counter is read from.
     pub enum CounterSource {
         /// /proc/net/snmp
         Snmp => "snmp",
@@ -17,19 +17,19 @@ named_enum! {
         Sockstat => "sockstat",
         /// /proc/net/sockstat6
         Sockstat6 => "sockstat6",
-        /// /proc/net/softnet_stat, of each CPU.
+        /// /proc/net/softnet_stat, per CPU.
         Softnet => "softnet",
-        /// /proc/net/stat/arp_cache and ndisc_cache, of all CPUs.
+        /// /proc/net/stat/arp_cache and ndisc_cache, summed over all CPUs.
         Neigh => "neigh",
-        /// RTM_GETLINK, of each interface.
+        /// RTM_GETLINK, per interface.
         Iface => "iface",
-        /// RTM_GETQDISC, of each queueing discipline.
+        /// RTM_GETQDISC, per queueing discipline.
         Qdisc => "qdisc",
-        /// The interface's driver (`ethtool -S`), with names of its own.
+        /// The interface's driver (`ethtool -S`), with names chosen by the driver.
         Driver => "driver",
-        /// DEVLINK_CMD_TRAP_GET, of each trap of a device.
+        /// DEVLINK_CMD_TRAP_GET, per trap of a device.
         Trap => "trap",
-        /// ctnetlink or /proc/net/stat/nf_conntrack, of all CPUs.
+        /// ctnetlink or /proc/net/stat/nf_conntrack, summed over all CPUs.
         Conntrack => "conntrack",
     }
 }
@@ -37,21 +37,21 @@ named_enum! {
 named_enum! {
     /// The kind of a counter's values.
     pub enum CounterKind {
-        /// Only grows: what matters is the difference.
+        /// Only increases: the difference is relevant.
         Counter => "counter",
-        /// Goes up and down, or is set: what matters is the value.
+        /// Increases and decreases, or is set: the value is relevant.
         Gauge => "gauge",
     }
 }
 
 named_enum! {
-    /// What is special about the difference of a counter.
+    /// A remark about the difference of a counter.
     pub enum CounterNote {
-        /// The first reading did not have it.
+        /// The first reading did not contain the counter.
         New => "new",
-        /// It passed the end of its 32 bits; the difference is right all the same.
+        /// The counter wrapped around at 32 bits; the difference is still correct.
         Wrapped => "wrapped",
-        /// It is smaller than before, so it began anew; the difference is unknown.
+        /// The counter is smaller than before, so it was reset; the difference is unknown.
         Reset => "reset",
     }
 }
@@ -61,40 +61,40 @@ named_enum! {
 pub struct Counter<'b> {
     /// Inode of the network namespace; `None` for counters of the whole host.
     pub netns_id: Option<u64>,
-    /// Where the kernel keeps it.
+    /// The kernel interface that it was read from.
     pub source: CounterSource,
-    /// Its name, as `nstat` writes it; of a driver as that writes it.
+    /// Its name as `nstat` writes it; for a driver's counter the driver's own name.
     pub name: &'b [u8],
     /// Name of its interface.
     pub iface: Option<&'b [u8]>,
-    /// Number of that interface; 0: none.
+    /// Index of that interface; 0 if there is no interface.
     pub ifindex: u32,
-    /// True if that interface is made by software, and no card: the kernel tells its kind.
+    /// True if that interface is a software interface without a network card, as its kind in the kernel shows.
     pub is_virtual: bool,
-    /// True of a trap by which a device drops packets, and so counts losses.
+    /// True for a trap with which a device drops packets, so that its counter counts losses.
     pub is_drop_trap: bool,
     /// Its CPU.
     pub cpu: Option<u32>,
     /// Its queueing discipline, as `tc qdisc` writes it: `fq_codel 8001: parent 1:2`.
     pub qdisc: Option<&'b [u8]>,
-    /// Its interface, CPU, queueing discipline or device; empty if it is of the namespace.
+    /// Its interface, CPU, queueing discipline or device; empty if the counter belongs to the namespace.
     pub object: &'b [u8],
     /// Its value at the end of the window.
     pub value: i128,
-    /// What it changed by; `None` if that is unknown.
+    /// The change during the window; `None` if unknown.
     pub delta: Option<i128>,
-    /// The window in nanoseconds; `None` before there was a first reading.
+    /// The window in nanoseconds; `None` without a first reading.
     pub window_ns: Option<u64>,
-    /// What its values mean.
+    /// The kind of its values.
     pub kind: CounterKind,
-    /// What is special about the difference.
+    /// A remark about the difference.
     pub note: Option<CounterNote>,
-    /// The sentence; empty for counters that this program does not know.
+    /// A sentence about its meaning; empty for counters that this program does not know.
     pub meaning: &'static str,
 }
 
 impl Counter<'_> {
-    /// Thousandths of the difference by the second; `None` for gauges.
+    /// The difference per second, in thousandths; `None` for gauges.
     fn per_s(&self) -> Option<u64> {
         let window_ns = u128::from(self.window_ns.filter(|ns| *ns > 0)?);
         let delta = u128::try_from(self.delta.filter(|_| self.kind == CounterKind::Counter)?).ok()?;
@@ -102,15 +102,15 @@ impl Counter<'_> {
     }
 }
 
-/// True if `name` is `pattern` with a number for its `#`, as names of queues' counters have; a pattern without a `#` is
-/// a name.
+/// True if `name` matches `pattern` with a number in place of the `#`, as in the names of per-queue counters. A
+/// pattern without a `#` must equal the name.
 pub fn is_numbered(pattern: &str, name: &[u8]) -> bool {
     let Some((before, behind)) = pattern.split_once('#') else { return pattern.as_bytes() == name };
     let number = name.strip_prefix(before.as_bytes()).and_then(|rest| rest.strip_suffix(behind.as_bytes()));
     number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
 }
 
-/// A number that may be negative; null if it is none of 64 bits.
+/// A number that may be negative; null if it does not fit in 64 bits.
 fn number(n: i128) -> Value<'static> {
     match (u64::try_from(n), i64::try_from(n)) {
         (Ok(n), _) => Value::U64(n),
@@ -120,7 +120,7 @@ fn number(n: i128) -> Value<'static> {
 }
 
 table! {
-    /// The table of the kernel's counters (`counters`).
+    /// The table of kernel counters (`counters`).
     pub enum KernelCounters of Counter = "counters";
 
     /// Name of the network namespace; its number where it has none; null for counters of the whole host.

@@ -1,21 +1,21 @@
-//! What CPUs do in the kernel's network code, by samples (`doctor softirq`).
+//! CPU samples of the kernel's network code (`doctor softirq`).
 
 use crate::named_enum::named_enum;
 use crate::table::table;
 use crate::{Show, Value};
 
 named_enum! {
-    /// A part of the kernel's network code, or what else a CPU does.
+    /// A part of the kernel's network code, or another activity of a CPU.
     pub enum CodeGroup {
         /// Connection tracking.
         Conntrack => "conntrack",
         /// NAT.
         Nat => "nat",
-        /// Rules of nftables and iptables.
+        /// nftables and iptables rules.
         Rules => "rules",
         /// Bridges.
         Bridge => "bridge",
-        /// Routes and neighbours.
+        /// Routing and neighbours.
         Routing => "routing",
         /// IP, ICMP, IPsec.
         Ip => "ip",
@@ -25,40 +25,40 @@ named_enum! {
         Udp => "udp",
         /// Sockets.
         Socket => "socket",
-        /// Copies for packet sockets.
+        /// Copies of packets for packet sockets.
         Tap => "tap",
         /// BPF programs.
         Bpf => "bpf",
         /// Queueing disciplines.
         Qdisc => "qdisc",
-        /// Drivers of interfaces.
+        /// Network drivers.
         Driver => "driver",
-        /// Receiving and sending between driver and protocol.
+        /// Code between driver and protocol, for receiving and sending.
         Core => "core",
-        /// Making and freeing packet buffers.
+        /// Allocating and freeing packet buffers.
         Buffers => "buffers",
-        /// Copying of packet data.
+        /// Copying packet data.
         Copy => "copy",
-        /// Setting up: requests by netlink, namespaces.
+        /// Configuration: netlink requests, namespaces.
         Setup => "setup",
-        /// Softirqs that are not the network's.
+        /// Softirqs outside the network code.
         Softirq => "softirq",
         /// The rest of the kernel.
         Kernel => "kernel",
-        /// Programs.
+        /// User space.
         User => "user",
-        /// Nothing.
+        /// The CPU is idle.
         Idle => "idle",
     }
 }
 
 impl CodeGroup {
-    /// True for the network, and for softirqs.
+    /// True for network code and for other softirqs.
     pub fn is_network(self) -> bool {
         self <= CodeGroup::Softirq
     }
 
-    /// The group's meaning in a sentence.
+    /// The meaning of the group, as a sentence.
     pub fn about(self) -> &'static str {
         match self {
             CodeGroup::Conntrack => "connection tracking: looks up, makes and ages entries, puts fragments together",
@@ -87,11 +87,11 @@ impl CodeGroup {
 }
 
 named_enum! {
-    /// What the kernel worked for when a sample was taken.
+    /// The context in which the kernel was running when a sample was taken.
     pub enum CodeContext {
-        /// Packets that arrived, or whose sending was put off.
+        /// Packets that arrived, or whose transmission was deferred.
         Softirq => "softirq",
-        /// A call of a program, or a thread of the kernel.
+        /// A system call of a program, or a kernel thread.
         Process => "process",
     }
 }
@@ -101,26 +101,26 @@ named_enum! {
 pub struct CpuGroup<'b> {
     /// The group.
     pub group: CodeGroup,
-    /// The CPU; none: all of them.
+    /// The CPU; `None` for the sum of all CPUs.
     pub cpu: Option<u32>,
-    /// Samples; unknown without samples.
+    /// Number of samples; `None` if nothing was sampled.
     pub samples: Option<u64>,
-    /// Thousandths of a percent of one CPU.
+    /// CPU time in thousandths of a percent of one CPU.
     pub percent: u64,
-    /// Of that in softirqs; unknown for what is no kernel code.
+    /// The part of it that was spent in softirqs; `None` for groups outside the kernel.
     pub softirq_percent: Option<u64>,
-    /// The CPU that spends most on it, with thousandths of a percent.
+    /// The CPU that spends most time in the group, and that time in thousandths of a percent.
     pub busiest: Option<(u32, u64)>,
-    /// The function of the group that was met most often; empty if there is none.
+    /// The most frequently sampled function of the group; empty if unknown.
     pub function: &'b [u8],
-    /// Its part of the group's samples, in thousandths of a percent.
+    /// Its share of the group's samples, in thousandths of a percent.
     pub function_percent: Option<u64>,
-    /// How long samples were taken.
+    /// Duration of the sampling.
     pub window_ns: u64,
 }
 
 table! {
-    /// The table of what CPUs do in network code (`doctor softirq`).
+    /// The table of CPU samples of network code (`doctor softirq`).
     pub enum CpuGroups of CpuGroup = "doctor softirq";
 
     /// The part of the kernel, by the innermost function of the call chain that belongs to one.
@@ -150,29 +150,29 @@ table! {
     window_us: DurationUs = own(|row| Value::U64(row.window_ns / 1000)), show Show::Wide;
 }
 
-/// Samples with one call chain.
+/// Samples with the same call chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CallChain<'b> {
     /// The group.
     pub group: CodeGroup,
-    /// What the kernel worked for.
+    /// The context in which the kernel was running.
     pub context: CodeContext,
-    /// Samples on all CPUs.
+    /// Number of samples on all CPUs.
     pub samples: u64,
-    /// Thousandths of a percent of one CPU.
+    /// CPU time in thousandths of a percent of one CPU.
     pub percent: u64,
-    /// The CPU on which it was met most often.
+    /// The CPU on which it was sampled most often.
     pub cpu: u32,
     /// The innermost function.
     pub innermost: &'b [u8],
-    /// The function that decided the group; empty if there is none.
+    /// The function that determined the group; empty if no function did.
     pub function: &'b [u8],
-    /// The functions, the innermost first, joined by commas.
+    /// The functions, innermost first, joined by commas.
     pub stack: &'b [u8],
 }
 
 table! {
-    /// The table of call chains of the kernel's network code (`doctor softirq --stack`).
+    /// The table of call chains of network code in the kernel (`doctor softirq --stack`).
     pub enum CallChains of CallChain = "doctor softirq --stack";
 
     /// Samples with this call chain, on all CPUs.

@@ -1,31 +1,32 @@
-//! What a row of `--watch` knows of the round before: whether it is new, and how fast its counters grow.
+//! The result of comparing a row of `--watch` with the previous round: whether it is new, and how fast its counters
+//! grow.
 //!
-//! Rows carry it by reference, because nearly all rows of other runs have nothing of it. Who remembers the rounds and
-//! computes this is the engine's business (`engine::watched`).
+//! Rows hold it by reference, because nearly all rows outside `--watch` have no such result. The engine remembers the
+//! rounds and compares them (`engine::watched`).
 
 use crate::named_enum::named_enum;
 use crate::{Table, Value};
 
 named_enum! {
-    /// What happened to a row since the round before.
+    /// The change of a row since the previous round.
     pub enum Change {
-        /// It was not there.
+        /// The previous round did not contain the row.
         New => "new",
-        /// It was there.
+        /// The previous round contained the row.
         Kept => "kept",
-        /// It was there, and is no more: this row tells what was known of it.
+        /// The row has disappeared; its values are those last seen.
         Gone => "gone",
     }
 }
 
-/// Counters of a row that only grow, wherever a backend has them from.
+/// Counters of a row that only increase, from any backend.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
     /// Bytes received.
     pub bytes_in: u64,
     /// Bytes sent.
     pub bytes_out: u64,
-    /// Segments received; the kernel counts in 32 bits.
+    /// Segments received; the kernel uses 32 bits.
     pub segs_in: u32,
     /// Segments sent; 32 bits.
     pub segs_out: u32,
@@ -33,7 +34,7 @@ pub struct Counters {
     pub retrans: u32,
 }
 
-/// Two readings of a row's counters. A rate is computed when it is asked for: nobody shows all of them.
+/// Two readings of a row's counters. Each rate is computed on demand, because few users show all of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rate {
     /// The earlier reading.
@@ -45,7 +46,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Bytes received per second, rounded like all rates; `None` if the counter went backwards or no time passed.
+    /// Bytes received per second, rounded like all rates; `None` if the counter decreased or no time passed.
     pub fn bytes_in_per_s(&self) -> Option<u64> {
         self.per_s(self.now.bytes_in.checked_sub(self.before.bytes_in)?)
     }
@@ -55,12 +56,12 @@ impl Rate {
         self.per_s(self.now.bytes_out.checked_sub(self.before.bytes_out)?)
     }
 
-    /// Bytes received and sent per second, added; `None` if either rate is unknown.
+    /// Sum of the bytes received and sent per second; `None` if either rate is unknown.
     pub fn bytes_per_s(&self) -> Option<u64> {
         Some(self.bytes_in_per_s()?.saturating_add(self.bytes_out_per_s()?))
     }
 
-    // A counter of 32 bits that is smaller than before has run over: a socket's never begins again.
+    // A 32-bit counter that is smaller than before has wrapped around: the counters of a socket are never reset.
 
     /// Segments received per second.
     pub fn segs_in_per_s(&self) -> Option<u64> {
@@ -90,17 +91,17 @@ impl Rate {
     }
 }
 
-/// What is known of a row by comparing it with the round before.
+/// The result of comparing a row with the previous round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RowDiff {
-    /// `None` in the first round, and where the round before was not whole.
+    /// `None` in the first round, and if the previous round was incomplete.
     pub change: Option<Change>,
-    /// `None` for a row without counters, or that was not there before.
+    /// `None` for a row without counters, or a row that is new.
     pub rate: Option<Rate>,
 }
 
 impl RowDiff {
-    /// The cell of the field `change`.
+    /// The cell of field `change`.
     pub(super) fn change<'r>(diff: Option<&RowDiff>) -> Value<'r> {
         diff.and_then(|w| w.change).map_or(Value::Null, |change| Value::Name(change.name()))
     }
@@ -111,36 +112,36 @@ impl RowDiff {
     }
 }
 
-/// What tells a row from all others, in this round and the next.
+/// The key that distinguishes a row from all others, in this round and the next.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Identity {
     /// Network namespace.
     pub netns_id: u64,
-    /// Nearly unique in it: [`DiffTable::is_same`] tells the rest.
+    /// Nearly unique in the namespace: [`DiffTable::is_same`] resolves collisions.
     pub id: u64,
 }
 
-/// A table whose rows can be found again in the next round.
+/// A table whose rows can be recognized in the next round.
 pub trait DiffTable: Table {
-    /// What is kept of a row for the time when it is gone.
+    /// The data saved from a row, to show it after it has disappeared.
     type Kept;
 
-    /// Which row it is; `secret` keeps strangers from choosing addresses that pass for others.
+    /// The identity of a row. `secret` prevents remote peers from choosing addresses that collide.
     fn identity(row: &Self::Row<'_>, secret: u64) -> Identity;
 
-    /// False if another row has the identity of the one that was kept.
+    /// False if the row has the same identity as the saved row but is a different one.
     fn is_same(kept: &Self::Kept, row: &Self::Row<'_>) -> bool;
 
     /// Its counters, if the backend has them.
     fn counters(row: &Self::Row<'_>) -> Option<Counters>;
 
-    /// What to keep of it.
+    /// Saves the data of a row.
     fn keep(row: &Self::Row<'_>) -> Self::Kept;
 
-    /// The row with what is known of it.
+    /// The row with the result of its comparison.
     fn with_diff<'w>(row: &'w Self::Row<'_>, diff: &'w RowDiff) -> Self::Row<'w>;
 
-    /// The row of something that is gone.
+    /// The row for something that has disappeared.
     fn gone<'w>(identity: Identity, kept: &'w Self::Kept, diff: &'w RowDiff) -> Self::Row<'w>;
 }
 

@@ -1,15 +1,15 @@
-//! The rule that dropped packets, as far as it is known.
+//! The rule that dropped packets, as far as known.
 
 use crate::named_enum::named_enum;
 
 named_enum! {
-    /// How certain it is that a rule dropped the packets.
+    /// The certainty that a rule dropped the packets.
     pub enum RuleBasis {
-        /// No other rule or policy can have dropped them.
+        /// Only this rule or policy can have dropped them.
         Certain => "certain",
-        /// Its counter has moved by as many packets; others can have dropped them, too.
+        /// Its counter increased by the same number of packets; other rules can also have dropped them.
         Counter => "counter",
-        /// It is one of several that can have dropped them.
+        /// It is one of several rules that can have dropped them.
         Candidates => "candidates",
     }
 }
@@ -17,16 +17,16 @@ named_enum! {
 /// Cells of the rule, or of the rules, that dropped packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DroppingRule<'b> {
-    /// The rule with its text, or the places of several.
+    /// The rule as text, or the places of several rules.
     pub text: &'b [u8],
-    /// How certain it is.
+    /// The certainty.
     pub basis: RuleBasis,
-    /// How many rules and policies can have dropped the packets.
+    /// Number of rules and policies that can have dropped the packets.
     pub candidates: u64,
-    /// Family and name of the table; `None` where there are several rules.
+    /// Family and name of the table; `None` if there are several rules.
     pub table: Option<&'b str>,
-    /// Name of the chain; `None` where there are several rules.
+    /// Name of the chain; `None` if there are several rules.
     pub chain: Option<&'b str>,
-    /// Number of the rule in its table; `None` where there are several, and of a policy.
+    /// Handle of the rule in its table; `None` for several rules and for a policy.
     pub handle: Option<u64>,
 }

@@ -1,6 +1,6 @@
-//! What only vsock, TIPC and AF_XDP sockets have.
+//! Fields that only vsock, TIPC and AF_XDP sockets have.
 
-/// Type of a socket (SOCK_STREAM and so on, the kernel's numbers): vsock and TIPC.
+/// Type of a vsock or TIPC socket (SOCK_STREAM and so on, the kernel's numbers).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SockType(pub u8);
 
@@ -13,57 +13,57 @@ impl SockType {
     pub const RDM: SockType = SockType(4);
     /// SOCK_SEQPACKET
     pub const SEQPACKET: SockType = SockType(5);
-    /// Native words by number.
+    /// Our words by number.
     pub const NAMES: &'static [&'static str] = &["unknown", "stream", "dgram", "raw", "rdm", "seqpacket"];
 
-    /// The native word.
+    /// Our word for the type.
     pub fn name(self) -> &'static str {
         Self::NAMES.get(usize::from(self.0)).copied().unwrap_or("unknown")
     }
 }
 
-/// What only vsock sockets have: between a virtual machine and its host.
+/// Fields of vsock sockets, which connect a virtual machine with its host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VsockPart {
     /// Stream, datagram, seqpacket.
     pub kind: SockType,
-    /// Our machine and port; all ones is any.
+    /// CID and port of the local end; all ones means any.
     pub local: (u32, u32),
-    /// The other end; all ones is none.
+    /// CID and port of the peer; all ones means unconnected.
     pub peer: (u32, u32),
 }
 
-/// The other end of a TIPC connection.
+/// The peer of a TIPC connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TipcConnection {
     /// Number of its node.
     pub node: u32,
     /// Its port.
     pub port: u32,
-    /// The service that was asked for by name: type and instance.
+    /// The service that was requested by name: type and instance.
     pub service: Option<(u32, u32)>,
 }
 
-/// What only TIPC sockets have (include/uapi/linux/tipc_netlink.h, `TIPC_NLA_SOCK_*`).
+/// Fields of TIPC sockets (include/uapi/linux/tipc_netlink.h, `TIPC_NLA_SOCK_*`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TipcPart {
     /// Stream, datagram, rdm, seqpacket.
     pub kind: SockType,
-    /// Our node; 0 for one without a network.
+    /// The local node; 0 if it has no network.
     pub node: u32,
-    /// Our port.
+    /// The local port.
     pub port: u32,
-    /// The other end.
+    /// The connection, if there is one.
     pub connection: Option<TipcConnection>,
-    /// Bound to a service.
+    /// True if bound to a service.
     pub published: bool,
-    /// Waits because a link is full.
+    /// True if it waits because a link is congested.
     pub link_congested: bool,
-    /// Waits because the connection's peer is slow.
+    /// True if it waits because the connection's peer is slow.
     pub connection_congested: bool,
     /// Messages dropped.
     pub drops: Option<u32>,
-    /// Number of the group that it joined.
+    /// Number of the joined group.
     pub group: Option<u32>,
 }
 
@@ -71,7 +71,7 @@ impl TipcPart {
     /// Words of [`TipcPart::congested`].
     pub const CONGESTED: &'static [&'static str] = &["none", "link", "connection"];
 
-    /// What it waits for.
+    /// The congested part that it waits for.
     pub fn congested(&self) -> &'static str {
         match (self.link_congested, self.connection_congested) {
             (true, _) => "link",
@@ -84,57 +84,57 @@ impl TipcPart {
 /// Memory that an AF_XDP socket shares with the kernel (include/uapi/linux/xdp_diag.h, `struct xdp_diag_umem`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct XdpUmem {
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Its number on this host.
+    /// Its id on this host.
     pub id: u32,
-    /// Pages.
+    /// Number of pages.
     pub pages: u32,
-    /// Bytes of a chunk, which holds a packet.
+    /// Bytes per chunk; a chunk holds one packet.
     pub chunk_size: u32,
-    /// Bytes left free before each packet.
+    /// Bytes reserved before each packet.
     pub headroom: u32,
-    /// Interface of the socket that it was made for.
+    /// Interface of the socket for which it was created.
     pub ifindex: u32,
     /// Queue of that socket.
     pub queue: u32,
-    /// Flags: 1 without copying.
+    /// Flags: 1 means zero-copy.
     pub flags: u32,
-    /// Sockets that share it.
+    /// Number of sockets that share it.
     pub refs: u32,
 }
 
 /// Counters of an AF_XDP socket (`struct xdp_diag_stats`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct XdpStats {
-    /// Packets dropped for want of room.
+    /// Packets dropped for lack of space.
     pub rx_dropped: u64,
-    /// Descriptors of the fill ring that made no sense.
+    /// Invalid descriptors in the fill ring.
     pub rx_invalid: u64,
     /// Packets dropped because the receive ring was full.
     pub rx_full: u64,
-    /// Times that the fill ring was empty.
+    /// Number of times the fill ring was empty.
     pub fill_empty: u64,
-    /// Descriptors of the send ring that made no sense.
+    /// Invalid descriptors in the transmit ring.
     pub tx_invalid: u64,
-    /// Times that the send ring was empty.
+    /// Number of times the transmit ring was empty.
     pub tx_empty: u64,
 }
 
-/// What only AF_XDP sockets have. Of a ring the number of its places is known.
+/// Fields of AF_XDP sockets. For each ring the number of entries is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct XdpPart {
-    /// The interface's queue; `None` if the kernel was not asked. Means something only with an interface.
+    /// The interface's queue; `None` if not requested from the kernel. Meaningful only together with an interface.
     pub queue: Option<u32>,
     /// Ring of received packets.
     pub rx_ring: Option<u32>,
-    /// Ring of packets to be sent.
+    /// Ring of packets to send.
     pub tx_ring: Option<u32>,
     /// Memory of the packets.
     pub umem: Option<XdpUmem>,
-    /// Ring of chunks given to the kernel.
+    /// Ring of chunks passed to the kernel.
     pub fill_ring: Option<u32>,
-    /// Ring of chunks given back.
+    /// Ring of chunks returned by the kernel.
     pub completion_ring: Option<u32>,
     /// Counters.
     pub stats: Option<XdpStats>,

@@ -1,13 +1,13 @@
-//! What only packet, netlink and MPTCP sockets have, and the rarer families: a part beside the row, so that the row of
-//! a TCP socket stays small.
+//! Fields that only packet, netlink and MPTCP sockets and rarer families have. They are stored outside the row, so
+//! that the row of a TCP socket stays small.
 
 use super::nested::{self, u32_at, u64_at};
 use super::{SctpPart, TipcPart, VsockPart, XdpPart};
 
-/// The part of a row that few sockets have. Lives in the decoder's frame; the row points to it.
+/// The part of a row that few sockets have. It is on the decoder's stack; the row points to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FamilyExtras<'b> {
-    /// IP protocol of a raw socket: what an ordinary socket's local port is to others.
+    /// IP protocol of a raw socket, which takes the place of a local port.
     pub ip_protocol: Option<u8>,
     /// A packet socket.
     pub packet: Option<PacketPart<'b>>,
@@ -26,7 +26,7 @@ pub struct FamilyExtras<'b> {
 }
 
 impl FamilyExtras<'_> {
-    /// Nothing known.
+    /// All values unset.
     pub const EMPTY: FamilyExtras<'static> = FamilyExtras {
         ip_protocol: None,
         packet: None,
@@ -44,14 +44,14 @@ impl FamilyExtras<'_> {
 pub struct PacketType(pub u8);
 
 impl PacketType {
-    /// SOCK_DGRAM: without the link layer's header.
+    /// SOCK_DGRAM: without the link-layer header.
     pub const DGRAM: PacketType = PacketType(2);
-    /// SOCK_RAW: with it.
+    /// SOCK_RAW: with the link-layer header.
     pub const RAW: PacketType = PacketType(3);
-    /// Native words.
+    /// Our words for the types.
     pub const NAMES: &'static [&'static str] = &["dgram", "raw", "packet", "unknown"];
 
-    /// The native word.
+    /// Our word for the type.
     pub fn name(self) -> &'static str {
         match self.0 {
             2 => "dgram",
@@ -65,37 +65,37 @@ impl PacketType {
 /// A ring of a packet socket (include/uapi/linux/packet_diag.h, `struct packet_diag_ring`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PacketRing {
-    /// Bytes of a block.
+    /// Bytes per block.
     pub block_size: u32,
-    /// Blocks.
+    /// Number of blocks.
     pub blocks: u32,
-    /// Bytes of a frame; of TPACKET_V3 only a unit of counting.
+    /// Bytes per frame; TPACKET_V3 uses it only for accounting.
     pub frame_size: u32,
-    /// Frames.
+    /// Number of frames.
     pub frames: u32,
-    /// Milliseconds after which a block that is not full is given out (TPACKET_V3).
+    /// Milliseconds after which a partly filled block is delivered (TPACKET_V3).
     pub retire_ms: u32,
-    /// Bytes of the program's own in each block.
+    /// Bytes in each block that are reserved for the program.
     pub private_size: u32,
     /// Feature bits.
     pub features: u32,
 }
 
-/// How the packets of a fanout group are spread, `PACKET_FANOUT_*` of include/uapi/linux/if_packet.h.
+/// How the packets of a fanout group are distributed, `PACKET_FANOUT_*` of include/uapi/linux/if_packet.h.
 pub(super) const FANOUT_NAMES: &[&str] = &["hash", "lb", "cpu", "rollover", "rnd", "qm", "cbpf", "ebpf", "unknown"];
 
-/// What only packet sockets have.
+/// Fields of packet sockets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketPart<'b> {
     /// Raw or datagram.
     pub kind: PacketType,
-    /// Protocol of the frames it takes, host order: 3 is every one, 0 none.
+    /// Protocol of the frames it receives, in host order: 3 means all, 0 none.
     pub ethertype: u16,
     /// TPACKET version of the ring: 0, 1, 2 are TPACKET_V1, V2, V3.
     pub version: Option<u32>,
-    /// Bytes left free before each packet of a ring.
+    /// Bytes reserved before each packet of a ring.
     pub reserve: Option<u32>,
-    /// Longest packet that is copied to the queue as well.
+    /// Length of the longest packet that is also copied to the queue.
     pub copy_thresh: Option<u32>,
     /// Kind of time stamps.
     pub timestamp: Option<u32>,
@@ -103,19 +103,19 @@ pub struct PacketPart<'b> {
     pub flags: Option<u32>,
     /// Ring of received packets.
     pub rx_ring: Option<PacketRing>,
-    /// Ring of packets to be sent.
+    /// Ring of packets to send.
     pub tx_ring: Option<PacketRing>,
-    /// Fanout group: number in the lower half, type in the upper.
+    /// Fanout group: id in the lower half, type in the upper half.
     pub fanout: Option<u32>,
-    /// Memberships: `struct packet_diag_mclist`, one after the other.
+    /// Memberships: an array of `struct packet_diag_mclist`.
     pub members: Option<&'b [u8]>,
-    /// The classic BPF program: eight bytes an instruction.
+    /// The classic BPF program: eight bytes per instruction.
     pub filter: Option<&'b [u8]>,
-    /// The same as text.
+    /// `filter` as text.
     pub filter_text: &'b [u8],
 }
 
-/// Bytes of a `struct packet_diag_mclist`.
+/// Size of a `struct packet_diag_mclist` in bytes.
 const MEMBER: usize = 44;
 
 /// TPACKET_V3, include/uapi/linux/if_packet.h.
@@ -124,7 +124,7 @@ const BY_BLOCK: u32 = 2;
 const RUNNING: u32 = 1;
 
 impl<'b> PacketPart<'b> {
-    /// A socket of which nothing but the type and the protocol is known.
+    /// A socket for which only the type and the protocol are known.
     pub fn new(kind: PacketType, ethertype: u16) -> PacketPart<'b> {
         PacketPart {
             kind,
@@ -143,23 +143,23 @@ impl<'b> PacketPart<'b> {
         }
     }
 
-    /// How many memberships (PACKET_ADD_MEMBERSHIP) it has.
+    /// Number of memberships (PACKET_ADD_MEMBERSHIP).
     pub fn memberships(&self) -> Option<u64> {
         self.members.map(|members| (members.len() / MEMBER) as u64)
     }
 
-    /// Instructions of the filter.
+    /// Number of instructions in the filter.
     pub fn filter_len(&self) -> Option<u64> {
         self.filter.map(|filter| (filter.len() / 8) as u64)
     }
 
-    /// Milliseconds that the ring keeps a packet at most while packets are few; `None` if nothing is known of it.
+    /// The maximum time in milliseconds that the ring holds a packet back when traffic is low; `None` if unknown.
     pub fn late_ms(&self) -> Option<u32> {
         let by_block = self.rx_ring.filter(|_| self.version == Some(BY_BLOCK));
         self.version.map(|_| by_block.map_or(0, |ring| ring.retire_ms))
     }
 
-    /// Why packets are given out late or at once, as a sentence.
+    /// Why packets are delivered late or immediately, as a sentence.
     pub fn late_why(&self) -> Option<&'static str> {
         let is_running = self.flags? & RUNNING != 0;
         Some(match (self.rx_ring, self.version?) {
@@ -173,24 +173,25 @@ impl<'b> PacketPart<'b> {
         })
     }
 
-    /// Number of the fanout group.
+    /// Id of the fanout group.
     pub fn fanout_id(&self) -> Option<u16> {
         self.fanout.map(|fanout| fanout as u16)
     }
 
-    /// How the group's packets are spread. (The bits above are flags: 0x10 rollover, 0x20 unique id, 0x80 defragment.)
+    /// How the packets of the group are distributed. (The bits above are flags: 0x10 rollover, 0x20 unique id, 0x80
+    /// defragment.)
     pub fn fanout_type(&self) -> Option<&'static str> {
         let kind = usize::from((self.fanout? >> 16) as u8 & 0xf);
         FANOUT_NAMES.get(kind).or(FANOUT_NAMES.last()).copied()
     }
 }
 
-/// Protocols of netlink, include/uapi/linux/netlink.h.
+/// Netlink protocols, include/uapi/linux/netlink.h.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NetlinkProtocol(pub u8);
 
 impl NetlinkProtocol {
-    /// Native words by number, the last for numbers without one.
+    /// Our words by number; the last one is for numbers without a word.
     pub const NAMES: &'static [&'static str] = &[
         "route",
         "unused",
@@ -218,35 +219,35 @@ impl NetlinkProtocol {
         "unknown",
     ];
 
-    /// The native word.
+    /// Our word for the protocol.
     pub fn name(self) -> &'static str {
         Self::NAMES.get(usize::from(self.0)).copied().unwrap_or("unknown")
     }
 }
 
-/// What only netlink sockets have.
+/// Fields of netlink sockets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NetlinkPart<'b> {
-    /// Which of the kernel's parts it speaks to.
+    /// The kernel subsystem that it communicates with.
     pub protocol: NetlinkProtocol,
-    /// Its own address; 0 is the kernel's.
+    /// Its own port id; 0 is the kernel's.
     pub portid: u32,
-    /// Where it is connected to.
+    /// The port id that it is connected to.
     pub dst_portid: u32,
-    /// The group it sends to.
+    /// The group that it sends to.
     pub dst_group: u32,
-    /// Groups it belongs to: a bit each, the lowest of the first byte is group 1.
+    /// The groups that it joined, one bit each; the lowest bit of the first byte is group 1.
     pub groups: Option<&'b [u8]>,
-    /// The same as text: `1,5,7`.
+    /// `groups` as text: `1,5,7`.
     pub groups_text: &'b [u8],
-    /// `NDIAG_FLAG_*`: 1 a dump runs, 2 packet info, 4 broadcast errors, 8 no ENOBUFS, 16 all namespaces, 32 short
-    /// acks.
+    /// `NDIAG_FLAG_*`: 1 a dump is running, 2 packet info, 4 broadcast errors, 8 no ENOBUFS, 16 all namespaces, 32
+    /// short acks.
     pub flags: Option<u32>,
-    /// Messages it missed (only from /proc/net/netlink; by netlink they are in the socket memory).
+    /// Lost messages (only from /proc/net/netlink; the netlink backend reports them as part of the socket memory).
     pub drops: Option<u32>,
 }
 
-/// `struct mptcp_info` (include/uapi/linux/mptcp.h) as the kernel sent it: a prefix of it.
+/// `struct mptcp_info` (include/uapi/linux/mptcp.h) as the kernel sent it, possibly truncated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MptcpPart<'b>(&'b [u8]);
 
@@ -269,35 +270,35 @@ impl<'b> MptcpPart<'b> {
     }
 
     mptcp_members! {
-        /// Subflows beside the first.
+        /// Number of additional subflows.
         subflows: 0 u8;
-        /// ADD_ADDR that were sent.
+        /// Number of ADD_ADDR options sent.
         add_addr_signal: 1 u8;
-        /// ADD_ADDR that were accepted.
+        /// Number of ADD_ADDR options accepted.
         add_addr_accepted: 2 u8;
-        /// Most subflows.
+        /// Maximum number of additional subflows.
         subflows_max: 3 u8;
-        /// Most ADD_ADDR to send.
+        /// Maximum number of ADD_ADDR options to send.
         add_addr_signal_max: 4 u8;
-        /// Most ADD_ADDR to accept.
+        /// Maximum number of ADD_ADDR options to accept.
         add_addr_accepted_max: 5 u8;
-        /// 1 fallen back to TCP, 2 remote key received.
+        /// 1 fell back to TCP, 2 remote key received.
         flags: 8 u32;
-        /// Token: the same in the subflows.
+        /// Token, which is the same in the subflows.
         token: 12 u32;
         /// Next sequence number to write.
         write_seq: 16 u64;
-        /// First sequence number that is not acknowledged.
+        /// First unacknowledged sequence number.
         snd_una: 24 u64;
         /// Next sequence number expected.
         rcv_nxt: 32 u64;
-        /// Local addresses in use.
+        /// Number of local addresses in use.
         local_addr_used: 40 u8;
-        /// Most local addresses.
+        /// Maximum number of local addresses.
         local_addr_max: 41 u8;
-        /// Checksums are on.
+        /// Whether checksums are enabled.
         csum_enabled: 42 u8;
-        /// Retransmissions at the level of MPTCP.
+        /// Retransmissions at the MPTCP level.
         retransmits: 44 u32;
         /// Bytes retransmitted.
         bytes_retrans: 48 u64;
@@ -307,20 +308,21 @@ impl<'b> MptcpPart<'b> {
         bytes_received: 64 u64;
         /// Bytes acknowledged.
         bytes_acked: 72 u64;
-        /// Subflows in all.
+        /// Total number of subflows.
         subflows_total: 80 u8;
-        /// Most laminar endpoints (6.18).
+        /// Maximum number of laminar endpoints (6.18).
         endp_laminar_max: 81 u8;
-        /// Milliseconds since data was sent.
+        /// Milliseconds since data was last sent.
         last_data_sent: 84 u32;
-        /// Milliseconds since data was received.
+        /// Milliseconds since data was last received.
         last_data_recv: 88 u32;
-        /// Milliseconds since an acknowledgement was received.
+        /// Milliseconds since an acknowledgement was last received.
         last_ack_recv: 92 u32;
     }
 }
 
-/// What an upper layer protocol tells of a TCP socket: payload of INET_DIAG_ULP_INFO (include/uapi/linux/inet_diag.h).
+/// Information of an upper-layer protocol (ULP) about a TCP socket: payload of INET_DIAG_ULP_INFO
+/// (include/uapi/linux/inet_diag.h).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UlpPart<'b>(&'b [u8]);
 
@@ -358,7 +360,7 @@ impl<'b> UlpPart<'b> {
         nested::find(self.0, Self::NAME).map(|name| name.split(|&b| b == 0).next().unwrap_or_default())
     }
 
-    /// A number of the subflow (`MPTCP_SUBFLOW_ATTR_*`: 1 token_rem, 2 token_loc, 8 flags, 9 id_rem, 10 id_loc).
+    /// An attribute of the subflow (`MPTCP_SUBFLOW_ATTR_*`: 1 token_rem, 2 token_loc, 8 flags, 9 id_rem, 10 id_loc).
     pub fn subflow(&self, kind: u16) -> Option<u64> {
         nested::number(nested::find(self.0, Self::MPTCP)?, kind)
     }
@@ -376,18 +378,18 @@ impl<'b> UlpPart<'b> {
         })
     }
 
-    /// TLS_INFO_CIPHER: 51 and on, include/uapi/linux/tls.h.
+    /// TLS_INFO_CIPHER: 51 and above, include/uapi/linux/tls.h.
     pub fn tls_cipher(&self) -> Option<&'static str> {
         let index = usize::try_from(self.tls(2)?.checked_sub(51).unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
         Self::TLS_CIPHERS.get(index).or(Self::TLS_CIPHERS.last()).copied()
     }
 
-    /// TLS_INFO_ZC_RO_TX: whether sendfile copies nothing; `None` if TLS tells nothing.
+    /// TLS_INFO_ZC_RO_TX: whether sendfile avoids copying; `None` without information from TLS.
     pub fn tls_zerocopy(&self) -> Option<bool> {
         Some(nested::find(nested::find(self.0, Self::TLS)?, 5).is_some())
     }
 
-    /// TLS_INFO_TXCONF (`send`) or TLS_INFO_RXCONF: who encrypts.
+    /// TLS_INFO_TXCONF (`send`) or TLS_INFO_RXCONF: whether software or hardware encrypts.
     pub fn tls_conf(&self, send: bool) -> Option<&'static str> {
         let index = usize::try_from(self.tls(if send { 3 } else { 4 })?.checked_sub(1).unwrap_or(u64::MAX));
         Self::TLS_CONFS.get(index.unwrap_or(usize::MAX)).or(Self::TLS_CONFS.last()).copied()

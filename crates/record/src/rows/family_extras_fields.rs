@@ -34,7 +34,7 @@ fn flag<'r>(bits: Option<u32>, bit: u32) -> Value<'r> {
     bits.map_or(Value::Null, |bits| Value::Bool(bits & bit != 0))
 }
 
-/// A figure of the measured delays; only packet sockets have any.
+/// The key of a measured delay; only packet sockets have delays.
 fn delay(row: &Socket<'_>, figure: u32) -> Key {
     packet(row).filter(|_| row.cookie != 0).map_or(Key::None, |_| Key::Pair(row.cookie, figure))
 }
@@ -48,10 +48,11 @@ fn option<'r>(row: &Socket<'_>, bit: u32) -> Value<'r> {
     row.sockopt.map_or(Value::Null, |bytes| Value::Bool(u16::from_le_bytes(bytes) >> bit & 1 == 1))
 }
 
-/// One key, include/uapi/linux/tcp.h `struct tcp_diag_md5sig`: family, prefix length, key length, address, key.
+/// Size of one key, `struct tcp_diag_md5sig` in include/uapi/linux/tcp.h: family, prefix length, key length, address,
+/// key.
 const MD5_LEN: usize = 100;
 
-/// The peer of the first key. The key itself is nobody's column.
+/// The peer of the first key. No column shows the key itself.
 fn md5_addr<'r>(keys: Option<&[u8]>) -> Value<'r> {
     let octets = keys.and_then(|keys| keys.get(4..20)?.first_chunk::<16>().copied());
     match (keys.and_then(|keys| keys.first()), octets) {
@@ -61,7 +62,7 @@ fn md5_addr<'r>(keys: Option<&[u8]>) -> Value<'r> {
     }
 }
 
-/// SK_DIAG_BPF_STORAGE, and in it SK_DIAG_BPF_STORAGE_MAP_ID (include/uapi/linux/inet_diag.h).
+/// SK_DIAG_BPF_STORAGE, and SK_DIAG_BPF_STORAGE_MAP_ID inside it (include/uapi/linux/inet_diag.h).
 const STORAGE: u16 = 1;
 const STORAGE_MAP_ID: u16 = 2;
 
@@ -100,7 +101,8 @@ pub(super) const RINGS: &[Field<Sockets>] = &ring_fields! {
     "tx_frame_size" true Bytes frame_size "Size of a frame of that ring.";
 };
 
-/// Options of an IP socket, bit by bit from the lowest (include/uapi/linux/inet_diag.h, `struct inet_diag_sockopt`).
+/// Options of an IP socket, one bit each, lowest bit first (include/uapi/linux/inet_diag.h, `struct
+/// inet_diag_sockopt`).
 pub(super) const OPTIONS: &[Field<Sockets>] = &option_fields! {
     "recverr" 0 "IP_RECVERR: errors are queued for the program.";
     "is_icsk" 1 "True of a socket that can hold connections.";
@@ -115,7 +117,7 @@ pub(super) const OPTIONS: &[Field<Sockets>] = &option_fields! {
     "defer_connect" 10 "TCP_FASTOPEN_CONNECT: the connection waits for the first write.";
 };
 
-/// The rest.
+/// All other fields.
 pub(super) const RARE: &[F] = fields! { F:
     /// IP protocol of a raw socket: 1 ICMP, 58 ICMPv6, 255 any.
     ip_protocol: Id = own(|row| Value::number(row.extras.and_then(|r| r.ip_protocol))),

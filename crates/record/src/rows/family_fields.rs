@@ -1,4 +1,4 @@
-//! Fields of SCTP, vsock, TIPC and AF_XDP sockets, and of two kinds of congestion control.
+//! Fields of SCTP, vsock, TIPC and AF_XDP sockets, and of two congestion control algorithms.
 
 use super::nested::{u16_at, u32_at};
 use super::{SctpNumbers, SctpPart, SctpState, SockType, TipcPart, VsockPart, XdpPart, XdpStats, XdpUmem};
@@ -12,7 +12,7 @@ fn sctp<'r, 'b>(row: &'r Socket<'b>) -> Option<&'r SctpPart<'b>> {
     row.extras?.sctp.as_ref()
 }
 
-// In the row of the socket itself the numbers of associations are zeros that mean nothing.
+// In the row of the socket itself, the association numbers are meaningless zeros.
 fn association<'r>(row: &Socket<'_>, number: fn(&SctpNumbers<'_>) -> Option<u64>) -> Value<'r> {
     let part = sctp(row).filter(|part| part.state.is_some());
     Value::number(part.and_then(|part| part.numbers.as_ref()).and_then(number))
@@ -48,7 +48,7 @@ fn dctcp<'r>(row: &Socket<'_>, at: usize) -> Value<'r> {
     Value::number(row.dctcp.filter(|bytes| u16_at(bytes, 0) != Some(0)).and_then(|bytes| u32_at(bytes, at)))
 }
 
-// The same header, `struct tcpvegas_info`: enabled, rttcnt, rtt, minrtt. All ones but the sign: not measured yet.
+// The same header, `struct tcpvegas_info`: enabled, rttcnt, rtt, minrtt. The value 0x7fffffff means not measured yet.
 fn vegas<'r>(row: &Socket<'_>, at: usize) -> Value<'r> {
     let enabled = row.vegas.filter(|bytes| u32_at(bytes, 0) != Some(0));
     Value::number(enabled.and_then(|bytes| u32_at(bytes, at)).filter(|n| *n != 0x7fff_ffff))
@@ -105,7 +105,7 @@ pub(super) const XDP_STATS: &[Field<Sockets>] = &statistics! {
     "xdp_tx_empty" tx_empty "n_tx_ring_empty" "Times that its send ring was empty.";
 };
 
-/// The rest.
+/// All other fields.
 pub(super) const FAMILIES: &[F] = fields! { F:
     /// DCTCP: 1 if the latest packet was marked; null if it fell back to another congestion control.
     dctcp_ce_state: Count = own(|row| {

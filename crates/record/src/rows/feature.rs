@@ -1,4 +1,4 @@
-//! Rows of `netwren support`: what this kernel and these privileges allow.
+//! Rows of `netwren support`: the features that this kernel and these privileges allow.
 
 use crate::named_enum::named_enum;
 use crate::table::fields;
@@ -9,15 +9,15 @@ named_enum! {
     pub enum FeatureState {
         /// It works.
         Works => "works",
-        /// This process lacks a right for it.
+        /// This process lacks a required privilege.
         RightMissing => "right missing",
         /// The kernel was built without it, or is too old.
         OptionMissing => "kernel option missing",
-        /// A module of the kernel has it, which is not loaded.
+        /// It is in a kernel module that is not loaded.
         NotLoaded => "module not loaded",
         /// This netwren was built without it.
         NotBuilt => "not built in",
-        /// It was tried and failed for another reason.
+        /// It failed for another reason when tried.
         Fails => "fails",
     }
 }
@@ -25,18 +25,18 @@ named_enum! {
 /// The table of `netwren support`.
 pub enum Features {}
 
-/// Something that netwren can do by one interface, and whether it works here.
+/// A feature of netwren with one backend, and whether it works here.
 #[derive(Clone, Debug)]
 pub struct Feature {
-    /// What it is.
+    /// The feature.
     pub feature: String,
-    /// The kernel's interface; empty if there is one only.
+    /// The backend; empty if there is only one.
     pub backend: &'static str,
     /// Whether it works with this kernel and these privileges, or what is missing.
     pub state: FeatureState,
-    /// How, or why not.
+    /// How it works, or why it does not.
     pub words: String,
-    /// What would make it work; empty if it works, or nothing would.
+    /// How to make it work; empty if it works or cannot be made to work.
     pub remedy: String,
 }
 

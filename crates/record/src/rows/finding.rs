@@ -1,53 +1,53 @@
-//! Findings of `doctor`: one row for each fault of a host.
+//! Findings of `doctor`: one row per problem of a host.
 
 use crate::named_enum::named_enum;
 use crate::table::fields;
 use crate::{Field, Key, Kind, LookupId, Member, Object, Show, Table, Value};
 
 named_enum! {
-    /// How much a finding harms, the worst first.
+    /// The severity of a finding, most severe first.
     pub enum Severity {
-        /// Packets or connections are lost now.
+        /// Packets or connections are being lost.
         Critical => "critical",
-        /// It slows down, or will be lost soon.
+        /// Something is slower than it should be, or losses are imminent.
         Warning => "warning",
-        /// Worth a look.
+        /// It deserves attention.
         Hint => "hint",
     }
 }
 
 named_enum! {
-    /// How sure a finding is.
+    /// The confidence in a finding.
     pub enum Confidence {
-        /// A counter or a state of the kernel says it.
+        /// A counter or a state of the kernel proves it.
         Certain => "certain",
-        /// Two facts together let it be concluded.
+        /// It follows from two facts together.
         Likely => "likely",
-        /// There are other explanations.
+        /// Other explanations are possible.
         Hint => "hint",
     }
 }
 
-/// Something that is wrong.
+/// A problem.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     /// Inode of the network namespace; `None` for the whole host.
     pub netns_id: Option<u64>,
     /// The check that found it: `listen-overflow`.
     pub id: &'static str,
-    /// The part of the network that it is about: `tcp`.
+    /// The affected part of the network: `tcp`.
     pub area: &'static str,
-    /// How much it harms.
+    /// Its severity.
     pub severity: Severity,
-    /// How sure it is.
+    /// The confidence in it.
     pub confidence: Confidence,
-    /// The socket, interface or table that it is about.
+    /// The affected socket, interface or table.
     pub object: String,
-    /// The cause in a sentence.
+    /// The cause, as a sentence.
     pub title: String,
     /// The numbers that prove it.
     pub evidence: Vec<Evidence>,
-    /// What it costs now, in a sentence.
+    /// Its present cost, as a sentence.
     pub cost: String,
     /// Packets or connections lost in the window; `None` if nothing is lost.
     pub lost: Option<u64>,
@@ -55,31 +55,31 @@ pub struct Finding {
     pub since_ns: Option<u64>,
     /// The window in nanoseconds.
     pub window_ns: u64,
-    /// Remedies, the best first.
+    /// Remedies, best first.
     pub remedy: Vec<Remedy>,
 }
 
 /// A number that proves a finding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
-    /// Name of the counter, setting or state, with its object.
+    /// Name of the counter, setting or state, including its object.
     pub counter: String,
     /// Its value at the beginning of the window; `None` for a state that was read once.
     pub before: Option<i64>,
     /// Its value at the end.
     pub after: i64,
-    /// What it is compared with.
+    /// The value that it is compared with.
     pub limit: Option<i64>,
 }
 
-/// A command that would mend it.
+/// A command that would fix the problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remedy {
-    /// The command; empty where none can be named.
+    /// The command; empty if no command can be given.
     pub command: String,
-    /// What it does.
+    /// Its effect.
     pub effect: String,
-    /// What may go wrong; empty if nothing can.
+    /// Its risk; empty if it has no risk.
     pub risk: String,
 }
 

@@ -1,4 +1,4 @@
-//! The record of a host-to-host flow: connections that share their hosts, their service and their direction.
+//! Flows between two hosts: connections that share their hosts, their service and their direction.
 
 use super::{Change, RowDiff};
 use crate::named_enum::named_enum;
@@ -16,18 +16,18 @@ impl Table for Flows {
 }
 
 named_enum! {
-    /// Who opened the connections.
+    /// The end that opened the connections.
     pub enum Direction {
-        /// The peer did: we are the service (passive open).
+        /// The peer: the service is on the local host (passive open).
         In => "in",
-        /// We did (active open).
+        /// The local host (active open).
         Out => "out",
-        /// Nothing tells.
+        /// It cannot be determined.
         Unknown => "unknown",
     }
 }
 
-/// How many connections of a flow are in each state; indexed by the kernel's number 0–13.
+/// Number of a flow's connections in each state, indexed by the kernel's numbers 0–13.
 pub type FlowStates = [u32; 14];
 
 /// One flow.
@@ -35,70 +35,70 @@ pub type FlowStates = [u32; 14];
 pub struct Flow<'b> {
     /// Inode of the network namespace.
     pub netns_id: u64,
-    /// Inode of the network namespace that the other end is in, if it is one of this host; else 0.
+    /// Inode of the peer's network namespace, if the peer is on this host; otherwise 0.
     pub peer_netns_id: u64,
     /// TCP or UDP.
     pub proto: Proto,
-    /// Who opened it.
+    /// The end that opened it.
     pub direction: Direction,
-    /// True if the direction was guessed from port numbers alone, because listeners could not be read or both ends
+    /// True if the direction was guessed from port numbers alone, because listeners could not be read or the two ends
     /// contradict each other.
     pub guessed: bool,
-    /// Our address, unmapped.
+    /// Local address, unmapped.
     pub local_addr: Addr,
-    /// Our port; `None` where it is folded.
+    /// Local port; `None` if folded.
     pub local_port: Option<u16>,
-    /// The other host's address, unmapped.
+    /// Peer address, unmapped.
     pub peer_addr: Addr,
-    /// The other host's port; `None` where it is folded.
+    /// Peer port; `None` if folded.
     pub peer_port: Option<u16>,
-    /// Connections in the flow.
+    /// Number of connections in the flow.
     pub connections: u64,
-    /// Connections by state.
+    /// Number of connections by state.
     pub states: &'b FlowStates,
-    /// Holders with distinct process names, ascending by pid; at most a bounded number.
+    /// Owners with distinct process names, ascending by pid; their number is bounded.
     pub owners: &'b [Owner],
-    /// The same of the other end, if it is on this host in another namespace.
+    /// Owners of the other end, if it is on this host in another namespace.
     pub peer_owners: &'b [Owner],
-    /// Bytes received; `None` unless asked for.
+    /// Bytes received; `None` unless requested.
     pub bytes_in: Option<u64>,
-    /// Bytes sent; `None` unless asked for.
+    /// Bytes sent; `None` unless requested.
     pub bytes_out: Option<u64>,
-    /// Segments retransmitted; `None` unless asked for.
+    /// Segments retransmitted; `None` unless requested.
     pub retrans_total: Option<u64>,
     /// Bytes waiting in the receive queues.
     pub recv_q: u64,
     /// Bytes waiting in the send queues.
     pub send_q: u64,
-    /// Bytes received per second over the connections that were there in the round before; only with `--watch`.
+    /// Bytes received per second, summed over the connections that existed in the previous round; only with `--watch`.
     pub bytes_in_per_s: Option<u64>,
-    /// The same for bytes sent.
+    /// Bytes sent per second, likewise.
     pub bytes_out_per_s: Option<u64>,
-    /// Round-trip times; `None` unless asked for and known of at least one connection.
+    /// Round-trip times; `None` unless requested and known for at least one connection.
     pub rtt: Option<FlowRtt>,
-    /// What is known of the round before; only in rows of `--watch`.
+    /// The comparison with the previous round; only in rows of `--watch`.
     pub diff: Option<&'b RowDiff>,
 }
 
 /// Round-trip times of a flow's connections, in microseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FlowRtt {
-    /// Smallest one that any of the connections has seen; `None` where the kernel does not report it.
+    /// The smallest time that any of the connections has seen; `None` if the kernel does not report it.
     pub min_us: Option<u32>,
-    /// Mean of the connections' smoothed times, each connection counted once.
+    /// Mean of the connections' smoothed times; each connection has the same weight.
     pub avg_us: u32,
     /// Largest of the connections' smoothed times.
     pub max_us: u32,
 }
 
 impl Flow<'_> {
-    /// `need` bit of the fields that take `tcp_info` of every socket.
+    /// `need` bit of the fields that require `tcp_info` of every socket.
     pub const NEED_TCP_INFO: u64 = super::need::TCP_INFO;
-    /// `need` bit of the fields that take the rates of every socket.
+    /// `need` bit of the fields that require the rates of every socket.
     pub const NEED_RATES: u64 = super::need::COUNTERS;
-    /// `need` bit of the fields that take the round-trip times of every socket.
+    /// `need` bit of the fields that require the round-trip times of every socket.
     pub const NEED_RTT: u64 = 1 << 62;
-    /// `need` bit of the fields that take the owners of every socket.
+    /// `need` bit of the fields that require the owners of every socket.
     pub const NEED_OWNERS: u64 = 1 << 63;
 }
 
@@ -113,7 +113,7 @@ fn direction<'r>(row: &'r Flow<'_>) -> Value<'r> {
     if row.guessed { Value::Guess(word) } else { Value::Name(word) }
 }
 
-// What surrounds a flow's first owner.
+// The key of lookups about a flow's first owner.
 fn by_pid(row: &Flow<'_>) -> Key {
     row.owners.first().map_or(Key::None, |owner| Key::Id(owner.pid.into()))
 }

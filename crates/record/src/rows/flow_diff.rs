@@ -1,12 +1,12 @@
-//! Flows from round to round. Their rates are sums of their connections' rates: the sums of what they transferred fall
-//! when a connection ends.
+//! Comparison of flows between rounds. The rates of a flow are the sums of its connections' rates, because the sums of
+//! the transferred bytes fall when a connection ends.
 
 use super::diff::{Counters, DiffTable, Identity, RowDiff};
 use super::{Direction, Flow, FlowStates, Flows};
 use crate::hash::{mix, mix_addr};
 use crate::{Addr, Proto};
 
-/// What is left of a flow that is gone.
+/// The data saved from a flow, to show it after it has disappeared.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowKept {
     key: Key,
@@ -14,7 +14,7 @@ pub struct FlowKept {
     connections: u64,
 }
 
-/// What makes a flow, beside its namespace.
+/// The identity of a flow within its namespace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Key {
     peer_netns_id: u64,
@@ -33,7 +33,7 @@ impl Key {
     }
 }
 
-/// Nothing is open any more.
+/// No connection is open any more.
 const NO_STATES: FlowStates = [0; 14];
 
 impl DiffTable for Flows {

@@ -1,10 +1,10 @@
-//! The record of what happened to a flow in an interval: connections that opened, connections that closed.
+//! Changes of a flow during an interval: connections that opened or closed.
 
 use super::Direction;
 use crate::table::fields;
 use crate::{Addr, Field, Key, LookupId, Proto, Scope, Show, Table, Value};
 
-/// The table of flows as they change (`flows --follow`).
+/// The table of changes of flows (`flows --follow`).
 #[derive(Clone, Copy, Debug)]
 pub enum FlowEvents {}
 
@@ -19,37 +19,37 @@ impl Table for FlowEvents {
 pub struct FlowEvent {
     /// The end of the interval, in ns since 1970.
     pub time_ns: u64,
-    /// How long the interval was.
+    /// Length of the interval.
     pub interval_us: u64,
     /// Inode of the network namespace.
     pub netns_id: u64,
     /// TCP.
     pub proto: Proto,
-    /// 2 AF_INET, 10 AF_INET6 (also for dual-stack sockets), 0 in a row of folded flows of both.
+    /// 2 AF_INET, 10 AF_INET6 (also for dual-stack sockets), 0 in a row of folded flows of both families.
     pub family: u8,
-    /// Who opened the connections.
+    /// The end that opened the connections.
     pub direction: Direction,
-    /// Our address; `None` in a row of folded flows.
+    /// Local address; `None` in a row of folded flows.
     pub local_addr: Option<Addr>,
-    /// Our port, if it is the service's.
+    /// Local port, if it is the service's.
     pub local_port: Option<u16>,
-    /// The other host's address; `None` in a row of folded flows.
+    /// Peer address; `None` in a row of folded flows.
     pub peer_addr: Option<Addr>,
-    /// The other host's port, if it is the service's.
+    /// Peer port, if it is the service's.
     pub peer_port: Option<u16>,
-    /// The user whose further flows this row folds into one; `None` in the row of one flow.
+    /// The user whose remaining flows are folded into this row; `None` in the row of a single flow.
     pub folded_uid: Option<u32>,
-    /// Connections that opened.
+    /// Number of connections that opened.
     pub opened: u64,
-    /// Connections that closed.
+    /// Number of connections that closed.
     pub closed: u64,
-    /// Bytes that the closed ones received, from their opening on; `None` if unknown, as for the rest.
+    /// Bytes that the closed connections received during their life; `None` if unknown, as in the following fields.
     pub bytes_in: Option<u64>,
-    /// Bytes that the closed ones sent.
+    /// Bytes that the closed connections sent.
     pub bytes_out: Option<u64>,
-    /// Segments that the closed ones retransmitted.
+    /// Segments that the closed connections retransmitted.
     pub retrans_total: Option<u64>,
-    /// How long the closed ones lasted, added up.
+    /// Sum of the lifetimes of the closed connections.
     pub lasted_us: u64,
 }
 

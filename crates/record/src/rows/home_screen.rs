@@ -1,4 +1,4 @@
-//! The home screen: one row a look at the whole host, with a list for each of its parts (`netwren` alone).
+//! The home screen (`netwren` without a command): one row per reading of the whole host, with a list for each part.
 
 use crate::table::fields;
 use crate::{Field, Kind, Member, OwnedObject, Show, Table, Value};
@@ -7,44 +7,44 @@ use crate::{Field, Kind, Member, OwnedObject, Show, Table, Value};
 #[derive(Clone, Copy, Debug)]
 pub enum HomeScreens {}
 
-/// What is to be seen of a host in one look. Lists are cut where the cli says; the totals beside them are not.
+/// A summary of a host. Lists are cut to the length that the cli chooses; the totals count everything.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HomeScreen {
-    /// When the look was over, in ns since 1970.
+    /// When the reading was finished, in ns since 1970.
     pub time_ns: u64,
-    /// Name of the host; empty if it cannot be read.
+    /// Host name; empty if it cannot be read.
     pub host: Vec<u8>,
-    /// Release and machine of the kernel.
+    /// Kernel release and machine.
     pub kernel: String,
     /// Time since the host started, in seconds.
     pub uptime_s: Option<u64>,
-    /// The time between the two readings of the counters, in ns; 0 without a second one.
+    /// The time between the two readings of the counters, in ns; 0 if there is no second reading.
     pub window_ns: u64,
-    /// Interfaces by [`HomeScreen::INTERFACES`], the busiest first.
+    /// Interfaces with the members [`HomeScreen::INTERFACES`], busiest first.
     pub interfaces: Vec<OwnedObject>,
-    /// Interfaces altogether.
+    /// Total number of interfaces.
     pub interfaces_total: u64,
-    /// Sockets by [`HomeScreen::SOCKETS`].
+    /// Sockets with the members [`HomeScreen::SOCKETS`].
     pub sockets: Vec<OwnedObject>,
-    /// Tables of connection tracking by [`HomeScreen::CONNTRACK`].
+    /// Conntrack tables with the members [`HomeScreen::CONNTRACK`].
     pub conntrack: Vec<OwnedObject>,
-    /// Segments of TCP sent in the window; `None` if that is unknown.
+    /// TCP segments sent during the window; `None` if unknown.
     pub segs_out: Option<u64>,
-    /// Those of them that were sent again.
+    /// The retransmitted segments among them.
     pub retransmits: Option<u64>,
-    /// Flows by [`HomeScreen::FLOWS`], those that carry most first.
+    /// Flows with the members [`HomeScreen::FLOWS`], most traffic first.
     pub flows: Vec<OwnedObject>,
-    /// Flows altogether.
+    /// Total number of flows.
     pub flows_total: u64,
-    /// Drops by [`HomeScreen::DROPS`], the most first.
+    /// Drops with the members [`HomeScreen::DROPS`], most drops first.
     pub drops: Vec<OwnedObject>,
-    /// Where drops are from, one of [`HomeScreen::DROPS_VIA`].
+    /// The source of the drops, one of [`HomeScreen::DROPS_VIA`].
     pub drops_via: &'static str,
-    /// Findings by [`HomeScreen::FINDINGS`], the worst first.
+    /// Findings with the members [`HomeScreen::FINDINGS`], most severe first.
     pub findings: Vec<OwnedObject>,
-    /// Findings altogether.
+    /// Total number of findings.
     pub findings_total: u64,
-    /// Parts of the host that could not be seen, in sentences.
+    /// Parts of the host that could not be read, as sentences.
     pub unseen: Vec<String>,
 }
 
@@ -53,7 +53,8 @@ const fn member(name: &'static str, kind: Kind) -> Member {
 }
 
 impl HomeScreen {
-    /// The words of `drops_via`: a program in the kernel knows the cause of each drop, counters know some causes.
+    /// The words of `drops_via`: a BPF program in the kernel knows the cause of each drop, counters know only some
+    /// causes.
     pub const DROPS_VIA: &'static [&'static str] = &["bpf", "counters"];
 
     /// Members of an interface.
@@ -66,11 +67,11 @@ impl HomeScreen {
         member("packets_out_per_s", Kind::Count),
     ];
 
-    /// Members of a number of sockets.
+    /// Members of a count of sockets.
     pub const SOCKETS: &'static [Member] =
         &[member("proto", Kind::Text), member("state", Kind::Text), member("count", Kind::Count)];
 
-    /// Members of a table of connection tracking.
+    /// Members of a conntrack table.
     pub const CONNTRACK: &'static [Member] = &[
         member("netns", Kind::Text),
         member("entries", Kind::Count),
@@ -97,7 +98,8 @@ impl HomeScreen {
         member("container", Kind::Text),
     ];
 
-    /// Members of a cause of drops. Of counters `reason` is the name, `place` where the kernel keeps it.
+    /// Members of a cause of drops. For counters, `reason` is the counter's name and `place` the kernel interface that
+    /// it is read from.
     pub const DROPS: &'static [Member] = &[
         member("count", Kind::Count),
         member("reason", Kind::Text),

@@ -1,31 +1,33 @@
-//! Network interfaces, the addresses on them, the groups they joined: typed rows for the faces, without a field table.
+//! Network interfaces, their addresses and their multicast memberships: typed rows for the faces, without a field
+//! table.
 
 use crate::Addr;
 
-/// A network interface as rtnetlink tells of it (`RTM_NEWLINK`).
+/// A network interface as rtnetlink reports it (`RTM_NEWLINK`).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Link {
-    /// Its number in its namespace.
+    /// Its index in its namespace.
     pub index: u32,
-    /// Its name; hostile.
+    /// Its name, unescaped.
     pub name: Box<[u8]>,
     /// `IFF_…` (include/uapi/linux/if.h).
     pub flags: u32,
     /// `ARPHRD_…` (include/uapi/linux/if_arp.h).
     pub hardware: u16,
-    /// Bytes of the largest packet.
+    /// MTU in bytes.
     pub mtu: u32,
-    /// Number of the bridge or bond that it is a port of; 0: none.
+    /// Index of the bridge or bond that it is a port of; 0 if there is none.
     pub master: u32,
-    /// Number of the interface that it stands on (a VLAN's, a macvlan's), or of the other end of a veth pair; 0: none.
+    /// Index of its underlying interface (for a VLAN or macvlan), or of the other end of a veth pair; 0 if neither
+    /// exists.
     pub lower: u32,
-    /// Packets that its queue holds.
+    /// Length of its transmit queue in packets.
     pub tx_queue: u32,
     /// Hardware address.
     pub address: Box<[u8]>,
-    /// Counters; none if the kernel sent none.
+    /// Counters; `None` if the kernel sent none.
     pub stats: Option<LinkStats>,
-    /// Where the hardware sits.
+    /// Hardware resources.
     pub map: LinkMap,
 }
 
@@ -57,7 +59,7 @@ pub struct LinkStats {
     pub tx_compressed: u64,
 }
 
-/// Places of the hardware (`struct rtnl_link_ifmap`); all 0 for most of it since PCI.
+/// Hardware resources (`struct rtnl_link_ifmap`); mostly 0 since PCI.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[allow(missing_docs)] // The kernel's names.
 pub struct LinkMap {
@@ -72,42 +74,42 @@ pub struct LinkMap {
 /// An IPv4 address on an interface (`RTM_NEWADDR`).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LinkAddr {
-    /// The interface's number.
+    /// The interface's index.
     pub index: u32,
-    /// The interface's name, or that with a colon and a word: an alias. Hostile.
+    /// The interface's name, or an alias: the name, a colon and a word. Unescaped.
     pub label: Box<[u8]>,
     /// The address.
     pub local: [u8; 4],
-    /// The other end of a point-to-point link, else the address once more.
+    /// The other end of a point-to-point link, otherwise equal to `local`.
     pub peer: [u8; 4],
-    /// The broadcast address; 0 without one.
+    /// The broadcast address; all zeros if it has none.
     pub broadcast: [u8; 4],
-    /// Bits of the network.
+    /// Length of the network prefix in bits.
     pub prefix_len: u8,
 }
 
-/// An IPv6 address on an interface, as /proc/net/if_inet6 tells of it.
+/// An IPv6 address on an interface, as /proc/net/if_inet6 lists it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LinkAddr6 {
-    /// The interface's name; hostile.
+    /// The interface's name, unescaped.
     pub iface: Box<[u8]>,
     /// The address.
     pub addr: [u8; 16],
-    /// Bits of the network.
+    /// Length of the network prefix in bits.
     pub prefix_len: u8,
-    /// `IPV6_ADDR_SCOPE_MASK` of the address's type (include/net/ipv6.h): 0 global, 0x10 host, 0x20 link, 0x40 site.
+    /// The address's `IPV6_ADDR_SCOPE_MASK` bits (include/net/ipv6.h): 0 global, 0x10 host, 0x20 link, 0x40 site.
     pub scope: u8,
-    /// The lowest eight of `IFA_F_…` (include/uapi/linux/if_addr.h): 8 is a duplicate, 0x40 one not known yet to
-    /// be none.
+    /// The lowest eight bits of `IFA_F_…` (include/uapi/linux/if_addr.h): 8 means a duplicate, 0x40 tentative, that
+    /// is, duplicate detection has not finished.
     pub flags: u8,
 }
 
 /// Membership of an interface in a multicast group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Membership<'a> {
-    /// The interface's name; hostile.
+    /// The interface's name, unescaped.
     pub iface: &'a [u8],
-    /// How many joined.
+    /// Number of users of the membership.
     pub users: i32,
     /// The group.
     pub group: Addr,

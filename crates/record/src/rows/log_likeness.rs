@@ -1,13 +1,13 @@
-//! What log records are alike in.
+//! Similarity of log records.
 
 use super::log_record::LogRecord;
 use super::packet::Transport;
 use crate::{Likeness, Varying};
 
 impl LogRecord<'_> {
-    /// What its cells depend on in columns that are [`Varying::Never`]: the rule as far as the record tells it,
-    /// interfaces, protocol and flags; and which parts the record has, for those that are [`Varying::InValue`]. The
-    /// second is among it because interfaces may be renamed.
+    /// The values that determine the cells in columns that are [`Varying::Never`]: the rule as far as the record
+    /// identifies it, interfaces, protocol and flags. Also the presence of the optional parts, for columns that are
+    /// [`Varying::InValue`]. The second is included because interfaces may be renamed.
     #[inline]
     pub fn likeness(&self) -> Option<Likeness<'_>> {
         let second = self.time_ns / 1_000_000_000;
@@ -46,7 +46,7 @@ impl LogRecord<'_> {
         })
     }
 
-    /// How the cells of a column vary in records of one likeness; freely, if nothing else was thought of.
+    /// How the cells of a column vary among similar records; `Freely` for columns without a special case.
     pub fn varying(column: &str) -> Varying {
         match column {
             "netns" | "netns_id" | "group" | "prefix" | "hook" | "direction" | "family" | "iif" | "iifindex"
@@ -68,7 +68,7 @@ mod tests {
     use crate::{Addr, Lookups, Table, Value};
     use proptest::prelude::*;
 
-    /// Records of a few kinds, so that many are alike.
+    /// Records of a few kinds, so that many of them are similar.
     fn record(bits: u32, number: u8, prefix: &'static [u8]) -> LogRecord<'static> {
         let number = number % 3;
         let set = |bit: u32| (bits >> bit & 1 == 1).then_some(u32::from(number));
@@ -104,7 +104,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: 4096, ..ProptestConfig::default() })]
-        /// What `varying` says of a column is true of every two records of one likeness.
+        /// For any two similar records, each column varies only as `varying` allows.
         #[test]
         fn records_of_one_likeness_differ_only_where_columns_vary(
             bits: u32, change in 0u32..32, other: u8, number: u8, same: bool, same_prefix: bool,

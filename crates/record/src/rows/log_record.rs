@@ -1,4 +1,4 @@
-//! Records of netfilter's log (`log`): one for each packet that a rule logs.
+//! Netfilter log records (`log`), one per packet that a rule logs.
 
 use super::captured_packet::ArpHeader;
 use super::conntrack::{Conntrack, CtStatus, NatKind, ip_proto};
@@ -9,15 +9,16 @@ use crate::kernel_words::{KernelWords, kernel_words};
 use crate::table::table;
 use crate::{Addr, Key, LookupId, Owner, Show, Value};
 
-/// One packet, as a rule logged it.
+/// A packet that a rule logged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LogRecord<'b> {
-    /// When the packet was received, in ns since 1970, where the kernel says so; else when its record was.
+    /// When the packet was received, in ns since 1970, if the kernel reports it; otherwise when the record was
+    /// received.
     pub time_ns: u64,
     /// When the record was received, in ns since 1970.
     pub received_ns: u64,
-    /// What was received with it had not come yet at this time, in ns since 1970; it may have waited in the kernel
-    /// before, as long as records gather there.
+    /// A time before the records received together with this one arrived, in ns since 1970. The record may have waited
+    /// in the kernel even longer if records are batched there.
     pub since_ns: u64,
     /// Inode of the network namespace.
     pub netns_id: u64,
@@ -29,71 +30,71 @@ pub struct LogRecord<'b> {
     pub hook: u8,
     /// The rule's prefix; empty without one.
     pub prefix: &'b [u8],
-    /// Interface by which the packet came in.
+    /// Interface that the packet came in on.
     pub in_ifindex: Option<u32>,
-    /// Interface by which it goes out.
+    /// Interface that the packet goes out on.
     pub out_ifindex: Option<u32>,
-    /// Port of the bridge by which it came in.
+    /// Bridge port that the packet came in on.
     pub physin_ifindex: Option<u32>,
-    /// Port of the bridge by which it goes out.
+    /// Bridge port that the packet goes out on.
     pub physout_ifindex: Option<u32>,
-    /// EtherType (0x0800 IPv4); 0 where the kernel does not say.
+    /// EtherType (0x0800 IPv4); 0 if the kernel does not report it.
     pub ether_type: u16,
-    /// Header of the link layer, destination first for Ethernet; empty for packets of this host, which have none yet,
-    /// and of interfaces without one.
+    /// Link-layer header, destination first for Ethernet. Empty for packets of this host, which have no header yet,
+    /// and for interfaces without one.
     pub hw_header: &'b [u8],
-    /// Link-layer address of the sender; empty where the kernel does not say.
+    /// Link-layer address of the sender; empty if the kernel does not report it.
     pub hw_addr: &'b [u8],
     /// `ARPHRD_…` of the interface: 1 Ethernet, 772 loopback.
     pub hw_type: Option<u16>,
     /// Mark.
     pub mark: Option<u32>,
-    /// User id of the sending socket, if the packet is of this host.
+    /// User id of the sending socket, if this host sent the packet.
     pub uid: Option<u32>,
     /// Group id of that socket.
     pub gid: Option<u32>,
-    /// VLAN id, where the tag was taken out of the packet.
+    /// VLAN id, if the tag was removed from the packet.
     pub vlan: Option<u16>,
-    /// Number of the record in its group, counted by the kernel; gaps are lost records.
+    /// Sequence number of the record in its group; gaps mean lost records.
     pub seq: Option<u32>,
-    /// What was copied of the packet, from the network header on.
+    /// The copied part of the packet, starting with the network header.
     pub payload: &'b [u8],
-    /// What its headers say; `None` if it is no IP packet, or its header was not copied whole.
+    /// The decoded headers; `None` if the packet is not an IP packet, or if its header was not copied completely.
     pub packet: Option<PacketHeaders<'b>>,
-    /// The rule that logged it; `None` unless somebody asked for it and it is known.
+    /// The rule that logged the packet; `None` unless requested and known.
     pub rule: Option<&'b LoggingRule<'b>>,
-    /// Who holds the socket that sent it, or that it is for; empty unless somebody asked for them.
+    /// Owners of the socket that sends or receives the packet; empty unless requested.
     pub owners: &'b [Owner],
-    /// When they were seen, on CLOCK_BOOTTIME in ns; 0 where that is not known.
+    /// When the owners were seen, in ns of CLOCK_BOOTTIME; 0 if unknown.
     pub owners_seen_ns: u64,
-    /// What the kernel sent of the packet's entry of connection tracking, if it sent anything.
+    /// Attributes of the packet's conntrack entry, if the kernel sent any.
     pub ct_attrs: Option<CtAttrs<'b>>,
-    /// That entry; `None` unless somebody asked for it and it is known.
+    /// The conntrack entry; `None` unless requested and known.
     pub entry: Option<&'b PacketEntry<'b>>,
 }
 
-/// Bits of the fields for which more is read than the record.
+/// Bits for fields that require reading more than the record.
 pub mod log_need {
-    /// Where the rule stands, its number and its comment.
+    /// Place, handle and comment of the rule.
     pub const RULE: u64 = 1;
     /// The rule's text.
     pub const RULE_TEXT: u64 = 1 << 1;
-    /// Processes at the local end: readings of sockets and owners.
+    /// Processes at the local end: requires reading sockets and owners.
     pub const OWNERS: u64 = 1 << 2;
-    /// The packet's entry of connection tracking: the kernel's attributes, or a lookup.
+    /// The packet's conntrack entry, from the kernel's attributes or a lookup.
     pub const ENTRY: u64 = 1 << 3;
 }
 
-/// Words of the hooks of IP (`NF_INET_PRE_ROUTING` …), then those of ARP and netdev that IP does not have.
+/// Words for the IP hooks (`NF_INET_PRE_ROUTING` …), followed by hooks that only ARP and netdev have.
 const HOOKS: &[&str] = &["prerouting", "input", "forward", "output", "postrouting", "ingress", "egress", "other"];
 /// `NFPROTO_…` (include/uapi/linux/netfilter.h), as nft writes them.
 const FAMILIES: KernelWords = kernel_words!(1 "inet", 2 "ip", 3 "arp", 5 "netdev", 7 "bridge", 10 "ip6");
-/// Bits of the TCP header's flags.
+/// Names of the flag bits in the TCP header.
 const TCP_FLAGS: &[&str] = &["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"];
 
 const NFPROTO_ARP: u8 = 3;
 const NFPROTO_NETDEV: u8 = 5;
-/// Words of the field `direction`.
+/// Words of field `direction`.
 const DIRECTIONS: &[&str] = &["in", "out", "forward"];
 
 /// EtherTypes of VLAN tags (include/uapi/linux/if_ether.h), and the maximum number of tags that are read.
@@ -102,7 +103,7 @@ const TAGS_MAX: usize = 16;
 const ETH_P_ARP: u16 = 0x0806;
 
 impl<'b> LogRecord<'b> {
-    /// Where the packet goes: by its hook; after routing, packets of this host have no interface that they came from.
+    /// The direction, derived from the hook. At postrouting, only packets of this host lack an input interface.
     pub fn direction(&self) -> Option<&'static str> {
         let came_in = self.in_ifindex.is_some();
         match self.hook_name() {
@@ -122,7 +123,7 @@ impl<'b> LogRecord<'b> {
         }
     }
 
-    /// A part of the rule that logged it.
+    /// A part of the rule that logged the packet.
     fn of_rule<V>(&self, part: fn(&LoggingRule<'b>) -> Option<V>) -> Option<V> {
         self.rule.and_then(part)
     }
@@ -146,7 +147,7 @@ impl<'b> LogRecord<'b> {
         if ether_type == ETH_P_ARP { ArpHeader::read(packet) } else { None }
     }
 
-    /// The hook's word, as nft writes it.
+    /// The word for the hook, as nft writes it.
     pub fn hook_name(&self) -> &'static str {
         let at = match (self.family, self.hook) {
             (NFPROTO_NETDEV, 0) => 5,

@@ -1,18 +1,19 @@
-//! What log records share that differ in numbers only.
+//! Shapes of log records: the data that records share if they differ only in numbers.
 
 use super::conntrack::ip_proto;
 use super::log_record::LogRecord;
 use super::packet::Transport;
 use crate::{Addr, NUMBERS, RowShape, ShapeColumn};
 
-/// Bytes of an IPv4 header without options.
+/// Size of an IPv4 header without options.
 const HEADER: usize = 20;
-/// Of the fragment's field (RFC 791): a part of a packet, in contrast to the bits "reserved" and "don't fragment".
+/// Mask of the flags and offset field (RFC 791) that is nonzero only for fragments: it excludes the bits "reserved"
+/// and "don't fragment".
 const IS_FRAGMENT: u16 = 0x3fff;
-/// Types of ICMP that carry an identifier and a number: echo reply and echo.
+/// ICMP types with an identifier and a sequence number: echo reply and echo request.
 const ECHOES: [u8; 2] = [0, 8];
 
-/// Numbers of a record: the index of each.
+/// Indexes of a record's numbers.
 mod number {
     pub(super) const SRC: usize = 0;
     pub(super) const DST: usize = 1;
@@ -28,11 +29,12 @@ mod number {
     pub(super) const UDP_LENGTH: usize = 11;
     pub(super) const ICMP_ID: usize = 12;
     pub(super) const ICMP_SEQ: usize = 13;
-    /// Nanoseconds of the second.
+    /// Nanoseconds within the second.
     pub(super) const NANOS: usize = crate::NANOS;
 }
 
-/// Where numbers stand in a packet: index, offset and bytes. Those behind the first seven by protocol.
+/// Positions of numbers in a packet: index, offset and size in bytes. The numbers after the first seven depend on the
+/// protocol.
 const OF_IP: [(usize, usize, usize); 5] =
     [(number::SRC, 12, 4), (number::DST, 16, 4), (number::LENGTH, 2, 2), (number::TTL, 8, 1), (number::IP_ID, 4, 2)];
 const OF_TCP: [(usize, usize, usize); 6] = [
@@ -48,10 +50,10 @@ const OF_UDP: [(usize, usize, usize); 3] =
 const OF_ECHO: [(usize, usize, usize); 2] = [(number::ICMP_ID, HEADER + 4, 2), (number::ICMP_SEQ, HEADER + 6, 2)];
 
 impl<'b> LogRecord<'b> {
-    /// The record's shape and its numbers. `None` for what is not common: no whole TCP, UDP or ICMP echo header behind
-    /// an IPv4 header without options, a user, a VLAN, a port of a bridge. Whatever the columns of
-    /// [`LogRecord::shape_column`] and the text of LOGEMU show is determined by both together, and by names of
-    /// interfaces and namespaces.
+    /// The record's shape and its numbers. `None` for uncommon records: without a complete TCP, UDP or ICMP echo
+    /// header after an IPv4 header without options, or with a user, a VLAN or a bridge port. Shape and numbers,
+    /// together with the names of interfaces and namespaces, determine everything that the columns of
+    /// [`LogRecord::shape_column`] and the LOGEMU text show.
     #[inline]
     pub fn shape(&self) -> Option<RowShape<'b>> {
         let packet = self.packet.as_ref()?;
@@ -120,7 +122,7 @@ impl<'b> LogRecord<'b> {
         })
     }
 
-    /// What a column shows of records of one shape.
+    /// The content of a column in records of one shape.
     pub fn shape_column(column: &str) -> ShapeColumn {
         ShapeColumn::Number(match column {
             "time" => number::NANOS,
@@ -144,7 +146,7 @@ impl<'b> LogRecord<'b> {
         })
     }
 
-    /// Stores numbers into the packet of a record that has a shape.
+    /// Stores numbers in the packet of a record that has a shape.
     pub fn put_numbers(&self, numbers: &[u32; NUMBERS], packet: &mut [u8]) {
         let of_protocol: &[_] = match self.packet.as_ref().map(|packet| packet.proto) {
             Some(ip_proto::TCP) => &OF_TCP,
@@ -172,7 +174,7 @@ pub fn largest_log_number(number: usize) -> u32 {
     }
 }
 
-/// True for numbers that are addresses of IPv4.
+/// True for numbers that are IPv4 addresses.
 pub fn is_log_address(number: usize) -> bool {
     matches!(number, number::SRC | number::DST)
 }

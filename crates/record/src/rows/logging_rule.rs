@@ -1,30 +1,30 @@
-//! The rule that logged a packet, as far as it is known.
+//! The rule that logged a packet, as far as known.
 
 use crate::Value;
 
-/// What a rule can do with a packet, in nft's words.
+/// The verdicts of rules, as nft writes them.
 pub const VERDICTS: &[&str] = &["accept", "drop", "reject", "queue", "jump", "goto", "return", "continue"];
 
-/// Cells of the rule that logged a packet. `None` where it is not known: where several rules may have logged it, only
-/// what they have in common is here.
+/// Cells of the rule that logged a packet. `None` means unknown: if several rules may have logged the packet, only
+/// their common properties are set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LoggingRule<'b> {
     /// Family and name of its table, as nft writes them: `inet filter`.
     pub table: Option<&'b str>,
     /// Name of its chain.
     pub chain: Option<&'b str>,
-    /// Its number in the table.
+    /// Its handle in the table.
     pub handle: Option<u64>,
-    /// What it does with the packet after logging, one of [`VERDICTS`]; `None` if it only logs.
+    /// Its verdict after logging, one of [`VERDICTS`]; `None` if it only logs.
     pub verdict: Option<&'static str>,
-    /// Its comment; `None` without one, too.
+    /// Its comment; also `None` if it has no comment.
     pub comment: Option<&'b str>,
     /// The rule as `nft --stateless list ruleset` writes it.
     pub text: Option<&'b str>,
 }
 
 impl<'b> LoggingRule<'b> {
-    /// What both have in common.
+    /// The common properties of both rules.
     pub fn common(&self, other: &LoggingRule<'b>) -> LoggingRule<'b> {
         fn same<V: PartialEq>(one: Option<V>, other: Option<V>) -> Option<V> {
             if one == other { one } else { None }

@@ -1,4 +1,4 @@
-//! Rows of `netwren nat advise`: the connection-tracking table of a namespace, and what its size should be.
+//! Rows of `netwren nat advise`: the conntrack table of a namespace and advice about its size.
 
 use crate::table::fields;
 use crate::{Field, Kind, List, Member, Show, Table, Value};
@@ -6,7 +6,7 @@ use crate::{Field, Kind, List, Member, Show, Table, Value};
 /// The table of advice.
 pub enum NatAdvices {}
 
-/// The advice for one network namespace. What is not known is `None`.
+/// The advice for one network namespace. Unknown values are `None`.
 pub struct NatAdvice<'b> {
     /// Name of the namespace.
     pub netns: &'b [u8],
@@ -14,27 +14,27 @@ pub struct NatAdvice<'b> {
     pub netns_id: u64,
     /// The state of the table in one word, one of [`NatAdvice::VERDICTS`].
     pub verdict: &'static str,
-    /// Numbers, by [`AdviceNumber`].
+    /// Numbers, indexed by [`AdviceNumber`].
     pub numbers: [Value<'static>; AdviceNumber::COUNT],
-    /// Ranges of source ports that are used up.
+    /// Ranges of source ports that are exhausted.
     pub ports_used_up: &'b (dyn List + 'b),
-    /// File name of the timeout that holds most entries.
+    /// File name of the timeout that applies to most entries.
     pub timeout: Option<&'static str>,
-    /// What `sysctl -w` takes to set limit and buckets.
+    /// Arguments for `sysctl -w` that set limit and buckets.
     pub sysctl: &'b Vec<String>,
-    /// What `sysctl -w` takes to set the timeout.
+    /// Arguments for `sysctl -w` that set the timeout.
     pub sysctl_timeouts: &'b Vec<String>,
-    /// Why, in sentences.
+    /// Reasons, as sentences.
     pub reasons: &'b Vec<String>,
 }
 
 impl NatAdvice<'_> {
-    /// The words of `verdict`, the worst last.
+    /// The words of `verdict`, worst last.
     pub const VERDICTS: &'static [&'static str] =
         &["unknown", "roomy", "crowded", "filling", "refusing", "evicting", "full"];
 }
 
-/// Members of a range of source ports that is used up.
+/// Members of an exhausted range of source ports.
 const OF_PORTS: &[Member] = &[
     Member { name: "proto", kind: Kind::Text },
     Member { name: "snat_addr", kind: Kind::Addr },
@@ -49,7 +49,7 @@ const OF_PORTS: &[Member] = &[
 
 macro_rules! numbers {
     ($($variant:ident $name:literal $kind:ident $show:ident $doc:literal;)*) => {
-        /// A number of a [`NatAdvice`]: its place in `numbers`.
+        /// A number of a [`NatAdvice`]: its index in `numbers`.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(usize)]
         pub enum AdviceNumber {
@@ -57,7 +57,7 @@ macro_rules! numbers {
         }
 
         impl AdviceNumber {
-            /// How many there are.
+            /// How many numbers there are.
             pub const COUNT: usize = [$($name),*].len();
         }
 
@@ -108,7 +108,7 @@ numbers! {
     TimeoutFrees "timeout_frees" Count Wide "Entries that the advised timeout frees.";
 }
 
-/// The first of the numbers that follow `timeout`.
+/// The number of entries in the table that come before `timeout`.
 const BEFORE_TIMEOUT: usize = AdviceNumber::TimeoutS as usize;
 
 const OTHERS: &[F] = fields! { F:

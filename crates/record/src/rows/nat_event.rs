@@ -1,10 +1,10 @@
-//! The record of an event of connection tracking: an entry is new, has changed, is gone.
+//! Conntrack events: an entry was created, changed or removed.
 
 use super::{Conntrack, Nat};
 use crate::named_enum::named_enum;
 use crate::{Field, Get, Key, Kind, Show, Table, Value};
 
-/// The table of events of connection tracking (`nat events`).
+/// The table of conntrack events (`nat events`).
 #[derive(Clone, Copy, Debug)]
 pub enum NatEvents {}
 
@@ -15,15 +15,15 @@ impl Table for NatEvents {
 }
 
 named_enum! {
-    /// What happened to an entry.
+    /// The kind of event.
     pub enum NatEventKind {
-        /// It was made.
+        /// The entry was created.
         New => "new",
-        /// It has changed: its state, its status, its mark.
+        /// The entry changed: its state, its status or its mark.
         Update => "update",
-        /// It is gone.
+        /// The entry was removed.
         Destroy => "destroy",
-        /// It lives: told by a dump after events were lost.
+        /// The entry exists: a dump after a loss of events reported it.
         Live => "live",
     }
 }
@@ -31,31 +31,31 @@ named_enum! {
 /// One event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NatEvent<'b> {
-    /// What happened.
+    /// The kind of event.
     pub kind: NatEventKind,
-    /// When, in ns since 1970.
+    /// Time of the event, in ns since 1970.
     pub time_ns: u64,
-    /// How long the entry lasted; `None` unless it is gone, and where its beginning is not known.
+    /// Lifetime of the entry; `None` unless the entry was removed and its start is known.
     pub duration_us: Option<u64>,
-    /// Port id of the netlink socket through which a process made the change; 0 if a packet or the clock did.
+    /// Port id of the netlink socket through which a process made the change; 0 if a packet or a timeout caused it.
     pub portid: u32,
-    /// The entry, as far as the event tells of it.
+    /// The entry, as far as the event describes it.
     pub entry: &'b Conntrack<'b>,
 }
 
 impl NatEvent<'static> {
-    /// A row with nothing known.
+    /// A row with all values unset.
     pub const EMPTY: NatEvent<'static> =
         NatEvent { kind: NatEventKind::New, time_ns: 0, duration_us: None, portid: 0, entry: &Conntrack::EMPTY };
 }
 
 impl NatEvent<'_> {
-    /// When the entry was made, in ns since 1970, if it is gone and that is known.
+    /// When the entry was created, in ns since 1970, if it was removed and its lifetime is known.
     fn began_ns(&self) -> Option<u64> {
         self.time_ns.checked_sub(self.duration_us?.checked_mul(1000)?)
     }
 
-    /// The client as others see it: where answers go.
+    /// The client as others see it: the destination of replies.
     fn external<'r>(&self) -> Value<'r> {
         let reply = &self.entry.reply;
         match reply.proto {
@@ -65,17 +65,18 @@ impl NatEvent<'_> {
     }
 }
 
-/// Bits of the fields that not every backend has an answer for, beside those of the table of entries.
+/// Bits of fields that some backends cannot deliver, in addition to the bits of the conntrack table.
 pub mod nat_event_need {
-    /// How long the entry lasted.
+    /// Lifetime of the entry.
     pub const DURATION: u64 = 1 << 62;
-    /// What only a message of the kernel tells: timeout, sender.
+    /// Values that only kernel messages contain: timeout, sender.
     pub const MESSAGE: u64 = 1 << 61;
 }
 
 type F = Field<NatEvents>;
 
-/// Where the field called `name` stands among those of an entry; behind the last, where nothing compiles, if nowhere.
+/// The index of the field called `name` in the conntrack table. An unknown name returns the table's length, which
+/// fails to compile when used as an index.
 const fn at(name: &str) -> usize {
     let mut index = 0;
     while index < Nat::FIELDS.len() && !is_same(Nat::FIELDS[index].name, name) {
@@ -107,7 +108,7 @@ fn key<const INDEX: usize>(row: &NatEvent<'_>) -> Key {
     }
 }
 
-/// The field at this place of the table of entries: a field of an event is that of its entry.
+/// Makes a field of an event from the field with this index in the conntrack table; it reads the event's entry.
 const fn of<const INDEX: usize>(show: Show) -> F {
     let field = &Nat::FIELDS[INDEX];
     let made = match field.get {

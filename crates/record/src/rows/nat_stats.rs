@@ -1,4 +1,4 @@
-//! Counters and settings of connection tracking, one row a namespace or one a CPU (`nat stats`).
+//! Conntrack counters and settings, one row per namespace or one per CPU (`nat stats`).
 
 use super::Change;
 use crate::table::fields;
@@ -16,9 +16,9 @@ impl Table for NatStats {
 
 /// Bits of [`Field::need`] for [`NatStats`].
 pub mod stat_need {
-    /// Settings beside the sizes: a file of /proc/sys each.
+    /// Settings other than sizes: one file of /proc/sys each.
     pub const SETTINGS: u64 = 1;
-    /// Counters of expectations: a second question to ctnetlink.
+    /// Counters of expectations: a second ctnetlink request.
     pub const EXPECTATIONS: u64 = 1 << 1;
 }
 
@@ -26,17 +26,17 @@ type F = Field<NatStats>;
 
 macro_rules! counters {
     ($($variant:ident $name:literal $kernel:literal $doc:literal $(.$with:ident($value:expr))?;)*) => {
-        /// What the kernel counts for each namespace and CPU (`struct ip_conntrack_stat`, 32 bits each).
+        /// Counters that the kernel keeps per namespace and CPU (`struct ip_conntrack_stat`, 32 bits each).
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum StatCounter {
             $(#[doc = $doc] $variant,)*
         }
 
         impl StatCounter {
-            /// All of them, in the order of their numbers.
+            /// Every counter, in the order of the discriminants.
             pub const ALL: [StatCounter; [$($name),*].len()] = [$(StatCounter::$variant),*];
 
-            /// The word.
+            /// The counter's word.
             pub fn name(self) -> &'static str {
                 match self { $(StatCounter::$variant => $name),* }
             }
@@ -49,7 +49,7 @@ macro_rules! counters {
     };
 }
 
-// Variant, word, the kernel's name, sentence. Those without CTA_… are in /proc/net/stat/nf_conntrack only.
+// Variant, word, the kernel's name, sentence. Counters without CTA_… are only in /proc/net/stat/nf_conntrack.
 counters! {
     Drop "drop" "CTA_STATS_DROP"
         "Packets dropped because no entry could be made: the table was full, or memory." .show(Show::Default);
@@ -95,17 +95,17 @@ deltas!(
     SearchRestart "search_restart", ClashResolve "clash_resolve", ChainTooLong "chaintoolong"
 );
 
-/// The counters of one row; `None` where this kernel or this backend has none of the name.
+/// The counters of one row; `None` for counters that this kernel or this backend does not have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StatCounts([Option<u64>; StatCounter::ALL.len()]);
 
 impl StatCounts {
-    /// One of them.
+    /// Returns a counter.
     pub fn get(&self, counter: StatCounter) -> Option<u64> {
         self.0.get(counter as usize).copied().flatten()
     }
 
-    /// Sets one of them.
+    /// Sets a counter.
     pub fn set(&mut self, counter: StatCounter, value: Option<u64>) {
         if let Some(place) = self.0.get_mut(counter as usize) {
             *place = value;
@@ -117,14 +117,14 @@ macro_rules! settings {
     (@name Count $file:literal) => { $file };
     (@name DurationS $file:literal) => { concat!($file, "_s") };
     ($($variant:ident $kind:ident $file:literal $doc:literal;)*) => {
-        /// A setting of connection tracking in /proc/sys/net/netfilter that is one number.
+        /// A conntrack setting in /proc/sys/net/netfilter that is a single number.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum CtSetting {
             $(#[doc = concat!("`nf_conntrack_", $file, "`: ", $doc)] $variant,)*
         }
 
         impl CtSetting {
-            /// All of them, in the order of their numbers.
+            /// Every setting, in the order of the discriminants.
             pub const ALL: [CtSetting; [$($file),*].len()] = [$(CtSetting::$variant),*];
 
             /// Its file in /proc/sys/net/netfilter.
@@ -140,7 +140,7 @@ macro_rules! settings {
     };
 }
 
-// Variant, kind, file without `nf_conntrack_` (a time's column ends in `_s`), sentence.
+// Variant, kind, file name without `nf_conntrack_` (the column of a time ends in `_s`), sentence.
 settings! {
     Acct Count "acct" "Packets and bytes of each entry are counted; costs its extension (see `nat advise`).";
     Events Count "events" "Events are sent to listeners: 0 never, 1 always, 2 while a program listens.";
@@ -180,7 +180,7 @@ settings! {
     Generic DurationS "generic_timeout" "Seconds for every other protocol.";
 }
 
-/// The settings of a namespace; `None` where this kernel has none of the name.
+/// The settings of a namespace; `None` for settings that this kernel does not have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CtSettings([Option<u64>; CtSetting::ALL.len()]);
 
@@ -191,12 +191,12 @@ impl Default for CtSettings {
 }
 
 impl CtSettings {
-    /// One of them.
+    /// Returns a setting.
     pub fn get(&self, setting: CtSetting) -> Option<u64> {
         self.0.get(setting as usize).copied().flatten()
     }
 
-    /// Sets one of them.
+    /// Sets a setting.
     pub fn set(&mut self, setting: CtSetting, value: Option<u64>) {
         if let Some(place) = self.0.get_mut(setting as usize) {
             *place = value;
@@ -204,33 +204,33 @@ impl CtSettings {
     }
 }
 
-/// Counters and settings of a namespace, or counters of one of its CPUs.
+/// Counters and settings of a namespace, or the counters of one of its CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NatStat<'b> {
     /// Inode of the network namespace.
     pub netns_id: u64,
-    /// The CPU; `None` for the sum of all.
+    /// The CPU; `None` for the sum of all CPUs.
     pub cpu: Option<u32>,
-    /// Since the round before; `None` in the first.
+    /// Change since the previous round; `None` in the first round.
     pub change: Option<Change>,
-    /// Entries that count, expired ones included. This and the other sizes are the namespace's: `None` for a CPU.
+    /// Number of entries, including expired ones. This and the other sizes apply to the namespace: `None` for a CPU.
     pub entries: Option<u64>,
-    /// Most entries there may be.
+    /// Maximum number of entries.
     pub max: Option<u64>,
-    /// Buckets of the hash table, which all namespaces share.
+    /// Number of buckets of the hash table, which all namespaces share.
     pub buckets: Option<u64>,
-    /// Most expectations there may be.
+    /// Maximum number of expectations.
     pub expect_max: Option<u64>,
-    /// Counters since the namespace was made.
+    /// Counters since the namespace was created.
     pub counts: StatCounts,
-    /// What they grew by since the round before; `None` where one went backwards.
+    /// Increase since the previous round; `None` for counters that decreased.
     pub grown: StatCounts,
-    /// Settings, if they were asked for.
+    /// Settings, if requested.
     pub settings: Option<&'b CtSettings>,
 }
 
 impl NatStat<'_> {
-    /// A row with nothing known.
+    /// A row with all values unset.
     pub const EMPTY: NatStat<'static> = NatStat {
         netns_id: 0,
         cpu: None,
@@ -244,7 +244,7 @@ impl NatStat<'_> {
         settings: None,
     };
 
-    /// How full the table is, in percent, rounded down.
+    /// Fill level of the table in percent, rounded down.
     fn fill_percent(&self) -> Option<u64> {
         let full = u128::from(self.entries?) * 100 / u128::from(self.max.filter(|max| *max > 0)?);
         u64::try_from(full).ok()
@@ -284,7 +284,7 @@ const SIZES: &[F] = fields! { F:
 mod tests {
     use super::*;
 
-    /// Each field shows its own counter or setting and no other one's.
+    /// Each field shows its own counter or setting.
     #[test]
     fn every_counter_and_setting_has_its_field() {
         for counter in StatCounter::ALL {

@@ -1,6 +1,6 @@
-//! Attributes inside an attribute that a row hands on as it came: (length, kind, payload), padded to four bytes.
+//! Nested attributes that a row passes on undecoded: (length, kind, payload), padded to four bytes.
 //!
-//! The sources have a reader that tells what is wrong; here what does not fit is not there.
+//! The sources have a reader that reports errors; here malformed attributes are ignored.
 
 /// `NLA_TYPE_MASK` (include/uapi/linux/netlink.h).
 const KIND_MASK: u16 = 0x3fff;
@@ -10,7 +10,7 @@ pub(super) fn find(bytes: &[u8], kind: u16) -> Option<&[u8]> {
     each(bytes).filter(|(k, _)| *k == kind).map(|(_, payload)| payload).last()
 }
 
-/// A number of as many bytes as the attribute has.
+/// The attribute's payload as a number of 1, 2, 4 or 8 bytes.
 pub(super) fn number(bytes: &[u8], kind: u16) -> Option<u64> {
     let payload = find(bytes, kind)?;
     match payload.len() {
@@ -22,7 +22,7 @@ pub(super) fn number(bytes: &[u8], kind: u16) -> Option<u64> {
     }
 }
 
-/// Kind and payload of one attribute after the other; ends at the first that does not fit.
+/// Iterates over kind and payload of the attributes; ends at the first malformed one.
 pub(super) fn each(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let (head, _) = bytes.split_first_chunk::<4>()?;

@@ -1,52 +1,53 @@
-//! What the headers of a packet say: part of the rows of every table of packets.
+//! Packet headers, part of the rows of all packet tables.
 
 use crate::Addr;
 
-/// What a packet's headers say, from the network header on (RFC 791, RFC 8200).
+/// The headers of a packet, starting with the network header (RFC 791, RFC 8200).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketHeaders<'p> {
     /// Source address.
     pub src: Addr,
     /// Destination address.
     pub dst: Addr,
-    /// Number of the IP protocol; in IPv6 that behind the extension headers, as far as they were captured.
+    /// IP protocol number. For IPv6, the one after the captured extension headers.
     pub proto: u8,
-    /// Bytes of the packet from the network header on, as the header says.
+    /// Length of the packet in bytes, starting with the network header, as the header states it.
     pub length: u32,
-    /// Hops that are left (TTL, hop limit).
+    /// Remaining hops (TTL, hop limit).
     pub ttl: u8,
     /// Type of service (IPv4) or traffic class (IPv6): DSCP and ECN.
     pub tos: u8,
-    /// IPv4: identification; IPv6: that of a fragment, else 0.
+    /// IPv4: identification; IPv6: identification of a fragment, otherwise 0.
     pub id: u32,
     /// IPv4: the "don't fragment" bit.
     pub dont_fragment: bool,
-    /// Which part of a larger packet this is; `None` for a whole one.
+    /// The fragment that this packet is; `None` for an unfragmented packet.
     pub fragment: Option<Fragment>,
-    /// The header behind; [`Transport::Other`] where none is known or it was not captured whole.
+    /// The transport header; [`Transport::Other`] if the protocol is unknown or the header was not captured
+    /// completely.
     pub transport: Transport,
-    /// The network header, with its options or extension headers. What tables rarely show is read from it and from
-    /// `payload` on demand (`packet_parts.rs`).
+    /// The network header including options or extension headers. Values that tables rarely show are read from it and
+    /// from `payload` on demand (`packet_parts.rs`).
     pub header: &'p [u8],
-    /// What was captured behind the network header.
+    /// The captured bytes after the network header.
     pub payload: &'p [u8],
 }
 
-/// Part of a larger packet.
+/// A fragment of a larger packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment {
-    /// Where it begins in the payload of the whole, in bytes.
+    /// Offset of the fragment in the payload of the whole packet, in bytes.
     pub offset: u16,
-    /// True if parts follow.
+    /// True if more fragments follow.
     pub more: bool,
 }
 
-/// The header behind the network header.
+/// The header after the network header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Transport {
     /// TCP.
     Tcp(TcpHeader),
-    /// A protocol that begins with two ports: UDP, UDP-Lite, SCTP, DCCP.
+    /// A protocol whose header starts with two ports: UDP, UDP-Lite, SCTP, DCCP.
     Ports {
         /// Source port.
         sport: u16,
@@ -55,12 +56,12 @@ pub enum Transport {
     },
     /// ICMP or ICMPv6.
     Icmp(IcmpHeader),
-    /// None of these, a fragment that is not the first, or too little captured.
+    /// Another protocol, a fragment other than the first, or a truncated header.
     #[default]
     Other,
 }
 
-/// The header of TCP (RFC 9293).
+/// A TCP header (RFC 9293).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpHeader {
     /// Source port.
@@ -69,22 +70,22 @@ pub struct TcpHeader {
     pub dport: u16,
     /// Sequence number.
     pub seq: u32,
-    /// Acknowledged number.
+    /// Acknowledgement number.
     pub ack: u32,
     /// FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128.
     pub flags: u8,
-    /// Window as it stands in the header, not scaled.
+    /// Window from the header, unscaled.
     pub window: u16,
 }
 
-/// The header of ICMP (RFC 792) or ICMPv6 (RFC 4443).
+/// An ICMP (RFC 792) or ICMPv6 (RFC 4443) header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IcmpHeader {
     /// Type.
     pub kind: u8,
     /// Code.
     pub code: u8,
-    /// Identifier of an echo.
+    /// Identifier of an echo request or reply.
     pub id: Option<u16>,
 }
 
@@ -97,7 +98,7 @@ impl Transport {
         }
     }
 
-    /// The header, if it is that of ICMP or ICMPv6.
+    /// The header, if it is ICMP or ICMPv6.
     pub fn icmp(&self) -> Option<&IcmpHeader> {
         match self {
             Transport::Icmp(header) => Some(header),

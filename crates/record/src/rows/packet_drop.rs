@@ -1,4 +1,4 @@
-//! Packets that the kernel drops, a row for each reason, place, network namespace, interface and protocol (`drops`).
+//! Packets that the kernel drops, one row per reason, place, network namespace, interface and protocol (`drops`).
 
 use crate::named_enum::named_enum;
 use crate::rows::captured_packet::LinkType;
@@ -13,26 +13,26 @@ named_enum! {
     pub enum NetfilterHook {
         /// Before routing.
         Prerouting => "prerouting",
-        /// For this host.
+        /// Packets addressed to this host.
         Input => "input",
-        /// Through this host.
+        /// Packets forwarded by this host.
         Forward => "forward",
-        /// From this host.
+        /// Packets sent by this host.
         Output => "output",
         /// After routing.
         Postrouting => "postrouting",
-        /// As it comes from an interface.
+        /// Packets arriving from an interface.
         Ingress => "ingress",
-        /// As it goes to an interface.
+        /// Packets leaving through an interface.
         Egress => "egress",
     }
 }
 
 named_enum! {
-    /// Where the kernel counts a loss.
+    /// The counter that recorded a loss.
     #[derive(Default)]
     pub enum CountedIn {
-        /// Nowhere: the packet itself was seen as it was dropped.
+        /// No counter: the drop of the packet itself was observed.
         #[default]
         Packet => "packet",
         /// /proc/net/snmp
@@ -41,7 +41,7 @@ named_enum! {
         Snmp6 => "snmp6",
         /// /proc/net/netstat
         Netstat => "netstat",
-        /// /proc/net/softnet_stat, of each CPU.
+        /// /proc/net/softnet_stat, per CPU.
         Softnet => "softnet",
         /// An interface.
         Iface => "iface",
@@ -49,7 +49,7 @@ named_enum! {
         Qdisc => "qdisc",
         /// The driver of an interface (`ethtool -S`).
         Driver => "driver",
-        /// A trap of a device (devlink): hardware dropped it, and counts it.
+        /// A trap of a device (devlink): the hardware dropped the packet and counts it.
         Trap => "trap",
         /// Connection tracking.
         Conntrack => "conntrack",
@@ -61,33 +61,33 @@ named_enum! {
 /// Packets that were dropped for one reason at one place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PacketDrop<'b> {
-    /// Inode of the network namespace; 0: not known.
+    /// Inode of the network namespace; 0 if unknown.
     pub netns_id: u64,
-    /// Number of the interface that the packets came by or would have left by; 0: none.
+    /// Index of the interface that the packets arrived on or would have left through; 0 if there is none.
     pub ifindex: u32,
-    /// Where the kernel counts them; what has no packet has no place, addresses and total.
+    /// The counter that recorded them. Rows from counters have no place, addresses and total.
     pub counted_in: CountedIn,
-    /// Packets of this round.
+    /// Packets in this round.
     pub count: u64,
     /// Packets since the run began.
     pub total: u64,
-    /// Bytes of the packets of this round.
+    /// Bytes of the packets in this round.
     pub bytes: u64,
-    /// Packets by the second in this round, in thousandths.
+    /// Packets per second in this round, in thousandths.
     pub per_s: u64,
-    /// The kernel's name of the reason; empty on kernels without reasons.
+    /// The kernel's name for the reason; empty on kernels without drop reasons.
     pub reason: &'b [u8],
-    /// The kernel's number of the reason.
+    /// The kernel's number for the reason.
     pub reason_number: u32,
     /// The function that dropped the packets; empty if the kernel hides its symbols.
     pub place: &'b [u8],
     /// The address in that function; 0 if the kernel hides addresses.
     pub place_address: u64,
-    /// Where a rule, or connection tracking, dropped them.
+    /// The hook at which a rule, or conntrack, dropped them.
     pub hook: Option<NetfilterHook>,
-    /// The hook that the packets' route tells: one of a few at which they may have been.
+    /// The hook suggested by the packets' route: one of several that they may have been at.
     pub route_hook: Option<NetfilterHook>,
-    /// The rule that dropped them; `None` unless somebody asked for it and it is known.
+    /// The rule that dropped them; `None` unless requested and known.
     pub rule: Option<&'b DroppingRule<'b>>,
     /// EtherType of the first packet.
     pub ethertype: u16,
@@ -97,25 +97,25 @@ pub struct PacketDrop<'b> {
     pub ends: Option<(Addr, Addr)>,
     /// Ports of the first packet.
     pub ports: Option<(u16, u16)>,
-    /// Length of the first packet in bytes, as far as it was left when it was dropped.
+    /// Remaining length of the first packet in bytes when it was dropped.
     pub first_bytes: u32,
-    /// Inode of the socket that the first packet was for, or that sent it; 0: none.
+    /// Inode of the socket that the first packet was for, or that sent it; 0 if there is none.
     pub socket_inode: u32,
     /// User of that socket.
     pub uid: Option<u32>,
-    /// The functions that led there, the innermost first, joined by commas.
+    /// The functions that led there, innermost first, joined by commas.
     pub stack: &'b [u8],
-    /// A sentence on the reason; empty if there is none.
+    /// A sentence about the reason; empty if this program does not know it.
     pub meaning: &'static str,
     /// The role that can act; empty if no action is needed.
     pub ask: &'static str,
-    /// Where to look next; empty without advice.
+    /// Next step for the reader; empty without advice.
     pub remedy: &'static str,
     /// True if such drops are routine.
     pub benign: bool,
 }
 
-/// Words of the field `proto`: those of IP, and ARP.
+/// Words of field `proto`: IP protocols and ARP.
 const PROTOCOLS: &[&str] = &[
     "tcp", "udp", "icmp", "icmpv6", "sctp", "udplite", "dccp", "gre", "esp", "ah", "igmp", "ipip", "ipv6", "ospf",
     "pim", "vrrp", "l2tp", "other", "arp",
@@ -129,7 +129,7 @@ impl PacketDrop<'_> {
         match (self.l4, self.ethertype) {
             (Some(number), _) => Value::Name(ip_proto::name(number)),
             (None, ETH_P_ARP) => Value::Name("arp"),
-            // That of IP is not known.
+            // The IP protocol is unknown.
             (None, 0 | ETH_P_IP | ETH_P_IPV6) => Value::Null,
             _ => Value::Name("other"),
         }
@@ -137,7 +137,7 @@ impl PacketDrop<'_> {
 }
 
 impl<'b> PacketDrop<'b> {
-    /// Null where there is none: the packet's was not taken.
+    /// The stack; null if it was not recorded.
     fn stack(&self) -> Value<'b> {
         if self.stack.is_empty() { Value::Null } else { Value::Words(self.stack) }
     }
@@ -167,7 +167,7 @@ impl<'b> PacketDrop<'b> {
         if self.netns_id == 0 { Key::None } else { Key::Id(self.netns_id) }
     }
 
-    /// The source (0) or the destination (1).
+    /// The source address (0) or the destination address (1).
     fn end(&self, which: usize) -> Value<'static> {
         let end = self.ends.map(|(src, dst)| [src, dst]).and_then(|ends| ends.get(which).copied());
         end.map_or(Value::Null, Value::Addr)
@@ -287,18 +287,18 @@ table! {
     first_bytes: Bytes = own(|row| optional(row.first_bytes.into())), kernel "sk_buff:len";
 }
 
-/// One dropped packet.
+/// A single dropped packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DropEvent<'b> {
-    /// When, in ns since 1970.
+    /// Time of the drop, in ns since 1970.
     pub time_ns: u64,
-    /// The packet; what counts many is 0.
+    /// The packet; the values that count several packets are 0.
     pub packet: PacketDrop<'b>,
-    /// Its bytes, if they were asked for.
+    /// Its bytes, if requested.
     pub frame: Option<DroppedFrame<'b>>,
-    /// Processes that hold the socket which it was for, or which sent it; empty unless somebody asked for them.
+    /// Owners of the socket that the packet was for, or that sent it; empty unless requested.
     pub owners: &'b [Owner],
-    /// When they were seen, on CLOCK_BOOTTIME in ns; 0 where that is not known.
+    /// When the owners were seen, in ns of CLOCK_BOOTTIME; 0 if unknown.
     pub owners_seen_ns: u64,
 }
 
@@ -316,9 +316,9 @@ fn by_holder(row: &DropEvent<'_>) -> Key {
 /// The bytes of a dropped packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DroppedFrame<'b> {
-    /// Bytes that the packet had, from the first of `bytes` on.
+    /// Length of the packet, counted from the first byte of `bytes`.
     pub len: u32,
-    /// What it begins with; `None` where that is not known: then there are no bytes.
+    /// The type of its first header; `None` if unknown, in which case `bytes` is empty.
     pub link_type: Option<LinkType>,
     /// The beginning of the packet.
     pub bytes: &'b [u8],

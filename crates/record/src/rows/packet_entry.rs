@@ -1,79 +1,79 @@
-//! The entry of connection tracking that a packet belongs to, as far as it is known, and its cells: the same for logged
-//! and for captured packets.
+//! The conntrack entry of a packet, as far as known, and its cells, which logged and captured packets share.
 
 use super::conntrack::{Conntrack, CtStatus};
 use crate::Value;
 use crate::named_enum::named_enum;
 
 named_enum! {
-    /// Which way a packet of a connection goes (`ct direction` of nft).
+    /// The direction of a packet within its connection (`ct direction` of nft).
     pub enum CtDirection {
-        /// As the first packet went.
+        /// The direction of the first packet.
         Original => "original",
-        /// As its answer.
+        /// The direction of the reply.
         Reply => "reply",
     }
 }
 
 named_enum! {
-    /// What a packet is to its connection (`ct state` of nft).
+    /// The state of a packet in relation to its connection (`ct state` of nft).
     pub enum PacketState {
-        /// The connection has seen no answer.
+        /// No reply has been seen on the connection.
         New => "new",
-        /// It has, or the packet is one.
+        /// A reply has been seen, or the packet is one.
         Established => "established",
-        /// It belongs to another connection: an ICMP error about it, a connection that a helper expected.
+        /// The packet is related to another connection: an ICMP error about it, or a connection that a helper
+        /// expected.
         Related => "related",
     }
 }
 
 named_enum! {
-    /// How the entry of a packet became known.
+    /// How the entry of a packet was obtained.
     pub enum EntrySource {
         /// The kernel sent it with the packet.
         Packet => "packet",
-        /// It was asked for by the packet's addresses and ports, after the packet.
+        /// It was looked up by the packet's addresses and ports, after the packet.
         Lookup => "lookup",
     }
 }
 
-/// The entry of connection tracking that a packet belongs to.
+/// The conntrack entry of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketEntry<'b> {
     /// The entry.
     pub entry: Conntrack<'b>,
-    /// Which way the packet goes.
+    /// The direction of the packet.
     pub direction: CtDirection,
-    /// What the packet is to the connection; `None` for a number of a newer kernel.
+    /// The state of the packet; `None` for an unknown number of a newer kernel.
     pub state: Option<PacketState>,
-    /// How the entry became known.
+    /// How the entry was obtained.
     pub source: EntrySource,
 }
 
-/// What the kernel sent of the entry with a packet (`NFULA_CT` and `NFULA_CT_INFO`).
+/// The attributes of the entry that the kernel sent with a packet (`NFULA_CT` and `NFULA_CT_INFO`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CtAttrs<'b> {
-    /// The attributes of the entry (`CTA_…`), as they came; empty if there is only a number.
+    /// The attributes of the entry (`CTA_…`), undecoded; empty if the kernel sent only `info`.
     pub attrs: &'b [u8],
     /// `enum ip_conntrack_info`
     pub info: u32,
 }
 
 impl PacketEntry<'_> {
-    /// The same without what the entry borrows.
+    /// The same entry without borrowed data.
     pub fn without_borrowed(&self) -> PacketEntry<'static> {
         let PacketEntry { ref entry, direction, state, source } = *self;
         PacketEntry { entry: entry.without_borrowed(), direction, state, source }
     }
 }
 
-/// The cells of the columns about an entry; null without one.
+/// The cells of the columns about an entry; null without an entry.
 pub(super) mod cells {
     use super::{Conntrack, CtDirection, CtStatus, PacketEntry, PacketState, Value};
 
     type Entry<'r> = Option<&'r PacketEntry<'r>>;
 
-    /// A cell that the entry itself has.
+    /// A cell from the entry itself.
     #[inline(never)]
     pub(in super::super) fn of<'r>(entry: Entry<'r>, cell: fn(&'r Conntrack<'r>) -> Value<'r>) -> Value<'r> {
         entry.map_or(Value::Null, |found| cell(&found.entry))
@@ -113,15 +113,15 @@ pub(super) mod cells {
 }
 
 impl CtDirection {
-    /// What the kernel says of the packet: `enum ip_conntrack_info` in
-    /// include/uapi/linux/netfilter/nf_conntrack_common.h, where replies begin with 3.
+    /// Converts the kernel's `enum ip_conntrack_info` (include/uapi/linux/netfilter/nf_conntrack_common.h), in which
+    /// replies start at 3.
     pub fn of_info(info: u32) -> CtDirection {
         if info >= 3 { CtDirection::Reply } else { CtDirection::Original }
     }
 }
 
 impl PacketState {
-    /// What the kernel says of the packet: `enum ip_conntrack_info`.
+    /// Converts the kernel's `enum ip_conntrack_info`.
     pub fn of_info(info: u32) -> Option<PacketState> {
         match info {
             0 | 3 => Some(PacketState::Established),
@@ -131,7 +131,7 @@ impl PacketState {
         }
     }
 
-    /// What the kernel would say of a packet in this direction that comes now (`resolve_normal_ct` in
+    /// The state that the kernel would assign to a packet that arrives now in this direction (`resolve_normal_ct` in
     /// net/netfilter/nf_conntrack_core.c).
     pub fn of_entry(status: CtStatus, direction: CtDirection) -> PacketState {
         match direction {

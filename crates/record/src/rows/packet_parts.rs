@@ -1,9 +1,9 @@
-//! What the headers of a packet also say, read when it is asked for: decoding every packet does not pay for it.
+//! Rarely needed parts of packet headers. They are read on demand, so decoding a packet does not pay for them.
 
 use super::packet::PacketHeaders;
 use crate::Addr;
 
-/// Of the header of IP; `None` for the other version, or if it was not captured so far.
+/// Parts of the IP header; `None` for the other IP version, or if the part was not captured.
 impl PacketHeaders<'_> {
     /// Length of an IPv4 header in units of 4 bytes.
     #[inline]
@@ -17,14 +17,14 @@ impl PacketHeaders<'_> {
         Some(u16::from_be_bytes(array(self.v4()?, 10)?))
     }
 
-    /// Flags and fragment offset of an IPv4 header as they stand there: 0x8000 reserved, 0x4000 don't fragment, 0x2000
-    /// more fragments, then the offset in units of 8 bytes.
+    /// The field with flags and fragment offset of an IPv4 header: 0x8000 reserved, 0x4000 don't fragment, 0x2000 more
+    /// fragments, followed by the offset in units of 8 bytes.
     #[inline]
     pub fn v4_fragment_bits(&self) -> Option<u16> {
         Some(u16::from_be_bytes(array(self.v4()?, 6)?))
     }
 
-    /// Flow label of IPv6.
+    /// IPv6 flow label.
     #[inline]
     pub fn flow_label(&self) -> Option<u32> {
         let Addr::V6(_) = self.src else { return None };
@@ -37,52 +37,52 @@ impl PacketHeaders<'_> {
     }
 }
 
-/// Of the header behind that of IP, which the caller knows to be of the right protocol; `None` where it was not
-/// captured so far.
+/// Parts of the transport header. The caller must check that the packet has the right protocol. `None` if the part was
+/// not captured.
 impl PacketHeaders<'_> {
-    /// Checksum of TCP.
+    /// TCP checksum.
     #[inline]
     pub fn tcp_checksum(&self) -> Option<u16> {
         self.transport_u16(16)
     }
 
-    /// Urgent pointer of TCP.
+    /// TCP urgent pointer.
     #[inline]
     pub fn tcp_urgent(&self) -> Option<u16> {
         self.transport_u16(18)
     }
 
-    /// The four bits of TCP between the header's length and its flags.
+    /// The four TCP bits between header length and flags.
     #[inline]
     pub fn tcp_reserved(&self) -> Option<u8> {
         Some(self.payload.get(12)? & 0xf)
     }
 
-    /// Length that UDP's header states.
+    /// Length in the UDP header.
     #[inline]
     pub fn udp_length(&self) -> Option<u16> {
         self.transport_u16(4)
     }
 
-    /// Checksum of UDP.
+    /// UDP checksum.
     #[inline]
     pub fn udp_checksum(&self) -> Option<u16> {
         self.transport_u16(6)
     }
 
-    /// Checksum of SCTP.
+    /// SCTP checksum.
     #[inline]
     pub fn sctp_checksum(&self) -> Option<u32> {
         Some(u32::from_be_bytes(array(self.payload, 8)?))
     }
 
-    /// Checksum of ICMP, ICMPv6.
+    /// ICMP or ICMPv6 checksum.
     #[inline]
     pub fn icmp_checksum(&self) -> Option<u16> {
         self.transport_u16(2)
     }
 
-    /// The four bytes behind the checksum of ICMP, ICMPv6: identifier and sequence number, gateway, MTU, pointer.
+    /// The four bytes after the ICMP or ICMPv6 checksum: identifier and sequence number, gateway, MTU, or pointer.
     #[inline]
     pub fn icmp_rest(&self) -> Option<[u8; 4]> {
         array(self.payload, 4)

@@ -3,50 +3,50 @@
 use crate::{Owner, Proto, State, Value};
 use std::rc::Rc;
 
-/// The socket of this host at one end of a packet, and who holds it.
+/// The local socket at one end of a packet, and its owners.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PacketSocket {
-    /// Its inode; 0 where an event told of it.
+    /// Its inode; 0 if it is known only from an event.
     pub inode: u32,
     /// Its protocol: TCP or UDP.
     pub proto: Proto,
-    /// Its state when it was last looked at.
+    /// Its state when it was last read.
     pub state: State,
-    /// User id that it belongs to; of a connection that an event reported that of the process.
+    /// Its user id; for a connection that an event reported, the user id of the process.
     pub uid: Option<u32>,
-    /// Every holder; empty where none is known.
+    /// All owners; empty if none is known.
     pub owners: Box<[Owner]>,
-    /// Words about the first holder.
+    /// Texts about the first owner.
     pub words: Rc<HolderWords>,
 }
 
-/// Words about the holder of a socket; each is empty where it is unknown or not needed.
+/// Texts about the owner of a socket; each is empty if unknown or not needed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct HolderWords {
     /// The user that the socket belongs to.
     pub user: Box<[u8]>,
-    /// Container: its name, else the start of its id.
+    /// Container: its name, or else the start of its id.
     pub container: Box<[u8]>,
     /// Kubernetes pod as namespace/name.
     pub pod: Box<[u8]>,
     /// Innermost systemd unit.
     pub unit: Box<[u8]>,
-    /// Command line, its words joined by blanks.
+    /// Command line, with its words separated by blanks.
     pub cmdline: Box<[u8]>,
 }
 
 impl PacketSocket {
-    /// The name of the first holder.
+    /// The name of the first owner.
     pub(super) fn process(&self) -> Value<'_> {
         self.owners.first().map_or(Value::Null, |owner| Value::Bytes(owner.process.as_bytes()))
     }
 
-    /// The number of the first holder.
+    /// The pid of the first owner.
     pub(super) fn pid(&self) -> Value<'_> {
         self.owners.first().map_or(Value::Null, |owner| Value::U64(owner.pid.into()))
     }
 
-    /// Every holder.
+    /// All owners.
     pub(super) fn owners(&self) -> Value<'_> {
         if self.owners.is_empty() { Value::Null } else { Value::Owners(&self.owners) }
     }

@@ -1,4 +1,4 @@
-//! Stages of the way of packets through netfilter's hooks (`doctor path`).
+//! Stages of a packet's path through netfilter's hooks (`doctor path`).
 
 use crate::named_enum::named_enum;
 use crate::rows::NetfilterHook;
@@ -6,7 +6,7 @@ use crate::table::fields;
 use crate::{Field, Key, LookupId, Show, Table, Value};
 
 named_enum! {
-    /// The family of addresses of packets.
+    /// The address family of packets.
     pub enum PathFamily {
         /// IPv4.
         Ip => "ip",
@@ -16,33 +16,33 @@ named_enum! {
 }
 
 named_enum! {
-    /// A stage: what has its place between two priorities of a hook, or between two hooks.
+    /// A stage: the code between two priorities of a hook, or between two hooks.
     pub enum StageName {
-        /// Nothing.
+        /// The stage contains no code.
         Empty => "empty",
-        /// Fragments are put together.
+        /// Reassembly of fragments.
         Defrag => "defrag",
-        /// Rules before connection tracking.
+        /// Rules that run before conntrack.
         Raw => "raw",
         /// Connection tracking.
         Conntrack => "conntrack",
-        /// Rules that change packets.
+        /// Rules that modify packets.
         Mangle => "mangle",
-        /// NAT of destinations.
+        /// Destination NAT.
         Dstnat => "dstnat",
-        /// Rules that let packets through or not.
+        /// Rules that accept or drop packets.
         Filter => "filter",
-        /// NAT of sources.
+        /// Source NAT.
         Srcnat => "srcnat",
-        /// What comes after all of these.
+        /// Code after all other stages.
         Late => "late",
-        /// The way to the next hook.
+        /// The path to the next hook.
         Routing => "routing",
     }
 }
 
 impl StageName {
-    /// What has its place there, in a sentence.
+    /// A sentence about the code of the stage.
     pub fn about(self) -> &'static str {
         match self {
             StageName::Empty => "nothing is between these two places: what measuring a stage itself shows",
@@ -59,34 +59,34 @@ impl StageName {
     }
 }
 
-/// One stage and what packets met there.
+/// A stage and the statistics of packets in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PathStage {
     /// Inode of the network namespace.
     pub netns_id: u64,
     /// The family.
     pub family: PathFamily,
-    /// The hook; of the way between two hooks the one that is always on it.
+    /// The hook. For the path between two hooks, the one that every packet on it passes.
     pub hook: NetfilterHook,
     /// The stage.
     pub stage: StageName,
-    /// The priorities between which it lies, the first and the last; none between two hooks.
+    /// The first and the last priority of the stage; `None` between two hooks.
     pub priorities: Option<(i32, i32)>,
-    /// Packets that came to it.
+    /// Packets that entered the stage.
     pub packets: u64,
-    /// Of these those that did not come out.
+    /// Packets that entered but did not leave it.
     pub lost: u64,
-    /// Of these those whose time is known.
+    /// Packets with a measured time.
     pub measured: u64,
     /// The sum of the times in ns.
     pub sum_ns: u64,
-    /// The time that half of the packets did not exceed, in ns.
+    /// The median time, in ns.
     pub median_ns: Option<u64>,
-    /// The time that 99 of 100 packets did not exceed, in ns.
+    /// The 99th percentile of the times, in ns.
     pub p99_ns: Option<u64>,
-    /// The longest time in ns.
+    /// The maximum time, in ns.
     pub max_ns: Option<u64>,
-    /// How long packets counted.
+    /// Duration of the measurement.
     pub window_ns: u64,
 }
 
@@ -103,7 +103,7 @@ impl PathStage {
     }
 }
 
-/// ns as thousandths of a µs.
+/// Converts ns to thousandths of a µs.
 fn us(ns: Option<u64>) -> Value<'static> {
     ns.map_or(Value::Null, Value::Thousandths)
 }

@@ -1,31 +1,31 @@
-//! Routes as the files of /proc show them: a typed row for the face `netstat`, without a field table.
+//! Routes as the files of /proc list them: a typed row for the face `netstat`, without a field table.
 
 use crate::Addr;
 
-/// A route with the words and numbers of /proc/net/route and /proc/net/ipv6_route, also where netlink reported it.
+/// A route with the words and numbers of /proc/net/route and /proc/net/ipv6_route, even if netlink reported it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ProcRoute<'a> {
-    /// The network.
+    /// The destination network.
     pub target: Addr,
-    /// Its bits.
+    /// Its prefix length.
     pub prefix_len: u8,
-    /// The next hop; unspecified without one, or where it is of another family.
+    /// The next hop; unspecified if there is none, or if it has another address family.
     pub gateway: Addr,
     /// `RTF_…`: see [`rtf`].
     pub flags: u32,
     /// Its metric.
     pub metric: u32,
-    /// References to it (IPv6 only).
+    /// Reference count (IPv6 only).
     pub refs: u32,
-    /// How often it was used: both kernel tables say 0.
+    /// Use count, which is always 0 in both kernel tables.
     pub uses: u32,
-    /// Name of the interface, `*` without one; hostile.
+    /// Name of the interface, or `*`; unescaped.
     pub iface: &'a [u8],
-    /// The advertised segment size and 40 bytes for headers; 0 if none is set.
+    /// The advertised MSS plus 40 bytes for headers; 0 if not set.
     pub mss: u32,
-    /// The window; 0 if none is set.
+    /// The window; 0 if not set.
     pub window: u32,
-    /// First round-trip time, ms; 0 if none is set.
+    /// Initial round-trip time in ms; 0 if not set.
     pub rtt_ms: u32,
 }
 

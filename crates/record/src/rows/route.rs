@@ -31,13 +31,13 @@ pub struct Route<'b> {
     pub gateway: Option<Addr>,
     /// Number of the outgoing interface.
     pub ifindex: Option<u32>,
-    /// Metric: the kernel takes the lowest.
+    /// Metric: the kernel prefers the lowest.
     pub metric: u32,
-    /// Source address of packets whose socket is not bound to another one.
+    /// Source address of packets whose socket is not bound to a different address.
     pub prefsrc: Option<Addr>,
-    /// Share of the traffic of a multipath route that the next hop gets.
+    /// The next hop's share of the traffic of a multipath route.
     pub weight: Option<u32>,
-    /// Largest packet in bytes, if one is set.
+    /// MTU in bytes, if set.
     pub mtu: Option<u32>,
 }
 

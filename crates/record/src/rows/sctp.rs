@@ -1,15 +1,15 @@
-//! What only SCTP sockets have.
+//! Fields of SCTP sockets.
 
 use super::nested::{u16_at, u32_at, u64_at};
 use crate::Addr;
 
-/// State of an SCTP association, the kernel's numbers (include/net/sctp/constants.h, `enum sctp_state`). An endpoint
-/// has one of the states of TCP instead.
+/// State of an SCTP association, with the kernel's numbers (include/net/sctp/constants.h, `enum sctp_state`). An
+/// endpoint has a TCP state instead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SctpState(pub u8);
 
 impl SctpState {
-    /// Native words by number, the last for numbers without one.
+    /// Our words by number; the last one is for numbers without a word.
     pub const NAMES: &'static [&'static str] = &[
         "closed",
         "cookie_wait",
@@ -22,33 +22,33 @@ impl SctpState {
         "unknown",
     ];
 
-    /// The native word.
+    /// Our word for the state.
     pub fn name(self) -> &'static str {
         Self::NAMES.get(usize::from(self.0)).or(Self::NAMES.last()).copied().unwrap_or("unknown")
     }
 }
 
-/// What only SCTP sockets have. The socket and each of its associations are a row of their own, with the same inode.
+/// Fields of SCTP sockets. The socket and each of its associations have separate rows with the same inode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SctpPart<'b> {
     /// State of an association; `None` in the row of the socket itself.
     pub state: Option<SctpState>,
     /// `struct sctp_info`.
     pub numbers: Option<SctpNumbers<'b>>,
-    /// Local addresses: `struct sockaddr_storage`, one after the other.
+    /// Local addresses: an array of `struct sockaddr_storage`.
     pub locals: Option<&'b [u8]>,
-    /// Those of the peer; only an association has them.
+    /// Peer addresses; only an association has them.
     pub peers: Option<&'b [u8]>,
     /// Local addresses as text: `192.0.2.1,2001:db8::1`.
     pub locals_text: &'b [u8],
-    /// Those of the peer as text.
+    /// Peer addresses as text.
     pub peers_text: &'b [u8],
 }
 
-/// Bytes of a `struct sockaddr_storage`.
+/// Size of a `struct sockaddr_storage` in bytes.
 const SOCKADDR: usize = 128;
 
-/// The addresses in an array of `struct sockaddr_storage`; what is of another family is left out.
+/// The addresses in an array of `struct sockaddr_storage`; other address families are skipped.
 pub fn sctp_addrs(array: &[u8]) -> impl Iterator<Item = Addr> {
     array.chunks(SOCKADDR).filter_map(|sockaddr| match u16_at(sockaddr, 0)? {
         2 => Some(Addr::V4(*sockaddr.get(4..)?.first_chunk()?)),
@@ -57,8 +57,8 @@ pub fn sctp_addrs(array: &[u8]) -> impl Iterator<Item = Addr> {
     })
 }
 
-/// `struct sctp_info` (include/uapi/linux/sctp.h) as the kernel sent it: a prefix of it. In the row of a socket only
-/// the last part is filled in, in that of an association all but the last.
+/// `struct sctp_info` (include/uapi/linux/sctp.h) as the kernel sent it, possibly truncated. For a socket only the
+/// last part is filled in, for an association everything except the last part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SctpNumbers<'b>(&'b [u8]);
 
@@ -82,57 +82,57 @@ impl<'b> SctpNumbers<'b> {
     }
 
     members! {
-        /// Verification tag that the peer writes.
+        /// Verification tag that the peer sends.
         tag: 0 u32;
         /// State, as in [`SctpState`].
         state: 4 u32;
         /// Receive window.
         rwnd: 8 u32;
-        /// Chunks that are not acknowledged.
+        /// Unacknowledged chunks.
         unackdata: 12 u16;
-        /// Chunks that wait to be read.
+        /// Chunks waiting to be read.
         penddata: 14 u16;
-        /// Streams to us.
+        /// Inbound streams.
         instrms: 16 u16;
-        /// Streams to the peer.
+        /// Outbound streams.
         outstrms: 18 u16;
-        /// Largest fragment.
+        /// Maximum fragment size.
         fragmentation_point: 20 u32;
         /// Chunks in the receive queue.
         inqueue: 24 u32;
         /// Chunks in the send queue.
         outqueue: 28 u32;
-        /// Errors since the peer was last heard of.
+        /// Errors since the last sign of life from the peer.
         overall_error: 32 u32;
-        /// Most packets in a burst.
+        /// Maximum number of packets in a burst.
         max_burst: 36 u32;
-        /// Largest segment.
+        /// Maximum segment size.
         maxseg: 40 u32;
         /// The peer's receive window.
         peer_rwnd: 44 u32;
-        /// Verification tag that we write.
+        /// Verification tag that we send.
         peer_tag: 48 u32;
-        /// What the peer can do, a bit each.
+        /// The peer's capabilities, one bit each.
         peer_capable: 52 u8;
-        /// Whether a SACK is due.
+        /// Whether a SACK must be sent.
         peer_sack: 53 u8;
         /// Packets sent.
         opackets: 72 u64;
         /// Packets received.
         ipackets: 80 u64;
-        /// Chunks sent again.
+        /// Retransmitted chunks.
         rtxchunks: 88 u64;
         /// Congestion window of the primary path.
         primary_cwnd: 300 u32;
-        /// Round trip on the primary path in milliseconds.
+        /// Round-trip time of the primary path in milliseconds.
         primary_srtt: 304 u32;
-        /// Timeout on the primary path in milliseconds.
+        /// Retransmission timeout of the primary path in milliseconds.
         primary_rto: 308 u32;
         /// Seconds after which an idle association is closed.
         autoclose: 344 u32;
         /// Adaptation layer indication.
         adaptation_ind: 348 u32;
-        /// Bytes from which a message is given out in parts.
+        /// Message size in bytes above which messages are delivered in parts.
         pd_point: 352 u32;
         /// SCTP_NODELAY.
         nodelay: 356 u8;
@@ -165,7 +165,7 @@ mod tests {
         array[4..8].copy_from_slice(&[192, 0, 2, 1]);
         array[SOCKADDR..SOCKADDR + 2].copy_from_slice(&10u16.to_ne_bytes());
         array[SOCKADDR + 8 + 15] = 1;
-        // A third that is cut has an address of no family that we know.
+        // A third, truncated one has an unknown address family.
         let found: Vec<Addr> = sctp_addrs(&array).collect();
         assert_eq!(found, [Addr::V4([192, 0, 2, 1]), Addr::V6([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1])]);
         assert_eq!(sctp_addrs(&[2, 0, 0, 0, 1]).count(), 0);

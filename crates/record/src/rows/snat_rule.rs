@@ -1,8 +1,8 @@
-//! What a rule of source NAT says of addresses and ports.
+//! Addresses and ports of source NAT rules.
 
 use crate::Addr;
 
-/// Ports in a row, both ends included.
+/// A range of ports, both ends included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PortRange {
     /// The lowest port.
@@ -12,12 +12,12 @@ pub struct PortRange {
 }
 
 impl PortRange {
-    /// How many ports it has; 0 if the ends are swapped.
+    /// The number of ports; 0 if the ends are swapped.
     pub fn count(self) -> u64 {
         (u64::from(self.last) + 1).saturating_sub(self.first.into())
     }
 
-    /// True if `port` is one of them.
+    /// True if the range contains `port`.
     pub fn holds(self, port: u16) -> bool {
         (self.first..=self.last).contains(&port)
     }
@@ -26,19 +26,19 @@ impl PortRange {
 /// The source ports that a rule allows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SnatPorts {
-    /// The rule names none: the kernel chooses.
+    /// The rule names no ports: the kernel chooses.
     Any,
     /// The rule names a range.
     In(PortRange),
-    /// The rule names ports in a way that is not understood (a map, a target of iptables).
+    /// The rule specifies ports in a way that this program does not understand (a map, an iptables target).
     Unknown,
 }
 
-/// A rule that rewrites sources: `snat` or `masquerade`.
+/// A rule that rewrites source addresses: `snat` or `masquerade`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SnatRule {
-    /// The lowest and the highest address it rewrites to; `None` if the rule does not name them (`masquerade`, a map).
+    /// The lowest and the highest new source address; `None` if the rule does not name them (`masquerade`, a map).
     pub addrs: Option<(Addr, Addr)>,
-    /// The ports it rewrites to.
+    /// The new source ports.
     pub ports: SnatPorts,
 }

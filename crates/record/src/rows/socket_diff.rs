@@ -1,4 +1,4 @@
-//! Sockets from round to round.
+//! Comparison of sockets between rounds.
 
 use super::diff::{Change, Counters, DiffTable, Identity, Rate, RowDiff};
 use super::{Endpoint, Socket, Sockets, TcpInfo, UnixPart, UnixType, need};
@@ -8,7 +8,7 @@ use crate::{Field, Proto, State};
 
 type F = Field<Sockets>;
 
-/// The fields that compare a round with the one before.
+/// The fields that compare a round with the previous one.
 pub(super) const ROUNDS: &[F] = fields! { F:
     /// With --watch: new, kept or gone since the round before; null in the first. Where it is not asked for, what is
     /// gone is not shown.
@@ -32,7 +32,8 @@ pub(super) const ROUNDS: &[F] = fields! { F:
         needs need::COUNTERS | need::INODE | need::RESENT;
 };
 
-/// What is left of a socket that is gone. Its owner is found by the inode, as long as somebody remembers.
+/// The data saved from a socket, to show it after it has disappeared. Its owner is found by the inode, as long as a
+/// lookup remembers it.
 #[derive(Clone, Copy, Debug)]
 pub struct SocketKept {
     local: Endpoint,
@@ -44,15 +45,16 @@ pub struct SocketKept {
     family: u8,
     state: State,
     unix: Option<UnixType>,
-    /// 0 if the backend had none.
+    /// 0 if the backend did not report it.
     cookie: u64,
 }
 
 impl DiffTable for Sockets {
     type Kept = SocketKept;
 
-    /// The same by every backend, because it may be another one in the next round, and one without cookies: the ends of
-    /// a TCP connection, which outlive its inode in TIME_WAIT; the inode of everything else.
+    /// The identity does not depend on the backend, because the next round may use a different one, possibly without
+    /// cookies. A TCP connection is identified by its two ends, which outlive its inode in TIME_WAIT; any other socket
+    /// by its inode.
     #[inline]
     fn identity(row: &Socket<'_>, secret: u64) -> Identity {
         let connection = matches!(row.proto, Proto::Tcp | Proto::Mptcp) && row.peer.port != 0;
@@ -60,13 +62,13 @@ impl DiffTable for Sockets {
         let id = match row.inode {
             inode if inode != 0 && !connection => mix(secret ^ u64::from(inode), kind),
             _ if connection => mix(end(end(secret, &row.local), &row.peer), kind),
-            // The kernel's own netlink sockets are alike in everything else.
+            // The kernel's own netlink sockets are equal in everything else.
             _ => mix(end(mix(secret, row.cookie), &row.local), kind),
         };
         Identity { netns_id: row.netns_id, id }
     }
 
-    /// Ports are used again. A cookie never is; where one is not known, the inode tells.
+    /// Ports are reused, cookies never are. If a cookie is unknown, the inode decides.
     #[inline]
     fn is_same(kept: &SocketKept, row: &Socket<'_>) -> bool {
         if kept.cookie != 0 && row.cookie != 0 {
@@ -75,13 +77,13 @@ impl DiffTable for Sockets {
         kept.inode == row.inode || kept.inode == 0 || row.inode == 0
     }
 
-    /// The one place that knows where a backend keeps them.
+    /// Reads the counters; no other function knows where they are stored.
     #[inline]
     fn counters(row: &Socket<'_>) -> Option<Counters> {
         let info: &TcpInfo<'_> = row.tcp_info.as_ref().filter(|_| !row.is_listener())?;
         Some(Counters {
             bytes_in: info.bytes_received()?,
-            // Older kernels (before 4.19) count only what was acknowledged.
+            // Kernels before 4.19 count only acknowledged bytes.
             bytes_out: info.bytes_sent().or_else(|| info.bytes_acked())?,
             segs_in: info.segs_in()?,
             segs_out: info.segs_out()?,

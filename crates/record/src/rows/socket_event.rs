@@ -1,11 +1,11 @@
-//! The record of a live connection: it opened, or it closed.
+//! Connections that opened or closed.
 
 use super::{Direction, Endpoint, Flow};
 use crate::named_enum::named_enum;
 use crate::table::fields;
 use crate::{Addr, Comm, Field, Key, LookupId, Proto, Show, State, Table, Value};
 
-/// The table of connections as they open and close (`sockets --follow`).
+/// The table of opened and closed connections (`sockets --follow`).
 #[derive(Clone, Copy, Debug)]
 pub enum SocketEvents {}
 
@@ -16,11 +16,11 @@ impl Table for SocketEvents {
 }
 
 named_enum! {
-    /// What happened to a connection.
+    /// The kind of event.
     pub enum EventKind {
-        /// It was established.
+        /// The connection was established.
         Open => "open",
-        /// It ended.
+        /// The connection ended.
         Close => "close",
     }
 }
@@ -28,42 +28,42 @@ named_enum! {
 named_enum! {
     /// How a connection ended.
     pub enum Reason {
-        /// Both sides said that they were done.
+        /// Both sides closed it.
         Fin => "fin",
-        /// The peer broke it off (RST).
+        /// The peer aborted it (RST).
         Reset => "reset",
-        /// We broke it off: closed with unread data, with a linger time of 0, or never accepted.
+        /// The local side aborted it: closed with unread data, with a linger time of 0, or never accepted.
         Abort => "abort",
-        /// The peer did not answer any more.
+        /// The peer stopped responding.
         Timeout => "timeout",
-        /// Somebody had the kernel destroy it (`ss -K`).
+        /// A process had the kernel destroy it (`ss -K`).
         Killed => "killed",
-        /// The network said that the peer cannot be reached, or another error.
+        /// The network reported that the peer is unreachable, or another error occurred.
         Error => "error",
     }
 }
 
-/// Who holds a connection, as the kernel noted it when a process was at work on it.
+/// The owner of a connection, as the kernel recorded it while a process was using the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Holder {
-    /// Process id in the pid namespace of netwren itself.
+    /// Process id in netwren's own pid namespace.
     pub pid: u32,
     /// Process name.
     pub process: Comm,
-    /// When it started, in 2^20 ns since boot, the lowest 32 bits; 0 if unknown.
+    /// Start time in units of 2^20 ns since boot, the lowest 32 bits; 0 if unknown.
     pub started: u32,
-    /// cgroup v2 id; `None` where the backend does not tell.
+    /// cgroup v2 id; `None` if the backend does not report it.
     pub cgroup_id: Option<u64>,
 }
 
-/// One opening or closing.
+/// A connection that opened or closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SocketEvent {
-    /// What happened.
+    /// The kind of event.
     pub kind: EventKind,
-    /// When, in ns since 1970.
+    /// Time of the event, in ns since 1970.
     pub time_ns: u64,
-    /// How long the connection lasted; `None` while it is open and where its beginning was not seen.
+    /// Lifetime of the connection; `None` while it is open, and if its start was not observed.
     pub duration_us: Option<u64>,
     /// Inode of the network namespace.
     pub netns_id: u64,
@@ -71,19 +71,19 @@ pub struct SocketEvent {
     pub proto: Proto,
     /// 2 AF_INET, 10 AF_INET6 (also for dual-stack sockets).
     pub family: u8,
-    /// Who opened it.
+    /// The end that opened it.
     pub direction: Direction,
-    /// Our end.
+    /// The local end.
     pub local: Endpoint,
-    /// The other end.
+    /// The peer.
     pub peer: Endpoint,
-    /// Who holds it.
+    /// Its owner.
     pub holder: Option<Holder>,
-    /// User id of the holder, or of the socket where the backend knows no holder.
+    /// User id of the owner, or of the socket if the backend does not report an owner.
     pub uid: Option<u32>,
-    /// Bytes received so far; `None` where the backend does not tell, as for the rest.
+    /// Bytes received so far; `None` if the backend does not report it, as in the following fields.
     pub bytes_in: Option<u64>,
-    /// Bytes sent so far, retransmitted ones included.
+    /// Bytes sent so far, including retransmitted bytes.
     pub bytes_out: Option<u64>,
     /// Smoothed round-trip time.
     pub rtt_us: Option<u32>,
@@ -93,16 +93,16 @@ pub struct SocketEvent {
     pub segs_in: Option<u32>,
     /// Segments sent.
     pub segs_out: Option<u32>,
-    /// The state it is in after opening, or was in before it closed.
+    /// The state after opening, or before closing.
     pub state: State,
-    /// How it ended; `None` for an opening and where nothing tells.
+    /// How it ended; `None` for an opening, and if unknown.
     pub reason: Option<Reason>,
-    /// The socket's number that is never used twice; 0 if unknown.
+    /// The socket's cookie, which is never reused; 0 if unknown.
     pub cookie: u64,
 }
 
 impl SocketEvent {
-    /// A row with nothing known: backends start from it and fill in.
+    /// A row with all values unset: backends start from it and fill in their values.
     pub const EMPTY: SocketEvent = SocketEvent {
         kind: EventKind::Open,
         time_ns: 0,
@@ -141,12 +141,12 @@ fn cgroup_id(row: &SocketEvent) -> Option<u64> {
     row.holder.and_then(|h| h.cgroup_id)
 }
 
-/// The key under which containers, pods and units of a cgroup are found.
+/// The key for containers, pods and units of a cgroup.
 fn group_key(row: &SocketEvent) -> Key {
     cgroup_id(row).map_or(Key::None, |id| Key::Pair(id, 0))
 }
 
-/// The key of a process: its number may be another one's by now, its start time is not.
+/// The key of a process. Its pid may have been reused since then, but not with the same start time.
 fn pid_key(row: &SocketEvent) -> Key {
     row.holder.map_or(Key::None, |holder| match holder.started {
         0 => Key::Id(holder.pid.into()),

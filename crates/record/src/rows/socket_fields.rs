@@ -1,4 +1,5 @@
-//! The field table of sockets: what stands here is a column, a filter word, a JSON key and a line of the schema.
+//! The field table of sockets. Each entry of the table defines a column, a filter word, a JSON key and a line of the
+//! schema.
 
 use super::family_extras_fields::{OPTIONS, RARE, RINGS};
 use super::family_fields::{FAMILIES, SCTP, XDP_STATS};
@@ -23,7 +24,8 @@ fn end_addr<'r>(row: &Socket<'_>, end: &Endpoint) -> Value<'r> {
     Value::Addr(end.addr.unmapped())
 }
 
-// What ss calls a port that nobody asked for. The kernel names a unix socket by a zero and five digits.
+// The key for whether a port was chosen automatically, in the sense of ss. The kernel names an autobound unix socket
+// with a zero and five digits.
 fn autobound(row: &Socket<'_>) -> Key {
     match row.unix.as_ref() {
         Some(unix) => Key::Id(matches!(unix.path.unwrap_or_default(), [] | [0, _, _, _, _, _]).into()),
@@ -32,13 +34,13 @@ fn autobound(row: &Socket<'_>) -> Key {
     }
 }
 
-// A raw socket has a protocol where others have ports.
+// A raw socket has a protocol number instead of a port.
 fn end_port<'r>(row: &Socket<'_>, end: &Endpoint) -> Value<'r> {
     if end.port == 0 || row.proto == Proto::Raw { Value::Null } else { Value::U64(end.port.into()) }
 }
 
 fn queue<'r>(row: &Socket<'_>, of_listener: bool, n: Option<u32>) -> Value<'r> {
-    // /proc/net/unix tells of no queue: then there is no limit either.
+    // /proc/net/unix contains no queues, and therefore no limit.
     let unknown = !row.is_inet() && row.wqueue.is_none();
     if row.is_listener() == of_listener && !unknown { Value::number(n) } else { Value::Null }
 }
@@ -60,7 +62,7 @@ fn owners_key(row: &Socket<'_>) -> Key {
     if row.inode == 0 { Key::None } else { Key::Id(row.inode.into()) }
 }
 
-// A socket that nobody holds any more was still made in a cgroup.
+// A socket without owners still belongs to the cgroup in which it was created.
 fn group_key(row: &Socket<'_>) -> Key {
     row.cgroup_id.map_or(Key::None, |id| Key::Pair(id, 0))
 }
@@ -73,7 +75,7 @@ fn by_pid(_: Key, owner: &Owner) -> Key {
     Key::Id(owner.pid.into())
 }
 
-// Which thread's table: inode and pid side by side, and the descriptor.
+// The key of the thread that owns a descriptor: inode and pid in one number, and the descriptor.
 fn by_descriptor(socket: Key, owner: &Owner) -> Key {
     match socket {
         Key::Id(inode) => Key::Pair(inode << 32 | u64::from(owner.pid), owner.fd),
@@ -247,7 +249,7 @@ const FLAT: &[F] = fields! { F:
     socket_drops: Count = own(drops), kernel "SK_MEMINFO_DROPS", needs need::SKMEM;
 };
 
-/// The parts in the order of the schema: the ordinary fields, the members of `tcp_info`, what few sockets have.
+/// The parts in the order of the schema: the ordinary fields, the members of `tcp_info`, and fields of rarer sockets.
 const PARTS: [&[Field<Sockets>]; 9] = [FLAT, MEMBERS, OPTIONS, RARE, RINGS, FAMILIES, SCTP, XDP_STATS, ROUNDS];
 
 const COUNT: usize = {
@@ -259,7 +261,7 @@ const COUNT: usize = {
     count
 };
 
-/// All of them.
+/// Every field.
 const FIELDS: &[F] = &joined::<_, COUNT>(&PARTS);
 
 #[cfg(test)]

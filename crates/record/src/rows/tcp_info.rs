@@ -1,7 +1,7 @@
-//! `struct tcp_info` as the kernel sent it: a prefix of any length, read field by field.
+//! `struct tcp_info` as the kernel sent it: a prefix of any length, decoded field by field.
 //!
-//! The struct grows with every few kernels. A field beyond the end is absent (`None`), not zero; bytes beyond the
-//! fields known here are ignored. Layout: include/uapi/linux/tcp.h (6.18 sends 280 bytes).
+//! New kernels extend the struct. A field beyond the end is absent (`None`), not zero; bytes after the fields known
+//! here are ignored. Layout: include/uapi/linux/tcp.h (6.18 sends 280 bytes).
 
 /// A borrowed `tcp_info`. Reading a field is one bounds check and one load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -34,22 +34,22 @@ impl<'b> TcpInfo<'b> {
         self.0.get(at..at + 8)?.try_into().ok().map(u64::from_ne_bytes)
     }
 
-    /// Window scale the peer announced (`tcpi_snd_wscale`, low 4 bits of byte 6).
+    /// Window scale announced by the peer (`tcpi_snd_wscale`, low 4 bits of byte 6).
     pub fn snd_wscale(&self) -> Option<u8> {
         self.u8_at(6).map(|b| b & 0x0f)
     }
 
-    /// Window scale we announced (`tcpi_rcv_wscale`).
+    /// Window scale announced by the local side (`tcpi_rcv_wscale`).
     pub fn rcv_wscale(&self) -> Option<u8> {
         self.u8_at(6).map(|b| b >> 4)
     }
 
-    /// The last delivery rate sample was limited by the application (bit 0 of byte 7).
+    /// Whether the application limited the last delivery rate sample (bit 0 of byte 7).
     pub fn delivery_rate_app_limited(&self) -> Option<bool> {
         self.u8_at(7).map(|b| b & 1 != 0)
     }
 
-    /// Why TCP Fast Open failed at the client (bits 1–2 of byte 7).
+    /// Why TCP Fast Open failed on the client (bits 1–2 of byte 7).
     pub fn fastopen_client_fail(&self) -> Option<u8> {
         self.u8_at(7).map(|b| b >> 1 & 3)
     }

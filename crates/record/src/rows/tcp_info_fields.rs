@@ -1,4 +1,4 @@
-//! The members of `struct tcp_info` (include/uapi/linux/tcp.h): an accessor and a field of the sockets' table for each.
+//! The members of `struct tcp_info` (include/uapi/linux/tcp.h): an accessor and a field of the socket table for each.
 
 use super::{Socket, Sockets, TcpInfo, need};
 use crate::{Field, Kind, Value};
@@ -26,7 +26,7 @@ macro_rules! members {
                 }
             )*
         }
-        /// The plain members of `tcp_info` as fields of the sockets' table.
+        /// The plain members of `tcp_info` as fields of the socket table.
         pub(super) const MEMBERS: &[Field<Sockets>] = &[
             $(
                 F::own($name, Kind::$kind, |row| {

@@ -51,7 +51,7 @@ pub enum LookupId {
     ContainerPids,
     /// pid → security context (SELinux, AppArmor).
     Contexts,
-    /// (netns, local port) → whether the kernel may have chosen the port; 0 and 1 → the word for no or yes itself.
+    /// (netns, local port) → whether the kernel may have chosen the port; id 0 → false, id 1 → true.
     LocalPorts,
     /// (socket cookie, statistic) → how late a packet socket announced packets while that was being measured.
     PacketDelays,

@@ -67,7 +67,7 @@ pub struct Counter<'b> {
     pub name: &'b [u8],
     /// Name of its interface.
     pub iface: Option<&'b [u8]>,
-    /// Index of that interface; 0 if there is no interface.
+    /// Index of that interface, or 0.
     pub ifindex: u32,
     /// True if that interface is a software interface without a network card, as its kind in the kernel shows.
     pub is_virtual: bool,

@@ -33,7 +33,7 @@ impl Key {
     }
 }
 
-/// No connection is open any more.
+/// States of a flow without open connections.
 const NO_STATES: FlowStates = [0; 14];
 
 impl DiffTable for Flows {

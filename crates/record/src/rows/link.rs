@@ -16,7 +16,7 @@ pub struct Link {
     pub hardware: u16,
     /// MTU in bytes.
     pub mtu: u32,
-    /// Index of the bridge or bond that it is a port of; 0 if there is none.
+    /// Index of the bridge or bond that it is a port of, or 0.
     pub master: u32,
     /// Index of its underlying interface (for a VLAN or macvlan), or of the other end of a veth pair; 0 if neither
     /// exists.
@@ -82,7 +82,7 @@ pub struct LinkAddr {
     pub local: [u8; 4],
     /// The other end of a point-to-point link, otherwise equal to `local`.
     pub peer: [u8; 4],
-    /// The broadcast address; all zeros if it has none.
+    /// The broadcast address, or all zeros.
     pub broadcast: [u8; 4],
     /// Length of the network prefix in bits.
     pub prefix_len: u8,

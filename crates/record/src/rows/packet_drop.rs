@@ -32,7 +32,7 @@ named_enum! {
     /// The counter that recorded a loss.
     #[derive(Default)]
     pub enum CountedIn {
-        /// No counter: the drop of the packet itself was observed.
+        /// The loss has no counter: the drop of the packet itself was observed.
         #[default]
         Packet => "packet",
         /// /proc/net/snmp
@@ -63,7 +63,7 @@ named_enum! {
 pub struct PacketDrop<'b> {
     /// Inode of the network namespace; 0 if unknown.
     pub netns_id: u64,
-    /// Index of the interface that the packets arrived on or would have left through; 0 if there is none.
+    /// Index of the interface that the packets arrived on or would have left through; 0 without an interface.
     pub ifindex: u32,
     /// The counter that recorded them. Rows from counters have no place, addresses and total.
     pub counted_in: CountedIn,
@@ -99,7 +99,7 @@ pub struct PacketDrop<'b> {
     pub ports: Option<(u16, u16)>,
     /// Remaining length of the first packet in bytes when it was dropped.
     pub first_bytes: u32,
-    /// Inode of the socket that the first packet was for, or that sent it; 0 if there is none.
+    /// Inode of the socket that the first packet was for, or that sent it; 0 without a socket.
     pub socket_inode: u32,
     /// User of that socket.
     pub uid: Option<u32>,

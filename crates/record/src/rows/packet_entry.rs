@@ -17,7 +17,7 @@ named_enum! {
 named_enum! {
     /// The state of a packet in relation to its connection (`ct state` of nft).
     pub enum PacketState {
-        /// No reply has been seen on the connection.
+        /// The connection has not seen a reply.
         New => "new",
         /// A reply has been seen, or the packet is one.
         Established => "established",

@@ -14,7 +14,7 @@ pub struct PacketSocket {
     pub state: State,
     /// Its user id; for a connection that an event reported, the user id of the process.
     pub uid: Option<u32>,
-    /// All owners; empty if none is known.
+    /// All its owners; empty if their processes are unknown.
     pub owners: Box<[Owner]>,
     /// Texts about the first owner.
     pub words: Rc<HolderWords>,
@@ -46,7 +46,7 @@ impl PacketSocket {
         self.owners.first().map_or(Value::Null, |owner| Value::U64(owner.pid.into()))
     }
 
-    /// All owners.
+    /// The list of owners.
     pub(super) fn owners(&self) -> Value<'_> {
         if self.owners.is_empty() { Value::Null } else { Value::Owners(&self.owners) }
     }

@@ -66,7 +66,7 @@ pub struct PathStage {
     pub netns_id: u64,
     /// The family.
     pub family: PathFamily,
-    /// The hook. For the path between two hooks, the one that every packet on it passes.
+    /// The hook. For the path between two hooks, the hook that every packet on it passes.
     pub hook: NetfilterHook,
     /// The stage.
     pub stage: StageName,

@@ -9,7 +9,7 @@ pub struct ProcRoute<'a> {
     pub target: Addr,
     /// Its prefix length.
     pub prefix_len: u8,
-    /// The next hop; unspecified if there is none, or if it has another address family.
+    /// The next hop; unspecified without a next hop, or if it has another address family.
     pub gateway: Addr,
     /// `RTF_…`: see [`rtf`].
     pub flags: u32,

@@ -81,7 +81,7 @@ pub mod need {
 pub struct Endpoint {
     /// The address as the kernel reported it: IPv4-mapped addresses are still IPv6.
     pub addr: Addr,
-    /// The port in host order; 0 if there is none.
+    /// The port in host order, or 0.
     pub port: u16,
 }
 

@@ -28,7 +28,7 @@ named_enum! {
 named_enum! {
     /// How a connection ended.
     pub enum Reason {
-        /// Both sides closed it.
+        /// The connection was closed by both sides.
         Fin => "fin",
         /// The peer aborted it (RST).
         Reset => "reset",

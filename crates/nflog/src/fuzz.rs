@@ -1,4 +1,4 @@
-//! Entry of the fuzzer: every decoder on any bytes. None may panic or fail to end.
+//! Entry point for the fuzzer: every decoder reads arbitrary bytes. None may panic or loop forever.
 use std::hint::black_box;
 
 use netlink::Messages;
@@ -9,13 +9,13 @@ use record::{Lookups, Table};
 use crate::decode_record;
 use crate::events::netlink::layout::RecordLayouts;
 
-/// Reads bytes as one payload, as messages, and as a block of datagrams; looks at every cell.
+/// Reads the bytes as one payload, as messages, and as a block of datagrams, and reads every cell.
 pub fn fuzz_nflog(data: &[u8]) {
     let framed = DatagramFrames::of(data).map_while(Result::ok).flat_map(|frame| Messages::new(frame.bytes));
     let payloads = Messages::new(data).chain(framed).map_while(Result::ok).map(|message| message.payload);
     let mut layouts = RecordLayouts::default();
     for payload in payloads.chain([data]) {
-        // By a layout of its own, if it is well-formed.
+        // The second time with the layout of the first, if it is well-formed.
         for _ in 0..2 {
             let base = LogRecord::default();
             let mut row = layouts.begin_frame(&base);

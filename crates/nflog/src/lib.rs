@@ -1,9 +1,9 @@
 //! Records of netfilter's log as rows: one for each packet that a rule with `log group N` (nft) or `-j NFLOG`
 //! (iptables) logs.
 //!
-//! Live from the kernel or from a recording. Records that the kernel could not deliver are counted to the packet. Knows
-//! nfnetlink_log; knows nothing of rules, processes, filter text or output. Start reading at [`LogStream`]; how a
-//! message becomes a row is in [`decode_record`].
+//! Live from the kernel or from a recording. The number of records that the kernel could not deliver is exact. This
+//! crate knows nfnetlink_log; it knows nothing of rules, processes, filter text or output. Start reading at
+//! [`LogStream`]; [`decode_record`] turns a message into a row.
 #![forbid(unsafe_code)]
 
 mod events;

@@ -1,11 +1,11 @@
-//! Whether records could be read here: for `netwren support`.
+//! Checks whether records can be read here, for `netwren support`.
 use sys::caps::{self, Cap};
 use sys::{KernelPart, Missing, Modules, Presence, Tried};
 
-/// What sends records.
+/// The kernel part that sends records.
 const PART: KernelPart = KernelPart { module: "nfnetlink_log", function: "nfulnl_log_packet" };
 
-/// Whether records could be read, and how, or why not. Binds nothing and loads no module.
+/// Whether records can be read and how, or why not. Binds no group and loads no module.
 pub fn probe(modules: &Modules<'_>) -> Tried {
     let what = "the module nfnetlink_log (CONFIG_NETFILTER_NETLINK_LOG)";
     if !caps::effective().is_ok_and(|held| held.has(Cap::NetAdmin)) {

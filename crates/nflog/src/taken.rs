@@ -5,20 +5,20 @@ use std::fmt;
 use sys::caps::{self, Cap};
 use sys::{Errno, Host, SysError};
 
-/// The group has a reader already; it can have one only.
+/// Another program reads the group, which can have only one reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupTaken {
-    /// Its number.
+    /// Number of the group.
     pub group: u16,
     /// Netlink port id of the socket that has bound it.
     pub port: u32,
-    /// Inode of that socket; `None` where the kernel's list of netlink sockets does not show it.
+    /// Inode of that socket; `None` if the kernel's list of netlink sockets does not show it.
     pub inode: Option<u64>,
 }
 
 impl GroupTaken {
-    /// Whether that is why binding `group` failed. The kernel says EBUSY or EPERM then, and EPERM without the right to
-    /// bind, too.
+    /// Whether this is why binding `group` failed. In this case the kernel returns EBUSY or EPERM; it also returns
+    /// EPERM without the privilege to bind.
     pub(crate) fn of(host: &Host, group: u16, error: &SysError) -> Option<GroupTaken> {
         let may_bind = caps::effective().is_ok_and(|held| held.has(Cap::NetAdmin));
         if !may_bind || !(error.errno.is_denied() || error.errno == Errno::BUSY) {
@@ -27,7 +27,7 @@ impl GroupTaken {
         GroupTaken::now(host, group)
     }
 
-    /// Who reads `group` in the calling thread's namespace, if somebody does and the kernel's list may be read.
+    /// The reader of `group` in the calling thread's namespace, if there is one and the kernel's list is readable.
     pub fn now(host: &Host, group: u16) -> Option<GroupTaken> {
         let port = reader_of(host, group)?;
         Some(GroupTaken { group, port, inode: inode_of(host, port) })

@@ -57,8 +57,8 @@ pub(crate) const NFULNL_CFG_CMD_BIND: u8 = 1;
 pub(crate) const NFULNL_CFG_CMD_UNBIND: u8 = 2;
 /// Value of [`cfg::MODE`]: records with the packet's bytes.
 pub(crate) const NFULNL_COPY_PACKET: u8 = 2;
-/// Bit of [`cfg::FLAGS`]: each record has its number in the group.
+/// Bit of [`cfg::FLAGS`]: each record contains its number in the group.
 pub(crate) const NFULNL_CFG_F_SEQ: u16 = 1;
-/// Bit of [`cfg::FLAGS`]: each record has its packet's entry of connection tracking (Linux 4.4, where the kernel has
+/// Bit of [`cfg::FLAGS`]: each record contains its packet's connection-tracking entry (Linux 4.4, if the kernel has
 /// CONFIG_NETFILTER_NETLINK_GLUE_CT).
 pub(crate) const NFULNL_CFG_F_CONNTRACK: u16 = 4;

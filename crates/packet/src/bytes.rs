@@ -1,4 +1,4 @@
-//! Reading from bytes that may end anywhere.
+//! Reads numbers from bytes that may end anywhere.
 
 /// `N` bytes at offset `at`.
 #[inline]

@@ -1,4 +1,4 @@
-//! Entry of the fuzzer: no bytes may make a decoder panic.
+//! Entry point for the fuzzer: no bytes may make a decoder panic.
 use std::hint::black_box;
 
 use crate::headers::read_headers;

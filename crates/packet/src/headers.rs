@@ -1,13 +1,12 @@
-//! IPv4 and IPv6 headers, and those of TCP, UDP, SCTP, DCCP and ICMP behind them.
+//! Decodes IPv4 and IPv6 headers, and the TCP, UDP, SCTP, DCCP or ICMP header after them.
 //!
-//! Reads what is there: a capture may end anywhere, and then what lies behind its end is `None`. Nothing is copied, no
-//! checksum is looked at.
+//! A capture may end anywhere: headers beyond its end are `None`. Nothing is copied, and no checksum is verified.
 
 use crate::bytes::array;
 use record::Addr;
 use record::rows::{Fragment, IcmpHeader, PacketHeaders, TcpHeader, Transport, ip_proto};
 
-/// Reads a packet that begins with its IPv4 or IPv6 header; `None` if it is neither, or that header is not whole.
+/// Decodes a packet that starts with its IPv4 or IPv6 header; `None` if it is neither, or that header is incomplete.
 #[inline]
 pub fn read_headers(packet: &[u8]) -> Option<PacketHeaders<'_>> {
     let mut headers = None;
@@ -15,7 +14,7 @@ pub fn read_headers(packet: &[u8]) -> Option<PacketHeaders<'_>> {
     headers
 }
 
-/// The same, written where it stays: moving what was just written in parts waits for these parts.
+/// Like [`read_headers`], written in place: moving a value right after writing it in parts stalls the CPU.
 #[inline]
 pub fn read_headers_into<'p>(packet: &'p [u8], into: &mut Option<PacketHeaders<'p>>) {
     *into = None;
@@ -81,8 +80,8 @@ fn v6<'p>(packet: &'p [u8], into: &mut Option<PacketHeaders<'p>>) {
     }
 }
 
-/// Goes past the extension headers of IPv6 (RFC 8200, section 4), at most as many as a sensible packet has. One
-/// that is not whole is the end: then `proto` is its number.
+/// Skips the extension headers of IPv6 (RFC 8200, section 4), at most as many as a sensible packet has. Stops at an
+/// incomplete one: then `proto` is its number.
 fn skip_extensions(headers: &mut PacketHeaders<'_>) {
     const EXTENSIONS_MAX: usize = 8;
     for _ in 0..EXTENSIONS_MAX {
@@ -115,7 +114,7 @@ mod extension {
     pub(super) const DESTINATION: u8 = 60;
 }
 
-/// Reads the header behind the network header, where it is known, into its place.
+/// Decodes the header after the network header in place, if its protocol is known.
 #[inline]
 fn read_transport(proto: u8, bytes: &[u8], into: &mut Transport) {
     match proto {
@@ -151,7 +150,7 @@ fn tcp(head: &[u8; 16]) -> Transport {
     })
 }
 
-/// Types of `with_id` carry an identifier.
+/// The types in `with_id` carry an identifier.
 fn icmp(bytes: &[u8], with_id: &[u8], into: &mut Transport) {
     if let Some([kind, code]) = array(bytes, 0) {
         let id = if with_id.contains(&kind) { array(bytes, 4).map(u16::from_be_bytes) } else { None };

@@ -1,9 +1,9 @@
-//! Decoding of packet bytes without allocation: views into the bytes that were received.
+//! Decodes packet bytes without allocation: views into the received bytes.
 //!
-//! Link-layer, network and transport headers, and what connection tracking knows a packet by, for records of packets;
-//! what packets say, in words; DNS messages, for looking up names of addresses. Knows no socket, no file, no output;
-//! every byte is taken for hostile: lengths are checked before each read, compression pointers are bounded, nothing
-//! panics.
+//! Link-layer, network and transport headers, and the tuple by which connection tracking identifies a packet, for
+//! packet records; descriptions of packets in words; DNS messages, to look up names of addresses. This crate knows no
+//! socket, no file, no output. Every byte is treated as hostile: lengths are checked before each read, compression
+//! pointers are bounded, nothing panics.
 #![forbid(unsafe_code)]
 
 mod bytes;

@@ -1,4 +1,4 @@
-//! Link-layer headers: Ethernet with VLAN tags, Linux "cooked" ones, raw IP, the BSDs' loopback; and ARP.
+//! Link-layer headers: Ethernet with VLAN tags, Linux "cooked" headers, raw IP, the BSDs' loopback; and ARP.
 
 use crate::bytes::array;
 use crate::headers::read_headers;
@@ -8,7 +8,7 @@ use record::rows::{ArpHeader, CapturedPacket, LinkHeader, LinkType, PacketHeader
 const ETH_P_IP: u16 = 0x0800;
 const ETH_P_ARP: u16 = 0x0806;
 const ETH_P_IPV6: u16 = 0x86dd;
-/// IEEE 802.1Q, 802.1ad, and the number that was used before that.
+/// IEEE 802.1Q, 802.1ad, and the number used before 802.1ad.
 const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 /// `LINKTYPE_NFLOG`
 const NFLOG: LinkType = LinkType(239);
@@ -17,7 +17,7 @@ const TAGS_MAX: usize = 16;
 /// Bytes of a tag, including the EtherType of the data after it.
 const TAG_BYTES: usize = 4;
 
-/// Decodes the headers of `row.frame` into `row`. What was not captured stays as it is.
+/// Decodes the headers of `row.frame` into `row`. Fields that were not captured are left unchanged.
 #[inline]
 pub fn read_frame(row: &mut CapturedPacket<'_>) {
     row.link = read_link(row.link_type, row.frame);
@@ -54,17 +54,17 @@ fn set_length(row: &mut CapturedPacket<'_>) {
     }
 }
 
-/// The link-layer header of a frame; without payload if it is unknown or not whole.
+/// The link-layer header of a frame; its payload is empty if the header is unknown or incomplete.
 #[inline]
 fn read_link(link_type: LinkType, frame: &[u8]) -> LinkHeader<'_> {
     let read = match link_type {
         LinkType::ETHERNET => ethernet(frame),
         LinkType::RAW => raw(frame, 0),
-        // Raw IP as some systems number it; IPv4 alone, IPv6 alone.
+        // Raw IP with other systems' numbers; IPv4 only, IPv6 only.
         LinkType(12 | 14 | 228 | 229) => raw(frame, 0),
         LinkType::SLL => cooked(frame, 14, 16),
         LinkType::SLL2 => cooked(frame, 0, 20),
-        // The family's number differs from system to system; the packet says what it is.
+        // The number of the family differs between systems; the packet shows its version itself.
         LinkType::NULL | LinkType::LOOP => raw(frame, 4),
         NFLOG => nflog_payload(frame).and_then(|packet| raw(packet, 0)),
         _ => None,
@@ -79,7 +79,7 @@ fn ethernet(frame: &[u8]) -> Option<LinkHeader<'_>> {
     Some(with_tags(header, u16::from_be_bytes(array(frame, 12)?), frame.get(14..)?))
 }
 
-/// Goes past VLAN tags: `ether_type` stands before `rest`.
+/// Skips VLAN tags: `ether_type` is the type before `rest`.
 #[inline]
 fn with_tags<'f>(mut header: LinkHeader<'f>, ether_type: u16, rest: &'f [u8]) -> LinkHeader<'f> {
     (header.ether_type, header.payload) = (ether_type, rest);
@@ -166,7 +166,7 @@ fn raw(frame: &[u8], at: usize) -> Option<LinkHeader<'_>> {
     Some(LinkHeader { ether_type, payload, ..LinkHeader::default() })
 }
 
-/// EtherType at `kind_at`, in a header of `bytes`.
+/// Decodes a header of `bytes` bytes with the EtherType at `kind_at`.
 fn cooked(frame: &[u8], kind_at: usize, bytes: usize) -> Option<LinkHeader<'_>> {
     let ether_type = u16::from_be_bytes(array(frame, kind_at)?);
     Some(with_tags(LinkHeader::default(), ether_type, frame.get(bytes..)?))
@@ -183,7 +183,7 @@ pub fn mac_text(address: [u8; 6]) -> [u8; 17] {
     text
 }
 
-/// Reads any bytes as a frame of any link type, and puts it into words. For the fuzzer: it must not panic.
+/// Decodes any bytes as a frame of any link type, and describes it. For the fuzzer: it must not panic.
 pub fn fuzz_frame(data: &[u8]) {
     let mut text = Vec::new();
     for link_type in [0, 1, 101, 108, 113, 276, 105, 239].map(LinkType) {

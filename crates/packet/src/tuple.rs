@@ -1,25 +1,25 @@
-//! The tuple under which connection tracking knows a packet.
+//! The tuple by which connection tracking identifies a packet.
 
 use record::Addr;
 use record::rows::{CtTuple, PacketHeaders, Transport, ip_proto};
 
 use crate::headers::read_headers;
 
-/// What a packet's connection is found by.
+/// The key by which a packet's connection is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketTuple {
-    /// The tuple of a packet of the connection that goes the way of this one.
+    /// The tuple of a packet of this connection, in the direction of this packet.
     pub tuple: CtTuple,
-    /// True if the packet is an ICMP error about that connection, and no packet of it.
+    /// True if the packet is an ICMP error about the connection rather than part of it.
     pub is_error: bool,
 }
 
 /// Bytes of an ICMP error before the packet that it is about (RFC 792, RFC 4443).
 const ERROR_HEADER: usize = 8;
 
-/// The tuple of a packet, as the kernel makes it (`nf_ct_get_tuple` in net/netfilter/nf_conntrack_core.c); of an ICMP
-/// error that of the connection that it is about. `None` where not enough was copied, of fragments that are not the
-/// first, of GRE, and of ICMP messages that belong to no connection.
+/// The tuple of a packet, computed as in the kernel (`nf_ct_get_tuple` in net/netfilter/nf_conntrack_core.c); for an
+/// ICMP error, the tuple of the connection that the error is about. `None` if too few bytes were copied, for fragments
+/// other than the first, for GRE, and for ICMP messages that belong to no connection.
 pub fn packet_tuple(packet: &PacketHeaders<'_>) -> Option<PacketTuple> {
     if let Some(tuple) = tuple_of(packet) {
         return Some(PacketTuple { tuple, is_error: false });
@@ -32,7 +32,7 @@ pub fn packet_tuple(packet: &PacketHeaders<'_>) -> Option<PacketTuple> {
         _ => false,
     };
     let about = read_headers(packet.payload.get(ERROR_HEADER..).filter(|_| is_error)?)?;
-    // The error goes against the way of the packet that it is about.
+    // The error travels in the opposite direction of the packet that it is about.
     let tuple = tuple_of(&about)?.inverse()?;
     Some(PacketTuple { tuple, is_error: true })
 }
@@ -46,13 +46,13 @@ fn tuple_of(packet: &PacketHeaders<'_>) -> Option<CtTuple> {
         (ip_proto::ICMP | ip_proto::ICMPV6, Transport::Icmp(icmp)) => {
             let dst_part = u16::from_be_bytes([icmp.kind, icmp.code]);
             let tuple = CtTuple { src_part: icmp.id?, dst_part, ..tuple };
-            // An ICMP message of IPv4 is none of IPv6, and the other way round.
+            // An ICMP message for IPv4 is invalid over IPv6, and vice versa.
             let is_v4 = matches!(tuple.src, Addr::V4(_));
             (is_v4 == (packet.proto == ip_proto::ICMP)).then_some(tuple)
         }
         (ip_proto::ICMP | ip_proto::ICMPV6 | ip_proto::GRE, _) => None,
         _ if tuple.has_ports() => {
-            // Errors carry eight bytes of a TCP header, which is no whole one.
+            // Errors only carry the first eight bytes of a TCP header.
             let ports = packet
                 .payload
                 .first_chunk()
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(told(&later), None, "a later fragment");
     }
 
-    /// An error goes the way of the answers to the packet that it is about.
+    /// An error travels in the direction of the replies to the packet that it is about.
     #[test]
     fn errors_are_about_a_connection() {
         let about = v4(6, B, A, &[0x9c, 0x40, 1, 187, 0, 0, 0, 5]);

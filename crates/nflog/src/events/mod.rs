@@ -1,4 +1,4 @@
-//! Log records as they come.
+//! The stream of log records.
 pub(crate) mod netlink;
 pub(crate) mod preview;
 pub(crate) mod stream;

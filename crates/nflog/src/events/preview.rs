@@ -1,21 +1,21 @@
-//! A look at the records of a batch before they are handed out.
+//! Shows the records of a batch before they are handed out.
 use netlink::Messages;
 use netlink::datagrams::DatagramFrames;
 use record::rows::LogRecord;
 
 use crate::events::netlink::record::{decode_into, is_record, read_packet};
 
-/// Sees every record of a batch before the first of them is handed out: what is asked about many is asked at once.
+/// Gets every record of a batch before the first is handed out, so that look-ups for many records can be combined.
 pub trait Preview {
     /// A record of a group that is followed.
     fn record(&self, record: &LogRecord<'_>);
 
-    /// The batch held records (of whatever group), and this was the last one. Called as often for each batch of a
-    /// recording as when it was made.
+    /// The end of a batch that had records, of any group. A replay calls it for the same batches as the recorded run
+    /// did.
     fn end(&self);
 }
 
-/// Shows `preview` the records in `block`: each is decoded once more for that.
+/// Shows the records in `block` to `preview`, which decodes each of them once more.
 pub(crate) fn show(block: &[u8], groups: &[u16], preview: &dyn Preview) {
     let mut has_records = false;
     for frame in DatagramFrames::of(block).map_while(Result::ok) {

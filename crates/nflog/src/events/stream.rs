@@ -24,15 +24,15 @@ use crate::taken::GroupTaken;
 /// Names the stream in messages to the user.
 const WHAT: &str = "log records";
 const NETLINK: &str = "netlink";
-/// Messages about the memory of other namespaces.
+/// Notes about the memory of other namespaces.
 const REDUCED: &str = "network namespaces had smaller receive buffers: --buffer-total was shared out";
 const LEFT_OUT: &str = "network namespaces were left out for want of memory (raise with --buffer-total)";
 
 /// Default of [`FollowLog::buffer_bytes`]: 16 MiB hold some 60,000 records.
 pub const BUFFER_BYTES: u32 = 16 << 20;
 
-/// The parts of records that somebody asks for, beside the packets' bytes. A stream leaves the others out, which saves
-/// a tenth of its own work. They may change while it is read.
+/// Optional parts of records that are in use, apart from the packets' bytes. A stream leaves the others out, which
+/// saves a tenth of its own work. They may change while the stream is read.
 #[derive(Debug, Default)]
 pub struct AskedParts {
     /// The headers of packets, decoded ([`LogRecord::packet`]).
@@ -41,46 +41,45 @@ pub struct AskedParts {
     pub link: AtomicBool,
 }
 
-/// What a [`LogStream`] follows.
+/// Options of a [`LogStream`].
 pub struct FollowLog<'h> {
     /// The log groups.
     pub groups: Vec<u16>,
-    /// Bytes of each packet that are copied. Another number holds from then on.
+    /// Number of bytes to copy of each packet. A new value takes effect immediately.
     pub copy_bytes: Arc<AtomicU32>,
-    /// The parts of records that rows are to have.
+    /// The parts of records that rows must contain.
     pub asked: Arc<AskedParts>,
-    /// How long records may gather in the kernel, in steps of 10 ms.
+    /// Time for which records may accumulate in the kernel, in steps of 10 ms.
     pub latency: Duration,
-    /// Receive buffer of each group in bytes; CAP_NET_ADMIN allows more than the system's limit.
+    /// Size of each group's receive buffer in bytes; CAP_NET_ADMIN allows more than the system's limit.
     pub buffer_bytes: u32,
-    /// Inode of the namespace that the calling thread is in.
+    /// Inode of the calling thread's namespace.
     pub netns_id: u64,
-    /// Finds other namespaces, whose groups of these numbers are read as well; they are not handed over. It is called
-    /// now, and later by a thread of its own: once a second, and when mounts change.
+    /// Finds other namespaces, whose groups with these numbers are also read; they are not handed over. It is called
+    /// now, and later by a separate thread: once per second, and when mounts change.
     pub others: Option<FindOtherNetns>,
     /// Limits for the memory and sockets of other namespaces.
     pub other_buffers: BufferLimits,
-    /// Returns true once the run shall end. Called some five times a second, and when a signal comes.
+    /// Returns true to end the run. Called some five times per second, and after a signal.
     pub stop: &'h dyn Fn() -> bool,
-    /// Where the number of records that the kernel could not deliver stands while the stream is read, as far as gaps in
-    /// their numbers have shown it.
+    /// Number of records so far that the kernel could not deliver, as far as gaps in their numbers have revealed them.
+    /// Updated while the stream is read.
     pub lost: Arc<AtomicU64>,
-    /// What is taken over from an earlier process, and left to a later one.
+    /// State taken over from an earlier process, and left to a later one.
     pub succession: Succession<'h>,
-    /// True if records shall come with their packet's entry of connection tracking, where the kernel sends it
-    /// ([`sends_entries`]).
+    /// True if records contain their packet's connection-tracking entry, if the kernel sends it ([`sends_entries`]).
     pub entries: bool,
-    /// Sees the records of each batch first.
+    /// Gets the records of each batch first.
     pub preview: Option<&'h dyn Preview>,
 }
 
-/// Whether this kernel sends entries of connection tracking with records (CONFIG_NETFILTER_NETLINK_GLUE_CT). Binds no
+/// Whether this kernel sends connection-tracking entries with records (CONFIG_NETFILTER_NETLINK_GLUE_CT). Binds no
 /// group; the kernel may load nf_conntrack_netlink. Needs CAP_NET_ADMIN.
 pub fn sends_entries() -> Result<bool, SysError> {
     groups::sends_entries()
 }
 
-/// Log records from now on.
+/// The stream of log records from now on.
 pub struct LogStream<'h> {
     blocks: Box<dyn Blocks + 'h>,
     groups: Vec<u16>,
@@ -91,21 +90,21 @@ pub struct LogStream<'h> {
     lost: Arc<AtomicU64>,
     seen: u64,
     failed: u64,
-    /// Records of a recording whose group is not asked for.
+    /// Number of records in a recording whose group was not requested.
     filtered: u64,
     unknown_attrs: u64,
-    /// What is received has come after this time, ns since 1970.
+    /// Received records arrived after this time, in ns since 1970.
     since_ns: u64,
     first_error: Option<DecodeError>,
     /// Groups that the recording does not hold.
     unrecorded: Vec<u16>,
-    /// None in a replay.
+    /// Empty in a replay.
     sockets: Vec<Arc<GroupSocket>>,
-    /// Those of other namespaces, and who looks for these.
+    /// Sockets of other namespaces, and the scanner that finds these namespaces.
     elsewhere: Option<(Arc<Elsewhere>, Scanner)>,
     /// [`FollowLog::copy_bytes`]
     copy_bytes: Arc<AtomicU32>,
-    /// Bytes that the kernel was last asked to copy.
+    /// The last number of bytes per packet that was requested from the kernel.
     copied: u32,
     /// [`FollowLog::asked`]
     asked: Arc<AskedParts>,
@@ -116,7 +115,7 @@ pub struct LogStream<'h> {
 }
 
 impl<'h> LogStream<'h> {
-    /// Binds the groups: what is logged after this returns is told. Needs CAP_NET_ADMIN.
+    /// Binds the groups: records logged after the return are reported. Needs CAP_NET_ADMIN.
     pub fn open(host: &'h Host, follow: FollowLog<'h>) -> Result<LogStream<'h>, SourceError> {
         let FollowLog { groups, copy_bytes, latency, buffer_bytes, netns_id, others, stop, .. } = follow;
         let FollowLog { lost, mut succession, entries, preview, asked, .. } = follow;
@@ -186,7 +185,7 @@ impl<'h> LogStream<'h> {
         &self.refused
     }
 
-    /// Has the kernel copy another number of bytes, if another one is wanted; what fails is tried again.
+    /// Makes the kernel copy the wanted number of bytes, if it changed; a failed request is repeated.
     fn set_copied(&mut self) {
         let wanted = self.copy_bytes.load(Relaxed);
         let elsewhere = self.elsewhere.as_ref().map(|(elsewhere, _)| elsewhere);
@@ -200,7 +199,7 @@ impl<'h> LogStream<'h> {
         }
     }
 
-    /// Adds what is missing of other namespaces.
+    /// Reports what is missing from other namespaces.
     fn tell_of_others(&self, stats: &mut Accounting) {
         let (unread, why, shortage) = match &self.elsewhere {
             Some((elsewhere, _)) => (elsewhere.unread().0, elsewhere.unread().1, elsewhere.shortage()),
@@ -244,7 +243,8 @@ impl<'h> LogStream<'h> {
             ..
         } = self;
         if let Some(hand_over) = hand_over {
-            // Rows of the last batch have left: what follows is a successor's, should this process end now.
+            // The consumer has the rows of the last batch: if this process ends now, the records after them belong to a
+            // successor.
             hand_over.note(&sequences.numbers());
         }
         let Some(block) = blocks.next()? else { return Ok(StreamState::Ended) };
@@ -298,11 +298,11 @@ impl<'h> LogStream<'h> {
     }
 }
 
-/// What a frame without messages says.
+/// Applies a frame without messages.
 fn note_mark(frame: &DatagramFrame<'_>, since_ns: &mut u64, sequences: &mut Sequences) {
     match frame.nsid.map(u16::try_from) {
         None => *since_ns = frame.wall_ns,
-        // The namespace has gone, and the socket of the group with it.
+        // The namespace was removed, and the group's socket with it.
         Some(Ok(group)) => sequences.forget(frame.netns_id, group),
         Some(Err(_)) => {}
     }
@@ -355,7 +355,7 @@ impl Stream<LogRecords> for LogStream<'_> {
             );
             stats.add_reason(lost, text);
         } else if dropped > 0 && between == 0 {
-            // The gap shows with the next record of the group, and there was none.
+            // Only the next record of the group would reveal the gap, and no record followed.
             stats.incomplete = true;
             stats.add_reason(dropped, "datagrams of records lost at the end: the netlink buffer was full (--buffer)");
         }

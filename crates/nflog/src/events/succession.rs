@@ -1,7 +1,7 @@
-//! What one reader of a group leaves to the next: the bound socket, and the number that its next record will have.
+//! State that one reader of a group leaves to the next: the bound socket, and the number of the next record.
 //!
-//! The kernel binds a group to a socket, not to a process: as long as somebody holds the socket open, records gather
-//! in it. A successor that takes it over goes on where its predecessor stopped.
+//! The kernel binds a group to a socket, not to a process: as long as any process holds the socket open, records
+//! accumulate in it. A successor that takes it over continues where its predecessor stopped.
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -11,42 +11,42 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 pub struct InheritedGroup {
     /// The group.
     pub group: u16,
-    /// The socket. It is looked at before it is used: whoever handed it over may be wrong.
+    /// The socket. It is checked before use, because the process that handed it over may be wrong.
     pub file: OwnedFd,
-    /// The number of the first record that the earlier process has not received; `None` if it is not known: then what
-    /// is missing before the first record that comes is not known, either.
+    /// The number of the first record that the earlier process has not received. If it is `None`, it is also unknown
+    /// how many records are missing before the first one that arrives.
     pub next: Option<u32>,
 }
 
-/// The number that the next record of a group will have.
+/// The number of the next record of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NextNumber {
     /// Inode of the group's network namespace.
     pub netns_id: u64,
     /// The group.
     pub group: u16,
-    /// Its next record's number.
+    /// Number of its next record.
     pub next: u32,
 }
 
-/// Keeps what a successor needs.
+/// Stores the state that a successor needs.
 pub trait HandOver {
-    /// Called for each batch, when the rows of the one before it are with their receivers: so far everything is done.
+    /// Called for each batch, when the consumer has the rows of the previous one: all records up to there are done.
     fn note(&mut self, numbers: &[NextNumber]);
 
-    /// Called once no more is read, with the bound sockets and the last numbers.
+    /// Called after the last read, with the bound sockets and the last numbers.
     fn end(&mut self, sockets: &[(u16, BorrowedFd<'_>)], numbers: &[NextNumber]);
 }
 
-/// What a stream takes over, and leaves.
+/// State that a stream takes over, and leaves.
 #[derive(Default)]
 pub struct Succession<'h> {
-    /// Sockets of an earlier process.
+    /// Sockets from an earlier process.
     pub inherited: Vec<InheritedGroup>,
-    /// True at the end: sockets stay bound, and what they hold is left to a successor.
+    /// True to keep sockets bound at the end and to leave the records in them to a successor.
     pub keep_bound: Arc<AtomicBool>,
-    /// Counts the turns of the thread that receives, which then makes several in a second though nothing comes.
+    /// Counts the turns of the receiving thread, which then makes several per second even without records.
     pub turns: Option<Arc<AtomicU64>>,
-    /// What a successor needs.
+    /// Stores the state for a successor.
     pub hand_over: Option<Box<dyn HandOver + 'h>>,
 }

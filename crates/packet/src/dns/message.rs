@@ -1,11 +1,11 @@
-//! The parts of a message: header, questions, records.
+//! The parts of a DNS message: header, questions, records.
 use super::{DnsError, Name};
 
-/// Types of records that we name.
+/// The record types used here.
 pub mod rtype {
     /// A canonical name.
     pub const CNAME: u16 = 5;
-    /// A pointer: the name of an address.
+    /// A pointer: the host name of an address.
     pub const PTR: u16 = 12;
 }
 
@@ -17,19 +17,19 @@ pub mod class {
 
 /// Response codes.
 pub mod rcode {
-    /// No error.
+    /// Success.
     pub const NO_ERROR: u8 = 0;
     /// The name does not exist.
     pub const NX_DOMAIN: u8 = 3;
 }
 
-/// id u16, flags u16, and four counts u16.
+/// Size of the header: id u16, flags u16, and four counts u16.
 const HEADER: usize = 12;
 
 const FLAG_RESPONSE: u16 = 0x8000;
 const FLAG_TRUNCATED: u16 = 0x0200;
 
-/// A message; borrows its bytes.
+/// A DNS message; borrows its bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Message<'m> {
     bytes: &'m [u8],
@@ -51,17 +51,17 @@ impl<'m> Message<'m> {
         Ok(message)
     }
 
-    /// Number that connects an answer with its question.
+    /// Number that matches an answer to its question.
     pub fn id(&self) -> u16 {
         self.word(0)
     }
 
-    /// True for an answer.
+    /// True for a response.
     pub fn is_response(&self) -> bool {
         self.word(1) & FLAG_RESPONSE != 0
     }
 
-    /// True if the answer was cut to fit into a datagram.
+    /// True if the answer was truncated to fit into a datagram.
     pub fn is_truncated(&self) -> bool {
         self.word(1) & FLAG_TRUNCATED != 0
     }
@@ -71,12 +71,12 @@ impl<'m> Message<'m> {
         (self.word(1) & 0xf) as u8
     }
 
-    /// The questions, an answer's too.
+    /// The questions, which an answer also contains.
     pub fn questions(&self) -> Questions<'m> {
         Questions { bytes: self.bytes, at: HEADER, left: self.word(2) }
     }
 
-    /// The records of all three sections in order. The first that makes no sense is an error and the end.
+    /// The records of all three sections in order. Ends at the first malformed record, with an error.
     pub fn records(&self) -> Records<'m> {
         let left = [self.word(3), self.word(4), self.word(5)];
         Records { bytes: self.bytes, at: self.records_at, left }
@@ -99,21 +99,21 @@ pub struct Question<'m> {
     pub class: u16,
 }
 
-/// Part of a message that a record stands in.
+/// Section of a message that contains a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Section {
-    /// What was asked for.
+    /// Answers to the question.
     Answer,
-    /// Who is responsible.
+    /// Authoritative name servers.
     Authority,
-    /// What may help.
+    /// Additional information.
     Additional,
 }
 
 /// One resource record.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'m> {
-    /// Where it stands.
+    /// The section that contains it.
     pub section: Section,
     /// Its owner.
     pub name: Name<'m>,
@@ -121,7 +121,7 @@ pub struct Record<'m> {
     pub rtype: u16,
     /// See [`class`].
     pub class: u16,
-    /// How long it may be kept, seconds.
+    /// Time to live in seconds.
     pub ttl_s: u32,
     /// Its data.
     pub data: &'m [u8],
@@ -130,7 +130,7 @@ pub struct Record<'m> {
 }
 
 impl<'m> Record<'m> {
-    /// The name that the data of a PTR or CNAME record is; it fills the data to the last byte.
+    /// The name in the data of a PTR or CNAME record; it must fill the data completely.
     pub fn target(&self) -> Result<Name<'m>, DnsError> {
         let (name, after) = Name::parse(self.message, self.data_at)?;
         if after != self.data_at + self.data.len() {
@@ -140,7 +140,7 @@ impl<'m> Record<'m> {
     }
 }
 
-/// The questions of a message. The first that makes no sense is an error and the end.
+/// The questions of a message. Ends at the first malformed question, with an error.
 #[derive(Debug, Clone)]
 pub struct Questions<'m> {
     bytes: &'m [u8],
@@ -175,7 +175,7 @@ impl<'m> Questions<'m> {
 pub struct Records<'m> {
     bytes: &'m [u8],
     at: usize,
-    /// Records to come in each section.
+    /// Number of records left in each section.
     left: [u16; 3],
 }
 

@@ -1,6 +1,6 @@
-//! DNS messages (RFC 1035): a view of received ones, and the one question we ask ourselves, a PTR query.
+//! DNS messages (RFC 1035): a view of received messages, and the one question that netwren sends, a PTR query.
 //!
-//! Start reading at [`Message::parse`]; [`PtrQuery`] asks and judges the answer.
+//! Start reading at [`Message::parse`]; [`PtrQuery`] builds the query and interprets the answer.
 mod message;
 mod name;
 mod ptr;
@@ -11,10 +11,10 @@ pub use ptr::{Answer, PtrQuery};
 
 use std::fmt;
 
-/// Bytes that are no DNS message.
+/// An error in the bytes of a DNS message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DnsError {
-    /// What makes no sense.
+    /// The malformed or missing part.
     pub what: &'static str,
     /// Offset in the message where it was expected.
     pub at: usize,
@@ -28,7 +28,7 @@ impl fmt::Display for DnsError {
 
 impl std::error::Error for DnsError {}
 
-/// Takes any bytes as a message and looks at all of it. For the fuzzer: it must neither panic nor fail to end.
+/// Decodes any bytes as a message completely. For the fuzzer: it must neither panic nor loop forever.
 pub fn fuzz_dns(data: &[u8]) {
     let mut text = Vec::new();
     let Ok(message) = Message::parse(data) else { return };

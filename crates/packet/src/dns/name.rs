@@ -1,31 +1,31 @@
-//! Domain names as they stand in a message: labels, and pointers to labels that stood before.
+//! Domain names in a message: labels, and pointers to earlier labels.
 use super::DnsError;
 
-/// Longest name on the wire, RFC 1035 §2.3.4: each label with its length byte, and the root's.
+/// Maximum size of a name on the wire, RFC 1035 §2.3.4: each label with its length byte, and the root's.
 pub const NAME_BYTES_MAX: usize = 255;
 
-/// A name in a message; checked when it was made, so that reading it cannot fail.
+/// A name in a message; it was checked when it was created, so reading it cannot fail.
 #[derive(Debug, Clone, Copy)]
 pub struct Name<'m> {
     message: &'m [u8],
     at: usize,
 }
 
-/// What stands at one place of a name.
+/// One element of a name.
 enum Piece<'m> {
     Root,
     Label(&'m [u8]),
-    /// Go on there.
+    /// The name continues at this offset.
     Pointer(usize),
 }
 
 impl<'m> Name<'m> {
-    /// Checks the name that begins at `at`; returns it and the offset of what follows it.
+    /// Checks the name that starts at `at`; returns it and the offset after it.
     pub(super) fn parse(message: &'m [u8], at: usize) -> Result<(Name<'m>, usize), DnsError> {
         let mut place = at;
         let mut after = None;
-        // Pointers must lead before the place where the name, or the part a pointer led to, began. So they shrink
-        // with each jump, and a name ends after as many steps as it may have bytes.
+        // Pointers must lead to an offset before the start of the name, or of the part that a pointer led to. So they
+        // shrink with each jump, and a name ends after at most as many steps as it may have bytes.
         let mut part = at;
         let mut length = 1;
         loop {
@@ -70,9 +70,9 @@ impl<'m> Name<'m> {
         }
     }
 
-    /// Appends the name as in a zone file, without the last dot (the root is `.`): a dot or backslash within a label
-    /// gets a backslash, bytes that are not printable ASCII become `\DDD` (RFC 4343 §2.1). At most four times 255
-    /// bytes.
+    /// Appends the name as in a zone file, without the final dot (the root is `.`). A dot or backslash within a label
+    /// is escaped with a backslash, bytes that are not printable ASCII become `\DDD` (RFC 4343 §2.1). At most four
+    /// times 255 bytes.
     pub fn put_text(self, out: &mut Vec<u8>) {
         if self.is_root() {
             out.push(b'.');
@@ -107,7 +107,7 @@ fn piece(message: &[u8], at: usize) -> Option<Piece<'_>> {
     }
 }
 
-/// The labels of a name. Ends, because the name was checked.
+/// The labels of a name. Iteration always ends, because the name was checked.
 #[derive(Debug, Clone)]
 pub struct Labels<'m> {
     message: &'m [u8],

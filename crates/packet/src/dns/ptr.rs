@@ -1,35 +1,36 @@
-//! Asking for the name of an address.
+//! A query for the name of an address, and its answer.
 use record::Addr;
 
 use super::message::{Message, Section, class, rcode, rtype};
 use super::{DnsError, Name};
 
-/// Header, 32 nibbles with their lengths, `ip6`, `arpa`, the root, type and class.
+/// Maximum size of a query: header, 32 nibbles with their lengths, `ip6`, `arpa`, the root, type and class.
 const QUERY_MAX: usize = 12 + 64 + 4 + 5 + 1 + 4;
 
-/// CNAMEs followed: one is how a network smaller than a /24 is delegated (RFC 2317), more are rare.
+/// Maximum number of CNAMEs to follow. One is common, to delegate a network smaller than a /24 (RFC 2317).
 const CNAMES_MAX: usize = 4;
 
-/// A PTR query for one address (RFC 1035 §3.5, RFC 3596 §2.5), ready to be sent.
+/// A PTR query for one address (RFC 1035 §3.5, RFC 3596 §2.5), ready to send.
 #[derive(Debug, Clone, Copy)]
 pub struct PtrQuery {
     bytes: [u8; QUERY_MAX],
     length: usize,
 }
 
-/// What an answer says.
+/// Content of an answer.
 #[derive(Debug, Clone, Copy)]
 pub enum Answer<'m> {
     /// The address has this name.
     Name(Name<'m>),
-    /// It has none.
+    /// The address has no name.
     NoName,
-    /// The server could not tell (its response code, see [`rcode`]); another may.
+    /// The server failed, with this response code (see [`rcode`]); another server may know the name.
     Failed(u8),
 }
 
 impl PtrQuery {
-    /// Asks with this id for the name of an address; IPv4-mapped ones are asked for as IPv4. Recursion is desired.
+    /// A query with this id for the name of an address; IPv4-mapped addresses are queried as IPv4. Recursion is
+    /// desired.
     pub fn new(id: u16, addr: Addr) -> PtrQuery {
         let mut query = PtrQuery { bytes: [0; QUERY_MAX], length: 0 };
         query.put(&id.to_be_bytes());
@@ -50,14 +51,14 @@ impl PtrQuery {
         self.bytes.get(..self.length).unwrap_or_default()
     }
 
-    /// The id it was made with.
+    /// The id of the query.
     pub fn id(&self) -> u16 {
         let [a, b, ..] = self.bytes;
         u16::from_be_bytes([a, b])
     }
 
-    /// What `bytes` say to this query; `None` if they are no answer to it at all (another id, another question, no
-    /// DNS), so that waiting has to go on. That the right server sent them is the caller's to check.
+    /// The answer in `bytes`; `None` if they do not answer this query at all (another id, another question, not DNS),
+    /// in which case the caller keeps waiting. The caller must check that the right server sent them.
     pub fn judge<'m>(&self, bytes: &'m [u8]) -> Option<Answer<'m>> {
         let message = Message::parse(bytes).ok().filter(|m| m.is_response() && m.id() == self.id())?;
         let own = Message::parse(self.as_bytes()).ok()?.questions().next()?.ok()?;
@@ -69,7 +70,7 @@ impl PtrQuery {
             return None;
         }
         Some(match message.rcode() {
-            // A record that makes no sense spoils the answer: the next server may do better.
+            // A malformed record makes the whole answer fail: the next server may do better.
             rcode::NO_ERROR => find(&message, question.name).unwrap_or(Answer::Failed(rcode::NO_ERROR)),
             rcode::NX_DOMAIN => Answer::NoName,
             other => Answer::Failed(other),
@@ -77,7 +78,7 @@ impl PtrQuery {
     }
 
     fn put(&mut self, bytes: &[u8]) {
-        // The array is as long as the longest query; what would not fit is left out rather than indexed.
+        // The array has room for the longest query; more is dropped rather than indexed.
         if let Some(place) = self.bytes.get_mut(self.length..self.length + bytes.len()) {
             place.copy_from_slice(bytes);
             self.length += bytes.len();
@@ -106,8 +107,8 @@ impl PtrQuery {
     }
 }
 
-// The first PTR record of `name`, or of what it is another name for. Answers put CNAMEs before what they lead to;
-// each pass over the records follows one, so that their order does not matter.
+// The first PTR record of `name`, or of the name that its CNAMEs lead to. Each pass over the records follows one CNAME,
+// so their order does not matter.
 fn find<'m>(message: &Message<'m>, name: Name<'m>) -> Result<Answer<'m>, DnsError> {
     let mut name = name;
     for _ in 0..=CNAMES_MAX {

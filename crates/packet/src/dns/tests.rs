@@ -68,7 +68,7 @@ fn what_is_asked() {
         assert_eq!(question(&query(addr)), name);
     }
     assert_eq!(query("::").as_bytes().len(), 90);
-    // As dig sends it, without EDNS.
+    // The same bytes as dig sends without EDNS.
     assert_eq!(
         query("192.0.2.5").as_bytes(),
         b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x015\x012\x010\x03192\x07in-addr\x04arpa\x00\x00\x0c\x00\x01"
@@ -117,7 +117,7 @@ fn what_is_no_answer() {
     assert_eq!(told(&query, &two), "not ours", "more questions than one");
     two[5] = 0;
     assert_eq!(told(&query, &two), "not ours", "no question");
-    // A record cut anywhere is a failed answer, a question cut anywhere is none.
+    // With a cut inside a record the answer fails; with a cut inside the question it is not an answer.
     let question = query.as_bytes().len();
     for cut in 0..good.len() {
         assert_eq!(told(&query, &good[..cut]), if cut < question { "not ours" } else { "failed 0" }, "{cut}");
@@ -138,7 +138,7 @@ fn pointers_that_would_never_end() {
     let long: Vec<u8> = [1, b'a'].repeat(127);
     assert_eq!(Name::parse(&[&long[..], &[0]].concat(), 0).unwrap().0.labels().count(), 127);
     assert_eq!(error(0, &[&long[..], &[1, b'a', 0]].concat()).what, "a name of at most 255 bytes");
-    // Pointers to pointers, each to the one before: bounded by the message, and no name is longer for it.
+    // Each pointer leads to the previous pointer: the message bounds their number, and the name does not get longer.
     let mut chain = vec![0, 0];
     for n in 0u16..8000 {
         chain.extend((0xc000 | (n * 2)).to_be_bytes());
@@ -169,7 +169,7 @@ proptest! {
         fuzz_dns(&bytes);
     }
 
-    /// Bytes that get further: a header with few counts, lengths and pointers that are likely to fit.
+    /// Bytes that pass more checks: a header with small counts, lengths and pointers that are likely to fit.
     #[test]
     fn likely_bytes_end(
         counts in prop::array::uniform4(0u8..4),

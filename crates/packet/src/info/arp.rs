@@ -1,11 +1,11 @@
-//! ARP: who has an address, and where it is.
+//! Describes ARP packets.
 
 use super::put_number;
 use crate::link::mac_text;
 use record::rows::ArpHeader;
 use record::text::put_v4;
 
-/// `who-has 10.0.0.2 tell 10.0.0.1`, `10.0.0.2 is-at 02:00:00:00:00:02`
+/// Writes `who-has 10.0.0.2 tell 10.0.0.1`, `10.0.0.2 is-at 02:00:00:00:00:02`
 pub(super) fn put(arp: &ArpHeader, out: &mut Vec<u8>) {
     match arp.operation {
         1 => {

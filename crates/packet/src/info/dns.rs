@@ -1,12 +1,12 @@
-//! DNS: what is asked, and the first answers.
+//! Describes DNS messages: the question, and the first answers.
 
 use super::put_number;
 use crate::dns::{Message, NAME_BYTES_MAX, Record, Section};
 use record::text::{put_u64, put_v4, put_v6};
 
-/// Questions and answers that are told; the others are counted.
+/// Maximum number of questions, and of answers, that are written out; the others are counted.
 const SHOWN: usize = 4;
-/// Words of types (RFC 1035, 3596, 2782, 9460).
+/// Names of record types (RFC 1035, 3596, 2782, 9460).
 const TYPES: [(u16, &[u8]); 11] = [
     (1, b"A"),
     (2, b"NS"),
@@ -22,8 +22,8 @@ const TYPES: [(u16, &[u8]); 11] = [
 ];
 const CODES: [&[u8]; 6] = [b"", b"FORMERR", b"SERVFAIL", b"NXDOMAIN", b"NOTIMP", b"REFUSED"];
 
-/// `dns query 4711 A example.org`, `dns answer 4711 A example.org: 192.0.2.1`. False if it is no message of DNS: then
-/// nothing is appended.
+/// Appends `dns query 4711 A example.org`, `dns answer 4711 A example.org: 192.0.2.1`. Returns false, and appends
+/// nothing, if it is not a DNS message.
 pub(super) fn put(data: &[u8], out: &mut Vec<u8>) -> bool {
     let Ok(message) = Message::parse(data) else { return false };
     if !out.is_empty() {
@@ -100,5 +100,5 @@ fn put_type(number: u16, out: &mut Vec<u8>) {
     }
 }
 
-// Four questions and four answers have a name each.
+// Each of four questions and four answers has a name.
 const _: () = assert!(2 * SHOWN * (4 * NAME_BYTES_MAX + 16) < super::INFO_BYTES_MAX * 5 / 4);

@@ -1,4 +1,4 @@
-//! ICMP and ICMPv6: the message, and what an error is about.
+//! Describes ICMP and ICMPv6 messages, and the packet that an error is about.
 
 use super::{payload_bytes, put_number, put_word};
 use crate::bytes::{array, be16};
@@ -6,7 +6,7 @@ use crate::headers::read_headers;
 use record::rows::{IcmpHeader, PacketHeaders, ip_proto};
 use record::text::{put_addr, put_u64, put_v6};
 
-/// Type, and code where it matters.
+/// Type, code if it matters, and their description.
 type Word = (u8, Option<u8>, &'static str);
 
 /// RFC 792, 1256, 1812.
@@ -94,7 +94,7 @@ fn put_quoted(quoted: &[u8], out: &mut Vec<u8>) {
     let Some(inner) = read_headers(quoted) else { return };
     out.extend_from_slice(b" for ");
     out.extend_from_slice(ip_proto::name(inner.proto).as_bytes());
-    // Of TCP only the first eight bytes need be quoted: ports and number.
+    // TCP errors must quote only the first eight bytes of the header: ports and sequence number.
     let has_ports = matches!(inner.proto, ip_proto::TCP | ip_proto::UDP | ip_proto::SCTP);
     let ports = inner.payload.get(..4).filter(|_| has_ports).filter(|_| inner.fragment.is_none_or(|f| f.offset == 0));
     for (word, addr, port_at) in [(&b" "[..], inner.src, 0), (b" to ", inner.dst, 2)] {

@@ -1,6 +1,6 @@
-//! What a packet says, in words: a line for people, as short as it can be.
+//! Describes a packet in words: a line for people, as short as possible.
 //!
-//! Text of the packet (names of DNS) is made printable. One file for each protocol.
+//! Text of the packet (DNS names) is made printable. There is one file per protocol.
 mod arp;
 mod dns;
 mod icmp;
@@ -11,10 +11,10 @@ mod tls;
 use record::rows::{CapturedPacket, PacketHeaders, Transport, ip_proto};
 use record::text::{put_hex, put_u64};
 
-/// No text is longer: a few names of DNS.
+/// Maximum size of a description: a few DNS names.
 pub const INFO_BYTES_MAX: usize = 8 << 10;
 
-/// Appends what `row` says beside its addresses and ports.
+/// Appends the description of `row`, without its addresses and ports.
 pub fn put_info(row: &CapturedPacket<'_>, out: &mut Vec<u8>) {
     match (&row.packet, &row.arp) {
         (Some(packet), _) => put_packet(packet, out),
@@ -26,7 +26,7 @@ pub fn put_info(row: &CapturedPacket<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// True if the header that would be told next was not captured.
+/// True if the next header to describe was not captured.
 fn is_cut_short(row: &CapturedPacket<'_>) -> bool {
     match &row.packet {
         None => row.arp.is_none(),
@@ -35,7 +35,7 @@ fn is_cut_short(row: &CapturedPacket<'_>) -> bool {
             let has_more = matches!(packet.proto, ip_proto::TCP | ip_proto::UDP | ip_proto::ICMP | ip_proto::ICMPV6);
             let is_short = match packet.transport {
                 Transport::Other => true,
-                // No more of the header than the ports.
+                // Only the ports of the header were captured.
                 Transport::Ports { .. } => packet.proto == ip_proto::TCP,
                 _ => false,
             };
@@ -66,10 +66,10 @@ fn put_packet(packet: &PacketHeaders<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Bytes behind the network header, as that says.
+/// Bytes after the network header, according to that header.
 fn payload_bytes(packet: &PacketHeaders<'_>) -> u32 {
     match u32::try_from(packet.header.len()) {
-        // Super-packets beyond 64 KiB say 0.
+        // Super-packets beyond 64 KiB have 0 there.
         Ok(header) if packet.length > header => packet.length - header,
         _ => packet.payload.len() as u32,
     }
@@ -90,7 +90,7 @@ fn put_udp(packet: &PacketHeaders<'_>, ports: [u16; 2], out: &mut Vec<u8>) {
     }
 }
 
-/// A frame that is no IP packet.
+/// Describes a frame that is not an IP packet.
 fn put_frame(row: &CapturedPacket<'_>, out: &mut Vec<u8>) {
     match row.link.ether_type {
         0 if row.link.payload.is_empty() => {
@@ -114,7 +114,7 @@ fn put_frame(row: &CapturedPacket<'_>, out: &mut Vec<u8>) {
     put_number(out, b"len", row.link.payload.len() as u64);
 }
 
-/// Appends a word, after a blank if it is not the first.
+/// Appends a word, with a space before it unless it is the first.
 fn put_word(out: &mut Vec<u8>, word: &[u8]) {
     if !out.is_empty() {
         out.push(b' ');

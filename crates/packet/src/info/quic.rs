@@ -1,24 +1,24 @@
-//! QUIC: its long header, which connections begin with (RFC 8999, RFC 9000 17.2, RFC 9369).
+//! Describes the long header of QUIC, with which connections start (RFC 8999, RFC 9000 17.2, RFC 9369).
 
 use super::put_word;
 use crate::bytes::array;
 use record::text::put_hex;
 
-/// The long form, and the bit that is set in versions 1 and 2.
+/// The bit of the long header, and the bit that is set in versions 1 and 2.
 const LONG: u8 = 0x80;
 const FIXED: u8 = 0x40;
 const VERSION_1: u32 = 1;
 const VERSION_2: u32 = 0x6b33_43cf;
-/// Other versions are told of this port only: elsewhere such bytes may be anything.
+/// Other versions are only recognised on this port: elsewhere such bytes may be anything.
 const PORT: u16 = 443;
-/// No identifier of a connection is longer in versions that are known.
+/// Maximum size of a connection identifier in known versions.
 const ID_BYTES_MAX: usize = 20;
-/// What versions call their packets, by two bits of the first byte.
+/// Names of packet types per version, indexed by two bits of the first byte.
 const KINDS_1: [&[u8]; 4] = [b"initial", b"0-rtt", b"handshake", b"retry"];
 const KINDS_2: [&[u8]; 4] = [b"retry", b"initial", b"0-rtt", b"handshake"];
 
-/// Appends `quic v1 initial dcid 8394c8f03e515708` if a datagram begins with a long header; the identifier of the
-/// receiver, then that of the sender, those that are not empty.
+/// Appends `quic v1 initial dcid 8394c8f03e515708` if a datagram starts with a long header: the identifiers of the
+/// receiver and the sender, unless they are empty.
 pub(super) fn put(data: &[u8], ports: [u16; 2], out: &mut Vec<u8>) {
     let Some(header) = LongHeader::read(data) else { return };
     let is_known = matches!(header.version, VERSION_1 | VERSION_2) && header.first & FIXED != 0;
@@ -45,11 +45,11 @@ pub(super) fn put(data: &[u8], ports: [u16; 2], out: &mut Vec<u8>) {
     }
 }
 
-/// What all versions have.
+/// Fields that all versions have.
 struct LongHeader<'h> {
     first: u8,
     version: u32,
-    /// Identifiers of the connection: the receiver's, the sender's.
+    /// Connection identifiers: the receiver's, the sender's.
     dest: &'h [u8],
     source: &'h [u8],
 }
@@ -64,7 +64,7 @@ impl<'h> LongHeader<'h> {
     }
 }
 
-/// An identifier behind its length, and what is behind it.
+/// An identifier with its length before it, and the bytes after it.
 fn id(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&length, rest) = bytes.split_first()?;
     let length = usize::from(length);

@@ -1,10 +1,10 @@
-//! TCP: flags, numbers, and the options that a connection begins with.
+//! Describes TCP headers: flags, numbers, and the options of a SYN.
 
 use super::{payload_bytes, put_number, put_word, tls};
 use crate::bytes::{array, be16};
 use record::rows::{PacketHeaders, TcpHeader};
 
-/// Words of the flags, lowest bit first.
+/// Names of the flags, lowest bit first.
 const FLAGS: [&[u8]; 8] = [b"fin", b"syn", b"rst", b"psh", b"ack", b"urg", b"ece", b"cwr"];
 const SYN: u8 = 2;
 const ACK: u8 = 16;
@@ -39,9 +39,9 @@ pub(super) fn put(packet: &PacketHeaders<'_>, tcp: &TcpHeader, out: &mut Vec<u8>
     }
 }
 
-/// Options that are told at the beginning (RFC 9293, 7323, 2018).
+/// Appends the options of a SYN (RFC 9293, 7323, 2018).
 fn put_options(mut rest: &[u8], out: &mut Vec<u8>) {
-    // Each has one byte at least, and a header has 40 at most.
+    // Each option has at least one byte, and a header has at most 40.
     while let Some(&kind) = rest.first() {
         let length = match kind {
             0 => return,

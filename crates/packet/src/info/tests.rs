@@ -85,7 +85,7 @@ fn what_has_no_words_of_its_own_says_its_number() {
     assert_eq!(info(&fragment), "fragment id 7 offset 16 more len 16");
 }
 
-/// A client's first message with these extensions.
+/// A ClientHello with these extensions.
 fn hello(extensions: &[u8]) -> Vec<u8> {
     let body = [&[3, 3][..], &[7; 32], &[2, 1, 1], &[0, 2, 0x13, 1], &[1, 0]].concat();
     let body = [&body[..], &(extensions.len() as u16).to_be_bytes(), extensions].concat();

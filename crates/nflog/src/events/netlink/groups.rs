@@ -1,4 +1,4 @@
-//! Binding a log group, and how the kernel delivers its records.
+//! Binds a log group, and configures how the kernel delivers its records.
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -11,62 +11,62 @@ use crate::uapi::{
     NFULNL_CFG_F_SEQ, NFULNL_COPY_PACKET, cfg, msg,
 };
 
-/// Bytes of each packet that are copied unless something else is asked for: all headers.
+/// Default number of bytes to copy of each packet: enough for all headers.
 pub const COPY_BYTES: u32 = 128;
-/// How long records may gather in the kernel unless something else is asked for. They do so at no cost, and each
-/// wake-up of the reader costs as much as several hundred records.
+/// Default time for which records may accumulate in the kernel. Accumulating costs nothing, and each wake-up of the
+/// reader costs as much as several hundred records.
 pub const LATENCY: Duration = Duration::from_millis(50);
 
-/// Bytes that the kernel gathers into one datagram: the largest that it takes (larger numbers are cut without a word).
+/// Maximum size of a datagram in which the kernel collects records; it silently reduces larger values.
 const NLBUFSIZ: u32 = 128 << 10;
-/// Most bytes of such a datagram, with room to spare: the kernel fills what kmalloc rounded [`NLBUFSIZ`] up to.
+/// Receive buffer for such a datagram, with room to spare: the kernel fills [`NLBUFSIZ`] rounded up by kmalloc.
 pub(crate) const DATAGRAM_BYTES_MAX: usize = 320 << 10;
-/// Most records in one datagram. A rule's own `queue-threshold` wins where it is smaller.
+/// Maximum number of records in one datagram. A smaller `queue-threshold` of the rule takes precedence.
 const QTHRESH: u32 = 1000;
 /// NLMSG_ERROR: the answer to a request, with an errno as its first four bytes.
 const NLMSG_ERROR: u16 = 2;
 
-/// How often a socket that was taken over is asked for an answer, and how long for each.
+/// Maximum number of times that an inherited socket is asked for an answer.
 const ASKED_MAX: u32 = 5;
-/// See [`ASKED_MAX`]: without a datagram for so long there is no answer.
+/// See [`ASKED_MAX`]: this time without a datagram means that there will be no answer.
 const ANSWER_MS: i32 = 500;
-/// Most datagrams that are received at once from such a socket before the thread that receives has it.
+/// Maximum number of datagrams received at once from such a socket before the receiving thread takes it over.
 const DATAGRAMS_MAX: u32 = 10_000;
 
 /// How the kernel delivers the records of a group.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Delivery {
-    /// Bytes of each packet that are copied.
+    /// Number of bytes to copy of each packet.
     pub(crate) copy_bytes: u32,
-    /// How long records may gather.
+    /// Time for which records may accumulate.
     pub(crate) latency: Duration,
-    /// Receive buffer of each group in bytes.
+    /// Size of each group's receive buffer in bytes.
     pub(crate) buffer_bytes: u32,
-    /// True if records come with their packet's entry of connection tracking: only where [`sends_entries`] says so.
+    /// True if records contain their packet's connection-tracking entry; requires that [`sends_entries`] is true.
     pub(crate) entries: bool,
 }
 
 /// A socket to which the kernel sends the records of one group.
 ///
-/// Each group has a socket, so that a flood in one group pushes no records of another out.
+/// Each group has a separate socket, so that a flood in one group does not push out records of another.
 #[derive(Debug)]
 pub(crate) struct GroupSocket {
     pub(crate) netlink: NetlinkSocket,
     pub(crate) group: u16,
     /// Inode of its namespace.
     pub(crate) netns_id: u64,
-    /// When nothing waited here, for the last time that somebody looked, ns since 1970. What is received next has come
-    /// after that.
+    /// The last time, in ns since 1970, at which the reader found this socket empty. Everything received after that
+    /// check arrived later.
     pub(crate) empty_ns: AtomicU64,
-    /// Datagrams that the kernel had dropped when the socket was taken over.
+    /// Number of datagrams that the kernel had dropped when the socket was taken over.
     drops_before: u32,
-    /// Bytes of each packet that the kernel was last asked to copy.
+    /// The last number of bytes per packet that was requested from the kernel.
     copied: AtomicU32,
 }
 
 impl GroupSocket {
-    /// Takes over a socket to which an earlier process has bound the group, and has it deliver as asked. What waits in
-    /// it is appended to `early`. The error is a sentence about the socket. Needs CAP_NET_ADMIN.
+    /// Takes over a socket to which an earlier process has bound the group, and configures it. Data waiting in it is
+    /// appended to `early`. The error is a sentence about the socket. Needs CAP_NET_ADMIN.
     pub(crate) fn adopt(
         inherited: InheritedGroup,
         netns_id: u64,
@@ -80,7 +80,7 @@ impl GroupSocket {
         netlink.report_no_losses().map_err(|error| error.to_string())?;
         let (empty_ns, copied) = (AtomicU64::new(0), delivery.copy_bytes.into());
         let socket = GroupSocket { netlink, group, netns_id, empty_ns, drops_before, copied };
-        // Without a command, the kernel takes the settings from the socket that has bound the group only.
+        // A request without a command changes settings only if it comes from the socket that has bound the group.
         let mut request = config(group);
         configure(&mut request, delivery);
         match socket.settle(&request, early).map_err(|error| error.to_string())? {
@@ -92,7 +92,8 @@ impl GroupSocket {
         }
     }
 
-    /// Asks through a socket that may be full: an answer that finds no room is dropped, so it is asked again.
+    /// Sends a request through a socket that may be full: the kernel drops an answer without room, so the request is
+    /// repeated.
     fn settle(&self, request: &Request, early: &mut Vec<Vec<u8>>) -> Result<Option<Errno>, SysError> {
         let mut place = vec![0; DATAGRAM_BYTES_MAX];
         for _ in 0..ASKED_MAX {
@@ -107,7 +108,7 @@ impl GroupSocket {
         Ok(None)
     }
 
-    /// Receives what waits up to an answer, which it returns; the rest is appended to `early`.
+    /// Receives waiting data up to an answer, which it returns; everything else is appended to `early`.
     fn drain(&self, place: &mut [u8], early: &mut Vec<Vec<u8>>) -> Result<Option<Errno>, SysError> {
         for _ in 0..DATAGRAMS_MAX {
             let Some(received) = self.receive(place)? else { return Ok(None) };
@@ -125,13 +126,13 @@ impl GroupSocket {
         self.netlink.make_room(i32::try_from(bytes).unwrap_or(i32::MAX));
     }
 
-    /// Datagrams that the kernel has dropped because they found no room.
+    /// Number of datagrams that the kernel dropped because the buffer was full.
     pub(crate) fn drops(&self) -> Result<u32, SysError> {
         Ok(self.netlink.drops()?.wrapping_sub(self.drops_before))
     }
 
-    /// Opens a socket in the calling thread's namespace `netns_id` and binds the group to it: records from now on are
-    /// received. What comes before the kernel's answer is appended to `early`. Needs CAP_NET_ADMIN.
+    /// Opens a socket in the calling thread's namespace `netns_id` and binds the group to it, so that it receives
+    /// records from now on. Records before the kernel's answer are appended to `early`. Needs CAP_NET_ADMIN.
     pub(crate) fn bind(
         group: u16,
         netns_id: u64,
@@ -140,7 +141,7 @@ impl GroupSocket {
     ) -> Result<GroupSocket, SysError> {
         let netlink = NetlinkSocket::open(NETLINK_NETFILTER)?;
         netlink.make_room(i32::try_from(delivery.buffer_bytes).unwrap_or(i32::MAX));
-        // Otherwise the kernel drops everything after a loss until the buffer is empty, and reports no more than that.
+        // Otherwise, after a loss, the kernel drops everything until the buffer is empty, and reports only that.
         netlink.report_no_losses()?;
         let (empty_ns, copied) = (clock::wall_ns().into(), delivery.copy_bytes.into());
         let socket = GroupSocket { netlink, group, netns_id, empty_ns, drops_before: 0, copied };
@@ -149,8 +150,8 @@ impl GroupSocket {
         Ok(socket)
     }
 
-    /// Has the kernel copy so many bytes of each packet from now on. Its answer comes among the records, as no record.
-    /// What it does already is not asked for.
+    /// Makes the kernel copy this number of bytes of each packet from now on. Its answer arrives among the records and
+    /// is not one of them. Sends no request if the number is unchanged.
     pub(crate) fn copy(&self, bytes: u32) -> Result<(), SysError> {
         if self.copied.load(Relaxed) == bytes {
             return Ok(());
@@ -162,7 +163,7 @@ impl GroupSocket {
         Ok(())
     }
 
-    /// Gives the group back: the kernel sends what has gathered, and nothing after that.
+    /// Unbinds the group: the kernel sends the records that it has collected, and no more after that.
     pub(crate) fn unbind(&self) -> Result<(), SysError> {
         let mut request = config(self.group);
         request.attr(cfg::CMD, &[NFULNL_CFG_CMD_UNBIND]);
@@ -174,7 +175,7 @@ impl GroupSocket {
         self.netlink.send(bytes)
     }
 
-    /// Receives up to the kernel's answer, which is the first datagram unless records are faster.
+    /// Receives data up to the kernel's answer, which is the first datagram unless records arrive before it.
     fn answer(&self, early: &mut Vec<Vec<u8>>) -> Result<(), SysError> {
         let mut place = vec![0; DATAGRAM_BYTES_MAX];
         loop {
@@ -188,13 +189,13 @@ impl GroupSocket {
         }
     }
 
-    /// What waits already, put into `place`; `None` if nothing does. One system call.
+    /// Receives waiting data into `place`; `None` if no data waits. One system call.
     pub(crate) fn receive(&self, place: &mut [u8]) -> Result<Option<Received>, SysError> {
         self.netlink.receive_waiting(place)
     }
 }
 
-/// The errno of the answer that this datagram is; `None` if it is none.
+/// The errno if this datagram is an answer, otherwise `None`.
 fn acknowledged(datagram: &[u8]) -> Option<Errno> {
     let answer = Messages::new(datagram).flatten().next().filter(|message| message.kind == NLMSG_ERROR)?;
     let errno = netlink::prefix::i32_at(answer.payload, 0)?;
@@ -209,7 +210,7 @@ fn config(group: u16) -> Request {
     request
 }
 
-/// Binds and configures in one message: not one record comes by the kernel's defaults.
+/// Binds and configures in one message, so that no record is delivered with the kernel's default settings.
 fn bind_request(group: u16, delivery: Delivery) -> Request {
     let mut request = config(group);
     request.attr(cfg::CMD, &[NFULNL_CFG_CMD_BIND]);
@@ -225,12 +226,12 @@ fn configure(request: &mut Request, delivery: Delivery) {
     request.attr(cfg::TIMEOUT, &flush_10ms.to_be_bytes()).attr(cfg::FLAGS, &flags.to_be_bytes());
 }
 
-/// Groups for which the kernel is asked, one after the other, until one is nobody's.
+/// Groups to query the kernel about, one after the other, until one is unused.
 const UNUSED_GROUPS: [u16; 3] = [65_535, 65_173, 64_811];
 
-/// Whether this kernel sends entries of connection tracking with records. Binds nothing: the kernel looks at the flag
-/// before it looks for the group, and refuses with EOPNOTSUPP what it cannot do (`nfulnl_recv_config` in
-/// net/netfilter/nfnetlink_log.c); it tries to load nf_conntrack_netlink first. Needs CAP_NET_ADMIN.
+/// Whether this kernel sends connection-tracking entries with records. Binds no group: the kernel checks the flag
+/// before it looks up the group, and refuses an unsupported flag with EOPNOTSUPP (`nfulnl_recv_config` in
+/// net/netfilter/nfnetlink_log.c); before that it tries to load nf_conntrack_netlink. Needs CAP_NET_ADMIN.
 pub(crate) fn sends_entries() -> Result<bool, SysError> {
     let netlink = NetlinkSocket::open(NETLINK_NETFILTER)?;
     let mut place = vec![0; ANSWER_BYTES_MAX];
@@ -243,7 +244,7 @@ pub(crate) fn sends_entries() -> Result<bool, SysError> {
         match acknowledged(place.get(..bytes).unwrap_or_default()) {
             // Another program has bound it.
             Some(Errno::PERM) => {}
-            // It would, but there is no such group.
+            // The flag is supported, but no such group is bound.
             Some(Errno::NODEV) => return Ok(true),
             _ => return Ok(false),
         }
@@ -251,7 +252,7 @@ pub(crate) fn sends_entries() -> Result<bool, SysError> {
     Ok(false)
 }
 
-/// Room for the answer to a request.
+/// Buffer size for the answer to a request.
 const ANSWER_BYTES_MAX: usize = 4 << 10;
 
 fn put_copy(request: &mut Request, bytes: u32) {
@@ -278,7 +279,7 @@ mod tests {
         assert_eq!((flags(false), flags(true)), (1, 5));
     }
 
-    /// What the kernel says of the flag is what it does with it when a group is bound.
+    /// The answer about the flag agrees with the kernel's behaviour when a group is bound.
     #[test]
     fn root_the_kernel_says_whether_it_sends_entries() {
         testkit::require_root!();

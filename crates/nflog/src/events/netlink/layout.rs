@@ -1,8 +1,8 @@
-//! Where the attributes of records stand.
+//! Remembers the offsets of attributes in records.
 //!
-//! Records of one rule and one kind of packet have the same attributes at the same places. Whether that is so is seen
-//! from the heads of the attributes, at places that are known beforehand: to walk from one attribute to the next takes
-//! longer, as each place depends on the length before it.
+//! Records of one rule and one type of packet have the same attributes at the same offsets. A comparison of the
+//! attribute headers at these offsets shows whether that holds for a message. This is faster than walking from one
+//! attribute to the next, because there each offset depends on the length before it.
 use netlink::{Attrs, DecodeError};
 use packet::read_headers_into;
 use record::rows::LogRecord;
@@ -10,57 +10,57 @@ use record::rows::LogRecord;
 use super::record::{decode_into, hardware_address, is_plain, read_other_packet, time_ns};
 use crate::uapi::{NFGENMSG, nfula};
 
-/// Layouts that are kept, by the length of the message.
+/// Number of layouts, indexed by the length of the message.
 const SLOTS: usize = 32;
-/// Bytes that are compared at once, and most of such blocks: the heads of attributes lie in the first bytes, as the
-/// packet comes last. With the longest prefix they end at 240.
+/// Size of a block of bytes that are compared at once, and the maximum number of blocks: attribute headers are at the
+/// start of the message, because the packet comes last. With the longest prefix they end at 240.
 const BLOCK: usize = 64;
 const BLOCKS_MAX: usize = 4;
-/// A layout makes room for another after so many messages that it did not fit.
+/// Number of messages that do not match a layout after which a new one replaces it.
 const MISSES_MAX: u8 = 8;
 
-/// Layouts of the last records.
+/// Layouts of recent records.
 #[derive(Debug)]
 pub(crate) struct RecordLayouts {
     slots: Box<[RecordLayout; SLOTS]>,
-    /// True if the headers of packets are read.
+    /// True to decode packet headers.
     pub(crate) reads_headers: bool,
-    /// True if interfaces and the link layer are read. Without, only rows of unknown layouts have them.
+    /// True to decode interfaces and the link layer. If false, only rows of unknown layouts have them.
     pub(crate) reads_link: bool,
-    /// True if the last row has more than what stands in layouts.
+    /// True if the last row has fields that no layout contains.
     is_more_set: bool,
 }
 
-/// Where the attributes of a message stand.
+/// Offsets of the attributes of a message.
 #[derive(Debug, Clone, Copy, Default)]
 struct RecordLayout {
-    /// Bytes of the message; 0 without a layout.
+    /// Size of the message; 0 without a layout.
     bytes: usize,
-    /// The heads of all attributes as they stand in the message.
+    /// The headers of all attributes, as bytes of the message.
     heads: [HeadBlock; BLOCKS_MAX],
-    /// Of these blocks, how many there are.
+    /// Number of these blocks in use.
     blocks: usize,
     places: Places,
     misses: u8,
 }
 
-/// Part of a message in which only some bytes count.
+/// Part of a message in which only some bytes are compared.
 #[derive(Debug, Clone, Copy, Default)]
 struct HeadBlock {
     at: usize,
     bytes: [u64; BLOCK / 8],
-    /// All bits of the bytes that count.
+    /// All bits of the compared bytes.
     mask: [u64; BLOCK / 8],
 }
 
-/// Offset and length of the payload of an attribute. No payload begins at 0: such an attribute is not there.
+/// Offset and length of an attribute's payload. No payload starts at 0, so 0 means that the attribute is missing.
 #[derive(Debug, Clone, Copy, Default)]
 struct AttrPlace {
     at: u16,
     bytes: u16,
 }
 
-/// Those of all attributes that a layout may have, but for one that is not read.
+/// Offsets of all attributes that a layout may have, except one that is not decoded.
 #[derive(Debug, Clone, Copy, Default)]
 struct Places {
     packet_hdr: AttrPlace,
@@ -83,15 +83,16 @@ impl Default for RecordLayouts {
 }
 
 impl RecordLayouts {
-    /// The row to read the messages of a frame into, one after the other; what they lack is that of `base`.
+    /// The row into which the messages of a frame are decoded, one after the other; missing attributes keep the value
+    /// of `base`.
     pub(crate) fn begin_frame<'b>(&mut self, base: &LogRecord<'b>) -> LogRecord<'b> {
         self.is_more_set = true;
         *base
     }
 
-    /// Decodes a record as [`decode_into`] does, and what the packet's headers say. `row` is that of the message
-    /// before, or of [`RecordLayouts::begin_frame`]; what the message lacks is that of `base`. To clear all of a row
-    /// for each message costs as much as to read one.
+    /// Decodes a record as [`decode_into`] does, and the packet's headers. `row` is the row of the previous message, or
+    /// from [`RecordLayouts::begin_frame`]; missing attributes get the value of `base`. Clearing the whole row for each
+    /// message would cost as much as decoding one.
     #[inline]
     pub(crate) fn decode_into<'b>(
         &mut self,
@@ -119,7 +120,7 @@ impl RecordLayouts {
         match is_plain(row) {
             true if self.reads_headers => read_headers_into(row.payload, &mut row.packet),
             true => {}
-            // The payload may not begin with the IP header.
+            // The payload may not start with the IP header.
             false => read_other_packet(row),
         }
         Ok(())
@@ -127,8 +128,8 @@ impl RecordLayouts {
 }
 
 impl HeadBlock {
-    /// True if the bytes that count stand in the message. Without a branch, and by index: the compiler makes vector
-    /// instructions of it.
+    /// True if the message contains the compared bytes. Without branches, and by index: the compiler generates vector
+    /// instructions for it.
     #[inline]
     fn is_in(&self, message: &[u8]) -> bool {
         let Some(block) = message.get(self.at..).and_then(|rest| rest.first_chunk::<BLOCK>()) else { return false };
@@ -141,7 +142,7 @@ impl HeadBlock {
         differs == 0
     }
 
-    /// Has these bytes count, which stand at `at` in the message, as far as they lie in the block.
+    /// Adds bytes to compare, which are at offset `at` in the message, as far as they are in the block.
     fn add(&mut self, at: usize, bytes: &[u8]) {
         for (at, byte) in (at..).zip(bytes) {
             let Some(within) = at.checked_sub(self.at).filter(|within| *within < BLOCK) else { continue };
@@ -157,13 +158,13 @@ impl HeadBlock {
 }
 
 impl AttrPlace {
-    /// The payload; empty if the message has none.
+    /// The payload; empty if the message lacks it.
     #[inline(always)]
     fn of(self, message: &[u8]) -> &[u8] {
         message.get(usize::from(self.at)..usize::from(self.at) + usize::from(self.bytes)).unwrap_or_default()
     }
 
-    /// Its first bytes. A layout has no attribute that is shorter than what is read of it.
+    /// The first bytes of the payload. A layout has no attribute that is shorter than the bytes decoded from it.
     #[inline(always)]
     fn first<const N: usize>(self, message: &[u8]) -> Option<&[u8; N]> {
         if self.at == 0 { None } else { message.get(usize::from(self.at)..)?.first_chunk() }
@@ -176,7 +177,7 @@ impl AttrPlace {
 }
 
 impl Places {
-    /// Sets what may stand in a layout, but for what [`Places::read_link`] sets.
+    /// Decodes all fields that a layout may have, except for the ones in [`Places::read_link`].
     #[inline]
     fn read<'b>(&self, message: &'b [u8], base: &LogRecord<'b>, row: &mut LogRecord<'b>) {
         if let Some([family, _, group_high, group_low]) = message.first_chunk::<NFGENMSG>() {
@@ -192,7 +193,7 @@ impl Places {
         row.time_ns = self.timestamp.first(message).map_or(base.time_ns, time_ns);
     }
 
-    /// Sets the interfaces, and what is said of the link layer.
+    /// Decodes the interfaces and the link layer.
     #[inline]
     fn read_link<'b>(&self, message: &'b [u8], row: &mut LogRecord<'b>) {
         row.in_ifindex = self.in_ifindex.number(message);
@@ -202,7 +203,7 @@ impl Places {
         row.hw_type = self.hw_type.first(message).map(|bytes| u16::from_be_bytes(*bytes));
     }
 
-    /// The place of an attribute, and how many bytes are read of it; `None` for one that most messages have not.
+    /// The offset of an attribute, and the number of bytes decoded from it; `None` for attributes that are rare.
     fn of(&mut self, kind: u16) -> Option<(&mut AttrPlace, usize)> {
         Some(match kind {
             nfula::PACKET_HDR => (&mut self.packet_hdr, 4),
@@ -228,7 +229,7 @@ impl RecordLayout {
             && self.heads.iter().take(self.blocks).all(|block| block.is_in(message))
     }
 
-    /// Notes that a message, which is well-formed, has another layout.
+    /// Records that a well-formed message has another layout.
     #[inline(never)]
     fn miss(&mut self, message: &[u8]) {
         if self.bytes != 0 && self.misses < MISSES_MAX {
@@ -238,8 +239,8 @@ impl RecordLayout {
         *self = RecordLayout::of(message).unwrap_or_default();
     }
 
-    /// The layout of a message that is well-formed; `None` if it has attributes that most have not, has less than a
-    /// block, or heads behind the last one.
+    /// The layout of a well-formed message; `None` if it has rare attributes, is shorter than a block, or has headers
+    /// after the last block.
     fn of(message: &[u8]) -> Option<RecordLayout> {
         let last_block = message.len().checked_sub(BLOCK)?;
         let mut layout = RecordLayout { bytes: message.len(), ..RecordLayout::default() };
@@ -264,7 +265,7 @@ impl RecordLayout {
     }
 }
 
-/// Bytes of an attribute before its payload.
+/// Size of an attribute's header.
 const ATTR_HEAD: usize = 4;
 
 #[cfg(test)]
@@ -274,7 +275,7 @@ mod tests {
     use crate::decode_record;
     use proptest::prelude::*;
 
-    /// A message of these attributes, each by its kind and a number that makes its payload.
+    /// A message with these attributes: kind, and a number that determines the payload.
     fn message(attrs: &[(u16, u8)], cut: usize) -> Vec<u8> {
         let mut bytes = vec![2, 0, 0, 5];
         for (kind, number) in attrs {
@@ -299,7 +300,7 @@ mod tests {
         all_of(layouts, &[message.to_vec()]);
     }
 
-    /// Reads messages of one frame into one row.
+    /// Decodes the messages of one frame into one row.
     fn all_of(layouts: &mut RecordLayouts, messages: &[Vec<u8>]) {
         let (base, mut unknown, mut expected_unknown) = (LogRecord { time_ns: 9, ..LogRecord::default() }, 0, 0);
         let mut row = layouts.begin_frame(&LogRecord { mark: Some(99), time_ns: 7, ..LogRecord::default() });
@@ -312,7 +313,7 @@ mod tests {
 
     const USUAL: [u16; 10] = [1, 10, 4, 8, 15, 17, 16, 3, 12, 9];
 
-    /// With a layout and without.
+    /// Tests known and unknown layouts.
     #[test]
     fn headers_and_the_link_layer_are_read_where_they_are_asked_for() {
         let mut layouts = RecordLayouts::default();
@@ -337,7 +338,7 @@ mod tests {
             both(&mut layouts, &usual(number));
             assert!(is_known(&layouts, &usual(200)));
         }
-        // The same length: another order, and a mark, of which no layout is made.
+        // Same length, but other layouts: one in another order, and one with a mark, which no layout contains.
         let (mut other, mut marked) = (USUAL.map(|kind| (kind, 1)), USUAL.map(|kind| (kind, 2)));
         other.swap(2, 5);
         marked[2].0 = nfula::MARK;
@@ -353,7 +354,7 @@ mod tests {
     }
 
     proptest! {
-        /// Messages after one another, of few lengths, whole or cut, read the same with layouts and without.
+        /// Consecutive messages of few lengths, whole or cut, decode the same with and without layouts.
         #[test]
         fn messages_read_the_same(
             messages in prop::collection::vec((0usize..4, 0usize..10, 0u16..24, any::<u8>(), 0usize..6, 0u8..4), 1..60),

@@ -1,4 +1,4 @@
-//! Log records by nfnetlink_log.
+//! Receives log records via nfnetlink_log.
 pub(crate) mod groups;
 pub(crate) mod layout;
 pub(crate) mod other_netns;

@@ -1,7 +1,7 @@
-//! Groups of other network namespaces: each has groups of its own with the same numbers.
+//! Groups of other network namespaces: each namespace has its own groups with the same numbers.
 //!
-//! Who looks for namespaces ([`super::scanner`]) binds groups and closes none; who receives takes the sockets over, and
-//! empties and closes those of namespaces that have gone.
+//! The thread that scans for namespaces ([`super::scanner`]) binds groups and closes none. The receiving thread takes
+//! the sockets over, and empties and closes the sockets of removed namespaces.
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,31 +14,31 @@ use super::groups::GroupSocket;
 /// separate thread.
 pub type FindOtherNetns = Box<dyn FnMut() -> Option<Vec<FoundNetns>> + Send>;
 
-/// What is told to who receives.
+/// Messages from the scanner to the receiving thread.
 #[derive(Debug, Default)]
 pub(crate) struct Arrivals {
-    /// Sockets that were bound.
+    /// Newly bound sockets.
     pub(crate) bound: Vec<Arc<GroupSocket>>,
-    /// Datagrams that came while they were bound, each with its namespace.
+    /// Datagrams that arrived while the sockets were bound, each with its namespace.
     pub(crate) early: VecDeque<(u64, Vec<u8>)>,
-    /// Namespaces to which nothing but a socket leads. They may be among those of `bound`.
+    /// Namespaces that only a socket keeps alive. They may be among the namespaces in `bound`.
     pub(crate) gone: Vec<u64>,
 }
 
-/// Sockets in other namespaces, as the threads share them.
+/// Sockets in other namespaces, shared between the threads.
 #[derive(Debug, Default)]
 pub(crate) struct Elsewhere {
-    /// All that are read.
+    /// All sockets that are read.
     sockets: Mutex<Vec<Arc<GroupSocket>>>,
     arrivals: Mutex<Arrivals>,
     has_arrivals: AtomicBool,
-    /// True if sockets have come since [`Elsewhere::take_new`] was called.
+    /// True if sockets were added since the last [`Elsewhere::take_new`].
     has_new: AtomicBool,
-    /// True once the run ends: nothing is taken over any more.
+    /// True once the run ends: no more sockets are taken over.
     is_over: AtomicBool,
-    /// Namespaces that were bound only after the start.
+    /// Number of namespaces that were bound only after the start.
     late: AtomicU64,
-    /// Groups that could not be bound, and why the first of them could not.
+    /// Number of groups that could not be bound, and the reason for the first of them.
     unread: Mutex<(u64, Option<String>)>,
     /// The largest shortage of memory so far.
     shortage: Mutex<Shortage>,
@@ -63,13 +63,13 @@ impl Elsewhere {
         self.has_arrivals.store(true, Relaxed);
     }
 
-    /// A namespace has gone.
+    /// Reports a removed namespace.
     pub(crate) fn leave(&self, netns_id: u64) {
         locked(&self.arrivals).gone.push(netns_id);
         self.has_arrivals.store(true, Relaxed);
     }
 
-    /// What has come since the last call.
+    /// The messages since the last call.
     pub(crate) fn take_arrivals(&self) -> Option<Arrivals> {
         if !self.has_arrivals.load(Relaxed) {
             return None;
@@ -79,13 +79,13 @@ impl Elsewhere {
         Some(std::mem::take(&mut *arrivals))
     }
 
-    /// From now on nothing is handed over.
+    /// Refuses all sockets from now on.
     pub(crate) fn end(&self) {
         let _arrivals = locked(&self.arrivals);
         self.is_over.store(true, Relaxed);
     }
 
-    /// A socket that is no longer read.
+    /// Removes a socket that is no longer read.
     pub(crate) fn forget(&self, socket: &Arc<GroupSocket>) {
         locked(&self.sockets).retain(|one| !Arc::ptr_eq(one, socket));
     }
@@ -114,33 +114,33 @@ impl Elsewhere {
         locked(&self.sockets)
     }
 
-    /// How many are read.
+    /// Number of sockets that are read.
     pub(crate) fn len(&self) -> usize {
         locked(&self.sockets).len()
     }
 
-    /// True if sockets have come since the last call.
+    /// True if sockets were added since the last call.
     pub(crate) fn take_new(&self) -> bool {
         self.has_new.load(Relaxed) && self.has_new.swap(false, Relaxed)
     }
 
-    /// Has the kernel copy so many bytes of each packet; true if it was asked at every socket.
+    /// Makes the kernel copy this number of bytes of each packet; true if the request succeeded on every socket.
     pub(crate) fn copy(&self, bytes: u32) -> bool {
         locked(&self.sockets).iter().all(|socket| socket.copy(bytes).is_ok())
     }
 
-    /// Namespaces that were bound only after the start.
+    /// Number of namespaces that were bound only after the start.
     pub(crate) fn late(&self) -> u64 {
         self.late.load(Relaxed)
     }
 
-    /// Notes how many groups are not read, and why the first of them is not.
+    /// Stores the number of groups that are not read, and the reason for the first of them.
     pub(crate) fn set_unread(&self, count: u64, why: Option<String>) {
         let mut unread = locked(&self.unread);
         *unread = (count, why.or(unread.1.take()));
     }
 
-    /// Groups that could not be bound, and why.
+    /// Number of groups that could not be bound, and the reason.
     pub(crate) fn unread(&self) -> (u64, Option<String>) {
         locked(&self.unread).clone()
     }

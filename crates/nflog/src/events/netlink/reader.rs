@@ -1,4 +1,4 @@
-//! What receives records, on whichever thread ([`netlink::datagrams`] says which).
+//! Receives records, on the thread that [`netlink::datagrams`] chooses.
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -13,34 +13,33 @@ use super::other_netns::{Arrivals, Elsewhere};
 use super::scanner::{OtherGroups, Scan, Scanner};
 use crate::events::succession::Succession;
 
-/// 64 MiB at most: some 350,000 records wait while rows are written.
+/// At most 64 MiB: some 350,000 records wait while rows are written.
 const CHUNKS: ChunkSizes = ChunkSizes { bytes: 1 << 20, datagram_bytes_max: DATAGRAM_BYTES_MAX, chunks_max: 64 };
-/// What is received at once and made rows of by the same thread: one large datagram, which the processor's cache holds.
+/// Bytes that one thread receives at once and decodes itself: one large datagram, which fits into the CPU cache.
 const OWN_BYTES: usize = DATAGRAM_BYTES_MAX + (128 << 10);
-/// Most datagrams received from one group before the next one has its turn.
+/// Maximum number of datagrams received from one group before the next group's turn.
 const DATAGRAMS_PER_TURN: usize = 64;
-/// Most datagrams received at the end from a group that stays bound: more come all the time.
+/// Maximum number of datagrams received at the end from a group that stays bound, where more keep arriving.
 const DATAGRAMS_AT_END: usize = 4096;
 
-/// Least time between two wake-ups that find something: datagrams that come faster are received several at a time,
-/// since a wake-up costs as much as some hundred records.
+/// Minimum time between two wake-ups that find data. Datagrams that arrive faster are received several at a time,
+/// because a wake-up costs as much as some hundred records.
 const WAKE_UPS_APART: Duration = Duration::from_millis(20);
-/// No larger part of the latency is spent on that.
+/// Maximum share of the latency that may be spent on this.
 const PART_OF_LATENCY: f64 = 0.4;
-/// In so many bytes of receive buffer for each millisecond the kernel keeps what comes meanwhile: a million records a
-/// second are half of it.
+/// Bytes of receive buffer needed per millisecond of pause: a million records per second fill half of it.
 const BUFFER_BYTES_PER_MS: u64 = (8 << 20) / 10;
-/// Shorter ones cost more than they save.
+/// Minimum pause: shorter ones cost more than they save.
 const BUFFER_MS_MIN: u64 = 10;
 
 /// Keeps wake-ups apart.
 struct WakeUps {
     apart: Duration,
-    /// The last one that found something.
+    /// The last wake-up that found data.
     last: Option<Instant>,
-    /// True if the one before was not long before it: to sleep costs as much as a wake-up, where no other is saved.
+    /// True if the previous wake-up was shortly before it. Only then a pause saves a wake-up; otherwise it costs one.
     are_many: bool,
-    /// True after a pause, until it is known whether something came meanwhile.
+    /// True after a pause, until it is known whether data arrived during it.
     is_open: bool,
 }
 
@@ -51,7 +50,7 @@ impl WakeUps {
         WakeUps { apart, last: None, are_many: false, is_open: false }
     }
 
-    /// How long to sleep before something is waited for.
+    /// How long to sleep before waiting for data.
     fn pause(&self) -> Option<Duration> {
         if !self.are_many {
             return None;
@@ -59,20 +58,20 @@ impl WakeUps {
         self.apart.checked_sub(self.last?.elapsed()).filter(|pause| !pause.is_zero())
     }
 
-    /// Notes that something is received after a pause without having been waited for.
+    /// Records that data is received after a pause without waiting for it.
     fn end_pause(&mut self) {
         self.note(true);
         self.is_open = true;
     }
 
-    /// Notes whether something was received; what follows the first time after a pause tells nothing of it.
+    /// Records whether data was received; only the first call after a pause has an effect.
     fn note_received(&mut self, is_something: bool) {
         if std::mem::take(&mut self.is_open) && !is_something {
             self.note(false);
         }
     }
 
-    /// Notes what a wake-up has found.
+    /// Records whether a wake-up found data.
     fn note(&mut self, is_something: bool) {
         let now = Instant::now();
         self.are_many = is_something && self.last.is_some_and(|last| now.duration_since(last) < 2 * self.apart);
@@ -83,37 +82,38 @@ impl WakeUps {
 /// The sockets of all groups.
 pub(crate) struct GroupSockets {
     sockets: Vec<Arc<GroupSocket>>,
-    /// Datagrams that were received while the groups were bound, each with its namespace.
+    /// Datagrams that arrived while the groups were bound, each with its namespace.
     early: VecDeque<(u64, Vec<u8>)>,
-    /// Those of other namespaces, which come and go.
+    /// Sockets of other namespaces, which come and go.
     elsewhere: Option<Arc<Elsewhere>>,
-    /// Sockets of namespaces that have gone, unbound: they are emptied and closed.
+    /// Sockets of removed namespaces, unbound, to be emptied and closed.
     leaving: Vec<Arc<GroupSocket>>,
-    /// Datagrams that the kernel had dropped at sockets that were closed.
+    /// Number of datagrams that the kernel dropped at sockets closed since then.
     dropped_before: u64,
-    /// Those of `sockets` from which something can be received, by index.
+    /// Indexes of the `sockets` that have data.
     ready: Vec<usize>,
-    /// The namespace that the run stands in.
+    /// The namespace in which the run started.
     netns_id: u64,
-    /// The counts that go into the next batch.
+    /// The counts for the next batch.
     header: BatchHeader,
     wake_ups: WakeUps,
-    /// True at the end: groups stay bound.
+    /// True to keep groups bound at the end.
     keep_bound: Arc<AtomicBool>,
     /// See [`Succession::turns`].
     turns: Option<Arc<AtomicU64>>,
-    /// At the end: the socket that is emptied, and how many datagrams more are received from it once it was given back.
+    /// At the end: index of the socket that is being emptied, and after unbinding it the number of datagrams still to
+    /// receive.
     ending: (usize, Option<usize>),
 }
 
 impl GroupSockets {
-    /// Finds out which sockets have something, waiting at most so long.
+    /// Finds the sockets that have data, waiting at most `ms` milliseconds.
     fn look(&mut self, ms: i32) -> Result<(), SysError> {
         let files: Vec<_> = self.sockets.iter().map(|socket| socket.netlink.as_fd()).collect();
         wait_any(&files, ms, &mut self.ready)
     }
 
-    /// Adds what was received while the groups were bound, as far as there is room.
+    /// Adds the data received while the groups were bound, as far as there is room.
     fn receive_early(&mut self, chunk: &mut Chunk) {
         while let Some((netns_id, datagram)) = self.early.front().filter(|_| !chunk.is_full()) {
             if let Some(place) = chunk.messages_of_next_frame().get_mut(..datagram.len()) {
@@ -124,25 +124,26 @@ impl GroupSockets {
         }
     }
 
-    /// Takes over sockets of namespaces that were made, and lets go of those that have gone.
+    /// Takes over sockets of new namespaces, and releases the sockets of removed ones.
     fn take_arrivals(&mut self) {
         let arrivals = self.elsewhere.as_ref().and_then(|elsewhere| elsewhere.take_arrivals());
         let Some(Arrivals { bound, early, gone }) = arrivals else { return };
         self.sockets.extend(bound);
         self.early.extend(early);
-        // They are indexes into the sockets as they were.
+        // `ready` contains indexes into the previous list of sockets.
         self.ready.clear();
         let is_gone = |socket: &Arc<GroupSocket>| socket.netns_id != self.netns_id && gone.contains(&socket.netns_id);
         let (leaving, staying) = std::mem::take(&mut self.sockets).into_iter().partition(is_gone);
         self.sockets = staying;
         for socket in &leaving {
-            // The kernel sends what it has gathered. If it does not, what waits is all there is.
+            // The kernel sends the records that it has collected. If that fails, only the data already waiting is left.
             let _ = Arc::<GroupSocket>::as_ref(socket).unbind();
         }
         self.leaving.extend(leaving);
     }
 
-    /// Receives what is left of namespaces that have gone, and closes their sockets; false if there is no room for all.
+    /// Receives the remaining data of removed namespaces, and closes their sockets; false if there is no room for all
+    /// of it.
     fn close_leaving(&mut self, chunk: &mut Chunk) -> Result<bool, SysError> {
         while let Some(socket) = self.leaving.last() {
             if !receive_from(socket, chunk, &mut { usize::MAX })? || chunk.is_full() {
@@ -157,12 +158,12 @@ impl GroupSockets {
     }
 }
 
-/// Receives what waits at one socket, at most `datagrams_max` datagrams; true if nothing was left.
+/// Receives waiting data of one socket, at most `datagrams_max` datagrams; true if the socket is empty afterwards.
 fn receive_from(socket: &GroupSocket, chunk: &mut Chunk, datagrams_max: &mut usize) -> Result<bool, SysError> {
     if chunk.is_full() {
         return Ok(false);
     }
-    // A frame without messages: those that follow have come after this time.
+    // A frame without messages: the frames after it arrived after this time.
     let begin = chunk.next_frame();
     chunk.push_frame(socket.netns_id, socket.empty_ns.load(Relaxed), None, 0);
     let first = chunk.next_frame();
@@ -189,7 +190,7 @@ impl Receive for GroupSockets {
         }
         if let Some(pause) = self.wake_ups.pause() {
             std::thread::sleep(pause);
-            // Whether something has come shows when it is received.
+            // The next receive shows whether data has arrived.
             self.ready.clear();
             self.wake_ups.end_pause();
             return Ok(true);
@@ -210,7 +211,7 @@ impl Receive for GroupSockets {
         }
         if self.ready.is_empty() {
             match self.sockets.len() {
-                // To receive from one socket is to look whether it has something.
+                // Receiving from a single socket also shows whether it has data.
                 1 => self.ready.push(0),
                 _ => self.look(0)?,
             }
@@ -232,11 +233,11 @@ impl Receive for GroupSockets {
                 return Ok(is_all);
             }
         }
-        // Others may have something by now.
+        // Other sockets may have data by now.
         Ok(false)
     }
 
-    /// Gives the groups back, then receives what the kernel had gathered: no record that was counted is left behind.
+    /// Unbinds the groups, then receives the records that the kernel had collected, so that no counted record is lost.
     fn end(&mut self, chunk: &mut Chunk) -> Result<bool, SysError> {
         self.elsewhere.iter().for_each(|elsewhere| elsewhere.end());
         self.take_arrivals();
@@ -248,13 +249,13 @@ impl Receive for GroupSockets {
             let left = match &mut self.ending.1 {
                 Some(left) => left,
                 none => {
-                    // Groups of other namespaces are left to nobody.
+                    // Groups of other namespaces are not left to a successor.
                     let keep_bound = self.keep_bound.load(Relaxed) && socket.netns_id == self.netns_id;
                     if !keep_bound {
                         socket.unbind()?;
                     }
-                    // Of a socket that is unbound everything: it gets no further datagram. What another holds is a
-                    // successor's.
+                    // An unbound socket gets no further datagrams, so all of them are received. The data of other
+                    // sockets belongs to a successor.
                     none.insert(if keep_bound { DATAGRAMS_AT_END } else { usize::MAX })
                 }
             };
@@ -280,11 +281,11 @@ impl Receive for GroupSockets {
     }
 }
 
-/// What receives, and its sockets.
+/// The opened reader and its sockets.
 pub(crate) struct OpenedReader<'h> {
     pub(crate) reader: DirectReader<'h, GroupSockets>,
     pub(crate) sockets: Vec<Arc<GroupSocket>>,
-    /// Those of other namespaces, and who looks for these.
+    /// Sockets of other namespaces, and the scanner that finds these namespaces.
     pub(crate) elsewhere: Option<(Arc<Elsewhere>, Scanner)>,
     /// Groups that were taken over, each with the number of its next record.
     pub(crate) taken_over: Vec<(u16, Option<u32>)>,
@@ -332,7 +333,7 @@ pub(crate) fn open_reader<'h>(
     Ok(OpenedReader { reader, sockets, elsewhere, taken_over, refused })
 }
 
-/// The groups of the namespace that the run stands in.
+/// The groups of the namespace in which the run started.
 struct OwnGroups {
     sockets: Vec<Arc<GroupSocket>>,
     early: Vec<Vec<u8>>,
@@ -341,7 +342,7 @@ struct OwnGroups {
 }
 
 impl OwnGroups {
-    /// Takes them over or binds them.
+    /// Takes the groups over or binds them.
     fn open(
         groups: &[u16],
         delivery: Delivery,
@@ -388,7 +389,7 @@ mod tests {
             assert_eq!((wake_ups.apart, wake_ups.pause()), (ms(apart), None));
             wake_ups.note(true);
             assert_eq!(wake_ups.pause(), None, "the first");
-            // As if the next one came at once, whatever the machine is at.
+            // As if the next wake-up followed at once, even on a loaded machine.
             let soon = Instant::now() + ms(60_000);
             wake_ups.last = Some(soon);
             wake_ups.note(true);
@@ -400,7 +401,7 @@ mod tests {
             assert_eq!(wake_ups.pause(), None, "the last one is long ago");
             wake_ups.note(false);
             assert_eq!((wake_ups.pause(), wake_ups.last), (None, None));
-            // After a pause only the first time tells whether it was worth it.
+            // Only the first receive after a pause shows whether the pause was worth it.
             for (received, is_kept) in [([true, false], true), ([false, true], false)] {
                 wake_ups.end_pause();
                 received.iter().for_each(|is_something| wake_ups.note_received(*is_something));

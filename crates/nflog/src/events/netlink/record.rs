@@ -1,4 +1,4 @@
-//! One message of nfnetlink_log as a row.
+//! Decodes one message of nfnetlink_log into a row.
 use netlink::{Attr, Attrs, DecodeError, Message, prefix};
 use packet::read_headers_into;
 use record::rows::{ArpHeader, CtAttrs, LogRecord};
@@ -20,8 +20,8 @@ pub(crate) fn is_record(message: &Message<'_>) -> bool {
     message.kind == NFNL_SUBSYS_ULOG << 8 | msg::PACKET
 }
 
-/// Makes a row of the payload of a message. `received_ns` is the row's time where the kernel tells none; attributes
-/// that are unknown here are counted in `unknown_attrs`. Allocates nothing.
+/// Decodes the payload of a message into a row. `received_ns` is the row's time if the kernel sends none; unknown
+/// attributes are counted in `unknown_attrs`. Allocates nothing.
 pub fn decode_record<'b>(
     payload: &'b [u8],
     received_ns: u64,
@@ -33,7 +33,7 @@ pub fn decode_record<'b>(
     Ok(row)
 }
 
-/// Reads the headers of the record's packet.
+/// Decodes the headers of the record's packet.
 #[inline]
 pub(crate) fn read_packet(row: &mut LogRecord<'_>) {
     if is_plain(row) {
@@ -43,13 +43,13 @@ pub(crate) fn read_packet(row: &mut LogRecord<'_>) {
     }
 }
 
-/// True unless the kernel says that the payload begins with something other than an IP header.
+/// True unless the kernel reports that the payload starts with something other than an IP header.
 #[inline]
 pub(crate) fn is_plain(row: &LogRecord<'_>) -> bool {
     matches!(row.ether_type, 0 | ETH_P_IP | ETH_P_IPV6)
 }
 
-/// Reads the headers of a packet whose payload begins with VLAN tags or is not IP. Removes the link-layer header that
+/// Decodes the headers of a packet whose payload starts with VLAN tags or is not IP. Removes the link-layer header that
 /// precedes ARP packets sent by this host (`arp_xmit` in net/ipv4/arp.c).
 #[cold]
 pub(crate) fn read_other_packet(row: &mut LogRecord<'_>) {
@@ -73,8 +73,9 @@ pub(crate) fn read_other_packet(row: &mut LogRecord<'_>) {
     }
 }
 
-/// The same into `row`, which has the defaults of what a message may lack; after an error it is of no use. In place,
-/// because a row has 300 bytes, and each move is a copy. What the packet's headers say is left to the caller.
+/// Like [`decode_record`], into `row`, which must contain the defaults for missing attributes; its content is invalid
+/// after an error. In place, because a row has 300 bytes and each move is a copy. Packet headers are left to the
+/// caller.
 #[inline]
 pub(crate) fn decode_into<'b>(
     payload: &'b [u8],
@@ -108,14 +109,14 @@ pub(crate) fn decode_into<'b>(
             _ => rarer(row, attr, unknown_attrs)?,
         }
     }
-    // In netdev's egress hook, the payload begins with the link-layer header.
+    // In netdev's egress hook, the payload starts with the link-layer header.
     if let Some(packet) = row.payload.strip_prefix(link_header) {
         row.payload = packet;
     }
     Ok(())
 }
 
-/// Before its attributes are read.
+/// The value before its attributes are read.
 const NO_ENTRY: CtAttrs<'static> = CtAttrs { attrs: &[], info: u32::MAX };
 
 #[inline(never)]
@@ -142,7 +143,7 @@ fn rarer<'b>(row: &mut LogRecord<'b>, attr: Attr<'b>, unknown_attrs: &mut u64) -
     Ok(())
 }
 
-/// struct nfulnl_msg_packet_hw: hw_addrlen be16, padding, eight bytes of which so many count.
+/// struct nfulnl_msg_packet_hw: hw_addrlen be16, padding, eight bytes of which the first hw_addrlen are valid.
 #[inline]
 pub(super) fn hardware_address(bytes: &[u8]) -> &[u8] {
     let Some(([high, low, _, _], address)) = bytes.split_first_chunk() else { return &[] };

@@ -1,5 +1,5 @@
-//! Looks for network namespaces while the groups are read: at once when mounts change (`ip netns add`), else once a
-//! second.
+//! Scans for network namespaces while the groups are read: immediately when mounts change (`ip netns add`), otherwise
+//! once per second.
 use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -14,33 +14,33 @@ use sys::{BufferBudget, BufferLimits, Errno, FoundNetns, MountsWatch, NetnsOwner
 use super::groups::{Delivery, GroupSocket};
 use super::other_netns::{Elsewhere, FindOtherNetns};
 
-/// Maximum number of sockets in other namespaces, which share them as they share memory.
+/// Maximum number of sockets in other namespaces; the namespaces share them like the memory.
 pub(crate) const SOCKETS_MAX: usize = 4096;
 /// The smallest useful receive buffer: it holds a few datagrams of the size that the kernel fills.
 const BUFFER_BYTES_MIN: u64 = 512 << 10;
-/// Time between two searches where no mount changes.
+/// Time between two scans while no mount changes.
 const PERIOD: Duration = Duration::from_secs(1);
-/// Least time between two searches.
+/// Minimum time between two scans.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Searches take one part in so many of the time at most.
+/// Scans take at most one part in this many of the time.
 const SHARE_OF_TIME: u32 = 20;
-/// A namespace that so many searches in a row have not found has gone: one may miss it, because processes go from
-/// namespace to namespace while they are looked at.
+/// Number of consecutive scans without a namespace after which it counts as removed. A single scan may miss one,
+/// because processes move between namespaces during the scan.
 const MISSED_MAX: u32 = 2;
-/// A namespace of which not all groups could be bound is tried again after so many searches.
+/// Number of scans after which a namespace with unbound groups is tried again.
 const RETRY: u32 = 10;
 
-/// What is known of a namespace.
+/// State of a known namespace.
 #[derive(Debug, Default)]
 struct KnownNetns {
     bound: Vec<u16>,
-    /// Searches in a row that have not found it.
+    /// Number of consecutive scans that have not found it.
     missed: u32,
-    /// Searches until the rest is tried again.
+    /// Number of scans until the remaining groups are tried again.
     retry: u32,
-    /// Bytes of each receive buffer; 0 if the namespace gets no memory.
+    /// Size of each receive buffer in bytes; 0 if the namespace gets no memory.
     buffer_bytes: u32,
-    /// Why groups of it are not bound.
+    /// Why some of its groups are not bound.
     why: Option<String>,
 }
 
@@ -80,9 +80,9 @@ pub(crate) struct Scan {
     /// See `FollowLog::copy_bytes`.
     copy_bytes: Arc<AtomicU32>,
     known: HashMap<u64, KnownNetns>,
-    /// True after the first search.
+    /// True after the first scan.
     begun: bool,
-    /// Groups of namespaces that have gone without being read.
+    /// Number of unread groups of namespaces removed since then.
     unread_gone: u64,
     elsewhere: Arc<Elsewhere>,
 }
@@ -107,8 +107,8 @@ impl Scan {
         Scan { find, groups, delivery, budget, copy_bytes, known, begun: false, unread_gone: 0, elsewhere }
     }
 
-    /// Searches once: binds the groups of namespaces that are new, and tells of those that have gone. Needs
-    /// CAP_NET_ADMIN in each, and CAP_SYS_ADMIN to enter them.
+    /// Scans once: binds the groups of new namespaces, and reports removed ones. Needs CAP_NET_ADMIN in each namespace,
+    /// and CAP_SYS_ADMIN to enter it.
     pub(crate) fn search(&mut self) {
         let Some(found) = (self.find)() else { return };
         for known in self.known.values_mut() {
@@ -139,7 +139,7 @@ impl Scan {
         self.tell_unread();
     }
 
-    /// Binds those groups of a namespace that are not bound yet.
+    /// Binds the groups of a namespace that are not bound yet.
     fn bind(&mut self, other: &FoundNetns) {
         let netns_id = other.netns_id;
         let mut known = self.known.remove(&netns_id).unwrap_or_default();
@@ -154,7 +154,7 @@ impl Scan {
         self.known.insert(netns_id, known);
     }
 
-    /// The same in the namespace that the thread is in.
+    /// Does so in the calling thread's namespace.
     fn bind_here(&self, netns_id: u64, known: &mut KnownNetns) {
         let (copy_bytes, buffer_bytes) = (self.copy_bytes.load(Relaxed), known.buffer_bytes);
         let delivery = Delivery { copy_bytes, buffer_bytes, ..self.delivery };
@@ -182,7 +182,7 @@ impl Scan {
     }
 
     fn tell_unread(&self) {
-        // Namespaces left out for lack of memory are counted separately.
+        // Namespaces without memory are counted separately.
         let lacking = |known: &KnownNetns| (self.groups.len() - known.bound.len()) as u64;
         let count = self.known.values().filter(|known| known.buffer_bytes > 0).map(lacking).sum::<u64>();
         let why = self
@@ -193,15 +193,15 @@ impl Scan {
     }
 }
 
-/// The thread that searches. Dropped, it ends.
+/// The scanning thread. It ends when this value is dropped.
 pub(crate) struct Scanner {
-    /// Its end stops the thread.
+    /// Dropping it stops the thread.
     stopper: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Scanner {
-    /// Starts the thread, which goes on with `scan`.
+    /// Starts the thread, which continues with `scan`.
     pub(crate) fn start(mut scan: Scan) -> Result<Scanner, SysError> {
         let failed = |error: std::io::Error| {
             SysError::new("clone", "the search for namespaces", Errno(error.raw_os_error().unwrap_or(0)))
@@ -222,11 +222,11 @@ impl Scanner {
     }
 }
 
-/// Waits so long, or with `by_mounts` until mounts change; true if the thread shall end.
+/// Waits for `wait`, or with `by_mounts` until mounts change; true if the thread must end.
 fn is_stopped(mounts: &Result<MountsWatch, SysError>, stop: &UnixStream, wait: Duration, by_mounts: bool) -> bool {
     let ms = i32::try_from(wait.as_millis()).unwrap_or(i32::MAX);
     let mounts = mounts.as_ref().ok().filter(|_| by_mounts);
-    // What cannot be waited for would be a loop without a pause.
+    // Ends on an error: without waiting, this would be a busy loop.
     MountsWatch::wait(mounts, stop.as_fd(), ms).unwrap_or(true)
 }
 

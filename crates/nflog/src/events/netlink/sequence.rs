@@ -1,13 +1,13 @@
-//! How many records the kernel could not deliver, from the numbers that it gives them.
+//! Counts the records that the kernel could not deliver, from the numbers that it assigns to records.
 use crate::events::succession::NextNumber;
 
-/// Last numbers of each group that was heard. There are few: a list.
+/// Last numbers of each group with records. A list, because there are few.
 #[derive(Debug, Default)]
 pub(crate) struct Sequences {
     next: Vec<Expected>,
-    /// Numbers that did not come.
+    /// Number of missing records.
     lost: u64,
-    /// Those of them before the first record of a group that an earlier process had read.
+    /// The part of `lost` before the first record of an inherited group.
     lost_between: u64,
 }
 
@@ -15,15 +15,15 @@ pub(crate) struct Sequences {
 struct Expected {
     netns_id: u64,
     group: u16,
-    /// `None`: whatever comes is the first.
+    /// `None` before the first record: any number is accepted.
     seq: Option<u32>,
-    /// True until a record of a group comes that an earlier process had read.
+    /// True for an inherited group until its first record arrives.
     is_inherited: bool,
 }
 
 impl Sequences {
-    /// Notes that the record with this number came. The kernel begins with 0 when a group is bound (nfulnl_instance.seq
-    /// in net/netfilter/nfnetlink_log.c), so what is missing before the first record is known, too.
+    /// Records that the record with this number arrived. The kernel starts with 0 when a group is bound
+    /// (nfulnl_instance.seq in net/netfilter/nfnetlink_log.c), so records missing before the first are also known.
     pub(crate) fn note(&mut self, netns_id: u64, group: u16, seq: u32) {
         let known = self.next.iter_mut().find(|next| next.group == group && next.netns_id == netns_id);
         let (missing, next) = (|expected: u32| seq.wrapping_sub(expected), seq.wrapping_add(1));
@@ -43,28 +43,28 @@ impl Sequences {
         }
     }
 
-    /// Begins a group whose records before `next` somebody else has received; `None` if it is not known which.
+    /// Starts a group whose records before `next` an earlier process has received; `None` if the number is unknown.
     pub(crate) fn begin(&mut self, netns_id: u64, group: u16, next: Option<u32>) {
         self.next.push(Expected { netns_id, group, seq: next, is_inherited: true });
     }
 
-    /// The group is no longer read: whoever has its numbers next begins anew. What was lost stays counted.
+    /// Removes a group that is no longer read: the next group with its numbers starts from 0. Losses stay counted.
     pub(crate) fn forget(&mut self, netns_id: u64, group: u16) {
         self.next.retain(|next| (next.netns_id, next.group) != (netns_id, group));
     }
 
-    /// Those of [`Sequences::lost`] that were lost before the first record of a group that an earlier process had read.
+    /// The part of [`Sequences::lost`] before the first record of an inherited group.
     pub(crate) fn lost_between(&self) -> u64 {
         self.lost_between
     }
 
-    /// What the next records will be, of groups where that is known.
+    /// The numbers of the next records, for groups where they are known.
     pub(crate) fn numbers(&self) -> Vec<NextNumber> {
         let number = |next: &Expected| Some(NextNumber { netns_id: next.netns_id, group: next.group, next: next.seq? });
         self.next.iter().filter_map(number).collect()
     }
 
-    /// Records that the kernel could not deliver, up to the last one that came.
+    /// Number of records that the kernel could not deliver, up to the last one that arrived.
     pub(crate) fn lost(&self) -> u64 {
         self.lost
     }
@@ -92,7 +92,7 @@ mod tests {
         }
     }
 
-    /// The kernel gives the number of a namespace that has gone to the next one that is made.
+    /// The kernel reuses the number of a removed namespace for a new one.
     #[test]
     fn a_group_that_was_forgotten_begins_anew() {
         let mut sequences = Sequences::default();

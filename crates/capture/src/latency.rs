@@ -1,10 +1,10 @@
-//! How long packets took from the kernel to the writer of rows.
+//! Measures how long packets took from the kernel to the row writer.
 
-/// Steps in each power of two: a figure is right to an eighth.
+/// Steps per power of two: a duration is accurate to one eighth.
 const STEPS: u32 = 8;
 const STEP_BITS: u32 = 3;
 
-/// Counts of durations, in steps of an eighth. Of fixed size; adding one costs a few ns.
+/// A histogram of durations, in steps of one eighth. It has a fixed size; adding a duration costs a few ns.
 #[derive(Debug, Clone)]
 pub struct LatencyCounts {
     counts: [u64; (64 * STEPS) as usize],
@@ -27,7 +27,7 @@ impl LatencyCounts {
         self.all += 1;
     }
 
-    /// The duration in ns that so many thousandths of all do not exceed; `None` without any.
+    /// The duration in ns that `thousandths` thousandths of all durations do not exceed; `None` without durations.
     pub fn at(&self, thousandths: u64) -> Option<u64> {
         let rank = (u128::from(self.all) * u128::from(thousandths)).div_ceil(1000).max(1);
         let mut below = 0u128;
@@ -48,7 +48,7 @@ fn place(ns: u64) -> usize {
     ((power - STEP_BITS + 1) * STEPS + step) as usize
 }
 
-/// The longest duration of a place.
+/// The longest duration of a bucket.
 fn end_of(place: usize) -> u64 {
     let (power, step) = (place as u32 / STEPS, place as u64 % u64::from(STEPS));
     match power {

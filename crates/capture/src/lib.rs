@@ -1,9 +1,9 @@
-//! Packets of interfaces as rows, as they come, and packets of files.
+//! Live packets of interfaces as rows, and packets of files.
 //!
-//! A ring of AF_PACKET for each interface, or one for all of a network namespace, read on the thread that makes rows:
-//! the ring itself is the queue, and what finds no room there the kernel counts. Files of
-//! packets are read by [`PacketFile`]. Knows nothing of filter text, processes or output. Start reading at
-//! [`PacketStream`]; how it waits is in [`Pacing`] (docs/adr/0023).
+//! One AF_PACKET ring per interface, or one for all interfaces of a network namespace, read on the thread that makes
+//! rows: the ring itself is the queue, and the kernel counts packets without room in it. [`PacketFile`] reads packet
+//! files. This crate knows nothing of filter text, processes or output. Start reading at [`PacketStream`]; [`Pacing`]
+//! decides how it waits (docs/adr/0023).
 #![forbid(unsafe_code)]
 
 mod files;

@@ -1,35 +1,36 @@
-//! When to wait for a wake-up, and when to sleep.
+//! Decides when to wait for a wake-up, and when to sleep.
 //!
-//! A wake-up for each packet costs several µs on both sides, but only if somebody waits for it. So: poll while packets
-//! are rare, and each is handed over as soon as it is there; while they are many, sleep for a short time and take all
-//! that have come. One ring, no packet twice, none out of order (figures: docs/adr/0023).
+//! A wake-up costs several µs on both sides for each packet, but only if a thread waits for it. So the reader polls
+//! while packets are rare, and hands over each as soon as it arrives; while there are many, it sleeps for a short time
+//! and then takes all that have arrived. There is one ring, no packet is repeated, and order is kept (figures:
+//! docs/adr/0023).
 
 use std::time::Duration;
 
-/// More packets than these in the time of a sleep, and a sleep is cheaper than their wake-ups.
+/// With more packets than this in the time of a sleep, sleeping is cheaper than waking up.
 const MANY: u64 = 8;
-/// Fewer than these in a sleep, and packets are rare again.
+/// With fewer packets than this in a sleep, packets count as rare again.
 const FEW: u64 = 4;
 
 /// How packets get from the kernel to the reader.
 #[derive(Debug, Clone)]
 pub enum Delivery {
-    /// Each as soon as it is there, as far as the pace allows: for lines and streams that somebody waits for.
+    /// Each packet as soon as it arrives, as far as the pace allows: for lines and streams that a reader waits for.
     AtOnce(Pacing),
-    /// Many together, once a block of the ring is full or after so many milliseconds: for files. It costs least.
+    /// Many together, once a block of the ring is full or after a timeout: for files. The cheapest way.
     InBlocks {
-        /// From 1 on.
+        /// Timeout of a block in milliseconds, at least 1.
         retire_ms: u32,
     },
 }
 
-/// Chooses how to wait. Pure.
+/// Chooses how to wait. Does no I/O itself.
 #[derive(Debug, Clone)]
 pub struct Pacing {
-    /// Time of a sleep; `None` to poll always.
+    /// Duration of a sleep; `None` to always poll.
     sleep: Option<Duration>,
     is_dense: bool,
-    /// Beginning of the time in which packets are counted, on any clock in ns.
+    /// Start of the interval in which packets are counted, on any clock in ns.
     window_ns: u64,
     in_window: u64,
 }
@@ -37,22 +38,22 @@ pub struct Pacing {
 /// How to wait for packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// Until the kernel says that there is one.
+    /// Wait until the kernel reports a packet.
     Poll,
-    /// So long, and then take all that have come.
+    /// Sleep for this time, then take all packets that have arrived.
     Sleep(Duration),
 }
 
 impl Pacing {
-    /// The default: while packets are many, each comes 0.1 to 0.4 ms later, for a thirtieth of the wake-ups.
+    /// The default: under load each packet is delayed by 0.1 to 0.4 ms, with a thirtieth of the wake-ups.
     pub const AUTO: Duration = Duration::from_micros(330);
 
-    /// Sleeps for so long while packets are many; `None`: never.
+    /// Sleeps for this time while there are many packets; `None` to never sleep.
     pub fn new(sleep: Option<Duration>) -> Pacing {
         Pacing { sleep, is_dense: false, window_ns: 0, in_window: 0 }
     }
 
-    /// How to wait now that `packets` have come since the last call.
+    /// How to wait, given the number of packets since the last call.
     pub fn next(&mut self, now_ns: u64, packets: u64) -> Wait {
         let Some(sleep) = self.sleep else { return Wait::Poll };
         if self.is_dense {

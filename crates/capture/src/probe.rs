@@ -1,8 +1,8 @@
-//! Whether packets could be captured here: for `netwren support`.
+//! Checks whether packets can be captured here, for `netwren support`.
 use sys::caps::{self, Cap};
 use sys::{Missing, Tried};
 
-/// Whether packets could be captured, and how, or why not. Opens nothing.
+/// Whether packets can be captured and how, or why not. Opens nothing.
 pub fn probe() -> Tried {
     match caps::effective().is_ok_and(|held| held.has(Cap::NetRaw)) {
         true => Tried::works("by AF_PACKET, each packet in a ring of its interface"),

@@ -1,4 +1,4 @@
-//! The figures of a capture.
+//! The report of a capture.
 use std::fmt;
 
 use crate::latency::LatencyCounts;
@@ -6,21 +6,21 @@ use crate::latency::LatencyCounts;
 /// Counts of the packets so far: received, dropped, handed out.
 #[derive(Debug, Clone, Default)]
 pub struct CaptureReport {
-    /// Packets that passed the kernel's filter, those that were dropped included.
+    /// Packets that passed the kernel's filter, including dropped ones.
     pub received: u64,
-    /// Those that found no room in the ring.
+    /// Packets dropped because the ring was full.
     pub dropped_by_ring: u64,
-    /// Those that were taken out of it so far.
+    /// Packets taken out of the ring so far.
     pub handed: u64,
-    /// Those that interfaces dropped meanwhile, before a packet socket could see them.
+    /// Packets that interfaces dropped during the capture, before a packet socket could see them.
     pub dropped_by_ifaces: Vec<IfaceDrops>,
-    /// Packets whose stamps are of an adapter's clock.
+    /// Packets with time stamps of an adapter's clock.
     pub adapter_stamps: u64,
-    /// Packets whose end found no room, though they were to be captured to it.
+    /// Packets cut short by lack of room, although all of it was requested.
     pub truncated: u64,
-    /// Bytes of all rings.
+    /// Size of all rings in bytes.
     pub ring_bytes: u64,
-    /// From the kernel's stamp to the writer of rows.
+    /// Time from the kernel's time stamp to the row writer.
     pub latency: LatencyCounts,
 }
 

@@ -1,4 +1,4 @@
-//! The row of a packet, from its bytes and what is known about it.
+//! Completes the row of a packet from its bytes.
 use packet::{mac_text, put_info, read_frame};
 use record::rows::{CapturedPacket, capture_need};
 
@@ -7,10 +7,10 @@ pub fn is_of_interface(row: &CapturedPacket<'_>) -> bool {
     row.netns_id != 0
 }
 
-/// Judges a packet before its headers are read.
+/// Decides whether a packet passes, before its headers are decoded.
 pub type Passes<'p> = dyn Fn(&CapturedPacket<'_>) -> bool + 'p;
 
-/// Reads the packet's headers into the row, and puts into words what `need` asks for.
+/// Decodes the packet's headers into the row, and writes the descriptions that `need` requests.
 #[inline]
 pub fn complete<'r>(mut row: CapturedPacket<'r>, need: u64, info: &'r mut Vec<u8>) -> CapturedPacket<'r> {
     read_frame(&mut row);

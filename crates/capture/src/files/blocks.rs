@@ -1,10 +1,10 @@
-//! Types of pcapng's blocks (draft-ietf-opsawg-pcapng), for those who read records of files.
+//! Types of pcapng blocks (draft-ietf-opsawg-pcapng), for readers of all records of a file.
 
 /// Section header block.
 pub const SECTION: u32 = 0x0a0d_0d0a;
 /// Interface description block.
 pub const INTERFACE: u32 = 1;
-/// Packet block, which nobody writes any more.
+/// Packet block, which is obsolete: writers no longer use it.
 pub const OBSOLETE_PACKET: u32 = 2;
 /// Simple packet block.
 pub const SIMPLE_PACKET: u32 = 3;

@@ -1,50 +1,50 @@
-//! Why a file of packets ends before its end.
+//! Errors of a packet file that cannot be read, or not to its end.
 
 use std::{error, fmt, io};
 
 use sys::Errno;
 
-/// The fault of a file, and its place.
+/// The fault of a file, and where it is.
 #[derive(Debug)]
 pub struct FileError {
     /// Name of the file, escaped; `standard input` for `-`.
     pub file: Box<str>,
-    /// Bytes from the begin of the file, unpacked, to the record that is broken.
+    /// Offset of the broken record in the unpacked file, in bytes.
     pub offset: u64,
     /// The fault.
     pub fault: FileFault,
 }
 
-/// The ways in which a file is broken.
+/// The faults of a file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FileFault {
-    /// It cannot be opened or read, or what it was packed with is broken.
+    /// The file cannot be opened or read, or its compressed data is broken.
     Io(io::Error),
-    /// It has no byte.
+    /// The file is empty.
     Empty,
-    /// It begins like no file of packets.
+    /// The file does not start like a packet file.
     UnknownFormat {
         /// Its first bytes.
         magic: [u8; 4],
     },
-    /// A pcap file of this version.
+    /// A pcap file of this version, which is not supported.
     Version(u16, u16),
-    /// It ends within something.
+    /// The file ends within a part.
     Truncated {
-        /// The part that is not whole: `a packet`.
+        /// The incomplete part: `a packet`.
         what: &'static str,
-        /// Bytes of its header, or of what follows that, whichever is not whole.
+        /// Bytes that the header needs, or the data after it if the header is complete.
         needed: u64,
-        /// Those that are there.
+        /// Bytes that the file has of it.
         got: u64,
     },
     /// The header of a packet claims more bytes than any packet has.
     PacketTooLong {
-        /// The bytes that it claims.
+        /// The claimed number of bytes.
         claims: u32,
     },
-    /// A block's length is none.
+    /// A block has an invalid length.
     BlockLength(u32),
     /// The two lengths of a block differ.
     LengthsDiffer(u32, u32),
@@ -53,14 +53,14 @@ pub enum FileFault {
         /// The block's type.
         kind: u32,
     },
-    /// A packet of an interface that the section does not describe.
+    /// The packet's interface is not described in the section.
     UnknownIface(u32),
-    /// A section describes more interfaces than are remembered.
+    /// A section describes more interfaces than the limit.
     ManyIfaces,
 }
 
 impl FileError {
-    /// True if the call that failed may be repeated: a signal came.
+    /// True if a signal interrupted the call that failed, so that it may be repeated.
     pub fn is_interrupted(&self) -> bool {
         matches!(&self.fault, FileFault::Io(error) if error.kind() == io::ErrorKind::Interrupted)
     }
@@ -84,7 +84,7 @@ impl fmt::Display for FileError {
 impl fmt::Display for FileFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // The kernel's words, without what std adds.
+            // The kernel's error text, without the additions of std.
             FileFault::Io(error) => match error.raw_os_error() {
                 Some(errno) => Errno(errno).fmt(f),
                 None => error.fmt(f),

@@ -1,11 +1,11 @@
-//! Any bytes as a file, for the fuzzer.
+//! Entry point for the fuzzer: any bytes as a file.
 
 use super::reader::PacketFile;
 use super::records::FileRecord;
 use super::summary::{FileSummary, IFACES_MAX};
 
-/// Reads any bytes as a file of packets, and unpacked bytes of others. They must neither panic, nor give more packets
-/// than they have room for.
+/// Reads any bytes as a packet file, and other files' unpacked bytes. None of these may cause a panic, or yield more
+/// packets than they have room for.
 pub fn fuzz_packet_file(data: &[u8]) {
     fuzz_records(data);
     let Ok(mut file) = PacketFile::read("fuzz".into(), Box::new(std::io::Cursor::new(data.to_vec()))) else { return };
@@ -17,14 +17,14 @@ pub fn fuzz_packet_file(data: &[u8]) {
         assert!(is_packed || bytes <= data.len(), "{bytes} bytes of packets in {}", data.len());
         assert_eq!(file.ifaces().get(iface).map(|iface| iface.link_type), Some(link_type));
         if file.offset() > 1 << 26 {
-            // What packs well unpacks for long.
+            // Highly compressible bytes take long to unpack.
             return;
         }
     }
 }
 
-/// Reads the same bytes as records. The packets are those that are read without the other records, and every option
-/// can be copied.
+/// Reads the same bytes as records. The packets must be the same as without the other records, and every option must be
+/// copyable.
 fn fuzz_records(data: &[u8]) {
     let open = || PacketFile::read("fuzz".into(), Box::new(std::io::Cursor::new(data.to_vec()))).ok();
     let (Some(mut records), Some(mut packets), Some(mut summed)) = (open(), open(), open()) else { return };

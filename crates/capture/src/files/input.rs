@@ -1,18 +1,18 @@
-//! Bytes of a file, some at a time.
+//! Buffered input of a file.
 
 use std::io::{self, Read};
 
-/// Bytes that are read at one time.
+/// Number of bytes read at one time.
 const CHUNK: usize = 1 << 20;
 
-/// A file that is read from its begin to its end. Memory: [`CHUNK`] and the largest record so far.
+/// A file that is read from start to end. Memory: [`CHUNK`], or the size of the largest record so far.
 pub(super) struct Input {
     reader: Box<dyn Read>,
     buffer: Vec<u8>,
-    /// Bytes that were read and not taken yet are `buffer[begin..end]`.
+    /// The bytes read but not taken yet are `buffer[begin..end]`.
     begin: usize,
     end: usize,
-    /// Bytes before `begin`.
+    /// Number of bytes before `begin`.
     offset: u64,
     is_over: bool,
 }
@@ -22,18 +22,18 @@ impl Input {
         Input { reader, buffer: vec![0; CHUNK], begin: 0, end: 0, offset: 0, is_over: false }
     }
 
-    /// Bytes that were taken so far.
+    /// Number of bytes taken so far.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Bytes that can be had without reading.
+    /// Number of bytes available without reading.
     pub(super) fn waiting(&self) -> usize {
         self.end - self.begin
     }
 
-    /// Reads until so many bytes can be taken, and says how many can: fewer at the end of the file only. After an error
-    /// nothing is lost.
+    /// Reads until `bytes` bytes are available, and returns the number available, which is smaller only at the end of
+    /// the file. An error loses no data.
     #[inline]
     pub(super) fn fill(&mut self, bytes: usize) -> io::Result<usize> {
         if self.waiting() < bytes { self.read(bytes) } else { Ok(bytes) }
@@ -47,7 +47,7 @@ impl Input {
         }
         while self.waiting() < bytes && !self.is_over {
             if self.end == self.buffer.len() {
-                // Grows with what is there, not with what is claimed.
+                // Grows with the available data, not with the claimed size.
                 let larger = self.buffer.len().saturating_mul(2).min(self.begin + bytes).max(self.end + 1);
                 self.buffer.resize(larger, 0);
             }
@@ -59,14 +59,14 @@ impl Input {
         Ok(self.waiting().min(bytes))
     }
 
-    /// The next bytes, which stay; no more than [`Input::fill`] has counted.
+    /// The next bytes, without taking them; at most as many as [`Input::fill`] returned.
     #[inline]
     pub(super) fn peek(&self, bytes: usize) -> &[u8] {
         let end = (self.begin + bytes).min(self.end);
         self.buffer.get(self.begin..end).unwrap_or_default()
     }
 
-    /// Takes them.
+    /// Takes the next bytes.
     #[inline]
     pub(super) fn take(&mut self, bytes: usize) -> &[u8] {
         let bytes = bytes.min(self.waiting());

@@ -1,33 +1,33 @@
-//! An interface as a file describes it.
+//! An interface described in a file.
 
 use super::options::{BlockOptions, Order};
 use super::resolution::Resolution;
 
-/// Bytes of a name that are remembered.
+/// Maximum number of bytes kept of a name.
 const NAME_MAX: usize = 256;
-/// BlockOptions of an interface (draft-ietf-opsawg-pcapng).
+/// Options of an interface (draft-ietf-opsawg-pcapng).
 const IF_NAME: u16 = 2;
 const IF_TSRESOL: u16 = 9;
 const IF_TSOFFSET: u16 = 14;
 
-/// An interface as a file describes it.
+/// An interface described in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileIface {
-    /// Its name; empty where the file has none (pcap has none).
+    /// Its name; empty if the file does not contain it, as always in pcap.
     pub name: Box<[u8]>,
     /// `LINKTYPE_…`
     pub link_type: u32,
-    /// Bytes of each packet that were captured at most; 0 for all.
+    /// Maximum number of captured bytes per packet; 0 for all.
     pub snaplen: u32,
     /// The upper bits of the link type field in a pcap header: the length of the frame check sequence. `None` in
     /// pcapng.
     pub pcap_bits: Option<u32>,
-    /// How its stamps are written.
+    /// The unit of its time stamps.
     pub(super) resolution: Resolution,
 }
 
 impl FileIface {
-    /// The body of an interface description block; `None` if it is not whole.
+    /// Decodes the body of an interface description block; `None` if it is incomplete.
     pub(super) fn of_block(body: &[u8], read: Order) -> Option<FileIface> {
         let mut iface = FileIface {
             name: Box::default(),
@@ -40,7 +40,7 @@ impl FileIface {
         for (code, value) in BlockOptions::new(body.get(8..).unwrap_or_default(), read) {
             match code {
                 IF_NAME => {
-                    // Some writers end it with a zero.
+                    // Some writers end the name with a zero byte.
                     let name = value.split(|byte| *byte == 0).next().unwrap_or_default();
                     iface.name = name.get(..NAME_MAX).unwrap_or(name).into();
                 }

@@ -1,8 +1,9 @@
-//! Files of packets: pcap and pcapng of any byte order and resolution, packed or not.
+//! Packet files: pcap and pcapng of any byte order and resolution, compressed or not.
 //!
-//! [`PacketFile`] hands out one packet after the other, in constant memory; [`FilePackets`] makes rows of them. Knows
-//! no interface of this host, no filter text, no output. Every byte is hostile: lengths are compared with what is
-//! there and with [`RECORD_MAX`] before anything is read; what breaks is an error with its place.
+//! [`PacketFile`] hands out one packet after the other, in constant memory; [`FilePackets`] turns them into rows. This
+//! module knows nothing of the host's interfaces, filter text or output. Every byte is treated as hostile: lengths are
+//! compared with the available data and with [`RECORD_MAX`] before anything is read, and every error contains its
+//! offset.
 
 pub mod blocks;
 mod error;
@@ -34,5 +35,5 @@ pub use records::{FileRecord, FileStatistics, IfaceCounts, OtherBlock};
 pub use stream::{FilePackets, PassesInFile, ReadPackets};
 pub use summary::{FileSummary, IFACES_MAX, IfaceSummary, LENGTH_CLASSES};
 
-/// Most bytes of a packet or block. libpcap takes packets of 256 KiB, and blocks of 16 MiB.
+/// Maximum size of a packet or block. libpcap accepts packets of 256 KiB, and blocks of 16 MiB.
 pub(crate) const RECORD_MAX: usize = 16 << 20;

@@ -1,8 +1,8 @@
-//! Numbers in the byte order of a file, and the options of pcapng's blocks.
+//! Numbers in the byte order of a file, and the options of pcapng blocks.
 
 use super::blocks;
 
-/// The byte order of a file, or of a section of pcapng.
+/// The byte order of a file, or of a pcapng section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Order {
     is_big_endian: bool,
@@ -28,7 +28,7 @@ impl Order {
         Some(if self.is_big_endian { u64::from_be_bytes(bytes) } else { u64::from_le_bytes(bytes) })
     }
 
-    /// The order in which `magic` is this number.
+    /// The byte order in which `magic` is this number.
     pub(super) fn of_magic(magic: [u8; 4], number: u32) -> Option<Order> {
         let is_big_endian = u32::from_be_bytes(magic) == number;
         (is_big_endian || u32::from_le_bytes(magic) == number).then_some(Order { is_big_endian })
@@ -39,7 +39,7 @@ impl Order {
     }
 }
 
-/// Codes and values of a block's options, as far as they are whole.
+/// Codes and values of a block's options, up to the first incomplete one.
 pub(super) struct BlockOptions<'b> {
     rest: &'b [u8],
     read: Order,
@@ -62,10 +62,10 @@ impl<'b> Iterator for BlockOptions<'b> {
     }
 }
 
-/// Custom options, whose value begins with the number of a private enterprise.
+/// Custom options; their value starts with a private enterprise number.
 const CUSTOM: [u16; 4] = [2988, 2989, 19372, 19373];
 
-/// The options of a block as they stand in the file.
+/// The options of a block, as the bytes of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileOptions<'f> {
     bytes: &'f [u8],
@@ -73,10 +73,10 @@ pub struct FileOptions<'f> {
 }
 
 impl<'f> FileOptions<'f> {
-    /// No option.
+    /// An empty list of options.
     pub(super) const NONE: FileOptions<'static> = FileOptions { bytes: &[], read: Order::LITTLE };
 
-    /// The option of an interface whose stamps are in ns.
+    /// The options of an interface with time stamps in ns.
     pub(super) const NANOSECONDS: FileOptions<'static> =
         FileOptions { bytes: &[9, 0, 1, 0, 9, 0, 0, 0], read: Order::LITTLE };
 
@@ -84,27 +84,27 @@ impl<'f> FileOptions<'f> {
         FileOptions { bytes, read }
     }
 
-    /// True where the block has none.
+    /// True if the block has no options.
     pub fn is_empty(self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// True if the block has an option of this code.
+    /// True if the block has an option with this code.
     pub fn has(self, code: u16) -> bool {
         self.each().any(|(each, _)| each == code)
     }
 
-    /// Code and value of each, in the order of the file.
+    /// Code and value of each option, in the order of the file.
     pub fn each(self) -> impl Iterator<Item = (u16, &'f [u8])> {
         BlockOptions::new(self.bytes, self.read)
     }
 
-    /// Appends the options with numbers in little-endian order, without the one that ends them. `kind` is the type of
-    /// the block, which says which values are numbers.
+    /// Appends the options with numbers in little-endian order, without the end-of-options marker. `kind` is the type
+    /// of the block, which determines the values that are numbers.
     pub fn put_little_endian(self, kind: u32, out: &mut Vec<u8>) {
         for (code, value) in self.each() {
             out.extend_from_slice(&code.to_le_bytes());
-            // A length of 16 bits was read.
+            // The length was read as 16 bits.
             out.extend_from_slice(&(value.len() as u16).to_le_bytes());
             match number_bytes(kind, code) {
                 _ if !self.read.is_big_endian => out.extend_from_slice(value),
@@ -121,7 +121,7 @@ impl<'f> FileOptions<'f> {
     }
 }
 
-/// Bytes of each number in the value of an option; 1 for text, addresses and what has no description.
+/// Size of each number in the value of an option; 1 for text, addresses and unknown options.
 fn number_bytes(kind: u32, code: u16) -> usize {
     match (kind, code) {
         // if_speed, if_tsoffset, if_txspeed, if_rxspeed
@@ -132,7 +132,7 @@ fn number_bytes(kind: u32, code: u16) -> usize {
         (blocks::PACKET, 2 | 6) => 4,
         // epb_dropcount, epb_packetid
         (blocks::PACKET, 4 | 5) => 8,
-        // isb_starttime, isb_endtime: two halves
+        // isb_starttime, isb_endtime: each in two halves.
         (blocks::STATISTICS, 2 | 3) => 4,
         (blocks::STATISTICS, 4..=8) => 8,
         _ => 1,

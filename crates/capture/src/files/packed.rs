@@ -1,4 +1,4 @@
-//! Packed files: gzip and zstd are known by their first bytes.
+//! Compressed files: gzip and zstd are recognised by their first bytes.
 
 use std::io::{self, Chain, Cursor, Read, Write};
 
@@ -10,7 +10,7 @@ use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// A reader that has its first bytes again.
+/// A reader with its first bytes put back.
 type Whole = Chain<Cursor<Vec<u8>>, Box<dyn Read>>;
 
 /// Appends `bytes` as a gzip member. Consecutive members form one stream.
@@ -27,7 +27,7 @@ pub(super) enum Packing {
     Zstd,
 }
 
-/// Returns the unpacked bytes of `reader`, and whether it was packed (gzip, zstd). Reads four bytes.
+/// Returns the unpacked bytes of `reader`, and whether it was compressed (gzip, zstd). Reads four bytes.
 pub fn unpacked(reader: Box<dyn Read>) -> io::Result<(Box<dyn Read>, bool)> {
     unpack(reader).map(|(reader, packing)| (reader, packing.is_some()))
 }
@@ -56,7 +56,7 @@ pub(super) fn unpack(mut reader: Box<dyn Read>) -> io::Result<(Box<dyn Read>, Op
     Ok((Box::new(whole), None))
 }
 
-/// Frames of zstd, one after the other.
+/// Consecutive zstd frames.
 struct ZstdFrames(Option<Frame>);
 
 enum Frame {

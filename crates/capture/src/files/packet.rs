@@ -1,4 +1,4 @@
-//! A packet as a file has it.
+//! A packet of a file.
 
 use super::options::{FileOptions, Order};
 use record::rows::PacketAim;
@@ -6,38 +6,38 @@ use record::rows::PacketAim;
 /// A packet of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilePacket<'f> {
-    /// Its stamp, in ns since 1970; 0 where it has none.
+    /// Its time stamp, in ns since 1970; 0 without one.
     pub time_ns: u64,
-    /// The same in units of its interface, as the file has it; in ns in pcap.
+    /// The same time stamp as in the file, in units of the interface; in ns for pcap.
     pub stamp: u64,
-    /// Its interface, by the place in [`crate::PacketFile::ifaces`].
+    /// Index of its interface in [`crate::PacketFile::ifaces`].
     pub iface: u32,
-    /// That interface's name; empty where the file has none.
+    /// That interface's name; empty if the file does not contain it.
     pub iface_name: &'f [u8],
-    /// That interface's number in the whole file, from 1.
+    /// That interface's number in the whole file, starting at 1.
     pub number: u32,
     /// `LINKTYPE_…`
     pub link_type: u32,
-    /// Bytes that the packet had, as the file says.
+    /// Original length of the packet in bytes, according to the file.
     pub len: u32,
     /// Its captured bytes.
     pub bytes: &'f [u8],
-    /// Direction, and whom it was for, where the file says so.
+    /// Direction and packet type, if the file has them.
     pub aim: Option<PacketAim>,
-    /// All options, the direction included.
+    /// All options, including the direction.
     pub options: FileOptions<'f>,
 }
 
-/// A packet that is whole in the input, which has not taken it yet.
+/// A packet that is complete in the input and has not been taken from it yet.
 pub(super) struct FoundPacket {
-    /// All but its bytes and options.
+    /// The packet without its bytes and options.
     pub(super) packet: FilePacket<'static>,
-    /// Bytes of the record.
+    /// Size of the record in bytes.
     pub(super) record: usize,
-    /// Where in it the packet is.
+    /// Offset of the packet's bytes in the record.
     pub(super) at: usize,
     pub(super) bytes: usize,
-    /// Where in it the options are, up to the last `behind` bytes.
+    /// Offset of the options in the record; they end `behind` bytes before its end.
     pub(super) options_at: usize,
     pub(super) behind: usize,
     pub(super) read: Order,

@@ -1,4 +1,4 @@
-//! pcap: a header, then a short one before each packet (draft-ietf-opsawg-pcap).
+//! pcap: a file header, then a short header before each packet (draft-ietf-opsawg-pcap).
 
 use super::RECORD_MAX;
 use super::error::FileFault;
@@ -10,12 +10,12 @@ use super::resolution::Resolution;
 
 const MAGIC_US: u32 = 0xa1b2_c3d4;
 const MAGIC_NS: u32 = 0xa1b2_3c4d;
-/// Of the libpcap that Red Hat and SuSE had around 2000: more in each record's header.
+/// The format of a libpcap shipped by Red Hat and SuSE around 2000, with longer record headers.
 const MAGIC_LONG: u32 = 0xa1b2_cd34;
 const HEADER: usize = 24;
 const RECORD_HEADER: usize = 16;
 const LONG_RECORD_HEADER: usize = 24;
-/// The number of the link type; the bits above say how long the checksum of a frame is.
+/// The bits of the link type; the bits above hold the length of a frame's checksum.
 const LINK_TYPE: u32 = 0x03ff_ffff;
 
 /// The header of a pcap file.
@@ -25,12 +25,12 @@ pub(super) struct PcapHeader {
     pub(super) iface: FileIface,
     ns_of_unit: u32,
     record_header: usize,
-    /// Both lengths of a packet stand in each other's place: `None` where it must be found out.
+    /// Whether the two lengths of a packet are swapped; `None` if that must be guessed.
     swaps_lengths: Option<bool>,
 }
 
 impl PcapHeader {
-    /// The header, if the file begins with one.
+    /// Reads the header, if the file starts with one.
     pub(super) fn of(input: &mut Input, magic: [u8; 4]) -> Option<Result<PcapHeader, FileFault>> {
         let known =
             [(MAGIC_US, 1000, RECORD_HEADER), (MAGIC_NS, 1, RECORD_HEADER), (MAGIC_LONG, 1000, LONG_RECORD_HEADER)];
@@ -46,7 +46,7 @@ impl PcapHeader {
         let bytes = input.peek(HEADER);
         let numbers = (read.u16(bytes, 4), read.u16(bytes, 6), read.u32(bytes, 16), read.u32(bytes, 20));
         let (Some(major), Some(minor), Some(snaplen), Some(link_type)) = numbers else { return Err(truncated) };
-        // 543 is what one writer of the nineties has.
+        // A writer of the nineties used 543.
         let swaps_lengths = match (major, minor) {
             (2, 0..=2) | (543, _) => Some(true),
             (2, 3) => None,
@@ -110,5 +110,5 @@ impl PcapHeader {
     }
 }
 
-/// The part that is not whole.
+/// Name of the incomplete part.
 const HEAD: &str = "the header of a packet";

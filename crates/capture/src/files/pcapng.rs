@@ -11,14 +11,14 @@ use super::records::FoundRecord;
 use record::rows::PacketAim;
 
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
-/// Type and length before what is in a block, the length again behind it.
+/// Sizes of the type and length before a block's body, and of the repeated length after it.
 const HEAD: usize = 8;
 const TAIL: usize = 4;
 /// `epb_flags`
 const PACKET_FLAGS: u16 = 2;
-/// Interfaces of a section that are remembered.
+/// Maximum number of interfaces in a section.
 const IFACES_MAX: usize = 1 << 16;
-/// Bytes that are looked through for the first interface before the first packet is read.
+/// Maximum number of bytes searched for the first interface before the first packet is read.
 const AHEAD_MAX: usize = 1 << 20;
 
 /// The current section, as far as it was read.
@@ -26,9 +26,9 @@ const AHEAD_MAX: usize = 1 << 20;
 pub(super) struct PcapngSection {
     pub(super) read: Order,
     pub(super) ifaces: Vec<FileIface>,
-    /// Interfaces of sections before.
+    /// Number of interfaces in earlier sections.
     before: u32,
-    /// The first interface of the file, until it is read.
+    /// The first interface of the file, until its block is read.
     ahead: Vec<FileIface>,
 }
 
@@ -37,9 +37,9 @@ impl PcapngSection {
         PcapngSection { read: Order::LITTLE, ifaces: Vec::new(), before: 0, ahead: Vec::new() }
     }
 
-    /// Looks ahead for the first description of an interface; what is broken before it is an error of the first packet.
+    /// Looks ahead for the first interface description; an error in front of it is reported with the first packet.
     pub(super) fn begin(&mut self, input: &mut Input) -> Result<(), FileFault> {
-        // A section's header alone is a file, half of one is none.
+        // A complete section header is a valid file, an incomplete one is not.
         self.whole(input, 0)?;
         let mut at = 0;
         while at < AHEAD_MAX {
@@ -54,12 +54,12 @@ impl PcapngSection {
                 break;
             }
         }
-        // The first block says it again.
+        // The first block sets it again.
         self.read = Order::LITTLE;
         self.head(input, 0).map(|_| ())
     }
 
-    /// The interfaces that were described so far, the first one at least unless there is none.
+    /// The interfaces described so far; before the first record, the first interface if there is one.
     pub(super) fn described(&self) -> &[FileIface] {
         if self.ifaces.is_empty() && self.before == 0 { &self.ahead } else { &self.ifaces }
     }
@@ -74,7 +74,7 @@ impl PcapngSection {
         }))
     }
 
-    /// Type and length of the block that begins `at` bytes further on, which is there.
+    /// Type and length of the block `at` bytes ahead, once it is complete in the input.
     #[inline]
     fn whole(&mut self, input: &mut Input, at: usize) -> Result<Option<(u32, usize)>, FileFault> {
         let Some((kind, length)) = self.head(input, at)? else { return Ok(None) };
@@ -118,7 +118,7 @@ impl PcapngSection {
         Ok(Some((kind, length as usize)))
     }
 
-    /// A packet, if the block has one.
+    /// Returns the block's packet, if it has one.
     fn block(&mut self, kind: u32, length: usize, input: &Input) -> Result<Option<FoundPacket>, FileFault> {
         let body = input.peek(length).get(HEAD..length - TAIL).unwrap_or_default();
         let read = match kind {
@@ -136,27 +136,27 @@ impl PcapngSection {
             PACKET => self.packet(body),
             SIMPLE_PACKET => self.simple(body),
             OBSOLETE_PACKET => self.obsolete(body),
-            // Names, statistics, secrets, and what others have made up.
+            // Names, statistics, secrets, and custom blocks.
             _ => return Ok(None),
         };
         read.unwrap_or(Err(FileFault::BlockTooShort { kind })).map(Some)
     }
 
-    /// An enhanced packet block; `None` if it is not whole.
+    /// Decodes an enhanced packet block; `None` if it is incomplete.
     fn packet(&self, body: &[u8]) -> Option<Result<FoundPacket, FileFault>> {
         let read = |at| self.read.u32(body, at);
         let (number, stamp) = (read(0)?, u64::from(read(4)?) << 32 | u64::from(read(8)?));
         self.found(body, number, stamp, [read(12)?, read(16)?], 20)
     }
 
-    /// A packet block of the kind that was written before there were enhanced ones.
+    /// Decodes a packet block, the predecessor of the enhanced packet block.
     fn obsolete(&self, body: &[u8]) -> Option<Result<FoundPacket, FileFault>> {
         let read = |at| self.read.u32(body, at);
         let (number, stamp) = (self.read.u16(body, 0)?.into(), u64::from(read(4)?) << 32 | u64::from(read(8)?));
         self.found(body, number, stamp, [read(12)?, read(16)?], 20)
     }
 
-    /// A packet without a stamp: of the first interface, as long as the block.
+    /// Decodes a packet without a time stamp: it belongs to the first interface and fills the block.
     fn simple(&self, body: &[u8]) -> Option<Result<FoundPacket, FileFault>> {
         let len = self.read.u32(body, 0)?;
         let snaplen = self.ifaces.first().map_or(0, |iface| iface.snaplen);
@@ -194,7 +194,7 @@ impl PcapngSection {
         Some(Ok(FoundPacket { packet, record, at: HEAD + at, bytes, options_at, behind: TAIL, read: self.read }))
     }
 
-    /// Direction, and whom it is for.
+    /// Direction and packet type.
     fn aim(&self, options: &[u8]) -> Option<PacketAim> {
         let mut options = BlockOptions::new(options, self.read);
         let flags = self.read.u32(options.find(|(code, _)| *code == PACKET_FLAGS)?.1, 0)?;

@@ -1,4 +1,4 @@
-//! One packet of a file after the other.
+//! Reads the packets of a file, one after the other.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -19,7 +19,7 @@ use super::pcapng::PcapngSection;
 use super::pipe::{Pipe, is_ready};
 use super::records::{FileRecord, FileStatistics, FoundRecord, OtherBlock};
 
-/// The format of a file of packets.
+/// The format of a packet file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileFormat {
     /// pcap
@@ -28,14 +28,14 @@ pub enum FileFormat {
     Pcapng,
 }
 
-/// A file of packets that is read from its begin to its end, in constant memory.
+/// A packet file that is read from start to end, in constant memory.
 pub struct PacketFile {
     name: Box<str>,
     input: Input,
     kind: FileKind,
     is_packed: bool,
     is_zstd: bool,
-    /// True once a record was asked for: that of a pcap file's interface comes before all others.
+    /// True after the first record was requested: the interface of a pcap file comes before all others.
     is_described: bool,
     /// The file, if its next bytes may not have arrived yet.
     pipe: Option<Pipe>,
@@ -43,7 +43,7 @@ pub struct PacketFile {
     pub(super) other_blocks: u64,
 }
 
-/// A file that is open and of which nothing was read: what its bytes may do is decided before.
+/// An open file before its first read, so that the caller can restrict the process before it handles the file's bytes.
 pub struct UnreadFile {
     /// `Err` for a file whose bytes all exist; `Ok` for one whose next bytes may not have arrived yet.
     file: Result<Pipe, File>,
@@ -70,7 +70,7 @@ impl UnreadFile {
         self.file.as_ref().map_or(true, |pipe| is_ready(pipe, timeout_ms))
     }
 
-    /// Reads its header.
+    /// Reads the file's header.
     pub fn read(self) -> Result<PacketFile, FileError> {
         match self.file {
             Ok(pipe) => {
@@ -88,12 +88,12 @@ enum FileKind {
 }
 
 impl PacketFile {
-    /// Opens a file, `-` for standard input, and reads its header. Packed ones (gzip, zstd) are unpacked on the way.
+    /// Opens a file, `-` for standard input, and reads its header. Compressed files (gzip, zstd) are unpacked.
     pub fn open(path: &Path) -> Result<PacketFile, FileError> {
         UnreadFile::open(path)?.read()
     }
 
-    /// The same with what `reader` gives; `name` stands in errors.
+    /// Reads from `reader` instead; errors contain `name`.
     pub fn read(name: Box<str>, reader: Box<dyn Read>) -> Result<PacketFile, FileError> {
         let failed = |fault, offset| FileError { file: name.clone(), offset, fault };
         let (reader, packing) = unpack(reader).map_err(|error| failed(FileFault::Io(error), 0))?;
@@ -119,8 +119,8 @@ impl PacketFile {
         }
     }
 
-    /// The interfaces that the current section has described so far, the first one at least unless there is none; the
-    /// only one of pcap.
+    /// The interfaces that the current section has described so far; before the first record, the first interface if
+    /// there is one. For pcap its only interface.
     pub fn ifaces(&self) -> &[FileIface] {
         match &self.kind {
             FileKind::Pcap(header) => std::slice::from_ref(&header.iface),
@@ -128,7 +128,7 @@ impl PacketFile {
         }
     }
 
-    /// True if the current section was written in the other byte order than this machine's.
+    /// True if the byte order of the current section differs from this machine's.
     pub fn is_swapped(&self) -> bool {
         let read = match &self.kind {
             FileKind::Pcap(header) => header.read,
@@ -137,18 +137,18 @@ impl PacketFile {
         read.is_big_endian() != cfg!(target_endian = "big")
     }
 
-    /// Bytes of the file, unpacked, before the next record.
+    /// Offset of the next record in the unpacked file, in bytes.
     pub fn offset(&self) -> u64 {
         self.input.offset()
     }
 
-    /// True if the file is packed by gzip or zstd.
+    /// True if the file is compressed with gzip or zstd.
     pub fn is_packed(&self) -> bool {
         self.is_packed
     }
 
-    /// The next packet; `None` at the end. After an error the file has no more, unless a signal interrupted the call
-    /// ([`FileError::is_interrupted`]): then nothing was lost.
+    /// The next packet; `None` at the end. After an error no more packets follow, unless a signal interrupted the call
+    /// ([`FileError::is_interrupted`]): then no data was lost.
     #[inline]
     pub fn next_packet(&mut self) -> Result<Option<FilePacket<'_>>, FileError> {
         let found = loop {
@@ -164,7 +164,7 @@ impl PacketFile {
         Ok(Some(packet(&self.kind, &mut self.input, found)))
     }
 
-    /// The next record, whatever it is; `None` at the end. Errors are those of [`PacketFile::next_packet`].
+    /// The next record of any type; `None` at the end. Errors are the same as in [`PacketFile::next_packet`].
     #[inline]
     pub fn next_record(&mut self) -> Result<Option<FileRecord<'_>>, FileError> {
         if !std::mem::replace(&mut self.is_described, true) && self.format() == FileFormat::Pcap {
@@ -216,7 +216,7 @@ impl PacketFile {
     }
 }
 
-/// The packet that was found, taken from the input.
+/// Takes the found packet from the input.
 #[inline]
 fn packet<'f>(kind: &'f FileKind, input: &'f mut Input, found: FoundPacket) -> FilePacket<'f> {
     let iface_name: &[u8] = match kind {
@@ -229,7 +229,7 @@ fn packet<'f>(kind: &'f FileKind, input: &'f mut Input, found: FoundPacket) -> F
     FilePacket { iface_name, bytes, options: FileOptions::new(options, found.read), ..found.packet }
 }
 
-/// The format, by the first bytes.
+/// Detects the format from the first bytes.
 fn kind(input: &mut Input) -> Result<FileKind, FileFault> {
     let got = input.fill(4).map_err(FileFault::Io)?;
     if got == 0 {

@@ -1,43 +1,43 @@
-//! Everything that stands in a file, one record after the other: for those who copy files or count what is in them.
+//! All records of a file, one after the other, for callers that copy files or count their contents.
 
 use super::blocks;
 use super::interface::FileIface;
 use super::options::{FileOptions, Order};
 use super::packet::{FilePacket, FoundPacket};
 
-/// One record of a file. pcap has an interface without a name, then packets.
+/// One record of a file. A pcap file has one interface without a name, then packets.
 #[derive(Debug)]
 pub enum FileRecord<'f> {
-    /// A section begins: its interfaces have numbers of their own.
+    /// A section starts: its interfaces are numbered separately.
     Section(FileOptions<'f>),
-    /// An interface of the section is described.
+    /// The description of an interface of the section.
     Iface {
-        /// Its place in [`crate::PacketFile::ifaces`].
+        /// Its index in [`crate::PacketFile::ifaces`].
         number: u32,
         /// The interface.
         iface: &'f FileIface,
-        /// All options of the description, those in `iface` included.
+        /// All options of the description, including the ones in `iface`.
         options: FileOptions<'f>,
     },
     /// A packet.
     Packet(FilePacket<'f>),
-    /// Counts of an interface.
+    /// Counters of an interface.
     Statistics(FileStatistics<'f>),
-    /// Names, secrets, and what others have made up.
+    /// Names, secrets, and custom blocks.
     Other(OtherBlock<'f>),
 }
 
-/// A record that is whole in the input, which has not taken it yet.
+/// A record that is complete in the input and has not been taken from it yet.
 pub(super) enum FoundRecord {
     Packet(FoundPacket),
-    /// A block that is no packet.
+    /// A block other than a packet.
     Block {
         kind: u32,
         length: usize,
     },
 }
 
-/// Counts of an interface since its capture began; `None` where the file does not say.
+/// Counters of an interface since its capture started; `None` if the file does not contain the counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IfaceCounts {
     /// Packets that the interface received (`isb_ifrecv`).
@@ -46,14 +46,14 @@ pub struct IfaceCounts {
     pub dropped_by_iface: Option<u64>,
     /// Packets that passed the filter (`isb_filteraccept`).
     pub accepted: Option<u64>,
-    /// Packets that the system dropped: no room in the ring (`isb_osdrop`).
+    /// Packets that the system dropped because the ring was full (`isb_osdrop`).
     pub dropped_by_system: Option<u64>,
-    /// Packets that were handed to the program that captured (`isb_usrdeliv`).
+    /// Packets delivered to the capturing program (`isb_usrdeliv`).
     pub delivered: Option<u64>,
 }
 
 impl IfaceCounts {
-    /// Adds the counts of another capture.
+    /// Adds the counters of another capture.
     pub fn add(&mut self, other: &IfaceCounts) {
         let sum = |mine: &mut Option<u64>, other: Option<u64>| {
             *mine = match (*mine, other) {
@@ -72,18 +72,18 @@ impl IfaceCounts {
 /// An interface statistics block.
 #[derive(Clone, Copy, Debug)]
 pub struct FileStatistics<'f> {
-    /// The interface, by its place in [`crate::PacketFile::ifaces`].
+    /// Index of the interface in [`crate::PacketFile::ifaces`].
     pub iface: u32,
-    /// When the counts were taken, in units of the interface.
+    /// Time of the counters, in units of the interface.
     pub stamp: u64,
-    /// The counts.
+    /// The counters.
     pub counts: IfaceCounts,
-    /// All options, the counts included.
+    /// All options, including the counters.
     pub options: FileOptions<'f>,
 }
 
 impl<'f> FileStatistics<'f> {
-    /// The body of a block; `None` if it is not whole.
+    /// Decodes the body of a block; `None` if it is incomplete.
     pub(super) fn of_block(body: &'f [u8], read: Order) -> Option<FileStatistics<'f>> {
         let stamp = u64::from(read.u32(body, 4)?) << 32 | u64::from(read.u32(body, 8)?);
         let options = FileOptions::new(body.get(12..)?, read);
@@ -103,7 +103,7 @@ impl<'f> FileStatistics<'f> {
     }
 }
 
-/// A block that is none of the others.
+/// A block of any other type.
 #[derive(Clone, Copy, Debug)]
 pub struct OtherBlock<'f> {
     /// Its type.
@@ -117,8 +117,8 @@ impl<'f> OtherBlock<'f> {
         OtherBlock { kind, body, read }
     }
 
-    /// Appends what is in the block with numbers in little-endian order. False, and nothing is appended, for a block
-    /// that must not be copied, and for one of the other byte order whose numbers nobody has described.
+    /// Appends the content of the block with numbers in little-endian order. Returns false, and appends nothing, for a
+    /// block that must not be copied, and for a block of the other byte order with an unknown layout.
     pub fn put_little_endian(&self, out: &mut Vec<u8>) -> bool {
         if self.kind == blocks::CUSTOM_NOT_COPIED {
             return false;
@@ -140,14 +140,14 @@ impl<'f> OtherBlock<'f> {
         put.is_some()
     }
 
-    /// The number of a private enterprise, then what only that knows.
+    /// A private enterprise number, then data in that enterprise's format.
     fn put_custom(&self, out: &mut Vec<u8>) -> Option<()> {
         self.put_numbers(0..1, out)?;
         out.extend_from_slice(self.body.get(4..)?);
         Some(())
     }
 
-    /// Numbers of 32 bits, by their places.
+    /// Copies 32-bit numbers, by index.
     fn put_numbers(&self, places: std::ops::Range<usize>, out: &mut Vec<u8>) -> Option<()> {
         for place in places {
             out.extend_from_slice(&self.read.u32(self.body, place * 4)?.to_le_bytes());
@@ -155,7 +155,7 @@ impl<'f> OtherBlock<'f> {
         Some(())
     }
 
-    /// Records of type and length up to one of type 0, then options.
+    /// Copies records of type and length up to one of type 0, then options.
     fn put_names(&self, out: &mut Vec<u8>) -> Option<()> {
         let mut at = 0;
         loop {
@@ -172,7 +172,7 @@ impl<'f> OtherBlock<'f> {
         self.put_options(at, out)
     }
 
-    /// Type and length of the secrets, they themselves, then options.
+    /// Copies type and length of the secrets, the secrets themselves, then options.
     fn put_secrets(&self, out: &mut Vec<u8>) -> Option<()> {
         self.put_numbers(0..2, out)?;
         let end = 8 + usize::try_from(self.read.u32(self.body, 4)?).ok()?.checked_next_multiple_of(4)?;

@@ -1,12 +1,12 @@
-//! Units of stamps.
+//! Units of time stamps.
 
-/// How stamps of a file become ns since 1970.
+/// Converts time stamps of a file to ns since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Resolution {
-    /// ns of a unit are `times / over`.
+    /// A unit is `times / over` ns.
     times: u64,
     over: u64,
-    /// Seconds that are added to each stamp.
+    /// Seconds to add to each time stamp.
     pub(super) offset_s: i64,
 }
 
@@ -15,8 +15,8 @@ const S: u64 = 1_000_000_000;
 impl Resolution {
     pub(super) const MICROSECONDS: Resolution = Resolution { times: 1000, over: 1, offset_s: 0 };
 
-    /// By the option `if_tsresol`: a power of ten, with the top bit a power of two. Units too small for 64 bits count
-    /// as the smallest that are not.
+    /// The unit in the option `if_tsresol`: a power of ten, or with the top bit set a power of two. Units too small for
+    /// 64 bits are treated as the smallest that fits.
     pub(super) fn of(byte: u8) -> Resolution {
         let power = u32::from(byte & 0x7f);
         let units = match byte & 0x80 {
@@ -30,7 +30,7 @@ impl Resolution {
         }
     }
 
-    /// ns since 1970; what is before that, or after the year 2554, becomes the nearest that can be said.
+    /// Time in ns since 1970, limited to the range from 1970 to the year 2554.
     #[inline]
     pub(super) fn ns(self, stamp: u64) -> u64 {
         if (self.over, self.offset_s) == (1, 0) {

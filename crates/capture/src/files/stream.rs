@@ -11,27 +11,27 @@ use crate::row::complete;
 const BACKEND: &str = "file";
 /// `opt_comment`
 const COMMENT: u16 = 1;
-/// Most rows of a batch: then they are written, and stop is asked for.
+/// Maximum number of rows in a batch, after which they are written and `stop` is called.
 const BATCH_MAX: u64 = 1024;
-/// Longest wait for a packet of a pipe.
+/// Maximum wait for a packet from a pipe.
 const IDLE_MS: i32 = 100;
 
-/// Judges a packet of a file, whose section has this machine's byte order or the other one.
+/// Decides whether a packet of a file passes; the second argument tells whether its section has the other byte order.
 pub type PassesInFile<'p> = dyn Fn(&CapturedPacket<'_>, bool) -> bool + 'p;
 
 /// The file, filter and end of a [`FilePackets`].
 pub struct ReadPackets<'h> {
     /// The file.
     pub file: PacketFile,
-    /// Bytes of each packet that are looked at; `None`: all that the file has.
+    /// Maximum number of bytes to read of each packet; `None` for all that the file has.
     pub snaplen: Option<u32>,
-    /// Judges each packet; told whether its section was written in the other byte order.
+    /// Decides for each packet whether it passes, given also whether its section has the other byte order.
     pub passes: Option<&'h PassesInFile<'h>>,
-    /// Returns true once the run shall end.
+    /// Returns true to end the run.
     pub stop: &'h dyn Fn() -> bool,
 }
 
-/// The packets of a file as rows, in the order of the file. A file that is broken gives those before the break.
+/// The packets of a file as rows, in the order of the file. A broken file yields the packets before the fault.
 pub struct FilePackets<'h> {
     file: PacketFile,
     snaplen: usize,
@@ -45,7 +45,7 @@ pub struct FilePackets<'h> {
 }
 
 impl<'h> FilePackets<'h> {
-    /// Nothing is read yet but the file's header.
+    /// Reads no more than the file's header yet.
     pub fn new(mut read: ReadPackets<'h>) -> FilePackets<'h> {
         read.file.fail_instead_of_waiting();
         FilePackets {
@@ -61,13 +61,13 @@ impl<'h> FilePackets<'h> {
         }
     }
 
-    /// Returns what rows leave out: the number of comments on packets that passed so far, and the number of other
-    /// blocks (names, counts, secrets).
+    /// Numbers of items that rows leave out: comments on packets that passed so far, and other blocks (names, counters,
+    /// secrets).
     pub fn left_out(&self) -> (u64, u64) {
         (self.comments, self.file.other_blocks)
     }
 
-    /// Hands out what is there, a batch at most.
+    /// Hands out the available packets, at most one batch.
     fn hand_out(&mut self, need: u64, each: &mut Each<'_, CapturedPackets>) -> Result<StreamState, FileError> {
         for _ in 0..BATCH_MAX {
             let is_swapped = self.file.is_swapped();
@@ -90,7 +90,7 @@ impl<'h> FilePackets<'h> {
 }
 
 impl<'f> FilePacket<'f> {
-    /// The row of the packet, of which at most so many bytes are looked at. Its headers are not read yet.
+    /// The row of the packet, with at most `snaplen` of its bytes. Its headers are not decoded yet.
     #[inline]
     pub fn row(&self, snaplen: usize) -> CapturedPacket<'f> {
         let row = CapturedPacket {
@@ -107,7 +107,7 @@ impl<'f> FilePacket<'f> {
     }
 }
 
-/// The type of a packet in its "cooked" header: two bytes at the begin, or one behind the hardware type.
+/// The packet type in a "cooked" header: two bytes at its start, or one byte after the hardware type.
 fn aim_of_cooked(row: &CapturedPacket<'_>) -> Option<PacketAim> {
     match (row.link_type, row.frame) {
         (LinkType::SLL, [0, aim, ..]) => PacketAim::of(*aim),
@@ -139,7 +139,7 @@ impl Stream<CapturedPackets> for FilePackets<'_> {
         }
         match self.hand_out(demand.need, each) {
             Ok(state) => Ok(state),
-            // Show the rows so far; the next call continues with this packet.
+            // Shows the rows so far; the next call continues with this packet.
             Err(fault) if fault.is_interrupted() || fault.is_starved() => Ok(StreamState::Open),
             Err(fault) => {
                 self.fault = Some(fault);

@@ -1,4 +1,4 @@
-//! The figures of a file: what `capture stats` says of it.
+//! The summary of a file, for `capture stats`.
 
 use super::error::FileError;
 use super::interface::FileIface;
@@ -6,70 +6,70 @@ use super::packet::FilePacket;
 use super::reader::{FileFormat, PacketFile};
 use super::records::{FileRecord, FileStatistics, IfaceCounts};
 
-/// Interfaces with figures of their own. Those beyond are counted, with their packets, together.
+/// Maximum number of interfaces with a summary. Further interfaces and their packets are counted together.
 pub const IFACES_MAX: usize = 256;
 /// `opt_comment`
 const COMMENT: u16 = 1;
-/// Packets between two questions whether the run shall end.
+/// Number of packets between two calls of `stop`.
 const BATCH: u32 = 4096;
-/// Upper ends of the classes that packets are counted in by length; the last class has no end.
+/// Upper bounds of the packet length classes; the last class is unbounded.
 pub const LENGTH_CLASSES: [u32; 6] = [64, 127, 255, 511, 1023, 1518];
 
-/// The figures of a file. Memory: [`IFACES_MAX`] interfaces, whatever the file has.
+/// The summary of a file. Memory: at most [`IFACES_MAX`] interfaces.
 #[derive(Debug, Default)]
 pub struct FileSummary {
     /// pcap or pcapng; `None` for a file that could not be opened.
     pub format: Option<FileFormat>,
-    /// True if it is packed by gzip or zstd.
+    /// True if it is compressed with gzip or zstd.
     pub is_packed: bool,
-    /// Bytes of the file, unpacked, up to its end or to what is broken.
+    /// Size of the unpacked file in bytes, up to its end or its first fault.
     pub file_bytes: u64,
-    /// Sections of pcapng.
+    /// Number of pcapng sections.
     pub sections: u64,
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Bytes that the packets had.
+    /// Sum of the original packet lengths, in bytes.
     pub bytes: u64,
-    /// Bytes of them that the file has.
+    /// Sum of the captured bytes.
     pub captured_bytes: u64,
-    /// Packets of which it has less than all.
+    /// Number of packets that were captured incompletely.
     pub cut: u64,
-    /// Earliest and latest stamp of a packet, in ns since 1970.
+    /// Earliest and latest time stamp of a packet, in ns since 1970.
     pub times_ns: Option<(u64, u64)>,
-    /// Packets without a stamp.
+    /// Number of packets without a time stamp.
     pub untimed: u64,
-    /// Packets that are earlier than the one before them.
+    /// Number of packets with an earlier time stamp than the packet before.
     pub backwards: u64,
-    /// By how many ns at most.
+    /// The largest such step back, in ns.
     pub backwards_max_ns: u64,
     /// Length of the shortest and of the longest packet.
     pub lengths: Option<(u32, u32)>,
-    /// Packets by length, see [`LENGTH_CLASSES`].
+    /// Number of packets per class of [`LENGTH_CLASSES`].
     pub by_length: [u64; LENGTH_CLASSES.len() + 1],
-    /// Packets with a comment.
+    /// Number of packets with a comment.
     pub commented: u64,
-    /// Interfaces, in the order of the file. One that several sections describe alike is one.
+    /// Interfaces, in the order of the file. Identical descriptions in several sections count as one interface.
     pub ifaces: Vec<IfaceSummary>,
-    /// The interfaces beyond [`IFACES_MAX`], as one.
+    /// The interfaces beyond [`IFACES_MAX`], combined.
     pub others: Option<IfaceSummary>,
-    /// The first thing in the file that is broken.
+    /// The first fault in the file.
     pub fault: Option<FileError>,
 }
 
-/// An interface as a file tells of it.
+/// Summary of an interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IfaceSummary {
-    /// Its name; empty where the file has none.
+    /// Its name; empty if the file does not contain it.
     pub name: Box<[u8]>,
     /// `LINKTYPE_…`
     pub link_type: u32,
-    /// Bytes of each packet that were captured at most; 0 for all.
+    /// Maximum number of captured bytes per packet; 0 for all.
     pub snaplen: u32,
-    /// Its packets.
+    /// Number of its packets.
     pub packets: u64,
-    /// Bytes that they had.
+    /// Sum of their original lengths, in bytes.
     pub bytes: u64,
-    /// Counts of its capture; of several sections added up.
+    /// Counters of its captures, added up over the sections.
     pub counts: IfaceCounts,
 }
 
@@ -90,7 +90,7 @@ impl IfaceSummary {
 }
 
 impl FileSummary {
-    /// Reads the file to its end, or until `stop` says true. What is broken ends it, and stands in `fault`.
+    /// Reads the file to its end, or until `stop` returns true. A fault ends it and is stored in `fault`.
     pub fn read(file: &mut PacketFile, stop: &dyn Fn() -> bool) -> FileSummary {
         let mut summing = Summing::default();
         summing.file.format = Some(file.format());
@@ -114,17 +114,17 @@ impl FileSummary {
 #[derive(Default)]
 struct Summing {
     file: FileSummary,
-    /// Of each interface of the section its place in `file.ifaces`; [`IFACES_MAX`] for the others.
+    /// Index in `file.ifaces` for each interface of the section; [`IFACES_MAX`] for the others.
     places: Vec<u32>,
-    /// By place: this section has described it.
+    /// Whether this section has described the interface, by index.
     in_section: Vec<bool>,
-    /// Counts of interfaces in the section, by place.
+    /// Counters of the section's interfaces, by index.
     counts: Vec<IfaceCounts>,
     last_ns: u64,
 }
 
 impl Summing {
-    /// False at the end of the file.
+    /// Returns false at the end of the file.
     fn read_batch(&mut self, file: &mut PacketFile) -> Result<bool, FileError> {
         for _ in 0..BATCH {
             match file.next_record()? {
@@ -135,7 +135,7 @@ impl Summing {
                     self.file.sections += 1;
                 }
                 Some(FileRecord::Iface { iface, .. }) => self.describe(iface),
-                // What was counted last includes what was counted before.
+                // Later counters include the earlier ones.
                 Some(FileRecord::Statistics(found)) => self.count(&found),
                 Some(FileRecord::Other(_)) => {}
             }
@@ -183,7 +183,7 @@ impl Summing {
         self.last_ns = time_ns;
     }
 
-    /// An interface of the section: one of those before, unless this section has described that already.
+    /// Adds an interface of the section: reuses a known interface, unless this section has already described it.
     fn describe(&mut self, iface: &FileIface) {
         let (ifaces, in_section) = (&mut self.file.ifaces, &mut self.in_section);
         let mut known = ifaces.iter().zip(in_section.iter());
@@ -211,7 +211,7 @@ impl Summing {
         }
     }
 
-    /// Adds the counts of the section, whose interfaces are forgotten.
+    /// Adds the counters of the section and forgets its interfaces.
     fn end_section(&mut self) {
         for (iface, counts) in self.file.ifaces.iter_mut().zip(&self.counts) {
             iface.counts.add(counts);

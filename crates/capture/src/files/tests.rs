@@ -1,19 +1,19 @@
 #![allow(clippy::unwrap_used)]
-//! Files made here, whole and broken.
+//! Tests with generated files, whole and broken.
 use std::io::Write;
 
 use super::*;
 use proptest::prelude::*;
 use record::rows::PacketAim;
 
-/// A packet that was read: time, number of its interface, length, bytes.
+/// A packet as read: time, number of its interface, length, bytes.
 type Read = (u64, u32, u32, Vec<u8>);
 
 fn open(bytes: &[u8]) -> Result<PacketFile, FileError> {
     PacketFile::read("x".into(), Box::new(std::io::Cursor::new(bytes.to_vec())))
 }
 
-/// The packets of a file, and its end.
+/// The packets of a file, and how reading it ended.
 fn read(bytes: &[u8]) -> (Vec<Read>, String) {
     let mut file = match open(bytes) {
         Ok(file) => file,
@@ -62,7 +62,7 @@ impl Made {
         self.block(0x0a0d_0d0a, |body| _ = body.u32(0x1a2b_3c4d).u16(1).u16(0).u32(u32::MAX).u32(u32::MAX))
     }
 
-    /// An interface of 96 bytes with these options.
+    /// An interface with snapshot length 96 and these options.
     fn iface(&mut self, link_type: u16, options: &[(u16, &[u8])]) -> &mut Made {
         self.block(1, |body| {
             body.u16(link_type).u16(0).u32(96);
@@ -111,7 +111,7 @@ fn pcap_is_read_in_every_order_and_unit() {
     }
 }
 
-/// Before version 2.3 the lengths stood the other way round, in 2.3 in either.
+/// Before version 2.3 the two lengths were swapped; in 2.3 either order occurs.
 #[test]
 fn old_pcap_has_its_lengths_swapped() {
     for (minor, lengths) in [(2, [60, 4]), (3, [60, 4]), (3, [4, 60]), (4, [4, 60])] {
@@ -122,7 +122,7 @@ fn old_pcap_has_its_lengths_swapped() {
     }
 }
 
-/// Two sections of different byte order, with every block that matters and one that does not.
+/// Two sections of different byte order, with every relevant block type and an irrelevant one.
 fn pcapng() -> Vec<u8> {
     let mut made = Made(Vec::new(), true);
     made.section().block(4, |names| _ = names.u32(0)).iface(1, &[(2, b"eth0\0"), (9, &[9])]);
@@ -179,7 +179,7 @@ fn flags_say_whom_a_packet_is_for() {
     }
 }
 
-/// Packets before the break are given, and its place.
+/// Packets before the fault are returned, and the offset of the fault.
 #[test]
 fn broken_files_say_where() {
     let whole = pcap(false, 0xa1b2_c3d4);
@@ -252,12 +252,12 @@ fn packed_files_are_unpacked() {
         let (packets, said) = read(&cut[..cut.len() - 6]);
         assert!(packets.len() <= 5 && said.starts_with("x"), "{said}");
     }
-    // What was packed is longer than any buffer.
+    // The unpacked data is longer than any buffer.
     let many = [&pcap(false, 0xa1b2_c3d4)[..24], &pcap(false, 0xa1b2_c3d4)[24..].repeat(100_000)].concat();
     assert_eq!(read(&gzip(&many)).0.len(), 200_000);
 }
 
-/// A file of any size is read in the same memory; records that lie across the buffer's end are whole.
+/// A file of any size is read in constant memory; records across the end of the buffer are complete.
 #[test]
 fn records_are_whole_across_the_buffer() {
     let mut made = Made(Vec::new(), false);

@@ -1,4 +1,4 @@
-//! The interfaces of a namespace: their names, and when they change.
+//! The interfaces of a namespace: their names, and notifications of changes.
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 
@@ -9,21 +9,21 @@ use crate::report::IfaceDrops;
 
 /// IFF_UP (include/uapi/linux/if.h).
 const IFF_UP: u32 = 1;
-/// Interfaces that are remembered, those that are gone included. What is over has no name.
+/// Maximum number of known interfaces, including removed ones. Further interfaces have no name.
 const LINKS_MAX: usize = 1 << 17;
 
-/// An interface as rtnetlink told of it.
+/// An interface as reported by rtnetlink.
 #[derive(Debug)]
 pub(super) struct KnownLink {
     pub(super) index: u32,
-    /// Another one whenever the name changes, and of no other interface of the namespace.
+    /// Changes whenever the name changes, and differs from every other interface's in the namespace.
     pub(super) version: NonZeroU32,
     pub(super) name: Box<[u8]>,
     pub(super) is_up: bool,
-    /// False once it is gone; packets of it may still wait.
+    /// False once it is removed; its packets may still wait.
     pub(super) is_there: bool,
     pub(super) link_type: LinkType,
-    /// Packets dropped at the start, and now.
+    /// Number of dropped packets at the start, and now.
     drops: [u64; 2],
 }
 
@@ -32,14 +32,14 @@ pub(super) struct KnownLink {
 pub(super) struct LinkTable {
     links: Vec<KnownLink>,
     places: HashMap<u32, usize>,
-    /// The place of the interface of the packet before.
+    /// Index of the previous packet's interface.
     last: usize,
-    /// Versions given so far.
+    /// Number of versions assigned so far.
     versions: u32,
 }
 
 impl LinkTable {
-    /// Takes the interfaces as they are now.
+    /// Updates the table with the current interfaces.
     pub(super) fn renew(&mut self, now: &[Link]) {
         let is_first = self.links.is_empty();
         self.links.iter_mut().for_each(|link| link.is_there = false);
@@ -55,7 +55,7 @@ impl LinkTable {
                     }
                     known.link_type = LinkType::of_hardware(link.hardware);
                     (known.is_up, known.is_there) = (link.flags & IFF_UP != 0, true);
-                    // A namesake with the same number counts from 0.
+                    // A new interface with the same name and number counts from 0.
                     known.drops = [known.drops[0].min(drops), drops];
                 }
                 None if count < LINKS_MAX => {
@@ -76,7 +76,7 @@ impl LinkTable {
         }
     }
 
-    /// The place of the interface with this number, for [`LinkTable::at`]; of one that is gone, too.
+    /// Index of the interface with this number for [`LinkTable::at`], even if it is removed.
     #[inline]
     pub(super) fn find(&mut self, index: u32) -> Option<usize> {
         if self.links.get(self.last).is_none_or(|last| last.index != index) {
@@ -85,28 +85,28 @@ impl LinkTable {
         Some(self.last)
     }
 
-    /// The interface at this place.
+    /// The interface at this index.
     #[inline]
     pub(super) fn at(&self, place: usize) -> Option<&KnownLink> {
         self.links.get(place)
     }
 
-    /// The interface that has this name now.
+    /// The existing interface with this name.
     pub(super) fn named(&self, name: &[u8]) -> Option<&KnownLink> {
         self.links.iter().find(|link| link.is_there && *link.name == *name)
     }
 
-    /// The interface with this number, if it is there.
+    /// The interface with this number, if it exists.
     pub(super) fn present(&self, index: u32) -> Option<&KnownLink> {
         self.places.get(&index).and_then(|at| self.links.get(*at)).filter(|link| link.is_there)
     }
 
-    /// The names of all, escaped.
+    /// The names of all existing interfaces, escaped.
     pub(super) fn names(&self) -> Vec<Box<str>> {
         self.links.iter().filter(|link| link.is_there).map(|link| escaped(&link.name)).collect()
     }
 
-    /// Packets that interfaces have dropped since the start: those in `only`, or all where that is empty.
+    /// Packets that interfaces have dropped since the start: the interfaces in `only`, or all if it is empty.
     pub(super) fn drops(&self, only: &[u32]) -> Vec<IfaceDrops> {
         let is_meant = |link: &&KnownLink| only.is_empty() || only.contains(&link.index);
         let drops = |link: &KnownLink| IfaceDrops {

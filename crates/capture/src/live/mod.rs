@@ -1,4 +1,4 @@
-//! Capturing from interfaces.
+//! Captures packets from interfaces.
 
 mod links;
 pub(crate) mod place;

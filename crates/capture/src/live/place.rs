@@ -1,4 +1,4 @@
-//! A network namespace that packets are captured in.
+//! A network namespace in which packets are captured.
 use record::rows::Link;
 use sys::{LinkEvents, NetNs, SysError};
 
@@ -9,7 +9,7 @@ use super::links::LinkTable;
 pub struct CapturePlace {
     /// Its inode.
     pub netns_id: u64,
-    /// The namespace, unless the calling thread is in it.
+    /// A handle of the namespace, unless the calling thread is in it.
     pub netns: Option<NetNs>,
     /// Size of each ring, in bytes.
     pub ring_bytes: usize,
@@ -44,7 +44,7 @@ impl OpenPlace {
 }
 
 impl CapturePlace {
-    /// Calls `work` in the namespace: sockets that it opens stay there.
+    /// Calls `work` inside the namespace: sockets that it opens belong to it.
     pub(super) fn inside<R>(&self, work: impl FnOnce() -> Result<R, SysError>) -> Result<R, SysError> {
         let _inside = match &self.netns {
             Some(netns) => Some(netns.enter()?),

@@ -1,7 +1,8 @@
-//! A ring that a thread of its own reads: it copies packets out of the ring into batches, which the stream takes.
+//! A ring that a separate thread reads: it copies packets out of the ring into batches, which the stream takes.
 //!
-//! Packets of one ring stay in their order. Those of several are merged by their stamps, so the stream must know that a
-//! ring without a packet will not bring an older one: [`ReaderThread::quiet_ns`] says up to when nothing can come.
+//! Packets of one ring stay in order. Packets of several rings are merged by their time stamps, so the stream must know
+//! that a ring without a packet will not deliver an older one: [`ReaderThread::quiet_ns`] is the time up to which no
+//! more packets can arrive.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -17,20 +18,21 @@ use sys::{SysError, clock, wait_any};
 use super::successor::Successor;
 use crate::pace::{Pacing, Wait};
 
-/// Packets of a batch, and bytes of them after which it is handed over.
+/// Limits of a batch: number of packets and of bytes.
 const BATCH_PACKETS: u64 = 512;
 const BATCH_BYTES: usize = 256 << 10;
-/// Batches that wait for the stream, 16 MiB of packets as a rule. Then the ring fills, where the kernel counts.
+/// Number of batches that wait for the stream, usually 16 MiB of packets. Beyond that the ring fills, and the kernel
+/// counts the drops.
 const BATCHES: usize = 64;
-/// Longest wait without a packet.
+/// Maximum wait without a packet.
 const IDLE_MS: i32 = 100;
-/// How often the counters are read.
+/// Interval between two reads of the counters.
 const COUNT_NS: u64 = 100_000_000;
-/// The byte that tells the thread to end.
+/// The byte that makes the thread end.
 const END: u8 = 1;
-/// The byte that tells the thread to read another ring from now on.
+/// The byte that makes the thread continue with another ring.
 const NEXT_RING: u8 = 2;
-/// Longest time at the end in which packets are taken that the kernel has counted.
+/// Maximum time at the end to receive packets that the kernel has counted.
 const END_NS: u64 = 400_000_000;
 
 /// A packet in a batch.
@@ -46,7 +48,7 @@ struct Copied {
     status: FrameStatus,
 }
 
-/// Packets, copied.
+/// A batch of copied packets.
 #[derive(Debug, Default)]
 struct Batch {
     packets: Vec<Copied>,
@@ -68,35 +70,35 @@ impl Batch {
     }
 }
 
-/// Progress of the thread, which the stream reads.
+/// Progress of the thread, read by the stream.
 #[derive(Debug, Default)]
 struct ReaderProgress {
-    /// Packets that came before this time, ns since 1970, are in batches that were handed over.
+    /// Packets that arrived before this time, in ns since 1970, are in batches that were handed over.
     empty_ns: AtomicU64,
-    /// True while the thread waits for the ring, with nothing in hand.
+    /// True while the thread waits for the ring and holds no packets.
     is_waiting: AtomicBool,
-    /// Grows with each wait that is over.
+    /// Number of completed waits.
     waits: AtomicU64,
     packets: AtomicU64,
     drops: AtomicU64,
 }
 
-/// The stream's end.
+/// The stream's side of the thread.
 #[derive(Debug)]
 pub(super) struct ReaderThread {
     batches: Receiver<Batch>,
-    /// Batches that were read, to be filled again.
+    /// Returns empty batches to the thread for reuse.
     spare: SyncSender<Batch>,
     current: Batch,
     at: usize,
-    /// Rings that the thread shall read in place of its own.
+    /// Rings that the thread must read instead of its own.
     rings: Sender<PacketRing>,
-    /// Wakes us; a byte tells the thread what to do.
+    /// Wakes the stream; a byte in the other direction is a command to the thread.
     stream: UnixStream,
     /// The ring's socket.
     ring: PacketSocket,
     shared: Arc<ReaderProgress>,
-    /// So late a packet may be in the ring after its stamp, in ns.
+    /// Maximum delay between a packet's time stamp and its arrival in the ring, in ns.
     late_ns: u64,
     quiet_ns: u64,
     ring_bytes: usize,
@@ -104,7 +106,8 @@ pub(super) struct ReaderThread {
 }
 
 impl ReaderThread {
-    /// Starts a thread that reads the ring. `late_ns`: so long a packet may be on its way into the ring.
+    /// Starts a thread that reads the ring. `late_ns`: maximum delay between a packet's time stamp and its arrival in
+    /// the ring.
     pub(super) fn start(ring: PacketRing, pace: Pacing, late_ns: u64) -> Result<ReaderThread, std::io::Error> {
         let (stream, other) = UnixStream::pair()?;
         stream.set_nonblocking(true)?;
@@ -142,7 +145,7 @@ impl ReaderThread {
         })
     }
 
-    /// The stamp of the next packet; `None` if there is none for now.
+    /// The time stamp of the next packet; `None` if no packet waits.
     pub(super) fn next_ns(&mut self) -> Option<u64> {
         if self.at >= self.current.packets.len() {
             self.receive();
@@ -150,14 +153,14 @@ impl ReaderThread {
         self.current.packets.get(self.at).map(|packet| packet.time_ns)
     }
 
-    /// Takes the next batch, if there is one.
+    /// Takes the next batch, if one waits.
     fn receive(&mut self) {
         match self.batches.try_recv() {
             Ok(batch) => {
                 let mut read = std::mem::replace(&mut self.current, batch);
                 read.packets.clear();
                 read.bytes.clear();
-                // Without room the memory is freed.
+                // If the channel is full, the memory is freed.
                 let _ = self.spare.try_send(read);
                 self.at = 0;
             }
@@ -166,7 +169,7 @@ impl ReaderThread {
         }
     }
 
-    /// Hands out packets of one batch, at most `most`, until `take` returns false; how many.
+    /// Hands out packets of one batch, at most `most`, until `take` returns false; returns their number.
     pub(super) fn take_many(&mut self, most: u64, mut take: impl FnMut(&Frame<'_>) -> bool) -> u64 {
         let mut taken = 0;
         while taken < most && self.next_ns().is_some() {
@@ -180,10 +183,10 @@ impl ReaderThread {
         taken
     }
 
-    /// No packet with an older stamp than this can come: all that came before were taken. To be asked while there is
-    /// none.
+    /// No packet with an older time stamp than this can arrive: all earlier packets were taken. Call it while no packet
+    /// waits.
     pub(super) fn quiet_ns(&mut self) -> u64 {
-        // What the thread told before we look for a batch: what is in it came later.
+        // Read before looking for a batch, so packets in that batch arrived later.
         let told_ns = self.shared.empty_ns.load(Ordering::Acquire);
         let waits = self.shared.waits.load(Ordering::Acquire);
         let mut empty_ns = told_ns;
@@ -202,14 +205,14 @@ impl ReaderThread {
         self.quiet_ns
     }
 
-    /// Ends the thread: no further packet is let in, and what is in the ring is handed over.
+    /// Ends the thread: it stops receiving and hands over the packets in the ring.
     pub(super) fn end(&self) {
-        // A byte that finds no room follows others.
+        // If the socket is full, the thread already has a byte to read.
         let _ = (&self.stream).write(&[END]);
     }
 
-    /// Binds the ring to another interface, or has the thread read `successor`, if there is one still, once it has
-    /// handed over what is in its ring. The error is a sentence.
+    /// Binds the ring to another interface, or makes the thread read `successor`, if there still is one, after it has
+    /// handed over the packets in its ring. The error is a sentence.
     pub(super) fn bind(
         &mut self,
         ifindex: u32,
@@ -223,9 +226,9 @@ impl ReaderThread {
                 *successor = None;
                 self.ring = ring.socket().map_err(|error| error.to_string())?;
                 self.ring_bytes = ring.bytes();
-                // That it waits was said of the ring before.
+                // The flag was set for the previous ring.
                 self.shared.is_waiting.store(false, Ordering::Release);
-                // A thread that is over reads no ring.
+                // A thread that has ended reads no ring.
                 let _ = self.rings.send(ring);
                 let _ = (&self.stream).write(&[NEXT_RING]);
             }
@@ -236,13 +239,13 @@ impl ReaderThread {
         Ok(())
     }
 
-    /// To be called when a wait ended by [`AsFd::as_fd`].
+    /// Call it after a wait on [`AsFd::as_fd`] has ended.
     pub(super) fn woken(&mut self) {
         loop {
             match (&self.stream).read(&mut [0; 64]) {
                 Ok(64) => {}
                 Ok(0) => {
-                    // It has ended, which would wake us for ever.
+                    // The thread has ended; without a pause, that would wake the stream over and over again.
                     std::thread::sleep(Duration::from_millis(1));
                     return;
                 }
@@ -251,18 +254,18 @@ impl ReaderThread {
         }
     }
 
-    /// The counters, some tenths of a second old until the thread has ended.
+    /// The counters, up to some tenths of a second old until the thread has ended.
     pub(super) fn statistics(&self) -> RingStatistics {
         let of = |count: &AtomicU64| count.load(Ordering::Acquire);
         RingStatistics { packets: of(&self.shared.packets), drops: of(&self.shared.drops), freezes: 0 }
     }
 
-    /// True once the thread has ended and every packet of it was taken.
+    /// True once the thread has ended and all its packets were taken.
     pub(super) fn is_over(&mut self) -> bool {
         self.next_ns().is_none() && self.is_over
     }
 
-    /// Bytes of the ring.
+    /// Size of the ring in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.ring_bytes
     }
@@ -276,15 +279,15 @@ impl AsFd for ReaderThread {
 
 /// One turn of the thread over its ring.
 struct Turn {
-    /// Packets that it handed over.
+    /// Number of packets handed over.
     packets: u64,
-    /// True if it left none in the ring.
+    /// True if the ring was empty at the end.
     is_empty: bool,
 }
 
 impl Turn {
-    /// Takes batches until one has no packet, [`BATCHES`] at most: a ring that fills as fast as it is read must not
-    /// keep the thread from counting and from ending. `None` as soon as `take_batch` says so.
+    /// Takes batches until one is empty, at most [`BATCHES`]: a ring that fills as fast as it is read must not keep the
+    /// thread from counting and from ending. Returns `None` as soon as `take_batch` does.
     fn over(mut take_batch: impl FnMut() -> Option<u64>) -> Option<Turn> {
         let mut packets = 0;
         for _ in 0..BATCHES {
@@ -297,18 +300,18 @@ impl Turn {
     }
 }
 
-/// The thread's end.
+/// The thread's side.
 struct RingReader {
     ring: PacketRing,
     successors: Receiver<PacketRing>,
-    /// Counters of the rings before.
+    /// Counters of the previous rings.
     before: RingStatistics,
     pace: Pacing,
     stream: UnixStream,
     sender: SyncSender<Batch>,
     spares: Receiver<Batch>,
     shared: Arc<ReaderProgress>,
-    /// Packets of this ring that were handed over.
+    /// Number of packets of this ring that were handed over.
     handed: u64,
 }
 
@@ -338,12 +341,12 @@ impl RingReader {
                 (self.ring, self.handed) = (next, 0);
             }
         }
-        // The sender goes with us, which ends the stream of batches; then the stream is woken.
+        // Dropping the sender ends the stream of batches; the byte then wakes the stream.
         drop(self.sender);
         let _ = self.stream.write(&[1]);
     }
 
-    /// Waits for packets, or for a short time. True if the thread shall end.
+    /// Waits for packets, or for a short time. True if the thread must end.
     fn wait(&mut self, handed: u64) -> Result<bool, SysError> {
         if let Wait::Sleep(time) = self.pace.next(clock::monotonic_ns(), handed) {
             std::thread::sleep(time);
@@ -358,29 +361,29 @@ impl RingReader {
         self.shared.is_waiting.store(false, Ordering::Release);
         waited?;
         if self.ring.next_ns().is_none() {
-            // Its interface went down or away, which would wake us for ever.
+            // Its interface went down or was removed; the pending error would end every wait at once.
             self.ring.take_error();
             self.ring.keep_early();
         }
         Ok(self.is_told_to_end())
     }
 
-    /// True once it was told to, or the other end is closed.
+    /// True after the command to end, or if the other side is closed.
     fn is_told_to_end(&mut self) -> bool {
         let mut told = [END];
         match self.stream.read(&mut told) {
-            // A byte, or the end.
+            // A command byte, or the end of the socket.
             Ok(0..) => told != [NEXT_RING],
             Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
         }
     }
 
-    /// Hands over packets that are in the ring. Returns `None` once the stream takes no more.
+    /// Hands over the packets in the ring. Returns `None` once the stream takes no more.
     fn take_all(&mut self) -> Option<Turn> {
         Turn::over(|| self.take_batch())
     }
 
-    /// Hands over a batch of packets; how many, or `None` once the stream takes no more.
+    /// Hands over one batch and returns the number of its packets, or `None` once the stream takes no more.
     fn take_batch(&mut self) -> Option<u64> {
         let mut batch = self.spares.try_recv().unwrap_or_default();
         let taken = self.ring.take_many(BATCH_PACKETS, |frame| {
@@ -391,13 +394,13 @@ impl RingReader {
         if taken > 0 {
             self.handed += taken;
             self.sender.send(batch).ok()?;
-            // Not read for a while: full of such bytes.
+            // This fails only if the stream has not read for a while, and then such bytes already wait.
             let _ = self.stream.write(&[1]);
         }
         Some(taken)
     }
 
-    /// The counters of this ring and those before.
+    /// The counters of this ring and the previous ones.
     fn count(&mut self) -> RingStatistics {
         let (own, before) = (self.ring.statistics().unwrap_or_default(), self.before);
         let all = RingStatistics {
@@ -410,7 +413,7 @@ impl RingReader {
         all
     }
 
-    /// Lets no further packet in, and hands over those that the kernel has counted.
+    /// Stops receiving, and hands over the packets that the kernel has counted.
     fn end(&mut self) {
         if self.ring.reject_all().is_err() {
             return;
@@ -427,7 +430,7 @@ impl RingReader {
             if is_all || clock::monotonic_ns().saturating_sub(begin_ns) > END_NS {
                 return;
             }
-            // Packets that are just being copied, or in a block that is not full.
+            // Some packets are still being copied, or in a block that is not full.
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -438,7 +441,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// Without a bound the thread would neither count nor end.
+    /// Without the limit the thread would neither count nor end.
     #[test]
     fn a_turn_over_a_ring_that_never_becomes_empty_ends() {
         let mut batches = 0;

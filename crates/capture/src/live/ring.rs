@@ -1,4 +1,4 @@
-//! The ring of one interface, or of all of a namespace, and how the interface fares.
+//! The ring of one interface, or of all interfaces of a namespace, and the state of the interface.
 use sys::escaped;
 use sys::packet_ring::{PacketRing, RingRequest, RingStatistics, StampClock, reject_all, without_own_echo};
 
@@ -7,10 +7,10 @@ use super::ring_reader::ReadRing;
 use super::successor::Successor;
 use crate::pace::Pacing;
 
-/// `ARPHRD_LOOPBACK` has the link type of Ethernet: the name tells.
+/// `ARPHRD_LOOPBACK` interfaces have the link type of Ethernet; only the name identifies them.
 const LOOPBACK: &[u8] = b"lo";
 
-/// How an interface that was asked for by name fares.
+/// State of an interface that was requested by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Health {
     Up,
@@ -18,7 +18,7 @@ enum Health {
     Gone,
 }
 
-/// An interface that was asked for by its name.
+/// An interface that was requested by name.
 #[derive(Debug)]
 struct NamedIface {
     name: Box<[u8]>,
@@ -26,33 +26,33 @@ struct NamedIface {
     health: Health,
 }
 
-/// A ring and what it is of.
+/// A ring with its interface.
 pub(super) struct OpenRing {
     pub(super) ring: ReadRing,
-    /// Place of its namespace in the list.
+    /// Index of its namespace in the list.
     pub(super) at: usize,
     iface: Option<NamedIface>,
     promiscuous: bool,
-    /// True for the last of those that share packets: what it says is true of all.
+    /// True for the last of the rings that share packets, which reports changes for all of them.
     speaks: bool,
-    /// Takes its place once the interface has gone, where it shares packets.
+    /// Replaces this ring after the interface was removed, if it shares packets.
     successor: Option<Successor>,
-    /// Packets handed out.
+    /// Number of packets handed out.
     pub(super) handed: u64,
     pub(super) statistics: RingStatistics,
-    /// Nothing older than this can come, ns since 1970; as far as it was asked.
+    /// No packet older than this can arrive, in ns since 1970; as of the last call.
     pub(super) quiet_ns: u64,
 }
 
 impl OpenRing {
-    /// Opens rings for all interfaces of a place, `count` of them that share its packets.
+    /// Opens rings for all interfaces of a place: `count` rings that share its packets.
     pub(super) fn of_all(
         at: usize,
         place: &OpenPlace,
         request: &RingRequest<'_>,
         count: usize,
     ) -> Result<Vec<OpenRing>, sys::SysError> {
-        // A packet of the loopback interface goes out and comes in: it is seen once.
+        // A packet of the loopback interface is sent and received: it must appear once.
         let program = without_own_echo(request.program);
         let request = RingRequest { ifindex: 0, program: &program, promiscuous: false, ..*request };
         let opened = place.place.inside(|| open_shared(&request, count))?;
@@ -75,8 +75,8 @@ impl OpenRing {
         }
     }
 
-    /// Opens rings for the interface with this name, `count` of them that share its packets; none if the place has not
-    /// that interface.
+    /// Opens rings for the interface with this name: `count` rings that share its packets. No rings if the place lacks
+    /// the interface.
     pub(super) fn of_named(
         at: usize,
         place: &OpenPlace,
@@ -106,23 +106,23 @@ impl OpenRing {
             .collect())
     }
 
-    /// The same, read by a thread from now on.
+    /// Lets a thread read the ring from now on.
     pub(super) fn on_thread(self, pace: Pacing, late_ns: u64) -> Result<OpenRing, std::io::Error> {
         Ok(OpenRing { ring: self.ring.on_thread(pace, late_ns)?, quiet_ns: 0, ..self })
     }
 
-    /// Number of the interface, if it is one.
+    /// Number of the interface, if the ring belongs to one.
     pub(super) fn ifindex(&self) -> Option<u32> {
         self.iface.as_ref().map(|iface| iface.index)
     }
 
-    /// A sentence for the start, if the interface is down.
+    /// A note for the start, if the interface is down.
     pub(super) fn caveat(&self) -> Option<String> {
         let iface = self.iface.as_ref().filter(|iface| iface.health == Health::Down && self.speaks)?;
         Some(format!("{} is down: it is captured once it is up", escaped(&iface.name)))
     }
 
-    /// Asks for stamps of this clock; returns a sentence where it cannot be had.
+    /// Requests time stamps of this clock; returns a sentence if it is unavailable.
     pub(super) fn stamp_by(&mut self, clock: StampClock) -> Option<String> {
         if let Some(successor) = &mut self.successor {
             successor.stamp_by(clock);
@@ -138,7 +138,7 @@ impl OpenRing {
         })
     }
 
-    /// Looks how the interface fares, binds anew to one that has its name now, and says what has changed.
+    /// Checks the state of the interface, binds to a new interface of its name, and reports changes.
     pub(super) fn look(&mut self, place: &OpenPlace, say: &dyn Fn(&str)) {
         // A pending error would end each wait at once.
         while self.ring.take_error().is_some() {}
@@ -170,7 +170,7 @@ impl OpenRing {
         }
         let Some(link) = place.links.named(&iface.name) else { return };
         if let Err(error) = self.ring.bind(link.index, self.promiscuous, &mut self.successor) {
-            // Each says it: a ring that is not bound lacks its part of the packets.
+            // Every ring reports this: a ring that is not bound misses its part of the packets.
             return say(&error);
         }
         tell(&format!("{} is there again", escaped(&iface.name)));
@@ -189,7 +189,7 @@ impl OpenRing {
     }
 }
 
-/// Opens `count` rings. Several share the packets by flow: none lets a packet in before all of them do.
+/// Opens `count` rings. Several rings share the packets by flow: no ring receives packets before all of them do.
 fn open_shared(request: &RingRequest<'_>, count: usize) -> Result<Vec<PacketRing>, sys::SysError> {
     if count <= 1 {
         return Ok(vec![PacketRing::open(request)?]);

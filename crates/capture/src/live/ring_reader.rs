@@ -1,4 +1,4 @@
-//! A ring, wherever it is read: here, or by a thread of its own.
+//! A ring that this thread or a separate thread reads.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -9,7 +9,7 @@ use super::reader_thread::ReaderThread;
 use super::successor::Successor;
 use crate::pace::Pacing;
 
-/// A ring that is read.
+/// A ring and its reader.
 #[derive(Debug)]
 pub(super) enum ReadRing {
     Here(PacketRing),
@@ -17,7 +17,7 @@ pub(super) enum ReadRing {
 }
 
 impl ReadRing {
-    /// Starts a thread that reads the ring from now on; a ring that has one keeps it.
+    /// Starts a thread that reads the ring from now on; a ring with a thread keeps it.
     pub(super) fn on_thread(self, pace: Pacing, late_ns: u64) -> Result<ReadRing, std::io::Error> {
         match self {
             ReadRing::Here(ring) => {
@@ -43,7 +43,7 @@ impl ReadRing {
         }
     }
 
-    /// As [`PacketRing::take_alike`]; `None` for a thread, whose packets lie in memory of their own.
+    /// Like [`PacketRing::take_alike`]; `None` for a thread, whose packets are not in the ring's memory.
     #[inline]
     pub(super) fn take_alike(&mut self, most: u64, each: impl FnMut(usize, &Frame<'_>)) -> Option<AlikeFrames<'_>> {
         match self {
@@ -52,8 +52,8 @@ impl ReadRing {
         }
     }
 
-    /// Up to when no packet can come any more, while there is none: always, for a ring that is read here, whose packets
-    /// are where they came.
+    /// The time up to which no more packets can arrive, while no packet waits. There is no limit for a ring read by
+    /// this thread, whose packets are visible as soon as they arrive.
     pub(super) fn quiet_ns(&mut self) -> u64 {
         match self {
             ReadRing::Here(_) => u64::MAX,
@@ -91,7 +91,7 @@ impl ReadRing {
         }
     }
 
-    /// True unless a thread still reads: its counters are old, and it has packets in hand.
+    /// True unless a thread is still reading: its counters are old, and it holds packets.
     pub(super) fn is_settled(&mut self) -> bool {
         match self {
             ReadRing::Here(_) => true,
@@ -99,12 +99,13 @@ impl ReadRing {
         }
     }
 
-    /// A wait was ended by this ring.
+    /// Call it after this ring ended a wait.
     pub(super) fn woken(&mut self) {
         match self {
             ReadRing::Here(ring) => {
                 if ring.next_ns().is_none() {
-                    // Its interface went down or away, which would wake us for ever; notifications say which.
+                    // Its interface went down or was removed, and the pending error would end every wait; notifications
+                    // report the interface.
                     ring.take_error();
                     ring.keep_early();
                 }
@@ -113,7 +114,7 @@ impl ReadRing {
         }
     }
 
-    /// Takes the error that waits at the socket; a thread does that itself.
+    /// Takes the pending error of the socket; a thread does that itself.
     pub(super) fn take_error(&self) -> Option<Errno> {
         match self {
             ReadRing::Here(ring) => ring.take_error(),
@@ -123,7 +124,7 @@ impl ReadRing {
 
     /// Binds the ring to another interface; the error is a sentence.
     ///
-    /// A ring that shares packets cannot be bound again: `successor` takes its place, once.
+    /// A ring that shares packets cannot be bound again: `successor` replaces it, once.
     pub(super) fn bind(
         &mut self,
         ifindex: u32,

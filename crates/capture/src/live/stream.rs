@@ -24,91 +24,92 @@ use crate::row::{Passes, complete};
 const WHAT: &str = "packets";
 const BACKEND: &str = "packet socket";
 
-/// Bytes of each packet that are captured unless it is said otherwise: with the kernel's header they fill a slot of
-/// 2 KiB.
+/// Default snapshot length: with the kernel's header it fills a slot of 2 KiB.
 pub const SNAPLEN: u32 = 1918;
-/// No packet is longer: what tcpdump takes at most.
+/// Maximum snapshot length, the same as in tcpdump.
 pub const SNAPLEN_MAX: u32 = 262_144;
-/// Longer ones do not get longer slots, which would be mostly empty: the rest of a packet is read from the socket.
+/// Larger snapshot lengths do not get larger slots, which would be mostly empty: the rest of a packet is read from the
+/// socket.
 const SLOT_SNAPLEN_MAX: u32 = 3968;
-/// Bytes of a slot where packets may be longer than one.
+/// Size of a slot if packets may be longer than a slot.
 const SLOT_BYTES: usize = 2048;
-/// The kernel's header of a slot, and where the packet begins in it.
+/// Offset of the packet in a slot, after the kernel's header.
 const SLOT_HEADER: u32 = 128;
-/// Most rows of a batch: then they are written, and stop is asked for.
+/// Maximum number of rows in a batch, after which they are written and `stop` is called.
 const BATCH_MAX: u64 = 1024;
-/// Most packets that are handed out together.
+/// Maximum number of packets that are handed out together.
 const ALIKE_MAX: u64 = 64;
-/// Longest wait without a packet: ten wake-ups a second.
+/// Maximum wait without a packet: ten wake-ups per second.
 const IDLE_MS: i32 = 100;
-/// How often the caller is asked whether the run shall end while packets come.
+/// Interval between two calls of `stop` while packets arrive.
 const TURN_NS: u64 = 20_000_000;
-/// How often counters of 32 bits are read: at ten million packets a second they last for seven minutes.
+/// Interval between two reads of the 32-bit counters: at ten million packets per second they wrap after seven minutes.
 const COUNT_NS: u64 = 10_000_000_000;
-/// How often an unknown interface makes the list be read again at most.
+/// Minimum time between two reads of the interfaces because of an unknown one.
 const RENEW_NS: u64 = 100_000_000;
-/// The clock is read for every so many packets of a batch, a power of two.
+/// The clock is read once per this number of packets in a batch, a power of two.
 const STAMPED: u64 = 16;
-/// The clock is read for every so many packets of a block, which come a thousand at a time: lateness is counted of
-/// those alone, as a reading costs as much as a packet.
+/// The clock is read once per this number of packets in a block, which arrive a thousand at a time: latency is measured
+/// only for these packets, because reading the clock costs as much as a packet.
 const STAMPED_IN_BLOCKS: u64 = 64;
-/// How long packets are held back, before it is looked again whether older ones can come.
+/// How long packets are held back before the next check for older ones.
 const HELD: Duration = Duration::from_micros(200);
-/// Rings that are asked for older packets before one is handed out.
+/// Number of rings that are checked for older packets before one is handed out.
 const LOOKS: usize = 256;
-/// From a packet's stamp until it is in the ring: some µs, unless the kernel is interrupted in between.
+/// Maximum time from a packet's time stamp until it is in the ring: some µs, unless the kernel is interrupted between
+/// them.
 const COPIED_NS: u64 = 1_000_000;
-/// The timer of blocks may be late by a tick of the kernel's clock (before Linux 6.18).
+/// The block timer may be late by one tick of the kernel's clock (before Linux 6.18).
 const TICK_MS: u64 = 10;
-/// Longest time at the end in which packets are taken that the kernel has counted.
+/// Maximum time at the end to receive packets that the kernel has counted.
 const END_NS: u64 = 500_000_000;
 
-/// A file that ends a wait for packets as well.
+/// A further file that ends a wait for packets.
 #[derive(Clone, Copy)]
 pub struct WakeUp<'h> {
-    /// It is waited for until something can be read.
+    /// The file; a wait ends when it becomes readable.
     pub file: BorrowedFd<'h>,
-    /// Becomes true when something can be; whoever reads makes it false again.
+    /// Set when the file becomes readable; its reader clears it.
     pub has_come: &'h Cell<bool>,
 }
 
 /// The interfaces, filter and pace of a [`PacketStream`].
 pub struct FollowPackets<'h> {
-    /// Names of interfaces; none for all, those that come later, too.
+    /// Names of interfaces; empty for all, including later ones.
     pub ifaces: Vec<String>,
     /// The namespaces.
     pub places: Vec<CapturePlace>,
-    /// How packets are handed over.
+    /// How packets are delivered.
     pub delivery: Delivery,
-    /// Threads that read each interface, with a ring each; 1: the calling one alone.
+    /// Number of threads and rings per interface; with 1 only the calling thread reads.
     pub threads: usize,
-    /// Number of other namespaces left out for lack of memory, and of those that got smaller rings.
+    /// Number of other namespaces left out for lack of memory, and of namespaces with smaller rings.
     pub shortage: Shortage,
-    /// Bytes of each packet that are captured.
+    /// Maximum number of captured bytes per packet.
     pub snaplen: u32,
-    /// True to see what is for other hosts, too, on interfaces that were named.
+    /// True to also capture packets for other hosts, on named interfaces.
     pub promiscuous: bool,
-    /// The clock that stamps packets, where the interface has it.
+    /// The clock for time stamps, if the interface has it.
     pub clock: StampClock,
-    /// Chooses packets in the kernel, and how much of each is captured; `None`: all.
+    /// Selects packets in the kernel, and how much of each is captured; `None` for all.
     pub program: Option<Vec<Instruction>>,
-    /// Judges packets that the kernel's program lets through; `None`: it decides alone.
+    /// Decides about the packets that the kernel's program lets through; `None` if they all pass.
     pub passes: Option<&'h Passes<'h>>,
     /// Reads the interfaces of a place with their counters.
     pub links: &'h dyn Fn(&CapturePlace) -> Result<Vec<Link>, String>,
-    /// Tells the user what happens to interfaces.
+    /// Reports changes of interfaces to the user.
     pub say: &'h dyn Fn(&str),
-    /// Returns true once the run shall end.
+    /// Returns true to end the run.
     pub stop: &'h dyn Fn() -> bool,
-    /// Returns how often figures were asked for so far: by SIGUSR1, by a clock.
+    /// Returns how often a report was requested so far, by SIGUSR1 or by a timer.
     pub reports: &'h dyn Fn() -> u64,
-    /// A file that ends a wait as well.
+    /// A further file that ends a wait.
     pub wake_up: Option<WakeUp<'h>>,
-    /// Takes the figures once they were asked for.
+    /// Gets a requested report.
     pub on_report: &'h dyn Fn(&CaptureReport),
 }
 
-/// Packets from now on.
+/// The stream of packets from now on.
 pub struct PacketStream<'h> {
     places: Vec<OpenPlace>,
     /// See [`FollowPackets::shortage`].
@@ -117,9 +118,9 @@ pub struct PacketStream<'h> {
     rings: Vec<OpenRing>,
     pace: Pacing,
     passes: Option<&'h Passes<'h>>,
-    /// Packets that did not pass.
+    /// Number of packets that did not pass.
     filtered: u64,
-    /// Instructions of the kernel's program.
+    /// Number of instructions of the kernel's program.
     instructions: usize,
     read_links: ReadLinks<'h>,
     say: &'h dyn Fn(&str),
@@ -128,28 +129,28 @@ pub struct PacketStream<'h> {
     wake_up: Option<WakeUp<'h>>,
     on_report: &'h dyn Fn(&CaptureReport),
     reported: u64,
-    /// Packets of the batch before; it ended because it was full.
+    /// Number of packets in the previous batch, and whether that batch was full.
     handed: u64,
     was_full: bool,
     turn_ns: u64,
     count_ns: u64,
     renew_ns: u64,
     latency: LatencyCounts,
-    /// True if the lateness of each packet is counted.
+    /// True if the latency of every packet is measured.
     measures_all: bool,
-    /// Threads of each interface.
+    /// Number of threads per interface.
     threads: usize,
-    /// So long a packet may be on its way into a ring, in ns.
+    /// Maximum delay between a packet's time stamp and its arrival in a ring, in ns.
     late_ns: u64,
-    /// True if packets are held back: older ones may come from another ring.
+    /// True if packets are held back, because older ones may arrive from another ring.
     is_held: bool,
-    /// Packets whose stamps are of an adapter's clock.
+    /// Number of packets with time stamps of an adapter's clock.
     adapter_stamps: u64,
     snaplen: u32,
-    /// Packets of which the kernel kept less than that.
+    /// Number of packets of which the kernel kept fewer bytes than that.
     truncated: u64,
     info: Vec<u8>,
-    /// The places of the packets that are handed out together; kept for its memory.
+    /// Places of the packets that are handed out together; reused to save allocations.
     frame_places: Vec<FramePlace>,
 }
 
@@ -162,7 +163,7 @@ struct Taken<'t> {
     link: Option<&'t KnownLink>,
 }
 
-/// How many packets are handed out together.
+/// Whether packets are handed out one by one or together.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Together {
     One,
@@ -170,7 +171,7 @@ enum Together {
 }
 
 impl<'h> PacketStream<'h> {
-    /// Opens the rings: packets from now on are in them. Needs CAP_NET_RAW.
+    /// Opens the rings, which receive packets from now on. Needs CAP_NET_RAW.
     pub fn open(follow: FollowPackets<'h>) -> Result<PacketStream<'h>, SourceError> {
         let FollowPackets { ifaces, places, delivery, snaplen, promiscuous, threads, .. } = follow;
         let (places, mut unopened) = open_places(places, follow.links)?;
@@ -224,8 +225,8 @@ impl<'h> PacketStream<'h> {
         })
     }
 
-    /// Starts the threads that read, if there are to be any. To be called once rights were given up: they have none
-    /// either.
+    /// Starts the reading threads, if more than one is requested. Call it after privileges were dropped, so that the
+    /// threads do not have them.
     pub fn start_threads(&mut self) -> Result<(), SourceError> {
         if self.threads <= 1 {
             return Ok(());
@@ -238,7 +239,7 @@ impl<'h> PacketStream<'h> {
         Ok(())
     }
 
-    /// The figures so far.
+    /// The report so far.
     pub fn report(&mut self) -> CaptureReport {
         let mut report = CaptureReport {
             latency: self.latency.clone(),
@@ -261,7 +262,7 @@ impl<'h> PacketStream<'h> {
         report
     }
 
-    /// Does what is to be done now and then. True if the run shall end.
+    /// Does periodic work. True if the run must end.
     fn turn(&mut self, now_ns: u64) -> bool {
         if now_ns.saturating_sub(self.turn_ns) < TURN_NS {
             return false;
@@ -281,7 +282,7 @@ impl<'h> PacketStream<'h> {
         (self.stop)()
     }
 
-    /// Looks at interfaces where something has changed.
+    /// Reads the interfaces again if something has changed.
     fn hear_of_links(&mut self) {
         for (at, place) in self.places.iter_mut().enumerate() {
             let has_changed = place.events.as_mut().is_some_and(|events| events.have_come());
@@ -322,7 +323,7 @@ impl<'h> PacketStream<'h> {
         let mut files: Vec<_> =
             self.rings.iter().map(|ring| ring.ring.as_fd()).chain(events.map(|events| events.as_fd())).collect();
         let wake_at = files.len();
-        // Not while it waits to be read: each wait would end at once.
+        // Excluded while it is readable: otherwise each wait would end at once.
         files.extend(self.wake_up.filter(|wake_up| !wake_up.has_come.get()).map(|wake_up| wake_up.file));
         let mut ready = Vec::new();
         wait_any(&files, IDLE_MS, &mut ready)?;
@@ -332,7 +333,7 @@ impl<'h> PacketStream<'h> {
                 continue;
             }
             let Some(ring) = self.rings.get_mut(at) else {
-                // An interface has changed.
+                // An interface changed.
                 self.turn_ns = 0;
                 continue;
             };
@@ -341,7 +342,7 @@ impl<'h> PacketStream<'h> {
         Ok(())
     }
 
-    /// Hands out the packets that are there, those of several rings in the order of their stamps.
+    /// Hands out the available packets, merged across rings in the order of their time stamps.
     #[inline]
     fn hand_out(&mut self, together: Together, take: &mut impl FnMut(&Taken<'_>) -> Next) -> Next {
         let PacketStream { places, rings, read_links, renew_ns, latency, handed, is_held, frame_places, .. } = self;
@@ -350,7 +351,7 @@ impl<'h> PacketStream<'h> {
         let stamped = if measures_all { STAMPED } else { STAMPED_IN_BLOCKS };
         let mut hand = |first: &Frame<'_>, memory: &[u8], frames: &[FramePlace], place: &mut OpenPlace| {
             let count = frames.len() as u64;
-            // The one among them that the clock is read for, if it is one of them.
+            // Index of the packet for which the clock is read, if it is among them.
             let due = nth.wrapping_neg() & (stamped - 1);
             let is_stamped = due < count;
             nth += count;
@@ -359,7 +360,7 @@ impl<'h> PacketStream<'h> {
             }
             let looked_at = frames.get(if is_stamped { due as usize } else { 0 });
             if first.status.has(FrameStatus::STAMPED_BY_ADAPTER) {
-                // Its clock is not the host's.
+                // Its clock differs from the host's.
                 *adapter_stamps += count;
             } else if let Some(frame) = looked_at.filter(|_| is_stamped || measures_all) {
                 latency.add(now_ns.saturating_sub(frame.time_ns));
@@ -414,7 +415,7 @@ impl<'h> PacketStream<'h> {
         next
     }
 
-    /// Lets no further packet in and hands out those that are there.
+    /// Stops receiving and hands out the available packets.
     fn finish(&mut self, together: Together, take: &mut impl FnMut(&Taken<'_>) -> Next) -> Result<(), SysError> {
         for ring in &self.rings {
             ring.ring.reject_all()?;
@@ -425,13 +426,13 @@ impl<'h> PacketStream<'h> {
                 return Ok(());
             }
             let is_all = self.rings.iter_mut().all(OpenRing::count);
-            // What threads have in hand comes, however much it is.
+            // Packets held by threads are handed out regardless of their number.
             let may_come = self.threads > 1 && self.handed > 0;
             if is_all || !may_come && clock::monotonic_ns().saturating_sub(begin_ns) > END_NS {
                 return Ok(());
             }
             if self.handed == 0 {
-                // Packets that are just being copied, or in a block that is not full.
+                // Some packets are still being copied, or in a block that is not full.
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
@@ -443,7 +444,7 @@ impl<'h> PacketStream<'h> {
         take: &mut impl FnMut(&Taken<'_>) -> Next,
     ) -> Result<StreamState, SourceError> {
         let failed = |error| SourceError { what: WHAT, fault: SourceFault::Io, cause: Box::new(error) };
-        // Before the wait: what was handed out is on its way by now, and what comes next goes out at once.
+        // Before the wait, because the consumer has the rows by now; the next packet is then handed out at once.
         let mut is_over = self.turn(clock::monotonic_ns());
         if !is_over {
             self.wait().map_err(failed)?;
@@ -463,13 +464,13 @@ impl<'h> PacketStream<'h> {
         Ok(StreamState::Open)
     }
 
-    /// True if packets are judged here, by what is in their headers: [`PacketStream::next_captured`] does not.
+    /// True if packets are filtered here by their headers; [`PacketStream::next_captured`] does not do that.
     pub fn is_judging(&self) -> bool {
         self.passes.is_some()
     }
 
-    /// As `next`, but hands packets out as they lie in the ring, those that are alike together: a few ns each, where a
-    /// row costs a few dozen.
+    /// Like `next`, but hands out packets as they are in the ring, similar ones together: a few ns each, while a row
+    /// costs a few dozen.
     pub fn next_captured(
         &mut self,
         each: &mut impl FnMut(&CapturedFrames<'_>) -> Next,
@@ -492,19 +493,19 @@ impl<'h> PacketStream<'h> {
     }
 }
 
-/// Count of the packets that have fewer bytes than were asked for.
+/// Number of packets with fewer bytes than requested.
 #[inline]
 fn cut(frames: &[FramePlace], snaplen: u32) -> u64 {
     frames.iter().filter(|frame| frame.captured < frame.len.min(snaplen) as usize).count() as u64
 }
 
-/// The place of a packet whose bytes begin at `at`.
+/// The place of a packet whose bytes start at `at`.
 #[inline]
 fn place_of(at: usize, frame: &Frame<'_>) -> FramePlace {
     FramePlace { at, captured: frame.bytes.len(), len: frame.len, time_ns: frame.time_ns }
 }
 
-/// The form of the rings, and how to wait for packets in them.
+/// The type of the rings, and how to wait for packets in them.
 fn form(delivery: Delivery, snaplen: u32) -> (RingKind, Pacing) {
     let exact = (snaplen + SLOT_HEADER).next_power_of_two() as usize;
     match delivery {
@@ -518,10 +519,10 @@ fn form(delivery: Delivery, snaplen: u32) -> (RingKind, Pacing) {
 
 /// The ring whose next packet is the oldest.
 enum Oldest {
-    /// No ring has any.
+    /// All rings are empty.
     None,
     At(usize),
-    /// A ring that has none may bring an older one.
+    /// An empty ring may still deliver an older packet.
     NotKnown,
 }
 
@@ -537,12 +538,12 @@ fn first(rings: &mut [OpenRing]) -> Oldest {
         if is_open(other) {
             return Oldest::NotKnown;
         }
-        // Another one may be open, or a packet has come.
+        // Another ring may be open, or a packet has arrived.
     }
     Oldest::NotKnown
 }
 
-/// So long a packet may be on its way into a ring of this form after it was stamped.
+/// Maximum delay between a packet's time stamp and its arrival in a ring of this type.
 fn late_ns(kind: RingKind) -> u64 {
     match kind {
         RingKind::Slots { .. } => COPIED_NS,
@@ -550,7 +551,7 @@ fn late_ns(kind: RingKind) -> u64 {
     }
 }
 
-/// Reads the interfaces of a place that an unknown one sends from: it is new.
+/// Reads the interfaces of a place again after a packet of an unknown one, which must be new.
 #[cold]
 fn renew_unknown(place: &mut OpenPlace, read: ReadLinks<'_>, last_ns: &mut u64) {
     let now_ns = clock::monotonic_ns();
@@ -582,8 +583,7 @@ fn row<'r>(frame: &Frame<'r>, netns_id: u64, link: Option<&'r KnownLink>) -> Cap
     }
 }
 
-/// Other namespaces in which netwren could not open something, and the first reason. It captures them in part or not at
-/// all.
+/// Number of other namespaces with an error, and the first reason. They are captured in part or not at all.
 #[derive(Default)]
 struct Unopened {
     count: u64,
@@ -644,7 +644,7 @@ fn open_rings(
     Ok(rings)
 }
 
-/// Names of interfaces that an error tells.
+/// Maximum number of interface names in an error.
 const NAMES_MAX: usize = 20;
 
 fn refused(error: SysError) -> SourceError {

@@ -1,14 +1,14 @@
-//! A ring that takes the place of one whose interface has gone, among those that share packets by threads.
+//! A ring that replaces one whose interface was removed, if threads share the packets.
 //!
-//! The kernel refuses to bind a socket again that is in a group (PACKET_FANOUT), and a run that has given up its rights
-//! opens no other. So one is opened beside each at the start, without a ring: it costs a descriptor. Its ring is made
-//! once the interface is there again; these share the packets by CPU, without a group, and can be bound as often as
-//! interfaces come.
+//! The kernel refuses to bind a socket again that is in a group (PACKET_FANOUT), and a run that has dropped its
+//! privileges cannot open another. So a spare socket without a ring is opened along with each ring at the start, at the
+//! cost of a descriptor. Its ring is created when the interface is back; these rings share the packets by CPU, without
+//! a group, and can be bound whenever the interface comes back.
 
 use sys::SysError;
 use sys::packet_ring::{Instruction, PacketRing, PacketSocket, RingKind, RingRequest, StampClock, of_some_cpus};
 
-/// A socket for later.
+/// A spare socket.
 #[derive(Debug)]
 pub(super) struct Successor {
     place: Option<Readied>,
@@ -19,16 +19,16 @@ pub(super) struct Successor {
     clock: StampClock,
 }
 
-/// How far it is.
+/// Its state.
 #[derive(Debug)]
 enum Readied {
     Socket(PacketSocket),
-    /// It could not be bound: the interface had gone once more.
+    /// A ring that could not be bound, because the interface was removed once more.
     Ring(PacketRing),
 }
 
 impl Successor {
-    /// Opens the socket of the ring with number `which` of `of`, in the calling thread's network namespace. Needs
+    /// Opens the spare socket of ring number `which` of `of`, in the calling thread's network namespace. Needs
     /// CAP_NET_RAW.
     pub(super) fn open(request: &RingRequest<'_>, which: u32, of: u32) -> Result<Successor, SysError> {
         Ok(Successor {
@@ -41,12 +41,12 @@ impl Successor {
         })
     }
 
-    /// Asks for stamps of this clock, should the interface make them.
+    /// Requests time stamps of this clock, if the interface makes them.
     pub(super) fn stamp_by(&mut self, clock: StampClock) {
         self.clock = clock;
     }
 
-    /// The ring, bound to this interface; `None` if it was handed out before. Needs no right.
+    /// The ring, bound to this interface; `None` if it was handed out before. Needs no privilege.
     pub(super) fn ring(&mut self, ifindex: u32) -> Result<Option<PacketRing>, SysError> {
         let ring = match self.place.take() {
             None => return Ok(None),
@@ -60,7 +60,7 @@ impl Successor {
                     promiscuous: false,
                     ignore_outgoing: self.ignore_outgoing,
                 })?;
-                // Without an interface the driver is not asked, which would take a right.
+                // Without an interface the driver is not asked, which would need a privilege.
                 let _ = ring.stamp_by(self.clock, None);
                 ring
             }

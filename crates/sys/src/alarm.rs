@@ -1,4 +1,4 @@
-//! A timer that one thread sets and another one waits for: who sets it wakes nobody.
+//! A timer that one thread sets while another thread waits for it. Setting it does not wake the waiting thread.
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use crate::syscall::{call, retried};
 pub struct Alarm(Fd);
 
 impl Alarm {
-    /// One that is not set.
+    /// A timer that is not set.
     pub fn new() -> Result<Alarm, SysError> {
         // SAFETY: timerfd_create takes two integers.
         let make = || unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) }.into();
         let fd = call("timerfd_create", make).map_err(|errno| SysError::new("timerfd_create", "timer", errno))?;
-        // SAFETY: the kernel just made this descriptor, and nobody else has it.
+        // SAFETY: the kernel just made this descriptor, and no other code has it.
         Ok(Alarm(unsafe { Fd::take(fd) }))
     }
 
-    /// Goes off once, after so long, in place of whatever was set before; with no time at all it does not go off. One
-    /// system call.
+    /// Sets the timer to expire once, `after` this time, and cancels the previous setting. A duration of zero only
+    /// cancels. One system call.
     pub fn set(&self, after: Duration) {
         let value = libc::timespec {
             tv_sec: after.as_secs().try_into().unwrap_or(libc::time_t::MAX),
@@ -29,13 +29,13 @@ impl Alarm {
         };
         let once = libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
         let (fd, from) = (self.0.as_raw_fd(), &raw const once);
-        // SAFETY: `from` points to an itimerspec that is ours; the old setting is not asked for.
+        // SAFETY: `from` points to an itimerspec that is ours; the old setting is not requested.
         let set = || unsafe { libc::timerfd_settime(fd, 0, from, std::ptr::null_mut()) }.into();
-        // It fails for wrong arguments only.
+        // It fails only for invalid arguments.
         let _ = call("timerfd_settime", set);
     }
 
-    /// Waits until it has gone off since this returned last.
+    /// Waits until the timer has expired since this function last returned.
     pub fn wait(&self) {
         let mut times = [0u8; 8];
         let (fd, to) = (self.0.as_raw_fd(), times.as_mut_ptr().cast());

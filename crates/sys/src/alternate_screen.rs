@@ -1,18 +1,18 @@
-//! The alternate screen of the terminal that standard output is, and the way back from it, whatever ends the process.
+//! The terminal's alternate screen on standard output, and leaving it however the process ends.
 //!
-//! [`enter`] shows it, [`leave`] brings the normal one back. While it is shown, the signals that end or stop a process
-//! at once (SIGTSTP, SIGQUIT, SIGABRT, the second SIGINT) and a panic leave it first; a process that goes on after a
-//! stop shows it again. While it is shown and standard input is a terminal in the foreground ([`has_keys`]), keys are
-//! read as they are pressed and not echoed; leaving it restores the terminal's mode. Only SIGKILL leaves a terminal on
-//! the alternate screen and without echo.
+//! [`enter`] shows the alternate screen, [`leave`] returns to the normal screen. While it is shown, the signals that
+//! end or stop a process immediately (SIGTSTP, SIGQUIT, SIGABRT, the second SIGINT) and a panic leave it first; a
+//! process that continues after a stop shows it again. While it is shown and standard input is a terminal in the
+//! foreground ([`has_keys`]), keys are read as they are pressed and not echoed; leaving the screen restores the
+//! terminal's mode. Only SIGKILL leaves a terminal on the alternate screen and without echo.
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Mutex, Once, OnceLock, PoisonError};
 
 use crate::out::{Out, OutError};
 
-// The terminal is one for the whole process, and signal handlers must find it.
+// The terminal exists once per process, and signal handlers must find it.
 static SHOWN: AtomicBool = AtomicBool::new(false);
-/// True if what stands on the screen is not what was drawn last.
+/// True if the screen no longer shows what was drawn last.
 static STALE: AtomicBool = AtomicBool::new(false);
 /// Mode of the terminal on standard input before keys were read.
 static USUAL_MODE: OnceLock<libc::termios> = OnceLock::new();
@@ -21,18 +21,18 @@ static KEYS_ARE_GONE: AtomicBool = AtomicBool::new(false);
 static LOOKED_NS: AtomicU64 = AtomicU64::new(0);
 /// Interval between checks for keys while rows are read.
 const LOOK_NS: u64 = 50_000_000;
-/// Messages for stderr that wait for the normal screen.
+/// Messages for stderr that are held until the normal screen is back.
 static HELD: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
-/// The alternate screen (its cells are erased, the cursor of the normal one is kept) without a cursor.
+/// Shows the alternate screen without a cursor: erases its cells and saves the cursor of the normal screen.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J";
-/// The attributes that text has by default, the cursor, the normal screen.
+/// Restores the default text attributes, the cursor and the normal screen.
 const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
-/// Bytes of messages that are held; the first ones say what began to go wrong.
+/// Maximum number of bytes of held messages; the first messages are kept, because they show how a problem began.
 const HELD_MAX: usize = 16 << 10;
 
-/// Shows the alternate screen; see the module for what leaves it, once [`catch_stops`](crate::signal::catch_stops) was
-/// called.
+/// Shows the alternate screen; the module's comment lists what leaves it, once
+/// [`catch_stops`](crate::signal::catch_stops) has been called.
 pub fn enter() -> Result<(), OutError> {
     static HOOKED: Once = Once::new();
     HOOKED.call_once(|| {
@@ -51,7 +51,7 @@ pub fn enter() -> Result<(), OutError> {
     Ok(())
 }
 
-/// True if pressing `q` ends the run: the screen is shown, and keys are read.
+/// True if pressing `q` ends the run: the screen is shown and keys are read.
 pub fn has_keys() -> bool {
     is_shown() && USUAL_MODE.get().is_some() && !KEYS_ARE_GONE.load(SeqCst)
 }
@@ -61,7 +61,7 @@ pub(crate) fn forget_keys() {
     KEYS_ARE_GONE.store(true, SeqCst);
 }
 
-/// True if `q` was pressed since the last call. Checks at most once in 50 ms.
+/// True if `q` was pressed since the last call. Checks at most once every 50 ms.
 pub fn take_quit() -> bool {
     if !has_keys() {
         return false;
@@ -90,7 +90,7 @@ pub(crate) fn take_key() -> bool {
     keys.get(..count).unwrap_or_default().iter().any(|key| matches!(key, b'q' | b'Q'))
 }
 
-/// Returns the mode of standard input, if it is a terminal and this process may read from it.
+/// The terminal mode of standard input, if it is a terminal and this process may read from it.
 fn terminal_mode() -> Option<libc::termios> {
     // SAFETY: termios holds integers, for which all-zero bits are valid; both calls take a number, and tcgetattr also
     // takes a live, exclusively borrowed termios.
@@ -101,7 +101,8 @@ fn terminal_mode() -> Option<libc::termios> {
     }
 }
 
-/// Makes keys arrive as they are pressed. Signal handlers may call it: one system call. Works only in the foreground.
+/// Makes keys readable as soon as they are pressed. Callable from signal handlers: one system call. Works only in the
+/// foreground.
 fn read_keys() {
     let Some(mut mode) = USUAL_MODE.get().copied() else { return };
     mode.c_lflag &= !(libc::ICANON | libc::ECHO);
@@ -115,11 +116,11 @@ fn set_mode(mode: &libc::termios) {
     unsafe { libc::tcsetattr(libc::STDIN_FILENO, libc::TCSANOW, mode) };
 }
 
-/// Brings the normal screen back, then prints the messages that waited for it. Without effect if it is shown already.
+/// Returns to the normal screen, then prints the held messages. Does nothing if the normal screen is already shown.
 pub fn leave() {
     leave_at_once();
     let held = std::mem::take(&mut *HELD.lock().unwrap_or_else(PoisonError::into_inner));
-    // A closed stderr is nobody's loss.
+    // Nothing is lost if stderr is closed.
     let _ = Out::stderr().write_all(&held);
 }
 
@@ -128,17 +129,18 @@ pub fn is_shown() -> bool {
     SHOWN.load(SeqCst)
 }
 
-/// True if [`take_stale`] would be.
+/// True if [`take_stale`] would return true.
 pub fn is_stale() -> bool {
     STALE.load(SeqCst)
 }
 
-/// True once after the screen was shown again, or its size has changed: all of it must be drawn.
+/// True once after the screen was shown again or its size changed: all of it must be redrawn.
 pub fn take_stale() -> bool {
     STALE.swap(false, SeqCst)
 }
 
-/// Keeps a message for stderr until the normal screen is back; false if that is shown, or too much waits.
+/// Holds a message for stderr until the normal screen is back; false if the normal screen is shown or the buffer is
+/// full.
 pub fn hold(message: &[u8]) -> bool {
     let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
     let is_held = is_shown() && held.len() + message.len() <= HELD_MAX;
@@ -148,12 +150,13 @@ pub fn hold(message: &[u8]) -> bool {
     is_held
 }
 
-/// The screen has another size. For signal handlers.
+/// Records that the screen size changed. For signal handlers.
 pub(crate) fn set_stale() {
     STALE.store(true, SeqCst);
 }
 
-/// Restores the normal screen and the terminal's mode; true if it was shown. For signal handlers: two system calls.
+/// Restores the normal screen and the terminal's mode; returns true if the alternate screen was shown. For signal
+/// handlers: two system calls.
 pub(crate) fn leave_at_once() -> bool {
     let was_shown = SHOWN.swap(false, SeqCst);
     if was_shown {
@@ -172,6 +175,6 @@ pub(crate) fn enter_again() {
 }
 
 fn put(sequence: &[u8]) {
-    // SAFETY: the bytes are live; write is async-signal-safe. A terminal that has gone needs nothing.
+    // SAFETY: the bytes are live; write is async-signal-safe. An error is ignored because the terminal is then closed.
     unsafe { libc::write(libc::STDOUT_FILENO, sequence.as_ptr().cast(), sequence.len()) };
 }

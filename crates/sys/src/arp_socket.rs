@@ -1,4 +1,4 @@
-//! Messages of ARP that come in: a packet socket for that protocol alone, so that no other packet costs anything.
+//! A packet socket that receives ARP messages only, so that other packets have no cost.
 use std::mem::size_of;
 
 use crate::errno::{Errno, SysError};
@@ -11,51 +11,52 @@ use crate::syscall::call;
 const ETH_P_ARP: u16 = 0x0806;
 const WHAT: &str = "packet socket for ARP";
 
-/// Bytes of a message for IPv4 over Ethernet (RFC 826).
+/// Size of an ARP message for IPv4 over Ethernet in bytes (RFC 826).
 const MESSAGE: usize = 28;
-/// Where in it: kind of protocol, lengths of both addresses, the sender's hardware address, the sender's address.
+/// Offsets in a message: protocol type, lengths of both addresses, the sender's hardware address, the sender's
+/// address.
 const PROTOCOL_AT: u32 = 2;
 const LENGTHS_AT: u32 = 4;
 const SENDER_HARDWARE_AT: usize = 8;
 const SENDER_AT: u32 = 14;
-/// IPv4; six and four bytes.
+/// The protocol type of IPv4; address lengths of six and four bytes.
 const IPV4: u32 = 0x0800;
 const LENGTHS: u32 = 0x0604;
 
-/// `BPF_LD | BPF_H | BPF_ABS`, the same of words, `BPF_JMP | BPF_JEQ | BPF_K`, `BPF_RET | BPF_K`
+/// `BPF_LD | BPF_H | BPF_ABS`, `BPF_LD | BPF_W | BPF_ABS`, `BPF_JMP | BPF_JEQ | BPF_K`, `BPF_RET | BPF_K`
 const LOAD_HALF: u16 = 0x28;
 const LOAD_WORD: u16 = 0x20;
 const JUMP_EQUAL: u16 = 0x15;
 const RETURN: u16 = 0x06;
 
-/// Addresses that a filter can have at most: two instructions each, beside eight.
+/// Maximum number of addresses in a filter: each takes two instructions, in addition to eight others.
 pub const ARP_ADDRESSES_MAX: usize = (PROGRAM_MAX - 8) / 2;
 
-/// A message of ARP.
+/// The sender of an ARP message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArpSender {
-    /// The interface that it came in by.
+    /// The interface on which the message arrived.
     pub ifindex: u32,
-    /// The hardware address of its sender, as the message has it.
+    /// The sender's hardware address in the message.
     pub hardware: [u8; 6],
-    /// The IPv4 address of its sender.
+    /// The sender's IPv4 address.
     pub addr: [u8; 4],
 }
 
-/// A socket that receives messages of ARP from senders with some addresses.
+/// A socket that receives ARP messages from a set of sender addresses.
 #[derive(Debug)]
 pub struct ArpSocket {
     fd: Fd,
 }
 
 impl ArpSocket {
-    /// Receives in the calling thread's network namespace, from all of its interfaces, messages whose sender has one of
-    /// `senders`, of which there are at most [`ARP_ADDRESSES_MAX`]. Needs CAP_NET_RAW.
+    /// Opens a socket in the calling thread's network namespace. It receives, from all interfaces, messages whose
+    /// sender has one of the addresses in `senders`, at most [`ARP_ADDRESSES_MAX`]. Needs CAP_NET_RAW.
     ///
-    /// Only messages of ARP cost: some 50 ns each, and 1 ns for each address.
+    /// Only ARP messages have a cost: about 50 ns each, plus 1 ns per address.
     pub fn open(senders: &[[u8; 4]]) -> Result<ArpSocket, SysError> {
-        // Protocol 0: nothing is received before the filter is there. What this host sends is not seen by sockets of
-        // one protocol.
+        // Protocol 0: nothing is received until the filter is attached. Sockets for a single protocol do not see
+        // packets that this host sends.
         let fd = open(AF_PACKET, SOCK_DGRAM, 0).map_err(|error| SysError::new("socket", WHAT, error.errno))?;
         attach_filter(&fd, &program(senders))?;
         let mut address = [0; 20];
@@ -65,22 +66,22 @@ impl ArpSocket {
         Ok(ArpSocket { fd })
     }
 
-    /// The next message that has come; `None` if there is none now. Never waits.
+    /// The next message that has arrived; `None` if there is none. Does not wait.
     pub fn receive(&self) -> Result<Option<ArpSender>, SysError> {
         let mut message = [0u8; MESSAGE];
-        // `struct sockaddr_ll`: family u16, protocol u16, ifindex s32, and 12 bytes more.
+        // `struct sockaddr_ll`: family u16, protocol u16, ifindex s32, and 12 more bytes.
         let mut from = [0u8; 20];
         let mut from_size = size_of::<[u8; 20]>() as libc::socklen_t;
         let (to, to_size, source) = (message.as_mut_ptr().cast(), MESSAGE, from.as_mut_ptr().cast());
         let received = call("recvfrom", || {
-            // SAFETY: the pointers are to live arrays of the sizes that are given, which the kernel writes to for the
-            // time of the call; `from_size` is ours.
+            // SAFETY: the pointers are to live arrays of the given sizes, to which the kernel writes only during the
+            // call; `from_size` is ours.
             let bytes =
                 unsafe { libc::recvfrom(self.fd.raw(), to, to_size, libc::MSG_DONTWAIT, source, &raw mut from_size) };
             bytes as i64
         });
         match received {
-            // The filter lets no shorter one through.
+            // The filter rejects shorter messages.
             Ok(_) => {}
             Err(Errno::AGAIN) => return Ok(None),
             Err(errno) => return Err(SysError::new("recvfrom", WHAT, errno)),
@@ -94,10 +95,10 @@ impl ArpSocket {
     }
 }
 
-/// Messages for IPv4 over Ethernet whose sender has one of these addresses.
+/// A filter for ARP messages for IPv4 over Ethernet whose sender has one of these addresses.
 fn program(senders: &[[u8; 4]]) -> Vec<Instruction> {
     let plain = |code, k| Instruction { code, jump_true: 0, jump_false: 0, k };
-    // Past an instruction that refuses where it is equal.
+    // Returns 0 (reject) unless the loaded value equals `k`.
     let only = |k| [Instruction { code: JUMP_EQUAL, jump_true: 1, jump_false: 0, k }, plain(RETURN, 0)];
     let mut program = vec![plain(LOAD_HALF, PROTOCOL_AT)];
     program.extend(only(IPV4));

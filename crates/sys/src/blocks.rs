@@ -1,4 +1,4 @@
-//! Streams of blocks of bytes.
+//! Streams of byte blocks.
 use crate::errno::SysError;
 
 /// A stream of blocks: receive buffers of a netlink socket, pieces of a file.

@@ -1,34 +1,34 @@
-//! What this process may do: its effective capabilities and user.
+//! The rights of this process: its effective capabilities and user.
 use crate::errno::{Errno, SysError};
 use crate::syscall::call;
 
-/// The capabilities that a feature of ours can need (include/uapi/linux/capability.h).
+/// The capabilities that netwren's features can need (include/uapi/linux/capability.h).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Cap {
-    /// Read and write other users' files. No feature needs it by itself: it is kept where a target's folder is somebody
-    /// else's.
+    /// Read and write other users' files. No feature needs it as such: it is kept if a target's folder belongs to
+    /// another user.
     DacOverride = 1,
-    /// Read other users' files and directories, /proc/PID/fd included.
+    /// Read other users' files and directories, including /proc/PID/fd.
     DacReadSearch = 2,
-    /// Sysctls, netfilter, marks of sockets.
+    /// Sysctls, netfilter, socket marks.
     NetAdmin = 12,
     /// Raw and packet sockets.
     NetRaw = 13,
-    /// Look into other processes.
+    /// Inspect other processes.
     SysPtrace = 19,
     /// Enter namespaces, mount, and much more.
     SysAdmin = 21,
-    /// Read the kernel log, see kernel addresses.
+    /// Read the kernel log and see kernel addresses.
     Syslog = 34,
-    /// Tracing programs.
+    /// Load tracing programs.
     Perfmon = 38,
     /// Load BPF programs.
     Bpf = 39,
 }
 
 impl Cap {
-    /// Those that features need, in order of their number.
+    /// The capabilities that features need, in numerical order.
     pub const ALL: [Cap; 8] = [
         Cap::DacReadSearch,
         Cap::NetAdmin,
@@ -40,7 +40,7 @@ impl Cap {
         Cap::Bpf,
     ];
 
-    /// `CAP_NET_ADMIN`-like name.
+    /// Name such as `CAP_NET_ADMIN`.
     pub fn name(self) -> &'static str {
         match self {
             Cap::DacOverride => "CAP_DAC_OVERRIDE",
@@ -61,29 +61,30 @@ impl Cap {
 pub struct CapSet(pub u64);
 
 impl CapSet {
-    /// The set of these.
+    /// The set of these capabilities.
     pub fn of(caps: &[Cap]) -> CapSet {
         CapSet(caps.iter().fold(0, |set, cap| set | 1 << *cap as u8))
     }
 
-    /// True if `cap` is in it.
+    /// True if the set contains `cap`.
     pub fn has(self, cap: Cap) -> bool {
         self.0 & (1 << cap as u8) != 0
     }
 
-    /// True if it is enough to load tracing programs: CAP_BPF and CAP_PERFMON, or what stood for both before Linux 5.8.
+    /// True if the set permits loading tracing programs: CAP_BPF and CAP_PERFMON, or CAP_SYS_ADMIN, which was required
+    /// before Linux 5.8.
     pub fn may_trace(self) -> bool {
         self.has(Cap::SysAdmin) || (self.has(Cap::Bpf) && self.has(Cap::Perfmon))
     }
 }
 
-/// The capabilities in force for the calling thread. One system call.
+/// The effective capabilities of the calling thread. One system call.
 pub fn effective() -> Result<CapSet, SysError> {
     Ok(CapSet(read().map_err(|errno| SysError::new("capget", "own capabilities", errno))?.effective))
 }
 
-/// Drops every capability of the calling thread, for good: the permitted set too, and with it the ambient one. One
-/// system call.
+/// Drops every capability of the calling thread permanently, including the permitted set and with it the ambient set.
+/// One system call.
 pub fn drop_all() -> Result<(), SysError> {
     write(Sets::default()).map_err(|errno| SysError::new("capset", "own capabilities", errno))
 }
@@ -100,8 +101,8 @@ pub fn egid() -> u32 {
     unsafe { libc::getegid() }
 }
 
-/// True if the kernel gave this program more rights at its start than the caller has: a set-user-id or set-group-id
-/// file, file capabilities, a change of domain by a security module (AT_SECURE). Free.
+/// True if the kernel gave this program more rights than its caller has: a set-user-id or set-group-id file, file
+/// capabilities, or a domain transition by a security module (AT_SECURE). No cost.
 pub fn has_more_than_its_caller() -> bool {
     // SAFETY: getauxval reads the process's own auxiliary vector; an unknown type gives 0.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
@@ -124,7 +125,7 @@ struct Word {
     inheritable: u32,
 }
 
-/// The three sets of a thread.
+/// The capability sets of a thread.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Sets {
     pub(crate) effective: u64,
@@ -146,7 +147,7 @@ pub(crate) fn read() -> Result<Sets, Errno> {
     })
 }
 
-// The masks cut on purpose: a set is kept as two 32-bit words.
+// The truncation by the masks is intended: a set is stored as two 32-bit words.
 #[allow(clippy::cast_possible_truncation)]
 pub(crate) fn write(sets: Sets) -> Result<(), Errno> {
     let mut header = Header { version: VERSION_3, pid: 0 };

@@ -1,4 +1,4 @@
-//! Clocks: monotonic, wall, broken-down local time, RFC 3339 text.
+//! Clocks: monotonic, wall clock, broken-down local time, RFC 3339 text.
 mod jiffies;
 
 use std::ffi::CStr;
@@ -6,23 +6,23 @@ use std::fmt;
 
 pub use jiffies::jiffies_per_second;
 
-/// Nanoseconds of CLOCK_MONOTONIC. No system call where the vDSO works.
+/// Nanoseconds of CLOCK_MONOTONIC. No system call if the vDSO works.
 pub fn monotonic_ns() -> u64 {
     nanoseconds(read(libc::CLOCK_MONOTONIC))
 }
 
-/// Nanoseconds of CLOCK_BOOTTIME, which start times of processes are counted in. No system call where the vDSO works.
+/// Nanoseconds of CLOCK_BOOTTIME, the clock of process start times. No system call if the vDSO works.
 pub fn boottime_ns() -> u64 {
     nanoseconds(read(libc::CLOCK_BOOTTIME))
 }
 
-/// Nanoseconds of CPU that the calling thread has used. One system call.
+/// CPU time of the calling thread in nanoseconds. One system call.
 pub fn thread_cpu_ns() -> u64 {
     nanoseconds(read(libc::CLOCK_THREAD_CPUTIME_ID))
 }
 
-/// Nanoseconds that international atomic time is ahead of the wall clock: whole seconds, 37 s where a time service has
-/// told the kernel, else 0. No system call where the vDSO works.
+/// Nanoseconds by which international atomic time is ahead of the wall clock: whole seconds, 37 s if a time service
+/// has set the kernel's offset, otherwise 0. No system call if the vDSO works.
 pub fn tai_offset_ns() -> u64 {
     const SECOND: u64 = 1_000_000_000;
     let ahead = nanoseconds(read(libc::CLOCK_TAI)).saturating_sub(wall_ns());
@@ -34,7 +34,7 @@ fn nanoseconds(time: WallTime) -> u64 {
     u64::try_from(time.seconds).unwrap_or(0).saturating_mul(1_000_000_000).saturating_add(time.nanos.into())
 }
 
-/// A moment on the wall clock.
+/// A point in time of the wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct WallTime {
     /// Seconds since 1970-01-01 00:00 UTC.
@@ -43,12 +43,12 @@ pub struct WallTime {
     pub nanos: u32,
 }
 
-/// The wall clock now.
+/// The current wall clock time.
 pub fn wall() -> WallTime {
     read(libc::CLOCK_REALTIME)
 }
 
-/// Nanoseconds of the wall clock since 1970.
+/// Wall clock nanoseconds since 1970.
 pub fn wall_ns() -> u64 {
     wall().since_1970_ns()
 }
@@ -65,7 +65,7 @@ impl WallTime {
     }
 }
 
-/// Shows a moment as RFC 3339 in UTC with nanoseconds (`{:.3}` for milliseconds, `{:.0}` for whole seconds).
+/// Displays a point in time as RFC 3339 in UTC with nanoseconds (`{:.3}` for milliseconds, `{:.0}` for whole seconds).
 #[derive(Debug, Clone, Copy)]
 pub struct Rfc3339(WallTime);
 
@@ -85,8 +85,8 @@ impl fmt::Display for Rfc3339 {
     }
 }
 
-/// Days since 1970-01-01 as year, month, day. Years begin in March here, so that the leap day
-/// is the last of its year and months have a regular length pattern (153 days in five months).
+/// Days since 1970-01-01 as year, month, day. The computation uses years that begin in March, so that the leap day is
+/// the last of its year and months have a regular length pattern (153 days in five months).
 fn civil(days: i64) -> (i64, i64, i64) {
     let from_era = days + 719_468; // days since 0000-03-01
     let era = from_era.div_euclid(146_097);
@@ -99,7 +99,7 @@ fn civil(days: i64) -> (i64, i64, i64) {
     (era * 400 + year_of_era + i64::from(month <= 2), month, day)
 }
 
-/// Local time (TZ), broken down.
+/// Broken-down local time (TZ).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocalTime {
     /// Year, e.g. 2026.
@@ -114,7 +114,7 @@ pub struct LocalTime {
     pub minute: u8,
     /// 0 to 60.
     pub second: u8,
-    /// 0 = Sunday.
+    /// 0 is Sunday.
     pub weekday: u8,
     /// Seconds east of UTC.
     pub utc_offset_s: i32,
@@ -129,7 +129,7 @@ fn broken_down(seconds: i64) -> Option<libc::tm> {
     done.then_some(tm)
 }
 
-/// Longest text of [`format_local`].
+/// Maximum length of a text of [`format_local`].
 const FORMATTED_MAX: usize = 4096;
 
 /// Local time of `seconds` since 1970 in a format of strftime(3); `None` if the text is longer than 4,095 bytes, or
@@ -137,7 +137,7 @@ const FORMATTED_MAX: usize = 4096;
 pub fn format_local(format: &CStr, seconds: i64) -> Option<Vec<u8>> {
     let tm = broken_down(seconds)?;
     let mut text = vec![0_u8; FORMATTED_MAX];
-    // SAFETY: `text` has as many bytes as are said; `format` and `tm` are live.
+    // SAFETY: `text` has the stated length; `format` and `tm` are live.
     let length = unsafe { libc::strftime(text.as_mut_ptr().cast(), text.len(), format.as_ptr(), &raw const tm) };
     text.truncate(length);
     (length > 0 || format.is_empty()).then_some(text)
@@ -161,8 +161,8 @@ pub fn local_time(seconds: i64) -> Option<LocalTime> {
 
 fn read(clock: libc::clockid_t) -> WallTime {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a live timespec for the kernel to fill. The clocks used here always
-    // exist; if the call failed, `time` would stay zero.
+    // SAFETY: `time` is a live timespec for the kernel to fill. The clocks used here always exist; if the call failed,
+    // `time` would stay zero.
     unsafe { libc::clock_gettime(clock, &mut time) };
     // time_t and long are 32 bits wide on some targets.
     #[allow(clippy::useless_conversion)]

@@ -1,5 +1,5 @@
-//! What the kernel knows of a TCP connection: how much the other end has not acknowledged, and how much it takes.
-//! Sending and receiving without waiting.
+//! The state of a TCP connection in the kernel: how much the other end has not acknowledged, and how much it accepts.
+//! Non-blocking sending and receiving.
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
@@ -10,11 +10,12 @@ use crate::errno::Errno;
 use crate::socket;
 use crate::syscall::{call, length};
 
-/// Offsets in struct tcp_info (include/uapi/linux/tcp.h): `tcpi_bytes_acked`, since 4.1, `tcpi_snd_wnd`, since 5.4.
+/// Offsets in struct tcp_info (include/uapi/linux/tcp.h): `tcpi_bytes_acked` (since 4.1) and `tcpi_snd_wnd` (since
+/// 5.4).
 const BYTES_ACKED: usize = 120;
 const SND_WND: usize = 228;
 
-/// Bytes that were written and that the other end's kernel has not acknowledged (SIOCOUTQ, tcp(7)). One system call.
+/// Number of written bytes that the other end's kernel has not acknowledged (SIOCOUTQ, tcp(7)). One system call.
 pub fn unacknowledged(connection: BorrowedFd<'_>) -> Result<u64, Errno> {
     let mut bytes: libc::c_int = 0;
     let to = &raw mut bytes;
@@ -23,22 +24,23 @@ pub fn unacknowledged(connection: BorrowedFd<'_>) -> Result<u64, Errno> {
     Ok(u64::try_from(bytes).unwrap_or(0))
 }
 
-/// How far the other end of a connection is, at one moment.
+/// The progress of a connection's other end at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PeerProgress {
-    /// Bytes that its kernel has acknowledged since the connection began.
+    /// Bytes that its kernel has acknowledged since the connection was opened.
     pub acknowledged: u64,
-    /// The receive window that it has announced, in bytes.
+    /// The receive window that it announced, in bytes.
     pub window: u32,
 }
 
-/// How far the other end is; nothing on kernels before 5.4. Also of a connection that was reset. One system call.
+/// The progress of the other end; an error on kernels before 5.4. Also works for a connection that was reset. One
+/// system call.
 pub fn peer_progress(connection: BorrowedFd<'_>) -> Result<PeerProgress, Errno> {
     let mut info = [0u8; SND_WND + 4];
     let (to, mut size) = (info.as_mut_ptr().cast(), info.len() as libc::socklen_t);
     let (level, option) = (libc::IPPROTO_TCP, libc::TCP_INFO);
     let fd = connection.as_raw_fd();
-    // SAFETY: `to` points to `size` bytes that are ours; the kernel writes no more and tells how many in `size`.
+    // SAFETY: `to` points to `size` bytes that are ours; the kernel writes no more and stores their number in `size`.
     call("getsockopt", || unsafe { libc::getsockopt(fd, level, option, to, &raw mut size).into() })?;
     if (size as usize) < info.len() {
         return Ok(PeerProgress::default());
@@ -76,8 +78,8 @@ pub fn connect_unix(path: &Path, patience: Duration) -> Result<UnixStream, Errno
     Ok(OwnedFd::from(connection).into())
 }
 
-/// Sends what goes without waiting, also where the socket waits by itself; how many bytes that was. A connection that
-/// has ended is an error and no signal. One system call.
+/// Sends as much as possible without waiting, even on a blocking socket; returns the number of bytes. A closed
+/// connection is an error and raises no signal. One system call.
 pub fn send_now(connection: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
     let (fd, from, size) = (connection.as_raw_fd(), bytes.as_ptr().cast(), bytes.len());
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
@@ -86,8 +88,8 @@ pub fn send_now(connection: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno
     Ok(length(sent, size))
 }
 
-/// Receives what is there, also where the socket waits by itself; 0 once the other end has ended the connection. One
-/// system call.
+/// Receives the available bytes without waiting, even on a blocking socket; 0 after the other end has closed the
+/// connection. One system call.
 pub fn receive_now(connection: BorrowedFd<'_>, into: &mut [u8]) -> Result<usize, Errno> {
     let (fd, to, size) = (connection.as_raw_fd(), into.as_mut_ptr().cast(), into.len());
     // SAFETY: `to` points to `size` exclusively borrowed bytes; the kernel writes no more.
@@ -95,7 +97,7 @@ pub fn receive_now(connection: BorrowedFd<'_>, into: &mut [u8]) -> Result<usize,
     Ok(length(received, size))
 }
 
-/// Ends the connection if the other end acknowledges nothing for so long (TCP_USER_TIMEOUT).
+/// Ends the connection if the other end acknowledges nothing for this time (TCP_USER_TIMEOUT).
 pub fn set_user_timeout(connection: BorrowedFd<'_>, ms: u32) -> Result<(), Errno> {
     let bytes = ms.to_ne_bytes();
     let (from, size) = (bytes.as_ptr().cast(), bytes.len() as libc::socklen_t);
@@ -132,7 +134,7 @@ mod tests {
         let waiting = unacknowledged(sender.as_fd()).unwrap();
         assert!(waiting > 0 && waiting < written, "{waiting} of {written}");
         let acknowledged = peer_progress(sender.as_fd()).unwrap().acknowledged;
-        // The SYN counts as a byte.
+        // The SYN counts as one byte.
         assert!((written - waiting..=written + 1).contains(&acknowledged), "{acknowledged} of {written}");
         assert_eq!(unacknowledged(std::fs::File::open("/dev/null").unwrap().as_fd()), Err(Errno(libc::ENOTTY)));
     }

@@ -1,7 +1,7 @@
-//! What the run itself cost: system calls made through this crate, bytes read, CPU, memory.
+//! The cost of the run itself: system calls made through this crate, bytes read, CPU time, memory.
 //!
-//! Calls made by the standard library (starting up, `std::fs`) are not seen here; everything on
-//! the way from the kernel to a row is.
+//! Calls made by the standard library (startup, `std::fs`) are not counted; all calls on the path from the kernel to a
+//! row are.
 use std::path::Path;
 
 use crate::clock;
@@ -9,7 +9,7 @@ use crate::errno::{Errno, SysError};
 use crate::fs;
 use crate::syscall::{self, call};
 
-/// What this process has used so far.
+/// The resources that this process has used so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cost {
     /// System calls made through this crate.
@@ -20,15 +20,15 @@ pub struct Cost {
     pub user_us: u64,
     /// CPU time in the kernel, µs.
     pub system_us: u64,
-    /// Largest resident memory so far, KiB, as getrusage tells it: a process starts with what its parent had when it
-    /// called exec. What is this program's own tells [`peak_kib`].
+    /// Peak resident memory so far in KiB, from getrusage: a process starts with the memory that its parent had when
+    /// it called exec. [`peak_kib`] returns the peak of this program alone.
     pub rss_max_kib: u64,
-    /// Monotonic clock when this was taken, ns; the time between the two after [`Cost::since`].
+    /// Monotonic clock when this was measured, in ns; after [`Cost::since`] the time between the two measurements.
     pub at_ns: u64,
 }
 
 impl Cost {
-    /// What was used between `earlier` and `self`; the peak memory stays that of `self`.
+    /// The resources used between `earlier` and `self`; the peak memory is that of `self`.
     pub fn since(&self, earlier: &Cost) -> Cost {
         Cost {
             syscalls: self.syscalls.saturating_sub(earlier.syscalls),
@@ -41,7 +41,7 @@ impl Cost {
     }
 }
 
-/// Takes stock: one getrusage, one clock read.
+/// Measures the cost so far: one getrusage call, one clock reading.
 pub fn so_far() -> Cost {
     // SAFETY: rusage is a plain struct of integers, for which all bits zero is a value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -52,8 +52,8 @@ pub fn so_far() -> Cost {
     cost
 }
 
-/// Largest resident memory of this program since its exec, KiB (`VmHWM`); `None` where /proc does not tell. One file
-/// read.
+/// Peak resident memory of this program since its exec, KiB (`VmHWM`); `None` if /proc does not report it. Reads one
+/// file.
 pub fn peak_kib() -> Option<u64> {
     let mut text = Vec::new();
     fs::read_file(Path::new("/proc/self/status"), &mut text).ok()?;
@@ -61,8 +61,8 @@ pub fn peak_kib() -> Option<u64> {
     std::str::from_utf8(line).ok()?.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
-/// Waits for the end of the child `pid` and takes stock of it: its status as wait(2) gives it, and its CPU and
-/// memory. For benches; system calls and bytes of another process are not known.
+/// Waits for the child `pid` to end and returns its status as wait(2) reports it, with its CPU time and memory. For
+/// benches; the system calls and bytes of another process are unknown.
 pub fn reap(pid: u32) -> Result<(i32, Cost), SysError> {
     // SAFETY: as in `so_far`.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -89,7 +89,7 @@ fn of_usage(usage: &libc::rusage) -> Cost {
     }
 }
 
-/// System calls made through this crate so far. Free.
+/// System calls made through this crate so far. No cost.
 pub fn syscalls() -> u64 {
     syscall::calls()
 }
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_child_is_reaped_with_its_cost() {
-        // `reap` is the wait that is missed here.
+        // `reap` performs the wait that the lint misses here.
         #[allow(clippy::zombie_processes)]
         let child = std::process::Command::new("true").spawn().unwrap();
         let (status, cost) = reap(child.id()).unwrap();

@@ -1,12 +1,12 @@
-//! CRC-32C (Castagnoli), by the processor's own instructions where it has them: 16 or 8 bytes a cycle instead of 1.
+//! CRC-32C (Castagnoli), with processor instructions if available: 16 or 8 bytes per cycle instead of 1.
 //!
-//! - SSE 4.2 has an instruction for it that takes 8 bytes and three cycles, but one can begin each cycle: three parts
-//!   of the bytes are summed at once, and their sums put together by a table.
-//! - AVX-512 multiplies polynomials, eight at a time. A sum is the remainder of a division, and a remainder does not
-//!   change when the first bytes are replaced by their product with a power of x that stands for their distance from
-//!   the end: 256 bytes at a time are so folded into the next 256, and the last 64 are left to the instruction above.
+//! - SSE 4.2 has an instruction for it that takes 8 bytes and three cycles, but one can start in each cycle: three
+//!   parts of the bytes are summed concurrently, and their sums are combined with a table.
+//! - AVX-512 multiplies polynomials, eight at a time. A sum is the remainder of a division, and the remainder does not
+//!   change if the first bytes are replaced by their product with a power of x that represents their distance from the
+//!   end. This folds 256 bytes at a time into the next 256, and the instruction above handles the last 64.
 //!
-//! For what is written all the time: the checksum of the tape (CRC-32) has no instruction on x86.
+//! It is meant for data that is written continuously: the checksum of the tape (CRC-32) has no instruction on x86.
 
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 const TABLES: [[u32; 256]; 8] = tables();
@@ -38,13 +38,13 @@ const fn tables() -> [[u32; 256]; 8] {
     tables
 }
 
-/// Bytes of each of three parts that are summed at once.
+/// Size in bytes of each of the three parts that are summed concurrently.
 const LANE: usize = 1024;
-/// What [`LANE`] zero bytes make of a sum, for each byte of the sum.
+/// The effect of [`LANE`] zero bytes on a sum, for each byte of the sum.
 const LANES: [[u32; 256]; 4] = lanes();
 
 const fn lanes() -> [[u32; 256]; 4] {
-    // Of each bit apart: the sum of several is that of the single ones.
+    // The effect on each single bit: the sum of several bits is the sum of the single effects.
     let mut of_bit = [0u32; 32];
     let mut bit = 0;
     while bit < 32 {
@@ -71,26 +71,26 @@ const fn lanes() -> [[u32; 256]; 4] {
     lanes
 }
 
-/// The sum `crc` behind [`LANE`] zero bytes.
+/// The sum after appending [`LANE`] zero bytes to the bytes with sum `crc`.
 #[inline]
 fn behind_zeros(crc: u32) -> u32 {
     let [a, b, c, d] = crc.to_le_bytes().map(usize::from);
     LANES[0][a] ^ LANES[1][b] ^ LANES[2][c] ^ LANES[3][d]
 }
 
-/// Bytes that are folded at once.
+/// Number of bytes that are folded at once.
 const BLOCK: usize = 256;
-/// Factors that move 16 bytes on by a block, and by the 64 bytes of a register.
+/// Factors that move 16 bytes forward by a block, and by the 64 bytes of a register.
 const BY_BLOCK: [u64; 2] = factors(8 * BLOCK as u32);
 const BY_REGISTER: [u64; 2] = factors(512);
 
-/// Factors of the two halves of 16 bytes that move them on by `bits`. The first half stands 64 bits before the second;
-/// in both a product of reflected polynomials lies 33 bits off.
+/// Factors that move the two halves of 16 bytes forward by `bits`. The first half is 64 bits before the second; in
+/// both, a product of reflected polynomials is shifted by 33 bits.
 const fn factors(bits: u32) -> [u64; 2] {
     [power_of_x(bits + 64 - 33), power_of_x(bits - 33)]
 }
 
-/// The remainder of x to the power of `n`, its highest power in the lowest bit.
+/// The remainder of x to the power of `n`, with its highest power in the lowest bit.
 const fn power_of_x(n: u32) -> u64 {
     let (mut remainder, mut at) = (1u32 << 31, 0);
     while at < n {
@@ -100,24 +100,24 @@ const fn power_of_x(n: u32) -> u64 {
     remainder as u64
 }
 
-/// The checksum of `bytes` behind those whose checksum is `before` (0 for none).
+/// The checksum after appending `bytes` to data with checksum `before` (0 for no data).
 pub fn crc32c(before: u32, bytes: &[u8]) -> u32 {
     #[cfg(target_arch = "x86_64")]
     if bytes.len() >= 2 * BLOCK && can_fold() {
         let (blocks, rest) = bytes.split_at(bytes.len() / BLOCK * BLOCK);
-        // SAFETY: the processor has what it needs, as the line above has asked it.
+        // SAFETY: the line above has checked that the processor has the required instructions.
         let sum = unsafe { by_folding(before, blocks) };
         return crc32c(sum, rest);
     }
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("sse4.2") {
-        // SAFETY: the processor has SSE 4.2, as the line above has asked it.
+        // SAFETY: the line above has checked that the processor has SSE 4.2.
         return unsafe { by_instruction(before, bytes) };
     }
     by_table(before, bytes)
 }
 
-/// True if the processor has what [`by_folding`] needs.
+/// True if the processor has the instructions for [`by_folding`].
 #[cfg(target_arch = "x86_64")]
 fn can_fold() -> bool {
     std::arch::is_x86_feature_detected!("vpclmulqdq")
@@ -125,7 +125,7 @@ fn can_fold() -> bool {
         && std::arch::is_x86_feature_detected!("sse4.2")
 }
 
-/// The sum of whole blocks, one or more. In assembler, because the intrinsics came with Rust 1.89.
+/// The sum of one or more whole blocks. Written in assembly, because the intrinsics are stable only since Rust 1.89.
 ///
 /// # Safety
 /// The processor has SSE 4.2, AVX-512F and VPCLMULQDQ.
@@ -135,15 +135,15 @@ fn can_fold() -> bool {
 unsafe fn by_folding(before: u32, blocks: &[u8]) -> u32 {
     let mut folded = [0u8; 64];
     let more = blocks.len() / BLOCK - 1;
-    // SAFETY: it reads `more + 1` blocks from the beginning of `blocks`, which are as many as there are, two times 16
-    // bytes of factors, and writes 64 bytes into `folded`. The registers are named, the stack is not used.
+    // SAFETY: it reads `more + 1` blocks from the beginning of `blocks`, which has that many, and two times 16 bytes
+    // of factors, and writes 64 bytes into `folded`. The registers are named, the stack is not used.
     unsafe {
         std::arch::asm!(
             "vmovdqu64 zmm0, [{at}]",
             "vmovdqu64 zmm1, [{at} + 64]",
             "vmovdqu64 zmm2, [{at} + 128]",
             "vmovdqu64 zmm3, [{at} + 192]",
-            // The sum of what was before belongs to the first four bytes.
+            // The previous sum is added to the first four bytes.
             "vmovd xmm4, {sum:e}",
             "vpxorq zmm0, zmm0, zmm4",
             "vbroadcasti32x4 zmm8, [{by_block}]",
@@ -159,14 +159,14 @@ unsafe fn by_folding(before: u32, blocks: &[u8]) -> u32 {
             "vpclmulqdq zmm1, zmm1, zmm8, 0x11",
             "vpclmulqdq zmm2, zmm2, zmm8, 0x11",
             "vpclmulqdq zmm3, zmm3, zmm8, 0x11",
-            // 0x96: the exclusive or of all three.
+            // 0x96: the exclusive or of all three operands.
             "vpternlogq zmm0, zmm4, [{at}], 0x96",
             "vpternlogq zmm1, zmm5, [{at} + 64], 0x96",
             "vpternlogq zmm2, zmm6, [{at} + 128], 0x96",
             "vpternlogq zmm3, zmm7, [{at} + 192], 0x96",
             "dec {more}",
             "jnz 2b",
-            // The four registers into the last of them.
+            // Fold the four registers into the last of them.
             "3:",
             "vbroadcasti32x4 zmm8, [{by_register}]",
             "vpclmulqdq zmm4, zmm0, zmm8, 0x00",
@@ -190,7 +190,7 @@ unsafe fn by_folding(before: u32, blocks: &[u8]) -> u32 {
             out("xmm5") _, out("xmm6") _, out("xmm7") _, out("xmm8") _,
             options(nostack),
         );
-        // The sum of what was before is in there: nothing is before these.
+        // The previous sum is already included, so this sum starts from the beginning.
         by_instruction(!0, &folded)
     }
 }
@@ -222,7 +222,7 @@ unsafe fn by_instruction(before: u32, bytes: &[u8]) -> u32 {
     let mut eights = threes.remainder().chunks_exact(8);
     for eight in &mut eights {
         let word = word(eight);
-        // SAFETY: the caller vouches for SSE 4.2; the instruction touches registers only.
+        // SAFETY: the caller guarantees SSE 4.2; the instruction accesses registers only.
         crc = unsafe { _mm_crc32_u64(crc, word) };
     }
     let mut crc = crc as u32;
@@ -233,7 +233,7 @@ unsafe fn by_instruction(before: u32, bytes: &[u8]) -> u32 {
     !crc
 }
 
-// All table indices are masked to a byte, so they cannot leave the 256 entries.
+// All table indexes are masked to a byte, so they cannot exceed the 256 entries.
 fn by_table(before: u32, bytes: &[u8]) -> u32 {
     let mut crc = !before;
     let mut eights = bytes.chunks_exact(8);
@@ -255,17 +255,17 @@ fn by_table(before: u32, bytes: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    /// By all the ways that this processor knows.
+    /// The sums computed with all methods that this processor supports.
     fn all_ways(before: u32, bytes: &[u8]) -> Vec<u32> {
         let mut sums = vec![crc32c(before, bytes), by_table(before, bytes)];
         #[cfg(target_arch = "x86_64")]
         {
             if std::arch::is_x86_feature_detected!("sse4.2") {
-                // SAFETY: the line above has asked for it.
+                // SAFETY: the line above has checked for it.
                 sums.push(unsafe { by_instruction(before, bytes) });
             }
             if can_fold() && !bytes.is_empty() && bytes.chunks_exact(BLOCK).remainder().is_empty() {
-                // SAFETY: the line above has asked for all.
+                // SAFETY: the line above has checked for all of them.
                 sums.push(unsafe { by_folding(before, bytes) });
             }
         }

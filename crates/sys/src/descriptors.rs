@@ -1,4 +1,4 @@
-//! Messages with open files in them (SCM_RIGHTS, unix(7)).
+//! Messages that carry open files (SCM_RIGHTS, unix(7)).
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -7,12 +7,12 @@ use crate::errno::Errno;
 use crate::fd::Fd;
 use crate::syscall::{call, length, retried};
 
-/// Most files in one message; the kernel takes 253 (SCM_MAX_FD).
+/// Maximum number of files in one message; the kernel accepts 253 (SCM_MAX_FD).
 pub const FILES_MAX: usize = 64;
-/// Eight-byte words for one control message with so many files: a header of 16 bytes and 4 bytes each.
+/// Number of eight-byte words for a control message with that many files: a header of 16 bytes and 4 bytes per file.
 const CONTROL_WORDS: usize = (16 + 4 * FILES_MAX) / 8;
 
-/// Sends bytes with files over a socket, to `address` (a sockaddr) unless that is empty. At most [`FILES_MAX`] files.
+/// Sends bytes and at most [`FILES_MAX`] files over a socket, to `address` (a sockaddr) unless it is empty.
 pub(crate) fn send_with(
     socket: &impl AsFd,
     address: &[u8],
@@ -39,8 +39,8 @@ pub(crate) fn send_with(
         // SAFETY: both only compute lengths; FILES_MAX files fit into `control`.
         let (space, whole) = unsafe { (libc::CMSG_SPACE(size as u32), libc::CMSG_LEN(size as u32)) };
         header.msg_controllen = space as _;
-        // SAFETY: `header` has `space` bytes of control messages, all ours: the first one's head and `size` bytes
-        // behind it lie within, as CMSG_SPACE says.
+        // SAFETY: `header` has `space` bytes of control messages, all ours: the first one's head and the `size` bytes
+        // after it lie within, as CMSG_SPACE guarantees.
         unsafe {
             let first = libc::CMSG_FIRSTHDR(&raw const header);
             (*first).cmsg_level = libc::SOL_SOCKET;
@@ -55,12 +55,12 @@ pub(crate) fn send_with(
     if length(sent, bytes.len()) == bytes.len() { Ok(()) } else { Err(Errno::MSGSIZE) }
 }
 
-/// Sends bytes with files over a connection; `bytes` are at least one.
+/// Sends bytes and files over a connection; `bytes` must not be empty.
 pub fn send_files(connection: &UnixStream, bytes: &[u8], files: &[BorrowedFd<'_>]) -> Result<(), Errno> {
     send_with(connection, &[], bytes, files)
 }
 
-/// Receives bytes into `into` and appends the files that came with them; returns how many bytes, 0 at the end.
+/// Receives bytes into `into` and appends the files that came with them; returns the number of bytes, 0 at the end.
 pub fn receive_files(connection: &impl AsFd, into: &mut [u8], files: &mut Vec<OwnedFd>) -> Result<usize, Errno> {
     let mut control = [0u64; CONTROL_WORDS];
     // SAFETY: msghdr holds integers and pointers, for which all bits zero is a value.
@@ -85,14 +85,14 @@ pub fn receive_files(connection: &impl AsFd, into: &mut [u8], files: &mut Vec<Ow
 /// # Safety
 /// `header` was filled in by recvmsg, its control messages are alive, and this is called once for it.
 unsafe fn take_files(header: &libc::msghdr, files: &mut Vec<OwnedFd>) {
-    // SAFETY: the caller vouches for the header; the result is null or lies in the control messages.
+    // SAFETY: the caller guarantees the header; the result is null or lies in the control messages.
     let mut next = unsafe { libc::CMSG_FIRSTHDR(header) };
     // SAFETY: as above.
     while let Some(message) = unsafe { next.as_ref() } {
         // SAFETY: only computes a length.
         let head = unsafe { libc::CMSG_LEN(0) } as usize;
         if message.cmsg_level == libc::SOL_SOCKET && message.cmsg_type == libc::SCM_RIGHTS {
-            // glibc has size_t there, musl a shorter one.
+            // glibc uses size_t there, musl a shorter type.
             #[allow(clippy::unnecessary_cast)]
             let count = (message.cmsg_len as usize).saturating_sub(head) / size_of::<i32>();
             // SAFETY: the kernel put `count` descriptors there, which now belong to this process alone.

@@ -1,18 +1,18 @@
-//! Error numbers with their names and words, and the error of one system call.
+//! Error numbers with their names and messages, and the error of one system call.
 //!
-//! Knows nothing of what the caller wanted; whoever asks adds the next step to take.
+//! This module does not know what the caller wanted; the caller adds the next step for the user.
 use std::fmt;
 
-/// An error number as the kernel gives it (positive), or one of ours (negative).
+/// An error number from the kernel (positive), or one of our own (negative).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Errno(pub i32);
 
 impl Errno {
-    /// Operation not permitted: a capability is missing, or seccomp said no.
+    /// Operation not permitted: a capability is missing, or seccomp denied the call.
     pub const PERM: Errno = Errno(libc::EPERM);
-    /// No such file; for sock_diag: no such handler.
+    /// The file does not exist; for sock_diag: the handler does not exist.
     pub const NOENT: Errno = Errno(libc::ENOENT);
-    /// No such process.
+    /// The process does not exist.
     pub const SRCH: Errno = Errno(libc::ESRCH);
     /// Interrupted by a signal.
     pub const INTR: Errno = Errno(libc::EINTR);
@@ -32,9 +32,9 @@ impl Errno {
     pub const BUSY: Errno = Errno(libc::EBUSY);
     /// It exists already.
     pub const EXIST: Errno = Errno(libc::EEXIST);
-    /// No such device.
+    /// The device does not exist.
     pub const NODEV: Errno = Errno(libc::ENODEV);
-    /// Not a directory.
+    /// The path is not a directory.
     pub const NOTDIR: Errno = Errno(libc::ENOTDIR);
     /// Is a directory.
     pub const ISDIR: Errno = Errno(libc::EISDIR);
@@ -42,13 +42,13 @@ impl Errno {
     pub const INVAL: Errno = Errno(libc::EINVAL);
     /// This process has too many open files.
     pub const MFILE: Errno = Errno(libc::EMFILE);
-    /// Not a terminal.
+    /// The file is not a terminal.
     pub const NOTTY: Errno = Errno(libc::ENOTTY);
     /// File larger than a limit.
     pub const FBIG: Errno = Errno(libc::EFBIG);
-    /// No space left on the device.
+    /// The device has no space left.
     pub const NOSPC: Errno = Errno(libc::ENOSPC);
-    /// Broken pipe: the reader has gone.
+    /// Broken pipe: the reader closed its end.
     pub const PIPE: Errno = Errno(libc::EPIPE);
     /// Name too long.
     pub const NAMETOOLONG: Errno = Errno(libc::ENAMETOOLONG);
@@ -66,51 +66,51 @@ impl Errno {
     pub const SOCKTNOSUPPORT: Errno = Errno(libc::ESOCKTNOSUPPORT);
     /// Messages were lost because a socket buffer was full.
     pub const NOBUFS: Errno = Errno(libc::ENOBUFS);
-    /// Too many symbolic links; with O_NOFOLLOW: it is one.
+    /// Too many symbolic links; with O_NOFOLLOW: the path is a symbolic link.
     pub const LOOP: Errno = Errno(libc::ELOOP);
-    /// No such device or address; of a pipe: it has no reader.
+    /// The device or address does not exist; for a pipe: it has no reader.
     pub const NXIO: Errno = Errno(libc::ENXIO);
     /// Connection refused.
     pub const CONNREFUSED: Errno = Errno(libc::ECONNREFUSED);
 
-    /// Ours: a replay was asked for something that the recording does not hold.
+    /// Our own: a replay requested something that the recording does not contain.
     pub const NOT_RECORDED: Errno = Errno(-1);
-    /// Ours: a recording breaks off here (cut or garbled file).
+    /// Our own: the recording ends here because the file is truncated or corrupt.
     pub const RECORDING_BROKEN: Errno = Errno(-2);
 
-    /// The error number the last failed libc call left behind.
+    /// The error number of the last failed libc call.
     pub fn last() -> Errno {
         Errno(std::io::Error::last_os_error().raw_os_error().unwrap_or(0))
     }
 
-    /// `EPERM`-like name, `E?` for a number without one.
+    /// Name such as `EPERM`; `E?` for an unknown number.
     pub fn name(self) -> &'static str {
         self.row().map_or("E?", |row| row.1)
     }
 
-    /// The kernel's words for it: lower case, no full stop.
+    /// The kernel's message: lower case, no full stop.
     pub fn words(self) -> &'static str {
         self.row().map_or("unknown error", |row| row.2)
     }
 
-    /// True if a missing right is the cause (EPERM, EACCES).
+    /// True if the cause is a missing right (EPERM, EACCES).
     pub fn is_denied(self) -> bool {
         self == Errno::PERM || self == Errno::ACCES
     }
 
-    /// True if the kernel says that it does not have what was asked for: a file, a family, a protocol, a system call.
+    /// True if the kernel does not have the requested feature: a file, a family, a protocol, a system call.
     pub fn is_unsupported(self) -> bool {
         const UNSUPPORTED: [Errno; 5] =
             [Errno::NOENT, Errno::OPNOTSUPP, Errno::PROTONOSUPPORT, Errno::AFNOSUPPORT, Errno::NOSYS];
         UNSUPPORTED.contains(&self)
     }
 
-    /// True if the thing is not there (any more): ENOENT, ESRCH, ENODEV.
+    /// True if the object does not exist or no longer exists: ENOENT, ESRCH, ENODEV.
     pub fn is_gone(self) -> bool {
         self == Errno::NOENT || self == Errno::SRCH || self == Errno::NODEV
     }
 
-    // Linear: errors are rare and the table is small.
+    // Linear search: errors are rare and the table is small.
     fn row(self) -> Option<&'static (i32, &'static str, &'static str)> {
         TABLE.iter().find(|row| row.0 == self.0)
     }
@@ -131,31 +131,32 @@ impl fmt::Debug for Errno {
     }
 }
 
-/// A system call that failed: which one, on what, and why.
+/// A failed system call: its name, its object and the cause.
 ///
-/// Shown like ``cannot open /proc/net/tcp: permission denied``.
+/// Displayed as in ``cannot open /proc/net/tcp: permission denied``.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SysError {
     /// Name of the system call (`openat`), or of our own step (`replay`).
     pub call: &'static str,
-    /// What it was applied to, escaped for showing.
+    /// The object of the call, escaped for display.
     pub object: Box<str>,
-    /// Why it failed.
+    /// The cause.
     pub errno: Errno,
 }
 
 impl SysError {
-    /// Keeps a failure; `object` should already be text that is fit to be shown.
+    /// Creates an error; `object` must already be safe to display.
     pub fn new(call: &'static str, object: impl Into<Box<str>>, errno: Errno) -> SysError {
         SysError { call, object: object.into(), errno }
     }
 
-    /// The same for an object named by outside bytes (file names): control bytes and invalid UTF-8 are escaped.
+    /// Creates an error for an object named by outside bytes (file names): control bytes and invalid UTF-8 are
+    /// escaped.
     pub fn on_bytes(call: &'static str, object: &[u8], errno: Errno) -> SysError {
         SysError { call, object: escaped(object), errno }
     }
 
-    // The verb a reader expects for a system call.
+    // The verb that a reader expects for a system call.
     fn verb(&self) -> &'static str {
         match self.call {
             "openat" | "socket" => "open",
@@ -202,7 +203,7 @@ impl fmt::Display for SysError {
 
 impl std::error::Error for SysError {}
 
-/// Outside bytes as text that cannot play tricks on a terminal: `\n`, `\u{..}` and `\xNN` are spelled out.
+/// Escapes outside bytes so that they cannot manipulate a terminal: `\n`, `\u{..}` and `\xNN` are spelled out.
 pub fn escaped(bytes: &[u8]) -> Box<str> {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -220,12 +221,12 @@ pub fn escaped(bytes: &[u8]) -> Box<str> {
     text.into()
 }
 
-// The characters that reorder the text around them.
+// Characters that reorder the text around them.
 fn is_bidi(c: char) -> bool {
     matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Number, name, words. The words are strerror's in lower case, so that a message matches what other tools say.
+/// Number, name, message. The messages are strerror's in lower case, so that they match those of other tools.
 const TABLE: &[(i32, &str, &str)] = &[
     (-1, "NOT_RECORDED", "not in the recording"),
     (-2, "RECORDING_BROKEN", "the recording breaks off here"),

@@ -1,4 +1,4 @@
-//! Whether a device says that it has a link: `ETHTOOL_GLINK`.
+//! The link state that a device reports: `ETHTOOL_GLINK`.
 use std::os::fd::AsRawFd;
 
 use crate::errno::{Errno, SysError};
@@ -13,7 +13,7 @@ struct EthtoolValue {
     data: u32,
 }
 
-/// True if the interface of this name has a link; `None` if its driver does not know links. Needs no privilege; two
+/// True if the interface of this name has a link; `None` if its driver does not report links. Needs no privilege; two
 /// system calls and a socket.
 pub fn has_link(name: &[u8]) -> Result<Option<bool>, SysError> {
     let failed = |errno| SysError::new("ioctl", "ETHTOOL_GLINK", errno);

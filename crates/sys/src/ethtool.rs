@@ -1,4 +1,4 @@
-//! Questions to the drivers of interfaces by ioctl (include/uapi/linux/ethtool.h, net_tstamp.h).
+//! Queries to the drivers of interfaces via ioctl (include/uapi/linux/ethtool.h, net_tstamp.h).
 use std::mem::size_of;
 use std::ptr::NonNull;
 
@@ -16,16 +16,16 @@ const ETHTOOL_GSTRINGS: u32 = 0x1b;
 const ETHTOOL_GSTATS: u32 = 0x1d;
 const ETHTOOL_GSSET_INFO: u32 = 0x37;
 const ETH_SS_STATS: u32 = 1;
-/// Bytes of a statistic's name, zeros behind it.
+/// Size of a statistic's name in bytes, padded with zeros.
 pub const STATISTIC_NAME_BYTES: usize = 32;
 
-/// Statistics of one interface that are read at most: the largest drivers have some thousands (a few for each queue).
+/// Maximum number of statistics read per interface: the largest drivers have some thousands (a few per queue).
 pub const STATISTICS_MAX: usize = 16_384;
 
-/// Bytes of a name with its zero (include/uapi/linux/if.h).
+/// Size of a name in bytes, including its terminating zero (include/uapi/linux/if.h).
 const IFNAMSIZ: usize = 16;
 
-/// `struct ifreq` with a pointer, and the rest of its 40 bytes.
+/// `struct ifreq` with a pointer, padded to its 40 bytes.
 #[repr(C)]
 struct NamedRequest {
     name: [u8; IFNAMSIZ],
@@ -35,10 +35,11 @@ struct NamedRequest {
 
 const _: () = assert!(size_of::<NamedRequest>() == 40 || size_of::<usize>() != 8);
 
-/// Asks the driver of `iface`, an interface of the socket's network namespace.
+/// Queries the driver of `iface`, an interface of the socket's network namespace.
 ///
 /// # Safety
-/// `value` points to live memory, exclusively borrowed, in which the kernel may write all that this command writes.
+/// `value` points to live, exclusively borrowed memory in which the kernel may write everything that this command
+/// writes.
 pub(crate) unsafe fn ask(
     socket: i32,
     command: libc::Ioctl,
@@ -48,18 +49,19 @@ pub(crate) unsafe fn ask(
     let mut request = NamedRequest { name: [0; IFNAMSIZ], value, rest: [0; 2] };
     let place = request.name.get_mut(..iface.len()).filter(|_| iface.len() < IFNAMSIZ);
     place.ok_or(Errno(libc::ENODEV))?.copy_from_slice(iface);
-    // SAFETY: `request` is live for the whole call, of which the kernel reads 40 bytes; the caller vouches for `value`.
+    // SAFETY: `request` is live for the whole call, and the kernel reads 40 bytes of it; the caller guarantees
+    // `value`.
     call("ioctl", || unsafe { libc::ioctl(socket, command, &raw mut request) }.into()).map(|_| ())
 }
 
-/// Memory that the kernel fills with as much as it likes: behind it lies a page that nobody can write.
+/// Memory that the kernel may fill beyond the requested length: it is followed by a page that cannot be written.
 ///
-/// Kernels do not look at how much room they were told: they write as many statistics as the driver has by then, which
-/// may be more than it had at the question before. What would go beyond this memory ends as EFAULT.
+/// Kernels ignore the size of the buffer: they write as many statistics as the driver has at that moment, which may be
+/// more than it had at the previous query. A write beyond this memory fails with EFAULT.
 #[derive(Debug)]
 struct GuardedMemory {
     start: NonNull<u8>,
-    /// Bytes that can be written, and all that are mapped.
+    /// Number of writable bytes, and number of mapped bytes.
     bytes: usize,
     mapped: usize,
 }
@@ -69,7 +71,7 @@ impl GuardedMemory {
         let page = usize::try_from(page_bytes()).map_err(|_| Errno::NOMEM)?;
         let bytes = bytes.div_ceil(page) * page;
         let (mapped, flags) = (bytes + page, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);
-        // SAFETY: a new mapping at a place of the kernel's choice touches no memory of ours.
+        // SAFETY: a new mapping at an address that the kernel chooses overlaps no memory of ours.
         let start =
             call("mmap", || unsafe { libc::mmap(std::ptr::null_mut(), mapped, libc::PROT_NONE, flags, -1, 0) as i64 })?;
         let start = NonNull::new(start as *mut u8).ok_or(Errno::NOMEM)?;
@@ -94,7 +96,7 @@ impl Drop for GuardedMemory {
     }
 }
 
-/// What drivers count by themselves (`ethtool -S`), of the interfaces of one network namespace.
+/// Statistics that drivers keep (`ethtool -S`), for the interfaces of one network namespace.
 #[derive(Debug)]
 pub struct DriverStatistics {
     socket: Fd,
@@ -102,22 +104,23 @@ pub struct DriverStatistics {
 }
 
 impl DriverStatistics {
-    /// Opens a socket in the calling thread's network namespace, and maps 513 KiB that are not used before a driver
+    /// Opens a socket in the calling thread's network namespace, and maps 513 KiB that take no memory until a driver
     /// fills them.
     pub fn open() -> Result<DriverStatistics, SysError> {
         let failed = |errno| SysError::new("socket", "for statistics of drivers", errno);
-        // Not bound: a question to a driver takes no port.
+        // The socket stays unbound: a query to a driver takes no port.
         let socket = socket::open(libc::AF_INET, libc::SOCK_DGRAM, 0).map_err(|error| failed(error.errno))?;
         let memory = GuardedMemory::new(16 + STATISTICS_MAX * STATISTIC_NAME_BYTES).map_err(failed)?;
         Ok(DriverStatistics { socket, memory })
     }
 
-    /// Appends what the driver of `iface` counts to `into`: how many as u32, their names of [`STATISTIC_NAME_BYTES`]
-    /// bytes each, their values as u64 each. Nothing if the driver has no statistics, or the interface has gone.
+    /// Appends the statistics of `iface`'s driver to `into`: their number as u32, their names of
+    /// [`STATISTIC_NAME_BYTES`] bytes each, their values as u64 each. Appends nothing if the driver has no statistics
+    /// or the interface no longer exists.
     ///
-    /// Three ioctls, each under the kernel's lock of all interfaces: about 2 us for a virtual interface; drivers that
-    /// ask their adapter take as long as that takes. Needs no privilege. EAGAIN if the driver got more statistics or
-    /// less meanwhile; E2BIG if they are more than [`STATISTICS_MAX`].
+    /// Takes three ioctls, each under the kernel's lock for all interfaces: about 2 µs for a virtual interface;
+    /// drivers that query their adapter take as long as the adapter does. Needs no privilege. EAGAIN if the number of
+    /// statistics changed in the meantime; E2BIG if it exceeds [`STATISTICS_MAX`].
     pub fn read(&mut self, iface: &[u8], into: &mut Vec<u8>) -> Result<(), SysError> {
         let failed = |errno| SysError::new("ioctl", "statistics of a driver", errno);
         let count = match self.count(iface) {
@@ -130,9 +133,9 @@ impl DriverStatistics {
         }
         let begin = into.len();
         into.extend_from_slice(&count.to_ne_bytes());
-        // `struct ethtool_gstrings`: command, set, number, and then the names.
+        // `struct ethtool_gstrings`: command, set, number, followed by the names.
         let names = self.ask(iface, [ETHTOOL_GSTRINGS, ETH_SS_STATS, count], 2, 12, many * STATISTIC_NAME_BYTES);
-        // `struct ethtool_stats`: command, number, and then the values.
+        // `struct ethtool_stats`: command, number, followed by the values.
         let read = names.map(|names| into.extend_from_slice(names)).and_then(|()| {
             let values = self.ask(iface, [ETHTOOL_GSTATS, count, 0], 1, 8, many * 8);
             values.map(|values| into.extend_from_slice(values))
@@ -143,9 +146,9 @@ impl DriverStatistics {
         })
     }
 
-    /// How many statistics the driver has.
+    /// The number of statistics that the driver has.
     fn count(&mut self, iface: &[u8]) -> Result<u32, Errno> {
-        // `struct ethtool_sset_info`: command, reserved, mask of sets as u64, a number for each set that is there.
+        // `struct ethtool_sset_info`: command, reserved, mask of sets as u64, a number for each set that exists.
         let set = 1 << ETH_SS_STATS;
         let answer = self.ask_with(iface, &[ETHTOOL_GSSET_INFO, 0, set, 0, 0])?;
         let word = |at: usize| answer.get(at * 4..at * 4 + 4).and_then(|word| word.try_into().ok());
@@ -153,8 +156,8 @@ impl DriverStatistics {
         Ok(if is_there & set == 0 { 0 } else { count })
     }
 
-    /// Asks with `words`; `len` bytes of the answer from `at` on. EAGAIN if word `count_at`, the number of what is
-    /// answered, is another one now.
+    /// Sends `words` and returns `len` bytes of the answer from offset `at`. EAGAIN if word `count_at`, the number of
+    /// items in the answer, has changed.
     fn ask(&mut self, iface: &[u8], words: [u32; 3], count_at: usize, at: usize, len: usize) -> Result<&[u8], Errno> {
         let answer = self.ask_with(iface, &words)?;
         let place = count_at * 4..count_at * 4 + 4;
@@ -171,8 +174,8 @@ impl DriverStatistics {
             place.copy_from_slice(&word.to_ne_bytes());
         }
         let value = memory.as_mut_ptr().cast();
-        // SAFETY: `value` is the beginning of the guarded memory, exclusively borrowed: what the kernel writes lies
-        // in it, or fails at the page behind it.
+        // SAFETY: `value` is the beginning of the guarded memory, exclusively borrowed: the kernel writes inside it or
+        // fails at the page after it.
         unsafe { ask(self.socket.raw(), SIOCETHTOOL, iface, value) }?;
         Ok(memory)
     }
@@ -200,7 +203,8 @@ mod tests {
         let (bytes, start) = (memory.bytes, memory.as_mut().as_mut_ptr());
         let read = |into: *mut u8, len: usize| {
             let file = std::fs::File::open("/dev/zero").unwrap();
-            // SAFETY: the kernel writes into the mapping, or not at all: behind it lies the page that nobody can write.
+            // SAFETY: the kernel writes into the mapping or not at all: it is followed by the page that cannot be
+            // written.
             unsafe { libc::read(file.as_raw_fd(), into.cast(), len) }
         };
         assert_eq!(read(start, bytes + 1), isize::try_from(bytes).unwrap(), "no byte more");

@@ -1,8 +1,8 @@
-//! Faults for tests: a table that makes named system calls fail or come short.
+//! Fault injection for tests: a table that makes named system calls fail or transfer fewer bytes.
 //!
-//! Compiled in only with the cargo feature `faults` (and in this crate's own tests); in the product every question to
-//! it is a constant. The table belongs to the thread that fills it, so tests that run side by side do not disturb each
-//! other. A child process gets faults by NETWREN_FAULTS, e.g. `recvmsg:2:1:105,read:0:5:short7` (call:skip:times:errno,
+//! Compiled only with the cargo feature `faults` (and in this crate's own tests); in the product every query of the
+//! table is a constant. The table belongs to the thread that fills it, so concurrent tests do not disturb each other.
+//! A child process gets faults from NETWREN_FAULTS, e.g. `recvmsg:2:1:105,read:0:5:short7` (call:skip:times:errno,
 //! short bytes, or `gives` with a result).
 #[cfg(any(test, feature = "faults"))]
 pub use armed::{Fault, arm, disarm_all};
@@ -13,12 +13,12 @@ mod armed {
 
     use crate::errno::Errno;
 
-    /// What shall happen.
+    /// The effect of a fault.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Fault {
         /// The call fails with this errno, without reaching the kernel.
         Fails(Errno),
-        /// The call may move at most this many bytes.
+        /// The call may transfer at most this many bytes.
         Short(usize),
         /// The call succeeds with this result, without reaching the kernel.
         Gives(i64),
@@ -35,12 +35,12 @@ mod armed {
         static TABLE: RefCell<Vec<Armed>> = RefCell::new(from_environment());
     }
 
-    /// Makes the `times` calls named `call` after the first `skip` ones go wrong, on this thread.
+    /// Makes `times` calls named `call` fail, after skipping the first `skip` calls, on this thread.
     pub fn arm(call: &'static str, skip: u32, times: u32, fault: Fault) {
         TABLE.with_borrow_mut(|table| table.push(Armed { call: call.into(), skip, times, fault }));
     }
 
-    /// Forgets all faults of this thread.
+    /// Removes all faults of this thread.
     pub fn disarm_all() {
         TABLE.with_borrow_mut(Vec::clear);
     }
@@ -74,7 +74,7 @@ mod armed {
         })
     }
 
-    /// The result of a call that shall not reach the kernel; `None` if it shall.
+    /// The result of a call that must not reach the kernel; `None` if the call must be made.
     pub(crate) fn before(call: &'static str) -> Result<Option<i64>, Errno> {
         match take(call, |fault| matches!(fault, Fault::Fails(_) | Fault::Gives(_))) {
             Some(Fault::Fails(errno)) => Err(errno),

@@ -1,4 +1,4 @@
-//! An open file descriptor that closes itself, counted like every other call.
+//! An open file descriptor that closes itself; the close is counted like every other call.
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 use crate::syscall;
@@ -11,11 +11,11 @@ impl Fd {
     /// Takes over a descriptor that a system call just returned.
     ///
     /// # Safety
-    /// `raw` is open and owned by nobody else.
+    /// `raw` is open and has no other owner.
     pub(crate) unsafe fn take(raw: i64) -> Fd {
-        // The kernel's descriptors are ints; the widening to i64 was ours.
+        // The kernel's descriptors are ints; we widened them to i64.
         let raw = raw as RawFd;
-        // SAFETY: the caller vouches that `raw` is open and has no other owner.
+        // SAFETY: the caller guarantees that `raw` is open and has no other owner.
         Fd(Some(unsafe { OwnedFd::from_raw_fd(raw) }))
     }
 

@@ -1,6 +1,6 @@
-//! A directory of our own, held open, and files in it by name: nobody can lead a name elsewhere between two calls.
+//! An open directory of our own, and files in it by name: no other process can redirect a name between two calls.
 //!
-//! No link is followed. Files become the standard library's, for reading and writing at places.
+//! Links are not followed. Files are returned as the standard library's type, for reading and writing at offsets.
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -19,7 +19,7 @@ use crate::syscall::{call, retried};
 pub struct Folder(Fd);
 
 impl Folder {
-    /// Opens the directory at `path`; a link at its end is refused (`ENOTDIR`).
+    /// Opens the directory at `path`; a link as its last component is refused (`ENOTDIR`).
     pub fn open(path: &Path) -> Result<Folder, SysError> {
         let name = path.as_os_str().as_bytes();
         let c_name = CString::new(name).map_err(|_| SysError::on_bytes("openat", name, Errno::INVAL))?;
@@ -37,7 +37,7 @@ impl Folder {
         self.open_as(name.as_ref(), libc::O_RDONLY | libc::O_DIRECTORY, 0).map(Folder)
     }
 
-    /// Makes the directory `name` in it, for its owner alone; true if it was not there.
+    /// Creates the directory `name` in it, accessible only to its owner; true if it did not exist.
     pub fn make_folder(&self, name: impl AsRef<OsStr>) -> Result<bool, SysError> {
         let name = name.as_ref();
         let c_name = c_name(name)?;
@@ -49,12 +49,12 @@ impl Folder {
         }
     }
 
-    /// Makes the file `name`, which must not be there, for its owner alone; it can be read and written.
+    /// Creates the file `name`, which must not exist, accessible only to its owner; it can be read and written.
     pub fn create(&self, name: &str) -> Result<File, SysError> {
         self.open_as(name, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL, 0o600).map(file)
     }
 
-    /// Opens the file `name` for reading and writing; does not wait for whatever it may be.
+    /// Opens the file `name` for reading and writing; does not wait, whatever type of file it is.
     pub fn file(&self, name: &str) -> Result<File, SysError> {
         self.open_as(name, libc::O_RDWR | libc::O_NONBLOCK, 0).map(file)
     }
@@ -88,7 +88,7 @@ impl Folder {
         removed.map(|_| ()).map_err(failed)
     }
 
-    /// Gives the file `name` the name `new_name`, in one step; one that had it before is gone.
+    /// Renames the file `name` to `new_name` in one step; an existing file `new_name` is replaced.
     pub fn rename(&self, name: impl AsRef<OsStr>, new_name: impl AsRef<OsStr>) -> Result<(), SysError> {
         let name = name.as_ref();
         let (from, to) = (c_name(name)?, c_name(new_name.as_ref())?);
@@ -98,7 +98,7 @@ impl Folder {
         renamed.map(|_| ()).map_err(|errno| SysError::on_bytes("renameat", name.as_bytes(), errno))
     }
 
-    /// The names in it, with their kinds; escaped where they are no text. At most `most`.
+    /// The names in it, with their kinds; names that are not UTF-8 are escaped. Returns at most `most` names.
     pub fn names(&self, most: usize) -> Result<Vec<(String, FileKind)>, SysError> {
         let dir = self.folder(".")?;
         let failed = |errno| SysError::new("getdents64", "directory", errno);
@@ -111,18 +111,18 @@ impl Folder {
         Ok(names)
     }
 
-    /// Looks at `name` without following a link.
+    /// The metadata of `name`; does not follow a link.
     pub fn stat_name(&self, name: &OsStr) -> Result<Stat, SysError> {
         let failed = |errno| SysError::on_bytes("fstatat", name.as_bytes(), errno);
         link_stat_at(&self.0, &c_name(name)?).map_err(failed)
     }
 
-    /// What it is, and whose.
+    /// Its type, owner and other metadata.
     pub fn stat(&self) -> Result<Stat, SysError> {
         stat_fd(&self.0).map_err(|errno| SysError::new("fstatat", "directory", errno))
     }
 
-    /// Writes names that were made or removed to the disk.
+    /// Flushes created and removed names to the disk.
     pub fn sync(&self) -> io::Result<()> {
         // SAFETY: fsync takes an integer.
         call("fsync", || unsafe { libc::fsync(self.0.raw()) }.into()).map(|_| ()).map_err(of_errno)
@@ -150,7 +150,8 @@ fn open_raw(dir: libc::c_int, name: &CStr, flags: libc::c_int, mode: libc::mode_
     Ok(unsafe { Fd::take(fd) })
 }
 
-/// Writes `parts` behind one another at byte `at` of a file by one system call; how many bytes it took.
+/// Writes `parts` one after another at offset `at` of a file with one system call; returns the number of bytes
+/// written.
 pub fn write_parts<const N: usize>(file: &File, parts: [&[u8]; N], at: u64) -> io::Result<usize> {
     let mut allowed = fault::shortened("pwritev", parts.iter().map(|part| part.len()).sum());
     let slices = parts.map(|part| {
@@ -165,7 +166,8 @@ pub fn write_parts<const N: usize>(file: &File, parts: [&[u8]; N], at: u64) -> i
     written.map(|bytes| usize::try_from(bytes).unwrap_or(0)).map_err(of_errno)
 }
 
-/// Takes the lock (flock) of an open file without waiting; false if somebody else has it. It ends with the file.
+/// Takes the lock (flock) of an open file without waiting; false if another process has it. Closing the file releases
+/// it.
 pub fn try_lock(file: &File) -> io::Result<bool> {
     let how = libc::LOCK_EX | libc::LOCK_NB;
     // SAFETY: flock takes two integers.

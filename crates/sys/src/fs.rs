@@ -1,7 +1,7 @@
-//! Files and directories, made for reading /proc: names as bytes, buffers reused, nothing allocated per entry.
+//! Files and directories, designed for reading /proc: names as bytes, reused buffers, no allocation per entry.
 //!
-//! The `*_at` functions return a bare [`Errno`]: they run once per process or per descriptor,
-//! where most failures (a process gone, a right missing) are only counted.
+//! The `*_at` functions return a bare [`Errno`]: they run once per process or per descriptor, where most failures (a
+//! process that ended, a missing right) are only counted.
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -13,14 +13,14 @@ use crate::fault;
 use crate::fd::Fd;
 use crate::syscall::{call, count_read, length, retried};
 
-/// O_NONBLOCK: opening a FIFO for writing fails where nobody reads, and no write waits (open(2)).
+/// O_NONBLOCK: opening a FIFO for writing fails if no process reads it, and no write waits (open(2)).
 pub const NONBLOCK: i32 = libc::O_NONBLOCK;
 
-/// Most bytes [`read_file`] takes from one file. /proc and /etc files that we read whole are far
-/// smaller; the bound keeps a file that never ends from eating the memory.
+/// Maximum number of bytes that [`read_file`] reads from one file. The /proc and /etc files that we read whole are far
+/// smaller; the bound prevents an endless file from using up the memory.
 pub const FILE_BYTES_MAX: usize = 64 << 20;
 
-/// getdents64 fills at most this much per call; 32 KiB hold about 1 300 numeric names.
+/// getdents64 fills at most this much per call; 32 KiB hold about 1,300 numeric names.
 const DIRENT_BYTES: usize = 32 << 10;
 
 /// Fixed head of `struct linux_dirent64` (include/linux/dirent.h): ino u64, off s64, reclen u16, type u8.
@@ -49,7 +49,7 @@ pub(crate) fn refer_to(path: &Path) -> Result<Fd, SysError> {
     open_raw(libc::AT_FDCWD, &c_name, libc::O_PATH).map_err(|errno| SysError::on_bytes("openat", name, errno))
 }
 
-/// The error of a file or directory that this process may not write to. One system call.
+/// Fails if this process may not write to the file or directory. One system call.
 pub fn may_write(path: &Path) -> Result<(), SysError> {
     let name = path.as_os_str().as_bytes();
     let failed = |errno| SysError::on_bytes("faccessat", name, errno);
@@ -96,7 +96,7 @@ pub fn read(fd: &Fd, into: &mut [u8]) -> Result<usize, Errno> {
     Ok(got)
 }
 
-/// Reads at a place in the file, without moving its position; 0 is at or behind the end.
+/// Reads at an offset in the file without moving its position; 0 means at or beyond the end.
 pub fn read_at(fd: &Fd, into: &mut [u8], offset: u64) -> Result<usize, Errno> {
     let most = fault::shortened("pread64", into.len());
     let offset = libc::off_t::try_from(offset).map_err(|_| Errno::INVAL)?;
@@ -107,9 +107,9 @@ pub fn read_at(fd: &Fd, into: &mut [u8], offset: u64) -> Result<usize, Errno> {
     Ok(got)
 }
 
-/// Appends to `into` what one read gives, at most `most` bytes; 0 is the end.
+/// Appends the result of one read, at most `most` bytes, to `into`; 0 is the end.
 ///
-/// The new bytes are not zeroed first, so a large `most` costs only what the kernel fills.
+/// The new bytes are not zeroed first, so a large `most` costs only the bytes that the kernel fills.
 pub fn read_append(fd: &Fd, into: &mut Vec<u8>, most: usize) -> Result<usize, Errno> {
     into.reserve(most);
     let room = into.spare_capacity_mut();
@@ -117,18 +117,17 @@ pub fn read_append(fd: &Fd, into: &mut Vec<u8>, most: usize) -> Result<usize, Er
     // SAFETY: `room` is unused capacity of the Vec, at least `most` bytes, exclusively borrowed.
     let got = retried("read", || unsafe { libc::read(fd.raw(), room.as_mut_ptr().cast(), most) } as i64)?;
     let got = length(got, most);
-    // SAFETY: read has initialised the first `got` bytes behind the old length, and
-    // `got <= most <= spare capacity`.
+    // SAFETY: read has initialised the first `got` bytes after the old length, and `got <= most <= spare capacity`.
     unsafe { into.set_len(into.len() + got) };
     count_read(got);
     Ok(got)
 }
 
-/// Replaces `into` by all of an open file. Fails with EFBIG beyond [`FILE_BYTES_MAX`].
+/// Replaces `into` with the contents of an open file. Fails with EFBIG beyond [`FILE_BYTES_MAX`].
 pub fn read_all(fd: &Fd, into: &mut Vec<u8>) -> Result<(), Errno> {
     into.clear();
-    // Most files of /proc are below one page, and seq_file hands out one page per read: start
-    // small, then take what a growing buffer offers.
+    // Most files of /proc are smaller than one page, and seq_file returns one page per read: start small, then use the
+    // capacity of the growing buffer.
     let mut step = 4096;
     while read_append(fd, into, step)? > 0 {
         if into.len() >= FILE_BYTES_MAX {
@@ -139,21 +138,21 @@ pub fn read_all(fd: &Fd, into: &mut Vec<u8>) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Replaces `into` by all of the file at `path`. Open, two or more reads, close.
+/// Replaces `into` with the contents of the file at `path`. Open, two or more reads, close.
 pub fn read_file(path: &Path, into: &mut Vec<u8>) -> Result<(), SysError> {
     read_opened(path, into).map(drop)
 }
 
-/// The same, and the file stays open.
+/// Does what [`read_file`] does, and returns the open file.
 pub fn read_opened(path: &Path, into: &mut Vec<u8>) -> Result<Fd, SysError> {
     let fd = open(path)?;
     read_all(&fd, into).map_err(|errno| SysError::on_bytes("read", path.as_os_str().as_bytes(), errno))?;
     Ok(fd)
 }
 
-/// True if an open file of mounts (`/proc/PID/mountinfo`) no longer says what it said when it was opened or this was
-/// asked last: the kernel tells its pollers (`mounts_poll` in fs/proc_namespace.c). Also true if it cannot be asked.
-/// One call.
+/// True if an open file of mounts (`/proc/PID/mountinfo`) has changed since it was opened or since the last call of
+/// this function: the kernel notifies its pollers (`mounts_poll` in fs/proc_namespace.c). Also true if polling fails.
+/// One system call.
 pub fn mounts_have_changed(file: &Fd) -> bool {
     let mut poll = libc::pollfd { fd: file.raw(), events: libc::POLLPRI, revents: 0 };
     // SAFETY: one live pollfd; a timeout of 0 does not wait.
@@ -161,21 +160,21 @@ pub fn mounts_have_changed(file: &Fd) -> bool {
     ready.is_err() || poll.revents & (libc::POLLERR | libc::POLLPRI | libc::POLLNVAL) != 0
 }
 
-/// Tells when the mounts of the calling process change, as `ip netns add` and `ip netns delete` do.
+/// Detects changes of the calling process's mounts, such as those made by `ip netns add` and `ip netns delete`.
 #[derive(Debug)]
 pub struct MountsWatch(Fd);
 
 impl MountsWatch {
-    /// Changes from now on.
+    /// Detects changes from now on.
     pub fn open() -> Result<MountsWatch, SysError> {
         Ok(MountsWatch(open(Path::new("/proc/self/mountinfo"))?))
     }
 
-    /// Waits until `stop` can be read or has ended, which is true; or until mounts have changed, if there is a watch;
-    /// or so long.
+    /// Waits until `stop` is readable or closed (returns true), until mounts have changed (if there is a watch), or
+    /// until the timeout expires.
     pub fn wait(watch: Option<&MountsWatch>, stop: BorrowedFd<'_>, timeout_ms: i32) -> Result<bool, SysError> {
         let stop = libc::pollfd { fd: stop.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // poll(2) passes over a negative descriptor.
+        // poll(2) ignores a negative descriptor.
         let mounts = libc::pollfd { fd: watch.map_or(-1, |watch| watch.0.raw()), events: libc::POLLPRI, revents: 0 };
         let mut polls = [stop, mounts];
         let first = polls.as_mut_ptr();
@@ -187,11 +186,11 @@ impl MountsWatch {
     }
 }
 
-/// A file as a stream of pieces, for tables too large to keep (/proc/net/tcp of 100 000 sockets
-/// has 15 MB). Pieces end where a read ended, not at line ends.
+/// A file as a stream of pieces, for tables too large for memory (/proc/net/tcp with 100,000 sockets has 15 MB).
+/// Pieces end where a read ended, not at line ends.
 ///
-/// The file stays that of the network namespace it was opened in: `/proc/thread-self/net/…`, not
-/// `/proc/net/…`, which is the main thread's.
+/// The file belongs to the network namespace in which it was opened: `/proc/thread-self/net/…`, not `/proc/net/…`,
+/// which is the main thread's.
 #[derive(Debug)]
 pub struct FileBlocks {
     fd: Fd,
@@ -199,8 +198,8 @@ pub struct FileBlocks {
     piece: Vec<u8>,
 }
 
-/// seq_file gives one page per read whatever the buffer (measured: nothing gained above 4 KiB);
-/// ordinary files gain up to here.
+/// seq_file returns one page per read regardless of the buffer (measurement: no gain above 4 KiB); ordinary files gain
+/// up to this size.
 const PIECE: usize = 64 << 10;
 
 impl FileBlocks {
@@ -222,7 +221,7 @@ impl Blocks for FileBlocks {
     }
 }
 
-/// Replaces `into` by the names in the directory at `path`, each ended by a NUL, in the kernel's order.
+/// Replaces `into` with the names in the directory at `path`, each terminated by a NUL, in the kernel's order.
 pub fn read_names(path: &Path, into: &mut Vec<u8>) -> Result<(), SysError> {
     let dir = open_dir(path)?;
     let mut entries = Entries::new();
@@ -239,13 +238,13 @@ pub fn read_names(path: &Path, into: &mut Vec<u8>) -> Result<(), SysError> {
     }
 }
 
-/// Replaces `into` by all of a file below `dir`.
+/// Replaces `into` with the contents of a file below `dir`.
 pub fn read_file_at(dir: &Fd, name: &CStr, into: &mut Vec<u8>) -> Result<(), Errno> {
     into.clear();
     read_all(&open_at(dir, name)?, into)
 }
 
-/// Where the link `name` below `dir` points, in the caller's buffer; a longer target is cut at the buffer's end.
+/// The target of the link `name` below `dir`, in the caller's buffer; a longer target is truncated.
 pub fn read_link_at<'b>(dir: &Fd, name: &CStr, buffer: &'b mut [u8]) -> Result<&'b [u8], Errno> {
     let (into, size) = (buffer.as_mut_ptr().cast(), buffer.len());
     // SAFETY: `name` is NUL-terminated, `into` points to `size` exclusively borrowed bytes.
@@ -255,7 +254,7 @@ pub fn read_link_at<'b>(dir: &Fd, name: &CStr, buffer: &'b mut [u8]) -> Result<&
     Ok(buffer.get(..got).unwrap_or_default())
 }
 
-/// Where the link at `path` points, into `into`.
+/// Stores the target of the link at `path` in `into`.
 pub fn read_link(path: &Path, into: &mut Vec<u8>) -> Result<(), SysError> {
     let name = path.as_os_str().as_bytes();
     let failed = |errno| SysError::on_bytes("readlinkat", name, errno);
@@ -270,7 +269,7 @@ pub fn read_link(path: &Path, into: &mut Vec<u8>) -> Result<(), SysError> {
     Ok(())
 }
 
-/// An extended attribute of what `path` leads to, into `into`: at most 4 KiB of it.
+/// Stores an extended attribute of the file that `path` leads to in `into`: at most 4 KiB of it.
 pub fn read_xattr(path: &Path, attribute: &CStr, into: &mut Vec<u8>) -> Result<(), SysError> {
     const BYTES_MAX: usize = 4096;
     let name = path.as_os_str().as_bytes();
@@ -292,7 +291,7 @@ pub fn read_xattr(path: &Path, attribute: &CStr, into: &mut Vec<u8>) -> Result<(
     Ok(())
 }
 
-/// What `stat` tells and we use.
+/// The parts of the result of `stat` that we use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
     /// Device number of the file system: inode numbers are unique within it.
@@ -309,7 +308,7 @@ pub struct Stat {
     pub device_number: u64,
     /// Size in bytes; 0 for files of /proc.
     pub size: u64,
-    /// Names of it; for a directory more than the directories in it.
+    /// Number of hard links; for a directory it exceeds the number of its subdirectories.
     pub links: u64,
 }
 
@@ -341,17 +340,18 @@ impl Stat {
     }
 }
 
-/// Looks at `name` below `dir`, following a link at the end (so /proc/PID/fd/N gives the socket itself).
+/// The metadata of `name` below `dir`, following a link as the last component (so /proc/PID/fd/N refers to the socket
+/// itself).
 pub fn stat_at(dir: &Fd, name: &CStr) -> Result<Stat, Errno> {
     stat_raw(dir.raw(), name, 0)
 }
 
-/// Looks at `name` below `dir` without following a link.
+/// The metadata of `name` below `dir`, without following a link.
 pub(crate) fn link_stat_at(dir: &Fd, name: &CStr) -> Result<Stat, Errno> {
     stat_raw(dir.raw(), name, libc::AT_SYMLINK_NOFOLLOW)
 }
 
-/// Looks at a path, following links.
+/// The metadata of the file at a path, following links.
 pub fn stat(path: &Path) -> Result<Stat, SysError> {
     let name = path.as_os_str().as_bytes();
     let failed = |errno| SysError::on_bytes("fstatat", name, errno);
@@ -379,7 +379,7 @@ fn cached_identity(dir: &Fd, name: &CStr, flags: libc::c_int) -> Result<(u64, u6
     Ok((libc::makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino))
 }
 
-/// Looks at an open file.
+/// The metadata of an open file.
 pub fn stat_fd(fd: &Fd) -> Result<Stat, Errno> {
     stat_raw(fd.raw(), c"", libc::AT_EMPTY_PATH)
 }
@@ -403,12 +403,12 @@ fn stat_raw(dir: libc::c_int, name: &CStr, flags: libc::c_int) -> Result<Stat, E
     })
 }
 
-/// A path for the `*_at` functions, put together in a reused buffer (`1234` + `/fd`).
+/// A path for the `*_at` functions, assembled in a reused buffer (`1234` + `/fd`).
 #[derive(Debug, Default, Clone)]
 pub struct CPath(Vec<u8>);
 
 impl CPath {
-    /// An empty one; the first `set` allocates.
+    /// An empty path; the first `set` allocates.
     pub fn new() -> CPath {
         CPath::default()
     }
@@ -424,7 +424,7 @@ impl CPath {
     }
 }
 
-/// What kind of file a directory entry is, as far as the directory itself tells.
+/// The type of a directory entry, as far as the directory itself reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     /// A directory.
@@ -435,7 +435,7 @@ pub enum FileKind {
     Link,
     /// A socket.
     Socket,
-    /// Something else, or the file system does not say.
+    /// Something else, or the file system does not report it.
     Other,
 }
 
@@ -444,9 +444,9 @@ pub enum FileKind {
 pub struct Entry<'b> {
     /// The name, ready for the `*_at` functions.
     pub name: &'b CStr,
-    /// Inode number that the directory holds.
+    /// Inode number as stored in the directory.
     pub inode: u64,
-    /// Kind of file.
+    /// Type of file.
     pub kind: FileKind,
 }
 
@@ -456,7 +456,7 @@ impl Entry<'_> {
         self.name.to_bytes()
     }
 
-    /// The name as a number (process and descriptor directories), `None` if it is no decimal u32.
+    /// The name as a number (process and descriptor directories), `None` if it is not a decimal u32.
     pub fn number(&self) -> Option<u32> {
         let digits = self.bytes();
         if digits.is_empty() || digits.len() > 10 {
@@ -471,10 +471,10 @@ impl Entry<'_> {
     }
 }
 
-/// Reads directories by getdents64 through one buffer that lives as long as the reader wants.
+/// Reads directories with getdents64 through one reusable buffer.
 ///
-/// `begin` before each directory, then `next` with its descriptor until `None`.
-/// The directory's position moves on, so a descriptor serves one pass.
+/// Call `begin` before each directory, then `next` with its descriptor until it returns `None`. The directory's
+/// position advances, so a descriptor serves one pass.
 #[derive(Debug)]
 pub struct Entries {
     buffer: Box<[u8]>,
@@ -494,7 +494,7 @@ impl Entries {
         Entries { buffer: vec![0; DIRENT_BYTES].into_boxed_slice(), filled: 0, at: 0 }
     }
 
-    /// Forgets what is left of the directory before.
+    /// Discards what is left of the previous directory.
     pub fn begin(&mut self) {
         self.filled = 0;
         self.at = 0;
@@ -508,7 +508,7 @@ impl Entries {
             }
             let start = self.at;
             let Some(size) = self.entry_size(start) else {
-                // A kernel that breaks its own format: stop here rather than guess.
+                // The kernel violates its own format: stop here rather than guess.
                 self.begin();
                 return Err(Errno::IO);
             };
@@ -521,7 +521,7 @@ impl Entries {
 
     fn fill(&mut self, dir: &Fd) -> Result<bool, Errno> {
         let (into, size) = (self.buffer.as_mut_ptr(), self.buffer.len());
-        // SAFETY: `into` points to `size` bytes that `self` owns and nobody else borrows.
+        // SAFETY: `into` points to `size` bytes that `self` owns and no other code borrows.
         let got = call("getdents64", || unsafe { libc::syscall(libc::SYS_getdents64, dir.raw(), into, size) } as i64)?;
         self.at = 0;
         self.filled = length(got, size);
@@ -529,7 +529,7 @@ impl Entries {
         Ok(self.filled > 0)
     }
 
-    // Length of the entry at `start`, if it lies within what the kernel filled.
+    // Length of the entry at `start`, if it lies within the bytes that the kernel filled.
     fn entry_size(&self, start: usize) -> Option<usize> {
         let filled = self.buffer.get(..self.filled)?;
         let size = usize::from(u16::from_ne_bytes(filled.get(start + 16..start + 18)?.try_into().ok()?));
@@ -581,7 +581,7 @@ mod tests {
         }
         let mut entries = Entries::new();
         assert_eq!(names(&open_dir(tmp.path()).unwrap(), &mut entries), expected);
-        // The same buffer serves the next directory, also after a pass that was left early.
+        // The same buffer serves the next directory, even after an unfinished pass.
         let again = open_dir(tmp.path()).unwrap();
         entries.begin();
         assert!(entries.next(&again).unwrap().is_some());

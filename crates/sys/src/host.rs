@@ -1,7 +1,7 @@
-//! The host that is looked at: live, recorded while looking, or replayed from a file.
+//! The host that is read: live, live while recording, or replayed from a file.
 //!
-//! A value that is passed in; nothing global. Everything a run reads goes through
-//! [`Host::stream`], [`Host::bytes`] or [`Host::read_file`], so that a recording holds all of it.
+//! It is passed as a value; nothing is global. Everything that a run reads goes through [`Host::stream`],
+//! [`Host::bytes`] or [`Host::read_file`], so that a recording contains all of it.
 use std::path::{Path, PathBuf};
 
 use crate::blocks::Blocks;
@@ -14,14 +14,14 @@ use crate::tape::{FrameKind, Header, Integrity, TapeError, TapeReader, TapeWrite
 /// Longer values are recorded in pieces of this size.
 const PIECE: usize = 1 << 20;
 
-/// Where what is read comes from.
+/// The source of everything that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// From the kernel.
+    /// The kernel.
     Live,
-    /// From the kernel, and it is written to a file.
+    /// The kernel, and everything read is also written to a file.
     Recording,
-    /// From a file; the kernel is not asked.
+    /// A recording; the kernel is not queried.
     Replaying,
 }
 
@@ -47,15 +47,15 @@ impl Host {
         Host::with_roots("/proc".into(), "/sys".into(), "/etc".into())
     }
 
-    /// The same with the pseudo file systems somewhere else (a container's, a test's).
+    /// This host, with the pseudo file systems at other paths (a container's, a test's).
     pub fn with_roots(proc: PathBuf, sys: PathBuf, etc: PathBuf) -> Host {
         Host { proc_root: proc, sys_root: sys, etc_root: etc, tape: Tape::None }
     }
 
-    /// From now on writes everything that is read to `path` (created or emptied, mode 0600; it must be a regular file
-    /// of the user's own). What was read is in the file half a second later, however the process ends.
+    /// Starts writing everything that is read to `path` (created or emptied, mode 0600; it must be a regular file of
+    /// this user). Data is in the file half a second after it was read, even if the process is killed.
     ///
-    /// A write that fails later ends the recording but not the run; [`Host::finish`] tells.
+    /// A later write error ends the recording but not the run; [`Host::finish`] reports it.
     pub fn recording(self, path: &Path) -> Result<Host, TapeError> {
         self.recorded_to(path, u64::MAX, false)
     }
@@ -74,14 +74,14 @@ impl Host {
         Ok(Host { tape: Tape::Writing(TapeWriter::create(path, limit, holds_everything)?), ..self })
     }
 
-    /// A host as it was recorded. The file is checked once, whole; it must be a regular file.
+    /// A host from a recording. The file is checked completely, once; it must be a regular file.
     ///
-    /// A file that is cut or garbled is used as far as it is good: see [`Host::integrity`].
+    /// A truncated or corrupt file is used up to the damage: see [`Host::integrity`].
     pub fn replaying(path: &Path) -> Result<Host, TapeError> {
         Ok(Host { tape: Tape::Reading(Box::new(TapeReader::open(path)?)), ..Host::live() })
     }
 
-    /// Replays a host that was recorded in an open file; `path` is the file's name in messages.
+    /// Replays a host from an open recording; `path` is the file's name in messages.
     pub fn replaying_file(file: std::fs::File, path: &Path) -> Result<Host, TapeError> {
         Ok(Host { tape: Tape::Reading(Box::new(TapeReader::of_file(file, path)?)), ..Host::live() })
     }
@@ -91,7 +91,7 @@ impl Host {
         crate::tape::header_of_file(file, path)
     }
 
-    /// When and on what a file was recorded; its beginning alone is read.
+    /// The time and host of a recording; reads only the beginning of the file.
     pub fn header_of(path: &Path) -> Result<Header, TapeError> {
         crate::tape::header_of(path)
     }
@@ -105,7 +105,7 @@ impl Host {
         }
     }
 
-    /// True if the kernel must not be asked.
+    /// True if the kernel must not be queried.
     pub fn is_replay(&self) -> bool {
         self.mode() == Mode::Replaying
     }
@@ -125,7 +125,7 @@ impl Host {
         self.etc_root.join(relative)
     }
 
-    /// Where `path`, written as on an ordinary host (`/proc/net/tcp`), really lies.
+    /// The real location of `path`, which is written as on an ordinary host (`/proc/net/tcp`).
     pub fn real_path(&self, path: &str) -> PathBuf {
         for (name, root) in [("/proc", &self.proc_root), ("/sys", &self.sys_root), ("/etc", &self.etc_root)] {
             if let Ok(relative) = Path::new(path).strip_prefix(name) {
@@ -135,29 +135,31 @@ impl Host {
         PathBuf::from(path)
     }
 
-    /// Replaces `into` by a whole small file. `path` is written as on an ordinary host and is the key on the tape.
+    /// Replaces `into` with the contents of a small file. `path` is written as on an ordinary host and is the key on
+    /// the tape.
     pub fn read_file(&self, path: &str, into: &mut Vec<u8>) -> Result<(), SysError> {
         self.bytes(path, "", into, |into| fs::read_file(&self.real_path(path), into))
     }
 
-    /// Replaces `into` by where the link at `path` points; `path` as in [`Host::read_file`].
+    /// Replaces `into` with the target of the link at `path`; `path` as in [`Host::read_file`].
     pub fn read_link(&self, path: &str, into: &mut Vec<u8>) -> Result<(), SysError> {
         self.bytes(&format!("link {path}"), "", into, |into| fs::read_link(&self.real_path(path), into))
     }
 
-    /// The extended attribute `attribute` of what `path` (as on an ordinary host) leads to.
+    /// Reads the extended attribute `attribute` of the file that `path` (written as on an ordinary host) leads to.
     pub fn read_xattr(&self, path: &str, attribute: &std::ffi::CStr, into: &mut Vec<u8>) -> Result<(), SysError> {
         let key = format!("xattr {} {path}", attribute.to_string_lossy());
         self.bytes(&key, "", into, |into| fs::read_xattr(&self.real_path(path), attribute, into))
     }
 
-    /// Replaces `into` by the names in the directory at `path`, each ended by a NUL; `path` as in [`Host::read_file`].
+    /// Replaces `into` with the names in the directory at `path`, each terminated by a NUL; `path` as in
+    /// [`Host::read_file`].
     pub fn read_names(&self, path: &str, into: &mut Vec<u8>) -> Result<(), SysError> {
         self.bytes(&format!("names {path}"), "", into, |into| fs::read_names(&self.real_path(path), into))
     }
 
-    /// Replaces `into` by a small value that `read` gets from the kernel (a link's target, a fact
-    /// about this process), or by what was recorded under `key`.
+    /// Replaces `into` with a small value that `read` gets from the kernel (a link's target, a fact about this
+    /// process), or with the value recorded under `key`.
     pub fn bytes(
         &self,
         key: &str,
@@ -201,13 +203,13 @@ impl Host {
 
     /// A stream of blocks under `key`.
     ///
-    /// Live, `open` is called and its blocks pass through untouched. Recording, they are written
-    /// as well, with an error at opening or in the middle. Replaying, `open` is not called: the
-    /// n-th stream of a key in a round gives what the n-th one of that round gave when it was recorded, the last one
-    /// again when there are no more, and [`Errno::NOT_RECORDED`] if the key never occurs. A stream that
-    /// was left early while recording, or lies where the file is broken, ends in an error, never in `None`.
+    /// On a live host, `open` is called and its blocks pass through unchanged. When recording, they are also written,
+    /// including an error at opening or in the middle. In a replay, `open` is not called: the n-th stream of a key in
+    /// a round returns what the n-th stream of that round returned when it was recorded. If there are no more, it
+    /// repeats the last one; if the key never occurs, it fails with [`Errno::NOT_RECORDED`]. A stream that was not
+    /// read to its end while recording, or that lies where the file is damaged, ends with an error, never with `None`.
     ///
-    /// `note` is text kept with the stream (`kernel filter: sport = 443`), see [`Host::notes`].
+    /// `note` is text stored with the stream (`kernel filter: sport = 443`), see [`Host::notes`].
     pub fn stream<'a>(
         &'a self,
         key: &str,
@@ -231,7 +233,7 @@ impl Host {
         }
     }
 
-    /// True if `key` can be opened: always, except in a replay that does not hold it.
+    /// True if `key` can be opened: always, except in a replay that does not contain it.
     pub fn holds(&self, key: &str) -> bool {
         match &self.tape {
             Tape::Reading(reader) => reader.has(key),
@@ -239,15 +241,15 @@ impl Host {
         }
     }
 
-    /// Tells a recording which `fields` of `table` the kernel is asked for; nothing otherwise.
+    /// Notes in a recording which `fields` of `table` are requested from the kernel; does nothing otherwise.
     pub fn note_asked(&self, table: &str, fields: &mut dyn Iterator<Item = &str>) {
         if let Tape::Writing(writer) = &self.tape {
             writer.asked(table, fields);
         }
     }
 
-    /// Whether a replayed run asked the kernel for `field` of `table`; `None` if the recording does not say, or there
-    /// is none.
+    /// Whether a replayed run requested `field` of `table` from the kernel; `None` if the recording does not contain
+    /// this information, or if this is not a replay.
     pub fn was_asked(&self, table: &str, field: &str) -> Option<bool> {
         match &self.tape {
             Tape::Reading(reader) => reader.was_asked(table, field),
@@ -255,12 +257,12 @@ impl Host {
         }
     }
 
-    /// True once a recording takes nothing more: its file is full, or could not be written.
+    /// True once a recording has stopped: its file is full or could not be written.
     pub fn recording_has_stopped(&self) -> bool {
         matches!(&self.tape, Tape::Writing(writer) if writer.has_stopped())
     }
 
-    /// Begins a round of `--watch`; false if a replay has no more of them.
+    /// Starts a round of `--watch`; false if a replay has no more rounds.
     pub fn begin_round(&self) -> bool {
         match &self.tape {
             Tape::None => true,
@@ -272,7 +274,7 @@ impl Host {
         }
     }
 
-    /// True if a replay has a round after the one that was begun last; false for all that is no replay.
+    /// True if a replay has a round after the current one; false if this is not a replay.
     pub fn has_more_rounds(&self) -> bool {
         match &self.tape {
             Tape::Reading(reader) => reader.has_more_rounds(),
@@ -280,7 +282,7 @@ impl Host {
         }
     }
 
-    /// The wall clock; in a replay that of the recorded round.
+    /// The wall clock; in a replay, the time of the recorded round.
     pub fn now(&self) -> WallTime {
         match &self.tape {
             Tape::Reading(reader) => reader.now(),
@@ -288,7 +290,7 @@ impl Host {
         }
     }
 
-    /// The kernel that answers, or answered.
+    /// The kernel that is read, or was read for the recording.
     pub fn kernel(&self) -> Kernel {
         match &self.tape {
             Tape::Reading(reader) => reader.header().kernel.clone(),
@@ -296,7 +298,7 @@ impl Host {
         }
     }
 
-    /// When and on what a replayed file was recorded.
+    /// The time and host of a replayed recording.
     pub fn recorded(&self) -> Option<&Header> {
         match &self.tape {
             Tape::Reading(reader) => Some(reader.header()),
@@ -312,7 +314,7 @@ impl Host {
         }
     }
 
-    /// Whether a replayed file is whole; a live host always is.
+    /// Whether a replayed file is complete; always complete for a live host.
     pub fn integrity(&self) -> Integrity {
         match &self.tape {
             Tape::Reading(reader) => reader.integrity(),
@@ -320,8 +322,8 @@ impl Host {
         }
     }
 
-    /// Ends the run: writes the trailer of a recording and tells if any write of it failed, or
-    /// that a replayed file was not whole. Must be called; a recording without it counts as cut.
+    /// Ends the run: writes the trailer of a recording. Fails if any write to it failed, or if a replayed file was
+    /// incomplete. Must be called; a recording without the trailer counts as truncated.
     pub fn finish(&self) -> Result<(), TapeError> {
         match &self.tape {
             Tape::None => Ok(()),
@@ -331,7 +333,7 @@ impl Host {
     }
 }
 
-/// Live blocks that are written to the tape as they pass.
+/// Live blocks that are also written to the tape.
 struct Recorded<'a> {
     inner: Box<dyn Blocks + 'a>,
     writer: &'a TapeWriter,
@@ -341,7 +343,7 @@ struct Recorded<'a> {
 
 impl Blocks for Recorded<'_> {
     fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
-        // The tape is locked only after the block is there: making it may itself read through the host.
+        // The tape is locked only once the block exists: producing it may itself read through the host.
         match self.inner.next() {
             Ok(Some(block)) => {
                 self.writer.block(self.id, block);

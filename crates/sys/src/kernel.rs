@@ -1,17 +1,17 @@
-//! Which kernel this is.
+//! Release and machine of the running kernel.
 use crate::syscall::call;
 
 /// Release and machine as `uname -r -m` prints them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kernel {
-    /// `6.18.44`-like.
+    /// Such as `6.18.44`.
     pub release: Box<str>,
-    /// `x86_64`-like.
+    /// Such as `x86_64`.
     pub machine: Box<str>,
 }
 
 impl Kernel {
-    /// The running kernel; empty texts if it will not say.
+    /// The running kernel; the texts are empty if uname fails.
     pub fn running() -> Kernel {
         // SAFETY: utsname holds character arrays, for which all bits zero is a value.
         let mut names: libc::utsname = unsafe { std::mem::zeroed() };
@@ -20,14 +20,14 @@ impl Kernel {
         Kernel { release: text(&names.release), machine: text(&names.machine) }
     }
 
-    /// Major and minor number of the release; (0, 0) if it does not start with them.
+    /// Major and minor number of the release; (0, 0) if it does not start with numbers.
     pub fn version(&self) -> (u32, u32) {
         let mut numbers = self.release.split(|c: char| !c.is_ascii_digit()).map(|digits| digits.parse().unwrap_or(0));
         (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
     }
 }
 
-/// Bytes of a page of memory.
+/// Size of a memory page in bytes.
 pub fn page_bytes() -> u64 {
     // SAFETY: sysconf takes an integer and touches no memory of ours.
     u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)

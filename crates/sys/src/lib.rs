@@ -1,8 +1,7 @@
-//! Every system call, file descriptor and namespace; the tape that records and replays what was read.
+//! All system calls, file descriptors and namespaces; the tape that records and replays everything that is read.
 //!
-//! The one crate with `unsafe` in it: each wrapper is a few lines with its reason.
-//! Knows no netlink message, no /proc format, no socket. Start reading at [`Host`]: everything
-//! that a run reads goes through it.
+//! This is the only crate with `unsafe` code: each wrapper has a few lines and states its reason. It knows no netlink
+//! messages, /proc formats or socket tables. Start reading at [`Host`]: everything that a run reads goes through it.
 mod alarm;
 pub mod allocator;
 pub mod alternate_screen;

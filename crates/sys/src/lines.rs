@@ -7,17 +7,17 @@ use crate::fs::FileBlocks;
 use crate::host::Host;
 use crate::netns::{self, NetNs};
 
-/// Cuts blocks into lines. Copies only the lines that span two blocks.
+/// Splits blocks into lines. Copies only lines that span two blocks.
 #[derive(Debug)]
 pub struct Lines {
-    /// The unfinished line at the end of the last block, at most `bytes_max` of it.
+    /// The unfinished line at the end of the last block, up to `bytes_max` bytes of it.
     begun: Vec<u8>,
     bytes_max: usize,
 }
 
 impl Lines {
-    /// A cutter for lines of at most `bytes_max` bytes: of a longer line that spans blocks only the first `bytes_max`
-    /// bytes are kept.
+    /// A splitter for lines of at most `bytes_max` bytes: a longer line that spans blocks is truncated to `bytes_max`
+    /// bytes.
     pub fn new(bytes_max: usize) -> Lines {
         Lines { begun: Vec::new(), bytes_max }
     }
@@ -55,11 +55,11 @@ impl Lines {
     }
 }
 
-/// Opens /proc/net/`name` of `netns` (`None`: of the calling thread's namespace). The file stays with its namespace.
+/// Opens /proc/net/`name` of `netns` (`None`: the calling thread's namespace). The file stays in its namespace.
 ///
 /// Fails if the namespace cannot be entered (CAP_SYS_ADMIN) or the file cannot be opened.
 pub fn open_proc_net<'b>(host: &Host, netns: Option<&NetNs>, name: &str) -> Result<Box<dyn Blocks + 'b>, SysError> {
-    // /proc/net is the main thread's: the calling thread may be in another namespace.
+    // /proc/net is the main thread's: the calling thread may be in a different namespace.
     let path = host.proc_path("thread-self/net").join(name);
     Ok(Box::new(netns::within(netns, || FileBlocks::open(&path))??))
 }

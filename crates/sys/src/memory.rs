@@ -1,7 +1,7 @@
-//! Memory that is not in use, given back to the kernel.
+//! Returning unused memory to the kernel.
 
-/// Gives free memory of the heap back: what a burst has filled stays with the process otherwise. Takes some 0.1 ms a
-/// MiB, and does nothing where the C library has no call for it.
+/// Returns free heap memory to the kernel; without this, memory from a burst stays with the process. Takes about 0.1
+/// ms per MiB. Does nothing if the C library has no function for it.
 pub fn trim() {
     // SAFETY: malloc_trim(3) may be called by any thread, and takes a number.
     #[cfg(target_env = "gnu")]
@@ -10,8 +10,8 @@ pub fn trim() {
     }
 }
 
-/// Fills `bytes`, which are on the heap, with zeros, and gives their pages back: they come again when something is
-/// written. Takes some 0.1 ms a MiB.
+/// Fills `bytes`, which are on the heap, with zeros and returns their pages to the kernel; pages are allocated again
+/// on the next write. Takes about 0.1 ms per MiB.
 pub fn zero(bytes: &mut [u8]) {
     const PAGE: usize = 4096;
     let begin = bytes.as_ptr().align_offset(PAGE).min(bytes.len());
@@ -19,26 +19,26 @@ pub fn zero(bytes: &mut [u8]) {
     let (pages, tail) = rest.split_at_mut(rest.len() / PAGE * PAGE);
     head.fill(0);
     tail.fill(0);
-    // SAFETY: whole pages that are borrowed mutably. Those of the heap are private and of no file: they read as zeros
-    // from then on (madvise(2)).
+    // SAFETY: whole pages that are borrowed mutably. Heap pages are private and anonymous: they read as zeros from
+    // then on (madvise(2)).
     let given_back = unsafe { libc::madvise(pages.as_mut_ptr().cast(), pages.len(), libc::MADV_DONTNEED) == 0 };
     if !given_back {
         pages.fill(0);
     }
 }
 
-/// Gives the pages of the program's code and constants back, which count as resident: what ran at the start only is
-/// needed no more, and what is needed comes back out of the page cache by itself, 64 KiB at a time. Takes some 0.1 ms,
-/// and as much again until what runs is back.
+/// Drops the resident pages of the program's code and constants. Code that ran only at startup is no longer needed;
+/// pages that are needed come back from the page cache automatically, 64 KiB at a time. Takes about 0.1 ms, and the
+/// same again until the running code is back.
 pub fn release_program() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: the callback has the signature that dl_iterate_phdr(3) calls, and takes no data.
+    // SAFETY: the callback has the signature that dl_iterate_phdr(3) requires, and uses no data.
     unsafe {
         libc::dl_iterate_phdr(Some(release_segments), std::ptr::null_mut());
     }
 }
 
-/// Gives back what is never written of the first object, which is the program; ends the iteration.
+/// Drops the read-only pages of the first object, which is the program; ends the iteration.
 #[cfg(target_env = "gnu")]
 unsafe extern "C" fn release_segments(
     info: *mut libc::dl_phdr_info,
@@ -46,7 +46,7 @@ unsafe extern "C" fn release_segments(
     _: *mut libc::c_void,
 ) -> libc::c_int {
     const PAGE: u64 = 4096;
-    // SAFETY: the C library passes a valid description of a loaded object, whose program headers are as many.
+    // SAFETY: the C library passes a valid description of a loaded object with the stated number of program headers.
     let (base, headers) = unsafe {
         let info = &*info;
         (info.dlpi_addr, std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()))
@@ -55,8 +55,8 @@ unsafe extern "C" fn release_segments(
     for header in headers.iter().filter(is_kept) {
         let begin = (base + header.p_vaddr) / PAGE * PAGE;
         let bytes = (base + header.p_vaddr + header.p_memsz).next_multiple_of(PAGE) - begin;
-        // SAFETY: a segment that is never written is mapped from the program's file: its pages come back as they were.
-        // One that relocations have changed is writable in its header.
+        // SAFETY: a segment that is never written is mapped from the program's file: its pages return unchanged. A
+        // segment that relocations have modified is marked writable in its header.
         unsafe {
             libc::madvise(begin as *mut libc::c_void, bytes as usize, libc::MADV_DONTNEED);
         }
@@ -69,7 +69,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// Heap and stacks, in KiB.
+    /// Heap and stacks in KiB.
     fn resident() -> u64 {
         status("RssAnon:")
     }
@@ -80,7 +80,7 @@ mod tests {
         line.split_whitespace().next().unwrap().parse().unwrap()
     }
 
-    /// Constants of 4 MiB are read, and read the same again afterwards.
+    /// Reads 4 MiB of constants and checks that they are unchanged afterwards.
     #[cfg(target_env = "gnu")]
     #[test]
     fn pages_of_the_program_are_given_back() {
@@ -110,7 +110,7 @@ mod tests {
         }
     }
 
-    /// The parts are of a size that the heap keeps, and the last one keeps the heap from shrinking by itself.
+    /// The pieces have a size that the heap retains, and the last one prevents the heap from shrinking on its own.
     #[cfg(target_env = "gnu")]
     #[test]
     fn what_was_freed_is_given_back() {

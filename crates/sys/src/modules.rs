@@ -1,8 +1,8 @@
-//! Which parts of the kernel are there, found out without asking for them.
+//! Finds out which optional parts of the kernel are available, without triggering their loading.
 //!
-//! A request to a part that is not there makes the kernel load its module (request_module in net/core/sock_diag.c,
-//! net/netlink/af_netlink.c, net/netfilter/nfnetlink.c). What only looks must not change the host, so it reads the
-//! kernel's own lists first: the loaded modules, and the names of the kernel's functions, which tell of built-in parts.
+//! A request to a missing part makes the kernel load its module (request_module in net/core/sock_diag.c,
+//! net/netlink/af_netlink.c, net/netfilter/nfnetlink.c). A read-only run must not change the host, so it first reads
+//! the kernel's own lists: the loaded modules, and the names of the kernel's functions, which reveal built-in parts.
 use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -13,8 +13,8 @@ use crate::fs;
 use crate::host::Host;
 use crate::lines::Lines;
 
-/// Bytes that are kept of a line of kallsyms that spans two reads; a longer one is none of a [`KernelPart`]. The
-/// kernel's own limit of a name (KSYM_NAME_LEN) is 512 bytes.
+/// Maximum number of bytes kept of a kallsyms line that spans two reads; a longer line cannot belong to a
+/// [`KernelPart`]. The kernel's own limit for a name (KSYM_NAME_LEN) is 512 bytes.
 const LINE_BYTES_MAX: usize = 1 << 10;
 
 /// A part of the kernel that may be a module.
@@ -22,19 +22,19 @@ const LINE_BYTES_MAX: usize = 1 << 10;
 pub struct KernelPart {
     /// The module's name with underscores, as in /sys/module.
     pub module: &'static str,
-    /// A function of it whose address is taken, so that no compiler inlines or renames it: its dump callback. The
+    /// One of its functions whose address is taken, so that no compiler inlines or renames it: its dump callback. The
     /// name ends in `_dump` or `_dump_table`.
     pub function: &'static str,
 }
 
-/// Whether a part is there.
+/// Whether a part is available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
-    /// It is loaded or built in, or no request can load it: asking changes nothing.
+    /// It is loaded or built in, or no request can load it: a request changes nothing.
     There,
-    /// It is not there; a request may make the kernel load it.
+    /// It is missing; a request may make the kernel load it.
     NotLoaded,
-    /// The kernel does not tell; a request may make it load the module.
+    /// Unknown; a request may make the kernel load the module.
     Unknown,
 }
 
@@ -46,13 +46,13 @@ pub struct Modules<'h> {
 }
 
 impl<'h> Modules<'h> {
-    /// Reads nothing yet.
+    /// Creates the lists without reading anything.
     pub fn new(host: &'h Host) -> Modules<'h> {
         Modules { host, dumps: OnceCell::new() }
     }
 
-    /// Whether `part` is there. Some ten system calls; the first part that is no loaded module costs some 60 ms more,
-    /// for the names of 200,000 functions. On a kernel without modules it is two calls.
+    /// Whether `part` is available. About ten system calls; the first part that is not a loaded module costs another
+    /// 60 ms, for the names of 200,000 functions. On a kernel without module support it takes two calls.
     pub fn presence(&self, part: KernelPart) -> Presence {
         if self.loads_none() || self.is_closed() {
             return Presence::There;
@@ -67,21 +67,22 @@ impl<'h> Modules<'h> {
         }
     }
 
-    // True if the kernel has no modules at all (CONFIG_MODULES): then it has no list of them. Where all of /proc but
-    // the processes is hidden (the mount option subset=pid) that says nothing.
+    // True if the kernel supports no modules at all (CONFIG_MODULES): then it has no list of them. If all of /proc
+    // except the processes is hidden (mount option subset=pid), a missing list proves nothing.
     fn loads_none(&self) -> bool {
         let stat = |name: &str| fs::stat(&self.host.proc_path(name));
         stat("modules").is_err_and(|error| error.errno == Errno::NOENT) && stat("version").is_ok()
     }
 
-    // True if the host has closed the loading of modules until it boots again.
+    // True if the host has disabled module loading until the next boot.
     fn is_closed(&self) -> bool {
         let mut text = Vec::new();
         let read = fs::read_file(&self.host.proc_path("sys/kernel/modules_disabled"), &mut text);
         read.is_ok() && text.trim_ascii() == b"1"
     }
 
-    // The functions of the running kernel and its modules that may be a part's; none if the list is hidden or empty.
+    // The functions of the running kernel and its modules that may belong to a part; `None` if the list is hidden or
+    // empty.
     fn read_dumps(&self) -> Option<HashSet<Box<[u8]>>> {
         let mut file = fs::FileBlocks::open(&self.host.proc_path("kallsyms")).ok()?;
         let (mut names, mut lines) = (HashSet::new(), Lines::new(LINE_BYTES_MAX));
@@ -97,7 +98,7 @@ impl<'h> Modules<'h> {
     }
 }
 
-// The name on a line of kallsyms (`ffffffff82120450 t tcp_diag_dump [tcp_diag]`) if it may be a part's.
+// The name on a line of kallsyms (`ffffffff82120450 t tcp_diag_dump [tcp_diag]`) if it may belong to a part.
 fn dump_of(line: &[u8]) -> Option<&[u8]> {
     let name = line.split(|byte| byte.is_ascii_whitespace()).nth(2)?;
     (name.ends_with(b"_dump") || name.ends_with(b"_dump_table")).then_some(name)
@@ -125,7 +126,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let host = host(root.path());
         let ask = |part| Modules::new(&host).presence(part);
-        // Nothing at all is shown, then no list of modules: a kernel that can load none.
+        // First /proc contains nothing at all, then everything except a module list: a kernel that cannot load
+        // modules.
         assert_eq!(ask(ABSENT), Presence::Unknown);
         std::fs::write(root.path().join("proc/version"), "Linux version 6.18").unwrap();
         assert_eq!(ask(ABSENT), Presence::There);
@@ -142,7 +144,7 @@ mod tests {
         assert_eq!(ask(ABSENT), Presence::There);
     }
 
-    /// The list of the running kernel can be read, and has what every kernel that runs tests has.
+    /// The running kernel's list is readable and contains a function that every kernel running the tests has.
     #[test]
     fn the_running_kernel_has_tcp() {
         let host = Host::live();

@@ -1,4 +1,4 @@
-//! A netlink socket: bytes out, messages in. Knows no message.
+//! Netlink sockets: sending and receiving raw messages. Does not interpret them.
 use std::mem::MaybeUninit;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -13,31 +13,31 @@ use crate::signal;
 use crate::socket;
 use crate::syscall::{call, count_read, length, retried};
 
-/// What was received.
+/// A received message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
     /// Its length.
     pub bytes: usize,
-    /// The number that the socket's namespace has for the one it comes from; `None` if that is its own.
+    /// The nsid of the sending namespace in the socket's namespace; `None` if it is the same namespace.
     pub nsid: Option<i32>,
 }
 
-/// One message, whoever sent it.
+/// One message from any sender.
 struct One {
     bytes: usize,
-    /// Port id; 0 is the kernel.
+    /// Port id of the sender; 0 is the kernel.
     sender: u32,
-    /// True if its end did not fit.
+    /// True if the message was truncated.
     cut: bool,
     nsid: Option<i32>,
 }
 
-/// The namespace's number, if that is what the first control message of a received header tells.
+/// The namespace's nsid, if the first control message of a received header contains it.
 ///
 /// # Safety
 /// `header` was filled in by recvmsg, and its control messages are still alive.
 unsafe fn nsid_of(header: &libc::msghdr) -> Option<i32> {
-    // SAFETY: the caller vouches for the header; the result is null or lies in the control messages.
+    // SAFETY: the caller guarantees the header; the result is null or lies in the control messages.
     let first = unsafe { libc::CMSG_FIRSTHDR(header).as_ref() }?;
     let is_nsid = first.cmsg_level == libc::SOL_NETLINK && first.cmsg_type == libc::NETLINK_LISTEN_ALL_NSID;
     // SAFETY: only computes a length.
@@ -45,12 +45,12 @@ unsafe fn nsid_of(header: &libc::msghdr) -> Option<i32> {
     if !is_nsid || (first.cmsg_len as usize) < whole {
         return None;
     }
-    // SAFETY: this message is `whole` bytes long, of which the last four are its content; read without alignment.
+    // SAFETY: this message is `whole` bytes long, and the last four are its content; read without alignment.
     Some(unsafe { libc::CMSG_DATA(first).cast::<i32>().read_unaligned() })
 }
 
-/// Waits until something can be received from one of `files` or its other end is closed, for `timeout_ms` at most
-/// (-1: for ever), and says from which in `ready`, by index. A signal ends the wait with none.
+/// Waits until one of `files` is readable or its other end is closed, for at most `timeout_ms` (-1: no limit), and
+/// stores the indexes of these files in `ready`. A signal ends the wait with an empty list.
 pub fn wait_any(files: &[BorrowedFd<'_>], timeout_ms: i32, ready: &mut Vec<usize>) -> Result<(), SysError> {
     ready.clear();
     let polled = |file: &BorrowedFd<'_>| libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
@@ -66,12 +66,12 @@ pub fn wait_any(files: &[BorrowedFd<'_>], timeout_ms: i32, ready: &mut Vec<usize
     Ok(())
 }
 
-/// ENOBUFS errors in a row, with no message between them, after which a socket is broken. The kernel gives one for each
-/// time that its buffer fills, and a full buffer holds messages: more in a row come from no healthy kernel, and callers
-/// that go on after ENOBUFS would do so for ever.
+/// Number of consecutive ENOBUFS errors, with no message between them, after which a socket counts as broken. The
+/// kernel reports one each time its buffer fills, and a full buffer contains messages. A healthy kernel never reports
+/// more in a row, and callers that continue after ENOBUFS would do so forever.
 const ALARMS_MAX: u32 = 64;
 
-/// An open netlink socket of one protocol, bound to the kernel only.
+/// An open netlink socket of one protocol, for communication with the kernel only.
 #[derive(Debug)]
 pub struct NetlinkSocket {
     fd: Fd,
@@ -83,8 +83,8 @@ pub struct NetlinkSocket {
 impl NetlinkSocket {
     /// Opens a socket in the calling thread's network namespace.
     ///
-    /// Extended error texts are switched on (kernel 4.12; an older one just keeps silent).
-    /// Two system calls; the port id is given by the kernel with the first request.
+    /// Enables extended error texts (kernel 4.12; older ones send none). Two system calls; the kernel assigns the port
+    /// id with the first request.
     pub fn open(protocol: i32) -> Result<NetlinkSocket, SysError> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
         // SAFETY: socket takes three integers.
@@ -92,13 +92,13 @@ impl NetlinkSocket {
             .map_err(|errno| SysError::new("socket", shown(protocol), errno))?;
         // SAFETY: socket just returned this descriptor to us alone.
         let socket = NetlinkSocket { fd: unsafe { Fd::take(fd) }, protocol, alarms: AtomicU32::new(0) };
-        // Not having it costs a text, not a row.
+        // A kernel without this option costs an error text, not a row.
         let _ = socket.switch_on(libc::NETLINK_EXT_ACK);
         Ok(socket)
     }
 
-    /// Takes over a socket that another process has opened, if it is one of `protocol` in the namespace with this
-    /// inode. The error is a sentence about it. Needs CAP_NET_ADMIN in the namespace; Linux 4.10.
+    /// Takes over a socket that another process has opened, if it has this `protocol` and belongs to the namespace
+    /// with this inode. The error is a sentence about it. Needs CAP_NET_ADMIN in the namespace; Linux 4.10.
     pub fn adopt(file: OwnedFd, protocol: i32, netns_inode: u64) -> Result<NetlinkSocket, String> {
         let fd = Fd::from(file);
         let number = |option| {
@@ -117,7 +117,7 @@ impl NetlinkSocket {
         Ok(NetlinkSocket { fd, protocol, alarms: AtomicU32::new(0) })
     }
 
-    /// Asks the kernel to check requests strictly and to honour filters in route dumps (kernel 4.20).
+    /// Asks the kernel to check requests strictly and to apply filters in route dumps (kernel 4.20).
     pub fn check_strictly(&self) -> Result<(), SysError> {
         self.switch_on(libc::NETLINK_GET_STRICT_CHK)
             .map_err(|errno| SysError::new("setsockopt", shown(self.protocol), errno))
@@ -141,7 +141,7 @@ impl NetlinkSocket {
         self.protocol
     }
 
-    /// Takes part in the multicast groups of this mask (bit 0 is group 1): from now on the kernel sends what happens.
+    /// Joins the multicast groups in this mask (bit 0 is group 1): the kernel sends their events from now on.
     pub fn join(&self, groups: u32) -> Result<(), SysError> {
         // SAFETY: sockaddr_nl holds integers, for which all bits zero is a value.
         let mut own: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
@@ -154,7 +154,7 @@ impl NetlinkSocket {
         Ok(())
     }
 
-    /// Leaves the multicast groups of this mask: what is on its way still comes.
+    /// Leaves the multicast groups in this mask: messages that are already queued still arrive.
     pub fn leave(&self, groups: u32) -> Result<(), SysError> {
         for group in (1..=32).filter(|group| groups & 1 << (group - 1) != 0) {
             self.set(libc::NETLINK_DROP_MEMBERSHIP, group)
@@ -163,7 +163,7 @@ impl NetlinkSocket {
         Ok(())
     }
 
-    /// Asks for a receive buffer of so many bytes: beyond the system's limit with CAP_NET_ADMIN, else up to it.
+    /// Requests a receive buffer of this many bytes: above the system's limit with CAP_NET_ADMIN, otherwise up to it.
     pub fn make_room(&self, bytes: i32) {
         let (value, size) = ((&raw const bytes).cast(), size_of::<libc::c_int>() as libc::socklen_t);
         for option in [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF] {
@@ -177,25 +177,26 @@ impl NetlinkSocket {
         }
     }
 
-    /// Also receives what is multicast in other namespaces, as far as this socket's one has a number (nsid) for them.
-    /// Needs CAP_NET_BROADCAST there; Linux 4.2.
+    /// Also receives multicast messages of other namespaces, if the socket's namespace has an nsid for them. Needs
+    /// CAP_NET_BROADCAST there; Linux 4.2.
     pub fn listen_all_netns(&self) -> Result<(), SysError> {
         self.switch_on(libc::NETLINK_LISTEN_ALL_NSID)
             .map_err(|errno| SysError::new("setsockopt", shown(self.protocol), errno))
     }
 
-    /// Has the kernel drop only what finds the receive buffer full. Otherwise it also reports each loss by ENOBUFS, and
-    /// then drops everything until the buffer is empty. For senders that number their messages.
+    /// Makes the kernel drop only the messages that do not fit into the receive buffer. By default it also reports
+    /// each loss with ENOBUFS, and then drops everything until the buffer is empty. Use it for senders that number
+    /// their messages.
     pub fn report_no_losses(&self) -> Result<(), SysError> {
         self.switch_on(libc::NETLINK_NO_ENOBUFS)
             .map_err(|errno| SysError::new("setsockopt", shown(self.protocol), errno))
     }
 
-    /// What waits already, put into `into`; `None` if nothing does. Never waits.
+    /// Receives a waiting message into `into`; `None` if there is none. Does not wait.
     ///
-    /// Messages of other processes are dropped. ENOBUFS tells that messages are missing since the last call, and that
-    /// the kernel drops all more until everything that waits has been received. Without end it becomes EIO, as for
-    /// [`NetlinkSocket::recv`].
+    /// Messages of other processes are dropped. ENOBUFS means that messages have been lost since the last call, and
+    /// that the kernel drops all others until all waiting messages have been received. Endless ENOBUFS becomes EIO, as
+    /// for [`NetlinkSocket::recv`].
     pub fn receive_waiting(&self, into: &mut [u8]) -> Result<Option<Received>, SysError> {
         match self.receive_from_kernel(as_uninit(into), libc::MSG_DONTWAIT) {
             Ok(got) => Ok(Some(Received { bytes: got.bytes, nsid: got.nsid })),
@@ -204,8 +205,8 @@ impl NetlinkSocket {
         }
     }
 
-    /// How many messages the kernel has dropped because they found no room here, modulo 2^32 (`SK_MEMINFO_DROPS`, Linux
-    /// 4.12; the column Drops of /proc/net/netlink). One cheap call, from whatever namespace.
+    /// Number of messages that the kernel dropped because the buffer was full, modulo 2^32 (`SK_MEMINFO_DROPS`, Linux
+    /// 4.12; the column Drops of /proc/net/netlink). One cheap call, usable from any namespace.
     pub fn drops(&self) -> Result<u32, SysError> {
         // include/uapi/linux/sock_diag.h and asm-generic/socket.h
         const SK_MEMINFO_DROPS: usize = 8;
@@ -215,7 +216,7 @@ impl NetlinkSocket {
         Ok(numbers.last().copied().unwrap_or(0))
     }
 
-    /// The size of the receive buffer as the kernel reckons it: twice what was asked for.
+    /// The size of the receive buffer as the kernel accounts it: twice the requested size.
     pub fn room(&self) -> Result<u32, SysError> {
         let mut number = [0u32; 1];
         self.option(libc::SO_RCVBUF, &mut number)?;
@@ -225,7 +226,7 @@ impl NetlinkSocket {
     fn option(&self, option: libc::c_int, into: &mut [u32]) -> Result<(), SysError> {
         let mut size = size_of_val(into) as libc::socklen_t;
         let to = into.as_mut_ptr().cast();
-        // SAFETY: `to` points to `size` bytes of exclusively borrowed numbers; the kernel writes at most so many.
+        // SAFETY: `to` points to `size` bytes of exclusively borrowed numbers; the kernel writes at most `size` bytes.
         call("getsockopt", || unsafe {
             libc::getsockopt(self.fd.raw(), libc::SOL_SOCKET, option, to, &raw mut size).into()
         })
@@ -233,7 +234,7 @@ impl NetlinkSocket {
         Ok(())
     }
 
-    /// Waits until something can be received, for `timeout_ms` at most; false if nothing came or a signal did.
+    /// Waits at most `timeout_ms` until something can be received; false after a timeout or a signal.
     pub fn wait(&self, timeout_ms: i32) -> Result<bool, SysError> {
         let mut poll = libc::pollfd { fd: self.fd.raw(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one live pollfd.
@@ -247,34 +248,34 @@ impl NetlinkSocket {
     /// Sends one request to the kernel.
     pub fn send(&self, request: &[u8]) -> Result<(), SysError> {
         let (from, size) = (request.as_ptr().cast(), request.len());
-        // SAFETY: `from` points to `size` borrowed bytes. Without an address the kernel (port 0) gets it.
+        // SAFETY: `from` points to `size` borrowed bytes. Without an address the message goes to the kernel (port 0).
         let sent =
             retried("sendto", || unsafe { libc::sendto(self.fd.raw(), from, size, 0, std::ptr::null(), 0) as i64 })
                 .map_err(|errno| SysError::new("sendto", shown(self.protocol), errno))?;
-        // A netlink message goes out whole or not at all.
+        // A netlink message is sent completely or not at all.
         if length(sent, size) != size {
             return Err(SysError::new("sendto", shown(self.protocol), Errno::MSGSIZE));
         }
         Ok(())
     }
 
-    /// Waits for the next answer from the kernel and puts it into `into`; returns its length.
+    /// Waits for the next answer from the kernel and stores it in `into`; returns its length.
     ///
-    /// Interruptions are retried until the user wants the end (then EINTR), messages that other processes send us are
-    /// dropped. A message longer than `into` is EMSGSIZE: its end is lost for good. An empty one, which the kernel
-    /// never sends, and ENOBUFS without end are EIO: neither may keep the caller going for ever.
+    /// Interrupted calls are retried until the user wants the run to end (then EINTR). Messages from other processes
+    /// are dropped. A message longer than `into` is EMSGSIZE: its end is lost. An empty message, which the kernel
+    /// never sends, and endless ENOBUFS are EIO: neither may keep the caller busy forever.
     pub fn recv(&self, into: &mut [u8]) -> Result<usize, SysError> {
         let got = self.receive_from_kernel(as_uninit(into), 0);
         got.map(|got| got.bytes).map_err(|errno| SysError::new("recvmsg", shown(self.protocol), errno))
     }
 
-    /// [`NetlinkSocket::recv`] in place of what `into` holds, up to its capacity. Memory beyond what arrives is not
-    /// touched, which for a short answer saves as many page faults as the buffer has pages.
+    /// Works like [`NetlinkSocket::recv`], but replaces the contents of `into`, up to its capacity. Memory beyond the
+    /// received bytes is not touched, so a short answer avoids the page faults for the rest of the buffer.
     pub fn recv_in_place(&self, into: &mut Vec<u8>) -> Result<(), SysError> {
         into.clear();
         let got = self.receive_from_kernel(into.spare_capacity_mut(), 0);
         let got = got.map_err(|errno| SysError::new("recvmsg", shown(self.protocol), errno))?;
-        // SAFETY: the kernel has written so many bytes at the beginning of the capacity, and no more than it has.
+        // SAFETY: the kernel has written this many bytes at the beginning of the capacity, and no more than fit.
         unsafe { into.set_len(got.bytes) };
         Ok(())
     }
@@ -288,7 +289,7 @@ impl NetlinkSocket {
                 Err(errno) => return Err(errno),
             };
             if got.sender != 0 {
-                // Somebody may send without end; what does not wait is bounded by its caller.
+                // A process could send messages endlessly; callers bound the calls that do not wait.
                 if flags & libc::MSG_DONTWAIT == 0 && signal::is_requested() {
                     return Err(Errno::INTR);
                 }
@@ -308,7 +309,7 @@ impl NetlinkSocket {
 
     fn receive_one(&self, into: &mut [MaybeUninit<u8>], flags: libc::c_int) -> Result<One, Errno> {
         let most = fault::shortened("recvmsg", into.len());
-        // Room for one control message with a number, aligned as its head wants it.
+        // Room for one control message with a number, aligned as required for its header.
         let mut control = [0u64; 4];
         // SAFETY: sockaddr_nl and msghdr hold integers and pointers, for which all bits zero is a value.
         let (mut from, mut header): (libc::sockaddr_nl, libc::msghdr) = unsafe { std::mem::zeroed() };
@@ -332,7 +333,7 @@ impl NetlinkSocket {
         // SAFETY: sockaddr_nl holds integers, for which all bits zero is a value.
         let mut own: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
         let mut size = size_of::<libc::sockaddr_nl>() as libc::socklen_t;
-        // SAFETY: both pointers are to live values; `size` tells the room behind the first.
+        // SAFETY: both pointers are to live values; `size` contains the size of the first.
         call("getsockname", || unsafe {
             libc::getsockname(self.fd.raw(), (&raw mut own).cast(), &raw mut size).into()
         })
@@ -347,7 +348,7 @@ impl AsFd for NetlinkSocket {
     }
 }
 
-/// The bytes as memory that is only written.
+/// The bytes as write-only memory.
 fn as_uninit(bytes: &mut [u8]) -> &mut [MaybeUninit<u8>] {
     // SAFETY: both have the same layout, and the kernel, the only writer, writes bytes.
     unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), bytes.len()) }
@@ -369,7 +370,7 @@ mod tests {
     use super::*;
     use crate::fault::{Fault, arm, disarm_all};
 
-    /// A route request for one thing that cannot exist: the answer is one NLMSG_ERROR.
+    /// A route request for one object that cannot exist: the answer is one NLMSG_ERROR.
     fn bad_request() -> Vec<u8> {
         let mut request = Vec::new();
         request.extend_from_slice(&17u32.to_ne_bytes());
@@ -437,8 +438,8 @@ mod tests {
         assert_eq!(error.to_string(), "cannot open netlink socket (sock_diag): operation not permitted");
     }
 
-    /// What no kernel sends: an empty message, and ENOBUFS again and again. Callers go on after ENOBUFS, so it must not
-    /// come for ever.
+    /// Simulates what kernels never send: an empty message, and endless ENOBUFS. Callers continue after ENOBUFS, so it
+    /// must not repeat forever.
     #[test]
     fn issue_10_an_endless_answer_is_an_error() {
         let socket = NetlinkSocket::open(libc::NETLINK_ROUTE).unwrap();

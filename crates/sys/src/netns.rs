@@ -1,4 +1,4 @@
-//! Network namespaces: finding one by name, process or path, and being inside it for a while.
+//! Network namespaces: finding them by name, process or path, and entering them temporarily.
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use crate::fs;
 use crate::netns_holder;
 use crate::syscall::call;
 
-/// Where `ip netns add` mounts named namespaces; the second is the same place on old systems.
+/// Where `ip netns add` mounts named namespaces; the second is the same directory on old systems.
 const NAMED: [&str; 2] = ["/run/netns", "/var/run/netns"];
 
-/// The calling thread's own namespace. Not /proc/self: that is the main thread's.
+/// The calling thread's own namespace. Not /proc/self, which is the main thread's.
 const OWN: &str = "/proc/thread-self/ns/net";
 
 /// An open network namespace; it cannot vanish while this lives.
@@ -21,7 +21,7 @@ const OWN: &str = "/proc/thread-self/ns/net";
 pub struct NetNs {
     fd: Fd,
     inode: u64,
-    /// Of nsfs: an inode number of another file system means nothing.
+    /// Device of nsfs: the inode number has no meaning in another file system.
     device: u64,
     shown: Box<str>,
 }
@@ -67,7 +67,7 @@ impl NetNs {
         NetNs::open_path(Path::new(&format!("/proc/{pid}/ns/net")))
     }
 
-    /// The namespace behind a path (/proc/PID/ns/net, a bind mount).
+    /// The namespace that a path refers to (/proc/PID/ns/net, a bind mount).
     pub fn open_path(path: &Path) -> Result<NetNs, SysError> {
         NetNs::of_fd(fs::open(path)?, path)
     }
@@ -79,7 +79,8 @@ impl NetNs {
         Ok(NetNs { fd, inode: stat.inode, device: stat.device, shown })
     }
 
-    /// As users write it: with a slash a path; else a name, and a number that is no name is a process.
+    /// Opens a namespace as users write it: text with a slash is a path, other text a name, and a number that is not a
+    /// name a process.
     pub fn open(written: &str) -> Result<NetNs, SysError> {
         if written.contains('/') {
             return NetNs::open_path(Path::new(written));
@@ -91,11 +92,11 @@ impl NetNs {
         }
     }
 
-    /// The namespace with this inode, by a file or else by a process; ENOENT if nothing leads there any more.
+    /// The namespace with this inode, from a file or else from a process; ENOENT if neither leads to it any more.
     ///
-    /// Where a process was known and is elsewhere by now, another one may still be inside: who reads many namespaces
-    /// goes from one to the next, and a search may have met it on its way. So all processes are asked then (1.5 µs
-    /// each).
+    /// If the known process has left the namespace, another process may still be inside. (A reader of many namespaces
+    /// moves from one to the next, and a search may have found it on its way.) In that case all processes are examined
+    /// (1.5 µs each).
     pub fn open_known(inode: u64, path: Option<&Path>, pid: Option<u32>) -> Result<NetNs, SysError> {
         let mut failure = SysError::new("openat", format!("net:[{inode}]"), Errno::NOENT);
         let by_path = || path.map(open_file_or_holder);
@@ -104,7 +105,7 @@ impl NetNs {
         for opened in ways.iter().filter_map(|open| open()) {
             match opened {
                 Ok(netns) if netns.inode == inode => return Ok(netns),
-                // The name or the number is another one's now.
+                // The name or the pid now belongs to a different namespace.
                 Ok(_) => {}
                 Err(error) => failure = error,
             }
@@ -113,13 +114,13 @@ impl NetNs {
         another.ok_or(failure)
     }
 
-    /// Inode number: what `ls -L -i` and `lsns` show, and what identifies a namespace while it lives.
+    /// Inode number: shown by `ls -L -i` and `lsns`, and unique while the namespace exists.
     pub fn inode(&self) -> u64 {
         self.inode
     }
 
-    /// The user, as the calling process sees the number, who made the user namespace that owns this network namespace:
-    /// 0 for those that root makes. EPERM if that user namespace lies outside the caller's.
+    /// The uid, as the calling process sees it, of the creator of the user namespace that owns this network namespace:
+    /// 0 if root created it. EPERM if that user namespace is outside the caller's.
     pub fn owner_uid(&self) -> Result<u32, SysError> {
         user_of(&related(&self.fd, NS_GET_USERNS).map_err(|errno| self.failed(errno))?)
             .map_err(|errno| self.failed(errno))
@@ -146,10 +147,10 @@ impl NetNs {
         SysError::new("ioctl", self.shown.clone(), errno)
     }
 
-    /// Takes the calling thread into this namespace until the returned guard is dropped.
+    /// Moves the calling thread into this namespace until the returned guard is dropped.
     ///
-    /// Sockets opened inside stay there. Needs CAP_SYS_ADMIN; entering the namespace one is in
-    /// already needs nothing and changes nothing.
+    /// Sockets opened inside stay there. Needs CAP_SYS_ADMIN; entering the current namespace needs no privilege and
+    /// changes nothing.
     pub fn enter(&self) -> Result<Inside, SysError> {
         let before = NetNs::current()?;
         if (before.device, before.inode) == (self.device, self.inode) {
@@ -176,7 +177,7 @@ fn user_of(users: &Fd) -> Result<u32, Errno> {
     Ok(uid)
 }
 
-/// Runs `visit` in `netns` (`None`: where the calling thread is), and goes back before its result is looked at: a
+/// Runs `visit` in `netns` (`None`: the current namespace), and goes back before it returns the result, because a
 /// thread in the wrong namespace is worse than no result. Fails if the namespace cannot be entered or left.
 pub fn within<T>(netns: Option<&NetNs>, visit: impl FnOnce() -> T) -> Result<T, SysError> {
     let inside = netns.map(NetNs::enter).transpose()?;
@@ -193,7 +194,7 @@ impl AsFd for NetNs {
     }
 }
 
-/// Inode number of the namespace behind a path, without opening it.
+/// Inode number of the namespace that a path refers to, without opening it.
 pub fn inode_of(path: &Path) -> Result<u64, SysError> {
     Ok(fs::stat(path)?.inode)
 }
@@ -203,11 +204,11 @@ pub fn current_inode() -> Result<u64, SysError> {
     inode_of(Path::new(OWN))
 }
 
-/// The named namespaces as (name, path), sorted; nothing if there are none or they are unreadable.
+/// The named namespaces as (name, path), sorted; empty if there are none or they are unreadable.
 pub fn named() -> Vec<(Box<[u8]>, PathBuf)> {
     let mut found = Vec::new();
     let mut entries = fs::Entries::new();
-    // The second place is usually a link to the first: take one.
+    // The second directory is usually a link to the first: use only one.
     let Some((place, dir)) = NAMED.iter().find_map(|place| Some((place, fs::open_dir(Path::new(place)).ok()?))) else {
         return found;
     };
@@ -228,7 +229,7 @@ fn open_file_or_holder(path: &Path) -> Result<NetNs, SysError> {
     }
 }
 
-/// The namespace by the first process that is found in it and still is there when its link is opened.
+/// Opens the namespace through the first process found in it that is still there when its link is opened.
 fn open_by_any_process(inode: u64) -> Option<NetNs> {
     let dir = fs::open_dir(Path::new("/proc")).ok()?;
     let (mut entries, mut path, mut target) = (fs::Entries::new(), fs::CPath::new(), [0; 32]);
@@ -246,7 +247,7 @@ fn open_by_any_process(inode: u64) -> Option<NetNs> {
     None
 }
 
-/// Puts the calling thread into a new, empty network namespace, for good. For tests. Needs CAP_SYS_ADMIN.
+/// Moves the calling thread into a new, empty network namespace permanently. For tests. Needs CAP_SYS_ADMIN.
 pub fn unshare_net() -> Result<(), SysError> {
     // SAFETY: unshare takes a flag word only; it changes the namespace of this thread, no memory.
     call("unshare", || unsafe { libc::unshare(libc::CLONE_NEWNET) }.into())
@@ -297,12 +298,12 @@ fn set(namespace: &NetNs) -> Result<(), SysError> {
 #[derive(Debug)]
 pub struct Inside {
     before: Option<NetNs>,
-    // Dropped on another thread, it would move that one: so it must not be sent.
+    // If it were dropped on another thread, it would move that thread, so it must not be `Send`.
     this_thread: PhantomData<*const ()>,
 }
 
 impl Inside {
-    /// Goes back, and says so if that fails. Dropping does the same but cannot tell.
+    /// Goes back, and reports an error if that fails. Dropping does the same but cannot report errors.
     pub fn leave(mut self) -> Result<(), SysError> {
         match self.before.take() {
             Some(before) => set(&before),
@@ -312,7 +313,7 @@ impl Inside {
 }
 
 impl Inside {
-    /// Stays: where the right to go back was given up.
+    /// Stays in the namespace, for a thread that no longer has the right to go back.
     pub fn stay(mut self) {
         self.before = None;
     }
@@ -322,8 +323,8 @@ impl Drop for Inside {
     fn drop(&mut self) {
         let Some(before) = self.before.take() else { return };
         if let Err(error) = set(&before) {
-            // Going on would read the wrong host's tables and call them ours: the one thing
-            // worse than stopping. It needs a privilege lost between entering and leaving.
+            // Continuing would read another namespace's tables and present them as ours: the one thing worse than
+            // stopping. It happens only if a privilege was lost between entering and leaving.
             eprintln!("netwren: cannot return to the own network namespace: {error}");
             std::process::abort();
         }
@@ -342,7 +343,7 @@ mod tests {
         assert_eq!(own.inode(), current_inode().unwrap());
         assert_eq!(own.inode(), inode_of(Path::new("/proc/self/ns/net")).unwrap());
         assert_eq!(NetNs::open(&std::process::id().to_string()).unwrap().inode(), own.inode());
-        // Entering the own one needs no privilege.
+        // Entering the current namespace needs no privilege.
         own.enter().unwrap().leave().unwrap();
     }
 
@@ -360,7 +361,7 @@ mod tests {
         }
     }
 
-    /// The process by which it was found only passed by.
+    /// The process that it was found through has moved on.
     #[test]
     fn root_issue_10_by_another_process_than_the_one_that_was_known() {
         if !root_or_skip("making a network namespace") {

@@ -1,6 +1,6 @@
-//! Going into network namespaces that are known by their number, and what is told of those where that failed.
+//! Entering network namespaces that are known by their inode, and reporting the ones that could not be entered.
 //!
-//! Knows nothing of how namespaces are found, nor of what is read in them.
+//! Does not know how namespaces are found, or what is read in them.
 use std::error::Error;
 use std::fmt;
 use std::path::Path;
@@ -9,41 +9,41 @@ use crate::errno::{Errno, SysError, escaped};
 use crate::host::{Host, Mode};
 use crate::netns::{Inside, NetNs};
 
-/// Names told of namespaces that could not be entered; the others are counted.
+/// Maximum number of namespaces named in a message about failures; the others are counted.
 const NAMES_SHOWN: usize = 3;
 
-/// A network namespace and the targets into it.
+/// A network namespace and the ways to enter it.
 #[derive(Debug, Clone, Copy)]
 pub struct NetnsTarget<'p> {
-    /// Its inode: it goes into every row and names the recording's streams.
+    /// Its inode: it goes into every row and into the names of the recording's streams.
     pub netns_id: u64,
-    /// True for the namespace that the calling thread is in: nothing needs to be entered.
+    /// True for the calling thread's namespace, which need not be entered.
     pub is_here: bool,
-    /// A file that is the namespace.
+    /// A file that refers to the namespace.
     pub path: Option<&'p Path>,
-    /// A process in it, if there is no file or it turns out to be another one.
+    /// A process in it, used without a file or if the file turns out to be a different namespace.
     pub pid: Option<u32>,
 }
 
 impl NetnsTarget<'_> {
-    /// The way to the calling thread's own namespace, which needs no file and no process.
+    /// The calling thread's own namespace, which needs no file and no process.
     pub fn here(netns_id: u64) -> NetnsTarget<'static> {
         NetnsTarget { netns_id, is_here: true, path: None, pid: None }
     }
 
-    /// False for a namespace that is known by its number alone: it cannot be entered.
+    /// False for a namespace for which only the inode is known.
     pub fn can_be_entered(&self) -> bool {
         self.is_here || self.path.is_some() || self.pid.is_some()
     }
 
-    /// Goes into the namespace; `None` if nothing had to be entered. Needs CAP_SYS_ADMIN. The outcome is recorded: a
-    /// replay enters nothing, but fails where the run had failed.
+    /// Enters the namespace; `None` if it need not be entered. Needs CAP_SYS_ADMIN. The outcome is recorded: a replay
+    /// enters nothing, but fails where the recorded run failed.
     pub fn enter(&self, host: &Host) -> Result<Option<Inside>, SysError> {
         self.enter_for(host, "")
     }
 
-    /// The same for one of several readers of a recording: each enters in its own turn, and a namespace may go away
-    /// between two of them. `purpose` names the reader.
+    /// Enters the namespace for one of several readers in a recording: each enters separately, and the namespace may
+    /// disappear between two of them. `purpose` names the reader.
     pub fn enter_for(&self, host: &Host, purpose: &str) -> Result<Option<Inside>, SysError> {
         if self.is_here {
             return Ok(None);
@@ -53,7 +53,7 @@ impl NetnsTarget<'_> {
             return go().map(Some);
         }
         let (mut inside, key) = (None, format!("netns-enter{purpose}@{}", self.netns_id));
-        // Recordings of version 1 have one key for all.
+        // Recordings of version 1 have one key for all readers.
         let key = if host.holds(&key) { key } else { format!("netns-enter@{}", self.netns_id) };
         host.bytes(&key, "", &mut Vec::new(), |_| {
             inside = Some(go()?);
@@ -62,7 +62,7 @@ impl NetnsTarget<'_> {
         Ok(inside)
     }
 
-    /// What a user knows it by, escaped.
+    /// The user's name for it, escaped.
     fn name(&self) -> Box<str> {
         match (self.path, self.pid) {
             (Some(path), _) => escaped(path.as_os_str().as_encoded_bytes()),
@@ -75,14 +75,14 @@ impl NetnsTarget<'_> {
 /// The namespaces that could not be entered.
 #[derive(Debug, Default)]
 pub struct NotEntered {
-    /// How many had gone: what they had went with them.
+    /// Number of namespaces that no longer existed; their contents disappeared with them.
     pub gone: u64,
-    /// The others, by the reason.
+    /// The others, grouped by reason.
     pub unreadable: Vec<Unreadable>,
 }
 
 impl NotEntered {
-    /// Counts one, with the error of [`NetnsTarget::enter`].
+    /// Adds a namespace with the error of [`NetnsTarget::enter`].
     pub fn add(&mut self, target: &NetnsTarget<'_>, error: SysError) {
         if error.errno.is_gone() && target.can_be_entered() {
             self.gone += 1;
@@ -100,10 +100,10 @@ impl NotEntered {
     }
 }
 
-/// Namespaces that could not be entered for one reason; shown as a sentence with the names of the first ones.
+/// Namespaces that could not be entered for the same reason; displayed as a sentence with the names of the first few.
 #[derive(Debug)]
 pub struct Unreadable {
-    /// The error of the first one.
+    /// The error of the first namespace.
     pub error: SysError,
     names: Vec<Box<str>>,
     count: u64,

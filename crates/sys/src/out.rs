@@ -1,4 +1,4 @@
-//! Writing to a descriptor, whole or with the reason. No buffer: that is the sink's.
+//! Unbuffered writing to a descriptor, completely or with an error. Sinks do the buffering.
 use std::fmt;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -8,12 +8,12 @@ use crate::fault;
 use crate::fd::Fd;
 use crate::syscall::{call, length};
 
-/// Why bytes did not get out.
+/// The reason why bytes could not be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutError {
-    /// The reader has gone (`| head`). Not a failure: the run ends, with success.
+    /// The reader closed its end (`| head`). This is not a failure: the run ends successfully.
     Closed,
-    /// Disk full and the like.
+    /// Any other error, for example a full disk.
     Failed(SysError),
 }
 
@@ -31,14 +31,14 @@ impl std::error::Error for OutError {}
 /// True if standard output was closed when the program started.
 static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-// Runs before `main`, and before Rust's own start, which opens /dev/null in the place of a closed descriptor 0, 1 or 2:
-// from then on what we print would vanish with success.
+// Runs before `main`, and before Rust's own startup code, which opens /dev/null in place of a closed descriptor 0, 1
+// or 2. After that, output would vanish without an error.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOOK_AT_STDOUT: extern "C" fn() = look_at_stdout;
 
 extern "C" fn look_at_stdout() {
-    // SAFETY: fcntl with F_GETFD takes two integers and changes nothing; an atomic needs no start of Rust's.
+    // SAFETY: fcntl with F_GETFD takes two integers and changes nothing; an atomic does not need Rust's startup code.
     let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
     STDOUT_WAS_CLOSED.store(flags < 0, Relaxed);
 }
@@ -47,13 +47,13 @@ extern "C" fn look_at_stdout() {
 #[derive(Debug)]
 pub struct Out {
     raw: RawFd,
-    // Keeps a file of ours open; standard output is not ours to close.
+    // Keeps a file of ours open; standard output must not be closed here.
     _owned: Option<Fd>,
     name: Box<str>,
 }
 
 impl Out {
-    /// Standard output. Where it was closed when the program started, every write is EBADF.
+    /// Standard output. If it was closed when the program started, every write fails with EBADF.
     pub fn stdout() -> Out {
         Out { raw: libc::STDOUT_FILENO, _owned: None, name: "standard output".into() }
     }
@@ -73,12 +73,12 @@ impl Out {
         &self.name
     }
 
-    /// Writes all of `bytes`; interruptions and short writes are gone on with, a non-blocking
-    /// descriptor is waited for.
+    /// Writes all of `bytes`; continues after interruptions and short writes, and waits for a non-blocking descriptor.
     pub fn write_all(&mut self, mut bytes: &[u8]) -> Result<(), OutError> {
         while !bytes.is_empty() {
             match self.write(bytes) {
-                // write(2) never returns 0 for a non-empty buffer on what we write to; if it did, we would spin.
+                // write(2) never returns 0 for a non-empty buffer on the files that we write to; if it did, this would
+                // loop forever.
                 Ok(0) => return Err(self.failed(Errno::IO)),
                 Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
                 Err(Errno::INTR) => {}
@@ -114,7 +114,7 @@ impl Out {
     }
 }
 
-/// A pipe: (reading end, writing end). For tests and for waking a waiting thread.
+/// Creates a pipe: (reading end, writing end). For tests and for waking a waiting thread.
 pub fn pipe() -> Result<(Fd, Fd), SysError> {
     let mut ends = [0; 2];
     // SAFETY: `ends` has room for the two descriptors.

@@ -108,7 +108,7 @@ numbers! {
     TimeoutFrees "timeout_frees" Count Wide "Entries that the advised timeout frees.";
 }
 
-/// The number of entries in the table that come before `timeout`.
+/// How many of the numbers come before `timeout`.
 const BEFORE_TIMEOUT: usize = AdviceNumber::TimeoutS as usize;
 
 const OTHERS: &[F] = fields! { F:

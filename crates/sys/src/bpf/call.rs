@@ -1,9 +1,9 @@
-//! The system call itself.
+//! The bpf(2) system call.
 use crate::errno::Errno;
 use crate::fault;
 use crate::syscall::call;
 
-/// `enum bpf_cmd`: those we use.
+/// The values of `enum bpf_cmd` that are used here.
 #[derive(Debug, Clone, Copy)]
 #[repr(i32)]
 pub(super) enum Command {
@@ -47,24 +47,25 @@ impl Command {
     }
 }
 
-/// One bpf(2). A fault armed for `bpf` hits every command, one for its name only that one.
+/// One bpf(2) call. A fault armed for `bpf` affects every command, a fault armed for a command's name only that
+/// command.
 ///
 /// # Safety
 /// `A` is `repr(C)` without padding, laid out as the kernel's attribute of `command`, and every address in it is that
-/// of live memory of the size and kind (read or written) that `command` wants, or 0.
+/// of live memory of the size and kind (read or written) that `command` requires, or 0.
 pub(super) unsafe fn bpf<A>(command: Command, attr: &mut A) -> Result<i64, Errno> {
     if let Some(result) = fault::before("bpf")? {
         return Ok(result);
     }
     let (size, attr) = (size_of::<A>(), std::ptr::from_mut(attr));
-    // SAFETY: `attr` is an exclusively borrowed A of `size` bytes; the caller vouches for what it points to.
+    // SAFETY: `attr` is an exclusively borrowed A of `size` bytes; the caller guarantees what it points to.
     call(command.name(), || unsafe { libc::syscall(libc::SYS_bpf, command as libc::c_int, attr, size) })
 }
 
-/// Room for a name in the kernel's objects (BPF_OBJ_NAME_LEN), the NUL included.
+/// Size of a name in kernel objects (BPF_OBJ_NAME_LEN), including the NUL.
 const NAME_BYTES: usize = 16;
 
-/// A name as the kernel takes it: cut, and only letters, digits, `_` and `.`.
+/// A name as the kernel accepts it: truncated, and only letters, digits, `_` and `.`.
 pub(super) fn short_name(name: &str) -> [u8; NAME_BYTES] {
     let mut short = [0; NAME_BYTES];
     let allowed = name.bytes().filter(|byte| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte == b'.');

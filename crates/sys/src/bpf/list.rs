@@ -1,16 +1,16 @@
-//! The programs that are loaded on this host.
+//! The BPF programs that are loaded on this host.
 use super::call::{Command, bpf};
 use crate::errno::{Errno, SysError, escaped};
 use crate::fd::Fd;
 
-/// A program of anybody.
+/// A BPF program loaded by any process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadedProgram {
-    /// The kernel's number of it.
+    /// The kernel's id of it.
     pub id: u32,
     /// `enum bpf_prog_type`.
     pub kind: u32,
-    /// Name as the kernel keeps it, escaped.
+    /// Name as the kernel stores it, escaped.
     pub name: Box<str>,
 }
 
@@ -28,13 +28,13 @@ struct FactsAttr {
     facts: u64,
 }
 
-/// Most programs that are listed: a bound for the loop, far above what hosts have.
+/// Maximum number of programs listed: a bound for the loop, far above what hosts have.
 const PROGRAMS_MAX: usize = 1 << 16;
 /// `struct bpf_prog_info`: type, id, …, name at 64.
 const FACTS_BYTES: usize = 80;
 const NAME_AT: usize = 64;
 
-/// All programs loaded on this host. Needs CAP_SYS_ADMIN. Three calls a program.
+/// All programs loaded on this host. Needs CAP_SYS_ADMIN. Three system calls per program.
 pub fn loaded_programs() -> Result<Vec<LoadedProgram>, SysError> {
     let failed = |errno| SysError::new(Command::ProgNextId.name(), "the list of BPF programs", errno);
     let mut found = Vec::new();
@@ -49,7 +49,7 @@ pub fn loaded_programs() -> Result<Vec<LoadedProgram>, SysError> {
         }
         match facts(id) {
             Ok(program) => found.push(program),
-            // It went while we looked.
+            // The program was unloaded in the meantime.
             Err(errno) if errno.is_gone() => {}
             Err(errno) => return Err(failed(errno)),
         }
@@ -57,19 +57,19 @@ pub fn loaded_programs() -> Result<Vec<LoadedProgram>, SysError> {
     Ok(found)
 }
 
-/// Words of `struct bpf_prog_info` up to `recursion_misses` (Linux 5.12), and the one behind it whose first half is
-/// `verified_insns` (5.16).
+/// Indexes of 64-bit words in `struct bpf_prog_info`: `recursion_misses` (Linux 5.12), and the next word, whose first
+/// half is `verified_insns` (5.16).
 const MISSES_WORD: usize = 26;
 const VERIFIED_WORD: usize = 27;
 
-/// How often a program was not run because it was at work on the same CPU already: an interrupt came into it. Counted
-/// from Linux 5.12 on, for tracepoints from 6.1 on; 0 before. One call.
+/// How often a program was skipped because it was already running on the same CPU: an interrupt occurred while it ran.
+/// Counted since Linux 5.12, for tracepoints since 6.1; 0 before. One system call.
 pub fn missed_runs(program: &Fd) -> Result<u64, Errno> {
     Ok(first_facts(program)?[MISSES_WORD])
 }
 
-/// Instructions that the verifier looked at when the program was loaded, each as often as it came by. That is what
-/// loading costs. 0 before Linux 5.16. One call.
+/// Number of instructions that the verifier processed when the program was loaded, counting repeated visits. It is a
+/// measure of the cost of loading. 0 before Linux 5.16. One system call.
 pub fn verified_instructions(program: &Fd) -> Result<u32, Errno> {
     Ok(first_facts(program)?[VERIFIED_WORD] as u32)
 }
@@ -78,8 +78,8 @@ fn first_facts(program: &Fd) -> Result<[u64; VERIFIED_WORD + 1], Errno> {
     let mut facts = [0u64; VERIFIED_WORD + 1];
     let (fd, bytes) = (program.raw() as u32, size_of_val(&facts) as u32);
     let mut attr = FactsAttr { fd, bytes, facts: facts.as_mut_ptr() as u64 };
-    // SAFETY: FactsAttr is the layout of OBJ_GET_INFO_BY_FD; the address is of `bytes` bytes to be written. What is
-    // zero in them (addresses of lists) asks for nothing.
+    // SAFETY: FactsAttr is the layout of OBJ_GET_INFO_BY_FD; the address is that of `bytes` bytes to be written. The
+    // zeros in them (addresses of lists) request nothing.
     unsafe { bpf(Command::ObjectFacts, &mut attr) }?;
     Ok(facts)
 }
@@ -92,8 +92,8 @@ fn facts(id: u32) -> Result<LoadedProgram, Errno> {
     let fd = unsafe { Fd::take(fd) };
     let mut facts = [0u64; FACTS_BYTES / 8];
     let mut attr = FactsAttr { fd: fd.raw() as u32, bytes: FACTS_BYTES as u32, facts: facts.as_mut_ptr() as u64 };
-    // SAFETY: FactsAttr is the layout of OBJ_GET_INFO_BY_FD; the address is of FACTS_BYTES bytes to be written. What
-    // is zero in them (addresses of lists) asks for nothing.
+    // SAFETY: FactsAttr is the layout of OBJ_GET_INFO_BY_FD; the address is that of FACTS_BYTES bytes to be written.
+    // The zeros in them (addresses of lists) request nothing.
     unsafe { bpf(Command::ObjectFacts, &mut attr) }?;
     let bytes: Vec<u8> = facts.iter().flat_map(|word| word.to_ne_bytes()).collect();
     let name = bytes.get(NAME_AT..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Maps: tables shared between programs and us.
+//! BPF maps: tables shared between BPF programs and this process.
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use super::call::{Command, address, address_mut, bpf, short_name};
@@ -8,34 +8,34 @@ use crate::errno::{Errno, SysError};
 use crate::fd::Fd;
 use crate::fs;
 
-/// `enum bpf_map_type`: the kinds whose values are one per possible CPU.
+/// `enum bpf_map_type`: the kinds that have one value per possible CPU.
 const PER_CPU_KINDS: [u32; 4] = [5, 6, 10, 21];
 const KIND_RINGBUF: u32 = 27;
 const KIND_ARRAY: u32 = 2;
 /// `BPF_F_MMAPABLE`
 const MMAPABLE: u32 = 1 << 10;
 
-/// What a map is made of.
+/// The properties of a map.
 #[derive(Debug, Clone, Default)]
 pub struct MapShape {
-    /// Name, as far as the kernel keeps it (15 bytes).
+    /// Name; the kernel stores 15 bytes of it.
     pub name: String,
     /// `enum bpf_map_type`.
     pub kind: u32,
-    /// Bytes of a key.
+    /// Size of a key in bytes.
     pub key_bytes: u32,
-    /// Bytes of a value.
+    /// Size of a value in bytes.
     pub value_bytes: u32,
-    /// Most entries; bytes of a ring.
+    /// Maximum number of entries; for a ring, its size in bytes.
     pub entries: u32,
     /// `BPF_F_*`.
     pub flags: u32,
 }
 
-/// Types of key and value, for the kinds that demand them (socket storage).
+/// Types of key and value, for the map kinds that require them (socket storage).
 #[derive(Debug, Clone, Copy)]
 pub struct ValueTypes<'a> {
-    /// What [`load_types`] gave.
+    /// The result of [`load_types`].
     pub types: &'a Fd,
     /// Id of the key's type in it.
     pub key: u32,
@@ -43,12 +43,12 @@ pub struct ValueTypes<'a> {
     pub value: u32,
 }
 
-/// An open map. It goes when this is dropped and no program uses it any more.
+/// An open map. The kernel frees it when this is dropped and no program uses it any more.
 #[derive(Debug)]
 pub struct Map {
     fd: Fd,
     shape: MapShape,
-    /// Bytes that one lookup fills: of all CPUs where each has its own.
+    /// Number of bytes that one lookup fills: the values of all CPUs if each CPU has its own.
     value_room: usize,
 }
 
@@ -95,7 +95,7 @@ struct BatchAttr {
 }
 const _: () = assert!(size_of::<BatchAttr>() == 56);
 
-/// Where a reading of a whole map stands, with its buffers. Begin with [`Map::batch`].
+/// The position and the buffers of a pass over a whole map. Start with [`Map::batch`].
 #[derive(Debug)]
 pub struct Batch {
     keys: Vec<u8>,
@@ -109,8 +109,8 @@ pub struct Batch {
 }
 
 impl Map {
-    /// Creates a map. EPERM on kernels before 5.11 also means that RLIMIT_MEMLOCK is too low: [`raise_locked_memory`]
-    /// helps.
+    /// Creates a map. On kernels before 5.11, EPERM can also mean that RLIMIT_MEMLOCK is too low; call
+    /// [`raise_locked_memory`].
     ///
     /// [`raise_locked_memory`]: crate::sandbox::raise_locked_memory
     pub fn create(shape: MapShape, types: Option<ValueTypes<'_>>) -> Result<Map, SysError> {
@@ -141,17 +141,17 @@ impl Map {
         Ok(Map { fd, shape, value_room })
     }
 
-    /// What it is made of.
+    /// The properties of the map.
     pub fn shape(&self) -> &MapShape {
         &self.shape
     }
 
-    /// Bytes that [`Map::get`] fills: those of a value, or of one value a CPU (each rounded up to 8).
+    /// Number of bytes that [`Map::get`] fills: one value, or one value per CPU (each rounded up to 8).
     pub fn value_room(&self) -> usize {
         self.value_room
     }
 
-    /// Reads the value of `key` into `value`; false if there is none. One call.
+    /// Reads the value of `key` into `value`; false if the key is absent. One system call.
     pub fn get(&self, key: &[u8], value: &mut [u8]) -> Result<bool, SysError> {
         self.check(Command::MapLookup, key.len(), Some(value.len()))?;
         let mut attr = self.element(key, address_mut(value), 0);
@@ -164,7 +164,7 @@ impl Map {
         }
     }
 
-    /// Writes a value. E2BIG: the map is full. One call.
+    /// Writes a value. E2BIG: the map is full. One system call.
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<(), SysError> {
         self.check(Command::MapUpdate, key.len(), Some(value.len()))?;
         let mut attr = self.element(key, address(value), 0);
@@ -173,7 +173,7 @@ impl Map {
         put.map(drop).map_err(|errno| failed(Command::MapUpdate, &self.shape, errno))
     }
 
-    /// Removes an entry; false if there was none. One call.
+    /// Removes an entry; false if it was absent. One system call.
     pub fn remove(&self, key: &[u8]) -> Result<bool, SysError> {
         self.check(Command::MapDelete, key.len(), None)?;
         let mut attr = self.element(key, 0, 0);
@@ -185,7 +185,8 @@ impl Map {
         }
     }
 
-    /// From now on we cannot write to it any more; the verifier takes its content as known. One call.
+    /// Makes the map read-only for this process, so that the verifier treats its contents as constant. One system
+    /// call.
     pub fn freeze(&self) -> Result<(), SysError> {
         let mut attr = self.fd.as_raw_fd() as u32;
         // SAFETY: MAP_FREEZE takes the descriptor alone.
@@ -193,14 +194,14 @@ impl Map {
         frozen.map(drop).map_err(|errno| failed(Command::MapFreeze, &self.shape, errno))
     }
 
-    /// Begins a reading of all entries, `room` of them a call.
+    /// Starts a pass over all entries, reading `room` of them per system call.
     pub fn batch(&self, room: u32) -> Batch {
         let key = self.shape.key_bytes as usize;
         let room = room.clamp(1, self.shape.entries.max(1));
         Batch {
             keys: vec![0; key * room as usize],
             values: vec![0; self.value_room * room as usize],
-            // Hash maps keep a u32 there, arrays a key.
+            // The kernel stores a u32 there for hash maps and a key for arrays.
             from: vec![0; key.max(8)],
             to: vec![0; key.max(8)],
             begun: false,
@@ -210,7 +211,8 @@ impl Map {
         }
     }
 
-    /// Reads the next entries; false at the end. Since 5.6. What changes meanwhile may be missed or come twice.
+    /// Reads the next entries; false at the end. Requires Linux 5.6. Entries that change during the pass may be missed
+    /// or returned twice.
     pub fn next_batch(&self, batch: &mut Batch) -> Result<bool, SysError> {
         batch.got = 0;
         while !batch.ended {
@@ -231,7 +233,7 @@ impl Map {
             // and positions with what the kernel writes for `room` entries of this map.
             let read = unsafe { bpf(Command::MapLookupBatch, &mut attr) };
             match read {
-                // A bucket of a hash map goes out whole or not at all.
+                // The kernel returns a bucket of a hash map completely or not at all.
                 Err(Errno::NOSPC) if batch.room < self.shape.entries => {
                     batch.widen(self);
                     continue;
@@ -249,8 +251,8 @@ impl Map {
         Ok(false)
     }
 
-    /// Maps the memory of an array made with `BPF_F_MMAPABLE` for reading; each value begins at a multiple of its
-    /// bytes rounded up to 8.
+    /// Maps the memory of an array created with `BPF_F_MMAPABLE` for reading. Each value starts at a multiple of its
+    /// size rounded up to 8.
     pub fn mapped(&self) -> Result<Mapped, SysError> {
         if self.shape.kind != KIND_ARRAY || self.shape.flags & MMAPABLE == 0 {
             return Err(SysError::new("mmap", self.shown(), Errno::INVAL));
@@ -259,7 +261,7 @@ impl Map {
         Mapped::of(&self.fd, bytes, 0).map_err(|errno| SysError::new("mmap", self.shown(), errno))
     }
 
-    /// Opens the reading end of a ring buffer. There must be only one, which is the caller's business.
+    /// Opens the reading end of a ring buffer. The caller must ensure that there is only one.
     pub fn ring(&self) -> Result<Ring, SysError> {
         let bytes = self.shape.entries as usize;
         if self.shape.kind != KIND_RINGBUF || !bytes.is_power_of_two() || bytes < page_bytes() {
@@ -272,7 +274,7 @@ impl Map {
         ElementAttr { map: self.fd.as_raw_fd() as u32, pad: 0, key: address(key), value, flags }
     }
 
-    // The kernel reads and writes as many bytes as the map says, whatever we have.
+    // The kernel reads and writes as many bytes as the map's sizes require, regardless of the length of our buffers.
     fn check(&self, command: Command, key: usize, value: Option<usize>) -> Result<(), SysError> {
         let fits = key == self.shape.key_bytes as usize && value.is_none_or(|value| value == self.value_room);
         if fits { Ok(()) } else { Err(failed(command, &self.shape, Errno::INVAL)) }
@@ -290,7 +292,7 @@ impl AsFd for Map {
 }
 
 impl Batch {
-    /// The entries of the last [`Map::next_batch`] as (key, value).
+    /// The entries read by the last [`Map::next_batch`], as (key, value).
     pub fn entries(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let (key, value) = (self.keys.len() / self.room as usize, self.values.len() / self.room as usize);
         self.keys.chunks_exact(key.max(1)).zip(self.values.chunks_exact(value.max(1))).take(self.got)
@@ -320,12 +322,12 @@ struct TypesAttr {
 }
 const _: () = assert!(size_of::<TypesAttr>() == 32);
 
-/// Gives the kernel a set of types (BTF); for [`ValueTypes`].
+/// Loads a set of types (BTF) into the kernel, for [`ValueTypes`].
 pub fn load_types(types: &[u8]) -> Result<Fd, SysError> {
     let failed = |errno| SysError::new("bpf_btf_load", "types of a map", errno);
     let bytes = u32::try_from(types.len()).map_err(|_| failed(Errno::FBIG))?;
     let mut attr = TypesAttr { types: address(types), log: 0, bytes, log_bytes: 0, log_level: 0, log_true_bytes: 0 };
-    // SAFETY: TypesAttr is the layout of BTF_LOAD; the one address is of `bytes` borrowed bytes to be read.
+    // SAFETY: TypesAttr is the layout of BTF_LOAD; its only address is that of `bytes` borrowed bytes to be read.
     let fd = unsafe { bpf(Command::BtfLoad, &mut attr) }.map_err(failed)?;
     // SAFETY: the kernel just returned this descriptor to us alone.
     Ok(unsafe { Fd::take(fd) })
@@ -339,7 +341,7 @@ fn failed(command: Command, shape: &MapShape, errno: Errno) -> SysError {
     SysError::new(command.name(), shown(shape), errno)
 }
 
-/// How many CPUs this kernel could ever have: values of per-CPU maps are that many.
+/// The number of possible CPUs of this kernel, which is the number of values in per-CPU maps.
 fn possible_cpus() -> Result<usize, SysError> {
     let path = "/sys/devices/system/cpu/possible";
     let mut text = Vec::new();
@@ -347,7 +349,7 @@ fn possible_cpus() -> Result<usize, SysError> {
     last_cpu(&text).ok_or_else(|| SysError::new("read", path, Errno::INVAL))
 }
 
-// `0-3`, `0`, `0-1,4-7`: the kernel sizes by the highest one.
+// `0-3`, `0`, `0-1,4-7`: the highest CPU determines the size.
 fn last_cpu(text: &[u8]) -> Option<usize> {
     let text = std::str::from_utf8(text).ok()?.trim();
     let last = text.rsplit([',', '-']).next()?.parse::<usize>().ok()?;

@@ -1,4 +1,4 @@
-//! Memory of the kernel mapped for reading.
+//! Read-only mappings of kernel memory.
 use std::path::Path;
 use std::ptr::NonNull;
 
@@ -7,19 +7,19 @@ use crate::fd::Fd;
 use crate::fs;
 use crate::syscall::call;
 
-/// A read-only mapping. It stays valid when what it was made from is closed.
+/// A read-only mapping. It stays valid after the descriptor that it was created from is closed.
 ///
-/// A program may write to the memory behind it while it runs. Read only what no running program writes: wait for
-/// `run` to return, or read what nobody writes any more. Every byte pattern is a valid `u8`, so the worst that a
-/// mistake gives are torn values, and what is read is judged like any outside bytes.
+/// A program may write to the mapped memory while it runs. Read only memory that no running program writes: wait for
+/// `run` to return first. Every byte pattern is a valid `u8`, so a mistake can at worst produce torn values, and the
+/// contents are treated like any outside bytes.
 #[derive(Debug)]
 pub struct Mapped {
     start: NonNull<u8>,
-    /// Bytes that may be read; the mapping itself goes to the end of the page.
+    /// Number of bytes that may be read; the mapping itself extends to the end of the page.
     bytes: usize,
 }
 
-// SAFETY: a mapping belongs to the process, not to a thread, and this one is only ever read through `&self`.
+// SAFETY: a mapping belongs to the process, not to a thread, and this one is only read, through `&self`.
 unsafe impl Send for Mapped {}
 // SAFETY: as above.
 unsafe impl Sync for Mapped {}
@@ -29,10 +29,10 @@ impl Mapped {
         Ok(Mapped { start: map(fd, bytes, offset, libc::PROT_READ, libc::MAP_SHARED)?, bytes })
     }
 
-    /// The memory.
+    /// The mapped memory.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: `start` is the start of a readable mapping of at least `bytes` bytes, made in `of` and unmapped only
-        // in `drop`. See the type's comment for who may write to it.
+        // in `drop`. The type's comment explains which writers are possible.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
     }
 }
@@ -44,18 +44,19 @@ impl Drop for Mapped {
     }
 }
 
-/// Maps a whole file that does not change (the kernel's types, since 6.16). ENODEV where it cannot be mapped.
+/// Maps a whole file that does not change (the kernel's types, since 6.16). ENODEV if it cannot be mapped.
 pub fn map_file(path: &Path) -> Result<Mapped, SysError> {
     let name = path.as_os_str().as_encoded_bytes();
     let fd = fs::open(path)?;
     let stat = fs::stat_fd(&fd).map_err(|errno| SysError::on_bytes("fstat", name, errno))?;
     let failed = |errno| SysError::new("mmap", escaped(name), errno);
     let bytes = usize::try_from(stat.size).map_err(|_| failed(Errno::FBIG))?;
-    // Another file could shrink under the mapping, and reading it then is SIGBUS: these are made at boot.
+    // Any other file could be truncated while it is mapped, and reading it would then raise SIGBUS: these are created
+    // at boot.
     if bytes == 0 || bytes > fs::FILE_BYTES_MAX || !path.starts_with("/sys/kernel/btf") {
         return Err(failed(Errno::NODEV));
     }
-    // Private: the kernel refuses to share it (kernel/bpf/sysfs_btf.c), and nobody writes anyway.
+    // MAP_PRIVATE: the kernel refuses a shared mapping (kernel/bpf/sysfs_btf.c), and no process writes to it anyway.
     let start = map(&fd, bytes, 0, libc::PROT_READ, libc::MAP_PRIVATE).map_err(failed)?;
     crate::syscall::count_read(bytes);
     Ok(Mapped { start, bytes })
@@ -70,20 +71,20 @@ pub(crate) fn map(
     flags: libc::c_int,
 ) -> Result<NonNull<u8>, Errno> {
     let offset = libc::off_t::try_from(offset).map_err(|_| Errno::INVAL)?;
-    // SAFETY: a new mapping at a place of the kernel's choice touches no memory of ours.
+    // SAFETY: a new mapping at an address that the kernel chooses overlaps no memory of ours.
     let start =
         call("mmap", || unsafe { libc::mmap(std::ptr::null_mut(), bytes, rights, flags, fd.raw(), offset) as i64 })?;
     NonNull::new(start as *mut u8).ok_or(Errno::NOMEM)
 }
 
 /// # Safety
-/// `start` came from [`map`] with the same `bytes`, and nothing refers to the memory any more.
+/// `start` was returned by [`map`] for the same `bytes`, and nothing refers to the memory any more.
 pub(crate) unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
-    // SAFETY: the caller vouches for it. It cannot fail for a mapping that exists.
+    // SAFETY: the caller guarantees it. It cannot fail for an existing mapping.
     let _ = call("munmap", || unsafe { libc::munmap(start.as_ptr().cast(), bytes) }.into());
 }
 
-/// Bytes of a page.
+/// Size of a page in bytes.
 pub(super) fn page_bytes() -> usize {
     // SAFETY: sysconf takes an integer.
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)

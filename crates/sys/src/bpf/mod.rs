@@ -1,8 +1,8 @@
 //! bpf(2): maps, programs, links, and the memory that is shared with them.
 //!
-//! Thin: one function a command, lengths checked, nothing interpreted. What an object file holds and how it becomes
-//! programs is the crate `bpf`'s business. Layouts are those of `union bpf_attr` (include/uapi/linux/bpf.h); the kernel
-//! takes a shorter or longer one as long as what it does not know is zero.
+//! A thin layer: one function per command, lengths checked, contents not interpreted. The crate `bpf` reads object
+//! files and turns them into programs. The layouts follow `union bpf_attr` (include/uapi/linux/bpf.h); the kernel
+//! accepts a shorter or longer one as long as the bytes unknown to it are zero.
 mod call;
 mod list;
 mod map;

@@ -1,29 +1,29 @@
-//! Programs: loading, running, attaching.
+//! Loading, running and attaching BPF programs.
 use std::ffi::CStr;
 
 use super::call::{Command, address, address_mut, bpf, short_name};
 use crate::errno::{Errno, SysError};
 use crate::fd::Fd;
 
-/// The verifier's log may have this much; what matters is at its end.
+/// Maximum size of the verifier's log; the important part is at its end.
 pub const LOG_BYTES_MAX: usize = 1 << 20;
 
-/// What a program is made of.
+/// The properties of a program.
 #[derive(Debug, Clone, Copy)]
 pub struct ProgramShape<'a> {
-    /// Name, as far as the kernel keeps it (15 bytes).
+    /// Name; the kernel stores 15 bytes of it.
     pub name: &'a str,
     /// `enum bpf_prog_type`.
     pub kind: u32,
-    /// `enum bpf_attach_type` it will be attached with.
+    /// `enum bpf_attach_type` for attaching it.
     pub attach: u32,
-    /// `BPF_F_SLEEPABLE` and the like.
+    /// `BPF_F_SLEEPABLE` and similar flags.
     pub flags: u32,
-    /// Id in the kernel's types of what it will be attached to; 0: none.
+    /// BTF id of the kernel type or function that it will be attached to; 0 if it has no target.
     pub target: u32,
     /// Instructions, 8 bytes each.
     pub instructions: &'a [u8],
-    /// Licence; some helpers want one that goes with the GPL.
+    /// Licence; some helpers require a GPL-compatible one.
     pub licence: &'a CStr,
 }
 
@@ -54,8 +54,8 @@ struct LoadAttr {
 }
 const _: () = assert!(size_of::<LoadAttr>() == 120);
 
-/// Has the kernel check and take a program. `log`, if it has room, is filled with the verifier's words (cut at its
-/// length; level 1); that costs time, so ask for it only when a first try failed.
+/// Verifies and loads a program into the kernel. If `log` is not empty, it receives the verifier's messages (level 1,
+/// truncated to its length). The log costs time, so request it only after a first attempt has failed.
 pub fn load_program(shape: &ProgramShape<'_>, log: &mut [u8]) -> Result<Fd, SysError> {
     let failed = |errno| SysError::new(Command::ProgLoad.name(), format!("BPF program {}", shape.name), errno);
     let count = u32::try_from(shape.instructions.len() / 8).map_err(|_| failed(Errno::FBIG))?;
@@ -83,7 +83,7 @@ pub fn load_program(shape: &ProgramShape<'_>, log: &mut [u8]) -> Result<Fd, SysE
         target_program: 0,
         rest: 0,
     };
-    // EAGAIN: the verifier was interrupted by a signal; it asks to be called again.
+    // EAGAIN: a signal interrupted the verifier, and the call must be repeated.
     let mut tries = 0;
     let fd = loop {
         // SAFETY: LoadAttr is the layout of PROG_LOAD; the addresses are of `count` whole instructions and a
@@ -118,7 +118,7 @@ struct RunAttr {
 }
 const _: () = assert!(size_of::<RunAttr>() == 80);
 
-/// Runs a program of type `syscall` once; it may change `context`. Returns what it returned.
+/// Runs a program of type `syscall` once; it may modify `context`. Returns the program's return value.
 pub fn run(program: &Fd, context: &mut [u8]) -> Result<u32, Errno> {
     let mut attr = RunAttr {
         program: program.raw() as u32,
@@ -138,20 +138,21 @@ pub fn run(program: &Fd, context: &mut [u8]) -> Result<u32, Errno> {
         batch: 0,
         rest: 0,
     };
-    // SAFETY: RunAttr is the layout of PROG_TEST_RUN; the one address is of `context`, exclusively borrowed, which the
-    // kernel reads and, for programs of this type, writes back.
+    // SAFETY: RunAttr is the layout of PROG_TEST_RUN; its only address is that of `context`, exclusively borrowed,
+    // which the kernel reads and, for programs of this type, writes back.
     unsafe { bpf(Command::ProgRun, &mut attr) }?;
     Ok(attr.returned)
 }
 
 /// `BPF_F_TEST_XDP_LIVE_FRAMES`
 const LIVE_FRAMES: u32 = 2;
-/// `struct xdp_md`: where the packet begins, ends and has notes, then the interface, its queue, where it goes to.
+/// `struct xdp_md`: start of the packet, its end and its metadata, then the interface, its queue, the egress
+/// interface.
 const XDP_CONTEXT: usize = 24;
 
-/// Runs an XDP program on `count` copies of a frame, as if they had come in on an interface of the calling thread's
-/// namespace: what the program passes on goes up the stack (Linux 5.18). A source of packets for benches, several
-/// times as fast as a socket that sends.
+/// Runs an XDP program on `count` copies of a frame, as if they had arrived on an interface of the calling thread's
+/// namespace. Frames that the program passes go up the stack (Linux 5.18). Benches use it as a packet source that is
+/// several times as fast as a sending socket.
 pub fn inject(program: &Fd, frame: &[u8], ifindex: u32, count: u32) -> Result<(), Errno> {
     let bytes = u32::try_from(frame.len()).map_err(|_| Errno::INVAL)?;
     let mut context = [0; XDP_CONTEXT];
@@ -175,8 +176,8 @@ pub fn inject(program: &Fd, frame: &[u8], ifindex: u32, count: u32) -> Result<()
         batch: 0,
         rest: 0,
     };
-    // SAFETY: RunAttr is the layout of PROG_TEST_RUN; both addresses are of borrowed bytes, as many as it says, which
-    // the kernel only reads.
+    // SAFETY: RunAttr is the layout of PROG_TEST_RUN; both addresses are those of borrowed bytes of the stated
+    // lengths, which the kernel only reads.
     unsafe { bpf(Command::ProgRun, &mut attr) }?;
     Ok(())
 }
@@ -188,11 +189,11 @@ struct RawTracepointAttr {
     rest: u32,
 }
 
-/// Attaches a program to the raw tracepoint it was loaded for; it is detached when the result is dropped.
+/// Attaches a program to the raw tracepoint for which it was loaded. Dropping the result detaches it.
 pub fn attach_raw_tracepoint(program: &Fd) -> Result<Fd, Errno> {
     let mut attr = RawTracepointAttr { name: 0, program: program.raw() as u32, rest: 0 };
-    // SAFETY: RawTracepointAttr is the layout of RAW_TRACEPOINT_OPEN and holds no address: a program with a target of
-    // its own needs no name.
+    // SAFETY: RawTracepointAttr is the layout of RAW_TRACEPOINT_OPEN and holds no address: a program that was loaded
+    // with a target needs no name.
     let fd = unsafe { bpf(Command::RawTracepointOpen, &mut attr) }?;
     // SAFETY: the kernel just returned this descriptor to us alone.
     Ok(unsafe { Fd::take(fd) })
@@ -211,35 +212,36 @@ struct LinkAttr {
 const _: () = assert!(size_of::<LinkAttr>() == 32);
 
 fn link(mut attr: LinkAttr) -> Result<Fd, Errno> {
-    // SAFETY: LinkAttr is the layout of LINK_CREATE; its address is 0 or, from `attach_iterator`, that of
+    // SAFETY: LinkAttr is the layout of LINK_CREATE; its address is 0 or, from `attach_iterator`, the address of
     // `iterator_bytes` borrowed bytes.
     let fd = unsafe { bpf(Command::LinkCreate, &mut attr) }?;
     // SAFETY: the kernel just returned this descriptor to us alone.
     Ok(unsafe { Fd::take(fd) })
 }
 
-/// Attaches a program to a cgroup (a directory of cgroup 2) by a link that ends when the result is dropped.
+/// Attaches a program to a cgroup (a cgroup v2 directory) with a link. Dropping the result ends the link.
 pub fn attach_to(program: &Fd, target: &Fd, attach: u32) -> Result<Fd, Errno> {
     let (program, target) = (program.raw() as u32, target.raw() as u32);
     link(LinkAttr { program, target, attach, flags: 0, iterator: 0, iterator_bytes: 0, rest: 0 })
 }
 
-/// Makes an iterator program ready for [`open_iterator`]. `which` is a `union bpf_iter_link_info` that narrows it
-/// (to a task, a map), or empty.
+/// Prepares an iterator program for [`open_iterator`]. `which` is a `union bpf_iter_link_info` that restricts it (to a
+/// task or a map), or empty.
 pub fn attach_iterator(program: &Fd, attach: u32, which: &[u8]) -> Result<Fd, Errno> {
     let iterator_bytes = u32::try_from(which.len()).map_err(|_| Errno::INVAL)?;
     let program = program.raw() as u32;
     link(LinkAttr { program, target: 0, attach, flags: 0, iterator: address(which), iterator_bytes, rest: 0 })
 }
 
-/// Where a netfilter program stands in the calling thread's network namespace.
+/// The attachment point of a netfilter program in the calling thread's network namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NetfilterPlace {
     /// `NFPROTO_IPV4` (2) or `NFPROTO_IPV6` (10).
     pub family: u32,
     /// `enum nf_inet_hooks`: 0 PRE_ROUTING, 1 LOCAL_IN, 2 FORWARD, 3 LOCAL_OUT, 4 POST_ROUTING.
     pub hook: u32,
-    /// Lower ones see a packet first; a place belongs to one program, EBUSY for a second.
+    /// Programs with a lower priority see a packet first. Each priority can be used by one program; a second gets
+    /// EBUSY.
     pub priority: i32,
 }
 
@@ -256,13 +258,13 @@ struct NetfilterLinkAttr {
 }
 const _: () = assert!(size_of::<NetfilterLinkAttr>() == 32);
 
-/// Puts a netfilter program in its place (Linux 6.4) by a link that ends when the result is dropped.
+/// Attaches a netfilter program (Linux 6.4) with a link. Dropping the result ends the link.
 pub fn attach_netfilter(program: &Fd, attach: u32, place: NetfilterPlace) -> Result<Fd, Errno> {
     let NetfilterPlace { family, hook, priority } = place;
     let program = program.raw() as u32;
     let mut attr =
         NetfilterLinkAttr { program, target: 0, attach, flags: 0, family, hook, priority, netfilter_flags: 0 };
-    // SAFETY: NetfilterLinkAttr is the layout of LINK_CREATE for this sort of program and holds no address.
+    // SAFETY: NetfilterLinkAttr is the layout of LINK_CREATE for this program type and holds no address.
     let fd = unsafe { bpf(Command::LinkCreate, &mut attr) }?;
     // SAFETY: the kernel just returned this descriptor to us alone.
     Ok(unsafe { Fd::take(fd) })
@@ -274,7 +276,7 @@ struct IteratorAttr {
     flags: u32,
 }
 
-/// Starts a pass of an iterator: a file to be read, whole records a read.
+/// Starts a pass of an iterator: the result is a file, and each read returns whole records.
 pub fn open_iterator(link: &Fd) -> Result<Fd, Errno> {
     let mut attr = IteratorAttr { link: link.raw() as u32, flags: 0 };
     // SAFETY: IteratorAttr is the layout of ITER_CREATE and holds no address.
@@ -290,7 +292,7 @@ mod tests {
     use crate::packet_ring::{PacketRing, RingKind, RingRequest, accept_all};
     use crate::sandbox::root_or_skip;
 
-    /// r0 = 7; *(u32 *)(r1 + 4) = 9 by way of r2; exit.
+    /// r0 = 7; *(u32 *)(r1 + 4) = 9 through r2; exit.
     const SEVEN: [[u8; 8]; 4] = [
         [0xb7, 0, 0, 0, 7, 0, 0, 0],
         [0xb7, 2, 0, 0, 9, 0, 0, 0],
@@ -327,7 +329,7 @@ mod tests {
         assert_eq!(attach_raw_tracepoint(&program).unwrap_err(), Errno::INVAL);
     }
 
-    /// Frames for another host: a packet socket sees them, and the stack drops them.
+    /// Injects frames addressed to another host: a packet socket sees them, and the stack drops them.
     #[test]
     fn root_frames_come_in_as_many_as_were_asked_for() {
         if !root_or_skip("BPF programs") {
@@ -338,7 +340,8 @@ mod tests {
         let program = load_program(&shape, &mut []).unwrap();
         let seen = std::thread::scope(|scope| {
             let seen = scope.spawn(|| {
-                // SAFETY: unshare takes an integer; this thread ends soon and shares nothing that depends on it.
+                // SAFETY: unshare takes an integer; this thread ends soon and shares nothing that depends on the
+                // namespace.
                 assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0);
                 let up = std::process::Command::new("ip").args(["link", "set", "lo", "up"]).status().unwrap();
                 assert!(up.success());

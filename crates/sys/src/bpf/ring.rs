@@ -1,4 +1,4 @@
-//! The reading end of a ring buffer map.
+//! The reading end of a BPF ring buffer map.
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -8,19 +8,19 @@ use crate::errno::{Errno, SysError};
 use crate::fd::Fd;
 use crate::syscall::call;
 
-/// `BPF_RINGBUF_BUSY_BIT`: the program still writes this record.
+/// `BPF_RINGBUF_BUSY_BIT`: the program is still writing this record.
 const BUSY: u32 = 1 << 31;
-/// `BPF_RINGBUF_DISCARD_BIT`: the program changed its mind.
+/// `BPF_RINGBUF_DISCARD_BIT`: the program discarded the record.
 const DISCARD: u32 = 1 << 30;
 /// `BPF_RINGBUF_HDR_SZ`: length and flags u32, page offset u32.
 const HEAD: u64 = 8;
-/// Room is given back in pieces of so many bytes, or of an eighth of a small ring.
+/// Space is released in pieces of this many bytes, or of an eighth of a small ring.
 const PIECE_MAX: u64 = 16 << 10;
 
-/// A ring that programs fill and we empty (kernel/bpf/ringbuf.c).
+/// A ring that BPF programs fill and this process empties (kernel/bpf/ringbuf.c).
 ///
-/// Page 0 holds our position and is the only one that we write; page 1 holds theirs; then come the data pages, twice in
-/// a row, so that a record which goes over the end lies in one piece.
+/// Page 0 holds our position and is the only page that we write; page 1 holds theirs. The data pages follow, mapped
+/// twice in a row, so that a record that wraps around the end is contiguous.
 #[derive(Debug)]
 pub struct Ring {
     fd: Fd,
@@ -39,15 +39,15 @@ impl Ring {
         let page = page_bytes();
         let ours = map(&fd, page, 0, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED)?;
         let theirs = map(&fd, page + 2 * data_bytes, page, libc::PROT_READ, libc::MAP_SHARED).inspect_err(|_| {
-            // SAFETY: `ours` was mapped with this length just above and is used by nobody yet.
+            // SAFETY: `ours` was mapped with this length just above and is not used yet.
             unsafe { unmap(ours, page) }
         })?;
         Ok(Ring { fd, ours, theirs, page, data_bytes })
     }
 
-    /// Waits until a program has woken us or `timeout_ms` are over (-1: for ever); true if there may be something to
-    /// [`Ring::consume`]. A signal ends the wait with false. A program that writes with `BPF_RB_NO_WAKEUP` wakes
-    /// nobody.
+    /// Waits until a program wakes us or `timeout_ms` expires (-1: no limit); true if there may be records to
+    /// [`Ring::consume`]. A signal ends the wait with false. A program that writes with `BPF_RB_NO_WAKEUP` does not
+    /// end the wait.
     pub fn wait(&self, timeout_ms: i32) -> Result<bool, SysError> {
         let mut poll = libc::pollfd { fd: self.fd.raw(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one live pollfd.
@@ -58,10 +58,10 @@ impl Ring {
         }
     }
 
-    /// Hands out all records that are complete, oldest first; returns how many. No system call.
+    /// Hands out all complete records, oldest first; returns their number. Makes no system call.
     ///
-    /// Their room is given back in pieces: programs look at our position for every record that they write, and each
-    /// change of it costs them a miss.
+    /// Their space is released in pieces: programs read our position for every record that they write, and each change
+    /// of it costs them a cache miss.
     pub fn consume(&mut self, each: &mut dyn FnMut(&[u8])) -> Result<u64, SysError> {
         let mut ours = self.our_position().load(Ordering::Relaxed);
         let result = self.hand_out(&mut ours, each);
@@ -69,7 +69,7 @@ impl Ring {
         result
     }
 
-    // Release: our reads of the records before `ours` are over before their room is given back.
+    // Release: our reads of the records before `ours` happen before their space is released.
     fn give_back(&self, ours: u64) {
         self.our_position().store(ours, Ordering::Release);
     }
@@ -78,7 +78,7 @@ impl Ring {
         let piece = (self.data_bytes as u64 / 8).min(PIECE_MAX);
         let (mut ours, mut given_back, mut records) = (*at, *at, 0);
         loop {
-            // Acquire: what a program wrote before it moved its position is seen after this.
+            // Acquire: everything that a program wrote before it advanced its position is visible after this.
             let theirs = self.their_position().load(Ordering::Acquire);
             if ours >= theirs {
                 return Ok(records);
@@ -89,7 +89,7 @@ impl Ring {
             }
             let bytes = (head & !(BUSY | DISCARD)) as usize;
             let next = ours + (HEAD + bytes as u64).next_multiple_of(8);
-            // The kernel cannot have written this; believing it would read behind the mapping.
+            // The kernel cannot have written this; trusting it would read beyond the mapping.
             if next > theirs || bytes > self.data_bytes {
                 return Err(SysError::new("read", "BPF ring", Errno::IO));
             }
@@ -106,7 +106,7 @@ impl Ring {
         }
     }
 
-    /// Bytes that wait to be consumed.
+    /// Number of bytes waiting to be consumed.
     pub fn waiting(&self) -> u64 {
         self.their_position().load(Ordering::Acquire).saturating_sub(self.our_position().load(Ordering::Relaxed))
     }
@@ -124,14 +124,15 @@ impl Ring {
 
     // Length and flags of the record at `position`.
     fn head(&self, position: u64) -> &AtomicU32 {
-        // SAFETY: the place lies in the data pages (see `place`); records are aligned to 8. Only loaded from.
+        // SAFETY: the address lies in the data pages (see `place`); records are aligned to 8. Only loaded from.
         unsafe { AtomicU32::from_ptr(self.place(position).cast()) }
     }
 
     fn data(&self, position: u64, bytes: usize) -> &[u8] {
         // SAFETY: `place` lies in the first copy of the data pages and `consume` has checked that `bytes` is at most
         // the size of one copy, so the second copy holds the rest. The record is complete (BUSY was clear, read with
-        // acquire), and no program overwrites it before our position moves, which `give_back` does after the last use.
+        // acquire), and no program overwrites it before our position advances, which `give_back` does after the last
+        // use.
         unsafe { std::slice::from_raw_parts(self.place(position), bytes) }
     }
 
@@ -160,7 +161,7 @@ impl Drop for Ring {
     }
 }
 
-// The ring keeps its map alive for polling.
+// The ring keeps a descriptor of its map for polling.
 fn duplicate(fd: &Fd) -> Result<Fd, Errno> {
     // SAFETY: takes integers.
     let copy = call("fcntl", || unsafe { libc::fcntl(fd.raw(), libc::F_DUPFD_CLOEXEC, 3) }.into())?;

@@ -1,12 +1,12 @@
-//! The rate of the kernel's clock, which it does not tell.
+//! The rate of the kernel's tick counter, which the kernel does not report.
 
-/// Rates (CONFIG_HZ) that there are.
+/// The possible rates (CONFIG_HZ).
 const RATES: [u32; 10] = [100, 250, 300, 1000, 128, 256, 1024, 24, 48, 1200];
 
-/// Ticks a second, from the number of ticks and the monotonic clock at one moment.
+/// Computes the ticks per second from the tick counter and the monotonic clock, read at the same moment.
 ///
-/// Ticks start 300 seconds before they overflow 32 bits (INITIAL_JIFFIES, include/linux/jiffies.h), and they and the
-/// monotonic clock stand still together.
+/// Ticks start 300 seconds before they overflow 32 bits (INITIAL_JIFFIES, include/linux/jiffies.h). The ticks and the
+/// monotonic clock stop together.
 pub fn jiffies_per_second(jiffies: u64, monotonic_ns: u64) -> u32 {
     let ticks = jiffies as f64 - (1u64 << 32) as f64;
     let seconds = monotonic_ns as f64 / 1e9 - 300.0;

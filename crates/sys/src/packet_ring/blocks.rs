@@ -1,36 +1,39 @@
-//! The third form of rings (TPACKET_V3): blocks of packets, handed over when they are full or their time is over.
+//! Version 3 of packet rings (TPACKET_V3): blocks of packets, delivered when they are full or their timeout expires.
 use std::sync::atomic::Ordering;
 
 use super::frame::{AlikeFrames, Frame, FrameStatus, PacketType, StrippedTag, TAG_BYTES};
 use super::mapping::{LINE, Mapping, fetch, half, word};
 use super::slots::with_bytes;
 
-/// `struct tpacket_block_desc`: version, offset of private bytes, then status, packets, offset of the first, …
+/// Offsets in `struct tpacket_block_desc`: version, offset of private bytes, then status, packets, offset of the
+/// first, …
 const STATUS: usize = 8;
 const DESCRIPTION: usize = 48;
-/// Offset of `struct sockaddr_ll` behind `struct tpacket3_hdr`, and bytes of both.
+/// Offset of `struct sockaddr_ll` after `struct tpacket3_hdr`, and size of both.
 const ADDRESS: usize = 48;
 const HEADER: usize = ADDRESS + 20;
-/// So many bytes behind a packet are fetched before they are read: short packets for as long as those that are handed
-/// out together are worked on.
+/// Number of bytes after a packet that are prefetched: with short packets this covers the time in which a batch is
+/// processed.
 const AHEAD_BYTES: usize = 8 << 10;
-/// Packets that are handed out together have no more bytes, but for the last one: a processor's first cache holds them.
+/// Maximum total size of packets that are handed out together, not counting the last one, so that they fit into the
+/// processor's first-level cache.
 const ALIKE_BYTES: usize = 16 << 10;
 
-/// Where the reader is.
+/// The position of the reader.
 #[derive(Debug)]
 pub(super) struct Blocks {
     block_bytes: usize,
     blocks: usize,
-    /// The block that is read.
+    /// The current block.
     block: usize,
-    /// True if it is ours.
+    /// True if the kernel has handed it to us.
     is_open: bool,
-    /// Packets left in it.
+    /// Number of packets left in it.
     left: u32,
-    /// Offset of the next one in the block.
+    /// Offset of the next packet in the block.
     next: usize,
-    /// End of the part of the block that was fetched: each line once, however few packets are asked for at a time.
+    /// End of the prefetched part of the block: each cache line is prefetched once, however few packets are requested
+    /// at a time.
     fetched: usize,
 }
 
@@ -47,7 +50,7 @@ impl Blocks {
             }
             self.close(map);
             let start = self.block * self.block_bytes;
-            // Acquire: what the kernel wrote before it handed the block over is seen after this.
+            // Acquire: everything that the kernel wrote before it handed the block over is visible after this.
             let status = map.status(start + STATUS).map_or(0, |status| status.load(Ordering::Acquire));
             let description = map.bytes(start, DESCRIPTION).unwrap_or_default();
             if status & FrameStatus::USER == 0 {
@@ -59,10 +62,10 @@ impl Blocks {
         self.left > 0
     }
 
-    /// Gives the block back to the kernel.
+    /// Returns the block to the kernel.
     fn close(&mut self, map: &Mapping) {
         if std::mem::take(&mut self.is_open) {
-            // Release: our reads of the block are over before the kernel writes to it again.
+            // Release: our reads of the block happen before the kernel writes to it again.
             if let Some(status) = map.status(self.block * self.block_bytes + STATUS) {
                 status.store(0, Ordering::Release);
             }

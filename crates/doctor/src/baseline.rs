@@ -1,22 +1,22 @@
-//! A host compared with itself when it was well: what is not as it was. Start reading at [`compare`].
+//! Comparison of a host with a recording from when it was well. Start reading at [`compare`].
 
 use crate::checks::{Moved, SETTINGS, Sample};
 use record::rows::{BaselineChange, BaselineVerb, ChangedThing, CounterKind, CounterSource, Finding};
 use std::collections::BTreeMap;
 
-/// Rates that are so many times as high are changes.
+/// A rate that is at least this many times as high is a change.
 const TIMES: u64 = 3;
 
-/// The least events in the window that a rate is made of: fewer come and go by chance.
+/// Fewest events in the window for a rate: fewer occur by chance.
 const EVENTS_MIN: u64 = 10;
 
-/// Gauges that are settings: they change when somebody changes them.
+/// Gauges that are settings: they change only if a user or a program sets them.
 const GAUGE_SETTINGS: &[(CounterSource, &str)] = &[(CounterSource::Conntrack, "max"), (CounterSource::Iface, "mtu")];
 
-/// Settings of the machine as [`compare`] calls them: one value for all network namespaces.
+/// Settings of the machine, by the names that [`compare`] gives them: one value for all network namespaces.
 const OF_MACHINE: &[&str] = &["net.netfilter.nf_conntrack_buckets", "conntrack max"];
 
-/// One network namespace, or the host, at one time.
+/// The state of one network namespace, or of the host, at one time.
 pub struct BaselineSide<'s> {
     /// Name of the namespace; empty for the host.
     pub netns: &'s str,
@@ -24,14 +24,14 @@ pub struct BaselineSide<'s> {
     pub sample: &'s Sample,
     /// The findings in it.
     pub findings: Vec<&'s Finding>,
-    /// Its listeners: protocol and address (`tcp 0.0.0.0:80`), and the process that holds each.
+    /// Its listeners: protocol and address (`tcp 0.0.0.0:80`), and the owner of each.
     pub listeners: BTreeMap<String, String>,
 }
 
-/// The kind of a counter and its sentence.
+/// Returns the kind of a counter and its meaning.
 pub type Describe<'d> = dyn Fn(CounterSource, &str) -> Option<(CounterKind, &'static str)> + 'd;
 
-/// Changes since the baseline: findings first, then settings, listeners, and rates, the one that grew most first.
+/// Returns the changes since the baseline: findings, settings, listeners, then rates sorted by growth.
 pub fn compare(before: &BaselineSide<'_>, after: &BaselineSide<'_>, describe: &Describe<'_>) -> Vec<BaselineChange> {
     let mut changes = findings(before, after);
     changes.extend(settings(before, after));
@@ -45,7 +45,7 @@ fn change(netns: &str, thing: ChangedThing, verb: BaselineVerb, subject: String)
     BaselineChange { netns: netns.to_owned(), thing, verb, subject, before, after, times: None, meaning }
 }
 
-/// Findings by check and object: their sentences have numbers in them that differ each time.
+/// Compares findings by check and object: their sentences have numbers that differ each time.
 fn findings(before: &BaselineSide<'_>, after: &BaselineSide<'_>) -> Vec<BaselineChange> {
     let is_same = |a: &Finding, b: &Finding| (a.id, &a.object) == (b.id, &b.object);
     let of = |finding: &Finding, verb| {
@@ -65,13 +65,13 @@ fn findings(before: &BaselineSide<'_>, after: &BaselineSide<'_>) -> Vec<Baseline
     changes
 }
 
-/// True for a setting of the whole machine that every network namespace shows: its change is one, wherever it is seen.
+/// True for a setting of the whole machine: every network namespace shows it, so several report the same change.
 pub fn is_of_machine(change: &BaselineChange) -> bool {
     change.thing == ChangedThing::Setting && OF_MACHINE.contains(&&*change.subject)
 }
 
-/// Settings that both sides know. The host's sample has those of a namespace, to compare counters with: they are that
-/// one's, and told there.
+/// Compares settings that both sides have. The host's sample also has a namespace's settings, to compare counters
+/// with; they are reported for that namespace only.
 fn settings(before: &BaselineSide<'_>, after: &BaselineSide<'_>) -> Vec<BaselineChange> {
     let mut changes = Vec::new();
     if after.sample.netns_id.is_none() {
@@ -101,7 +101,7 @@ fn settings(before: &BaselineSide<'_>, after: &BaselineSide<'_>) -> Vec<Baseline
     changes
 }
 
-/// Listeners that came, went, or are another process's.
+/// Returns listeners that appeared, disappeared or have another owner.
 fn listeners(before: &BaselineSide<'_>, after: &BaselineSide<'_>) -> Vec<BaselineChange> {
     let mut changes = Vec::new();
     let mut add = |verb, subject: &String, old: &str, new: &str| {
@@ -111,7 +111,7 @@ fn listeners(before: &BaselineSide<'_>, after: &BaselineSide<'_>) -> Vec<Baselin
     for (name, process) in &after.listeners {
         match before.listeners.get(name) {
             None => add(BaselineVerb::New, name, "", or_unknown(process)),
-            // Who holds it may be unknown on one side for want of rights.
+            // The owner may be unknown on one side for lack of privileges.
             Some(old) if !old.is_empty() && !process.is_empty() && old != process => {
                 add(BaselineVerb::Changed, name, old, process);
             }
@@ -128,7 +128,7 @@ fn or_unknown(process: &str) -> &str {
     if process.is_empty() { "?" } else { process }
 }
 
-/// Counters that grow several times as fast.
+/// Returns counters that grow several times as fast as before.
 fn rates(before: &BaselineSide<'_>, after: &BaselineSide<'_>, describe: &Describe<'_>) -> Vec<BaselineChange> {
     if before.sample.window_ns == 0 || after.sample.window_ns == 0 {
         return Vec::new();
@@ -154,7 +154,7 @@ fn rates(before: &BaselineSide<'_>, after: &BaselineSide<'_>, describe: &Describ
             ..row
         });
     }
-    // What was 0 has grown without bound.
+    // A rate that was 0 counts as the largest growth.
     changes.sort_by_key(|row| std::cmp::Reverse(row.times.unwrap_or(u64::MAX)));
     changes
 }
@@ -162,7 +162,7 @@ fn rates(before: &BaselineSide<'_>, after: &BaselineSide<'_>, describe: &Describ
 /// A counter by its source, name and object.
 type CounterOf<'s> = (CounterSource, &'s str, &'s [u8]);
 
-/// Growth of each counter; those of CPUs are added up, because which of them works changes all the time.
+/// Returns the growth of each counter. Counters of single CPUs are added up, because the work moves between CPUs.
 fn grown(sample: &Sample) -> BTreeMap<CounterOf<'_>, u64> {
     let mut all = BTreeMap::new();
     for (source, name, object, moved) in sample.counters() {
@@ -174,7 +174,7 @@ fn grown(sample: &Sample) -> BTreeMap<CounterOf<'_>, u64> {
     all
 }
 
-/// Thousandths by the second.
+/// Returns the rate in thousandths per second.
 fn per_s(count: u64, sample: &Sample) -> u64 {
     let thousandths = u128::from(count) * 1_000_000_000_000 / u128::from(sample.window_ns.max(1));
     u64::try_from(thousandths).unwrap_or(u64::MAX)

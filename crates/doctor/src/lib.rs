@@ -1,7 +1,7 @@
-//! What is wrong and what would mend it, from samples.
+//! Diagnosis: rules that find faults in samples, and their remedies.
 //!
-//! Rules only: numbers that somebody else read go in, findings in words come out. Asks nobody, changes nothing, knows
-//! no command line. What cannot be told from the samples is `None`, never a guess.
+//! The crate has only rules: it takes numbers that its caller read, and returns findings in words. It reads nothing,
+//! changes nothing and knows no command line. A value that the samples cannot show is `None`, never a guess.
 #![forbid(unsafe_code)]
 
 pub mod baseline;

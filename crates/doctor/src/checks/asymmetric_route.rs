@@ -1,4 +1,4 @@
-//! Connections of which only one direction passes this host.
+//! Connections of which this host sees only one direction.
 
 use record::rows::CounterSource::Conntrack;
 use record::rows::{Confidence, Severity};
@@ -6,7 +6,7 @@ use record::rows::{Confidence, Severity};
 use super::words::state;
 use super::{Check, Findings, Sample};
 
-/// Flows to one destination from which on it is said.
+/// Fewest unanswered flows to one destination for a finding.
 const SOME: u32 = 3;
 
 pub(super) const CHECK: Check = Check {
@@ -20,7 +20,7 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-/// True if connections that were never answered here go on all the same: their answers go another way.
+/// True if connections without an answer here go on all the same: their answers take another path.
 pub(super) fn is_one_way(sample: &Sample) -> bool {
     let flows = &sample.around.flows;
     let silent: u64 = flows.silent.values().map(|count| u64::from(*count)).sum();

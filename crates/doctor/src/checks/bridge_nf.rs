@@ -1,4 +1,4 @@
-//! Bridged frames that pass the packet filter of IP.
+//! Bridged frames that pass through the packet filter of IP.
 
 use record::rows::CounterSource::Conntrack;
 use record::rows::{Confidence, Severity};

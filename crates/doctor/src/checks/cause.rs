@@ -1,9 +1,9 @@
 //! The check that explains a drop, by its reason and place.
 //!
-//! Reasons go by name: their numbers differ from kernel to kernel. Older kernels know fewer of them, and leave it to
-//! the place.
+//! Reasons are matched by name, because their numbers differ from kernel to kernel. Older kernels have fewer reasons:
+//! then the place decides.
 
-/// Reasons at one place that a check explains.
+/// Reason and place that a check explains together.
 const AT_PLACES: &[(&str, &str, &str)] = &[
     ("NETFILTER_DROP", "nf_hook_slow", "rule-drop"),
     ("IP_INHDR", "ip_forward", "ttl-expired"),
@@ -53,16 +53,16 @@ const REASONS: &[(&str, &[&str])] = &[
     ("iface-down", &["DEV_READY"]),
 ];
 
-/// Reasons of packets whose protocol this host does not speak.
+/// Reasons of packets whose protocol this host does not support.
 const FOREIGN: &[&str] = &["UNHANDLED_PROTO", "NOT_DROPPED_YET"];
 
-/// Reasons that say nothing by themselves.
+/// Reasons without a meaning of their own.
 pub(super) const VAGUE: &[&str] = &["NOT_SPECIFIED", ""];
 
-/// The check that explains packets of the protocol `proto` dropped for `reason` at the function `place`; `packet-drop`
-/// if it is none of its own; `` if nothing is to be said.
+/// Returns the check that explains packets of the protocol `proto` dropped for `reason` in the function `place`:
+/// `packet-drop` if no other check does, `` for packets that need no finding.
 pub(super) fn cause_of(reason: &str, place: &str, proto: &str) -> &'static str {
-    // Before Linux 5.17 there are no reasons: the place tells, where packets are dropped for one reason alone.
+    // Before Linux 5.17 there are no reasons. Then a place decides if it drops packets for only one reason.
     let is_it = |of: &str| of == reason || reason.is_empty() && ["NOT_SPECIFIED", "NETFILTER_DROP"].contains(&of);
     if let Some((.., id)) = AT_PLACES.iter().find(|(of, at, _)| is_it(of) && *at == place) {
         return id;

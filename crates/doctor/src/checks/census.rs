@@ -1,58 +1,58 @@
-//! One pass over the sockets of a namespace: what checks need of them, in bounded memory.
+//! One pass over the sockets of a namespace: the facts that checks need, in bounded memory.
 
 use record::rows::{Confidence, Endpoint, Socket};
 use record::{Addr, Proto, State, Timer};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Sockets of each kind that are remembered, and destinations.
+/// Most sockets of each kind, and most destinations, that are recorded.
 pub const SOCKETS_MAX: usize = 65_536;
 
-/// A queue of unread bytes from which on a socket is remembered.
+/// Fewest unread bytes for a socket to be recorded.
 const UNREAD_MIN: u32 = 64 << 10;
 
-/// Retransmissions in a row from which on a connection is stuck.
+/// Fewest consecutive retransmissions for a connection to count as stuck.
 const STUCK_RETRANSMITS: u8 = 2;
 
 /// The port of DNS.
 const DNS: u16 = 53;
 
-/// The sockets of a namespace, as far as checks need them.
+/// The facts about a namespace's sockets that checks need.
 #[derive(Debug, Default, Clone)]
 pub struct SocketCensus {
-    /// Listeners of TCP whose accept queue is not empty.
+    /// TCP listeners whose accept queue is not empty.
     pub listeners: Vec<Queue>,
-    /// UDP sockets that dropped something, or have something to be read.
+    /// UDP sockets that dropped packets or have unread ones.
     pub udp: Vec<Queue>,
     /// Connections with many unread bytes.
     pub unread: Vec<Queue>,
-    /// Connections from local ports that the kernel chooses: by local address and destination.
+    /// Connections from local ports in the kernel's range, by local address and destination.
     pub destinations: BTreeMap<(Addr, Addr, u16), PortsInUse>,
-    /// Ports that somebody listens on, or takes datagrams at.
+    /// Ports with a listener or an unconnected UDP socket.
     pub served: BTreeSet<(Proto, u16)>,
-    /// SYNs that were sent again without an answer: connections by peer and port.
+    /// Connections with retransmitted SYNs and no answer, by peer and port.
     pub unanswered: BTreeMap<(Addr, u16), u32>,
-    /// Connections that the peer has closed and the program has not, by the process that holds them.
+    /// Connections that the peer has closed and the program has not, by owner.
     pub unclosed: BTreeMap<String, Unclosed>,
-    /// Connections that wait for their peer's acknowledgement, or for its window.
+    /// Connections that wait for their peer to acknowledge data or to open its window.
     pub stuck: Vec<Stuck>,
-    /// Connections with nothing to be sent, open or closed just now, by peer.
+    /// Connections with an empty send queue, open or just closed, by peer.
     pub at_ease: BTreeMap<Addr, u32>,
-    /// UDP sockets that are connected to a DNS server.
+    /// UDP sockets connected to a DNS server, with an empty receive queue.
     pub resolvers: Vec<Queue>,
     /// Netlink sockets that lost messages.
     pub netlink: Vec<Queue>,
     /// Packet sockets that lost packets.
     pub packet: Vec<Queue>,
-    /// Packet sockets that give packets out late.
+    /// Packet sockets that deliver packets late.
     pub late: Vec<LateReader>,
-    /// Sockets and destinations beyond [`SOCKETS_MAX`], not remembered.
+    /// Sockets and destinations beyond [`SOCKETS_MAX`], which are not recorded.
     pub over: u64,
 }
 
-/// Connections that a process has not closed though their peer has.
+/// Connections that a process has not closed although their peers have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unclosed {
-    /// How many.
+    /// Number of connections.
     pub count: u32,
     /// One of them: `10.0.0.1:80 from 10.0.0.2:4711`.
     pub example: String,
@@ -63,47 +63,47 @@ pub struct Unclosed {
 pub struct Stuck {
     /// Its cookie; 0 if the kernel did not send it.
     pub cookie: u64,
-    /// Its ends.
+    /// Its addresses and ports.
     pub name: String,
     /// The address of the peer.
     pub peer: Addr,
-    /// The process that holds it; empty if that is unknown.
+    /// Its owner; empty if it is unknown.
     pub owner: String,
     /// True if the peer's window is closed; false if the peer acknowledges nothing.
     pub is_window: bool,
     /// Bytes that wait to be sent or acknowledged.
     pub send_q: u32,
-    /// Retransmissions or probes in a row.
+    /// Consecutive retransmissions or probes.
     pub again: u8,
-    /// Bytes that the peer has acknowledged since the connection began; `None` if they are unknown.
+    /// Bytes that the peer has acknowledged since the connection began; `None` if the number is unknown.
     pub acked: Option<u64>,
 }
 
-/// A packet socket that gives out packets when a block of its ring is full, or after a time.
+/// A packet socket that delivers packets when a block of its ring is full or after a timeout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LateReader {
-    /// The process that holds it; empty if that is unknown.
+    /// Its owner; empty if it is unknown.
     pub owner: String,
-    /// The longest that a packet waits.
+    /// Longest time that a packet waits, in milliseconds.
     pub late_ms: u32,
 }
 
 /// A socket with a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queue {
-    /// Its cookie, which no other one has; 0 if the kernel did not send it.
+    /// Its cookie, which is unique; 0 if the kernel did not send it.
     pub cookie: u64,
-    /// Its address and port, and those of the peer where it has one: `10.0.0.1:80`.
+    /// Its address and port, and its peer's if it has one: `10.0.0.1:80`.
     pub name: String,
-    /// The process that holds it: `nginx (812)`; empty if that is unknown.
+    /// Its owner: `nginx (812)`; empty if it is unknown.
     pub owner: String,
-    /// The number of that process.
+    /// The owner's process ID.
     pub pid: Option<u32>,
-    /// True if other processes also hold the socket; `owner` is then a guess at which of them uses it.
+    /// True if other processes also have the socket open; `owner` is then a guess at which of them uses it.
     pub is_shared: bool,
-    /// Bytes, or of a listener connections, that wait.
+    /// Bytes that wait, or connections if it is a listener.
     pub queue: u32,
-    /// The most that may wait; `None` if it is unknown.
+    /// Limit of the queue; `None` if it is unknown.
     pub limit: Option<u32>,
     /// Packets that the socket dropped since it was made.
     pub drops: Option<u32>,
@@ -112,41 +112,41 @@ pub struct Queue {
 /// Local ports in use towards one destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PortsInUse {
-    /// All of them.
+    /// Number of ports.
     pub used: u32,
-    /// Those in TIME_WAIT.
+    /// Number of ports in TIME_WAIT.
     pub time_wait: u32,
 }
 
-/// The process that holds a socket.
+/// The owner of a socket.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Holder {
-    /// `nginx (812)`, or `nginx (812, likely: 4 processes hold it)`; empty if unknown.
+    /// `nginx (812)`, or `nginx (812, likely: 4 processes hold it)`; empty if it is unknown.
     pub name: String,
     /// Its process ID.
     pub pid: Option<u32>,
-    /// True if other processes also hold the socket.
+    /// True if other processes also have the socket open.
     pub is_shared: bool,
 }
 
-/// Names the process that holds a socket.
+/// Returns the owner of a socket.
 pub type NameOwner<'n> = dyn FnMut() -> Holder + 'n;
 
 impl Queue {
-    /// The socket and its process: `nginx (812) at 0.0.0.0:80`.
+    /// The socket and its owner: `nginx (812) at 0.0.0.0:80`.
     pub fn words(&self) -> String {
         if self.owner.is_empty() { self.name.clone() } else { format!("{} at {}", self.owner, self.name) }
     }
 
-    /// How certain it is that the named process is to blame, if the rest of the finding is proved.
+    /// How certain it is that the owner is to blame, if the rest of the finding is proved.
     pub fn confidence(&self) -> Confidence {
         if self.is_shared { Confidence::Likely } else { Confidence::Certain }
     }
 }
 
 impl SocketCensus {
-    /// Counts a socket; `owner` names its process and is called only for sockets that are remembered. `ports` are the
-    /// local ports that the kernel chooses.
+    /// Counts a socket. `owner` returns its owner and is called only for sockets that are recorded. `ports` is the
+    /// kernel's range of local ports.
     pub fn add(&mut self, socket: &Socket<'_>, ports: (u16, u16), owner: &mut NameOwner<'_>) {
         match (socket.proto, socket.state) {
             (Proto::Tcp, State::LISTEN) => {
@@ -176,7 +176,7 @@ impl SocketCensus {
         }
     }
 
-    /// A netlink or packet socket.
+    /// Counts a netlink or packet socket.
     fn add_tap(&mut self, socket: &Socket<'_>, owner: &mut NameOwner<'_>) {
         let (netlink, packet) = socket.extras.map_or((None, None), |extras| (extras.netlink, extras.packet));
         let drops = socket.skmem.and_then(|skmem| skmem.get(8)).or_else(|| netlink?.drops);
@@ -232,7 +232,7 @@ impl SocketCensus {
 
 impl SocketCensus {
     fn add_stuck(&mut self, socket: &Socket<'_>, is_window: bool, owner: &mut NameOwner<'_>) {
-        // A connection that does not come about is no stuck one.
+        // A connection that is not established yet does not count as stuck.
         if matches!(socket.state, State::SYN_SENT | State::SYN_RECV) {
             return;
         }
@@ -257,7 +257,7 @@ impl SocketCensus {
     }
 }
 
-/// Timers of a connection: `idiag_timer`.
+/// Values of `idiag_timer`.
 const RETRANSMIT: Timer = Timer(1);
 const PROBE: Timer = Timer(4);
 

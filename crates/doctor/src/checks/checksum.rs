@@ -1,4 +1,4 @@
-//! Packets that are damaged on the way.
+//! Packets that were damaged on the way.
 
 use record::rows::CounterSource::{Netstat, Snmp, Snmp6};
 use record::rows::{Confidence, Severity};

@@ -1,10 +1,10 @@
-//! Programs that do not close what their peers have closed.
+//! Programs that do not close connections that their peers have closed.
 
 use record::rows::{Confidence, Evidence, Severity};
 
 use super::{Check, Findings, Sample};
 
-/// Connections from which on a process that does not close them is named.
+/// Fewest such connections of one process for a finding.
 const MANY: u32 = 50;
 
 pub(super) const CHECK: Check = Check {

@@ -1,4 +1,4 @@
-//! Packets for ports that no program serves.
+//! Packets to ports that no program serves.
 
 use record::Proto;
 use record::rows::CounterSource::{Snmp, Snmp6};
@@ -7,7 +7,7 @@ use record::rows::{Confidence, Severity};
 use super::surroundings::DropSeen;
 use super::{Check, Findings, Sample};
 
-/// Fewer are the noise of a network.
+/// Fewest packets for a finding; fewer are normal noise.
 const SOME: u64 = 10;
 
 pub(super) const CHECK: Check = Check {
@@ -21,7 +21,7 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-/// True for a late answer to a client that is gone: from a port of a service to one that the kernel had chosen.
+/// True for a late answer to a client that has gone away: from a service's port to a port of the kernel's range.
 fn is_answer(sample: &Sample, one: &DropSeen) -> bool {
     let bound = |at| sample.setting("ipv4/ip_local_port_range", at);
     let (Some(first), Some(last), Some((from, to))) = (bound(0), bound(1), one.ports) else { return false };

@@ -6,7 +6,7 @@ use record::rows::{Confidence, Severity};
 use super::words::state;
 use super::{Check, Findings, Sample};
 
-/// Links that a lookup passes on average, from which on it is said.
+/// Fewest links that a lookup passes on average for a finding.
 const LINKS_MAX: i64 = 8;
 
 pub(super) const CHECK: Check = Check {
@@ -24,7 +24,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let refused = sample.grown(Conntrack, "chaintoolong");
     let entries = sample.counter(Conntrack, "entries").map_or(0, |entries| entries.after);
     let buckets = sample.setting("netfilter/nf_conntrack_buckets", 0);
-    // An entry is in two chains, one for each direction.
+    // Each entry is in two chains, one for each direction.
     let are_long = buckets.is_some_and(|buckets| buckets > 0 && entries.saturating_mul(2) > buckets * LINKS_MAX);
     if refused == 0 && !are_long {
         return;

@@ -1,4 +1,4 @@
-//! The table of connection tracking makes room by throwing out entries.
+//! The connection-tracking table makes room by evicting entries.
 
 use record::rows::CounterSource::Conntrack;
 use record::rows::{Confidence, Severity};

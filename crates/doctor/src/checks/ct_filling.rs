@@ -1,11 +1,11 @@
-//! The table of connection tracking is nearly full.
+//! The connection-tracking table is nearly full.
 
 use record::rows::CounterSource::Conntrack;
 use record::rows::{Confidence, Severity};
 
 use super::{Check, Findings, Sample};
 
-/// Entries in percent of the limit from which on it is said.
+/// Fewest entries for a finding, in percent of the limit.
 const FILL_PERCENT: i64 = 80;
 
 pub(super) const CHECK: Check = Check {

@@ -1,11 +1,11 @@
-//! The table of connection tracking is full: packets of new connections are dropped.
+//! The connection-tracking table is full: packets of new connections are dropped.
 
 use record::rows::CounterSource::Conntrack;
 use record::rows::{Confidence, Severity};
 
 use super::{Check, Findings, Sample};
 
-/// Entries in percent of the limit from which on the table counts as full: the kernel begins to evict there.
+/// The table counts as full from this percentage of its limit on: the kernel then begins to evict entries.
 const FULL_PERCENT: i64 = 95;
 
 pub(super) const CHECK: Check = Check {
@@ -20,7 +20,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
-    // A packet whose entry could not go in counts in both.
+    // A packet whose entry could not be inserted counts in both.
     let dropped = sample.grown(Conntrack, "drop").saturating_sub(sample.grown(Conntrack, "insert_failed"));
     let (Some(entries), Some(max)) = (sample.counter(Conntrack, "entries"), sample.counter(Conntrack, "max")) else {
         return;

@@ -1,18 +1,18 @@
-//! Data connections that rules drop because no helper of connection tracking follows their control connection.
+//! Data connections that rules drop because no conntrack helper follows their control connection.
 //!
 //! Since Linux 4.7 no helper (nf_conntrack_ftp, nf_conntrack_tftp) follows a connection by itself
-//! (`nf_conntrack_helper` is 0; the setting is gone since 6.0): a rule must assign it. Where a firewall lets FTP
-//! through by `ct state related`, an update of the kernel, or a lost rule, thus breaks it: the login works, and lists
-//! and files hang.
+//! (`nf_conntrack_helper` is 0; the setting was removed in 6.0): a rule must assign it. If a firewall lets FTP through
+//! with `ct state related`, a kernel update or a lost rule therefore breaks it: the login works, but lists and files
+//! hang.
 //!
-//! What numbers can prove is narrow, and only that is said. A control connection without a helper proves nothing: with
-//! NAT of the client's side passive FTP works well, and a firewall may open the passive ports. Nor does a data
-//! connection that never comes: where an address inside the control connection is not rewritten, its packets go
-//! elsewhere and pass no host that could see them. But packets that a rule drops between the very hosts that have a
-//! control connection open, to ports that only the control connection could have agreed on, are two facts that
-//! together have one usual cause. The other way round, a helper whose expectations find no room
-//! (`nf_conntrack_expect_max`), is a message of the kernel's log and no counter. SIP and H.323 name hosts that have no
-//! control connection: the same comparison would guess.
+//! Numbers can prove only little, and the check reports only that. A control connection without a helper proves
+//! nothing: passive FTP works through NAT on the client's side, and a firewall may open the passive ports. A data
+//! connection that never arrives proves nothing either: if an address inside the control connection is not rewritten,
+//! the packets go elsewhere and no host on the way sees them. But packets that a rule drops between the very hosts
+//! that have a control connection open, to ports that only the control connection could have negotiated, are two facts
+//! with one usual cause. The opposite case, a helper without room for its expectations (`nf_conntrack_expect_max`),
+//! appears only in the kernel's log and in no counter. SIP and H.323 name hosts that have no control connection: the
+//! same comparison would be a guess.
 
 use record::rows::{Confidence, Severity};
 
@@ -20,11 +20,11 @@ use super::surroundings::{Control, ControlKind, DropSeen};
 use super::words::state;
 use super::{Check, Findings, Sample};
 
-/// Packets from which on it is said.
+/// Fewest packets for a finding.
 const FEW: u64 = 3;
-/// The port that servers of active FTP send data from.
+/// The port from which servers of active FTP send data.
 const FTP_DATA: u16 = 20;
-/// The first port that control connections agree on.
+/// The lowest port that control connections negotiate.
 const FIRST_AGREED: u16 = 1024;
 
 pub(super) const CHECK: Check = Check {
@@ -81,7 +81,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .remedy("", "or let the ports pass by a rule of their own, as with TLS: no helper can read them there", "");
 }
 
-/// True if the packet belongs to data that this control connection can have agreed on.
+/// True if the packet belongs to a data connection that this control connection can have negotiated.
 fn is_data(one: &DropSeen, control: &Control) -> bool {
     let (Some((from, to)), Some((sport, dport))) = (one.ends, one.ports) else { return false };
     let (from, to) = (from.unmapped(), to.unmapped());

@@ -1,4 +1,4 @@
-//! Packets that fit no flow of connection tracking.
+//! Packets that belong to no flow of connection tracking.
 
 use record::rows::CounterSource::{Conntrack, Snmp};
 use record::rows::{Confidence, Severity};
@@ -6,7 +6,7 @@ use record::rows::{Confidence, Severity};
 use super::words::percent;
 use super::{Check, Findings, Sample};
 
-/// Fewer are the noise of a network: late segments of connections that are over.
+/// Fewest packets for a finding; fewer are normal noise: late segments of ended connections.
 const SOME: u64 = 20;
 
 pub(super) const CHECK: Check = Check {

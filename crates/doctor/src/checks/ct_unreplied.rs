@@ -5,7 +5,7 @@ use record::rows::{Confidence, Severity};
 use super::words::{percent, state};
 use super::{Check, Findings, Sample};
 
-/// Flows from which on it is said.
+/// Fewest flows for a finding.
 const SOME: u64 = 100;
 
 pub(super) const CHECK: Check = Check {

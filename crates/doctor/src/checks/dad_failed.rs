@@ -1,4 +1,4 @@
-//! IPv6 addresses that another host has as well.
+//! IPv6 addresses that another host also has.
 
 use record::rows::{Confidence, Severity};
 

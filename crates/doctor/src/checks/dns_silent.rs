@@ -7,9 +7,9 @@ use record::rows::{Confidence, Severity};
 use super::words::state;
 use super::{Check, Findings, Sample};
 
-/// Queries without an answer from which on tracked ones count.
+/// Fewest tracked queries without an answer for a finding.
 const SOME: u32 = 3;
-/// A window that is longer than a server may take, in seconds.
+/// A window of this many seconds is longer than a server may take.
 const PATIENCE_S: f64 = 0.9;
 
 pub(super) const CHECK: Check = Check {
@@ -25,7 +25,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
-    // A program that keeps its sockets open has its answers.
+    // As many datagrams received as sent: a program that keeps its sockets open has got its answers.
     let moved = |name: &str| sample.grown(Snmp, &format!("Udp{name}")) + sample.grown(Snmp6, &format!("Udp6{name}"));
     let (asked, got) = (moved("OutDatagrams"), moved("InDatagrams"));
     let is_long = sample.seconds() >= PATIENCE_S && (got == 0 || got < asked);

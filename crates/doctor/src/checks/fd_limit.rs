@@ -1,11 +1,11 @@
-//! Servers that cannot accept because they have too many files open.
+//! Servers that cannot accept connections because they have too many files open.
 
 use record::rows::{Confidence, Severity};
 
 use super::words::state;
 use super::{Check, Findings, Sample};
 
-/// Open descriptors in percent of the limit from which on it is said.
+/// Fewest open descriptors for a finding, in percent of the limit.
 const MANY_PERCENT: u64 = 90;
 
 pub(super) const CHECK: Check = Check {

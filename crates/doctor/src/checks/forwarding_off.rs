@@ -1,11 +1,11 @@
-//! Packets for others that come here, where nothing is forwarded.
+//! Packets for other hosts that arrive here although this host does not forward.
 
 use record::rows::CounterSource::{Snmp, Snmp6};
 use record::rows::{Confidence, Severity};
 
 use super::{Check, Findings, Sample};
 
-/// Packets that a wrong broadcast or an old address of a neighbour may send.
+/// Fewest packets for a finding; a wrong broadcast or a stale neighbour entry elsewhere may cause fewer.
 const SOME: u64 = 5;
 
 pub(super) const CHECK: Check = Check {

@@ -1,4 +1,4 @@
-//! Interfaces with an address that are down while packets want to go there.
+//! Interfaces with an address that are down while packets should leave through them.
 
 use record::rows::CounterSource::Snmp;
 use record::rows::{Confidence, Severity};
@@ -7,7 +7,7 @@ use super::surroundings::{LinkSeen, SET_DOWN};
 use super::words::state;
 use super::{Check, Findings, Sample};
 
-/// Packets without a route, or given up, from which on an interface that is down explains them.
+/// Fewest packets without a route that a downed interface explains.
 const SOME: u64 = 3;
 
 pub(super) const CHECK: Check = Check {
@@ -27,14 +27,14 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let lost_on = |link: &LinkSeen| {
         let drops = dropped.all.iter().filter(|one| one.iface == link.name).map(|one| one.count).sum::<u64>();
         let is_asked = sample.around.neighbours.iter().any(|one| one.iface == link.name);
-        // An interface that is set down takes its routes along.
+        // The routes of an interface disappear when it is set down.
         let is_unrouted = link.down() == Some(SET_DOWN) && unrouted >= SOME;
         (drops, drops > 0 || is_asked || is_unrouted)
     };
     // The loopback interface has its address only while it is up.
     for link in sample.around.links.iter().filter(|link| link.has_address || link.name == "lo") {
         let Some(how) = link.down() else { continue };
-        // One that goes up and down is a finding of its own.
+        // The check `link-flap` covers a link that goes up and down.
         if super::link_flap::times(sample, &link.name) > 1 {
             continue;
         }

@@ -1,9 +1,9 @@
-//! IPv4 addresses that another host on the same link has as well, heard by ARP.
+//! IPv4 addresses that another host on the same link also has, noticed by its ARP messages.
 //!
-//! IPv6 looks for duplicates itself (`dad-failed`), IPv4 does not: the kernel leaves a message of ARP with one of its
-//! own addresses as the sender without a word, and packets from there only where they reach it (`martian`). Nothing is
-//! sent: what is heard within the window is all. Not taken: an entry of the neighbour table for an own address, which
-//! is what a host keeps that has just taken the address of a failed one over.
+//! The kernel detects duplicates for IPv6 (`dad-failed`) but not for IPv4: it ignores ARP messages whose sender has
+//! one of its own addresses, and packets from there count only if they reach it (`martian`). The check sends nothing,
+//! so it sees only messages within the window. It ignores neighbour entries for own addresses: a host that has just
+//! taken over the address of a failed one still has such an entry.
 
 use record::rows::{Confidence, Severity};
 

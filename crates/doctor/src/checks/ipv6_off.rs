@@ -1,10 +1,10 @@
-//! Packets of IPv6 that come to an interface where it is off.
+//! IPv6 packets that arrive on an interface where IPv6 is disabled.
 
 use record::rows::{Confidence, Severity};
 
 use super::{Check, Findings, Sample};
 
-/// Fewer are the noise of a network whose other hosts speak IPv6.
+/// Fewest packets for a finding; fewer are normal noise if other hosts use IPv6.
 const SOME: u64 = 5;
 
 pub(super) const CHECK: Check = Check {

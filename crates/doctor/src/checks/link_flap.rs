@@ -16,7 +16,7 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-/// Times that the link of an interface went down within the window.
+/// Returns how often the link of an interface went down within the window.
 pub(super) fn times(sample: &Sample, name: &str) -> u64 {
     let of = sample.objects(Iface, "carrier_down_count").find(|(iface, _)| *iface == name.as_bytes());
     of.map_or(0, |(_, moved)| moved.grown())

@@ -1,4 +1,4 @@
-//! Links at half duplex, or far below what both of their ends offer.
+//! Links at half duplex, or much slower than both ends support.
 
 use record::rows::CounterSource::Iface;
 use record::rows::{Confidence, Severity};
@@ -7,7 +7,7 @@ use super::surroundings::{LinkSeen, ModeSeen};
 use super::words::{argument, of_object, state};
 use super::{Check, Findings, Sample};
 
-/// Counters of an interface that grow where one end of a link is half duplex and the other one is not.
+/// Interface counters that grow if one end of a link is half duplex and the other is not.
 const MISMATCH: &[&str] = &["collisions", "tx_window_errors", "tx_aborted_errors", "rx_crc_errors"];
 
 pub(super) const CHECK: Check = Check {

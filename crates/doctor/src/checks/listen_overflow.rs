@@ -1,4 +1,4 @@
-//! Accept queues that are full: connections are not taken in.
+//! Full accept queues, so that connections are not accepted.
 
 use record::rows::CounterSource::Netstat;
 use record::rows::{Confidence, Severity};
@@ -34,7 +34,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     }
 }
 
-/// The kernel takes one connection more than the backlog.
+/// The kernel accepts one connection more than the backlog.
 fn is_full(listener: &Queue) -> bool {
     listener.limit.is_some_and(|limit| listener.queue > limit)
 }

@@ -1,21 +1,21 @@
-//! Sockets whose own count of drops grew.
+//! Sockets whose own drop count grew.
 
 use record::rows::Evidence;
 
 use super::census::Queue;
 
-/// A socket that dropped something within the window.
+/// A socket that dropped packets or messages within the window.
 pub(super) struct Loser<'s> {
     /// The socket at the second reading.
     pub(super) socket: &'s Queue,
     /// Drops at the first reading; `None` if they are unknown.
     pub(super) before: Option<u32>,
-    /// What it dropped within the window.
+    /// Drops within the window.
     pub(super) grown: u32,
 }
 
 impl Loser<'_> {
-    /// Its drops as evidence.
+    /// Returns its drops as evidence.
     pub(super) fn evidence(&self) -> Evidence {
         Evidence {
             counter: format!("drops of {}", self.socket.name),
@@ -26,8 +26,8 @@ impl Loser<'_> {
     }
 }
 
-/// The sockets of `after` that dropped more than they had in `before`, the most first. A socket is compared with itself
-/// by its cookie; one that was not remembered before had dropped nothing.
+/// Returns the sockets of `after` whose drops grew since `before`, the largest growth first. Sockets are matched by
+/// their cookie; one that was not recorded before had no drops.
 pub(super) fn losers<'s>(before: &[Queue], after: &'s [Queue]) -> Vec<Loser<'s>> {
     let of = |socket: &'s Queue| {
         let old = before.iter().find(|old| old.cookie == socket.cookie && socket.cookie != 0);

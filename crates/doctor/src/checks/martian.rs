@@ -1,10 +1,10 @@
-//! Packets whose source or destination cannot be.
+//! Packets with an impossible source or destination.
 
 use record::rows::{Confidence, Severity};
 
 use super::{Check, Findings, Sample};
 
-/// Fewer may be forged.
+/// Fewest packets for a finding; fewer may be forged.
 const SOME: u64 = 5;
 
 pub(super) const CHECK: Check = Check {
@@ -21,7 +21,7 @@ pub(super) const CHECK: Check = Check {
 fn run(sample: &Sample, found: &mut Findings<'_>) {
     let dropped = sample.around.dropped(CHECK.id);
     let Some(first) = dropped.all.first().filter(|_| dropped.count >= SOME) else { return };
-    // Access points send multicast packets back to where they came from.
+    // Access points send multicast packets back to their sender.
     if first.ends.is_some_and(|(_, to)| to.is_multicast()) {
         return;
     }

@@ -1,7 +1,7 @@
 //! The checks of `doctor`: one file each, a rule over two readings.
 //!
-//! Start reading at [`diagnose`]. A check looks at one [`Sample`], of a network namespace or of the host, and adds a
-//! finding if a counter moved within the window or a state is there now: totals since boot prove nothing.
+//! Start reading at [`diagnose`]. A check looks at one [`Sample`], of a network namespace or of the host. It adds a
+//! finding if a counter moved within the window or a state holds now: totals since boot prove nothing.
 
 mod asymmetric_route;
 mod bridge_nf;
@@ -83,24 +83,24 @@ pub use surroundings::{
 
 use record::rows::{Confidence, Evidence, Finding, Remedy, Severity};
 
-/// A check: what it finds, how it is explained.
+/// A check: its rule, and the texts that explain it.
 pub struct Check {
-    /// Its name, and that of its findings.
+    /// Its name, which is also the name of its findings.
     pub id: &'static str,
-    /// The part of the network that it is about.
+    /// The part of the network that it covers.
     pub area: &'static str,
-    /// What it looks for, in a sentence.
+    /// The fault that it looks for, in a sentence.
     pub about: &'static str,
-    /// When there is a finding.
+    /// The condition for a finding.
     pub rule: &'static str,
-    /// Where the numbers are from.
+    /// The sources of its numbers.
     pub sources: &'static str,
     /// The observation that would refute the finding.
     pub refuted_by: &'static str,
     run: fn(&Sample, &mut Findings),
 }
 
-/// Every check, the one whose findings harm most first.
+/// Every check, sorted by the harm that its findings do, the most harmful first.
 pub const CHECKS: &[&Check] = &[
     &ct_full::CHECK,
     &snat_ports::CHECK,
@@ -166,7 +166,7 @@ pub const CHECKS: &[&Check] = &[
     &packet_drop::CHECK,
 ];
 
-/// Settings that checks compare with: files below /proc/sys/net, of the namespace that reads them.
+/// Settings that checks compare with: files below /proc/sys/net, read in each namespace.
 pub const SETTINGS: &[&str] = &[
     "bridge/bridge-nf-call-iptables",
     "core/somaxconn",
@@ -206,7 +206,7 @@ pub(crate) struct Findings<'s> {
 }
 
 impl Findings<'_> {
-    /// Adds a finding with its cause; what proves it follows.
+    /// Adds a finding; its evidence follows through the builder.
     fn add(&mut self, severity: Severity, confidence: Confidence, title: String) -> FindingBuilder<'_> {
         let (check, sample) = (self.check, self.sample);
         self.found.push(Finding {
@@ -224,12 +224,12 @@ impl Findings<'_> {
             window_ns: sample.window_ns,
             remedy: Vec::new(),
         });
-        // It was pushed just now.
+        // The finding was just pushed.
         FindingBuilder { finding: self.found.last_mut(), sample }
     }
 }
 
-/// A finding that gets its proof.
+/// A finding to which evidence, cost and remedies are added.
 pub(crate) struct FindingBuilder<'f> {
     finding: Option<&'f mut Finding>,
     sample: &'f Sample,
@@ -243,18 +243,18 @@ impl FindingBuilder<'_> {
         self
     }
 
-    /// The socket, interface or table that it is about.
+    /// Sets the socket, interface or table that the finding is about.
     fn object(self, object: impl Into<String>) -> Self {
         self.with(|finding| finding.object = object.into())
     }
 
-    /// The numbers that prove it. Counters that stand still prove nothing, unless they are compared with a limit.
+    /// Adds numbers that prove it. A counter that did not move proves nothing, unless it is compared with a limit.
     fn proof(self, evidence: impl IntoIterator<Item = Evidence>) -> Self {
         let proves = |one: &Evidence| one.limit.is_some() || one.before != Some(one.after);
         self.with(|finding| finding.evidence.extend(evidence.into_iter().filter(proves)))
     }
 
-    /// How many of `things` are lost, which is also what it costs.
+    /// Sets how many of `things` were lost, which is also the cost.
     fn lost(self, count: u64, things: &str) -> Self {
         let per_s = count as f64 / self.sample.seconds().max(0.001);
         self.with(|finding| {
@@ -263,17 +263,17 @@ impl FindingBuilder<'_> {
         })
     }
 
-    /// What it costs beside what is lost.
+    /// Adds a cost in addition to the losses.
     fn also_cost(self, cost: impl Into<String>) -> Self {
         self.with(|finding| finding.cost = format!("{}; {}", finding.cost, cost.into()))
     }
 
-    /// What it costs.
+    /// Sets the cost.
     fn cost(self, cost: impl Into<String>) -> Self {
         self.with(|finding| finding.cost = cost.into())
     }
 
-    /// A command that would mend it, what it does, what may go wrong.
+    /// Adds a command that would fix it, with its effect and its risk.
     fn remedy(self, command: impl Into<String>, effect: &str, risk: &str) -> Self {
         let remedy = Remedy { command: command.into(), effect: effect.to_owned(), risk: risk.to_owned() };
         self.with(|finding| finding.remedy.push(remedy))

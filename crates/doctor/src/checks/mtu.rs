@@ -15,7 +15,7 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-/// Packets that path MTU discovery may drop before it has found the size.
+/// Packets that path MTU discovery may lose before it has found the size.
 const FEW: u64 = 3;
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {

@@ -1,4 +1,4 @@
-//! Frames that are larger than the interface at the other end takes.
+//! Frames that are larger than the interface at the other end accepts.
 
 use record::rows::{Confidence, Severity};
 
@@ -15,7 +15,7 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-/// Frames from which on it is said.
+/// Fewest frames for a finding.
 const FEW: u64 = 3;
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {

@@ -1,4 +1,4 @@
-//! Next hops and hosts of the own network that do not answer when their hardware address is asked for.
+//! Next hops and hosts on the local network that do not answer requests for their hardware address.
 
 use record::Addr;
 use record::rows::{Confidence, Severity};
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use super::words::state;
 use super::{Check, Findings, Sample};
 
-/// Drops from which on one silent neighbour is more than a hint.
+/// Fewest drops with which one silent neighbour is more than a hint.
 const SOME: u64 = 5;
 
 pub(super) const CHECK: Check = Check {

@@ -1,4 +1,4 @@
-//! The tables of neighbours are full.
+//! Full neighbour tables.
 
 use record::rows::CounterSource::Neigh;
 use record::rows::{Confidence, Severity};

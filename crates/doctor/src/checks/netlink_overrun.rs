@@ -1,4 +1,4 @@
-//! Programs that miss messages of the kernel.
+//! Programs that lose netlink messages of the kernel.
 
 use record::rows::{Confidence, Severity};
 

@@ -1,7 +1,7 @@
-//! Rules that log to a group that nobody reads.
+//! Rules that log to a group without a reader.
 //!
-//! The kernel makes no record then and counts nothing: only the rule's own counter tells that packets met it. A rule
-//! without one is a hint, and only where its chain is reached and packets of its family moved.
+//! The kernel then makes no record and counts nothing: only the rule's own counter shows that packets matched it. A
+//! rule without a counter is a hint, and only if its chain is reached and packets of its family moved.
 
 use record::rows::CounterSource::{Snmp, Snmp6};
 use record::rows::{Confidence, Evidence, Severity};
@@ -24,7 +24,7 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-/// Rules of a group that a finding names.
+/// Most rules of a group that a finding names.
 const SHOWN_MAX: usize = 4;
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
@@ -49,7 +49,7 @@ fn grown(rule: &UnreadRule) -> u64 {
     rule.logged.map_or(0, |logged| logged.grown())
 }
 
-/// True if packets that the rule's family of rules sees came or went within the window.
+/// True if packets of the rule's address family were received or sent within the window.
 fn has_packets(sample: &Sample, rule: &UnreadRule) -> bool {
     let is_any = |source, names: [&str; 2]| names.iter().any(|name| sample.grown(source, name) > 0);
     let (four, six) =

@@ -1,4 +1,4 @@
-//! Packets that rules hand to a program which does not take them.
+//! Packets that rules pass to a program that does not read them.
 
 use record::rows::{Confidence, Evidence, Severity};
 

@@ -1,4 +1,4 @@
-//! Interfaces that drop whole packets.
+//! Interfaces that drop undamaged packets.
 
 use record::rows::CounterSource::Iface;
 use record::rows::{Confidence, Severity};
@@ -6,7 +6,7 @@ use record::rows::{Confidence, Severity};
 use super::words::{of_object, percent};
 use super::{Check, Findings, Sample};
 
-/// Drops of which at least this many, and one percent of all packets, are more than what nobody here speaks.
+/// Fewest drops for a finding, which must also be 1 % of all packets; fewer are packets of unsupported protocols.
 const SOME: u64 = 10;
 
 pub(super) const CHECK: Check = Check {

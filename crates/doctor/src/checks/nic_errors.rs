@@ -1,4 +1,4 @@
-//! Interfaces that receive or send damaged packets, or overrun.
+//! Interfaces with damaged packets in either direction, or with overruns.
 
 use record::rows::CounterSource::Iface;
 use record::rows::{Confidence, Severity};
@@ -17,7 +17,7 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-/// Counters of errors; the first two are sums of others.
+/// Error counters; the first two are sums of the others.
 const ERRORS: &[&str] =
     &["rx_errors", "tx_errors", "rx_missed_errors", "rx_fifo_errors", "rx_over_errors", "rx_crc_errors"];
 

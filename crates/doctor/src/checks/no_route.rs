@@ -1,4 +1,4 @@
-//! Packets for which there is no route.
+//! Packets without a route.
 
 use record::Addr;
 use record::rows::CounterSource::{Netstat, Snmp, Snmp6};
@@ -18,9 +18,9 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-/// Packets below which nothing is said: a program tried once.
+/// Fewest packets for a finding; with fewer, a program merely tried once.
 const FEW: u64 = 3;
-/// Packets from which on it is more than a hint.
+/// Fewest packets for more than a hint.
 const SOME: u64 = 5;
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
@@ -50,8 +50,8 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     }
 }
 
-/// Packets of IPv6 that came and had no route. Those to multicast groups have none on a router that does not forward
-/// such groups.
+/// Returns the number of received IPv6 packets to hosts that had no route. Packets to multicast groups are left out: a
+/// router that does not forward such groups has no route for them.
 fn to_hosts(drops: &[DropSeen]) -> u64 {
     let is_one = |one: &&DropSeen| {
         let to = one.ends.map(|(_, to)| to);

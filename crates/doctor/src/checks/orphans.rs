@@ -1,4 +1,4 @@
-//! Sockets that no process holds and that still wait for the network.
+//! Sockets without an owner that still wait for the network.
 
 use record::rows::CounterSource::{Netstat, Sockstat};
 use record::rows::{Confidence, Severity};

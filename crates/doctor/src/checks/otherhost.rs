@@ -1,4 +1,4 @@
-//! Frames that are for another hardware address or VLAN.
+//! Frames for another hardware address or VLAN.
 
 use record::rows::CounterSource::Iface;
 use record::rows::{Confidence, Severity};
@@ -6,7 +6,7 @@ use record::rows::{Confidence, Severity};
 use super::words::{of_object, percent};
 use super::{Check, Findings, Sample};
 
-/// Frames from which on, and the share of all from which on, it is more than a switch that forgot an address.
+/// Fewest frames, and smallest share of all frames, for a finding; fewer come from a switch that forgot an address.
 const SOME: u64 = 10;
 const MANY_PERCENT: u64 = 10;
 

@@ -1,4 +1,4 @@
-//! Packets that are dropped for a reason that no other check explains.
+//! Packets dropped for a reason that no other check explains.
 
 use record::rows::CounterSource::{Snmp, Snmp6};
 use record::rows::{Confidence, Severity};
@@ -7,9 +7,9 @@ use super::cause::VAGUE;
 use super::surroundings::DropSeen;
 use super::{Check, Findings, Sample};
 
-/// Fewer are the noise of a network.
+/// Fewest packets for a finding; fewer are normal noise.
 const SOME: u64 = 5;
-/// The same where the kernel gives no reason: some ways to end the life of a packet are routine.
+/// Fewest packets if the kernel gives no reason: some frees of packets that count as drops are routine.
 const MANY: u64 = 50;
 
 pub(super) const CHECK: Check = Check {
@@ -34,7 +34,7 @@ fn is_much(one: &DropSeen) -> bool {
 fn run(sample: &Sample, found: &mut Findings<'_>) {
     let dropped = sample.around.dropped(CHECK.id);
     let came = sample.grown(Snmp, "IpInReceives") + sample.grown(Snmp6, "Ip6InReceives");
-    // Of much traffic some is late, double or cut.
+    // In heavy traffic, some packets are late, duplicate or cut.
     let is_share = |one: &DropSeen| one.count.saturating_mul(1000) >= came;
     for one in dropped.all.iter().filter(|one| is_much(one) && is_share(one)) {
         let says = if one.meaning.is_empty() { "the kernel gives this reason" } else { one.meaning };

@@ -1,4 +1,4 @@
-//! Programs that capture and miss packets.
+//! Programs that miss packets while they capture.
 
 use record::rows::{Confidence, Severity};
 

@@ -1,11 +1,11 @@
-//! Programs that see packets late.
+//! Programs that get packets late.
 
 use record::rows::{Confidence, Severity};
 
 use super::words::state;
 use super::{Check, Findings, Sample};
 
-/// Milliseconds of delay from which on it is said: beyond them somebody who watches feels it.
+/// Shortest delay for a finding, in milliseconds: from there on a person who watches notices it.
 const LATE_MS: u32 = 100;
 
 pub(super) const CHECK: Check = Check {

@@ -1,11 +1,11 @@
-//! Segments whose time stamp is older than one that came before.
+//! Segments whose timestamp is older than an earlier segment's.
 
 use record::rows::CounterSource::Netstat;
 use record::rows::{Confidence, Severity};
 
 use super::{Check, Findings, Sample};
 
-/// Old duplicates that every network has now and then.
+/// Fewest segments for a finding; every network has a few old duplicates.
 const SOME: u64 = 10;
 
 const COUNTERS: &[&str] =

@@ -1,4 +1,4 @@
-//! Peers that do not read.
+//! Peers that do not read their data.
 
 use record::rows::{Confidence, Severity};
 

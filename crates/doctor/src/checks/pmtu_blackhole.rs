@@ -1,4 +1,4 @@
-//! Paths on which large packets vanish and small ones pass.
+//! Paths on which large packets vanish and small ones arrive.
 
 use record::rows::{Confidence, Severity};
 
@@ -6,7 +6,7 @@ use super::census::Stuck;
 use super::words::state;
 use super::{Check, Findings, Sample};
 
-/// Bytes that fit no small packet: more waits than a segment of the smallest usual MTU.
+/// Fewest waiting bytes for a large packet: more than a segment with the smallest usual MTU.
 const LARGE: u32 = 1200;
 
 pub(super) const CHECK: Check = Check {
@@ -21,8 +21,8 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-/// True if small packets to the peer of a stuck connection pass: others to it are well, or another one came about as
-/// well and got no further than its first large segment.
+/// True if small packets reach the peer of a stuck connection: either other connections to it are fine, or several
+/// were established and got no further than their first large segment.
 fn is_alive(sample: &Sample, stuck: &Stuck) -> bool {
     let is_first = |one: &Stuck| one.acked.is_some_and(|acked| acked < LARGE.into());
     let others = sample.after.stuck.iter().filter(|one| one.peer == stuck.peer && one.cookie != stuck.cookie);

@@ -1,11 +1,11 @@
-//! The ports that the kernel chooses for connections are nearly used up towards one destination.
+//! The kernel's range of local ports is nearly used up towards one destination.
 
 use record::rows::{Confidence, Severity};
 
 use super::words::state;
 use super::{Check, Findings, Sample};
 
-/// PortsInUse in percent of the range from which on it is said, and from which on it is critical.
+/// Fewest ports in use for a finding, and for a critical one, in percent of the range.
 const MANY_PERCENT: i64 = 80;
 const ALL_PERCENT: i64 = 98;
 

@@ -1,4 +1,4 @@
-//! Queues that drop what they should send.
+//! Queueing disciplines that drop packets instead of sending them.
 
 use record::rows::CounterSource::Qdisc;
 use record::rows::{Confidence, Severity};

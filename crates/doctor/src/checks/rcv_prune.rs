@@ -1,11 +1,11 @@
-//! Receive buffers of TCP that are full.
+//! Full receive buffers of TCP sockets.
 
 use record::rows::CounterSource::Netstat;
 use record::rows::{Confidence, Severity};
 
 use super::{Check, Findings, Sample};
 
-/// Counters of data that was thrown away for lack of room.
+/// Counters of data that was discarded because of a full buffer.
 const LOST: &[&str] = &[
     "TcpExtRcvPruned",
     "TcpExtOfoPruned",

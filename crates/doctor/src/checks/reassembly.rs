@@ -1,11 +1,11 @@
-//! Fragments that do not become a packet again.
+//! Fragments that cannot be reassembled.
 
 use record::rows::CounterSource::{Snmp, Snmp6};
 use record::rows::{Confidence, Severity};
 
 use super::{Check, Findings, Sample};
 
-/// Fewer are the noise of a network.
+/// Fewest packets for a finding; fewer are normal noise.
 const SOME: u64 = 5;
 
 const COUNTERS: [(record::rows::CounterSource, &str); 4] =

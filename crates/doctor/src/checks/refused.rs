@@ -5,7 +5,7 @@ use record::rows::{Confidence, Severity};
 
 use super::{Check, Findings, Sample};
 
-/// Fewer are the noise of programs that try.
+/// Fewest refusals for a finding; fewer come from programs that merely try.
 const SOME: u64 = 5;
 
 pub(super) const CHECK: Check = Check {
@@ -23,10 +23,10 @@ pub(super) const CHECK: Check = Check {
 fn run(sample: &Sample, found: &mut Findings<'_>) {
     let failed = sample.grown(Snmp, "TcpAttemptFails");
     let unreachable = sample.grown(Snmp, "IcmpInDestUnreachs");
-    // Half-open connections of others that end count as well: no more can be own ones than were begun here.
+    // Half-open connections of other hosts that end also count: at most those begun here can be our own.
     let begun = sample.grown(Snmp, "TcpActiveOpens");
     let own = if failed.saturating_mul(5) >= begun { failed.min(begun) } else { 0 };
-    // The kernel of who refuses limits these answers to one a second.
+    // The refusing host's kernel limits these answers to one per second.
     let is_told = unreachable > 0 && (own > 0 || sample.grown(Netstat, "TcpExtTCPSynRetrans") > 0);
     let lost = own.max(unreachable);
     if lost < SOME && !is_told {

@@ -1,4 +1,4 @@
-//! Segments that must be sent again.
+//! Segments that must be retransmitted.
 
 use record::rows::CounterSource::{Netstat, Snmp};
 use record::rows::{Confidence, Severity};
@@ -6,7 +6,7 @@ use record::rows::{Confidence, Severity};
 use super::words::percent;
 use super::{Check, Findings, Sample};
 
-/// Fewer segments than these prove nothing.
+/// Fewest sent segments for a finding; fewer prove nothing.
 const SENT_MIN: u64 = 100;
 
 pub(super) const CHECK: Check = Check {

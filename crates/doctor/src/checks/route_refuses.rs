@@ -1,11 +1,11 @@
-//! Packets that a route of the type blackhole, unreachable or prohibit refuses.
+//! Packets refused by a route of type blackhole, unreachable or prohibit.
 
 use record::rows::{Confidence, Severity};
 
 use super::words::state;
 use super::{Check, Findings, Sample};
 
-/// Packets from which on it is more than a hint.
+/// Fewest packets for more than a hint.
 const SOME: u64 = 5;
 
 pub(super) const CHECK: Check = Check {

@@ -1,4 +1,4 @@
-//! Packets refused because their source is routed over another interface.
+//! Packets refused because the route to their source uses another interface.
 
 use record::rows::CounterSource::Netstat;
 use record::rows::{Confidence, Severity};

@@ -1,4 +1,4 @@
-//! Packets that a rule of the packet filter drops.
+//! Packets dropped by a rule of the packet filter.
 
 use record::Proto;
 use record::rows::CounterSource::{Conntrack, Snmp, Snmp6};
@@ -8,11 +8,11 @@ use super::surroundings::DropSeen;
 use super::words::percent;
 use super::{Check, Findings, Sample};
 
-/// Drops of which at least this many, and one percent of the packets, are more than the noise of a network.
+/// Fewest drops for a warning, which must also be 1 % of the packets; fewer are normal noise.
 const SOME: u64 = 5;
-/// Fewer of those that are waited for are no finding.
+/// Fewest drops of expected packets for a hint.
 const FEW: u64 = 3;
-/// Of packets to closed ports this share of all is a hint.
+/// Smallest share of packets to closed ports, in percent of all, for a hint.
 const MANY_PERCENT: u64 = 10;
 
 pub(super) const CHECK: Check = Check {
@@ -30,10 +30,10 @@ pub(super) const CHECK: Check = Check {
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
     let dropped = sample.around.dropped(CHECK.id);
-    // Connection tracking drops at the same place, and counts what it drops.
+    // Connection tracking drops packets at the same place, and counts them.
     let of_tracking = sample.grown(Conntrack, "drop");
     let at_hooks: u64 = dropped.all.iter().filter(|one| one.place == "nf_hook_slow").map(|one| one.count).sum();
-    // The two are not read at the same moment: most of them are enough to know that all are.
+    // The two are not read at the same moment: if most of the drops are conntrack's, all are taken to be.
     let of_tracking = if of_tracking.saturating_mul(2) >= at_hooks { at_hooks } else { of_tracking };
     let count = dropped.count.saturating_sub(of_tracking);
     let Some(first) = dropped.all.first().filter(|_| count > 0) else { return };
@@ -82,7 +82,7 @@ fn is_to_host(one: &DropSeen) -> bool {
     one.ends.is_some_and(|(_, to)| !to.is_multicast())
 }
 
-/// True if the packet is this host's own, or passes it, or is for a port that is served here.
+/// True if the packet is sent or forwarded by this host, or is for a port that is served here.
 fn is_waited_for(sample: &Sample, one: &DropSeen) -> bool {
     match one.hook {
         Some(NetfilterHook::Output | NetfilterHook::Postrouting | NetfilterHook::Forward | NetfilterHook::Egress) => {
@@ -96,7 +96,7 @@ fn is_waited_for(sample: &Sample, one: &DropSeen) -> bool {
             };
             let Some((from, to)) = one.ports else { return false };
             let is_served = sample.after.served.contains(&(proto, to));
-            // An answer from a service, to a port that the kernel chose.
+            // An answer from a service to a client's port.
             is_served || from < 1024 && to >= 1024
         }
     }

@@ -7,49 +7,49 @@ use super::census::SocketCensus;
 use super::moved::Moved;
 use super::surroundings::Surroundings;
 
-/// Two readings of one network namespace, or of the host, and what was there at the second.
+/// Two readings of one network namespace or of the host, with its surroundings at the second.
 #[derive(Debug, Default)]
 pub struct Sample {
     /// Inode of the network namespace; `None` for the host.
     pub netns_id: Option<u64>,
-    /// The time between the readings in nanoseconds.
+    /// The time between the readings, in nanoseconds.
     pub window_ns: u64,
     counters: BTreeMap<CounterOf, Moved>,
     settings: BTreeMap<&'static str, Vec<i64>>,
-    /// File descriptors of processes that let connections wait.
+    /// File descriptors of processes with waiting connections.
     pub descriptors: Vec<Descriptors>,
     /// Sockets at the first reading.
     pub before: SocketCensus,
     /// Sockets at the second reading.
     pub after: SocketCensus,
-    /// Drops, interfaces, neighbours, flows.
+    /// Drops, interfaces, neighbours and flows.
     pub around: Surroundings,
 }
 
-/// A counter by its source, name and object, which is empty if it is of the namespace.
+/// A counter's source, name and object; the object is empty for a counter of the namespace.
 type CounterOf = (u8, Box<str>, Box<[u8]>);
 
-/// File descriptors of a process.
+/// The number of open file descriptors of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Descriptors {
     /// The process: `nginx (812)`.
     pub owner: String,
-    /// Its number.
+    /// Its process ID.
     pub pid: u32,
-    /// Those that are open.
+    /// Open descriptors.
     pub used: u64,
-    /// The most that it may have open.
+    /// Limit of open descriptors.
     pub limit: u64,
 }
 
 impl Sample {
-    /// A sample without anything yet, of a network namespace or of the host.
+    /// An empty sample of a network namespace, or of the host.
     pub fn new(netns_id: Option<u64>) -> Sample {
         Sample { netns_id, ..Sample::default() }
     }
 
-    /// Adds a counter of the table `counters`. One that passed the end of its bits has the value before that its
-    /// difference says.
+    /// Adds a counter of the table `counters`. The value before is computed from the difference, also if the counter
+    /// wrapped.
     pub fn add_counter(&mut self, row: &Counter<'_>) {
         let number = |n: i128| i64::try_from(n).ok();
         let Some(after) = number(row.value) else { return };
@@ -64,12 +64,13 @@ impl Sample {
         self.settings.insert(name, numbers);
     }
 
-    /// A number of a setting; `None` if it was not read.
+    /// Returns one number of a setting; `None` if the setting was not read.
     pub fn setting(&self, name: &str, place: usize) -> Option<i64> {
         self.settings.get(name)?.get(place).copied()
     }
 
-    /// Every counter with its name and its object, which is empty if it is of the namespace or the host.
+    /// Returns every counter with its name and its object; the object is empty for a counter of the namespace or the
+    /// host.
     pub fn counters(&self) -> impl Iterator<Item = (CounterSource, &str, &[u8], Moved)> {
         let source = |at: u8| CounterSource::ALL.into_iter().find(|source| *source as u8 == at);
         self.counters
@@ -77,22 +78,22 @@ impl Sample {
             .filter_map(move |((at, name, object), moved)| Some((source(*at)?, &**name, &**object, *moved)))
     }
 
-    /// The numbers of a setting; none if it was not read.
+    /// Returns the numbers of a setting; `None` if it was not read.
     pub fn numbers(&self, name: &str) -> Option<&[i64]> {
         self.settings.get(name).map(Vec::as_slice)
     }
 
-    /// A counter of the namespace or the host.
+    /// Returns a counter of the namespace or the host.
     pub fn counter(&self, source: CounterSource, name: &str) -> Option<Moved> {
         self.objects(source, name).find(|(object, _)| object.is_empty()).map(|(_, moved)| moved)
     }
 
-    /// What a counter of the namespace or the host grew by; 0 if it is not there.
+    /// Returns the growth of a counter of the namespace or the host; 0 if the counter is missing.
     pub fn grown(&self, source: CounterSource, name: &str) -> u64 {
         self.counter(source, name).map_or(0, |moved| moved.grown())
     }
 
-    /// The counters of this name of all objects, with the objects.
+    /// Returns the counters with this name of all objects, with the objects.
     pub fn objects<'s>(
         &'s self,
         source: CounterSource,
@@ -105,13 +106,13 @@ impl Sample {
             .map(|((_, _, object), moved)| (&**object, *moved))
     }
 
-    /// A counter as evidence; nothing if it is not there.
+    /// Returns a counter as evidence; `None` if it is missing.
     pub fn evidence(&self, source: CounterSource, name: &str, limit: Option<i64>) -> Option<Evidence> {
         let Moved { before, after } = self.counter(source, name)?;
         Some(Evidence { counter: name.to_owned(), before, after, limit })
     }
 
-    /// The length of the window in seconds.
+    /// Returns the length of the window in seconds.
     pub fn seconds(&self) -> f64 {
         self.window_ns as f64 / 1e9
     }

@@ -1,5 +1,5 @@
 //! Conntrack entries that cannot be inserted although the table has room: the source ports are used up, or two packets
-//! want the same port at once.
+//! need the same port at once.
 
 use crate::nat::Ports;
 use record::rows::CounterSource::Conntrack;
@@ -28,7 +28,7 @@ const RANDOM: &str = "picks source ports at random: write `fully-random` after m
                       --random-fully in that of iptables";
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
-    // A chain that is too long counts as a failure, too.
+    // A chain that is too long also counts as a failure.
     let too_long = sample.grown(Conntrack, "chaintoolong");
     let failed = sample.grown(Conntrack, "insert_failed").saturating_sub(too_long);
     let (Some(entries), Some(max)) = (sample.counter(Conntrack, "entries"), sample.counter(Conntrack, "max")) else {

@@ -1,10 +1,10 @@
-//! Packets that the filter of a socket refuses.
+//! Packets refused by a socket's filter.
 
 use record::rows::{Confidence, Severity};
 
 use super::{Check, Findings, Sample};
 
-/// Fewer are no finding: a program may refuse what it does not want.
+/// Fewest packets for a finding; a program may refuse unwanted ones.
 const MANY: u64 = 20;
 
 pub(super) const CHECK: Check = Check {

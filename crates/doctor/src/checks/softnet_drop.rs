@@ -1,4 +1,4 @@
-//! CPUs whose backlog of received packets is full.
+//! CPUs with a full backlog of received packets.
 
 use record::rows::CounterSource::Softnet;
 use record::rows::{Confidence, Severity};

@@ -1,4 +1,4 @@
-//! CPUs that do not get through the packets that wait for them.
+//! CPUs that do not process their waiting packets in time.
 
 use record::rows::CounterSource::Softnet;
 use record::rows::{Confidence, Severity};
@@ -6,7 +6,7 @@ use record::rows::{Confidence, Severity};
 use super::words::of_object;
 use super::{Check, Findings, Sample};
 
-/// Times a second from which on it is more than what a busy host does anyway.
+/// Fewest squeezes per second for a finding; any busy host has fewer.
 const OFTEN_PER_S: f64 = 50.0;
 
 pub(super) const CHECK: Check = Check {

@@ -12,27 +12,27 @@ use super::words::state;
 /// Surroundings of the counters and sockets of a network namespace.
 #[derive(Debug, Default)]
 pub struct Surroundings {
-    /// Packets that the kernel dropped within the window; `None` if they were not counted.
+    /// Packets that the kernel dropped within the window; `None` if drops were not counted.
     pub drops: Option<Vec<DropSeen>>,
     /// Interfaces at the second reading.
     pub links: Vec<LinkSeen>,
-    /// IPv6 addresses that another host has as well, with their interface.
+    /// IPv6 addresses that another host also has, with their interface.
     pub duplicates: Vec<(String, Addr)>,
-    /// Hosts that have an IPv4 address of this one.
+    /// Hosts that have an IPv4 address of this host.
     pub conflicts: Vec<Conflict>,
-    /// Neighbours that were asked for in vain within the window.
+    /// Neighbours that did not answer requests within the window.
     pub neighbours: Vec<NeighbourSeen>,
     /// Next hops of routes.
     pub gateways: Vec<Addr>,
-    /// Destinations whose packets a route refuses, as text: `203.0.113.0/24`.
+    /// Destinations that a route refuses, as text: `203.0.113.0/24`, with the route's type.
     pub refused: Vec<(String, &'static str)>,
-    /// Queues of packets that rules hand to programs.
+    /// Queues of packets that rules pass to programs.
     pub queues: Vec<NfQueue>,
-    /// Rules that log to groups which nobody read at either reading.
+    /// Rules that log to groups without a reader at either reading.
     pub unread: Vec<UnreadRule>,
-    /// Control connections that no helper follows; looked for only if rules dropped what may be their data.
+    /// Control connections that no helper follows; gathered only if rules dropped packets that may be their data.
     pub controls: Vec<Control>,
-    /// Entries of connection tracking.
+    /// Counts of connection-tracking entries.
     pub flows: FlowCensus,
     /// Source ports in use by source NAT; `None` if no check needed a pass over the table, or if the pass failed.
     pub snat_ports: Option<Ports>,
@@ -41,31 +41,31 @@ pub struct Surroundings {
 /// Packets that the kernel dropped for one reason at one place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DropSeen {
-    /// The kernel's name of the reason.
+    /// The kernel's name for the reason.
     pub reason: String,
     /// The function that dropped them.
     pub place: String,
-    /// The netfilter hook, if one was on the way.
+    /// The netfilter hook, if they were dropped in one.
     pub hook: Option<NetfilterHook>,
-    /// The interface that they came by or would have left by; empty if there is none.
+    /// The interface that they came in through or would have left by; empty without one.
     pub iface: String,
-    /// The protocol: `tcp`; empty if it is not known.
+    /// The protocol: `tcp`; empty if it is unknown.
     pub proto: &'static str,
     /// Addresses of the first packet.
     pub ends: Option<(Addr, Addr)>,
     /// Ports of the first packet.
     pub ports: Option<(u16, u16)>,
-    /// How many.
+    /// Number of packets.
     pub count: u64,
     /// The rule that dropped them; `None` if no rule did or the rule is unknown.
     pub rule: Option<RuleSeen>,
-    /// A sentence on the reason; empty if there is none.
+    /// A sentence about the reason; empty without one.
     pub meaning: &'static str,
-    /// Where to look next; empty without advice.
+    /// Advice on the next step; empty without one.
     pub remedy: &'static str,
 }
 
-/// The rule or rules that dropped packets. The owner of the rules wrote the texts.
+/// The rule or rules that dropped packets. The texts come from the owner of the rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RuleSeen {
     /// Place and text: `inet filter input handle 4: tcp dport 80 drop`; for several rules `one of 2: ...`.
@@ -83,13 +83,13 @@ pub struct LinkSeen {
     pub name: String,
     /// `IFF_…` (include/uapi/linux/if.h).
     pub flags: u32,
-    /// Bytes of the largest packet.
+    /// Size of the largest packet, in bytes.
     pub mtu: u32,
     /// True if it has an address beyond its own link.
     pub has_address: bool,
     /// True if it is a port of a bridge.
     pub is_bridge_port: bool,
-    /// Speed and duplex; `None` where the driver does not know both.
+    /// Speed and duplex; `None` if the driver does not report both.
     pub mode: Option<ModeSeen>,
 }
 
@@ -102,26 +102,26 @@ pub struct ModeSeen {
     pub is_half: bool,
     /// True if both are negotiated.
     pub is_negotiated: bool,
-    /// Speed of the best BASE-T mode of full duplex that the interface can have.
+    /// Speed of the fastest full-duplex BASE-T mode that the interface supports, in Mb/s.
     pub supported_mbps: Option<u32>,
-    /// The same of those that both ends offer.
+    /// Speed of the fastest such mode that both ends offer, in Mb/s.
     pub common_mbps: Option<u32>,
 }
 
-/// A host on the same link that has an IPv4 address of this one.
+/// Another host on the same link that has an IPv4 address of this host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
     /// The address.
     pub addr: Addr,
-    /// The interface that has it, by which the host was heard.
+    /// The interface that has the address and received the other host's messages.
     pub iface: String,
     /// The host's hardware address.
     pub hardware: [u8; 6],
-    /// Messages of ARP that it sent as this address within the window.
+    /// ARP messages that it sent with this address within the window.
     pub count: u32,
 }
 
-/// A neighbour whose hardware address was asked for in vain.
+/// A neighbour that did not answer requests for its hardware address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NeighbourSeen {
     /// Its address.
@@ -130,46 +130,46 @@ pub struct NeighbourSeen {
     pub iface: String,
 }
 
-/// A queue of packets that rules hand to a program.
+/// A queue of packets that rules pass to a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NfQueue {
     /// Its number.
     pub number: u16,
     /// Packets that wait for a verdict.
     pub waiting: u32,
-    /// Packets dropped because it was full.
+    /// Packets dropped because the queue was full.
     pub dropped: Moved,
     /// Packets dropped because the program's socket was full.
     pub user_dropped: Moved,
 }
 
-/// A rule that logs to a group that nobody reads.
+/// A rule that logs to a group without a reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreadRule {
     /// The group.
     pub group: u16,
-    /// Family of the table, as nft writes it: `inet`.
+    /// Family of the table in nft's words: `inet`.
     pub family: &'static str,
     /// Name of the table.
     pub table: String,
     /// Name of the chain.
     pub chain: String,
-    /// Number of the rule in its table.
+    /// Handle of the rule in its table.
     pub handle: u64,
-    /// Packets that it logged at least; `None` if no counter says so.
+    /// Lower bound for the packets that it logged; `None` without a counter.
     pub logged: Option<Moved>,
     /// True if a chain with a hook leads to it.
     pub is_reached: bool,
 }
 
 impl UnreadRule {
-    /// Where it stands: `inet filter input handle 7`.
+    /// Its place: `inet filter input handle 7`.
     pub(super) fn place(&self) -> String {
         format!("{} {} {} handle {}", self.family, self.table, self.chain, self.handle)
     }
 }
 
-/// A protocol whose control connection agrees on ports of others, which a helper can follow.
+/// A protocol whose control connection negotiates ports of other connections, which a helper can follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ControlKind {
     /// RFC 959: TCP port 21.
@@ -179,7 +179,7 @@ pub enum ControlKind {
 }
 
 impl ControlKind {
-    /// Both.
+    /// Every kind.
     pub const ALL: [ControlKind; 2] = [ControlKind::Ftp, ControlKind::Tftp];
 
     /// The name of its helper.
@@ -207,46 +207,46 @@ impl ControlKind {
     }
 }
 
-/// A tracked control connection that no helper follows. IPv4 addresses are no mapped ones.
+/// A tracked control connection that no helper follows. IPv4 addresses are not in mapped form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Control {
     /// Its protocol.
     pub kind: ControlKind,
-    /// Who began it.
+    /// The host that began it.
     pub client: Addr,
-    /// The server as the client knows it.
+    /// The server's address for the client.
     pub server: Addr,
-    /// The server behind NAT; else the same.
+    /// The server's real address after NAT, otherwise the same.
     pub real_server: Addr,
-    /// The client as the server sees it.
+    /// The client's address for the server.
     pub outside: Addr,
-    /// The client's ports on either side of NAT.
+    /// The client's ports on both sides of NAT.
     pub client_ports: [u16; 2],
 }
 
-/// Control connections that are remembered of a namespace.
+/// Most control connections that are recorded per namespace.
 pub const CONTROLS_MAX: usize = 4096;
 
-/// Destinations that are remembered, of each kind.
+/// Most destinations of each kind that are recorded.
 pub const DESTINATIONS_MAX: usize = 4096;
 
-/// Entries of connection tracking that were used within the window.
+/// Counts of connection-tracking entries that were used within the window.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct FlowCensus {
-    /// All entries, used or not.
+    /// Number of all entries, used or not.
     pub entries: u64,
     /// Entries used within the window without an answer.
     pub unanswered: u64,
     /// TCP entries used within the window without an answer, by destination.
     pub silent: BTreeMap<Addr, u32>,
-    /// Queries to port 53 within the window, by resolver: all, and those without an answer.
+    /// Queries to port 53 within the window, by resolver: their number, and the number without an answer.
     pub queries: BTreeMap<Addr, (u32, u32)>,
-    /// Entries towards destinations beyond [`DESTINATIONS_MAX`], counted by no destination.
+    /// Entries to destinations beyond [`DESTINATIONS_MAX`], which no destination counts.
     pub over: u64,
 }
 
 impl FlowCensus {
-    /// Adds an entry of TCP without an answer.
+    /// Adds a TCP entry without an answer.
     pub fn add_silent(&mut self, to: Addr) {
         if self.silent.len() < DESTINATIONS_MAX || self.silent.contains_key(&to) {
             *self.silent.entry(to).or_default() += 1;
@@ -255,7 +255,7 @@ impl FlowCensus {
         }
     }
 
-    /// Adds a query of DNS.
+    /// Adds a DNS query.
     pub fn add_query(&mut self, to: Addr, is_answered: bool) {
         if self.queries.len() < DESTINATIONS_MAX || self.queries.contains_key(&to) {
             let of = self.queries.entry(to).or_default();
@@ -274,7 +274,7 @@ const IFF_LOWER_UP: u32 = 0x1_0000;
 pub(super) const SET_DOWN: &str = "is set down";
 
 impl LinkSeen {
-    /// How it is down: `None` for one that is up.
+    /// Describes why it is down; `None` if it is up.
     pub(super) fn down(&self) -> Option<&'static str> {
         match (self.flags & IFF_UP, self.flags & IFF_LOWER_UP) {
             (0, _) => Some(SET_DOWN),
@@ -285,12 +285,12 @@ impl LinkSeen {
 }
 
 impl DropSeen {
-    /// True if it was dropped where the kernel refuses a destination: routes tell why.
+    /// True if it was dropped where the kernel refuses a destination: the routes then show the cause.
     pub fn is_refused(&self) -> bool {
         cause_of(&self.reason, &self.place, self.proto) == "route-refuses"
     }
 
-    /// True if rules dropped it, and a control connection may have agreed on its ports.
+    /// True if rules dropped it, and a control connection may have negotiated its ports.
     pub fn may_be_data(&self) -> bool {
         let is_of = |kind: ControlKind| self.proto == kind.proto();
         let is_agreed = self.ports.is_some_and(|(_, to)| to >= 1024);
@@ -307,7 +307,7 @@ impl DropSeen {
         Some(format!("{} to {}{port}{proto}", from.unmapped(), to.unmapped()))
     }
 
-    /// The place in words: `NETFILTER_DROP at nft_do_chain in forward`.
+    /// Reason, place and hook in words: `NETFILTER_DROP at nft_do_chain in forward`.
     pub(super) fn at(&self) -> String {
         let hook = self.hook.map_or(String::new(), |hook| format!(" in {}", hook.name()));
         let place = if self.place.is_empty() { "an unknown place" } else { &*self.place };
@@ -317,17 +317,17 @@ impl DropSeen {
 
 /// Drops that one check explains.
 pub(super) struct Dropped<'s> {
-    /// The most first.
+    /// The drops, the most frequent first.
     pub(super) all: Vec<&'s DropSeen>,
-    /// Packets.
+    /// Number of packets.
     pub(super) count: u64,
 }
 
-/// Drops and packets that a finding names.
+/// Most drops and packets that a finding names.
 const SHOWN_MAX: usize = 4;
 
 impl<'s> Dropped<'s> {
-    /// Those of `drops` that `is_it` tells.
+    /// Returns the drops for which `is_it` is true.
     fn of(drops: &'s [DropSeen], is_it: impl Fn(&DropSeen) -> bool) -> Dropped<'s> {
         let mut all: Vec<&DropSeen> = drops.iter().filter(|one| is_it(one)).collect();
         all.sort_by_key(|one| std::cmp::Reverse(one.count));
@@ -335,7 +335,7 @@ impl<'s> Dropped<'s> {
         Dropped { all, count }
     }
 
-    /// Their numbers as evidence.
+    /// Returns their numbers as evidence.
     pub(super) fn evidence(&self) -> Vec<Evidence> {
         let of = |one: &&DropSeen| {
             let packet = one.packet().map_or(String::new(), |packet| format!(", such as {packet}"));
@@ -344,7 +344,7 @@ impl<'s> Dropped<'s> {
         self.all.iter().take(SHOWN_MAX).map(of).collect()
     }
 
-    /// The packet that was the first of the most frequent drop, for a sentence: `: 10.0.0.1 to 10.0.0.2 (icmp)`.
+    /// Returns the first packet of the most frequent drop as part of a sentence: `: 10.0.0.1 to 10.0.0.2 (icmp)`.
     pub(super) fn example(&self) -> String {
         let packet = self.all.iter().find_map(|one| one.packet());
         packet.map_or(String::new(), |packet| format!(", such as {packet}"))
@@ -352,7 +352,7 @@ impl<'s> Dropped<'s> {
 }
 
 impl Surroundings {
-    /// The drops that the check `id` explains.
+    /// Returns the drops that the check `id` explains.
     pub(super) fn dropped(&self, id: &str) -> Dropped<'_> {
         Dropped::of(self.drops.as_deref().unwrap_or_default(), |one| cause_of(&one.reason, &one.place, one.proto) == id)
     }

@@ -1,4 +1,4 @@
-//! Queues of half-open connections that are full.
+//! Full queues of half-open connections.
 
 use record::rows::CounterSource::Netstat;
 use record::rows::{Confidence, Severity};
@@ -16,8 +16,8 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-/// SYNs that were dropped near the end of the queue, where no cookies may be sent: the kernel counts them as drops of
-/// listeners that are no overflows.
+/// Returns the SYNs dropped near the end of the queue while SYN cookies are off: the kernel counts them as drops of
+/// listeners that are not overflows.
 fn without_cookies(sample: &Sample) -> u64 {
     let listen = |name| sample.grown(Netstat, name);
     match sample.setting("ipv4/tcp_syncookies", 0) {
@@ -34,7 +34,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         return;
     }
     let came_back = sample.grown(Netstat, "TcpExtSyncookiesRecv");
-    // A flood comes from addresses that do not answer.
+    // The sources of a flood do not complete the handshake.
     let is_flood = came_back.saturating_mul(10) < cookies;
     let what = if is_flood { "a flood of SYNs" } else { "more new connections than the backlog takes" };
     let names = [

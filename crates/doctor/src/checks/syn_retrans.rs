@@ -1,4 +1,4 @@
-//! Peers that do not answer when connections begin.
+//! Peers that do not answer new connections.
 
 use record::rows::CounterSource::Netstat;
 use record::rows::{Confidence, Severity};
@@ -6,9 +6,9 @@ use record::rows::{Confidence, Severity};
 use super::words::state;
 use super::{Check, Findings, Sample};
 
-/// Fewer are lost now and then.
+/// Fewest retransmissions for a finding if own connections wait; fewer are lost now and then.
 const SOME: u64 = 3;
-/// Fewer answers to SYNs are sent in vain to any host that scanners find.
+/// Fewest retransmissions for a finding otherwise: scanners leave some SYN-ACKs unanswered on any reachable host.
 const MANY: u64 = 10;
 
 pub(super) const CHECK: Check = Check {

@@ -1,10 +1,10 @@
-//! Packets that a program on an interface drops.
+//! Packets dropped by a tc or XDP program on an interface.
 
 use record::rows::{Confidence, Severity};
 
 use super::{Check, Findings, Sample};
 
-/// Drops from which on it is more than a hint.
+/// Fewest drops for more than a hint.
 const SOME: u64 = 5;
 
 pub(super) const CHECK: Check = Check {

@@ -1,4 +1,4 @@
-//! Every check is silent about a healthy host and about totals that stand still, and finds what it is for.
+//! Every check is silent about a healthy host and about totals that do not move, and finds the fault that it is for.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;
@@ -6,7 +6,7 @@ use record::rows::CounterSource::{self, Conntrack, Iface, Neigh, Netstat, Qdisc,
 
 type Row = (CounterSource, &'static str, &'static str, i64, i64);
 
-/// The counters that are wrong while each check finds something; other checks may find more.
+/// Counters with which each check finds something; other checks may also find something.
 const ILL: &[(&str, Severity, &[Row])] = &[
     (
         "ct-full",
@@ -82,17 +82,17 @@ const ILL: &[(&str, Severity, &[Row])] = &[
     ("softnet-squeeze", Severity::Hint, &[(Softnet, "time_squeeze", "cpu0", 0, 900)]),
 ];
 
-/// Makes a sample ill.
+/// Adds a fault to a sample.
 type MakeIll = fn(&mut Sample);
 
-/// What surrounds a namespace while each check finds something.
+/// Surroundings with which each check finds something.
 const AROUND: &[(&str, Severity, MakeIll)] = &[
     ("rule-drop", Severity::Warning, |sample| {
         let hook = Some(record::rows::NetfilterHook::Forward);
         dropped(sample, DropSeen { hook, ..drop_of("NETFILTER_DROP", "nft_do_chain", 9) });
     }),
     ("rule-drop", Severity::Hint, |sample| {
-        // To a port that is not served: that is what rules are for.
+        // The port is not served: rules are supposed to drop such packets.
         let hook = Some(record::rows::NetfilterHook::Input);
         dropped(sample, DropSeen { hook, ports: Some((40_000, 23)), ..drop_of("NETFILTER_DROP", "nft_do_chain", 9) });
     }),
@@ -207,7 +207,7 @@ fn dropped(sample: &mut Sample, one: DropSeen) {
     sample.around.drops.get_or_insert_default().push(one);
 }
 
-/// `eth0` that can do 1000BASE-T, up and with a carrier, at this speed; both ends offer up to `common_mbps`.
+/// `eth0`, which supports 1000BASE-T, is up and has a carrier, at this speed; both ends offer up to `common_mbps`.
 fn linked(mbps: u32, is_half: bool, common_mbps: Option<u32>) -> LinkSeen {
     let mode = ModeSeen { mbps, is_half, is_negotiated: true, supported_mbps: Some(1000), common_mbps };
     LinkSeen { name: "eth0".into(), flags: 0x1_0001, mode: Some(mode), ..LinkSeen::default() }
@@ -226,11 +226,11 @@ fn links_as_good_as_they_can_be_are_no_finding() {
     };
     with(|link, _| link.flags = 1);
     with(|_, mode| (mode.mbps, mode.is_half) = (1000, false));
-    // Faster than half of what both offer; set by hand; an end that knows half duplex alone (10BASE-T1S).
+    // Faster than half of the best common mode; set by hand; an end with only half duplex (10BASE-T1S).
     with(|_, mode| (mode.mbps, mode.is_half, mode.common_mbps) = (1000, false, Some(1999)));
     with(|_, mode| (mode.is_half, mode.is_negotiated) = (false, false));
     with(|_, mode| (mode.mbps, mode.supported_mbps, mode.common_mbps) = (10, None, None));
-    // A driver that knows nothing says 0 for half duplex, and supports nothing.
+    // A driver without information reports 0 for half duplex and no supported mode.
     with(|_, mode| (mode.supported_mbps, mode.common_mbps) = (None, None));
 }
 
@@ -241,7 +241,7 @@ fn control(kind: ControlKind) -> Control {
     Control { kind, client: CLIENT, server: PEER, real_server: PEER, outside: CLIENT, client_ports: [5555; 2] }
 }
 
-/// A packet that a rule drops on its way through.
+/// A forwarded packet that a rule drops.
 fn data(proto: &'static str, from: record::Addr, to: record::Addr, ports: (u16, u16)) -> DropSeen {
     let hook = Some(record::rows::NetfilterHook::Forward);
     let (ends, ports) = (Some((from, to)), Some(ports));
@@ -305,34 +305,35 @@ fn what_is_routine_is_no_finding() {
     };
     silent(|sample| dropped(sample, drop_of("UNHANDLED_PROTO", "__netif_receive_skb_core", 900)));
     silent(|sample| dropped(sample, drop_of("NOT_SPECIFIED", "somewhere", 40)));
-    // Checks of a load balancer, which end half-open connections, and late answers to clients that are gone.
+    // A load balancer's health checks, which end half-open connections, and late answers to clients that have gone
+    // away.
     silent(|sample| sample.counters_of(&[(Snmp, "TcpAttemptFails", "", 0, 90), (Snmp, "TcpActiveOpens", "", 0, 2)]));
     silent(|sample| {
         sample.add_setting("ipv4/ip_local_port_range", vec![32_768, 60_999]);
         sample.counters_of(&[(Snmp, "TcpOutRsts", "", 0, 90)]);
         dropped(sample, DropSeen { ports: Some((80, 40_000)), ..drop_of("NO_SOCKET", "tcp_v4_rcv", 90) });
     });
-    // SYNs of scanners, answered in vain.
+    // Scanners' SYNs whose answers are not acknowledged.
     silent(|sample| sample.counters_of(&[(Netstat, "TcpExtTCPSynRetrans", "", 0, 9)]));
-    // A router of many flows, some of them unanswered, and some packets that fit none.
+    // A router with many flows: some are unanswered, and some packets belong to no flow.
     silent(|sample| {
         (0..9).for_each(|_| sample.around.flows.add_silent(PEER));
         sample.around.flows.entries = 90_000;
         sample.counters_of(&[(Conntrack, "invalid", "", 0, 90), (Snmp, "IpInReceives", "", 0, 900_000)]);
     });
-    // What a firewall keeps out of closed ports, beside much that it lets pass.
+    // A firewall that blocks packets to closed ports and lets much more traffic pass.
     silent(|sample| {
         let hook = Some(record::rows::NetfilterHook::Input);
         dropped(sample, DropSeen { hook, ports: Some((40_000, 23)), ..drop_of("NETFILTER_DROP", "nft_do_chain", 9) });
         sample.counters_of(&[(Snmp, "IpInReceives", "", 0, 500)]);
     });
     silent(|sample| dropped(sample, drop_of("XFRM_POLICY", "xfrm_output_resume", 4)));
-    // An interface that is down and that nobody needs: a bridge without containers.
+    // An interface that is down and unused: a bridge without containers.
     silent(|sample| {
         let link = LinkSeen { name: "docker0".into(), flags: 1, has_address: true, ..LinkSeen::default() };
         sample.around.links.push(link);
     });
-    // A rule that logs, and that no packet meets; one that has no counter where no packet moves, or is not reached.
+    // A logging rule that no packet matches; rules without a counter where no packet moves, or that are not reached.
     silent(|sample| sample.around.unread.push(unread(Some((9, 9)))));
     silent(|sample| {
         sample.around.unread.push(unread(Some((9, 9))));
@@ -343,12 +344,12 @@ fn what_is_routine_is_no_finding() {
         sample.around.unread.push(UnreadRule { is_reached: false, ..unread(None) });
         sample.counters_of(&[(Snmp, "IpOutRequests", "", 0, 9)]);
     });
-    // Others forward on purpose, and a router sees no answers of what it only passes on.
+    // Other hosts forward on purpose, and a router does not see the answers to packets that it only forwards.
     silent(|sample| sample.counters_of(&[(Snmp, "IpInAddrErrors", "", 0, 9)]));
     silent(|sample| sample.around.flows.add_silent(PEER));
     silent(|sample| sample.after.resolvers = vec![queue(4, "a", 0, 0)]);
     silent(|sample| sample.after.stuck = vec![stuck(1, true), stuck(2, false)]);
-    // A connection that moved much before its path went away is no proof for its size.
+    // A connection that sent much data before its path failed does not prove a size limit.
     silent(|sample| {
         let two = || [1, 2].map(|cookie| Stuck { acked: Some(90_000), ..stuck(cookie, false) }).to_vec();
         (sample.before.stuck, sample.after.stuck) = (two(), two());
@@ -379,7 +380,7 @@ fn totals_that_stand_still_are_no_findings() {
         let still: Vec<Row> =
             rows.iter().map(|(source, name, object, _, after)| (*source, *name, *object, *after, *after)).collect();
         let found = diagnose(&[Sample::of(&still)]);
-        // A table that is nearly full is so without moving.
+        // A nearly full table is a state and needs no moving counter.
         let is_state = |finding: &Finding| matches!(finding.id, "ct-filling");
         assert!(found.iter().all(is_state), "{id}: {found:?}");
     }
@@ -487,7 +488,7 @@ fn a_server_out_of_descriptors_is_named_before_its_queue() {
     assert_eq!((ids, found[0].evidence.len()), (vec!["fd-limit", "listen-overflow"], 2));
 }
 
-/// Connections are refused twice: once because the range is full, once because packets raced in a range with room.
+/// Connections are refused for two reasons: because the range is full, and because packets raced in a range with room.
 #[test]
 fn refused_source_ports_are_used_up_or_raced_for() {
     use crate::nat::PortCensus;

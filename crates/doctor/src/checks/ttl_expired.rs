@@ -5,7 +5,7 @@ use record::rows::{Confidence, Severity};
 
 use super::{Check, Findings, Sample};
 
-/// More than traceroute sends in a window.
+/// Fewest packets for a finding: more than traceroute sends in a window.
 const SOME: u64 = 10;
 
 pub(super) const CHECK: Check = Check {

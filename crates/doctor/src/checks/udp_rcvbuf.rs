@@ -1,4 +1,4 @@
-//! UDP sockets whose receive buffer is full.
+//! UDP sockets with a full receive buffer.
 
 use record::rows::CounterSource::{Snmp, Snmp6};
 use record::rows::{Confidence, Severity};

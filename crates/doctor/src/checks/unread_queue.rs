@@ -1,4 +1,4 @@
-//! Programs that do not read.
+//! Programs that do not read their data.
 
 use record::rows::{Confidence, Evidence, Severity};
 

@@ -1,29 +1,29 @@
-//! Words for sentences and commands.
+//! Words for sentences and commands, and evidence.
 
 use record::rows::Evidence;
 
 use super::moved::Moved;
 
-/// A name from outside as an argument of a command that is shown: `generic` (`IFACE`) in place of a name that a shell
-/// would take for more than a word, so that no copied command runs it.
+/// A name from outside as an argument of a displayed command. Returns `generic` (`IFACE`) instead if a shell would
+/// read the name as more than one word, so that a copied command cannot execute it.
 pub(crate) fn argument<'n>(name: &'n str, generic: &'n str) -> &'n str {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-' | b':' | b'@');
     let is_word = !name.is_empty() && !name.starts_with('-') && name.bytes().all(is_plain);
     if is_word { name } else { generic }
 }
 
-/// The counter of an object as evidence.
+/// Returns the counter of an object as evidence.
 pub(crate) fn of_object(name: &str, object: &[u8], moved: Moved, limit: Option<i64>) -> Evidence {
     let Moved { before, after } = moved;
     Evidence { counter: format!("{name} of {}", String::from_utf8_lossy(object)), before, after, limit }
 }
 
-/// A state that was read once as evidence.
+/// Returns a state that was read once as evidence.
 pub(crate) fn state(name: impl Into<String>, value: impl Into<i64>, limit: Option<i64>) -> Evidence {
     Evidence { counter: name.into(), before: None, after: value.into(), limit }
 }
 
-/// `part` of `whole` in percent with one decimal, as text.
+/// Returns `part` of `whole` in percent with one decimal, as text.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     format!("{:.1} %", part as f64 * 100.0 / whole.max(1) as f64)
 }

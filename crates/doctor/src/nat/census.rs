@@ -1,14 +1,14 @@
-//! One pass over the table, counted.
+//! Counts of one pass over the connection-tracking table.
 use record::rows::{Conntrack, CtSetting, CtSettings, CtStatus};
 
 use super::entry_timeout::{self, setting_of};
 use super::ports::PortCensus;
 
-/// Entries that one timeout keeps.
+/// The entries governed by one timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct TimeoutGroup {
     pub(super) entries: u64,
-    /// Of these, silent for longer than the timeout could be lowered to.
+    /// Entries silent for longer than the timeout could be lowered to.
     pub(super) idle: u64,
 }
 
@@ -19,21 +19,22 @@ pub struct Census {
     groups: [TimeoutGroup; CtSetting::ALL.len()],
     entries: u64,
     nat: u64,
-    /// Has extensions for certain; may have some; those of which the backend told, whichever.
+    /// Entries that certainly have extensions; next, entries that may have some, and entries for which the backend
+    /// reported it.
     extended: u64,
     may_be_extended: u64,
     told: u64,
-    /// With extensions, but without a rewritten address.
+    /// Entries with extensions but without a rewritten address.
     plain_extended: u64,
     helped: u64,
-    /// Rows of which it is known whether they have expired, and those that have.
+    /// Entries for which the backend reports whether they have expired, and those that have.
     dated: u64,
     expired: u64,
     ports: PortCensus,
 }
 
 impl Census {
-    /// A count that begins; `settings` are those of the namespace.
+    /// An empty census, with the settings of the namespace.
     pub fn new(settings: &CtSettings) -> Census {
         Census {
             settings: *settings,
@@ -64,7 +65,8 @@ impl Census {
         self.extended += u64::from(certain);
         self.plain_extended += u64::from(certain && !is_nat);
         self.told += u64::from(row.extended.is_some());
-        // Of masquerading the kernel keeps the interface in an extension; `snat` needs none. The status is the same.
+        // For masquerading, the kernel keeps the interface in an extension; `snat` needs none. The status is the same
+        // for both.
         self.may_be_extended += u64::from(certain || row.extended.is_none() && has(CtStatus::SRC_NAT));
         if let Some(expired) = row.expired {
             self.dated += 1;
@@ -86,16 +88,16 @@ impl Census {
         }
     }
 
-    /// True if an entry with so many seconds left has been silent for longer than its timeout could be lowered to.
+    /// True if an entry with `left` seconds remaining has been silent for longer than its timeout could be lowered to.
     fn is_idle(&self, setting: CtSetting, left: Option<u32>) -> bool {
         let (Some(seconds), Some(left)) = (self.settings.get(setting), left.map(u64::from)) else { return false };
         let Some((lower, _)) = entry_timeout::lower(setting, seconds) else { return false };
-        // An open connection whose last packet was not answered has a shorter time: how long it was silent is unknown,
-        // and it goes soon whatever this timeout is.
+        // An open connection whose last packet was not answered has a shorter timeout. How long it was silent is
+        // unknown, and it soon expires regardless of this timeout.
         if setting == CtSetting::TcpEstablished && left <= self.short_tcp() {
             return false;
         }
-        // More left than a packet gives: made by hand, or the setting was lowered since.
+        // More time left than a packet gives: set by hand, or the setting was lowered since.
         seconds.checked_sub(left).is_some_and(|idle| idle >= lower)
     }
 
@@ -108,42 +110,42 @@ impl Census {
         self.groups.get(setting as usize).copied().unwrap_or_default()
     }
 
-    /// Source ports by address and destination.
+    /// Returns the source ports by address and destination.
     pub(super) fn ports(&self) -> &PortCensus {
         &self.ports
     }
 
-    /// True if the source of an entry is rewritten to a port: then the rules say how many ports there are.
+    /// True if an entry's source is rewritten to a port: then the rules determine how many ports there are.
     pub fn has_source_ports(&self) -> bool {
         !self.ports.is_empty()
     }
 
-    /// Entries counted, expired ones included where the backend gives them.
+    /// Returns the number of counted entries, including expired ones if the backend returns them.
     pub fn entries(&self) -> u64 {
         self.entries
     }
 
-    /// Entries whose address is rewritten.
+    /// Returns the number of entries with a rewritten address.
     pub fn nat(&self) -> u64 {
         self.nat
     }
 
-    /// Entries that have expired and still count; `None` if the backend leaves them out.
+    /// Returns the number of entries that have expired and still count; `None` if the backend leaves them out.
     pub fn expired(&self) -> Option<u64> {
         (self.dated == self.entries && self.entries > 0).then_some(self.expired)
     }
 
-    /// True if the backend told of every entry whether it has extensions.
+    /// True if the backend reported for every entry whether it has extensions.
     pub fn is_exact(&self) -> bool {
         self.told == self.entries && self.entries > 0
     }
 
-    /// Entries without a rewritten address, and those of them with extensions for certain.
+    /// Returns the number of entries without a rewritten address, and how many of them certainly have extensions.
     pub(super) fn plain(&self) -> (u64, u64) {
         (self.entries - self.nat, self.plain_extended)
     }
 
-    /// Entries with extensions: at least, at most; and those of them with a helper.
+    /// Returns the number of entries with extensions: at least, at most; and with a helper among them.
     pub fn extended(&self) -> (u64, u64, u64) {
         (self.extended, self.may_be_extended, self.helped)
     }

@@ -1,51 +1,51 @@
-//! How long the hash chains are, and what that means.
+//! The length of hash chains, and what it means.
 use record::rows::StatCounter;
 
 use super::{Advice, Evidence};
 
-/// Lengths of the hash chains. Chains are of all namespaces together, and an entry stands in two of them, one for each
-/// direction: what is counted is nodes, as the kernel counts them.
+/// Lengths of the hash chains, in nodes like the kernel's own count. The chains contain entries of all namespaces, and
+/// each entry is in two of them, one for each direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chains {
-    /// Nodes in the longest, if somebody walked them.
+    /// Nodes in the longest chain, if the chains were walked.
     pub longest: Option<u64>,
-    /// Nodes in all of them, to be divided by the buckets.
+    /// Nodes in all chains; divided by the buckets, this is the mean.
     pub nodes: u64,
 }
 
-/// From how many nodes on a chain is long. Each packet may have to go along it, and the kernel refuses entries from a
-/// random length of 50 to 80 on (`chaintoolong`).
+/// A chain with at least this many nodes is long. Each packet may have to pass along it, and the kernel refuses new
+/// entries from a random length of 50 to 80 on (`chaintoolong`).
 const LONG: u64 = 40;
-/// Up to this mean, in nodes, chance makes no chain long: with 2^20 buckets it would do so once in 10^9 tables.
+/// Up to this mean, in nodes, chance makes no chain long: with 2^20 buckets it would happen once in 10^9 tables.
 const MEAN_OF_EVEN: u64 = 8;
-/// Two nodes a bucket is what a table with a bucket for every entry has when it is full.
+/// Mean of a full table with one bucket per entry, in nodes per bucket.
 const MEAN_OF_FULL: u64 = 2;
 
 impl Chains {
-    /// True if the longest is so long that packets feel it, or soon will be refused.
+    /// True if the longest chain slows packets down or will soon refuse entries.
     pub(super) fn is_long(self) -> bool {
         self.longest.is_some_and(|longest| longest >= LONG)
     }
 
-    /// True if the mean is above so many nodes.
+    /// True if the mean is above `nodes`.
     fn is_mean_above(self, nodes: u64, buckets: u64) -> bool {
         self.nodes > nodes.saturating_mul(buckets)
     }
 }
 
-/// The lengths: as somebody walked them, or what the number of all entries tells of their mean.
+/// Returns the lengths: measured by a walk, or only their mean, derived from the number of all entries.
 pub(super) fn known(evidence: &Evidence) -> Option<Chains> {
     let counted = || evidence.host_entries.map(|entries| Chains { longest: None, nodes: entries.saturating_mul(2) });
     evidence.chains.or_else(counted)
 }
 
-/// Entries of other namespaces that were refused.
+/// Returns the number of refused entries of other namespaces.
 fn refused_elsewhere(evidence: &Evidence, advice: &Advice) -> Option<u64> {
     let here = advice.trend.grown.get(StatCounter::ChainTooLong).unwrap_or(0);
     evidence.host_refused?.checked_sub(here).filter(|elsewhere| *elsewhere > 0)
 }
 
-/// The sentences about them.
+/// Appends the sentences about chains.
 pub(super) fn of(evidence: &Evidence, advice: &Advice, says: &mut Vec<String>) {
     if let Some(refused) = refused_elsewhere(evidence, advice) {
         says.push(format!(

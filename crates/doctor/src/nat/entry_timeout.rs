@@ -1,9 +1,9 @@
-//! Which timeout an entry is kept by, and how low that timeout may go.
+//! The timeout that governs an entry, and how low it may be set.
 
 use record::rows::{Conntrack, CtSetting, CtState, CtStatus, ip_proto};
 
-/// The setting that says how long an entry like this one is kept from its last packet on; `None` where none does (an
-/// unknown state, hardware offload, a protocol with timeouts of its own).
+/// Returns the setting that determines how long such an entry is kept after its last packet. `None` if no setting does
+/// (an unknown state, hardware offload, a protocol with its own timeouts).
 pub fn setting_of(row: &Conntrack<'_>) -> Option<CtSetting> {
     let has = |bits| row.status.is_some_and(|status| status.has(bits));
     if has(CtStatus::OFFLOAD) || has(CtStatus::HW_OFFLOAD) {
@@ -59,7 +59,7 @@ fn of_sctp(state: u8) -> Option<CtSetting> {
     })
 }
 
-/// Below this nobody should go without a reason of his own, and why. Settings that are not here are left alone.
+/// Lowest sensible value of each setting, in seconds, and the reason. Settings that are not listed are left alone.
 const LOWEST: &[(CtSetting, u64, &str)] = &[
     (CtSetting::TcpEstablished, 7440, "RFC 5382 asks for 2 h 4 min; what is silent for longer must begin anew"),
     (CtSetting::TcpTimeWait, 30, "a packet that is older than this is gone"),
@@ -74,7 +74,7 @@ const LOWEST: &[(CtSetting, u64, &str)] = &[
     (CtSetting::Generic, 60, "tunnels send more often"),
 ];
 
-/// How low `setting`, now `seconds`, may go; `None` if it should be left alone.
+/// Returns how low `setting`, which is now `seconds`, may be set; `None` if it should be left alone.
 pub(super) fn lower(setting: CtSetting, seconds: u64) -> Option<(u64, &'static str)> {
     let (_, lowest, why) = LOWEST.iter().find(|(known, ..)| *known == setting)?;
     (*lowest < seconds).then_some((*lowest, *why))

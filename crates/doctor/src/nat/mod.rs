@@ -1,7 +1,7 @@
-//! The size of the connection-tracking table: how full it is, where that leads, what it should be, what that costs.
+//! The size of the connection-tracking table: how full it is, how it grows, which size it needs and what that costs.
 //!
-//! Start reading at [`advise`]. The numbers: `trend` compares samples, [`Census`] counts one pass over the table,
-//! [`Sizes`] turns both into a limit, `reasons` into sentences.
+//! Start reading at [`advise`]. `trend` compares samples, [`Census`] counts one pass over the table, [`Sizes`] derives
+//! a limit from both, and `reasons` writes the sentences.
 mod census;
 mod chains;
 mod entry_timeout;
@@ -21,10 +21,10 @@ pub use trend::{FORECAST_SAMPLES, Sample, Trend};
 
 use record::rows::{CtSetting, CtSettings, SnatRule, StatCounter, StatCounts};
 
-/// Everything that was read of one namespace.
+/// Everything that was read about one namespace.
 #[derive(Debug, Clone, Default)]
 pub struct Evidence {
-    /// Readings of its counters, in the order of time.
+    /// Readings of its counters, in order of time.
     pub samples: Vec<Sample>,
     /// `nf_conntrack_max`.
     pub max: Option<u64>,
@@ -32,35 +32,35 @@ pub struct Evidence {
     pub buckets: Option<u64>,
     /// Its settings.
     pub settings: CtSettings,
-    /// True if somebody listens to what happens to entries, in whatever namespace: one listener makes the kernel
-    /// prepare for it in all of them. `None` if it cannot be told.
+    /// True if any namespace has a listener for conntrack events: a single one makes the kernel prepare events in all
+    /// namespaces. `None` if it is unknown.
     pub is_listened_to: Option<bool>,
     /// One pass over the table.
     pub census: Option<Census>,
-    /// Lengths of the hash chains, if somebody walked them.
+    /// Lengths of the hash chains, if the chains were walked.
     pub chains: Option<Chains>,
-    /// Entries of all namespaces that were refused while it was watched, because their hash chain was too long.
+    /// Entries of all namespaces that were refused during the samples because their hash chain was too long.
     pub host_refused: Option<u64>,
-    /// Rules of source NAT; `None` if nobody tells.
+    /// Rules of source NAT; `None` if they are unknown.
     pub snat_rules: Option<Vec<SnatRule>>,
-    /// What an entry takes on this kernel.
+    /// Memory per entry on this kernel.
     pub entry: Option<EntryBytes>,
-    /// Bytes of a page.
+    /// Page size in bytes.
     pub page_bytes: u64,
-    /// Entries of all namespaces: they share the buckets.
+    /// Entries of all namespaces, which share the buckets.
     pub host_entries: Option<u64>,
     /// Memory of the host in bytes.
     pub host_memory_bytes: Option<u64>,
-    /// Memory that the advised table may take, if the user says so; a tenth of the host's otherwise.
+    /// Most memory for the advised table, if the user sets it; otherwise a tenth of the host's.
     pub memory_bytes_max: Option<u64>,
-    /// True if the limit can be set from this namespace: only from the first.
+    /// True if the limit can be set from this namespace, which is possible only from the first.
     pub is_first: bool,
 }
 
-/// What is to be thought of the table in one word. The worst that holds.
+/// A judgement of the table in one word: the worst one that applies.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Verdict {
-    /// Nothing is known of its size.
+    /// Its size is unknown.
     Unknown,
     /// It has room.
     Roomy,
@@ -68,9 +68,9 @@ pub enum Verdict {
     Crowded,
     /// It will be full soon.
     Filling,
-    /// It has room, and new entries are refused all the same: source ports are used up, or tuples clash.
+    /// It has room, but new entries are refused: source ports are used up, or tuples clash.
     Refusing,
-    /// It is nearly full and throws out entries before their time.
+    /// It is nearly full and evicts entries before they expire.
     Evicting,
     /// It is full: packets are dropped.
     Full,
@@ -85,7 +85,7 @@ impl Verdict {
         }
     }
 
-    /// The value of the column `verdict`.
+    /// The value in the column `verdict`.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Unknown => "unknown",
@@ -99,49 +99,50 @@ impl Verdict {
     }
 }
 
-/// The advice for one namespace. What is not known is `None`.
+/// The advice for one namespace. Unknown values are `None`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Advice {
-    /// The table in one word.
+    /// The judgement of the table.
     pub verdict: Verdict,
-    /// Entries in the last sample, expired ones that nobody collected included.
+    /// Entries in the last sample, including expired ones that were not collected yet.
     pub entries: Option<u64>,
-    /// The limit as it is.
+    /// The present limit.
     pub max: Option<u64>,
-    /// Buckets as they are.
+    /// The present number of buckets.
     pub buckets: Option<u64>,
-    /// What the samples show.
+    /// The trend of the samples.
     pub trend: Trend,
     /// Entries that have expired and still count.
     pub expired: Option<u64>,
-    /// Entries whose address is rewritten.
+    /// Entries with a rewritten address.
     pub nat_entries: Option<u64>,
     /// Lengths of the hash chains.
     pub chains: Option<Chains>,
-    /// Bytes of an entry: mean of the table as it is, or of a plain one if it is empty.
+    /// Mean bytes per entry of the present table, or of a plain entry if it is empty.
     pub bytes_per_entry: Option<u64>,
-    /// Bytes of an entry without NAT.
+    /// Bytes per entry without NAT.
     pub bytes_per_entry_plain: Option<u64>,
-    /// Bytes of a masqueraded entry, the most that NAT costs.
+    /// Bytes per masqueraded entry, the most expensive form of NAT.
     pub bytes_per_entry_nat: Option<u64>,
-    /// What the limit and the buckets should be, and their memory.
+    /// Advised limit and buckets, with their memory.
     pub sizes: Option<Sizes>,
-    /// The timeout that holds most entries.
+    /// The timeout that governs most entries.
     pub timeout: Option<TimeoutAdvice>,
-    /// Source ports that are used up.
+    /// Source ports, as far as they are used up.
     pub ports: Ports,
-    /// Why, in sentences: lower case, no full stop; the gravest first.
+    /// The reasons in sentences: lower case, no full stop; the most serious first.
     pub reasons: Vec<String>,
 }
 
-/// Which seconds until the table is full are soon.
+/// A table that is full within this many seconds is full soon.
 const SOON_S: u64 = 3600;
-/// Below this percentage of the limit, no shorter timeout is proposed: lingering entries take room that is free anyway.
+/// Below this percentage of the limit, no shorter timeout is proposed: lingering entries take room that is free
+/// anyway.
 const TIMEOUTS_MATTER_PERCENT: u64 = 50;
-/// From which percentage on a table is nearly full. The kernel begins to throw out entries at 95.
+/// From this percentage of the limit on, a table is nearly full. The kernel begins to evict entries at 95.
 const NEARLY_FULL_PERCENT: u64 = 80;
 
-/// What the evidence comes to.
+/// Derives the advice from the evidence.
 pub fn advise(evidence: &Evidence) -> Advice {
     let trend = Trend::of(&evidence.samples, evidence.max);
     let entries = evidence.samples.last().map(|sample| sample.entries);
@@ -174,7 +175,7 @@ pub fn advise(evidence: &Evidence) -> Advice {
     advice
 }
 
-/// True if every new entry has extensions, whatever becomes of it.
+/// True if every new entry gets extensions.
 fn is_all_extended(evidence: &Evidence) -> bool {
     let is_on = |setting| evidence.settings.get(setting).is_some_and(|value| value != 0);
     let told = match evidence.settings.get(CtSetting::Events) {
@@ -201,7 +202,7 @@ fn verdict(evidence: &Evidence, trend: &Trend, entries: Option<u64>, ports: &Por
     if soon || percent(entries, max) >= NEARLY_FULL_PERCENT {
         return Verdict::Filling;
     }
-    // The hash table is one for all namespaces: what is refused in one shows how all of them are.
+    // All namespaces share one hash table: entries refused in one namespace show the state of all.
     let is_refused = grew(StatCounter::ChainTooLong) || evidence.host_refused.is_some_and(|refused| refused > 0);
     if is_refused || evidence.chains.is_some_and(Chains::is_long) {
         return Verdict::Crowded;
@@ -209,7 +210,7 @@ fn verdict(evidence: &Evidence, trend: &Trend, entries: Option<u64>, ports: &Por
     Verdict::Roomy
 }
 
-/// A share in percent, with one decimal below 10 %: `0.6`, `82`. A table with limit 0 always counts as full.
+/// Returns a share in percent, with one decimal below 10 %: `0.6`, `82`. A table with limit 0 always counts as full.
 fn percent_text(part: u64, whole: u64) -> String {
     match part.checked_mul(1000).and_then(|thousandths| thousandths.checked_div(whole)) {
         Some(thousandths) if thousandths < 100 && part > 0 => format!("{}.{}", thousandths / 10, thousandths % 10),
@@ -217,7 +218,7 @@ fn percent_text(part: u64, whole: u64) -> String {
     }
 }
 
-/// A part in percent, rounded down; a limit of 0 is always full.
+/// Returns a share in percent, rounded down. A table with limit 0 always counts as full.
 fn percent(part: u64, whole: u64) -> u64 {
     match whole {
         0 => 100,
@@ -225,7 +226,7 @@ fn percent(part: u64, whole: u64) -> u64 {
     }
 }
 
-/// A counter that is known and not 0.
+/// Returns a counter if it is known and not 0.
 fn some(counts: &StatCounts, counter: StatCounter) -> Option<u64> {
     counts.get(counter).filter(|count| *count > 0)
 }

@@ -1,8 +1,8 @@
-//! Source ports that source NAT uses towards each destination, and those that are left.
+//! Source ports that source NAT uses towards each destination, and those that are free.
 //!
 //! Two connections from one address to one destination need two source ports. When all ports that a rule allows are in
-//! use, the kernel refuses the next connection: `insert_failed` and `drop` grow together, however much room the table
-//! has (nf_nat_l4proto_unique_tuple() in net/netfilter/nf_nat_core.c, nf_ct_resolve_clash() in nf_conntrack_core.c).
+//! use, the kernel refuses the next connection: `insert_failed` and `drop` grow together even if the table has room
+//! (nf_nat_l4proto_unique_tuple() in net/netfilter/nf_nat_core.c, nf_ct_resolve_clash() in nf_conntrack_core.c).
 use std::collections::HashMap;
 
 use record::Addr;
@@ -10,17 +10,17 @@ use record::rows::{Conntrack, CtState, NatKind, PortRange, SnatPorts, SnatRule, 
 
 use super::Evidence;
 
-/// The kernel's own range for a source port of 1024 or more, where the rule names none.
+/// The kernel's own range for a source port of at least 1024, if the rule names none.
 const USUAL: PortRange = PortRange { first: 1024, last: u16::MAX };
-/// From how many tenths of a range on a refused connection is put down to it: of a large range the kernel tries a few
-/// hundred ports by chance, not all.
+/// Tenths of a range in use from which on refused connections are attributed to it: in a large range the kernel tries
+/// only a few hundred random ports, not all.
 const NEARLY_TENTHS: u64 = 9;
-/// Ranges that are told in the advice, the most used first; of more the number is told.
+/// Most ranges that the advice names, the fullest first; of the others it gives only the number.
 const SHOWN: usize = 10;
 /// State TIME_WAIT of `enum tcp_conntrack`: kernels since 6.7 take its port for a new connection.
 const TIME_WAIT: u8 = 7;
 
-/// The far end and the address that stands for the clients there: the reply tuple without its port.
+/// The remote end and the address that replaces the clients' there: the reply tuple without its port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Group {
     zone: Option<u16>,
@@ -34,15 +34,15 @@ struct Group {
 #[derive(Debug, Clone, Copy)]
 struct InUse {
     ports: u64,
-    /// Of these, those that a kernel may give to a new connection.
+    /// Ports that the kernel may reuse for a new connection.
     reusable: u64,
     lowest: u16,
     highest: u16,
 }
 
-/// Groups that are counted at most, in each namespace: 20 MiB. Clients choose how many destinations there are; entries
-/// of further ones are not counted, and the advice says how many. Which ones that are nobody can choose: the table is
-/// read in the order of its hash.
+/// Most groups that are counted in each namespace, which take 20 MiB. Clients choose the number of destinations;
+/// entries of further ones are not counted, and the advice gives their number. Clients cannot choose which ones those
+/// are: the table is read in the order of its hash.
 const GROUPS_MAX: usize = 1 << 18;
 
 /// The ports of all groups.
@@ -54,12 +54,12 @@ pub struct PortCensus {
 }
 
 impl PortCensus {
-    /// Counts an entry, if its source is rewritten and it has ports. A reply tuple stands in the table once: each entry
-    /// is another port.
+    /// Counts an entry, if its source is rewritten and it has ports. Reply tuples are unique, so each entry uses
+    /// another port.
     pub fn add(&mut self, row: &Conntrack<'_>) {
-        // By the tuples, where a backend has no status.
+        // `nat` compares the tuples if a backend has no status.
         let is_snat = matches!(row.nat(), Some(NatKind::Snat | NatKind::Both));
-        // An expired entry gives its port away.
+        // An expired entry gives up its port.
         if !is_snat || row.expired == Some(true) {
             return;
         }
@@ -79,51 +79,52 @@ impl PortCensus {
         ports.highest = ports.highest.max(port);
     }
 
-    /// True if no source is rewritten.
+    /// True if no entry has a rewritten source.
     pub(super) fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }
 }
 
-/// The ports that an address has towards a destination.
+/// The ports that an address uses towards a destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PortUse {
     /// IP protocol.
     pub proto: u8,
     /// The address that sources are rewritten to.
     pub addr: Addr,
-    /// The far end: address and port of the answers.
+    /// Address of the remote end.
     pub dest: Addr,
-    /// See `dest`.
+    /// Port of the remote end.
     pub dest_port: u16,
     /// Ports in use.
     pub used: u64,
-    /// The ports there are.
+    /// The range of available ports.
     pub range: PortRange,
-    /// True if a rule or the kernel's own range says so; false if the range is what the entries themselves show.
+    /// True if the range comes from a rule or is the kernel's own; false if it is only derived from the entries.
     pub is_by_rule: bool,
 }
 
 impl PortUse {
-    /// Part in use, in percent, rounded down.
+    /// Returns the share in use, in percent, rounded down.
     pub fn percent(&self) -> u64 {
         super::percent(self.used, self.range.count())
     }
 }
 
-/// What the ports of a table come to.
+/// The judgement of a table's source ports.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ports {
-    /// Ranges that are used up, or so nearly that connections are refused; the most used first, ten at most.
+    /// Ranges that are used up, or nearly so while connections are refused; the fullest first, at most ten.
     pub used_up: Vec<PortUse>,
-    /// How many more of them there are.
+    /// Number of further used-up ranges.
     pub more: u64,
-    /// The range with the largest part in use, if no range is used up.
+    /// The range with the largest share in use, if no range is used up.
     pub fullest: Option<PortUse>,
 }
 
-/// The range that `used` entries at `addr` with source ports from `lowest` to `highest` are made in: the smallest of a
-/// rule that holds them; the kernel's own, if a rule for this address names none. `None` if it cannot be told.
+/// Returns the range from which `used` entries at `addr`, with source ports from `lowest` to `highest`, get their
+/// ports: the smallest range of a rule that contains them, or the kernel's own if a rule for this address names none.
+/// `None` if it is unknown.
 pub fn range_of(rules: &[SnatRule], addr: Addr, (lowest, highest): (u16, u16), used: u64) -> Option<PortRange> {
     let is_for = |rule: &&SnatRule| rule.addrs.is_none_or(|(first, last)| first <= addr && addr <= last);
     let mut named = None;
@@ -142,7 +143,7 @@ pub fn range_of(rules: &[SnatRule], addr: Addr, (lowest, highest): (u16, u16), u
     named.or((is_any && !is_unknown && USUAL.holds(lowest)).then_some(USUAL))
 }
 
-/// Judges the ports of the evidence; `refused` is how many connections were refused while it was watched.
+/// Judges the ports of the evidence; `refused` is the number of connections refused during the samples.
 pub(super) fn judge(evidence: &Evidence, refused: u64) -> Ports {
     let rules = evidence.snat_rules.as_deref().unwrap_or_default();
     evidence.census.as_ref().map_or_else(Ports::default, |census| census.ports().judge(rules, refused))
@@ -174,7 +175,7 @@ fn judge_groups(groups: &HashMap<Group, InUse>, rules: &[SnatRule], refused: u64
         let is_full = match by_rule {
             Some(_) if refused > 0 => used.used * 10 >= range.count() * NEARLY_TENTHS,
             Some(_) => used.used.saturating_sub(in_use.reusable) >= range.count(),
-            // Without a rule: ports without a gap, and connections that are refused. One port alone is never a range.
+            // Without a rule: ports without a gap, and refused connections. A single port is never a range.
             None => refused > 0 && used.used > 1 && used.used >= range.count(),
         };
         if is_full {
@@ -192,7 +193,7 @@ fn judge_groups(groups: &HashMap<Group, InUse>, rules: &[SnatRule], refused: u64
     Ports { used_up, ..ports }
 }
 
-/// The order of ranges: by the part in use, then by the number of ports, then one that does not change from run to run.
+/// The order of ranges: by the share in use, then by the number of ports, then by address so that it is stable.
 fn rank(used: &PortUse) -> (std::cmp::Reverse<(u64, u64)>, u8, Addr, Addr, u16) {
     let part = used.used.saturating_mul(10_000) / used.range.count().max(1);
     (std::cmp::Reverse((part, used.used)), used.proto, used.addr, used.dest, used.dest_port)
@@ -205,7 +206,7 @@ impl PortUse {
     }
 }
 
-/// The sentences, the gravest first.
+/// Appends the sentences about ports, the most serious first.
 pub(super) fn of(evidence: &Evidence, ports: &Ports, refused: u64, says: &mut Vec<String>) {
     for used in &ports.used_up {
         says.push(sentence(used));

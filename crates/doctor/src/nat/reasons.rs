@@ -7,7 +7,7 @@ use super::{
     ports, some,
 };
 
-/// The sentences, the gravest first.
+/// Returns the sentences, the most serious first.
 pub(super) fn of(evidence: &Evidence, advice: &Advice) -> Vec<String> {
     let mut says = Vec::new();
     ports::of(evidence, &advice.ports, advice.trend.clashes(), &mut says);
@@ -64,7 +64,7 @@ fn losses(trend: &Trend, says: &mut Vec<String>) {
     }
 }
 
-/// The counters without the tuples that clashed, which are told in a sentence of their own: the kernel counts them
+/// Returns the counters without the tuples that clashed: a separate sentence reports them, and the kernel counts them
 /// twice.
 fn own_losses(counts: &StatCounts) -> StatCounts {
     let (clashed, mut own) = (clashes(counts), *counts);
@@ -142,7 +142,7 @@ fn sizing(evidence: &Evidence, advice: &Advice, sizes: &Sizes, says: &mut Vec<St
     }
 }
 
-/// Why no more is advised.
+/// Explains why no larger table is advised.
 fn capped(evidence: &Evidence, sizes: &Sizes) -> String {
     let remedy = "shorten timeouts, or do without tracking where it is not needed";
     match (sizes.memory_bytes_max, evidence.memory_bytes_max) {
@@ -193,7 +193,7 @@ fn memory(evidence: &Evidence, advice: &Advice, says: &mut Vec<String>) {
             ));
         }
     }
-    // What is not to be swapped out.
+    // This memory cannot be swapped out.
     if let Some(host) = evidence.host_memory_bytes.filter(|host| sizes.is_change && memory > host / 10) {
         says.push(format!("that is {} % of the host's memory", percent(memory, host)));
     }
@@ -225,7 +225,7 @@ fn unknown(evidence: &Evidence, advice: &Advice, says: &mut Vec<String>) {
     }
 }
 
-/// What a backend other than the walk leaves open; or the walk, if the table's size changed under it.
+/// Reports facts that only the walk can see, or that it missed because the table's size changed.
 fn unseen(evidence: &Evidence, census: &Census, says: &mut Vec<String>) {
     let sentence = match (census.expired(), evidence.chains) {
         (None, None) => {

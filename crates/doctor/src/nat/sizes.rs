@@ -1,30 +1,30 @@
-//! What the limit and the number of buckets should be, and what they cost.
+//! The advised limit and number of buckets, and their memory.
 use super::{Census, Evidence, TimeoutAdvice, Trend, some};
 use record::rows::StatCounter;
 
-/// How many times what was seen there should be room for.
+/// Factor between the entries that were seen and the room there should be.
 const HEADROOM: u64 = 2;
-/// A growing table grows until what came first expires; a longer timeout than this says nothing of that.
+/// A growing table grows until its first entries expire; timeouts longer than this do not predict that.
 const LIFETIME_MAX_S: u64 = 120;
-/// Largest limit the kernel takes: it is an int.
+/// Largest limit that the kernel accepts: it is an int.
 const MAX_MAX: u64 = i32::MAX as u64;
 /// Bytes of a bucket: `struct hlist_nulls_head`.
 const BUCKET_BYTES: u64 = 8;
-/// Most buckets the kernel makes: their bytes are an int.
+/// Most buckets that the kernel makes: their size in bytes is an int.
 const BUCKETS_MAX: u64 = MAX_MAX / BUCKET_BYTES;
 
-/// What one entry takes, in bytes, with its share of what is left over in a slab.
+/// Memory of one entry, in bytes, including its share of a slab's unused rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntryBytes {
     /// The entry alone.
     pub entry: u64,
-    /// Its extensions, if it has some.
+    /// Its extensions, if it has any.
     pub extension: u64,
-    /// Its extensions with a helper among them.
+    /// Its extensions if a helper is among them.
     pub helped: u64,
 }
 
-/// The same for kinds of entries.
+/// Memory of one entry by kind, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bytes {
     pub(super) mean: u64,
@@ -33,8 +33,8 @@ pub(super) struct Bytes {
 }
 
 impl EntryBytes {
-    /// Bytes of the entries of a table; `all_extended` if every new one gets extensions, as far as settings tell. What
-    /// a backend saw counts more.
+    /// Returns the bytes of a table's entries; `all_extended` is true if the settings give every new entry extensions.
+    /// Facts that a backend reported take precedence.
     pub(super) fn of_table(&self, census: Option<&Census>, all_extended: bool) -> Bytes {
         let with = self.entry.saturating_add(self.extension);
         let by_settings = if all_extended { with } else { self.entry };
@@ -54,7 +54,7 @@ impl EntryBytes {
         Bytes { mean: self.mean(census.entries(), extended, helped), plain, nat: with }
     }
 
-    /// Mean of so many entries, rounded.
+    /// Returns the mean over `entries`, rounded.
     fn mean(&self, entries: u64, extended: u64, helped: u64) -> u64 {
         let total = u128::from(self.entry) * u128::from(entries)
             + u128::from(self.extension) * u128::from(extended.saturating_sub(helped))
@@ -64,51 +64,51 @@ impl EntryBytes {
     }
 }
 
-/// What to set, and its memory.
+/// The advised sizes, with their memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
-    /// `nf_conntrack_max`; as it is if it does.
+    /// `nf_conntrack_max`; the present value if it is large enough.
     pub advised_max: u64,
-    /// `nf_conntrack_buckets`; as it is if it does.
+    /// `nf_conntrack_buckets`; the present value if it is large enough.
     pub advised_buckets: u64,
-    /// Entries that there should be room for.
+    /// Number of entries that should fit.
     pub wanted: u64,
-    /// True if the limit hides how many entries there would be: `wanted` is an estimate from the limit then.
+    /// True if the limit hides how many entries there would be, so that `wanted` is estimated from the limit.
     pub is_estimate: bool,
-    /// Memory that the advised table may take, every entry being as large as NAT makes it; `None` if the host's memory
-    /// is not known.
+    /// Most memory for the advised table if every entry is as large as with NAT; `None` if the host's memory is
+    /// unknown.
     pub memory_bytes_max: Option<u64>,
-    /// True if `wanted` would take more than that: what is advised is what fits.
+    /// True if `wanted` would need more memory than that: the advised sizes are the largest that fit.
     pub is_capped: bool,
-    /// Memory of a full table of this size: entries, buckets, and the buckets of NAT's own hash, which keeps the size
-    /// it was made with.
+    /// Memory of a full table of the advised size: entries, buckets, and the buckets of NAT's own hash, whose size is
+    /// fixed when it is made.
     pub memory_bytes: Option<u64>,
-    /// The same of a full table of the size it has.
+    /// Memory of a full table of the present size.
     pub memory_now_bytes: Option<u64>,
-    /// True if anything should be changed.
+    /// True if a size should be changed.
     pub is_change: bool,
 }
 
-/// The kernel makes buckets by the page: how many are on one.
+/// Returns the number of buckets per page: the kernel allocates buckets by the page.
 pub fn slots_of_page(page_bytes: u64) -> u64 {
     (page_bytes / BUCKET_BYTES).max(1)
 }
 
-/// The part of the host's memory that is advised without the user's word: one in so many bytes.
+/// The table may use the host's memory divided by this, unless the user sets a limit.
 const MEMORY_PART: u64 = 10;
-/// Bytes of an entry where slab sizes may not be read, to hold against the host's memory: more than 64-bit kernels take
-/// (320 and 128 for extensions).
+/// Assumed bytes per entry if slab sizes are not readable, for comparison with the host's memory: more than 64-bit
+/// kernels use (320 and 128 for extensions).
 const ENTRY_BYTES_AT_MOST: u64 = 512;
 
-/// The table as it is, and what counts for its size.
+/// The present table, with the facts that its size depends on.
 struct TableSize {
     max: u64,
     buckets: u64,
-    /// Buckets are made by so many.
+    /// The number of buckets is a multiple of this.
     slots: u64,
     /// Entries of other namespaces.
     others: u64,
-    /// Bytes that any entry may take; a high guess where they are not known.
+    /// Most bytes of an entry; a high guess if they are unknown.
     entry_bytes: u64,
 }
 
@@ -120,18 +120,18 @@ impl TableSize {
             buckets: evidence.buckets?,
             slots: slots_of_page(evidence.page_bytes),
             others: all.map_or(0, |all| all.saturating_sub(peak)),
-            // What is plain today may be masqueraded, counted or listened to tomorrow.
+            // An entry that is plain today may be masqueraded, counted or reported in events tomorrow.
             entry_bytes: bytes.map_or(ENTRY_BYTES_AT_MOST, |bytes| bytes.nat.max(bytes.mean)),
         })
     }
 
-    /// The limit and the buckets for so many entries; each as it is if it does.
+    /// Returns the limit and the buckets for `wanted` entries; the present values if they are large enough.
     fn sized_for(&self, wanted: u64) -> (u64, u64) {
         let rounded = |n: u64| n.checked_next_multiple_of(self.slots).unwrap_or(n);
-        // A limit that does is left alone: a lower one frees nothing.
+        // A sufficient limit is left alone: a lower one frees nothing.
         let max = if wanted <= self.max { self.max } else { rounded(wanted).min(MAX_MAX) };
-        // One bucket for each entry that there will be, of whatever namespace.
-        // A few of others' are not worth a new table: the number includes objects that are free again.
+        // One bucket for each expected entry of any namespace. A small number of entries of other namespaces does not
+        // justify a new table: the number includes objects that are free again.
         let others = if self.others > self.buckets / 8 { self.others } else { 0 };
         let for_all = wanted.saturating_add(others).max(if max > self.max { max } else { 0 });
         let most = BUCKETS_MAX / self.slots * self.slots;
@@ -139,19 +139,19 @@ impl TableSize {
         (max, buckets)
     }
 
-    /// Bytes of a full table: its entries, its buckets, and the buckets that NAT's own hash was made with.
+    /// Returns the bytes of a full table: its entries, its buckets, and the buckets that NAT's own hash was made with.
     fn memory(&self, max: u64, buckets: u64, entry_bytes: u64) -> u64 {
         let hashes = buckets.saturating_add(self.buckets).saturating_mul(BUCKET_BYTES);
         max.saturating_mul(entry_bytes).saturating_add(hashes)
     }
 
-    /// The same with the entries that other namespaces have now.
+    /// Like `memory`, plus the present entries of other namespaces.
     fn memory_of_host(&self, (max, buckets): (u64, u64)) -> u64 {
         let others = self.others.saturating_mul(self.entry_bytes);
         self.memory(max, buckets, self.entry_bytes).saturating_add(others)
     }
 
-    /// Limit and buckets for so many entries as fit into `most` bytes with everything else; as they are if none do.
+    /// Returns the limit and the buckets for as many entries as fit into `most` bytes; the present values if none fit.
     fn fitting(&self, most: u64) -> (u64, u64) {
         let fixed = self.memory_of_host((0, self.others.saturating_add(self.slots)));
         let fit = most.saturating_sub(fixed) / self.entry_bytes.saturating_add(BUCKET_BYTES);
@@ -160,7 +160,7 @@ impl TableSize {
     }
 }
 
-/// The sizes for what was seen; `None` without a limit, buckets or a sample to go by.
+/// Returns the sizes for the evidence; `None` without a limit, buckets or a sample.
 pub(super) fn advise(
     evidence: &Evidence,
     trend: &Trend,
@@ -174,7 +174,7 @@ pub(super) fn advise(
     let most = evidence.memory_bytes_max.or(evidence.host_memory_bytes.map(|memory| memory / MEMORY_PART));
     let now = (table.max, table.buckets);
     let for_wanted = table.sized_for(wanted);
-    // What is not known is not enough.
+    // An unknown amount of memory counts as too little.
     let is_capped = for_wanted != now && table.memory_of_host(for_wanted) > most.unwrap_or(0);
     let (advised_max, advised_buckets) = if is_capped { table.fitting(most.unwrap_or(0)) } else { for_wanted };
     Some(Sizes {
@@ -190,10 +190,10 @@ pub(super) fn advise(
     })
 }
 
-/// Entries that there would be; true if that is an estimate, because the limit hides it.
+/// Returns the expected number of entries, and whether it is an estimate because the limit hides it.
 fn demand(max: u64, peak: u64, trend: &Trend, timeout: Option<&TimeoutAdvice>) -> (u64, bool) {
-    // Where packets found no room or entries were thrown out, the limit hides how many there would be. A tuple that
-    // clashed finds no better place in a larger table.
+    // If packets found no room or entries were evicted, the limit hides how many there would be. A larger table does
+    // not help tuples that clashed.
     let is_cut = trend.without_room() > 0 || some(&trend.grown, StatCounter::EarlyDrop).is_some() || peak >= max;
     let seen = if is_cut { peak.max(max) } else { peak };
     let growth = trend.steady_growth_per_s.and_then(|growth| u64::try_from(growth).ok()).unwrap_or(0);

@@ -69,7 +69,7 @@ fn a_table_that_grows_and_one_that_shrinks() {
     let grows = advise(&evidence(vec![sample(1, 100, 0), sample(2, 400, 0), sample(4, 1000, 0)], 4000, 4096));
     assert_eq!((grows.trend.growth_per_s, grows.trend.full_in_s), (Some(300), Some(10)));
     assert_eq!(grows.verdict, Verdict::Filling);
-    // 1000 now, 300 more each second until the first of them expire.
+    // 1000 now, and 300 more each second until the first of them expire.
     assert_eq!(grows.sizes.unwrap().wanted, 2 * (1000 + 300 * 120));
     let shrinks = advise(&evidence(vec![sample(1, 1000, 0), sample(2, 100, 0)], 262_144, 262_144));
     assert_eq!((shrinks.trend.growth_per_s, shrinks.trend.full_in_s), (Some(-900), None));
@@ -99,7 +99,8 @@ fn counters_that_went_backwards_are_null() {
 #[test]
 fn what_a_lower_timeout_frees_is_what_has_been_silent() {
     let mut census = Census::new(&settings());
-    // Silent for 0 s, 7000 s, 8000 s, five days less 301 s; an unanswered one; one with more left than a packet gives.
+    // Silent for 0 s, 7000 s, 8000 s, five days less 301 s; an unanswered one; one with more time left than a packet
+    // gives.
     for left in [432_000, 425_000, 424_000, 301, 200, 500_000] {
         census.add(&tcp(3, left));
     }
@@ -209,7 +210,7 @@ fn chains_walked_or_counted() {
         let says = advice.reasons.iter().find(|reason| reason.contains("longest hash chain"));
         (advice.verdict, says.expect("it is told").clone())
     };
-    // Of 1024 buckets: an even table, a crowded one, one with too few buckets, one with far too few.
+    // Tables of 1024 buckets: an even one, a crowded one, one with too few buckets, one with far too few.
     for (longest, nodes, verdict, says) in [
         (8, 1000, Verdict::Roomy, "has 8 nodes, the mean is 0.9 (two nodes an entry, all namespaces)"),
         (39, 1000, Verdict::Roomy, "has 39 nodes"),
@@ -253,7 +254,7 @@ fn nothing_known_nothing_advised() {
     assert!(!advice.reasons.is_empty());
 }
 
-/// `insert_failed` and `drop` by so many, and by so many for want of room.
+/// A sample with `clashed` in `insert_failed` and `drop`, and `no_room` more drops.
 fn losing(at_s: u64, entries: u64, clashed: u64, no_room: u64) -> Sample {
     let mut sample = sample(at_s, entries, clashed + no_room);
     sample.counts.set(StatCounter::InsertFailed, Some(clashed));
@@ -294,7 +295,7 @@ fn issue_10_used_up_ports_are_told_and_no_limit_is_raised_for_them() {
     assert!(advice.reasons[1].starts_with("4 packets were dropped though there was room"), "{:?}", advice.reasons);
     assert!(!advice.reasons.iter().any(|reason| reason.contains("no entry could be made")), "{:?}", advice.reasons);
     assert!(!advice.sizes.unwrap().is_change, "a larger table has no more ports");
-    // Seen before anybody was refused.
+    // Detected before any connection was refused.
     let before = with_ports(20_000..=20_009, Some(vec![rule(TEN)]), 0);
     assert_eq!((before.verdict, before.ports.used_up.len()), (Verdict::Refusing, 1));
 }
@@ -319,7 +320,7 @@ fn issue_10_ranges_without_a_rule_are_what_entries_show() {
         assert_eq!(advice.ports.used_up, [], "{ports:?}");
         assert_eq!(advice.verdict == Verdict::Roomy, clashed == 0, "{ports:?}: {:?}", advice.reasons);
     }
-    // Of a large range the kernel tries some ports by chance; one that was closed gives its port away.
+    // In a large range the kernel tries only some random ports; a closed connection gives up its port.
     let large = SnatPorts::In(PortRange { first: 20_000, last: 20_999 });
     let nearly = with_ports(20_000..20_900, Some(vec![rule(large)]), 4);
     assert!(
@@ -374,7 +375,7 @@ fn issue_10_no_more_than_a_tenth_of_the_memory_is_advised() {
         let advice = of(host, word);
         let sizes = advice.sizes.unwrap();
         assert!(sizes.is_capped && sizes.advised_max > 262_144, "{sizes:?}");
-        // Even if all of them are masqueraded: 384 bytes each.
+        // Masqueraded entries of 384 bytes each would still fit.
         let full = sizes.advised_max * 384 + (sizes.advised_buckets + 262_144) * 8;
         assert!(full <= sizes.memory_bytes_max.unwrap() && full > most * MIB * 98 / 100, "{sizes:?}");
 
@@ -383,7 +384,7 @@ fn issue_10_no_more_than_a_tenth_of_the_memory_is_advised() {
     assert!(!of(Some(512 * MIB), None).sizes.unwrap().is_change, "what is there is too much already");
     assert!(!of(None, None).sizes.unwrap().is_change, "unknown is not enough");
     assert_eq!(of(Some(512 * MIB), Some(1 << 40)).sizes.unwrap().advised_max, 800_256);
-    // Where slab sizes may not be read.
+    // Slab sizes are not readable.
     let blind = Evidence {
         entry: None,
         host_memory_bytes: Some(2048 * MIB),

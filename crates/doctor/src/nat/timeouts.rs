@@ -1,26 +1,26 @@
-//! Which timeout keeps most entries, and what a lower one would let go.
+//! The timeout that governs most entries, and how many a lower one would free.
 use super::Census;
 use super::entry_timeout::lower;
 use record::rows::{CtSetting, CtSettings};
 
-/// The timeout that keeps most entries.
+/// The timeout that governs most entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeoutAdvice {
-    /// Which one.
+    /// The setting.
     pub setting: CtSetting,
-    /// Its seconds.
+    /// Its value in seconds.
     pub seconds: u64,
-    /// Entries that it keeps.
+    /// Entries that it governs.
     pub entries: u64,
     /// Seconds it could be lowered to; `None` if it should be left alone.
     pub advised_s: Option<u64>,
-    /// Entries that have been silent for longer than that: they would be gone now.
+    /// Entries silent for longer than `advised_s`, which that value would already have removed.
     pub frees: Option<u64>,
-    /// Why not lower still.
+    /// The reason not to go lower.
     pub why: &'static str,
 }
 
-/// The timeout that governs the most entries of the table, if the table has any. Proposes a lower one only if
+/// Returns the timeout that governs the most entries of the table, if the table has any. Proposes a lower one only if
 /// `is_wanted`.
 pub(super) fn advise(census: &Census, settings: &CtSettings, is_wanted: bool) -> Option<TimeoutAdvice> {
     let all = CtSetting::ALL.into_iter().map(|setting| (setting, census.group(setting)));

@@ -1,42 +1,42 @@
-//! What several readings of the counters show.
+//! The trend of several readings of the counters.
 use record::rows::{StatCounter, StatCounts};
 
 const SECOND: u64 = 1_000_000_000;
-/// Samples that a forecast needs: two show one step, and a burst is no growth.
+/// Samples that a forecast needs: two show only one step, which may be a burst.
 pub const FORECAST_SAMPLES: usize = 3;
 
 /// One reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
-    /// When: nanoseconds of a clock that does not jump.
+    /// Time of the reading, in nanoseconds of a monotonic clock.
     pub at_ns: u64,
-    /// Entries that count.
+    /// Number of entries.
     pub entries: u64,
-    /// Counters of all CPUs together.
+    /// Counters, added up over all CPUs.
     pub counts: StatCounts,
 }
 
-/// How the table moves. All but the peak needs two samples that are a second apart.
+/// How the table changes. Everything except `peak` and `totals` needs two samples at least a second apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Trend {
     /// Most entries of any sample.
     pub peak: Option<u64>,
     /// Milliseconds between the first sample and the last.
     pub interval_ms: Option<u64>,
-    /// Entries more each second, negative if they become fewer.
+    /// Growth in entries per second; negative if the table shrinks.
     pub growth_per_s: Option<i64>,
-    /// The same as far as it is steady: the median of the steps from sample to sample, the lower one of two, and no
-    /// more than the growth over all of them. Needs three samples.
+    /// The steady part of the growth: the median of the steps between samples, the lower one of two, and at most the
+    /// growth over all of them. Needs three samples.
     pub steady_growth_per_s: Option<i64>,
     /// Seconds until the table is full at the steady rate; `None` if it does not grow.
     pub full_in_s: Option<u64>,
-    /// What counters grew by; `None` where one went backwards.
+    /// Growth of the counters; `None` for one that went backwards.
     pub grown: StatCounts,
-    /// Counters as they are, since the namespace was made.
+    /// Present counters, since the namespace was made.
     pub totals: StatCounts,
 }
 
-/// Entries more in so many nanoseconds.
+/// A growth in entries within an interval.
 #[derive(Debug, Clone, Copy)]
 struct Rate {
     more: i128,
@@ -45,10 +45,10 @@ struct Rate {
 }
 
 impl Rate {
-    /// `None` if no time passed.
+    /// Returns the rate between two samples; `None` if no time passed.
     fn between(first: &Sample, last: &Sample) -> Option<Rate> {
         let interval_ns = last.at_ns.checked_sub(first.at_ns).filter(|interval| *interval > 0)?;
-        // Far above what a kernel counts, and small enough to be multiplied.
+        // Far above any count of a kernel, and small enough to be multiplied.
         let bounded = |n: u64| i128::from(n.min(1 << 62));
         Some(Rate { more: bounded(last.entries) - bounded(first.entries), interval_ns: bounded(interval_ns) })
     }
@@ -57,13 +57,13 @@ impl Rate {
         (self.more * other.interval_ns).cmp(&(other.more * self.interval_ns))
     }
 
-    /// Rounded; for show, a forecast is not made from it.
+    /// Returns the rate per second, rounded for display; forecasts use the exact rate.
     fn per_s(self) -> Option<i64> {
         let rounded = (self.more * i128::from(SECOND) + self.more.signum() * self.interval_ns / 2) / self.interval_ns;
         i64::try_from(rounded).ok()
     }
 
-    /// Seconds until there are `left` entries more; `None` if they do not become more.
+    /// Returns the seconds until there are `left` more entries; `None` if the number does not grow.
     fn seconds_for(self, left: u64) -> Option<u64> {
         let seconds = i128::from(left) * self.interval_ns / Some(self.more).filter(|more| *more > 0)?;
         u64::try_from(seconds / i128::from(SECOND)).ok()
@@ -71,7 +71,7 @@ impl Rate {
 }
 
 impl Trend {
-    /// The trend of `samples`, which are in the order of time, under this limit.
+    /// Returns the trend of `samples`, which are in order of time, under the limit `max`.
     pub fn of(samples: &[Sample], max: Option<u64>) -> Trend {
         let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return Trend::default() };
         let peak = samples.iter().map(|sample| sample.entries).max();
@@ -92,14 +92,14 @@ impl Trend {
         }
     }
 
-    /// Entries that were refused while the table had room: another one had the same tuple, which happens where all
-    /// source ports are used up. The kernel counts such a packet in `insert_failed` and in `drop`; a full table counts
-    /// in `drop` alone, a chain that is too long in `insert_failed` alone.
+    /// Returns the number of entries refused although the table had room: another entry had the same tuple, which
+    /// happens when all source ports are used up. The kernel counts such a packet in `insert_failed` and in `drop`; a
+    /// full table counts only in `drop`, a chain that is too long only in `insert_failed`.
     pub fn clashes(&self) -> u64 {
         clashes(&self.grown)
     }
 
-    /// Packets that were dropped for want of room.
+    /// Returns the number of packets dropped because the table was full.
     pub fn without_room(&self) -> u64 {
         self.grown.get(StatCounter::Drop).unwrap_or(0).saturating_sub(self.clashes())
     }
@@ -112,7 +112,7 @@ pub(super) fn clashes(counts: &StatCounts) -> u64 {
     failed.min(count(StatCounter::Drop))
 }
 
-/// The growth that is steady, see [`Trend::steady_growth_per_s`].
+/// Returns the steady growth, see [`Trend::steady_growth_per_s`].
 fn steady(samples: &[Sample], growth: Rate) -> Option<Rate> {
     if samples.len() < FORECAST_SAMPLES {
         return None;

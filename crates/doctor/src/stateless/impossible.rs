@@ -1,54 +1,54 @@
-//! Why a port cannot be published without state.
+//! Reasons why a port cannot be published without state.
 
 use super::{Publish, Transport};
 use record::Addr;
 use std::fmt;
 
-/// A reason, with what to do instead.
+/// A reason, with advice.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Impossible {
-    /// The words make no sense.
+    /// The notation is malformed.
     NotUnderstood {
-        /// As written.
+        /// The text of the user.
         written: String,
-        /// What is wrong with it.
+        /// The fault in it.
         why: &'static str,
     },
-    /// The backend is a name: its address may change, the rules would not.
+    /// The backend is a name: its address may change, but the rules would not follow.
     Dynamic {
-        /// As written.
+        /// The text of the user.
         written: String,
     },
-    /// The host has no address of that family, or several, and none was named.
+    /// The host has no address of that family, or several, and the user named none.
     NoAddress {
-        /// What was to be published.
+        /// The requested port.
         publish: Publish,
-        /// Those that could be meant.
+        /// Addresses that the user may mean.
         candidates: Vec<Addr>,
     },
-    /// An IPv4 address cannot stand for an IPv6 one.
+    /// IPv4 on one side and IPv6 on the other cannot be rewritten into each other.
     MixedFamilies(Publish),
-    /// One port for two backends: only state knows whose connection a packet belongs to.
+    /// One port for two backends: only state shows whose connection a packet belongs to.
     Overlapping(Publish, Publish),
-    /// One backend by two ports: nothing in an answer tells which one the client used.
+    /// Two ports for one backend: an answer does not show which of them the client used.
     SameBackend(Publish, Publish),
-    /// The protocol talks about addresses and further ports inside its data.
+    /// The protocol carries addresses and further ports inside its data.
     Helper {
-        /// What was to be published.
+        /// The requested port.
         publish: Publish,
-        /// What is spoken there.
+        /// The protocol's name.
         speaks: &'static str,
     },
     /// The backend's address is this host's own.
     BackendIsHere(Publish),
-    /// The backend is a loopback, multicast or wildcard address: not reached through a router.
+    /// The backend is a loopback, multicast or wildcard address, which no router reaches.
     BackendUnroutable(Publish),
-    /// Several hosts behind one published port, or nothing: not an address of one host.
+    /// The public address is a loopback, multicast or wildcard address, not one of a single host.
     PublicUnusable(Publish),
 }
 
-/// Ports whose protocols need a helper: what is spoken there opens further ports.
+/// Ports whose protocols need a helper, because they open further ports.
 pub(super) const HELPERS: &[(Transport, u16, &str)] = &[
     (Transport::Tcp, 21, "FTP"),
     (Transport::Udp, 69, "TFTP"),

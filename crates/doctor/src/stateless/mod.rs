@@ -1,11 +1,12 @@
-//! NAT without state: what a published port looks like when every packet is rewritten by itself and connection tracking
-//! is left out, and when that cannot be.
+//! Stateless NAT: publishing a port by rewriting each packet on its own, without connection tracking, and the cases in
+//! which that is impossible.
 //!
-//! Publishing by DNAT costs an entry of the tracking table a connection; a server of short connections fills it, and
-//! then packets are dropped. Where one port of this host stands for one port of one backend, the way back follows from
-//! the packet alone: no entry is needed. [`plan`] says whether it is so, [`Plan::ruleset`] writes it for nft(8).
+//! Publishing with DNAT costs one entry of the tracking table per connection; a server with many short connections
+//! fills the table, and then packets are dropped. If one port of this host maps to one port of one backend, the way
+//! back follows from the packet alone and needs no entry. [`plan`] decides whether that holds, [`Plan::ruleset`]
+//! writes it for nft(8).
 //!
-//! Reads nothing and changes nothing; who applies it is the command line.
+//! The module reads nothing and changes nothing; the command line applies the rules.
 
 mod impossible;
 mod notation;

@@ -1,4 +1,4 @@
-//! How a published port is written on the command line.
+//! Parsing of a published port in the notation of the command line.
 
 use super::{Impossible, Publish, Transport};
 use record::Addr;
@@ -36,7 +36,7 @@ impl FromStr for Publish {
     }
 }
 
-/// The parts between colons; colons in brackets do not count, the brackets are taken off.
+/// Splits at colons, except inside brackets; removes the brackets.
 fn split(body: &str) -> Option<Vec<&str>> {
     let (mut parts, mut rest) = (Vec::new(), body);
     loop {

@@ -1,19 +1,19 @@
-//! What on this host would stop the packets of a plan: forwarding that is off, rules of others that drop what is
-//! untracked or what they see with the backend's address.
+//! Obstacles on this host for the packets of a plan: forwarding that is off, and rules that drop untracked packets or
+//! packets with the backend's address.
 //!
-//! A rule set is read as `nft list ruleset` prints it. Each rule either holds for the plan's packets, or does not, or
-//! that depends on something that only a packet has (an interface, a set, a match of iptables): then the obstacle is a
-//! warning, and packets decide.
+//! A rule set is read in the form that `nft list ruleset` prints. For each rule the code decides whether it matches
+//! the plan's packets. If that depends on something unknown here (an interface, a set, a match of iptables), the
+//! obstacle is only a warning, and each packet decides.
 
 use super::plan::{Plan, Rewrite};
 use super::ruleset::{PRIORITY, TABLE};
 use record::{Addr, Prefix};
 use std::cell::Cell;
 
-/// What can stop packets.
+/// Something that can stop packets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Obstacle {
-    /// In words, with what to do.
+    /// Description, with advice.
     pub text: String,
     /// False if it depends on the packet.
     pub is_certain: bool,
@@ -26,18 +26,18 @@ pub struct Settings {
     pub forwards_v4: Option<bool>,
     /// net.ipv6.conf.all.forwarding
     pub forwards_v6: Option<bool>,
-    /// Some interface has a strict reverse path filter (net.ipv4.conf.*.rp_filter is 1).
+    /// True if an interface has a strict reverse path filter (net.ipv4.conf.*.rp_filter is 1).
     pub strict_rp_filter: bool,
 }
 
-/// Jumps from chain to chain that are followed; what lies deeper may or may not drop, which is said.
+/// Deepest nesting of jumps that is followed; deeper chains may or may not drop, which is reported as a warning.
 const DEPTH: u32 = 16;
 
-/// Rules that are looked at for one packet in one base chain, those of called chains as often as they are called; what
-/// lies behind may or may not drop, which is said.
+/// Most rules that are evaluated for one packet in one base chain, counting called chains each time. Later rules may
+/// or may not drop, which is reported as a warning.
 const RULES: u32 = 1 << 16;
 
-/// Everything that can stop the packets of `plan`, each once.
+/// Returns everything that can stop the packets of `plan`, each obstacle once.
 pub fn obstacles(plan: &Plan, ruleset: &str, settings: Settings) -> Vec<Obstacle> {
     let mut found = of_settings(plan, settings);
     let chains = parse(ruleset);
@@ -75,7 +75,7 @@ fn of_settings(plan: &Plan, settings: Settings) -> Vec<Obstacle> {
     found
 }
 
-/// One chain of a rule set.
+/// A chain of a rule set.
 #[derive(Default)]
 struct Chain<'r> {
     family: &'r str,
@@ -89,7 +89,7 @@ struct Chain<'r> {
 }
 
 impl Chain<'_> {
-    /// True if packets that are forwarded come through it, and it may drop them.
+    /// True if forwarded packets pass through it and it may drop them.
     fn is_asked(&self) -> bool {
         let is_ours = TABLE.split_once(' ') == Some((self.family, self.table));
         let is_ip = matches!(self.family, "ip" | "ip6" | "inet");
@@ -144,7 +144,7 @@ impl<'r> ExtendLast<'r> for Vec<Chain<'r>> {
     }
 }
 
-/// `filter;`, `raw + 10;`, `-150;`
+/// Parses a priority: `filter;`, `raw + 10;`, `-150;`
 fn priority(words: &[&str]) -> i32 {
     let word = |at: usize| words.get(at).copied().unwrap_or("").trim_end_matches(';');
     let base: i32 = match word(0) {
@@ -164,19 +164,19 @@ fn priority(words: &[&str]) -> i32 {
     }
 }
 
-/// A packet as a chain sees it.
+/// A packet, as seen by a chain.
 struct Packet {
     transport: &'static str,
     source: Option<(Addr, u16)>,
     dest: Option<(Addr, u16)>,
-    /// `untracked`; `invalid` before it is marked.
+    /// Its state in conntrack: `untracked`, but `invalid` before our rules have marked it.
     state: &'static str,
     is_inward: bool,
-    /// Rules that may still be looked at.
+    /// Rules that may still be evaluated.
     left: Cell<u32>,
 }
 
-/// The packets of both directions, as this chain sees them.
+/// Returns the packets of both directions, as seen by this chain.
 fn packets(rewrite: &Rewrite, chain: &Chain<'_>) -> Vec<Packet> {
     let Rewrite { transport, public, port, backend, backend_port } = *rewrite;
     if !chain.takes(backend) {
@@ -191,14 +191,14 @@ fn packets(rewrite: &Rewrite, chain: &Chain<'_>) -> Vec<Packet> {
     vec![inward, Packet { transport, source, dest: None, state, is_inward: false, left: Cell::new(RULES) }]
 }
 
-/// What a chain does to a packet.
+/// The effect of a chain on a packet.
 enum Fate<'r> {
     Accepted,
-    /// By this rule, or by the policy.
+    /// Dropped by this rule, or by the policy.
     Dropped(&'r str),
-    /// By this rule perhaps.
+    /// Maybe dropped by this rule.
     Perhaps(&'r str),
-    /// It goes back to where it was called from.
+    /// Evaluation continues in the calling chain.
     Returned,
 }
 
@@ -272,9 +272,9 @@ enum Verdict<'r> {
     Accept,
     Drop,
     Return,
-    /// jump or goto
+    /// `jump` or `goto`.
     Call(&'r str),
-    /// It only counts, logs or marks.
+    /// The rule only counts, logs or marks.
     None,
 }
 
@@ -294,7 +294,7 @@ fn verdict<'r>(rule: &'r str, packet: &Packet) -> Verdict<'r> {
     }
 }
 
-/// `ct state vmap { established : accept, invalid : drop }`
+/// Parses `ct state vmap { established : accept, invalid : drop }`.
 fn mapped<'r>(rule: &'r str, packet: &Packet) -> Option<Verdict<'r>> {
     let (_, map) = rule.split_once("ct state vmap {")?;
     let pairs = map.split('}').next()?.split(',').filter_map(|pair| pair.split_once(':'));
@@ -320,7 +320,7 @@ impl From<bool> for Holds {
     }
 }
 
-/// Whether a rule's conditions hold for the packet.
+/// Evaluates a rule's conditions for the packet.
 fn holds(rule: &str, packet: &Packet) -> Holds {
     let words: Vec<&str> = rule.split_whitespace().collect();
     let mut all = Holds::Yes;
@@ -333,7 +333,7 @@ fn holds(rule: &str, packet: &Packet) -> Holds {
     all
 }
 
-/// How many words the condition that begins here has, and whether it holds.
+/// Evaluates the condition that begins with `word`; returns its number of words and the result.
 fn condition(word: &str, rest: &[&str], packet: &Packet) -> (usize, Holds) {
     let next = |at: usize| rest.get(at).copied().unwrap_or("");
     let behind = rest.get(1..).unwrap_or_default();
@@ -341,7 +341,7 @@ fn condition(word: &str, rest: &[&str], packet: &Packet) -> (usize, Holds) {
         ("counter", "packets") => (5, Holds::Yes),
         ("counter" | "accept" | "drop" | "return", _) => (1, Holds::Yes),
         ("jump" | "goto", _) => (2, Holds::Yes),
-        // What follows says how.
+        // The rest of the rule only refines this.
         ("reject" | "log", _) => (1 + rest.len(), Holds::Yes),
         ("comment", _) => (1 + rest.len(), Holds::Yes),
         ("ct", "state") if next(1) == "vmap" => (1 + rest.len(), Holds::Yes),
@@ -357,14 +357,15 @@ fn condition(word: &str, rest: &[&str], packet: &Packet) -> (usize, Holds) {
         ("tcp" | "udp", "sport" | "dport") => (3, Holds::No),
         ("meta", "l4proto") => compared(behind, 2, |value| one_of(value, packet.transport)),
         ("ip", "protocol") => compared(behind, 2, |value| one_of(value, packet.transport)),
-        // A client's packet does not come from where the backend is; whether it is that interface, nobody knows here.
+        // A client's packet does not arrive on the backend's interface; whether the rule names that interface is
+        // unknown here.
         ("iifname" | "iif", "!=") if packet.is_inward => (3, Holds::Yes),
         ("iifname" | "iif" | "oifname" | "oif", _) => compared(rest, 1, |_| None),
         _ => (1, Holds::Perhaps),
     }
 }
 
-/// `VALUE`, `!= VALUE`, `{ A, B }`; `before` words stand before it. `is` tells whether the value has the packet's.
+/// Parses `VALUE`, `!= VALUE` or `{ A, B }` after `before` words, and compares the value with the packet's using `is`.
 fn compared(rest: &[&str], before: usize, is: impl Fn(&str) -> Option<bool>) -> (usize, Holds) {
     let is_not = rest.first() == Some(&"!=");
     let rest = rest.get(usize::from(is_not)..).unwrap_or_default();
@@ -380,8 +381,8 @@ fn compared(rest: &[&str], before: usize, is: impl Fn(&str) -> Option<bool>) -> 
     (before + usize::from(is_not) + len, holds)
 }
 
-/// Whether `end` is among the addresses or networks of `value`; `None` if nobody knows. The client's end is not known,
-/// only that it is not the backend's, which is the `other`.
+/// True if `end` is among the addresses or networks of `value`; `None` if it is unknown. The client's end is unknown,
+/// but differs from the backend's, which is `other`.
 fn same_address(value: &str, end: Option<(Addr, u16)>, other: Option<(Addr, u16)>) -> Option<bool> {
     let one = |word: &str| -> Option<bool> {
         match (word.parse::<Addr>().ok(), end) {
@@ -412,7 +413,7 @@ mod tests {
         plan(&[publish], &HostRoutes { addresses: &[], towards: &[], no_helper: false }).unwrap()
     }
 
-    /// Whether packets are dropped: for certain, perhaps, or not at all.
+    /// Returns whether packets are dropped: certainly, maybe, or not at all.
     fn judged(hook: &str, rules: &str) -> Option<bool> {
         let ruleset = format!("table ip other {{\n\tchain c {{\n\t\ttype filter hook {hook}\n{rules}\n\t}}\n}}\n");
         let found = obstacles(&planned(), &ruleset, OPEN);
@@ -448,7 +449,7 @@ mod tests {
         }
     }
 
-    /// Docker drops what comes to a container's address from outside, before tracking.
+    /// Docker drops packets to a container's address from outside, before tracking.
     #[test]
     fn issue_10_rules_that_see_the_rewritten_address() {
         let direct = "ip daddr 172.17.0.2 iifname != \"docker0\" counter packets 0 bytes 0 drop";

@@ -1,21 +1,22 @@
-//! Whether it can be done, and what is rewritten into what.
+//! The plan: whether the ports can be published, and which addresses are rewritten into which.
 
 use super::impossible::HELPERS;
 use super::{Impossible, Publish, Transport};
 use record::{Addr, Scope};
 
-/// What must be known of the host.
+/// The facts about the host that a plan needs.
 #[derive(Clone, Copy, Debug)]
 pub struct HostRoutes<'p> {
-    /// Every address of the host's interfaces.
+    /// All addresses of the host's interfaces.
     pub addresses: &'p [Addr],
-    /// Backends, each with the host's address on the side where it is; left out are those behind the default route.
+    /// Backends, each with the host's address on the backend's side; without those that are reached by the default
+    /// route.
     pub towards: &'p [(Addr, Addr)],
-    /// True if ports that usually need a helper are published all the same.
+    /// True if ports that usually need a helper are published anyway.
     pub no_helper: bool,
 }
 
-/// One published port with nothing left open.
+/// One published port with all its addresses resolved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rewrite {
     /// TCP or UDP.
@@ -24,22 +25,22 @@ pub struct Rewrite {
     pub public: Addr,
     /// The port that clients use.
     pub port: u16,
-    /// Where the service listens.
+    /// The address where the service listens.
     pub backend: Addr,
-    /// Its port there.
+    /// The port where the service listens.
     pub backend_port: u16,
 }
 
-/// What will be done, and what the user should know before.
+/// The rewrites, and warnings about them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
-    /// In the order of the command line.
+    /// The rewrites in the order of the command line.
     pub rewrites: Vec<Rewrite>,
-    /// What works otherwise than with state.
+    /// Differences from stateful NAT.
     pub warnings: Vec<String>,
 }
 
-/// The plan for these ports, or every reason against it.
+/// Returns the plan for these ports, or all reasons against it.
 pub fn plan(publishes: &[Publish], routes: &HostRoutes<'_>) -> Result<Plan, Vec<Impossible>> {
     let mut reasons: Vec<Impossible> = publishes.iter().flat_map(|publish| alone(publish, routes)).collect();
     let rewrites: Vec<Rewrite> =
@@ -54,7 +55,7 @@ pub fn plan(publishes: &[Publish], routes: &HostRoutes<'_>) -> Result<Plan, Vec<
     Ok(Plan { rewrites, warnings })
 }
 
-/// What speaks against one port, whatever else is published.
+/// Returns the reasons against one port, independent of the others.
 fn alone(publish: &Publish, routes: &HostRoutes<'_>) -> Vec<Impossible> {
     let mut reasons = Vec::new();
     let unroutable = |addr: Addr| addr.is_unspecified() || addr.is_loopback() || addr.is_multicast();
@@ -89,21 +90,21 @@ fn rewrite(publish: &Publish, routes: &HostRoutes<'_>) -> Result<Rewrite, Imposs
     Ok(Rewrite { transport, public, port, backend, backend_port })
 }
 
-/// The host's one address of the backend's family that is not the network of the backend itself.
+/// Returns the host's only address of the backend's family outside the backend's own network.
 ///
-/// With state every address of the host stands for the backend, because the entry remembers which one it was. Without,
-/// the answer must be given back one address.
+/// With state, every address of the host can map to the backend, because the entry records which one was used. Without
+/// state, answers must all get the same address.
 fn the_only_one(publish: &Publish, routes: &HostRoutes<'_>) -> Result<Addr, Impossible> {
     let v4 = matches!(publish.backend, Addr::V4(_));
     let far = |addr: &Addr| !matches!(addr.scope(), Scope::Loopback | Scope::Link);
     let mut candidates: Vec<Addr> =
         routes.addresses.iter().copied().filter(|addr| matches!(addr, Addr::V4(_)) == v4 && far(addr)).collect();
-    // The address on the backend's side is not the one that clients use, unless there is no other.
+    // Clients do not use the address on the backend's side, unless it is the only one.
     let towards = |addr: &Addr| routes.towards.contains(&(publish.backend, *addr));
     if candidates.iter().any(|addr| !towards(addr)) {
         candidates.retain(|addr| !towards(addr));
     }
-    // A bridge's own address is the neighbour of the backend: nobody else uses it.
+    // Clients do not use a bridge's own address: only the backend's neighbours do.
     if candidates.iter().any(|addr| !neighbours(*addr, publish.backend)) {
         candidates.retain(|addr| !neighbours(*addr, publish.backend));
     }
@@ -115,7 +116,7 @@ fn the_only_one(publish: &Publish, routes: &HostRoutes<'_>) -> Result<Addr, Impo
     }
 }
 
-/// True if both lie in one /16 or one /64: what bridges of containers use.
+/// True if both are in one /16 or one /64, the usual networks of container bridges.
 fn neighbours(one: Addr, other: Addr) -> bool {
     match (one, other) {
         (Addr::V4(a), Addr::V4(b)) => a[..2] == b[..2],
@@ -124,7 +125,7 @@ fn neighbours(one: Addr, other: Addr) -> bool {
     }
 }
 
-/// What speaks against pairs of them.
+/// Returns the reasons against pairs of ports.
 fn together(publishes: &[Publish], rewrites: &[Rewrite]) -> Vec<Impossible> {
     let mut reasons = Vec::new();
     for (at, (this, one)) in rewrites.iter().zip(publishes).enumerate() {
@@ -197,7 +198,7 @@ mod tests {
     fn the_address_that_clients_use_is_found_where_there_is_one() {
         let rewrites = judged(&["8080:172.17.0.2:80"], &[LOOPBACK, BRIDGE, WAN]).unwrap();
         assert_eq!(rewrites[0].public, WAN);
-        // Alone it is the answer, be it a neighbour.
+        // As the only address it is chosen, even if it is a neighbour.
         assert_eq!(judged(&["8080:172.17.0.2:80"], &[LOOPBACK, BRIDGE]).unwrap()[0].public, BRIDGE);
         let two = judged(&["8080:172.17.0.2:80"], &[WAN, Addr::V4([198, 51, 100, 1])]).unwrap_err();
         assert!(two[0].ends_with("with one of 192.0.2.1 198.51.100.1"), "{two:?}");
@@ -213,7 +214,7 @@ mod tests {
             plan(&publishes, &HostRoutes { addresses, towards, no_helper: false })
         };
         assert_eq!(found(&[inside, wan], &[(backend, inside)]).unwrap().rewrites[0].public, wan);
-        // Which one is not told, or it is the only one.
+        // The address towards the backend is unknown, or it is the only one.
         assert!(found(&[inside, wan], &[]).is_err());
         assert_eq!(found(&[inside], &[(backend, inside)]).unwrap().rewrites[0].public, inside);
     }
@@ -233,7 +234,7 @@ mod tests {
             let reasons = judged(written, &[WAN, BRIDGE]).unwrap_err();
             assert!(reasons.iter().any(|reason| reason.contains(says)), "{written:?}: {reasons:?}");
         }
-        // Another transport is another port.
+        // The same port of another transport is a different port.
         assert_eq!(judged(&["80:172.17.0.2:80", "80:172.17.0.3:80/udp"], &[WAN]).unwrap().len(), 2);
     }
 

@@ -1,4 +1,4 @@
-//! What is to be published: a port of this host, and where it really is.
+//! A port of this host to publish, and its backend.
 
 use record::Addr;
 use record::rows::ip_proto;
@@ -14,7 +14,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// The word that nft knows, too.
+    /// Its name, which nft also uses.
     pub fn name(self) -> &'static str {
         match self {
             Transport::Tcp => "tcp",
@@ -31,18 +31,18 @@ impl Transport {
     }
 }
 
-/// One published port, as written: `[ADDR:]PORT:BACKEND:PORT[/tcp|/udp]`, IPv6 addresses in brackets.
+/// One published port, in the notation `[ADDR:]PORT:BACKEND:PORT[/tcp|/udp]`, with IPv6 addresses in brackets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Publish {
-    /// TCP unless said.
+    /// The protocol; TCP by default.
     pub transport: Transport,
-    /// The address that clients use; `None` where the host has but one.
+    /// The address that clients use; `None` if the host's only address is meant.
     pub public: Option<Addr>,
     /// The port that clients use.
     pub port: u16,
-    /// Where the service really listens.
+    /// The address where the service listens.
     pub backend: Addr,
-    /// Its port there.
+    /// The port where the service listens.
     pub backend_port: u16,
 }
 
@@ -55,7 +55,7 @@ impl fmt::Display for Publish {
     }
 }
 
-/// An address as it stands before a port.
+/// An address in the form that is used before a port.
 pub(super) struct Bracketed(pub(super) Addr);
 
 impl fmt::Display for Bracketed {

@@ -1,27 +1,27 @@
-//! The plan in the language of nft(8).
+//! The plan as a rule set for nft(8).
 
 use super::plan::{Plan, Rewrite};
 use record::Addr;
 use std::fmt::Write;
 
-/// The table that holds everything; nothing else is touched.
+/// The only table that netwren touches.
 pub const TABLE: &str = "inet netwren_stateless";
 
-/// Where packets are rewritten on their way in: behind rules of others at `raw`, which drop what comes to a container's
+/// Priority at which incoming packets are rewritten: after other rules at `raw` that drop packets to a container's
 /// address from outside (Docker's do), and before connection tracking at -200.
 pub(super) const PRIORITY: i32 = -290;
 
-/// The two ways of a packet.
+/// The direction of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
-    /// From the client to the backend.
+    /// Client to backend.
     In,
-    /// The answer.
+    /// Backend to client.
     Out,
 }
 
-/// Name of the counter of one rewrite's direction: `tcp_8080_in`, with the number of its place where a port is
-/// published on several addresses.
+/// Returns the name of the counter for one direction of a rewrite: `tcp_8080_in`, with the rewrite's index if a port
+/// is published on several addresses.
 pub fn counter_name(plan: &Plan, at: usize, direction: Direction) -> Option<String> {
     let rewrite = plan.rewrites.get(at)?;
     let way = match direction {
@@ -37,11 +37,11 @@ pub fn counter_name(plan: &Plan, at: usize, direction: Direction) -> Option<Stri
 }
 
 impl Plan {
-    /// The whole rule set: replaces an older one of ours in one transaction.
+    /// Returns the whole rule set, which replaces an older one of ours in one transaction.
     ///
-    /// Before connection tracking (priority raw + 10 = -290, tracking is -200) packets of both directions are marked as
-    /// untracked and those to the public address get the backend's. Answers get the public address back where they
-    /// leave: behind the routing decision, because a packet that comes in with an address of this host as its source
+    /// Before connection tracking (priority raw + 10 = -290, tracking is -200), packets of both directions are marked
+    /// as untracked, and packets to the public address get the backend's address. Answers get the public address back
+    /// when they leave, after the routing decision: a packet that comes in with an address of this host as its source
     /// is a martian and would be dropped.
     pub fn ruleset(&self) -> String {
         let mut text = String::new();
@@ -125,8 +125,8 @@ impl Sides {
         );
     }
 
-    // ICMP errors about the path's MTU name the public address inside: they do not reach the backend. So segments are
-    // made to fit the routes that this host knows.
+    // ICMP errors about the path's MTU contain the public address and do not reach the backend. Therefore the segment
+    // size is clamped to the routes that this host has.
     fn clamped(&self, rules: &mut String) {
         if self.proto != "tcp" {
             return;

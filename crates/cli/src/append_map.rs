@@ -1,14 +1,14 @@
-//! A map that only grows while it is shared: what it gives out stays where it is, so that cells may borrow it.
+//! A map that only grows while it is shared, so that its values do not move and cells can borrow them.
 
 use std::cell::{Cell, OnceCell};
 use std::hash::{BuildHasher, Hash, RandomState};
 
-/// Chains that the entries are kept in.
+/// Number of hash chains.
 const CHAINS: usize = 1 << 12;
 
-/// Key → values, the newest of which counts. Nothing is removed but everything at once.
+/// Maps keys to values; the newest value of a key counts. Entries can only be removed all together.
 pub(crate) struct AppendMap<K, V> {
-    /// Made with the first entry: most maps of most runs get none.
+    /// Allocated with the first entry, because most maps of most runs stay empty.
     chains: OnceCell<Vec<Slot<K, V>>>,
     length: Cell<usize>,
     hasher: RandomState,
@@ -27,12 +27,12 @@ impl<K: Hash + Eq, V> AppendMap<K, V> {
         AppendMap { chains: OnceCell::new(), length: Cell::new(0), hasher: RandomState::new() }
     }
 
-    /// How many values there are, older ones included.
+    /// The number of values, including superseded ones.
     pub(crate) fn len(&self) -> usize {
         self.length.get()
     }
 
-    /// The newest value under `key`.
+    /// The newest value of `key`.
     pub(crate) fn newest(&self, key: &K) -> Option<&V> {
         let mut place = self.chain(self.chains.get()?, key)?;
         let mut newest = None;
@@ -45,7 +45,7 @@ impl<K: Hash + Eq, V> AppendMap<K, V> {
         newest
     }
 
-    /// Adds a value, which is the newest under `key` from now on.
+    /// Adds a value, which becomes the newest of `key`.
     pub(crate) fn push(&self, key: K, value: V) -> Option<&V> {
         let chains = self.chains.get_or_init(|| std::iter::repeat_with(OnceCell::new).take(CHAINS).collect());
         let mut place = self.chain(chains, &key)?;
@@ -63,7 +63,7 @@ impl<K: Hash + Eq, V> AppendMap<K, V> {
     }
 
     fn chain<'c>(&self, chains: &'c [Slot<K, V>], key: &K) -> Option<&'c Slot<K, V>> {
-        // Cut on purpose: some bits of the hash.
+        // Uses only some bits of the hash, on purpose.
         chains.get(self.hasher.hash_one(key) as usize % CHAINS)
     }
 }
@@ -74,7 +74,7 @@ impl<K, V> Drop for AppendMap<K, V> {
     }
 }
 
-/// Drops a chain link by link: left to itself a long one would do so on the stack.
+/// Drops a chain link by link, because the default recursive drop of a long chain would overflow the stack.
 fn empty<K, V>(place: &mut Slot<K, V>) {
     let mut next = place.take();
     while let Some(mut link) = next {

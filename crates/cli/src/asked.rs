@@ -1,34 +1,34 @@
-//! What a recording is asked for while it is made, and what a replay asks of it that it does not hold.
+//! The fields requested while a recording is made, and the fields that a replay requests but the recording lacks.
 //!
-//! A field that the kernel was not asked for is null in a replay, just as one that the kernel knows nothing of; a
-//! filter by it leaves nothing. So the recording names the fields that it holds, and a replay that wants another one
-//! says which and ends with exit code 3. Recordings of format 1 do not name them: nothing is said then.
+//! A field that was not requested from the kernel is null in a replay, like a field that the kernel does not have, and
+//! a filter on it matches nothing. So the recording names its fields, and a replay that needs another field reports it
+//! and exits with code 3. Recordings of format 1 do not name their fields; for them nothing is reported.
 
 use record::rows::need;
 use record::{Accounting, Demand, LookupId, Scan, Source, Table, scan_through};
 use sys::{Host, Mode};
 
-/// Fields that a sentence names; the others are counted.
+/// Maximum number of fields named in a message; the rest are counted.
 const NAMES_MAX: usize = 8;
 
 /// The table under which a recording names its lookups.
 const LOOKUPS: &str = "lookups";
 
-/// The source between: tells a recording what it is going to hold, and a replay's reader what it lacks.
+/// A source wrapper: notes in a recording which fields it will contain, and reports fields that a replay lacks.
 pub(crate) struct Asked<'a, T: Table> {
     inner: &'a dyn Source<T>,
     host: &'a Host,
-    /// The `need` bits that rows hold which were read by this interface for these.
+    /// Returns the `need` bits that rows contain, for an interface and the requested bits.
     held: fn(&str, u64) -> u64,
 }
 
 impl<'a, T: Table> Asked<'a, T> {
-    /// Over `inner`, which reads `host`.
+    /// Wraps `inner`, which reads `host`.
     pub(crate) fn new(inner: &'a dyn Source<T>, host: &'a Host, held: fn(&str, u64) -> u64) -> Asked<'a, T> {
         Asked { inner, host, held }
     }
 
-    /// The fields that rows of this demand hold, read by `interface`.
+    /// The fields that rows contain for this demand, when read via `interface`.
     fn held_fields(&self, interface: &str, demand: &Demand<T>) -> Vec<&'static str> {
         let held = (self.held)(interface, demand.need);
         let fields = T::FIELDS.iter().enumerate();
@@ -60,16 +60,16 @@ impl<T: Table> Source<T> for Asked<'_, T> {
     }
 }
 
-/// The `need` bits of sockets that a recording holds.
+/// The `need` bits that a recording of sockets contains.
 pub(crate) fn of_sockets(interface: &str, demanded: u64) -> u64 {
-    // The walk copies single members of `tcp_info`: those that are demanded by name.
+    // The walk copies single members of `tcp_info`: only those requested by name.
     if interface.contains(record::Via::Bpf.name()) {
         return demanded & !need::TCP_INFO;
     }
     sockets::recorded_bits(interface, demanded)
 }
 
-/// The demanded fields that a replayed run did not ask for.
+/// The requested fields that the recorded run did not request.
 fn missing<T: Table>(host: &Host, demand: &Demand<T>) -> Vec<&'static str> {
     let names = demand.fields.iter().filter_map(|&at| T::FIELDS.get(at)).map(|field| field.name);
     names.filter(|name| host.was_asked(T::NAME, name) == Some(false)).collect()
@@ -86,22 +86,22 @@ fn not_asked(table: &str, missing: &[&str]) -> String {
     )
 }
 
-/// Tells a recording which lookups are read. Of a replay: the lookups among the wanted ones that it holds; fields of
-/// `T` that need another one are said in `stats`.
+/// Notes in a recording which lookups are read. In a replay, returns the wanted lookups that the recording contains,
+/// and adds the fields of `T` that need other lookups to `stats`.
 pub(crate) fn lookups<T: Table>(
     host: &Host,
     demand: &Demand<T>,
     wanted: Vec<LookupId>,
     stats: &mut Accounting,
 ) -> Vec<LookupId> {
-    // What is measured is in no recording: who measures says so.
+    // Measurements are not recorded; the measuring code reports that.
     let is_measured = |id: &LookupId| *id == LookupId::PacketDelays;
     host.note_asked(LOOKUPS, &mut wanted.iter().filter(|id| !is_measured(id)).map(|id| name(*id)));
     let (held, lacking): (Vec<_>, Vec<_>) =
         wanted.into_iter().partition(|id| is_measured(id) || host.was_asked(LOOKUPS, name(*id)) != Some(false));
     let fields = demand.fields.iter().filter_map(|&at| T::FIELDS.get(at));
     let fields = fields.filter(|field| lacking.iter().any(|id| field.needs_lookup(*id))).map(|field| field.name);
-    // Where the table's own reading lacks it, that is said there.
+    // If the recording of the table itself lacks the field, that is reported with the table.
     let missing: Vec<&str> = fields.filter(|name| host.was_asked(T::NAME, name) != Some(false)).collect();
     if !lacking.is_empty() {
         stats.unanswered = true;
@@ -116,7 +116,7 @@ pub(crate) fn lookups<T: Table>(
     held
 }
 
-/// Tells a recording that names of hosts are asked for. Of one that holds none it is said in `stats`.
+/// Notes in a recording that host names are requested. In a replay of a recording without them, adds that to `stats`.
 pub(crate) fn host_names(host: &Host, stats: &mut Accounting) {
     let word = name(LookupId::Hosts);
     host.note_asked(LOOKUPS, &mut std::iter::once(word));
@@ -126,7 +126,7 @@ pub(crate) fn host_names(host: &Host, stats: &mut Accounting) {
     }
 }
 
-/// The word of a lookup in recordings: it must stay what it is.
+/// The name of a lookup in recordings, which must never change.
 fn name(id: LookupId) -> &'static str {
     match id {
         LookupId::Owners => "owners",
@@ -153,7 +153,7 @@ mod tests {
     use record::rows::Sockets;
     use record::{Next, field_index, full_scan};
 
-    /// Reads one row by the given interface.
+    /// Reads no rows, via the given interface.
     struct By(&'static str);
 
     impl Source<Sockets> for By {
@@ -167,7 +167,7 @@ mod tests {
         Demand::new(&fields, Vec::new())
     }
 
-    /// What a replay says of `then` after a recording of `first`.
+    /// The message of a replay that requests `then`, after a recording that requested `first`.
     fn said(interface: &'static str, first: &[&str], then: &[&str]) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tape");
@@ -184,10 +184,10 @@ mod tests {
     fn issue_10_a_field_that_was_not_asked_is_named() {
         let text = said("netlink", &["state"], &["state", "rtt_us", "path"]).unwrap();
         assert!(text.contains("`rtt_us`, `path` of sockets") || text.contains("`path`, `rtt_us` of sockets"), "{text}");
-        // What netlink sends unasked is there, and all of tcp_info if some of it was asked for.
+        // Values that netlink always sends are present, and all of tcp_info if a part was requested.
         assert_eq!(said("netlink", &["state"], &["timer", "cookie", "process"]), None);
         assert_eq!(said("netlink", &["bytes_out"], &["rtt_us", "cwnd"]), None);
-        // The walk copies members.
+        // The walk copies single members.
         assert_eq!(said("bpf, netlink", &["bytes_out"], &["bytes_out"]), None);
         assert!(said("bpf, netlink", &["bytes_out"], &["cwnd"]).is_some());
         assert!(said("proc", &["state"], &["cookie"]).is_some());

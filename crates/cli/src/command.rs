@@ -1,4 +1,4 @@
-//! What the registry knows of a command, and the parsed words that it is called with.
+//! The registry's description of a command, and the parsed command line that runs it.
 
 use crate::flags::defs::{FLAGS, Flag, Scope, Takes};
 use crate::outcome::Outcome;
@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-/// A column of groups that is shown by the second in a column of its own.
+/// A column of groups that is also shown per second, in an additional column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct GroupRate {
     /// The column.
@@ -20,40 +20,39 @@ pub(crate) struct GroupRate {
     pub(crate) kind: Kind,
 }
 
-/// One command: the registry's entry, from which dispatch, help, man page, completion and schema come.
+/// One command: the registry's entry, which is the basis for dispatch, help, man page, completion and schema.
 pub(crate) struct Command {
-    /// Its words on the command line: `nat stats`.
+    /// Its words on the command line, such as `nat stats`.
     pub(crate) name: &'static str,
     /// The purpose of the command, in one line.
     pub(crate) about: &'static str,
     /// The examples at the end of its help.
     pub(crate) examples: &'static str,
-    /// Which flags it takes.
+    /// The flags that it takes.
     pub(crate) scope: Scope,
-    /// The words that it takes besides flags.
+    /// Its positional arguments.
     pub(crate) positional: Positional,
-    /// Flags of other commands and what to say where they are given; without an entry the commands that take the flag
-    /// are named.
+    /// Messages for flags of other commands. Without an entry, the message names the commands that take the flag.
     pub(crate) refusals: &'static [(&'static str, &'static str)],
-    /// The tables whose rows it shows: the usual one, then the one of `--follow`.
+    /// The tables whose rows it shows: the default one, then the one for `--follow`.
     pub(crate) tables: &'static [Schema],
-    /// ParsedWords for null in some columns: what is folded is not unknown.
+    /// Words shown for null in some columns, for example because a summarized value is not unknown.
     pub(crate) null_words: &'static [(&'static str, &'static str)],
-    /// Columns that stand in the plain table in place of the addresses, if the filter lets only this protocol through.
+    /// Columns that replace the addresses in the plain table if the filter admits only this protocol.
     pub(crate) columns_of_proto: &'static [(&'static str, &'static [&'static str])],
-    /// Columns of the groups of `--watch` over a stream that are shown by the second, too.
+    /// Columns of the groups in `--watch` over a stream that are also shown per second.
     pub(crate) group_rates: &'static [GroupRate],
     /// Its part of `netwren record`.
     pub(crate) recorded: Option<SavedPart>,
-    /// Runs the command. The error says what is wrong with the words. `None`: the command is a word before others.
+    /// Runs the command. The error describes invalid words. `None` if the command is only a prefix of others.
     pub(crate) run: Option<RunCommand>,
 }
 
-/// Runs a command with its words; the error says what is wrong with them.
+/// Runs a command with its words; the error describes invalid words.
 pub(crate) type RunCommand = fn(&ParsedWords<'_>) -> Result<Outcome, String>;
 
 impl Command {
-    /// A table with a filter, without anything of its own: what an entry begins with.
+    /// A table with a filter and no special features: the base of all entries.
     pub(crate) const TABLE: Command = Command {
         name: "",
         about: "",
@@ -69,12 +68,12 @@ impl Command {
         run: None,
     };
 
-    /// The last of its words: `stats`.
+    /// The last of its words, such as `stats`.
     pub(crate) fn word(&self) -> &'static str {
         self.name.rsplit(' ').next().unwrap_or(self.name)
     }
 
-    /// True if this command is one word longer than `above`, and begins with it.
+    /// True if this command consists of `above` and one more word.
     pub(crate) fn is_below(&self, above: &str) -> bool {
         match self.name.rsplit_once(' ') {
             Some((parent, _)) => parent == above,
@@ -86,26 +85,26 @@ impl Command {
 /// The commands of the registry.
 pub(crate) type Commands = &'static [&'static Command];
 
-/// The words that a command takes besides flags.
+/// The positional arguments of a command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Positional {
-    /// Nothing.
+    /// The command takes no positional arguments.
     None,
     /// The words of a filter.
     Filter,
     /// One file.
     File,
-    /// One file, or none: what is meant then.
+    /// An optional file, with the meaning of its absence.
     MaybeFile(&'static str),
-    /// Files, one at least; with what is said of them.
+    /// At least one file, with a description.
     Files(&'static str),
-    /// One file, with what is said of it, then the words of a filter.
+    /// One file with a description, followed by the words of a filter.
     FileAndFilter(&'static str),
 }
 
 #[cfg(test)]
 impl Positional {
-    /// True if the command does not run without.
+    /// True if the command does not run without them.
     pub(crate) fn is_required(self) -> bool {
         matches!(self, Positional::File | Positional::Files(_) | Positional::FileAndFilter(_))
     }
@@ -114,25 +113,25 @@ impl Positional {
 /// The part of a command that `netwren record` saves.
 #[derive(Clone, Copy)]
 pub(crate) struct SavedPart {
-    /// What is counted, if the number of rows shall be said.
+    /// The plural noun for its rows, if their number should be reported.
     pub(crate) rows: Option<&'static str>,
-    /// True if any user of the host can make it large: it is recorded after all that is small.
+    /// True if any user of the host can make it large. Such parts are recorded after all small ones.
     pub(crate) is_large: bool,
-    /// Reads it for the recording; returns how many rows there were.
+    /// Reads it for the recording; returns the number of rows.
     pub(crate) read: fn(&Session, &mut Accounting) -> u64,
 }
 
 /// The parsed words of a command.
 pub(crate) struct ParsedWords<'w> {
     matches: &'w ArgMatches,
-    /// The command that they stand behind.
+    /// The command that they belong to.
     pub(crate) command: &'static Command,
-    /// Every command of the registry.
+    /// The commands of the registry.
     pub(crate) commands: &'static [&'static Command],
 }
 
 impl<'w> ParsedWords<'w> {
-    /// The words that clap has parsed.
+    /// Wraps the words parsed by clap.
     pub(crate) fn new(
         matches: &'w ArgMatches,
         command: &'static Command,
@@ -141,7 +140,7 @@ impl<'w> ParsedWords<'w> {
         ParsedWords { matches, command, commands }
     }
 
-    /// True if the flag is given. False also for a flag that the command does not take.
+    /// True if the flag is given; false also for a flag that the command does not take.
     pub(crate) fn has(&self, flag: &str) -> bool {
         self.matches.try_get_one::<bool>(flag).ok().flatten().is_some_and(|given| *given)
     }
@@ -156,39 +155,39 @@ impl<'w> ParsedWords<'w> {
         self.matches.try_contains_id(flag).is_ok()
     }
 
-    /// True if the flag stands on the command line, whatever is meant without it.
+    /// True if the flag was given on the command line, regardless of its default.
     pub(crate) fn is_given(&self, flag: &str) -> bool {
         let source = self.matches.try_contains_id(flag).ok().and_then(|_| self.matches.value_source(flag));
         source == Some(clap::parser::ValueSource::CommandLine)
     }
 
-    /// The value of a flag, or the one that is meant without it.
+    /// The value of a flag, or its default.
     pub(crate) fn value(&self, flag: &str) -> Option<&'w str> {
         self.matches.try_get_one::<String>(flag).ok().flatten().map(String::as_str)
     }
 
-    /// The word of the format: `--json`, `--csv`, or what `-o` says or means without being given.
+    /// The output format: `--json`, `--csv`, or the value of `-o` or its default.
     pub(crate) fn output(&self) -> Option<&'w str> {
         ["json", "csv"].into_iter().find(|word| self.has(word)).or_else(|| self.value("output"))
     }
 
-    /// The values of a flag that may be given several times, as one list: each adds to those before.
+    /// The values of a repeatable flag as one comma-separated list.
     pub(crate) fn list(&self, flag: &str) -> Option<String> {
         let values = self.values(flag);
         (!values.is_empty()).then(|| values.join(","))
     }
 
-    /// The same, to be kept.
+    /// Like [`ParsedWords::value`], as an owned string.
     pub(crate) fn text(&self, flag: &str) -> Option<String> {
         self.value(flag).map(str::to_owned)
     }
 
-    /// The values of a flag that may be given several times, or the words of the filter.
+    /// The values of a repeatable flag, or the words of the filter.
     pub(crate) fn values(&self, flag: &str) -> Vec<&'w str> {
         self.matches.try_get_many::<String>(flag).ok().flatten().into_iter().flatten().map(String::as_str).collect()
     }
 
-    /// The flags that stand on the command line, with their values, as words; without those named in `but`.
+    /// The given flags with their values, as words, without those named in `but`.
     pub(crate) fn given_words(&self, but: &[&str]) -> Vec<OsString> {
         let takes = |flag: &&Flag| flag.scope.meets(self.command.scope) && !but.contains(&flag.long);
         let mut words = Vec::new();
@@ -212,7 +211,7 @@ impl<'w> ParsedWords<'w> {
         self.matches.try_get_one::<std::path::PathBuf>(flag).ok().flatten().map(|path| path.as_path())
     }
 
-    /// The files that stand on the command line besides flags.
+    /// The files given as positional arguments.
     pub(crate) fn files(&self, name: &str) -> Vec<std::path::PathBuf> {
         self.matches.try_get_many(name).ok().flatten().into_iter().flatten().cloned().collect()
     }
@@ -222,7 +221,7 @@ impl<'w> ParsedWords<'w> {
         self.file(flag).is_some()
     }
 
-    /// The value of a flag that takes seconds.
+    /// The value of a flag in seconds.
     pub(crate) fn seconds(&self, flag: &str, range: std::ops::RangeInclusive<f64>) -> Result<Option<Duration>, String> {
         let Some(written) = self.value(flag) else { return Ok(None) };
         let number = written.strip_suffix('s').unwrap_or(written);

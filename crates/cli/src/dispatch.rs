@@ -1,4 +1,4 @@
-//! From the words of the command line to a command's outcome.
+//! Runs the command that the command line names.
 
 use crate::command::{Command, Commands, ParsedWords};
 use crate::exit::Exit;
@@ -9,7 +9,7 @@ use crate::outcome::Outcome;
 use crate::output;
 use std::ffi::OsString;
 
-/// Runs the command that the words name, and prints its messages; `None` if they name none.
+/// Runs the command that the words name, and prints its messages; `None` if they name no command.
 pub(crate) fn run(mut words: Vec<OsString>, commands: Commands) -> Option<Exit> {
     let command = parser::find(&mut words, commands)?;
     Some(run_command(command, words, commands))

@@ -1,7 +1,7 @@
 //! A terminal on which rounds are drawn in place.
 //!
-//! Rows are written into the frame of a [`Drawing`], which is drawn when the round is over, and again when the terminal
-//! has another size or comes back after a stop.
+//! Rows are written to the frame of a [`Drawing`], which is drawn at the end of the round, and redrawn when the
+//! terminal is resized or the process continues after a stop.
 
 use crate::ascii;
 use crate::local_time::local_time;
@@ -13,10 +13,10 @@ use std::io::{ErrorKind, Write};
 use sys::alternate_screen;
 use sys::term::{STDOUT, TermSize};
 
-/// Lines below the rows that are shown at most.
+/// Maximum number of lines shown below the rows.
 const FOOT_MAX: usize = 4;
 
-/// The smallest terminal we draw on. It fits the head, the headings, a row, the number of rows left out and the last
+/// The smallest terminal to draw on. It fits the head, the headings, a row, the number of rows left out and the last
 /// line.
 pub(crate) const SIZE_MIN: TermSize = TermSize { rows: 6, columns: 20 };
 
@@ -26,9 +26,9 @@ const LAST: [&[u8]; 2] = [b"Ctrl-C: end", b"q: end"];
 /// The terminal and the round that it shows.
 pub(crate) struct Drawing {
     frame: FrameWriter,
-    /// Rows of the round that nobody has written.
+    /// Number of rows of the round that were not written.
     left_out: Cell<u64>,
-    /// Lines of the round up to its last row.
+    /// Number of lines of the round up to its last row.
     body: Cell<usize>,
     state: RefCell<Drawn>,
 }
@@ -37,14 +37,14 @@ struct Drawn {
     screen: Screen,
     /// The command and its filter, escaped.
     title: Vec<u8>,
-    /// What is counted where not all of it is shown.
+    /// The plural noun for the number of rows left out.
     counted: &'static str,
     round: Option<Round>,
     is_open: bool,
 }
 
 impl Drawn {
-    /// The first line: the time of the round at its right end, which stays; what is written comes before.
+    /// The first line: the title, and the time of the round at the right end, which is never cut off.
     fn head(&self, columns: usize) -> Vec<u8> {
         let mut time = Vec::new();
         if let Some(at) = self.round.and_then(|round| local_time(round.time_s)) {
@@ -58,14 +58,14 @@ impl Drawn {
         line
     }
 
-    /// The line below rows of which so many are left out.
+    /// The line that reports the number of rows left out.
     fn rest(&self, left_out: u64) -> Vec<u8> {
         format!("… {left_out} more {}", self.counted).into_bytes()
     }
 }
 
 impl Drawing {
-    /// Nothing is drawn yet. `title` stands in the head, `counted` says what those are that do not fit.
+    /// Draws nothing yet. `title` is shown in the head, and `counted` names the rows that do not fit.
     pub(crate) fn new(title: Vec<u8>, counted: &'static str) -> Drawing {
         let state = Drawn { screen: Screen::default(), title, counted, round: None, is_open: false };
         Drawing {
@@ -76,17 +76,17 @@ impl Drawing {
         }
     }
 
-    /// The way into the frame.
+    /// A writer to the frame.
     pub(crate) fn writer(&self) -> FrameWriter {
         self.frame.clone()
     }
 
-    /// The lines that come now stand below the rows, and stay.
+    /// Marks the end of the rows: the following lines are shown below them and never scroll away.
     pub(crate) fn end_rows(&self) {
         self.body.set(self.frame.0.borrow().lines().len());
     }
 
-    /// Counts rows that are not written.
+    /// Counts rows that were not written.
     pub(crate) fn leave_out(&self, rows: u64) {
         self.left_out.set(self.left_out.get() + rows);
     }
@@ -106,12 +106,12 @@ impl Drawing {
         lines_max
     }
 
-    /// Draws the round, on the alternate screen from the first one on.
+    /// Draws the round. The first call switches to the alternate screen.
     pub(crate) fn draw(&self) -> Result<(), SinkError> {
         let mut state = self.state.borrow_mut();
         if !state.is_open {
             state.is_open = true;
-            // Without them a stop would leave the shell on our screen.
+            // Otherwise a stop would leave the shell on the alternate screen.
             sys::signal::catch_stops().map_err(|error| SinkError::Io(Box::new(error)))?;
             alternate_screen::enter().map_err(|error| match error {
                 sys::OutError::Closed => SinkError::Closed,
@@ -121,17 +121,17 @@ impl Drawing {
         self.put(&mut state, &self.frame.0.borrow())
     }
 
-    /// Draws the round again if the terminal shows something else by now. One load if not.
+    /// Redraws the round if the terminal's content is stale. Costs one load if it is not.
     pub(crate) fn redraw(&self) {
-        // A round that is being written is drawn when it is over.
+        // A round that is still being written is drawn at its end.
         let (Ok(mut state), Ok(frame)) = (self.state.try_borrow_mut(), self.frame.0.try_borrow()) else { return };
         if state.is_open && alternate_screen::is_stale() {
-            // The next round finds out what is wrong with the terminal.
+            // The next round will report errors of the terminal.
             let _ = self.put(&mut state, &frame);
         }
     }
 
-    /// Brings the normal screen back. Where the run has ended by itself, the last round is left there.
+    /// Restores the normal screen. If the run ended by itself, prints the last round there.
     pub(crate) fn close(&self) {
         let state = self.state.borrow();
         if !state.is_open {
@@ -145,11 +145,12 @@ impl Drawing {
         let left_out = self.left_out.get() + frame.left_out();
         let rest = (left_out > 0).then(|| state.rest(left_out));
         let lines = frame.lines().iter().chain(&rest).flat_map(|line| line.iter().chain(b"\n"));
-        // The run is over: nobody could be told.
+        // The run is over, so the error cannot be reported.
         let _ = Stdout::new().write_all(&lines.copied().collect::<Vec<u8>>());
     }
 
-    /// Writes what makes the frame of what stands on the terminal, unless the terminal is somebody else's now.
+    /// Writes the changes from the terminal's current content to the frame, unless another program owns the terminal
+    /// now.
     fn put(&self, state: &mut Drawn, frame: &FrameLines) -> Result<(), SinkError> {
         if !alternate_screen::is_shown() {
             return Ok(());
@@ -174,10 +175,10 @@ impl Drawing {
         })
     }
 
-    /// The number of lines that are shown of so many, the number of those left out, and the lines below.
+    /// Fits the frame into `room` lines: the number of lines shown, the number left out, and the lines below the rows.
     fn cut<'f>(&self, frame: &'f FrameLines, room: usize) -> (usize, u64, &'f [Vec<u8>]) {
         let lines = frame.lines();
-        // Without rows, or of a text, nothing stands below.
+        // Without rows, and for text, all lines are the body.
         let body = if self.body.get() == 0 { lines.len() } else { self.body.get() };
         let foot = lines.get(body..).unwrap_or_default();
         let foot = foot.get(..FOOT_MAX.min(room / 2)).unwrap_or(foot);

@@ -1,4 +1,4 @@
-//! The lookups of a run: read before the pass, only those that a shown or filtered field needs.
+//! The lookups of a run, read before the rows and only if a displayed or filtered field needs them.
 
 use crate::packet_delays::MeasuredDelays;
 use crate::session::Session;
@@ -10,11 +10,11 @@ use owners::RoundOwners;
 use record::{Accounting, Key, Lookup, LookupId, Lookups, Value};
 use sys::Host;
 
-/// What surrounds the rows of one round.
+/// The lookups of one round.
 #[derive(Default)]
 pub(crate) struct Enrichment<'s> {
     owners: Option<RoundOwners<Owners>>,
-    /// Owners of an earlier round in the place of `owners`, each looked at where it is asked for.
+    /// Owners from an earlier round in place of `owners`, verified for each lookup.
     checked: Option<CheckedOwners<'s>>,
     users: Option<Users>,
     ifaces: Option<Ifaces>,
@@ -26,13 +26,13 @@ pub(crate) struct Enrichment<'s> {
     delays: Option<MeasuredDelays>,
 }
 
-/// The owners of the round before.
+/// The owners of the previous round.
 pub(crate) struct Former {
     /// Processes by socket.
     pub(crate) owners: Owners,
-    /// True if few rows are made: then the owners are these, where they are found to be true.
+    /// True if few rows are made, so that verifying these owners is cheaper than a new reading.
     pub(crate) looks: bool,
-    /// True if rows show what is gone since: its owners are these.
+    /// True if rows show closed sockets, whose owners are these.
     pub(crate) are_for_gone: bool,
 }
 
@@ -42,12 +42,12 @@ pub(crate) struct Left {
     pub(crate) owners: Option<Owners>,
     /// Names of namespaces.
     pub(crate) netns_names: Option<NetnsNames>,
-    /// True if looking at single owners did not pay.
+    /// True if verifying single owners was not worthwhile.
     pub(crate) asks_for_many: bool,
 }
 
 impl<'s> Enrichment<'s> {
-    /// Reads the `wanted` lookups. One that cannot be read leaves its cells empty and its reason in `stats`.
+    /// Reads the `wanted` lookups. If one cannot be read, its cells are empty and the reason is in `stats`.
     pub(crate) fn read(session: &'s Session, wanted: &[LookupId], stats: &mut Accounting) -> Enrichment<'s> {
         Enrichment::read_after(session, wanted, None, stats)
     }
@@ -63,7 +63,7 @@ impl<'s> Enrichment<'s> {
         let mut all = Enrichment::default();
         let mut gone = None;
         match former {
-            // What surrounds processes needs all of them.
+            // Lookups on processes require all owners.
             Some(Former { owners, looks: true, are_for_gone })
                 if parts_of(wanted) == ProcessParts::default() && CheckedOwners::are_possible(host, &owners) =>
             {
@@ -87,9 +87,9 @@ impl<'s> Enrichment<'s> {
                 LookupId::LocalPorts => all.ports = Some(port_ranges(session, stats)),
                 LookupId::PacketDelays => all.delays = Some(MeasuredDelays::read(session, stats)),
                 LookupId::Cgroups => all.cgroups = kept(Cgroups::read(host), stats),
-                // Names of hosts arrive later, see `names.rs`.
+                // Host names arrive later, see `names.rs`.
                 LookupId::Hosts => {}
-                // From all owners at once, below.
+                // Read below, for all owners at once.
                 LookupId::Cmdlines
                 | LookupId::Containers
                 | LookupId::Pods
@@ -108,7 +108,7 @@ impl<'s> Enrichment<'s> {
         all
     }
 
-    /// What surrounds the owners themselves, as far as it is wanted.
+    /// Reads the wanted lookups on processes.
     fn read_processes(&mut self, session: &Session, wanted: &[LookupId], stats: &mut Accounting) {
         let parts = parts_of(wanted);
         if parts == ProcessParts::default() {
@@ -126,7 +126,7 @@ impl<'s> Enrichment<'s> {
             return;
         }
         if self.cgroups.is_none() {
-            // For sockets that nobody holds; without them such cells are empty.
+            // For sockets without an owner; if it fails, such cells are empty.
             self.cgroups = Cgroups::read(session.host()).ok();
         }
         let files = self.processes.iter().flat_map(Processes::cgroups);
@@ -138,7 +138,7 @@ impl<'s> Enrichment<'s> {
         self.containers = Some(containers);
     }
 
-    /// Keeps the owners of the round before for what is gone since.
+    /// Keeps the owners of the previous round for sockets closed since then.
     fn keep_former(&mut self, before: Option<Owners>) {
         if let Some(owners) = &mut self.owners {
             let seen_ns = before.as_ref().map_or(u64::MAX, Owners::seen_ns);
@@ -148,18 +148,17 @@ impl<'s> Enrichment<'s> {
         }
     }
 
-    /// True if it is known whether this lookup answers as it did in the round before: of names of namespaces it is, of
-    /// all others not.
+    /// True if this lookup can be compared with the previous round: only the names of namespaces can.
     pub(crate) fn can_be_compared(id: LookupId) -> bool {
         id == LookupId::Netns
     }
 
-    /// True if they do, when namespaces had these names then.
+    /// True if namespaces still have the names of the previous round.
     pub(crate) fn answers_as_before(&self, names: Option<&NetnsNames>) -> bool {
         self.netns.as_ref() == names
     }
 
-    /// The lookups that the next round wants to know of this one. Adds to `stats` what owners were read meanwhile.
+    /// The lookups to pass on to the next round. Adds to `stats` which owners were read during this one.
     pub(crate) fn leave(self, stats: &mut Accounting) -> Left {
         let Some(end) = self.checked.map(CheckedOwners::end) else {
             let owners = self.owners.map(|owners| owners.now);
@@ -229,18 +228,18 @@ fn parts_of(wanted: &[LookupId]) -> ProcessParts {
     }
 }
 
-/// The names of all namespaces; one without a name that people gave goes by that of the container in it.
+/// Names of all namespaces. A namespace without a user-defined name gets the name of the container in it.
 fn names_of(namespaces: &Namespaces, host: &Host) -> Result<NetnsNames, HostError> {
     let (mut file, mut link) = (Vec::new(), Vec::new());
     let mut cgroup_of = |(pid, inode): (u32, u64)| {
         host.read_file(&format!("/proc/{pid}/cgroup"), &mut file).ok()?;
-        // The number may be another process's by now: then it is, most likely, in another namespace.
+        // The pid may have been reused, most likely by a process in another namespace.
         let inside = host.read_link(&format!("/proc/{pid}/ns/net"), &mut link);
         let is_here = inside.is_ok() && link == format!("net:[{inode}]").as_bytes();
-        // Recordings of 1.x have no link.
+        // Recordings of 1.x do not contain the link.
         (is_here || host.is_replay()).then(|| (pid, file.clone()))
     };
-    // One that has ended, or refuses, gives no name.
+    // A process that has ended, or denies access, provides no name.
     let files: Vec<(u32, Vec<u8>)> = namespaces.to_be_named().filter_map(&mut cgroup_of).collect();
     let containers = Containers::read(host, files.iter().map(|(pid, file)| (*pid, file.as_slice())), None);
     let name_of = |pid: u32| match containers.names().value(Key::Id(pid.into())) {
@@ -250,14 +249,14 @@ fn names_of(namespaces: &Namespaces, host: &Host) -> Result<NetnsNames, HostErro
     NetnsNames::of(namespaces, &name_of)
 }
 
-/// The interfaces of every namespace that is read.
+/// Reads the interfaces of every namespace of the session.
 fn ifaces(session: &Session, stats: &mut Accounting) -> Option<Ifaces> {
     if session.namespaces().is_none() {
         return kept(Ifaces::read(session.host(), session.netns_id()), stats);
     }
     let mut ifaces = Ifaces::new();
     session.in_each_namespace(&mut |netns_id| match ifaces.add(session.host(), netns_id, None) {
-        // Not entered when this was recorded: no row is there, either.
+        // This namespace was not entered while recording, so it has no rows either.
         Err(error) if !error.is_not_recorded() => {
             stats.add_reason(1, format!("names of interfaces are missing: {error}"));
         }
@@ -266,12 +265,12 @@ fn ifaces(session: &Session, stats: &mut Accounting) -> Option<Ifaces> {
     Some(ifaces)
 }
 
-/// The range of local ports of every namespace that is read.
+/// Reads the local port range of every namespace of the session.
 fn port_ranges(session: &Session, stats: &mut Accounting) -> PortRanges {
     let mut ranges = PortRanges::default();
     session.in_each_namespace(&mut |netns_id| match LocalPorts::read(session.host(), netns_id, None) {
         Ok(ports) => ranges.add(netns_id, ports),
-        // Not entered when this was recorded: no row is there, either.
+        // This namespace was not entered while recording, so it has no rows either.
         Err(error) if session.namespaces().is_some() && error.is_not_recorded() => {}
         Err(error) => {
             stats.incomplete = true;
@@ -281,14 +280,14 @@ fn port_ranges(session: &Session, stats: &mut Accounting) -> PortRanges {
     ranges
 }
 
-/// Reads the owners; none, and a line in the row counts, if they cannot be read.
+/// Reads the owners. If that fails, returns None and adds the reason to `stats`.
 pub(crate) fn read_owners(session: &Session, stats: &mut Accounting) -> Option<Owners> {
     let owners = kept(session.owners().read(session.host()), stats);
     owners.iter().for_each(|owners| report_owners(owners, stats));
     owners
 }
 
-/// Says by which interface the owners were read, and which are missing.
+/// Reports which interface the owners were read from, and which owners are missing.
 fn report_owners(owners: &Owners, stats: &mut Accounting) {
     let report = owners.report();
     stats.used(report.via());
@@ -298,7 +297,7 @@ fn report_owners(owners: &Owners, stats: &mut Accounting) {
     }
 }
 
-/// The value, or none and a line in the row counts.
+/// The value; on an error None, with the reason added to `stats`.
 fn kept<V>(read: Result<V, host::HostError>, stats: &mut Accounting) -> Option<V> {
     match read {
         Ok(value) => Some(value),

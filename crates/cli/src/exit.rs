@@ -1,17 +1,17 @@
-//! Exit codes of the native commands. Faces use their tool's.
+//! Exit codes of the native commands. Faces use the codes of their tools.
 
-/// What the exit code says.
+/// An exit code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Exit {
-    /// All right; also when the reader of the output went away.
+    /// Success, also if the reader of the output closed it.
     Ok = 0,
-    /// No row matched and `--exit-code` was given.
+    /// `--exit-code` was given, and no row matched.
     NoMatch = 1,
     /// The command line or the filter is wrong.
     Usage = 2,
-    /// Something is missing; stderr says what.
+    /// Some results are missing; stderr has the reasons.
     Partial = 3,
-    /// Nothing could be read, or nothing could be written.
+    /// Reading or writing failed entirely.
     Failed = 4,
 }

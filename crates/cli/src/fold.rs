@@ -1,16 +1,16 @@
-//! Lines folded at the width of a terminal: help and other prose, never what somebody may copy or a program reads.
+//! Folds lines at the terminal's width: help and other prose, but no text to copy or parse.
 
 use sinks::width_of;
 
-/// The narrowest column of text that is worth an indentation as deep as the text's own.
+/// Narrowest text column for which continuation lines are indented to the text.
 const TEXT_MIN: usize = 20;
 
-/// Beginnings of lines that are commands: they may be copied, and stay whole.
+/// Prefixes of lines with commands, which are not folded because users copy them.
 const COMMANDS: [&str; 2] = ["netwren ", "sysctl -w "];
 
-/// `text` with no line wider than `width`, as far as its words are not. What goes on hangs below the text of its line:
-/// behind the last gap of two spaces that fits, or at the line's indentation where that leaves too little room for it.
-/// A command that may be copied stays whole: on a line of its own, and between backticks as far as it fits.
+/// Folds `text` so that no line is wider than `width`, except for longer words. Continuation lines are indented to the
+/// text of their line: to the last gap of two spaces that fits, or slightly more than the line itself if that leaves
+/// too little room. Commands stay whole: on their own line, and between backticks if they fit.
 pub(crate) fn fold(text: &str, width: usize) -> String {
     let mut out = String::with_capacity(text.len() * 2);
     for line in text.split_inclusive('\n') {
@@ -38,7 +38,7 @@ fn fold_line(line: &str, width: usize, out: &mut String) {
     for (place, word) in whole_words(text, width.saturating_sub(hang)).into_iter().enumerate() {
         let word_width = width_of(word.trim_end());
         if column + usize::from(place > 0) + word_width > width && column > hang {
-            // The text may not begin on the line of its head.
+            // The text may have to start on the line after its head.
             out.truncate(out.trim_end_matches(' ').len());
             out.push('\n');
             out.extend(std::iter::repeat_n(' ', hang));
@@ -52,7 +52,7 @@ fn fold_line(line: &str, width: usize, out: &mut String) {
     }
 }
 
-/// The words of a text. What stands between backticks is one word, if it is no wider than `width`.
+/// The words of a text. Text between backticks is one word if it is no wider than `width`.
 fn whole_words(text: &str, width: usize) -> Vec<&str> {
     let (mut words, mut start) = (Vec::new(), 0);
     for (at, _) in text.match_indices(' ') {

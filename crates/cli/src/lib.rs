@@ -1,8 +1,7 @@
 //! netwren: one look at a host's network.
 //!
-//! The wiring: which word starts what, which pieces a command is put together from, what the exit code says. Nobody
-//! depends on this crate but the binary and the chores that print its help. Start reading at [`main`]; the list of all
-//! commands is `registry.rs`.
+//! The wiring: it maps words to commands, assembles each command, and sets exit codes. Only the binary and the chores
+//! that print its help depend on this crate. Start reading at [`main`]; the list of all commands is `registry.rs`.
 #![forbid(unsafe_code)]
 
 mod append_map;
@@ -60,13 +59,14 @@ use registry::COMMANDS;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-/// The message where the program has more rights than its caller. Its options open, write and load what the caller
-/// names (`--record`, `--netns PATH`, `ss -D FILE`), so it must not lend its rights to whoever may start it.
+/// The error if the program has more privileges than its caller. Its options open, write and load files that the
+/// caller names (`--record`, `--netns PATH`, `ss -D FILE`), so it must not lend its privileges to every user who can
+/// start it.
 const LENT_RIGHTS: &str = "started with more rights than its caller has (set-user-id, set-group-id, file capabilities \
                            or a security module): refused, because its options would lend them; start it by sudo, or \
                            with ambient capabilities (setpriv --ambient-caps, systemd's AmbientCapabilities=)";
 
-/// Runs the program with its arguments, its own name first; returns the exit code.
+/// Runs the program with its arguments, starting with its own name; returns the exit code.
 pub fn main(mut args: impl Iterator<Item = OsString>) -> u8 {
     if sys::caps::has_more_than_its_caller() {
         messages::say(LENT_RIGHTS);
@@ -107,7 +107,7 @@ pub fn main(mut args: impl Iterator<Item = OsString>) -> u8 {
     }
 }
 
-/// The home screen, `--help`, `--version`, `help COMMAND`, and words that are no command.
+/// Handles the home screen, `--help`, `--version`, `help COMMAND`, and unknown commands.
 fn without_command(words: Vec<OsString>) -> Exit {
     let line = std::iter::once(OsString::from("netwren")).chain(words.clone());
     match parser::tree(COMMANDS).try_get_matches_from(line) {
@@ -122,17 +122,17 @@ fn without_command(words: Vec<OsString>) -> Exit {
     }
 }
 
-/// The whole tree of native commands as clap has it: for man pages.
+/// The native commands as a clap tree, for man pages.
 pub fn commands() -> clap::Command {
     parser::tree(COMMANDS)
 }
 
-/// Completions of bash, zsh and fish, by the names of their files.
+/// Completions for bash, zsh and fish, by file name.
 pub fn completion_scripts() -> [(&'static str, &'static str); 3] {
     complete::SCRIPTS
 }
 
-/// docs/schema.md: every table with every field.
+/// The content of docs/schema.md: every table with every field.
 pub fn schema_markdown() -> String {
     schema::markdown(COMMANDS)
 }
@@ -142,7 +142,7 @@ pub fn filters_help() -> &'static str {
     help::FILTERS
 }
 
-/// The fields that the command of this name shows, for its man page; none if it has no table of its own.
+/// The fields that the command of this name shows, for its man page; None without its own table.
 pub fn fields_of(command: &str) -> Option<Vec<FieldInfo>> {
     let command = COMMANDS.iter().find(|entry| entry.name == command && !entry.name.contains(' '))?;
     command.tables.first().map(|table| table.fields().collect())

@@ -1,8 +1,8 @@
-//! The local time of a moment, for texts that have no zone.
+//! Local time for texts without a time zone.
 
 use sinks::face::conntrack::Civil;
 
-/// The date and time in the host's zone; `None` if that cannot be told.
+/// The date and time in the host's zone; `None` if the zone is unknown.
 pub(crate) fn local_time(seconds: i64) -> Option<Civil> {
     let at = sys::clock::local_time(seconds)?;
     Some(Civil {

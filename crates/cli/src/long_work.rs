@@ -18,7 +18,7 @@ pub(crate) struct ProgressLine {
 }
 
 impl ProgressLine {
-    /// True if people can see the line.
+    /// True if the line is visible.
     fn is_seen() -> bool {
         sys::term::is_terminal(STDERR) && !sys::alternate_screen::is_shown()
     }
@@ -54,7 +54,7 @@ pub(crate) fn wait(session: &Session, time: Duration, what: &str) -> bool {
     let line = ProgressLine::default();
     let mut next_ns = begun_ns;
     loop {
-        // Without a terminal, one wait covers the whole time.
+        // Without a terminal, a single wait covers the whole time.
         next_ns = if ProgressLine::is_seen() { next_ns.saturating_add(SECOND_NS).min(end_ns) } else { end_ns };
         if !session.sleep_until(next_ns) {
             return false;

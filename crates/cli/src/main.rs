@@ -1,4 +1,4 @@
-//! The binary: hands its arguments to the library and leaves with its exit code.
+//! The binary: passes its arguments to the library and exits with its exit code.
 #![forbid(unsafe_code)]
 use std::process::ExitCode;
 

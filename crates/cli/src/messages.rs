@@ -1,4 +1,4 @@
-//! Lines on stderr: warnings, errors, the footer that says what is missing.
+//! Lines on stderr: warnings, errors, and the footer that reports missing data.
 
 use crate::ascii;
 use crate::width;
@@ -6,15 +6,15 @@ use record::{Accounting, text};
 use sys::cost::Cost;
 use sys::term::STDERR;
 
-/// Prints `netwren: TEXT` on stderr, escaped; while rounds are drawn on the terminal it waits. A closed stderr is
-/// nobody's loss.
+/// Prints `netwren: TEXT` on stderr, escaped; deferred while rounds are drawn on the terminal. Ignores a closed
+/// stderr.
 pub(crate) fn say(message: &str) {
     let mut line = b"netwren: ".to_vec();
     for (i, part) in message.split('\n').enumerate() {
         if i > 0 {
             line.push(b'\n');
         }
-        // What of it came from outside may be escaped already: its backslashes are not doubled.
+        // Text from outside may already be escaped, so backslashes are not doubled.
         for (j, piece) in part.split('\\').enumerate() {
             if j > 0 {
                 line.push(b'\\');
@@ -32,14 +32,14 @@ pub(crate) fn say(message: &str) {
     }
 }
 
-/// Says what was lost, unreadable or incomplete; nothing when all is well.
+/// Reports lost, unreadable or incomplete data; prints nothing if all is well.
 pub(crate) fn footer(stats: &Accounting) {
     for line in footer_lines(stats) {
         say(&line);
     }
 }
 
-/// The footer's lines: one for counted losses, one a reason.
+/// The footer's lines: one for the counted losses, and one per reason.
 pub(crate) fn footer_lines(stats: &Accounting) -> Vec<String> {
     let mut lines = Vec::new();
     let counted: Vec<String> =
@@ -51,7 +51,7 @@ pub(crate) fn footer_lines(stats: &Accounting) -> Vec<String> {
     if !counted.is_empty() {
         lines.push(format!("of {} rows read: {}", stats.seen, counted.join(", ")));
     }
-    // What is missing for rows is missing for their owners, too: it is said once.
+    // If the same data is missing for rows and for their owners, it is reported once.
     let is_said = |text: &str| stats.why.iter().any(|why| text.strip_prefix("owners: ") == Some(&*why.text));
     for why in stats.why.iter().filter(|why| !is_said(&why.text)) {
         lines.push(match why.count {
@@ -65,7 +65,7 @@ pub(crate) fn footer_lines(stats: &Accounting) -> Vec<String> {
     lines
 }
 
-/// The line of `--stats` where the format has no place for it.
+/// The line of `--stats` for formats that do not include it.
 pub(crate) fn stats_line(stats: &Accounting) -> String {
     let Accounting { seen, emitted, filtered, grouped, duplicates, cut, failed, lost, .. } = stats;
     format!(

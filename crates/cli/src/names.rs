@@ -1,4 +1,4 @@
-//! `--resolve`: the engine holds rows, this asks for the names of their addresses.
+//! `--resolve`: resolves the names of the addresses in rows that the engine holds.
 
 use crate::session::Session;
 use engine::Names;
@@ -7,17 +7,18 @@ use record::Addr;
 use std::time::{Duration, Instant};
 use sys::Host;
 
-/// Names by /etc/hosts and DNS for one run.
+/// Host names from /etc/hosts and DNS for one run.
 pub(crate) struct DnsNames<'h> {
     host: &'h Host,
     resolver: Option<&'h Resolver>,
-    /// How long the last row waits for names. Nothing in repeated rounds: the next one shows what has arrived.
+    /// Time that the last row waits for names. Zero in repeated rounds, because the next one shows names that have
+    /// arrived.
     patience: Duration,
     known: HostNames,
 }
 
 impl<'h> DnsNames<'h> {
-    /// Names for the session's rows.
+    /// Resolves names for the session's rows.
     pub(crate) fn new(session: &'h Session, bound: Duration, repeated: bool) -> DnsNames<'h> {
         let patience = if repeated { Duration::ZERO } else { bound };
         DnsNames { host: session.host(), resolver: session.resolver(), patience, known: HostNames::default() }
@@ -36,7 +37,7 @@ impl Names for DnsNames<'_> {
         if !self.host.is_replay() {
             resolver.wait_until(Instant::now() + self.patience);
         }
-        // A recording without names replays without names.
+        // A recording without names is replayed without names.
         self.known = resolver.names(self.host).unwrap_or_default();
     }
 

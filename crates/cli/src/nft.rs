@@ -1,4 +1,4 @@
-//! Rules by way of nft(8): it speaks its own language best.
+//! Reads and changes rules by running nft(8).
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -7,37 +7,37 @@ use std::sync::mpsc;
 use std::time::Duration;
 use sys::{Errno, SysError};
 
-/// Where nft may lie. Never looked for by PATH: whoever sets it for a run as root would choose the program. All of
-/// these are root's alone on every distribution (NixOS has the last).
+/// Possible paths of nft. PATH is never searched: a user who sets it for a run as root could choose the program. On
+/// every distribution only root can write to these paths (NixOS has the last).
 const PLACES: [&str; 5] = ["/usr/sbin/nft", "/sbin/nft", "/usr/bin/nft", "/bin/nft", "/run/current-system/sw/bin/nft"];
 
-/// How much a listing may be: whoever owns a namespace decides how long its listing is.
+/// Limits for a listing: the owner of a namespace controls the length of its listing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ListingBounds {
-    /// Bytes of a listing at most.
+    /// Maximum size in bytes.
     pub(crate) bytes_max: usize,
-    /// How long it may take.
+    /// Maximum time.
     pub(crate) patience: Duration,
 }
 
 impl ListingBounds {
-    /// Enough for any rules that are meant to be used.
+    /// Enough for all realistic rules.
     pub(crate) const USUAL: ListingBounds = ListingBounds { bytes_max: 16 << 20, patience: Duration::from_secs(2) };
 }
 
-/// What nft did not do.
+/// A failure of nft.
 #[derive(Debug)]
 pub(crate) enum NftError {
-    /// The program is in none of [`PLACES`].
+    /// The program is not at any of [`PLACES`].
     Missing,
-    /// It could not be started, or not be talked to.
+    /// It could not be started, or communication failed.
     Io(io::Error),
-    /// It refused; its own words.
+    /// It refused, with its message.
     Refused(String),
 }
 
 impl NftError {
-    /// True if nothing is known of the words: nft is not there, or may not be used.
+    /// True if the failure says nothing about the rules: nft is missing, or may not be used.
     pub(crate) fn is_unable(&self) -> bool {
         match self {
             NftError::Missing | NftError::Io(_) => true,
@@ -48,7 +48,7 @@ impl NftError {
         }
     }
 
-    /// True if there is no such table.
+    /// True if the table does not exist.
     pub(crate) fn is_absent(&self) -> bool {
         matches!(self, NftError::Refused(words) if words.contains("No such file or directory"))
     }
@@ -67,37 +67,38 @@ impl fmt::Display for NftError {
     }
 }
 
-/// Runs a script in one transaction, in the network namespace of the calling thread; nothing of it is done if any
-/// line is refused.
+/// Runs a script in one transaction, in the network namespace of the calling thread. If any line is refused, nothing
+/// is changed.
 pub(crate) fn apply(script: &str) -> Result<(), NftError> {
     run(&["-f", "-"], script).map(drop)
 }
 
-/// Whether nft would take a script, in the network namespace of the calling thread; nothing of it is done.
+/// Checks whether nft would accept a script, in the network namespace of the calling thread. Changes nothing.
 pub(crate) fn check(script: &str) -> Result<(), NftError> {
     run(&["-c", "-f", "-"], script).map(drop)
 }
 
-/// What `nft WORDS` prints.
+/// The output of `nft WORDS`.
 pub(crate) fn list(words: &[&str]) -> Result<String, NftError> {
     run(words, "")
 }
 
-/// The same in a namespace of somebody else, who decides how long a listing is, and may change his rules so fast that
-/// nft begins anew for ever: `bytes_max` bytes at most, and no longer than `patience`.
+/// The output of `nft WORDS` in a namespace with another owner, who controls the length of the listing and may change
+/// rules so fast that nft restarts forever. Limited to `bytes_max` bytes and the time `patience`.
 pub(crate) fn list_within(words: &[&str], bytes_max: usize, patience: Duration) -> Result<Vec<u8>, NftError> {
     read_within(start(words)?, bytes_max, patience)
 }
 
-/// Appends the rules of the calling thread's namespace, without the elements of sets, of which there may be millions:
-/// the bytes of the JSON listing, that listing, and `with_texts` the one for people, which has the texts of rules.
+/// Appends the rules of the calling thread's namespace, without the elements of sets, which may be millions: the
+/// length of the JSON listing, that listing, and with `with_texts` the human-readable listing, which has the texts of
+/// rules.
 pub(crate) fn put_ruleset(with_texts: bool, bounds: ListingBounds, into: &mut Vec<u8>) -> Result<(), SysError> {
     let begin = |words: &[&str]| match start(words) {
         Ok(child) => Ok(Listing::begin(child, bounds.bytes_max)),
         Err(error) => Err(failed(&error)),
     };
     let finish = |listing: Listing| listing.finish(bounds.patience).map_err(|error| failed(&error));
-    // Both at once: starting nft takes longer than a listing of usual length.
+    // Both run in parallel, because starting nft takes longer than a typical listing.
     let json = begin(&["--json", "--terse", "list", "ruleset"])?;
     let texts = with_texts.then(|| begin(&["--handle", "--stateless", "--terse", "list", "ruleset"])).transpose();
     let json = finish(json);
@@ -109,7 +110,7 @@ pub(crate) fn put_ruleset(with_texts: bool, bounds: ListingBounds, into: &mut Ve
     Ok(())
 }
 
-/// The JSON and the texts that [`put_ruleset`] has appended; `None` for other bytes.
+/// Splits the bytes appended by [`put_ruleset`] into JSON and texts; `None` for other bytes.
 pub(crate) fn split_ruleset(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk()?;
     rest.split_at_checked(usize::try_from(u64::from_ne_bytes(*length)).ok()?)
@@ -128,21 +129,21 @@ fn read_within(child: Child, bytes_max: usize, patience: Duration) -> Result<Vec
     Listing::begin(child, bytes_max).finish(patience)
 }
 
-/// A listing that is on its way.
+/// A listing in progress.
 struct Listing {
     child: Child,
     bytes_max: usize,
-    /// From the thread that reads; the error if there is none.
+    /// Receives the text from the reading thread; the error if the thread could not be started.
     told: io::Result<mpsc::Receiver<io::Result<Vec<u8>>>>,
 }
 
 impl Listing {
-    /// Reads what `child` prints, `bytes_max` bytes at most, in a thread.
+    /// Reads the output of `child` in a thread, at most `bytes_max` bytes.
     fn begin(mut child: Child, bytes_max: usize) -> Listing {
         drop((child.stdin.take(), child.stderr.take()));
         let (tell, told) = mpsc::channel();
         let stdout = child.stdout.take();
-        // It ends with the child at the latest: killed, that closes its end of the pipe.
+        // It ends with the child at the latest: killing the child closes its end of the pipe.
         let reader = std::thread::Builder::new().name("nft".to_owned()).spawn(move || {
             let mut text = Vec::new();
             let most = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
@@ -152,7 +153,7 @@ impl Listing {
         Listing { child, bytes_max, told: reader.map(|_| told) }
     }
 
-    /// The text, once the child has ended; it is killed when that takes longer than `patience` from now on.
+    /// Returns the text once the child has ended; kills it if that takes longer than `patience`.
     fn finish(mut self, patience: Duration) -> Result<Vec<u8>, NftError> {
         let text = std::mem::replace(&mut self.told, Err(io::ErrorKind::Other.into()))
             .and_then(|told| told.recv_timeout(patience).unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())))
@@ -176,7 +177,7 @@ impl Listing {
 fn run(words: &[&str], input: &str) -> Result<String, NftError> {
     let mut child = start(words)?;
     if let Some(mut stdin) = child.stdin.take() {
-        // Who ends before it has read everything says why on stderr.
+        // If nft ends before it has read everything, it reports the reason on stderr.
         let _ = stdin.write_all(input.as_bytes());
     }
     let output = child.wait_with_output().map_err(NftError::Io)?;
@@ -186,7 +187,7 @@ fn run(words: &[&str], input: &str) -> Result<String, NftError> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Starts the first nft that is there. Of our environment it gets nothing: neither loader variables nor a language.
+/// Starts the first nft that exists. It gets an empty environment, without loader variables or a language.
 fn start(words: &[&str]) -> Result<Child, NftError> {
     for place in PLACES {
         let mut command = Command::new(place);

@@ -1,4 +1,4 @@
-//! How a command ended.
+//! The result of a command.
 
 use crate::exit::Exit;
 
@@ -11,7 +11,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// An end with one message.
+    /// A result with one message.
     pub(crate) fn because(exit: Exit, message: impl ToString) -> Outcome {
         Outcome { exit, messages: vec![message.to_string()] }
     }

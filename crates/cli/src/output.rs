@@ -1,4 +1,4 @@
-//! Which sink a request gets: by format, and by what standard output is.
+//! Selects the sink for a request, by format and by the type of standard output.
 
 use crate::ascii;
 use crate::exit::Exit;
@@ -14,7 +14,7 @@ use sinks::{Csv, FormatOptions, HomeText, HomeTextOptions, Json, LogTail, LogTai
 use sinks::{LocalClock, Room};
 use std::io::Write;
 
-/// The sink for this request on standard output.
+/// The sink on standard output for this request.
 pub(crate) fn sink(request: &Request) -> Box<dyn Sink> {
     if let Some(bundle) = &request.bundle {
         return bundle.sink();
@@ -22,7 +22,7 @@ pub(crate) fn sink(request: &Request) -> Box<dyn Sink> {
     sink_into(request, Box::new(Stdout::new()))
 }
 
-/// The sink for the rounds of a request: on a terminal they are drawn in place.
+/// The sink for repeated rounds; on a terminal they are drawn in place.
 pub(crate) fn sink_of_rounds(request: &Request, session: &Session) -> Box<dyn Sink> {
     if request.bundle.is_some() || request.repeat == Repeat::Once {
         return sink(request);
@@ -31,7 +31,7 @@ pub(crate) fn sink_of_rounds(request: &Request, session: &Session) -> Box<dyn Si
     screen::over(&request.clone(), session, Box::new(move |to| sink_into(&request, to)))
 }
 
-/// The sink for this request that writes into `to`, which ends on standard output.
+/// The sink for this request that writes to `to`, which leads to standard output.
 fn sink_into(request: &Request, to: Box<dyn Write>) -> Box<dyn Sink> {
     let terminal = sys::term::is_terminal(1);
     let is_exact = matches!(request.format, Format::Json | Format::Csv | Format::Tsv);
@@ -55,7 +55,7 @@ fn sink_into(request: &Request, to: Box<dyn Write>) -> Box<dyn Sink> {
             Box::new(TableWriter::new(out, options).within(room(request)).for_people(Some(CLOCK)))
         }
         Format::Plain => Box::new(TableWriter::new(out, options).within(room(request))),
-        // watch(1) and scripts that draw a screen set its width.
+        // watch(1), and scripts that draw a screen, set COLUMNS.
         Format::Table if width::asked().is_some() => Box::new(TableWriter::new(out, options).within(room(request))),
         Format::Table if request.color == Some(true) => Box::new(TableWriter::new(out, options)),
         Format::Table | Format::Tsv => Box::new(Text::new(out, options)),
@@ -68,7 +68,7 @@ fn height(request: &Request) -> Option<usize> {
     Some(rows.saturating_sub(if request.repeat == Repeat::Once { 1 } else { 2 }))
 }
 
-/// Log records in words, cut where the terminal ends.
+/// The sink for log records as sentences, cut at the terminal's width.
 fn log_tail(request: &Request, out: Out<Box<dyn Write>>, color: bool) -> LogTail<Box<dyn Write>> {
     let clock = |seconds: u64| {
         let at = local_time(i64::try_from(seconds).ok()?)?;
@@ -77,17 +77,17 @@ fn log_tail(request: &Request, out: Out<Box<dyn Write>>, color: bool) -> LogTail
     LogTail::new(out, LogTailOptions { color, width: width::of_terminal(), with_netns: request.all_netns, clock })
 }
 
-/// The clock of times in tables that people read.
+/// The clock for times in human-readable tables.
 const CLOCK: LocalClock = LocalClock { now_s: || sys::clock::wall().seconds, local: local_time };
 
-/// The room of a table; `None` in a pipe, unless COLUMNS is set.
+/// The width available to a table; `None` in a pipe, unless COLUMNS is set.
 fn room(request: &Request) -> Option<Room> {
     let width = width::asked().or_else(width::of_terminal)?;
     let KeptColumns { named, keeps, can_be_named, see_by } = request.kept.clone();
     Some(Room { width, named, keeps, can_be_named, see_by })
 }
 
-/// Prints a text that is no table, as it is.
+/// Prints text that is not a table, unchanged.
 pub(crate) fn print(text: &str) -> Exit {
     match sys::Out::stdout().write_all(ascii::message(text).as_bytes()) {
         Ok(()) | Err(sys::OutError::Closed) => Exit::Ok,
@@ -98,7 +98,7 @@ pub(crate) fn print(text: &str) -> Exit {
     }
 }
 
-/// Prints sentences: on a terminal folded at its width.
+/// Prints prose, folded at the width of a terminal.
 pub(crate) fn print_prose(text: &str) -> Exit {
     match width::of_terminal() {
         Some(width) => print(&fold(text, width)),
@@ -106,19 +106,19 @@ pub(crate) fn print_prose(text: &str) -> Exit {
     }
 }
 
-/// Prints what is wrong with the words of a command, or the help that they asked for.
+/// Prints the error in a command line, or the help that it requests.
 pub(crate) fn refused(error: &clap::Error) -> Exit {
     let text = error.render().to_string();
     if error.use_stderr() {
-        // A closed stderr is nobody's loss.
+        // A closed stderr is ignored.
         let _ = sys::Out::stderr().write_all(width::folded_message(&ascii::message(&text)).as_bytes());
         return Exit::Usage;
     }
-    // clap's own print would not tell that nothing was written.
+    // clap's own printing would not report write errors.
     print(&fold(&text, width::of_texts()))
 }
 
-/// NO_COLOR (https://no-color.org) and dumb terminals want none.
+/// False if NO_COLOR (https://no-color.org) is set or the terminal is dumb.
 fn colour_is_welcome() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
 }

@@ -8,13 +8,13 @@ use record::{Accounting, Demand, Key, Lookup, Next, Schema, Table, Value};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// How long delays are measured unless it is said otherwise.
+/// Default duration of the measurement.
 const SAMPLE: Duration = Duration::from_secs(2);
 
-/// Figures of a packet socket: wake-ups, the median delay in µs, the longest. The lookup's key has the number.
+/// Figures per packet socket: wake-ups, and the median and the maximum delay in µs. The lookup's key has the index.
 const FIGURES: usize = 3;
 
-/// The figures of packet sockets by their cookies.
+/// The figures of packet sockets by cookie.
 #[derive(Debug, Default)]
 pub(crate) struct MeasuredDelays(HashMap<u64, [Option<u64>; FIGURES]>);
 
@@ -27,8 +27,8 @@ impl Lookup for MeasuredDelays {
 }
 
 impl MeasuredDelays {
-    /// Lists the packet sockets, measures for the session's sample of time, which an interruption ends, and reads the
-    /// figures. What cannot be measured is a reason in `stats`.
+    /// Lists the packet sockets, measures for the session's sample time or until an interruption, and reads the
+    /// figures. Failures are added to `stats`.
     pub(crate) fn read(session: &Session, stats: &mut Accounting) -> MeasuredDelays {
         let mut why_not = |why: String| {
             stats.incomplete = true;
@@ -50,7 +50,7 @@ impl MeasuredDelays {
     }
 }
 
-/// The cookies of the packet sockets that are read. What could not be read of them is said when their rows are shown.
+/// The cookies of the session's packet sockets. Errors of reading them are reported when their rows are shown.
 fn cookies(session: &Session) -> Result<Vec<u64>, String> {
     let filter =
         engine::filter::conjuncts(Schema::of::<Sockets>(), "proto = packet").map_err(|error| error.to_string())?;
@@ -82,7 +82,7 @@ mod bpf_delays {
         let says = |error: bpf::BpfError| error.to_string();
         let delays = PacketDelays::open(session.host(), cookies).map_err(says)?;
         let sample_ns = u64::try_from(sample.as_nanos()).unwrap_or(u64::MAX);
-        // An interruption shows what was measured until then.
+        // After an interruption, the figures measured so far are shown.
         let _ = session.sleep_until(sys::clock::monotonic_ns().saturating_add(sample_ns));
         let mut all = HashMap::new();
         let us = |ns: u64| ns / 1000;

@@ -1,25 +1,25 @@
-//! What pillars keep open from one reading to the next, behind one interface.
+//! Resources that pillars keep open between readings, accessed through one trait.
 
 use std::any::Any;
 use std::cell::OnceCell;
 
-/// What a pillar keeps open for as long as a session lasts, such as loaded BPF programs.
+/// Resources that a pillar keeps open during a session, such as loaded BPF programs.
 pub(crate) trait PillarCache: Any {
-    /// The cache itself, to be found by its type.
+    /// The cache itself, for a lookup by its type.
     fn as_any(&self) -> &dyn Any;
 
-    /// What `--cost` should say of the backends in it.
+    /// The note of `--cost` on its backends.
     fn cost_note(&self) -> Option<String> {
         None
     }
 }
 
-/// One cache for each pillar that was asked for its own so far.
+/// The caches of all pillars that have requested theirs so far.
 #[derive(Default)]
 pub(crate) struct PillarCaches(OnceCell<Box<(Box<dyn PillarCache>, PillarCaches)>>);
 
 impl PillarCaches {
-    /// The cache of this type; an empty one at the first call.
+    /// The cache of this type; the first call creates it.
     pub(crate) fn get<C: PillarCache + Default>(&self) -> &C {
         let mut caches = self;
         loop {
@@ -31,7 +31,7 @@ impl PillarCaches {
         }
     }
 
-    /// What `--cost` should say of all of them.
+    /// The notes of `--cost` on all caches.
     pub(crate) fn cost_notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let mut caches = self;

@@ -1,5 +1,5 @@
-//! What pillars add to a session: their backends that stay open, the kernel's list of namespaces, the source of sockets
-//! that other pillars read as well.
+//! Parts of a session that use several pillars: open backends, the kernel's list of namespaces, and the source of
+//! sockets for other pillars.
 
 use crate::asked::{self, Asked};
 use crate::pillar_cache::PillarCache;
@@ -26,8 +26,8 @@ impl PillarCache for conntrack::BackendCache {
     }
 }
 
-/// Finds the namespaces of a round. The program that then reads sockets lists those that no process and no name leads
-/// to, if the kernel may be asked.
+/// Finds the namespaces of a round. If the kernel may be used, the BPF program that later reads sockets also lists
+/// those that no process and no name refers to.
 pub(crate) fn find_namespaces(session: &Session, ask_the_kernel: bool, stats: &mut Accounting) {
     let reads_all = session.namespaces().is_some();
     let sockets: &sockets::BackendCache = session.cache();
@@ -35,7 +35,8 @@ pub(crate) fn find_namespaces(session: &Session, ask_the_kernel: bool, stats: &m
     session.find_namespaces(listed, stats);
 }
 
-/// Calls `then` with the sockets of the namespace that is read or, of all, those that are `wanted` by their inode.
+/// Calls `then` with a source of sockets: of the session's namespace, or with all namespaces, of those `wanted` by
+/// inode.
 pub(crate) fn with_sockets<R>(
     session: &Session,
     via: Option<Via>,

@@ -1,9 +1,9 @@
-//! Facts about processes that are read when a row first names them: for runs that meet processes as they come.
+//! Process data, read when a row first names the process, for runs that see processes as they appear.
 //!
-//! Facts belong to a process and the program that it runs, not to a number: where a row knows when its process started,
-//! or when it was seen alive, another one with that number lends it nothing. Before the first use in each batch of rows
-//! the start time and the program are compared with those that the facts were read with, and after a second facts are
-//! read again, because a process may rewrite its command line.
+//! Data belongs to a process and its program, not to a pid: if a row has the start time of its process, or a time when
+//! it was seen alive, data of another process with that pid is not used. Before the first use in each batch of rows,
+//! the start time and the program are compared with those at the time of reading, and after a second the data is read
+//! again, because a process may rewrite its command line.
 
 use crate::append_map::AppendMap;
 use host::{Containers, Identity, ProcessParts, Processes};
@@ -11,56 +11,57 @@ use record::{Accounting, Key, Lookup, LookupId, Lookups, Value};
 use std::cell::Cell;
 use sys::Host;
 
-/// Readings kept at most, about 1 KiB each; cells may borrow from them until a batch of rows is over. When half of it
-/// is used at the end of a batch, all are dropped. Further processes in one batch have no cells, and are counted.
+/// Maximum number of readings kept, about 1 KiB each; cells may borrow from them until the batch of rows ends. If more
+/// than half are used at the end of a batch, all are dropped. Further processes in one batch have empty cells, which
+/// are counted.
 const READINGS_MAX: usize = 1 << 16;
 
-/// After this time facts are read again.
+/// Data is read again after this time.
 const FRESH_NS: u64 = 1_000_000_000;
 
-/// What was read of each process when it was asked for; of one that was gone by then, nothing.
+/// The data of each process at its first lookup; None for a process that had already ended.
 pub(crate) struct ProcessCache<'s, F> {
     read: Box<dyn Fn(u32) -> F + 's>,
     identity: Box<dyn Fn(u32) -> Option<Identity> + 's>,
-    /// Nanoseconds that facts stay fresh: in a replay for ever, because time does not pass there.
+    /// Time in ns until data is read again. Unlimited in a replay, where time does not pass.
     fresh_ns: u64,
     now_ns: fn() -> u64,
     readings: AppendMap<Process, Reading<F>>,
     batch: u64,
     missing: Cell<u64>,
-    /// Processes that had ended before they were read.
+    /// Number of processes that had ended before they were read.
     gone: Cell<u64>,
 }
 
-/// A number, and the start time as [`Identity::is_of`] has it.
+/// A pid, and the start time in the form used by [`Identity::is_of`].
 type Process = (u32, u32);
 
-/// A process of which a row knows more than the number.
+/// A process, with the additional information that a row has.
 #[derive(Clone, Copy)]
 struct Wanted {
     process: Process,
-    /// It was alive then, by CLOCK_BOOTTIME; 0 where the row does not tell.
+    /// A time when it was alive, by CLOCK_BOOTTIME; 0 if the row has none.
     seen_ns: u64,
 }
 
 struct Reading<F> {
-    /// `None` of one that had ended.
+    /// `None` if the process had ended.
     facts: Option<F>,
     identity: Option<Identity>,
     read_ns: u64,
-    /// The batch in which it was last found to be true.
+    /// The batch in which the data was last verified.
     checked: Cell<u64>,
-    /// When the process was last found alive, by CLOCK_BOOTTIME; of one that had ended, when it was still seen.
+    /// When the process was last found alive, by CLOCK_BOOTTIME; for one that had ended, when a row saw it.
     alive_ns: Cell<u64>,
 }
 
 impl<'s> ProcessCache<'s, Processes> {
-    /// What /proc tells. Reads nothing yet.
+    /// A cache of the data in /proc. Reads nothing yet.
     pub(crate) fn processes(host: &'s Host, parts: ProcessParts) -> ProcessCache<'s, Processes> {
         ProcessCache::by(host, move |pid| Processes::read_one(host, pid, parts).unwrap_or_default())
     }
 
-    /// The columns that come from here.
+    /// The columns from this cache.
     pub(crate) fn columns(&self) -> [(LookupId, Column<'_, Processes>); 2] {
         let column = |part| Column { of: self, part, id: LookupId::Cmdlines, below: Lookups::none() };
         [
@@ -71,7 +72,7 @@ impl<'s> ProcessCache<'s, Processes> {
 }
 
 impl<'s> ProcessCache<'s, Containers> {
-    /// Where processes run. Reads nothing yet.
+    /// A cache of the containers, pods and units of processes. Reads nothing yet.
     pub(crate) fn places(host: &'s Host) -> ProcessCache<'s, Containers> {
         let parts = ProcessParts { cgroups: true, ..ProcessParts::default() };
         ProcessCache::by(host, move |pid| {
@@ -80,7 +81,7 @@ impl<'s> ProcessCache<'s, Containers> {
         })
     }
 
-    /// The columns that come from here; what is not asked for by a process `below` answers.
+    /// The columns from this cache; `below` answers keys that are not processes.
     pub(crate) fn columns<'l>(&'l self, below: Lookups<'l>) -> [(LookupId, Column<'l, Containers>); 3] {
         let column = |id, part| (id, Column { of: self, part, id, below });
         [
@@ -105,7 +106,7 @@ impl<'s, F> ProcessCache<'s, F> {
         }
     }
 
-    /// Another batch of rows begins: facts are compared again, and dropped if they are many.
+    /// Starts a new batch of rows: data is verified again, and dropped if there is too much of it.
     pub(crate) fn renew(&mut self) {
         self.batch += 1;
         if self.readings.len() > READINGS_MAX / 2 {
@@ -113,7 +114,7 @@ impl<'s, F> ProcessCache<'s, F> {
         }
     }
 
-    /// Says what is missing.
+    /// Reports missing data.
     pub(crate) fn tell(&self, stats: &mut Accounting) {
         if self.missing.get() > 0 {
             stats.incomplete = true;
@@ -139,7 +140,7 @@ impl<'s, F> ProcessCache<'s, F> {
             return None;
         }
         let now_ns = self.boottime_ns();
-        // The identity first: a program that is exchanged in between will not be the one that the facts are kept for.
+        // The identity is read first: if the program is replaced in between, the data is not used for the new one.
         let identity = (self.identity)(process.0).filter(|identity| wanted.is(identity));
         let alive_ns = if identity.is_some() { now_ns } else { wanted.seen_ns };
         let facts = (identity.is_some() || wanted.is_any()).then(|| (self.read)(process.0));
@@ -149,9 +150,9 @@ impl<'s, F> ProcessCache<'s, F> {
         self.readings.push(process, reading)?.facts.as_ref()
     }
 
-    /// Whether this was read of the process that is wanted. One that has ended keeps its facts.
+    /// True if the reading is valid for the wanted process. A process that has ended keeps its data.
     fn is_true(&self, wanted: Wanted, reading: &Reading<F>) -> bool {
-        // It was the one with the number while it was known to be alive.
+        // It owned the pid as long as it was known to be alive.
         let was_alive = wanted.seen_ns <= reading.alive_ns.get();
         match reading.identity {
             None if wanted.seen_ns > 0 => return was_alive,
@@ -174,14 +175,14 @@ impl<'s, F> ProcessCache<'s, F> {
         (self.now_ns)().saturating_sub(reading.read_ns) < self.fresh_ns
     }
 
-    /// Now; in a replay every process is as alive as it was.
+    /// The current time; in a replay every process stays alive.
     fn boottime_ns(&self) -> u64 {
         if self.fresh_ns == u64::MAX { u64::MAX } else { sys::clock::boottime_ns() }
     }
 }
 
 impl Wanted {
-    /// The one that has the number now.
+    /// The current owner of the pid.
     fn any(pid: u32) -> Wanted {
         Wanted { process: (pid, 0), seen_ns: 0 }
     }
@@ -196,7 +197,7 @@ impl Wanted {
     }
 }
 
-/// One of the facts, as a lookup.
+/// One kind of data, as a lookup.
 pub(crate) struct Column<'p, F> {
     of: &'p ProcessCache<'p, F>,
     part: fn(&F) -> &dyn Lookup,
@@ -209,7 +210,7 @@ impl<F> Lookup for Column<'_, F> {
         let wanted = match key {
             Key::Id(pid) => u32::try_from(pid).ok().map(Wanted::any),
             Key::Process { pid, seen_ns } => Some(Wanted { process: (pid, 0), seen_ns }),
-            // Without a start time the first number is a group's.
+            // If the start time is 0, the first number is a cgroup's.
             Key::Pair(pid, started @ 1..) => {
                 u32::try_from(pid).ok().map(|pid| Wanted { process: (pid, started), seen_ns: 0 })
             }
@@ -220,7 +221,7 @@ impl<F> Lookup for Column<'_, F> {
     }
 }
 
-/// `base` with `columns` in the place of what it has.
+/// Returns `base` with `columns` in place of the lookups that it already has.
 pub(crate) fn over<'l, F>(base: Lookups<'l>, columns: &'l [(LookupId, Column<'l, F>)]) -> Lookups<'l> {
     let had = columns.iter().filter(|(id, _)| base.has(*id));
     had.fold(base, |lookups, (id, column)| lookups.with(*id, column))
@@ -323,7 +324,7 @@ mod tests {
         }
         assert_eq!(process_cache.gone.get(), 1, "it is looked for once");
         assert!(!is_null(&process_cache, sys::clock::boottime_ns()));
-        // It ends, and the row was made while another one had the number.
+        // It has ended, and the row is from a time when another process had the pid.
         process_cache.identity = Box::new(|_| None);
         process_cache.renew();
         assert!(!is_null(&process_cache, start_ns), "what was read while it lived");

@@ -1,7 +1,7 @@
-//! A lookup that reads again when it meets what it does not know: for runs that last longer than what they look at.
+//! A lookup that reads again on unknown keys, for runs that outlive the objects they look up.
 //!
-//! Readings are bounded by the time that they take, not by their number. A name that could not be read for now stays
-//! empty and is counted.
+//! Readings are limited by their time, not by their number. A name that cannot be read at the moment stays empty and
+//! is counted.
 
 use crate::append_map::AppendMap;
 use host::{Cgroups, Containers, NetnsNames, Users};
@@ -11,35 +11,35 @@ use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
 use sys::{Host, clock};
 
-/// Readings may take this part of the time.
+/// Readings may take one part in this many of the time.
 const SHARE_OF_TIME: u64 = 20;
-/// Time that may be used at once after a pause.
+/// Time available at once after a pause.
 const CREDIT_NS_MAX: u64 = 200_000_000;
-/// What a reading costs at least: 50 readings a second, 200 after a pause.
+/// Minimum cost charged for a reading: 50 readings per second, 200 after a pause.
 const READING_NS_MIN: u64 = 1_000_000;
-/// After this time a namespace that had no name is looked at again: names are given after namespaces are made.
+/// A nameless namespace is looked up again after this time, because names are given after creation.
 const NAMELESS_NS: u64 = 1_000_000_000;
-/// Names kept at most, about 200 bytes each; cells may borrow from them until a batch of rows is over. When half of it
-/// is used then, all are dropped, and what still exists is read again. Further names in one batch are counted as
-/// missing.
+/// Maximum number of names kept, about 200 bytes each; cells may borrow from them until the batch of rows ends. If
+/// more than half are used then, all are dropped, and existing ones are read again. Further names in one batch are
+/// counted as missing.
 const NAMES_MAX: usize = 1 << 18;
 
-/// What a first reading knew, and what later ones added.
+/// The names of a first reading, and those added by later readings.
 pub(crate) struct RefreshingLookup<'s, L> {
     base: Lookups<'s>,
     id: LookupId,
     read: Box<dyn Fn(Key) -> Option<L> + 's>,
-    /// Whether a reading met what the key stands for, be it without a name.
+    /// True if the reading found the key's object, even without a name.
     met: fn(&L, Key) -> bool,
-    /// After this time a key without a name is asked for again.
+    /// A key without a name is looked up again after this time.
     nameless_ns: u64,
     now_ns: fn() -> u64,
-    /// The newest reading: names are copied out of it, so that it can be replaced.
+    /// The newest reading. Names are copied from it, so that it can be replaced.
     newest: RefCell<Option<L>>,
     names: AppendMap<Key, Name>,
-    /// Keys that stand for something else than what `base` knows.
+    /// Keys whose meaning differs from the one in `base`.
     forgotten: HashSet<Key>,
-    /// True if all keys are forgotten.
+    /// True if the meaning of all keys may differ.
     is_all_forgotten: bool,
     budget: Budget,
     missing: Cell<u64>,
@@ -47,14 +47,14 @@ pub(crate) struct RefreshingLookup<'s, L> {
 }
 
 struct Name {
-    /// None if a reading did not know the key.
+    /// None if a reading did not find the key.
     text: Option<Box<[u8]>>,
     read_ns: u64,
 }
 
 impl<'s, L: Lookup> RefreshingLookup<'s, L> {
-    /// Lookup `id` of `base`, and `read` for keys that it does not know. What has no name is asked for again after
-    /// `nameless_ns`.
+    /// Uses lookup `id` of `base`, and `read` for keys that it does not have. Keys without a name are looked up again
+    /// after `nameless_ns`.
     pub(crate) fn new(
         base: Lookups<'s>,
         id: LookupId,
@@ -79,14 +79,14 @@ impl<'s, L: Lookup> RefreshingLookup<'s, L> {
         }
     }
 
-    /// Another batch of rows begins.
+    /// Starts a new batch of rows.
     fn renew(&mut self) {
         if self.names.len() > NAMES_MAX / 2 {
             self.names.clear();
         }
     }
 
-    /// These stand for something else now; what is known of others may be old as well.
+    /// Forgets these keys, because they have a new meaning, and all cached names, which may also be old.
     fn forget(&mut self, keys: impl Iterator<Item = Key>) {
         let (base, id) = (self.base, self.id);
         self.forgotten.extend(keys.filter(|key| !base.value(id, *key).is_null()));
@@ -101,17 +101,17 @@ impl<'s, L: Lookup> RefreshingLookup<'s, L> {
         self.newest.take();
     }
 
-    /// How many cells stayed empty because it was too soon for another reading.
+    /// Number of cells left empty because it was too soon for another reading.
     fn missing(&self) -> u64 {
         self.missing.get()
     }
 
-    /// How many keys stand for what had gone before a reading.
+    /// Number of keys whose object had disappeared before a reading.
     fn gone(&self) -> u64 {
         self.gone.get()
     }
 
-    /// A name that no reading was asked for so far, or too long ago.
+    /// Looks up a key without a current reading.
     fn find(&self, key: Key, is_new: bool) -> Value<'_> {
         let known = self.newest.borrow().as_ref().and_then(|reading| text_of(reading, key));
         if known.is_some() {
@@ -162,34 +162,34 @@ impl<L: Lookup> Lookup for RefreshingLookup<'_, L> {
     }
 }
 
-/// Time that readings may take: a part of what goes by, saved up to a limit.
+/// Time budget for readings: a fraction of the elapsed time, saved up to a limit.
 pub(crate) struct Budget {
-    /// One part in so many.
+    /// Readings may take one part in this many.
     share: u64,
     credit_ns_max: i64,
-    /// Less than nothing after a reading that took longer than there was time for.
+    /// Negative after a reading that exceeded the budget.
     credit_ns: Cell<i64>,
     at_ns: Cell<Option<u64>>,
 }
 
 impl Budget {
-    /// One part in `share` of the time, and `credit_ns_max` at once after a pause.
+    /// Allows one part in `share` of the time, and `credit_ns_max` at once after a pause.
     pub(crate) fn new(share: u64, credit_ns_max: u64) -> Budget {
         let credit_ns_max = signed(credit_ns_max);
         Budget { share, credit_ns_max, credit_ns: Cell::new(credit_ns_max), at_ns: Cell::new(None) }
     }
 
-    /// Whether a reading may begin now; a long one is paid for afterwards.
+    /// True if a reading may start now; a long one is charged afterwards.
     pub(crate) fn allows(&self, now_ns: u64) -> bool {
         let at_ns = self.at_ns.get().unwrap_or(now_ns);
-        // Steps that are too small to gain anything are added up.
+        // Steps that are too short to earn credit accumulate.
         let gained_ns = now_ns.saturating_sub(at_ns) / self.share;
         self.at_ns.set(Some(at_ns.saturating_add(gained_ns.saturating_mul(self.share))));
         self.credit_ns.set(self.credit_ns.get().saturating_add(signed(gained_ns)).min(self.credit_ns_max));
         self.credit_ns.get() >= signed(READING_NS_MIN)
     }
 
-    /// Does `work` and notes how long it took, if there is time for it; false if not.
+    /// Runs `work` and charges its time if the budget allows it; returns false if not.
     pub(crate) fn spend(&self, work: &mut dyn FnMut()) -> bool {
         let begun_ns = clock::monotonic_ns();
         let is_allowed = self.allows(begun_ns);
@@ -200,7 +200,7 @@ impl Budget {
         is_allowed
     }
 
-    /// Notes how long a reading took.
+    /// Charges the time of a reading.
     pub(crate) fn used(&self, took_ns: u64) {
         self.credit_ns.set(self.credit_ns.get().saturating_sub(signed(took_ns.max(READING_NS_MIN))));
     }
@@ -210,24 +210,24 @@ fn signed(ns: u64) -> i64 {
     i64::try_from(ns).unwrap_or(i64::MAX)
 }
 
-/// Lookups for things that may be younger than the run: names of namespaces and users, paths of groups, containers.
+/// Lookups for objects that may be newer than the run: namespaces, users, cgroups, containers.
 pub(crate) struct RefreshingLookups<'s> {
     users: RefreshingLookup<'s, Users>,
     passwd: ChangedFile,
     namespaces: RefreshingLookup<'s, NetnsNames>,
     groups: RefreshingLookup<'s, Cgroups>,
-    /// Containers, pods, units.
+    /// Lookups for containers, pods and units.
     places: [(LookupId, RefreshingLookup<'s, Place>); 3],
 }
 
 impl<'s> RefreshingLookups<'s> {
-    /// Reads nothing yet; `base` is what was read at the start.
+    /// Reads nothing yet; `base` has the lookups read at the start.
     pub(crate) fn new(host: &'s Host, base: Lookups<'s>) -> RefreshingLookups<'s> {
         let names = move |key| match key {
             Key::Id(inode) => NetnsNames::read(host, &[inode]).ok(),
             _ => None,
         };
-        // A group that is not there when it is looked for has gone: its number will not come again.
+        // A cgroup missing at its lookup has been removed, and its id is never reused.
         let for_ever = u64::MAX;
         let place = |id, part: Part| {
             let read = move |_| {
@@ -240,7 +240,7 @@ impl<'s> RefreshingLookups<'s> {
         RefreshingLookups {
             users: RefreshingLookup::new(base, LookupId::Users, NAMELESS_NS, |_, _| true, |_| Users::read(host).ok()),
             passwd: ChangedFile::new(host.is_replay()),
-            // One without a name is shown by its number.
+            // A namespace without a name is shown by its inode.
             namespaces: RefreshingLookup::new(base, LookupId::Netns, NAMELESS_NS, |_, _| true, names),
             groups: RefreshingLookup::new(base, LookupId::Cgroups, for_ever, has_path, move |_| {
                 Cgroups::read(host).ok()
@@ -253,7 +253,7 @@ impl<'s> RefreshingLookups<'s> {
         }
     }
 
-    /// `base` with these in the place of what it has.
+    /// Returns `base` with these lookups in place of its own.
     pub(crate) fn over<'l>(&'l self, base: Lookups<'l>) -> Lookups<'l> {
         let all = [
             (LookupId::Users, &self.users as &dyn Lookup),
@@ -265,7 +265,7 @@ impl<'s> RefreshingLookups<'s> {
         had.fold(base, |lookups, (id, lookup)| lookups.with(id, lookup))
     }
 
-    /// Another batch of rows begins: nothing borrows from these any more.
+    /// Starts a new batch of rows; nothing borrows from the lookups any more.
     pub(crate) fn renew(&mut self) {
         self.users.renew();
         if self.passwd.has_changed() {
@@ -276,14 +276,14 @@ impl<'s> RefreshingLookups<'s> {
         self.places.iter_mut().for_each(|(_, place)| place.renew());
     }
 
-    /// Namespaces with these inodes have gone, or are called otherwise.
+    /// Forgets namespaces with these inodes, which were removed or renamed.
     pub(crate) fn forget_namespaces(&mut self, inodes: Vec<u64>) {
         if !inodes.is_empty() {
             self.namespaces.forget(inodes.into_iter().map(Key::Id));
         }
     }
 
-    /// Says which cells stayed empty though there may be a name.
+    /// Reports cells that stayed empty although a name may exist.
     pub(crate) fn tell(&self, stats: &mut Accounting) {
         let places = || self.places.iter().map(|(_, place)| place);
         let share = 100 / SHARE_OF_TIME;
@@ -297,7 +297,7 @@ impl<'s> RefreshingLookups<'s> {
             (self.groups.missing(), late("cgroups")),
             (places().map(RefreshingLookup::missing).sum(), late(parts)),
             (self.groups.gone(), gone("cgroups")),
-            // Of one group three things may be asked.
+            // One cgroup can be counted by three lookups.
             (places().map(RefreshingLookup::gone).max().unwrap_or(0), gone("cgroups with containers, pods or units")),
         ];
         for (count, text) in all.into_iter().filter(|(count, _)| *count > 0) {
@@ -339,7 +339,7 @@ impl ChangedFile {
 
 type Part = fn(&Containers) -> &dyn Lookup;
 
-/// One of the three things that are known of groups.
+/// One of the three lookups on cgroups.
 struct Place {
     containers: Containers,
     groups: Cgroups,
@@ -370,7 +370,7 @@ mod tests {
     use super::*;
     use std::cell::RefCell;
 
-    /// Knows the keys up to a number.
+    /// Has a name for each key up to a number.
     struct UpTo(u64);
 
     impl Lookup for UpTo {
@@ -450,7 +450,7 @@ mod tests {
         let first = wave(&lookup, 1_000);
         assert!((200..=215).contains(&first), "{first}");
         assert_eq!(lookup.missing(), 1_000 - first);
-        // Far beyond any number of readings, as long as there is time for them.
+        // Far more than the readings allowed at once, as long as there is time for them.
         for _ in 0..100 {
             NOW_NS.set(NOW_NS.get() + 10 * READING_NS_MIN * SHARE_OF_TIME);
             assert_eq!(wave(&lookup, 10), 10);

@@ -1,13 +1,13 @@
 //! The registry: every native command, once.
 //!
-//! Dispatch, help, man pages, completions, `--columns help`, the schema and `netwren record` come from
-//! this list. Another table is a field table in `record`, a source, and an entry here.
+//! Dispatch, help, man pages, completions, `--columns help`, the schema and `netwren record` use this list. A new
+//! table is a field table in `record`, a source, and an entry here.
 
 use crate::command::Command;
 use crate::commands::nat::{advise, delete, events, list, stateless, stats, top};
 use crate::commands::{capture, counters, doctor, drops, flows, home, kill, log, record, routes, sockets, support};
 
-/// Every command, in the order of the help; those below another one after it.
+/// All commands in the order of the help; subcommands follow their parent.
 pub(crate) static COMMANDS: &[&Command] = &[
     &home::COMMAND,
     &sockets::COMMAND,
@@ -133,7 +133,7 @@ mod tests {
         }
     }
 
-    /// A long cell of a kind.
+    /// A cell with a long value of this kind.
     fn long_cell(kind: ::record::Kind) -> ::record::Value<'static> {
         use ::record::{Addr, Kind, Value};
         match kind {

@@ -1,4 +1,4 @@
-//! Giving rights up once everything is open that needs them, before the first byte of a packet is parsed
+//! Drops privileges once all privileged resources are open, before the first byte of a packet is parsed
 //! (docs/adr/0026).
 
 use crate::messages::say;
@@ -11,26 +11,26 @@ use sys::Host;
 use sys::caps::{Cap, CapSet};
 use sys::rights::{self, CallGroups, FileRules};
 
-/// What is needed while packets are parsed. Without anything in it: memory, what is open, and rtnetlink.
+/// The privileges required while packets are parsed. Empty: only memory, open descriptors, and rtnetlink.
 #[derive(Debug, Default)]
 pub(crate) struct NeededRights {
-    /// Whom the process belongs to from then on (`-Z`).
+    /// The user that the process becomes (`-Z`).
     pub(crate) account: Option<Account>,
-    /// Capabilities that stay.
+    /// Capabilities to keep.
     pub(crate) caps: CapSet,
-    /// Files are read: names of namespaces, of users.
+    /// True if files are read: names of namespaces, of users.
     pub(crate) reads_files: bool,
-    /// Directories that the parsing thread itself writes into.
+    /// Directories that the parsing thread writes to.
     pub(crate) writable: Vec<PathBuf>,
-    /// Directories in which it makes files and removes them, and reads none.
+    /// Directories in which it creates and removes files, and reads none.
     pub(crate) makes_files_in: Vec<PathBuf>,
-    /// Other threads open files, which they make and remove.
+    /// True if other threads open files, and create and remove them.
     pub(crate) ships_files: bool,
-    /// Sockets are opened: for receivers, for names.
+    /// True if sockets are opened: for receivers, for names.
     pub(crate) uses_network: bool,
-    /// Other programs are started: what packs files.
+    /// True if other programs are started, such as the file compressor.
     pub(crate) starts_programs: bool,
-    /// True to say on stderr what was given up.
+    /// True to report on stderr what was dropped.
     pub(crate) is_verbose: bool,
 }
 
@@ -54,7 +54,7 @@ impl NeededRights {
         Ok(())
     }
 
-    /// Gives up capabilities of a process that starts programs, which may have rights of their own.
+    /// Drops the capabilities of a process that starts programs, which may gain privileges of their own.
     pub(crate) fn become_account(&self) -> Result<(), String> {
         self.become_user()?;
         self.keep_needed();
@@ -79,11 +79,11 @@ impl NeededRights {
         }));
     }
 
-    /// Gives up files and system calls. To be called on the thread that parses, when others were started: system calls
-    /// are those of all threads, files those of this one.
+    /// Drops access to files and system calls. Must be called on the parsing thread after other threads were started:
+    /// system calls are restricted for all threads, files only for this one.
     pub(crate) fn confine(&self) {
         if sys::term::is_terminal(sys::term::STDOUT) {
-            // Times on a terminal are local: the zone is read while files can be opened.
+            // Times on a terminal are local, so the zone is read before files become inaccessible.
             let _ = sys::clock::local_time(0);
         }
         let root = [Path::new("/")];
@@ -131,21 +131,21 @@ fn names(set: CapSet) -> String {
     all.filter(|cap| set.has(*cap)).map(Cap::name).collect::<Vec<_>>().join(", ")
 }
 
-/// The account of `-Z`; the error is for the user.
+/// The account for `-Z`; the error is a sentence for the user.
 pub(crate) fn account(name: &str) -> Result<Account, String> {
     let found = Account::find(&Host::live(), name).map_err(|error| error.to_string())?;
     found.ok_or_else(|| format!("there is no user {} in /etc/passwd", sys::escaped(name.as_bytes())))
 }
 
-/// A stream that gives up what [`NeededRights::confine`] says when its first rows are asked for.
+/// A stream that calls [`NeededRights::confine`] when its first rows are requested.
 pub(crate) struct Confined<'s, T: Table> {
     stream: &'s mut dyn Stream<T>,
-    /// `None` once it is done.
+    /// `None` once privileges are dropped.
     rights: Option<&'s NeededRights>,
 }
 
 impl<'s, T: Table> Confined<'s, T> {
-    /// Nothing is given up yet.
+    /// Wraps `stream`; drops nothing yet.
     pub(crate) fn new(stream: &'s mut dyn Stream<T>, rights: &'s NeededRights) -> Confined<'s, T> {
         Confined { stream, rights: Some(rights) }
     }

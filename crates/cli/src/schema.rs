@@ -4,7 +4,7 @@ use crate::command::Commands;
 use record::{Kind, Schema, Show};
 use std::fmt::Write;
 
-/// docs/schema.md: every table of the commands with every field.
+/// The content of docs/schema.md: the tables of all commands with every field.
 pub(crate) fn markdown(commands: Commands) -> String {
     let mut page = String::from(
         "# Schema\n\n\
@@ -57,7 +57,7 @@ fn table_markdown(table: Schema, page: &mut String) {
     page.push_str(&kept_words(table.keeps()));
 }
 
-/// The columns of a table that stay on a narrow terminal, in a sentence.
+/// A sentence about the columns of a table that stay on a narrow terminal.
 fn kept_words(keeps: &[&str]) -> String {
     let Some((first, rest)) = keeps.split_first() else { return String::new() };
     let rest: String = rest.iter().map(|name| format!(", `{name}`")).collect();

@@ -1,8 +1,8 @@
-//! `--watch` on a terminal: each round is drawn over the one before, on the alternate screen.
+//! `--watch` on a terminal: each round is drawn over the previous one, on the alternate screen.
 //!
 //! [`over`] puts a [`DrawnSink`] around the writer of a request, which writes each round into the frame of a
-//! [`Drawing`].
-//! In a pipe, on a terminal that is dumb or too small, and of a replay (which ends), rounds follow each other instead.
+//! [`Drawing`]. In a pipe, on a terminal that is dumb or too small, and in a replay (which ends), rounds follow each
+//! other instead.
 
 use crate::ascii;
 use crate::drawing::{Drawing, SIZE_MIN};
@@ -17,7 +17,7 @@ use sys::term::STDOUT;
 /// Makes the writer of a round.
 pub(crate) type MakeWriter<'m> = dyn Fn(Box<dyn Write>) -> Box<dyn Sink + 'm> + 'm;
 
-/// The writer that `make` makes, drawn in place if the request asks for rounds and standard output can show them.
+/// The writer made by `make`, drawn in place if the request has rounds and standard output can display them.
 pub(crate) fn over<'m>(request: &Request, session: &Session, make: Box<MakeWriter<'m>>) -> Box<dyn Sink + 'm> {
     if !is_drawn(request) {
         let is_exact = matches!(request.format, Format::Json | Format::Csv | Format::Tsv);
@@ -52,11 +52,11 @@ fn is_drawn(request: &Request) -> bool {
         && sys::term::size(STDOUT).is_some_and(|size| size.rows >= SIZE_MIN.rows && size.columns >= SIZE_MIN.columns)
 }
 
-/// Hands each round to a writer of its own, then draws what that wrote.
+/// Hands each round to a new writer, then draws its output.
 struct DrawnSink<'m> {
     make: Box<MakeWriter<'m>>,
     writer: Option<Box<dyn Sink + 'm>>,
-    /// Rows of the round that the writer has got; those beyond are only counted.
+    /// Number of rows given to the writer in this round; those beyond `rows_max` are only counted.
     rows: usize,
     rows_max: usize,
     drawing: Rc<Drawing>,
@@ -71,7 +71,7 @@ impl Sink for DrawnSink<'_> {
         self.rows_max = self.drawing.begin_round(round);
         self.rows = 0;
         let mut writer = (self.make)(Box::new(self.drawing.writer()));
-        // The head has the number and the time.
+        // The head shows the number and the time of the round.
         writer.begin(columns, None)?;
         self.writer = Some(writer);
         Ok(())
@@ -79,7 +79,7 @@ impl Sink for DrawnSink<'_> {
 
     fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
         let Some(writer) = self.writer.as_mut().filter(|_| self.rows < self.rows_max) else {
-            // The terminal has got smaller meanwhile.
+            // The terminal has shrunk since the round began.
             self.drawing.leave_out(1);
             return Ok(Next::More);
         };
@@ -93,7 +93,7 @@ impl Sink for DrawnSink<'_> {
 
     fn end(&mut self, totals: &Accounting) -> Result<(), SinkError> {
         if let Some(mut writer) = self.writer.take() {
-            // What a table says of its columns comes after the rows, and must not be cut with them.
+            // A table's notes on its columns follow the rows, and must not be cut with them.
             writer.flush()?;
             self.drawing.end_rows();
             writer.end(totals)?;

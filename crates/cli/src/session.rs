@@ -1,7 +1,7 @@
-//! What every run needs: the host (live, recorded or replayed), the namespace, the interruption flag.
+//! The basis of every run: the host (live, recorded or replayed), the namespace, the interruption flag.
 //!
 //! A session lives on the main thread: entering a namespace moves that thread, so everything read through the session
-//! is read there, /proc/net included.
+//! is read there, including /proc/net.
 
 use crate::exit::Exit;
 use crate::pillar_cache::{PillarCache, PillarCaches};
@@ -19,7 +19,7 @@ use std::time::Duration;
 use sys::netns::Inside;
 use sys::{Errno, Host, Interrupt, NetnsTarget, SysError, TapeError, clock};
 
-/// What is said of namespaces that are there but cannot be entered by anything we may look at.
+/// The message about namespaces that exist but cannot be entered through any visible process.
 const HIDDEN: &str = "a network namespace was not read: its processes may not be looked into (needs CAP_SYS_PTRACE)";
 
 /// Searches of threads and descriptors take at most one part in `SEARCH_SHARE` of the time, and up to
@@ -30,41 +30,41 @@ const SEARCH_CREDIT_NS: u64 = 100_000_000;
 /// The message about descriptors that the search left out.
 const UNSEARCHED: &str = "open descriptors were not searched for network namespaces: too many on this host";
 
-/// What is said where `--all-netns` asks a recording for more than it has.
+/// The message if `--all-netns` needs more namespaces than the recording has.
 const ONE_NAMESPACE: &str = "the recording holds one network namespace, others are missing (`--all-netns` with \
                              `--record FILE` records all, and so does `netwren record FILE`)";
 
-/// What a session reads: a plain, owned description. A program may hold several, and hand each to a thread of its own,
-/// which opens the session; the session itself stays on that thread.
+/// Describes what a session reads, as plain owned data. A program may hold several, and hand each to a separate
+/// thread, which opens the session; the session then stays on that thread.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SessionTarget {
-    /// Network namespace by name, process or path; none: the caller's.
+    /// Network namespace by name, process or path; None for the caller's.
     pub(crate) netns: Option<String>,
-    /// True for every network namespace of the host.
+    /// True to read every network namespace of the host.
     pub(crate) all_netns: bool,
-    /// File that everything read is saved to.
+    /// File to save everything to that is read.
     pub(crate) record: Option<PathBuf>,
-    /// The largest size of that file in bytes; none: as large as it gets.
+    /// Maximum size of that file in bytes; None for no limit.
     pub(crate) size_max: Option<u64>,
-    /// File that is read instead of the kernel.
+    /// File to read instead of the kernel.
     pub(crate) replay: Option<PathBuf>,
-    /// True if names of hosts will be asked for.
+    /// True if host names will be resolved.
     pub(crate) resolve: bool,
-    /// How owners are found; none: the cheaper way.
+    /// The backend that finds owners; None for the cheaper one.
     pub(crate) owners_via: Option<host::OwnersBackend>,
     /// True if the request does not name containers, pods or units. Unknown ones are then not reported.
     pub(crate) is_silent_on_places: bool,
-    /// How long delays of packet sockets are measured; none: the usual time.
+    /// How long to measure the delays of packet sockets; None for the default time.
     pub(crate) sample: Option<Duration>,
 }
 
-/// Checked by the compiler: a thread can own a target.
+/// Compile-time check: a thread can own a target.
 const _: fn() = || {
     fn can_be_sent<T: Send + Sync + 'static>() {}
     can_be_sent::<SessionTarget>();
 };
 
-/// Namespaces that a thread has found, until the session goes over to them.
+/// Namespaces found by a thread, until the session takes them over.
 pub(crate) type FoundNamespaces = Arc<Mutex<Option<Namespaces>>>;
 
 /// An opened target.
@@ -72,36 +72,36 @@ pub(crate) struct Session {
     host: Host,
     netns_id: u64,
     all_netns: Option<RefCell<Rc<Namespaces>>>,
-    /// Namespaces as another thread found them later.
+    /// Namespaces found later by another thread.
     found: FoundNamespaces,
     /// See [`Session::take_others`].
     others: RefCell<Vec<u64>>,
     /// The time budget for searches of threads and descriptors.
     holder_searches: Budget,
-    /// What the namespaces were found from.
+    /// The state from which the namespaces were found.
     fingerprint: RefCell<Option<NetnsFingerprint>>,
-    /// The handlers of signals; the error where they could not be installed.
+    /// The signal handlers; the error if they could not be installed.
     interrupt: Result<Interrupt, SysError>,
-    /// Why a wait between rounds failed, see [`Session::wait_failure`].
+    /// The error of a failed wait between rounds, see [`Session::wait_failure`].
     wait_failed: RefCell<Option<SysError>>,
     resolver: Option<Resolver>,
     owners: OwnersReader,
     sample: Option<Duration>,
     is_silent_on_places: bool,
     troubles: Vec<String>,
-    /// True if all namespaces are wanted of a recording of one.
+    /// True if all namespaces are requested from a recording of a single one.
     lacks_namespaces: bool,
     /// See [`Session::keep_namespaces`].
     has_final_namespaces: Cell<bool>,
     caches: PillarCaches,
     run: Arc<RunState>,
     inside: RefCell<Option<Inside>>,
-    /// What is done at each turn of whoever waits or works.
+    /// Called on each turn while the run waits or works.
     each_turn: RefCell<Option<Box<dyn Fn()>>>,
 }
 
 impl Session {
-    /// Opens the tape, enters the namespace, catches signals.
+    /// Opens the recording, enters the namespace and installs signal handlers.
     pub(crate) fn open(target: SessionTarget) -> Result<Session, OpenError> {
         let host = match (&target.replay, &target.record) {
             (Some(file), _) => recording_file::replayed(file).map_err(OpenError::Tape)?,
@@ -116,7 +116,7 @@ impl Session {
         };
         let (mut resolver, mut troubles) = (None, Vec::new());
         if target.resolve {
-            // Before another namespace is entered: the name servers are those of the caller's.
+            // Must start before another namespace is entered, to use the caller's name servers.
             match Resolver::start(&host, &host::hosts::ResolverOptions::default()) {
                 Ok(started) => resolver = Some(started),
                 Err(error) => troubles.push(error.to_string()),
@@ -132,7 +132,8 @@ impl Session {
             }
         }
         let netns_id = host::netns::current(&host).map_err(OpenError::Host)?;
-        // Without the handlers Ctrl-C still ends the run, only less politely; nothing can wait, and a wait says so.
+        // Without the handlers Ctrl-C still ends the run, but abruptly; waiting is impossible, and a wait reports
+        // that.
         let interrupt = Interrupt::install();
         let all_are_there = !host.is_replay() || Namespaces::are_recorded(&host);
         let all = target.all_netns || (host.is_replay() && all_are_there);
@@ -162,11 +163,13 @@ impl Session {
         })
     }
 
-    /// Finds the namespaces that there are, if all are read. Once a round: they come and go. `listed` are those that
-    /// the kernel lists, if it was asked: processes and names do not lead to all of them.
+    /// Finds the current namespaces, if all are read. Called once per round, because they appear and disappear.
+    /// `listed` are the namespaces that the kernel lists, if it was used; processes and names do not lead to all of
+    /// them.
     pub(crate) fn find_namespaces(&self, listed: Option<Vec<u64>>, stats: &mut Accounting) {
         let Some(all_netns) = self.all_netns.as_ref().filter(|_| !self.has_final_namespaces.get()) else { return };
-        // The search looks at every process of the host: in later rounds most of what is not the sockets themselves.
+        // The search looks at every process of the host, which in later rounds costs most of the time not spent on
+        // sockets.
         let before = self.fingerprint.take();
         let fingerprint = listed.clone().and_then(|all| NetnsFingerprint::read(&self.host, all, before.as_ref()));
         let same =
@@ -198,8 +201,8 @@ impl Session {
         all_netns.replace(Rc::new(found));
     }
 
-    /// Searches for namespaces. The first search also looks at threads and descriptors; later searches do so only while
-    /// that takes a small part of the time.
+    /// Searches for namespaces. The first search also looks at threads and descriptors; later searches do so only
+    /// while that takes a small part of the time.
     fn search_namespaces(&self, listed: Option<&[u64]>) -> Result<Namespaces, HostError> {
         let before = self.namespaces().filter(|known| !known.list().is_empty());
         let begun_ns = clock::monotonic_ns();
@@ -212,30 +215,30 @@ impl Session {
         found
     }
 
-    /// From now on no namespaces are looked for: those that were found are all there are.
+    /// Stops searching for namespaces: the set found so far is final.
     pub(crate) fn keep_namespaces(&self) {
         self.has_final_namespaces.set(true);
     }
 
-    /// From now on the thread stays in the namespace that was entered, also when the session ends: it has no right to
-    /// go back.
+    /// Keeps the thread in the entered namespace, even when the session ends, because it lacks the privilege to
+    /// return.
     pub(crate) fn stay_inside(&self) {
         if let Some(inside) = self.inside.take() {
             inside.stay();
         }
     }
 
-    /// The namespaces that [`Session::find_namespaces`] found; none if only one is read.
+    /// The namespaces that [`Session::find_namespaces`] found; None if only one is read.
     pub(crate) fn namespaces(&self) -> Option<Rc<Namespaces>> {
         self.all_netns.as_ref().map(|all_netns| Rc::clone(&all_netns.borrow()))
     }
 
-    /// Where another thread puts namespaces that it finds.
+    /// The place where another thread puts namespaces that it finds.
     pub(crate) fn found(&self) -> FoundNamespaces {
         Arc::clone(&self.found)
     }
 
-    /// Goes over to the namespaces that another thread has found; true if there are others than before.
+    /// Takes over the namespaces found by another thread; returns true if they differ from the previous ones.
     pub(crate) fn take_found(&self) -> bool {
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (Some(found), Some(all_netns)) = (found, &self.all_netns) else { return false };
@@ -246,13 +249,12 @@ impl Session {
         true
     }
 
-    /// Inodes of namespaces that have gone since the last call, or are called otherwise: another one may have the
-    /// number.
+    /// Inodes of namespaces that were removed or renamed since the last call; a new namespace may reuse the inode.
     pub(crate) fn take_others(&self) -> Vec<u64> {
         self.others.take()
     }
 
-    /// The ways into the namespaces that are read: into those of `namespaces`, or the one that the session is in.
+    /// Targets for entering the namespaces to read: those of `namespaces`, or the session's own.
     pub(crate) fn ways<'n>(&self, namespaces: Option<&'n Namespaces>) -> Vec<NetnsTarget<'n>> {
         match namespaces {
             None => vec![NetnsTarget::here(self.netns_id)],
@@ -260,12 +262,12 @@ impl Session {
         }
     }
 
-    /// The host that is read.
+    /// The host to read.
     pub(crate) fn host(&self) -> &Host {
         &self.host
     }
 
-    /// The resolver of host names, if [`SessionTarget::resolve`] wanted it and a thread could be had.
+    /// The resolver of host names, if [`SessionTarget::resolve`] is set and its thread could be started.
     pub(crate) fn resolver(&self) -> Option<&Resolver> {
         self.resolver.as_ref()
     }
@@ -280,28 +282,28 @@ impl Session {
         self.is_silent_on_places
     }
 
-    /// Who reads owners, round by round.
+    /// The reader of owners, which keeps its state between rounds.
     pub(crate) fn owners(&self) -> &OwnersReader {
         &self.owners
     }
 
-    /// Inode of the network namespace that is read.
+    /// Inode of the session's network namespace.
     pub(crate) fn netns_id(&self) -> u64 {
         self.netns_id
     }
 
-    /// What a pillar keeps open from one reading to the next.
+    /// The resources that a pillar keeps open between readings.
     pub(crate) fn cache<C: PillarCache + Default>(&self) -> &C {
         self.caches.get()
     }
 
-    /// What `--cost` should say of the backends that were used.
+    /// The notes of `--cost` on the backends used.
     pub(crate) fn cost_notes(&self) -> Vec<String> {
         self.caches.cost_notes()
     }
 
-    /// Calls `each` inside every namespace that is read and can be entered; the sockets' source tells of the others.
-    /// In a replay nothing is entered.
+    /// Calls `each` inside every namespace of the session that can be entered; the socket source reports the others. A
+    /// replay enters no namespace.
     pub(crate) fn in_each_namespace(&self, each: &mut dyn FnMut(u64)) {
         let Some(namespaces) = self.namespaces() else { return each(self.netns_id) };
         for namespace in namespaces.list() {
@@ -311,8 +313,8 @@ impl Session {
         }
     }
 
-    /// Calls `visit` inside the namespace with this inode, if it is one of those that are read, or that another thread
-    /// has found meanwhile, and can be entered.
+    /// Calls `visit` inside the namespace with this inode, if it can be entered and either belongs to the session or
+    /// was found by another thread since then.
     pub(crate) fn in_namespace(&self, inode: u64, visit: &mut dyn FnMut()) {
         let Some(namespaces) = self.namespaces() else { return };
         let of = |namespaces: &Namespaces| namespaces.list().iter().find(|other| other.inode == inode).cloned();
@@ -323,7 +325,7 @@ impl Session {
         visit();
     }
 
-    /// Nanoseconds of a clock for intervals between rounds: one that does not jump; in a replay the recorded time.
+    /// Nanoseconds of a clock for intervals between rounds: one that does not jump, or in a replay the recorded time.
     pub(crate) fn steady_ns(&self) -> u64 {
         if !self.host.is_replay() {
             return sys::clock::monotonic_ns();
@@ -331,25 +333,26 @@ impl Session {
         self.host.now().since_1970_ns()
     }
 
-    /// What the threads of the run know of each other.
+    /// The state shared by the threads of the run.
     pub(crate) fn run(&self) -> &Arc<RunState> {
         &self.run
     }
 
-    /// True once Ctrl-C, a termination or a successor asked for the end.
+    /// True once Ctrl-C, a termination signal or a successor requested the end.
     pub(crate) fn interrupted(&self) -> bool {
         self.turn();
         sys::signal::end_on_quit();
         self.run.is_handing_over() || self.interrupt.as_ref().is_ok_and(|i| i.requested().is_some())
     }
 
-    /// True if Ctrl-C asked for the end of something less than the run, which goes on then.
+    /// True if Ctrl-C was pressed to end a part of the run, which then continues.
     pub(crate) fn take_interrupt(&self) -> bool {
         self.interrupt.as_ref().is_ok_and(|interrupt| interrupt.take_interrupt())
     }
 
-    /// From now on `turn` is called again and again while the run waits or works, for what stands on a terminal: in
-    /// [`Session::interrupted`], and in [`Session::sleep_until`] when the terminal has another size or comes back.
+    /// Calls `turn` repeatedly from now on while the run waits or works, to update a terminal: in
+    /// [`Session::interrupted`], and in [`Session::sleep_until`] after the terminal was resized or the process
+    /// continued.
     pub(crate) fn at_each_turn(&self, turn: Box<dyn Fn()>) {
         self.each_turn.replace(Some(turn));
     }
@@ -360,8 +363,8 @@ impl Session {
         }
     }
 
-    /// Sleeps until `deadline_ns` of the monotonic clock; false if the run shall end instead: the user wants it, or the
-    /// wait failed, which [`Session::wait_failure`] then tells and [`Session::finish`] notes.
+    /// Sleeps until `deadline_ns` of the monotonic clock. Returns false if the run must end instead: the user
+    /// requested it, or the wait failed, which [`Session::wait_failure`] then returns and [`Session::finish`] notes.
     pub(crate) fn sleep_until(&self, deadline_ns: u64) -> bool {
         let interrupt = match &self.interrupt {
             Ok(interrupt) => interrupt,
@@ -382,12 +385,12 @@ impl Session {
         false
     }
 
-    /// Why the last wait ended without its deadline and without the user's word, in a sentence.
+    /// A sentence on why the last wait ended before its deadline without a request by the user.
     pub(crate) fn wait_failure(&self) -> Option<String> {
         self.wait_failed.borrow().as_ref().map(|error| format!("ended early: {error}"))
     }
 
-    /// Closes a recording, and adds to the row counts what is wrong with the tape that was written or read.
+    /// Closes a recording, and adds errors of the recording written or read to `stats`.
     pub(crate) fn finish(&self, stats: &mut Accounting) {
         if self.lacks_namespaces {
             stats.unanswered = true;
@@ -401,30 +404,30 @@ impl Session {
             stats.incomplete = true;
             stats.add_reason(1, why);
         }
-        // Names that are missing are no reason for exit code 3: every row is there.
+        // Missing names do not cause exit code 3, because every row is there.
         let names = self.resolver.iter().flat_map(|resolver| resolver.report().lines());
         names.chain(self.troubles.iter().cloned()).for_each(|line| stats.add_reason(1, line));
     }
 }
 
-/// Why a session could not be opened.
+/// The reason why a session could not be opened.
 #[derive(Debug)]
 pub(crate) enum OpenError {
-    /// The recording.
+    /// The recording could not be opened.
     Tape(TapeError),
     /// The namespace was not found.
     Host(host::HostError),
     /// The namespace could not be entered.
     Enter {
-        /// As the user wrote it.
+        /// The name or path as the user wrote it.
         written: Box<str>,
-        /// The kernel's answer.
+        /// The kernel's error.
         error: SysError,
     },
 }
 
 impl OpenError {
-    /// The exit code of the native commands for it.
+    /// The native commands' exit code for it.
     pub(crate) fn exit(&self) -> Exit {
         Exit::Failed
     }
@@ -439,7 +442,7 @@ impl fmt::Display for OpenError {
                 write!(f, "cannot enter network namespace `{written}`: {error}")?;
                 match error.errno {
                     errno if errno.is_denied() => f.write_str(" (needs CAP_SYS_ADMIN)"),
-                    // setns(2): the file is of no namespace, or of one of another kind.
+                    // setns(2): the file does not refer to a namespace, or to one of another type.
                     Errno::INVAL => f.write_str(" (it is no network namespace)"),
                     _ => Ok(()),
                 }

@@ -1,4 +1,4 @@
-//! Standard output as `std::io::Write`, unbuffered: sinks keep the buffer.
+//! Standard output as `std::io::Write`, unbuffered because sinks have their own buffer.
 
 use std::io;
 use sys::out::{Out, OutError};
@@ -7,7 +7,7 @@ use sys::out::{Out, OutError};
 pub(crate) struct Stdout(Out);
 
 impl Stdout {
-    /// Standard output.
+    /// Makes a writer to standard output.
     pub(crate) fn new() -> Stdout {
         Stdout(Out::stdout())
     }

@@ -1,6 +1,6 @@
-//! Events on a terminal: the headings at once, and a line that says how long nothing has happened.
+//! Events on a terminal: shows headings at once, and a line with the time since the last event.
 //!
-//! Both stand below the rows and are erased before the next row; in a pipe there is neither.
+//! Both are below the rows and are erased before the next row; a pipe gets neither.
 
 use crate::flags::request::{Format, Request};
 use crate::session::Session;
@@ -13,19 +13,19 @@ use sys::term::{STDOUT, width};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// `sink` as it is, or with a line while it waits if standard output is a terminal that people read.
+/// Wraps `sink` with a waiting line if standard output is a terminal with a human-readable format.
 pub(crate) fn over(request: &Request, session: &Session, sink: Box<dyn Sink>) -> Box<dyn Sink> {
     let is_table = request.format == Format::Table && request.bundle.is_none() && request.replay.is_none();
     let can_erase = || std::env::var_os("TERM").is_some_and(|name| !name.is_empty() && name != "dumb");
     if !is_table || !can_erase() || !sys::term::is_terminal(STDOUT) {
         return sink;
     }
-    // Without it the first line after a stop would take a line of the shell's away.
+    // Otherwise the first line after a stop would erase a line of the shell.
     let _ = sys::signal::note_continuing();
     let line = Rc::new(RefCell::new(WaitingLine::default()));
     let turned = Rc::clone(&line);
     session.at_each_turn(Box::new(move || {
-        // A row that is being written is followed by the next turn.
+        // If a row is being written, the next turn updates the line.
         if let Ok(mut line) = turned.try_borrow_mut() {
             line.tell();
         }
@@ -33,7 +33,7 @@ pub(crate) fn over(request: &Request, session: &Session, sink: Box<dyn Sink>) ->
     Box::new(WaitingSink { sink, has_header: request.header, line })
 }
 
-/// A writer of events that shows how long it waits.
+/// A sink for events that shows how long it has been waiting.
 struct WaitingSink {
     sink: Box<dyn Sink>,
     has_header: bool,
@@ -74,18 +74,18 @@ impl Drop for WaitingSink {
     }
 }
 
-/// The line below the rows, and the headings above it as long as no row has brought them.
+/// The line below the rows, and the headings above it until the first row.
 #[derive(Default)]
 struct WaitingLine {
     is_open: bool,
     head: String,
     events: u64,
-    /// When the last event came, or the run began.
+    /// Time of the last event, or of the start.
     last_ns: u64,
-    /// What stands there; empty if nothing does.
+    /// The displayed line; empty if there is none.
     shown: String,
     shows_head: bool,
-    /// Stops that the process has gone on after when that was written.
+    /// The number of continuations after stops when the line was written.
     continuations: u64,
 }
 
@@ -94,14 +94,14 @@ impl WaitingLine {
         *self = WaitingLine { is_open: true, head, last_ns: monotonic_ns(), ..WaitingLine::default() };
     }
 
-    /// An event has come: its row stands in the line's place.
+    /// Counts an event, whose row replaces the line.
     fn count(&mut self) {
         self.erase();
         self.events += 1;
         self.last_ns = monotonic_ns();
     }
 
-    /// Shows how long nothing has happened, if that has changed.
+    /// Shows the time since the last event, if it has changed.
     fn tell(&mut self) {
         let waited_s = monotonic_ns().saturating_sub(self.last_ns) / SECOND_NS;
         if !self.is_open || self.events > 0 && waited_s == 0 {
@@ -122,13 +122,13 @@ impl WaitingLine {
             crop(self.head.as_bytes(), columns, &mut out, &mut 0);
             out.push(b'\n');
         }
-        // The last column stays free: the cursor would be in the next line.
+        // The last column stays free, because the cursor would wrap to the next line.
         crop(line.as_bytes(), columns.saturating_sub(1), &mut out, &mut 0);
         self.shown = line;
         put(&out);
     }
 
-    /// After a stop the shell's lines stand below ours: those stay where they are.
+    /// After a stop the shell's output is below the line, so it must not be erased.
     fn forget_after_stop(&mut self) {
         let continuations = sys::signal::continuations();
         if continuations != self.continuations {
@@ -148,7 +148,7 @@ impl WaitingLine {
         self.is_open = false;
     }
 
-    /// What erases what stands there.
+    /// The bytes that erase the displayed lines.
     fn erasing(&self) -> Vec<u8> {
         match (self.shown.is_empty(), self.shows_head) {
             (true, _) => Vec::new(),
@@ -158,7 +158,7 @@ impl WaitingLine {
     }
 }
 
-/// How long nothing has happened.
+/// The text with the time since the last event.
 fn words(events: u64, waited_s: u64) -> String {
     match events {
         0 => format!("listening, 0 events for {waited_s} s"),
@@ -167,7 +167,7 @@ fn words(events: u64, waited_s: u64) -> String {
     }
 }
 
-/// A terminal that takes nothing is told by the next row.
+/// If the terminal rejects the bytes, the next row will report it.
 fn put(bytes: &[u8]) {
     if !bytes.is_empty() {
         let _ = sys::Out::stdout().write_all(bytes);

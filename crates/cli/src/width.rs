@@ -1,17 +1,17 @@
-//! The width of what is written for people: that of the terminal, or what COLUMNS asks for.
+//! The width of human-readable output: the terminal's width, or the value of COLUMNS.
 
 use crate::fold::fold;
 use std::borrow::Cow;
 
-/// Width of texts where there is no terminal.
+/// Width of texts without a terminal.
 const TEXTS: usize = 80;
 
-/// Columns of the screen that the user asks for by the environment.
+/// The width that the user requests through COLUMNS.
 pub(crate) fn asked() -> Option<usize> {
     std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0)
 }
 
-/// Columns of the terminal that standard output is, or those that COLUMNS asks for; `None` if it is none.
+/// The width of standard output: of its terminal, or from COLUMNS; `None` if it is not a terminal.
 pub(crate) fn of_terminal() -> Option<usize> {
     behind(sys::term::STDOUT)
 }
@@ -21,7 +21,7 @@ pub(crate) fn of_texts() -> usize {
     of_terminal().unwrap_or(TEXTS)
 }
 
-/// Lines of a message, folded where standard error is a terminal.
+/// Lines of a message, folded if standard error is a terminal.
 pub(crate) fn folded_message(text: &str) -> Cow<'_, str> {
     match behind(sys::term::STDERR) {
         Some(width) => Cow::Owned(fold(text, width)),

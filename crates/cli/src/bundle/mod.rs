@@ -1,4 +1,4 @@
-//! The file of `support --bundle`: rows of any table go into it, and no name of the host.
+//! The file of `support --bundle`: contains rows of any table, but no names of the host.
 
 mod pseudonyms;
 
@@ -16,12 +16,12 @@ use sys::outfile::{self, Contents, Opening};
 pub(crate) struct BundleWriter {
     file: Arc<File>,
     pseudonyms: Pseudonyms,
-    /// The table whose rows come.
+    /// The table whose rows are written.
     table: &'static str,
 }
 
 impl BundleWriter {
-    /// A new file of its owner alone. One that is there already is never written to, nor is what a link leads to.
+    /// Creates a new file that only its owner can access. Fails if the file exists, and does not follow links.
     pub(crate) fn create(path: &Path) -> io::Result<BundleWriter> {
         let file = outfile::open(path, Opening::private(Contents::New))?;
         Ok(BundleWriter { file: Arc::new(file), pseudonyms: Pseudonyms::new(), table: "" })
@@ -38,18 +38,18 @@ impl BundleWriter {
         Box::new(HidingSink::new(json, self.table, self.pseudonyms.clone()))
     }
 
-    /// Writes a line that holds no name.
+    /// Writes a line that contains no names.
     pub(crate) fn line(&self, line: &str) -> io::Result<()> {
         (&*self.file).write_all(line.as_bytes())
     }
 
-    /// Waits until the file is on the disk.
+    /// Waits until the file is on disk.
     pub(crate) fn finish(&self) -> io::Result<()> {
         self.file.sync_all()
     }
 }
 
-/// The file for sinks, each of which owns its output.
+/// A handle of the file for sinks, each of which owns its output.
 struct FileWriter(Arc<File>);
 
 impl Write for FileWriter {

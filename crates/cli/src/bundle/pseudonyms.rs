@@ -1,14 +1,14 @@
-//! Rows without what would tell of which host they are: addresses and texts from outside become pseudonyms.
+//! Hides the host's identity in rows: addresses and texts from outside become pseudonyms.
 //!
-//! The kind of a cell decides, not its looks: an address, or a text that is not a word of ours, never leaves as it
-//! is, unless its field stands in [`KEPT`]. The same value has the same pseudonym in every table. The key that makes
-//! them is random and kept nowhere.
+//! The decision depends on the kind of a cell, not on its content: an address, or text that is not one of netwren's
+//! own words, is always replaced unless its field is in [`KEPT`]. A value has the same pseudonym in every table. The
+//! key that generates them is random and never stored.
 
 use record::{Accounting, Addr, Columns, Next, OwnedObject, OwnedValue, Round, Sink, SinkError, Value};
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
-/// Texts that are of the kernel or of netwren, by table and field: no host has them for itself.
+/// Fields with texts from the kernel or netwren, by table: they do not identify a host.
 const KEPT: &[(&str, &[&str])] = &[
     ("support", &["feature", "backend", "words", "remedy"]),
     ("home", &["kernel", "reason", "place", "meaning", "id"]),
@@ -16,7 +16,7 @@ const KEPT: &[(&str, &[&str])] = &[
     ("sockets", &["congestion", "ulp"]),
 ];
 
-/// First port of the kernel's usual range for clients: a port from here on tells the connection, not the service.
+/// First port of the kernel's default range for clients: ports from here on identify a connection, not a service.
 const CLIENT_PORT: u64 = 32_768;
 
 /// The pseudonyms of one bundle.
@@ -26,17 +26,17 @@ pub(super) struct Pseudonyms {
 }
 
 impl Pseudonyms {
-    /// Pseudonyms with a key of their own.
+    /// Makes pseudonyms with a new key.
     pub(super) fn new() -> Pseudonyms {
         Pseudonyms { key: RandomState::new() }
     }
 
-    /// A word that stands for some bytes.
+    /// The pseudonym for some bytes.
     fn word(&self, kind: &str, bytes: &[u8]) -> String {
         format!("{kind}-{:016x}", self.key.hash_one(bytes))
     }
 
-    /// An address; those that every host has stay.
+    /// The pseudonym for an address. Addresses common to all hosts stay.
     fn addr(&self, addr: Addr) -> OwnedValue {
         if addr.is_loopback() || addr.is_unspecified() {
             return Value::Addr(addr).into();
@@ -49,7 +49,7 @@ impl Pseudonyms {
         self.word(kind, addr.octets())
     }
 
-    /// The value that stands for `value`, which the field or member `name` has.
+    /// The replacement for `value` of the field or member `name`.
     fn of(&self, table: &str, name: &str, value: Value<'_>) -> OwnedValue {
         match value {
             Value::Bytes(text) | Value::FirstOf(text, _) if text.is_empty() || is_kept(table, name) => value.into(),
@@ -77,7 +77,7 @@ impl Pseudonyms {
                 object.for_each(&mut |name, value| members.push((name, self.of(table, name, value))));
                 OwnedValue::Object(members.into_iter().collect::<OwnedObject>())
             }
-            // Numbers, times and words of ours.
+            // Numbers, times and netwren's own words.
             Value::Null
             | Value::Bool(_)
             | Value::U64(_)
@@ -99,7 +99,7 @@ fn is_port(name: &str) -> bool {
     name.ends_with("port")
 }
 
-/// A sink before another one that lets no name and no address through.
+/// A sink that hides names and addresses before it passes rows on.
 pub(super) struct HidingSink<S> {
     inner: S,
     table: &'static str,
@@ -108,7 +108,7 @@ pub(super) struct HidingSink<S> {
 }
 
 impl<S: Sink> HidingSink<S> {
-    /// One for the rows of a table.
+    /// Makes a sink for the rows of a table.
     pub(super) fn new(inner: S, table: &'static str, pseudonyms: Pseudonyms) -> HidingSink<S> {
         HidingSink { inner, table, pseudonyms, names: Vec::new() }
     }
@@ -131,7 +131,7 @@ impl<S: Sink> Sink for HidingSink<S> {
     }
 
     fn end(&mut self, totals: &Accounting) -> Result<(), SinkError> {
-        // Reasons are sentences with names in them; that there are some stays.
+        // Reasons are sentences that contain names; only their existence is kept.
         self.inner.end(&Accounting { why: Vec::new(), ..totals.clone() })
     }
 }

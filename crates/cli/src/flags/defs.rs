@@ -1,44 +1,44 @@
-//! Every flag of the native commands, and every variable of the environment that netwren reads: one entry each.
+//! Every flag of the native commands, and every environment variable that netwren reads: one entry each.
 //!
-//! Parser, help, man page, completion and refusal come from this table. A flag has a [`Scope`], a command has one, too;
-//! the command takes the flag if the scopes meet.
+//! Parser, help, man page, completion and error messages use this table. Flags and commands have a [`Scope`]; a
+//! command takes a flag if their scopes intersect.
 
-/// What a command can do, one bit each; of a flag: which of them it belongs to.
+/// The features of a command, one bit each; for a flag, the features that it belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Scope(u64);
 
 impl Scope {
-    /// No command.
+    /// Matches no command.
     pub(crate) const NONE: Scope = Scope(0);
     /// The command writes rows.
     pub(crate) const ROWS: Scope = Scope(1).and(Scope::MATCHES);
-    /// Rows are what is looked for: `--exit-code` says whether there is one.
+    /// Rows are search results: `--exit-code` reports whether any matched.
     pub(crate) const MATCHES: Scope = Scope(1 << 41);
-    /// `--columns` chooses the columns.
+    /// `--columns` selects the columns.
     pub(crate) const COLUMNS: Scope = Scope(1 << 1);
     /// Rows can be sorted.
     pub(crate) const SORT: Scope = Scope(1 << 2);
     /// `--by` makes groups.
     pub(crate) const BY: Scope = Scope(1 << 3);
-    /// Groups have sums and the like.
+    /// Groups have sums and other aggregates.
     pub(crate) const FOLDS: Scope = Scope(1 << 4);
-    /// Rows have columns of their owner.
+    /// Rows have columns for their owner.
     pub(crate) const OWNERS: Scope = Scope(1 << 5);
-    /// Owners can be found by more than one interface.
+    /// Owners can be found via more than one interface.
     pub(crate) const OWNERS_VIA: Scope = Scope(1 << 6);
     /// Rows have addresses, which have host names.
     pub(crate) const NAMES: Scope = Scope(1 << 7);
-    /// Rows can be read again and again.
+    /// Rows can be read repeatedly.
     pub(crate) const WATCH: Scope = Scope(1 << 8);
     /// Connections can be followed.
     pub(crate) const FOLLOW: Scope = Scope(1 << 9);
-    /// Rows can be read into a recording, and from one.
+    /// Rows can be recorded and replayed.
     pub(crate) const PLACES: Scope = Scope(1 << 10);
-    /// Rows can be read by more than one kernel interface.
+    /// Rows can be read via more than one kernel interface.
     pub(crate) const VIA: Scope = Scope(1 << 11);
     /// `flows`.
     pub(crate) const FLOWS: Scope = Scope(1 << 12);
-    /// One of the kernel's tables of connection tracking.
+    /// One of the kernel's conntrack tables.
     pub(crate) const CT_TABLE: Scope = Scope(1 << 13);
     /// `nat stats`.
     pub(crate) const PER_CPU: Scope = Scope(1 << 14);
@@ -63,7 +63,7 @@ impl Scope {
     /// `log`.
     pub(crate) const LOG: Scope = Scope(1 << 24);
 
-    /// Rows of a stream, which can be shipped.
+    /// The command has a stream of rows, which can be shipped.
     pub(crate) const SHIP: Scope = Scope(1 << 25);
     /// Rows can be read from every namespace.
     pub(crate) const ALL_NETNS: Scope = Scope(1 << 27);
@@ -71,7 +71,7 @@ impl Scope {
     /// `log setup`.
     pub(crate) const LOG_RULE: Scope = Scope(1 << 26);
 
-    /// `log` itself, which can be a service.
+    /// `log` itself, which can run as a service.
     pub(crate) const LOG_SERVICE: Scope = Scope(1 << 30);
 
     /// `log top`.
@@ -83,7 +83,7 @@ impl Scope {
     /// `capture`.
     pub(crate) const CAPTURE: Scope = Scope(1 << 31);
 
-    /// Files of packets are written from others.
+    /// Packet files are written from other packet files.
     pub(crate) const COPIES: Scope = Scope(1 << 32);
 
     /// `capture cut`.
@@ -106,10 +106,10 @@ impl Scope {
     /// Rows have a user.
     pub(crate) const USERS: Scope = Scope(1 << 55);
 
-    /// `--for` ends rounds or a stream.
+    /// `--for` ends the rounds or the stream.
     pub(crate) const LASTS: Scope = Scope(1 << 56);
 
-    /// Every table: rows with columns, an order, groups, rounds, namespaces and recordings.
+    /// Features of every table: rows with columns, sorting, groups, rounds, namespaces and recordings.
     pub(crate) const TABLE: Scope = Scope::ROWS
         .and(Scope::COLUMNS)
         .and(Scope::SORT)
@@ -120,18 +120,18 @@ impl Scope {
         .and(Scope::PLACES)
         .and(Scope::ALL_NETNS)
         .and(Scope::LASTS);
-    /// A table whose rows have owners, by several interfaces.
+    /// A table whose rows have owners, found via several interfaces.
     pub(crate) const OWNED_TABLE: Scope = Scope::TABLE.and(Scope::OWNERS).and(Scope::OWNERS_VIA).and(Scope::VIA);
-    /// The table of what is acted on.
+    /// The table of the objects of an action.
     pub(crate) const ACTION: Scope =
         Scope::ROWS.and(Scope::COLUMNS).and(Scope::SORT).and(Scope::OWNERS).and(Scope::NAMES);
 
-    /// Both.
+    /// The union of two scopes.
     pub(crate) const fn and(self, other: Scope) -> Scope {
         Scope(self.0 | other.0)
     }
 
-    /// These without those of `other`.
+    /// The scope without the bits of `other`.
     pub(crate) const fn without(self, other: Scope) -> Scope {
         Scope(self.0 & !other.0)
     }
@@ -142,45 +142,45 @@ impl Scope {
     }
 }
 
-/// A flag and everything that is said about it. Two entries may have the same name if no command takes both.
+/// A flag and its description. Two entries may have the same name if no command takes both.
 pub(crate) struct Flag {
-    /// Long name without dashes; also its id.
+    /// Long name without dashes, which is also its id.
     pub(crate) long: &'static str,
     /// One-letter name.
     pub(crate) short: Option<char>,
-    /// What it takes.
+    /// The value that it takes.
     pub(crate) takes: Takes,
     /// The sentence of `--help` and the man page.
     pub(crate) help: &'static str,
-    /// Heading in `--help`; empty for the usual one.
+    /// Heading in `--help`; empty for the default heading.
     pub(crate) group: &'static str,
-    /// Which commands take it.
+    /// The commands that take it.
     pub(crate) scope: Scope,
-    /// The value that is meant where the flag is not given, and shown in the help; empty if there is none.
+    /// The default value, shown in the help; empty for no default.
     pub(crate) default: &'static str,
 }
 
 impl Flag {
-    /// The same flag with a value that is meant where it is not given.
+    /// The flag with a default value.
     const fn default(self, default: &'static str) -> Flag {
         Flag { default, ..self }
     }
 }
 
-/// What stands behind a flag.
+/// The value after a flag.
 #[derive(Clone, Copy)]
 pub(crate) enum Takes {
-    /// Nothing.
+    /// The flag takes no value.
     Nothing,
-    /// Nothing; how often it is given says how much of it is wanted.
+    /// The flag takes no value. It can be repeated, and the count matters.
     Counted,
-    /// A value of this name.
+    /// A value; the name is for the help.
     Value(&'static str),
-    /// A value of this name; the flag may be given several times.
+    /// A value; the flag can be repeated.
     Values(&'static str),
     /// The path of a file.
     File(&'static str),
-    /// A value of this name, or none: then this one is meant. Written `--flag=VALUE`.
+    /// An optional value, and its default when the flag is given alone. Written `--flag=VALUE`.
     Maybe(&'static str, &'static str),
     /// One of these words.
     Word(&'static [&'static str]),
@@ -193,15 +193,15 @@ impl Takes {
     }
 }
 
-/// A variable of the environment.
+/// An environment variable.
 pub struct Variable {
     /// Its name.
     pub name: &'static str,
-    /// What it changes, as in the man page; words between `*` are bold.
+    /// Its effect, as in the man page; words between `*` are bold.
     pub help: &'static str,
 }
 
-/// The variables that netwren reads, besides those of the tools whose faces it has.
+/// The variables that netwren reads, except for variables of the tools that its faces replace.
 pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "NETWREN_SS_LAYOUT",
@@ -235,7 +235,7 @@ const LOOKED_AT: &str = "What is looked at";
 const LISTENED_TO: &str = "What is listened to";
 const DONE: &str = "What is done";
 const SHIPPED: &str = "Where it is shipped";
-/// The heading that clap gives.
+/// clap's default heading.
 const OPTIONS: &str = "";
 
 const fn flag(
@@ -249,7 +249,7 @@ const fn flag(
     Flag { long, short, takes, help, group, scope, default: "" }
 }
 
-/// Every flag, in the order of the help.
+/// The flags in the order of the help.
 pub(crate) const FLAGS: &[Flag] = &[
     flag(
         Scope::ADVICE,
@@ -1305,8 +1305,8 @@ pub(crate) const FLAGS: &[Flag] = &[
 mod tests {
     use super::*;
 
-    /// Commands are looked for before it is known which one takes a flag, so each name takes a value everywhere or
-    /// nowhere. `-w` is that of tcpdump in `capture`: before a command it takes none.
+    /// The command is found before its flags are known, so each name must take a value in all commands or in none.
+    /// `-w` is tcpdump's in `capture`; before a command it takes no value.
     #[test]
     fn one_name_takes_a_value_everywhere_or_nowhere() {
         for flag in FLAGS {

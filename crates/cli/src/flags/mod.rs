@@ -1,5 +1,5 @@
-//! The command line of the native commands: [`defs`] is the one table of flags, [`parser`] makes clap's commands of it,
-//! [`request`] says what was asked of a table.
+//! The command line of the native commands: [`defs`] is the table of flags, [`parser`] makes clap commands from it,
+//! and [`request`] has the parsed request for a table.
 
 pub(crate) mod defs;
 pub(crate) mod near_command;

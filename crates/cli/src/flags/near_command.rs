@@ -1,10 +1,10 @@
-//! The command that the second word of a line is a slip of.
+//! Finds the command that the second word of a command line misspells.
 
 use super::parser::first_operand;
 use crate::command::{Command, Commands};
 use std::ffi::OsString;
 
-/// The command below `command` that the first of its words is a slip of: `evnts` of `nat`.
+/// The subcommand of `command` that its first operand misspells: `evnts` for `nat`.
 pub(crate) fn near_command(words: &[OsString], command: &Command, commands: Commands) -> Option<&'static str> {
     let word = words.get(first_operand(words)?)?.to_str()?;
     let mut below = commands.iter().filter(|other| other.is_below(command.name));

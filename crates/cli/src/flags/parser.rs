@@ -1,6 +1,6 @@
-//! clap commands made of the registry's entries and the flag table; words are found, parsed and refused here.
+//! Builds clap commands from the registry and the flag table; finds, parses and rejects words.
 //!
-//! Only the command that is named is built: the whole tree costs 0.2 ms at every start.
+//! A run builds only the command that it names: the whole tree would cost 0.2 ms at every start.
 
 use super::defs::{FLAGS, Flag, Scope, Takes};
 use crate::command::{Command, Commands, ParsedWords, Positional};
@@ -10,7 +10,7 @@ use clap::{Arg, ArgAction, value_parser};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-/// The whole tree: for man pages, completions and `netwren --help`.
+/// The whole tree, for man pages, completions and `netwren --help`.
 pub(crate) fn tree(commands: Commands) -> clap::Command {
     let root = clap::Command::new("netwren")
         .version(env!("CARGO_PKG_VERSION"))
@@ -30,12 +30,12 @@ pub(crate) fn tree(commands: Commands) -> clap::Command {
     with_below(root, "", commands)
 }
 
-/// The scope of `netwren` without a command, which is that of its home screen.
+/// The scope of `netwren` without a command, which is the home screen's.
 pub(crate) fn alone_scope(commands: Commands) -> Scope {
     commands.iter().map(|command| command.scope).find(|scope| scope.meets(Scope::HOME)).unwrap_or(Scope::HOME)
 }
 
-/// `clap` with the commands that are one word longer than `name`.
+/// Adds the subcommands of `name` to `clap`.
 fn with_below(clap: clap::Command, name: &str, commands: Commands) -> clap::Command {
     let mut below = commands.iter().filter(|command| command.is_below(name)).peekable();
     if below.peek().is_none() {
@@ -45,7 +45,7 @@ fn with_below(clap: clap::Command, name: &str, commands: Commands) -> clap::Comm
     if name.is_empty() { clap } else { clap.disable_help_subcommand(true) }
 }
 
-/// The command as a run needs it, without those below it.
+/// The command as required for a run, without subcommands.
 fn alone(command: &Command) -> clap::Command {
     let mut clap = clap::Command::new(command.word())
         .bin_name(format!("netwren {}", command.name))
@@ -59,7 +59,7 @@ fn alone(command: &Command) -> clap::Command {
     clap
 }
 
-/// What stands on the command line besides flags, as clap has it.
+/// The positional arguments in clap's form.
 fn positional(positional: Positional) -> Vec<Arg> {
     let file = |help| Arg::new("file").value_name("FILE").value_parser(value_parser!(PathBuf)).help(help);
     match positional {
@@ -86,7 +86,7 @@ fn of_scope(scope: Scope) -> impl Iterator<Item = &'static Flag> {
     FLAGS.iter().filter(move |flag| flag.scope.meets(scope))
 }
 
-/// A flag as clap has it.
+/// A flag in clap's form.
 fn arg(flag: &Flag) -> Arg {
     let mut arg = Arg::new(flag.long).long(flag.long).help(flag.help);
     if let Some(short) = flag.short {
@@ -112,7 +112,7 @@ fn arg(flag: &Flag) -> Arg {
     }
 }
 
-/// The place of the first word that is neither a flag nor a flag's value.
+/// The index of the first word that is neither a flag nor a flag's value.
 pub(crate) fn first_operand(words: &[OsString]) -> Option<usize> {
     let mut words = words.iter().enumerate();
     while let Some((place, word)) = words.next() {
@@ -130,16 +130,16 @@ pub(crate) fn first_operand(words: &[OsString]) -> Option<usize> {
     None
 }
 
-/// True if the flag or cluster of short flags in this word has its value in the next one.
+/// True if the flag or cluster of short flags in this word takes the next word as its value.
 fn takes_next_word(word: &str) -> bool {
-    // A letter may mean one thing here and another there (-w of `capture`): then the word behind it is no value.
+    // A letter may differ between commands (-w of `capture`); then it does not take the next word.
     let takes = |is: &dyn Fn(&Flag) -> bool| {
         let mut found = FLAGS.iter().filter(|flag| is(flag)).peekable();
         found.peek().is_some() && found.all(|flag| flag.takes.takes_next_word())
     };
     match word.strip_prefix("--") {
         Some(long) => takes(&|flag| flag.long == long),
-        // The first one that takes a value has the rest of the word, if there is one.
+        // The first flag that takes a value uses the rest of the word, if any.
         None => word
             .char_indices()
             .skip(1)
@@ -148,7 +148,7 @@ fn takes_next_word(word: &str) -> bool {
     }
 }
 
-/// Removes `-n` and `-nn`, with which users of other tools ask for numbers. netwren shows names only with `--resolve`.
+/// Removes `-n` and `-nn`, with which users of other tools request numbers. netwren shows names only with `--resolve`.
 /// `-n` before a number is a limit.
 pub(crate) fn without_numeric(words: Vec<OsString>, command: &Command) -> Vec<OsString> {
     if !command.scope.meets(Scope::ROWS) {
@@ -175,7 +175,8 @@ pub(crate) fn without_numeric(words: Vec<OsString>, command: &Command) -> Vec<Os
     kept
 }
 
-/// Takes the words of a command off the others, wherever flags stand; none if the first is no command's.
+/// Removes the words of a command from the others, in any position among the flags; None if the first operand is not a
+/// command.
 pub(crate) fn find(words: &mut Vec<OsString>, commands: Commands) -> Option<&'static Command> {
     let mut found: Option<&'static Command> = None;
     while let Some(place) = first_operand(words) {
@@ -190,15 +191,15 @@ pub(crate) fn find(words: &mut Vec<OsString>, commands: Commands) -> Option<&'st
     found
 }
 
-/// Parses the words of a command, then calls `read`. What either has against them is an error that knows what to
-/// print and where.
+/// Parses the words of a command, then calls `read`. Errors of either are returned in a form that can be printed as
+/// help or as a message.
 pub(crate) fn parse<T>(
     command: &'static Command,
     words: Vec<OsString>,
     commands: Commands,
     read: impl FnOnce(&ParsedWords<'_>) -> Result<T, String>,
 ) -> Result<T, clap::Error> {
-    // Only help tells of what stands below.
+    // Only help mentions subcommands.
     let helps = words.iter().any(|word| word == "-h" || word == "--help");
     let mut clap = alone(command);
     if helps || command.run.is_none() {
@@ -218,7 +219,8 @@ pub(crate) fn error(command: &Command, text: &str) -> clap::Error {
     alone(command).error(ErrorKind::ValueValidation, text)
 }
 
-/// `8MiB`, `64k`, `1000000`: a number of bytes. A unit is a power of 1024, whatever the rest of its name is.
+/// Parses `8MiB`, `64k`, `1000000` as a number of bytes. A unit is a power of 1024, regardless of the rest of its
+/// name.
 pub(crate) fn bytes(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let shift = match text.get(digits.len()..)? {

@@ -1,4 +1,4 @@
-//! A parsed command line, before any name in it is looked up.
+//! A parsed command line, before its names are resolved.
 
 use super::defs::Scope;
 #[cfg(test)]
@@ -13,30 +13,30 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Seconds of a period.
+/// Valid range of periods in seconds.
 pub(crate) const PERIODS_S: RangeInclusive<f64> = 0.01..=86_400.0;
 
-/// How rows are written.
+/// The output format of rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Format {
     /// Aligned on a terminal, tab-separated in a pipe.
     Table,
     /// Aligned everywhere, with exact values.
     Plain,
-    /// JSON, one object a line.
+    /// JSON, one object per line.
     Json,
     /// RFC 4180.
     Csv,
     /// Tab-separated values, exact even on a terminal.
     Tsv,
-    /// Log records in words (`log tail`).
+    /// Log records as sentences (`log tail`).
     LogTail,
     /// The home screen (`netwren` alone).
     Home,
 }
 
 impl Format {
-    /// True for tables that people read.
+    /// True for human-readable tables.
     pub(crate) fn is_table(self) -> bool {
         matches!(self, Format::Table | Format::Plain)
     }
@@ -45,18 +45,18 @@ impl Format {
 /// The columns that stay longest on a narrow terminal, see [`sinks::Room`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeptColumns {
-    /// Those that the user named.
+    /// Columns that the user named.
     pub(crate) named: Vec<&'static str>,
-    /// The others, the most important one first.
+    /// Other columns, the most important one first.
     pub(crate) keeps: Vec<&'static str>,
-    /// True if `--columns` names them.
+    /// True if `--columns` can name them.
     pub(crate) can_be_named: bool,
-    /// The words that show all columns; empty if none do.
+    /// The option that shows all columns; empty if none does.
     pub(crate) see_by: &'static str,
 }
 
 impl KeptColumns {
-    /// Those of a command's tables.
+    /// The columns for a command's tables.
     fn of(words: &ParsedWords<'_>, shown: &Shown) -> KeptColumns {
         let see_by = match words.takes("output") {
             false => "",
@@ -92,7 +92,7 @@ fn names_of(table: Schema, word: &str) -> Vec<&'static str> {
     fields.filter_map(|index| table.field(index)).map(|field| field.name).collect()
 }
 
-/// Which columns, and which rows.
+/// The selection of columns and rows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shown {
     /// The words of the filter, joined by blanks.
@@ -109,43 +109,43 @@ pub(crate) struct Shown {
     pub(crate) aggregates: [Option<String>; 3],
     /// `--sort`
     pub(crate) sort: Option<String>,
-    /// The order if `--sort` asks for none; its fields are not shown.
+    /// The default order without `--sort`; its fields are not shown.
     pub(crate) order: Option<&'static str>,
     /// `--limit`
     pub(crate) limit: Option<u64>,
 }
 
-/// Once, or again and again.
+/// Reads once or repeatedly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Repeat {
     /// One round.
     Once,
-    /// A round every so often.
+    /// A round after each interval.
     Every(Duration),
 }
 
-/// What the user asked of a table.
+/// The user's request for a table.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
-    /// Words of the command: `nat stats`.
+    /// Words of the command, such as `nat stats`.
     pub(crate) command: &'static str,
     /// The flags on the command line, quoted for the shell; `None` if they cannot be written on one line.
     pub(crate) flags: Option<String>,
-    /// Which columns and rows.
+    /// The selected columns and rows.
     pub(crate) shown: Shown,
-    /// Which columns stay on a narrow terminal.
+    /// The columns that stay on a narrow terminal.
     pub(crate) kept: KeptColumns,
     /// `-o`
     pub(crate) format: Format,
     /// True unless `-H`.
     pub(crate) header: bool,
-    /// `--color`: always, never, or as the terminal is.
+    /// `--color`: always, never, or None to decide by the terminal.
     pub(crate) color: Option<bool>,
     /// `--watch`
     pub(crate) repeat: Repeat,
     /// `--for`: when rounds or a stream end, on the monotonic clock.
     pub(crate) ends_ns: Option<u64>,
-    /// `--follow`: how often flows are summed up.
+    /// `--follow`: the interval at which flows are summed up.
     pub(crate) follow: Option<Duration>,
     /// `--no-hooks`
     pub(crate) no_hooks: bool,
@@ -161,7 +161,7 @@ pub(crate) struct Request {
     pub(crate) via: Option<record::Via>,
     /// `--owners-via`
     pub(crate) owners_via: Option<host::OwnersBackend>,
-    /// `--for` of `capture latency`: how long delays are measured.
+    /// `--for` of `capture latency`: the duration of the measurement.
     pub(crate) sample: Option<Duration>,
     /// `--record`
     pub(crate) record: Option<PathBuf>,
@@ -169,7 +169,7 @@ pub(crate) struct Request {
     pub(crate) replay: Option<PathBuf>,
     /// `--explain`
     pub(crate) explain: bool,
-    /// The bundle that rows go to in place of standard output (`support --bundle`).
+    /// The bundle that receives rows instead of standard output (`support --bundle`).
     pub(crate) bundle: Option<BundleWriter>,
     /// `--cost`
     pub(crate) cost: bool,
@@ -177,21 +177,21 @@ pub(crate) struct Request {
     pub(crate) stats: bool,
     /// `--exit-code`
     pub(crate) exit_code: bool,
-    /// ParsedWords for null in some columns of the command's rows.
+    /// Words shown for null in some columns of the command's rows.
     pub(crate) null_words: &'static [(&'static str, &'static str)],
-    /// Columns in place of the addresses, by protocol, see [`Command::columns_of_proto`](crate::command::Command).
+    /// Columns that replace the addresses, by protocol, see [`Command::columns_of_proto`](crate::command::Command).
     pub(crate) columns_of_proto: &'static [(&'static str, &'static [&'static str])],
-    /// Columns of groups that are shown by the second, too.
+    /// Columns of groups that are also shown per second.
     pub(crate) group_rates: &'static [GroupRate],
 }
 
 impl Request {
-    /// The request of a command's words; the error says what is wrong with them.
+    /// Makes a request from a command's words; the error describes invalid words.
     pub(crate) fn of(words: &ParsedWords<'_>) -> Result<Request, String> {
         Request::grouped_by(words, words.text("by"), &words.values("filter"))
     }
 
-    /// The same with the fields of groups and the words of the filter from elsewhere.
+    /// Like [`Request::of`], with the given group fields and filter words.
     pub(crate) fn grouped_by(words: &ParsedWords<'_>, by: Option<String>, filter: &[&str]) -> Result<Request, String> {
         let output = words.output().unwrap_or("table");
         let format = match output {
@@ -264,7 +264,7 @@ impl Request {
         Some(parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" "))
     }
 
-    /// What the request reads.
+    /// The session target of the request.
     pub(crate) fn target(&self) -> SessionTarget {
         SessionTarget {
             netns: self.netns.clone(),
@@ -339,10 +339,11 @@ impl Shown {
     }
 }
 
-/// A larger number behind `--watch` is rather a port.
+/// A larger number after `--watch` is more likely a port.
 const SECONDS_BEHIND_MAX: f64 = 60.0;
 
-/// The seconds of a flag, and the words of the filter. `--watch 2` is `--watch=2`: no filter begins with a number.
+/// The seconds of a flag, and the words of the filter. `--watch 2` means `--watch=2`, because no filter begins with a
+/// number.
 fn period<'f, 'w>(
     words: &ParsedWords<'_>,
     flag: &str,
@@ -358,7 +359,7 @@ fn period<'f, 'w>(
     }
 }
 
-/// Returns when `--for` ends the run. Fails for a table that is read once.
+/// When `--for` ends the run. Fails for a table that is read once.
 fn ends_ns(words: &ParsedWords<'_>, repeat: Option<Duration>, follow: Option<Duration>) -> Result<Option<u64>, String> {
     if !words.command.scope.meets(Scope::LASTS) {
         return Ok(None);
@@ -380,10 +381,10 @@ fn understood(command: &Command, follows: bool, filter: String) -> String {
     engine::filter::meant_surely(*table, &filter).unwrap_or(filter)
 }
 
-/// Flags that are short for a comparison in the filter.
+/// Flags that abbreviate a comparison in the filter.
 const SHORT_FILTERS: [&str; 4] = ["process", "pid", "container", "user"];
 
-/// The filter with what its short forms add: `--process nginx` is `process in ("nginx")`.
+/// Adds the short forms to the filter: `--process nginx` is `process in ("nginx")`.
 fn narrowed(mut filter: String, words: &ParsedWords<'_>) -> Result<String, String> {
     for field in SHORT_FILTERS {
         let Some(list) = words.list(field) else { continue };
@@ -398,7 +399,7 @@ fn narrowed(mut filter: String, words: &ParsedWords<'_>) -> Result<String, Strin
     Ok(filter)
 }
 
-/// A value as the filter has it: in quotes, a pid as the number that it is.
+/// A value in the filter's syntax: quoted text, or a number for a pid.
 fn short_value(field: &str, value: &str) -> Result<String, String> {
     if field == "pid" {
         let number: u32 =
@@ -413,7 +414,7 @@ fn short_value(field: &str, value: &str) -> Result<String, String> {
 
 #[cfg(test)]
 impl Request {
-    /// The request of a line of words behind a table that takes every flag of tables.
+    /// Makes a request from the words after a table command that takes all table flags.
     pub(crate) fn of_line(line: &str) -> Result<Request, clap::Error> {
         static TABLE: Command = Command {
             name: "sockets",

@@ -1,11 +1,11 @@
-//! The values of `--rotate-…`, which go with `--to` and with `--write`.
+//! Parses the values of `--rotate-…`, which are used with `--to` and with `--write`.
 
 use super::parser;
 use std::time::Duration;
 
-/// Flags of files that are moved away for new ones, or followed by others.
+/// Flags for rotated files and file series.
 pub(crate) const ROTATE_FLAGS: [&str; 4] = ["rotate-size", "rotate-age", "rotate-keep", "rotate-zstd"];
-/// Less would not hold a batch of messages.
+/// Smaller files would not hold a batch of messages.
 const ROTATE_MIN: u64 = 1 << 20;
 
 /// `--rotate-size`
@@ -14,7 +14,7 @@ pub(crate) fn rotate_size(text: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| format!("--rotate-size takes a size from 1MiB on, as 100MiB, not `{text}`"))
 }
 
-/// `--rotate-age`, so many seconds at least.
+/// `--rotate-age`, with a minimum in seconds.
 pub(crate) fn rotate_age(text: &str, least_s: u64) -> Result<Duration, String> {
     let least = if least_s < 60 { "1s" } else { "1m" };
     let age = age(text).filter(|age| age.as_secs() >= least_s);

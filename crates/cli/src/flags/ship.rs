@@ -1,4 +1,4 @@
-//! `--to` and the flags that go with it.
+//! Parses `--to` and its related flags.
 
 use super::parser;
 use super::rotation::{ROTATE_FLAGS, rotate_age, rotate_keep, rotate_size};
@@ -8,30 +8,30 @@ use export::{Address, Rate, Rotation, SyncWhen, Target, TlsFiles, WhenFull};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Bytes of memory for what waits for one receiver.
+/// Default memory for messages waiting for one receiver, in bytes.
 const QUEUE_MAX: u64 = 64 << 20;
-/// Less would not hold what the kernel sends at once.
+/// Less memory would not hold the messages that the kernel sends at once.
 const QUEUE_MIN: u64 = 4 << 20;
 
-/// Bytes on disk for what waits for one receiver.
+/// Default disk space for messages waiting for one receiver, in bytes.
 const SPOOL_MAX: u64 = 1 << 30;
-/// Less would be full in a moment.
+/// Less space would fill up immediately.
 const SPOOL_MIN: u64 = 16 << 20;
 
-/// Flags of receivers by TLS.
+/// Flags for receivers with TLS.
 const TLS_FLAGS: [&str; 3] = ["tls-ca", "tls-cert", "tls-key"];
 
-/// This program, whatever its file is called by now.
+/// This program, even if its file has been renamed.
 const PACKER: &str = "/proc/self/exe";
-/// Rotated files that are kept.
+/// Default number of rotated files to keep.
 const ROTATE_KEEP: u32 = 7;
 
-/// Where rows are shipped.
+/// The request to ship rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ShipRequest {
-    /// `--to`, each once.
+    /// `--to`, without duplicates.
     pub(crate) targets: Vec<Target>,
-    /// One for each target where an ulogd.conf names them, else none.
+    /// One per target if the targets come from an ulogd.conf, otherwise empty.
     pub(crate) tuning: Vec<UlogdTuning>,
     /// `--when-full`
     pub(crate) when_full: WhenFull,
@@ -47,11 +47,11 @@ pub(crate) struct ShipRequest {
     pub(crate) control: Option<PathBuf>,
     /// `--fold`, `--rate`, `--rate-by`
     pub(crate) repeats: RepeatRequest,
-    /// `--comment`: fields that targets of pcapng say of packets.
+    /// `--comment`: fields for packet comments in pcapng targets.
     pub(crate) comment: Option<String>,
 }
 
-/// Where rows wait on disk.
+/// The disk queue for rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SpoolRequest {
     /// `--spool`
@@ -87,7 +87,7 @@ impl SpoolRequest {
 }
 
 impl ShipRequest {
-    /// Outputs as an ulogd.conf names them.
+    /// Outputs from an ulogd.conf.
     pub(crate) fn tuned(outputs: Vec<(Target, UlogdTuning)>) -> ShipRequest {
         let (targets, tuning) = outputs.into_iter().unzip();
         ShipRequest {
@@ -104,7 +104,7 @@ impl ShipRequest {
         }
     }
 
-    /// What the words ask for; none without `--to`.
+    /// Parses the request from a command line; None without `--to`.
     pub(crate) fn of(words: &ParsedWords<'_>) -> Result<Option<ShipRequest>, String> {
         let mut targets: Vec<Target> = Vec::new();
         for text in words.values("to") {
@@ -146,9 +146,9 @@ impl ShipRequest {
     }
 }
 
-/// Windows of folding: less would fold nothing, more would hide what goes on.
+/// Valid folding windows in seconds: a shorter one would fold nothing, a longer one would hide current events.
 const FOLD_S: std::ops::RangeInclusive<u64> = 1..=3600;
-/// Records in a second, and at once.
+/// Maximum number of records per second, and of a burst.
 const RATE_MAX: u64 = 1_000_000;
 
 fn repeats(words: &ParsedWords<'_>, targets: &[Target]) -> Result<RepeatRequest, String> {
@@ -175,14 +175,14 @@ fn repeats(words: &ParsedWords<'_>, targets: &[Target]) -> Result<RepeatRequest,
     Ok(RepeatRequest { fold, rate })
 }
 
-/// Seconds, minutes or hours.
+/// Parses seconds, minutes or hours.
 fn seconds(text: &str) -> Option<u64> {
     let units = [('s', 1), ('m', 60), ('h', 3600)];
     let (digits, unit) = units.into_iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))?;
     digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// `100/s:500`; without a burst, what comes in one unit of time may come at once.
+/// Parses `100/s:500`. Without a burst, the records of one time unit may arrive at once.
 fn rate(text: &str) -> Option<Rate> {
     let (rate, burst) = text.split_once(':').map_or((text, None), |(rate, burst)| (rate, Some(burst)));
     let (records, unit) = rate.split_once('/')?;

@@ -1,4 +1,4 @@
-//! `netwren help filters`, `netwren help columns [TABLE]`: help that is no command's.
+//! `netwren help filters`, `netwren help columns [TABLE]`: help topics other than commands.
 
 use crate::command::Commands;
 use crate::exit::Exit;
@@ -7,10 +7,10 @@ use crate::output;
 use engine::nearest;
 use std::ffi::OsString;
 
-/// The filter language, with examples that are run by a test.
+/// The filter language, with examples that a test runs.
 pub(crate) const FILTERS: &str = include_str!("filters.txt");
 
-/// Shows the topic that the words behind `help` name; `None` if they name none.
+/// Shows the topic named by the words after `help`; `None` if it is unknown.
 pub(crate) fn run(words: &[OsString], commands: Commands) -> Option<Exit> {
     let words: Vec<&str> = words.iter().map(|word| word.to_str().unwrap_or_default()).collect();
     match words[..] {
@@ -21,7 +21,7 @@ pub(crate) fn run(words: &[OsString], commands: Commands) -> Option<Exit> {
     }
 }
 
-/// The tables, a line each.
+/// The tables, one per line.
 fn tables(commands: Commands) -> String {
     let mut text = String::from("Tables, each with fields for --columns, --by, --sort and filters:\n\n");
     for command in commands.iter().filter(|command| !command.tables.is_empty()) {
@@ -31,7 +31,7 @@ fn tables(commands: Commands) -> String {
     text
 }
 
-/// The fields of the table that a command shows.
+/// Prints the fields of a command's table.
 fn columns(name: &str, commands: Commands) -> Exit {
     let tables = || commands.iter().filter(|command| !command.tables.is_empty());
     let found = tables().find(|command| command.name == name).and_then(|command| command.tables.first());

@@ -1,5 +1,5 @@
-//! Asks the kernel for the entries of connections: a block of its answers for each batch of packets, which a recording
-//! holds as it came.
+//! Queries conntrack entries from the kernel: one block of answers per batch of packets, which a recording stores
+//! unchanged.
 
 use super::NetnsTuple;
 use super::wanted::{LookupBudget, Wanted};
@@ -12,34 +12,33 @@ use std::collections::HashSet;
 use std::rc::Rc;
 use sys::{Blocks, SysError, clock};
 
-/// Questions that are asked next, and what became of them. Shared with the blocks, which a recording reads in their
-/// place.
+/// The next questions and their results. Shared with the blocks, which a recording replaces.
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
     pub(super) wanted: Wanted,
-    /// Connections of the last batch that were not asked for: too many. Unknown in a replay.
+    /// Connections of the last batch that were not queried because there were too many. Unknown in a replay.
     pub(super) left_out: HashSet<NetnsTuple>,
-    /// Why the kernel did not answer.
+    /// The error if the kernel did not answer.
     pub(crate) trouble: Option<String>,
-    /// Namespaces of the sockets that are asked.
+    /// Namespaces that have a query socket.
     pub(crate) asked: HashSet<u64>,
-    /// Sockets of namespaces that were made meanwhile, and all namespaces that there are: others are no longer asked.
+    /// Sockets of newly found namespaces, and the set of all current namespaces: others are no longer queried.
     pub(crate) namespaces: Option<(Vec<EntryQueries>, HashSet<u64>)>,
 }
 
-/// The kernel's answers, a block for each batch.
+/// The kernel's answers, one block per batch.
 pub(crate) struct Asking {
     questions: Rc<RefCell<Questions>>,
-    /// One for each namespace.
+    /// One query socket per namespace.
     queries: Vec<EntryQueries>,
     budget: LookupBudget,
     block: Vec<u8>,
-    /// True if nothing is asked, for the kernel sends entries with records.
+    /// True if no questions are asked because the kernel sends entries with records.
     are_sent: bool,
 }
 
 impl Asking {
-    /// Asks `questions` with `queries`, one for each namespace. `are_sent`: nothing is asked, for the kernel sends
+    /// Asks `questions` with `queries`, one per namespace. With `are_sent` it asks nothing, because the kernel sends
     /// entries with records.
     pub(crate) fn new(questions: Rc<RefCell<Questions>>, queries: Vec<EntryQueries>, are_sent: bool) -> Asking {
         let budget = LookupBudget::new(clock::monotonic_ns());
@@ -48,12 +47,12 @@ impl Asking {
     }
 }
 
-/// The counts at the beginning of a block, in places of [`BatchHeader`].
+/// The counts at the start of a block, stored in fields of [`BatchHeader`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct AnswersHeader {
-    /// Connections that were not asked for: too many.
+    /// Number of connections that were not queried because there were too many.
     pub(crate) left_out: u64,
-    /// Questions that had no answer.
+    /// Number of questions without an answer.
     pub(crate) unanswered: u64,
     /// True if the kernel sends entries with records.
     pub(crate) are_sent: bool,
@@ -70,7 +69,7 @@ impl AnswersHeader {
         header.bytes()
     }
 
-    /// Reads it; counts are 0 where the block is too short.
+    /// Parses the header; counts are 0 if the block is too short.
     pub(crate) fn parse(block: &[u8]) -> AnswersHeader {
         let header = BatchHeader::parse(block).unwrap_or_default();
         let (left_out, unanswered) = (header.lost, header.alloc_failures);
@@ -104,8 +103,9 @@ impl Blocks for Asking {
     }
 }
 
-/// Asks for all of `asked` with the socket of each namespace. `block` becomes the answers, after room for their
-/// [`AnswersHeader`]. Returns how many questions had no answer, and why the kernel refused some.
+/// Asks for all tuples in `asked` with the socket of each namespace. Fills `block` with the answers, after room for
+/// their [`AnswersHeader`]. Returns the number of questions without an answer, and the kernel's reason for refusing
+/// some.
 pub(super) fn ask_all(
     queries: &mut [EntryQueries],
     asked: &[NetnsTuple],
@@ -128,9 +128,9 @@ pub(super) fn ask_all(
     (all_unanswered, trouble)
 }
 
-/// Asks for each tuple, and then for its inverse unless an entry with that is there already: an entry whose addresses
-/// are rewritten has a tuple of what a packet is before it is, and the inverse of what it is after. How many questions
-/// had no answer.
+/// Asks for each tuple, and then for its inverse unless an entry for it has been received: the tuples of an entry with
+/// NAT match a packet before translation, and their inverses match it afterwards. Returns the number of questions
+/// without an answer.
 fn ask_both_ways(queries: &mut EntryQueries, tuples: &[CtTuple], block: &mut Vec<u8>) -> Result<u64, SysError> {
     let counts = queries.ask(tuples, block)?;
     let mut unanswered = answered(counts)?;
@@ -153,13 +153,12 @@ fn answered(counts: QueryCounts) -> Result<u64, SysError> {
     }
 }
 
-/// The tuple as a packet has it: without a zone.
+/// The tuple without a zone, as packets have it.
 pub(super) fn plain(tuple: CtTuple) -> CtTuple {
     CtTuple { zone: None, ..tuple }
 }
 
-/// Hands each entry in a block of answers to `each`, with the time when it was received in ns since 1970; what makes no
-/// sense is skipped.
+/// Hands each entry in a block of answers to `each`, with its time of receipt in ns since 1970; skips malformed data.
 pub(super) fn each_entry(block: &[u8], each: &mut dyn FnMut(&Conntrack<'_>, u64)) {
     for frame in DatagramFrames::of(block).map_while(Result::ok) {
         let mut decoder = CtDecoder::new(frame.netns_id);

@@ -1,4 +1,4 @@
-//! Entries that the kernel has told, and which of them a packet belongs to.
+//! Entries received from the kernel, and the assignment of packets to them.
 
 use super::asking::{AnswersHeader, each_entry, plain};
 use super::{NetnsTuple, SeenPacket};
@@ -6,33 +6,34 @@ use foldhash::fast::RandomState;
 use record::rows::{Conntrack, CtDirection, CtState, CtStatus, CtTuple};
 use std::collections::HashMap;
 
-/// An entry that has seen an answer is not asked for again for so long, unless the packet begins a connection. Such an
-/// entry has a longer timeout, and ports are rarely given to another connection so soon.
+/// An entry with a reply is not queried again for this time, unless the packet begins a connection. Such an entry has
+/// a longer timeout, and ports are rarely reused so soon.
 const KNOWN_NS: u64 = 250_000_000;
-/// One that has seen none is not asked for again for so long by packets of the direction that began it, where the
-/// protocol has no states: the answer changes what is shown, and most often its packets are here, too.
+/// An entry without a reply is not queried again for this time by packets in the original direction, if the protocol
+/// has no states. A reply changes the displayed values, and most often its packets also arrive here.
 const UNANSWERED_NS: u64 = 20_000_000;
-/// Entries that are kept so; further ones are asked for with each batch.
+/// Maximum number of entries kept this way; further ones are queried in each batch.
 const KNOWN_MAX: usize = 16_384;
-/// The kernel notes an entry's start when its first packet has passed all rules: so much later than it came, at most.
+/// The kernel records an entry's start when its first packet has passed all rules, which is at most this long after
+/// its arrival.
 const CONFIRMED_NS: u64 = 10_000_000;
-/// Without a start an entry is believed to be the packet's for so long: the shortest timeout after which the kernel
-/// gives a closed connection's ports to another one (`nf_conntrack_tcp_timeout_close`).
+/// An entry without a start time is attributed to the packet for this time: the shortest timeout after which the
+/// kernel reuses the ports of a closed connection (`nf_conntrack_tcp_timeout_close`).
 const LATE_NS: u64 = 10_000_000_000;
 
-/// Hashed with a seed of the run, quickly: a packet is looked up some times.
+/// Uses a fast hash with a per-run seed, because each packet causes several lookups.
 type KnownTable = HashMap<NetnsTuple, KnownEntry, RandomState>;
 
 /// Entries by both of their tuples.
 #[derive(Default)]
 pub(super) struct KnownEntries {
     entries: KnownTable,
-    /// Entries whose two ends are rewritten, by what packets look like when one end is: no tuple of theirs, by which
-    /// the kernel could be asked.
+    /// Entries with NAT on both ends, by the tuple of packets after one translation. It is not a tuple of the entry,
+    /// so the kernel cannot be queried by it.
     between: KnownTable,
-    /// Questions that had no answer.
+    /// Number of questions without an answer.
     unanswered: u64,
-    /// When the newest answer came, and when what is old was forgotten, ns since 1970.
+    /// Time of the newest answer, and of the last removal of old entries, in ns since 1970.
     newest_ns: u64,
     swept_ns: u64,
 }
@@ -40,27 +41,27 @@ pub(super) struct KnownEntries {
 #[derive(Clone, Copy)]
 struct KnownEntry {
     entry: Conntrack<'static>,
-    /// When the kernel told it, ns since 1970.
+    /// Time of the kernel's answer, in ns since 1970.
     told_ns: u64,
 }
 
-/// Which entry a packet belongs to.
+/// The entry that a packet belongs to.
 pub(super) enum Match<'k> {
-    /// None that is known.
+    /// The packet has no known entry.
     None,
-    /// This one, in this direction.
+    /// The packet's entry and direction.
     Found { entry: &'k Conntrack<'static>, direction: CtDirection },
-    /// One of two.
+    /// One of two entries.
     Several,
-    /// One that began after the packet.
+    /// Only an entry that began after the packet.
     Reused,
-    /// It cannot be told after so long.
+    /// The answer came too long after the packet to be certain.
     Late,
 }
 
 impl KnownEntries {
-    /// True if the connection need not be asked for; else what was known of it is forgotten. `begins_anew`: the packet
-    /// may begin another one with these ports.
+    /// True if the connection need not be queried; otherwise forgets its known entries. `begins_anew`: the packet may
+    /// begin a new connection with these ports.
     pub(super) fn knows(&mut self, of: &NetnsTuple, now_ns: u64, begins_anew: bool) -> bool {
         let known = self.of_packet(of);
         let mut all = known.iter().flatten();
@@ -73,12 +74,12 @@ impl KnownEntries {
         false
     }
 
-    /// Takes what the kernel told of the connections of a batch, and forgets what it told long before.
+    /// Stores the kernel's answers for the connections of a batch, and removes old ones.
     pub(super) fn learn(&mut self, block: &[u8]) -> AnswersHeader {
         let mut now_ns = self.newest_ns;
         each_entry(block, &mut |_, told_ns| now_ns = now_ns.max(told_ns));
         self.newest_ns = now_ns;
-        // Not with each batch: it looks at all of them.
+        // This visits all entries, so it is not done in each batch.
         let is_due = now_ns.saturating_sub(self.swept_ns) >= KNOWN_NS / 8;
         for known in [&mut self.entries, &mut self.between] {
             if is_due {
@@ -104,12 +105,12 @@ impl KnownEntries {
         header
     }
 
-    /// Questions that had no answer so far.
+    /// Number of questions without an answer so far.
     pub(super) fn unanswered(&self) -> u64 {
         self.unanswered
     }
 
-    /// Which entry the packet belongs to.
+    /// Finds the entry of a packet.
     pub(super) fn find(&self, packet: &SeenPacket) -> Match<'_> {
         let of = &packet.of;
         let known = match self.of_packet(of) {
@@ -117,7 +118,7 @@ impl KnownEntries {
             [Some(known), _] | [_, Some(known)] => known,
             [None, None] => return Match::None,
         };
-        // It may as well be on its way between the two ends of another connection.
+        // The packet may also be between the two translations of another connection.
         if self.between.get(of).is_some_and(|other| other.entry.orig != known.entry.orig) {
             return Match::Several;
         }
@@ -131,15 +132,15 @@ impl KnownEntries {
         Match::Found { entry: &known.entry, direction }
     }
 
-    /// The entries that have the packet's tuple, and its inverse.
+    /// The entries for the packet's tuple, and for its inverse.
     fn of_packet(&self, of: &NetnsTuple) -> [Option<&KnownEntry>; 2] {
         let inverse = of.tuple.inverse().map(|tuple| NetnsTuple { tuple, ..*of });
         [self.entries.get(of), inverse.and_then(|inverse| self.entries.get(&inverse))]
     }
 }
 
-/// A packet of an entry that rewrites both ends, as it looks where its destination is rewritten and its source is
-/// not yet.
+/// The tuple of a packet of an entry with NAT on both ends, after the destination was translated and before the
+/// source.
 fn between(entry: &Conntrack<'_>) -> Option<CtTuple> {
     let (orig, reply) = (plain(entry.orig), plain(entry.reply));
     let tuple = CtTuple { dst: reply.src, dst_part: reply.src_part, ..orig };
@@ -147,20 +148,21 @@ fn between(entry: &Conntrack<'_>) -> Option<CtTuple> {
 }
 
 impl KnownEntry {
-    /// True if the entry has seen an answer, and TCP's is open: what is shown of it hardly changes any more.
+    /// True if the entry has seen a reply, and a TCP connection is established: its displayed values rarely change
+    /// after that.
     fn is_settled(&self) -> bool {
         const ESTABLISHED: u8 = 3;
         let is_open = !matches!(self.entry.state, Some(CtState::Tcp(state)) if state != ESTABLISHED);
         is_open && self.entry.status.is_some_and(|status| status.has(CtStatus::SEEN_REPLY))
     }
 
-    /// True if packets with the tuple need not be asked for again.
+    /// True if packets with the tuple need not be queried again.
     fn is_fresh(&self, now_ns: u64, of: &NetnsTuple) -> bool {
         let is_answer = || !self.is_settled() && !self.is_original(of);
         now_ns.saturating_sub(self.told_ns) < self.lasts_ns() && !is_answer()
     }
 
-    /// How long it is not asked for again.
+    /// The time during which it is not queried again.
     fn lasts_ns(&self) -> u64 {
         match self.entry.state {
             _ if self.is_settled() => KNOWN_NS,
@@ -169,14 +171,13 @@ impl KnownEntry {
         }
     }
 
-    /// True of packets that go as the first one went: as they came, or as they are when their addresses have been
-    /// rewritten.
+    /// True for packets in the original direction, before or after their addresses are translated.
     fn is_original(&self, of: &NetnsTuple) -> bool {
         let [orig, reply] = [self.entry.orig, self.entry.reply].map(plain);
         of.tuple == orig || of.tuple != reply && of.tuple.inverse() == Some(reply)
     }
 
-    /// Both tuples, by which it is found.
+    /// The two tuples that it is stored under.
     fn tuples(&self) -> [NetnsTuple; 2] {
         let netns_id = self.entry.netns_id;
         [self.entry.orig, self.entry.reply].map(|tuple| NetnsTuple { netns_id, tuple: plain(tuple) })
@@ -201,7 +202,7 @@ mod tests {
         CtTuple { src: addr(src.0), dst: addr(dst.0), proto: ip_proto::UDP, src_part, dst_part, zone: None }
     }
 
-    /// A block of answers, told at `told_ns` in namespace 1.
+    /// A block of answers received at `told_ns`, in namespace 1.
     fn told(told_ns: u64, entries: &[(CtTuple, CtTuple, u32, Option<u64>)]) -> Vec<u8> {
         let mut block = BatchHeader::default().bytes().to_vec();
         assert_eq!(block.len(), BATCH_HEADER);
@@ -238,7 +239,7 @@ mod tests {
         direction
     }
 
-    /// A connection is found by what its packets look like before and after their addresses are rewritten.
+    /// Packets of a connection are assigned to it before and after NAT.
     #[test]
     fn each_of_four_tuples_has_its_direction() {
         let (client, published, backend, outside) = ((1, 4000), (2, 53), (9, 5353), (7, 1024));
@@ -263,7 +264,7 @@ mod tests {
         }
     }
 
-    /// What one connection looks like after its destination was rewritten, another one looks like before.
+    /// A tuple that one connection has after destination NAT, and another one before it, is ambiguous.
     #[test]
     fn of_two_connections_none_is_shown() {
         let (client, published, backend) = ((1, 4000), (2, 53), (9, 53));
@@ -275,7 +276,7 @@ mod tests {
         assert_eq!(direction(find(&known, tuple(client, published), S)), CtDirection::Original);
     }
 
-    /// The same where the other one rewrites both ends, and the packet is between them.
+    /// The same ambiguity with NAT on both ends of the other connection, for a packet between the two translations.
     #[test]
     fn a_packet_between_two_ends_may_be_of_either() {
         let (client, published, backend) = ((1, 4000), (2, 8081), (9, 53));
@@ -307,8 +308,7 @@ mod tests {
         assert!(matches!(find(&known, orig, 11 * S), Match::Found { .. }));
     }
 
-    /// What is known is asked for again when it is old, or may be another connection's; then the old answer is
-    /// forgotten.
+    /// An entry is queried again when it is old or may belong to another connection, and the old answer is forgotten.
     #[test]
     fn what_is_known_gets_old() {
         let (orig, reply) = (tuple((1, 1), (2, 2)), tuple((2, 2), (1, 1)));

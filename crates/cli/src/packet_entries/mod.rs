@@ -1,8 +1,8 @@
-//! The entry of connection tracking that each packet belongs to, for packets that rules log and for captured ones.
+//! Assigns a conntrack entry to each packet, for logged and for captured packets.
 //!
-//! The connections of a batch of packets are asked for together, before the first of them is handed out
-//! (docs/adr/0024): `known` decides which entry is a packet's, `asking` asks the kernel, `remote` has another process
-//! ask it, `wanted` bounds the questions, `restarts` keeps ports apart that get another connection within a batch.
+//! The connections of a batch of packets are queried together, before the first of them is handed out (docs/adr/0024):
+//! `known` decides which entry belongs to a packet, `asking` queries the kernel, `remote` lets another process query
+//! it, `wanted` limits the questions, and `restarts` separates connections that reuse ports within a batch.
 //!
 //! Start reading at [`EntryLookups`].
 
@@ -28,7 +28,7 @@ use std::hash::Hash;
 use std::rc::Rc;
 use sys::Blocks;
 
-/// Namespaces that are asked in; those beyond have no entries, which is said.
+/// Maximum number of namespaces with a query socket; packets of others have no entries, which is reported.
 const NETNS_MAX: usize = 1024;
 
 /// A tuple in its network namespace.
@@ -38,22 +38,22 @@ pub(crate) struct NetnsTuple {
     pub(crate) tuple: CtTuple,
 }
 
-/// What the entry of a packet is found by.
+/// The values that identify the entry of a packet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SeenPacket {
     of: NetnsTuple,
     /// True if it is an ICMP error about the connection.
     is_error: bool,
-    /// When it came, ns since 1970.
+    /// Time of arrival, in ns since 1970.
     time_ns: u64,
-    /// Packets of one path come in their order: a log group, an interface.
+    /// The path of the packet, a log group or an interface: packets of one path arrive in order.
     path: u32,
-    /// True if its ports may be another connection's from now on.
+    /// True if its ports may belong to a new connection from now on.
     begins_anew: bool,
 }
 
 impl SeenPacket {
-    /// `None` for a packet that no entry can be found by.
+    /// `None` for a packet that cannot have an entry.
     pub(crate) fn of(netns_id: u64, packet: &PacketHeaders<'_>, time_ns: u64, path: u32) -> Option<SeenPacket> {
         let found = packet_tuple(packet)?;
         Some(SeenPacket {
@@ -66,29 +66,29 @@ impl SeenPacket {
     }
 }
 
-/// Packets whose entry is not told, by reason.
+/// Number of packets without an entry, by reason.
 #[derive(Default)]
 struct UnknownCounts {
-    /// No entry has the packet's tuple.
+    /// The packet's tuple has no entry.
     missing: u64,
-    /// Two entries have it.
+    /// Two entries match.
     several: u64,
-    /// The entry is younger than the packet.
+    /// The entry began after the packet.
     reused: u64,
-    /// The packet was looked at too long after it came.
+    /// The packet was processed too long after its arrival.
     late: u64,
-    /// Too many connections at once.
+    /// Too many connections were queried at once.
     left_out: u64,
-    /// Nothing can be asked.
+    /// The kernel cannot be queried.
     unasked: u64,
     trouble: Option<String>,
 }
 
-/// Sentences about packets without their entry, in the words of a command.
+/// Messages about packets without their entry, in the words of a command.
 pub(crate) struct UnknownWords {
-    /// Before the reason why nothing can be looked up.
+    /// The text before the reason why lookups are impossible.
     pub(crate) unknown: &'static str,
-    /// Where nothing is amiss.
+    /// The text for expected cases without an entry.
     pub(crate) missing: &'static str,
     pub(crate) several: &'static str,
     pub(crate) reused: &'static str,
@@ -99,7 +99,7 @@ pub(crate) struct UnknownWords {
 /// Looks up the entries of packets, a batch at a time.
 pub(crate) struct EntryLookups<'s> {
     questions: Rc<RefCell<Questions>>,
-    /// `None` if nothing can be asked.
+    /// `None` if no queries are possible.
     answers: RefCell<Option<Box<dyn Blocks + 's>>>,
     known: RefCell<KnownEntries>,
     restarts: RefCell<Restarts>,
@@ -107,7 +107,7 @@ pub(crate) struct EntryLookups<'s> {
 }
 
 impl<'s> EntryLookups<'s> {
-    /// `answers` answers `questions`, a block for each batch; `trouble` is why not all of it can be asked.
+    /// `answers` answers `questions`, one block per batch; `trouble` is the reason why some queries are impossible.
     pub(crate) fn new(
         questions: Rc<RefCell<Questions>>,
         answers: Option<Box<dyn Blocks + 's>>,
@@ -123,9 +123,9 @@ impl<'s> EntryLookups<'s> {
         }
     }
 
-    /// Notes a packet of the next batch, whose connection is asked for unless it is known. True if it is known: then
-    /// the packet need not wait for the others. `now_ns`: since 1970. Connections that cannot all be asked for are
-    /// shared equally between `sharer`s.
+    /// Notes a packet of the next batch, and requests its connection unless it is known. Returns true if it is known;
+    /// the packet then need not wait for the others. `now_ns` is since 1970. If not all connections can be queried,
+    /// the capacity is shared equally between the values of `sharer`.
     pub(crate) fn note(&self, packet: &SeenPacket, now_ns: u64, sharer: &impl Hash) -> bool {
         self.restarts.borrow_mut().note(packet);
         let is_known = self.known.borrow_mut().knows(&packet.of, now_ns, packet.begins_anew);
@@ -135,7 +135,7 @@ impl<'s> EntryLookups<'s> {
         is_known
     }
 
-    /// Asks for what was noted: the batch is handed out next. `None` if nothing can be asked.
+    /// Queries the noted connections, before the batch is handed out. `None` if no queries are possible.
     pub(crate) fn ask(&self) -> Option<AnswersHeader> {
         self.restarts.borrow_mut().end_batch();
         let mut answers = self.answers.borrow_mut();
@@ -149,7 +149,7 @@ impl<'s> EntryLookups<'s> {
         }
     }
 
-    /// The entry of a packet that was noted.
+    /// Finds the entry of a noted packet.
     pub(crate) fn find(&self, packet: &SeenPacket) -> Option<PacketEntry<'static>> {
         let mut counts = self.counts.borrow_mut();
         if self.restarts.borrow_mut().is_before(packet) {
@@ -172,7 +172,7 @@ impl<'s> EntryLookups<'s> {
         None
     }
 
-    /// The session knows of other namespaces than before: from now on it is these that are asked.
+    /// Switches to the session's current namespaces, if they have changed.
     pub(crate) fn find_namespaces(&self, session: &Session) {
         let Some(found) = session.namespaces() else { return };
         let mut questions = self.questions.borrow_mut();
@@ -195,7 +195,7 @@ impl<'s> EntryLookups<'s> {
         *namespaces = Some((opened, alive));
     }
 
-    /// Says of how many packets the entry is not told, and why.
+    /// Reports the number of packets without an entry, and the reasons.
     pub(crate) fn tell(&self, words: &UnknownWords, stats: &mut Accounting) {
         let counts = self.counts.borrow();
         let trouble = self.questions.borrow().trouble.clone().or_else(|| counts.trouble.clone());
@@ -222,7 +222,7 @@ impl<'s> EntryLookups<'s> {
     }
 }
 
-/// A socket in each namespace that is read.
+/// Opens a query socket in each namespace of the session.
 pub(crate) fn open_queries(session: &Session, trouble: &mut Option<String>) -> Vec<EntryQueries> {
     let mut queries = Vec::new();
     let chosen = session.namespaces().map(|all| all.choose(NETNS_MAX, session.netns_id()));

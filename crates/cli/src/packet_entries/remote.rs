@@ -1,7 +1,7 @@
-//! Questions for entries that another process asks the kernel: this one has given up the right to.
+//! Queries entries through another process, because this one has dropped the privilege.
 //!
-//! The asking process gets tuples of fixed size and answers with a block, as [`super::Asking`] makes it, and with why
-//! something could not be asked. Numbers are in the byte order of the host, which is that of both.
+//! The querying process gets tuples of fixed size and answers with a block in the form of [`super::Asking`], and with
+//! the reason for failed queries. Numbers are in the host's byte order, which both processes share.
 
 use super::NetnsTuple;
 use super::asking::{AnswersHeader, Questions, ask_all};
@@ -15,27 +15,27 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use sys::{Blocks, Errno, SysError, clock};
 
-/// Bytes of a tuple: its namespace, family, protocol, two parts, two addresses.
+/// Size of a tuple in bytes: its namespace, family, protocol, two parts, two addresses.
 const TUPLE_BYTES: usize = 8 + 1 + 1 + 2 + 2 + 16 + 16;
-/// No block of answers is longer: an answer has some 400 bytes.
+/// Maximum size of a block of answers; an answer has some 400 bytes.
 const BLOCK_BYTES_MAX: usize = 64 << 20;
-/// No reason is longer.
+/// Maximum length of a reason.
 const TROUBLE_BYTES_MAX: usize = 4096;
 const V4: u8 = 4;
 const V6: u8 = 6;
 
-/// Asks the process at the other end of a socket.
+/// Queries the process at the other end of a socket.
 pub(crate) struct RemoteAnswers {
     questions: Rc<RefCell<Questions>>,
     stream: UnixStream,
     budget: LookupBudget,
-    /// What is sent.
+    /// Buffer for the request.
     request: Vec<u8>,
     block: Vec<u8>,
 }
 
 impl RemoteAnswers {
-    /// `stream` leads to [`answer_all`] and has timeouts.
+    /// `stream` is connected to [`answer_all`] and has timeouts.
     pub(crate) fn new(questions: Rc<RefCell<Questions>>, stream: UnixStream) -> RemoteAnswers {
         let budget = LookupBudget::new(clock::monotonic_ns());
         RemoteAnswers { questions, stream, budget, request: Vec::new(), block: Vec::new() }
@@ -69,7 +69,7 @@ impl Blocks for RemoteAnswers {
     }
 }
 
-/// Receives an answer: its block, and why something could not be asked.
+/// Receives an answer: its block, and the reason for failed queries.
 pub(crate) fn receive(stream: &mut UnixStream, block: &mut Vec<u8>) -> io::Result<String> {
     let mut lengths = [[0; 4]; 2];
     stream.read_exact(lengths.as_flattened_mut())?;
@@ -93,8 +93,8 @@ pub(crate) fn send(stream: &mut UnixStream, block: &[u8], trouble: &str) -> io::
     stream.write_all(&[lengths.as_flattened(), block, trouble].concat())
 }
 
-/// Answers what comes from the other end until that is closed, with one socket for each namespace. Returns at a request
-/// that makes no sense.
+/// Answers requests from the other end until it closes, with one query socket per namespace. Returns at an invalid
+/// request.
 pub(crate) fn answer_all(stream: &mut UnixStream, queries: &mut [EntryQueries]) -> io::Result<()> {
     let (mut tuples, mut block) = (Vec::new(), Vec::new());
     loop {
@@ -128,7 +128,7 @@ fn put_tuple(of: &NetnsTuple, out: &mut Vec<u8>) {
     }
 }
 
-/// `None` for bytes that are none.
+/// Parses a tuple; `None` for invalid bytes.
 fn tuple(bytes: &[u8]) -> Option<NetnsTuple> {
     let (netns_id, rest) = bytes.split_first_chunk::<8>()?;
     let ([family, proto], rest) = rest.split_first_chunk::<2>()?;
@@ -176,7 +176,8 @@ mod tests {
         }
     }
 
-    /// What could not be asked comes with the answer; a process that has gone is an error, not an empty answer.
+    /// Reasons for failed queries arrive with the answer; a process that has ended causes an error, not an empty
+    /// answer.
     #[test]
     fn answers_and_reasons_come_through() {
         let (ours, mut other) = UnixStream::pair().unwrap();

@@ -1,20 +1,20 @@
-//! Ports that get another connection within a batch: what is asked afterwards is the view of the last one, which is not
-//! that of the packets before.
+//! Detects port reuse within a batch: later queries return the last connection, which is not the connection of earlier
+//! packets.
 
 use super::{NetnsTuple, SeenPacket};
 use foldhash::fast::RandomState;
 use record::rows::{CtTuple, PacketHeaders, Transport, ip_proto};
 use std::collections::HashSet;
 
-/// Ends of a connection, whichever way the packet goes, where packets come in their order.
+/// The ends of a connection in either direction, on a path with ordered packets.
 type PathTuple = (u32, NetnsTuple);
 
-/// TCP's connections of a batch that begin after packets with the same ends.
+/// TCP connections of a batch that begin after packets with the same ends.
 #[derive(Debug, Default)]
 pub(super) struct Restarts {
-    /// Ends of packets that begin no connection, as the batch is looked at.
+    /// Ends of packets that do not begin a connection, collected while the batch is scanned.
     seen: HashSet<PathTuple, RandomState>,
-    /// The ends whose connection begins later in the batch.
+    /// Ends whose new connection begins later in the batch.
     ahead: HashSet<PathTuple, RandomState>,
 }
 
@@ -32,12 +32,12 @@ impl Restarts {
         }
     }
 
-    /// The batch has been looked at; its packets are handed out next.
+    /// Ends the scan of the batch; its packets are handed out next.
     pub(super) fn end_batch(&mut self) {
         self.seen.clear();
     }
 
-    /// True if the packet comes before the one that begins the connection which is known.
+    /// True if the packet comes before the one that begins the queried connection.
     pub(super) fn is_before(&mut self, packet: &SeenPacket) -> bool {
         if self.ahead.is_empty() || packet.of.tuple.proto != ip_proto::TCP {
             return false;
@@ -59,7 +59,7 @@ fn ends(packet: &SeenPacket) -> PathTuple {
     (packet.path, NetnsTuple { tuple: if is_sorted { tuple } else { inverse }, ..packet.of })
 }
 
-/// True of a packet after which its ports may be another connection's: TCP's SYN.
+/// True for a packet after which its ports may belong to a new connection: a TCP SYN.
 pub(super) fn begins_anew(packet: &PacketHeaders<'_>) -> bool {
     const SYN: u8 = 2;
     const ACK: u8 = 16;

@@ -1,31 +1,31 @@
-//! The connections of a batch of packets that are to be asked for: each once, and no more than the time allows, fairly
-//! shared between the rules that log, or the interfaces that are captured (docs/adr/0024).
+//! The connections of a batch of packets to query: without duplicates, and within a time limit that is shared fairly
+//! between the logging rules or the captured interfaces (docs/adr/0024).
 
 use super::NetnsTuple;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Connections that may be asked for in a second, by one or two questions of some 4 µs: up to two fifths of a core.
+/// Maximum connections queried per second, with one or two questions of about 4 µs each: up to two fifths of a core.
 const LOOKUPS_PER_S: u64 = 50_000;
-/// Connections that may be asked for at once after a pause.
+/// Maximum connections queried at once after a pause.
 pub(super) const LOOKUPS_AT_ONCE: u64 = 8192;
 
 /// The connections of a batch.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
     known: HashSet<NetnsTuple>,
-    /// Each with how many its sharer wanted before.
+    /// Each connection, with the number that its sharer requested before it.
     list: Vec<(u32, NetnsTuple)>,
     by_sharer: HashMap<u64, u32>,
 }
 
 impl Wanted {
-    /// Adds a connection; `sharer` is the rule or interface whose packet asks for it.
+    /// Adds a connection; `sharer` is the rule or interface of the packet.
     pub(super) fn add(&mut self, of: NetnsTuple, sharer: &impl Hash) {
         if !self.known.insert(of) {
             return;
         }
-        // Two rules that share a number share their part.
+        // Two rules whose hashes collide share their part.
         let mut number = DefaultHasher::new();
         sharer.hash(&mut number);
         let count = self.by_sharer.entry(number.finish()).or_default();
@@ -33,13 +33,12 @@ impl Wanted {
         *count += 1;
     }
 
-    /// How many there are.
+    /// The number of connections.
     pub(super) fn len(&self) -> u64 {
         self.list.len() as u64
     }
 
-    /// Hands out at most `most` of them, and then the others: of each sharer the first ones, as many of one as of
-    /// another.
+    /// Returns at most `most` connections, and then the rest: the first ones of each sharer, in equal numbers.
     pub(super) fn take(&mut self, most: usize) -> (Vec<NetnsTuple>, Vec<NetnsTuple>) {
         self.known.clear();
         self.by_sharer.clear();
@@ -52,11 +51,11 @@ impl Wanted {
     }
 }
 
-/// How many connections may be asked for: grows with time, up to a bound.
+/// The number of connections that may be queried: grows with time, up to a limit.
 #[derive(Debug)]
 pub(super) struct LookupBudget {
     left: u64,
-    /// On the monotonic clock; what is left stands for this time.
+    /// The monotonic time to which `left` refers.
     at_ns: u64,
 }
 
@@ -65,7 +64,7 @@ impl LookupBudget {
         LookupBudget { left: LOOKUPS_AT_ONCE, at_ns: now_ns }
     }
 
-    /// Takes as many as are left of `wanted`.
+    /// Takes up to `wanted` from the budget; returns the number taken.
     pub(super) fn take(&mut self, wanted: u64, now_ns: u64) -> u64 {
         const NS_A_LOOKUP: u64 = 1_000_000_000 / LOOKUPS_PER_S;
         let grown = now_ns.saturating_sub(self.at_ns) / NS_A_LOOKUP;

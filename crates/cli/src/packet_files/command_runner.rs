@@ -1,7 +1,7 @@
-//! The process that runs commands with files: it has the rights that the writer of the files has given up.
+//! The process that runs commands on files, with the privileges that the writer of the files has dropped.
 //!
-//! It is asked by a process that parses packets, which may be led to ask for anything: it runs one program, which its
-//! own command line names, and with no path but one that begins as its command line says.
+//! A process that parses packets makes the requests, and an attacker may control it. Therefore this process runs only
+//! the program named on its own command line, and only with paths that begin with the prefix given there.
 
 use crate::messages::say;
 use crate::rights::account;
@@ -16,26 +16,26 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use sys::caps::CapSet;
 
-/// The name by which this program is called to be that process. Arguments: the program, the beginning of all paths, and
-/// the user if it is another.
+/// The program name that selects this process. Arguments: the program, the common prefix of all paths, and the user if
+/// it differs.
 pub(crate) const RUNNER: &str = "netwren-file-commands";
-/// The byte that ends a path on the socket.
+/// The byte that terminates a path on the socket.
 pub(super) const END: u8 = 0;
-/// The answers: the command has ended well, or has not.
+/// The answers: the command succeeded, or it failed.
 const DONE: u8 = b'.';
 pub(super) const FAILED: u8 = b'!';
-/// How many run at a time. Others wait in the socket, whose buffer is the bound.
+/// Number of commands that run in parallel. Others wait in the socket, whose buffer limits them.
 const RUNNING_MAX: usize = 4;
-/// So many failures are said; all are counted.
+/// Maximum number of failures to report; all are counted.
 const SAID_MAX: usize = 10;
-/// Longer ones are no paths (`PATH_MAX`).
+/// Longer byte sequences are not paths (`PATH_MAX`).
 const PATH_BYTES_MAX: usize = 4096;
 
-/// Runs commands until there is no path any more and all have ended.
+/// Runs commands until the socket is closed and all commands have ended.
 pub(crate) fn run(mut args: impl Iterator<Item = OsString>) -> Exit {
     let (Some(program), Some(prefix)) = (args.next(), args.next()) else { return Exit::Usage };
     let user = args.next();
-    // The capture comes first, as with tcpdump. Where that is not allowed they run all the same.
+    // The capture has priority, as in tcpdump. If the priority cannot be lowered, the commands still run.
     let _ = sys::priority::lowest();
     let begun = user.as_deref().map_or(Ok(()), become_user).and_then(|()| {
         let socket = std::io::stdin().as_fd().try_clone_to_owned().map_err(|error| error.to_string())?;
@@ -58,7 +58,7 @@ pub(crate) fn run(mut args: impl Iterator<Item = OsString>) -> Exit {
 fn become_user(name: &OsStr) -> Result<(), String> {
     let needed = rights::NeededRights { account: Some(account(&name.to_string_lossy())?), ..Default::default() };
     needed.become_account()?;
-    // That user's rights, and none of ours.
+    // The process keeps only that user's rights.
     sys::rights::keep_only(CapSet::default()).map(drop).map_err(|error| error.to_string())
 }
 
@@ -86,8 +86,8 @@ fn serve(program: &OsStr, prefix: &[u8], paths: UnixStream, answers: &UnixStream
     });
 }
 
-/// True for the path of a file in the directory of `prefix`, or below it, with this beginning; an empty one stands for
-/// all below the current directory.
+/// True for the path of a file in the directory of `prefix`, or below it, that begins with `prefix`. An empty prefix
+/// allows all paths below the current directory.
 fn is_ours(path: &[u8], prefix: &[u8]) -> bool {
     let Some(rest) = path.strip_prefix(prefix) else { return false };
     let leads_away =
@@ -107,12 +107,12 @@ fn work(program: &OsStr, paths: &Mutex<Receiver<OsString>>, failures: &Mutex<usi
                 say(&format!("{} {}: {fault}", program.to_string_lossy(), path.to_string_lossy()));
             }
         }
-        // Who asked may have ended: what waits is run all the same.
+        // The requesting process may have ended; waiting commands still run.
         let _ = answers.write(&[if fault.is_none() { DONE } else { FAILED }]);
     }
 }
 
-/// Failures of a command.
+/// Runs the command; returns a description of its failure.
 fn run_one(program: &OsStr, path: &OsStr) -> Option<String> {
     match Command::new(program).arg(path).stdin(Stdio::null()).status() {
         Ok(status) if status.success() => None,

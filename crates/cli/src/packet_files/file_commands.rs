@@ -1,7 +1,7 @@
-//! Commands that are run with each file once it is complete.
+//! Runs a command on each file once it is complete.
 //!
-//! Another process starts them, which is there before this one gives its rights up, and is asked by a socket: it is
-//! [`super::command_runner`]. Nothing waits for it while packets come.
+//! A separate process, [`super::command_runner`], starts the commands. It is started before this process drops its
+//! privileges, and receives requests through a socket. Packets never wait for it.
 
 use super::command_runner::{END, FAILED, RUNNER};
 use crate::messages::say;
@@ -15,58 +15,58 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// This program, whatever its file is called by now.
+/// This program, even if its file has been renamed.
 const SELF: &str = "/proc/self/exe";
-/// How long commands are waited for at the end, and when that is said.
+/// Maximum wait for commands at the end, and the time after which the wait is reported.
 const WAIT: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Counts of the commands.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CommandsReport {
-    /// Files for which one was asked for.
+    /// Number of files for which a command was requested.
     pub(crate) asked: u64,
-    /// Those that could not be started, or ended with an error.
+    /// Commands that could not be started, or ended with an error.
     pub(crate) failed: u64,
-    /// Those that were not begun, because too many waited.
+    /// Commands that were not started because too many were waiting.
     pub(crate) not_run: u64,
-    /// Those that have not ended yet.
+    /// Commands that have not ended yet.
     pub(crate) unfinished: u64,
 }
 
-/// The process that runs them.
+/// The process that runs the commands.
 pub(crate) struct FileCommands {
     socket: UnixStream,
     asked: u64,
     not_run: u64,
-    /// Commands that have ended, those that failed included.
+    /// Number of commands that have ended, including those that failed.
     ended: u64,
     failed: u64,
 }
 
-/// The program that is run with files.
+/// The program to run on files.
 pub(crate) struct CommandRequest<'c> {
     /// The program, which gets the file's path as its only argument.
     pub(crate) program: &'c OsStr,
-    /// The beginning of each file's path: the program is run with no other path.
+    /// The common prefix of the files' paths: the program runs with no other path.
     pub(crate) prefix: &'c Path,
-    /// The user whose rights it has; without one, those of the caller.
+    /// The user to run it as; None for the caller.
     pub(crate) user: Option<&'c str>,
 }
 
 impl FileCommands {
-    /// Starts the process; to be called before rights are given up.
+    /// Starts the process; must be called before privileges are dropped.
     pub(crate) fn start(request: &CommandRequest<'_>) -> io::Result<FileCommands> {
         let (socket, theirs) = UnixStream::pair()?;
         socket.set_nonblocking(true)?;
         let mut command = Command::new(SELF);
         command.arg0(RUNNER).arg(request.program).arg(request.prefix).args(request.user);
-        // Ctrl-C is for the capture: files that it has completed are taken care of all the same.
+        // Ctrl-C is for the capture; commands for completed files still run.
         command.process_group(0).stdin(Stdio::from(OwnedFd::from(theirs))).spawn()?;
         Ok(FileCommands { socket, asked: 0, not_run: 0, ended: 0, failed: 0 })
     }
 
-    /// Has the command run with this file. Returns at once.
+    /// Requests the command for this file. Returns immediately.
     pub(crate) fn run_with(&mut self, path: &Path) {
         self.take_ends();
         self.asked += 1;
@@ -83,7 +83,7 @@ impl FileCommands {
         }
     }
 
-    /// Counts those that have ended; false once the process has.
+    /// Counts commands that have ended; false once the process has ended.
     fn take_ends(&mut self) -> bool {
         let mut ends = [0; 512];
         loop {
@@ -99,9 +99,9 @@ impl FileCommands {
         }
     }
 
-    /// Waits until all have ended, or for ten seconds: those that have not go on.
+    /// Waits at most ten seconds for all commands to end; the others continue.
     pub(crate) fn finish(mut self) -> CommandsReport {
-        // An empty name is the last.
+        // An empty name ends the requests.
         let _ = self.socket.write(&[END]);
         let (begin, mut has_said) = (Instant::now(), false);
         let unfinished = loop {

@@ -1,49 +1,49 @@
-//! When a file has had enough. Pure.
+//! Decides when a file is complete. Pure.
 
 use std::time::Duration;
 
-/// After a file could not be begun, the next attempt is not made before this time is over.
+/// Delay before the next attempt after a file could not be started.
 const RETRY_NS: u64 = 1_000_000_000;
 
-/// Limits of a file; `None`: any amount.
+/// Limits of a file; `None` for no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct FileLimits {
-    /// Bytes, what ends the file included.
+    /// Size in bytes, including the end of the file's format.
     pub(crate) bytes_max: Option<u64>,
-    /// Time since the file was begun.
+    /// Time since the file was started.
     pub(crate) age_max: Option<Duration>,
-    /// Packets.
+    /// Number of packets.
     pub(crate) packets_max: Option<u64>,
 }
 
-/// How far the file is that is being written. Times are of a clock that is never set.
+/// The state of the current file. Times are from a clock that is never set.
 #[derive(Debug)]
 pub(crate) struct FileState {
     limits: FileLimits,
     packets: u64,
     begun_ns: u64,
-    /// Not to be tried before, after a failure.
+    /// Earliest time for the next attempt after a failure.
     retry_ns: Option<u64>,
 }
 
 impl FileState {
-    /// A file that is begun now.
+    /// The state of a file that starts now.
     pub(crate) fn new(limits: FileLimits, now_ns: u64) -> FileState {
         FileState { limits, packets: 0, begun_ns: now_ns, retry_ns: None }
     }
 
-    /// Counts a packet that the file has.
+    /// Counts a packet of the file.
     #[inline]
     pub(crate) fn add_packet(&mut self) {
         self.packets += 1;
     }
 
-    /// The file has none of its packets: the disk had no room for them.
+    /// Resets the count after the packets could not be written because the disk was full.
     pub(crate) fn forget_packets(&mut self) {
         self.packets = 0;
     }
 
-    /// True if the next packet, with which the file would have so many bytes, belongs into another file.
+    /// True if the next packet, which would make the file `bytes` long, belongs in a new file.
     #[inline]
     pub(crate) fn is_full(&self, bytes: u64) -> bool {
         let is_full = self.limits.bytes_max.is_some_and(|most| bytes > most)
@@ -51,7 +51,7 @@ impl FileState {
         is_full && self.packets > 0 && self.retry_ns.is_none()
     }
 
-    /// True if the file is so old that another is begun. One without a packet stays, and its time begins anew.
+    /// True if the file is old enough to start a new one. A file without packets continues, and its age restarts.
     pub(crate) fn is_old(&mut self, now_ns: u64) -> bool {
         if self.retry_ns.is_some_and(|retry_ns| now_ns >= retry_ns) {
             self.retry_ns = None;
@@ -66,12 +66,12 @@ impl FileState {
         self.packets > 0
     }
 
-    /// No file could be begun: this one goes on for a while.
+    /// Continues this file for a while after a new one could not be started.
     pub(crate) fn postpone(&mut self, now_ns: u64) {
         self.retry_ns = Some(now_ns.saturating_add(RETRY_NS));
     }
 
-    /// Another file is begun.
+    /// Starts a new file.
     pub(crate) fn begin(&mut self, now_ns: u64) {
         *self = FileState::new(self.limits, now_ns);
     }

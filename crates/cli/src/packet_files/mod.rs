@@ -1,7 +1,7 @@
-//! Files that packets are written into: one, or one after the other, each complete alone.
+//! Files that packets are written to: one, or a series, each complete by itself.
 //!
-//! Knows no packets: who writes them says when a file has had enough. Start reading at [`OutputFile`]; files that
-//! follow one another are a [`FileSeries`], the commands that are run with them are in [`FileCommands`].
+//! This module knows nothing about packets: the writer decides when a file is complete. Start reading at
+//! [`OutputFile`]; a series is a [`FileSeries`], and [`FileCommands`] runs commands on files.
 
 mod command_runner;
 mod file_commands;

@@ -1,22 +1,21 @@
-//! Names with a number and the time at which the file was begun, as dumpcap gives them:
-//! `all_00001_20261124080512.pcap`.
+//! Names with a number and the time when the file was started, in dumpcap's form: `all_00001_20261124080512.pcap`.
 
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Names that are made of one name.
+/// A sequence of names derived from one name.
 #[derive(Debug, Clone)]
 pub(crate) struct NumberedNames {
-    /// `all_`
+    /// For example `all_`.
     stem: OsString,
-    /// `.pcap`, or nothing.
+    /// For example `.pcap`; may be empty.
     ending: OsString,
     number: u64,
     now: fn() -> i64,
 }
 
 impl NumberedNames {
-    /// Names made of the last part of `path`.
+    /// Derives names from the last part of `path`.
     pub(crate) fn new(path: &Path) -> NumberedNames {
         NumberedNames::at(path, || sys::clock::wall().seconds)
     }
@@ -32,14 +31,14 @@ impl NumberedNames {
         NumberedNames { stem, ending, number: 0, now }
     }
 
-    /// The beginning of each name.
+    /// The common prefix of the names.
     pub(crate) fn stem(&self) -> &std::ffi::OsStr {
         &self.stem
     }
 }
 
 impl NumberedNames {
-    /// The next.
+    /// The next name.
     pub(crate) fn next(&mut self) -> OsString {
         self.number += 1;
         let time = sys::clock::format_local(c"%Y%m%d%H%M%S", (self.now)()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A file that packets are written into, each whole or not in it.
+//! A file that packets are written to, each completely or not at all.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -8,21 +8,20 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use sys::outfile::{self, Contents, Opening};
 
-/// Bytes that are written at one time: they stay in the cache of a processor. A pipe gets less, as soon as there are no
-/// more packets for now.
+/// Bytes per write, which fit into a processor's cache. A pipe gets fewer, as soon as no more packets are available.
 const CHUNK: usize = 128 << 10;
 /// The device /dev/null: major number 1, minor number 3 (drivers/char/mem.c).
 const DEV_NULL: u64 = 0x103;
 /// The longest time a packet waits before it is written, and the time a reader has to take the rest at the end.
 const WAIT: Duration = Duration::from_secs(1);
-/// How often a wait for a reader checks whether the run must end.
+/// Interval at which a wait for a reader checks whether the run must end.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The file, and what waits to be written.
+/// The file, and the data waiting to be written.
 pub(crate) struct OutputFile {
     /// Its name, for messages.
     pub(crate) name: String,
-    /// Records that wait to be written, one after the other.
+    /// Records waiting to be written, concatenated.
     pub(crate) buffer: Vec<u8>,
     file: File,
     is_regular: bool,
@@ -30,21 +29,21 @@ pub(crate) struct OutputFile {
     is_gzip: bool,
     /// Buffer for a member, reused to save allocations.
     packed: Vec<u8>,
-    /// True if a reader may wait for packets.
+    /// True if a reader may be waiting for packets.
     has_reader: bool,
-    /// Where in the buffer each packet ends.
+    /// The end offset of each packet in the buffer.
     ends: Vec<usize>,
-    /// Bytes of the file that are whole records.
+    /// Bytes of the file that form whole records.
     bytes: u64,
     last: Instant,
 }
 
-/// Packets that were not written, and why.
+/// The number of packets not written, and the reason.
 pub(crate) struct NotWritten {
     pub(crate) packets: u64,
-    /// The kernel's words.
+    /// The kernel's error text.
     pub(crate) why: String,
-    /// The reader has gone away.
+    /// True if the reader has closed its end.
     pub(crate) is_closed: bool,
 }
 
@@ -52,7 +51,7 @@ fn is_dev_null(facts: &Metadata) -> bool {
     facts.file_type().is_char_device() && facts.rdev() == DEV_NULL
 }
 
-/// True for pipes and the like.
+/// True for pipes and similar files.
 fn has_reader(facts: &Metadata) -> bool {
     !facts.is_file() && !is_dev_null(facts)
 }
@@ -76,7 +75,7 @@ impl OutputFile {
         };
         let name = if is_stdout { "standard output".to_owned() } else { path.display().to_string() };
         let made = OutputFile::new(file, name)?;
-        // Standard output may be a file that others write into as well: nothing is taken back from it.
+        // Other programs may also write to standard output, so it is never truncated.
         Ok(OutputFile { is_regular: made.is_regular && !is_stdout, has_reader: made.has_reader || is_stdout, ..made })
     }
 
@@ -85,7 +84,7 @@ impl OutputFile {
         Ok(OutputFile { is_gzip: is_gzip(path), ..OutputFile::create(path)? })
     }
 
-    /// An empty file that is open.
+    /// Wraps an open, empty file.
     pub(crate) fn new(file: File, name: String) -> io::Result<OutputFile> {
         let facts = file.metadata()?;
         Ok(OutputFile {
@@ -102,7 +101,7 @@ impl OutputFile {
         })
     }
 
-    /// Goes on with another file, which is empty; what waited was written before.
+    /// Continues with another, empty file; waiting data must have been written before.
     pub(crate) fn replace(&mut self, file: File, name: String) {
         let facts = file.metadata();
         self.is_regular = facts.as_ref().is_ok_and(Metadata::is_file);
@@ -110,43 +109,43 @@ impl OutputFile {
         (self.file, self.name, self.bytes) = (file, name, 0);
     }
 
-    /// Bytes of the file, those that wait included.
+    /// Size of the file in bytes, including waiting data.
     #[inline]
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes + self.buffer.len() as u64
     }
 
-    /// The records that wait, and the place in them where each packet ends.
+    /// The waiting records, and the end offset of each packet in them.
     #[inline]
     pub(crate) fn waiting(&mut self) -> (&mut Vec<u8>, &mut Vec<usize>) {
         (&mut self.buffer, &mut self.ends)
     }
 
-    /// Notes that the buffer ends with a whole packet; true if it is time to write.
+    /// Notes that the buffer ends with a whole packet; true if the buffer should be written.
     #[inline]
     pub(crate) fn end_packet(&mut self) -> bool {
         self.ends.push(self.buffer.len());
         self.is_full()
     }
 
-    /// True if it is time to write.
+    /// True if the buffer should be written.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.buffer.len() >= CHUNK
     }
 
-    /// True if what waits should not wait any longer though there may be no more packets for now.
+    /// True if waiting data should be written now, even if no more packets arrive.
     pub(crate) fn is_due(&self) -> bool {
         !self.buffer.is_empty() && (self.has_reader || self.last.elapsed() > WAIT)
     }
 
-    /// True if the file has nothing.
+    /// True if the file is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
-    /// Writes what waits; returns how many packets were written. What finds no room is taken back, so that the file
-    /// ends with a whole record.
+    /// Writes waiting data; returns the number of packets written. On an error, truncates a partial record, so that
+    /// the file ends with a whole record.
     pub(crate) fn write_out(&mut self) -> (u64, Option<NotWritten>) {
         let (mut at, mut failure, mut end) = (0, None, None);
         self.packed.clear();
@@ -171,7 +170,7 @@ impl OutputFile {
         self.last = Instant::now();
         let whole = match &failure {
             None => self.ends.len(),
-            // A partial member is useless.
+            // A partial gzip member is useless.
             Some(_) if self.is_gzip => 0,
             Some(_) => self.ends.partition_point(|end| *end <= at),
         };
@@ -190,7 +189,7 @@ impl OutputFile {
         (whole as u64, failure)
     }
 
-    /// Takes torn bytes off the file.
+    /// Truncates a partial record.
     fn take_back(&mut self, torn: u64) {
         self.bytes = self.bytes.saturating_sub(torn);
         if self.is_regular {
@@ -200,12 +199,12 @@ impl OutputFile {
     }
 }
 
-/// The kernel's words, or those of std.
+/// The kernel's text for an error, or std's.
 pub(crate) fn words_of(error: &io::Error) -> String {
     error.raw_os_error().map_or(error.to_string(), |errno| sys::Errno(errno).to_string())
 }
 
-/// True for the name of a file that is written as pcap.
+/// True for the name of a file in pcap format.
 pub(crate) fn is_pcap(path: &Path) -> bool {
     let unpacked = path.file_stem().filter(|_| is_gzip(path)).map(Path::new);
     unpacked.unwrap_or(path).extension().is_some_and(|ending| ending == "pcap")
@@ -216,7 +215,7 @@ pub(crate) fn is_gzip(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "gz")
 }
 
-/// True if both names lead to one file.
+/// True if both names refer to the same file.
 pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
     let identity =
         |path: &Path| fs::metadata(path).ok().filter(Metadata::is_file).map(|facts| (facts.dev(), facts.ino()));
@@ -228,7 +227,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// A reader of a stream gets packets at once; files and /dev/null get them by the chunk.
+    /// The reader of a stream gets packets immediately; files and /dev/null get them in chunks.
     #[test]
     fn only_a_reader_gets_packets_before_there_are_many() {
         let folder = tempfile::tempdir().unwrap();

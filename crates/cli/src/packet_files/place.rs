@@ -1,20 +1,20 @@
-//! The directory in which files are made, and who may make them there.
+//! The directory in which files are created, and the permission to do so.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The directory of a file as its path has it; empty for the current one.
+/// The directory part of a path; empty for the current directory.
 pub(crate) fn place_of(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new(""))
 }
 
-/// The same, as the kernel takes it.
+/// Like [`place_of`], but `.` for the current directory.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     Some(place_of(path)).filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// True if the file, or a new one in its folder, can be written without a right to other users' files.
+/// True if the file, or a new one in its directory, can be written without privileges over other users' files.
 pub(crate) fn is_ours(path: &Path) -> bool {
     let euid = sys::caps::euid();
     let allows = |facts: &fs::Metadata, bits: u32| {

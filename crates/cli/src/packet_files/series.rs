@@ -1,7 +1,7 @@
-//! Files that follow one another: the next one is opened before the one before is closed, the oldest are removed.
+//! A series of files: the next file is opened before the current one is closed, and the oldest files are removed.
 //!
-//! Names are looked up in a directory that stays open, and no link is followed: who may change the directory's path
-//! meanwhile leads no file elsewhere.
+//! Names are resolved in a directory that stays open, and links are not followed, so that changing the directory's
+//! path during the run cannot redirect a file.
 
 use super::file_commands::{CommandsReport, FileCommands};
 use super::output_file::words_of;
@@ -15,52 +15,52 @@ use sys::folder::Folder;
 use sys::outfile::{self, Contents, Opening};
 use sys::{Errno, SysError};
 
-/// Names that are tried for one file, where others have put files there before.
+/// Number of names to try for one file, in case earlier files have them.
 const NAMES_MAX: usize = 100;
 
-/// Which name the next file has.
+/// The name of the next file.
 pub(crate) enum NextName<'n> {
-    /// The first of these that no file has.
+    /// The first of these names that is not in use.
     New(&'n mut dyn FnMut() -> OsString),
-    /// This one, that of a file of ours perhaps, which is emptied.
+    /// This name; an existing file, possibly from this series, is emptied.
     Again(OsString),
 }
 
-/// A file that was begun.
+/// A new file.
 pub(crate) struct BegunFile {
     pub(crate) file: File,
-    /// Its path as the user would write it.
+    /// Its path in the user's notation.
     pub(crate) path: PathBuf,
 }
 
 /// Counts of the files.
 #[derive(Debug, Default)]
 pub(crate) struct SeriesReport {
-    /// Files that were begun.
+    /// Number of files started.
     pub(crate) files: u64,
-    /// Attempts to begin one that failed.
+    /// Number of failed attempts to start a file.
     pub(crate) not_begun: u64,
-    /// Old ones that could not be removed.
+    /// Number of old files that could not be removed.
     pub(crate) not_removed: u64,
     /// Counts of the commands.
     pub(crate) commands: CommandsReport,
 }
 
-/// Files that follow one another.
+/// A series of files.
 pub(crate) struct FileSeries {
     folder: Folder,
-    /// The directory as the user wrote it; empty for the current one.
+    /// The directory as the user wrote it; empty for the current directory.
     place: PathBuf,
-    /// How many are kept, the one that is written included; `None`: all.
+    /// Number of files to keep, including the current one; `None` for all.
     keep: Option<usize>,
-    /// Those that are there, the oldest first; empty where all are kept.
+    /// Names of the existing files, the oldest first; empty if all are kept.
     kept: VecDeque<OsString>,
     commands: Option<FileCommands>,
     report: SeriesReport,
 }
 
 impl FileSeries {
-    /// Files in the directory `place`; empty stands for the current one.
+    /// Opens the directory `place` for the series; empty for the current directory.
     pub(crate) fn open(place: &Path, keep: Option<usize>) -> io::Result<FileSeries> {
         Ok(FileSeries {
             folder: outfile::folder(place)?,
@@ -72,13 +72,13 @@ impl FileSeries {
         })
     }
 
-    /// Each file that is complete is given to these.
+    /// Runs these commands on each complete file.
     pub(crate) fn run_with(&mut self, commands: FileCommands) {
         self.commands = Some(commands);
     }
 
-    /// Begins the next file, and removes the oldest if there are too many. Where the disk has no room for another file,
-    /// the oldest goes first.
+    /// Starts the next file, and removes the oldest one if there are too many. If the disk is full, removes the oldest
+    /// one first.
     pub(crate) fn begin(&mut self, mut next: NextName<'_>) -> io::Result<BegunFile> {
         let name = match self.make(&mut next) {
             Err(error) if is_full(&error) && self.is_one_too_many(1) => {
@@ -91,7 +91,7 @@ impl FileSeries {
         self.report.files += 1;
         let path = self.place.join(&name);
         if self.keep.is_some() {
-            // A name that comes again is the newest of all now.
+            // A reused name is now the newest.
             self.kept.retain(|kept| *kept != name);
             self.kept.push_back(name);
             while self.is_one_too_many(0) {
@@ -140,14 +140,14 @@ impl FileSeries {
         }
     }
 
-    /// The file is complete and closed.
+    /// Runs the commands on a complete, closed file.
     pub(crate) fn completed(&mut self, path: &Path) {
         if let Some(commands) = &mut self.commands {
             commands.run_with(path);
         }
     }
 
-    /// Waits for the commands for a while.
+    /// Waits for the commands for a limited time.
     pub(crate) fn finish(self) -> SeriesReport {
         let commands = self.commands.map(FileCommands::finish).unwrap_or_default();
         SeriesReport { commands, ..self.report }
@@ -193,7 +193,7 @@ mod tests {
             begin(&mut files, &[name]).unwrap();
         }
         assert_eq!(listed(dir.path()), ["b", "c"]);
-        // A command has taken it away: that is no fault.
+        // A command has removed it, which is not an error.
         fs::remove_file(dir.path().join("b")).unwrap();
         assert_eq!(begin(&mut files, &["d"]).unwrap(), dir.path().join("d"));
         assert_eq!(listed(dir.path()), ["c", "d"]);

@@ -1,7 +1,7 @@
-//! Which captured packets have notes.
+//! Selects the captured packets that get notes.
 //!
-//! Notes are about as long as a small packet. So they stand at the first packet of a connection, and where what they
-//! say has changed.
+//! Notes are about as long as a small packet. They are therefore attached only to the first packet of a connection,
+//! and to packets where their content has changed.
 
 use super::NoteFields;
 use record::rows::{CapturedPacket, Transport};
@@ -9,36 +9,37 @@ use record::{Addr, Value};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
-/// Connections whose comment is remembered, 16 bytes each. Then all are forgotten: comments are written once more.
+/// Maximum number of connections whose comment is remembered, 16 bytes each. At the limit all are forgotten, and
+/// comments are repeated.
 const CONNECTIONS_MAX: usize = 1 << 16;
-/// SYN and ACK in the flags of TCP.
+/// SYN and ACK in the TCP flags.
 const SYN: u8 = 2;
 const ACK: u8 = 16;
 
-/// Which packets have notes, and what stands in them.
+/// Selects the packets that get notes, and makes the notes.
 pub(crate) struct ConnectionNotes {
     fields: NoteFields,
-    /// True if a field tells one end from the other: then each direction has a comment of its own.
+    /// True if a field depends on the direction, so that each direction has its own comment.
     is_of_direction: bool,
     hasher: RandomState,
-    /// Connection → what its notes said, both hashed.
+    /// Maps a connection to its last notes, both as hashes.
     said: HashMap<u64, u64>,
 }
 
 impl ConnectionNotes {
-    /// With these fields of the row.
+    /// Makes notes from these fields of the row.
     pub(crate) fn new(fields: NoteFields) -> ConnectionNotes {
         let is_of_direction =
             fields.names().any(|name| name.starts_with("src_") || name.starts_with("dst_") || name == "ct_direction");
         ConnectionNotes { fields, is_of_direction, hasher: RandomState::new(), said: HashMap::new() }
     }
 
-    /// Another file begins, or a section that may get lost alone: what was said stands in the one before.
+    /// Starts a new file, or a section that may be separated from others, where all notes must be repeated.
     pub(crate) fn begin_file(&mut self) {
         self.said.clear();
     }
 
-    /// Names and values for the packet with these cells; none if they stand at one before.
+    /// Names and values for the packet with these cells; empty if an earlier packet has the same notes.
     pub(crate) fn of(&mut self, row: &CapturedPacket<'_>, cells: &[Value<'_>]) -> Vec<(&str, &[u8])> {
         if self.is_due(row, cells) { self.fields.fill(cells) } else { Vec::new() }
     }
@@ -59,7 +60,7 @@ impl ConnectionNotes {
     }
 }
 
-/// Hashes a cell, as far as it is what notes say.
+/// Hashes the part of a cell that notes show.
 fn said(cell: &Value<'_>, state: &mut impl Hasher) {
     match cell {
         Value::Bytes(text) | Value::FirstOf(text, _) | Value::Words(text) => text.hash(state),
@@ -77,7 +78,7 @@ fn said(cell: &Value<'_>, state: &mut impl Hasher) {
 /// An address with a port.
 type PortOf = (Addr, u16);
 
-/// Namespace, protocol and both ends; in the order of the packet, or the same for both directions.
+/// Namespace, protocol and both ends: in the packet's order, or in the same order for both directions.
 fn connection(row: &CapturedPacket<'_>, is_of_direction: bool) -> Option<(u64, u8, [PortOf; 2])> {
     let packet = row.packet.as_ref()?;
     let (sport, dport) = packet.transport.ports().unwrap_or_default();
@@ -94,7 +95,7 @@ fn octets(addr: Addr) -> [u8; 16] {
     all
 }
 
-/// True for the first packet of a connection of TCP: the former one with these ports may have been another's.
+/// True for the first packet of a TCP connection, because an earlier connection may have used the same ports.
 fn begins(row: &CapturedPacket<'_>) -> bool {
     let transport = row.packet.as_ref().map(|packet| packet.transport);
     matches!(transport, Some(Transport::Tcp(tcp)) if tcp.flags & (SYN | ACK) == SYN)

@@ -1,10 +1,10 @@
-//! Cells as notes: names and values.
+//! Converts cells to notes: names and values.
 
 use super::FIELDS_MAX;
 use record::text::{put_addr, put_hex, put_i64, put_u64};
 use record::{Addr, Columns, Field, Kind, Table, Value, field_index};
 
-/// Checks the fields of `--comment`; `is_taken` says which fields may be among them, `those` names them in the error,
+/// Checks the fields of `--comment`. `is_taken` decides which fields are allowed, and `those` names them in the error,
 /// which is for the user.
 pub(crate) fn check_fields<T: Table>(
     fields: &str,
@@ -26,7 +26,7 @@ pub(crate) fn check_fields<T: Table>(
     }
 }
 
-/// The columns `columns` (as `--columns` takes them) with these fields.
+/// Adds these fields to `columns` (in the syntax of `--columns`).
 pub(super) fn with_columns(columns: Option<&str>, fields: &str) -> String {
     let mut all = columns.unwrap_or_default().to_owned();
     for name in names(fields) {
@@ -40,16 +40,16 @@ fn names(fields: &str) -> impl Iterator<Item = &str> {
     fields.split(',').map(str::trim).filter(|name| !name.is_empty())
 }
 
-/// The columns of a plan that are notes.
+/// The columns of a plan that become notes.
 pub(crate) struct NoteFields {
     names: Vec<Box<str>>,
-    /// Place among the columns, and whether it is a number that is written in hex.
+    /// Index among the columns, and whether the number is shown in hex.
     columns: Vec<(usize, bool)>,
     texts: Vec<Vec<u8>>,
 }
 
 impl NoteFields {
-    /// All columns from the place `from` on.
+    /// Uses all columns from index `from` on.
     pub(crate) fn of_columns(columns: &Columns, from: usize) -> NoteFields {
         let all = columns.0.iter().enumerate().skip(from);
         let (names, columns): (Vec<Box<str>>, Vec<_>) =
@@ -57,7 +57,7 @@ impl NoteFields {
         NoteFields { texts: vec![Vec::new(); names.len()], names, columns }
     }
 
-    /// The columns that `fields` names, in its order.
+    /// Uses the columns named in `fields`, in that order.
     pub(crate) fn of(columns: &Columns, fields: &str) -> NoteFields {
         let (mut found, mut places) = (Vec::new(), Vec::new());
         for name in names(fields) {
@@ -80,7 +80,7 @@ impl NoteFields {
         self.columns.iter().map(|(at, _)| cells.get(*at).copied().unwrap_or(Value::Null))
     }
 
-    /// Names and values; what is null is left out.
+    /// Names and values, without null values.
     pub(crate) fn fill(&mut self, cells: &[Value<'_>]) -> Vec<(&str, &[u8])> {
         for (text, (at, is_hex)) in self.texts.iter_mut().zip(&self.columns) {
             text.clear();
@@ -91,7 +91,7 @@ impl NoteFields {
     }
 }
 
-/// Appends a value as tables show it; one that has no plain text is left out.
+/// Appends a value as tables show it; appends nothing for values without a plain text.
 fn put_value(out: &mut Vec<u8>, value: &Value<'_>, is_hex: bool) {
     match value {
         Value::Bytes(text) | Value::FirstOf(text, _) => out.extend_from_slice(text),

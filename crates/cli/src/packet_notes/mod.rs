@@ -1,7 +1,7 @@
-//! What is said of packets in the files that they are written into (`--comment`): fields of their rows, as comments and
-//! custom options of pcapng.
+//! Notes on packets in the files that they are written to (`--comment`): fields of their rows, as pcapng comments and
+//! custom options.
 //!
-//! [`NoteFields`] makes text of cells; [`ConnectionNotes`] chooses which captured packets have notes.
+//! [`NoteFields`] converts cells to text; [`ConnectionNotes`] selects the captured packets that get notes.
 
 mod connections;
 mod fields;
@@ -13,7 +13,8 @@ pub(crate) use fields::{NoteFields, check_fields};
 use crate::flags::request::Request;
 use export::Format;
 
-/// Has targets of pcapng say `fields` of packets: they are columns of all outputs. Fails if there is no such target.
+/// Adds `fields` to the packet notes of pcapng targets; they become columns of all outputs. Fails without such a
+/// target.
 pub(crate) fn ship_notes(request: &mut Request, fields: &str) -> Result<(), String> {
     let is_noted = |format| matches!(format, Format::Pcapng);
     let ship = request.ship.as_mut().filter(|ship| ship.targets.iter().any(|target| is_noted(target.format)));
@@ -22,9 +23,9 @@ pub(crate) fn ship_notes(request: &mut Request, fields: &str) -> Result<(), Stri
     Ok(())
 }
 
-/// What `--comment` needs.
+/// The error if `--comment` has no pcapng target.
 const NO_FILE: &str = "--comment says what stands in a file of packets: it needs one of pcapng (--to pcapng:FILE, or \
                        `netwren capture --write FILE`)";
 
-/// Fields of a packet's notes.
+/// Maximum number of fields in a packet's notes.
 const FIELDS_MAX: usize = 16;
